@@ -131,23 +131,28 @@ def episodes_of(
     inside = slow.copy()
     for run, start, end, _, _ in found:
         inside |= (parts.run == run) & (middle >= start) & (middle <= end)
-    first = [one for one in found if one[4]]
+    # What is shorter is left out, and tells nothing of the state: a single core may have been as slow by itself.
+    lasting = [one for one in found if one[2] - one[1] >= SHORTEST_EPISODE_S]
+    first = [one for one in lasting if one[4]]
     factors = [float(np.exp(value)) for _, _, _, value, _ in first]
     for watch, one in zip(watches, of_watch, strict=True):
         factors += (watch.duration_s[one] / np.median(watch.duration_s[~one])).tolist()
     if not factors:
         return None
-    series = _series(parts, usable & parts.first_attempt, inside, watches, of_watch, hosts)
+    of_state = np.zeros(len(slow), dtype=np.bool_)
+    for run, start, end, _, _ in lasting:
+        of_state |= (parts.run == run) & (middle >= start) & (middle <= end)
+    series = _series(parts, usable & parts.first_attempt, of_state, watches, of_watch, hosts)
     estimate = fit_slow_state(series, np.maximum(np.array(factors), 1.0 + 1e-6))
     seen_s = _seconds(parts, usable)
     return Episodes(
         inside[parts.of_row],
         estimate,
-        sum(end - start for _, start, end, _, _ in found),
+        sum(end - start for _, start, end, _, _ in lasting),
         seen_s,
         sentinels,
         sum(map(len, watches)),
-        _busy_cores(parts, usable, found),
+        _busy_cores(parts, usable, lasting),
     )
 
 
