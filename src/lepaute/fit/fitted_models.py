@@ -1,6 +1,7 @@
 """From archives to models: reads observations, fits everything, and makes a platform of it."""
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, get_type_hints
 
@@ -10,7 +11,7 @@ from lepaute.archive import Archive
 from lepaute.archive.metadata import Metadata
 from lepaute.errors import FitError
 from lepaute.fit.kernels.form import Form
-from lepaute.fit.kernels.kernel_fit import FittedKernel
+from lepaute.fit.kernels.kernel_fit import FittedKernel, fit_kernel
 from lepaute.fit.kernels.platform_kernel import QualityRow, common_relative_sd, kernel_model, quality_row
 from lepaute.fit.kernels.polynomial import machine_excess
 from lepaute.fit.kernels.selection import Selection, select
@@ -23,6 +24,7 @@ from lepaute.fit.observations.calibrations import THREADS, NodeShape, calibratio
 from lepaute.fit.observations.calls import (
     FIRST_TOUCH,
     MODELLED,
+    PRODUCTS,
     Calls,
     calls_by_kernel,
     glue_calls,
@@ -138,7 +140,8 @@ def models(
     tests = factor_tests(pooled_factors(kernel_frames))
     shape = shape_of(given)
     table = pooled_observations([usual_conditions(frame) for frame in kernel_frames], hosts, shape)
-    table, watched, episodes, found, notes = _in_usual_state(table, watches(given), hosts, forms or {})
+    table, watched, episodes = _in_usual_state(table, watches(given), hosts)
+    found, notes = _fit_all(_by_threads(table), forms or {})
     if not found:
         raise FitError("no kernel could be fitted; the archives hold no usable calls, calibrate again")
     excess, excess_error = machine_excess(
@@ -177,8 +180,7 @@ def models(
     notes += [f"{sentence(test)}; the model holds for random content." for test in tests if test.matters]
     notes += links.notes
     days = None
-    warnings += change_warnings(watched)
-    warnings += [] if episodes is None else [episodes.sentence]
+    warnings += [*change_warnings(watched), *([] if episodes is None else [episodes.sentence])]
     scale = time_scale_of(table, fitted)
     if effects is not None:
         days = days_of(effects, scale, drift_of(watched))
@@ -348,21 +350,23 @@ def _by_threads(table: "pandas.DataFrame") -> "dict[int, pandas.DataFrame]":
 
 
 def _in_usual_state(
-    table: "pandas.DataFrame", watched: list[Watch], hosts: tuple[str, ...], forms: Mapping[str, Form]
-) -> "tuple[pandas.DataFrame, list[Watch], Episodes | None, list[_Found], list[str]]":
-    """The table without the steps of episodes in which the machine was slow, the sentinels with theirs marked, the
-    episodes, and what is fitted to the rest with its notes. Episodes are those of calls with the fewest threads."""
-    found, notes = _fit_all(_by_threads(table), forms)
-    fewest = min((each.threads for each in found), default=0)
-    fitted = {each.name: (each.calls, each.kernel) for each in found if each.threads == fewest}
-    seen = (table[THREADS] == fewest).to_numpy()
-    episodes = episodes_of(table[seen].reset_index(drop=True), fitted, watched, hosts) if fitted else None
+    table: "pandas.DataFrame", watched: list[Watch], hosts: tuple[str, ...]
+) -> "tuple[pandas.DataFrame, list[Watch], Episodes | None]":
+    """The table without the steps of episodes in which the machine was slow, the sentinels with theirs marked, and the
+    episodes: those of products of matrices with the fewest threads, in which most time of HPL is."""
+    seen = (table[THREADS] == table[THREADS].min()).to_numpy()
+    part = table[seen].reset_index(drop=True)
+    products = {name: calls for name, calls in calls_by_kernel(part).items() if name in PRODUCTS and len(calls)}
+    fitted = {}
+    for name, calls in products.items():
+        with suppress(FitError):
+            fitted[name] = calls, fit_kernel(relieved(calls, crowding_of(calls).rows), form=Form("M'", False, "N-2"))
+    episodes = episodes_of(part, fitted, watched, hosts)
     if episodes is None:
-        return table, watched, None, found, notes
+        return table, watched, None
     slow = np.zeros(len(table), dtype=np.bool_)
     slow[seen] = episodes.rows
-    table = table[~slow].reset_index(drop=True)
-    return table, without_slow(watched), episodes, *_fit_all(_by_threads(table), forms)
+    return table[~slow].reset_index(drop=True), without_slow(watched), episodes
 
 
 def _fit_all(tables: "Mapping[int, pandas.DataFrame]", forms: Mapping[str, Form]) -> tuple[list[_Found], list[str]]:

@@ -82,8 +82,14 @@ class Episodes:
 
 
 @dataclass(frozen=True, slots=True)
-class _Parts:
-    """Steps, or chunks of calls, of one table; vectors of shape (parts,). run: what all cores of a node did at once."""
+class Parts:
+    """Steps, or chunks of calls, of one table; vectors of shape (parts,), but for that of its rows.
+
+    run    : what all cores of a node did at once, from 0;  core : each of its processes has one
+    kind   : what has the same level but for the state of the machine;  work : what scatters alike
+    active : how many cores of the node computed;  series : the archive, times MOST_HOSTS, and the node
+    of_row : the part of each row of the table
+    """
 
     start_s: Floats
     end_s: Floats
@@ -110,7 +116,11 @@ def episodes_of(
     table  : observations as `pooled_observations` makes them, in the order in which `fitted` got its calls
     hosts  : those that were measured, as the table numbers them
     """
-    parts = _parts(table, fitted)
+    return episodes_of_parts(_parts(table, fitted), watches, hosts)
+
+
+def episodes_of_parts(parts: Parts, watches: Sequence[Watch], hosts: Sequence[str]) -> Episodes | None:
+    """As `episodes_of`."""
     usable = parts.predicted_s >= SHORTEST_STEP_S
     if not usable.any():
         return None
@@ -167,7 +177,7 @@ def _rounded(value: float) -> float:
     return float(f"{value:.3g}")
 
 
-def _parts(table: "pandas.DataFrame", fitted: Mapping[str, tuple[Calls, FittedKernel]]) -> _Parts:
+def _parts(table: "pandas.DataFrame", fitted: Mapping[str, tuple[Calls, FittedKernel]]) -> Parts:
     predicted = np.zeros(len(table))
     names = table["kernel"].astype(str).to_numpy()
     for name, (calls, kernel) in fitted.items():
@@ -199,7 +209,7 @@ def _parts(table: "pandas.DataFrame", fitted: Mapping[str, tuple[Calls, FittedKe
     first[of_row[::-1]] = np.arange(len(table))[::-1]
     cold = (integers["position"] == 0) & context
     kind = numbered([probe, integers["cpu"], cold.astype(np.int64)])
-    return _Parts(
+    return Parts(
         begin,
         end,
         np.bincount(of_row, np.where(known, net_s, 0.0), count).astype(np.float64),
@@ -215,7 +225,7 @@ def _parts(table: "pandas.DataFrame", fitted: Mapping[str, tuple[Calls, FittedKe
     )
 
 
-def _intervals(parts: _Parts, slow: Booleans, level: Floats) -> list[tuple[int, float, float, float, bool]]:
+def _intervals(parts: Parts, slow: Booleans, level: Floats) -> list[tuple[int, float, float, float, bool]]:
     """Of each episode its run, when it began and ended, its level, and whether it is of a first attempt."""
     result = []
     for run in np.unique(parts.run[slow]):
@@ -231,7 +241,7 @@ def _intervals(parts: _Parts, slow: Booleans, level: Floats) -> list[tuple[int, 
 
 
 def _series(
-    parts: _Parts,
+    parts: Parts,
     usable: Booleans,
     slow: Booleans,
     watches: Sequence[Watch],
@@ -257,7 +267,7 @@ def _series(
     return result
 
 
-def _seconds(parts: _Parts, usable: Booleans) -> float:
+def _seconds(parts: Parts, usable: Booleans) -> float:
     """Seconds in which a run had usable steps, each core of it counted once."""
     cores = np.zeros(int(parts.run.max(initial=-1)) + 1)
     pairs = np.unique(np.column_stack([parts.run[usable], parts.core[usable]]), axis=0)
@@ -265,7 +275,7 @@ def _seconds(parts: _Parts, usable: Booleans) -> float:
     return float(np.sum(parts.measured_s[usable] / cores[parts.run[usable]]))
 
 
-def _busy_cores(parts: _Parts, usable: Booleans, found: Sequence[tuple[int, float, float, float, bool]]) -> int | None:
+def _busy_cores(parts: Parts, usable: Booleans, found: Sequence[tuple[int, float, float, float, bool]]) -> int | None:
     """The fewest cores that compute where there are episodes, where lower loads were watched for long without any."""
     if not found:
         return None
