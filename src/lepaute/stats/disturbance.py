@@ -90,5 +90,10 @@ def _levels(
         seen = weight > 0.0
         mean = np.divide(total, weight, out=np.zeros_like(total), where=seen)
         level[inside] = mean.sum(axis=1) / seen.sum(axis=1)
-        share[inside] = (seen & (mean > least)).sum(axis=1) / seen.sum(axis=1)
+        # A core that has ended is not slow; what one does between two steps is not known.
+        first, last = (
+            np.array([side(at[codes == one]) for one in range(count)]) for side, at in ((np.min, start), (np.max, end))
+        )
+        known = seen | (end[:, None] <= first) | (start[:, None] >= last)
+        share[inside] = (seen & (mean > least)).sum(axis=1) / known.sum(axis=1)
     return level, share, cores
