@@ -1,7 +1,6 @@
 """From archives to models: reads observations, fits everything, and makes a platform of it."""
 
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, get_type_hints
 
@@ -11,7 +10,7 @@ from lepaute.archive import Archive
 from lepaute.archive.metadata import Metadata
 from lepaute.errors import FitError
 from lepaute.fit.kernels.form import Form
-from lepaute.fit.kernels.kernel_fit import FittedKernel, fit_kernel
+from lepaute.fit.kernels.kernel_fit import FittedKernel
 from lepaute.fit.kernels.platform_kernel import QualityRow, common_relative_sd, kernel_model, quality_row
 from lepaute.fit.kernels.polynomial import machine_excess
 from lepaute.fit.kernels.selection import Selection, select
@@ -24,7 +23,6 @@ from lepaute.fit.observations.calibrations import THREADS, NodeShape, calibratio
 from lepaute.fit.observations.calls import (
     FIRST_TOUCH,
     MODELLED,
-    PRODUCTS,
     Calls,
     calls_by_kernel,
     glue_calls,
@@ -42,8 +40,8 @@ from lepaute.fit.variability.dependence import (
     frequency_effect,
     monitoring_of,
 )
-from lepaute.fit.variability.episodes import Episodes, episodes_of, without_slow
-from lepaute.fit.variability.sentinels import Watch, change_warnings, drift_of, sentinel_of, watches
+from lepaute.fit.variability.episodes import in_usual_state
+from lepaute.fit.variability.sentinels import change_warnings, drift_of, sentinel_of, watches
 from lepaute.fit.variability.steps import time_scale_of
 from lepaute.kit.frames import frame_of
 from lepaute.kit.later import later
@@ -140,7 +138,7 @@ def models(
     tests = factor_tests(pooled_factors(kernel_frames))
     shape = shape_of(given)
     table = pooled_observations([usual_conditions(frame) for frame in kernel_frames], hosts, shape)
-    table, watched, episodes = _in_usual_state(table, watches(given), hosts)
+    table, watched, episodes = in_usual_state(table, watches(given), hosts)
     found, notes = _fit_all(_by_threads(table), forms or {})
     if not found:
         raise FitError("no kernel could be fitted; the archives hold no usable calls, calibrate again")
@@ -347,26 +345,6 @@ class _Found:
 
 def _by_threads(table: "pandas.DataFrame") -> "dict[int, pandas.DataFrame]":
     return {int(threads): table[(table[THREADS] == threads).to_numpy()] for threads in sorted(table[THREADS].unique())}
-
-
-def _in_usual_state(
-    table: "pandas.DataFrame", watched: list[Watch], hosts: tuple[str, ...]
-) -> "tuple[pandas.DataFrame, list[Watch], Episodes | None]":
-    """The table without the steps of episodes in which the machine was slow, the sentinels with theirs marked, and the
-    episodes: those of products of matrices with the fewest threads, in which most time of HPL is."""
-    seen = (table[THREADS] == table[THREADS].min()).to_numpy()
-    part = table[seen].reset_index(drop=True)
-    products = {name: calls for name, calls in calls_by_kernel(part).items() if name in PRODUCTS and len(calls)}
-    fitted = {}
-    for name, calls in products.items():
-        with suppress(FitError):
-            fitted[name] = calls, fit_kernel(relieved(calls, crowding_of(calls).rows), form=Form("M'", False, "N-2"))
-    episodes = episodes_of(part, fitted, watched, hosts)
-    if episodes is None:
-        return table, watched, None
-    slow = np.zeros(len(table), dtype=np.bool_)
-    slow[seen] = episodes.rows
-    return table[~slow].reset_index(drop=True), without_slow(watched), episodes
 
 
 def _fit_all(tables: "Mapping[int, pandas.DataFrame]", forms: Mapping[str, Form]) -> tuple[list[_Found], list[str]]:

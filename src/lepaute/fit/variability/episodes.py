@@ -6,14 +6,19 @@ tells of the machine what its repetition does not.
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lepaute.fit.kernels.kernel_fit import FittedKernel
+from lepaute.errors import FitError
+from lepaute.fit.kernels.form import Form
+from lepaute.fit.kernels.kernel_fit import FittedKernel, fit_kernel
 from lepaute.fit.numeric import Booleans, Floats, Integers
-from lepaute.fit.observations.calls import IN_CONTEXT, Calls, numbered
+from lepaute.fit.observations.calibrations import THREADS
+from lepaute.fit.observations.calls import IN_CONTEXT, PRODUCTS, Calls, calls_by_kernel, numbered
+from lepaute.fit.variability.crowding import crowding_of, relieved
 from lepaute.fit.variability.sentinels import Watch
 from lepaute.fit.variability.steps import SHORTEST_STEP_S
 from lepaute.kit.text import counted, duration, percent
@@ -67,18 +72,24 @@ class Episodes:
         )
 
     @property
+    def witnesses(self) -> str:
+        """What saw it: "steps on all cores at once, 3.9 s of 59 s, and 4 of 33 sentinels"."""
+        of_steps = f"steps on all cores at once, {duration(self.slow_s)} of {duration(self.seen_s)}"
+        of_sentinels = f"{self.sentinels} of {counted(self.all_sentinels, 'sentinel')}"
+        return ", and ".join([of_steps] * bool(self.slow_s) + [of_sentinels] * bool(self.sentinels))
+
+    @property
     def sentence(self) -> str:
         """What was seen and what became of it."""
-        witnesses = []
-        if self.slow_s:
-            witnesses.append(f"steps on all cores at once, {duration(self.slow_s)} of {duration(self.seen_s)}")
-        if self.sentinels:
-            witnesses.append(f"{self.sentinels} of {counted(self.all_sentinels, 'sentinel')}")
-        slower = percent(self.estimate.factor - 1.0)
         return (
-            f"the machine was slow for a while: {slower} longer ({' and '.join(witnesses)}); "
+            f"the machine was slow for a while: calls took {percent(self.slower)} longer ({self.witnesses}); "
             "the models are of the rest, the slow state is a layer of its own (slow_state)"
         )
+
+    @property
+    def slower(self) -> float:
+        """By how much durations are longer in the slow state."""
+        return self.estimate.factor - 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +114,30 @@ class Parts:
     active: Integers
     series: Integers
     of_row: Integers
+
+
+def in_usual_state(
+    table: "pandas.DataFrame", watched: Sequence[Watch], hosts: Sequence[str]
+) -> "tuple[pandas.DataFrame, list[Watch], Episodes | None]":
+    """The table without the steps of episodes in which the machine was slow, the sentinels with theirs marked, and the
+    episodes: those of products of matrices with the fewest threads, in which most time of HPL is.
+
+    table : observations as `pooled_observations` makes them;  hosts : those that were measured, as it numbers them
+    """
+    seen = (table[THREADS] == table[THREADS].min()).to_numpy()
+    part = table[seen].reset_index(drop=True)
+    fitted = {}
+    for name, calls in calls_by_kernel(part).items():
+        if name in PRODUCTS and len(calls):
+            with suppress(FitError):
+                alone = relieved(calls, crowding_of(calls).rows)
+                fitted[name] = calls, fit_kernel(alone, form=Form("M'", False, "N-2"))
+    episodes = episodes_of(part, fitted, watched, hosts)
+    if episodes is None:
+        return table, list(watched), None
+    slow = np.zeros(len(table), dtype=np.bool_)
+    slow[seen] = episodes.rows
+    return table[~slow].reset_index(drop=True), without_slow(watched), episodes
 
 
 def episodes_of(
