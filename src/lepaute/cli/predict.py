@@ -187,14 +187,10 @@ def _narrowed(request: "TraceRequest | None", applications: "Sequence[Applicatio
 def _tells_parts(
     given: bool | None, applications: "Sequence[Application]", simulation: Simulation, runs: int, fidelity: str
 ) -> bool:
-    from lepaute.simulate.prediction.parts import PARTS_OF_UNDISTURBED, are_free
+    from lepaute.simulate.prediction.parts import are_free
 
     if given and runs < 2:
         raise InputError("--parts is about an interval, and one run has none; give --runs 2 or more")
-    if simulation.any:
-        if given:
-            raise InputError(PARTS_OF_UNDISTURBED)
-        return False
     if given is not None:
         return given
     layers = simulation.layers()

@@ -99,10 +99,11 @@ def _facts(prediction: "Prediction") -> list[tuple[str, str]]:
 
 def _from(prediction: "Prediction") -> str:
     """20 simulated runs; ± 6.0 % of kernel models 4.2, network 3.3"""
-    text, half_width = counted(len(prediction.run_list), "simulated run"), prediction.time_s.half_width_percent
+    text = counted(len(prediction.run_list), "simulated run")
+    half_width = prediction.undisturbed_time_s.half_width_percent
     if half_width is None:
         return text
-    text += f"; ± {half_width:.1f} %"
+    text += f"; ± {half_width:.1f} %{' undisturbed' * (prediction.state == 'any')}"
     if prediction.interval_basis is not None and prediction.controls is None:
         text += f" by {prediction.interval_basis}"
     if prediction.parts is not None:

@@ -266,6 +266,15 @@ class SlowState(Value):
     least_busy_cores: CoreCount | None = None
     source: str | None = None
 
+    @property
+    def text(self) -> str:
+        """In words."""
+        cores = f", while {self.least_busy_cores} cores or more compute" if self.least_busy_cores else ""
+        return (
+            f"{100.0 * self.share:.2g} % of the time a node takes {self.factor:.3g} times as long, for "
+            f"{self.length_s:.2g} s on average{cores}"
+        )
+
 
 class Power(Value):
     """Electric power that one node draws: all cores idle, all computing, all communicating (waiting included).

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from math import exp
 
-from lepaute.kit.text import counted, duration, percent, quantity, seconds, two_digits
+from lepaute.kit.text import counted, duration, quantity, seconds
 from lepaute.platform.network_model import BusyReceiver, Loopback, Remote, Segment
 from lepaute.platform.schema import KernelModel, Platform, Population
 from lepaute.platform.topology import topology_lines
@@ -55,13 +55,7 @@ def _lines(platform: Platform) -> Iterator[str]:
             f"core ± {_percent(sentinel.relative_error)}, until {sentinel.ended}"
         )
     if (slow := platform.slow_state) is not None:
-        cores = f", while {slow.least_busy_cores} cores or more compute" if slow.least_busy_cores else ""
-        yield (
-            f"slow      {percent(slow.share)} of the time a node takes {two_digits(slow.factor)} times as long, for "
-            f"{duration(slow.length_s)} on average{cores}"
-        )
-        if slow.source:
-            yield f"          {slow.source}"
+        yield f"slow      {slow.text}" + (f": {slow.source}" if slow.source else "")
     if platform.population is not None:
         yield from _population(platform.population)
     if platform.power is not None:

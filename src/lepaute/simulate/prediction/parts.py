@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from lepaute.simulate.conditions import Conditions
     from lepaute.simulate.engine import Engine, SimulatedRun, Simulator
 
-PARTS_OF_UNDISTURBED = "parts of an interval are of undisturbed runs; ask for these, or for no parts"
 #: Of each part. The standard deviation of 10 runs is known to a quarter of itself.
 RUNS = 10
 #: Parts that cost no more events, or no more than the prediction itself, are told unasked: some seconds of two cores.

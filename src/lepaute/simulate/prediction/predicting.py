@@ -22,14 +22,13 @@ from lepaute.simulate.engine import Engine, SimulatedRun, Simulator
 from lepaute.simulate.machine.mapping import Mapping
 from lepaute.simulate.machine.population import on_its_day
 from lepaute.simulate.prediction.controls import controls_of, usual_runs
+from lepaute.simulate.prediction.parts import RUNS as PART_RUNS
 from lepaute.simulate.prediction.parts import (
-    PARTS_OF_UNDISTURBED,
     parts_of,
     sampling_sd,
     sampling_warnings,
     simulators_of_parts,
 )
-from lepaute.simulate.prediction.parts import RUNS as PART_RUNS
 from lepaute.simulate.prediction.prediction import Prediction, Run, SimulationFigures
 from lepaute.simulate.prediction.trust import (
     DRAWN,
@@ -204,8 +203,6 @@ def predict_all(
     if trace is not None and len(applications) > 1:
         raise InputError(f"a trace is of one combination, and there are {len(applications)}; shorten the lists")
     of_state = state_of(state)
-    if parts and of_state == "any":
-        raise InputError(PARTS_OF_UNDISTURBED)
     as_calibrated = load_platform(platform)
     if settings is not None:
         of_type(settings, "settings", MappingOf, 'fields and values, such as {"scale.bandwidth": "2"}')
@@ -463,13 +460,14 @@ def prediction_of(
 
 
 def slow_nodes(platform: Platform, ranks_on_node: MappingOf[int, int], threads: int) -> "SlowNodes | None":
-    """The slow state of the nodes on which enough cores compute; None where the platform has none."""
-    state = platform.slow_state
-    if state is None:
+    """The nodes on which enough cores compute for the slow state; None where the platform has none."""
+    if (state := platform.slow_state) is None:
         return None
     from lepaute.simulate.slow_state import SlowNodes
 
-    return SlowNodes(state, sum(ranks * threads >= (state.least_busy_cores or 1) for ranks in ranks_on_node.values()))
+    count = sum(ranks * threads >= (state.least_busy_cores or 1) for ranks in ranks_on_node.values())
+    errors = (state.share_error / (1.0 - state.share), state.length_error, state.factor_error)
+    return SlowNodes(count, state.share, state.length_s, state.factor, state.factor_relative_sd, errors)
 
 
 def outside_of(application: Application, run: SimulatedRun, conditions: Conditions) -> OutsideRanges:

@@ -241,7 +241,7 @@ class Prediction(Public):
             return None
         inverse = None
         if rate is not None:
-            inverse = Spread(rate.mean * effect.mean_of_rate, rate.low / effect.high, rate.high / effect.low)
+            inverse = Spread(rate.mean * effect.mean_of_inverse, rate.low / effect.high, rate.high / effect.low)
         return AnyRun(_slowed(self.undisturbed_time_s, effect), inverse, effect.share, effect.most)
 
     @property
@@ -396,6 +396,7 @@ class Prediction(Public):
         if self.conditions is not None:
             parameters |= self.conditions.choices
         rate, rate_of_application = self.rate, self.application.rate
+        half_width = self.undisturbed_time_s.half_width_percent
         return {
             "application": self.application.name,
             "platform": self.platform_name,
@@ -408,7 +409,7 @@ class Prediction(Public):
             **({"undisturbed_time_s": self.undisturbed_time_s.to_dict()} if self.any and self.state == "any" else {}),
             **({"any": self.any.to_dict(rate_of_application.key if rate_of_application else "")} if self.any else {}),
             **({"interval_basis": self.interval_basis} if self.interval_basis else {}),
-            **({"interval_parts": self.parts.to_dict(self.time_s.half_width_percent)} if self.parts else {}),
+            **({"interval_parts": self.parts.to_dict(half_width)} if self.parts else {}),
             "runs": [self._run_to_dict(run) for run in self.run_list],
             "fidelity": self.fidelity,
             **({"sampling_relative_sd": self.sampling_sd} if self.sampling_sd else {}),

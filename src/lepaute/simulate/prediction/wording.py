@@ -36,26 +36,17 @@ def with_slow_state(answer: str, prediction: "Prediction") -> str:
 
 
 def slow_state_sentence(prediction: "Prediction") -> str:
-    """About one run in 12 meets the slow state of this machine and takes up to 1.8 times as long
-
-    Empty where the platform has no slow state, or the run too few busy cores for it."""
+    """About one run in 12 meets the slow state of this machine and takes up to 1.8 times as long; "" where none can."""
     found = prediction.any
     if found is None or found.share_of_runs == 0.0:
         return ""
     share, most = found.share_of_runs, found.slower_by_most
-    who, verb = f"About one run in {round(1.0 / share)}", "meets"
-    if share < LEAST_SHARE_OF_RUNS:
-        who = f"Fewer than one run in {1.0 / LEAST_SHARE_OF_RUNS:,.0f}"
-    elif share > MOST_SHARE_OF_RUNS:
-        who = "Every run"
-    elif share > 0.5:
-        who, verb = f"About {100.0 * share:.0f} % of runs", "meet"
-    text = f"{who} {verb} the slow state of this machine"
-    if most is None:
-        return text
-    return (
-        f"{text} and {'takes' if verb == 'meets' else 'take'} up to {most:.{2 if most >= 1.095 else 3}g} times as long"
-    )
+    who = f"About one run in {1.0 / share:.0f}" if share <= 0.5 else f"About {100.0 * share:.0f} % of runs"
+    if share < LEAST_SHARE_OF_RUNS or share > MOST_SHARE_OF_RUNS:
+        who = "Fewer than one run in 1,000" if share < 0.5 else "Every run"
+    many = who.endswith("runs")
+    how = "" if most is None else f" and take{'s' * (not many)} up to {most:.{3 if most < 1.095 else 2}g} times as long"
+    return f"{who} meet{'s' * (not many)} the slow state of this machine{how}"
 
 
 def _figures(prediction: "Prediction") -> str:
