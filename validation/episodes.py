@@ -48,6 +48,7 @@ KINDS = {"1.5 s every 30 s": (30.0, 1.5), "3 s every 120 s": (120.0, 3.0), "none
 RUNS_S = (0.15, 1.0, 8.0, 100.0)
 TREATMENTS = ("as before", "left out", "repeated", "lepaute", "oracle")
 MACHINES, QUICK_MACHINES, RUNS, DRAWS = 200, 2, 400, 4000
+KEYS = ["episodes", "run_s", "runs", "treatment"]
 RULE = {
     **{name: getattr(disturbance, name) for name in ("MOST_SD", "LEAST_SLOWER", "SHORTEST_EPISODE_S")},
     **{name: getattr(disturbance, name) for name in ("FEWEST_SENTINELS", "ALL_CORES", "EDGE")},
@@ -241,7 +242,9 @@ def intervals(treatment: str, gap_s: float, length_s: float, seed: Sequence[int]
         inside = np.zeros(len(steps.process), dtype=np.bool_) if seen is None else seen.rows
         steps = chosen(steps, ~inside & ~replaced[steps.process])
         if treatment == "lepaute" and seen is not None:
-            slow = SlowNodes(seen.slow_state, 1)
+            state = seen.estimate
+            errors = (state.odds_error, state.length_error, state.factor_error)
+            slow = SlowNodes(1, state.share, state.length_s, state.factor, state.factor_relative_sd, errors)
     scale, result = fit_time_scale(steps), {}
     for seconds in RUNS_S:
         logs = drawn(np.random.default_rng([*seed, int(100 * seconds)]), scale, steps, seconds)
@@ -292,27 +295,22 @@ def oracle(at: tuple[float, str], values: Floats) -> Floats:
 
 
 def simulated(options: Options) -> pandas.DataFrame:
-    """All machines of all kinds."""
+    """A row a kind, length of the run, what runs, and treatment."""
     count = options.own.machines or (QUICK_MACHINES if options.quick else MACHINES)
     with ProcessPoolExecutor() as pool:
         work = (pool.map(partial(machine, kind, options.own.seed), range(count)) for kind in KINDS)
-        return pandas.DataFrame([row for rows in work for of_machine in rows for row in of_machine])
-
-
-def summary(frame: pandas.DataFrame) -> pandas.DataFrame:
-    """A row a kind, length of the run, what runs, and treatment."""
-    groups = frame.groupby(["episodes", "run_s", "runs", "treatment"], sort=False)
+        frame = pandas.DataFrame([row for rows in work for of_machine in rows for row in of_machine])
+    groups = frame.groupby(KEYS, sort=False)
     result = groups.agg(
-        inside=("inside", "mean"), sd=("inside", "std"), machines=("inside", "size"),
+        inside=("inside", "mean"), error=("inside", "sem"), machines=("inside", "size"),
         half_width=("half_width_percent", "median"), score=("score_percent", "mean"),
     )  # fmt: skip
-    result["error"] = result["sd"] / np.sqrt(result["machines"])
-    return result
+    return result.round(4).reset_index()
 
 
 def judged(frame: pandas.DataFrame) -> list[Goal]:
     """Coverage of the treatment that the package has, and what a long run's interval is wider than need be."""
-    table, goals = summary(frame), []
+    table, goals = frame.set_index(KEYS), []
     for kind in KINDS:
         for which in ("undisturbed", "any"):
             row = table.loc[(kind, 8.0, which, "lepaute")]
@@ -336,7 +334,7 @@ def _half_width(table: pandas.DataFrame, kind: str, seconds: float, treatment: s
 
 def text(frame: pandas.DataFrame) -> str:
     """Markdown."""
-    table = summary(frame)
+    table = frame.set_index(KEYS)
     rows = []
     for kind in KINDS:
         for which in ("any", "undisturbed") if kind != "none" else ("undisturbed",):

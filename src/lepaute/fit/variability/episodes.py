@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 CHUNK_S = 0.1
 #: Slow steps of a launch no further apart are of one episode.
 APART_S = 0.5
+#: What ends or begins so near an episode is left out with it.
+MARGIN_S = 0.1
 #: Where so many episodes would have been seen while fewer cores computed, and none was, they come with busy cores only.
 EXPECTED_ALONE = 5.0
 MOST_HOSTS = 1 << 20  # of an archive, in the number of a series
@@ -174,8 +176,8 @@ def episodes_of_parts(parts: Parts, watches: Sequence[Watch], hosts: Sequence[st
         return None
     middle = 0.5 * (parts.start_s + parts.end_s)
     inside = slow.copy()
-    for run, start, end, _, _ in found:
-        inside |= (parts.run == run) & (middle >= start) & (middle <= end)
+    for run, start, end, _, _ in found:  # with the steps next to it, which began or ended in it
+        inside |= (parts.run == run) & (parts.end_s >= start - MARGIN_S) & (parts.start_s <= end + MARGIN_S)
     # What is shorter is left out, and tells nothing of the state: a single core may have been as slow by itself.
     lasting = [one for one in found if one[2] - one[1] >= SHORTEST_EPISODE_S]
     first = [one for one in lasting if one[4]]
