@@ -15,6 +15,8 @@ from lepaute.simulate import Hpl, difference, predict, read_prediction
 from lepaute.simulate.prediction.wording import slow_state_sentence
 from lepaute.simulate.slow_state import SlowNodes
 from lepaute.study.running import run_study
+from lepaute.verify.campaign import Case
+from lepaute.verify.report import slow_state_line
 
 HPL = Hpl(n=2000, nb=128, p=2, q=2)
 SLOW = "{share: 0.08, length_s: 4, factor: 1.75}"
@@ -231,3 +233,12 @@ def test_the_json_of_a_command_has_both(capsys, dahu, tmp_path):
     usual, anyway = found
     assert usual["time_s"] == anyway["undisturbed_time_s"]
     assert anyway["time_s"] == anyway["any"]["time_s"] == usual["any"]["time_s"]
+
+
+@pytest.mark.slow
+def test_verify_counts_undisturbed_runs_and_says_how_many_are_not(dahu):
+    slow = override(dahu, {"slow_state": SLOW})
+    cases = [Case(hpl, predict(hpl, slow, runs=8), 0.0) for hpl in (Hpl(n=500), Hpl(n=1000))]
+    line = slow_state_line(cases)
+    assert line.startswith(f"Intervals are of undisturbed runs. {cases[1].label}: about one run in 12 meets")
+    assert slow_state_line([Case(HPL, predict(HPL, dahu, runs=2), 0.0)]) == ""
