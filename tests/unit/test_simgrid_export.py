@@ -80,6 +80,7 @@ LOSSES = {
     "noise": ({"network.remote.segments[0].noise_relative_sd": "0.1"}, "noise_relative_sd"),
     "days": ({"days": "{common_relative_sd: 0.1, cpu_relative_sd: 0, degrees_of_freedom: 5}"}, "days: "),
     "episodes": ({"episodes": "{relative_sd: 0.1, duration_s: 1}"}, "episodes: "),
+    "slow state": ({"slow_state": "{share: 0.1, length_s: 4, factor: 2}"}, "slow_state: "),
     "power": ({"power": "{idle_W: 1, computing_W: 2, communicating_W: 2}"}, "power: "),
     "order": ({"network.remote.segments[0].protocol": "rendezvous", "network.remote.segments[1].protocol": "eager"},
               "protocol: SMPI knows eager, then detached"),

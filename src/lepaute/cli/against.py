@@ -60,6 +60,7 @@ class Alternative:
             fidelity=reference.conditions.fidelity,
             repeat=repeat,
             transfer=reference.conditions.transfer,
+            state=reference.conditions.state,
             progress=lambda share: tell(f"simulating {self.name}", share),
         )
         return Compared(self, difference(reference, prediction), prediction, reference)

@@ -16,7 +16,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         *("n", "memory-fraction", "nb", "grid", "cells", "iterations", "threads-per-rank", "dat"),
         *("np", "source", "make", "binary", "time-pattern", "solve"),
     ),
-    "Platform": ("platform", "set", "lag", "transfer", "like"),
+    "Platform": ("platform", "set", "lag", "any", "transfer", "like"),
     "What is measured": (
         *("methods", "after", "simulate", "ops", "sizes", "datatype", "op", "root", "compute", "cold", "factor"),
     ),

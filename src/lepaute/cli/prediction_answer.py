@@ -31,7 +31,7 @@ from lepaute.kit.text import (
 )
 from lepaute.simulate.prediction.sweep import Sweep
 from lepaute.simulate.prediction.warnings import caveats
-from lepaute.simulate.prediction.wording import fastest, scaling_answer, span_of, takes, where_run
+from lepaute.simulate.prediction.wording import fastest, scaling_answer, span_of, takes, where_run, with_slow_state
 
 if TYPE_CHECKING:
     from lepaute.platform import Platform
@@ -46,7 +46,7 @@ LEAST_OUTSIDE = 0.005
 
 def answered(prediction: "Prediction", machine: "Platform", width: int, *, details: bool = False) -> str:
     """One prediction on a terminal of `width` columns, or in a file."""
-    answer = takes(prediction) + _of_peak(prediction, machine)
+    answer = with_slow_state(takes(prediction) + _of_peak(prediction, machine), prediction)
     if details:
         return details_text(answer, readable(prediction, machine), width)
     facts = [("run", where_run(prediction)), *_facts(prediction)]
@@ -59,7 +59,7 @@ def answered_emulation(prediction: "Prediction", width: int, *, details: bool = 
     assert run is not None
     assert run.emulated is not None
     emulated, on = run.emulated, f"on {ranks_text(prediction.application.ranks)} of {prediction.platform_name}"
-    answer = f"{takes(prediction, prediction.application.name)} {on}"
+    answer = with_slow_state(f"{takes(prediction, prediction.application.name)} {on}", prediction)
     if details:
         return details_text(answer, readable_emulation(prediction), width)
     computing = f"{four_digits(emulated.computing_s)} s over all ranks"
@@ -99,10 +99,11 @@ def _facts(prediction: "Prediction") -> list[tuple[str, str]]:
 
 def _from(prediction: "Prediction") -> str:
     """20 simulated runs; ± 6.0 % of kernel models 4.2, network 3.3"""
-    text, half_width = counted(len(prediction.run_list), "simulated run"), prediction.time_s.half_width_percent
+    text = counted(len(prediction.run_list), "simulated run")
+    half_width = prediction.undisturbed_time_s.half_width_percent
     if half_width is None:
         return text
-    text += f"; ± {half_width:.1f} %"
+    text += f"; ± {half_width:.1f} %{' undisturbed' * (prediction.state == 'any')}"
     if prediction.interval_basis is not None and prediction.controls is None:
         text += f" by {prediction.interval_basis}"
     if prediction.parts is not None:
@@ -128,7 +129,9 @@ def answered_sweep(predictions: "Sequence[Prediction]", width: int, *, details: 
     answers, facts = [], []
     for problem in sweep.problems:
         of = f" for {problem.problem}" if len(sweep.problems) > 1 else ""
-        answers.append(fastest(problem, of))
+        answers.append(
+            fastest(problem, of) if problem.best is None else with_slow_state(fastest(problem, of), problem.best)
+        )
         facts += _facts_of_problem(problem)
     if details:
         return "\n".join([*answers[:-1], details_text(answers[-1], summary(predictions), width)])
@@ -156,7 +159,8 @@ def _facts_of_problem(sweep: Sweep) -> list[tuple[str, str]]:
 
 def answered_scaling(points: "Sequence[ScalingPoint]", width: int, *, details: bool = False) -> str:
     """Several numbers of ranks: the time on most of them, a table, and the caveats."""
-    predictions, first, answer = [point.prediction for point in points], points[0], scaling_answer(points)
+    predictions, first = [point.prediction for point in points], points[0]
+    answer = with_slow_state(scaling_answer(points), predictions[-1])
     table = shown_table(*scaling_table(points), width, left=(1,), drop=_less_needed(points))
     if details:
         return f"{details_text(answer, scaling_details(points), width)}\n{table}"

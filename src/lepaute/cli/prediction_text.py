@@ -102,7 +102,7 @@ def readable_emulation(prediction: "Prediction") -> str:
 
 def _parts_line(prediction: "Prediction") -> list[str]:
     """What the half-width is made of, the largest part first; or how to learn it."""
-    half_width, parts = prediction.time_s.half_width_percent, prediction.parts
+    half_width, parts = prediction.undisturbed_time_s.half_width_percent, prediction.parts
     if half_width is None or (parts is None and prediction.fidelity == "smpi"):  # emulate has no such option
         return []
     if parts is None:

@@ -56,6 +56,11 @@ class Simulation:
         metavar="TIME",
         quantity=time_of,
     )
+    any: bool = option_field(
+        False,
+        "of any run, which may meet the slow state of the machine; default: of undisturbed runs",
+        name="any/--undisturbed",
+    )
 
     @property
     def inputs(self) -> list[str | Path | None]:
@@ -107,6 +112,7 @@ class Simulation:
             settings=settings_of(self.settings or []),
             transfer=self.learnt(),
             lag_s=self.lag_s,
+            state="any" if self.any else "undisturbed",
             **further,
         )
 

@@ -311,14 +311,15 @@ def print_results(
     **shown: Any,
 ) -> None:
     """The comparison, and further lines; warnings_in: where all warnings are."""
-    from lepaute.verify.report import show, warning_lines
+    from lepaute.verify.report import show, slow_state_line, warning_lines
 
     if options.as_json:
         print(json_text(results.to_dict()))
     else:
         show(results.table, results.run_table, sys.stdout, **shown)
         width = terminal_columns(sys.stdout)
-        print("".join(f"{folded(line, width, 4)}\n" for line in further), end="")
+        lines = filter(None, (slow_state_line(results.cases), *further))
+        print("".join(f"{folded(line, width, 4)}\n" for line in lines), end="")
         warnings, width = warning_lines(results.cases, warnings_in), terminal_columns(sys.stderr)
         if options.details:
             for line in warnings:

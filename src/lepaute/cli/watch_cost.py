@@ -67,7 +67,7 @@ class StateOptions:
         )
 
 
-@with_options_of(Simulation, "simulation", leave_out=("without", "transfer", "lag_s"))
+@with_options_of(Simulation, "simulation", leave_out=("without", "transfer", "lag_s", "any"))
 def cost(
     node: Annotated[str, typer.Argument(metavar="NODE", help="its name in the store, such as 13 or dahu-13")],
     simulation: Simulation,

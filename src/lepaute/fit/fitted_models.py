@@ -40,13 +40,14 @@ from lepaute.fit.variability.dependence import (
     frequency_effect,
     monitoring_of,
 )
+from lepaute.fit.variability.episodes import in_usual_state
 from lepaute.fit.variability.sentinels import change_warnings, drift_of, sentinel_of, watches
 from lepaute.fit.variability.steps import time_scale_of
 from lepaute.kit.frames import frame_of
 from lepaute.kit.later import later
 from lepaute.kit.notebook import table_html
 from lepaute.platform.kernel_model import told_of_missing
-from lepaute.platform.schema import Blas, Days, KernelModel, Network, Platform, Sentinel, Wandering
+from lepaute.platform.schema import Blas, Days, KernelModel, Network, Platform, Sentinel, SlowState, Wandering
 
 if TYPE_CHECKING:
     import pandas
@@ -75,6 +76,7 @@ class FittedModels:
     notes          : for readers of the platform, one sentence each
     warnings       : for whoever runs the fit, one line each
     sentinel       : how fast the machine was on average; None where no sentinels were run
+    slow_state     : in which it is for a while now and then; None where that was not seen
     factor_tests   : of every factor besides the sizes that the observations have, such as the operands' content
     """
 
@@ -95,6 +97,7 @@ class FittedModels:
     factor_tests: tuple[FactorTest, ...] = ()
     frequency: FrequencyEffect | None = None
     sentinel: Sentinel | None = None
+    slow_state: SlowState | None = None
 
     def __repr__(self) -> str:
         return f"<FittedModels of {', '.join(self.hosts)}: {', '.join(model.kernel for model in self.kernels)}>"
@@ -135,10 +138,8 @@ def models(
     tests = factor_tests(pooled_factors(kernel_frames))
     shape = shape_of(given)
     table = pooled_observations([usual_conditions(frame) for frame in kernel_frames], hosts, shape)
-    by_threads = {
-        int(threads): table[(table[THREADS] == threads).to_numpy()] for threads in sorted(table[THREADS].unique())
-    }
-    found, notes = _fit_all(by_threads, forms or {})
+    table, watched, episodes = in_usual_state(table, watches(given), hosts)
+    found, notes = _fit_all(_by_threads(table), forms or {})
     if not found:
         raise FitError("no kernel could be fitted; the archives hold no usable calls, calibrate again")
     excess, excess_error = machine_excess(
@@ -163,8 +164,8 @@ def models(
         error = float(np.hypot(discrepancy, common_relative_sd(each.kernel, each.calls)))
         kernel_values.append(kernel_model(each.kernel, error, told, own, modes, each.threads))
     # Wandering and dependence are those of the calls with the fewest threads, of which there are most.
-    fewest = min(by_threads)
-    table = by_threads[fewest].reset_index(drop=True)
+    fewest = min(each.threads for each in found)
+    table = _by_threads(table)[fewest].reset_index(drop=True)
     fitted = {
         each.name: (each.calls, each.kernel) for each in found if each.threads == fewest and each.name != FIRST_TOUCH
     }
@@ -176,8 +177,8 @@ def models(
         notes.append("Other load disturbed the calibration; calibrate again on a quiet machine.")
     notes += [f"{sentence(test)}; the model holds for random content." for test in tests if test.matters]
     notes += links.notes
-    days, watched = None, watches(given)
-    warnings += change_warnings(watched)
+    days = None
+    warnings += [*change_warnings(watched), *([] if episodes is None else [episodes.sentence])]
     scale = time_scale_of(table, fitted)
     if effects is not None:
         days = days_of(effects, scale, drift_of(watched))
@@ -203,6 +204,7 @@ def models(
         # Monotonic clocks of several archives may be of several boots.
         frequency_effect(table, fitted, monitoring_of(given[0], hosts) if len(given) == 1 else {}),
         sentinel_of(watched),
+        None if episodes is None else episodes.slow_state,
     )
 
 
@@ -262,6 +264,7 @@ def platform_and_models(
         network=fitted.network,
         days=fitted.days,
         wandering=fitted.wandering,
+        slow_state=fitted.slow_state,
     )
     if fitted.tree is not None:
         topology = fitted.tree.topology(fitted.network.node_link.bandwidth_Bps)
@@ -338,6 +341,10 @@ class _Found:
     crowding: Crowding
     kernel: FittedKernel
     selection: Selection
+
+
+def _by_threads(table: "pandas.DataFrame") -> "dict[int, pandas.DataFrame]":
+    return {int(threads): table[(table[THREADS] == threads).to_numpy()] for threads in sorted(table[THREADS].unique())}
 
 
 def _fit_all(tables: "Mapping[int, pandas.DataFrame]", forms: Mapping[str, Form]) -> tuple[list[_Found], list[str]]:

@@ -41,6 +41,7 @@ def facts(platform: Platform) -> list[tuple[str, str]]:
         ("network", _network(platform)),
         ("sizes", _sizes(platform)),
         ("days", _days(platform)),
+        ("slow", "" if platform.slow_state is None else platform.slow_state.text),
         ("file", f"sha256 {platform.sha256[:16]}"),
     ]
     return [(name, text) for name, text in told if text]

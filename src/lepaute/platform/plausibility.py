@@ -30,6 +30,7 @@ _CORE_MEMORY_BYTES, _NODE_MEMORY_BYTES = 1 << 24, 1e14
 _NODE_W = (1.0, 1e6)
 _SPREAD_OF_KERNELS = 2.0
 _SPREAD = 1.0
+_SLOW_SHARE, _SLOW_FACTOR = 0.5, 20.0
 _MOST_ROWS = 2000
 #: What spreads beyond measure mean in a platform that was fitted: nobody mistook a unit.
 POOR_FIT = "the calibration was disturbed or too short (--quick): calibrate again on an idle machine"
@@ -217,6 +218,12 @@ def _spreads(platform: Platform) -> Iterator[str]:
         # The model of a kernel of some calls of a microsecond may be wrong by its own size.
         if spread > _SPREAD and not (field.startswith("kernels") and spread < _SPREAD_OF_KERNELS):
             yield f"{field} is {spread:.3g}; {POOR_FIT if is_fitted(platform) else 'it is a fraction, 0.02 for 2 %'}"
+    slow = platform.slow_state
+    if slow is not None and (slow.share >= _SLOW_SHARE or slow.factor >= _SLOW_FACTOR):
+        yield (
+            f"slow_state has share {slow.share:.3g} and factor {slow.factor:.3g}; less than {_SLOW_SHARE:g} of the "
+            f"time and {_SLOW_FACTOR:g} times as long are usual: 0.08 for 8 %, 1.75 for 75 % longer"
+        )
     power = platform.power
     if power is not None and not _NODE_W[0] <= power.computing_W <= _NODE_W[1]:
         yield f"power.computing_W is {power.computing_W:.3g}; a node draws {_NODE_W[0]:g} to {_NODE_W[1]:.0e} W"

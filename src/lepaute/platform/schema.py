@@ -29,6 +29,7 @@ from lepaute.platform.values import (
     DegreesOfFreedom,
     NodeCount,
     NonNegative,
+    Number,
     Positive,
     Value,
     fault,
@@ -147,6 +148,7 @@ __all__ = [
     "Remote",
     "Segment",
     "Sentinel",
+    "SlowState",
     "Topology",
     "json_schema",
 ]
@@ -244,6 +246,36 @@ class Wandering(Value):
     correlation_error: NonNegative = 0.0
 
 
+class SlowState(Value):
+    """A state in which whole nodes are slow for a while, all cores at once, as a neighbour behind a hypervisor makes
+    them: episodes and what is between them last exponential times, each node's its own.
+
+    `share`: of the time;  `length_s`: mean of an episode;  `factor`: durations meanwhile, over those otherwise
+    `share_error`, `length_error`, `factor_error`: standard errors of their logarithms; a machine draws them once.
+    `factor_relative_sd`: of the factor between episodes, log-normal about `factor`.
+    `least_busy_cores`: a node has episodes only while so many of its cores compute; null: whatever is busy.
+    """
+
+    share: Annotated[Positive, Field(lt=1)]
+    length_s: Positive
+    factor: Annotated[Number, Field(gt=1, le=1e6)]
+    share_error: NonNegative = 0.0
+    length_error: NonNegative = 0.0
+    factor_error: NonNegative = 0.0
+    factor_relative_sd: NonNegative = 0.0
+    least_busy_cores: CoreCount | None = None
+    source: str | None = None
+
+    @property
+    def text(self) -> str:
+        """In words."""
+        cores = f", while {self.least_busy_cores} cores or more compute" if self.least_busy_cores else ""
+        return (
+            f"{100.0 * self.share:.2g} % of the time a node takes {self.factor:.3g} times as long, for "
+            f"{self.length_s:.2g} s on average{cores}"
+        )
+
+
 class Power(Value):
     """Electric power that one node draws: all cores idle, all computing, all communicating (waiting included).
 
@@ -292,6 +324,7 @@ class Platform(Value):
     population: Population | None = None
     episodes: Episodes | None = None
     wandering: Wandering | None = None
+    slow_state: SlowState | None = None
     power: Power | None = None
 
     def __repr__(self) -> str:
@@ -363,6 +396,9 @@ class Platform(Value):
                     _check_rows_exist(piece.per_cpu, self.nodes, "kernels", position, "pieces", number, "per_cpu")
         if self.episodes is not None and self.wandering is not None:
             raise fault("is another description of what episodes describe", "wandering", remedy="Remove one.")
+        if self.slow_state is not None and (self.slow_state.least_busy_cores or 0) > self.nodes.cores:
+            problem = f"is {self.slow_state.least_busy_cores}; a node has {self.nodes.cores} cores"
+            raise fault(problem, "slow_state", "least_busy_cores")
         if self.population is not None:
             _check_population(self.population, self.kernel(self.population.kernel, self.population.threads), self.nodes)
         return self

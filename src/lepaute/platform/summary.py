@@ -54,6 +54,8 @@ def _lines(platform: Platform) -> Iterator[str]:
             f"sentinel  dgemm({sentinel.m}, {sentinel.n}, {sentinel.k}) on all cores: {sentinel.gflops:.4g} Gflop/s a "
             f"core ± {_percent(sentinel.relative_error)}, until {sentinel.ended}"
         )
+    if (slow := platform.slow_state) is not None:
+        yield f"slow      {slow.text}" + (f": {slow.source}" if slow.source else "")
     if platform.population is not None:
         yield from _population(platform.population)
     if platform.power is not None:

@@ -9,7 +9,7 @@ from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass, field, fields
 from math import hypot, isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, cast, get_args
 
 from lepaute.errors import InputError
 from lepaute.kit.later import later
@@ -274,6 +274,16 @@ def _sd(content: MappingOf[str, Any], name: str, origin: str) -> float:
     return float(sd)
 
 
+State = Literal["undisturbed", "any"]
+
+
+def state_of(word: object) -> State:
+    """Raises InputError for any other word."""
+    if word not in get_args(State):
+        raise InputError(f"state is {word!r:.80}; it is {' or '.join(get_args(State))}")
+    return cast("State", word)
+
+
 #: Odd and far from all small numbers, so that no two (seed, repeat) in use have the same sum (2^64 / golden ratio).
 _SPREAD = 0x9E3779B97F4A7C15
 
@@ -289,6 +299,7 @@ class Conditions:
     repeat   : which of several runs on each machine and day
     transfer : a layer learnt from other studies
     lag      : since the calibration; `platform` is as it was then, its effect of the day that of the lag
+    state    : which runs times and rates are of: undisturbed ones, or any, in a slow state of the machine too
     """
 
     platform: "schema.Platform"
@@ -300,6 +311,7 @@ class Conditions:
     repeat: int = 0
     transfer: "Transfer | None" = None
     lag: Lag | None = None
+    state: State = "undisturbed"
 
     @property
     def platform_sha256(self) -> str:
@@ -323,5 +335,6 @@ class Conditions:
             **({"without": list(self.layers.off)} if self.layers.off else {}),
             **({"transfer": self.transfer.to_dict()} if self.transfer is not None else {}),
             **({"repeat": self.repeat} if self.repeat else {}),
+            **({"state": self.state} if self.state != "undisturbed" else {}),
             **({"lag_s": self.lag.lag_s} if self.lag is not None and self.lag.lag_s is not None else {}),
         }

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from lepaute.errors import InputError
 from lepaute.kit.quantities import lag_of, whole_of
 from lepaute.platform.components import KNOBS, with_components
-from lepaute.simulate.conditions import Conditions, Layers, at_lag, read_transfer
+from lepaute.simulate.conditions import Conditions, Layers, State, at_lag, read_transfer
 from lepaute.simulate.machine.mapping import Mapping as RankMapping
 from lepaute.simulate.machine.mapping import platform_slots, read_hostfile, read_rankfile
 from lepaute.study.components import (
@@ -222,7 +222,13 @@ class Configurations:
         study = self.study
         platform, lag = at_lag(platform, None if study.base.lag is None else lag_of(study.base.lag))
         layers = Layers.without(study.base.without)
-        conditions = Conditions(platform, layers, mapping, study.base.fidelity, transfer=self._transfer, lag=lag)
+        usual: State = "any" if study.question == "capacity" and platform.slow_state is not None else "undisturbed"
+        conditions = Conditions(
+            *(platform, layers, mapping, study.base.fidelity),
+            transfer=self._transfer,
+            lag=lag,
+            state=study.base.state or usual,
+        )
         mapping.cores(platform, application.ranks, application.threads_per_rank)  # raises where they do not fit
         return Configuration(application, conditions, models)
 

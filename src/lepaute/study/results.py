@@ -122,6 +122,8 @@ def _simulated(configurations: "Configurations", trial: Trial) -> Simulated:
     except LepauteError as error:
         return Simulated(key, refusal=" ".join(str(error).split()), cpu_s=clock() - began_s)
     (result,) = prediction.run_list
+    if trial.drawn and result.undisturbed is not None:  # what extrapolation does has nothing to do with it
+        result = result.undisturbed
     return Simulated(
         key,
         result.time_s,

@@ -203,6 +203,8 @@ class Base(Value):
     nodes       : a hypothetical cluster of so many nodes like the platform, drawn from `seed` (platform synthesize)
     without     : layers of uncertainty that are not drawn;  transfer : file of a layer learnt from other studies, from
                   the folder of the study;  lag : time since the calibration, such as 2h
+    state       : undisturbed, or any: runs may meet the slow state of the machine; undisturbed unless given, any for
+                  the question capacity
     """
 
     application: dict[str, Any]
@@ -214,6 +216,7 @@ class Base(Value):
     without: tuple[str, ...] = ()
     transfer: Annotated[str, Field(min_length=1)] | None = None
     lag: Lag | None = None
+    state: Literal["undisturbed", "any"] | None = None
     fidelity: Literal["auto", "full", "sampled"] = "auto"
 
     @model_validator(mode="after")

@@ -8,6 +8,7 @@ from lepaute.study.evaluation import Evaluate, Outcome, Point, Trial
 
 if TYPE_CHECKING:
     from lepaute.platform.schema import Platform
+    from lepaute.simulate.conditions import Conditions
     from lepaute.study.configuration import Configurations
 
 
@@ -83,6 +84,14 @@ def _of_cables(platforms: "Sequence[Platform]") -> list[str]:
     ]
 
 
+def _of_slow_state(conditions: "Sequence[Conditions]") -> list[str]:
+    """That times are of any run, or leave the slow state out, where a platform has one."""
+    states = {each.state for each in conditions if each.platform.slow_state is not None}
+    if "any" in states:
+        return ["times are of any run: those that meet the slow state of the machine take longer (base.state)"]
+    return ["times are of undisturbed runs, without the slow state of the machine (base.state: any)"] if states else []
+
+
 def caveats(
     outcomes: Iterable[Outcome], configurations: "Configurations", trusts: Mapping[Point, Trust]
 ) -> tuple[str, ...]:
@@ -102,6 +111,7 @@ def caveats(
     return (
         *joined([one.caveats for one in first.values()]),
         *([BLOCK_SIZES_GUESSED] if guessed else []),
+        *_of_slow_state([configurations.at(point).conditions for point in first]),
         *_of_cables([configurations.at(point).conditions.platform for point in first]),
         *joined(apart),
     )

@@ -11,7 +11,7 @@ from lepaute.report.tables import records_table
 from lepaute.verify.comparison import sentence, sentence_without_drift
 from lepaute.verify.naming import names_of_cases
 from lepaute.verify.plot import plot
-from lepaute.verify.report import case_rows, warning_lines
+from lepaute.verify.report import case_rows, slow_state_line, warning_lines
 
 if TYPE_CHECKING:
     from lepaute.verify.known_results import KnownResults
@@ -67,7 +67,7 @@ def page(
         answer=answer,
         state="notable" if outside or table["inside_interval"].isna().any() else "fine",
         figures=_figures(table.to_dict("records")),
-        further=[line for line in (*others, *further) if line],
+        further=[line for line in (*others, slow_state_line(results.cases), *further) if line],
         beware=[
             line.removeprefix("warning (").replace("): ", ": ", 1)
             for line in warning_lines(results.cases, "--json", _MOST_WARNINGS)

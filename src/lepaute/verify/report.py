@@ -62,6 +62,17 @@ def case_rows(table: "pandas.DataFrame", *, with_drift: bool) -> tuple[tuple[str
     return (*names[0], *HEADER, *(DRIFT_HEADER if with_drift else ())), rows
 
 
+def slow_state_line(cases: "list[Case]") -> str:
+    """Of the longest case, whose runs meet the slow state of the machine most often; empty where it has none."""
+    from lepaute.simulate.prediction.wording import slow_state_sentence
+
+    longest = max(cases, key=lambda case: case.prediction.time_s.mean)
+    sentence = slow_state_sentence(longest.prediction)
+    return (
+        f"Intervals are of undisturbed runs. {longest.label}: {sentence[0].lower()}{sentence[1:]}." if sentence else ""
+    )
+
+
 def warning_lines(cases: "list[Case]", whole_in: str, most: int = MOST_WARNINGS) -> list[str]:
     """What the predictions warn of, at most `most` lines.
 

@@ -19,11 +19,13 @@ from lepaute.fit.diagnostics.flag import (
     dependence_flags,
     factor_flags,
     flags_of,
+    longer,
 )
 from lepaute.fit.diagnostics.residuals import Classed, Residuals, classed
 from lepaute.fit.numeric import one_blas_thread, subset
 from lepaute.fit.observations.calibrations import calibrations, hosts_of, seen_hosts, shape_of
 from lepaute.fit.observations.columns import KERNELS, P2P
+from lepaute.fit.variability.episodes import in_usual_state
 from lepaute.fit.variability.sentinels import watches
 from lepaute.platform.schema import KernelModel, Network, Wandering
 
@@ -124,7 +126,9 @@ def diagnose(
     hosts, _ = seen_hosts(hosts_of(given[0]), raw_kernels)
     several = len(hosts) > 1
     frames = observed.dated(raw_kernels, origins, ("host", "probe", "cpu") if several else ("probe", "cpu"))
-    kernels = list(observed.kernels(frames, hosts, models.kernels, shape_of(given)))
+    shape = shape_of(given)
+    table, sentinels, episodes = in_usual_state(observed.pooled(frames, hosts, shape), watches(given), hosts)
+    kernels = list(observed.kernels(table, hosts, models.kernels, shape))
     missing = observed.without_model(frames, models.kernels)
     messages = observed.dated(raw_messages, origins, ("host", "link") if several else ())
     operations = list(observed.messages(messages, models.network if alone else None, several))
@@ -133,7 +137,6 @@ def diagnose(
         subject_of(calls, float(calls.measured_s.sum()) / total_s, wandering=models.wandering is not None)
         for calls in sorted(kernels, key=lambda calls: -float(calls.measured_s.sum()))
     ]
-    sentinels = watches(given)
     machines = tuple(
         machine_of(
             host, [classed(part) for subject in subjects if (part := on_host(subject.calls.of, host))], sentinels
@@ -146,6 +149,10 @@ def diagnose(
         replace(subject_of(calls, 1.0, wandering=False), ranges=_sizes(calls)) for calls in operations if len(calls)
     ]
     judged = [(machine_name(machine), 1.0, machine.checks) for machine in machines]
+    if episodes is not None:
+        by, what = longer(episodes.slower), episodes.witnesses
+        seen = checked("episode", episodes.slower, episodes.slow_s, None, by=by, what=what)
+        judged.append(("machine", 1.0, (seen,)))
     judged += [(subject.name, subject.share, subject.checks) for subject in subjects]
     judged += [
         (f"kernel {name}", 1.0, (checked("no model", 1.0, float(calls), None, name=name, calls=calls),))

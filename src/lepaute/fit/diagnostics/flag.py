@@ -158,6 +158,15 @@ KINDS: Mapping[str, Diagnostic] = {
         _AGAIN,
         "The level changed for a while",
     ),
+    "episode": Diagnostic(
+        "slow state",
+        Limits(0.10, math.inf),
+        "change of level meanwhile",
+        "The machine was slow for a while: calls took {by} ({what})",
+        "The machine was hardly slower for a while: calls took {by} ({what}).",
+        "The models are of the rest; how often and how long it is slow is the layer slow_state of the platform.",
+        "The machine was slow for a while",
+    ),
     "cores": Diagnostic("cores", PLACES, "slowest over fastest, less 1", *_PLACE, "One core takes longer than another"),
     "hosts": Diagnostic("hosts", PLACES, "slowest over fastest, less 1", *_PLACE, "One host takes longer than another"),
     # Share of the time that interruptions took: of 2 %, a prediction is off by up to as much if they came by accident.

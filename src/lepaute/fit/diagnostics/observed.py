@@ -150,21 +150,25 @@ def kernel_name(model: "KernelModel") -> str:
     return f"kernel {model.kernel}" + (f" x{model.threads}" if model.threads > 1 else "")
 
 
+def pooled(frames: "Sequence[pandas.DataFrame]", hosts: Sequence[str], shape: NodeShape) -> "pandas.DataFrame":
+    """One table of the kernel observations, as the fit has it; shape: of the nodes that were measured."""
+    needed = {*NEEDED[KERNELS], *LOAD, "attempt", "host"}
+    taken = [usual_conditions(frame) for frame in frames]
+    return pooled_observations([frame.loc[:, frame.columns.isin(needed)] for frame in taken], hosts, shape)
+
+
 def kernels(
-    frames: "Sequence[pandas.DataFrame]", hosts: Sequence[str], models: "Sequence[KernelModel]", shape: NodeShape
+    table: "pandas.DataFrame", hosts: Sequence[str], models: "Sequence[KernelModel]", shape: NodeShape
 ) -> Iterator[Residuals]:
     """The calls of every kernel that has a model: with work to do, not in a first step, inside steps of HPL and at full
     load where there are such calls, as they were fitted.
 
-    shape : of the nodes that were measured
+    table : as `pooled` makes it
     """
-    wanted = {*NEEDED[KERNELS], *LOAD, "attempt", "host"}
-    taken = [usual_conditions(frame) for frame in frames]
-    whole = pooled_observations([frame.loc[:, frame.columns.isin(wanted)] for frame in taken], hosts, shape)
     for threads in sorted({model.threads for model in models}):
-        table = whole[(whole[THREADS] == threads).to_numpy()]
-        if len(table):
-            yield from _of_threads(table, hosts, [model for model in models if model.threads == threads], shape)
+        part = table[(table[THREADS] == threads).to_numpy()]
+        if len(part):
+            yield from _of_threads(part, hosts, [model for model in models if model.threads == threads], shape)
 
 
 def _of_threads(

@@ -148,13 +148,13 @@ def pooled_observations(
     `cpu` becomes the number of a core of one node among all cores of all nodes, see `place_of`. The column `launch`
     numbers the starts of processes: the ranks of one mpirun have it in common, see `launches_of`. `probe` tells loads
     and threads apart, see `probe_under_load`; `share` is that of the other cores of the row's socket that computed, and
-    `socket` its number among those of all nodes.
+    `socket` its number among those of all nodes; `archive` numbers the frames.
     Raises FitError when a column is missing or there is no row.
     """
     import pandas
 
     parts, blocks = [], 0
-    for frame in frames:
+    for number, frame in enumerate(frames):
         check_columns(frame, KERNELS)
         if len(frame) == 0:
             continue
@@ -162,6 +162,7 @@ def pooled_observations(
         part["attempt"] = frame["attempt"].astype("int64") if "attempt" in frame.columns else 0
         part["block"] = part["block"].astype("int64") + blocks
         part["node"] = positions(frame, hosts)
+        part["archive"] = number
         blocks = int(part["block"].max()) + 1
         parts.append(part)
     if not parts:

@@ -30,10 +30,11 @@ class Watch:
     """The sentinels on one node in one calibration, in the order of time; vectors of shape (sentinels,).
 
     size      : m, n and k
-    date_s    : since the epoch, by the controller's clock
+    date_s    : since the epoch, by the controller's clock;  start_s: by the clock of the probes
     duration_s: of a call: mean over the cores, the slowest twentieth of their calls left out
     block     : of each; blocks: how many the calibration has
     disturbed : other programs took CPU time meanwhile
+    archive   : its number among those that are fitted together
     """
 
     host: str
@@ -43,6 +44,8 @@ class Watch:
     block: Integers
     disturbed: Booleans
     blocks: int
+    start_s: Floats
+    archive: int = 0
 
     def __len__(self) -> int:
         return len(self.duration_s)
@@ -66,7 +69,7 @@ class Watch:
 def watches(archives: "Sequence[Archive]") -> list[Watch]:
     """Of every node in every archive that has sentinels. Raises FitError for a table that cannot be."""
     found = []
-    for archive in archives:
+    for number, archive in enumerate(archives):
         if SENTINELS not in archive.members():
             continue
         table = checked_table(archive, SENTINELS)
@@ -76,7 +79,10 @@ def watches(archives: "Sequence[Archive]") -> list[Watch]:
                 lambda seconds: upper_trimmed_mean(seconds.tolist())
             )
             one = rows.groupby("order").agg(
-                date_s=("started_s", "first"), block=("block", "first"), disturbed=("disturbed", "first")
+                date_s=("started_s", "first"),
+                block=("block", "first"),
+                disturbed=("disturbed", "first"),
+                start_s=("start_s", "min"),
             )
             one["duration_s"] = of_core.groupby("order").mean()
             one = one.sort_values("date_s")
@@ -90,6 +96,8 @@ def watches(archives: "Sequence[Archive]") -> list[Watch]:
                     one["block"].to_numpy(np.int64),
                     one["disturbed"].to_numpy(bool),
                     int(one["block"].max()) + 1,
+                    one["start_s"].to_numpy(np.float64),
+                    number,
                 )
             )
     return found

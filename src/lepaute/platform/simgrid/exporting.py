@@ -233,6 +233,8 @@ def _of_computing(platform: Platform, parts: Parts, form: str) -> Iterator[str]:
     for name in ("episodes", "wandering"):
         if getattr(platform, name) is not None:
             yield f"{name}: the correlation of successive calls on a core is left out."
+    if platform.slow_state is not None:
+        yield "slow_state: hosts are as fast as in undisturbed runs."
     if platform.nodes.cpus > 1:
         yield "nodes.cpus: all cores of a host are alike; the number of CPUs is only recorded."
 

@@ -150,6 +150,7 @@ def emulate(
     mapping: Mapping | None = None,
     options: Options | None = None,
     repeat: int = 0,
+    state: str = "undisturbed",
 ) -> Prediction:
     """How long an MPI program will take: its code runs here, under SMPI, on the simulated platform.
 
@@ -162,8 +163,8 @@ def emulate(
     ranks : number of MPI processes, `-np` of the command line
     arguments : of the program
     options : what is charged for the program's own code, what is folded, limits: `lepaute.Options`
-    runs, seed, layers, mapping, repeat : as those of `lepaute.predict`; repeat=1 makes the second prediction that a
-        `lepaute.difference` needs
+    runs, seed, layers, mapping, repeat, state : as those of `lepaute.predict`; repeat=1 makes the second prediction
+        that a `lepaute.difference` needs
 
     Returns
     -------
@@ -186,6 +187,8 @@ def emulate(
     application = Program(path_of(program, "the program"), texts(arguments, "arguments", '["16", "2"]'), ranks)
     if options is not None:
         application = replace(application, options=of_type(options, "options", Options, "a lepaute.Options"))
-    prediction = predict(application, platform, runs=runs, seed=seed, layers=layers, mapping=mapping, repeat=repeat)
+    prediction = predict(
+        application, platform, runs=runs, seed=seed, layers=layers, mapping=mapping, repeat=repeat, state=state
+    )
     raise_warnings(prediction)
     return prediction

@@ -209,6 +209,7 @@ def _comparable(one: Prediction, other: Prediction) -> tuple[Conditions, Conditi
         ("runs", len(one.run_list), len(other.run_list)),
         ("first seed", one.seed, other.seed),
         ("layers", *layers),
+        ("state", one.state, other.state),
     ):
         if a != b:
             raise InputError(

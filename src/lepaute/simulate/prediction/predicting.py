@@ -9,6 +9,7 @@ from collections.abc import Mapping as MappingOf
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lepaute.errors import InputError, PredictionWarning
 from lepaute.kit.numbers import of_type, plain, whole
@@ -16,13 +17,18 @@ from lepaute.kit.text import counted, without_figures
 from lepaute.platform.io import load_platform, override, setting_text
 from lepaute.platform.schema import Platform, Power
 from lepaute.simulate.application import Application, Fidelity
-from lepaute.simulate.conditions import Conditions, Layers, Transfer, at_lag
+from lepaute.simulate.conditions import Conditions, Layers, Transfer, at_lag, state_of
 from lepaute.simulate.engine import Engine, SimulatedRun, Simulator
 from lepaute.simulate.machine.mapping import Mapping
 from lepaute.simulate.machine.population import on_its_day
 from lepaute.simulate.prediction.controls import controls_of, usual_runs
 from lepaute.simulate.prediction.parts import RUNS as PART_RUNS
-from lepaute.simulate.prediction.parts import parts_of, sampling_sd, sampling_warnings, simulators_of_parts
+from lepaute.simulate.prediction.parts import (
+    parts_of,
+    sampling_sd,
+    sampling_warnings,
+    simulators_of_parts,
+)
 from lepaute.simulate.prediction.prediction import Prediction, Run, SimulationFigures
 from lepaute.simulate.prediction.trust import (
     DRAWN,
@@ -38,6 +44,9 @@ from lepaute.simulate.tasks import Task, available_cores, run_tasks
 from lepaute.simulate.tracing import TraceRequest
 from lepaute.stats.control_variates import LEAST_CONTROLLED, Controls
 from lepaute.version import __version__
+
+if TYPE_CHECKING:
+    from lepaute.simulate.slow_state import SlowNodes
 
 #: Of all combinations together; each takes a millisecond at least.
 MOST_RUNS = 1_000_000
@@ -65,6 +74,7 @@ def predict(
     parts: bool = False,
     transfer: Transfer | None = None,
     lag_s: float | None = None,
+    state: str = "undisturbed",
 ) -> Prediction:
     """How long one application will take on a platform: `runs` simulated runs, their mean and 95 % interval.
 
@@ -92,6 +102,8 @@ def predict(
     transfer : a layer learnt from other studies (`simulate.conditions.read_transfer`); none unless given
     lag_s : seconds between the calibration and the run, over which the machine drifts; unless given, the run is one
         within the time that the calibration took
+    state : which runs times, rates and energy are of: "undisturbed", or "any", which may meet the slow state of the
+        machine; `Prediction.any` is of these in both
 
     Returns
     -------
@@ -128,6 +140,7 @@ def predict(
         parts=parts,
         transfer=transfer,
         lag_s=lag_s,
+        state=state,
     )
     raise_warnings(prediction)
     return prediction
@@ -166,6 +179,7 @@ def predict_all(
     parts: bool = False,
     transfer: Transfer | None = None,
     lag_s: float | None = None,
+    state: str = "undisturbed",
 ) -> list[Prediction]:
     """Predicts each of `applications`, as `predict` does, in their order; all (application, run) pairs share the cores.
 
@@ -188,6 +202,7 @@ def predict_all(
             of_type(value, name, type_, f"a {type_.__name__} (from {type_.__module__})")
     if trace is not None and len(applications) > 1:
         raise InputError(f"a trace is of one combination, and there are {len(applications)}; shorten the lists")
+    of_state = state_of(state)
     as_calibrated = load_platform(platform)
     if settings is not None:
         of_type(settings, "settings", MappingOf, 'fields and values, such as {"scale.bandwidth": "2"}')
@@ -196,7 +211,7 @@ def predict_all(
     def conditions_with(settings: MappingOf[str, str], trace: TraceRequest | None) -> Conditions:
         machine, lag = at_lag(override(as_calibrated, settings) if settings else as_calibrated, lag_s)
         of_run = (layers or Layers(), mapping or Mapping(), fidelity, trace)
-        return Conditions(machine, *of_run, {**(applied or {}), **settings}, repeat, transfer, lag)
+        return Conditions(machine, *of_run, {**(applied or {}), **settings}, repeat, transfer, lag, of_state)
 
     conditions = conditions_with(changed, trace)
     simulator = engine.on(conditions)
@@ -383,8 +398,17 @@ def prediction_of(
     trust = trust_of(outside, extrapolation_sd)
     mapping = conditions.mapping.to_dict(*place)
 
+    slow = slow_nodes(platform, ranks_on_node, application.threads_per_rank)
+
     def run_of(run: SimulatedRun) -> Run:
         factor = 1.0 if conditions.transfer is None else conditions.transfer.factor(run.seed, application)
+        undisturbed = scaled(run, factor)
+        if slow is None or conditions.state != "any" or undisturbed.time_s <= 0.0:
+            return undisturbed
+        slowed_s = slow.slowed_s(undisturbed.time_s, run.seed, conditions.run_seed(run.seed))
+        return replace(scaled(run, factor * (slowed_s / undisturbed.time_s)), undisturbed=undisturbed)
+
+    def scaled(run: SimulatedRun, factor: float) -> Run:
         time_s, computing_s, energy = run.time_s * factor, run.computing_s * factor, None
         if simulator.tells_energy and platform.power is not None:
             energy = energy_j(
@@ -412,6 +436,10 @@ def prediction_of(
             *sampling_warnings(runs),
             *trust.warnings,
             *further_warnings,
+            *(
+                ["the platform has no slow state: any run is an undisturbed one"]
+                * (conditions.state == "any" and not slow)
+            ),
         ),
         simulation=figures_of(runs),
         settings=dict(conditions.settings),
@@ -427,7 +455,19 @@ def prediction_of(
         controls=controls,
         first=first,
         conditions=conditions,
+        slow=slow,
     )
+
+
+def slow_nodes(platform: Platform, ranks_on_node: MappingOf[int, int], threads: int) -> "SlowNodes | None":
+    """The nodes on which enough cores compute for the slow state; None where the platform has none."""
+    if (state := platform.slow_state) is None:
+        return None
+    from lepaute.simulate.slow_state import SlowNodes
+
+    count = sum(ranks * threads >= (state.least_busy_cores or 1) for ranks in ranks_on_node.values())
+    errors = (state.share_error / (1.0 - state.share), state.length_error, state.factor_error)
+    return SlowNodes(count, state.share, state.length_s, state.factor, state.factor_relative_sd, errors)
 
 
 def outside_of(application: Application, run: SimulatedRun, conditions: Conditions) -> OutsideRanges:
@@ -506,6 +546,8 @@ def idle_settings(
     """
     lines = []
     for field in settings:
+        if field.startswith("slow_state"):  # of any run
+            continue
         others = {name: value for name, value in settings.items() if name != field}
         if all(time_without(at, others) == time_s for at, time_s in enumerate(times_s)):
             lines.append(f"the setting {field}={settings[field]} changes no time of this run{_instead(field)}")

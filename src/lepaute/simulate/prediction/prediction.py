@@ -21,13 +21,14 @@ from lepaute.simulate.prediction.parts import Parts
 from lepaute.simulate.prediction.trust import OutsideRanges, Trust
 from lepaute.simulate.tracing import RunBreakdown
 from lepaute.stats.control_variates import Controls
-from lepaute.stats.intervals import basis_of_interval, expected, prediction_interval
+from lepaute.stats.intervals import basis_of_interval, expected, median_of_runs, prediction_interval
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib import axes
 
     from lepaute import trace as traces
+    from lepaute.simulate.slow_state import Effect, SlowNodes
 else:
     axes, pd, traces = later("matplotlib.axes"), later("pandas"), later("lepaute.trace")
 
@@ -70,6 +71,11 @@ class Spread:
         return f"{three_digits(self.mean)}{bounds}"
 
 
+def _slowed(undisturbed: Spread, effect: "Effect") -> Spread:
+    mean, low, high = undisturbed.mean, undisturbed.low, undisturbed.high
+    return Spread(mean * effect.mean, low * effect.low, high * effect.high)
+
+
 def cell_of(value: Any) -> Any:
     """A parameter as a cell of a table: a box or grid as 8x8x4, what else is no plain value as text."""
     if isinstance(value, list | tuple):
@@ -78,7 +84,7 @@ def cell_of(value: Any) -> Any:
 
 
 #: Columns of `to_frame` that tell the conditions, what they are where they are the usual ones, and their types.
-_CONDITIONS = {"mapping": "sequential", "without": "", "repeat": 0}
+_CONDITIONS = {"mapping": "sequential", "without": "", "repeat": 0, "state": "undisturbed"}
 CONDITION_KINDS = {
     "mapping": str,
     "mapping_seed": "UInt64",
@@ -87,6 +93,7 @@ CONDITION_KINDS = {
     "transfer": str | None,
     "repeat": int,
     "lag_s": float,
+    "state": str,
 }
 
 
@@ -103,6 +110,7 @@ class Run:
     """One simulated run; `seed` repeats it.
 
     rate : in the unit of the application; None where it has none
+    undisturbed : the same run without the slow state of the machine; None where it is itself
     energy_j : None where the platform does not say what a node draws
     details : further entries of its JSON
     """
@@ -112,6 +120,7 @@ class Run:
     rate: float | None = None
     energy_j: float | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
+    undisturbed: "Run | None" = field(default=None, compare=False, repr=False)
 
     @property
     def rate_gflops(self) -> float:
@@ -139,6 +148,25 @@ class SimulationFigures:
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
+@dataclass(frozen=True, slots=True)
+class AnyRun:
+    """Any further run, whether it meets the slow state of the machine or not, as the intervals of `Prediction.any`.
+
+    share_of_runs  : that meet it
+    slower_by_most : how many times as long 95 % of these take at most; None where hardly any run meets it
+    """
+
+    time_s: Spread
+    rate: Spread | None
+    share_of_runs: float
+    slower_by_most: float | None
+
+    def to_dict(self, rate_key: str) -> dict[str, Any]:
+        """The value of `any` in the JSON."""
+        spreads = {"time_s": self.time_s.to_dict(), **({rate_key: self.rate.to_dict()} if self.rate else {})}
+        return {**spreads, "share_of_runs": self.share_of_runs, "slower_by_most": self.slower_by_most}
+
+
 @dataclass(frozen=True)
 class Prediction(Public):
     """What an application will do on a platform, with its uncertainty. Keys of the JSON as in the design, section 5.
@@ -151,9 +179,10 @@ class Prediction(Public):
     controls : of the runs; None where the runs alone tell mean and interval
     first   : all that is known of the first run
     conditions : under which it was simulated
+    slow    : the slow state of the nodes that it is on; None where the platform has none
     """
 
-    _unlisted = frozenset(("conditions", "controls", "first", "sampling_sd"))
+    _unlisted = frozenset(("conditions", "controls", "first", "sampling_sd", "slow"))
 
     application: Application
     platform_name: str
@@ -174,21 +203,71 @@ class Prediction(Public):
     controls: Controls | None = field(default=None, compare=False, repr=False)
     first: SimulatedRun | None = field(default=None, compare=False, repr=False)
     conditions: Conditions | None = field(default=None, compare=False, repr=False)
+    slow: "SlowNodes | None" = field(default=None, compare=False, repr=False)
+
+    @property
+    def time_s(self) -> Spread:
+        """Time of what the application times, in seconds: of an undisturbed run, unless `state` is any."""
+        return self.any.time_s if self.any and self.state == "any" else self.undisturbed_time_s
+
+    @property
+    def rate(self) -> Spread | None:
+        """In the unit of the application, of the same runs; its mean is the mean of rates."""
+        return self.any.rate if self.any and self.state == "any" else self._undisturbed_rate
+
+    @property
+    def state(self) -> str:
+        """Which runs `time_s`, `rate`, `energy_j` and `run_list` are of: "undisturbed" or "any"."""
+        return "undisturbed" if self.conditions is None else self.conditions.state
 
     @cached_property
-    def time_s(self) -> Spread:
-        """Time of what the application times, in seconds."""
-        return self._spread([run.time_s for run in self.run_list])
+    def undisturbed_time_s(self) -> Spread:
+        """Of runs that do not meet the slow state of the machine."""
+        return self._spread([run.time_s for run in self._undisturbed])
+
+    @cached_property
+    def _undisturbed_rate(self) -> Spread | None:
+        return self._where_known([run.rate for run in self._undisturbed])
+
+    @property
+    def _undisturbed(self) -> list[Run]:
+        return [run.undisturbed or run for run in self.run_list]
+
+    @cached_property
+    def any(self) -> AnyRun | None:
+        """Of any further run, in the slow state of the machine or not; None where the platform has no such state."""
+        effect, rate = self._slowing, self._undisturbed_rate
+        if effect is None:
+            return None
+        inverse = None
+        if rate is not None:
+            inverse = Spread(rate.mean * effect.mean_of_inverse, rate.low / effect.high, rate.high / effect.low)
+        return AnyRun(_slowed(self.undisturbed_time_s, effect), inverse, effect.share, effect.most)
+
+    @property
+    def any_time_s(self) -> Spread | None:
+        """`any.time_s`; None where the platform has no slow state."""
+        return self.any.time_s if self.any else None
+
+    @property
+    def any_rate(self) -> Spread | None:
+        """`any.rate`; None where the platform has no slow state, or the application no rate."""
+        return self.any.rate if self.any else None
+
+    @cached_property
+    def _slowing(self) -> "Effect | None":
+        if self.slow is None:
+            return None
+        spread, values = self.undisturbed_time_s, [run.time_s for run in self._undisturbed]
+        if not spread.has_interval or min(values) <= 0.0:
+            return self.slow.effect(*[spread.mean] * 3)
+        median_s = min(max(median_of_runs(values, self.controls), spread.low), spread.high)
+        return self.slow.effect(median_s, spread.low, spread.high)
 
     @cached_property
     def interval_basis(self) -> str | None:
         """What the interval of the time rests on besides the runs, in words; None for a single run."""
-        return basis_of_interval([run.time_s for run in self.run_list], self.controls)
-
-    @cached_property
-    def rate(self) -> Spread | None:
-        """In the unit of the application; its mean is the mean of rates."""
-        return self._where_known([run.rate for run in self.run_list])
+        return basis_of_interval([run.time_s for run in self._undisturbed], self.controls)
 
     @property
     def rate_gflops(self) -> Spread:
@@ -199,8 +278,10 @@ class Prediction(Public):
 
     @cached_property
     def energy_j(self) -> Spread | None:
-        """Energy of the nodes used, in joules; None where the platform does not say what a node draws."""
-        return self._where_known([run.energy_j for run in self.run_list])
+        """Energy of the nodes used, in joules; None where the platform does not say what a node draws. In the slow
+        state they are taken to draw as much."""
+        spread = self._where_known([run.energy_j for run in self._undisturbed])
+        return spread if spread is None or self.state != "any" or not self._slowing else _slowed(spread, self._slowing)
 
     def _spread(self, values: list[float]) -> Spread:
         return spread_of(values, self.sampling_sd, self.controls)
@@ -315,6 +396,7 @@ class Prediction(Public):
         if self.conditions is not None:
             parameters |= self.conditions.choices
         rate, rate_of_application = self.rate, self.application.rate
+        half_width = self.undisturbed_time_s.half_width_percent
         return {
             "application": self.application.name,
             "platform": self.platform_name,
@@ -324,8 +406,10 @@ class Prediction(Public):
             "time_s": self.time_s.to_dict(),
             **({rate_of_application.key: rate.to_dict()} if rate and rate_of_application else {}),
             **({"energy_j": self.energy_j.to_dict()} if self.energy_j else {}),
+            **({"undisturbed_time_s": self.undisturbed_time_s.to_dict()} if self.any and self.state == "any" else {}),
+            **({"any": self.any.to_dict(rate_of_application.key if rate_of_application else "")} if self.any else {}),
             **({"interval_basis": self.interval_basis} if self.interval_basis else {}),
-            **({"interval_parts": self.parts.to_dict(self.time_s.half_width_percent)} if self.parts else {}),
+            **({"interval_parts": self.parts.to_dict(half_width)} if self.parts else {}),
             "runs": [self._run_to_dict(run) for run in self.run_list],
             "fidelity": self.fidelity,
             **({"sampling_relative_sd": self.sampling_sd} if self.sampling_sd else {}),

@@ -12,7 +12,7 @@ from lepaute.kit.numbers import path_of
 from lepaute.simulate.application import Application
 from lepaute.simulate.apps import APPLICATIONS, application_class
 from lepaute.simulate.apps.laid import SavedApplication
-from lepaute.simulate.prediction.prediction import CONDITION_KINDS, Prediction, Run, SimulationFigures, Spread
+from lepaute.simulate.prediction.prediction import CONDITION_KINDS, AnyRun, Prediction, Run, SimulationFigures, Spread
 from lepaute.simulate.prediction.trust import Trust
 from lepaute.stats.intervals import Interval
 
@@ -63,6 +63,22 @@ class SavedPrediction(Prediction):
     @property
     def time_s(self) -> Spread:
         return _spread(self.document["time_s"])
+
+    @property
+    def state(self) -> str:
+        return str(self.document["parameters"].get("state", "undisturbed"))
+
+    @property
+    def undisturbed_time_s(self) -> Spread:
+        return _spread(self.document.get("undisturbed_time_s", self.document["time_s"]))
+
+    @property
+    def any(self) -> AnyRun | None:
+        if (content := self.document.get("any")) is None:
+            return None
+        key = self.application.rate.key if self.application.rate else ""
+        rate = _spread(content[key]) if key in content else None
+        return AnyRun(_spread(content["time_s"]), rate, content["share_of_runs"], content["slower_by_most"])
 
     @property
     def interval_basis(self) -> str | None:
@@ -130,8 +146,9 @@ def _prediction(document: Document, content: dict[str, Any]) -> Prediction:
     if not document.runs:
         raise ValueError("it has no runs")
     key = application.rate.key if application.rate else ""
-    for name in {"time_s", "energy_j", key} & content.keys():
-        _spread(content[name])
+    for values in (content, content.get("any") or {}):
+        for name in {"time_s", "energy_j", key} & values.keys():
+            _spread(values[name])
     known = ("seed", "time_s", key)
     return SavedPrediction(
         application=application,

@@ -19,9 +19,34 @@ if TYPE_CHECKING:
     from lepaute.simulate.prediction.sweep import ScalingPoint, Sweep
 
 
+#: Of runs that meet the slow state: what is less, or more, is said without its figure.
+LEAST_SHARE_OF_RUNS, MOST_SHARE_OF_RUNS = 0.001, 0.995
+
+
 def takes(prediction: "Prediction", name: str = "") -> str:
     """HPL takes 54.9 s (95 %: 53.0 to 57.0 s), 777 Gflop/s"""
     return f"{name or prediction.application.title} takes {_figures(prediction)}"
+
+
+def with_slow_state(answer: str, prediction: "Prediction") -> str:
+    """The answer, and its sentence on the slow state of the machine, where there is one."""
+    sentence = slow_state_sentence(prediction)
+    without = f"; undisturbed: {span_of(prediction.undisturbed_time_s)}" if prediction.state == "any" else ""
+    return f"{answer}. {sentence}{without}" if sentence else answer
+
+
+def slow_state_sentence(prediction: "Prediction") -> str:
+    """About one run in 12 meets the slow state of this machine and takes up to 1.8 times as long; "" where none can."""
+    found = prediction.any
+    if found is None or found.share_of_runs == 0.0:
+        return ""
+    share, most = found.share_of_runs, found.slower_by_most
+    who = f"About one run in {1.0 / share:.0f}" if share <= 0.5 else f"About {100.0 * share:.0f} % of runs"
+    if share < LEAST_SHARE_OF_RUNS or share > MOST_SHARE_OF_RUNS:
+        who = "Fewer than one run in 1,000" if share < 0.5 else "Every run"
+    many = who.endswith("runs")
+    how = "" if most is None else f" and take{'s' * (not many)} up to {most:.{3 if most < 1.095 else 2}g} times as long"
+    return f"{who} meet{'s' * (not many)} the slow state of this machine{how}"
 
 
 def _figures(prediction: "Prediction") -> str:
