@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
-from lepaute.kit.text import counted, percent
+from lepaute.kit.text import counted
 
 if TYPE_CHECKING:
     from lepaute.platform import Platform
@@ -19,7 +19,7 @@ MANY_TIMES = 3.0  # from here on a gap is told as a multiple, not in per cent
 #: More than a core of 2026 does in double precision: about 5 GHz times 32 operations a cycle.
 MOST_OF_A_CORE_FLOPS = 250e9
 MOSTLY = 0.6  # of the predicted time
-SHORT_S, FILLED = 1.0, 0.8  # a run that says little; of a node's memory
+SHORT_S, FILLED = 0.3, 0.8  # a run that says little; of a node's memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +86,10 @@ def verdict(
     off = [one for one in judged if abs(one[0] - 1.0) >= LEAST_TOLD and _beyond(*one) > limit]
     if not off:
         least, most = min(judged, key=_ratio)[0], max(judged, key=_ratio)[0]
-        took = f"it took {_longer(most)}" if len(judged) == 1 else f"from {_longer(least)} to {_longer(most)}"
+        took = f"it took {_longer(most)}" if len(judged) == 1 else f"its cases took {_longer(least)} to {_longer(most)}"
         return Verdict(AS_EXPECTED, f"Your {source} is as expected: {took} than predicted")
     slower, faster = ([one for one in off if (one[0] > 1.0) is way] for way in (True, False))
-    same = sorted(max(slower, faster, key=len), key=lambda one: abs(math.log(one[0])))
+    same = sorted(slower if len(slower) >= len(faster) else faster, key=lambda one: abs(math.log(one[0])))
     ratio, case, row = same[len(same) // 2]
     assumed = any(result.assumed for result in results)
     causes = tuple(causes_of(case, ratio, platform, per_node=per_node, assumed=assumed))
@@ -115,7 +115,7 @@ def causes_of(
     hpl, nodes, prediction = case.hpl, platform.nodes, case.prediction
     threads, cores, predicted_s = hpl.threads_per_rank, nodes.cores, prediction.time_s.mean
     per_node = min(hpl.ranks, per_node or cores // threads or 1)
-    computing = 1.0 if prediction.breakdown is None else prediction.breakdown.shares["compute"]
+    computing = 0.7 if prediction.breakdown is None else prediction.breakdown.shares["compute"]
     messages = 1.0 - computing
     filled = 8.0 * hpl.n**2 / hpl.ranks * per_node / (nodes.memory_bytes or math.inf)
     outside = prediction.extrapolated_share or 0.0
@@ -129,12 +129,12 @@ def causes_of(
             "threads", f"about {threads / ratio:.0f} threads a rank, not {threads} (--threads-per-rank), or a GPU",
             0.0 if too_much else 0.8 / spare, 0.7, too_much or several)),
         (filled > FILLED, Cause(
-            "memory", f"swapping: the matrix fills {percent(filled)} of a node's memory", 1.0, 1e5, seen=True)),
+            "memory", f"swapping: the matrix fills {100.0 * filled:.0f} % of a node's memory", 1.0, 1e5, seen=True)),
         (short_s < SHORT_S, Cause(
-            "small", f"chance: N = {hpl.n} is small, {short_s:.2g} s of work; what else starts or runs counts", 0.3, 30.0,
+            "small", f"chance: N = {hpl.n} is {short_s:.2g} s of work, so that what else runs counts", 0.3, 30.0,
             seen=True)),
-        (outside >= 0.1, Cause(
-            "extrapolated", f"the platform: {percent(outside)} of computing is outside the sizes it was fitted to",
+        (outside >= 0.2, Cause(
+            "extrapolated", f"the platform: {100.0 * outside:.0f} % of computing is outside the sizes it was fitted to",
             0.4, 2.5, seen=True)),
         (assumed, Cause("parameters", "parameters that the file does not say (--dat HPL.dat)", 0.9, 1.15)),
         (True, Cause("clock", "the clock frequency (turbo, or limits of power, heat and AVX)", 0.7, 1.4)),
@@ -143,7 +143,7 @@ def causes_of(
         (several, Cause("placement", "where the ranks ran (--ranks-per-node)", 0.8, 1.0 + 4.0 * messages, False, True)),
         (between, Cause("network", "TCP instead of the fast network", 1.0, 1.0 + 50.0 * messages, False, True)),
         (True, Cause("libraries", "another BLAS or MPI library", 0.5, 1.5)),
-        (several or threads > 1, Cause("shared_cores", "several ranks or threads on one core", 1.7, 8.0)),
+        (True, Cause("shared_cores", "several ranks, threads or programs on one core", 1.7, 8.0)),
         (threads > 1, Cause(
             "one_thread", f"one thread a rank, not {threads} (OMP_NUM_THREADS)", 0.6 * threads, 1.3 * threads)),
         (per_node > 1, Cause(
