@@ -264,14 +264,13 @@ def test_a_run_that_took_longer_is_told_so_with_the_predicted_times_and_where_to
     file.write_text(_result(n=4000, time_s=4.0))
     assert main(["verify", "hpl", "--results", str(file), "-p", "dahu", "--runs", "10"]) == 0
     out = capsys.readouterr().out
-    predicted_s = float(re.search(r"not ([0-9.e+]+) s\)", out)[1])
-    assert f"the real run took {100 * (4.0 / predicted_s - 1):.0f} % longer than predicted (4 s" in out
-    file.write_text(_result(n=4000, time_s=40.0))
-    assert main(["verify", "hpl", "--results", str(file), "-p", "dahu", "--runs", "10"]) == 0
-    assert f"the real run took {40.0 / predicted_s:.3g} times as long as predicted (40 s" in capsys.readouterr().out
+    predicted_s = float(re.search(r"N = 4000, 1x1: 4 s, predicted ([0-9.e+]+) s; ", out)[1])
     assert out.startswith(f"Your slow.out is {100 * (4.0 / predicted_s - 1):.0f} % slow; most likely ")
     assert "  look at, in this order: several ranks, threads or programs on one core; another machine" in out
     assert "  where   computing" in out
+    file.write_text(_result(n=4000, time_s=40.0))
+    assert main(["verify", "hpl", "--results", str(file), "-p", "dahu", "--runs", "10"]) == 0
+    assert f"Your slow.out takes {40.0 / predicted_s:.3g} times as long as predicted; " in capsys.readouterr().out
 
 
 def test_a_core_that_did_more_than_any_core_can_is_asked_for_its_threads(tmp_path, capsys):
@@ -279,12 +278,9 @@ def test_a_core_that_did_more_than_any_core_can_is_asked_for_its_threads(tmp_pat
     file.write_text(_result(n=137472, time_s=690.0, nb=384))
     assert main(["verify", "hpl", "--results", str(file), "-p", "dahu", "--runs", "2"]) == 0
     told = capsys.readouterr()
-    assert "2510 Gflop/s on each core, of which a rank has 1 here, is more than any core does" in told.err
     assert re.match(
         r"Your fast.out takes 9\d % less time than predicted; most likely about \d+ threads a rank", told.out
     )
-    assert "longer than predicted" not in told.out
-    assert "shorter than predicted" not in told.out
 
 
 def _case(ranks: int = 1, threads: int = 1, n: int = 50_000) -> Case:
@@ -333,7 +329,7 @@ def _judged(ratio: float, count: int = 1, **changed: object) -> Verdict:
 
 
 def test_the_verdict_comes_in_one_line_with_size_direction_and_the_likeliest_cause() -> None:
-    assert _judged(1.04).text == "Your HPL.out is as expected: it took 4 % longer than predicted"
+    assert _judged(1.04).text == "Your HPL.out is as expected: 4 % longer than predicted"
     assert _judged(1.12).text.startswith("Your HPL.out is 12 % slow; most likely the clock frequency")
     assert _judged(48.0).text.startswith(
         "Your HPL.out takes 48 times as long as predicted; most likely threads of BLAS"

@@ -24,21 +24,7 @@ if TYPE_CHECKING:
 _RUNS_OF_RESULTS = 10
 #: Arguments of the command that --results goes with, besides those of Hpl that no line of results says.
 _WITH_RESULTS = frozenset(
-    {
-        "results",
-        "dat",
-        "platform",
-        "settings",
-        "runs",
-        "seed",
-        "tolerance",
-        "details",
-        "as_json",
-        "output",
-        "report",
-        "force",
-        "ranks_per_node",
-    }
+    "results dat platform settings runs seed tolerance details as_json output report force ranks_per_node".split()
 )
 
 
@@ -52,7 +38,7 @@ def compared_with_results(context: typer.Context, results: Path, values: dict[st
     from lepaute.cli.prediction_text import where_the_time_goes
     from lepaute.cli.verify_site import spread
     from lepaute.simulate import Mapping, predict_all
-    from lepaute.verify.gap import FAILED, impossible
+    from lepaute.verify.gap import FAILED
     from lepaute.verify.known_results import CAUSES, FILES, known_results
     from lepaute.verify.verification import JSON_FILE, PLOT_FILE, check_unused
 
@@ -86,9 +72,7 @@ def compared_with_results(context: typer.Context, results: Path, values: dict[st
             )
 
     known = known_results(results, given, predict, machine, options.ranks_per_node)
-    measured = zip(known.cases, known.table["measured_time_s"], strict=True)
-    doubts = [doubt for case, time_s in measured if (doubt := impossible(case, time_s, machine))]
-    warn((*known.warnings(), *doubts))
+    warn(known.warnings())
     judged = known.verdict
     # A case that is off, where to look for the cause, and the best cases.
     gap_lines = [*judged.lines, *([] if judged.case is None else where_the_time_goes(judged.case.prediction))]
@@ -104,7 +88,7 @@ def compared_with_results(context: typer.Context, results: Path, values: dict[st
             from lepaute.verify.page import page
 
             title = f"HPL: predicted, and as in {known.source}"
-            beside = [*known.warnings(), *doubts, *(line.strip() for line in gap_lines), *known.bests()]
+            beside = [*known.warnings(), *(line.strip() for line in gap_lines), *known.bests()]
             write_whole(options.report, page(known, title, CAUSES, beside, answer=judged.text))
     if folder is not None and not options.as_json:
         print(f"Picture: {folder / PLOT_FILE}.")

@@ -70,11 +70,10 @@ def verdict(
     """
     if failed := [result.line for result in results if result.failed]:
         lines = ", ".join(map(str, failed[:8])) + (", ..." if len(failed) > 8 else "")
-        where = f"line {lines}" if len(failed) == 1 else f"lines {lines}"
-        others = len(results) - len(failed)
-        rest = f"; compared are the other {others}" if others else ""
-        kept = f"has {counted(len(failed), 'result')} not to be counted" if others else "has no valid result"
-        return Verdict(FAILED, f"Your {source} {kept}: HPL's residual check FAILED ({where}){rest}")
+        count = f"{len(failed)} of {counted(len(results), 'result')}"
+        return Verdict(
+            FAILED, f"Your {source} is no valid result: HPL's residual check FAILED for {count}, line {lines}"
+        )
     judged = [
         (row["measured_time_s"] / row["predicted_time_s"], case, row)
         for case, row in zip(cases, rows, strict=True)
@@ -85,9 +84,9 @@ def verdict(
     limit = NormalDist().inv_cdf(1.0 - 0.025 / len(judged)) / NormalDist().inv_cdf(0.975)
     off = [one for one in judged if abs(one[0] - 1.0) >= LEAST_TOLD and _beyond(*one) > limit]
     if not off:
-        least, most = min(judged, key=_ratio)[0], max(judged, key=_ratio)[0]
-        took = f"it took {_longer(most)}" if len(judged) == 1 else f"its cases took {_longer(least)} to {_longer(most)}"
-        return Verdict(AS_EXPECTED, f"Your {source} is as expected: {took} than predicted")
+        ratios = sorted(ratio for ratio, *_ in judged)
+        to = f" to {_longer(ratios[-1])}" if ratios[1:] else ""
+        return Verdict(AS_EXPECTED, f"Your {source} is as expected: {_longer(ratios[0])}{to} than predicted")
     slower, faster = ([one for one in off if (one[0] > 1.0) is way] for way in (True, False))
     same = sorted(slower if len(slower) >= len(faster) else faster, key=lambda one: abs(math.log(one[0])))
     ratio, case, row = same[len(same) // 2]
@@ -98,7 +97,7 @@ def verdict(
         size = f"takes {ratio:.3g} times as long as predicted"
     among = f" in {len(same)} of {counted(len(judged), 'case')}" if len(judged) > 1 else ""
     likely = f"most likely {causes[0].text}" if causes else "unknown why: no cause that is known makes so large a gap"
-    gap = [] if impossible(case, row["measured_time_s"], platform) else [_gap(case, ratio, row)]
+    gap = [_gap(case, row)]
     if causes[1:]:
         gap.append(f"  look at, in this order: {'; '.join(cause.text for cause in causes)}")
     value = SLOWER if ratio > 1.0 else FASTER
@@ -119,10 +118,9 @@ def causes_of(
     messages = 1.0 - computing
     filled = 8.0 * hpl.n**2 / hpl.ranks * per_node / (nodes.memory_bytes or math.inf)
     outside = prediction.extrapolated_share or 0.0
-    too_much = impossible(case, ratio * predicted_s, platform) is not None
+    too_much = _more_than_cores_do(case, ratio * predicted_s, platform)
     spare = cores / per_node / threads  # cores for each thread that the prediction has
     several, between = hpl.ranks > 1, hpl.ranks > per_node
-    short_s = min(ratio, 1.0) * predicted_s
     # The only place of these ranges: whether it may be, its name, text, least and largest factor, what it is.
     table = (
         (too_much or spare >= 1.5, Cause(
@@ -130,8 +128,8 @@ def causes_of(
             0.0 if too_much else 0.8 / spare, 0.7, too_much or several)),
         (filled > FILLED, Cause(
             "memory", f"swapping: the matrix fills {100.0 * filled:.0f} % of a node's memory", 1.0, 1e5, seen=True)),
-        (short_s < SHORT_S, Cause(
-            "small", f"chance: N = {hpl.n} is {short_s:.2g} s of work, so that what else runs counts", 0.3, 30.0,
+        (min(ratio, 1.0) * predicted_s < SHORT_S, Cause(
+            "small", f"chance: N = {hpl.n} is {predicted_s:.2g} s of work, so that what else runs counts", 0.3, 30.0,
             seen=True)),
         (outside >= 0.2, Cause(
             "extrapolated", f"the platform: {100.0 * outside:.0f} % of computing is outside the sizes it was fitted to",
@@ -160,22 +158,10 @@ def causes_of(
     return sorted(fit, key=lambda cause: (not cause.seen, cause.of_messages is (computing >= MOSTLY)))
 
 
-def impossible(case: "Case", measured_s: float, platform: "Platform") -> str | None:
-    """In words, that the cores of a run did more than cores can; None where they did not."""
-    hpl = case.hpl
+def _more_than_cores_do(case: "Case", measured_s: float, platform: "Platform") -> bool:
+    hpl, peak_flops = case.hpl, platform.nodes.peak_flops_per_core
     flops = hpl.flop_count / measured_s / (hpl.ranks * hpl.threads_per_rank)
-    peak_flops = platform.nodes.peak_flops_per_core
-    if flops <= (1.2 * peak_flops if peak_flops else MOST_OF_A_CORE_FLOPS):
-        return None
-    threads = hpl.threads_per_rank * case.prediction.time_s.mean / measured_s
-    return (
-        f"{case.label}: {flops / 1e9:.4g} Gflop/s on each core, of which a rank has {hpl.threads_per_rank} here, is "
-        f"more than any core does. Is it about --threads-per-rank {threads:.0f}, or a GPU?"
-    )
-
-
-def _ratio(one: "tuple[float, Case, dict[Any, Any]]") -> float:
-    return one[0]
+    return flops > (1.2 * peak_flops if peak_flops else MOST_OF_A_CORE_FLOPS)
 
 
 def _beyond(ratio: float, _case: "Case", row: dict[Any, Any]) -> float:
@@ -186,20 +172,16 @@ def _beyond(ratio: float, _case: "Case", row: dict[Any, Any]) -> float:
 
 
 def _per_cent(ratio: float) -> str:
-    return f"{100.0 * abs(ratio - 1.0):.2g} %" if abs(ratio - 1.0) < 0.1 else f"{100.0 * abs(ratio - 1.0):.0f} %"
+    return f"{100.0 * abs(ratio - 1.0):.0f} %"
 
 
 def _longer(ratio: float) -> str:
     return f"{_per_cent(ratio)} {'longer' if ratio > 1.0 else 'less time'}"
 
 
-def _gap(case: "Case", ratio: float, row: dict[Any, Any]) -> str:
-    measured, predicted = (row["flop_count"] / row[key] / 1e9 for key in ("measured_time_s", "predicted_time_s"))
-    how = f"{_per_cent(ratio)} {'longer' if ratio > 1 else 'shorter'} than"
-    if ratio >= MANY_TIMES:
-        how = f"{ratio:.3g} times as long as"
+def _gap(case: "Case", row: dict[Any, Any]) -> str:
+    rate, expected = (row["flop_count"] / row[key] / 1e9 for key in ("measured_time_s", "predicted_time_s"))
     return (
-        f"{case.label}: the real run took {how} predicted ({row['measured_time_s']:.4g} s, not "
-        f"{row['predicted_time_s']:.4g} s): {measured:.4g} Gflop/s, {abs(predicted - measured):.3g} "
-        f"{'less' if ratio > 1 else 'more'} than predicted"
+        f"{case.label}: {row['measured_time_s']:.4g} s, predicted {row['predicted_time_s']:.4g} s; "
+        f"{rate:.4g} Gflop/s, predicted {expected:.4g}"
     )
