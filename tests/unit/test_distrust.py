@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from lepaute.errors import InputError
-from lepaute.measure.experiment.distrust import Verdict, mark, monitored, verdicts
+from lepaute.measure.experiment.distrust import WITNESS, Verdict, mark, monitored, verdicts
 
 NOON = 1_700_049_600.0  # 2023-11-15 12:00:00 UTC
 
@@ -113,6 +113,13 @@ def test_a_twentieth_of_a_core_and_the_ticks_of_the_kernel_are_nobody() -> None:
     fast = [0.1 * i for i in range(480)]  # ten samples a second, each with two ticks of a hundredth: 0.2 cores
     ticks = samples(time_s=fast, monotonic_s=fast, other_users_cpu_s=[0.02 * (i % 2) for i in range(480)])
     assert list(monitored("n", ticks)) == []
+
+
+def test_time_that_the_hypervisor_took_is_named_above_one_per_cent_and_the_ticks() -> None:
+    (found,) = monitored("n", samples(steal_share=changed(0.05, 0.015, range(100, 103))))
+    assert (found.kind, found.start_s, found.end_s) == ("stolen time", NOON + 495, NOON + 510)
+    assert found.message == "n: the hypervisor took up to 5 % of the CPU time from 12:08:15 to 12:08:30 UTC"
+    assert WITNESS[found.kind] == "steal"
 
 
 @pytest.mark.parametrize(("jump_s", "way"), [(2.5, "forward"), (-0.02, "back")])

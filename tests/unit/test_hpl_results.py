@@ -11,12 +11,16 @@ from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
+from support_verify import predicted
 
 from lepaute.cli.main import main
 from lepaute.errors import InputError
+from lepaute.platform import load_platform, override
 from lepaute.simulate import Hpl, predict_all
 from lepaute.simulate.apps.hpl.hpl_dat import HplDat
 from lepaute.simulate.apps.hpl.hpl_out import parse_hpl_results, read_hpl_results, real_report, report
+from lepaute.verify.campaign import Case
+from lepaute.verify.gap import Verdict, causes_of, verdict
 from lepaute.watch.foreign import read_foreign
 
 FILE = Path(__file__).parents[1] / "data/hpl_out/HPL.out"
@@ -167,18 +171,22 @@ def test_runs_of_several_files_are_reported_one_file_after_the_other():
 def test_the_command_shows_prediction_and_result_of_each_case_and_runs_nothing(capsys):
     assert main([*COMMAND]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert "inside their 95 % prediction interval" in lines[0]
-    assert lines[2].split()[:4] == ["N", "NB", "T/V", "grid"]  # the cases differ in NB and in the broadcast
-    assert lines[3].split()[:4] == ["1000", "64", "WR10R2C4", "1x2"]
-    # The sentence, a row a case, the one furthest off, and the fastest of each of two N.
-    assert len(lines) == 2 + 1 + 16 + 4 + 2
+    assert lines[0].startswith("Your HPL.out takes ")
+    assert "inside their 95 % prediction interval" in lines[1]
+    assert lines[3].split()[:4] == ["N", "NB", "T/V", "grid"]  # the cases differ in NB and in the broadcast
+    assert lines[4].split()[:4] == ["1000", "64", "WR10R2C4", "1x2"]
+    # The verdict, the sentence, a row a case, one that is off, and the fastest of each of two N.
+    assert len(lines) == 3 + 1 + 16 + 4 + 2
 
 
 def test_the_command_gives_json_and_files_and_an_exit_status(tmp_path, capsys):
     folder = tmp_path / "compared"
     assert main([*COMMAND, "--json", "--output", str(folder), "--tolerance", "10%"]) == 1
-    told = json.loads(capsys.readouterr().out)["verifications"]
-    assert json.loads((folder / "verification.json").read_text())["verifications"] == told
+    whole = json.loads(capsys.readouterr().out)
+    told = whole["verifications"]
+    assert json.loads((folder / "verification.json").read_text()) == whole
+    assert list(whole)[:3] == ["verdict", "time_off_percent", "causes"]
+    assert (whole["verdict"], whole["causes"][0]["cause"], whole["causes"][0]["seen"]) == ("slower", "small", True)
     assert told[0]["measured"][0]["line"] == 47
     assert told[0]["results"] == "HPL.out"
     assert told[0]["measured_time_s"] == told[0]["measured"][0]["time_s"]
@@ -206,7 +214,7 @@ def test_several_results_of_one_case_are_one_row_with_their_spread(tmp_path, cap
     assert main(["verify", "hpl", "--results", str(file), "-p", "dahu", "--runs", "2"]) == 0
     text = capsys.readouterr().out
     assert "All real runs, s:" in text
-    assert len(text.splitlines()) == 2 + 2 + 1 + 2
+    assert len(text.splitlines()) == 3 + 2 + 1 + 2
     assert main(["verify", "hpl", "--results", str(file), "-p", "dahu", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     low, high = told["interval_of_mean_s"]
@@ -256,13 +264,13 @@ def test_a_run_that_took_longer_is_told_so_with_the_predicted_times_and_where_to
     file.write_text(_result(n=4000, time_s=4.0))
     assert main(["verify", "hpl", "--results", str(file), "-p", "dahu", "--runs", "10"]) == 0
     out = capsys.readouterr().out
-    predicted_s = float(re.search(r"not ([0-9.e+]+) s\)", out)[1])
-    assert f"the real run took {100 * (4.0 / predicted_s - 1):.0f} % longer than predicted (4 s" in out
+    predicted_s = float(re.search(r"N = 4000, 1x1: 4 s, predicted ([0-9.e+]+) s; ", out)[1])
+    assert out.startswith(f"Your slow.out is {100 * (4.0 / predicted_s - 1):.0f} % slow; most likely ")
+    assert "  look at, in this order: several ranks, threads or programs on one core; another machine" in out
+    assert "  where   computing" in out
     file.write_text(_result(n=4000, time_s=40.0))
     assert main(["verify", "hpl", "--results", str(file), "-p", "dahu", "--runs", "10"]) == 0
-    assert f"the real run took {40.0 / predicted_s:.3g} times as long as predicted (40 s" in capsys.readouterr().out
-    assert "look at, in this order: the clock frequency; the BLAS library and its threads" in out
-    assert "  where   computing" in out
+    assert f"Your slow.out takes {40.0 / predicted_s:.3g} times as long as predicted; " in capsys.readouterr().out
 
 
 def test_a_core_that_did_more_than_any_core_can_is_asked_for_its_threads(tmp_path, capsys):
@@ -270,9 +278,86 @@ def test_a_core_that_did_more_than_any_core_can_is_asked_for_its_threads(tmp_pat
     file.write_text(_result(n=137472, time_s=690.0, nb=384))
     assert main(["verify", "hpl", "--results", str(file), "-p", "dahu", "--runs", "2"]) == 0
     told = capsys.readouterr()
-    assert "2510 Gflop/s on each core, of which a rank has 1 here, is more than any core does" in told.err
-    assert "longer than predicted" not in told.out
-    assert "shorter than predicted" not in told.out
+    assert re.match(
+        r"Your fast.out takes 9\d % less time than predicted; most likely about \d+ threads a rank", told.out
+    )
+
+
+def _case(ranks: int = 1, threads: int = 1, n: int = 50_000) -> Case:
+    hpl = Hpl(n=n, p=1, q=ranks, threads_per_rank=threads)
+    return Case(hpl, predicted(hpl, (99.0, 100.0, 101.0)))
+
+
+def _keys(case: Case, ratio: float) -> list[str]:
+    return [cause.cause for cause in causes_of(case, ratio, load_platform("dahu"))]
+
+
+def test_causes_fit_the_size_and_the_direction_of_the_gap() -> None:
+    """Dahu has nodes of 32 cores."""
+    alone, node, nodes = _case(), _case(ranks=32), _case(ranks=128)
+    assert _keys(node, 1.12)[:2] == ["clock", "load"]
+    assert {"slow_node", "network"} <= set(_keys(nodes, 1.12))
+    assert not {"slow_node", "network"} & set(_keys(node, 1.12))
+    far = _keys(node, 48.0)
+    assert far[0] == "blas_threads"
+    assert {"one_core", "slow_blas"} <= set(far)
+    assert not {"clock", "load", "libraries", "machine", "precision", "threads"} & set(far)
+    assert _keys(_case(threads=16), 15.0)[0] == "one_thread"
+    assert "shared_cores" in _keys(node, 2.1)
+    assert not {"blas_threads", "one_core"} & set(_keys(alone, 32.0))
+    assert {"threads", "precision"} <= set(_keys(alone, 0.05))
+    assert {"slow_blas", "network", "load"}.isdisjoint(_keys(alone, 0.05))
+    assert _keys(alone, 5000.0) == []
+
+
+def test_what_the_results_show_comes_first() -> None:
+    platform = override(load_platform("dahu"), {"nodes.memory_bytes": 24000000000})
+    (first, *_) = causes_of(_case(ranks=32), 300.0, platform)
+    assert (first.cause, first.seen) == ("memory", True)
+    assert first.text == "swapping: the matrix fills 83 % of a node's memory"
+    assert causes_of(_case(ranks=32), 3000.0, load_platform("dahu")) == []
+
+
+def _judged(ratio: float, count: int = 1, **changed: object) -> Verdict:
+    """Of `count` cases the first took so many times as long as predicted; intervals are ± 10 %."""
+    rows = [
+        {"measured_time_s": 100.0 * (ratio if at == 0 else 1.02), "predicted_time_s": 100.0, "mean_low_s": 100.0 / 1.1,
+         "mean_high_s": 110.0, "inside_interval": True, "flop_count": 1e12} | changed
+        for at in range(count)
+    ]  # fmt: skip
+    return verdict("HPL.out", [], [_case(ranks=32)] * count, rows, load_platform("dahu"))
+
+
+def test_the_verdict_comes_in_one_line_with_size_direction_and_the_likeliest_cause() -> None:
+    assert _judged(1.04).text == "Your HPL.out is as expected: 4 % longer than predicted"
+    assert _judged(1.12).text.startswith("Your HPL.out is 12 % slow; most likely the clock frequency")
+    assert _judged(48.0).text.startswith(
+        "Your HPL.out takes 48 times as long as predicted; most likely threads of BLAS"
+    )
+    assert _judged(3000.0).text.endswith("; unknown why: no cause that is known makes so large a gap")
+    assert (_judged(3000.0).value, _judged(3000.0).causes) == ("slower", ())
+    assert (_judged(0.6).value, round(_judged(0.6).time_off_percent or 0.0)) == ("faster", -40)
+    assert _judged(1.12, inside_interval=None).value == "unknown"
+
+
+def test_of_many_cases_chance_puts_one_a_little_outside() -> None:
+    assert [_judged(1.12, count).value for count in (1, 16)] == ["slower", "as_expected"]
+    assert " is 20 % slow in 1 of 16 cases; " in _judged(1.2, 16).text
+
+
+def test_a_result_that_hpl_calls_wrong_is_none_and_ends_with_status_1(tmp_path, capsys):
+    check = "||Ax-b||_oo/(eps*(||A||_oo*||x||_oo+||b||_oo)*N)=  1234.0000000 ...... FAILED\n"
+    file, words = tmp_path / "HPL.out", ["verify", "hpl", "-p", "dahu", "--runs", "2", "--results"]
+    file.write_text(_result(n=4000, time_s=9.0) + check)
+    assert main([*words, str(file)]) == 1
+    assert capsys.readouterr().out.startswith(
+        "Your HPL.out has no valid result: HPL's residual check FAILED (line 1).\n"
+    )
+    file.write_text(_result(n=4000, time_s=9.0) + check + _result(n=4000, time_s=4.0))
+    assert main([*words, str(file), "--json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert (told["verdict"], told["measured_time_s"]) == ("failed", pytest.approx(4.0, rel=1e-3))
+    assert [one["failed"] for one in told["measured"]] == [True, False]
 
 
 def _result(n: int, time_s: float, nb: int = 128) -> str:

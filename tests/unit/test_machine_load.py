@@ -2,7 +2,7 @@
 
 import pytest
 
-from lepaute.measure.machine_load import Load, Sample, load_between
+from lepaute.measure.machine_load import Load, Sample, disturbance_warnings, load_between
 from lepaute.measure.node_agent.facts import parse_stat
 
 # user nice system idle iowait irq softirq steal guest guest_nice, in ticks
@@ -26,8 +26,8 @@ def test_a_quiet_probe_is_not_disturbed_and_ticks_do_not_make_it_so() -> None:
 
 
 def test_a_neighbour_and_a_hypervisor_that_take_time_are_named() -> None:
-    assert Load(2.0, 2, 2.0, 0.5, 0.0).disturbances() == ("other processes used 0.50 s of CPU in 2.00 s",)
-    assert Load(2.0, 2, 2.0, 0.0, 0.2).disturbances() == ("the hypervisor took 0.20 s of CPU in 2.00 s",)
+    assert Load(2.0, 2, 2.0, 0.5, 0.0).disturbances() == ("cpu: other processes used 0.50 s of CPU in 2.00 s",)
+    assert Load(2.0, 2, 2.0, 0.0, 0.2).disturbances() == ("steal: the hypervisor took 0.20 s of CPU in 2.00 s",)
 
 
 def test_where_our_own_time_is_known_otherwise_the_rest_of_the_busy_time_is_that_of_others() -> None:
@@ -38,3 +38,18 @@ def test_where_our_own_time_is_known_otherwise_the_rest_of_the_busy_time_is_that
     assert (known.own_cpu_s, known.others_cpu_s) == (2.0, pytest.approx(0.5))
     assert known.disturbances()
     assert not load.with_own(2.4).disturbances()
+
+
+def test_the_line_of_an_archive_says_which_witness_spoke() -> None:
+    both = (
+        "cpu: other processes used 0.50 s of CPU in 2.00 s on a",
+        "steal: the hypervisor took 0.20 s of CPU in 2.00 s",
+    )
+    told = disturbance_warnings([[both, ()], [both[:1]], [()]], "mpiruns", "mpiruns.json")
+    assert told == [
+        "2 of 3 mpiruns were disturbed as seen by cpu 2, steal 1 (mpiruns.json): 1 repeated, "
+        "1 without an undisturbed attempt"
+    ]
+    assert disturbance_warnings([[True]], "mpiruns", "x")[0].startswith(
+        "1 of 1 mpiruns were disturbed by other load (x)"
+    )

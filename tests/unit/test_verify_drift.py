@@ -17,9 +17,9 @@ from lepaute.measure.sentinel import Guard, call_seconds, calls_of, duration_of,
 from lepaute.platform import load_platform, override
 from lepaute.platform.schema import Sentinel
 from lepaute.simulate import Hpl
+from lepaute.stats.disturbance import sentinel_causes
 from lepaute.verify.campaign import Case, Plan, RecordedRun, run_cases
 from lepaute.verify.comparison import compare, run_table, sentence_without_drift
-from lepaute.verify.disturbance import sentinel_disturbances
 from lepaute.verify.machine import guard_of, lag_of_campaign, machine_drift, readings_of, time_without_drift
 from lepaute.verify.plot import plot
 from lepaute.verify.report import show
@@ -107,7 +107,7 @@ def test_a_run_across_a_change_of_the_machine_is_marked_and_made_again() -> None
     cases = CASES[:1]
     runs = campaign([0.0, 0.0, 0.3, 0.3, 0.3, 0.3], cases=cases)  # the third one is confirmed by the fourth
     assert [run.disturbed for run in runs] == [False, True, False]
-    assert runs[1].causes == ("the machine was 30 % slower after the run than before (sentinels)",)
+    assert runs[1].causes == ("sentinels: the machine was 30 % slower after the run than before",)
     assert (runs[2].case, runs[2].repeat, runs[2].attempt) == (runs[1].case, runs[1].repeat, 1)
 
 
@@ -118,15 +118,22 @@ def test_a_hiccup_of_a_sentinel_is_no_change_of_the_machine() -> None:
 
 
 def test_a_machine_slower_than_in_the_campaign_until_then_is_a_cause() -> None:
-    assert sentinel_disturbances(1.2, 1.2, [1.0] * 6) == (
-        "the machine was 20 % slower than in the campaign until then (sentinels)",
+    assert sentinel_causes(1.2, 1.2, [1.0] * 6) == (
+        "sentinels: the machine was 20 % slower than in the campaign until then",
     )
-    assert sentinel_disturbances(1.2, 1.2, [1.0] * 5) == ()  # too few to know the campaign
-    assert sentinel_disturbances(0.8, 0.8, [1.0] * 9) == ()  # the earlier ones were the slow ones
-    assert sentinel_disturbances(1.06, 1.0, [1.0] * 9) == ()  # what machines do all the time
-    assert sentinel_disturbances(1.0, 0.85, []) == (
-        "the machine was 15 % faster after the run than before (sentinels)",
-    )
+    assert sentinel_causes(1.2, 1.2, [1.0] * 5) == ()  # too few to know the campaign
+    assert sentinel_causes(0.8, 0.8, [1.0] * 9) == ()  # the earlier ones were the slow ones
+    assert sentinel_causes(1.06, 1.0, [1.0] * 9) == ()  # what machines do all the time
+    assert sentinel_causes(1.0, 0.85, []) == ("sentinels: the machine was 15 % faster after the run than before",)
+
+
+def test_a_machine_that_scatters_has_a_wider_limit_than_ten_per_cent_once_it_is_known() -> None:
+    quiet, scattered = [1.0, 1.01, 0.99, 1.0, 1.01, 0.99], [0.9, 1.1, 0.95, 1.05, 0.9, 1.1]
+    assert sentinel_causes(1.12, 1.12, quiet) == ()  # no slow state by the rule of calibrations: below 15 %
+    assert len(sentinel_causes(1.2, 1.2, quiet)) == 1
+    assert sentinel_causes(1.2, 1.2, scattered) == ()
+    assert len(sentinel_causes(1.0, 1.2, quiet)) == 1  # between before and after
+    assert len(sentinel_causes(1.0, 1.12, quiet[:5])) == 1
 
 
 def test_a_resumed_campaign_knows_its_sentinels(tmp_path: Path) -> None:
@@ -252,7 +259,7 @@ def test_a_sentinel_that_fails_marks_the_run_before_it_and_the_campaign_goes_on(
     runs = watched([1.0, 1.0, LATE, LATE, 1.0, 1.0, 1.0, 1.0], kept)
     assert runs == kept
     assert [run.disturbed for run in runs] == [True, False, False]
-    assert runs[0].causes == (f"the sentinel after the run failed: {LATE}",)
+    assert runs[0].causes == (f"sentinels: the one after the run failed: {LATE}",)
     assert (runs[0].sentinel_before_s, runs[0].sentinel_after_s, runs[1].sentinel_before_s) == (1.0, None, 1.0)
     assert (runs[2].repeat, runs[2].attempt) == (runs[0].repeat, 1)
     assert readings_of(run_table(CASES[:1], runs, SENTINEL)) == [1.0]

@@ -50,4 +50,4 @@ def test_each_node_is_judged_by_itself_and_the_sum_is_told() -> None:
     # 20 s of 64 x 10.5 s are within 3 %; of the node's own 32 x 10.5 s they are not.
     assert whole.disturbances() == ()
     (cause,) = disturbances((), whole, (NodeLoad("a", quiet), NodeLoad("b", busy)))
-    assert cause.startswith("b: other processes used 20.00 s of CPU")
+    assert cause == "cpu: other processes used 20.00 s of CPU in 10.50 s on b"

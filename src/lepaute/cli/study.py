@@ -290,10 +290,7 @@ def tuned_for_real(
             simulated = [one for point, place in places.items() for one in outcomes_of(point, campaign.cases[place])]
             done = corrected(run, simulated, lambda point: campaign.run(places[point]), real_runs, seed)
             write_corrected(done, configurations, campaign.csv(), options.repeating(words))
-        disturbed = sum(real_run.disturbed for real_run in campaign.runs)
-        if disturbed:
-            sentence = f"{disturbed} of {counted(len(campaign.runs), 'real run')} were disturbed by other load"
-            warn([f"{sentence}; {campaign.disturbed} of those that count had no undisturbed repetition"])
+        warn(campaign.warnings)
     return done
 
 

@@ -58,6 +58,8 @@ def record(
         progress=note,
     )
     _write(recording.trace, output)
+    if recording.causes:
+        warn([f"the run was disturbed on this machine: {'; '.join(recording.causes)}"])
     if recording.returncode != 0:
         note(f"lepaute: the program failed (exit status {recording.returncode})")
         raise typer.Exit(1)

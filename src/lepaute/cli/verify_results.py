@@ -1,5 +1,6 @@
 """`lepaute verify hpl --results`: an HPL.out beside predictions of its cases; nothing is run."""
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,8 @@ from lepaute.cli.verify import VerifyOptions, print_results
 from lepaute.errors import InputError
 from lepaute.kit.files import write_whole
 from lepaute.kit.outputs import check_output_folder
+from lepaute.kit.printable import terminal_columns
+from lepaute.kit.text import folded
 from lepaute.simulate.apps.hpl import Hpl
 
 if TYPE_CHECKING:
@@ -21,34 +24,22 @@ if TYPE_CHECKING:
 _RUNS_OF_RESULTS = 10
 #: Arguments of the command that --results goes with, besides those of Hpl that no line of results says.
 _WITH_RESULTS = frozenset(
-    {
-        "results",
-        "dat",
-        "platform",
-        "settings",
-        "runs",
-        "seed",
-        "tolerance",
-        "details",
-        "as_json",
-        "output",
-        "report",
-        "force",
-        "ranks_per_node",
-    }
+    "results dat platform settings runs seed tolerance details as_json output report force ranks_per_node".split()
 )
 
 
 def compared_with_results(context: typer.Context, results: Path, values: dict[str, Any], options: VerifyOptions) -> Any:
     """Predicts the cases of the file, prints both, and saves the comparison where a folder was asked for; its table.
 
+    Ends with status 1 where HPL itself calls a result wrong.
     Raises InputError for options that would run something, or that say otherwise than the file.
     """
     from lepaute.cli.predict import announced
     from lepaute.cli.prediction_text import where_the_time_goes
     from lepaute.cli.verify_site import spread
     from lepaute.simulate import Mapping, predict_all
-    from lepaute.verify.known_results import CAUSES, FILES, impossible, known_results, largest_gap
+    from lepaute.verify.gap import FAILED
+    from lepaute.verify.known_results import CAUSES, FILES, known_results
     from lepaute.verify.verification import JSON_FILE, PLOT_FILE, check_unused
 
     given = _known_otherwise(context, values, options.dat)
@@ -80,15 +71,15 @@ def compared_with_results(context: typer.Context, results: Path, values: dict[st
                 run_s=run_s,
             )
 
-    known = known_results(results, given, predict)
-    measured = zip(known.cases, known.table["measured_time_s"], strict=True)
-    doubts = [doubt for case, time_s in measured if (doubt := impossible(case, time_s, machine))]
-    warn((*known.warnings(), *doubts))
-    gap = largest_gap(known.cases, known.table.to_dict("records"), machine)
-    # The case furthest off its prediction, where to look for the cause, and the best cases.
-    gap_lines = [] if gap is None else [*gap[1], *where_the_time_goes(gap[0].prediction)]
+    known = known_results(results, given, predict, machine, options.ranks_per_node)
+    warn(known.warnings())
+    judged = known.verdict
+    # A case that is off, where to look for the cause, and the best cases.
+    gap_lines = [*judged.lines, *([] if judged.case is None else where_the_time_goes(judged.case.prediction))]
     warnings_in = "--json" if folder is None else JSON_FILE
     try:
+        if not options.as_json:
+            print(folded(f"{judged.text}.", terminal_columns(sys.stdout), 2))
         print_results(known, warnings_in, options, [*gap_lines, *known.bests()], causes=CAUSES)
     finally:  # whoever does not read the results to their end has them in the folder
         if folder is not None:
@@ -97,10 +88,12 @@ def compared_with_results(context: typer.Context, results: Path, values: dict[st
             from lepaute.verify.page import page
 
             title = f"HPL: predicted, and as in {known.source}"
-            beside = [*known.warnings(), *doubts, *(line.strip() for line in gap_lines), *known.bests()]
-            write_whole(options.report, page(known, title, CAUSES, beside))
+            beside = [*known.warnings(), *(line.strip() for line in gap_lines), *known.bests()]
+            write_whole(options.report, page(known, title, CAUSES, beside, answer=judged.text))
     if folder is not None and not options.as_json:
         print(f"Picture: {folder / PLOT_FILE}.")
+    if judged.value == FAILED:
+        raise typer.Exit(1)
     return known.table
 
 

@@ -104,7 +104,7 @@ def tables(workspace: Workspace) -> "Iterator[tuple[str, pandas.DataFrame]]":
 
 
 def warnings(workspace: Workspace) -> list[str]:
-    complete = [[each.disturbed] for each in workspace.noted(BlockEnded) if not each.failure]
+    complete = [[each.causes] for each in workspace.noted(BlockEnded) if not each.failure]
     return disturbance_warnings(complete, "mpiruns", "mpiruns.json")
 
 
@@ -255,7 +255,8 @@ class Clocks(Campaign):
                 load.with_own(min(all_s, ranks[name] * load.wall_s))
                 for name, load, all_s in zip(names, loads, busy_s, strict=True)
             ]
-        causes = tuple(cause for load in loads for cause in load.disturbances())
+        where = ("",) if self.options.on_this_machine else tuple(f" on {name}" for name in names)
+        causes = tuple(cause + place for load, place in zip(loads, where, strict=True) for cause in load.disturbances())
         ended = BlockEnded(
             mpirun=number,
             block=block,

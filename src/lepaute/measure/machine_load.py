@@ -1,7 +1,4 @@
-"""What else the machine did while a probe ran: CPU time of others, and time stolen by the hypervisor.
-
-The verdict is a rule fixed before any measurement and blind to the durations measured.
-"""
+"""What else the machine did while a probe ran: CPU time of others, and time stolen by the hypervisor."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
@@ -9,17 +6,13 @@ from typing import TYPE_CHECKING
 
 from lepaute.measure.node_agent.facts import machine_load
 from lepaute.measure.nodes.channel import NodeLost
+from lepaute.stats.disturbance import load_causes, seen_by
 
 if TYPE_CHECKING:
     from lepaute.measure.nodes.group import Nodes
 
 #: Repetitions of what other load disturbed, at the end of its block: load that stays cannot be outlived.
 MOST_REPETITIONS = 2
-#: Share of the CPU time of all cores that others may use: the kernel's own housekeeping stays below 1 %.
-MOST_OTHERS_SHARE = 0.03
-MOST_STEAL_SHARE = 0.01
-#: /proc/stat counts in hundredths of a second, from samples at the kernel's tick.
-GRANULARITY_S = 0.03
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +37,7 @@ class Load:
 
     def disturbances(self) -> tuple[str, ...]:
         """Why a measurement in this time counts as disturbed; empty when it does not."""
-        capacity_s = self.wall_s * self.cores
-        causes = []
-        if self.others_cpu_s > MOST_OTHERS_SHARE * capacity_s + GRANULARITY_S:
-            causes.append(f"other processes used {self.others_cpu_s:.2f} s of CPU in {self.wall_s:.2f} s")
-        if self.steal_s > MOST_STEAL_SHARE * capacity_s + GRANULARITY_S:
-            causes.append(f"the hypervisor took {self.steal_s:.2f} s of CPU in {self.wall_s:.2f} s")
-        return tuple(causes)
+        return load_causes(self.wall_s, self.cores, self.others_cpu_s, self.steal_s)
 
     def with_own(self, own_cpu_s: float) -> "Load":
         """The same, where it is known that so much of the CPU time was our own."""
@@ -82,17 +69,18 @@ def load_between(before: Sample, after: Sample, cores: int) -> Load:
     )
 
 
-def disturbance_warnings(attempts: Collection[Sequence[bool]], what: str, member: str) -> list[str]:
+def disturbance_warnings(attempts: Collection[Sequence[bool | Sequence[str]]], what: str, member: str) -> list[str]:
     """What an archive says of measurements that were disturbed at first, none where none was.
 
-    attempts: at each measurement, in their order, whether it was disturbed
+    attempts: at each measurement, in their order, whether it was disturbed, or better its causes
     what, member: such as probe runs, blocks.json
     """
     disturbed = [each for each in attempts if each[0]]
     if not disturbed:
         return []
+    causes = ["; ".join(first) for first, *_ in disturbed if not isinstance(first, bool)]
     return [
-        f"{len(disturbed)} of {len(attempts)} {what} were disturbed by other load ({member}): "
+        f"{len(disturbed)} of {len(attempts)} {what} were disturbed {seen_by(causes)} ({member}): "
         f"{sum(len(each) > 1 for each in disturbed)} repeated, "
         f"{sum(all(each) for each in disturbed)} without an undisturbed attempt"
     ]

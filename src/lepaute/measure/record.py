@@ -14,7 +14,7 @@ from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.builds import built_once, digests
 from lepaute.kit.command import end_session
 from lepaute.kit.files import scratch_folder
-from lepaute.kit.mpi_launcher import Launcher, find_launcher
+from lepaute.kit.mpi_launcher import OPEN_MPI, Launcher, find_launcher
 from lepaute.kit.mpi_library import (
     MpiLibrary,
     check_program,
@@ -24,6 +24,7 @@ from lepaute.kit.mpi_library import (
 )
 from lepaute.kit.temporary import check_room, plain_name, temporary_parent
 from lepaute.measure.hpl_source import HPL_KERNELS, build_hpl, hpl_include_flags
+from lepaute.measure.machine_load import load_between, sample
 from lepaute.measure.toolchain import C_FLAGS, find_toolchain, probe_source
 from lepaute.version import __version__
 
@@ -60,10 +61,11 @@ HPL_WRAPPED = (
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """A recorded run; returncode is the program's, negative for a signal."""
+    """A recorded run; returncode is the program's, negative for a signal; causes: of disturbance on this machine."""
 
     trace: "Trace"
     returncode: int
+    causes: tuple[str, ...] = ()
 
 
 def record(
@@ -114,7 +116,12 @@ def record(
             (folder / "hpccinf.txt").write_text(input_text)
         created = datetime.now(UTC).isoformat(timespec="seconds")
         with plain_name(recorder, temporary.resolve()) as preloaded:
+            before = sample()
             returncode = _run(launcher, command, _variables(preloaded, raw, every_call), folder)
+        load = load_between(before, sample(), os.cpu_count() or 1)
+        if launcher.family != OPEN_MPI:  # in an allocation others start ranks that are no children of theirs
+            load = load.with_own(load.own_cpu_s + load.others_cpu_s)
+        causes = load.disturbances()
         files = sorted(raw.glob("rank-*.rec"))
         if not files:
             raise EnvironmentProblem(_nothing(returncode, library.mpicc))
@@ -126,8 +133,9 @@ def record(
             "created": created,
             "version": __version__,
             "returncode": returncode,
+            "disturbed_by": list(causes),
         }
-        return Recording(trace_of_records(records, metadata, solve), returncode)
+        return Recording(trace_of_records(records, metadata, solve), returncode, causes)
 
 
 # ---- the command -----------------------------------------------------------------------------------------------------

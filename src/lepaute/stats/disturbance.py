@@ -1,12 +1,20 @@
-"""When a machine was slow for a moment: all cores of a launch at once, by steps that repeat.
+"""When a measurement was disturbed: by what counters of CPU time say, and by the machine's own speed.
+
+A cause is a short phrase that begins with its witness: "steal: the hypervisor took 0.20 s of CPU in 2.00 s"; archives
+hold it so. All rules were fixed before any archive was looked at, the constants of speed by `validation/episodes.py`.
+
+CPU time of others, time that the hypervisor took and time that a rank was off its core are blind to durations: a run
+that is left out because it was slow would make results too good.
 
 A neighbour behind the hypervisor takes no CPU time that a counter shows; what shows is that the same work takes longer
-on all cores at once. The level of a step is the mean, over the cores of its launch, of what their steps took longer
-meanwhile. It is slow where that is above the median by more than the larger of MOST_SD robust standard deviations and
-LEAST_SLOWER, and where the cores themselves are: what slows one core alone is no state of the machine. Steps next to a
-slow one are partly in the episode where their level is above half that limit. The constants were fixed by simulation
-(`validation/episodes.py`) before any archive was looked at.
+on all cores at once: sentinels, and steps that repeat. The level of a step is the mean, over the cores of its launch,
+of what their steps took longer meanwhile. It is slow where that is above the median by more than the larger of MOST_SD
+robust standard deviations and LEAST_SLOWER, and where the cores themselves are: what slows one core alone is no state
+of the machine. Steps next to a slow one are partly in the episode where their level is above half that limit.
 """
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +32,67 @@ ALL_CORES = 0.75
 #: What is next to a slow step counts as slow above this part of the limit.
 EDGE = 0.5
 SD_OF_MAD = 1.4826
+
+#: What saw a disturbance; causes of older versions name none.
+WITNESSES = CPU, STEAL, OFF_CORE, SENTINELS, STEPS = "cpu", "steal", "off core", "sentinels", "steps"
+#: Share of the CPU time of all cores that others may use: the kernel's own housekeeping stays below 1 %.
+MOST_OTHERS_SHARE = 0.03
+MOST_STEAL_SHARE = 0.01
+#: /proc/stat counts in hundredths of a second, from samples at the kernel's tick.
+GRANULARITY_S = 0.03
+#: Of one core, what processes that are known to be other users' may use: a person or a daemon of theirs was active.
+OTHER_USERS_CORES = 0.05
+MINIMUM_CPU_SHARE = 0.97  # of a rank's wall time: Open MPI polls while it waits (in 64 quiet runs at least 0.996)
+CPU_TIME_TOLERANCE_S = 0.005  # a little more than one tick of a 250 Hz kernel: below it a short run cannot be judged
+#: Until so many sentinels are known as make a `slow_limit`, one may differ from another by this.
+MOST_SENTINEL_CHANGE = 0.10
+SENTINELS_OF_A_LIMIT = 6
+
+
+def seen_by(causes: Iterable[str]) -> str:
+    """How many measurements each witness marked, as "as seen by cpu 3, steal 1"; "by other load" where none is named.
+
+    causes: of each measurement all causes in one text
+    """
+    seen = Counter(witness for text in causes for witness in WITNESSES if f"; {witness}: " in f"; {text}")
+    told = ", ".join(f"{witness} {seen[witness]}" for witness in WITNESSES if seen[witness])
+    return f"as seen by {told}" if told else "by other load"
+
+
+def load_causes(wall_s: float, cores: int, others_cpu_s: float, steal_s: float) -> tuple[str, ...]:
+    """Why a time counts as disturbed by the counters of its machine; CPU seconds are those of all cores together."""
+    causes = []
+    if others_cpu_s > MOST_OTHERS_SHARE * wall_s * cores + GRANULARITY_S:
+        causes.append(f"{CPU}: other processes used {others_cpu_s:.2f} s of CPU in {wall_s:.2f} s")
+    if steal_s > MOST_STEAL_SHARE * wall_s * cores + GRANULARITY_S:
+        causes.append(f"{STEAL}: the hypervisor took {steal_s:.2f} s of CPU in {wall_s:.2f} s")
+    return tuple(causes)
+
+
+def off_core_causes(rank: int, cpu_s: float, wall_s: float) -> tuple[str, ...]:
+    """Why a run counts as disturbed by what a polling rank got from its core."""
+    if cpu_s >= MINIMUM_CPU_SHARE * wall_s - CPU_TIME_TOLERANCE_S:
+        return ()
+    return (f"{OFF_CORE}: rank {rank} was on its core for only {cpu_s:.3f} of {wall_s:.3f} s",)
+
+
+def sentinel_causes(before_s: float, after_s: float, earlier_s: Sequence[float]) -> tuple[str, ...]:
+    """Why a run counts as disturbed by the sentinels around it, with the seconds that they took; mostly empty.
+
+    earlier_s: all sentinels of the campaign before this run, in any order. A machine that became faster again is no
+    cause by these, since it is the earlier ones that were slow then.
+    """
+    causes, most, usual_s = [], MOST_SENTINEL_CHANGE, 0.0
+    if len(earlier_s) >= SENTINELS_OF_A_LIMIT:
+        usual_s = float(np.median(earlier_s))
+        most = float(np.expm1(slow_limit(np.log(np.asarray(earlier_s, dtype=np.float64) / usual_s))))
+    change = after_s / before_s - 1.0
+    if abs(change) > most:
+        way = "slower" if change > 0 else "faster"
+        causes.append(f"{SENTINELS}: the machine was {100 * abs(change):.0f} % {way} after the run than before")
+    if usual_s and (slower := (before_s + after_s) / 2.0 / usual_s - 1.0) > most:
+        causes.append(f"{SENTINELS}: the machine was {100 * slower:.0f} % slower than in the campaign until then")
+    return tuple(causes)
 
 
 def slow_limit(log_ratio: Floats) -> float:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.node_sets import fold_node_set
 from lepaute.measure.nodes.channel import NodeLost
+from lepaute.stats.disturbance import MOST_SENTINEL_CHANGE, SENTINELS, sentinel_causes
 from lepaute.stats.intervals import Interval, interval_of_mean
 from lepaute.verify import naming
-from lepaute.verify.disturbance import MOST_SENTINEL_CHANGE, disturbances, sentinel_disturbances
+from lepaute.verify.disturbance import disturbances
 from lepaute.verify.real_run import RealRun
 
 if TYPE_CHECKING:
@@ -163,7 +164,7 @@ def run_cases(
         if isinstance(after_s, EnvironmentProblem):
             causes, after_s = (*causes, _failed_sentinel(after_s)), None
         elif before_s is not None and after_s is not None:
-            causes += sentinel_disturbances(before_s, after_s, sentinels)
+            causes += sentinel_causes(before_s, after_s, sentinels)
         recorded = replace(recorded, causes=causes, sentinel_after_s=after_s)
         keep(recorded)
         runs.append(recorded)
@@ -207,7 +208,7 @@ class _Sentinels:
 
 
 def _failed_sentinel(problem: BaseException) -> str:
-    return f"the sentinel after the run failed: {str(problem) or type(problem).__name__}"
+    return f"{SENTINELS}: the one after the run failed: {str(problem) or type(problem).__name__}"
 
 
 def confirmed(watch: Callable[[], float | None], before_s: float | None) -> float | None:

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lepaute.kit.files import write_whole
-from lepaute.kit.text import counted
 from lepaute.simulate.apps.hpl.hpl_out import HplResult, default_of, read_hpl_results
 from lepaute.simulate.prediction.comparing import sd_on_one_day
 from lepaute.simulate.prediction.sweep import Sweep
 from lepaute.verify.campaign import Case
 from lepaute.verify.comparison import compare, comparison_record
+from lepaute.verify.gap import Verdict, verdict
 from lepaute.verify.verification import (
     JSON_FILE,
     PLOT_FILE,
@@ -29,82 +29,6 @@ if TYPE_CHECKING:
 
     from lepaute.platform import Platform
     from lepaute.simulate import Hpl, Prediction
-    from lepaute.verify.campaign import Case
-
-LEAST_TOLD = 0.03  # of the predicted time; a smaller gap needs no cause
-MANY_TIMES = 3.0  # from here on a gap is told as a multiple, not in per cent
-#: More than a core of 2026 does in double precision: about 5 GHz times 32 operations a cycle.
-MOST_OF_A_CORE_FLOPS = 250e9
-MOSTLY = 0.6  # of the predicted time
-
-
-def largest_gap(
-    cases: "list[Case]", rows: list[dict[Any, Any]], platform: "Platform"
-) -> "tuple[Case, list[str]] | None":
-    """The case furthest off, of those that are not inside their interval, with lines: the gap, and its likely causes in
-    order; None where there is none. A case that no machine can have made does not count.
-
-    rows: of comparison.compare, in the order of the cases
-    """
-    off = [
-        (case, row["measured_time_s"] / row["predicted_time_s"], row)
-        for case, row in zip(cases, rows, strict=True)
-        if row["inside_interval"] is not True
-        and row["predicted_time_s"] > 0.0
-        and impossible(case, row["measured_time_s"], platform) is None
-    ]
-    off = [one for one in off if abs(one[1] - 1.0) >= LEAST_TOLD]
-    if not off:
-        return None
-    case, ratio, row = max(off, key=lambda one: max(one[1], 1.0 / one[1]))
-    return case, [_gap(case, ratio, row), f"  look at, in this order: {'; '.join(_causes(case, ratio, platform))}"]
-
-
-def impossible(case: "Case", measured_s: float, platform: "Platform") -> str | None:
-    """In words, that the cores of a run did more than cores can; None where they did not."""
-    hpl = case.hpl
-    flops = hpl.flop_count / measured_s / (hpl.ranks * hpl.threads_per_rank)
-    peak_flops = platform.nodes.peak_flops_per_core
-    if flops <= (1.2 * peak_flops if peak_flops else MOST_OF_A_CORE_FLOPS):
-        return None
-    threads = hpl.threads_per_rank * case.prediction.time_s.mean / measured_s
-    return (
-        f"{case.label}: {flops / 1e9:.4g} Gflop/s on each core, of which a rank has {hpl.threads_per_rank} here, is "
-        f"more than any core does. Is it about --threads-per-rank {threads:.0f}, or a GPU?"
-    )
-
-
-def _gap(case: "Case", ratio: float, row: dict[Any, Any]) -> str:
-    measured, predicted = (row["flop_count"] / row[key] / 1e9 for key in ("measured_time_s", "predicted_time_s"))
-    how = f"{100 * (ratio - 1):.0f} % longer than" if ratio > 1 else f"{100 * (1 - ratio):.0f} % shorter than"
-    if ratio >= MANY_TIMES:
-        how = f"{ratio:.3g} times as long as"
-    return (
-        f"{case.label}: the real run took {how} predicted ({row['measured_time_s']:.4g} s, not "
-        f"{row['predicted_time_s']:.4g} s): {measured:.4g} Gflop/s, {abs(predicted - measured):.3g} "
-        f"{'less' if ratio > 1 else 'more'} than predicted"
-    )
-
-
-def _causes(case: "Case", ratio: float, platform: "Platform") -> list[str]:
-    """What may explain it; what would touch the larger part of the predicted time first."""
-    breakdown, hpl = case.prediction.breakdown, case.hpl
-    computing = 1.0 if breakdown is None else breakdown.shares["compute"]
-    cores = ["the clock frequency", "the BLAS library and its threads (--threads-per-rank)"]
-    messages = ["the MPI library and network", "where the ranks ran (--ranks-per-node)"]
-    causes = [*cores, *messages] if computing >= MOSTLY else [*messages, *cores]
-    if hpl.ranks == 1:
-        causes = cores
-    if ratio > 1.0:
-        causes.insert(2, "other load on the nodes")
-        per_node = min(hpl.ranks, platform.nodes.cores // hpl.threads_per_rank or 1)
-        memory = platform.nodes.memory_bytes
-        if memory is not None and 8.0 * hpl.n**2 / hpl.ranks * per_node > 0.8 * memory:
-            causes.insert(0, "memory: the matrix fills more than 80 % of that of a node")
-    if case.prediction.extrapolated_share:
-        causes.append("kernels outside the sizes that the platform was fitted to")
-    return causes
-
 
 #: What errors of one sign may share, where nobody but the user knows how the runs were made.
 CAUSES = (
@@ -124,21 +48,17 @@ class KnownResults:
     results: list[HplResult]
     table: "pandas.DataFrame"
     run_table: "pandas.DataFrame"
+    verdict: Verdict
 
     def warnings(self) -> list[str]:
-        """Results that their own file calls wrong, and parameters that neither it nor the command line says."""
-        told = []
-        if failed := [result.line for result in self.results if result.failed]:
-            lines = ", ".join(map(str, failed[:8])) + (", ..." if len(failed) > 8 else "")
-            where = f"{counted(len(failed), 'result')} ({'line' if len(failed) == 1 else 'lines'} {lines})"
-            told.append(f"{self.source}: HPL's residual check FAILED for {where}; all are compared")
+        """Parameters that neither the file nor the command line says."""
         if assumed := dict.fromkeys(field for result in self.results for field in result.assumed):
             values = " ".join(f"--{field.replace('_', '-')} {default_of(field)}" for field in assumed)
-            told.append(
+            return [
                 f"{self.source}: no list of parameters above the results; assumed, unless --dat HPL.dat or other "
                 f"options are given: {values}"
-            )
-        return told
+            ]
+        return []
 
     def bests(self) -> list[str]:
         """For each N of which there are several cases: the fastest that was measured, and that was predicted."""
@@ -184,7 +104,7 @@ class KnownResults:
             }
             for case, row in zip(self.cases, rows, strict=True)
         ]
-        return joint_record(records, self.table)
+        return self.verdict.to_dict() | joint_record(records, self.table)
 
     def save(self, folder: Path) -> None:
         """Writes results.csv, verification.json, verification.png and verification.svg."""
@@ -198,16 +118,22 @@ class KnownResults:
 
 
 def known_results(
-    path: Path, given: Mapping[str, Any], predict: "Callable[[Sequence[Hpl], int], Sequence[Prediction]]"
+    path: Path,
+    given: Mapping[str, Any],
+    predict: "Callable[[Sequence[Hpl], int], Sequence[Prediction]]",
+    platform: "Platform",
+    per_node: int | None = None,
 ) -> KnownResults:
     """The results of the file against the predictions of their cases, one for all results of the same parameters.
 
+    A result whose residual check failed is compared only where there is no other.
     predict(cases, repeat): another `repeat` is another run on the same machines and days; of cases with several results
     given, errors: as in hpl_results.parse_hpl_results
     """
     import pandas
 
-    results = read_hpl_results(path, given)
+    read = read_hpl_results(path, given)
+    results = [result for result in read if not result.failed] or read
     hpls = list(dict.fromkeys(result.hpl for result in results))
     predictions = dict(zip(hpls, predict(hpls, 0), strict=True))
     several = [hpl for hpl, count in Counter(result.hpl for result in results).items() if count > 1]
@@ -217,4 +143,6 @@ def known_results(
     index = {hpl: case for case, hpl in enumerate(hpls)}
     rows = [{"case": index[each.hpl], "time_s": each.time_s, "disturbed": False, "causes": ""} for each in results]
     runs = pandas.DataFrame(rows)
-    return KnownResults(path.name, cases, results, compare(cases, runs), runs)
+    table = compare(cases, runs)
+    judged = verdict(path.name, read, cases, table.to_dict("records"), platform, per_node)
+    return KnownResults(path.name, cases, read, table, runs, judged)

@@ -8,7 +8,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING
 
 from lepaute.errors import EnvironmentProblem, InputError, LepauteError
@@ -286,14 +286,5 @@ class NodeSite:
 
 def sum_of(loads: Sequence[Load]) -> Load:
     """Of several nodes together: their cores and CPU seconds added up, the longest time."""
-    first, *others = loads
-    for load in others:
-        first = replace(
-            first,
-            wall_s=max(first.wall_s, load.wall_s),
-            cores=first.cores + load.cores,
-            own_cpu_s=first.own_cpu_s + load.own_cpu_s,
-            others_cpu_s=first.others_cpu_s + load.others_cpu_s,
-            steal_s=first.steal_s + load.steal_s,
-        )
-    return first
+    walls_s, *counts = zip(*map(astuple, loads), strict=True)
+    return Load(max(walls_s), *map(sum, counts))

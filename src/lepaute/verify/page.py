@@ -38,19 +38,21 @@ def page(
     causes: str,
     further: Sequence[str] = (),
     *,
+    answer: str = "",
     drift: "MachineDrift | None" = None,
     seal: "Seal | None" = None,
 ) -> str:
     """The page.
 
     title  : of what is verified; causes: as of comparison.sentence; further: sentences that follow those of the table
+    answer : what comes first, by default the first sentence of the table
     drift  : of the machine since its calibration; seal: of predictions that were made before the runs
     """
     from markupsafe import Markup
 
     table, runs, first = results.table, results.run_table, results.cases[0].prediction
     told = drift is not None and drift.significant
-    answer, *others = sentence(table, causes).split("\n")
+    answer, *others = [*([answer] if answer else []), *sentence(table, causes).split("\n")]
     if drift is not None:
         others += [drift.sentence, *(sentence_without_drift(table).split("\n") if told else ())]
     drawn = table if told else table.assign(measured_without_drift_s=math.nan)

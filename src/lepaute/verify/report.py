@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from lepaute.kit.printable import terminal_columns
 from lepaute.kit.tables import shown_table
 from lepaute.kit.text import folded
+from lepaute.stats.disturbance import seen_by
 from lepaute.verify.comparison import CAUSES, sentence, sentence_without_drift
 from lepaute.verify.naming import names_of_cases, varied_columns
 
@@ -91,7 +92,9 @@ def warning_lines(cases: "list[Case]", whole_in: str, most: int = MOST_WARNINGS)
 
 def run_lines(table: "pandas.DataFrame", runs: "pandas.DataFrame") -> str:
     """Every run that was made, one line a case, disturbed ones marked; then the causes."""
-    excluded = " (in parentheses: disturbed by other load, excluded from the mean)" if runs["disturbed"].any() else ""
+    disturbed = runs[runs["disturbed"].astype(bool)]
+    by = seen_by(disturbed["causes"])
+    excluded = "" if disturbed.empty else f" (in parentheses: disturbed {by}, excluded from the mean)"
     lines, varied = [f"All real runs, s{excluded}:"], varied_columns(table)
     for case in table.to_dict("records"):
         case_runs = runs[runs["case"] == case["case"]]
@@ -100,7 +103,6 @@ def run_lines(table: "pandas.DataFrame", runs: "pandas.DataFrame") -> str:
         beside = "".join(f"{case[column]}  " for column in varied)
         name = case.get("label") or f"N = {case['n']:<6} {beside}{case['p']}x{case['q']}"
         lines.append(f"  {name}  {'  '.join(times)}{note}")
-    disturbed = runs[runs["disturbed"].astype(bool)]
     listed = disturbed.head(MOST_CAUSES)
     names = [run.get("label") or f"N = {run['n']}, {run['p']}x{run['q']}" for run in listed.to_dict("records")]
     lines += [f"  disturbed: {name}: {causes}" for name, causes in zip(names, listed["causes"], strict=True)]

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 from lepaute.errors import InputError
 from lepaute.kit.files import write_whole
 from lepaute.kit.picture import origin
+from lepaute.kit.text import counted
 from lepaute.simulate.apps.hpl import Hpl
 from lepaute.simulate.apps.hpl.hpl_out import real_report
+from lepaute.stats.disturbance import seen_by
 from lepaute.verify.campaign import Case, Plan, RecordedRun, measured_record, predict_cases, run_cases, run_record
 from lepaute.verify.comparison import compare, comparison_record, one_sided, run_table, sentence
 from lepaute.verify.machine import MachineDrift, machine_drift, readings_of
@@ -207,9 +209,15 @@ class ChosenRuns:
         return median(run.run.time_s for run in [run for run in attempts if not run.disturbed] or attempts)
 
     @property
-    def disturbed(self) -> int:
+    def warnings(self) -> list[str]:
+        """Of disturbed runs."""
+        disturbed = ["; ".join(run.causes) for run in self.runs if run.disturbed]
         chosen = ((case, repeat) for case, count in self._chosen.items() for repeat in range(count))
-        return sum(all(run.disturbed for run in self._attempts(*place)) for place in chosen)
+        always = sum(all(run.disturbed for run in self._attempts(*place)) for place in chosen)
+        if not disturbed:
+            return []
+        told = f"{len(disturbed)} of {counted(len(self.runs), 'real run')} were disturbed {seen_by(disturbed)}"
+        return [f"{told}; {always} of those that count had no undisturbed repetition"]
 
     def csv(self) -> str:
         import pandas

@@ -233,10 +233,10 @@ def tables(workspace: Workspace) -> "Iterator[tuple[str, pandas.DataFrame]]":
 
 
 def warnings(workspace: Workspace) -> list[str]:
-    starts: dict[tuple[int, int], list[bool]] = {}
+    starts: dict[tuple[int, int], list[tuple[str, ...]]] = {}
     for entry in workspace.noted(MpirunEnded):
         if entry.block >= 0 and entry.outcome == COMPLETE:
-            starts.setdefault((entry.block, entry.place), []).append(entry.disturbed)
+            starts.setdefault((entry.block, entry.place), []).append(entry.causes)
     return disturbance_warnings(starts.values(), "mpiruns", "mpiruns.json")
 
 

@@ -227,7 +227,7 @@ class Place:
     def causes(self, loads: Mapping[str, Load]) -> tuple[str, ...]:
         """Why a start counts as disturbed."""
         return tuple(
-            cause if self.is_here else f"{name}: {cause}"
+            cause if self.is_here else f"{cause} on {name}"
             for name, load in loads.items()
             for cause in load.disturbances()
         )

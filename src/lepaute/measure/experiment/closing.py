@@ -14,7 +14,7 @@ from lepaute.kit.journal import damaged, drop_broken_end, entries
 from lepaute.kit.json_values import to_json
 from lepaute.kit.outputs import check_archive_output
 from lepaute.kit.text import counted
-from lepaute.measure.experiment.distrust import FALSE_ALARMS, Verdict, mark, verdicts
+from lepaute.measure.experiment.distrust import FALSE_ALARMS, WITNESS, Verdict, mark, verdicts
 from lepaute.measure.experiment.entries import EXPERIMENT, Content
 from lepaute.measure.experiment.workspace import DESIGN, Workspace
 from lepaute.measure.node_agent.redact import Redactor
@@ -96,7 +96,7 @@ def archive_workspace(workspace: Workspace, target: Path, content: Content = EXP
             archive.add_table(f"monitoring/{node}.parquet", frame)
         if reference:
             archive.add_table("reference.parquet", frame_of(reference))
-        archive.add_list("verdicts.json", map(asdict, doubts))
+        archive.add_list("verdicts.json", (asdict(each) | {"witness": WITNESS.get(each.kind, "")} for each in doubts))
         for entry in entries(folder / "commands.jsonl"):
             archive.add_command(**entry)
 

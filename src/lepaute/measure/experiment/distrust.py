@@ -10,9 +10,12 @@ from statistics import median
 from typing import Literal
 
 from lepaute.errors import InputError
+from lepaute.stats.disturbance import CPU, GRANULARITY_S, MOST_STEAL_SHARE, OTHER_USERS_CORES, SENTINELS, STEAL
 from lepaute.stats.steps import Step, drift, find_steps
 
-Kind = Literal["step", "drift", "temperature", "other user", "clock step", "throttling"]
+Kind = Literal["step", "drift", "temperature", "other user", "stolen time", "clock step", "throttling"]
+#: Who saw it, of the witnesses of `stats.disturbance`, where the kind is not a sensor or clock.
+WITNESS: Mapping[Kind, str] = {"step": SENTINELS, "drift": SENTINELS, "other user": CPU, "stolen time": STEAL}
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +100,6 @@ HOT_CELSIUS = 90.0
 #: so again and again. 10 K more than that is a fan, the room, or a neighbour.
 RISE_KELVIN = 10.0
 USUAL_SHARE = 0.9
-#: Of one core: Linux's own housekeeping is well below 1 %, so a person or a daemon of theirs was active.
-OTHER_USERS_CORES = 0.05
-#: CPU time is counted in hundredths of a second: three of them may fall to any sample, however short.
-GRANULARITY_S = 0.03
 #: A message takes microseconds and a kernel milliseconds: a jump of 10 ms spoils dates that are compared across nodes.
 CLOCK_STEP_S = 0.010
 #: The kernel slews the clock by 500 microseconds a second at most (adjtimex(2)); that is no step.
@@ -113,13 +112,14 @@ def monitored(node: str, samples: Samples) -> Iterator[Verdict]:
     """Verdicts from the samples of one node, in the order in which they were taken; missing columns say nothing.
 
     Columns: time_s (needed), monotonic_s, temperature_<label>_celsius, other_users_cpu_s (a counter), other_users (who:
-    "1000:python 0.53; 0:sshd 0.02"), frequency_core<N>_hz. A value that is no finite number says nothing. Samples
-    in a row that are over a limit make one verdict; a single good one in between does not end it. A counter and a clock
-    are of the time since the sample before, so their verdicts begin there.
+    "1000:python 0.53; 0:sshd 0.02"), steal_share (since the sample before), frequency_core<N>_hz. A value that is no
+    finite number says nothing. Samples in a row that are over a limit make one verdict; a single good one in between
+    does not end it. What is of the time since the sample before gives a verdict that begins there.
     """
     times = numbers(samples, "time_s")
     yield from _hot(node, samples, times)
     yield from _others(node, samples, times)
+    yield from _stolen(node, samples, times)
     yield from _clock(node, samples, times)
     yield from _throttled(node, samples, times)
 
@@ -163,11 +163,9 @@ def _others(node: str, samples: Samples, times: Sequence[float]) -> Iterator[Ver
     if "other_users_cpu_s" not in samples:
         return
     used = numbers(samples, "other_users_cpu_s")
-    # the steady clock where there is one: a clock that is set makes no core busy
-    steady = numbers(samples, "monotonic_s") if "monotonic_s" in samples else times
     names = list(samples["other_users"]) if "other_users" in samples else [""] * len(used)
     cpu_s = [0.0, *(after - before for before, after in pairwise(used))]
-    passed_s = [0.0, *(after - before for before, after in pairwise(steady))]
+    passed_s = _passed(samples, times)
     over = [cpu > OTHER_USERS_CORES * wall + GRANULARITY_S for cpu, wall in zip(cpu_s, passed_s, strict=True)]
 
     def words(first: int, last: int) -> str:
@@ -177,6 +175,26 @@ def _others(node: str, samples: Samples, times: Sequence[float]) -> Iterator[Ver
         return f"{', '.join(who) or 'another user'} used up to {most:.2g} core{'s' * (most > 1)}"
 
     yield from _verdicts(node, "other user", times, over, words, since_before=True)
+
+
+def _passed(samples: Samples, times: Sequence[float]) -> list[float]:
+    """Seconds since the sample before, by the steady clock where there is one: one that is set makes no core busy."""
+    steady = numbers(samples, "monotonic_s") if "monotonic_s" in samples else times
+    return [0.0, *(after - before for before, after in pairwise(steady))]
+
+
+def _stolen(node: str, samples: Samples, times: Sequence[float]) -> Iterator[Verdict]:
+    if "steal_share" not in samples:
+        return
+    share, passed_s = numbers(samples, "steal_share"), _passed(samples, times)
+    # Samples do not say of how many cores: the allowance for ticks is that of one, the largest.
+    over = [part * wall > MOST_STEAL_SHARE * wall + GRANULARITY_S for part, wall in zip(share, passed_s, strict=True)]
+
+    def words(first: int, last: int) -> str:
+        most = max(share[i] for i in range(first, last + 1) if over[i])
+        return f"the hypervisor took up to {100 * most:.2g} % of the CPU time"
+
+    yield from _verdicts(node, "stolen time", times, over, words, since_before=True)
 
 
 def _names(text: object) -> Iterable[str]:
