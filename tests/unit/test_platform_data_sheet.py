@@ -328,7 +328,8 @@ def test_the_example_of_the_docs_is_complete_and_plausible(tmp_path: Path, capsy
     assert main(["platform", "check", str(file)]) == 0
     assert capsys.readouterr().err == ""
     platform = load_platform(file)
-    unused = {"archive_id", "blas", "sentinel", "population", "episodes", "wandering", "slow_state"}  # what calibrations add
+    # What calibrations add.
+    unused = {"archive_id", "blas", "sentinel", "population", "episodes", "wandering", "slow_state"}
     assert {name for name, value in platform if value is None} == unused
     warnings = predict(Hpl(n=512, nb=64, p=2, q=2), platform, runs=1).warnings
     assert [
