@@ -24,8 +24,8 @@ Integers = npt.NDArray[np.int64]
 Booleans = npt.NDArray[np.bool_]
 
 MOST_SD, LEAST_SLOWER = 3.5, 0.15
-#: A stretch of slow steps that is shorter is what single cores do by themselves. Nor does one slow sentinel make an
-#: episode where no step was slow for so long.
+#: A stretch of slow steps that is shorter is what single cores do by themselves, where its level is that of the limit;
+#: of one at twice the limit a quarter is enough. Nor does one slow sentinel make an episode where there is no stretch.
 SHORTEST_EPISODE_S, FEWEST_SENTINELS = 0.5, 2
 #: Share of the cores of a launch that have to be slow at the same time.
 ALL_CORES = 0.75
@@ -113,26 +113,35 @@ def centred(log_ratio: Floats, kind: Integers) -> Floats:
 def slow_steps(
     start_s: Floats, duration_s: Floats, log_ratio: Floats, launch: Integers, core: Integers, work: Integers | int = 0
 ) -> Booleans:
-    """Which steps were slow on all cores of their launch at once; vectors of shape (steps,).
+    """Which steps were slow on all cores of their launch at once, see `slow_levels`; shape (steps,)."""
+    slow: Booleans = slow_levels(start_s, duration_s, log_ratio, launch, core, work) > 0.0
+    return slow
+
+
+def slow_levels(
+    start_s: Floats, duration_s: Floats, log_ratio: Floats, launch: Integers, core: Integers, work: Integers | int = 0
+) -> Floats:
+    """By how many times the limit the level of a slow step is above the median, 0 for the others; shape (steps,).
 
     log_ratio : log(measured / expected), see `centred`
     launch, core : where each step ran; cores of a launch run at the same time
     work : what scatters alike: the limit is that of launches of so many cores with this work
     """
     level, share, cores = _levels(start_s, duration_s, log_ratio, launch, core)
-    result = np.zeros(len(level), dtype=np.bool_)
+    result = np.zeros(len(level))
     work = np.broadcast_to(np.asarray(work, dtype=np.int64), level.shape)
     for count, number_of_work in sorted(set(zip(cores.tolist(), work.tolist(), strict=True))):
         same = (cores == count) & (work == number_of_work)
         limit = slow_limit(level[same])
-        result |= same & (level > limit) & (share >= ALL_CORES)
+        slow = same & (level > limit) & (share >= ALL_CORES)
         near = same & (level > EDGE * limit) & (share >= ALL_CORES)
-        for number in np.unique(launch[result & same]):
+        for number in np.unique(launch[slow]):
             inside = np.flatnonzero(launch == number)
             for one in np.unique(core[inside]):
                 own = inside[core[inside] == one]
                 own = own[np.argsort(start_s[own], kind="stable")]
-                result[own] |= _grown(result[own], near[own])
+                slow[own] |= _grown(slow[own], near[own])
+        result[slow] = level[slow] / limit
     return result
 
 

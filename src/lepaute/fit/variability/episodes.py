@@ -8,7 +8,7 @@ tells of the machine what its repetition does not.
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from lepaute.fit.variability.sentinels import Watch
 from lepaute.fit.variability.steps import SHORTEST_STEP_S
 from lepaute.kit.text import counted, duration, percent
 from lepaute.platform.schema import SlowState
-from lepaute.stats.disturbance import FEWEST_SENTINELS, SHORTEST_EPISODE_S, centred, slow_limit, slow_steps
+from lepaute.stats.disturbance import FEWEST_SENTINELS, SHORTEST_EPISODE_S, centred, slow_levels, slow_limit
 from lepaute.stats.slow_state import SlowStateEstimate, fit_slow_state
 
 if TYPE_CHECKING:
@@ -118,6 +118,17 @@ class Parts:
     of_row: Integers
 
 
+class _Stretch(NamedTuple):
+    """Slow steps one after the other; log_factor : of their durations;  lasts : too long to be chance."""
+
+    run: int
+    start_s: float
+    end_s: float
+    log_factor: float
+    first_attempt: bool
+    lasts: bool
+
+
 def in_usual_state(
     table: "pandas.DataFrame", watched: Sequence[Watch], hosts: Sequence[str]
 ) -> "tuple[pandas.DataFrame, list[Watch], Episodes | None]":
@@ -161,42 +172,37 @@ def episodes_of_parts(parts: Parts, watches: Sequence[Watch], hosts: Sequence[st
     usable = parts.predicted_s >= SHORTEST_STEP_S
     if not usable.any():
         return None
-    at = np.flatnonzero(usable)
-    level = centred(np.log(parts.measured_s[at] / parts.predicted_s[at]), parts.kind[at])
-    slow = np.zeros(len(usable), dtype=np.bool_)
+    at, level, excess = np.flatnonzero(usable), np.zeros(len(usable)), np.zeros(len(usable))
+    level[at] = centred(np.log(parts.measured_s[at] / parts.predicted_s[at]), parts.kind[at])
     duration_s = parts.end_s - parts.start_s
-    slow[at] = slow_steps(parts.start_s[at], duration_s[at], level, parts.run[at], parts.core[at], parts.work[at])
-    levels = np.zeros(len(usable))
-    levels[at] = level
-    found = _intervals(parts, slow, levels)
+    excess[at] = slow_levels(
+        parts.start_s[at], duration_s[at], level[at], parts.run[at], parts.core[at], parts.work[at]
+    )
+    stretches = _stretches(parts, level, excess)
     of_watch = [slow_sentinels(watch) for watch in watches]
     sentinels = sum(int(one.sum()) for one in of_watch)
-    longest_s = max((end - start for _, start, end, _, _ in found), default=0.0)
-    if longest_s < SHORTEST_EPISODE_S and sentinels < FEWEST_SENTINELS:
+    # What is shorter is left out with them, and tells nothing of the state: a core may have been as slow by itself.
+    lasting = [one for one in stretches if one.lasts]
+    if not lasting and sentinels < FEWEST_SENTINELS:
         return None
-    middle = 0.5 * (parts.start_s + parts.end_s)
-    inside = slow.copy()
-    for run, start, end, _, _ in found:  # with the steps next to it, which began or ended in it
-        inside |= (parts.run == run) & (parts.end_s >= start - MARGIN_S) & (parts.start_s <= end + MARGIN_S)
-    # What is shorter is left out, and tells nothing of the state: a single core may have been as slow by itself.
-    lasting = [one for one in found if one[2] - one[1] >= SHORTEST_EPISODE_S]
-    first = [one for one in lasting if one[4]]
-    factors = [float(np.exp(value)) for _, _, _, value, _ in first]
-    for watch, one in zip(watches, of_watch, strict=True):
-        factors += (watch.duration_s[one] / np.median(watch.duration_s[~one])).tolist()
+    factors = [float(np.exp(one.log_factor)) for one in lasting if one.first_attempt]
+    for watch, slow in zip(watches, of_watch, strict=True):
+        factors += (watch.duration_s[slow] / np.median(watch.duration_s[~slow])).tolist()
     if not factors:
         return None
-    of_state = np.zeros(len(slow), dtype=np.bool_)
-    for run, start, end, _, _ in lasting:
-        of_state |= (parts.run == run) & (middle >= start) & (middle <= end)
+    middle = 0.5 * (parts.start_s + parts.end_s)
+    left_out, of_state = excess > 0.0, np.zeros(len(excess), dtype=np.bool_)
+    for one in stretches:  # with the steps next to it, which began or ended in it
+        near = (parts.end_s >= one.start_s - MARGIN_S) & (parts.start_s <= one.end_s + MARGIN_S)
+        left_out |= (parts.run == one.run) & near
+    for one in lasting:
+        of_state |= (parts.run == one.run) & (middle >= one.start_s) & (middle <= one.end_s)
     series = _series(parts, usable & parts.first_attempt, of_state, watches, of_watch, hosts)
-    estimate = fit_slow_state(series, np.maximum(np.array(factors), 1.0 + 1e-6))
-    seen_s = _seconds(parts, usable)
     return Episodes(
-        inside[parts.of_row],
-        estimate,
-        sum(end - start for _, start, end, _, _ in lasting),
-        seen_s,
+        left_out[parts.of_row],
+        fit_slow_state(series, np.maximum(np.array(factors), 1.0 + 1e-6)),
+        sum(one.end_s - one.start_s for one in lasting),
+        _seconds(parts, usable),
         sentinels,
         sum(map(len, watches)),
         _busy_cores(parts, usable, lasting),
@@ -262,18 +268,21 @@ def _parts(table: "pandas.DataFrame", fitted: Mapping[str, tuple[Calls, FittedKe
     )
 
 
-def _intervals(parts: Parts, slow: Booleans, level: Floats) -> list[tuple[int, float, float, float, bool]]:
-    """Of each episode its run, when it began and ended, its level, and whether it is of a first attempt."""
+def _stretches(parts: Parts, level: Floats, excess: Floats) -> list[_Stretch]:
+    """Slow steps of a run that follow each other, together."""
     result = []
-    for run in np.unique(parts.run[slow]):
-        mine = np.flatnonzero(slow & (parts.run == run))
-        mine = mine[np.argsort(parts.start_s[mine], kind="stable")]
-        latest = np.maximum.accumulate(parts.end_s[mine])
-        cut = np.flatnonzero(parts.start_s[mine][1:] > latest[:-1] + APART_S) + 1
-        for group in np.split(mine, cut):
-            value = float(np.average(level[group], weights=parts.measured_s[group]))
-            ends = float(parts.start_s[group].min()), float(parts.end_s[group].max())
-            result.append((int(run), *ends, value, bool(parts.first_attempt[group[0]])))
+    for run in np.unique(parts.run[excess > 0.0]):
+        slow = np.flatnonzero((excess > 0.0) & (parts.run == run))
+        slow = slow[np.argsort(parts.start_s[slow], kind="stable")]
+        latest = np.maximum.accumulate(parts.end_s[slow])
+        cut = np.flatnonzero(parts.start_s[slow][1:] > latest[:-1] + APART_S) + 1
+        for steps in np.split(slow, cut):
+            weights = parts.measured_s[steps]
+            log_factor, limits = (float(np.average(of[steps], weights=weights)) for of in (level, excess))
+            start_s, end_s = float(parts.start_s[steps].min()), float(parts.end_s[steps].max())
+            lasts = (end_s - start_s) * limits**2 >= SHORTEST_EPISODE_S
+            first = bool(parts.first_attempt[steps[0]])
+            result.append(_Stretch(int(run), start_s, end_s, log_factor, first, lasts))
     return result
 
 
@@ -312,15 +321,15 @@ def _seconds(parts: Parts, usable: Booleans) -> float:
     return float(np.sum(parts.measured_s[usable] / cores[parts.run[usable]]))
 
 
-def _busy_cores(parts: Parts, usable: Booleans, found: Sequence[tuple[int, float, float, float, bool]]) -> int | None:
+def _busy_cores(parts: Parts, usable: Booleans, stretches: Sequence[_Stretch]) -> int | None:
     """The fewest cores that compute where there are episodes, where lower loads were watched for long without any."""
-    if not found:
+    if not stretches:
         return None
     active = np.zeros(int(parts.run.max(initial=-1)) + 1, dtype=np.int64)
     active[parts.run] = parts.active
-    fewest = int(min(active[run] for run, *_ in found))
+    fewest = int(min(active[one.run] for one in stretches))
     busy, idle = (_seconds(parts, usable & mask) for mask in (parts.active >= fewest, parts.active < fewest))
-    return fewest if busy > 0.0 and len(found) / busy * idle > EXPECTED_ALONE else None
+    return fewest if busy > 0.0 and len(stretches) / busy * idle > EXPECTED_ALONE else None
 
 
 def without_slow(watches: Sequence[Watch]) -> list[Watch]:
