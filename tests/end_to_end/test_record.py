@@ -143,6 +143,7 @@ def test_the_parameters_of_the_run_are_in_the_trace(column: tuple[Trace, float])
     assert len(found) == 17  # all but the threads, which HPL does not know
     assert trace.metadata["ranks"] == 2
     assert trace.metadata["warnings"] == []
+    assert isinstance(trace.metadata["disturbed_by"], list)
 
 
 @pytest.mark.parametrize(

@@ -350,9 +350,8 @@ def test_a_result_that_hpl_calls_wrong_is_none_and_ends_with_status_1(tmp_path, 
     file, words = tmp_path / "HPL.out", ["verify", "hpl", "-p", "dahu", "--runs", "2", "--results"]
     file.write_text(_result(n=4000, time_s=9.0) + check)
     assert main([*words, str(file)]) == 1
-    assert capsys.readouterr().out.startswith(
-        "Your HPL.out has no valid result: HPL's residual check FAILED (line 1).\n"
-    )
+    verdict = "Your HPL.out is no valid result: HPL's residual check FAILED for 1 of 1 result, line 1.\n"
+    assert capsys.readouterr().out.startswith(verdict)
     file.write_text(_result(n=4000, time_s=9.0) + check + _result(n=4000, time_s=4.0))
     assert main([*words, str(file), "--json"]) == 1
     told = json.loads(capsys.readouterr().out)
