@@ -397,7 +397,7 @@ def _on_front(logs: "Floats", controls: Sequence[Controls | None], seed: int) ->
     left = [[adjusted(of.tolist(), known) for of in point] for point, known in zip(logs, controls, strict=True)]
     adjusted_logs = np.array([[one.logs for one in point] for point in left])
     middle = adjusted_logs.mean(axis=2)
-    wider = np.array([[_wider(one, count) for one in point] for point in left])
+    wider = np.array([[sqrt((1.0 + one.widening) / (count - 1 - one.estimated)) for one in point] for point in left])
     apart = (adjusted_logs - middle[:, :, None]) * wider[:, :, None]
     length = max(len(one.explained) for point in left for one in point)
     explained = np.array([[np.resize(one.explained or 0.0, length) for one in point] for point in left])
@@ -412,11 +412,6 @@ def _on_front(logs: "Floats", controls: Sequence[Controls | None], seed: int) ->
         hits += is_on_front(drawn if places is None else drawn + explained[:, :, places[each]])
     found: Floats = hits / draws
     return found
-
-
-def _wider(left: Adjusted, count: int) -> float:
-    """What distances from the mean are multiplied by, so that normal weights give those of a further run."""
-    return sqrt((1.0 + left.widening) / (count - 1 - left.estimated))
 
 
 def _bounds(values: Sequence[float], sampling_sd: float, controls: Controls | None) -> Bounds:

@@ -486,7 +486,14 @@ def described(error: "ValidationError", content: object, text: str | None, origi
         each for each in found if not (each["type"] == "literal_error" and isinstance(each["input"], dict))
     ] or found
     first = faults[0]
-    path = _fault_path(first)
+    steps = [step for step in first["loc"] if step != "[key]"]
+    # A member of a union has its name as a step, which no file has.
+    steps = [
+        step
+        for step in steps
+        if not (isinstance(step, str) and step.startswith(("literal[", "Placed", "function-after[")))
+    ]
+    path = (*steps, *first.get("ctx", {}).get("at", ()))
     more = f" ({len(faults) - 1} more fault{'s' * (len(faults) > 2)})" if len(faults) > 1 else ""
     return located(path, f"{_problem(first, path)}{more}", text, origin)
 
@@ -498,17 +505,6 @@ def located(path: Steps, problem: str, text: str | None, origin: str) -> InputEr
     if len(problem) > _LONGEST_FAULT:
         problem = f"{problem[: _LONGEST_FAULT // 2]} ... {problem[-_LONGEST_FAULT // 2 :]}"
     return InputError(f"{where}: {spoken(path)} {problem}")
-
-
-def _fault_path(detail: "ErrorDetails") -> Steps:
-    steps = [step for step in detail["loc"] if step != "[key]"]
-    # A member of a union has its name as a step, which no file has.
-    steps = [
-        step
-        for step in steps
-        if not (isinstance(step, str) and step.startswith(("literal[", "Placed", "function-after[")))
-    ]
-    return (*steps, *detail.get("ctx", {}).get("at", ()))
 
 
 def _place(path: Steps) -> str:

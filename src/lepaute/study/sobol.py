@@ -129,7 +129,7 @@ def sobol(
     trials = [_trial(factors, row, seed, at % step) for at, row in enumerate(design)]
     again = [Trial(trial.point, trial.seed, step) for trial in trials[::step]]
     outcomes = evaluate([*trials, *again])
-    values = np.array([_value(outcome, response) for outcome in outcomes])
+    values = np.array([(float("nan") if outcome.refusal is not None else outcome[response]) for outcome in outcomes])
     table, second = values[: len(trials)].reshape(rows, step), values[len(trials) :]
     usable = np.isfinite(table).all(axis=1) & np.isfinite(second)
     if usable.sum() < FEWEST:
@@ -155,10 +155,6 @@ def _trial(factors: Mapping[str, Quantile], row: "Floats", seed: int, repeat: in
     """Each of a row's own repeat: their noise is as independent as that of the second run by which it is measured."""
     point = Point({name: quantile(float(u)) for (name, quantile), u in zip(factors.items(), row, strict=False)})
     return Trial(point, (seed + int(row[-1] * 2**52)) % 2**63, repeat)
-
-
-def _value(outcome: Outcome, response: str) -> float:
-    return float("nan") if outcome.refusal is not None else outcome[response]
 
 
 def _indices(table: "Floats", second: "Floats", seed: int) -> tuple[list[Index], list[Index], float]:

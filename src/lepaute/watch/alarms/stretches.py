@@ -206,11 +206,6 @@ class Stretches:
         still_open = [replace(look, stands=True, **self._part(n, look.begun, last)) for n, look in self._open.items()]
         return [*self._over, *still_open]
 
-    def _close(self, number: int, last: int) -> None:
-        if number in self._open:
-            look = self._open.pop(number)
-            self._over.append(replace(look, **self._part(number, look.begun, last)))
-
     def _part(self, number: int, begun: int, last: int) -> dict[str, Any]:
         """The values of these rounds, without what all machines have in common, and their dates."""
         part = slice(begun, last + 1)
@@ -359,7 +354,9 @@ class Stretches:
             self.number[self.names[number]] = number
             self.begun[number] = begun
             if number < self.machines:
-                self._close(number, begun - 1)
+                if number in self._open:
+                    look = self._open.pop(number)
+                    self._over.append(replace(look, **self._part(number, look.begun, (begun - 1))))
                 self.small_begun[number] = begun
         self.stretch[begun:, machines] += 1
         self.state.restart(machines)

@@ -91,7 +91,10 @@ def write_site(store: "Store", folder: Path, now_s: float) -> Site:
     Raises InputError where the store has no values or the folder holds something else, EnvironmentProblem where it
     cannot be written; the folder is as it was then.
     """
-    _check_folder(folder)
+    if folder.exists() and not (folder / MARKER).is_file() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(f"{folder} is there, and is no site of lepaute; name another folder")
+    if not folder.absolute().parent.is_dir():
+        raise InputError(f"there is no folder {folder.absolute().parent}; make it first")
     if store.factors().empty:
         raise InputError("the store has no factor values; `lepaute watch ingest` adds some")
     try:
@@ -100,20 +103,17 @@ def write_site(store: "Store", folder: Path, now_s: float) -> Site:
             (new / "data").mkdir(parents=True)
             writer = _Writer(new, "Watch", day_of(now_s).isoformat())
             _write_pages(store, writer, now_s)
-            _write_static(new)
+            (new / "vega.js").write_text(plot_library(), encoding="utf-8")
+            for name in ("site.js", "overview.js", "node.js", "factor.js"):
+                (new / name).write_bytes(files(_PACKAGE).joinpath("static", name).read_bytes())
+            tables = files("lepaute.report").joinpath("static", "tables.js").read_bytes()
+            (new / "tables.js").write_bytes(tables)
             (new / MARKER).write_text("Made by lepaute watch site, which replaces this folder.\n")
             _put_in_place(new, folder)
     except OSError as problem:
         raise EnvironmentProblem(not_written(folder, problem)) from None
     total = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     return Site(folder, len(writer.sizes), total, max(writer.sizes.values()))
-
-
-def _check_folder(folder: Path) -> None:
-    if folder.exists() and not (folder / MARKER).is_file() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError(f"{folder} is there, and is no site of lepaute; name another folder")
-    if not folder.absolute().parent.is_dir():
-        raise InputError(f"there is no folder {folder.absolute().parent}; make it first")
 
 
 def _put_in_place(new: Path, folder: Path) -> None:
@@ -139,14 +139,6 @@ def plot_library() -> str:
         text = javascript_bundle("window.vegaEmbed = vegaEmbed;")
         keep_text(of, text)
     return text
-
-
-def _write_static(folder: Path) -> None:
-    (folder / "vega.js").write_text(plot_library(), encoding="utf-8")
-    for name in ("site.js", "overview.js", "node.js", "factor.js"):
-        (folder / name).write_bytes(files(_PACKAGE).joinpath("static", name).read_bytes())
-    tables = files("lepaute.report").joinpath("static", "tables.js").read_bytes()
-    (folder / "tables.js").write_bytes(tables)
 
 
 # ---- the pages -------------------------------------------------------------------------------------------------------
