@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pandas
+
 from lepaute.archive import ArchiveWriter
 from lepaute.clocks.campaign import PROGRAM, SOURCES
 from lepaute.clocks.request import KIND, MPIRUNS, SYNCHRONISATIONS, ClockFacts, ClockRequest, design_text, table_of
@@ -24,8 +26,6 @@ from lepaute.simulate.smpi.process import Limits
 from lepaute.version import __version__
 
 if TYPE_CHECKING:
-    import pandas
-
     from lepaute.platform import Platform
 
 #: Of a simulation, unless told: from so many on, ends of intervals of pairs of six methods are the fourth values.
@@ -101,6 +101,4 @@ def _spread(platform: "Platform", ranks: int) -> Mapping:
 
 
 def _starts(rows: list[dict[str, Any]]) -> "pandas.DataFrame":
-    import pandas
-
     return pandas.DataFrame(rows).assign(failure="", disturbed=False, causes="")

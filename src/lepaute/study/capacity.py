@@ -12,13 +12,14 @@ from math import ceil, fsum, inf, prod, sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import numpy as np
 from pydantic import Field
 
 from lepaute.errors import InputError
 from lepaute.kit.text import number
 from lepaute.platform.values import MOST_CORES
 from lepaute.simulate.prediction.trust import Trust
-from lepaute.stats.control_variates import Adjusted, Controls, adjusted
+from lepaute.stats.control_variates import Controls, adjusted
 from lepaute.stats.intervals import median_of_runs, prediction_interval
 from lepaute.study.evaluation import (
     LESS_IS_BETTER,
@@ -43,7 +44,6 @@ from lepaute.study.schema import FieldPath, Name, Real, Value
 from lepaute.study.trust import Judge
 
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
 
     from lepaute.study.configuration import Configurations
@@ -350,8 +350,6 @@ def front(
 
     Raises InputError for fewer than two responses, no point, a response that is not above 0, or no common seed.
     """
-    import numpy as np
-
     if len(responses) < 2:
         raise InputError(f"a front of {', '.join(responses)}; a front is of two responses or more")
     outcomes = list(outcomes)
@@ -378,8 +376,6 @@ def front(
 
 def is_on_front(values: "Floats") -> "npt.NDArray[np.bool_]":
     """Which rows of (points, responses), less being better, no other row beats: as good in all and better in one."""
-    import numpy as np
-
     found = np.ones(len(values), dtype=bool)
     for at, one in enumerate(values):
         found[at] = not ((values <= one).all(axis=1) & (values < one).any(axis=1)).any()
@@ -388,8 +384,6 @@ def is_on_front(values: "Floats") -> "npt.NDArray[np.bool_]":
 
 def _on_front(logs: "Floats", controls: Sequence[Controls | None], seed: int) -> "Floats":
     """Probability of each point; logs of shape (points, responses, seeds), controls of the points."""
-    import numpy as np
-
     count = logs.shape[2]
     if count == 1:
         alone: Floats = is_on_front(logs[:, :, 0]).astype(np.float64)

@@ -13,12 +13,13 @@ from math import exp, floor, log, log1p, sqrt
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from lepaute.errors import InputError
 from lepaute.simulate.prediction.trust import Trust
-from lepaute.study.evaluation import Evaluate, Outcome, Point, Trial, Value, noun
+from lepaute.study.evaluation import Evaluate, Point, Trial, Value, noun
 
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
 
     from lepaute.study.schema import Distribution, Factor
@@ -115,7 +116,6 @@ def sobol(
 
     Raises InputError for another number of rows, no factor, or where hardly any row could be simulated.
     """
-    import numpy as np
     from SALib.sample import sobol as sampler
 
     if not factors or rows < FEWEST or rows > MOST or rows & (rows - 1):
@@ -159,7 +159,6 @@ def _trial(factors: Mapping[str, Quantile], row: "Floats", seed: int, repeat: in
 
 def _indices(table: "Floats", second: "Floats", seed: int) -> tuple[list[Index], list[Index], float]:
     """Of the rows A, AB_1, ..., B of the design: first and total of each input, the share of noise."""
-    import numpy as np
     from SALib.analyze.sobol import first_order, total_order
 
     count, inputs = len(table), table.shape[1] - 2

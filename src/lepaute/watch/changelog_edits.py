@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pandas
+
 from lepaute.errors import InputError
 from lepaute.watch.changelog import (
     Changelog,
@@ -72,8 +74,6 @@ def logged_inventory(store: "Store") -> Inventory:
 
 def record_inventory(store: "Store", inventory: Inventory, author: str) -> bool:
     """Records what nodes share, in the place of what was recorded before; returns whether it is another one."""
-    import pandas
-
     groups = json.dumps({kind: dict(names) for kind, names in inventory.groups.items()})
 
     def another(rows: "pandas.DataFrame") -> "pandas.DataFrame":
@@ -160,8 +160,6 @@ def export_changelog(store: "Store", events: Path | None = None, outliers: Path 
 
 
 def _add(store: "Store", entries: Sequence[Event | Outlier], *, once: bool = False) -> tuple[str, ...]:
-    import pandas
-
     ids: dict[int, str] = {}
     for type_, own, add in ((Event, "kind", store.add_events), (Outlier, "job", store.add_outliers)):
         some = [entry for entry in entries if isinstance(entry, type_)]

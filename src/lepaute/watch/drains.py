@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.text import counted
@@ -26,8 +27,6 @@ from lepaute.watch.report.summary import WorthALook, change_text, regressions_of
 from lepaute.watch.values import Node
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from lepaute.store import Store
 
 
@@ -301,8 +300,6 @@ def _history(actions: "pd.DataFrame", cluster: str, node: str) -> list[tuple[str
 def _rows(
     actions: "pd.DataFrame", cluster: str, node: str, action: str | None, reason: str, now_s: float
 ) -> "pd.DataFrame":
-    import pandas as pd
-
     count = len(_history(actions, cluster, node))
     rows = [] if action is None else [(cluster, node, count + 1, action, reason, now_s)]
     return pd.DataFrame(rows, columns=list(NODE_ACTIONS.columns))

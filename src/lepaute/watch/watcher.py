@@ -6,6 +6,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+import pandas
+
 from lepaute.errors import InputError
 from lepaute.kit.later import later
 from lepaute.kit.notebook import facts_html
@@ -17,8 +19,6 @@ from lepaute.watch.judging.judge import AND, CONFIDENCE, WINDOWS, check_windows,
 from lepaute.watch.values import KEY, WHOLE_NODE
 
 if TYPE_CHECKING:
-    import pandas
-
     from lepaute.watch import watched_factor
     from lepaute.watch.judging import recorded_tests as recorded
 else:
@@ -240,8 +240,6 @@ def _factors_of(archive: Any, cluster: str) -> "pandas.DataFrame":
 
 
 def _foreign_values(paths: Sequence[Path], kind: str | None, options: dict[str, Any]) -> "pandas.DataFrame":
-    import pandas
-
     from lepaute.watch.foreign import read_foreign
     from lepaute.watch.values import refuse_future
 

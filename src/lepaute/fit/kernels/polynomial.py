@@ -98,8 +98,6 @@ def default_terms(kernel: str) -> tuple[str, ...]:
 
 def term_column(term: str, m: "Floats", n: "Floats", k: "Floats") -> "Floats":
     """Values of one term, shape of m; "1" is the constant.  Raises KeyError for a letter other than m, n, k."""
-    import numpy as np
-
     if term == "1":
         return np.ones_like(m)
     letters = {"m": m, "n": n, "k": k}
@@ -111,8 +109,6 @@ def term_column(term: str, m: "Floats", n: "Floats", k: "Floats") -> "Floats":
 
 def design_matrix(terms: Sequence[str], m: "Floats", n: "Floats", k: "Floats") -> "Floats":
     """Columns of the terms, shape (len(m), len(terms))."""
-    import numpy as np
-
     return np.column_stack([term_column(term, m, n, k) for term in terms])
 
 

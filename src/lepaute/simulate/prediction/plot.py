@@ -5,6 +5,8 @@ from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from lepaute.kit.picture import (
     APART,
     BEST,
@@ -92,8 +94,6 @@ def _view(spread: "Spread", values: Sequence[float]) -> tuple[float, float]:
 
 def _curve(axes: "Axes", prediction: "Prediction", view: tuple[float, float], factor: float) -> float | None:
     """Draws the density, darker inside the interval, and returns its height; None where the interval stands alone."""
-    import numpy as np
-
     from lepaute.stats.predictive import predictive_density
 
     spread, label = prediction.time_s, "95 % of further runs"
@@ -118,8 +118,6 @@ def _curve(axes: "Axes", prediction: "Prediction", view: tuple[float, float], fa
 
 def _rates_on_top(axes: "Axes", prediction: "Prediction", factor: float) -> None:
     """The rate of each time: all runs do the same work."""
-    import numpy as np
-
     run, rate = prediction.run_list[0], prediction.application.rate
     assert rate is not None
     assert run.rate is not None

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from lepaute.watch.alarms.sizes import is_worse
 from lepaute.watch.alarms.steps import GROUP, Row, of_group, steps_of
@@ -20,8 +21,6 @@ from lepaute.watch.changelog import ALL, Changelog
 from lepaute.watch.values import DAY_S, Machine, check_values, nodes_of
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from lepaute.stats.expanding import Floats
 
 #: So many latest values must be back at the old level.
@@ -39,8 +38,6 @@ def standing(
     Columns: those of `steps_of`, and now (median of the latest values, in the unit of the
     factor), now_size (relative to the level it should have).
     """
-    import pandas as pd
-
     rows: list[Row] = []
     if len(alarms):
         table = check_values(values)

@@ -7,9 +7,10 @@ looked for again as days go by.
 
 import json
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from lepaute.stats.change_evidence import COMMON_MEMORY, ChangeEvidence, CommonEffect
 from lepaute.stats.expanding import Floats, Integers
@@ -29,9 +30,6 @@ from lepaute.watch.alarms.sizes import least_change_of, size_of_change
 from lepaute.watch.alarms.worth_a_look import Look
 from lepaute.watch.changelog import ALL, Changelog, Inventory
 from lepaute.watch.values import DAY_S, MACHINE, NODE, WHOLE_NODE, day_numbers, nodes_of
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 STREAM = [*MACHINE, "factor", "stratum"]
 
@@ -70,8 +68,6 @@ class Streams:
 
 def streams_of(table: "pd.DataFrame", changelog: Changelog) -> Streams:
     """The streams of a table as `check_values` returns it."""
-    import pandas as pd
-
     done = table[table["state"] == "done"]
     done = done[~changelog.is_outlier(done)]
     # in order of machine, factor, time and job; of strata, one machine may have several

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import pandas as pd
+
 from lepaute.archive.documents import mapping, number, sequence, text
 from lepaute.archive.setups import facts as setup_facts
 from lepaute.archive.setups.topology import packages_of_threads
@@ -17,8 +19,6 @@ from lepaute.watch.factors.value import cells_text, fingerprint
 from lepaute.watch.values import WHOLE_NODE
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from lepaute.archive import Archive
 
 Made = TypeVar("Made")
@@ -105,8 +105,6 @@ class ArchivedRun:
 
     def nodes_of(self, frame: "pd.DataFrame") -> "pd.Series[str] | None":
         """The node of each row; None where rows do not name theirs and there are several."""
-        import pandas as pd
-
         for name in ("node", "host"):
             if name in frame:
                 return frame[name].astype(str).map(printable)

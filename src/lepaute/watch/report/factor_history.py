@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from lepaute.kit.text import natural_order
 from lepaute.watch.alarms.sizes import worse_direction
@@ -20,8 +21,6 @@ from lepaute.watch.report.summary import OF_VERDICTS, suspects_of
 from lepaute.watch.values import check_values, is_packed
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from lepaute.store import Store
 
 _KEY = ["node", "cpu", "job"]
@@ -69,8 +68,6 @@ def factor_rows(
 
     every : all values of the store, where the caller has them (`open_regressions.packed_values`)
     """
-    import pandas as pd
-
     names = tuple(factor.split(AND))
     if every is None:
         values = check_values(store.values(cluster=cluster, factors=names, packed=True))

@@ -9,6 +9,8 @@ from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
+
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.files import not_written, scratch_folder
 from lepaute.kit.text import natural_order
@@ -35,8 +37,6 @@ from lepaute.watch.site.states import SAID, STATES, WEIGHT, FactorStates, StateM
 from lepaute.watch.values import DAY_S, day_of
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from lepaute.store import Store
     from lepaute.watch.notices.absences import Absence
     from lepaute.watch.notices.notice import Notice
@@ -161,8 +161,6 @@ class _Said:
 
 
 def _write_pages(store: "Store", writer: _Writer, now_s: float) -> None:
-    import pandas as pd
-
     every = packed_values(store)
     regressed = open_regressions(store, values=every)
     log = regressed.changelog
