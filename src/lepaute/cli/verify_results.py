@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
@@ -13,10 +13,8 @@ from lepaute.cli.verify import VerifyOptions, print_results
 from lepaute.errors import InputError
 from lepaute.kit.files import write_whole
 from lepaute.kit.outputs import check_output_folder
+from lepaute.simulate import Prediction
 from lepaute.simulate.apps.hpl import Hpl
-
-if TYPE_CHECKING:
-    from lepaute.simulate import Prediction
 
 _RUNS_OF_RESULTS = 10
 #: Arguments of the command that --results goes with, besides those of Hpl that no line of results says.

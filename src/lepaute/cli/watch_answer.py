@@ -2,13 +2,14 @@
 
 import datetime as dt
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from lepaute.cli.terminal import answer_text, details_text
 from lepaute.kit.text import counted, two_digits
-from lepaute.watch.notices.notice import DATES, UNCONFIRMED, UNLIKE_PEERS
-from lepaute.watch.report.history import alarms_answer
+from lepaute.watch.notices.notice import DATES, UNCONFIRMED, UNLIKE_PEERS, Notice
+from lepaute.watch.report.history import ChangeAlarm, Day, alarms_answer
 from lepaute.watch.report.summary import (
+    Regression,
+    Summary,
     absence_text,
     change_text,
     largest_text,
@@ -17,11 +18,6 @@ from lepaute.watch.report.summary import (
     since_text,
     suspicion_text,
 )
-
-if TYPE_CHECKING:
-    from lepaute.watch.notices.notice import Notice
-    from lepaute.watch.report.history import ChangeAlarm, Day
-    from lepaute.watch.report.summary import Regression, Summary
 
 #: Without --details: lines below the answer, reports that a line names, factors of a report.
 MOST_FACTS, MOST_NAMED, MOST_FACTORS = 5, 2, 3

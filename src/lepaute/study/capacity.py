@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from lepaute.errors import InputError
 from lepaute.kit.text import number
@@ -40,7 +40,7 @@ from lepaute.study.evaluation import (
 )
 from lepaute.study.pricing import Pricing
 from lepaute.study.ready import grid_text
-from lepaute.study.schema import FieldPath, Name, Real, Value
+from lepaute.study.schema import FieldPath, Name, Real, Value, described
 from lepaute.study.trust import Judge
 
 if TYPE_CHECKING:
@@ -260,10 +260,7 @@ def machines_of(study: "Study", folder: Path | None = None) -> list[PricedMachin
 
 def _catalogue(path: Path) -> Catalogue:
     """Of a file; raises InputError with one line: file, line, field, what is wrong."""
-    from pydantic import ValidationError
-
     from lepaute.kit.documents import read_text, read_yaml
-    from lepaute.study.schema import described
 
     text = read_text(path, "a catalogue of parts")
     content = read_yaml(text, str(path))

@@ -2,23 +2,19 @@
 
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import ErrorDetails, PydanticCustomError
 
 from lepaute.errors import InputError
-from lepaute.kit.documents import Steps, composed, fields_at, guess, line_in, spoken
+from lepaute.kit.documents import Steps, composed, fields_at, guess, line_in, read_text, read_yaml, spoken
 from lepaute.kit.documents import shown as shown_value
 from lepaute.kit.expressions import Expression
 from lepaute.kit.models import PublicModel
 from lepaute.kit.quantities import lag_of
 from lepaute.kit.text import number
 from lepaute.study.evaluation import SCENARIO, Point, same
-
-if TYPE_CHECKING:
-    from pydantic import ValidationError
-    from pydantic_core import ErrorDetails
 
 FORMAT: Final = "lepaute-study/1"
 QUESTIONS = ("whatif", "tune", "sensitivity", "capacity")
@@ -433,22 +429,16 @@ def load_study(path: str | Path) -> Study:
 
     Raises InputError with one line: file, line, field, what is wrong, what to do.
     """
-    from lepaute.kit.documents import read_text
-
     return parse_study(read_text(path, "a study file"), str(path))
 
 
 def parse_study(text: str, origin: str = "study") -> Study:
     """The study in the YAML `text`; `origin` is its name in messages.  Raises InputError."""
-    from lepaute.kit.documents import read_yaml
-
     return study_of(read_yaml(text, origin), text, origin)
 
 
 def study_of(content: object, text: str | None = None, origin: str = "study") -> Study:
     """The study of plain values, which were read from `text` (None: from no file).  Raises InputError."""
-    from pydantic import ValidationError
-
     try:
         return Study.model_validate(content)
     except ValidationError as error:

@@ -169,13 +169,7 @@ class _Reader:
         elif action == "sendrecv":
             self._both(rank, values, where)
         elif action in ("wait", "test"):
-            self._values(values, 3, 3, where, action, "source, target and tag")
-            found = rank.of_key(tuple(int(number_in(word, where, f"{action}'s request", -1e9, int)) for word in values))
-            row = self.calls.add(rank.number, f"MPI_{action.capitalize()}", n=float(action == "test"))
-            if action == "wait":
-                rank.over(found, row)
-            elif found:
-                rank.tested[found[0]] = row
+            self._one(rank, action, values, where)
         elif action in _WAITS:
             self._several(rank, action, values, where)
         elif action in _COLLECTIVES or action[1:] in _COLLECTIVES:
@@ -208,6 +202,15 @@ class _Reader:
             self._unknown[rank.number, max(tag, -1)].append(row)
         if action.startswith("i") and named != NOBODY:
             rank.begin(row, (rank.number, peer, tag) if sends else (peer, rank.number, tag))
+
+    def _one(self, rank: _Rank, action: str, values: list[str], where: str) -> None:
+        self._values(values, 3, 3, where, action, "source, target and tag")
+        found = rank.of_key(tuple(int(number_in(word, where, f"{action}'s request", -1e9, int)) for word in values))
+        row = self.calls.add(rank.number, f"MPI_{action.capitalize()}", n=float(action == "test"))
+        if action == "wait":
+            rank.over(found, row)
+        elif found:
+            rank.tested[found[0]] = row
 
     def _several(self, rank: _Rank, action: str, values: list[str], where: str) -> None:
         self._values(values, 0, 1, where, action, "a number of requests")

@@ -8,11 +8,11 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pandas
 
 from lepaute.errors import InputError
+from lepaute.store import Store
 from lepaute.watch.changelog import (
     Changelog,
     Event,
@@ -25,9 +25,6 @@ from lepaute.watch.changelog import (
 )
 from lepaute.watch.proposals.proposed_event import DAYS, ProposedEvent
 from lepaute.watch.values import day_of, start_of
-
-if TYPE_CHECKING:
-    from lepaute.store import Store
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,11 @@ They are a function of values, changelog and settings; what was tested, proposed
 
 from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass, fields, replace
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from lepaute.errors import InputError
+from lepaute.store import Store
 from lepaute.watch.alarms.procedure import AlarmSettings, Judged, judge_days, judged_once, known_days, settings_of
 from lepaute.watch.alarms.standing import standing
 from lepaute.watch.alarms.steps import Row, steps_of
@@ -19,9 +19,6 @@ from lepaute.watch.kept import kept_tables
 from lepaute.watch.proposals.change_points import ChangePoint, find_change_points
 from lepaute.watch.report.summary import Regression, regressions_of
 from lepaute.watch.values import Node, check_values, is_of, nodes_of
-
-if TYPE_CHECKING:
-    from lepaute.store import Store
 
 
 @dataclass(frozen=True, slots=True)

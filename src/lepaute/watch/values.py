@@ -11,17 +11,15 @@ import weakref
 from bisect import bisect_right
 from collections.abc import Collection, Iterable
 from dataclasses import fields, is_dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from lepaute.errors import InputError
 from lepaute.store.packed import row_keys
 from lepaute.store.tables import FACTOR_VALUES, STATES
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
 
 #: Column -> its kind: text, integer or real. node: "13" or its host name, one node with the cluster; cpu: processor of
 #: the node, or WHOLE_NODE; job: of the scheduler, or the id of the archive; started_s: since the epoch, UTC; stratum:

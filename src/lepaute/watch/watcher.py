@@ -16,7 +16,7 @@ from lepaute.store.tables import VERDICTS
 from lepaute.watch.changelog import ALL, Changelog
 from lepaute.watch.changelog_edits import add_changelog, logged_changelog
 from lepaute.watch.judging.judge import AND, CONFIDENCE, WINDOWS, check_windows, joined, vectors_asked, with_log10
-from lepaute.watch.values import KEY, WHOLE_NODE
+from lepaute.watch.values import KEY, WHOLE_NODE, refuse_future
 
 if TYPE_CHECKING:
     from lepaute.watch import watched_factor
@@ -231,7 +231,6 @@ class Watch:
 def _factors_of(archive: Any, cluster: str) -> "pandas.DataFrame":
     from lepaute.store.rows import run_dates
     from lepaute.watch.factors import factors_of
-    from lepaute.watch.values import refuse_future
 
     values = factors_of(archive, cluster)
     latest_s = max([run_dates(archive.about)[0] or 0.0, *values["started_s"]])
@@ -241,7 +240,6 @@ def _factors_of(archive: Any, cluster: str) -> "pandas.DataFrame":
 
 def _foreign_values(paths: Sequence[Path], kind: str | None, options: dict[str, Any]) -> "pandas.DataFrame":
     from lepaute.watch.foreign import read_foreign
-    from lepaute.watch.values import refuse_future
 
     parts = []
     for path in paths:

@@ -32,7 +32,6 @@ no difference between launches of a block, and is added.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -49,9 +48,6 @@ from lepaute.fit.numeric import (
     whitening,
 )
 from lepaute.stats import algebra
-
-if TYPE_CHECKING:
-    from lepaute.fit.numeric import Floats
 
 #: Terms that a fit of a kernel tries, most important first: of two that the data cannot distinguish, the first is kept.
 DEFAULT_TERMS: dict[str, tuple[str, ...]] = {

@@ -24,7 +24,7 @@ from lepaute.kit.picture import (
     write_picture,
 )
 from lepaute.kit.text import counted, ranks_text, scaled_unit, time_unit
-from lepaute.simulate.prediction.sweep import Sweep, speed
+from lepaute.simulate.prediction.sweep import ScalingPoint, Sweep, speed
 from lepaute.simulate.prediction.wording import fastest, scaling_answer, takes, where_run
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from lepaute.simulate.prediction.prediction import Prediction, Spread
-    from lepaute.simulate.prediction.sweep import ScalingPoint
 
 #: Where the curve has another share than this between the ends of the interval, it is not what the interval is of.
 LEAST_SHARE, MOST_SHARE = 0.93, 0.99

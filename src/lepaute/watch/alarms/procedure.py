@@ -15,22 +15,20 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from lepaute.errors import InputError, LepauteError
 from lepaute.stats.multiple_tests import LEVEL, OnlineFdr
+from lepaute.store import Store
 from lepaute.watch.alarms.groups import LOOKS
 from lepaute.watch.alarms.stretches import STREAM, Streams, Stretches, streams_of
 from lepaute.watch.alarms.worth_a_look import Look, looks_of
 from lepaute.watch.changelog import Changelog, Inventory
 from lepaute.watch.kept import kept_tables
 from lepaute.watch.values import DAY_S, check_values
-
-if TYPE_CHECKING:
-    from lepaute.store import Store
 
 #: Relative changes up to this are nobody's concern: a fifth of the smallest that the literature found worth an entry,
 #: so that such a one is still found.

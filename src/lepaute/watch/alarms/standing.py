@@ -10,18 +10,16 @@ for the worse is then a row.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from lepaute.stats.expanding import Floats
 from lepaute.watch.alarms.sizes import is_worse
 from lepaute.watch.alarms.steps import GROUP, Row, of_group, steps_of
 from lepaute.watch.changelog import ALL, Changelog
 from lepaute.watch.values import DAY_S, Machine, check_values, nodes_of
-
-if TYPE_CHECKING:
-    from lepaute.stats.expanding import Floats
 
 #: So many latest values must be back at the old level.
 RETURNED = 5

@@ -4,10 +4,11 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import pandas as pd
 
+from lepaute.archive import Archive
 from lepaute.archive.documents import mapping, number, sequence, text
 from lepaute.archive.setups import facts as setup_facts
 from lepaute.archive.setups.topology import packages_of_threads
@@ -17,9 +18,6 @@ from lepaute.measure.node_test_workloads import is_of_workloads
 from lepaute.store.rows import archived_date, node_states
 from lepaute.watch.factors.value import cells_text, fingerprint
 from lepaute.watch.values import WHOLE_NODE
-
-if TYPE_CHECKING:
-    from lepaute.archive import Archive
 
 Made = TypeVar("Made")
 

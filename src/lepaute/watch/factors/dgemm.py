@@ -18,9 +18,8 @@ the thesis has them (chapters 4 and 9). Unlike the models of `lepaute fit`, noth
 that a coefficient is linear in what was measured.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -33,9 +32,6 @@ from lepaute.fit.observations.factors import usual_conditions
 from lepaute.stats.intervals import upper_trimmed_mean
 from lepaute.watch.factors.archived_run import PLACES, ArchivedRun, last_attempts
 from lepaute.watch.factors.value import FactorValue, cells_text, rate_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 DGEMM, SIZE, DURATION = "dgemm", ("m", "n", "k"), "duration_s"
 RATE, RATE_AT_SIZE, SENTINEL_RATE = "dgemm_rate_flops", "dgemm_2048_rate_flops", "sentinel_rate_flops"

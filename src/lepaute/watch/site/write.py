@@ -7,7 +7,7 @@ from importlib.metadata import version
 from importlib.resources import files
 from itertools import compress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
@@ -15,15 +15,17 @@ from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.files import not_written, scratch_folder
 from lepaute.kit.text import natural_order
 from lepaute.report.page import render
+from lepaute.store import Store
 from lepaute.watch.alarms.worth_a_look import LABEL
 from lepaute.watch.changelog import ALL, Event
 from lepaute.watch.kept import keep_text, kept_text
-from lepaute.watch.notices.absences import absences, absences_of
-from lepaute.watch.notices.notice import few_machines, notices, unconfirmed_changes, worth_a_look
+from lepaute.watch.notices.absences import Absence, absences, absences_of
+from lepaute.watch.notices.notice import Notice, few_machines, notices, unconfirmed_changes, worth_a_look
 from lepaute.watch.open_regressions import OpenRegressions, open_regressions, packed_values
 from lepaute.watch.report.factor_history import P_LEVELS, FactorRows, factor_rows
 from lepaute.watch.report.models import models_of, moved_in, title_of
 from lepaute.watch.report.summary import (
+    Change,
     absence_text,
     recent_s,
     suspicion_text,
@@ -35,12 +37,6 @@ from lepaute.watch.site.notebook import notebook_of
 from lepaute.watch.site.read import NodeSeries, overview_data, script_of
 from lepaute.watch.site.states import SAID, STATES, WEIGHT, FactorStates, StateMap, drawn, state_map, states_of
 from lepaute.watch.values import DAY_S, day_of
-
-if TYPE_CHECKING:
-    from lepaute.store import Store
-    from lepaute.watch.notices.absences import Absence
-    from lepaute.watch.notices.notice import Notice
-    from lepaute.watch.report.summary import Change
 
 #: Says that a folder is a site of ours, which may be replaced.
 MARKER = "lepaute-watch-site.txt"
