@@ -1,7 +1,6 @@
 """Untrusted text on a terminal: no escape sequences, no line breaks, cut to its width."""
 
 import shutil
-import sys
 import unicodedata
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -76,11 +75,6 @@ def _named(name: str) -> Iterator[None]:
         if problem.filename is None and problem.errno is not None:
             problem.filename = name
         raise
-
-
-def shown_width(most: int) -> int:
-    """Columns for a text on standard output: `most` on a terminal, as good as any elsewhere, where programs read."""
-    return most if sys.stdout.isatty() else UNLIMITED
 
 
 def terminal_columns(stream: Any) -> int:
