@@ -245,8 +245,7 @@ def page(frames: Frames, goals: list[Goal]) -> str:
             markdown(("library", "case", "mean", "range", "held", "ratio", "p, normal"), effects),
             "Sub-sampling leaves the mean as it is, and little of the autocorrelation of short series, but not that of "
             "a level that changes during the mpirun. Marked calls become as few with long windows as in the paper; "
-            "times do not become constant: the longer the ranks have waited, the longer the calls take, for a reason "
-            "that lies in the processor (what waiting for a window costs, below).",
+            "times do not become constant: the longer the ranks have waited, the longer the calls take.",
             "<!-- cases -->",
             "Marked calls, and the median time of the others, by the window in us (figures 19 and 20):",
             markdown(("library", "operation", "", *map(str, WINDOWS_US)), windows),
