@@ -9,6 +9,8 @@ import pandas
 
 from lepaute.archive import Archive, ArchiveWriter
 from lepaute.store import open_store
+from lepaute.store.postgresql import _SQL_TYPES, SCHEMA
+from lepaute.store.tables import ALARM_DAYS, ALARMS, TABLES
 
 FACTORS = ("mean_frequency_Hz", "cpu_power_W")
 #: Processes are copies of one that has imported all this, and used none of it. It finds packages, installed or on
@@ -134,9 +136,6 @@ def v2_folder(folder: Path) -> None:
 def v2_database(url: str) -> None:
     """The same in PostgreSQL: the tables of version 2, of which the one with values has rows."""
     import psycopg
-
-    from lepaute.store.postgresql import _SQL_TYPES, SCHEMA
-    from lepaute.store.tables import ALARM_DAYS, ALARMS, TABLES
 
     old = values()[V2_COLUMNS].astype(object)
     rows = old.where(old.notna(), None).to_numpy().tolist()

@@ -77,7 +77,8 @@ def main() -> int:
     table = classes(calls)
     if own.classes is not None:
         table[table["share"] >= LEAST_SHARE].to_csv(own.classes, index=False, float_format="%.4g")
-    print(text(table))
+    groups, inside = groups_of(table)
+    print("\n".join(f"{name:<28}{found(group, inside)}" for name, group in groups.items()))
     return 0
 
 
@@ -92,7 +93,12 @@ def measured(folder: Path, blocks: int) -> pandas.DataFrame:
     program = build_probes(progress=print).hpl_steps
     frames = []
     for block in range(blocks):
-        design = mixed_design(block)
+        most_n = MOST_N[0] if block < BLOCKS - 2 else MOST_N[1]
+        parts = [hpl_step_design(1000 * block + nb, rows=ROWS, nbs=(nb,), max_n=most_n + nb) for nb in BLOCK_SIZES]
+        rows = [row for part in parts for row in part.rows]
+        order = np.random.default_rng(100 + block).permutation(len(rows))
+        header = header_of("hpl_step", block, rows=len(rows), nbs=BLOCK_SIZES, max_n=most_n, steps=(2, 3))
+        design = Design(header, parts[0].columns, tuple(rows[at] for at in order))
         table, raw = folder / f"steps{block}.csv", folder / f"calls{block}.csv"
         table.write_text(design.to_csv())
         words = ["mpirun", "--bind-to", "none", "-np", "1", str(program), "--design", str(table), "--out", str(raw)]
@@ -101,16 +107,6 @@ def measured(folder: Path, blocks: int) -> pandas.DataFrame:
         subprocess.run(words, check=True, env=environment | {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"})
         frames.append(calls_of(Path(f"{raw}.r0").read_text(), design, block))
     return pandas.concat(frames, ignore_index=True)
-
-
-def mixed_design(block: int) -> Design:
-    """Steps of all block sizes, shuffled."""
-    most_n = MOST_N[0] if block < BLOCKS - 2 else MOST_N[1]
-    parts = [hpl_step_design(1000 * block + nb, rows=ROWS, nbs=(nb,), max_n=most_n + nb) for nb in BLOCK_SIZES]
-    rows = [row for part in parts for row in part.rows]
-    order = np.random.default_rng(100 + block).permutation(len(rows))
-    header = header_of("hpl_step", block, rows=len(rows), nbs=BLOCK_SIZES, max_n=most_n, steps=(2, 3))
-    return Design(header, parts[0].columns, tuple(rows[at] for at in order))
 
 
 def calls_of(raw: str, design: Design, block: int) -> pandas.DataFrame:
@@ -212,12 +208,6 @@ def distances(model: FittedKernel, calls: Calls) -> tuple[np.ndarray, np.ndarray
 
 def is_matrix_product(kernel: str) -> bool:
     return kernel.startswith(("dgemm", "dtrsm"))
-
-
-def text(table: pandas.DataFrame) -> str:
-    """The constants, by what they depend on, and the forms compared."""
-    groups, inside = groups_of(table)
-    return "\n".join(f"{name:<28}{found(group, inside)}" for name, group in groups.items())
 
 
 def groups_of(table: pandas.DataFrame) -> tuple[dict[str, pandas.DataFrame], Mapping[str, float]]:

@@ -39,7 +39,14 @@ BAD = (FAILED, SLOW, CRASHED)
 
 def main() -> int:
     """Runs the mutants and prints a table; the exit status."""
-    arguments = _arguments()
+    parser = argparse.ArgumentParser(description="Damaged inputs given to every reader.")
+    parser.add_argument("count", nargs="?", type=int, default=2000, help="mutants of all kinds together")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--minutes", type=float, default=1e9, help="at most")
+    parser.add_argument("--only", nargs="+", choices=(*KINDS, ARCHIVE), help="some kinds alone")
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--reference", help="not needed here; the other scripts of this folder take it")
+    arguments = parser.parse_args()
     kinds = arguments.only or [*KINDS, ARCHIVE]
     folder = Path(tempfile.mkdtemp(prefix="lepaute-fuzz-"))
     began_s = time.monotonic()
@@ -89,17 +96,6 @@ def print_table(kinds: list[str], results: Counter[tuple[str, str]], took_s: flo
         counts = [sum(n for (k, r), n in results.items() if r == column and kind in (k, "all")) for column in columns]
         print(f"| {kind:<8} | {sum(counts)} | " + " | ".join(map(str, counts)) + " |")
     print(f"{took_s:.0f} s", flush=True)
-
-
-def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Damaged inputs given to every reader.")
-    parser.add_argument("count", nargs="?", type=int, default=2000, help="mutants of all kinds together")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--minutes", type=float, default=1e9, help="at most")
-    parser.add_argument("--only", nargs="+", choices=(*KINDS, ARCHIVE), help="some kinds alone")
-    parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--reference", help="not needed here; the other scripts of this folder take it")
-    return parser.parse_args()
 
 
 if __name__ == "__main__":

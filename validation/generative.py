@@ -63,7 +63,7 @@ from support.report import finish
 from lepaute.fit.population.coefficients import Coefficients, read_coefficients
 from lepaute.fit.population.generative import Generative, generative
 from lepaute.platform.population import Population
-from lepaute.simulate.machine.population import scaled
+from lepaute.simulate.machine.population import drawn_nodes, scaled
 
 STUDY, RECOVERY = "generative", "generative_recovery"
 STATES = {
@@ -260,8 +260,6 @@ def finding(goals: list[Goal]) -> str:
 
 def drawing(data: dict[str, Coefficients], fits: dict[str, Generative]) -> object:
     """Observed and synthetic data of each state, seed 1."""
-    from lepaute.simulate.machine.population import drawn_nodes
-
     shown = {}
     for state, one in data.items():
         population = fits[state].population()

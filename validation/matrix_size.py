@@ -177,7 +177,9 @@ def text(frame: pandas.DataFrame) -> str:
         emulated = [signed(row[f"{model}_error_percent"]) for model in EMULATIONS]
         rows.append((*common(row), *emulated))
     inside, there = main_rows["real_inside"].sum(), main_rows["real_runs"].sum()
-    other = [(row["state"], row["platform"], *common(row)) for row in frame.to_dict("records") if is_other(row)]
+    other = [
+        (row["state"], row["platform"], *common(row)) for row in frame.to_dict("records") if row["state"] != "2019-03"
+    ]
     means = []
     for (state, platform), group in frame[frame["state"] != "2019-03"].groupby(["state", "platform"]):
         large = group[group["matrix_size"] >= JUDGED_FROM_N]["error_percent"]
@@ -206,11 +208,6 @@ The good state of the cooling; kernels and runs are of different months.{absent}
 
 {" ".join(means)}
 """
-
-
-def is_other(row: dict[str, object]) -> bool:
-    """Whether a row is not of the runs that are judged."""
-    return row["state"] != "2019-03"
 
 
 def common(row: dict[str, object]) -> tuple[str, ...]:

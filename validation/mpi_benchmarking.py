@@ -153,17 +153,12 @@ def small(p_value: float) -> str:
     return f"{p_value:.1g}" if p_value > 1e-99 else "below 1e-99"
 
 
-def subsample(times: np.ndarray) -> np.ndarray:
-    """1,000 of the calls, in their order."""
-    chosen = np.random.default_rng(16).choice(len(times), SUBSAMPLE, replace=False)
-    return times[np.sort(chosen)]
-
-
 def judged_calls(calls: pandas.DataFrame) -> list[Goal]:
     goals = []
     for library in LIBRARIES:
         times = without_outliers(calls.loc[calls["library"] == library, "local_ns"].to_numpy() * 1e-3)
-        fewer = subsample(times)
+        chosen = np.random.default_rng(16).choice(len(times), SUBSAMPLE, replace=False)
+        fewer = times[np.sort(chosen)]
         outside = [int((np.abs(autocorrelations(x, LAGS)) > 1.96 / np.sqrt(len(x))).sum()) for x in (times, fewer)]
         change = 100 * abs(fewer.mean() / times.mean() - 1)
         goals.append(
@@ -250,8 +245,7 @@ def page(frames: Frames, goals: list[Goal]) -> str:
             markdown(("library", "case", "mean", "range", "held", "ratio", "p, normal"), effects),
             "Sub-sampling leaves the mean as it is, and little of the autocorrelation of short series, but not that of "
             "a level that changes during the mpirun. Marked calls become as few with long windows as in the paper; "
-            "times do not become constant: the longer the ranks have waited, the longer the calls take, for a reason "
-            "that lies in the processor (what waiting for a window costs, below).",
+            "times do not become constant: the longer the ranks have waited, the longer the calls take.",
             "<!-- cases -->",
             "Marked calls, and the median time of the others, by the window in us (figures 19 and 20):",
             markdown(("library", "operation", "", *map(str, WINDOWS_US)), windows),

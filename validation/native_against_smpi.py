@@ -81,18 +81,6 @@ SPEED_CASES = ((4, 5000), (8, 5000), (6, 10000), (16, 10000), (32, 10000), (32, 
 
 
 def main() -> int:
-    options, groups = arguments()
-    table = options.table(STUDY)
-    if not options.summarise:
-        compare(table, [case for case in cases_of(groups) if not options.quick or case.n == 2000])
-    frame = pandas.read_csv(table, dtype={"seeds": str, "smpi_times_s": str, "native_times_s": str})
-    replace_section(options.output / "speed.md", STUDY, shortened(speed_text(frame), [table.name]))
-    goals = judged(frame)
-    return finish(options, STUDY, frame, goals, text(frame), picture(frame), finding(goals))
-
-
-def arguments() -> tuple[Options, str]:
-    """The options, and the letters of the groups to run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--groups", default=LETTERS, help="letters of the groups to run; the others stay as they are")
     parser.add_argument("--output", type=Path, help="where the pages stand (docs/evidence; build/quick with --quick)")
@@ -102,7 +90,14 @@ def arguments() -> tuple[Options, str]:
     parser.add_argument("--reference", type=Path, default=ROOT, help=argparse.SUPPRESS)
     found = parser.parse_args()
     output = found.output or (ROOT / "build" / "quick" if found.quick else EVIDENCE)
-    return Options(found.reference, output, found.quick, False, found.summarise), found.groups
+    options, groups = Options(found.reference, output, found.quick, False, found.summarise), found.groups
+    table = options.table(STUDY)
+    if not options.summarise:
+        compare(table, [case for case in cases_of(groups) if not options.quick or case.n == 2000])
+    frame = pandas.read_csv(table, dtype={"seeds": str, "smpi_times_s": str, "native_times_s": str})
+    replace_section(options.output / "speed.md", STUDY, shortened(speed_text(frame), [table.name]))
+    goals = judged(frame)
+    return finish(options, STUDY, frame, goals, text(frame), picture(frame), finding(goals))
 
 
 def compare(table: Path, cases: list[SmpiCase]) -> None:

@@ -70,15 +70,10 @@ def main() -> int:
     else:
         WORK.mkdir(parents=True, exist_ok=True)
         for name in ("cg", "fft", "workers", "ring"):
-            built(name)
+            argv = ["mpicc", "-O2", str(EXAMPLES / f"{name}.c"), "-o", str(WORK / name), "-lm"]
+            subprocess.run(argv, check=True, env=os.environ | {"PATH": f"{compilers()}:{os.environ['PATH']}"})
         frame = pandas.DataFrame([row_of(*case) for case in cases_of(options.quick)])
     return finish(options, STUDY, frame, judged(frame), text(frame), None)
-
-
-def built(name: str) -> None:
-    """Compiles a program in C for SMPI."""
-    argv = ["mpicc", "-O2", str(EXAMPLES / f"{name}.c"), "-o", str(WORK / name), "-lm"]
-    subprocess.run(argv, check=True, env=os.environ | {"PATH": f"{compilers()}:{os.environ['PATH']}"})
 
 
 def emulated_s(program: Path, arguments: list[str], ranks: int, trace: Path) -> float:

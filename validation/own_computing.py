@@ -86,19 +86,14 @@ def main() -> int:
     return finish(options, STUDY, frame, goals, text(frame), picture(frame), finding(goals))
 
 
-def cases_of(quick: bool) -> list[Case]:
-    """All, in the order of the table; a quick trial has the smallest size of each program."""
-    return [
-        Case(program, size, iterations, ranks)
-        for program, sizes in SIZES.items()
-        for size, iterations in sizes[: 1 if quick else None]
-        for ranks in (1, 2)
-    ]
-
-
 def compared(options: Options) -> pandas.DataFrame:
     """A row a case; the table of all runs is written beside."""
-    cases = cases_of(options.quick)
+    cases = [
+        Case(program, size, iterations, ranks)
+        for program, sizes in SIZES.items()
+        for size, iterations in sizes[: 1 if options.quick else None]
+        for ranks in (1, 2)
+    ]
     WORK.mkdir(parents=True, exist_ok=True)
     given = os.environ.get("LEPAUTE_PLATFORM")
     path = Path(given) if given else emulated_program.calibrated(options.quick)[0]

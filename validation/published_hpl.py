@@ -120,11 +120,6 @@ def platform_of(row: dict[str, object], given: dict[str, str], threads: int) -> 
     return platform_from(sheet, load_platform("dahu"))
 
 
-def ratios(frame: pandas.DataFrame) -> pandas.Series:
-    """Upper over lower end."""
-    return frame["high_gflops"] / frame["low_gflops"]
-
-
 def judged(frame: pandas.DataFrame) -> list[Goal]:
     """The goals."""
     inside, count = int(frame["real_inside"].sum()), len(frame)
@@ -139,7 +134,7 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
         at_most(
             "median of upper over lower end",
             MOST_RATIO,
-            float(ratios(frame).median()),
+            float((frame["high_gflops"] / frame["low_gflops"]).median()),
             "",
         ),
     ]

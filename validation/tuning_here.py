@@ -213,16 +213,11 @@ def difference_of(frame: pandas.DataFrame, one: str = TUNING, other: str = RANDO
     return float(apart.mean()), 1.96 * float(apart.std()) / sqrt(len(apart))
 
 
-def best_quarter(runs: pandas.DataFrame) -> float:
-    """By how much the last of the best quarter is slower than the first, per cent."""
-    means = sorted(float(each.mean()) for each in counting(runs).values())
-    return 100.0 * (means[len(means) // 4 - 1] / means[0] - 1.0)
-
-
 def judged(frame: pandas.DataFrame, runs: pandas.DataFrame) -> list[Goal]:
     """The goal, one way or the other."""
     mean, half = difference_of(frame)
-    spread = best_quarter(runs)
+    means = sorted(float(each.mean()) for each in counting(runs).values())
+    spread = 100.0 * (means[len(means) // 4 - 1] / means[0] - 1.0)
     return [
         Goal(
             f"{REAL_RUNS} real runs: regret of tuning less that of random search; or the spread of the best quarter",

@@ -24,11 +24,6 @@ def options(command: Any) -> Iterator[str]:
         yield from options(below)
 
 
-def options_of(name: str) -> set[str]:
-    """--check is that of an application of one's own."""
-    return {"--help", *options(built(name)[0]), *(["--check"] if name == "predict" else [])}
-
-
 def documented(name: str) -> dict[str, str]:
     """Option -> the document that names it after this command."""
     result = {}
@@ -42,7 +37,7 @@ def documented(name: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("name", [command.name for command in COMMANDS])
 def test_every_option_in_the_documents_is_one_of_its_command(name: str) -> None:
-    known = options_of(name)
+    known = {"--help", *options(built(name)[0]), *(["--check"] if name == "predict" else [])}
     assert {option: where for option, where in documented(name).items() if option not in known} == {}
 
 

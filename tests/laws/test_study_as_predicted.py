@@ -12,6 +12,7 @@ from lepaute.stats.intervals import median_of_runs, prediction_interval
 from lepaute.study import run as run_study
 from lepaute.study.capacity import Front
 from lepaute.study.configuration import Configurations
+from lepaute.study.evaluation import by_point, trials_of
 from lepaute.study.pricing import Pricing
 from lepaute.study.schema import Study
 from lepaute.study.session import Session
@@ -138,8 +139,6 @@ def test_a_machine_of_a_catalogue_takes_the_predicted_time(tmp_path: Path) -> No
 def test_a_point_that_is_asked_again_is_priced_once() -> None:
     scenarios = {"base": {}, "slow": {"scale.bandwidth": 0.5}}
     configurations = Configurations(Study.model_validate(study("whatif", HPL, SMALL, scenarios=scenarios)))
-    from lepaute.study.evaluation import by_point, trials_of
-
     with Session(configurations) as session:
         price = Pricing(configurations, session)
         first = price(by_point(session(trials_of(configurations.points(), 8, SEED))))

@@ -14,13 +14,14 @@ from long_tests import long_but
 from support_planted import BEGIN_S, RATE, Fault, planted
 
 from lepaute.cli.main import main
+from lepaute.cli.watch_cost import standing_dates
 from lepaute.store import open_store
 from lepaute.watch import open as open_watch
 from lepaute.watch.alarms.worth_a_look import LABEL
 from lepaute.watch.changelog import ALL
 from lepaute.watch.node_state import node_state
 from lepaute.watch.open_regressions import open_regressions
-from lepaute.watch.report.summary import change_text
+from lepaute.watch.report.summary import Change, change_text
 from lepaute.watch.values import DAY_S
 
 DAYS, BEGUN = 80, 55
@@ -104,15 +105,11 @@ def test_all_commands_say_the_same(made_up: str, tmp_path: Path, capsys: pytest.
 
 
 def _text(regression: dict[str, Any]) -> str:
-    from lepaute.watch.report.summary import Change
-
     return ", ".join(change_text(Change(**change)) for change in regression["changes"])
 
 
 def _check_cost(store: Path, node: str, tested: list[dict[str, Any]]) -> None:
     """How many times as long the node takes since that date is what the size of the step says."""
-    from lepaute.cli.watch_cost import standing_dates
-
     (mine,) = (one for one in tested if {ALL, node} & {name for _, name, _ in one["machines"]})
     with open_watch(store) as watch:
         values = watch.store.values(nodes=[node])

@@ -1,6 +1,7 @@
 """Damaged archives, and all that the command line does with one."""
 
 import shutil
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,8 +19,6 @@ def archive_outcomes(first: int, count: int, seed: int, folder: Path) -> Iterato
 
     A mutant that fails is kept beside the folder, and named in the problem.
     """
-    import traceback
-
     originals = [
         experiment_archive(folder / "whole.zip"),
         failed_archive(folder / "failed.zip"),

@@ -4,14 +4,47 @@ import contextlib
 import gzip
 import json
 import random
+import sqlite3
+import tempfile
+import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from oracles.mutated_designs import good_files, mutated
 
+from lepaute.compare.benchmark_output import is_benchmark_output, outputs, read_output
+from lepaute.design import read_design
+from lepaute.design.summary import summary_of
+from lepaute.design.table import parse_design
 from lepaute.errors import LepauteError
+from lepaute.fit.duration_tables import read_durations
+from lepaute.fit.population.coefficients import read_coefficients
+from lepaute.kit.documents import read_bytes, read_text
+from lepaute.kit.hostfiles import read_slots
+from lepaute.kit.node_sets import parse_node_set
 from lepaute.kit.printable import printable
+from lepaute.kit.quantities import settings_of
+from lepaute.platform import load_platform, override
+from lepaute.platform.io import SHIPPED_FOLDER, parse_platform, platform_text
+from lepaute.platform.simgrid import export_xml, import_xml
+from lepaute.platform.simgrid.machines import LARGEST_TEXT_BYTES
+from lepaute.platform.summary import summary
+from lepaute.simulate.apps.hpl.hpl_dat import read_hpl_dat
+from lepaute.simulate.apps.hpl.hpl_out import read_hpl_results
+from lepaute.simulate.machine.core import core_topology
+from lepaute.simulate.machine.mapping import read_hostfile, read_rankfile
+from lepaute.study.schema import load_study
+from lepaute.trace import read_trace
+from lepaute.trace.breakdown import breakdown_of
+from lepaute.trace.report import description
+from lepaute.trace.viewers import events
+from lepaute.watch.changelog import read_changelog
+from lepaute.watch.foreign import read_foreign
+from lepaute.watch.foreign.csv_table import read_csv_table
+from lepaute.watch.foreign.mapping import parse_mapping, read_mapping
+from lepaute.watch.foreign.rows import Source
+from lepaute.watch.proposals.proposed_event import read_inventory
 from mutants import written_files as written
 from mutants.changes import changed, column_replaced
 
@@ -57,8 +90,6 @@ def outcomes(name: str, first: int, count: int, seed: int, folder: Path) -> Iter
 
 def outcome_of(number: int, way: str, read: Callable[[Path], None], path: Path) -> Outcome:
     """What becomes of one mutant."""
-    import traceback
-
     try:
         read(path)
     except LepauteError as error:
@@ -72,8 +103,6 @@ def outcome_of(number: int, way: str, read: Callable[[Path], None], path: Path) 
 
 
 def _platforms() -> list[bytes]:
-    from lepaute.platform.io import SHIPPED_FOLDER
-
     texts = [path.read_bytes() for path in sorted((DATA / "platforms").glob("*.yaml"))]
     texts += [
         b"\n".join(path.read_bytes().split(b"\n")[:60]) for path in sorted((DATA / "platforms/bad").glob("*.yaml"))
@@ -84,11 +113,6 @@ def _platforms() -> list[bytes]:
 
 
 def _read_platform(path: Path) -> None:
-    from lepaute.platform import load_platform
-    from lepaute.platform.io import parse_platform, platform_text
-    from lepaute.platform.summary import summary
-    from lepaute.simulate.machine.core import core_topology
-
     platform = load_platform(path)
     summary(platform)
     assert parse_platform(platform_text(platform)).sha256 == platform.sha256
@@ -112,9 +136,6 @@ def _settings() -> list[bytes]:
 
 
 def _read_settings(path: Path) -> None:
-    from lepaute.kit.quantities import settings_of
-    from lepaute.platform import load_platform, override
-
     text = path.read_bytes().decode(errors="surrogateescape")  # as arguments come
     override(load_platform(DATA / "platforms/small.yaml"), settings_of([text]))
 
@@ -124,8 +145,6 @@ def _hpl_dat() -> list[bytes]:
 
 
 def _read_hpl_dat(path: Path) -> None:
-    from lepaute.simulate.apps.hpl.hpl_dat import read_hpl_dat
-
     dat = read_hpl_dat(path)
     dat.combinations()
     dat.text()
@@ -147,23 +166,14 @@ def _rankfiles() -> list[bytes]:
 
 
 def _read_hostfile(path: Path) -> None:
-    from lepaute.platform import load_platform
-    from lepaute.simulate.machine.mapping import read_hostfile
-
     read_hostfile(path, load_platform("dahu"))
 
 
 def _read_rankfile(path: Path) -> None:
-    from lepaute.platform import load_platform
-    from lepaute.simulate.machine.mapping import read_rankfile
-
     read_rankfile(path, load_platform("dahu"))
 
 
 def _xml() -> list[bytes]:
-    from lepaute.platform import load_platform, override
-    from lepaute.platform.simgrid import export_xml
-
     files = [path.read_bytes() for path in sorted((DATA / "simgrid").glob("*.xml"))]
     small = load_platform(DATA / "platforms/small.yaml")
     torus = override(small, {"nodes.count": "8", "topology": '{kind: torus, parameters: "2,2,2"}'})
@@ -172,11 +182,6 @@ def _xml() -> list[bytes]:
 
 
 def _read_xml(path: Path) -> None:
-    from lepaute.kit.documents import read_bytes
-    from lepaute.platform.io import parse_platform, platform_text
-    from lepaute.platform.simgrid import export_xml, import_xml
-    from lepaute.platform.simgrid.machines import LARGEST_TEXT_BYTES
-
     imported = import_xml(read_bytes(path, "a platform file of SimGrid", LARGEST_TEXT_BYTES), path.name)
     platform = imported.platform
     assert parse_platform(platform_text(platform)).sha256 == platform.sha256
@@ -185,8 +190,6 @@ def _read_xml(path: Path) -> None:
 
 
 def _traces() -> list[bytes]:
-    import tempfile
-
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -241,11 +244,6 @@ def _changed_trace(rng: random.Random, data: bytes, others: list[bytes]) -> tupl
 
 
 def _read_trace(path: Path) -> None:
-    from lepaute.trace import read_trace
-    from lepaute.trace.breakdown import breakdown_of
-    from lepaute.trace.report import description
-    from lepaute.trace.viewers import events
-
     trace = read_trace(path)
     description(trace)
     if len(trace):
@@ -259,10 +257,6 @@ def _changed_design(rng: random.Random, _data: bytes, others: list[bytes]) -> tu
 
 
 def _read_design(path: Path) -> None:
-    from lepaute.design import read_design
-    from lepaute.design.summary import summary_of
-    from lepaute.design.table import parse_design
-
     design = read_design(path)
     assert parse_design(design.to_csv(), "again") == design
     if path.stat().st_size % 100 == 0:
@@ -304,8 +298,6 @@ def _reframe_databases() -> list[bytes]:
 
 def _changed_database(rng: random.Random, data: bytes, others: list[bytes]) -> tuple[str, bytes]:
     """Bytes, or the report of a session: its pages of JSON, or a value in it."""
-    import sqlite3
-
     if rng.random() < 0.4:
         return changed(rng, data, others)
     with contextlib.closing(sqlite3.connect(":memory:")) as base:
@@ -341,8 +333,6 @@ def _hpl_output() -> list[bytes]:
 
 def _read_foreign(path: Path) -> None:
     """As the format that it is recognised as, and as the one that it was."""
-    from lepaute.watch.foreign import read_foreign
-
     asked = {"google-benchmark": "google-benchmark", "hpl-output": "hpl"}.get(path.suffix[1:], "reframe")
     values = read_foreign(path, asked, node="n1" if asked == "hpl" or b"reframe 3" in path.read_bytes()[:100] else "")
     assert len(values)
@@ -350,17 +340,10 @@ def _read_foreign(path: Path) -> None:
 
 
 def _read_csv(path: Path) -> None:
-    from lepaute.watch.foreign import read_foreign
-    from lepaute.watch.foreign.mapping import parse_mapping
-
     assert len(read_foreign(path, mapping=parse_mapping(_MAPPING.decode(), "m.yaml")))
 
 
 def _read_mapping(path: Path) -> None:
-    from lepaute.watch.foreign.csv_table import read_csv_table
-    from lepaute.watch.foreign.mapping import read_mapping
-    from lepaute.watch.foreign.rows import Source
-
     mapping = read_mapping(path)
     assert mapping.columns()
     assert len(read_csv_table(Source(path, _CSV), mapping, "", ""))
@@ -392,8 +375,6 @@ def _short_outputs() -> list[bytes]:
 
 def _compare_output(path: Path) -> None:
     """With itself, an empty line more."""
-    from lepaute.compare.benchmark_output import is_benchmark_output, outputs, read_output
-
     read_output(path)
     assert is_benchmark_output(path)
     other = path.with_suffix(".other")
@@ -402,8 +383,6 @@ def _compare_output(path: Path) -> None:
 
 
 def _read_durations(path: Path) -> None:
-    from lepaute.fit.duration_tables import read_durations
-
     assert read_durations(path)
 
 
@@ -412,8 +391,6 @@ def _hpl_results() -> list[bytes]:
 
 
 def _read_hpl_results(path: Path) -> None:
-    from lepaute.simulate.apps.hpl.hpl_out import read_hpl_results
-
     read_hpl_results(path, {})
 
 
@@ -425,8 +402,6 @@ def _studies() -> list[bytes]:
 
 
 def _read_study(path: Path) -> None:
-    from lepaute.study.schema import load_study
-
     load_study(path)
 
 
@@ -438,8 +413,6 @@ def _inventories() -> list[bytes]:
 
 
 def _read_inventory(path: Path) -> None:
-    from lepaute.watch.proposals.proposed_event import read_inventory
-
     read_inventory(path)
 
 
@@ -449,8 +422,6 @@ def _changelogs() -> list[bytes]:
 
 def _read_changelog(path: Path) -> None:
     """As both of its files; refused where it is neither."""
-    from lepaute.watch.changelog import read_changelog
-
     with contextlib.suppress(LepauteError):
         read_changelog(path)
         return
@@ -467,15 +438,10 @@ day,node,cpu,mnk,1,sd:mnk
 
 
 def _read_coefficients(path: Path) -> None:
-    from lepaute.fit.population.coefficients import read_coefficients
-
     read_coefficients(path)
 
 
 def _read_slots(path: Path) -> None:
-    from lepaute.kit.documents import read_text
-    from lepaute.kit.hostfiles import read_slots
-
     read_slots(read_text(path, "a hostfile"), path.name)
 
 
@@ -484,8 +450,6 @@ def _node_sets() -> list[bytes]:
 
 
 def _read_node_set(path: Path) -> None:
-    from lepaute.kit.node_sets import parse_node_set
-
     parse_node_set(path.read_bytes().decode(errors="surrogateescape"))
 
 

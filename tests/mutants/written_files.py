@@ -3,16 +3,56 @@
 A file that is one of a folder is put into a sound folder, which is made once for each process.
 """
 
+import io
 import json
 import random
 import tempfile
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from warnings import catch_warnings
 
 from archive_mutants import value_replaced
+from oracles.paje_by_hand import exchange
+from oracles.paraver_by_hand import prv, prv_of
+from support_fit import kernel_rows, message_rows
+from support_verify import PROGRAM, measured, predicted
 
+from lepaute.archive.reader import table_of
+from lepaute.design import full_factorial
+from lepaute.design.factors import Levels
+from lepaute.design.grammar import parse_factor
+from lepaute.fit.observations.calls import calls_by_kernel, pooled_observations
+from lepaute.fit.observations.columns import Place, check_observations
+from lepaute.measure.experiment.closing import metadata_of
+from lepaute.measure.experiment.entries import RunState
+from lepaute.measure.experiment.options import read_installation
+from lepaute.measure.experiment.workspace import Workspace
+from lepaute.platform import load_platform
+from lepaute.simulate import Hpl, Stencil, TraceReplay, predict
+from lepaute.simulate.apps import replay
+from lepaute.simulate.conditions import read_transfer
+from lepaute.simulate.prediction.saved import read_prediction
+from lepaute.store import open_store
+from lepaute.store.folder import read_index
+from lepaute.study.capacity import machines_of
+from lepaute.study.checking import opened_study
+from lepaute.study.schema import study_of
+from lepaute.trace import read_trace
+from lepaute.trace.foreign import files_of, read_foreign
+from lepaute.trace.report import description
+from lepaute.trace.smpi import convert
+from lepaute.verify.campaign import Case, Plan, RecordedRun
+from lepaute.verify.seal import (
+    JOURNAL_FILE,
+    RunJournal,
+    Seal,
+    seal_predictions,
+    sealed_before,
+    sealed_coretype,
+    sealed_lag_s,
+)
 from mutants.changes import changed, column_replaced
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -50,9 +90,6 @@ def _store() -> tuple[Path, Path]:
     """The folder of a sound store, and where in it its file of values is."""
     from support_store import values
 
-    from lepaute.store import open_store
-    from lepaute.store.folder import read_index
-
     folder = _scratch("store") / "store"
     with open_store(folder) as store:
         store.add_values(values(nodes=1, jobs=2))
@@ -69,8 +106,6 @@ def store_tables() -> list[bytes]:
 
 def read_store_index(path: Path) -> None:
     """Alone first, which takes a tenth of the time of a store."""
-    from lepaute.store.folder import read_index
-
     alone = _parent() / "index"
     alone.mkdir(exist_ok=True)
     (alone / "store.json").write_bytes(path.read_bytes())
@@ -84,8 +119,6 @@ def read_store_table(path: Path) -> None:
 
 def _read_store(path: Path, place: Path) -> None:
     """With the file in the place of the sound one, which comes back at once."""
-    from lepaute.store import open_store
-
     sound = place.read_bytes()
     place.write_bytes(path.read_bytes())
     try:
@@ -103,10 +136,6 @@ def _read_store(path: Path, place: Path) -> None:
 @cache
 def predictions() -> list[bytes]:
     """Of both engines' applications, and one of a program."""
-    from support_verify import predicted
-
-    from lepaute.simulate import Hpl, Stencil, predict
-
     of_hpl = predicted(Hpl(n=2000, q=2)).to_dict()
     with catch_warnings(action="ignore"):  # the cost of a cell is given
         stencil = Stencil(cells=(8, 8, 8), grid=(2, 1, 1), iterations=2, cell_time_s=1e-8)
@@ -119,8 +148,6 @@ def predictions() -> list[bytes]:
 
 
 def read_saved_prediction(path: Path) -> None:
-    from lepaute.simulate.prediction.saved import read_prediction
-
     prediction = read_prediction(path)
     json.dumps(prediction.to_dict())
     assert prediction.time_s.mean is not None
@@ -130,12 +157,6 @@ def read_saved_prediction(path: Path) -> None:
 
 @cache
 def _campaign() -> tuple[list[Any], Any, Any, Path]:
-    from support_verify import PROGRAM, predicted
-
-    from lepaute.simulate import Hpl
-    from lepaute.verify.campaign import Case, Plan
-    from lepaute.verify.seal import seal_predictions
-
     cases, plan = [Case(hpl, predicted(hpl)) for hpl in (Hpl(n=2000), Hpl(n=2000, q=2))], Plan(2, 1)
     folder = _scratch("campaign")
     seal_predictions(cases, plan, PROGRAM, folder)
@@ -148,10 +169,6 @@ def sealed_predictions() -> list[bytes]:
 
 def read_sealed(path: Path) -> None:
     """With a checksum that agrees, that what is behind it is reached."""
-    from hashlib import sha256
-
-    from lepaute.verify.seal import sealed_before, sealed_coretype, sealed_lag_s
-
     *campaign, folder = _campaign()
     data = path.read_bytes()
     (folder / "predictions.json").write_bytes(data)
@@ -163,11 +180,6 @@ def read_sealed(path: Path) -> None:
 
 @cache
 def run_journals() -> list[bytes]:
-    from support_verify import measured
-
-    from lepaute.verify.campaign import RecordedRun
-    from lepaute.verify.seal import RunJournal, Seal
-
     path = _scratch("journal")
     journal = RunJournal(path, Seal(path, "0" * 64, ""))
     for repeat in range(2):
@@ -177,8 +189,6 @@ def run_journals() -> list[bytes]:
 
 
 def read_run_journal(path: Path) -> None:
-    from lepaute.verify.seal import JOURNAL_FILE, RunJournal, Seal
-
     folder = _parent() / "journals"
     folder.mkdir(exist_ok=True)
     (folder / JOURNAL_FILE).write_bytes(path.read_bytes())
@@ -220,10 +230,6 @@ def recordings() -> list[bytes]:
 
 def read_replay(path: Path) -> None:
     """Up to what the core would run."""
-    from lepaute.platform import load_platform
-    from lepaute.simulate import TraceReplay
-    from lepaute.simulate.apps import replay
-
     replay._recording.cache_clear()  # files of one name, written within a tick of the clock
     application = TraceReplay(path, own_code=(0.8, 1.0)).on(load_platform("dahu"))
     assert application.ranks > 0
@@ -233,15 +239,10 @@ def read_replay(path: Path) -> None:
 
 @cache
 def paje_traces() -> list[bytes]:
-    from oracles.paje_by_hand import exchange
-
     return [exchange().text().encode()]
 
 
 def read_paje(path: Path) -> None:
-    from lepaute.trace.report import description
-    from lepaute.trace.smpi import convert
-
     description(convert(path))
 
 
@@ -259,36 +260,23 @@ def goal_schedules() -> list[bytes]:
 @cache
 def paraver_traces() -> list[bytes]:
     """The recording, with the names of calls in a file beside it."""
-    from oracles.paraver_by_hand import prv_of
-
-    from lepaute.trace import read_trace
-
     folder = _scratch("paraver")
     (folder / "run.parquet").write_bytes(recordings()[0])
     return [prv_of(read_trace(folder / "run.parquet"), folder).read_bytes()]
 
 
 def read_paraver(path: Path) -> None:
-    from oracles.paraver_by_hand import prv
-
     prv(path.parent, 1).with_suffix(".pcf").replace(path.with_suffix(".pcf"))
     read_foreign_trace(path)
 
 
 def read_foreign_trace(path: Path) -> None:
-    from lepaute.trace.foreign import files_of, read_foreign
-    from lepaute.trace.report import description
-
     files_of(path)
     description(read_foreign(path))
 
 
 @cache
 def observations() -> list[bytes]:
-    import io
-
-    from support_fit import kernel_rows, message_rows
-
     files = []
     for frame in (kernel_rows(), message_rows(blocks=1)):
         sink = io.BytesIO()
@@ -312,10 +300,6 @@ def changed_table(rng: random.Random, data: bytes, others: list[bytes]) -> tuple
 
 def read_observations(path: Path) -> None:
     """As the table of kernels, or of messages, that a fit reads."""
-    from lepaute.archive.reader import table_of
-    from lepaute.fit.observations.calls import calls_by_kernel, pooled_observations
-    from lepaute.fit.observations.columns import Place, check_observations
-
     frame = table_of("observations/x.parquet", path.read_bytes())
     member = "observations/kernels.parquet" if "kernel" in frame.columns else "observations/p2p.parquet"
     check_observations(frame, Place("calibration.zip", member))
@@ -328,9 +312,6 @@ def read_observations(path: Path) -> None:
 
 @cache
 def workspaces() -> list[bytes]:
-    from lepaute.measure.experiment.entries import RunState
-    from lepaute.measure.experiment.workspace import Workspace
-
     folder = _scratch("workspace")
     state = RunState(run_id="r", nodes=["n1", "n2"], name="e", parameters={"a": "1"}, warnings=["w"])
     Workspace.create(folder / "x.zip", state).close()
@@ -338,9 +319,6 @@ def workspaces() -> list[bytes]:
 
 
 def read_workspace(path: Path) -> None:
-    from lepaute.measure.experiment.closing import metadata_of
-    from lepaute.measure.experiment.workspace import Workspace
-
     folder = _parent() / "x.work"
     folder.mkdir(exist_ok=True)
     (folder / "state.json").write_bytes(path.read_bytes())
@@ -359,8 +337,6 @@ def transfers() -> list[bytes]:
 
 
 def read_transfer_layer(path: Path) -> None:
-    from lepaute.simulate.conditions import read_transfer
-
     read_transfer(path).to_dict()
 
 
@@ -392,8 +368,6 @@ def own_studies() -> list[bytes]:
 
 def read_own_study(path: Path) -> None:
     """Up to the first simulation."""
-    from lepaute.study.checking import opened_study
-
     source = path.parent / "ring.py"
     if not source.exists():
         source.write_text(_OWN)
@@ -407,9 +381,6 @@ def catalogues() -> list[bytes]:
 
 def read_catalogue(path: Path) -> None:
     """Priced, as a study of capacity does before it simulates."""
-    from lepaute.study.capacity import machines_of
-    from lepaute.study.schema import study_of
-
     machines_of(
         study_of(
             {
@@ -430,8 +401,6 @@ def installations() -> list[bytes]:
 
 
 def read_installation_file(path: Path) -> None:
-    from lepaute.measure.experiment.options import read_installation
-
     read_installation(path)
 
 
@@ -441,10 +410,6 @@ def factors() -> list[bytes]:
 
 
 def read_factor(path: Path) -> None:
-    from lepaute.design import full_factorial
-    from lepaute.design.factors import Levels
-    from lepaute.design.grammar import parse_factor
-
     names, factor = parse_factor(path.read_bytes().decode(errors="surrogateescape"))
     if isinstance(factor, Levels):
         full_factorial({names: factor}, seed=1).to_csv()

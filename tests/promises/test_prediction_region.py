@@ -1,12 +1,16 @@
 """The promise of a raw test: under independent normal observations, its p-value is uniform, whatever n, r and p."""
 
+import datetime as dt
+
 import numpy as np
+import pandas as pd
 import pytest
 from long_tests import long_but
 from scipy import stats
 
 from lepaute.stats.expanding import expanding_moments
 from lepaute.stats.prediction_region import RegionTests, region_tests
+from lepaute.watch.changelog import Changelog, Event, NodeSet
 from lepaute.watch.judging.judge import judge
 from lepaute.watch.values import COLUMNS
 
@@ -44,16 +48,11 @@ def null_tests(p: int, r: int, sizes: list[int]) -> dict[int, RegionTests]:
     return joined
 
 
-def sizes_of(p: int) -> list[int]:
-    """From the least to LONGEST: each while quantiles change fast, then some."""
-    return sorted({*range(p + 2, p + 12), 25, 50, 100, 150, LONGEST})
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("r", [1, 5])
 @pytest.mark.parametrize("p", [1, 3, 8])
 def test_p_values_are_uniform_under_independent_normal_observations(p: int, r: int) -> None:
-    for n, tests in null_tests(p, r, sizes_of(p)).items():
+    for n, tests in null_tests(p, r, sorted({*range(p + 2, p + 12), 25, 50, 100, 150, LONGEST})).items():
         assert len(tests.p_value) == STREAMS
         assert (tests.missing == 0).all(), n
         assert stats.kstest(tests.p_value, "uniform").pvalue > RARE, n
@@ -79,12 +78,6 @@ def test_a_test_against_the_normal_distribution_breaks_the_promise() -> None:
 @pytest.mark.parametrize(("p", "r"), [(1, 1), (1, 5), (3, 1), (8, 5)])
 def test_pooled_p_values_are_uniform_whatever_a_day_does_to_all_machines(p: int, r: int, day_sd: float) -> None:
     """200 clusters of ten machines, of one covariance; with day_sd, each day and a slow wave move all of a cluster."""
-    import datetime as dt
-
-    import pandas as pd
-
-    from lepaute.watch.changelog import Changelog, Event, NodeSet
-
     rng = np.random.default_rng((SEED, p, r, int(day_sd)))
     groups, machines, jobs = 200, 10, 18
     # node 3 is another one from its eighth job on, node 0 from the fourth

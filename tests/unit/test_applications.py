@@ -3,6 +3,8 @@
 import json
 import multiprocessing
 import pickle
+import subprocess
+import sys
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -109,9 +111,6 @@ def test_an_engine_says_what_it_cannot_simulate(tmp_path: Path) -> None:
 
 
 def test_prediction_and_parameters_do_not_load_the_engine(tmp_path: Path) -> None:
-    import subprocess
-    import sys
-
     loaded = "'lepaute._core' in sys.modules, 'numpy' in sys.modules"
     code = f"import sys, lepaute as lp; lp.Hpl(n=10); lp.Stencil; print({loaded})"
     assert (

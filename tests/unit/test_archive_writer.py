@@ -1,6 +1,7 @@
 """Writing archives: whole or not at all, and an RO-Crate that other programs understand."""
 
 import json
+import zipfile
 from pathlib import Path
 
 import pandas
@@ -84,8 +85,6 @@ def test_metadata_without_kind_or_date_are_refused(tmp_path: Path) -> None:
 
 def test_the_rocrate_package_opens_what_we_write(tmp_path: Path) -> None:
     """The maintained RO-Crate library is the judge of our JSON-LD."""
-    import zipfile
-
     from rocrate.rocrate import ROCrate
 
     path = tmp_path / "calibration.zip"

@@ -9,6 +9,7 @@ import pandas
 import pytest
 from support_comparisons import BLOCKS, CALLS_EACH, World, campaign
 
+import lepaute as lp
 from lepaute.archive import Archive, ArchiveWriter
 from lepaute.archive.mpi_campaign import KIND, MPIRUNS, mpiruns
 from lepaute.cli.main import main
@@ -162,8 +163,6 @@ def test_the_command_compares_archives_and_refuses_what_is_mixed(tmp_path, capsy
 
 
 def test_from_python_a_comparison_is_a_table_a_page_and_a_line(tmp_path: Path) -> None:
-    import lepaute as lp
-
     path = tmp_path / "c.zip"
     campaign(path)
     found = lp.compare.archives(path)

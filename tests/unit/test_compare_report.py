@@ -6,6 +6,7 @@ from html import unescape
 from pathlib import Path
 
 import numpy as np
+import pandas
 import pytest
 from support_comparisons import campaign
 from support_pages import Elements, widths_offline
@@ -115,8 +116,6 @@ def test_means_of_few_skewed_calls_are_not_normal_and_those_of_many_are_nearer()
 
 
 def _means_of(durations_s: np.ndarray) -> tuple[SampleMeans, ...]:
-    import pandas
-
     calls = pandas.DataFrame({"duration_s": durations_s})
     calls = calls.assign(library="a", operation="Bcast", form="blocking", size_bytes=8)
     return sample_means(calls, "duration_s")

@@ -1,6 +1,7 @@
 """Designs of dgemm: the sizes an application uses, and the general ones."""
 
 from collections import Counter
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -56,8 +57,6 @@ def test_products_are_uniform_and_come_in_all_orders() -> None:
 
 
 def _orders(key: tuple[int, ...]) -> list[tuple[int, ...]]:
-    from itertools import permutations
-
     return list(permutations(key))
 
 

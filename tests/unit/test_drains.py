@@ -1,5 +1,6 @@
 """Drains keep their limit, whatever the nodes are called in the store, and are of this scheduler's nodes alone."""
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -64,8 +65,6 @@ class Scheduler:
 @pytest.fixture
 def confirmed(tested: Path, tmp_path: Path) -> Iterator[Store]:
     """A copy in which a confirmation run of each of the four was asked for, and shows the change."""
-    import shutil
-
     shutil.copytree(tested, tmp_path / "store")
     with open_store(tmp_path / "store") as store:
         ask = Drains(Scheduler().states, 0, Scheduler().drain)

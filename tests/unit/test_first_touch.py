@@ -11,11 +11,6 @@ BYTE_S = 5e-10
 NOTHING_DRAWN = Layers.only()
 
 
-def with_first_touch(platform: Platform, byte_s: float) -> Platform:
-    model = KernelModel.model_validate({"kernel": FIRST_TOUCH, "pieces": [{"mean": {"n": byte_s}}]})
-    return platform.model_copy(update={"kernels": (*platform.kernels, model)})
-
-
 @pytest.mark.parametrize(
     ("p", "q", "depth", "doubles"),
     [
@@ -28,7 +23,8 @@ def with_first_touch(platform: Platform, byte_s: float) -> Platform:
 def test_each_rank_pays_once_for_its_workspaces(dahu: Platform, p: int, q: int, depth: int, doubles: int) -> None:
     hpl = Hpl(n=1000, nb=100, p=p, q=q, depth=depth)
     without = predict(hpl, dahu, runs=1, layers=NOTHING_DRAWN)
-    paid = predict(hpl, with_first_touch(dahu, BYTE_S), runs=1, layers=NOTHING_DRAWN)
+    model = KernelModel.model_validate({"kernel": FIRST_TOUCH, "pieces": [{"mean": {"n": BYTE_S}}]})
+    paid = predict(hpl, dahu.model_copy(update={"kernels": (*dahu.kernels, model)}), runs=1, layers=NOTHING_DRAWN)
     expected = 8 * doubles * BYTE_S
     assert paid.time_s.mean - without.time_s.mean == pytest.approx(expected, rel=1e-6)
     assert paid.first is not None

@@ -35,14 +35,6 @@ def normal(seed: int) -> np.ndarray:
     return np.random.default_rng(seed).normal(size=COUNT)
 
 
-def autoregressive(rho: float, seed: int = 3) -> np.ndarray:
-    z, fresh = np.zeros(COUNT), normal(seed)
-    z[0] = fresh[0]
-    for i in range(1, COUNT):
-        z[i] = rho * z[i - 1] + np.sqrt(1 - rho**2) * fresh[i]
-    return z
-
-
 def test_independent_calls_have_no_autocorrelation_and_sums_as_wide_as_they_should_be() -> None:
     found = report(normal(1))
     # five standard errors of a correlation, and of the root of a chi-square of 160 batches
@@ -54,7 +46,11 @@ def test_independent_calls_have_no_autocorrelation_and_sums_as_wide_as_they_shou
 
 
 def test_planted_autocorrelation_is_measured_and_called_a_limit() -> None:
-    found = report(autoregressive(0.8))
+    z, fresh = np.zeros(COUNT), normal(3)
+    z[0] = fresh[0]
+    for i in range(1, COUNT):
+        z[i] = 0.8 * z[i - 1] + np.sqrt(1 - 0.8**2) * fresh[i]
+    found = report(z)
     assert found.lag_1 == pytest.approx(0.8, abs=0.05)
     assert found.lag_10 == pytest.approx(0.8**10, abs=0.08)
     # Sums of 50: variance 1 + 2 sum (1 - k/50) 0.8^k = 8.2 for calls of one size. The products of two different calls

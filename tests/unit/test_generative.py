@@ -13,6 +13,7 @@ from population.simulated import dahu_like, simulated
 from lepaute.errors import EnvironmentProblem, FitError
 from lepaute.fit.population.coefficients import Coefficients, coefficients_of_table, read_coefficients
 from lepaute.fit.population.generative import generative, groups_of_nodes
+from lepaute.fit.population.posterior import posterior
 from lepaute.stats.covariances import between_days, between_units, nearest_covariance
 
 
@@ -178,8 +179,6 @@ def test_common_days_are_told_from_each_cpus_own() -> None:
 
 
 def test_sampling_without_numpyro_is_refused_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    from lepaute.fit.population.posterior import posterior
-
     monkeypatch.setitem(sys.modules, "numpyro", None)  # as where the extra is not installed
     data: Coefficients = simulated(dahu_like(), np.random.default_rng(2), nodes=4, days=3)
     with pytest.raises(EnvironmentProblem, match=r"pip install 'lepaute\[mcmc\]'"):

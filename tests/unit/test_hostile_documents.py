@@ -17,7 +17,7 @@ from lepaute.errors import InputError, LepauteError, PlatformError
 from lepaute.kit.documents import MOST_BYTES, MOST_DEPTH, read_json, read_text, read_yaml
 from lepaute.platform import load_platform, override
 from lepaute.platform.io import SHIPPED_FOLDER
-from lepaute.platform.simgrid import import_xml
+from lepaute.platform.simgrid import export_xml, import_xml
 from lepaute.simulate import predict
 from lepaute.simulate.machine.mapping import hostfile_slots, rankfile_slots
 from lepaute.trace import read_trace
@@ -238,8 +238,6 @@ def test_usual_encodings_of_xml_are_read(encoding: str) -> None:
 
 def test_a_bandwidth_that_ends_up_as_zero_is_refused_by_the_platform_and_divides_nothing() -> None:
     """Of a file of ours, whose latencies hold the time of 16 bytes, the factor may lead to a bandwidth of 0."""
-    from lepaute.platform.simgrid import export_xml
-
     text = export_xml(load_platform(SMALL)).text
     name = 'prop id="smpi/bw-factor" value="'
     before, _, after = text.partition(name)

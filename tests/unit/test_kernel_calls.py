@@ -2,6 +2,7 @@
 
 import pytest
 
+from lepaute.platform import load_platform
 from lepaute.simulate import Hpl, Layers, predict
 from lepaute.simulate.apps.hpl.kernel_calls import kernel_calls
 from lepaute.simulate.tracing import TraceRequest
@@ -12,8 +13,6 @@ def flops(table) -> float:
 
 
 def test_where_all_is_looked_at_every_call_is_counted_once() -> None:
-    from lepaute.platform import load_platform
-
     hpl = Hpl(n=1500, nb=64, p=2, q=2)
     table = kernel_calls(hpl)
     still = Layers.only()

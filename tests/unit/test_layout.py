@@ -1,5 +1,6 @@
 """The layout of a node, from what hwloc or the kernel tells of it."""
 
+import os
 import shutil
 import subprocess
 
@@ -136,7 +137,5 @@ def test_what_hwloc_itself_prints_is_understood(description: str) -> None:
 
 
 def test_this_machine_has_a_layout_of_the_threads_that_this_process_may_use() -> None:
-    import os
-
     layout = layout_here()
     assert sorted(pu for core in layout.cores for pu in core.smt_pus) == sorted(os.sched_getaffinity(0))

@@ -9,7 +9,7 @@ import pytest
 from lepaute.errors import InputError
 from lepaute.platform import Platform, load_platform, override
 from lepaute.platform.components import with_cpu_factors
-from lepaute.simulate import Hpl, predict
+from lepaute.simulate import Hpl, Layers, predict
 from lepaute.simulate.machine.core import per_cpu_coefficients
 from lepaute.simulate.prediction.node_cost import CpuFactors, grids_within, node_cost
 
@@ -58,8 +58,6 @@ def test_what_the_platform_does_not_have_is_refused(node: int, given: dict[int, 
 
 def test_a_job_of_computing_alone_takes_as_much_longer_as_its_node() -> None:
     # One rank, and noise and days off: all that is left besides dgemm is far below a tenth of the time.
-    from lepaute.simulate import Layers
-
     hpl = Hpl(n=1500, nb=64, p=1, q=1)
     cost = node_cost(hpl, alike(2), 2, factors(1.2, 1.0), runs=2, layers=Layers.only())
     assert cost.slowdown.ratio == pytest.approx(1.2, abs=0.02)

@@ -15,6 +15,10 @@ import lepaute as lp
 from lepaute.cli.main import main
 from lepaute.errors import InputError, SimulationError
 from lepaute.simulate.apps.own.loading import loaded
+from lepaute.simulate.apps.own.rank import Cartesian
+from lepaute.simulate.apps.own.values import kernel_of
+from lepaute.study.configuration import Configurations
+from lepaute.study.schema import load_study
 
 CG = Path(__file__).parents[2] / "examples" / "applications" / "cg.py"
 
@@ -175,8 +179,6 @@ def test_collectives_send_as_many_messages_as_their_algorithms(ranks: int) -> No
 
 
 def test_neighbours_are_those_of_the_stencil() -> None:
-    from lepaute.simulate.apps.own.rank import Cartesian
-
     corner = Cartesian(0, lp.Grid("3x3x3"), periodic=False)
     assert sorted(order for _, order in corner.neighbours(27)) == [1, 1, 1, 2, 2, 2, 3]
     middle = Cartesian(13, lp.Grid("3x3x3"), periodic=False)
@@ -263,8 +265,6 @@ def test_the_error_of_a_cost_is_a_part_of_the_interval_and_its_noise_another() -
 
 
 def test_the_memory_share_makes_ranks_faster_where_fewer_share_a_node() -> None:
-    from lepaute.simulate.apps.own.values import kernel_of
-
     shipped = lp.load_platform("dahu")
     known = lp.override(shipped, {"nodes.memory_bandwidth_Bps": "100e9", "nodes.core_memory_bandwidth_Bps": "12.5e9"})
     full = kernel_of(("work", 1.0, 0.0, 0.0, 1.0), known)
@@ -351,8 +351,6 @@ def test_a_study_tunes_an_application_of_ones_own_and_knows_when_its_code_has_ch
     answer = lp.study.run(tmp_path / "study.yaml", folder=tmp_path / "out")
     assert lp.study.run(tmp_path / "out" / "study.yaml").text == answer.text
     assert answer.answer.to_dict()["best"]["n"] == 12
-    from lepaute.study.configuration import Configurations
-    from lepaute.study.schema import load_study
 
     def digests() -> set[str]:
         configurations = Configurations(load_study(tmp_path / "study.yaml"), tmp_path)

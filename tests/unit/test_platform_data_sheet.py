@@ -9,7 +9,9 @@ import pandas
 import pytest
 
 from lepaute.cli.main import main
+from lepaute.cli.platform_making import SheetOptions
 from lepaute.errors import InputError
+from lepaute.kit.options import options_of
 from lepaute.kit.quantities import bandwidth_of, flops_of, memory_of, ratio_of, seconds_of
 from lepaute.platform import Platform, load_platform
 from lepaute.platform.data_sheet import (
@@ -23,7 +25,7 @@ from lepaute.platform.data_sheet import (
     platform_from,
 )
 from lepaute.platform.guessed_messages import FABRICS, Link
-from lepaute.platform.kernel_model import UPDATE, mean_s
+from lepaute.platform.kernel_model import UPDATE, mean_s, models_of
 from lepaute.platform.plausibility import implausible, unmodelled
 from lepaute.simulate.apps.hpl.parameters import Hpl
 from lepaute.simulate.machine.core import KERNELS
@@ -95,8 +97,6 @@ def test_every_guess_has_an_error_of_its_own_and_is_named_by_predictions() -> No
 
 
 def test_no_kernel_of_hpl_costs_nothing() -> None:
-    from lepaute.platform.kernel_model import models_of
-
     found = models_of(sheet().kernels, KERNELS, 1)
     assert set(KERNELS) - set(found) == {"pdfact_glue", "pdupdate_glue", "first_touch", "sweep"}
     assert all(mean_s(model, 100, 100, 100) > 0.0 for model in found.values())
@@ -128,8 +128,6 @@ def test_a_peak_is_a_worse_guess_than_a_rate_of_dgemm() -> None:
 def test_ranks_of_several_threads_have_the_dgemm_of_so_many_cores_and_an_error_of_their_own(
     given, share, own_sd, others
 ) -> None:
-    from lepaute.platform.kernel_model import models_of
-
     platform = sheet(threads=8, cores_per_socket=8, **given)
     one, eight = (models_of(platform.kernels, KERNELS, threads) for threads in (1, 8))
     faster = dict.fromkeys(("dgemm", "dgemm_nn", "dtrsm", "dtrsm_left"), 8 * share)
@@ -226,9 +224,6 @@ def test_over_ethernet_headers_and_the_work_of_one_flow_limit_the_bandwidth() ->
 
 @pytest.mark.parametrize("word", ["blas", "simd", "clock", "fabric"])
 def test_the_words_of_the_command_line_are_those_of_python(word: str) -> None:
-    from lepaute.cli.platform_making import SheetOptions
-    from lepaute.kit.options import options_of
-
     known = {"blas": LIBRARIES, "simd": SIMDS, "clock": CLOCKS, "fabric": FABRICS}
     assert options_of(SheetOptions)[word].choices == known[word]
     with pytest.raises(InputError, match=f"{word} is 'foo'; it must be one of"):

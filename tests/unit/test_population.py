@@ -13,6 +13,7 @@ from lepaute.platform.io import parse_platform, platform_text, with_population
 from lepaute.platform.population import POPULATION_OF, population_of
 from lepaute.simulate import Hpl, Layers, predict
 from lepaute.simulate.machine.population import drawn_alike, drawn_day, drawn_nodes, drawn_scales, on_its_day, scaled
+from lepaute.simulate.smpi.request import Files, Folding, request_text
 
 SMALL = load_platform(Path(__file__).parent.parent / "data" / "platforms" / "small.yaml")
 HPL = Hpl(n=1000, nb=128, p=2, q=2)
@@ -261,8 +262,6 @@ def test_a_platform_without_one_has_no_field_to_set() -> None:
 
 
 def test_an_emulated_run_gets_the_day_of_its_seed() -> None:
-    from lepaute.simulate.smpi.request import Files, Folding, request_text
-
     def machine(platform: Platform, seed: int) -> str:
         files = Files(Path("/r"), Path("/p"))
         text = request_text(platform, [0], seed=seed, layers=Layers(), folding=Folding(), files=files)

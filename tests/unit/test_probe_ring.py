@@ -22,18 +22,13 @@ def cores() -> list[int]:
     return found[:2]
 
 
-def read(files: list[Path]) -> tuple[list[dict[str, str]], list[Row]]:
-    """Headers, and all rows."""
-    raw = [read_raw(path) for path in files]
-    return [header for header, _ in raw], [row for _, rows in raw for row in rows]
-
-
 def run_design(
     built: probes.Probes, folder: Path, cpus: list[int], *options: str
 ) -> tuple[list[dict[str, str]], list[Row]]:
     design = ring_design(5, ranks=len(cpus), sizes=4, size_range_bytes=(1, 1 << 20))
     write_design(design, folder / "d.csv")
-    return read(run_ring(built, folder / "d.csv", folder / "raw", cpus, options))
+    raw = [read_raw(path) for path in run_ring(built, folder / "d.csv", folder / "raw", cpus, options)]
+    return [header for header, _ in raw], [row for _, rows in raw for row in rows]
 
 
 def calls_of(rows: list[Row], role: str, operation: str, condition: str) -> set[str]:

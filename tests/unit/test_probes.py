@@ -394,13 +394,9 @@ def test_the_kernel_set_and_one_thread_a_rank_are_in_the_environment() -> None:
 # ---- HPL itself ----------------------------------------------------------------------------------------------------
 
 
-def _hpl_input(n: int, p: int, q: int, threshold: float = 16.0) -> str:
-    values = [8, 1, n, 1, NB, 0, 1, p, q, threshold, 1, 1, 1, 2, 1, 2, 1, 2, 1, 2, 1, 1, 0, NB, 0, 0, 1, 8]
-    return "HPL\ntest\nHPL.out\n" + "".join(f"{value}\n" for value in values)
-
-
 def test_the_driver_reports_a_run_whose_residual_hpl_accepts(built, two_cores, tmp_path):
-    written(tmp_path / "HPL.dat", _hpl_input(300, 1, 2))
+    values = [8, 1, 300, 1, NB, 0, 1, 1, 2, 16.0, 1, 1, 1, 2, 1, 2, 1, 2, 1, 2, 1, 1, 0, NB, 0, 0, 1, 8]
+    written(tmp_path / "HPL.dat", ("HPL\ntest\nHPL.out\n" + "".join(f"{value}\n" for value in values)))
     start = toolchain.start_here(2, two_cores)
     argv = [*start.argv, str(built.xhpl)]
     record = command.run_command(argv, what="HPL", timeout_s=HANG_S, environment=start.environment, folder=tmp_path)

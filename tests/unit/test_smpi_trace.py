@@ -1,5 +1,6 @@
 """What SMPI wrote, as a trace of ours: which call a message belongs to, and one line for what cannot be read."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -238,8 +239,6 @@ def test_fields_stand_where_the_file_says(file: Path) -> None:
 def test_sizes_that_one_side_does_not_know_are_no_difference(file: Path) -> None:
     file.write_text(exchange().text())
     smpi = convert(file)
-    from dataclasses import replace
-
     sized = replace(
         smpi, size_bytes=smpi.size_bytes + 80.0 * smpi.named(("MPI_Bcast",)), metadata={"source": "recording"}
     )

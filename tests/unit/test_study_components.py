@@ -7,6 +7,7 @@ import pytest
 import lepaute as lp
 from lepaute.errors import InputError
 from lepaute.platform.components import with_components
+from lepaute.platform.io import with_values
 from lepaute.study.components import slowest_nodes, with_population_knobs
 from lepaute.study.configuration import Configurations
 from lepaute.study.evaluation import Point
@@ -26,8 +27,6 @@ def test_a_machine_whose_components_are_all_ten_times_as_fast_takes_a_tenth_of_t
         {**segment.model_dump(), "send": (0.0, 0.0), "isend": (0.0, 0.0), "receive": (0.0, 0.0)}
         for segment in DAHU.network.remote.segments
     ]
-    from lepaute.platform.io import with_values
-
     pieces = lambda model: tuple(piece.model_copy(update={"per_cpu": None}) for piece in model.pieces)  # noqa: E731
     alike = DAHU.model_copy(update={"kernels": tuple(m.model_copy(update={"pieces": pieces(m)}) for m in DAHU.kernels)})
     nodes = {"nodes.cores": 1, "nodes.cpus": 1, "nodes.count": 64, "nodes.sockets": None}

@@ -6,11 +6,16 @@ from pathlib import Path
 import pytest
 import support_study
 
+import lepaute as lp
 from lepaute.errors import InputError
 from lepaute.kit.expressions import Expression
+from lepaute.platform import dump_platform, load_platform
+from lepaute.platform.io import with_values
+from lepaute.simulate.conditions import read_transfer
 from lepaute.study.checking import check_study, opened_study
 from lepaute.study.configuration import Configurations
 from lepaute.study.evaluation import Point
+from lepaute.study.running import run_study
 from lepaute.study.schema import json_schema, load_study, parse_study, study_text
 
 TEXT = support_study.TEXT.replace(
@@ -115,8 +120,6 @@ def test_expressions_compare_and_compute() -> None:
 
 
 def test_a_platform_file_is_found_from_the_folder_of_the_study(tmp_path: Path) -> None:
-    from lepaute.platform import dump_platform, load_platform
-
     dump_platform(load_platform("dahu"), tmp_path / "mine.yaml")
     (tmp_path / "STUDY.yaml").write_text(TEXT.replace("platform: dahu", "platform: ./mine.yaml"))
     study = load_study(tmp_path / "STUDY.yaml")
@@ -133,12 +136,6 @@ def test_the_key_of_a_simulation_is_that_of_what_is_simulated_not_of_how_it_was_
 
 
 def test_a_lag_and_a_transfer_layer_are_those_of_predict(tmp_path: Path) -> None:
-    import lepaute as lp
-    from lepaute.platform import dump_platform, load_platform
-    from lepaute.platform.io import with_values
-    from lepaute.simulate.conditions import read_transfer
-    from lepaute.study.running import run_study
-
     drift = {"days.drift": {"slope_per_s": 1e-7, "span_s": 600.0, "common_relative_sd": 0.0}}
     dump_platform(with_values(load_platform("dahu"), drift), tmp_path / "drifting.yaml")
     (tmp_path / "layer.yaml").write_text("{source: three clusters, relative_sd: 0.1, studies: [a, b, c]}")

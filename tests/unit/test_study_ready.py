@@ -8,6 +8,7 @@ import pytest
 from lepaute.cli.main import main
 from lepaute.errors import InputError
 from lepaute.platform import load_platform
+from lepaute.platform.io import with_values
 from lepaute.study.checking import check_study
 from lepaute.study.configuration import Configurations
 from lepaute.study.ready import READY, Subject, grids_of, ready_study, slowest_nodes, top_switches
@@ -90,8 +91,6 @@ def test_several_sizes_are_compared_each_with_its_own_base(capsys: pytest.Captur
 
 
 def test_a_platform_with_a_tree_of_its_own_keeps_what_its_cables_cost() -> None:
-    from lepaute.platform.io import with_values
-
     levels = [{"latency_s": 1e-6}, {"latency_s": 2e-6}]
     tree = with_values(DAHU, {"topology": {"kind": "fat-tree", "parameters": "2;8,4;1,4;1,2", "levels": levels}})
     study = top_switches(Subject("dahu", tree, SMALL))

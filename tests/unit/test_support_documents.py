@@ -1,5 +1,6 @@
 """Pages as programs: which blocks run, when an output is the one shown, and how it is written anew."""
 
+import datetime
 from pathlib import Path
 
 import pytest
@@ -133,8 +134,6 @@ def test_of_measured_lines_the_words_alone_count() -> None:
 
 
 def test_todays_date_is_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    import datetime
-
     today = datetime.date.today().isoformat()
     assert same_line("made on 2025-01-07 by me", f"made on {today} by me")
     assert not same_line("made on 2025-01-07 by me", f"made on {today} by you")

@@ -4,6 +4,7 @@ import hashlib
 import io
 import json
 import math
+import sys
 from collections import Counter
 from dataclasses import replace
 
@@ -318,8 +319,6 @@ def test_two_errors_to_one_side_say_nothing():
 
 
 def test_the_report_shows_every_run_and_brackets_the_disturbed_ones(capsys):
-    import sys
-
     table, frame, _ = whole({0: [1.01], 1: [1.0]}, {1: [2.0]})
     show(table, frame, sys.stdout)
     text = capsys.readouterr().out

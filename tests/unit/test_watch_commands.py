@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from support_planted import Fault, planted
 
@@ -185,8 +186,6 @@ def test_before_the_fault_nothing_stood(tested: Path, capsys: pytest.CaptureFixt
 
 @pytest.mark.slow
 def test_each_test_goes_into_a_csv_file(tested: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    import pandas as pd
-
     words = ("--node", "node7", "--factor", "dgemm_rate_flops", "--factor", "dgemm_rate_flops & mean_temperature_degC")
     answer(capsys, "test", "--store", tested, *words, "--window", "1", "--csv", tmp_path / "tests.csv")
     rows = pd.read_csv(tmp_path / "tests.csv")

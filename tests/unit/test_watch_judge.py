@@ -1,6 +1,7 @@
 """Tables of factor values and the tests of all their machines, against the slow twin and on an excerpt of real data."""
 
 import datetime as dt
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -99,8 +100,6 @@ def test_an_event_begins_a_new_reference_and_an_outlier_is_tested_but_never_in_o
 
 
 def changelog_of(events: str = "", outliers: str = "") -> Changelog:
-    import tempfile
-
     with tempfile.TemporaryDirectory() as folder:
         paths = []
         for name, text in (("events.csv", events), ("outliers.csv", outliers)):

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import nbformat
 import numpy as np
 import pandas
 import pytest
+from nbclient import NotebookClient
 from support_limits import HANG_S
 from support_run import run_here
 
@@ -240,9 +242,6 @@ def test_from_the_map_to_a_node_and_from_a_factor_to_another(site: Path, page: "
 def test_the_notebook_of_a_factor_makes_its_pictures_from_the_store(
     site: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import nbformat
-    from nbclient import NotebookClient
-
     monkeypatch.setenv("LEPAUTE_STORE", str(site.parent / "store"))
     assert len(list(site.glob("*.ipynb"))) == len(list(site.glob("factor-*.html"))) == 4
     documents = []

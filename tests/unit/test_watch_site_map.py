@@ -141,12 +141,6 @@ def test_a_map_of_five_thousand_nodes_stays_small() -> None:
     assert sum(count for _, _, count in made["counts"]) == 5000
 
 
-def _colours(scheme: int) -> dict[str, str]:
-    style = files("lepaute.watch.site").joinpath("templates", "site.html.j2").read_text()
-    found = re.findall(r"--(alarm|failed|silent|suspicious|unjudged|fine-cell): (#[0-9a-f]{6})", style)
-    return dict(found[: len(STATES)] if scheme == 0 else found[len(STATES) :])
-
-
 # What eyes without red or green receptors make of linear RGB (Machado, Oliveira and Fernandes 2009, full severity).
 PROTANOPIA = ((0.152286, 1.052583, -0.204868), (0.114503, 0.786281, 0.099216), (-0.003882, -0.048116, 1.051998))
 DEUTERANOPIA = ((0.367322, 0.860646, -0.227968), (0.280085, 0.672501, 0.047413), (-0.011820, 0.042940, 0.968881))
@@ -155,7 +149,9 @@ DEUTERANOPIA = ((0.367322, 0.860646, -0.227968), (0.280085, 0.672501, 0.047413),
 @pytest.mark.parametrize("scheme", [0, 1], ids=["light", "dark"])
 @pytest.mark.parametrize("vision", [np.eye(3), PROTANOPIA, DEUTERANOPIA], ids=["all", "no red", "no green"])
 def test_every_two_states_can_be_told_apart_by_all_eyes(vision: tuple[tuple[float, ...], ...], scheme: int) -> None:
-    colours = _colours(scheme)
+    style = files("lepaute.watch.site").joinpath("templates", "site.html.j2").read_text()
+    found = re.findall(r"--(alarm|failed|silent|suspicious|unjudged|fine-cell): (#[0-9a-f]{6})", style)
+    colours = dict(found[: len(STATES)] if scheme == 0 else found[len(STATES) :])
     assert len(colours) == len(STATES)
     linear = {
         name: np.array([int(text[at : at + 2], 16) / 255 for at in (1, 3, 5)]) ** 2.2 for name, text in colours.items()

@@ -1,6 +1,7 @@
 """What is said of thousands of tests: one report for what belongs together, and nothing twice."""
 
 import datetime as dt
+import json
 import math
 
 import numpy as np
@@ -145,8 +146,6 @@ def test_machines_that_wait_for_as_many_jobs_are_one_report() -> None:
 
 
 def test_the_summary_is_plain_json() -> None:
-    import json
-
     verdicts = pd.DataFrame([verdict("7", 5, 1e-9)])
     found = summarise([verdicts], pd.DataFrame([value("7", 5)]), pd.DataFrame([alarm("7")]), level=1e-4)
     text = json.loads(json.dumps(plain(found), allow_nan=False))

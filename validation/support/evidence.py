@@ -33,7 +33,7 @@ PAGES = {
     ),
     "comparisons": (
         *("comparison_candidates", "comparison_null", "comparison_power", "comparison_repeated", "comparison_spread"),
-        *("comparison_tuning", "planted_skew", "mpi_benchmarking", "waiting_rank", "probe_overhead"),
+        *("comparison_tuning", "planted_skew", "mpi_benchmarking", "probe_overhead"),
         *("clock_bench", "clocks_here"),
     ),
     "alarms": (

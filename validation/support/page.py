@@ -1,10 +1,12 @@
 """Generated sections of a page of documentation, and files that are written whole or not at all."""
 
+import io
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lepaute.kit import files
+from lepaute.kit.picture import entitle, measured_origin
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -37,10 +39,6 @@ def save_figure(figure: "Figure", path: Path, finding: str, source: str) -> None
 
     Legends of the figure itself are "outside lower". Without a date, so that the same figure gives the same file.
     """
-    import io
-
-    from lepaute.kit.picture import entitle, measured_origin
-
     entitle(figure, finding, measured_origin(source))
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=120, metadata={"Software": None, "Title": finding.replace("\n", " ")})

@@ -109,21 +109,16 @@ def mean_s(law: Law, kernel: str, sizes: Sequence[Floats], growth: tuple[float, 
     return result
 
 
-def loads_of(node: Node) -> dict[str, tuple[int, ...]]:
-    """The computing cores under each load of the plan; `one` is another core in each block."""
+def write_calibration(path: Path, node: Node, law: Law, effects: Effects, rng: np.random.Generator) -> Path:
+    """The archive of a calibration under all loads."""
+    drafts = [("p2p", (0, 1))]
     each = node.cores // node.sockets
     loads = {"one": (0,), "all": tuple(range(node.cores))}
     if node.sockets > 1:
         loads["one-a-socket"] = tuple(range(0, node.cores, each))
     if each >= 4:
         loads["half"] = tuple(core for core in range(node.cores) if core % each < each // 2)
-    return loads
-
-
-def write_calibration(path: Path, node: Node, law: Law, effects: Effects, rng: np.random.Generator) -> Path:
-    """The archive of a calibration under all loads."""
-    drafts = [("p2p", (0, 1))]
-    for load, cores in loads_of(node).items():
+    for load, cores in loads.items():
         drafts += [(f"{probe} {load}", cores) for probe in ("dgemm", "hpl_steps_1x1")]
         drafts += [(f"hpl_steps_column {load}", cores)] if len(cores) > 1 else []
     return _write(path, node, law, effects, rng, drafts, with_loads=True)

@@ -38,16 +38,11 @@ def compared(options: Options) -> pandas.DataFrame:
     )
 
 
-def with_baseline(frame: pandas.DataFrame) -> pandas.DataFrame:
-    """`frame` with the times of the whole tree on the same platform and size beside every row."""
-    keys = ["platform_id", "matrix_size"]
-    whole = frame[frame["topo"] == WHOLE][[*keys, "predicted_s", "published_s"]]
-    return frame.merge(whole, on=keys, suffixes=("", "_whole"))
-
-
 def effects(frame: pandas.DataFrame) -> tuple[pandas.Series, pandas.Series]:
     """(ours, published): per cent against the whole tree, by size and topology, mean over the platforms."""
-    changed = with_baseline(frame)
+    keys = ["platform_id", "matrix_size"]
+    whole = frame[frame["topo"] == WHOLE][[*keys, "predicted_s", "published_s"]]
+    changed = frame.merge(whole, on=keys, suffixes=("", "_whole"))
     changed = changed[changed["topo"] != WHOLE]
     ours, published = (
         relative_effects(changed, f"{who}_s", f"{who}_s_whole", ["matrix_size", "topo"])

@@ -211,19 +211,14 @@ def table_of(name: str, data: bytes) -> "pandas.DataFrame":
                 return _parquet(name, data)
             if name.endswith(".csv"):
                 _refuse_wide(name, data)
-                return _csv(data)
+                size = _head_size(data)
+                body, types = io.BytesIO(data[size:]), _declared_types(data[:size])
+                if types is None:
+                    return read_csv(body)
+                return read_csv(body, dtype=types, keep_default_na=False, na_values=[""])
     except InputError as problem:
         raise ArchiveError(fitted(str(problem), 300)) from None
     raise ArchiveError(f"member {name} is not a table; only .parquet and .csv are")
-
-
-def _csv(data: bytes) -> "pandas.DataFrame":
-    """The table of a CSV; of a design with the types that its head declares, whatever cells are empty."""
-    size = _head_size(data)
-    body, types = io.BytesIO(data[size:]), _declared_types(data[:size])
-    if types is None:
-        return read_csv(body)
-    return read_csv(body, dtype=types, keep_default_na=False, na_values=[""])
 
 
 def _declared_types(head: bytes) -> "dict[str, Any] | None":

@@ -81,7 +81,7 @@ def _dress(parameter: Any, types: set[Any]) -> None:
     """A sentence as help, which leaves a value that it begins with as it is, and a name for the value."""
     text = (parameter.help or "").strip()
     word = text.split(maxsplit=1)[0].rstrip(",:;") if text else ""
-    is_value = "=" in word or "_" in word or word in _literals(parameter)
+    is_value = "=" in word or "_" in word or word in {str(parameter.default), *(parameter.metavar or "").split("|")}
     first = text[:1] if is_value else text[:1].upper()
     parameter.help = text and f"{first}{text[1:]}{'' if text[-1] in '.:!?' else '.'}"
     if parameter.param_type_name == "argument":
@@ -92,11 +92,6 @@ def _dress(parameter: Any, types: set[Any]) -> None:
         parameter.get_usage_pieces = lambda *_context: [in_usage]
     elif parameter.metavar is None and not parameter.is_flag:
         parameter.metavar = next((name for type_, name in _OF_A_TYPE.items() if type_ in types), "TEXT")
-
-
-def _literals(parameter: Any) -> set[str]:
-    """Words that are values of it: its default, and those of its metavar (a|b)."""
-    return {str(parameter.default), *(parameter.metavar or "").split("|")}
 
 
 def _first_sentence(text: str) -> str:

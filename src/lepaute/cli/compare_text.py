@@ -1,20 +1,17 @@
 """A comparison in words: who is faster, what that rests on, a table of all rows, and what `--details` adds."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from lepaute.cli.terminal import answer_text, details_text
+from lepaute.compare.comparison import Comparison
 from lepaute.compare.derived import derived_lines
 from lepaute.compare.scaling import crossing_sentence, crossings
 from lepaute.compare.setting import algorithms, setting_lines
+from lepaute.compare.verdicts import Verdict
 from lepaute.compare.wording import change, operation_name, sentence, violation_sentence
 from lepaute.kit.tables import shown_table
 from lepaute.kit.text import exact_size, seconds
 from lepaute.measure.comparison.cases import name_of
-
-if TYPE_CHECKING:
-    from lepaute.compare.comparison import Comparison
-    from lepaute.compare.verdicts import Verdict
 
 MOST_VIOLATIONS, MOST_DERIVED = 5, 20
 

@@ -4,7 +4,6 @@
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from lepaute.cli.prediction_text import (
     COMMUNICATION,
@@ -29,14 +28,11 @@ from lepaute.kit.text import (
     two_digits,
     with_interval,
 )
-from lepaute.simulate.prediction.sweep import Sweep
+from lepaute.platform import Platform
+from lepaute.simulate import Prediction, Spread
+from lepaute.simulate.prediction.sweep import ScalingPoint, Sweep
 from lepaute.simulate.prediction.warnings import caveats
 from lepaute.simulate.prediction.wording import fastest, scaling_answer, span_of, takes, where_run, with_slow_state
-
-if TYPE_CHECKING:
-    from lepaute.platform import Platform
-    from lepaute.simulate import Prediction, Spread
-    from lepaute.simulate.prediction.sweep import ScalingPoint
 
 #: Parts of an interval, of computing and of communication, and parameters of a sweep, that are named in an answer.
 MOST_PARTS, MOST_COMPUTING, MOST_COMMUNICATION, MOST_PARAMETERS = 3, 1, 2, 3

@@ -1,7 +1,6 @@
 """All there is to say of predictions and emulations: what `--details` prints below the answer (`prediction_answer`)."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from lepaute.kit.printable import UNLIMITED
 from lepaute.kit.text import (
@@ -14,14 +13,11 @@ from lepaute.kit.text import (
     two_digits,
     with_interval,
 )
+from lepaute.platform import Platform
+from lepaute.simulate import Prediction, Spread
 from lepaute.simulate.application import GFLOPS
-from lepaute.simulate.prediction.sweep import Sweep, effects
+from lepaute.simulate.prediction.sweep import Effect, Parameter, ScalingPoint, Sweep, effects
 from lepaute.simulate.prediction.warnings import caveats
-
-if TYPE_CHECKING:
-    from lepaute.platform import Platform
-    from lepaute.simulate import Prediction, Spread
-    from lepaute.simulate.prediction.sweep import Effect, Parameter, ScalingPoint
 
 #: What the parts of an interval are called; others have their own names.
 PART_LABELS = {"discrepancy": "kernel models", "own_code": "own code", "transfer": "other studies"}

@@ -3,23 +3,21 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from lepaute.cli.options import App, Force, flags_of, with_options_of
-from lepaute.cli.simulation import applications_of, own_class
+from lepaute.cli.simulation import applications_of, own_class, platform_of
 from lepaute.cli.verify import VerifyOptions, check_folder, end_by_tolerance, verified
 from lepaute.errors import InputError
 from lepaute.kit.options import option_field
 from lepaute.kit.outputs import check_outputs
 from lepaute.kit.printed_time import PATTERN_HELP
+from lepaute.simulate import Application
 from lepaute.simulate.application import Files
 from lepaute.simulate.apps import APPLICATIONS, application_class
 from lepaute.simulate.apps.own.loading import names_a_class
-
-if TYPE_CHECKING:
-    from lepaute.simulate import Application
 
 #: Options of `verify hpl` that are about HPL, nodes or a calibration.
 _OF_HPL = ("n", "grid", "dat", "results", "xhpl", "ranks_per_node", "calibrate", "quick")
@@ -68,7 +66,6 @@ def command_of(application: "type[Application]") -> Callable[..., None]:
         ] = None,
         force: Force = False,
     ) -> None:
-        from lepaute.cli.simulation import platform_of
         from lepaute.cli.verify_site import where_of
         from lepaute.measure.schedulers import Request
         from lepaute.report.files import check_page_name

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
@@ -16,10 +16,8 @@ from lepaute.kit.files import write_whole
 from lepaute.kit.outputs import check_output_folder
 from lepaute.kit.printable import terminal_columns
 from lepaute.kit.text import folded
+from lepaute.simulate import Prediction
 from lepaute.simulate.apps.hpl import Hpl
-
-if TYPE_CHECKING:
-    from lepaute.simulate import Prediction
 
 _RUNS_OF_RESULTS = 10
 #: Arguments of the command that --results goes with, besides those of Hpl that no line of results says.

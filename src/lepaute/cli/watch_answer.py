@@ -2,13 +2,14 @@
 
 import datetime as dt
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from lepaute.cli.terminal import answer_text, details_text
 from lepaute.kit.text import counted, two_digits
-from lepaute.watch.notices.notice import DATES, UNCONFIRMED, UNLIKE_PEERS
-from lepaute.watch.report.history import alarms_answer
+from lepaute.watch.notices.notice import DATES, UNCONFIRMED, UNLIKE_PEERS, Notice
+from lepaute.watch.report.history import ChangeAlarm, Day, alarms_answer
 from lepaute.watch.report.summary import (
+    Regression,
+    Summary,
     absence_text,
     change_text,
     largest_text,
@@ -17,11 +18,6 @@ from lepaute.watch.report.summary import (
     since_text,
     suspicion_text,
 )
-
-if TYPE_CHECKING:
-    from lepaute.watch.notices.notice import Notice
-    from lepaute.watch.report.history import ChangeAlarm, Day
-    from lepaute.watch.report.summary import Regression, Summary
 
 #: Without --details: lines below the answer, reports that a line names, factors of a report.
 MOST_FACTS, MOST_NAMED, MOST_FACTORS = 5, 2, 3
@@ -49,7 +45,8 @@ def tested_text(summary: "Summary", false_alarms: float, width: int, *, details:
 
 def _answer(summary: "Summary") -> str:
     """1 open regression: demo node7 ...; or in how many machines nothing has, and how many cannot be judged."""
-    blind = _blind(summary)
+    absent = {machine for each in summary.absences for machine in each.machines}
+    blind = len(absent.union(*(each.machines for each in summary.waiting)))
     unknown = f"{blind} of {counted(summary.machines, 'CPU')} cannot be judged" if blind else ""
     if regressions := summary.regressions:
         largest = f"{'the largest ' * (len(regressions) > 1)}{largest_text(regressions[0])}"
@@ -59,12 +56,6 @@ def _answer(summary: "Summary") -> str:
     since = "" if summary.first is None else f" since {summary.first}"
     judged = counted(summary.machines - blind, "CPU")
     return "; ".join(filter(None, [f"No open regression in {judged}{since}", unknown]))
-
-
-def _blind(summary: "Summary") -> int:
-    """Machines of which something is not known: they are silent, or have a factor with too few jobs."""
-    absent = {machine for each in summary.absences for machine in each.machines}
-    return len(absent.union(*(each.machines for each in summary.waiting)))
 
 
 def _other_facts(summary: "Summary") -> list[tuple[str, str]]:

@@ -10,7 +10,7 @@ import typer
 
 from lepaute.cli.options import AsJson, Details, with_options_of
 from lepaute.cli.simulation import Simulation
-from lepaute.cli.terminal import BAR_AFTER_S, json_text, progress_bar
+from lepaute.cli.terminal import BAR_AFTER_S, answer_text, details_text, json_text, progress_bar
 from lepaute.cli.watch_store import Cluster, Place, check_text, opened, start_of
 from lepaute.errors import InputError
 from lepaute.kit.options import option_field
@@ -121,7 +121,6 @@ def cost(
 
 def _cost_text(state: "NodeState", result: "NodeCost", width: int, *, details: bool) -> str:
     """What HPL takes with the node as it is now, and what to do; then what that rests on."""
-    from lepaute.cli.terminal import answer_text, details_text
     from lepaute.simulate.prediction.wording import span_of
 
     name = f"{'node ' * state.node.isdigit()}{state.node}"

@@ -5,7 +5,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
+
+import pandas
 
 from lepaute.clocks.request import (
     KIND,
@@ -37,9 +39,6 @@ from lepaute.measure.raw_files import header_of_raw, read_raw, run_followed, who
 from lepaute.measure.schedulers import Request
 from lepaute.measure.toolchain import C_FLAGS, probe_source
 from lepaute.version import __version__
-
-if TYPE_CHECKING:
-    import pandas
 
 PROGRAM = "probe-clocks"
 SOURCES = (
@@ -83,8 +82,6 @@ class BlockEnded(Entry):
 
 def tables(workspace: Workspace) -> "Iterator[tuple[str, pandas.DataFrame]]":
     """The tables `synchronisations`, of complete mpiruns, and `mpiruns`, if there are any."""
-    import pandas
-
     begun = workspace.noted(BlockBegun)
     if not begun:
         return

@@ -9,16 +9,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas
 
 from lepaute.archive.reader import Archive
 from lepaute.errors import ArchiveError, InputError
 from lepaute.kit.json_values import from_json
 from lepaute.kit.numbers import whole
 from lepaute.kit.quantities import time_of
-
-if TYPE_CHECKING:
-    import pandas
 
 #: `kind` in the metadata, and the member of the metadata that has the facts.
 KIND = "clocks"
@@ -202,8 +201,6 @@ def checked_table(frame: "pandas.DataFrame", where: str) -> "pandas.DataFrame":
 
 def table_of(parts: "Sequence[tuple[int, pandas.DataFrame]]") -> "pandas.DataFrame":
     """The table of rows that the probe wrote in each mpirun."""
-    import pandas
-
     frames: list[Any] = [part.assign(mpirun=mpirun) for mpirun, part in parts if not part.empty]
     if not frames:
         return pandas.DataFrame({name: [] for name in ("mpirun", "method", "rank", "after_s", _TRUE)})

@@ -6,7 +6,9 @@ the platform's latencies, late by exponential times (probes/probe_clocks.c), sin
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas
 
 from lepaute.archive import ArchiveWriter
 from lepaute.clocks.campaign import PROGRAM, SOURCES
@@ -17,16 +19,12 @@ from lepaute.kit.temporary import temporary_folder
 from lepaute.measure.experiment.campaign import Progress, silent
 from lepaute.measure.raw_files import read_raw
 from lepaute.measure.toolchain import C_FLAGS, probe_source
+from lepaute.platform import Platform
 from lepaute.simulate.machine.mapping import Mapping, Slot
 from lepaute.simulate.smpi.building import build_program, program_in
 from lepaute.simulate.smpi.emulate import Options, emulate_run
 from lepaute.simulate.smpi.process import Limits
 from lepaute.version import __version__
-
-if TYPE_CHECKING:
-    import pandas
-
-    from lepaute.platform import Platform
 
 #: Of a simulation, unless told: from so many on, ends of intervals of pairs of six methods are the fourth values.
 DEFAULT_BLOCKS = 20
@@ -101,6 +99,4 @@ def _spread(platform: "Platform", ranks: int) -> Mapping:
 
 
 def _starts(rows: list[dict[str, Any]]) -> "pandas.DataFrame":
-    import pandas
-
     return pandas.DataFrame(rows).assign(failure="", disturbed=False, causes="")

@@ -115,7 +115,7 @@ def _split_tuples(text: str) -> list[str]:
 def _column(given: list[str]) -> list[Value]:
     """The values of one factor: numbers where all its cells are numbers without quotes, else texts."""
     cells = [cell.strip() for cell in given]
-    numbers = sum(_is_number(cell) for cell in cells)
+    numbers = sum(bool(_WHOLE.fullmatch(cell) or _REAL.fullmatch(cell)) for cell in cells)
     if numbers == len(cells):
         return [number_of(cell) for cell in cells]
     if numbers:
@@ -129,10 +129,6 @@ def _column(given: list[str]) -> list[Value]:
     if "" in cells:
         raise ValueError('a level is empty; write "" for an empty text')
     return [text_of(cell) for cell in cells]
-
-
-def _is_number(cell: str) -> bool:
-    return bool(_WHOLE.fullmatch(cell) or _REAL.fullmatch(cell))
 
 
 def _distribution(names: Names, word: str, arguments: list[str]) -> Factor:

@@ -326,11 +326,6 @@ class Block:
     skipped: list[int] = field(default_factory=list)
 
 
-def is_benchmark(lines: list[str]) -> bool:
-    """Whether the file has a heading of one of the two."""
-    return any(line.lstrip().startswith("#") and _SIZE_HEADING.match(line.lstrip()) for line in lines)
-
-
 def benchmark_tables(lines: list[str], where: str, column: str | None) -> tuple[DurationTable, ...]:
     """The tables of the file, in its order; blocks without sizes, such as Barrier's, are none.
 
@@ -453,7 +448,7 @@ def read_durations(
     if unit is not None and unit not in SECONDS and rate_in(unit) is None:
         raise InputError(f"the unit is {unit!r:.40}; it must be one of {', '.join(SECONDS)}, or of a rate: {RATES}")
     lines = read_text(path, "a table of sizes and durations", MOST_BYTES).removeprefix("\ufeff").splitlines()
-    if not is_benchmark(lines):
+    if not any(line.lstrip().startswith("#") and _SIZE_HEADING.match(line.lstrip()) for line in lines):
         return (plain_table(lines, str(path), x=x, y=y, unit=unit, only=only or {}),)
     if x is not None or only:
         raise InputError(f"{path}: is the output of a benchmark, whose sizes are known: --x and --where are for CSV")

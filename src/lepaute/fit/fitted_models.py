@@ -280,15 +280,10 @@ def _links(
     ring, _ = without_disturbed(_tables(archives, RING), among_links)
     flows, _ = without_disturbed(_tables(archives, FLOWS), among_links)
     tables = MessageTables(p2p, _tables(archives, SEMANTICS), ring, flows)
-    return fitted_links(tables, several, condition, _switches(archives[0], hosts))
-
-
-def _switches(archive: "Archive", hosts: tuple[str, ...]) -> list[list[int]]:
-    """The numbers of the platform's nodes on each switch; none where the switch of a node is not known."""
     number = {host: NODE + place for place, host in enumerate(hosts)}
-    switches = [[number[name] for name in names if name in number] for names in archive.about.switches]
+    switches = [[number[name] for name in names if name in number] for names in archives[0].about.switches]
     known = sum(map(len, switches)) == len(hosts)
-    return [nodes for nodes in switches if nodes] if known else []
+    return fitted_links(tables, several, condition, ([nodes for nodes in switches if nodes] if known else []))
 
 
 def _tables(archives: "list[Archive]", name: str) -> "list[pandas.DataFrame]":

@@ -272,7 +272,11 @@ def _levels(
     """Caches between the plateaus, matched with those of hwloc in the order of their sizes."""
     left = sorted(caches, key=lambda cache: cache.size_bytes)
     levels, notes = [], []
-    after = _where_it_stays_lower(logs, spans)
+    count = logs.shape[1]
+    first = count
+    while spans and first - 1 > spans[-1][1] and _fall(logs, spans[-1], (first - 1, first - 1)) >= LEAST_FALL:
+        first -= 1
+    after = [(first, count - 1)] if first < count else []
     for upper, lower in zip(spans, [*spans[1:], *after], strict=False):
         low, high = sizes[upper[1]], sizes[lower[0]]
         fitting = [cache for cache in left if low / TOLERANCE <= cache.size_bytes <= high * TOLERANCE]
@@ -285,15 +289,6 @@ def _levels(
         levels.append(Level(low, high, lower in after, drop, known, (known is not None) if caches else None))
     notes += [_unseen(cache) for cache in left]
     return tuple(levels), notes
-
-
-def _where_it_stays_lower(logs: Floats, plateaus: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The sizes after the last plateau, from the first on whence bandwidth stays below it; none where it does not."""
-    count = logs.shape[1]
-    first = count
-    while plateaus and first - 1 > plateaus[-1][1] and _fall(logs, plateaus[-1], (first - 1, first - 1)) >= LEAST_FALL:
-        first -= 1
-    return [(first, count - 1)] if first < count else []
 
 
 def _unseen(cache: Cache) -> str:

@@ -3,14 +3,13 @@
 import math
 from typing import TYPE_CHECKING, Any
 
-from lepaute.fit.duration_tables import SECONDS
+from lepaute.fit.duration_tables import SECONDS, DurationTable
 from lepaute.kit.text import seconds, size_text
 from lepaute.report.figures import figure_svg
 from lepaute.report.page import render
 from lepaute.report.tables import records_table
 
 if TYPE_CHECKING:
-    from lepaute.fit.duration_tables import DurationTable
     from lepaute.fit.segmentation import SegmentedLine
     from lepaute.fit.segmentation.result import Interval, Line
 

@@ -172,7 +172,13 @@ class _Composer:
         """What begins with this event, inside `depth` collections."""
         events, anchor = self._yaml.events, event.anchor
         if type(event) is events.AliasEvent:
-            part = self._alias(event, depth)
+            name = f"{event.anchor[:60]!r}"
+            if event.anchor not in self._anchors:
+                self._refuse(event, f"stands for the anchor {name}, which is not defined", "define it before")
+            if (part := self._anchors[event.anchor]) is None:
+                self._refuse(event, f"stands for {name}, which contains it", "write the value out")
+            if depth + part[2] > MOST_DEPTH:
+                self._refuse(event, f"is nested deeper than {MOST_DEPTH} levels", "flatten it")
             self._count += part[1]
         else:
             if anchor is not None:
@@ -190,16 +196,6 @@ class _Composer:
         if self._count > MOST_VALUES:
             self._refuse(event, f"is value {MOST_VALUES + 1} of the document", "aliases count as their expansions")
         return part
-
-    def _alias(self, event: Any, depth: int) -> tuple[Any, int, int]:
-        name = f"{event.anchor[:60]!r}"
-        if event.anchor not in self._anchors:
-            self._refuse(event, f"stands for the anchor {name}, which is not defined", "define it before")
-        if (target := self._anchors[event.anchor]) is None:
-            self._refuse(event, f"stands for {name}, which contains it", "write the value out")
-        if depth + target[2] > MOST_DEPTH:
-            self._refuse(event, f"is nested deeper than {MOST_DEPTH} levels", "flatten it")
-        return target
 
     def _collection(self, event: Any, depth: int, *, mapping: bool) -> tuple[Any, int, int]:
         if event.tag not in (None, "!", f"{_TAGS}{'map' if mapping else 'seq'}"):

@@ -49,7 +49,12 @@ def whole_file(path: str | Path) -> Iterator[Path]:
             if stream:
                 _copy(temporary, target)
             else:
-                _rename(temporary, target)
+                with contextlib.suppress(FileNotFoundError):
+                    temporary.chmod(stat.S_IMODE(target.stat().st_mode))
+                sync(temporary)
+                temporary.replace(target)
+                with contextlib.suppress(OSError):  # some file systems cannot
+                    sync(target.parent)
 
 
 def write_whole(path: str | Path, content: str | bytes) -> None:
@@ -114,15 +119,6 @@ def _scratch_folder() -> Path:
     import tempfile  # with what it imports it costs more than all the rest of a short command
 
     return Path(tempfile.gettempdir())
-
-
-def _rename(temporary: Path, target: Path) -> None:
-    with contextlib.suppress(FileNotFoundError):
-        temporary.chmod(stat.S_IMODE(target.stat().st_mode))
-    sync(temporary)
-    temporary.replace(target)
-    with contextlib.suppress(OSError):  # some file systems cannot
-        sync(target.parent)
 
 
 def sync(path: Path) -> None:

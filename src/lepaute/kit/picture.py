@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from lepaute.errors import InputError
 from lepaute.kit.files import is_stream, whole_file
-from lepaute.kit.text import counted, folded
+from lepaute.kit.text import counted, folded, size_text
 from lepaute.version import __version__
 
 if TYPE_CHECKING:
@@ -170,8 +170,6 @@ def plain_decades(axis: Any, ends: tuple[float, float]) -> None:
 def sizes_of_memory(axis: Any, ends: tuple[float, float]) -> None:
     """Ticks of a logarithmic axis of bytes at powers of two, as 1 KiB, 4 KiB, at most ten."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
-
-    from lepaute.kit.text import size_text
 
     low, high = (math.floor(math.log2(max(end, 1.0))) for end in ends)
     step = max(1, -(-(high - low) // 9))

@@ -123,7 +123,10 @@ class Topology(Value):
                 raise fault(problem, field, remedy="Remove it.")
         if self.kind in _NOTATIONS:
             _check_parameters(self.kind, self.parameters)
-            _check_extent(self)
+            nodes, switches, cables = self.node_count or 0, sum(switch_counts(self)), _cable_bound(self)
+            if nodes > MOST_NODES or switches > MOST_NODES or cables > MOST_CABLES:
+                of = f"of more than {MOST_NODES} nodes or switches, or of more than {MOST_CABLES} cables"
+                raise fault(f"is {self.parameters!r}, a {self.kind} {of}", "parameters")
         if self.kind == "graph" and not self.switches and not self.links:
             raise fault("is missing; a graph needs switches, links, or both", "links", remedy="Add them.")
         return self
@@ -145,13 +148,6 @@ def _check_parameters(kind: Kind, parameters: str | None) -> None:
     if kind == "dragonfly" and (groups := sizes[0][0]) > (routers := sizes[1][0] * sizes[2][0]):
         problem = f"has {groups} groups of {routers} routers; a group needs at least one router per group"
         raise fault(problem, "parameters")
-
-
-def _check_extent(topology: Topology) -> None:
-    nodes, switches, cables = topology.node_count or 0, sum(switch_counts(topology)), _cable_bound(topology)
-    if nodes > MOST_NODES or switches > MOST_NODES or cables > MOST_CABLES:
-        of = f"of more than {MOST_NODES} nodes or switches, or of more than {MOST_CABLES} cables"
-        raise fault(f"is {topology.parameters!r}, a {topology.kind} {of}", "parameters")
 
 
 def _cable_bound(topology: Topology) -> int:

@@ -11,12 +11,6 @@ from lepaute.kit.files import check_output, write_whole
 SUFFIXES = (".html", ".json")
 
 
-def check_report_name(path: Path) -> None:
-    """Raises InputError where the name of a report does not say which kind it is."""
-    if path.suffix.lower() not in SUFFIXES:
-        raise InputError(f"{path}: the name of a report must end in .html (a page) or .json (data)")
-
-
 def check_page_name(path: Path | None) -> None:
     """Raises InputError where the name of a page that was asked for is not one."""
     if path is not None and path.suffix.lower() != ".html":
@@ -28,7 +22,8 @@ def write_report(path: Path, page: Callable[[], str], content: Callable[[], dict
 
     Raises InputError for another suffix, or where the file cannot be written; nothing is computed then.
     """
-    check_report_name(path)
+    if path.suffix.lower() not in SUFFIXES:
+        raise InputError(f"{path}: the name of a report must end in .html (a page) or .json (data)")
     check_output(path)
     is_page = path.suffix.lower() == ".html"
     write_whole(path, page() if is_page else json.dumps(content(), indent=2, allow_nan=False) + "\n")

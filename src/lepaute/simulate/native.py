@@ -17,14 +17,13 @@ from lepaute.simulate.engine import MESSAGES, KernelUse, MessageUse, Sampling, S
 from lepaute.simulate.machine.core import machine_of
 from lepaute.simulate.machine.population import on_its_day
 from lepaute.simulate.tasks import Task, available_cores, run_tasks
-from lepaute.simulate.tracing import breakdown_of_run, nodes_of, trace_of_run
+from lepaute.simulate.tracing import TraceRequest, breakdown_of_run, nodes_of, trace_of_run
 from lepaute.version import __version__
 
 if TYPE_CHECKING:
     from lepaute.platform.schema import Platform
     from lepaute.simulate.application import Application
     from lepaute.simulate.conditions import Conditions
-    from lepaute.simulate.tracing import TraceRequest
 
 #: Categories of a rank's time in which messages move; the others are computing and waiting.
 MOVING = ("overhead", "transfer", "contention")

@@ -147,7 +147,13 @@ def assess(durations: Sequence[float], target: Target, *, ended: bool = False) -
                 one level does not weaken the promise.
     Raises InputError for a duration that is negative or not finite, and for a zero where a geometric mean is asked for.
     """
-    _check(durations, target)
+    for place, duration in enumerate(durations):
+        if not (isfinite(duration) and duration >= 0):
+            raise InputError(f"duration {place} is {duration!r}; a duration must be finite and >= 0")
+        if duration == 0 and target.statistic == "geometric mean":
+            raise InputError(
+                f"duration {place} is 0, which has no geometric mean; use the median, or time more work per observation"
+            )
     seen, looks = len(durations), target.looks()
     used = seen if ended else max((size for size in looks if size <= seen), default=0)
     if used < 2:
@@ -158,16 +164,6 @@ def assess(durations: Sequence[float], target: Target, *, ended: bool = False) -
     reached = relative <= target.relative_half_width
     more = 0 if reached or seen >= target.most else _needed(values, relative, target, seen) - seen
     return Progress(target, seen, used, estimate, interval, relative, reached, more)
-
-
-def _check(durations: Sequence[float], target: Target) -> None:
-    for place, duration in enumerate(durations):
-        if not (isfinite(duration) and duration >= 0):
-            raise InputError(f"duration {place} is {duration!r}; a duration must be finite and >= 0")
-        if duration == 0 and target.statistic == "geometric mean":
-            raise InputError(
-                f"duration {place} is 0, which has no geometric mean; use the median, or time more work per observation"
-            )
 
 
 def _interval(values: Sequence[float], target: Target) -> tuple[float, Interval]:

@@ -52,7 +52,7 @@ def add_entries(backend: Backend, table: Table, frame: "pandas.DataFrame", *, on
     """
     kinds = {name: kind for name, kind in table.columns.items() if name not in _OWN}
     rows = rows_of(Table(table.name, kinds, ()), frame).to_pylist()
-    ids = [_entry_id(table, row) for row in rows]
+    ids = [hashlib.sha256(json.dumps([table.name, row], sort_keys=True).encode()).hexdigest()[:16] for row in rows]
     with backend.writing() as writer:
         if once:
             current = current_entries(writer, table, history=False).to_dict("records")
@@ -95,10 +95,6 @@ def current_entries(reader: Reader, table: Table, *, history: bool) -> "pandas.D
         return frame
     last = frame.drop_duplicates("id", keep="last")
     return last[~last["withdrawn"].astype(bool)].reset_index(drop=True)
-
-
-def _entry_id(table: Table, content: dict[str, object]) -> str:
-    return hashlib.sha256(json.dumps([table.name, content], sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _subject(row: Mapping[Any, Any]) -> tuple[Any, ...]:

@@ -3,10 +3,11 @@
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+import pandas
+
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
-    import pandas
     import pyarrow
 
     Integers = npt.NDArray[np.int64]
@@ -31,7 +32,6 @@ def packed_texts(batches: "Iterable[pyarrow.RecordBatch]", names: Collection[str
 
 def packed_frame(rows: "pyarrow.Table") -> "pandas.DataFrame":
     """The rows with dictionaries (`packed_texts`) as categories, in the order of texts."""
-    import pandas
     import pyarrow
 
     columns = {}
@@ -45,9 +45,6 @@ def packed_frame(rows: "pyarrow.Table") -> "pandas.DataFrame":
 
 
 def _categorical(column: "pyarrow.ChunkedArray") -> "pandas.Categorical":
-    import numpy as np
-    import pandas
-
     chunks = column.unify_dictionaries().chunks
     names = chunks[0].dictionary.to_pylist() if chunks else []
     order = sorted(range(len(names)), key=names.__getitem__)
@@ -64,9 +61,6 @@ def row_keys(frame: "pandas.DataFrame", columns: Sequence[str]) -> "Integers":
 
     Columns are texts, categories in the order of texts, or integers; the number is -1 where a text is absent.
     """
-    import numpy as np
-    import pandas
-
     key, size = np.zeros(len(frame), np.int64), 1
     absent = np.zeros(len(frame), np.bool_)
     for name in columns:

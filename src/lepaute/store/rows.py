@@ -4,6 +4,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+import numpy as np
+import pandas
+
 from lepaute.archive import Archive
 from lepaute.archive.metadata import COMPLETE, FAILED, Metadata
 from lepaute.errors import InputError, LepauteError
@@ -14,7 +17,6 @@ from lepaute.store.packed import row_keys
 from lepaute.store.tables import ARCHIVE_NODES, ARCHIVES, FACTOR_VALUES, STATES, Table
 
 if TYPE_CHECKING:
-    import pandas
     import pyarrow
 
 _FIRST_SECOND, _LAST_SECOND = -62_135_596_800.0, 253_402_300_800.0  # the years 1 to 9999
@@ -66,8 +68,6 @@ def rows_of(table: Table, frame: "pandas.DataFrame") -> "pyarrow.Table":
 
 def _column(cells: "pandas.Series", type_: "pyarrow.DataType") -> "pyarrow.Array":
     """The cells as this type, if they are of it: a text is not made of a number, nor a whole number of a fraction."""
-    import numpy as np
-    import pandas
     import pyarrow
     import pyarrow.compute
 
@@ -96,8 +96,6 @@ def _column(cells: "pandas.Series", type_: "pyarrow.DataType") -> "pyarrow.Array
 
 
 def _check_cells(table: Table, rows: "pyarrow.Table") -> None:
-    import numpy as np
-
     for name in {"started_s", "date_s"} & set(table.columns) if len(rows) else ():
         dates = rows[name].to_numpy()
         wrong = ~((dates >= _FIRST_SECOND) & (dates < _LAST_SECOND))

@@ -12,13 +12,14 @@ from math import ceil, fsum, inf, prod, sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field
+import numpy as np
+from pydantic import Field, ValidationError
 
 from lepaute.errors import InputError
 from lepaute.kit.text import number
 from lepaute.platform.values import MOST_CORES
 from lepaute.simulate.prediction.trust import Trust
-from lepaute.stats.control_variates import Adjusted, Controls, adjusted
+from lepaute.stats.control_variates import Controls, adjusted
 from lepaute.stats.intervals import median_of_runs, prediction_interval
 from lepaute.study.evaluation import (
     LESS_IS_BETTER,
@@ -39,11 +40,10 @@ from lepaute.study.evaluation import (
 )
 from lepaute.study.pricing import Pricing
 from lepaute.study.ready import grid_text
-from lepaute.study.schema import FieldPath, Name, Real, Value
+from lepaute.study.schema import FieldPath, Name, Real, Value, described
 from lepaute.study.trust import Judge
 
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
 
     from lepaute.study.configuration import Configurations
@@ -260,10 +260,7 @@ def machines_of(study: "Study", folder: Path | None = None) -> list[PricedMachin
 
 def _catalogue(path: Path) -> Catalogue:
     """Of a file; raises InputError with one line: file, line, field, what is wrong."""
-    from pydantic import ValidationError
-
     from lepaute.kit.documents import read_text, read_yaml
-    from lepaute.study.schema import described
 
     text = read_text(path, "a catalogue of parts")
     content = read_yaml(text, str(path))
@@ -350,8 +347,6 @@ def front(
 
     Raises InputError for fewer than two responses, no point, a response that is not above 0, or no common seed.
     """
-    import numpy as np
-
     if len(responses) < 2:
         raise InputError(f"a front of {', '.join(responses)}; a front is of two responses or more")
     outcomes = list(outcomes)
@@ -378,8 +373,6 @@ def front(
 
 def is_on_front(values: "Floats") -> "npt.NDArray[np.bool_]":
     """Which rows of (points, responses), less being better, no other row beats: as good in all and better in one."""
-    import numpy as np
-
     found = np.ones(len(values), dtype=bool)
     for at, one in enumerate(values):
         found[at] = not ((values <= one).all(axis=1) & (values < one).any(axis=1)).any()
@@ -388,8 +381,6 @@ def is_on_front(values: "Floats") -> "npt.NDArray[np.bool_]":
 
 def _on_front(logs: "Floats", controls: Sequence[Controls | None], seed: int) -> "Floats":
     """Probability of each point; logs of shape (points, responses, seeds), controls of the points."""
-    import numpy as np
-
     count = logs.shape[2]
     if count == 1:
         alone: Floats = is_on_front(logs[:, :, 0]).astype(np.float64)
@@ -397,7 +388,7 @@ def _on_front(logs: "Floats", controls: Sequence[Controls | None], seed: int) ->
     left = [[adjusted(of.tolist(), known) for of in point] for point, known in zip(logs, controls, strict=True)]
     adjusted_logs = np.array([[one.logs for one in point] for point in left])
     middle = adjusted_logs.mean(axis=2)
-    wider = np.array([[_wider(one, count) for one in point] for point in left])
+    wider = np.array([[sqrt((1.0 + one.widening) / (count - 1 - one.estimated)) for one in point] for point in left])
     apart = (adjusted_logs - middle[:, :, None]) * wider[:, :, None]
     length = max(len(one.explained) for point in left for one in point)
     explained = np.array([[np.resize(one.explained or 0.0, length) for one in point] for point in left])
@@ -412,11 +403,6 @@ def _on_front(logs: "Floats", controls: Sequence[Controls | None], seed: int) ->
         hits += is_on_front(drawn if places is None else drawn + explained[:, :, places[each]])
     found: Floats = hits / draws
     return found
-
-
-def _wider(left: Adjusted, count: int) -> float:
-    """What distances from the mean are multiplied by, so that normal weights give those of a further run."""
-    return sqrt((1.0 + left.widening) / (count - 1 - left.estimated))
 
 
 def _bounds(values: Sequence[float], sampling_sd: float, controls: Controls | None) -> Bounds:

@@ -2,20 +2,18 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lepaute.errors import InputError, LepauteError
-from lepaute.kit.documents import guess
+from lepaute.kit.documents import guess, read_text
 from lepaute.kit.text import counted
+from lepaute.platform import Platform
+from lepaute.simulate import Hpl
 from lepaute.study.configuration import Configurations
 from lepaute.study.evaluation import SCENARIO, Point, Trial, trials_of
 from lepaute.study.schema import RESPONSES, Study, located, parse_study, study_of
 from lepaute.study.session import Estimate, Session, estimate
 from lepaute.study.whatif import whatif_trials
-
-if TYPE_CHECKING:
-    from lepaute.platform import Platform
-    from lepaute.simulate import Hpl
 
 MOST_REAL_RUNS = 1000
 
@@ -24,8 +22,6 @@ def opened_study(
     study: "Study | dict[str, Any] | str | Path", *, runs: int | None = None, seed: int | None = None
 ) -> tuple[Study, Configurations]:
     """The study, checked, with its configurations; raises InputError for what cannot be."""
-    from lepaute.kit.documents import read_text
-
     text, origin, folder = None, "study", None
     if isinstance(study, Study):
         asked = study

@@ -9,11 +9,13 @@ from functools import cached_property
 from itertools import product
 from pathlib import Path
 from threading import RLock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lepaute.errors import InputError
 from lepaute.kit.quantities import lag_of, whole_of
 from lepaute.platform.components import KNOBS, with_components
+from lepaute.platform.schema import Platform
+from lepaute.simulate.application import Application
 from lepaute.simulate.conditions import Conditions, Layers, State, at_lag, read_transfer
 from lepaute.simulate.machine.mapping import Mapping as RankMapping
 from lepaute.simulate.machine.mapping import platform_slots, read_hostfile, read_rankfile
@@ -28,10 +30,6 @@ from lepaute.study.components import (
 from lepaute.study.evaluation import SCENARIO, Point, Trial
 from lepaute.study.schema import Placed, Study
 from lepaute.version import __version__
-
-if TYPE_CHECKING:
-    from lepaute.platform.schema import Platform
-    from lepaute.simulate.application import Application
 
 #: Configurations that are kept; each holds a platform.
 _MOST_KEPT = 256

@@ -11,6 +11,8 @@ from functools import cached_property
 from math import exp, fsum, hypot, inf, nan, sqrt
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from lepaute.errors import InputError
 from lepaute.simulate.prediction.prediction import Spread, spread_of
 from lepaute.simulate.prediction.trust import Trust
@@ -21,7 +23,6 @@ from lepaute.study.evaluation import LESS_IS_BETTER, Outcome, Point, sampling_sd
 from lepaute.study.trust import by_share
 
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
 
     Floats = npt.NDArray[np.float64]
@@ -359,8 +360,6 @@ def _probabilities(runs: Sequence[_Runs], best: _Runs, gaps: Mapping[Point, _Gap
     common. For those that were dropped early, with too few seeds for that, half of the variance is taken to be the
     best's own, which is in all differences to it.
     """
-    import numpy as np
-
     if all(gaps[one.point].degrees == 0.0 for one in runs):
         return {one.point: 1.0 / len(runs) for one in runs}
     generator = np.random.default_rng(seed)

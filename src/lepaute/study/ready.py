@@ -6,14 +6,12 @@ All but tuning compare effects alone: the same noise in both, so that few runs a
 
 from collections.abc import Callable, Mapping, Sequence
 from math import isqrt
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from lepaute.errors import InputError, LepauteError
 from lepaute.platform.population import known_population
+from lepaute.platform.schema import Platform
 from lepaute.study.schema import Study, study_of
-
-if TYPE_CHECKING:
-    from lepaute.platform.schema import Platform
 
 #: Grids are at most so many times as long as they are wide.
 LONGEST_GRID = 8

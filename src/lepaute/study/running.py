@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from lepaute.errors import InputError, LepauteError
 from lepaute.kit.files import write_whole
 from lepaute.kit.later import later
-from lepaute.kit.notebook import Public
+from lepaute.kit.notebook import Public, facts_html
 from lepaute.kit.text import counted
 from lepaute.simulate.application import Application
 from lepaute.simulate.prediction.trust import Trust
@@ -110,8 +110,6 @@ class StudyRun(Public):
         return f"<StudyRun: {self.study.title or self.study.question}, {counted(len(self.outcomes), 'trial')}>"
 
     def _repr_html_(self) -> str:
-        from lepaute.kit.notebook import facts_html
-
         facts = [
             ("answer", self.answer.text),
             ("simulations", f"{self.simulated} made, {self.reused} known before"),

@@ -2,23 +2,19 @@
 
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import ErrorDetails, PydanticCustomError
 
 from lepaute.errors import InputError
-from lepaute.kit.documents import Steps, composed, fields_at, guess, line_in, spoken
+from lepaute.kit.documents import Steps, composed, fields_at, guess, line_in, read_text, read_yaml, spoken
 from lepaute.kit.documents import shown as shown_value
 from lepaute.kit.expressions import Expression
 from lepaute.kit.models import PublicModel
 from lepaute.kit.quantities import lag_of
 from lepaute.kit.text import number
 from lepaute.study.evaluation import SCENARIO, Point, same
-
-if TYPE_CHECKING:
-    from pydantic import ValidationError
-    from pydantic_core import ErrorDetails
 
 FORMAT: Final = "lepaute-study/1"
 QUESTIONS = ("whatif", "tune", "sensitivity", "capacity")
@@ -436,22 +432,16 @@ def load_study(path: str | Path) -> Study:
 
     Raises InputError with one line: file, line, field, what is wrong, what to do.
     """
-    from lepaute.kit.documents import read_text
-
     return parse_study(read_text(path, "a study file"), str(path))
 
 
 def parse_study(text: str, origin: str = "study") -> Study:
     """The study in the YAML `text`; `origin` is its name in messages.  Raises InputError."""
-    from lepaute.kit.documents import read_yaml
-
     return study_of(read_yaml(text, origin), text, origin)
 
 
 def study_of(content: object, text: str | None = None, origin: str = "study") -> Study:
     """The study of plain values, which were read from `text` (None: from no file).  Raises InputError."""
-    from pydantic import ValidationError
-
     try:
         return Study.model_validate(content)
     except ValidationError as error:
@@ -489,7 +479,14 @@ def described(error: "ValidationError", content: object, text: str | None, origi
         each for each in found if not (each["type"] == "literal_error" and isinstance(each["input"], dict))
     ] or found
     first = faults[0]
-    path = _fault_path(first)
+    steps = [step for step in first["loc"] if step != "[key]"]
+    # A member of a union has its name as a step, which no file has.
+    steps = [
+        step
+        for step in steps
+        if not (isinstance(step, str) and step.startswith(("literal[", "Placed", "function-after[")))
+    ]
+    path = (*steps, *first.get("ctx", {}).get("at", ()))
     more = f" ({len(faults) - 1} more fault{'s' * (len(faults) > 2)})" if len(faults) > 1 else ""
     return located(path, f"{_problem(first, path)}{more}", text, origin)
 
@@ -501,17 +498,6 @@ def located(path: Steps, problem: str, text: str | None, origin: str) -> InputEr
     if len(problem) > _LONGEST_FAULT:
         problem = f"{problem[: _LONGEST_FAULT // 2]} ... {problem[-_LONGEST_FAULT // 2 :]}"
     return InputError(f"{where}: {spoken(path)} {problem}")
-
-
-def _fault_path(detail: "ErrorDetails") -> Steps:
-    steps = [step for step in detail["loc"] if step != "[key]"]
-    # A member of a union has its name as a step, which no file has.
-    steps = [
-        step
-        for step in steps
-        if not (isinstance(step, str) and step.startswith(("literal[", "Placed", "function-after[")))
-    ]
-    return (*steps, *detail.get("ctx", {}).get("at", ()))
 
 
 def _place(path: Steps) -> str:

@@ -15,6 +15,8 @@ from itertools import combinations
 from math import exp, log, sqrt
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from lepaute.errors import InputError
 from lepaute.kit.text import two_digits
 from lepaute.simulate.prediction.trust import Trust
@@ -34,7 +36,6 @@ from lepaute.study.sobol import FEWEST, SobolIndices, of_levels, quantile_of, si
 from lepaute.study.trust import Judge
 
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
 
     from lepaute.study.configuration import Configurations
@@ -230,8 +231,6 @@ def effects(
     logarithm : of the response, which must then be above 0: effects are ratios; otherwise they are differences
     Raises InputError where no factor has two levels, or the points have no seed in common.
     """
-    import numpy as np
-
     points, table, refused = common_table(outcomes, (response,))
     values = table[:, 0]
     if values.size > MOST_TRIALS:
@@ -278,8 +277,6 @@ def effects(
 
 def _dummies(points: Sequence[Point], term: tuple[str, ...]) -> "Floats":
     """A column for each combination of levels."""
-    import numpy as np
-
     keys = [Point({name: point[name] for name in term}) for point in points]
     place = {key: number for number, key in enumerate(dict.fromkeys(keys))}
     columns = np.zeros((len(points), len(place)))
@@ -289,8 +286,6 @@ def _dummies(points: Sequence[Point], term: tuple[str, ...]) -> "Floats":
 
 def _orthonormal(columns: "Floats") -> "Floats":
     """A basis of what the columns span."""
-    import numpy as np
-
     left, size, _ = np.linalg.svd(columns, full_matrices=False)
     basis: Floats = left[:, size > 1e-9 * max(size.max(), 1e-300)]
     return basis
@@ -298,8 +293,6 @@ def _orthonormal(columns: "Floats") -> "Floats":
 
 def _basis_of(others: Sequence["Floats"], own: "Floats", count: int) -> "Floats":
     """A basis of what a term adds to the others and the mean."""
-    import numpy as np
-
     before = _orthonormal(np.hstack([np.ones((count, 1)), *others]))
     rest = own - before @ (before.T @ own)
     left, size, _ = np.linalg.svd(rest, full_matrices=False)
@@ -348,8 +341,6 @@ def _enough(f: float, degrees: float, seeds: int) -> int | None:
 
 def _levels(name: str, points: Sequence[Point], values: "Floats", logarithm: bool) -> tuple[LevelEffect, ...]:
     """Each level against all points, where the other factors are as the points have them."""
-    import numpy as np
-
     seeds = values.shape[1]
     found = []
     for level in dict.fromkeys(point[name] for point in points):

@@ -13,12 +13,13 @@ from math import exp, floor, log, log1p, sqrt
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from lepaute.errors import InputError
 from lepaute.simulate.prediction.trust import Trust
-from lepaute.study.evaluation import Evaluate, Outcome, Point, Trial, Value, noun
+from lepaute.study.evaluation import Evaluate, Point, Trial, Value, noun
 
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
 
     from lepaute.study.schema import Distribution, Factor
@@ -115,7 +116,6 @@ def sobol(
 
     Raises InputError for another number of rows, no factor, or where hardly any row could be simulated.
     """
-    import numpy as np
     from SALib.sample import sobol as sampler
 
     if not factors or rows < FEWEST or rows > MOST or rows & (rows - 1):
@@ -129,7 +129,7 @@ def sobol(
     trials = [_trial(factors, row, seed, at % step) for at, row in enumerate(design)]
     again = [Trial(trial.point, trial.seed, step) for trial in trials[::step]]
     outcomes = evaluate([*trials, *again])
-    values = np.array([_value(outcome, response) for outcome in outcomes])
+    values = np.array([(float("nan") if outcome.refusal is not None else outcome[response]) for outcome in outcomes])
     table, second = values[: len(trials)].reshape(rows, step), values[len(trials) :]
     usable = np.isfinite(table).all(axis=1) & np.isfinite(second)
     if usable.sum() < FEWEST:
@@ -157,13 +157,8 @@ def _trial(factors: Mapping[str, Quantile], row: "Floats", seed: int, repeat: in
     return Trial(point, (seed + int(row[-1] * 2**52)) % 2**63, repeat)
 
 
-def _value(outcome: Outcome, response: str) -> float:
-    return float("nan") if outcome.refusal is not None else outcome[response]
-
-
 def _indices(table: "Floats", second: "Floats", seed: int) -> tuple[list[Index], list[Index], float]:
     """Of the rows A, AB_1, ..., B of the design: first and total of each input, the share of noise."""
-    import numpy as np
     from SALib.analyze.sobol import first_order, total_order
 
     count, inputs = len(table), table.shape[1] - 2

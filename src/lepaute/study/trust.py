@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from lepaute.simulate.prediction.trust import DRAWN, LEAST_OUTSIDE, SEEDS, Trust, relative_sd
-from lepaute.study.evaluation import Evaluate, Outcome, Point, Trial
+from lepaute.study.evaluation import Evaluate, Outcome, Point, Trial, called
 
 if TYPE_CHECKING:
     from lepaute.platform.schema import Platform
@@ -98,7 +98,6 @@ def caveats(
     """What a reader of a study's answer must know: the warnings of its points, those that are alike as one; trusts : of
     the points that were judged."""
     from lepaute.simulate.prediction.warnings import BLOCK_SIZES_GUESSED, joined
-    from lepaute.study.evaluation import called
 
     first: dict[Point, Outcome] = {}
     for outcome in outcomes:

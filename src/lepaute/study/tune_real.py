@@ -16,13 +16,14 @@ from itertools import product
 from math import exp, fsum, log, pi
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from lepaute.errors import InputError
 from lepaute.kit.text import counted
 from lepaute.simulate.prediction.trust import Trust
 from lepaute.study.evaluation import Outcome, Point, by_point
 
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
 
     Floats = npt.NDArray[np.float64]
@@ -113,8 +114,6 @@ class RealModel:
 
     def __init__(self, simulated: Sequence[Outcome]) -> None:
         """Raises InputError where the points have fewer than two seeds in common."""
-        import numpy as np
-
         runs = {point: {one.trial.seed: one["time_s"] for one in each if one.refusal is None}
                 for point, each in by_point(simulated).items()}  # fmt: skip
         runs = {point: times for point, times in runs.items() if times}
@@ -142,8 +141,6 @@ class RealModel:
 
     def posterior(self) -> "list[_Guess]":
         """What is known for each guess of how large effects, errors and scatter are."""
-        import numpy as np
-
         found = []
         for weight, level_sd, point_sd, run_sd in product(SIMULATED_WEIGHTS, LEVEL_SDS, POINT_SDS, RUN_SDS):
             covariance = (
@@ -162,8 +159,6 @@ class RealModel:
 
     def draws(self, seed: int) -> "tuple[Floats, Floats]":
         """Joint draws of the logarithms, shape (DRAWS, points), and the scatter of a run that goes with each."""
-        import numpy as np
-
         generator = np.random.default_rng(seed)
         parts, scatter = [], []
         posterior = self.posterior()
@@ -183,8 +178,6 @@ class RealModel:
 
     def _given_runs(self, covariance: "Floats", run_sd: float) -> "tuple[float, Floats, Floats]":
         """Log-likelihood of the runs, and the distribution given them."""
-        import numpy as np
-
         if not self.runs:
             return 0.0, self._mean, covariance
         at = [self._place[point] for point, _ in self.runs]
@@ -197,8 +190,6 @@ class RealModel:
         return float(likelihood), self._mean + gain.T @ residual, covariance - gain.T @ gain
 
     def _same_level(self, name: str) -> "Floats":
-        import numpy as np
-
         levels = [point.get(name) for point in self.points]
         first = {level: number for number, level in enumerate(dict.fromkeys(levels))}
         places = np.array([first[level] for level in levels])
@@ -222,8 +213,6 @@ def correct(
     tolerance : ends where the expected loss of the choice is below this; 0 makes all runs
     trusts    : of the points that were judged
     """
-    import numpy as np
-
     if runs < 1:
         raise InputError(f"there are {runs} real runs; give one at least")
     model, ended = RealModel(simulated), "all real runs made"
@@ -261,8 +250,6 @@ def _loss(drawn: "Floats", choice: int) -> float:
 
 def _run(model: RealModel, drawn: "Floats", choice: int, real: Callable[[Point], float]) -> tuple[Point, float]:
     """A real run of the choice where it has none, else of the point that is expected to beat it by most."""
-    import numpy as np
-
     point = model.points[choice]
     if model.times_run(point) > 0:
         gains = np.maximum(drawn[:, choice][:, None] - drawn, 0.0).mean(axis=0)

@@ -1,6 +1,6 @@
 """What a trace amounts to: what the time went into, who waits most and for whom, and in which step."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy
@@ -63,8 +63,6 @@ class Finding:
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON; shares of 1, seconds."""
-        from dataclasses import asdict
-
         return {
             "answer": self.sentence,
             "shares": self.shares,

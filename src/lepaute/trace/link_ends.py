@@ -16,18 +16,15 @@ The key of a link says who sends to whom with which tag, and there are exception
 """
 
 from collections import Counter, defaultdict, deque
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy
 from numpy.typing import NDArray
 
 from lepaute.trace.messages import IMMEDIATE_SENDS, PROBES, SENDS, WAITS, pair_by_key
 from lepaute.trace.table import NOBODY
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
 
 #: Of the keys of links: a receive of any tag, whom a receive from MPI_PROC_NULL names, and whom a send to it does.
 ANY_TAG, FROM_NULL, TO_NULL = -444, -666, -1

@@ -15,6 +15,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+import pandas as pd
+
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.files import write_whole
 from lepaute.store.tables import NOTIFICATIONS
@@ -24,7 +26,6 @@ from lepaute.watch.report.summary import Regression, change_text, regression_nod
 from lepaute.watch.values import start_of
 
 if TYPE_CHECKING:
-    import pandas as pd
     from prometheus_client import CollectorRegistry
 
     from lepaute.store import Store
@@ -110,8 +111,6 @@ def _outcome(
 
 
 def _rows(channel: str, states: dict[Pair, tuple[str, str]], last: dict[Pair, _Last], now_s: float) -> "pd.DataFrame":
-    import pandas as pd
-
     rows = [
         (channel, *pair, last[pair].revision + 1 if pair in last else 1, state, event, now_s)
         for pair, (state, event) in states.items()

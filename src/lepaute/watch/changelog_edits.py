@@ -8,9 +8,11 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pandas
 
 from lepaute.errors import InputError
+from lepaute.store import Store
 from lepaute.watch.changelog import (
     Changelog,
     Event,
@@ -23,9 +25,6 @@ from lepaute.watch.changelog import (
 )
 from lepaute.watch.proposals.proposed_event import DAYS, ProposedEvent
 from lepaute.watch.values import day_of, start_of
-
-if TYPE_CHECKING:
-    from lepaute.store import Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +71,6 @@ def logged_inventory(store: "Store") -> Inventory:
 
 def record_inventory(store: "Store", inventory: Inventory, author: str) -> bool:
     """Records what nodes share, in the place of what was recorded before; returns whether it is another one."""
-    import pandas
-
     groups = json.dumps({kind: dict(names) for kind, names in inventory.groups.items()})
 
     def another(rows: "pandas.DataFrame") -> "pandas.DataFrame":
@@ -160,8 +157,6 @@ def export_changelog(store: "Store", events: Path | None = None, outliers: Path 
 
 
 def _add(store: "Store", entries: Sequence[Event | Outlier], *, once: bool = False) -> tuple[str, ...]:
-    import pandas
-
     ids: dict[int, str] = {}
     for type_, own, add in ((Event, "kind", store.add_events), (Outlier, "job", store.add_outliers)):
         some = [entry for entry in entries if isinstance(entry, type_)]

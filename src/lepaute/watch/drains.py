@@ -10,13 +10,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.text import counted
 from lepaute.measure.schedulers.types import NodeState
+from lepaute.store import Store
 from lepaute.store.tables import NODE_ACTIONS
 from lepaute.watch.changelog import ALL, names_of_node
 from lepaute.watch.notices.absences import LATE_DAYS, absences_of
@@ -24,12 +25,6 @@ from lepaute.watch.notices.notice import worth_a_look
 from lepaute.watch.open_regressions import open_regressions
 from lepaute.watch.report.summary import WorthALook, change_text, regressions_of, since_text
 from lepaute.watch.values import Node
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from lepaute.store import Store
-
 
 #: Actions that a store keeps (store.tables.NODE_ACTIONS).
 REQUESTED, DRAINED, FAILED, RESUMED, CLOSED = "requested", "drained", "failed", "resumed", "closed"
@@ -301,8 +296,6 @@ def _history(actions: "pd.DataFrame", cluster: str, node: str) -> list[tuple[str
 def _rows(
     actions: "pd.DataFrame", cluster: str, node: str, action: str | None, reason: str, now_s: float
 ) -> "pd.DataFrame":
-    import pandas as pd
-
     count = len(_history(actions, cluster, node))
     rows = [] if action is None else [(cluster, node, count + 1, action, reason, now_s)]
     return pd.DataFrame(rows, columns=list(NODE_ACTIONS.columns))

@@ -10,14 +10,13 @@ import weakref
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from lepaute.errors import LepauteError
 from lepaute.kit.builds import cache_folder, digests, drop_oldest, make_cache
 from lepaute.kit.files import whole_file, write_whole
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 #: The oldest of more files are removed.
 MOST_KEPT = 256
@@ -62,8 +61,6 @@ def _hex(text: str) -> str:
 
 def _digest(observed: "pd.DataFrame") -> str:
     """Of all values; that of the table that was asked for last is known."""
-    import pandas as pd
-
     global _last  # noqa: PLW0603 -- of one table, which nobody changes
     if _last is None or _last[0]() is not observed:
         digest = hashlib.sha256(repr(list(observed.columns)).encode())
@@ -83,8 +80,6 @@ def _sources() -> str:
 
 def _read_table(path: Path) -> "pd.DataFrame":
     """Raises OSError or ValueError where it is not there, or damaged."""
-    import pandas as pd
-
     return pd.read_parquet(path)
 
 

@@ -5,9 +5,11 @@ They are a function of values, changelog and settings; what was tested, proposed
 
 from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass, fields, replace
-from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from lepaute.errors import InputError
+from lepaute.store import Store
 from lepaute.watch.alarms.procedure import AlarmSettings, Judged, judge_days, judged_once, known_days, settings_of
 from lepaute.watch.alarms.standing import standing
 from lepaute.watch.alarms.steps import Row, steps_of
@@ -17,11 +19,6 @@ from lepaute.watch.kept import kept_tables
 from lepaute.watch.proposals.change_points import ChangePoint, find_change_points
 from lepaute.watch.report.summary import Regression, regressions_of
 from lepaute.watch.values import Node, check_values, is_of, nodes_of
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from lepaute.store import Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +53,6 @@ class OpenRegressions:
 
     def change_points(self) -> tuple[ChangePoint, ...]:
         """Of these values, however small, kept for the next who asks; `propose` takes them."""
-        import pandas as pd
-
         names = [field.name for field in fields(ChangePoint)]
 
         def found() -> "list[pd.DataFrame]":
@@ -114,7 +109,6 @@ def regressions_in(
 
 def _of(values: "pd.DataFrame", changelog: Changelog, judged: Judged, *, kept: bool = False) -> OpenRegressions:
     """kept : the steps are kept for the next who asks"""
-    import pandas as pd
 
     def found() -> "list[pd.DataFrame]":
         return [pd.DataFrame(steps_of(judged.alarms, changelog, check_values(values)))]

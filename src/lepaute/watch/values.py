@@ -11,16 +11,15 @@ import weakref
 from bisect import bisect_right
 from collections.abc import Collection, Iterable
 from dataclasses import fields, is_dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
 
 from lepaute.errors import InputError
 from lepaute.store.packed import row_keys
 from lepaute.store.tables import FACTOR_VALUES, STATES
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-    import pandas as pd
 
 #: Column -> its kind: text, integer or real. node: "13" or its host name, one node with the cluster; cpu: processor of
 #: the node, or WHOLE_NODE; job: of the scheduler, or the id of the archive; started_s: since the epoch, UTC; stratum:
@@ -54,9 +53,6 @@ def check_values(frame: "pd.DataFrame") -> "pd.DataFrame":
 
 
 def _check_values(frame: "pd.DataFrame") -> "pd.DataFrame":
-    import numpy as np
-    import pandas as pd
-
     missing = [name for name in COLUMNS if name not in frame]
     if missing:
         raise InputError(f"the table of factor values has no column {missing[0]}; it needs {', '.join(COLUMNS)}")
@@ -97,8 +93,6 @@ def _check_values(frame: "pd.DataFrame") -> "pd.DataFrame":
 
 def is_packed(column: "pd.Series[Any]") -> bool:
     """Whether it has categories in the order of texts."""
-    import pandas as pd
-
     return isinstance(column.dtype, pd.CategoricalDtype) and column.cat.categories.is_monotonic_increasing
 
 
@@ -118,8 +112,6 @@ def vectors(table: "pd.DataFrame", factors: "tuple[str, ...]") -> "pd.DataFrame"
     table : as check_values returns it. Rows that are not done are left out; the order is that of machine, time and job.
     Raises InputError where a factor occurs nowhere.
     """
-    import numpy as np
-
     rows = table[table["factor"].isin(factors) & (table["state"] == "done")]
     unknown = [factor for factor in factors if not (table["factor"] == factor).any()]
     if unknown:
@@ -151,8 +143,6 @@ def nodes_of(table: "pd.DataFrame") -> list[Node]:
 
 def numbered_nodes(table: "pd.DataFrame") -> "tuple[npt.NDArray[np.int64], list[Node]]":
     """The number of each row's node, and the (cluster, node) of each number, in the order in which they come."""
-    import numpy as np
-
     number = in_turn(row_keys(table, NODE))
     first = np.flatnonzero(np.diff(np.maximum.accumulate(number), prepend=-1))
     return number, list(table[NODE].iloc[first].itertuples(index=False, name=None))
@@ -160,16 +150,11 @@ def numbered_nodes(table: "pd.DataFrame") -> "tuple[npt.NDArray[np.int64], list[
 
 def in_turn(keys: "npt.NDArray[np.int64]") -> "npt.NDArray[np.int64]":
     """Equal keys numbered from 0, in the order in which they come; shape (rows,)."""
-    import numpy as np
-    import pandas as pd
-
     return np.asarray(pd.factorize(keys)[0], np.int64)
 
 
 def is_of(table: "pd.DataFrame", nodes: Collection[Node]) -> "npt.NDArray[np.bool_]":
     """Which rows are of these (cluster, node)."""
-    import numpy as np
-
     found = np.zeros(len(table), np.bool_)
     for cluster in {cluster for cluster, _ in nodes}:
         own = [node for its_cluster, node in nodes if its_cluster == cluster]
@@ -189,8 +174,6 @@ def start_of(date: dt.date) -> float:
 
 def day_numbers(times_s: "npt.ArrayLike") -> "npt.NDArray[np.int64]":
     """Days since 1970, UTC, of moments in seconds since the epoch."""
-    import numpy as np
-
     return np.floor(np.asarray(times_s, np.float64) / DAY_S).astype(np.int64)
 
 
@@ -240,8 +223,6 @@ def backward_jobs(table: "pd.DataFrame") -> "npt.NDArray[np.bool_]":
     than twice as many: a clock that was set back by a month leaves two months of which nobody knows which is right.
     Jobs without a number, such as archives, have no order.
     """
-    import numpy as np
-
     numbered = table["job"].str.fullmatch(r"[0-9]{1,18}").to_numpy(np.bool_)
     jobs = table.loc[numbered, ["cluster", "node", "job", "started_s"]].drop_duplicates(["cluster", "node", "job"])
     number = jobs["job"].astype(str).astype(np.int64).to_numpy()
@@ -258,8 +239,6 @@ def backward_jobs(table: "pd.DataFrame") -> "npt.NDArray[np.bool_]":
 
 def is_of_job(table: "pd.DataFrame", jobs: Iterable[tuple[str, str, str]]) -> "npt.NDArray[np.bool_]":
     """Which rows of a table are of these (cluster, node, job)."""
-    import numpy as np
-
     every = set(jobs)
     found = table["job"].isin({job for *_, job in every}).to_numpy(np.bool_, copy=True)
     some = table.loc[found, ["cluster", "node", "job"]]
@@ -269,8 +248,6 @@ def is_of_job(table: "pd.DataFrame", jobs: Iterable[tuple[str, str, str]]) -> "n
 
 def _out_of_order(started: "npt.NDArray[np.float64]") -> list[int]:
     """Positions off the longest non-decreasing subsequence by more than a day, and those in doubt for them."""
-    import numpy as np
-
     tails: list[float] = []
     ends: list[int] = []
     previous = np.full(len(started), -1, np.int64)

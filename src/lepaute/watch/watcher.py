@@ -3,8 +3,9 @@
 import zipfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
+
+import pandas
 
 from lepaute.errors import InputError
 from lepaute.kit.later import later
@@ -14,11 +15,9 @@ from lepaute.store.tables import VERDICTS
 from lepaute.watch.changelog import ALL, Changelog
 from lepaute.watch.changelog_edits import add_changelog, logged_changelog
 from lepaute.watch.judging.judge import AND, CONFIDENCE, WINDOWS, check_windows, joined, vectors_asked, with_log10
-from lepaute.watch.values import KEY, WHOLE_NODE
+from lepaute.watch.values import KEY, WHOLE_NODE, refuse_future
 
 if TYPE_CHECKING:
-    import pandas
-
     from lepaute.watch import watched_factor
     from lepaute.watch.judging import recorded_tests as recorded
 else:
@@ -72,9 +71,7 @@ class Watch:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -231,7 +228,6 @@ class Watch:
 def _factors_of(archive: Any, cluster: str) -> "pandas.DataFrame":
     from lepaute.store.rows import run_dates
     from lepaute.watch.factors import factors_of
-    from lepaute.watch.values import refuse_future
 
     values = factors_of(archive, cluster)
     latest_s = max([run_dates(archive.about)[0] or 0.0, *values["started_s"]])
@@ -240,10 +236,7 @@ def _factors_of(archive: Any, cluster: str) -> "pandas.DataFrame":
 
 
 def _foreign_values(paths: Sequence[Path], kind: str | None, options: dict[str, Any]) -> "pandas.DataFrame":
-    import pandas
-
     from lepaute.watch.foreign import read_foreign
-    from lepaute.watch.values import refuse_future
 
     parts = []
     for path in paths:

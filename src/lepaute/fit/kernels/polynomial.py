@@ -32,7 +32,6 @@ no difference between launches of a block, and is added.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -49,9 +48,6 @@ from lepaute.fit.numeric import (
     whitening,
 )
 from lepaute.stats import algebra
-
-if TYPE_CHECKING:
-    from lepaute.fit.numeric import Floats
 
 #: Terms that a fit of a kernel tries, most important first: of two that the data cannot distinguish, the first is kept.
 DEFAULT_TERMS: dict[str, tuple[str, ...]] = {
@@ -98,8 +94,6 @@ def default_terms(kernel: str) -> tuple[str, ...]:
 
 def term_column(term: str, m: "Floats", n: "Floats", k: "Floats") -> "Floats":
     """Values of one term, shape of m; "1" is the constant.  Raises KeyError for a letter other than m, n, k."""
-    import numpy as np
-
     if term == "1":
         return np.ones_like(m)
     letters = {"m": m, "n": n, "k": k}
@@ -111,8 +105,6 @@ def term_column(term: str, m: "Floats", n: "Floats", k: "Floats") -> "Floats":
 
 def design_matrix(terms: Sequence[str], m: "Floats", n: "Floats", k: "Floats") -> "Floats":
     """Columns of the terms, shape (len(m), len(terms))."""
-    import numpy as np
-
     return np.column_stack([term_column(term, m, n, k) for term in terms])
 
 

@@ -70,7 +70,8 @@ def boxes_of(calls: Calls, least: int, by: str = "mnk") -> list[Box]:
     """
     y = calls.duration_s
     typical = np.maximum(local_median(calls.work(), y), 1e-3 * float(np.median(np.abs(y))) + 1e-12)
-    columns = design_matrix(_terms(calls.kernel), calls.m, calls.n, calls.k)
+    terms = default_terms(calls.kernel)
+    columns = design_matrix(((terms[0], terms[-1]) if calls.kernel in WALKS_ROWS else terms), calls.m, calls.n, calls.k)
     counted = np.ones(len(calls)) if calls.kernel in WALKS_ROWS else typical
     data = np.column_stack([columns, np.minimum(y, CAP * typical)]) * (np.sqrt(counted) / typical)[:, None]
     weight = np.ones(len(calls)) if calls.weight is None else calls.weight / float(np.mean(calls.weight))
@@ -91,13 +92,6 @@ def boxes_of(calls: Calls, least: int, by: str = "mnk") -> list[Box]:
         leaves.remove(best)
         leaves += _halves(best, best.cut, data, letters, least)
     return [leaf.box for leaf in leaves]
-
-
-def _terms(kernel: str) -> tuple[str, ...]:
-    """What a leaf has to fit: of copies, whose time for an element grows from cache to cache, only that and a constant,
-    so that a cut costs little and there may be several."""
-    terms = default_terms(kernel)
-    return (terms[0], terms[-1]) if kernel in WALKS_ROWS else terms
 
 
 def _halves(leaf: _Leaf, cut: _Cut, data: Floats, letters: dict[str, Floats], least: int) -> list[_Leaf]:

@@ -80,7 +80,10 @@ def noise_scores(kernel: FittedKernel, calls: Calls) -> NoiseScores:
 
     A process that was faster or slower as a whole is put to the level of its model first: that is the layer of days.
     """
-    mean, deviation = _parts(kernel, calls)
+    growth = np.ones(len(calls))
+    for fit, rows in kernel.fits(calls):
+        growth[rows] = fit.growth
+    mean, deviation = kernel.predict(calls) / growth, kernel.deviation(calls)
     process = calls.block * 1000003 + calls.cpu * 101 + calls.probe
     mean = mean * _levels(process, np.minimum(calls.duration_s, mean + CUT_SD * deviation), mean)
     residual = calls.duration_s - mean
@@ -105,14 +108,6 @@ def noise_scores(kernel: FittedKernel, calls: Calls) -> NoiseScores:
     )
     bic = np.array([-2.0 * float(np.sum(density)) + count * np.log(len(residual)) for density, count in fits])
     return NoiseScores(tuple(float(value) for value in bic - bic.min()), modes, len(residual))
-
-
-def _parts(kernel: FittedKernel, calls: Calls) -> tuple[Floats, Floats]:
-    """Mean without the tail, and standard deviation, of each call."""
-    growth = np.ones(len(calls))
-    for fit, rows in kernel.fits(calls):
-        growth[rows] = fit.growth
-    return kernel.predict(calls) / growth, kernel.deviation(calls)
 
 
 def _fits(kernel: FittedKernel, calls: Calls) -> tuple[Integers, int]:

@@ -13,18 +13,15 @@ simulation, from the program that polls.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas
 
 from lepaute.errors import FitError
 from lepaute.fit.messages.segment import Series, series
 from lepaute.fit.numeric import Floats
 from lepaute.fit.observations.columns import NEEDED, RING, check_columns, net_seconds
 from lepaute.stats.intervals import median_interval
-
-if TYPE_CHECKING:
-    import pandas
 
 CONDITIONS = ("idle", "dgemm", "iprobe", "iprobe+dgemm")
 #: Conditions whose exchanges hold nothing but messages, the likest to iprobe+dgemm first.
@@ -103,8 +100,6 @@ def _series(rows: "pandas.DataFrame") -> Series:
 
 
 def _table(frames: "Sequence[pandas.DataFrame]") -> "pandas.DataFrame":
-    import pandas
-
     for frame in frames:
         check_columns(frame, RING)
     if not frames:

@@ -16,18 +16,15 @@ classes differ where Welch's interval of the difference of their means leaves ou
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas
 
 from lepaute.fit.messages.network import LARGE_BYTES, one_way_s, overheads_s, segment_numbers
 from lepaute.fit.messages.segment import CAP, FittedSegment
 from lepaute.fit.numeric import Floats, weighted_line
 from lepaute.fit.observations.columns import net_seconds
 from lepaute.platform.topology import Topology
-
-if TYPE_CHECKING:
-    import pandas
 
 #: Columns that tell the starts of an archive apart, where it has them.
 START = ("block", "attempt", "host", "peer")
@@ -121,8 +118,6 @@ def _effects_on_calls(
 def _by_start(frames: "Sequence[pandas.DataFrame]") -> "pandas.DataFrame":
     """operation, size_bytes, net_s (at least a nanosecond) and the number of the start, from 0 without gaps, of the
     starts that have ping-pongs. Either end of a pair may be the host of a row: receives are timed by the other rank."""
-    import pandas
-
     tables, first = [], 0
     for frame in frames:
         keys = [column for column in START if column in frame.columns]
@@ -167,8 +162,6 @@ def flow_curve(frames: "Sequence[pandas.DataFrame]", distance: str | None = None
     For each number of flows the slope of the exchange's duration over the size, through the medians of each size with
     relative weights: what is the same for all sizes, such as the start of the exchange, is no part of it.
     """
-    import pandas
-
     exchanges = [exchange_table(frame) for frame in frames]
     if not (kept := [table for table in exchanges if len(table)]):
         return None
@@ -380,9 +373,6 @@ def uplink_Bps(frames: "Sequence[pandas.DataFrame]") -> float | None:  # noqa: N
 
     Compared are the means of log(bytes per second) of starts, at the largest size and number of flows.
     """
-    import numpy as np
-    import pandas
-
     tables = [table for frame in frames if len(table := exchange_table(frame))]
     if not tables:
         return None

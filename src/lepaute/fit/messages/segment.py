@@ -11,18 +11,15 @@ One segment of message sizes: its line for each operation, and the noise about i
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import fsum
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas
 
 from lepaute.errors import FitError
 from lepaute.fit.mixtures import Mode, likeliest_modes
 from lepaute.fit.numeric import Floats, local_median, normal_equations, subset
 from lepaute.fit.observations.columns import NEEDED, P2P, check_columns, net_seconds
 from lepaute.stats.algebra import nonnegative_solution
-
-if TYPE_CHECKING:
-    import pandas
 
 #: A duration beyond this many times the median of its neighbours in size was interrupted.
 CAP = 2.0
@@ -76,8 +73,6 @@ def series_of(frames: Sequence["pandas.DataFrame"]) -> dict[str, Series]:
 
     Raises FitError when a column is missing, or the ping-pongs, isends or receives are too few or of one size.
     """
-    import pandas
-
     for frame in frames:
         check_columns(frame, P2P)
     table = pandas.concat([frame.loc[:, list(NEEDED[P2P])] for frame in frames], ignore_index=True)

@@ -2,17 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas
 
 from lepaute.errors import FitError
 from lepaute.fit.numeric import Booleans, Floats, Integers, subset
 from lepaute.fit.observations.calibrations import LOAD, NodeShape, probe_under_load, with_loads
 from lepaute.fit.observations.columns import KERNELS, MOST_CORES, NEEDED, check_columns, net_seconds
-
-if TYPE_CHECKING:
-    import pandas
 
 #: Phases, not kernels: what they contain is timed as well; `glue_calls` makes kernels of the rest.
 PHASES: Mapping[str, str] = {"pdfact": "pdfact_glue", "pdupdate": "pdupdate_glue"}
@@ -151,8 +148,6 @@ def pooled_observations(
     `socket` its number among those of all nodes; `archive` numbers the frames.
     Raises FitError when a column is missing or there is no row.
     """
-    import pandas
-
     parts, blocks = [], 0
     for number, frame in enumerate(frames):
         check_columns(frame, KERNELS)
@@ -196,8 +191,6 @@ def positions(frame: "pandas.DataFrame", hosts: Sequence[str]) -> Integers:
     """The position among `hosts` of the node of each row; 0 throughout where there is only one."""
     if len(hosts) < 2:
         return np.zeros(len(frame), dtype=np.int64)
-    import pandas
-
     known = {host: position for position, host in enumerate(hosts)}
     code, names = pandas.factorize(frame["host"].astype(str))
     strange = sorted(set(names) - set(known)) if "host" in frame.columns else ["none"]

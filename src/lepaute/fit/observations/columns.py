@@ -19,13 +19,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import pandas
 
 from lepaute.errors import FitError
 from lepaute.fit.numeric import Booleans, Floats, Integers
 
 if TYPE_CHECKING:
-    import pandas
-
     from lepaute.archive import Archive
 
 KERNELS = "observations/kernels.parquet"
@@ -164,8 +163,6 @@ def net_seconds(frame: "pandas.DataFrame") -> Floats:
 
 def combinations_of(frame: "pandas.DataFrame", columns: Sequence[str]) -> Integers:
     """A number for each combination of the values of these columns, of those that the table has, shape (rows,)."""
-    import pandas
-
     number = np.zeros(len(frame), dtype=np.int64)
     for column in columns:
         if column in frame.columns:
@@ -366,8 +363,6 @@ def without_disturbed(
     several, named with its cores and threads.
     Raises FitError when there are disturbed rows and a column is missing.
     """
-    import pandas
-
     marked = [frame for frame in frames if "disturbed" in frame.columns and bool(frame["disturbed"].any())]
     if not marked:
         return list(frames), ()

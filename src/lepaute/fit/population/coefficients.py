@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas
 
 from lepaute.errors import FitError, InputError
 from lepaute.fit.numeric import Floats, Integers
@@ -19,8 +20,6 @@ from lepaute.kit.parquet import open_parquet, reading_table
 from lepaute.kit.text import counted
 
 if TYPE_CHECKING:
-    import pandas
-
     from lepaute.archive import Archive
     from lepaute.fit.observations.calls import Calls
 
@@ -129,8 +128,6 @@ def coefficients_of_archives(archives: "Archive | Iterable[Archive]", kernel: st
     are; gamma is the fitted standard deviation in proportion to mnk, by least squares over the calls.
     Raises FitError where no core has enough calls of the kernel on any day.
     """
-    import pandas
-
     from lepaute.fit.observations.calibrations import THREADS, calibrations, hosts_of, seen_hosts, shape_of
     from lepaute.fit.observations.calls import calls_by_kernel, place_of, pooled_observations
     from lepaute.fit.observations.columns import KERNELS, checked_table, without_disturbed
@@ -179,8 +176,6 @@ def _line(calls: "Calls") -> tuple[float, float, float] | None:
 
 
 def _numbers(frame: "pandas.DataFrame", column: str, source: str) -> Floats:
-    import pandas
-
     values = pandas.to_numeric(frame[column], errors="coerce").to_numpy(dtype=np.float64)
     bad = np.flatnonzero(~np.isfinite(values))
     if len(bad):

@@ -17,7 +17,7 @@ variance: with equal weights the noise of the loud CPUs would end up in the resi
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special
+from scipy import special, stats
 
 from lepaute.fit.numeric import Floats, Integers
 from lepaute.fit.population.coefficients import Coefficients
@@ -300,8 +300,6 @@ def outlying_days(data: Coefficients, scales: DayScales | None) -> list[str]:
 
     Grubbs' test (Annals of Mathematical Statistics 21, 1950) of each row, at OUTLIERS over all rows by Bonferroni.
     """
-    from scipy import stats
-
     if scales is not None:
         residuals = scales.residuals
     else:

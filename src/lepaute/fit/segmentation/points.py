@@ -100,11 +100,6 @@ def points_of(x: Any, y: Any, objective: Objective) -> Points:
     return Points(objective, distinct, medians, weight, repeats.astype(np.int64), np.ones_like(begin))
 
 
-def common_x(parts: Sequence[Points]) -> Floats:
-    """Distinct x of all series together, increasing: each may be the last of a segment."""
-    return np.unique(np.concatenate([part.x for part in parts]))
-
-
 def thinned(edges: Floats, most: int) -> Floats:
     """Of more than `most` edges that many at equal shares of them, the last included."""
     if len(edges) <= most:
@@ -187,7 +182,7 @@ def best_cuts(
     as they are, `most_exact` in all; and each cut is then moved to the best of the x of the two merged points next to
     it.
     """
-    fine = common_x(parts)
+    fine = np.unique(np.concatenate([part.x for part in parts]))
     if not parts[0].logarithmic or len(fine) <= most_exact:
         return _between(parts, scales, fine, constant, least, most)
     edges = thinned(fine, 2 * most_exact // 5)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import floor
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -21,9 +21,6 @@ from lepaute.fit.segmentation.points import (
 )
 from lepaute.fit.segmentation.result import Line, Partition, SegmentedLine, breakpoint_intervals, lines_of
 from lepaute.kit.text import counted
-
-if TYPE_CHECKING:
-    from lepaute.fit.segmentation.result import SegmentedLine
 
 MOST_BREAKPOINTS = 12
 #: What a line needs. A longer minimum is a belief about the data, which the criterion does not have.

@@ -3,18 +3,16 @@ like."""
 
 from math import sqrt
 from statistics import fmean, stdev
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lepaute import _core
 from lepaute.errors import InputError
 from lepaute.platform.components import COMPUTING, topology_for
 from lepaute.platform.kernel_model import UPDATE, value_of
+from lepaute.platform.population import Population
+from lepaute.platform.schema import KernelModel, Piece, Platform
 from lepaute.simulate.machine.population import SPATIAL, drawn_nodes, drawn_scales, scaled, with_coefficients
 from lepaute.simulate.machine.threaded import with_threads
-
-if TYPE_CHECKING:
-    from lepaute.platform.population import Population
-    from lepaute.platform.schema import KernelModel, Piece, Platform
 
 #: The file of more would be larger than what is read.
 MOST_NODES = 40_000

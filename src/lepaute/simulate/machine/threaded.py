@@ -1,15 +1,13 @@
 """Ranks of several threads on a hypothetical cluster: their kernels, and the population of what a rank runs on."""
 
 from math import hypot
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lepaute.errors import InputError
 from lepaute.platform.data_sheet import OF_DGEMM, THREADS, scaled
 from lepaute.platform.kernel_model import UPDATE, mean_s
 from lepaute.platform.population import Group, Population
-
-if TYPE_CHECKING:
-    from lepaute.platform.schema import KernelModel, Nodes, Platform
+from lepaute.platform.schema import KernelModel, Nodes, Platform
 
 
 def with_threads(

@@ -10,13 +10,12 @@ from dataclasses import dataclass
 from math import fsum, sqrt
 from typing import TYPE_CHECKING, Any
 
-from lepaute.simulate.conditions import Layers, layers_of
+from lepaute.simulate.conditions import Conditions, Layers, layers_of
 from lepaute.simulate.prediction.trust import simulator_of
 
 if TYPE_CHECKING:
     from lepaute.platform.schema import Platform
     from lepaute.simulate.application import Application
-    from lepaute.simulate.conditions import Conditions
     from lepaute.simulate.engine import Engine, SimulatedRun, Simulator
 
 #: Of each part. The standard deviation of 10 runs is known to a quarter of itself.

@@ -5,6 +5,8 @@ from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from lepaute.kit.picture import (
     APART,
     BEST,
@@ -22,7 +24,7 @@ from lepaute.kit.picture import (
     write_picture,
 )
 from lepaute.kit.text import counted, ranks_text, scaled_unit, time_unit
-from lepaute.simulate.prediction.sweep import Sweep, speed
+from lepaute.simulate.prediction.sweep import ScalingPoint, Sweep, speed
 from lepaute.simulate.prediction.wording import fastest, scaling_answer, takes, where_run
 
 if TYPE_CHECKING:
@@ -30,7 +32,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from lepaute.simulate.prediction.prediction import Prediction, Spread
-    from lepaute.simulate.prediction.sweep import ScalingPoint
 
 #: Where the curve has another share than this between the ends of the interval, it is not what the interval is of.
 LEAST_SHARE, MOST_SHARE = 0.93, 0.99
@@ -92,8 +93,6 @@ def _view(spread: "Spread", values: Sequence[float]) -> tuple[float, float]:
 
 def _curve(axes: "Axes", prediction: "Prediction", view: tuple[float, float], factor: float) -> float | None:
     """Draws the density, darker inside the interval, and returns its height; None where the interval stands alone."""
-    import numpy as np
-
     from lepaute.stats.predictive import predictive_density
 
     spread, label = prediction.time_s, "95 % of further runs"
@@ -118,8 +117,6 @@ def _curve(axes: "Axes", prediction: "Prediction", view: tuple[float, float], fa
 
 def _rates_on_top(axes: "Axes", prediction: "Prediction", factor: float) -> None:
     """The rate of each time: all runs do the same work."""
-    import numpy as np
-
     run, rate = prediction.run_list[0], prediction.application.rate
     assert rate is not None
     assert run.rate is not None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from lepaute.errors import InputError
 from lepaute.kit.frames import frame_of
 from lepaute.kit.later import later
-from lepaute.kit.notebook import Public
+from lepaute.kit.notebook import Public, facts_html
 from lepaute.kit.numbers import none_if_nan
 from lepaute.kit.text import counted, three_digits
 from lepaute.simulate.application import GFLOPS, Application
@@ -45,8 +45,6 @@ class Spread:
     high: float
 
     def _repr_html_(self) -> str:
-        from lepaute.kit.notebook import facts_html
-
         ends = f"{three_digits(self.low)} to {three_digits(self.high)}" if self.has_interval else "one run: none"
         return facts_html("", [("mean", three_digits(self.mean)), ("95 % of further runs", ends)])
 
@@ -350,8 +348,6 @@ class Prediction(Public):
         return f"<Prediction of {self._subject}: {self.time_s.text()} s, {counted(len(self.run_list), 'run')}>"
 
     def _repr_html_(self) -> str:
-        from lepaute.kit.notebook import facts_html
-
         rate, unit = self.rate, self.application.rate.unit if self.application.rate else ""
         energy = self.energy_j
         facts = [

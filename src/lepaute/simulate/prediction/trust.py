@@ -13,14 +13,12 @@ from math import fsum, sqrt
 from typing import TYPE_CHECKING, Any
 
 from lepaute.kit.text import percent, two_digits
-from lepaute.simulate.conditions import Layers, layers_of
-from lepaute.simulate.engine import MESSAGES
+from lepaute.simulate.conditions import Conditions, Layers, layers_of
+from lepaute.simulate.engine import MESSAGES, Engine, KernelUse, MessageUse, Simulator
 
 if TYPE_CHECKING:
     from lepaute.platform.schema import Platform
     from lepaute.simulate.application import Application
-    from lepaute.simulate.conditions import Conditions
-    from lepaute.simulate.engine import Engine, KernelUse, MessageUse, Simulator
 
 #: Of computing, or of moving messages; what has less is left out of the text.
 LEAST_SHARE = 0.0005

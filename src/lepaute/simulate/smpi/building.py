@@ -211,7 +211,10 @@ def check_program(
             f"{program} is no compiled program; name the program itself, and {_BUILD}; scripts, as with mpi4py, "
             "cannot be emulated"
         )
-    loaded = _loaded(program)
+    loaded: dict[str, Path | None] = {}
+    for line in _output_of("ldd", str(program)).splitlines():
+        if line_match := re.match(r"\s*(\S+) => (?:(/.*) \(0x|not found)", line):
+            loaded[line_match[1]] = Path(line_match[2]) if line_match[2] else None
     for name, path in loaded.items():
         if LIBRARY_FILE.match(name):
             raise InputError(
@@ -311,15 +314,6 @@ def _symbols(file: Path, which: str) -> frozenset[str]:
     """Names in the dynamic symbol table, without versions."""
     lines = _output_of("nm", "-D", which, str(file)).splitlines()
     return frozenset(line.split()[-1].partition("@")[0] for line in lines if line.split())
-
-
-def _loaded(program: Path) -> dict[str, Path | None]:
-    """The libraries that the loader takes for `program`; None where it finds none."""
-    loaded: dict[str, Path | None] = {}
-    for line in _output_of("ldd", str(program)).splitlines():
-        if line_match := re.match(r"\s*(\S+) => (?:(/.*) \(0x|not found)", line):
-            loaded[line_match[1]] = Path(line_match[2]) if line_match[2] else None
-    return loaded
 
 
 def _output_of(*argv: str) -> str:

@@ -15,7 +15,7 @@ from lepaute.kit.printed_time import checked_pattern
 from lepaute.kit.temporary import plain_name, temporary_folder
 from lepaute.platform.simgrid import export_xml, holds_loopback, host_name
 from lepaute.platform.simgrid.exporting import MOST_NODES_WITH_ROUTES
-from lepaute.simulate.conditions import Layers
+from lepaute.simulate.conditions import Conditions, Layers
 from lepaute.simulate.engine import SimulatedRun
 from lepaute.simulate.machine.core import wiring
 from lepaute.simulate.machine.mapping import Mapping
@@ -46,9 +46,7 @@ from lepaute.simulate.tracing import nodes_of
 if TYPE_CHECKING:
     from lepaute.platform.schema import Platform
     from lepaute.simulate.application import Application
-    from lepaute.simulate.conditions import Conditions
     from lepaute.simulate.native import RunProgress
-    from lepaute.simulate.smpi.emulated_run import EmulatedRun
 
 #: A call of MPI_Test that costs nothing would let a loop of them spin at one simulated date for ever.
 _LEAST_TEST_S = 1e-8

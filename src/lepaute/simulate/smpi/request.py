@@ -8,18 +8,16 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from lepaute.errors import EnvironmentProblem
+from lepaute.platform.schema import Platform
 from lepaute.platform.simgrid import holds_loopback
 from lepaute.platform.simgrid.zones import node_speeds_flops
 from lepaute.simulate.conditions import Layers
 from lepaute.simulate.machine.core import machine_of
 from lepaute.simulate.machine.population import on_its_day, with_network_of_run
 from lepaute.simulate.smpi.emulated_run import Slowdowns
-
-if TYPE_CHECKING:
-    from lepaute.platform.schema import Platform
 
 Computing = Literal["measured", "none", "untimed"]
 #: Sizes of the dgemm whose rate stands for what has no model, where the model was not fitted in a range.

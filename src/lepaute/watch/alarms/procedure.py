@@ -15,23 +15,20 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from lepaute.errors import InputError, LepauteError
 from lepaute.stats.multiple_tests import LEVEL, OnlineFdr
+from lepaute.store import Store
 from lepaute.watch.alarms.groups import LOOKS
 from lepaute.watch.alarms.stretches import STREAM, Streams, Stretches, streams_of
 from lepaute.watch.alarms.worth_a_look import Look, looks_of
 from lepaute.watch.changelog import Changelog, Inventory
 from lepaute.watch.kept import kept_tables
 from lepaute.watch.values import DAY_S, check_values
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from lepaute.store import Store
 
 #: Relative changes up to this are nobody's concern: a fifth of the smallest that the literature found worth an entry,
 #: so that such a one is still found.
@@ -79,8 +76,6 @@ def judge_days(
     would have been; direction, 1 or -1; before, the level before; size, the relative change, with its interval of 95 %
     size_low, size_high; worse; archive of the latest value; judged_s.
     """
-    import pandas as pd
-
     from lepaute.store.tables import ALARM_DAYS, ALARMS
 
     settings, log = settings or AlarmSettings(), changelog or Changelog()

@@ -10,19 +10,16 @@ for the worse is then a row.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
+from lepaute.stats.expanding import Floats
 from lepaute.watch.alarms.sizes import is_worse
 from lepaute.watch.alarms.steps import GROUP, Row, of_group, steps_of
 from lepaute.watch.changelog import ALL, Changelog
 from lepaute.watch.values import DAY_S, Machine, check_values, nodes_of
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from lepaute.stats.expanding import Floats
 
 #: So many latest values must be back at the old level.
 RETURNED = 5
@@ -39,8 +36,6 @@ def standing(
     Columns: those of `steps_of`, and now (median of the latest values, in the unit of the
     factor), now_size (relative to the level it should have).
     """
-    import pandas as pd
-
     rows: list[Row] = []
     if len(alarms):
         table = check_values(values)

@@ -7,9 +7,10 @@ looked for again as days go by.
 
 import json
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from lepaute.stats.change_evidence import COMMON_MEMORY, ChangeEvidence, CommonEffect
 from lepaute.stats.expanding import Floats, Integers
@@ -29,9 +30,6 @@ from lepaute.watch.alarms.sizes import least_change_of, size_of_change
 from lepaute.watch.alarms.worth_a_look import Look
 from lepaute.watch.changelog import ALL, Changelog, Inventory
 from lepaute.watch.values import DAY_S, MACHINE, NODE, WHOLE_NODE, day_numbers, nodes_of
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 STREAM = [*MACHINE, "factor", "stratum"]
 
@@ -70,8 +68,6 @@ class Streams:
 
 def streams_of(table: "pd.DataFrame", changelog: Changelog) -> Streams:
     """The streams of a table as `check_values` returns it."""
-    import pandas as pd
-
     done = table[table["state"] == "done"]
     done = done[~changelog.is_outlier(done)]
     # in order of machine, factor, time and job; of strata, one machine may have several
@@ -205,11 +201,6 @@ class Stretches:
         """All of them, with the values that they are about."""
         still_open = [replace(look, stands=True, **self._part(n, look.begun, last)) for n, look in self._open.items()]
         return [*self._over, *still_open]
-
-    def _close(self, number: int, last: int) -> None:
-        if number in self._open:
-            look = self._open.pop(number)
-            self._over.append(replace(look, **self._part(number, look.begun, last)))
 
     def _part(self, number: int, begun: int, last: int) -> dict[str, Any]:
         """The values of these rounds, without what all machines have in common, and their dates."""
@@ -359,7 +350,9 @@ class Stretches:
             self.number[self.names[number]] = number
             self.begun[number] = begun
             if number < self.machines:
-                self._close(number, begun - 1)
+                if number in self._open:
+                    look = self._open.pop(number)
+                    self._over.append(replace(look, **self._part(number, look.begun, (begun - 1))))
                 self.small_begun[number] = begun
         self.stretch[begun:, machines] += 1
         self.state.restart(machines)

@@ -6,18 +6,16 @@ and as long as the values bear it out and the latest ones are not back.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from lepaute.stats.expanding import Floats
 from lepaute.stats.level_shift import Onset, onset
 from lepaute.stats.small_changes import CHANCE, DAYS
 from lepaute.watch.alarms.sizes import correlation_within, is_worse, size_at
 from lepaute.watch.values import DAY_S
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 #: The label, the same wherever such lines are shown.
 LABEL = (
@@ -70,8 +68,6 @@ def looks_of(looks: "Sequence[Look]", least_change: float) -> "pd.DataFrame":
            interval of 95 % of a level, NaN of a scatter; worse: as of alarms, a wider scatter is
     stands : whether it is to be shown: nothing ended it, and the machine is not back
     """
-    import pandas as pd
-
     rows = [row for look in looks if (row := _row(look, least_change)) is not None]
     rows.sort(key=lambda row: (row["day"], *(str(row[name]) for name in COLUMNS[:5])))
     return pd.DataFrame(rows, columns=list(COLUMNS))

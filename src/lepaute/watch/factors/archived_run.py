@@ -4,8 +4,11 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
+import pandas as pd
+
+from lepaute.archive import Archive
 from lepaute.archive.documents import mapping, number, sequence, text
 from lepaute.archive.setups import facts as setup_facts
 from lepaute.archive.setups.topology import packages_of_threads
@@ -15,11 +18,6 @@ from lepaute.measure.node_test_workloads import is_of_workloads
 from lepaute.store.rows import archived_date, node_states
 from lepaute.watch.factors.value import cells_text, fingerprint
 from lepaute.watch.values import WHOLE_NODE
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from lepaute.archive import Archive
 
 Made = TypeVar("Made")
 
@@ -105,8 +103,6 @@ class ArchivedRun:
 
     def nodes_of(self, frame: "pd.DataFrame") -> "pd.Series[str] | None":
         """The node of each row; None where rows do not name theirs and there are several."""
-        import pandas as pd
-
         for name in ("node", "host"):
             if name in frame:
                 return frame[name].astype(str).map(printable)

@@ -18,11 +18,11 @@ the thesis has them (chapters 4 and 9). Unlike the models of `lepaute fit`, noth
 that a coefficient is linear in what was measured.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from lepaute.fit.kernels.polynomial import design_matrix
 from lepaute.fit.numeric import Floats, independent_columns
@@ -32,11 +32,6 @@ from lepaute.fit.observations.factors import usual_conditions
 from lepaute.stats.intervals import upper_trimmed_mean
 from lepaute.watch.factors.archived_run import PLACES, ArchivedRun, last_attempts
 from lepaute.watch.factors.value import FactorValue, cells_text, rate_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import pandas as pd
 
 DGEMM, SIZE, DURATION = "dgemm", ("m", "n", "k"), "duration_s"
 RATE, RATE_AT_SIZE, SENTINEL_RATE = "dgemm_rate_flops", "dgemm_2048_rate_flops", "sentinel_rate_flops"
@@ -111,8 +106,6 @@ def _of_calibration(run: ArchivedRun) -> "tuple[pd.DataFrame | None, dict[str, s
 
 
 def _of_experiment(run: ArchivedRun) -> "pd.DataFrame | None":
-    import pandas as pd
-
     parts = []
     for member in run.tables():
         table = run.archive.table(member)
@@ -134,8 +127,6 @@ def _of_experiment(run: ArchivedRun) -> "pd.DataFrame | None":
 
 def _with_cpu(run: ArchivedRun, frame: "pd.DataFrame") -> "pd.DataFrame":
     """The rows with the number of their processor, those of no work left out."""
-    import pandas as pd
-
     name = next((name for name in ("pu", "cpu", "core") if name in frame), None)
     threads = pd.Series(-1, index=frame.index) if name is None else pd.to_numeric(frame[name], errors="coerce")
     pairs = pd.DataFrame({"node": frame["node"], "thread": threads.fillna(-1).astype(np.int64)})

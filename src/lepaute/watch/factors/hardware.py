@@ -3,9 +3,9 @@
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from lepaute.archive.documents import mapping, number
 from lepaute.fit.memory import is_memory
@@ -14,9 +14,6 @@ from lepaute.fit.observations.columns import NEEDED, P2P, Place, check_durations
 from lepaute.watch.factors.archived_run import PLACES, ArchivedRun, last_attempts
 from lepaute.watch.factors.value import FactorValue, cells_text, rate_of
 from lepaute.watch.values import WHOLE_NODE
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 BANDWIDTH = "memory_bandwidth_B_per_s"
 #: Columns of the design of `lepaute run memory`.
@@ -31,8 +28,6 @@ def memory(run: ArchivedRun) -> Iterator[FactorValue]:
     That of the largest buffer, read with the widest elements, the smallest stride and the most unrolled loop: bytes of
     all calls over the time of all calls. Where several cores of a processor were measured, that of a core in the mean.
     """
-    import pandas as pd
-
     if run.is_calibration:
         return
     for member in run.tables():
@@ -245,7 +240,5 @@ def _mean(rows: "pd.DataFrame", factor: str, columns: list[str]) -> float:
 
 def _numbers(column: "pd.Series[float]") -> Floats:
     """As floats; what is none, or infinite, is NaN."""
-    import pandas as pd
-
     numbers: Floats = pd.to_numeric(column, errors="coerce").to_numpy(np.float64, na_value=np.nan)
     return np.where(np.isfinite(numbers), numbers, np.nan)

@@ -14,8 +14,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from math import isnan, nan
-from typing import TYPE_CHECKING
 
+import pandas as pd
+
+from lepaute.archive import Archive
 from lepaute.errors import InputError, LepauteError
 from lepaute.kit.printable import printable
 from lepaute.watch.factors.archived_run import ArchivedRun
@@ -31,11 +33,6 @@ from lepaute.watch.factors.dgemm import (
 from lepaute.watch.factors.hardware import BANDWIDTH, BUFFERS, disk, memory, monitoring, network, workloads
 from lepaute.watch.factors.value import FactorValue, differences, stratum_of
 from lepaute.watch.values import COLUMNS, WHOLE_NODE, check_values
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from lepaute.archive import Archive
 
 GROUP = "lepaute.watch.factors"
 Measure = Callable[["Archive"], Iterable[FactorValue]]
@@ -155,8 +152,6 @@ def factors_of(archive: "Archive", cluster: str = "") -> "pd.DataFrame":
     measures and one has lost is `missing` there. No row where nothing is known of what should have been measured.
     Raises InputError, FitError or ArchiveError, one line, for an archive whose tables cannot be.
     """
-    import pandas as pd
-
     run = ArchivedRun(archive)
     rows = [
         {

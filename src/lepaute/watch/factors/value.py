@@ -14,14 +14,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import gcd, isnan
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from lepaute.errors import InputError
 from lepaute.kit.numbers import plain
 from lepaute.watch.values import WHOLE_NODE
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,99}")
 
@@ -57,8 +56,6 @@ def cells_text(frame: "pd.DataFrame", columns: Sequence[str]) -> str:
     another order, change nothing; one size more, or one twice as often, does. A file of sizes that was drawn anew moved
     the published performance by 3 %.
     """
-    import pandas as pd
-
     if len(frame) == 0 or not columns:
         return "none"
     texts = {
@@ -77,8 +74,6 @@ def cells_text(frame: "pd.DataFrame", columns: Sequence[str]) -> str:
 
 def _plain(value: object) -> str:
     """A cell as text, the same whether a column of whole numbers was read as such or as floats."""
-    import pandas as pd
-
     if value is None or value is pd.NA:
         return ""
     if isinstance(value, float):

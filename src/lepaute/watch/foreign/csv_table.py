@@ -4,16 +4,16 @@ import csv
 import math
 from array import array
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
 
 from lepaute.errors import InputError
 from lepaute.watch.foreign.mapping import NO_VALUE, Cell, Mapping
 from lepaute.watch.foreign.rows import Source, check_names, checked_table, digest, node_of, number_of_text
 from lepaute.watch.foreign.units import Unit, date_reader, unit_of
 from lepaute.watch.values import WHOLE_NODE
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 #: What a table may have between its cells, where the mapping does not say it.
 _DELIMITERS = ",;\t|"
@@ -74,9 +74,6 @@ class _Columns:
         return names | {("factor", factor) for factor in self._factors}
 
     def frame(self) -> "pd.DataFrame":
-        import numpy as np
-        import pandas as pd
-
         jobs = pd.DataFrame(self._jobs, columns=_Job._fields)
         frame = jobs.take(np.frombuffer(self._job_of, np.int64)).reset_index(drop=True)
         factors = pd.Series(list(self._factors), dtype=str)

@@ -7,14 +7,13 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
+
+import pandas as pd
 
 from lepaute.errors import InputError
 from lepaute.kit.documents import read_bytes
 from lepaute.watch.values import KEY, check_values
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 #: Of a file, also after unpacking; a table of a million rows.
 MOST_BYTES = 64 << 20
@@ -138,8 +137,6 @@ def table_of(rows: Iterable[Row], name: str) -> "pd.DataFrame":
     rows = list(rows)
     names = ("cluster", "node", "job", "factor")
     check_names({(column, getattr(row, column)) for row in rows for column in names}, name)
-    import pandas as pd
-
     return checked_table(pd.DataFrame(rows, columns=Row._fields), name)
 
 

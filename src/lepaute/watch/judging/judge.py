@@ -11,9 +11,10 @@ Days go by one after the other: what is estimated for a day rests on it and on e
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from lepaute.errors import InputError
 from lepaute.stats.expanding import Booleans, ExpandingMoments, Floats, Integers, expanding_moments
@@ -31,9 +32,6 @@ from lepaute.watch.judging.reference import (
     with_beginnings,
 )
 from lepaute.watch.values import DAY_S, MACHINE, NODE, check_values, day_numbers, is_packed, vectors
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 #: Of the tests by default; the windows are the latest job and the latest five.
 CONFIDENCE = 0.9999
@@ -114,8 +112,6 @@ def with_log10(tests: "pd.DataFrame") -> "pd.DataFrame":
 
 def joined(parts: "list[pd.DataFrame]") -> "pd.DataFrame":
     """The rows of all of them; takes the parts out of the list, and their columns one after the other: less memory."""
-    import pandas as pd
-
     if len(parts) == 1:
         return parts[0].reset_index(drop=True)
     held = [{str(name): part[name] for name in part.columns} for part in parts]

@@ -3,10 +3,10 @@
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from lepaute.errors import InputError
 from lepaute.store import Store
@@ -16,9 +16,6 @@ from lepaute.watch.changelog import Changelog
 from lepaute.watch.judging.judge import AND, compared
 from lepaute.watch.judging.reference import digest_texts, digests_in, digests_of
 from lepaute.watch.values import DAY_S, MACHINE, check_values, is_packed, vectors
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 #: Of the rule by which verdicts are given, by itself and pooled; another rule gives other verdicts.
 RULES = {False: "region 1", True: "shared days 1"}
@@ -57,8 +54,6 @@ def recorded_tests(
     A verdict that is recorded with today's basis is read, any other is made and recorded. Only the values that the
     verdicts rest on are read.
     """
-    import pandas as pd
-
     values = _values_of(store, changelog, cluster, names, selection)
     if not set(names) <= set(values["factor"]):
         return []
@@ -127,8 +122,6 @@ def _values_of(
 
 def _together(made: "pd.DataFrame", there: "pd.DataFrame", recorded: "npt.NDArray[np.int64]") -> "pd.DataFrame":
     """New and recorded verdicts in the order of the observations."""
-    import pandas as pd
-
     old = recorded >= 0
     if not old.any():
         return made
@@ -142,8 +135,6 @@ def _together(made: "pd.DataFrame", there: "pd.DataFrame", recorded: "npt.NDArra
 
 def _positions(keys: "pd.DataFrame", basis: "npt.NDArray[np.uint64]", there: "pd.DataFrame") -> "npt.NDArray[np.int64]":
     """For each of the keys the row that has it and the basis, -1 without."""
-    import pandas as pd
-
     if not len(there):
         return np.full(len(keys), -1)
     # one numbering for both

@@ -12,18 +12,15 @@ one, divides the days into stretches, for the nodes that it touches (their whole
 import datetime as dt
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from lepaute.errors import InputError
 from lepaute.watch.changelog import Changelog
 from lepaute.watch.judging.judge import CONFIDENCE, WINDOWS, judge
 from lepaute.watch.values import DAY_S, MACHINE, NODE, Node, check_values, day_numbers
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _EPOCH = dt.date(1970, 1, 1)
 _JOB = [*MACHINE, "job"]
@@ -55,8 +52,6 @@ def replay(
     job became known between since and until. Raises InputError as `judge` does, and for ingested_s of another length
     or not finite.
     """
-    import pandas as pd
-
     table = check_values(values)
     if table.empty:
         raise InputError("there is nothing to replay: the table of factor values is empty")
@@ -131,8 +126,6 @@ def _jobs(table: "pd.DataFrame", known_s: "pd.Series[float]") -> "pd.DataFrame":
 
 def _stretches(jobs: "pd.DataFrame", log: Changelog, pooled: bool) -> list[_Stretch]:
     """All days of all nodes, each once: a first stretch for all nodes, then one for the nodes that are touched."""
-    import pandas as pd
-
     node = list(jobs[NODE].itertuples(index=False, name=None))
     day = jobs["day"].to_numpy()
     late_job = _late_jobs(jobs, pooled)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from lepaute.store.packed import row_keys
 from lepaute.store.tables import STATES
@@ -14,7 +15,6 @@ from lepaute.watch.values import DAY_S, MACHINE, NODE, Machine, day_numbers, day
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-    import pandas as pd
 
     Floats = npt.NDArray[np.float64]
 
@@ -51,8 +51,6 @@ def absences(jobs: "pd.DataFrame") -> "pd.DataFrame":
     nodes of the cluster failed alike and jobs failed independently (Fisher's exact test; what one failure ends on other
     nodes is aborted, and is no failure). NaN where the cluster has no other node.
     """
-    import pandas as pd
-
     table = jobs.assign(day=day_numbers(jobs["started_s"]))
     for state in STATES:
         table[state] = (table["state"] == state).astype("int64")

@@ -11,6 +11,7 @@ from math import inf, nan
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from lepaute.kit.text import counted
 from lepaute.stats.change_evidence import FEWEST_PEERS
@@ -40,7 +41,6 @@ from lepaute.watch.values import (
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-    import pandas as pd
 
     from lepaute.watch.open_regressions import OpenRegressions
 
@@ -270,8 +270,6 @@ def few_machines(values: "pd.DataFrame", changelog: Changelog) -> tuple[Notice, 
 
 def _jobs_to_alarm(rows: "pd.DataFrame", changelog: Changelog) -> int:
     """Of one factor: days of one job each until the first alarm; MOST_JOBS + 1 without one."""
-    import pandas as pd
-
     direction = worse_direction(str(rows["factor"].iloc[0])) or -1
     ordered = rows.sort_values("started_s", kind="stable").groupby([*MACHINE, "stratum"], sort=False)
     last = ordered.tail(1).set_index([*MACHINE, "stratum"])
@@ -317,8 +315,6 @@ def unconfirmed_changes(found: "OpenRegressions", nodes: Collection[Node] | None
 
     found : of all nodes, who are asked together; nodes : (cluster, node) that are of interest, all by default
     """
-    import pandas as pd
-
     confirmed = pd.DataFrame(found.steps, columns=found.judged.alarms.columns)
     reported = standing_events(confirmed, found.values)
     unconfirmed = []

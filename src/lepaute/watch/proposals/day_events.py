@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from lepaute.errors import InputError
 from lepaute.store.packed import row_keys
@@ -21,7 +22,6 @@ from lepaute.watch.values import DAY_S, Machine, Node, day_numbers, day_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-    import pandas as pd
 
     Floats = npt.NDArray[np.float64]
     Booleans = npt.NDArray[np.bool_]
@@ -133,8 +133,6 @@ def day_events(
 
 def _tested(verdicts: "pd.DataFrame", counted: "Booleans | None") -> "Integers":
     """The rows of the tests that count, each test once: a store has millions, and no copy of them is made."""
-    import pandas as pd
-
     counts = ((verdicts["r"] == 1) & (verdicts["p"] == 1) & verdicts["p_value"].notna()).to_numpy()
     if counted is not None:
         counts = counts & counted

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from lepaute.archive import Archive
 from lepaute.archive.comparison import Comparison, compare, comparison_lines
@@ -11,11 +10,9 @@ from lepaute.archive.setups import Setup, setup_of
 from lepaute.archive.setups.facts import CONTROL, EXPERIMENT, HARDWARE, SCRIPT, SOFTWARE, SYSTEM, VARIABLES
 from lepaute.errors import InputError, LepauteError
 from lepaute.kit.printable import printable
+from lepaute.store import Store
 from lepaute.watch.proposals.proposed_event import ProposedEvent
 from lepaute.watch.values import Node
-
-if TYPE_CHECKING:
-    from lepaute.store import Store
 
 #: What may move a measurement; results, commands and unknown files are left to `lepaute archive diff`.
 GROUPS = (HARDWARE, SYSTEM, SOFTWARE, VARIABLES, CONTROL, EXPERIMENT, SCRIPT)

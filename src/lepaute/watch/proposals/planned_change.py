@@ -9,6 +9,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from lepaute.errors import InputError
 from lepaute.stats.level_shift import independent_values, level_shift
@@ -19,7 +20,6 @@ from lepaute.watch.values import DAY_S, MACHINE, check_values, vectors
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-    import pandas as pd
 
     Floats = npt.NDArray[np.float64]
 
@@ -59,8 +59,6 @@ def before_after(
     machines it does not, unless it lasts no longer than what their days have in common with their neighbours.
     Raises InputError for a table that is none, or where nothing is left on either side of the date.
     """
-    import pandas as pd
-
     if not 0 < confidence < 1:
         raise InputError(f"the confidence is {confidence!r}; give a number between 0 and 1, such as {CONFIDENCE}")
     table = check_values(values)
@@ -80,8 +78,6 @@ def before_after(
 def _of_factor(
     observations: "pd.DataFrame", factor: str, moment: float, changelog: Changelog, confidence: float
 ) -> "pd.DataFrame":
-    import pandas as pd
-
     if observations.empty:
         return pd.DataFrame()
     others = Changelog(tuple(event for event in changelog.events if event.start_s != moment), changelog.outliers)
@@ -187,8 +183,6 @@ def _compared(before: "Floats", after: "Floats", rho: float, confidence: float) 
 def _of_all(sides: "list[pd.DataFrame]", confidence: float) -> "dict[str, float] | None":
     """The mean over machines of each day; each machine relative to its level before, so that it does not matter which
     of them were measured on a day."""
-    import pandas as pd
-
     parts = []
     for one in sides:
         before, _ = _halves(one)

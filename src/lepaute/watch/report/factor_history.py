@@ -6,11 +6,13 @@ Pages, notebooks and pictures draw from this; it is what `lepaute watch test` sa
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from lepaute.kit.text import natural_order
+from lepaute.store import Store
 from lepaute.watch.alarms.sizes import worse_direction
 from lepaute.watch.alarms.standing import concerned
 from lepaute.watch.judging.judge import AND, CONFIDENCE, WINDOWS
@@ -18,11 +20,6 @@ from lepaute.watch.judging.recorded_tests import Selection, recorded_tests
 from lepaute.watch.open_regressions import OpenRegressions
 from lepaute.watch.report.summary import OF_VERDICTS, suspects_of
 from lepaute.watch.values import check_values, is_packed
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from lepaute.store import Store
 
 _KEY = ["node", "cpu", "job"]
 _OF_VALUES = [*_KEY, "started_s", "stratum", "value", "state", "archive"]
@@ -69,8 +66,6 @@ def factor_rows(
 
     every : all values of the store, where the caller has them (`open_regressions.packed_values`)
     """
-    import pandas as pd
-
     names = tuple(factor.split(AND))
     if every is None:
         values = check_values(store.values(cluster=cluster, factors=names, packed=True))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from lepaute.kit.text import counted
 from lepaute.watch.alarms.steps import SAME_S, Row, steps_of
@@ -20,8 +21,6 @@ from lepaute.watch.report.summary import (
 from lepaute.watch.values import DAY_S, Machine, check_values, day_of, start_of
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from lepaute.watch.open_regressions import OpenRegressions
 
 
@@ -70,8 +69,6 @@ def evenings_of(
 
     They are asked of the values up to that day: rows as `steps_of` gives them. progress : gets the share behind
     """
-    import pandas as pd
-
     alarms, table = found.judged.alarms, check_values(found.values)
     news: dict[dt.date, pd.DataFrame] = {}
     before: list[Row] = []

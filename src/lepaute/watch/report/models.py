@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lepaute.stats.expanding import expanding_moments
+from lepaute.stats.expanding import Floats, Integers, expanding_moments
 from lepaute.stats.prediction_region import region_tests
 from lepaute.watch.factors.dgemm import MODEL_FACTORS, PRODUCT_FACTORS, RESIDUAL_FACTORS
 from lepaute.watch.judging.judge import AND, CONFIDENCE, compared
@@ -26,7 +26,6 @@ from lepaute.watch.values import vectors
 if TYPE_CHECKING:
     import pandas as pd
 
-    from lepaute.stats.expanding import Floats, Integers
     from lepaute.watch.open_regressions import OpenRegressions
 
 #: Factors -> what the vector of them is called.

@@ -1,9 +1,10 @@
 """A replay as a page: what would have been found when, at which rate of false alarms, and what that rests on."""
 
+import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median_low
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,9 +15,6 @@ from lepaute.report.tables import records_table
 from lepaute.watch.report.history import ChangeAlarm, Day, alarms_answer
 from lepaute.watch.report.summary import Regression, change_text, machines_text, regression_nodes, since_text
 from lepaute.watch.values import plain
-
-if TYPE_CHECKING:
-    import datetime as dt
 
 #: Days of suspicious tests that are listed.
 MOST_SUSPICIONS = 500

@@ -11,9 +11,10 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from lepaute.kit.text import counted
 from lepaute.store.packed import row_keys
@@ -25,10 +26,6 @@ from lepaute.watch.notices.absences import Absence, absences_of
 from lepaute.watch.notices.notice import ABSENT, Notice
 from lepaute.watch.proposals.proposed_event import shared_groups
 from lepaute.watch.values import DAY_S, MACHINE, WHOLE_NODE, Machine, Node, day_of, nodes_of
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 #: Suspicious tests are those of the latest days, unless asked otherwise.
 RECENT_DAYS = 7
@@ -146,8 +143,6 @@ def summarise(
     Tests of a machine and factor that a regression covers are not suspicious on their own, nor are those of several
     jobs that only repeat an earlier job.
     """
-    import pandas as pd
-
     last_s = float(values["started_s"].max()) if len(values) else None
     regressions = regressions_of(standing)
     suspected, waiting, tests = [], [], 0

@@ -4,7 +4,7 @@ import datetime as dt
 import math
 from collections.abc import Iterable, Sequence
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,14 +12,12 @@ from lepaute.kit.text import counted, with_interval
 from lepaute.report.page import anchor
 from lepaute.watch.changelog import ALL, Event
 from lepaute.watch.notices.absences import LATE_DAYS, LATE_INTERVALS
+from lepaute.watch.open_regressions import OpenRegressions
 from lepaute.watch.report.factor_history import FactorRows
 from lepaute.watch.report.models import title_of
 from lepaute.watch.report.summary import Change, Regression, change_text, recent_s, regression_nodes, since_text
 from lepaute.watch.site.states import COEFFICIENTS
 from lepaute.watch.values import DAY_S, day_of
-
-if TYPE_CHECKING:
-    from lepaute.watch.open_regressions import OpenRegressions
 
 #: Jobs on either side of an event that are compared.
 JOBS = 10

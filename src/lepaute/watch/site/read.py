@@ -9,6 +9,7 @@ from math import isnan
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+import pandas as pd
 
 from lepaute.kit.text import natural_order
 from lepaute.watch.alarms.sizes import worse_direction
@@ -18,7 +19,6 @@ from lepaute.watch.values import day_numbers
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-    import pandas as pd
 
     Floats = npt.NDArray[np.float64]
 
@@ -50,8 +50,6 @@ def json_list(texts: Iterable[str]) -> Ready:
 
 def texts_of(values: "npt.NDArray[Any]") -> list[str]:
     """JSON of each number, null for NaN; each of the numbers that are there, which are few, is written once."""
-    import pandas as pd
-
     places, seen = pd.factorize(values.view(np.int64))
     texts = ["null" if isnan(one) else repr(one) for one in seen.view(values.dtype).tolist()]
     return [texts[place] for place in places.tolist()]

@@ -6,18 +6,16 @@ not judged. The states are those of the lists of `lepaute watch test`; nothing i
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lepaute.kit.text import natural_order
 from lepaute.watch.changelog import Inventory
 from lepaute.watch.factors.dgemm import MODEL_FACTORS, RESIDUAL_FACTORS
 from lepaute.watch.notices.absences import Absence, absences_of
+from lepaute.watch.notices.notice import Notice
 from lepaute.watch.report.factor_history import FactorRows
 from lepaute.watch.report.models import title_of
 from lepaute.watch.report.summary import absence_text, recent_s
-
-if TYPE_CHECKING:
-    from lepaute.watch.notices.notice import Notice
 
 #: The weightiest first: name, letter in a large cell. Their colours are those of the style sheet.
 STATES = {

@@ -7,21 +7,25 @@ from importlib.metadata import version
 from importlib.resources import files
 from itertools import compress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.files import not_written, scratch_folder
 from lepaute.kit.text import natural_order
 from lepaute.report.page import render
+from lepaute.store import Store
 from lepaute.watch.alarms.worth_a_look import LABEL
 from lepaute.watch.changelog import ALL, Event
 from lepaute.watch.kept import keep_text, kept_text
-from lepaute.watch.notices.absences import absences, absences_of
-from lepaute.watch.notices.notice import few_machines, notices, unconfirmed_changes, worth_a_look
+from lepaute.watch.notices.absences import Absence, absences, absences_of
+from lepaute.watch.notices.notice import Notice, few_machines, notices, unconfirmed_changes, worth_a_look
 from lepaute.watch.open_regressions import OpenRegressions, open_regressions, packed_values
 from lepaute.watch.report.factor_history import P_LEVELS, FactorRows, factor_rows
 from lepaute.watch.report.models import models_of, moved_in, title_of
 from lepaute.watch.report.summary import (
+    Change,
     absence_text,
     recent_s,
     suspicion_text,
@@ -33,14 +37,6 @@ from lepaute.watch.site.notebook import notebook_of
 from lepaute.watch.site.read import NodeSeries, overview_data, script_of
 from lepaute.watch.site.states import SAID, STATES, WEIGHT, FactorStates, StateMap, drawn, state_map, states_of
 from lepaute.watch.values import DAY_S, day_of
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from lepaute.store import Store
-    from lepaute.watch.notices.absences import Absence
-    from lepaute.watch.notices.notice import Notice
-    from lepaute.watch.report.summary import Change
 
 #: Says that a folder is a site of ours, which may be replaced.
 MARKER = "lepaute-watch-site.txt"
@@ -91,7 +87,10 @@ def write_site(store: "Store", folder: Path, now_s: float) -> Site:
     Raises InputError where the store has no values or the folder holds something else, EnvironmentProblem where it
     cannot be written; the folder is as it was then.
     """
-    _check_folder(folder)
+    if folder.exists() and not (folder / MARKER).is_file() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(f"{folder} is there, and is no site of lepaute; name another folder")
+    if not folder.absolute().parent.is_dir():
+        raise InputError(f"there is no folder {folder.absolute().parent}; make it first")
     if store.factors().empty:
         raise InputError("the store has no factor values; `lepaute watch ingest` adds some")
     try:
@@ -100,20 +99,17 @@ def write_site(store: "Store", folder: Path, now_s: float) -> Site:
             (new / "data").mkdir(parents=True)
             writer = _Writer(new, "Watch", day_of(now_s).isoformat())
             _write_pages(store, writer, now_s)
-            _write_static(new)
+            (new / "vega.js").write_text(plot_library(), encoding="utf-8")
+            for name in ("site.js", "overview.js", "node.js", "factor.js"):
+                (new / name).write_bytes(files(_PACKAGE).joinpath("static", name).read_bytes())
+            tables = files("lepaute.report").joinpath("static", "tables.js").read_bytes()
+            (new / "tables.js").write_bytes(tables)
             (new / MARKER).write_text("Made by lepaute watch site, which replaces this folder.\n")
             _put_in_place(new, folder)
     except OSError as problem:
         raise EnvironmentProblem(not_written(folder, problem)) from None
     total = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     return Site(folder, len(writer.sizes), total, max(writer.sizes.values()))
-
-
-def _check_folder(folder: Path) -> None:
-    if folder.exists() and not (folder / MARKER).is_file() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError(f"{folder} is there, and is no site of lepaute; name another folder")
-    if not folder.absolute().parent.is_dir():
-        raise InputError(f"there is no folder {folder.absolute().parent}; make it first")
 
 
 def _put_in_place(new: Path, folder: Path) -> None:
@@ -141,14 +137,6 @@ def plot_library() -> str:
     return text
 
 
-def _write_static(folder: Path) -> None:
-    (folder / "vega.js").write_text(plot_library(), encoding="utf-8")
-    for name in ("site.js", "overview.js", "node.js", "factor.js"):
-        (folder / name).write_bytes(files(_PACKAGE).joinpath("static", name).read_bytes())
-    tables = files("lepaute.report").joinpath("static", "tables.js").read_bytes()
-    (folder / "tables.js").write_bytes(tables)
-
-
 # ---- the pages -------------------------------------------------------------------------------------------------------
 
 
@@ -169,8 +157,6 @@ class _Said:
 
 
 def _write_pages(store: "Store", writer: _Writer, now_s: float) -> None:
-    import pandas as pd
-
     every = packed_values(store)
     regressed = open_regressions(store, values=every)
     log = regressed.changelog

@@ -3,6 +3,8 @@
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from lepaute.simulate.apps.hpl.parameters import Hpl
 from lepaute.simulate.apps.hpl.work import rows_of
 from lepaute.simulate.conditions import Layers
@@ -10,7 +12,6 @@ from lepaute.simulate.prediction.predicting import predict
 from lepaute.simulate.tracing import TraceRequest
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from lepaute.platform.schema import Platform
@@ -58,8 +59,6 @@ def kernel_calls(hpl: Hpl, platform: "Platform | None" = None, *, seed: int = 1)
     platform : where it runs, or None for nodes like those of the shipped `dahu`, as many as it takes
     Raises InputError for a run that does not fit onto the platform.
     """
-    import numpy as np
-
     if platform is None:
         hpl = replace(hpl, threads_per_rank=1)
         platform = _nodes_enough(hpl.ranks)
@@ -91,8 +90,6 @@ def steps_meant(seen: "NDArray[np.int64]", steps: int) -> "NDArray[np.float64]":
     A stretch of successive steps stands for those that are nearer to it than to the next one, its steps in equal parts:
     at the ends of a window some calls of a step are missing, so that one alone must not stand for many.
     """
-    import numpy as np
-
     begins = np.concatenate([[True], np.diff(seen) > 1])
     stretch = np.cumsum(begins) - 1
     first, last = seen[begins], seen[np.append(np.flatnonzero(begins)[1:] - 1, len(seen) - 1)]
@@ -111,8 +108,6 @@ def _nodes_enough(ranks: int) -> "Platform":
 
 
 def _table(trace: "Trace", hpl: Hpl, n_ranks: int, platform: str) -> KernelCallTable:
-    import numpy as np
-
     from lepaute.trace.table import KERNEL
 
     calls = trace.where((trace.kind == KERNEL) & (trace.step >= 0))

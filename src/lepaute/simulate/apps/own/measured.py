@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import lru_cache
 from math import fsum, sqrt
 from pathlib import Path
@@ -125,8 +125,6 @@ def _mean_of_part(stretches: Sequence[Sequence[float]], part: int, of: int) -> f
 
 @lru_cache(maxsize=64)
 def _told(path: Path, mtime_ns: int, size: int, between: tuple[str, str]) -> Stretches:
-    from dataclasses import replace
-
     from lepaute.trace import read_trace
 
     del mtime_ns, size  # another file of the same name is read again

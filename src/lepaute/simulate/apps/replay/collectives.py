@@ -38,7 +38,11 @@ class Part(NamedTuple):
 def parts_of(code: str, size_bytes: float, members: int, library: str, *, blocks: bool = True) -> tuple[Part, ...]:
     """One or two operations for one of the core, or for a reduce_scatter, whose bytes are those of the vector."""
     if not blocks and library == OPENMPI:
-        return _libnbc(code, size_bytes, members)
+        if code == "reduce_scatter":
+            return Part("reduce", size_bytes), Part("scatter", size_bytes / members)
+        if code == "allreduce" and members > 2:
+            return (Part(code, size_bytes, "binomial" if members < 4 or size_bytes < 65536 else "ring"),)
+        return (Part(code, size_bytes),)
     return _blocking(code, size_bytes, members, library)
 
 
@@ -70,15 +74,6 @@ def _blocking(code: str, size_bytes: float, members: int, library: str) -> tuple
             return (Part(code, size_bytes, "bruck"),)
         case "barrier":
             return (Part(code, 0.0),)
-    return (Part(code, size_bytes),)
-
-
-def _libnbc(code: str, size_bytes: float, members: int) -> tuple[Part, ...]:
-    """Of an operation that does not block, for which Open MPI has other rules, and MPICH the same."""
-    if code == "reduce_scatter":
-        return Part("reduce", size_bytes), Part("scatter", size_bytes / members)
-    if code == "allreduce" and members > 2:
-        return (Part(code, size_bytes, "binomial" if members < 4 or size_bytes < 65536 else "ring"),)
     return (Part(code, size_bytes),)
 
 
