@@ -13,9 +13,10 @@ from lepaute.errors import EnvironmentProblem, InputError, LepauteError
 from lepaute.kit.json_values import ABSENT_IF_NONE, from_json, to_json
 from lepaute.kit.text import counted
 from lepaute.measure.calibration.attempt import Attempt, Attempts, Sentinels, Site, next_repetition
-from lepaute.measure.calibration.entries import CALIBRATION, AttemptEntry, RawFile
+from lepaute.measure.calibration.entries import CALIBRATION, AttemptEntry, RawFile, SlowRun
 from lepaute.measure.calibration.machines import Measured, check_alike, equip, look_at
 from lepaute.measure.calibration.send_completion import search
+from lepaute.measure.calibration.speed import SpeedWitness
 from lepaute.measure.experiment.campaign import (
     Announce,
     Campaign,
@@ -82,6 +83,7 @@ class Calibration(Campaign):
         self._probes, self._asked, self._switches = probes, asked, switches
         #: By node, or by the name of the run for messages between two.
         self._attempts: dict[str, list[Attempt]] = {}
+        self._witnesses: dict[str, SpeedWitness] = {}
         self._failed_links: set[str] = set()
         self._behind = 0
 
@@ -191,11 +193,12 @@ class Calibration(Campaign):
 
     def _take_up_attempts(self, runs: list[PlannedRun]) -> None:
         known = {(run.block, run.name): run for run in runs}
+        slow = {entry.key for entry in self.workspace.noted(SlowRun)}
         for entry in self.workspace.noted(AttemptEntry):
             if entry.probe in (SEMANTICS, SENTINEL):  # each round follows from those before; these are run anew
                 continue
             run = known[entry.block, entry.name]
-            attempt = Attempt(entry.node, run, entry.attempt, entry.wall_s, entry.disturbed)
+            attempt = Attempt(entry.node, run, entry.attempt, entry.wall_s, entry.disturbed, entry.key in slow)
             owner = entry.node if entry.peer is None else entry.name
             self._attempts.setdefault(owner, []).append(attempt)
 
@@ -211,13 +214,24 @@ class Calibration(Campaign):
                 self._sentinels.watch(site, run.block)
                 mine.append(self._maker.make(run, self._begun(run, site), site))
             self._behind += 1
+        if not stopping.is_set():
+            self._note_slow(site, mine)
         most_s = self._scale.most_repetition_s
         while not stopping.is_set() and (again := next_repetition(mine, runs[-1].block, most_s)) is not None:
-            self._say_what(again.run, site, " again, it was disturbed")
+            why = "it was disturbed" if again.disturbed else "the machine was slow"
+            self._say_what(again.run, site, f" again, {why}")
             self._sentinels.watch(site, again.run.block)
             mine.append(self._maker.make(again.run, again.number + 1, site))
         if not stopping.is_set() and len(mine) > len(done):
             self._sentinels.watch(site, runs[-1].block)
+
+    def _note_slow(self, site: Site, mine: list[Attempt]) -> None:
+        """Marks the attempts so far that met a slow machine."""
+        witness = self._witnesses.setdefault(site.name, SpeedWitness(self.workspace, site.name))
+        slow = {entry.key for entry in witness.new_slow_runs()}
+        for place, each in enumerate(mine):
+            if (each.node, each.run.block, each.run.name, each.number) in slow:
+                mine[place] = replace(each, slow=True)
 
     def _begun(self, run: PlannedRun, site: Site) -> int:
         """How many attempts at the run an interrupted session has begun: their files keep their names."""
