@@ -19,8 +19,8 @@ REFERENCE_S, NB, RUNS = 10.0, 128, 40
 _FIRST_N, _LEAST_N, _MEMORY_SHARE = 8192, 1024, 0.6
 #: In the mean of runs on one day; all else differs between single runs.
 _LASTING = ("days", "discrepancy", "network", "overheads", "extrapolation")
-#: Of a day known from endlessly many blocks.
-_ENDLESS = 1_000_000
+#: Degrees of freedom of a day known from endlessly many blocks; each costs a random number.
+_ENDLESS = 1000
 _LIMITS = {
     "days": "how the machine differs between blocks",
     "coefficients": "the model of {kernel}",
@@ -84,14 +84,15 @@ def reference_on(platform: "Platform") -> "tuple[Hpl, float]":
     """HPL on all cores of a node that takes about REFERENCE_S and fits into memory, and how long it takes."""
     from lepaute.simulate import Hpl, Layers, predict
 
-    cores = platform.nodes.cores
-    p = max(count for count in range(1, int(sqrt(cores)) + 1) if cores % count == 0)
+    threads = min(model.threads for model in platform.kernels)
+    ranks = max(1, platform.nodes.cores // threads)
+    p = max(count for count in range(1, int(sqrt(ranks)) + 1) if ranks % count == 0)
     memory_bytes = platform.nodes.memory_bytes
     most_n = _FIRST_N * 16 if memory_bytes is None else int(sqrt(_MEMORY_SHARE * memory_bytes / 8))
-    n, time_s = _FIRST_N, 0.0
+    n = _FIRST_N
     for _ in range(2):
         n = max(_LEAST_N, min(n, most_n)) // NB * NB
-        time_s = predict(Hpl(n=n, nb=NB, p=p, q=cores // p), platform, runs=1, layers=Layers.only()).time_s.mean
-        reference = Hpl(n=n, nb=NB, p=p, q=cores // p)
+        reference = Hpl(n=n, nb=NB, p=p, q=ranks // p, threads_per_rank=threads)
+        time_s = predict(reference, platform, runs=1, layers=Layers.only()).time_s.mean
         n = round(n * (REFERENCE_S / time_s) ** (1.0 / 3.0))
     return reference, time_s
