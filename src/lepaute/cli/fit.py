@@ -69,7 +69,7 @@ class CalibrateOptions:
         metavar="SHARE",
         quantity=share_of,
     )
-    resume: bool = option_field(False, "Resume an interrupted calibration, or go on with one to a better precision.")
+    resume: bool = option_field(False, "Resume an interrupted calibration, to another precision if that is given.")
 
     def goal(self) -> "Goal | None":
         """None of a quick calibration. Raises InputError where that is asked for a precision or a time."""
@@ -93,7 +93,7 @@ def calibrate(
     as_json: AsJson = False,
     force: Force = False,
 ) -> None:
-    """Measures this machine (all its cores at once, two to four minutes), fits its models and writes its platform.
+    """Measures this machine (all its cores at once, at most four minutes), fits its models and writes its platform.
 
     With --nodes or --scheduler it measures those nodes, which must be alike, in parallel, and then the messages
     between pairs of them, on one switch and across.
