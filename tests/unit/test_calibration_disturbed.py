@@ -141,8 +141,8 @@ def test_runs_beside_a_slow_sentinel_met_a_slow_machine(tmp_path: Path) -> None:
             workspace.note(AttemptEntry(*run, 10.0 * order + (probe == "p2p"), 0.0, 1.0, False, (), {}))
     slow = SpeedWitness(workspace, "n").new_slow_runs()
     assert [(each.name, each.causes) for each in slow] == [
-        ("p2p2", ("sentinels: 100 % longer beside it",)),
-        ("p2p3", ("sentinels: 100 % longer beside it",)),
+        ("p2p2", ("sentinels: 100.0 % longer beside it",)),
+        ("p2p3", ("sentinels: 100.0 % longer beside it",)),
     ]
     assert SpeedWitness(workspace, "n").new_slow_runs() == []  # noted once
     workspace.close()

@@ -1,6 +1,7 @@
 """How long a calibration goes on: until predictions are precise enough, or its time is spent; no clock is looked at."""
 
 import itertools
+import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -78,6 +79,24 @@ def test_an_interrupted_calibration_goes_on_to_a_better_precision(small, place):
     )
     assert archive.json("precision.json")[-1]["half_width"] == 0.02
     assert len(blocks_of(archive)) == archive.metadata["blocks"] >= FEWEST + 1
+
+
+def test_a_complete_calibration_gets_further_blocks_beside_those_it_has(small, place):
+    calibrate(place, goal=Goal(lambda _archive: reached(0.04), 0.05))
+    first = Archive.open(shutil.copy(place, place.parent.parent / "first.zip"))
+    widths = iter([0.04, 0.02])
+    better = Goal(lambda _archive: reached(next(widths)), 0.03, budget_s=900.0)
+    archive = Archive.open(calibrate(place, goal=better, resume=True))
+    # A planned block, and, as a check takes longer than a further block, one of these before the next look.
+    assert blocks_of(archive) == list(range(FEWEST + 2))
+    count = len(first.json("blocks.json"))
+    assert archive.json("blocks.json")[:count] == first.json("blocks.json")
+    assert [check["half_width"] for check in archive.json("precision.json")] == [0.04, 0.04, 0.02]
+    assert set(first.members()) <= set(archive.members())
+    raw = [name for name in first.members() if name.startswith("raw/")]
+    assert all(archive.read_bytes(name) == first.read_bytes(name) for name in raw)
+    assert len(archive.json("commands.json")) > len(first.json("commands.json"))
+    assert names_in(place) == ["c.zip"]
 
 
 def test_a_fit_that_fails_leaves_the_planned_blocks(small, place):

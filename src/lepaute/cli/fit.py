@@ -69,7 +69,7 @@ class CalibrateOptions:
         metavar="SHARE",
         quantity=share_of,
     )
-    resume: bool = option_field(False, "Resume an interrupted calibration, to another precision if that is given.")
+    resume: bool = option_field(False, "Resume an interrupted calibration, or add blocks to a complete one.")
 
     def goal(self) -> "Goal | None":
         """None of a quick calibration. Raises InputError where that is asked for a precision or a time."""
@@ -106,8 +106,8 @@ def calibrate(
 
     output, archive, goal = options.output, options.archive, options.goal()
     check_page_name(report)
-    check_outputs({"--output": output, "--archive": archive, "--report": report}, force=force)
-    check_archive_output(archive, force=force)
+    check_outputs({"--output": output, "--report": report}, inputs=[archive], force=force or options.resume)
+    check_archive_output(archive, force=force or options.resume)
     with notes_printed(), progress_bar() as tell:
         path = measure(
             archive,

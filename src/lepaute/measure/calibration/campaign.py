@@ -30,9 +30,10 @@ from lepaute.measure.experiment.campaign import (
     unannounced,
 )
 from lepaute.measure.experiment.campaign import Progress as Tell
-from lepaute.measure.experiment.closing import metadata_of
+from lepaute.measure.experiment.closing import metadata_of, reopen_archive
 from lepaute.measure.experiment.entries import Content
 from lepaute.measure.experiment.options import Options
+from lepaute.measure.experiment.workspace import folder_of
 from lepaute.measure.layout import ALL
 from lepaute.measure.link_plan import Link, pair_cores, plan_links
 from lepaute.measure.nodes.channel import NodeLost
@@ -453,7 +454,7 @@ def calibrate(
     goal     : how precise predictions shall be, and the time for that; none: seven blocks
     announce : called once, before the first probe, with the seconds that the measurements will take
     python   : the interpreter on the nodes, where it is not this one
-    resume   : go on with a calibration of that archive that did not end
+    resume   : go on with a calibration of that archive, which did not end, or is to be more precise
     Raises EnvironmentProblem when something the probes need is missing, a probe fails or no node is left, InputError
     for a seed that no generator takes, a message that no probe sends, a block size beyond the matrices or more threads
     than a node has cores, KeyboardInterrupt. When measurements had begun they are archived beside as NAME.partial.zip,
@@ -472,6 +473,9 @@ def calibrate(
     tell("building the probes", 0.0)
     probes = build_probes(progress=lambda message: tell(message, 0.0))
     asked = CalibrationFacts(quick, network_bytes, tuple(nbs), tuple(threads))
+    path = options.archive
+    if resume and path.is_file() and not folder_of(path).exists():
+        reopen_archive(path, CALIBRATION)
     calibration = Calibration(options, probes, asked, switches, tell, goal)
     calibration.announce = announce or unannounced
     return calibration.to_the_end(resume=resume)

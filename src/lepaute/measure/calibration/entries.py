@@ -188,4 +188,4 @@ def warnings(workspace: Workspace) -> list[str]:
 
 
 #: What the archive of a calibration holds.
-CALIBRATION = Content("calibration", ("blocks", "slow", "further", "precision"), tables, warnings)
+CALIBRATION = Content("calibration", ("blocks", "raw_files", "slow", "further", "precision"), tables, warnings)
