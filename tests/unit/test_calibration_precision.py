@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import pandas
 import pytest
 from support_calibration import BLOCK, FakeMachine, names_in
 
@@ -14,7 +15,7 @@ from lepaute.cli.main import main
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.measure.calibration import campaign
 from lepaute.measure.calibration.campaign import calibrate
-from lepaute.measure.calibration.precision import Check, Goal, Progress, Reached
+from lepaute.measure.calibration.precision import Check, Goal, Progress, Reached, main_kernels
 from lepaute.measure.plan import FULL, QUICK, plan
 
 pytest_plugins = ["support_calibration_fixtures"]
@@ -129,6 +130,11 @@ def test_the_next_step_follows_from_the_precision_and_the_time_that_is_left() ->
 def test_what_is_above_the_floor_falls_with_more_blocks() -> None:
     assert reached(0.05, 0.03).with_more(1.0) == pytest.approx(0.05)
     assert reached(0.05, 0.03).with_more(4.0) == pytest.approx((0.03**2 + 0.04**2 / 4) ** 0.5)
+
+
+def test_a_check_fits_the_kernels_that_take_the_time_and_no_phases() -> None:
+    calls = pandas.DataFrame({"kernel": ["dgemm", "dtrsm", "dcopy", "pdupdate"], "duration_s": [0.9, 0.09, 0.01, 5.0]})
+    assert list(main_kernels(calls)["kernel"]) == ["dgemm", "dtrsm"]
 
 
 def test_further_blocks_leave_the_designs_of_the_first_as_they_are() -> None:

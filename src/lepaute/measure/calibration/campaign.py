@@ -18,7 +18,15 @@ from lepaute.kit.text import counted, percent
 from lepaute.measure.calibration.attempt import Attempt, Attempts, Sentinels, Site, next_repetition
 from lepaute.measure.calibration.entries import CALIBRATION, AttemptEntry, RawFile, SlowRun, tables
 from lepaute.measure.calibration.machines import Measured, check_alike, equip, look_at
-from lepaute.measure.calibration.precision import Check, FurtherBlock, Goal, Progress, Reached, further_probes
+from lepaute.measure.calibration.precision import (
+    Check,
+    FurtherBlock,
+    Goal,
+    Progress,
+    Reached,
+    further_probes,
+    main_kernels,
+)
 from lepaute.measure.calibration.send_completion import search
 from lepaute.measure.calibration.speed import SpeedWitness
 from lepaute.measure.experiment.campaign import (
@@ -278,7 +286,8 @@ class Calibration(Campaign):
         try:
             with ArchiveWriter(path, metadata_of(self.workspace, CALIBRATION)) as archive:
                 for name, table in tables(self.workspace):
-                    archive.add_table(f"observations/{name}.parquet", table)
+                    kept = main_kernels(table) if name == "kernels" else table
+                    archive.add_table(f"observations/{name}.parquet", kept)
             reached = goal.assess(Archive.open(path))
         finally:
             path.unlink(missing_ok=True)

@@ -11,11 +11,15 @@ from lepaute.measure.experiment.entries import Entry
 from lepaute.measure.plan import DGEMM, STEPS, STEPS_COLUMN
 
 if TYPE_CHECKING:
+    import pandas
+
     from lepaute.archive import Archive
 
 DEFAULT_PRECISION, DEFAULT_BUDGET_S = 0.05, 240.0
 #: It also stops so close above what no longer measuring can go below.
 NEAR_FLOOR = 1.2
+#: In the fit of a check are kernels that take so much of the time, and no phases of HPL, whose names begin so.
+_LEAST_SHARE, _PHASES = 0.02, "pd"
 #: What a check takes until one was made.
 _CHECK_S = 20.0
 #: Of further blocks, by the layer that limits the precision; all on all cores.
@@ -132,6 +136,13 @@ class Progress:
         if self.left_s < self.block_s + 2.0 * check_s or (check_s > self.block_s and just_checked):
             return "measure"
         return "check"
+
+
+def main_kernels(calls: "pandas.DataFrame") -> "pandas.DataFrame":
+    """Those in which nearly all time is, and no phases, which would lack the others: a check fits a fifth of the rows."""
+    calls = calls[~calls["kernel"].astype(str).str.startswith(_PHASES)]
+    share = calls.groupby(calls["kernel"].astype(str))["duration_s"].sum() / calls["duration_s"].sum()
+    return calls[calls["kernel"].astype(str).isin(share.index[share >= _LEAST_SHARE])]
 
 
 def further_probes(layer: str) -> tuple[str, ...]:
