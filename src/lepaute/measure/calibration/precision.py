@@ -139,7 +139,7 @@ class Progress:
 
 
 def main_kernels(calls: "pandas.DataFrame") -> "pandas.DataFrame":
-    """Those in which nearly all time is, and no phases, which would lack the others: a check fits a fifth of the rows."""
+    """Those in which nearly all time is, and no phases, which would lack the others: a fifth of the rows."""
     calls = calls[~calls["kernel"].astype(str).str.startswith(_PHASES)]
     share = calls.groupby(calls["kernel"].astype(str))["duration_s"].sum() / calls["duration_s"].sum()
     return calls[calls["kernel"].astype(str).isin(share.index[share >= _LEAST_SHARE])]
