@@ -106,8 +106,9 @@ def calibrate(
 
     output, archive, goal = options.output, options.archive, options.goal()
     check_page_name(report)
-    check_outputs({"--output": output, "--report": report}, inputs=[archive], force=force or options.resume)
-    check_archive_output(archive, force=force or options.resume)
+    force = force or options.resume
+    check_outputs({"--output": output, "--archive": archive, "--report": report}, force=force)
+    check_archive_output(archive, force=force)
     with notes_printed(), progress_bar() as tell:
         path = measure(
             archive,
