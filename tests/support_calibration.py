@@ -44,6 +44,10 @@ processes=$(($(echo "$cpus" | tr ',' '\\n' | wc -l) / threads))
 [ -n "$SUFFIX" ] || for process in $(seq 0 $((processes - 1))); do printf 'HEADROW\\n' > "$out.r$process"; done
 SUFFIX=${SUFFIX:-.r0}
 printf 'HEADROW\\n' > "$out$SUFFIX"
+if [ "${0##*/}" = probe-hpl-steps ] && [ -f FOLDER/steps ]; then
+  grep -qx "$(wc -l < FOLDER/runs)" FOLDER/slow && steps=slow_steps || steps=steps
+  cat FOLDER/$steps >> "$out$SUFFIX"
+fi
 read -r fatal how < FOLDER/fatal
 count=$(wc -l < FOLDER/runs)
 [ "$count" = "$fatal" ] || { [ "$how" = fail-from ] && [ "$count" -ge "$fatal" ]; } || exit 0
@@ -99,6 +103,17 @@ class FakeMachine:
 
     def break_at(self, number: int, how: str) -> None:
         (self.folder / "fatal").write_text(f"{number} {how}\n")
+
+    def write_steps(self, slow: set[int]) -> None:
+        """Probes of HPL's steps make twelve of 0.2 s, four of which take twice as long in runs of these numbers."""
+        for name, factor in (("steps", 1.0), ("slow_steps", 2.0)):
+            lines, start_s = [], 2.0
+            for row in range(12):
+                duration_s = 0.2 * (1.0 + 0.01 * (row % 3)) * (factor if 4 <= row < 8 else 1.0)
+                lines.append(f"{row + 1},hpl_step,1,dgemm,{4000 + row},4000,128,{start_s},{duration_s},0,0\n")
+                start_s += duration_s
+            (self.folder / name).write_text("".join(lines))
+        (self.folder / "slow").write_text("".join(f"{number}\n" for number in sorted(slow)))
 
     def runs(self) -> list[str]:
         return (self.folder / "runs").read_text().split()

@@ -3,6 +3,7 @@
 import collections
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,10 @@ from lepaute.errors import EnvironmentProblem
 from lepaute.measure.calibration import attempt as attempts
 from lepaute.measure.calibration.attempt import Attempt, next_repetition
 from lepaute.measure.calibration.campaign import calibrate
+from lepaute.measure.calibration.entries import AttemptEntry, RawFile
+from lepaute.measure.calibration.speed import SpeedWitness
+from lepaute.measure.experiment.entries import RunState
+from lepaute.measure.experiment.workspace import Workspace
 from lepaute.measure.machine_load import disturbance_warnings
 from lepaute.measure.plan import QUICK, PlannedRun, plan
 
@@ -40,6 +45,7 @@ def test_disturbed_runs_are_repeated_at_the_end_of_their_block_and_every_attempt
     tables = [archive.table(f"observations/{kind}.parquet") for kind in KINDS]
     assert sum(len(table) for table in tables) == len(raw)  # a row each
     attempts = {row for table in tables for row in table[["block", "attempt", "disturbed"]].itertuples(index=False)}
+    assert not any(table["slow"].any() for table in tables)
     assert attempts == {(0, 0, False), (0, 0, True), (0, 1, False), (0, 1, True), (0, 2, False), (1, 0, False)}
     assert archive.metadata["warnings"] == [
         f"2 of {RUNS} probe runs were disturbed by other load (blocks.json): 2 repeated, "
@@ -101,3 +107,49 @@ def test_sentinels_take_a_small_share_of_the_time(tmp_path: Path, place: Path, m
     archive = Archive.open(calibrate(place, quick=True))
     # All takes a second or two here: only the first is due, and what the least gap lets through.
     assert 1 <= archive.table("observations/sentinels.parquet")["order"].nunique() <= 12
+
+
+def test_a_run_that_was_slow_on_all_cores_is_measured_once_more_though_no_counter_shows_it(machine, place):
+    # Of the second block, whose steps have those of the first to be compared with.
+    names = [run.name for run in plan(QUICK, 1, TWO, LIMITS)]
+    slow = names.index("hpl_steps_1x1_all", BLOCK)
+    machine.write_steps({slow + 1 + SEMANTIC_ROUNDS})
+    archive = Archive.open(calibrate(place, quick=True))
+    (entry,) = archive.json("slow.json")
+    assert (entry["name"], entry["block"], entry["attempt"]) == ("hpl_steps_1x1_all", 1, 0)
+    assert entry["causes"][0].startswith("steps: ")
+    table = archive.table("observations/kernels.parquet")
+    mine = table[(table["probe"] == "hpl_steps_1x1") & (table["block"] == 1) & (table["active_cores"] == 2)]
+    # Added, not substituted; neither counts as disturbed.
+    attempts = set(zip(mine["attempt"], mine["slow"], mine["disturbed"], strict=True))
+    assert attempts == {(0, True, False), (1, False, False)}
+    assert table["slow"].sum() == (mine["attempt"] == 0).sum()
+    assert archive.metadata["warnings"] == [
+        f"1 of {RUNS} probe runs met a slow machine (steps; slow.json); each was measured once more"
+    ]
+
+
+def test_runs_beside_a_slow_sentinel_met_a_slow_machine(tmp_path: Path) -> None:
+    workspace = Workspace.create(tmp_path / "c.zip", RunState())
+    (tmp_path / "c.work" / "raw").mkdir()
+    for order in range(6):
+        for probe, duration_s in (("sentinel", 0.02 if order == 3 else 0.01), ("p2p", 1.0)):
+            name, block, member = f"{probe}{order}", order // 3, f"raw/{probe}{order}.csv"
+            (tmp_path / "c.work" / member).write_text(f"design_row,duration_s\n0,{duration_s}\n")
+            workspace.note(RawFile(member, "n", "n", name, block, probe, 0))
+            run = ("n", None, block, name, 0, probe, (0,), "all", 1, 1, "")
+            workspace.note(AttemptEntry(*run, 10.0 * order + (probe == "p2p"), 0.0, 1.0, False, (), {}))
+    slow = SpeedWitness(workspace, "n").new_slow_runs()
+    assert [(each.name, each.causes) for each in slow] == [
+        ("p2p2", ("sentinels: 100.0 % longer beside it",)),
+        ("p2p3", ("sentinels: 100.0 % longer beside it",)),
+    ]
+    assert SpeedWitness(workspace, "n").new_slow_runs() == []  # noted once
+    workspace.close()
+
+
+def test_what_met_a_slow_machine_is_repeated_once_however_slow_it_is_again() -> None:
+    design = plan(QUICK, 1, TWO, LIMITS)[0].design
+    first = Attempt("alone", PlannedRun(0, "a", "dgemm", (0,), 1, design), 0, 1.0, disturbed=False, slow=True)
+    assert next_repetition([first], 1, 20.0) == first
+    assert next_repetition([first, replace(first, number=1)], 1, 20.0) is None

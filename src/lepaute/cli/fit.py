@@ -17,7 +17,7 @@ from lepaute.kit.options import option_field
 from lepaute.kit.outputs import check_archive_output, check_outputs
 from lepaute.kit.picture import files_of, picture_files
 from lepaute.kit.printable import terminal_columns
-from lepaute.kit.quantities import numbers_of
+from lepaute.kit.quantities import numbers_of, share_of, time_of
 from lepaute.kit.text import folded
 from lepaute.measure.schedulers import Request, default_scheduler
 from lepaute.measure.schedulers.types import Switches, switches_of
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from lepaute.fit.kernels.form import Form
     from lepaute.fit.memory import MemoryHierarchy
     from lepaute.fit.observations.factors import FactorTest
+    from lepaute.measure.calibration.precision import Goal
     from lepaute.platform import Platform
 
 #: Serious findings that are printed; a report has them all.
@@ -55,7 +56,31 @@ class CalibrateOptions:
         None, "Nodes of each switch; default: as Slurm knows them.", metavar="NODES;NODES...", parse=switches_of
     )
     seed: int = option_field(1, "Seed of the designs and of their order.", minimum=0)
-    resume: bool = option_field(False, "Resume an interrupted calibration.")
+    budget_s: float | None = option_field(
+        None,
+        "Time for all, fits included; default: 4min, or what the fewest blocks take.",
+        name="budget",
+        metavar="TIME",
+        quantity=time_of,
+    )
+    precision: float | None = option_field(
+        None,
+        "Half-width of the mean of a reference run of HPL at which it ends; default: 5%.",
+        metavar="SHARE",
+        quantity=share_of,
+    )
+    resume: bool = option_field(False, "Resume an interrupted calibration, or add blocks to a complete one.")
+
+    def goal(self) -> "Goal | None":
+        """None of a quick calibration. Raises InputError where that is asked for a precision or a time."""
+        from lepaute.cli.calibration_precision import goal_of
+
+        if not self.quick:
+            return goal_of(self.precision, self.budget_s)
+        for option, value in (("--budget", self.budget_s), ("--precision", self.precision)):
+            if value is not None:
+                raise InputError(f"{option} applies to a whole calibration; leave out --quick")
+        return None
 
 
 def calibrate(
@@ -68,7 +93,7 @@ def calibrate(
     as_json: AsJson = False,
     force: Force = False,
 ) -> None:
-    """Measures this machine (all its cores at once, two to four minutes), fits its models and writes its platform.
+    """Measures this machine (all its cores at once, at most four minutes), fits its models and writes its platform.
 
     With --nodes or --scheduler it measures those nodes, which must be alike, in parallel, and then the messages
     between pairs of them, on one switch and across.
@@ -79,8 +104,9 @@ def calibrate(
     from lepaute.platform import dump_platform
     from lepaute.report.files import check_page_name
 
-    output, archive = options.output, options.archive
+    output, archive, goal = options.output, options.archive, options.goal()
     check_page_name(report)
+    force = force or options.resume
     check_outputs({"--output": output, "--archive": archive, "--report": report}, force=force)
     check_archive_output(archive, force=force)
     with notes_printed(), progress_bar() as tell:
@@ -93,6 +119,7 @@ def calibrate(
             switches=options.switches,
             seed=options.seed,
             progress=tell,
+            goal=goal,
             announce=announce,
             scheduler=scheduler or default_scheduler(request.nodes),
             request=request,
@@ -105,6 +132,10 @@ def calibrate(
     told = _Told(report, details, as_json)
     told.tell(fitted, diagnose(measured, fitted), platform, output, warnings=measured.about.warnings)
     dump_platform(platform, output)
+    if goal is not None:
+        from lepaute.cli.calibration_precision import precision_text
+
+        note(f"lepaute: {precision_text(goal, measured, platform, fitted)}")
     if not as_json:
         print(f"{path}: archive {measured.id[:12]}, {len(measured.members())} members")
         print(f"{output}: platform {platform.sha256[:12]}")

@@ -338,6 +338,7 @@ def _calibrated(cases: Sequence[Hpl], options: VerifyOptions, where: "Where") ->
     import pandas
 
     from lepaute.archive import Archive
+    from lepaute.cli.calibration_precision import goal_of
     from lepaute.cli.fit_text import quality_table
     from lepaute.design.hpl_step import DEFAULT_NBS
     from lepaute.fit import platform_and_models
@@ -361,6 +362,7 @@ def _calibrated(cases: Sequence[Hpl], options: VerifyOptions, where: "Where") ->
                 threads=tuple(sorted({1, *(case.threads_per_rank for case in cases)})),
                 seed=options.seed,
                 progress=tell,
+                goal=None if options.quick else goal_of(),
                 announce=announce,
                 scheduler=where.scheduler,
                 request=where.request,

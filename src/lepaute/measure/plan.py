@@ -1,5 +1,6 @@
 """The plan of a calibration: which probe runs on which cores in which block, on which design, and how long it takes."""
 
+import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -61,8 +62,10 @@ _DOUBLING_SHARE = 0.09
 class Scale:
     """How much a calibration measures of a node: the whole takes about 110 s on two cores, the quick one about 10 s.
 
+    least_blocks     : after which it may end, where the precision is met
     steps, columns   : rows of HPL's steps, ranks for themselves and in one column
     option_runs      : runs of a block with other options of HPL; option_rows: rows of HPL's steps in each
+    option_round     : runs after which the options begin anew; with one less every kernel is called, too
     operand_bytes    : memory of a dgemm's process, where there is as much
     p2p_most_bytes   : the largest message between two ranks and in the ring, where memory has room for it
     ring_sizes       : messages of each operation in the ring, each in all four conditions
@@ -70,12 +73,14 @@ class Scale:
     """
 
     blocks: int
+    least_blocks: int
     dgemm_products: int
     dgemm_product_range: tuple[float, float]
     steps: int
     columns: int
     option_runs: int
     option_rows: int
+    option_round: int
     operand_bytes: int
     p2p_counts: Mapping[str, int]
     p2p_most_bytes: int
@@ -89,12 +94,14 @@ class Scale:
 #: rows in all, half-widths for one and the same machine were 7 to 21 %.
 FULL = Scale(
     blocks=7,
+    least_blocks=5,
     dgemm_products=43,
     dgemm_product_range=(1e3, 1.3e9),
     steps=12,
     columns=16,
     option_runs=1,
     option_rows=7,
+    option_round=6,
     operand_bytes=1 << 30,
     p2p_counts={operation: round(0.7 * count) for operation, count in DEFAULT_COUNTS.items()},
     p2p_most_bytes=64 << 20,
@@ -105,12 +112,14 @@ FULL = Scale(
 )
 QUICK = Scale(
     blocks=2,
+    least_blocks=2,
     dgemm_products=14,
     dgemm_product_range=(1e3, 1e8),
     steps=6,
     columns=6,
     option_runs=2,
     option_rows=8,
+    option_round=4,
     operand_bytes=32 << 20,
     p2p_counts={operation: count // 2 for operation, count in DEFAULT_COUNTS.items()},
     p2p_most_bytes=16 << 20,
@@ -213,11 +222,13 @@ def plan(
     *,
     nbs: Sequence[int] = DEFAULT_NBS,
     threads: Sequence[int] = (1,),
+    blocks: int = 0,
 ) -> list[PlannedRun]:
     """All runs on one node in the order in which they will be made: blocks one after the other, shuffled inside.
 
     position: of the node among those that are measured
     nbs     : block sizes of HPL's steps
+    blocks  : where they are more than the scale's; the first ones are the same
     threads : of a process; kernels are measured with each number, messages between processes of one thread
     Every run has a design and a seed of its own, drawn from `seed` and `position`: blocks and nodes are then
     independent samples of sizes as well as of days.
@@ -228,9 +239,10 @@ def plan(
         raise EnvironmentProblem("calibration needs two cores, got one; measure on a machine that has them")
     runs = []
     root = np.random.SeedSequence([seed, 0, position] if position else seed)
-    turns, of_options, *blocks = root.spawn(scale.blocks + 2)
-    options = iter(drawn_step_options(np.random.default_rng(of_options), scale.blocks * scale.option_runs))
-    for block, block_seed in enumerate(blocks):
+    turns, of_options, *block_seeds = root.spawn(max(blocks, scale.blocks) + 2)
+    of_round = np.random.default_rng(of_options)
+    options = (each for _ in itertools.count() for each in drawn_step_options(of_round, scale.option_round))
+    for block, block_seed in enumerate(block_seeds):
         rng = np.random.default_rng(block_seed)
         drafts = [
             *(draft for count in threads for draft in _kernel_drafts(layout, count, block, turns, rng)),

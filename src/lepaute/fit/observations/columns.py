@@ -114,6 +114,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("order", "integer", "1", "note"),
     Column("started_s", "real", "s", "time"),
     Column("disturbed", "flag", "", "note"),
+    Column("slow", "flag", "", "note"),
     Column("machine_changed", "text", "", "note"),
     Column("replication", "integer", "1", "note"),
     Column("seed", "integer", "1", "note"),

@@ -1,6 +1,7 @@
 """One attempt at a planned run: a fresh process of a probe, what it wrote, what else the machine did; repetitions."""
 
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -32,13 +33,14 @@ _OF_LINKS = (P2P, RING, FLOWS, SEMANTICS)
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One fresh process of a planned run; wall_s: how long it took."""
+    """One fresh process of a planned run; wall_s: how long it took; slow: the machine was, by its own speed."""
 
     node: str
     run: PlannedRun
     number: int
     wall_s: float
     disturbed: bool
+    slow: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,19 +239,23 @@ def _check_kernels(path: Path, run: PlannedRun, about: Measured) -> None:
 
 
 def next_repetition(attempts: Sequence[Attempt], block: int, most_s: float) -> Attempt | None:
-    """The last attempt of the run of `block` that is to be repeated next; None when no repetition is due or allowed.
+    """The last attempt of the run that is to be repeated next; None when no repetition is due or allowed.
 
-    attempts: all of one node so far. Due are runs without an undisturbed attempt, those with the fewest attempts
-    first, in the order in which they ran.
+    attempts: all of one node so far. Due are, up to `block`, runs without an attempt that other load left undisturbed,
+    and once those that met a slow machine: repeating them until they look good would select. Those with the fewest
+    attempts come first, in the order in which they ran.
     most_s  : all repetitions together last no longer; one that would go beyond, if it took as long as the last
     attempt, is passed over
     """
     spent_s = sum(attempt.wall_s for attempt in attempts if attempt.number > 0)
-    last = {attempt.run.name: attempt for attempt in attempts if attempt.run.block == block}
+    made = {(attempt.run.block, attempt.run.name): attempt for attempt in attempts}
+    counts = Counter((attempt.run.block, attempt.run.name) for attempt in attempts)
     due = [
         attempt
-        for attempt in last.values()
-        if attempt.disturbed and attempt.number < MOST_REPETITIONS and spent_s + attempt.wall_s <= most_s
+        for key, attempt in made.items()
+        if attempt.run.block <= block
+        and ((attempt.disturbed and attempt.number < MOST_REPETITIONS) or (attempt.slow and counts[key] == 1))
+        and spent_s + attempt.wall_s <= most_s
     ]
     return min(due, key=lambda attempt: attempt.number, default=None)
 

@@ -1,32 +1,48 @@
 """A calibration: every node's kernels and messages measured by the probes, through the controller of experiments."""
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from threading import Event
+from time import monotonic as now_s
 from typing import Any, ClassVar
 
+from lepaute.archive import Archive, ArchiveWriter
 from lepaute.archive.metadata import BlasFacts, MachineFacts, MpiFacts
 from lepaute.design.hpl_step import DEFAULT_NBS
 from lepaute.errors import EnvironmentProblem, InputError, LepauteError
 from lepaute.kit.json_values import ABSENT_IF_NONE, from_json, to_json
-from lepaute.kit.text import counted
+from lepaute.kit.text import counted, percent
 from lepaute.measure.calibration.attempt import Attempt, Attempts, Sentinels, Site, next_repetition
-from lepaute.measure.calibration.entries import CALIBRATION, AttemptEntry, RawFile
+from lepaute.measure.calibration.entries import CALIBRATION, AttemptEntry, RawFile, SlowRun, tables
 from lepaute.measure.calibration.machines import Measured, check_alike, equip, look_at
+from lepaute.measure.calibration.precision import (
+    Check,
+    FurtherBlock,
+    Goal,
+    Progress,
+    Reached,
+    further_probes,
+    main_kernels,
+)
 from lepaute.measure.calibration.send_completion import search
+from lepaute.measure.calibration.speed import SpeedWitness
 from lepaute.measure.experiment.campaign import (
     Announce,
     Campaign,
-    Progress,
     campaign_options,
     check_begun_with,
     silent,
     unannounced,
 )
+from lepaute.measure.experiment.campaign import Progress as Tell
+from lepaute.measure.experiment.closing import metadata_of, reopen_archive
 from lepaute.measure.experiment.entries import Content
 from lepaute.measure.experiment.options import Options
+from lepaute.measure.experiment.workspace import folder_of
+from lepaute.measure.layout import ALL
 from lepaute.measure.link_plan import Link, pair_cores, plan_links
 from lepaute.measure.nodes.channel import NodeLost
 from lepaute.measure.nodes.group import Nodes, each_machine, side_by_side
@@ -75,13 +91,21 @@ class Calibration(Campaign):
     archive_content: ClassVar[Content] = CALIBRATION
 
     def __init__(
-        self, options: Options, probes: Probes, asked: CalibrationFacts, switches: Switches | None, tell: Progress
+        self,
+        options: Options,
+        probes: Probes,
+        asked: CalibrationFacts,
+        switches: Switches | None,
+        tell: Tell,
+        goal: Goal | None = None,
     ) -> None:
-        """asked: what the user asked for, as long as nothing else is known"""
+        """asked: what the user asked for, as long as nothing else is known;  goal: None: the planned blocks"""
         super().__init__(options, tell)
+        self._goal, self._begun_s, self._budget_s = goal, now_s(), 0.0
         self._probes, self._asked, self._switches = probes, asked, switches
         #: By node, or by the name of the run for messages between two.
         self._attempts: dict[str, list[Attempt]] = {}
+        self._witnesses: dict[str, SpeedWitness] = {}
         self._failed_links: set[str] = set()
         self._behind = 0
 
@@ -138,64 +162,148 @@ class Calibration(Campaign):
             memory_bytes=memory_bytes,
             blas=first.facts.blas,
             mpi=MpiFacts(first.mpi),
-            blocks=scale.blocks,
+            blocks=begun.blocks or 0,
             most_n=limits.most_n,
             most_message_bytes=limits.most_message_bytes,
             switches=self._switches.nodes,
         )
+        self._plan()
+        self._links = plan_links(scale, self.seed, self._measured, limits, self._switches)
+        if self._goal is not None:
+            self._budget_s = self._goal.budget_for(self._reckoned_s(scale.least_blocks), scale.least_blocks)
+        self._blocks_noted = begun.blocks or 0
         state.more |= to_json(facts)
         self.workspace.save()
 
-    def run(self) -> None:
-        """All blocks, and in each what was disturbed again at its end."""
-        plans = {
-            about.name: plan(
-                self._scale,
-                self.seed,
-                about.layout,
-                self._limits,
-                position,
-                nbs=self._asked.nbs,
-                threads=self._asked.threads,
-            )
-            for position, about in enumerate(self._measured)
+    def _plan(self, blocks: int = 0) -> None:
+        """Of each node, for at least so many blocks."""
+        asked, place = self._asked, enumerate(self._measured)
+        more: dict[str, Any] = {"nbs": asked.nbs, "threads": asked.threads, "blocks": blocks}
+        self._plans = {
+            about.name: plan(self._scale, self.seed, about.layout, self._limits, position, **more)
+            for position, about in place
         }
-        links = plan_links(self._scale, self.seed, self._measured, self._limits, self._switches or Switches())
+
+    def _reckoned_s(self, blocks: int) -> float:
+        """Of so many planned blocks."""
         rate = min(about.kernel_set.gflops for about in self._measured)
-        seconds = max(calibration_s(runs, rate) for runs in plans.values())
+        nodes = ([run for run in runs if run.block < blocks] for runs in self._plans.values())
+        links = [link.run for link in self._links if link.run.block < blocks]
+        return max(calibration_s(runs, rate) for runs in nodes) + reckoned_s(links, rate)
+
+    def run(self) -> None:
+        """Block after block, and in each what was disturbed again at its end, until the goal is reached."""
+        planned, goal = self._scale.blocks, self._goal
         cores = counted(len(self._measured[0].cores), "core")
         self.tell(f"measuring {cores}", _PREPARED)
-        self._take_up_attempts([*(run for runs in plans.values() for run in runs), *(link.run for link in links)])
-        self._total = sum(map(len, plans.values())) + len(links)
+        self._further = {each.block: each.probes for each in self.workspace.noted(FurtherBlock)}
+        self._plan(1 + max(self._further, default=0))
+        runs = [run for each in self._plans.values() for run in each]
+        self._take_up_attempts([*runs, *(link.run for link in self._links)])
+        self._total = sum(run.block < planned for run in runs) + len(self._links)
         nodes = f" of each of {counted(len(self._measured), 'node')}" if len(self._measured) > 1 else ""
-        self.announce(
-            seconds + reckoned_s([link.run for link in links], rate),
-            f"{counted(self._total, 'run')} of probes on {cores}{nodes}",
-        )
+        what, seconds = f"{counted(self._total, 'run')} of probes on {cores}{nodes}", self._reckoned_s(planned)
+        if goal is not None:
+            what += f", fewer or more until a prediction is known to ± {percent(goal.precision)}"
+            seconds = min(seconds, self._budget_s)
+        self.announce(seconds, what)
         self._maker = Attempts(self.workspace, self.options)
         self._sentinels = Sentinels(self._maker, self.workspace, self.seed)
         by_name = {about.name: about for about in self._measured}
-        for block in range(self._scale.blocks):
+        self._block_s = self._reckoned_s(planned) / planned
+        for block in itertools.count():
+            if block >= self._scale.least_blocks and not self._goes_on(block):
+                break
+            began_s = now_s()
+            self._measure(block, by_name)
+            if self._further.get(block) is None:
+                self._block_s = now_s() - began_s
+            if self._blocks_noted < block + 1:
+                self.workspace.state.more["blocks"] = self._blocks_noted = block + 1
+                self.workspace.save()
 
-            def measure(node: Nodes, stopping: Event, block: int = block) -> None:
-                name = node.names[0]
-                runs = [run for run in plans[name] if run.block == block]
-                self._block(Site((node,), (by_name[name],)), runs, stopping)
+    def _measure(self, block: int, by_name: dict[str, Measured]) -> None:
+        """One block; of one beyond those planned the probes that it is for, on all cores of a node at once."""
+        further = self._further.get(block)
 
-            each_machine(self.nodes, measure)
-            self._links_of([link for link in links if link.run.block == block], by_name)
-            if block == 0:
-                self._find_semantics(by_name)
-            if not len(self.nodes):
-                raise EnvironmentProblem(f"{self.nodes.none_left()}; what was measured so far is kept")
+        def measure(node: Nodes, stopping: Event) -> None:
+            name = node.names[0]
+            runs = [run for run in self._plans[name] if run.block == block]
+            if further is not None:
+                runs = [run for run in runs if run.load == ALL and run.probe in further]
+            self._block(Site((node,), (by_name[name],)), runs, stopping)
+
+        each_machine(self.nodes, measure)
+        self._links_of([link for link in self._links if link.run.block == block], by_name)
+        if block == 0:
+            self._find_semantics(by_name)
+        if not len(self.nodes):
+            raise EnvironmentProblem(f"{self.nodes.none_left()}; what was measured so far is kept")
+
+    def _goes_on(self, block: int) -> bool:
+        """Whether there is another block, this one; it is noted then, if it is beyond those planned."""
+        planned = self._scale.blocks
+        if self._goal is None:
+            return block < planned
+        begun = (attempt.run.block >= block for each in self._attempts.values() for attempt in each)
+        if block in self._further or any(begun):
+            return True
+        reached: Reached | None = None
+        while True:
+            last = next(reversed(self.workspace.noted(Check)), None)
+            layer = "" if last is None else last.layer
+            probes = further_probes(layer)
+            share = 1.0 if block < planned else self._share_of_block(probes)
+            left_s = self._budget_s - (now_s() - self._begun_s)
+            step = Progress(block, left_s, share * self._block_s, last).next_step(self._goal, reached)
+            if step != "check":
+                break
+            try:
+                reached = self._check(block, self._goal)
+            except LepauteError as problem:
+                self.warn(f"the precision remains unknown: {problem}")
+                self._goal = None
+                return block < planned
+        if step == "measure" and block >= planned:
+            self.workspace.note(FurtherBlock(block, probes))
+            self._further[block] = probes
+            self._plan(block + 1)
+        return step == "measure"
+
+    def _share_of_block(self, probes: Sequence[str]) -> float:
+        """How long these probes on all cores take, in whole blocks."""
+        rate = self._measured[0].kernel_set.gflops
+        runs = self._plans[self._measured[0].name]
+        return reckoned_s((run for run in runs if run.load == ALL and run.probe in probes), rate) / reckoned_s(
+            runs, rate
+        )
+
+    def _check(self, blocks: int, goal: Goal) -> Reached:
+        """How precise a prediction is by what there is; raises what the assessment raises."""
+        self.tell(f"how precise predictions are after {counted(blocks, 'block')}", self._share())
+        began_s = now_s()
+        path = self.workspace.folder / "so_far.zip"
+        try:
+            with ArchiveWriter(path, metadata_of(self.workspace, CALIBRATION)) as archive:
+                for name, table in tables(self.workspace):
+                    kept = main_kernels(table) if name == "kernels" else table
+                    archive.add_table(f"observations/{name}.parquet", kept)
+            reached = goal.assess(Archive.open(path))
+        finally:
+            path.unlink(missing_ok=True)
+        ended_s = now_s()
+        cost_s, elapsed_s = ended_s - began_s, ended_s - self._begun_s
+        self.workspace.note(Check(blocks, elapsed_s, cost_s, reached.half_width, reached.floor, reached.layer))
+        return reached
 
     def _take_up_attempts(self, runs: list[PlannedRun]) -> None:
         known = {(run.block, run.name): run for run in runs}
+        slow = {entry.key for entry in self.workspace.noted(SlowRun)}
         for entry in self.workspace.noted(AttemptEntry):
             if entry.probe in (SEMANTICS, SENTINEL):  # each round follows from those before; these are run anew
                 continue
             run = known[entry.block, entry.name]
-            attempt = Attempt(entry.node, run, entry.attempt, entry.wall_s, entry.disturbed)
+            attempt = Attempt(entry.node, run, entry.attempt, entry.wall_s, entry.disturbed, entry.key in slow)
             owner = entry.node if entry.peer is None else entry.name
             self._attempts.setdefault(owner, []).append(attempt)
 
@@ -211,13 +319,24 @@ class Calibration(Campaign):
                 self._sentinels.watch(site, run.block)
                 mine.append(self._maker.make(run, self._begun(run, site), site))
             self._behind += 1
+        if not stopping.is_set():
+            self._note_slow(site, mine)
         most_s = self._scale.most_repetition_s
         while not stopping.is_set() and (again := next_repetition(mine, runs[-1].block, most_s)) is not None:
-            self._say_what(again.run, site, " again, it was disturbed")
+            why = "it was disturbed" if again.disturbed else "the machine was slow"
+            self._say_what(again.run, site, f" again, {why}")
             self._sentinels.watch(site, again.run.block)
             mine.append(self._maker.make(again.run, again.number + 1, site))
         if not stopping.is_set() and len(mine) > len(done):
             self._sentinels.watch(site, runs[-1].block)
+
+    def _note_slow(self, site: Site, mine: list[Attempt]) -> None:
+        """Marks the attempts so far that met a slow machine."""
+        witness = self._witnesses.setdefault(site.name, SpeedWitness(self.workspace, site.name))
+        slow = {entry.key for entry in witness.new_slow_runs()}
+        for place, each in enumerate(mine):
+            if (each.node, each.run.block, each.run.name, each.number) in slow:
+                mine[place] = replace(each, slow=True)
 
     def _begun(self, run: PlannedRun, site: Site) -> int:
         """How many attempts at the run an interrupted session has begun: their files keep their names."""
@@ -292,7 +411,8 @@ class Calibration(Campaign):
 
     def _say_what(self, run: PlannedRun, site: Site, more: str) -> None:
         where = "" if len(self._measured) == 1 else f" on {site.name}"
-        self.tell(f"block {run.block + 1} of {self._scale.blocks}: {run.name}{where}{more}", self._share())
+        blocks = max(self._scale.blocks, run.block + 1)
+        self.tell(f"block {run.block + 1} of {blocks}: {run.name}{where}{more}", self._share())
 
 
 def _between(first: str, second: str) -> str:
@@ -323,7 +443,8 @@ def calibrate(
     threads: Sequence[int] = (1,),
     switches: Switches | None = None,
     seed: int = 1,
-    progress: Progress | None = None,
+    progress: Tell | None = None,
+    goal: Goal | None = None,
     announce: Announce | None = None,
     scheduler: str = "local",
     request: Request | None = None,
@@ -339,9 +460,10 @@ def calibrate(
     switches : which nodes hang on which switch; what the scheduler knows of that unless given
     seed     : of the designs, of their order and of the probes' data; when resuming, that of the beginning holds
     progress : called with what is being done and the share of the work that is done
+    goal     : how precise predictions shall be, and the time for that; none: seven blocks
     announce : called once, before the first probe, with the seconds that the measurements will take
     python   : the interpreter on the nodes, where it is not this one
-    resume   : go on with a calibration of that archive that did not end
+    resume   : go on with a calibration of that archive, which did not end, or is to be more precise
     Raises EnvironmentProblem when something the probes need is missing, a probe fails or no node is left, InputError
     for a seed that no generator takes, a message that no probe sends, a block size beyond the matrices or more threads
     than a node has cores, KeyboardInterrupt. When measurements had begun they are archived beside as NAME.partial.zip,
@@ -360,6 +482,9 @@ def calibrate(
     tell("building the probes", 0.0)
     probes = build_probes(progress=lambda message: tell(message, 0.0))
     asked = CalibrationFacts(quick, network_bytes, tuple(nbs), tuple(threads))
-    calibration = Calibration(options, probes, asked, switches, tell)
+    path = options.archive
+    if resume and path.is_file() and not folder_of(path).exists():
+        reopen_archive(path, CALIBRATION)
+    calibration = Calibration(options, probes, asked, switches, tell, goal)
     calibration.announce = announce or unannounced
     return calibration.to_the_end(resume=resume)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from lepaute.kit.json_values import ABSENT_IF_NONE
+from lepaute.kit.text import counted
 from lepaute.measure.experiment.entries import Content, Entry
 from lepaute.measure.experiment.workspace import Workspace
 from lepaute.measure.machine_load import disturbance_warnings
@@ -85,9 +86,36 @@ class AttemptEntry(Entry):
         return self.node, self.block, self.name, self.attempt
 
 
+@dataclass(frozen=True, slots=True)
+class SlowRun(Entry):
+    """An attempt that met a slow machine, by its own speed; causes: which witnesses say so, and what they saw."""
+
+    JOURNAL: ClassVar[str] = "slow"
+    node: str
+    block: int
+    name: str
+    attempt: int
+    causes: tuple[str, ...]
+
+    @property
+    def key(self) -> tuple[str, int, str, int]:
+        """What identifies the attempt."""
+        return self.node, self.block, self.name, self.attempt
+
+
 #: Columns that tell the attempt, for kernels and for messages.
-_OF_KERNELS = ("block", "attempt", "disturbed", "host", "probe", "active_cores", "active_socket_cores", "threads")
-_OF_MESSAGES = ("block", "attempt", "disturbed", "host", "link", "peer", "distance")
+_OF_KERNELS = (
+    "block",
+    "attempt",
+    "disturbed",
+    "slow",
+    "host",
+    "probe",
+    "active_cores",
+    "active_socket_cores",
+    "threads",
+)
+_OF_MESSAGES = ("block", "attempt", "disturbed", "slow", "host", "link", "peer", "distance")
 #: Tables that a probe has of its own; all others are of kernels. Of the search for limits also which round it was.
 _TABLES = {
     P2P: ("p2p", _OF_MESSAGES),
@@ -112,7 +140,7 @@ def tables(workspace: Workspace) -> "Iterator[tuple[str, pandas.DataFrame]]":
     import pandas
 
     attempts = {entry.key: entry for entry in workspace.noted(AttemptEntry)}
-    disturbed = {key: entry.disturbed for key, entry in attempts.items()}
+    slow = {entry.key for entry in workspace.noted(SlowRun)}
     names = ("kernels", "p2p", "ring", "flows", "semantics", "sentinels")
     frames: dict[str, list[pandas.DataFrame]] = {name: [] for name in names}
     for entry in workspace.noted(RawFile):
@@ -122,8 +150,9 @@ def tables(workspace: Workspace) -> "Iterator[tuple[str, pandas.DataFrame]]":
         table, columns = _TABLES.get(entry.probe, _KERNELS)
         # A probe knows the hardware threads it is bound to, the platform the cores that they belong to.
         frame["pu"], frame["cpu"] = frame["cpu"], entry.core
+        found = {"disturbed": entry.key in attempts and attempts[entry.key].disturbed, "slow": entry.key in slow}
         for column in columns:
-            frame[column] = disturbed.get(entry.key, False) if column == "disturbed" else getattr(entry, column)
+            frame[column] = found[column] if column in found else getattr(entry, column)
         frame["clock_cost_s"] = float(header.get("clock_cost_s", "0"))
         if entry.probe == SENTINEL:
             if entry.key not in attempts:  # it was broken off
@@ -145,8 +174,18 @@ def warnings(workspace: Workspace) -> list[str]:
     for entry in workspace.noted(AttemptEntry):
         if entry.probe not in (SEMANTICS, SENTINEL):
             runs.setdefault((entry.node, entry.block, entry.name), []).append(entry.disturbed)
-    return disturbance_warnings(runs.values(), "probe runs", "blocks.json")
+    slow = [entry for entry in workspace.noted(SlowRun) if entry.attempt == 0]
+    told = disturbance_warnings(runs.values(), "probe runs", "blocks.json")
+    if slow:
+        witnesses = sorted({cause.partition(":")[0] for entry in slow for cause in entry.causes})
+        again = sum(len(runs[entry.key[:3]]) > 1 for entry in slow)
+        each = "each was" if again == len(slow) else f"{again} of them were"
+        told.append(
+            f"{len(slow)} of {counted(len(runs), 'probe run')} met a slow machine ({', '.join(witnesses)}; slow.json); "
+            f"{each} measured once more"
+        )
+    return told
 
 
 #: What the archive of a calibration holds.
-CALIBRATION = Content("calibration", ("blocks",), tables, warnings)
+CALIBRATION = Content("calibration", ("blocks", "raw_files", "slow", "further", "precision"), tables, warnings)

@@ -7,15 +7,16 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lepaute.archive import ArchiveWriter
+from lepaute.archive import Archive, ArchiveWriter
+from lepaute.archive.documents import COMMANDS
 from lepaute.archive.metadata import COMPLETE, PARTIAL, DesignProgress
 from lepaute.errors import InputError
 from lepaute.kit.journal import damaged, drop_broken_end, entries
-from lepaute.kit.json_values import to_json
+from lepaute.kit.json_values import from_json, to_json
 from lepaute.kit.outputs import check_archive_output
 from lepaute.kit.text import counted
 from lepaute.measure.experiment.distrust import FALSE_ALARMS, WITNESS, Verdict, mark, verdicts
-from lepaute.measure.experiment.entries import EXPERIMENT, Content
+from lepaute.measure.experiment.entries import EXPERIMENT, Content, RunState
 from lepaute.measure.experiment.workspace import DESIGN, Workspace
 from lepaute.measure.node_agent.redact import Redactor
 from lepaute.measure.raw_files import table_blocks
@@ -29,6 +30,8 @@ _KEPT = ("designs", "experiment", "environment", "files", "raw")
 #: Journals that become members as lists: what was cloned, set, copied; clocks; the cost of the monitor; rows of the
 #: design that were measured; further rounds of rows, and what each level reached.
 _LISTS = ("repositories", "controls", "transfers", "clock", "monitor", "done", "rounds", "reached")
+#: Members of the metadata that a run's state does not have.
+_OF_ARCHIVES = ("host", "partial", "design", "failure", "status")
 
 
 def partial_name(archive: Path) -> Path:
@@ -57,6 +60,35 @@ def close_interrupted(folder: Path, contents: Iterable[Content] = (), *, force: 
         return target
     finally:
         workspace.close()
+
+
+def reopen_archive(path: Path, content: Content) -> None:
+    """Makes the workspace of a complete run anew, out of its archive, which stays: more can be measured then."""
+    archive = Archive.open(path)
+    document = {key: value for key, value in archive.metadata.items() if key not in _OF_ARCHIVES}
+    workspace = Workspace.create(path, from_json(RunState, document, str(path)))
+    try:
+        for name in archive.members():
+            top, _, _ = name.partition("/")
+            if top in _KEPT or name in (DESIGN, "log.txt"):
+                workspace.keep_file(name, archive.read_bytes(name))
+            elif top == "monitoring":
+                _write_journal(workspace, name.removesuffix(".parquet"), archive.table(name).to_dict("records"))
+            elif (journal := name.removesuffix(".json")) in (*_LISTS, *content.journals):
+                _write_journal(workspace, journal, archive.json(name))
+        _write_journal(workspace, "commands", archive.json(COMMANDS))
+        made = {*content.warnings(workspace), *(verdict["message"] for verdict in archive.json("verdicts.json"))}
+        workspace.state.warnings = [text for text in workspace.state.warnings if text not in made]
+        workspace.save()
+    except BaseException:
+        workspace.remove()
+        raise
+    workspace.close()
+
+
+def _write_journal(workspace: Workspace, name: str, noted: Iterable[Mapping[Any, Any]]) -> None:
+    for entry in noted:
+        workspace.journal(name).add({key: None if value != value else value for key, value in entry.items()})  # noqa: PLR0124
 
 
 def archive_workspace(workspace: Workspace, target: Path, content: Content = EXPERIMENT) -> None:

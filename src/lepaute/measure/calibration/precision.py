@@ -1,0 +1,150 @@
+"""How long a calibration goes on: until a prediction of its own is precise enough, or its time is spent."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import sqrt
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from lepaute.errors import InputError
+from lepaute.kit.text import counted, duration, percent
+from lepaute.measure.experiment.entries import Entry
+from lepaute.measure.plan import DGEMM, STEPS, STEPS_COLUMN
+
+if TYPE_CHECKING:
+    import pandas
+
+    from lepaute.archive import Archive
+
+DEFAULT_PRECISION, DEFAULT_BUDGET_S = 0.05, 240.0
+#: It also stops so close above what no longer measuring can go below.
+NEAR_FLOOR = 1.2
+#: In the fit of a check are kernels that take so much of the time, and no phases of HPL, whose names begin so.
+_LEAST_SHARE, _PHASES = 0.02, "pd"
+#: What a check takes until one was made.
+_CHECK_S = 20.0
+#: Of further blocks, by the layer that limits the precision; all on all cores.
+_USUAL = (STEPS, STEPS_COLUMN)
+_PROBES: Mapping[str, tuple[str, ...]] = {"discrepancy": (*_USUAL, DGEMM)}
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """Of the mean of a reference run: relative half-width of its 95 % interval, and what that is with endless blocks.
+
+    reference: what is predicted;  layer: what the half-width is most made of;  limit: the same in words
+    """
+
+    half_width: float
+    floor: float
+    reference: str
+    layer: str
+    limit: str
+
+    def with_more(self, share: float) -> float:
+        """The half-width with so many times the blocks: what is above the floor falls as an error of a mean does."""
+        above = max(0.0, self.half_width**2 - self.floor**2)
+        return sqrt(self.half_width**2 - above * (1.0 - 1.0 / share))
+
+
+#: Fits what an archive holds so far, and says how well it predicts.
+Assess = Callable[["Archive"], Reached]
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """budget_s: for all of a session, fits included; None: DEFAULT_BUDGET_S, or what the fewest blocks take if more."""
+
+    assess: Assess
+    precision: float = DEFAULT_PRECISION
+    budget_s: float | None = None
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.precision < 1.0:
+            raise InputError(f"--precision is {100.0 * self.precision:g} %; give a share such as 5%, below 100%")
+
+    def met(self, reached: Reached) -> bool:
+        return reached.half_width <= max(self.precision, NEAR_FLOOR * reached.floor)
+
+    def budget_for(self, fewest_s: float, blocks: int) -> float:
+        """Seconds; raises InputError where they do not hold the fewest blocks."""
+        if self.budget_s is not None and self.budget_s < fewest_s:
+            raise InputError(
+                f"--budget is {duration(self.budget_s)}, and the fewest blocks ({blocks}) take about "
+                f"{duration(fewest_s)}; give that, or --quick"
+            )
+        return max(DEFAULT_BUDGET_S, fewest_s) if self.budget_s is None else self.budget_s
+
+    def text(self, reached: Reached, blocks: int, minute_blocks: float) -> str:
+        """One line; minute_blocks: blocks that a minute makes."""
+        more = reached.with_more(1.0 + minute_blocks / blocks)
+        why = "" if reached.half_width <= self.precision else f", short of {percent(self.precision)}"
+        return (
+            f"the mean of {reached.reference} is known to ± {percent(reached.half_width)} after "
+            f"{counted(blocks, 'block')}{why}; no more blocks go below ± {percent(reached.floor)}; what limits it is "
+            f"{reached.limit}; another minute would give ± {percent(more)}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class FurtherBlock(Entry):
+    """A block beyond the planned ones, begun after `elapsed_s`; probes: what it measures."""
+
+    JOURNAL: ClassVar[str] = "further"
+    block: int
+    probes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Check(Entry):
+    """A look at the precision after so many blocks; cost_s: how long it took; elapsed_s: of the session, by its end."""
+
+    JOURNAL: ClassVar[str] = "precision"
+    blocks: int
+    elapsed_s: float
+    cost_s: float
+    half_width: float
+    floor: float
+    layer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where a session stands between two blocks.
+
+    blocks   : that are done;  left_s: of the budget;  block_s: what the next one takes
+    last     : the last check, of this session or an earlier one
+    """
+
+    blocks: int
+    left_s: float
+    block_s: float
+    last: Check | None
+
+    def next_step(self, goal: Goal, reached: Reached | None) -> Literal["measure", "check", "stop"]:
+        """reached: what the last check found, if it was after the last block.
+
+        The fit at the end is paid for, too. A check that takes longer than a block comes after every second one.
+        """
+        check_s = _CHECK_S if self.last is None else self.last.cost_s
+        if reached is not None and goal.met(reached):
+            return "stop"
+        if self.left_s < self.block_s + check_s:
+            return "stop"
+        if reached is not None:
+            return "measure"
+        just_checked = self.last is not None and self.blocks - self.last.blocks < 2
+        if self.left_s < self.block_s + 2.0 * check_s or (check_s > self.block_s and just_checked):
+            return "measure"
+        return "check"
+
+
+def main_kernels(calls: "pandas.DataFrame") -> "pandas.DataFrame":
+    """Those in which nearly all time is, and no phases, which would lack the others: a fifth of the rows."""
+    calls = calls[~calls["kernel"].astype(str).str.startswith(_PHASES)]
+    share = calls.groupby(calls["kernel"].astype(str))["duration_s"].sum() / calls["duration_s"].sum()
+    return calls[calls["kernel"].astype(str).isin(share.index[share >= _LEAST_SHARE])]
+
+
+def further_probes(layer: str) -> tuple[str, ...]:
+    """What shrinks the interval most where this layer is most of it."""
+    return _PROBES.get(layer, _USUAL)

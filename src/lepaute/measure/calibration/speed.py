@@ -1,0 +1,212 @@
+"""Which runs of probes met a slow machine, by its own speed: no counter shows a neighbour behind the hypervisor.
+
+Two witnesses: the sentinels right before and after a run, and the run's own products of matrices, which are compared
+with those of the same probe in other blocks. Whether a step was slow is the rule of `stats.disturbance`, as in a fit.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from lepaute.kit.text import duration, percent
+from lepaute.measure.calibration.entries import AttemptEntry, RawFile, SlowRun
+from lepaute.measure.experiment.workspace import Workspace
+from lepaute.measure.plan import SEMANTICS
+from lepaute.measure.raw_files import read_raw, whole_lines
+from lepaute.measure.sentinel import SENTINEL, duration_of
+from lepaute.stats.algebra import nonnegative_solution, products, squares, times
+from lepaute.stats.disturbance import SHORTEST_EPISODE_S, centred, slow_limit, slow_steps
+
+if TYPE_CHECKING:
+    import pandas
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+Key = tuple[str, int, str, int]
+
+#: Blocks before a run is compared with those of other blocks; sentinels before one is slow among them.
+FEWEST_BLOCKS, FEWEST_SENTINELS = 2, 4
+#: Products of a probe without steps are taken together until they last so long; shorter parts say nothing of a core.
+CHUNK_S, SHORTEST_PART_S = 0.1, 0.02
+#: A product whose size counts as this many more multiplications at least: what a call costs by itself.
+_CALL_WORK = 1e5
+#: Least squares, each without the calls that were slow by the one before; a call takes at least a clock's tick.
+_FITS, _LEAST_S = 3, 1e-9
+_STEPS = "hpl_steps"
+#: Names of the witnesses.
+STEPS, SENTINELS = "steps", "sentinels"
+
+
+@dataclass(frozen=True, slots=True)
+class _Products:
+    """Calls of dgemm of one attempt, of all its cores, in the order of time on each.
+
+    terms: 1, mn, mk, nk and mnk, shape (calls, 5);  step: of HPL, by number; -1 of a probe without;  cold: its first
+    """
+
+    attempt: AttemptEntry
+    start_s: Floats
+    duration_s: Floats
+    terms: Floats
+    core: Integers
+    step: Integers
+    cold: npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """Steps of one attempt, or chunks of its calls; vectors of shape (parts,)."""
+
+    start_s: Floats
+    end_s: Floats
+    measured_s: Floats
+    expected_s: Floats
+    core: Integers
+    cold: Integers
+
+
+class SpeedWitness:
+    """Of one node; each attempt is read once."""
+
+    def __init__(self, workspace: Workspace, node: str) -> None:
+        self._workspace, self._node = workspace, node
+        self._products: dict[Key, _Products | None] = {}
+        self._sentinels: dict[Key, float] = {}
+
+    def new_slow_runs(self) -> list[SlowRun]:
+        """Those that met a slow machine and are not noted yet, which are noted; none before FEWEST_BLOCKS blocks."""
+        attempts = [each for each in self._workspace.noted(AttemptEntry) if each.node == self._node and not each.peer]
+        attempts = [each for each in attempts if each.probe != SEMANTICS]
+        if len({each.block for each in attempts if each.probe != SENTINEL}) < FEWEST_BLOCKS:
+            return []
+        self._read({each.key: each for each in attempts})
+        causes: dict[Key, list[str]] = {}
+        for witness in (self._by_sentinels(attempts), self._by_steps()):
+            for key, cause in witness.items():
+                causes.setdefault(key, []).append(cause)
+        known = {each.key for each in self._workspace.noted(SlowRun)}
+        new = [SlowRun(*key, tuple(texts)) for key, texts in causes.items() if key not in known]
+        for each in new:
+            self._workspace.note(each)
+        return new
+
+    def _read(self, attempts: dict[Key, AttemptEntry]) -> None:
+        files: dict[Key, list[RawFile]] = {}
+        for entry in self._workspace.noted(RawFile):
+            if entry.key in attempts and entry.key not in self._products and entry.key not in self._sentinels:
+                files.setdefault(entry.key, []).append(entry)
+        for key, mine in files.items():
+            paths = [self._workspace.folder / entry.member for entry in mine]
+            if attempts[key].probe == SENTINEL:
+                self._sentinels[key] = duration_of(map(whole_lines, paths))
+                continue
+            frames = [read_raw(path)[0].assign(core=entry.core) for path, entry in zip(paths, mine, strict=True)]
+            self._products[key] = _products_of(attempts[key], frames)
+
+    def _by_sentinels(self, attempts: Sequence[AttemptEntry]) -> dict[Key, str]:
+        """Runs next to a sentinel that was slow."""
+        keys = [each.key for each in sorted(attempts, key=lambda each: each.start_s)]
+        if len(self._sentinels) < FEWEST_SENTINELS:
+            return {}
+        logs = np.log([self._sentinels[key] for key in self._sentinels])
+        above = logs - np.median(logs)
+        slow = {
+            key: float(np.expm1(by)) for key, by in zip(self._sentinels, above, strict=True) if by > slow_limit(logs)
+        }
+        result: dict[Key, str] = {}
+        for before, after in zip(keys[:-1], keys[1:], strict=True):
+            for sentinel, run in ((before, after), (after, before)):
+                if sentinel in slow and run not in self._sentinels:
+                    result[run] = f"{SENTINELS}: {percent(slow[sentinel])} longer beside it"
+        return result
+
+    def _by_steps(self) -> dict[Key, str]:
+        """Runs that were slow on all cores at once for a while."""
+        by_name: dict[str, list[_Products]] = {}
+        for each in self._products.values():
+            if each is not None:
+                by_name.setdefault(each.attempt.name, []).append(each)
+        runs = [each for mine in by_name.values() for each in mine]
+        expected = [seconds for mine in by_name.values() for seconds in _expected(mine)]
+        parts = [_parts(each, seconds) for each, seconds in zip(runs, expected, strict=True)]
+        if not sum(len(each.core) for each in parts):
+            return {}
+        run = np.repeat(np.arange(len(parts)), [len(each.core) for each in parts])
+        start_s, end_s, measured_s, expected_s = (
+            np.concatenate([getattr(each, name) for each in parts])
+            for name in ("start_s", "end_s", "measured_s", "expected_s")
+        )
+        core, cold = (np.concatenate([getattr(each, name) for each in parts]) for name in ("core", "cold"))
+        kind = 2 * np.array([list(by_name).index(each.attempt.name) for each in runs])[run] + cold
+        in_steps = np.array([each.attempt.probe.startswith(_STEPS) for each in runs], dtype=np.int64)[run]
+        level = centred(np.log(measured_s / expected_s), kind)
+        slow = slow_steps(start_s, end_s - start_s, level, run, core, in_steps)
+        result = {}
+        for number in np.unique(run[slow]):
+            mine = slow & (run == number)
+            slow_s = float(measured_s[mine].sum()) / len(np.unique(core[run == number]))
+            if slow_s >= SHORTEST_EPISODE_S:
+                more = percent(float(np.expm1(np.average(level[mine], weights=measured_s[mine]))))
+                result[runs[number].attempt.key] = f"{STEPS}: {more} longer on all cores for {duration(slow_s)}"
+        return result
+
+
+def _products_of(attempt: AttemptEntry, frames: "Sequence[pandas.DataFrame]") -> _Products | None:
+    """None of a probe without products of matrices."""
+    import pandas
+
+    calls = [frame[frame["kernel"].astype(str).str.startswith("dgemm")] for frame in frames if "kernel" in frame]
+    table = pandas.concat(calls, ignore_index=True).sort_values(["core", "start_s"]) if calls else pandas.DataFrame()
+    if table.empty:
+        return None
+    m, n, k, start_s, duration_s = (
+        table[name].to_numpy(dtype=np.float64) for name in ("m", "n", "k", "start_s", "duration_s")
+    )
+    row, position, core = (table[name].to_numpy(dtype=np.int64) for name in ("design_row", "position", "core"))
+    step = row * (int(position.max()) + 1) + position if attempt.probe.startswith(_STEPS) else np.full(len(row), -1)
+    terms = np.column_stack([np.ones(len(m)), m * n, m * k, n * k, m * n * k])
+    return _Products(attempt, start_s, np.maximum(duration_s, _LEAST_S), terms, core, step, position == 0)
+
+
+def _expected(runs: Sequence[_Products]) -> list[Floats]:
+    """Seconds of each call of runs of one probe under one load, as most of their calls have it."""
+    terms, duration_s = (
+        np.concatenate([each.terms for each in runs]),
+        np.concatenate([each.duration_s for each in runs]),
+    )
+    weight = 1.0 / (terms[:, -1] + _CALL_WORK)
+    kept = np.ones(len(duration_s), dtype=np.bool_)
+    expected_s = duration_s
+    for _ in range(_FITS):
+        columns = terms[kept] * weight[kept, None]
+        scale = np.maximum(columns.max(axis=0), 1e-300)
+        columns /= scale
+        moment = products(columns, duration_s[kept] * weight[kept])
+        coefficients = nonnegative_solution(squares(columns), moment) / scale
+        expected_s = np.maximum(times(terms, coefficients), _LEAST_S)
+        logs = np.log(duration_s / expected_s)
+        kept = logs - np.median(logs) <= slow_limit(logs)
+    return np.split(expected_s, np.cumsum([len(each.duration_s) for each in runs])[:-1])
+
+
+def _parts(run: _Products, expected_s: Floats) -> _Parts:
+    """Its steps, or chunks of its calls, of each core, without those too short to tell anything."""
+    passed_s = np.cumsum(expected_s)
+    key = np.where(run.step >= 0, run.step, (passed_s / CHUNK_S).astype(np.int64))
+    change = (np.diff(key) != 0) | (np.diff(run.core) != 0)
+    first = np.concatenate([[0], np.flatnonzero(change) + 1])
+    expected = np.add.reduceat(expected_s, first)
+    end_s = np.maximum.reduceat(run.start_s + run.duration_s, first)
+    cold = (run.cold[first] & (run.step[first] >= 0)).astype(np.int64)
+    told = expected >= SHORTEST_PART_S
+    return _Parts(
+        run.start_s[first][told],
+        end_s[told],
+        np.add.reduceat(run.duration_s, first)[told],
+        expected[told],
+        run.core[first][told],
+        cold[told],
+    )

@@ -1,0 +1,169 @@
+"""How long a calibration goes on: until predictions are precise enough, or its time is spent; no clock is looked at."""
+
+import itertools
+import shutil
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pandas
+import pytest
+from support_calibration import BLOCK, FakeMachine, names_in
+
+from lepaute.archive import Archive
+from lepaute.cli.main import main
+from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.measure.calibration import campaign
+from lepaute.measure.calibration.campaign import calibrate
+from lepaute.measure.calibration.precision import Check, Goal, Progress, Reached, main_kernels
+from lepaute.measure.plan import FULL, QUICK, plan
+
+pytest_plugins = ["support_calibration_fixtures"]
+#: Fewest blocks, planned blocks of the calibrations here.
+FEWEST, PLANNED = 2, 3
+
+
+@pytest.fixture
+def small(machine: FakeMachine, monkeypatch: pytest.MonkeyPatch) -> FakeMachine:
+    """A machine on which every look at the clock takes ten seconds, which nothing else does."""
+    scale = replace(QUICK, blocks=PLANNED, least_blocks=FEWEST, option_round=6)
+    ticks = itertools.count(0.0, 10.0)
+    monkeypatch.setattr(campaign, "FULL", scale)
+    monkeypatch.setattr(campaign, "now_s", lambda: next(ticks))
+    return machine
+
+
+def reached(half_width: float, floor: float = 0.01, layer: str = "days") -> Reached:
+    return Reached(half_width, floor, "HPL", layer, "it")
+
+
+def blocks_of(archive: Archive) -> Sequence[int]:
+    return sorted({entry["block"] for entry in archive.json("blocks.json")})
+
+
+def test_a_calibration_ends_after_the_fewest_blocks_where_predictions_are_precise(small, place):
+    seen: list[set[int]] = []
+
+    def assess(archive: Archive) -> Reached:
+        seen.append(set(archive.table("observations/kernels.parquet")["block"]))
+        return reached(0.04)
+
+    archive = Archive.open(calibrate(place, goal=Goal(assess, 0.05)))
+    assert blocks_of(archive) == list(range(FEWEST))
+    assert archive.metadata["blocks"] == FEWEST
+    assert seen == [set(range(FEWEST))]
+    assert [(entry["blocks"], entry["half_width"]) for entry in archive.json("precision.json")] == [(FEWEST, 0.04)]
+    assert names_in(place) == ["c.zip"]
+
+
+def test_what_is_left_of_the_budget_goes_into_blocks_of_steps_on_all_cores(small, place):
+    archive = Archive.open(calibrate(place, goal=Goal(lambda _archive: reached(0.5), 0.05, budget_s=400.0)))
+    further = archive.json("further.json")
+    assert further
+    assert blocks_of(archive) == list(range(PLANNED + len(further)))
+    later = [entry for entry in archive.json("blocks.json") if entry["block"] >= PLANNED]
+    assert {entry["name"] for entry in later} == {"hpl_steps_1x1_all", "hpl_steps_column"}
+    checks = archive.json("precision.json")
+    # The last check, the block after it, and the fit of the end, by this clock 10 s each.
+    assert max(check["elapsed_s"] for check in checks) <= 400.0 - 10.0
+
+
+@pytest.mark.slow
+def test_an_interrupted_calibration_goes_on_to_a_better_precision(small, place):
+    small.break_at(2 * BLOCK, "fail")
+    with pytest.raises(EnvironmentProblem):
+        calibrate(place, goal=Goal(lambda _archive: reached(0.5), 0.05, budget_s=400.0))
+    small.break_at(0, "never")
+    widths = iter([0.3, 0.2, 0.02])
+    archive = Archive.open(
+        calibrate(place, goal=Goal(lambda _archive: reached(next(widths)), 0.03, budget_s=900.0), resume=True)
+    )
+    assert archive.json("precision.json")[-1]["half_width"] == 0.02
+    assert len(blocks_of(archive)) == archive.metadata["blocks"] >= FEWEST + 1
+
+
+def test_a_complete_calibration_gets_further_blocks_beside_those_it_has(small, place):
+    calibrate(place, goal=Goal(lambda _archive: reached(0.04), 0.05))
+    first = Archive.open(shutil.copy(place, place.parent.parent / "first.zip"))
+    widths = iter([0.04, 0.02])
+    better = Goal(lambda _archive: reached(next(widths)), 0.03, budget_s=900.0)
+    archive = Archive.open(calibrate(place, goal=better, resume=True))
+    # A planned block, and, as a check takes longer than a further block, one of these before the next look.
+    assert blocks_of(archive) == list(range(FEWEST + 2))
+    count = len(first.json("blocks.json"))
+    assert archive.json("blocks.json")[:count] == first.json("blocks.json")
+    assert [check["half_width"] for check in archive.json("precision.json")] == [0.04, 0.04, 0.02]
+    assert set(first.members()) <= set(archive.members())
+    raw = [name for name in first.members() if name.startswith("raw/")]
+    assert all(archive.read_bytes(name) == first.read_bytes(name) for name in raw)
+    assert len(archive.json("commands.json")) > len(first.json("commands.json"))
+    assert names_in(place) == ["c.zip"]
+
+
+def test_a_fit_that_fails_leaves_the_planned_blocks(small, place):
+    def assess(_archive: Archive) -> Reached:
+        raise InputError("nothing to fit")
+
+    archive = Archive.open(calibrate(place, goal=Goal(assess)))
+    assert blocks_of(archive) == list(range(PLANNED))
+    assert archive.metadata["warnings"] == ["the precision remains unknown: nothing to fit"]
+
+
+def test_the_next_step_follows_from_the_precision_and_the_time_that_is_left() -> None:
+    goal = Goal(lambda _archive: reached(1.0), 0.05)
+
+    def step(blocks: int, left_s: float, check_s: float, checked: int, now: Reached | None = None) -> str:
+        last = Check(checked, 0.0, check_s, 0.5, 0.01, "days")
+        return Progress(blocks, left_s, 10.0, last).next_step(goal, now)
+
+    assert step(6, 100.0, 5.0, 5) == "check"
+    assert step(6, 100.0, 5.0, 6, reached(0.05)) == "stop"
+    assert step(6, 100.0, 5.0, 6, reached(0.06)) == "measure"
+    assert step(6, 100.0, 5.0, 6, reached(0.06, 0.05)) == "stop"  # 1.2 times the floor
+    assert step(6, 14.0, 5.0, 6, reached(0.06)) == "stop"  # a block and the fit at the end take 15 s
+    assert step(6, 17.0, 5.0, 5) == "measure"  # a check would leave no time for the block
+    assert step(6, 100.0, 15.0, 5) == "measure"  # a check takes longer than a block
+    assert step(7, 100.0, 15.0, 5) == "check"
+    assert Progress(5, 25.0, 10.0, None).next_step(goal, None) == "stop"  # until known, a check is taken for 20 s
+
+
+def test_what_is_above_the_floor_falls_with_more_blocks() -> None:
+    assert reached(0.05, 0.03).with_more(1.0) == pytest.approx(0.05)
+    assert reached(0.05, 0.03).with_more(4.0) == pytest.approx((0.03**2 + 0.04**2 / 4) ** 0.5)
+
+
+def test_a_check_fits_the_kernels_that_take_the_time_and_no_phases() -> None:
+    calls = pandas.DataFrame({"kernel": ["dgemm", "dtrsm", "dcopy", "pdupdate"], "duration_s": [0.9, 0.09, 0.01, 5.0]})
+    assert list(main_kernels(calls)["kernel"]) == ["dgemm", "dtrsm"]
+
+
+def test_further_blocks_leave_the_designs_of_the_first_as_they_are() -> None:
+    from support_calibration import LIMITS, TWO
+
+    first, more = plan(FULL, 1, TWO, LIMITS), plan(FULL, 1, TWO, LIMITS, blocks=9)
+    assert more[: len(first)] == first
+    assert {run.block for run in more} == set(range(9))
+
+
+def test_a_budget_that_does_not_hold_the_fewest_blocks_is_refused_and_leaves_nothing(small, place):
+    with pytest.raises(InputError, match=r"--budget is 1 s, and the fewest blocks \(2\) take about"):
+        calibrate(place, goal=Goal(lambda _archive: reached(0.5), budget_s=1.0))
+    assert names_in(place) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["--budget", "soon"], "--budget"),
+        (["--precision", "5"], "--precision is 500 %; give a share such as 5%"),
+        (["--precision", "0%"], "--precision is 0 %"),
+        (["--quick", "--budget", "3min"], "--budget applies to a whole calibration; leave out --quick"),
+        (["--quick", "--precision", "3%"], "--precision applies to a whole calibration; leave out --quick"),
+    ],
+)
+def test_a_goal_that_cannot_be_is_refused_by_one_line(tmp_path: Path, monkeypatch, capsys, words, line):
+    monkeypatch.chdir(tmp_path)
+    assert main(["calibrate", *words]) == 2
+    captured = capsys.readouterr().err
+    assert line in captured
+    assert captured.count("\n") == 1
