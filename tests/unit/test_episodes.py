@@ -10,7 +10,7 @@ from support_fit import sentinel_rows, write_calibration
 from lepaute.archive import Archive
 from lepaute.fit import platform_and_models
 from lepaute.platform.schema import Platform
-from lepaute.stats.disturbance import slow_steps
+from lepaute.stats.disturbance import slow_levels
 from lepaute.stats.slow_state import fit_slow_state
 
 BLOCKS, STEPS, CALLS, SECONDS_PER_PRODUCT = 5, 15, 30, 2.5e-11
@@ -116,10 +116,10 @@ def test_slow_steps_need_all_cores_and_more_than_chance() -> None:
     core, launch = np.repeat([0, 1], 20), np.zeros(40, dtype=np.int64)
     logs = np.tile(np.array([0.01, -0.01] * 10), 2)
     both = np.isin(start_s, [4, 5, 6])
-    assert (slow_steps(start_s, np.ones(40), logs + 0.5 * both, launch, core) == both).all()
-    assert not slow_steps(start_s, np.ones(40), logs + 0.5 * (both & (core == 0)), launch, core).any()
+    assert ((slow_levels(start_s, np.ones(40), logs + 0.5 * both, launch, core) > 0.0) == both).all()
+    assert not slow_levels(start_s, np.ones(40), logs + 0.5 * (both & (core == 0)), launch, core).any()
     # 14 % is below the least, whatever the scatter.
-    assert not slow_steps(start_s, np.ones(40), logs + 0.12 * both, launch, core).any()
+    assert not slow_levels(start_s, np.ones(40), logs + 0.12 * both, launch, core).any()
 
 
 def test_the_estimated_state_is_the_true_one_within_its_errors() -> None:

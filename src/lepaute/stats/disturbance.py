@@ -15,6 +15,7 @@ of the machine. Steps next to a slow one are partly in the episode where their l
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +28,8 @@ MOST_SD, LEAST_SLOWER = 3.5, 0.15
 #: A stretch of slow steps that is shorter is what single cores do by themselves, where its level is that of the limit;
 #: of one at twice the limit a quarter is enough. Nor does one slow sentinel make an episode where there is no stretch.
 SHORTEST_EPISODE_S, FEWEST_SENTINELS = 0.5, 2
+#: Slow steps of a launch no further apart are of one stretch.
+APART_S = 0.5
 #: Share of the cores of a launch that have to be slow at the same time.
 ALL_CORES = 0.75
 #: What is next to a slow step counts as slow above this part of the limit.
@@ -110,14 +113,6 @@ def centred(log_ratio: Floats, kind: Integers) -> Floats:
     return result
 
 
-def slow_steps(
-    start_s: Floats, duration_s: Floats, log_ratio: Floats, launch: Integers, core: Integers, work: Integers | int = 0
-) -> Booleans:
-    """Which steps were slow on all cores of their launch at once, see `slow_levels`; shape (steps,)."""
-    slow: Booleans = slow_levels(start_s, duration_s, log_ratio, launch, core, work) > 0.0
-    return slow
-
-
 def slow_levels(
     start_s: Floats, duration_s: Floats, log_ratio: Floats, launch: Integers, core: Integers, work: Integers | int = 0
 ) -> Floats:
@@ -142,6 +137,33 @@ def slow_levels(
                 own = own[np.argsort(start_s[own], kind="stable")]
                 slow[own] |= _grown(slow[own], near[own])
         result[slow] = level[slow] / limit
+    return result
+
+
+class SlowStretch(NamedTuple):
+    """Slow steps of a launch one after the other; log_factor : of their durations;  lasts : too long to be chance."""
+
+    launch: int
+    start_s: float
+    end_s: float
+    log_factor: float
+    lasts: bool
+
+
+def slow_stretches(
+    start_s: Floats, duration_s: Floats, log_ratio: Floats, launch: Integers, core: Integers, work: Integers | int = 0
+) -> list[SlowStretch]:
+    """Steps that are slow by `slow_levels` and follow each other no more than APART_S apart, together."""
+    limits, end_s, result = slow_levels(start_s, duration_s, log_ratio, launch, core, work), start_s + duration_s, []
+    for number in np.unique(launch[limits > 0.0]):
+        slow = np.flatnonzero((limits > 0.0) & (launch == number))
+        slow = slow[np.argsort(start_s[slow], kind="stable")]
+        cut = np.flatnonzero(start_s[slow][1:] > np.maximum.accumulate(end_s[slow])[:-1] + APART_S) + 1
+        for steps in np.split(slow, cut):
+            factor, limit = (float(np.average(of[steps], weights=duration_s[steps])) for of in (log_ratio, limits))
+            first_s, last_s = float(start_s[steps].min()), float(end_s[steps].max())
+            lasts = (last_s - first_s) * limit**2 >= SHORTEST_EPISODE_S
+            result.append(SlowStretch(int(number), first_s, last_s, factor, lasts))
     return result
 
 

@@ -8,7 +8,7 @@ tells of the machine what its repetition does not.
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from lepaute.fit.variability.sentinels import Watch
 from lepaute.fit.variability.steps import SHORTEST_STEP_S
 from lepaute.kit.text import counted, duration, percent
 from lepaute.platform.schema import SlowState
-from lepaute.stats.disturbance import FEWEST_SENTINELS, SHORTEST_EPISODE_S, centred, slow_levels, slow_limit
+from lepaute.stats.disturbance import FEWEST_SENTINELS, SlowStretch, centred, slow_limit, slow_stretches
 from lepaute.stats.slow_state import SlowStateEstimate, fit_slow_state
 
 if TYPE_CHECKING:
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 #: Calls of a probe that has no steps are taken together until they last so long, by the model.
 CHUNK_S = 0.1
-#: Slow steps of a launch no further apart are of one episode.
-APART_S = 0.5
 #: What ends or begins so near an episode is left out with it.
 MARGIN_S = 0.1
 #: Where so many episodes would have been seen while fewer cores computed, and none was, they come with busy cores only.
@@ -118,17 +116,6 @@ class Parts:
     of_row: Integers
 
 
-class _Stretch(NamedTuple):
-    """Slow steps one after the other; log_factor : of their durations;  lasts : too long to be chance."""
-
-    run: int
-    start_s: float
-    end_s: float
-    log_factor: float
-    first_attempt: bool
-    lasts: bool
-
-
 def in_usual_state(
     table: "pandas.DataFrame", watched: Sequence[Watch], hosts: Sequence[str]
 ) -> "tuple[pandas.DataFrame, list[Watch], Episodes | None]":
@@ -172,31 +159,30 @@ def episodes_of_parts(parts: Parts, watches: Sequence[Watch], hosts: Sequence[st
     usable = parts.predicted_s >= SHORTEST_STEP_S
     if not usable.any():
         return None
-    at, level, excess = np.flatnonzero(usable), np.zeros(len(usable)), np.zeros(len(usable))
+    at, level, duration_s = np.flatnonzero(usable), np.zeros(len(usable)), parts.end_s - parts.start_s
     level[at] = centred(np.log(parts.measured_s[at] / parts.predicted_s[at]), parts.kind[at])
-    duration_s = parts.end_s - parts.start_s
-    excess[at] = slow_levels(
+    stretches = slow_stretches(
         parts.start_s[at], duration_s[at], level[at], parts.run[at], parts.core[at], parts.work[at]
     )
-    stretches = _stretches(parts, level, excess)
     of_watch = [slow_sentinels(watch) for watch in watches]
     sentinels = sum(int(one.sum()) for one in of_watch)
     # What is shorter is left out with them, and tells nothing of the state: a core may have been as slow by itself.
     lasting = [one for one in stretches if one.lasts]
     if not lasting and sentinels < FEWEST_SENTINELS:
         return None
-    factors = [float(np.exp(one.log_factor)) for one in lasting if one.first_attempt]
+    first = parts.run[parts.first_attempt]
+    factors = [float(np.exp(one.log_factor)) for one in lasting if one.launch in first]
     for watch, slow in zip(watches, of_watch, strict=True):
         factors += (watch.duration_s[slow] / np.median(watch.duration_s[~slow])).tolist()
     if not factors:
         return None
     middle = 0.5 * (parts.start_s + parts.end_s)
-    left_out, of_state = excess > 0.0, np.zeros(len(excess), dtype=np.bool_)
+    left_out, of_state = np.zeros((2, len(usable)), dtype=np.bool_)
     for one in stretches:  # with the steps next to it, which began or ended in it
         near = (parts.end_s >= one.start_s - MARGIN_S) & (parts.start_s <= one.end_s + MARGIN_S)
-        left_out |= (parts.run == one.run) & near
+        left_out |= (parts.run == one.launch) & near
     for one in lasting:
-        of_state |= (parts.run == one.run) & (middle >= one.start_s) & (middle <= one.end_s)
+        of_state |= (parts.run == one.launch) & (middle >= one.start_s) & (middle <= one.end_s)
     series = _series(parts, usable & parts.first_attempt, of_state, watches, of_watch, hosts)
     return Episodes(
         left_out[parts.of_row],
@@ -268,24 +254,6 @@ def _parts(table: "pandas.DataFrame", fitted: Mapping[str, tuple[Calls, FittedKe
     )
 
 
-def _stretches(parts: Parts, level: Floats, excess: Floats) -> list[_Stretch]:
-    """Slow steps of a run that follow each other, together."""
-    result = []
-    for run in np.unique(parts.run[excess > 0.0]):
-        slow = np.flatnonzero((excess > 0.0) & (parts.run == run))
-        slow = slow[np.argsort(parts.start_s[slow], kind="stable")]
-        latest = np.maximum.accumulate(parts.end_s[slow])
-        cut = np.flatnonzero(parts.start_s[slow][1:] > latest[:-1] + APART_S) + 1
-        for steps in np.split(slow, cut):
-            weights = parts.measured_s[steps]
-            log_factor, limits = (float(np.average(of[steps], weights=weights)) for of in (level, excess))
-            start_s, end_s = float(parts.start_s[steps].min()), float(parts.end_s[steps].max())
-            lasts = (end_s - start_s) * limits**2 >= SHORTEST_EPISODE_S
-            first = bool(parts.first_attempt[steps[0]])
-            result.append(_Stretch(int(run), start_s, end_s, log_factor, first, lasts))
-    return result
-
-
 def _series(
     parts: Parts,
     usable: Booleans,
@@ -321,13 +289,13 @@ def _seconds(parts: Parts, usable: Booleans) -> float:
     return float(np.sum(parts.measured_s[usable] / cores[parts.run[usable]]))
 
 
-def _busy_cores(parts: Parts, usable: Booleans, stretches: Sequence[_Stretch]) -> int | None:
+def _busy_cores(parts: Parts, usable: Booleans, stretches: Sequence[SlowStretch]) -> int | None:
     """The fewest cores that compute where there are episodes, where lower loads were watched for long without any."""
     if not stretches:
         return None
     active = np.zeros(int(parts.run.max(initial=-1)) + 1, dtype=np.int64)
     active[parts.run] = parts.active
-    fewest = int(min(active[one.run] for one in stretches))
+    fewest = int(min(active[one.launch] for one in stretches))
     busy, idle = (_seconds(parts, usable & mask) for mask in (parts.active >= fewest, parts.active < fewest))
     return fewest if busy > 0.0 and len(stretches) / busy * idle > EXPECTED_ALONE else None
 

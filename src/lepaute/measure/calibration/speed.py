@@ -18,7 +18,7 @@ from lepaute.measure.plan import SEMANTICS
 from lepaute.measure.raw_files import read_raw, whole_lines
 from lepaute.measure.sentinel import SENTINEL, duration_of
 from lepaute.stats.algebra import nonnegative_solution, products, squares, times
-from lepaute.stats.disturbance import SHORTEST_EPISODE_S, centred, slow_limit, slow_steps
+from lepaute.stats.disturbance import centred, slow_limit, slow_stretches
 
 if TYPE_CHECKING:
     import pandas
@@ -143,14 +143,11 @@ class SpeedWitness:
         kind = 2 * np.array([list(by_name).index(each.attempt.name) for each in runs])[run] + cold
         in_steps = np.array([each.attempt.probe.startswith(_STEPS) for each in runs], dtype=np.int64)[run]
         level = centred(np.log(measured_s / expected_s), kind)
-        slow = slow_steps(start_s, end_s - start_s, level, run, core, in_steps)
-        result = {}
-        for number in np.unique(run[slow]):
-            mine = slow & (run == number)
-            slow_s = float(measured_s[mine].sum()) / len(np.unique(core[run == number]))
-            if slow_s >= SHORTEST_EPISODE_S:
-                more = percent(float(np.expm1(np.average(level[mine], weights=measured_s[mine]))))
-                result[runs[number].attempt.key] = f"{STEPS}: {more} longer on all cores for {duration(slow_s)}"
+        result: dict[Key, str] = {}
+        for one in slow_stretches(start_s, end_s - start_s, level, run, core, in_steps):
+            if one.lasts:
+                more, length = percent(float(np.expm1(one.log_factor))), duration(one.end_s - one.start_s)
+                result[runs[one.launch].attempt.key] = f"{STEPS}: {more} longer on all cores for {length}"
         return result
 
 
