@@ -14,7 +14,7 @@ from typing import Any
 from warnings import catch_warnings
 
 from archive_mutants import value_replaced
-from oracles.paje_by_hand import exchange
+from oracles.paje_by_hand import exchange, posted
 from oracles.paraver_by_hand import prv, prv_of
 from support_fit import kernel_rows, message_rows
 from support_verify import PROGRAM, measured, predicted
@@ -239,11 +239,13 @@ def read_replay(path: Path) -> None:
 
 @cache
 def paje_traces() -> list[bytes]:
-    return [exchange().text().encode()]
+    return [exchange().text().encode(), posted().text().encode()]
 
 
 def read_paje(path: Path) -> None:
-    description(convert(path))
+    trace = convert(path)
+    assert (trace.duration_s >= 0).all()
+    description(trace)
 
 
 def time_independent_traces() -> list[bytes]:
