@@ -211,14 +211,9 @@ def failed_archive(path: Path, **changed: Any) -> Path:
         command("node2", ["make", "-j", "4", "CFLAGS=-O3 -march=native"], returncode=2, stderr=stderr, phase="run"),
     ]
     failure = {
-        "phase": "run",
-        "type": "CommandFailed",
-        "message": "make ended with exit status 2",
-        "node": "node2",
-        "command": 1,
-        "where": "croaring.py:9",
-        "stderr_tail": stderr[-400:],
-    }
+        "phase": "run", "type": "CommandFailed", "message": "make ended with exit status 2", "node": "node2",
+        "command": 1, "where": "croaring.py:9", "stderr_tail": stderr[-400:],
+    }  # fmt: skip
     given = {
         "commands": commands,
         "status": "failed",

@@ -15,14 +15,9 @@ class Model(ctypes.Structure):
     """lep_clock_model."""
 
     _fields_ = (
-        ("x0_ns", Int64),
-        ("y0_ns", Int64),
-        ("drift", Double),
-        ("variance_ns2", Double),
-        ("drift_variance", Double),
-        ("covariance_ns", Double),
-        ("bound_ns", Double),
-    )
+        ("x0_ns", Int64), ("y0_ns", Int64), ("drift", Double), ("variance_ns2", Double), ("drift_variance", Double),
+        ("covariance_ns", Double), ("bound_ns", Double),
+    )  # fmt: skip
 
 
 class Exchange(ctypes.Structure):

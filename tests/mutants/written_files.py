@@ -216,12 +216,8 @@ def recordings() -> list[bytes]:
     comm = [0 if name == "MPI_Allreduce" else -1 for _, _, _, _, name, *_ in rows]
     more = {"step": pa.array([0] * len(rows), pa.int32()), "m": [8.0, 8.0, *[0.0] * 6], "comm": pa.array(comm)}
     about = {
-        "format": "lepaute-trace/1",
-        "source": "recording",
-        "application": "program",
-        "ranks": 2,
-        "mpi": "Open MPI",
-    }
+        "format": "lepaute-trace/1", "source": "recording", "application": "program", "ranks": 2, "mpi": "Open MPI",
+    }  # fmt: skip
     table = pa.table(columns | integers | more).replace_schema_metadata({"lepaute-trace": json.dumps(about)})
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink)

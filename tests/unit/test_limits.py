@@ -260,14 +260,7 @@ def test_circles_imports_words_and_names_of_a_package(tmp_path: Path) -> None:
     assert measured.places["circles.src.number"] == "lepaute.a lepaute.b lepaute.sub.home; lepaute.e lepaute.f"
     assert measured.places["circles.core.number"] == "core/a core/x/b core/x/c"
     expected = {
-        "circles.src.modules": 5,
-        "imports.in_functions": 2,
-        "words.told": 3,
-        "words.found": 2,
-        "public.exported": 2,
-        "public.module_level": 2,
-        "files.src": 9,
-        "lines.core.c": 4,
-        "largest_function.src.python": 3,
-    }
+        "circles.src.modules": 5, "imports.in_functions": 2, "words.told": 3, "words.found": 2, "public.exported": 2,
+        "public.module_level": 2, "files.src": 9, "lines.core.c": 4, "largest_function.src.python": 3,
+    }  # fmt: skip
     assert {key: measured.values[key] for key in expected} == expected

@@ -309,13 +309,9 @@ def test_two_errors_to_one_side_say_nothing():
     found = one_sided([-1.0, -2.0, -6.0])
     assert found is not None
     assert found.to_dict() == {
-        "cases": 3,
-        "side": "too short",
-        "least_percent": 1.0,
-        "mean_percent": 3.0,
-        "largest_percent": 6.0,
+        "cases": 3, "side": "too short", "least_percent": 1.0, "mean_percent": 3.0, "largest_percent": 6.0,
         "chance": 0.25,
-    }
+    }  # fmt: skip
 
 
 def test_the_report_shows_every_run_and_brackets_the_disturbed_ones(capsys):
