@@ -105,6 +105,14 @@ def built() -> "Probes":
         pytest.skip(f"the probes cannot be built here: {problem}")
 
 
+@pytest.fixture(scope="session")
+def clock_code(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The C of clock models and offsets, compiled."""
+    from support_clocks import clock_library
+
+    return clock_library(tmp_path_factory.mktemp("clocks"))
+
+
 @pytest.fixture(scope="module")
 def browser() -> "Iterator[Browser]":
     """Opens pages, without a window."""
