@@ -178,14 +178,11 @@ def experiment_archive(
             writer.add_bytes(f"files/{node.name}/result.txt", f"{node.mhz}\n".encode())
         repositories = [
             {
-                "node": node.name,
-                "url": "https://example.org/roaring.git",
-                "revision": "v1",
-                "commit": commit,
+                "node": node.name, "url": "https://example.org/roaring.git", "revision": "v1", "commit": commit,
                 "folder": "r",
             }
             for node in nodes
-        ]
+        ]  # fmt: skip
         writer.add_bytes("repositories.json", json.dumps(repositories).encode())
         controls = [
             {"node": node.name, "control": "turbo", "wanted": "off", "before": "1", "after": "0", "restored": True}

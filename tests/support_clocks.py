@@ -73,11 +73,8 @@ def line_through(
         return (Double * points)(*values)
 
     numbers = (
-        (Int64 * points)(*x_ns),
-        doubles(offsets_ns),
-        doubles(deviations_ns),
-        doubles(bounds_ns or [0.0] * points),
-    )
+        (Int64 * points)(*x_ns), doubles(offsets_ns), doubles(deviations_ns), doubles(bounds_ns or [0.0] * points),
+    )  # fmt: skip
     model: Model = library.lep_clock_fitted(*numbers, points, 1, drift_variance_before)
     return model
 

@@ -208,11 +208,8 @@ def test_an_allowance_is_besides_the_limits_and_never_grows(repository: Reposito
     repository.write(lines=9, paths='"src/lepaute/a.py"')  # existing code: the margin is taken back
     limits.tighten(repository.root)
     assert limits.limits_of(limits.tomllib.loads((repository.root / limits.FILE).read_text())) == {
-        "lines.total": 7,
-        "lines.src.python": 7,
-        "words.told": 0,
-        "allowance.learn.lines": 2,
-    }
+        "lines.total": 7, "lines.src.python": 7, "words.told": 0, "allowance.learn.lines": 2,
+    }  # fmt: skip
     repository.edit("lines = 2", "lines = 3")
     assert "allowance.learn.lines = 3, but allowance.learn.lines = 2 in commit" in repository.failures()[0]
     repository.edit("lines = 3", "lines = 2")
