@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from lepaute.measure.probes import Probes
     from lepaute.platform import Platform
+    from lepaute.verify.real_run import HplProgram
 
 pytest_plugins = ["farms.fixtures", "long_tests"]
 
@@ -103,6 +104,26 @@ def built() -> "Probes":
         return build_probes()
     except EnvironmentProblem as problem:
         pytest.skip(f"the probes cannot be built here: {problem}")
+
+
+@pytest.fixture(scope="session")
+def real_hpl() -> "HplProgram":
+    """The driver around the real HPL; without network and cache it cannot be built."""
+    from lepaute.errors import EnvironmentProblem
+    from lepaute.verify.real_run import built_program
+
+    try:
+        return built_program()
+    except EnvironmentProblem as problem:
+        pytest.skip(f"the real HPL cannot be built here: {problem}")
+
+
+@pytest.fixture(scope="session")
+def clock_code(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The C of clock models and offsets, compiled."""
+    from support_clocks import clock_library
+
+    return clock_library(tmp_path_factory.mktemp("clocks"))
 
 
 @pytest.fixture(scope="module")

@@ -178,14 +178,11 @@ def experiment_archive(
             writer.add_bytes(f"files/{node.name}/result.txt", f"{node.mhz}\n".encode())
         repositories = [
             {
-                "node": node.name,
-                "url": "https://example.org/roaring.git",
-                "revision": "v1",
-                "commit": commit,
+                "node": node.name, "url": "https://example.org/roaring.git", "revision": "v1", "commit": commit,
                 "folder": "r",
             }
             for node in nodes
-        ]
+        ]  # fmt: skip
         writer.add_bytes("repositories.json", json.dumps(repositories).encode())
         controls = [
             {"node": node.name, "control": "turbo", "wanted": "off", "before": "1", "after": "0", "restored": True}
@@ -211,14 +208,9 @@ def failed_archive(path: Path, **changed: Any) -> Path:
         command("node2", ["make", "-j", "4", "CFLAGS=-O3 -march=native"], returncode=2, stderr=stderr, phase="run"),
     ]
     failure = {
-        "phase": "run",
-        "type": "CommandFailed",
-        "message": "make ended with exit status 2",
-        "node": "node2",
-        "command": 1,
-        "where": "croaring.py:9",
-        "stderr_tail": stderr[-400:],
-    }
+        "phase": "run", "type": "CommandFailed", "message": "make ended with exit status 2", "node": "node2",
+        "command": 1, "where": "croaring.py:9", "stderr_tail": stderr[-400:],
+    }  # fmt: skip
     given = {
         "commands": commands,
         "status": "failed",

@@ -15,14 +15,9 @@ class Model(ctypes.Structure):
     """lep_clock_model."""
 
     _fields_ = (
-        ("x0_ns", Int64),
-        ("y0_ns", Int64),
-        ("drift", Double),
-        ("variance_ns2", Double),
-        ("drift_variance", Double),
-        ("covariance_ns", Double),
-        ("bound_ns", Double),
-    )
+        ("x0_ns", Int64), ("y0_ns", Int64), ("drift", Double), ("variance_ns2", Double), ("drift_variance", Double),
+        ("covariance_ns", Double), ("bound_ns", Double),
+    )  # fmt: skip
 
 
 class Exchange(ctypes.Structure):
@@ -78,11 +73,8 @@ def line_through(
         return (Double * points)(*values)
 
     numbers = (
-        (Int64 * points)(*x_ns),
-        doubles(offsets_ns),
-        doubles(deviations_ns),
-        doubles(bounds_ns or [0.0] * points),
-    )
+        (Int64 * points)(*x_ns), doubles(offsets_ns), doubles(deviations_ns), doubles(bounds_ns or [0.0] * points),
+    )  # fmt: skip
     model: Model = library.lep_clock_fitted(*numbers, points, 1, drift_variance_before)
     return model
 

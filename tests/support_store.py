@@ -54,12 +54,9 @@ def values_of(archive: Archive) -> pandas.DataFrame:
 def small_archive(path: Path, number: int) -> Path:
     """An archive with a raw table of 60 rows of three nodes, in turn."""
     about = {
-        "kind": "experiment",
-        "created": "2026-11-21T09:14:00+00:00",
-        "nodes": ["1", "2", "3"],
-        "seed": number,
+        "kind": "experiment", "created": "2026-11-21T09:14:00+00:00", "nodes": ["1", "2", "3"], "seed": number,
         "status": "complete",
-    }
+    }  # fmt: skip
     rows = np.arange(60)
     table = pandas.DataFrame({"node": (rows % 3 + 1).astype(str), "duration_s": rows / 7.0, "size": rows})
     with ArchiveWriter(path, about) as writer:

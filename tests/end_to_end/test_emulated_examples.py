@@ -14,11 +14,8 @@ from lepaute.simulate.smpi.library import find_simgrid
 
 PATTERN = r"time: +(\S+) s"
 ARGUMENTS = {
-    "halo": ("300", "40"),
-    "cg": ("60", "400"),
-    "fft": ("256", "2"),
-    "summa_fortran": ("1000", "100", "2", "2"),
-}
+    "halo": ("300", "40"), "cg": ("60", "400"), "fft": ("256", "2"), "summa_fortran": ("1000", "100", "2", "2"),
+}  # fmt: skip
 RANKS = 4
 
 

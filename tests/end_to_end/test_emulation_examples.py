@@ -51,14 +51,10 @@ def test_a_grid_on_which_nothing_divides_evenly_gives_the_right_product(tmp_path
 @pytest.mark.parametrize(
     ("example", "arguments"),
     [
-        ("halo", ("1", "10")),
-        ("halo", ()),
-        ("cg", ("1", "5")),
-        ("fft", ("100", "1")),
-        ("fft", ("64",)),
+        ("halo", ("1", "10")), ("halo", ()), ("cg", ("1", "5")), ("fft", ("100", "1")), ("fft", ("64",)),
         ("summa_fortran", ("64", "8", "2")),
     ],
-)
+)  # fmt: skip
 def test_arguments_that_make_no_sense_end_with_the_usage(example, arguments, tmp_path):
     done = run(built(example, "real", tmp_path), "real", 2, arguments)
     assert done.returncode == 2

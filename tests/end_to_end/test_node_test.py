@@ -75,13 +75,9 @@ def test_several_nodes_are_tested_and_messages_between_neighbours(ssh_nodes: Ssh
 @pytest.mark.slow
 def test_watch_run_tests_nodes_of_slurm_under_their_names(slurm: SlurmFarm, tmp_path: Path) -> None:
     own = [
-        "--set",
-        "workloads=branch",
-        "--workload",
-        "nap=sleep 0.1; echo a=7",
-        "--workload-pattern",
+        "--set", "workloads=branch", "--workload", "nap=sleep 0.1; echo a=7", "--workload-pattern",
         r"nap=a=(?P<x_s>\d)",
-    ]
+    ]  # fmt: skip
     options = ["--nodes", "n[1-2]", *QUICK, *own, "--store", "store", "--archives", "tests", "--for", "10min", "--json"]
     done = run_here("watch", "run", *options, folder=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -228,11 +228,8 @@ def test_several_orders_and_grids_are_all_combined() -> None:
     done = run("--n", "1000,1500", "--grid", "1x1,1x2", "--runs", "2", "--json")
     found = [each["parameters"] for each in json.loads(done.stdout)["predictions"]]
     assert [(each["n"], each["p"], each["q"]) for each in found] == [
-        (1000, 1, 1),
-        (1000, 1, 2),
-        (1500, 1, 1),
-        (1500, 1, 2),
-    ]
+        (1000, 1, 1), (1000, 1, 2), (1500, 1, 1), (1500, 1, 2),
+    ]  # fmt: skip
     assert "scaling" not in json.loads(done.stdout)  # of one problem alone
     assert "several go into an HPL.dat" in run("--n", "1000", "--nb", "64,128").stderr
 

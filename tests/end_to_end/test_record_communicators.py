@@ -228,12 +228,7 @@ def test_a_program_in_fortran_is_recorded_as_one_in_c(library: MpiLibrary, modul
         for code, peer, tag, size in zip(own.name, own.peer, own.tag, own.size_bytes, strict=True)
     ]
     assert calls == [
-        ("dscal", -1, -1, 0.0),
-        ("MPI_Allreduce", -1, -1, 8.0),
-        ("MPI_Irecv", 1, 7, 800.0),
-        ("MPI_Isend", 1, 7, 400.0),
-        ("MPI_Waitall", -1, -1, 800.0),
-        ("MPI_Iallreduce", -1, -1, 80.0),
-        ("MPI_Wait", -1, -1, 80.0),
-    ]
+        ("dscal", -1, -1, 0.0), ("MPI_Allreduce", -1, -1, 8.0), ("MPI_Irecv", 1, 7, 800.0), ("MPI_Isend", 1, 7, 400.0),
+        ("MPI_Waitall", -1, -1, 800.0), ("MPI_Iallreduce", -1, -1, 80.0), ("MPI_Wait", -1, -1, 80.0),
+    ]  # fmt: skip
     assert (own.completion[2:] >= 0).all()

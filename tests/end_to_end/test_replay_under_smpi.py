@@ -87,11 +87,8 @@ def both(
     subprocess.run(command, check=True, env=os.environ | path)
     setting = {"network.flow_factor": "scale", "network.progress": "background"}  # as SMPI does
     emulate = [
-        "emulate",
-        "-p",
-        "dahu",
-        *(word for key, value in setting.items() for word in ("--set", f"{key}={value}")),
-    ]
+        "emulate", "-p", "dahu", *(word for key, value in setting.items() for word in ("--set", f"{key}={value}")),
+    ]  # fmt: skip
     emulate += ["-np", str(ranks), "--without", "all", "--no-contention", "--collectives", "openmpi"]
     assert main([*emulate, "--trace", str(trace), "--", str(program), *arguments.split()]) == 0, capfd.readouterr().err
     emulated_s = float(lp.read_trace(trace).end_s.max())

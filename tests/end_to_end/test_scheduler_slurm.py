@@ -1,16 +1,15 @@
 """The scheduler for Slurm against a real one."""
 
-import os
 import signal
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
 from farms.fixtures import Start
 from farms.slurm import SlurmFarm, slurm_farm
 from support_limits import HANG_S, wait_until
+from support_nodes import check_stream
 
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.measure.schedulers import Allocation, NodeAddress, Request, scheduler
@@ -53,21 +52,7 @@ def test_bytes_pass_unharmed_both_ways_and_a_short_message_is_not_held_back(slur
     allocation = _acquire(Request(nodes="n2"))
     try:
         assert [node.name for node in allocation.nodes] == ["n2"]
-        process = start(allocation.nodes[0], "cat")
-        assert process.stdin is not None
-        assert process.stdout is not None
-        short = b"\n~.\x00\x03\x04\x11\x13\xff\n"
-        os.write(process.stdin.fileno(), short)  # and the stream stays open
-        answer = b""
-        while len(answer) < len(short):
-            answer += os.read(process.stdout.fileno(), 100)
-        assert answer == short
-        data = os.urandom(1 << 20)
-        writer = threading.Thread(target=lambda: (process.stdin.write(data), process.stdin.close()))
-        writer.start()
-        assert process.stdout.read() == data
-        writer.join()
-        assert process.wait(HANG_S) == 0
+        check_stream(start(allocation.nodes[0], "cat"))
     finally:
         allocation.release()
 

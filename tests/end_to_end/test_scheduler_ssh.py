@@ -1,14 +1,13 @@
 """The ssh scheduler against real sshd's."""
 
-import os
 import subprocess
-import threading
 from pathlib import Path
 
 import pytest
 from farms.fixtures import Start
 from farms.sshd import SshdFarm, sshd_farm
 from support_limits import HANG_S, wait_until
+from support_nodes import check_stream
 
 from lepaute.errors import InputError
 from lepaute.measure.schedulers import NodeAddress, Request, scheduler
@@ -38,22 +37,7 @@ def test_each_node_of_a_set_is_reached_under_its_own_name(ssh_nodes: SshdFarm) -
 
 def test_bytes_pass_unharmed_both_ways_and_a_short_message_is_not_held_back(ssh_nodes: SshdFarm, start: Start) -> None:
     (node,) = _nodes(ssh_nodes, "node3")
-    process = start(node, "cat")
-    assert process.stdin is not None
-    assert process.stdout is not None
-    # Ten bytes, among them those that terminals and ssh's own escapes would take; the stream stays open.
-    short = b"\n~.\x00\x03\x04\x11\x13\xff\n"
-    os.write(process.stdin.fileno(), short)
-    answer = b""
-    while len(answer) < len(short):
-        answer += os.read(process.stdout.fileno(), 100)
-    assert answer == short
-    data = os.urandom(1 << 20)
-    writer = threading.Thread(target=lambda: (process.stdin.write(data), process.stdin.close()))
-    writer.start()
-    assert process.stdout.read() == data
-    writer.join()
-    assert process.wait(HANG_S) == 0
+    check_stream(start(node, "cat"))
 
 
 def test_words_arrive_as_they_were_given_and_no_shell_reads_them(ssh_nodes: SshdFarm, tmp_path: Path) -> None:

@@ -20,16 +20,10 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 #: One of each kind.
 KINDS = (
-    "index.html",
-    "howto/index.html",
-    "reference/commands/index.html",
-    "reference/commands/predict.html",
-    "reference/python/predictions.html",
-    "reference/formats/platform.html",
-    "reference/exit_statuses.html",
-    "contributing.html",
-    "search.html",
-)
+    "index.html", "howto/index.html", "reference/commands/index.html", "reference/commands/predict.html",
+    "reference/python/predictions.html", "reference/formats/platform.html", "reference/exit_statuses.html",
+    "contributing.html", "search.html",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")

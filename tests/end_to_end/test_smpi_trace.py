@@ -74,13 +74,9 @@ def platform() -> str:
 
 
 PLAIN = (
-    "smpi/lat-factor:0:1",
-    "smpi/bw-factor:0:1",
-    "network/crosstraffic:no",
-    "network/TCP-gamma:0",
-    "network/weight-S:0",
+    "smpi/lat-factor:0:1", "smpi/bw-factor:0:1", "network/crosstraffic:no", "network/TCP-gamma:0", "network/weight-S:0",
     "smpi/simulate-computation:no",
-)
+)  # fmt: skip
 TRACED = ("computing:yes", "sleeping:yes", "display-sizes:yes")
 
 

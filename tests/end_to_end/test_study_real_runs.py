@@ -10,11 +10,9 @@ import pytest
 from support_limits import HANG_S, wait_until
 from support_run import run_here
 
-from lepaute.errors import EnvironmentProblem
 from lepaute.simulate.apps.hpl.hpl_dat import read_hpl_dat
-from lepaute.verify.real_run import built_program
 
-pytestmark = [pytest.mark.machine, pytest.mark.slow]
+pytestmark = [pytest.mark.machine, pytest.mark.slow, pytest.mark.usefixtures("real_hpl")]
 
 STUDY = """format: lepaute-study/1
 question: tune
@@ -25,15 +23,6 @@ factors:
   nb: {{path: application.nb, levels: [32, 64]}}
   depth: {{path: application.depth, levels: [0, 1]}}
 """
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _program() -> None:
-    """The driver around the real HPL; without network and cache it cannot be built."""
-    try:
-        built_program()
-    except EnvironmentProblem as problem:
-        pytest.skip(f"the real HPL cannot be built here: {problem}")
 
 
 @pytest.fixture

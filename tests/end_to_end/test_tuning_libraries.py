@@ -20,14 +20,10 @@ OPERATIONS = ("Bcast", "Allreduce", "Alltoall", "Allgather", "Reduce_scatter_blo
 SIZES = (16, 1024, 16384)
 #: An algorithm of Open MPI 4.1 that is not its default for any of SIZES, and the name of its function.
 FORCED = {
-    "Bcast": ("2", "chain"),
-    "Allreduce": ("2", "nonoverlapping"),
-    "Alltoall": ("3", "bruck"),
-    "Allgather": ("2", "bruck"),
-    "Reduce_scatter_block": ("2", "recursivedoubling"),
-    "Reduce": ("2", "chain"),
+    "Bcast": ("2", "chain"), "Allreduce": ("2", "nonoverlapping"), "Alltoall": ("3", "bruck"),
+    "Allgather": ("2", "bruck"), "Reduce_scatter_block": ("2", "recursivedoubling"), "Reduce": ("2", "chain"),
     "Barrier": ("4", "bruck"),
-}
+}  # fmt: skip
 QUICK = {"calls": 2, "mpiruns": 1, "budget_s": 1.0, "clock_method": "SKaMPI", "warm_up": 0}
 
 

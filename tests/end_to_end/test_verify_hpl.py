@@ -19,18 +19,9 @@ from lepaute.errors import EnvironmentProblem
 from lepaute.simulate import Hpl
 from lepaute.simulate.apps.hpl.hpl_dat import HplDat
 from lepaute.verify.disturbance import disturbances
-from lepaute.verify.real_run import HplProgram, built_program, real_run
+from lepaute.verify.real_run import real_run
 
 pytestmark = pytest.mark.machine
-
-
-@pytest.fixture(scope="module")
-def program() -> HplProgram:
-    """The driver around the real HPL; without network and cache it cannot be built."""
-    try:
-        return built_program()
-    except EnvironmentProblem as problem:
-        pytest.skip(f"the real HPL cannot be built here: {problem}")
 
 
 def lepaute(*arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
@@ -50,7 +41,7 @@ def one_line(text: str) -> str:
     return line
 
 
-def test_a_verification_seals_its_predictions_then_runs_shows_and_saves_everything(program, tmp_path):
+def test_a_verification_seals_its_predictions_then_runs_shows_and_saves_everything(real_hpl, tmp_path):
     done = verify(tmp_path, "--json", n="256,512", repeats=2)
     assert done.returncode == 0, done.stderr
     cases = json.loads(done.stdout)["verifications"]
@@ -85,7 +76,7 @@ def test_a_verification_seals_its_predictions_then_runs_shows_and_saves_everythi
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_all_combinations_of_an_hpl_dat_are_run(program, tmp_path):
+def test_all_combinations_of_an_hpl_dat_are_run(real_hpl, tmp_path):
     dat = tmp_path / "HPL.dat"
     dat.write_text(
         HplDat.covering(
@@ -103,7 +94,7 @@ def test_all_combinations_of_an_hpl_dat_are_run(program, tmp_path):
     assert "--dat and --nb contradict each other" in one_line(refused.stderr)
 
 
-def test_without_json_it_ends_with_table_and_sentence_and_the_tolerance_decides_the_status(program, tmp_path):
+def test_without_json_it_ends_with_table_and_sentence_and_the_tolerance_decides_the_status(real_hpl, tmp_path):
     done = verify(tmp_path, "--tolerance", "0.0001%")
     assert done.returncode == 1, done.stderr  # a prediction from another machine errs by more than a millionth
     assert "95 % of runs" in done.stdout
@@ -117,31 +108,31 @@ def test_without_json_it_ends_with_table_and_sentence_and_the_tolerance_decides_
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_a_users_own_xhpl_is_run_and_read(program, tmp_path):
+def test_a_users_own_xhpl_is_run_and_read(real_hpl, tmp_path):
     # The driver is one as well: HPL's own report is in HPL.out, also where HPL.dat asks for standard output.
-    done = verify(tmp_path, "--xhpl", str(program.path), "--json")
+    done = verify(tmp_path, "--xhpl", str(real_hpl.path), "--json")
     assert done.returncode == 0, done.stderr
     (run, *_) = json.loads(done.stdout)["measured"]
     assert run["time_s"] > 0
     assert run["ranks"] == []  # only our own driver tells what each rank did
 
 
-def test_two_ranks_run_on_two_cores_and_report_both(program):
+def test_two_ranks_run_on_two_cores_and_report_both(real_hpl):
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("needs two cores")
-    run = real_run(Hpl(n=1024, p=1, q=2), program, HANG_S)
+    run = real_run(Hpl(n=1024, p=1, q=2), real_hpl, HANG_S)
     assert sorted(rank.rank for rank in run.ranks) == [0, 1]
     assert len({rank.cpu for rank in run.ranks}) == 2
     assert max(rank.wall_s for rank in run.ranks) == run.time_s
 
 
-def test_a_neighbour_that_computes_on_every_core_is_recognised(program):
+def test_a_neighbour_that_computes_on_every_core_is_recognised(real_hpl):
     # Several on each core, so that the rank loses most of it: 2 x 3 spinning processes against one or two ranks.
     spin = ["timeout", f"{HANG_S:.0f}", "sh", "-c", "while :; do :; done"]
     # Each in a session of its own: the scheduler shares cores between sessions first, and ours would count as one.
     neighbours = [subprocess.Popen(spin, start_new_session=True) for _ in range(3 * (os.cpu_count() or 1))]
     try:
-        run = real_run(Hpl(n=1536), program, HANG_S)
+        run = real_run(Hpl(n=1536), real_hpl, HANG_S)
     finally:
         for neighbour in neighbours:
             neighbour.kill()
@@ -151,8 +142,8 @@ def test_a_neighbour_that_computes_on_every_core_is_recognised(program):
     assert "was on its core for only" in causes
 
 
-def test_a_run_that_takes_too_long_is_stopped_with_all_its_ranks(program, tmp_path):
-    own = replace(program, path=Path(shutil.copy(program.path, tmp_path)))  # others may run the one of the cache
+def test_a_run_that_takes_too_long_is_stopped_with_all_its_ranks(real_hpl, tmp_path):
+    own = replace(real_hpl, path=Path(shutil.copy(real_hpl.path, tmp_path)))  # others may run the one of the cache
     with pytest.raises(EnvironmentProblem, match="did not finish within 1 s"):
         real_run(Hpl(n=8000), own, 1.0)
     left = [path for path in Path("/proc").glob("[0-9]*/exe") if _target(path) == own.path]
@@ -185,7 +176,7 @@ def test_bad_input_is_one_line_and_status_2(arguments, expected, tmp_path, capsy
     assert printed.out == ""
 
 
-def test_the_platform_of_another_machine_is_refused_and_says_what_differs(program, tmp_path, capsys):
+def test_the_platform_of_another_machine_is_refused_and_says_what_differs(real_hpl, tmp_path, capsys):
     sizes = ["--n", "64", "--nb", "32", "--grid", "1x1"]
     assert main(["verify", "hpl", "-p", "dahu", *sizes, "--output", str(tmp_path / "out")]) == 2
     line = one_line(capsys.readouterr().err)

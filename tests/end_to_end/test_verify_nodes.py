@@ -15,7 +15,6 @@ from farms.sshd import SshdFarm, sshd_farm
 from support_limits import HANG_S, wait_until
 from support_run import run_lepaute
 
-from lepaute.errors import EnvironmentProblem
 from lepaute.kit.journal import entries
 from lepaute.measure.nodes.channel import NodeLost
 from lepaute.measure.nodes.group import Nodes
@@ -27,18 +26,11 @@ from lepaute.verify.real_run import built_program, user_program
 
 pytestmark = [
     pytest.mark.nodes,
+    pytest.mark.usefixtures("real_hpl"),
     pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="two cores stand for the nodes"),
 ]
 
 SIZES = ("--n", "96", "--nb", "32", "--runs", "2", "--json")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _program() -> None:
-    try:
-        built_program()
-    except EnvironmentProblem as problem:
-        pytest.skip(f"the real HPL cannot be built here: {problem}")
 
 
 @pytest.fixture(scope="module")

@@ -80,20 +80,11 @@ def test_any_value_in_any_field_is_refused_or_has_a_finite_time(engine: Engine, 
 def test_every_kind_of_place_is_tried() -> None:
     """The list of fields comes from the module: were it empty, the tests above would be of nothing."""
     expected = {
-        "hpl.nbmin",
-        "hpl.pivot_rows",
-        "stencil.grid",
-        "machine.cores_per_node",
-        "machine.network.iprobe_s",
-        "machine.network.remote.segments[0].bandwidth_Bps",
-        "machine.network.remote.segments[0].send.intercept_s",
-        "piece.where.low.m",
-        "piece.covariance_terms",
-        "kernel.crowding[0].share",
-        "options.levels",
-        "program.op.peer",
+        "hpl.nbmin", "hpl.pivot_rows", "stencil.grid", "machine.cores_per_node", "machine.network.iprobe_s",
+        "machine.network.remote.segments[0].bandwidth_Bps", "machine.network.remote.segments[0].send.intercept_s",
+        "piece.where.low.m", "piece.covariance_terms", "kernel.crowding[0].share", "options.levels", "program.op.peer",
         "program.communicators",
-    }
+    }  # fmt: skip
     assert expected <= set(PLACES)
 
 

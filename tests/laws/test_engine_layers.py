@@ -8,11 +8,8 @@ import pytest
 CORE = Path(__file__).parents[2] / "core"
 #: What each layer may include, itself among it; applications stand on all of them.
 MAY_INCLUDE = {
-    "rng": {"rng"},
-    "net": {"net"},
-    "models": {"models", "net", "rng"},
-    "mpi": {"mpi", "models", "net", "rng"},
-}
+    "rng": {"rng"}, "net": {"net"}, "models": {"models", "net", "rng"}, "mpi": {"mpi", "models", "net", "rng"},
+}  # fmt: skip
 
 
 def layers_included(path: Path) -> set[str]:

@@ -133,16 +133,12 @@ def test_no_test_reads_a_clock_or_waits_for_less_than_a_minute_or_judges_what_a_
 @pytest.mark.parametrize(
     "line",
     [
-        "assert took_s < 0.5",
-        "assert 0.0 < times[-1] < 2.5 * times[0]",
+        "assert took_s < 0.5", "assert 0.0 < times[-1] < 2.5 * times[0]",
         "assert measured.local_ns('dissemination') < LATE_NS / 2",
-        "assert (rows['error_ns'].abs() < 0.05 * rows['offset_ns'] + 2e8).all()",
-        "assert late_s.sum() > slept_s / 4",
-        "assert second == pytest.approx(first, rel=1.0)",
-        "time.sleep(0.5)",
-        "process.wait(5)",
+        "assert (rows['error_ns'].abs() < 0.05 * rows['offset_ns'] + 2e8).all()", "assert late_s.sum() > slept_s / 4",
+        "assert second == pytest.approx(first, rel=1.0)", "time.sleep(0.5)", "process.wait(5)",
     ],
-)
+)  # fmt: skip
 def test_a_planted_judgement_is_found_and_what_holds_anywhere_is_not(line: str) -> None:
     planted = f"@pytest.mark.machine\ndef test_it():\n    assert end_s - start_s >= 0.2\n    {line}\n"
     assert [found.partition(":")[0] for found in found_in(planted)] == ["line 4"]

@@ -22,29 +22,14 @@ READ = {
 }  # fmt: skip
 #: They are made, or hold what they know as theirs: results that --resume continues, an older site.
 FOLDERS = {
-    "--archives",
-    "archive extract --output",
-    "trace otf2 --output",
-    "verify hpl --output",
-    "verify command stencil --output",
-    "verify command trace --output",
-    "watch site --output",
-} | {f"study {question} --output" for question in ("whatif", "tune", "sensitivity", "capacity", "ready")}
+    "--archives", "archive extract --output", "trace otf2 --output", "verify hpl --output",
+    "verify command stencil --output", "verify command trace --output", "watch site --output",
+} | {f"study {question} --output" for question in ("whatif", "tune", "sensitivity", "capacity", "ready")}  # fmt: skip
 #: They end before they write anything where there are neither compilers nor measurements.
 WITHOUT_RESULT = {
-    "calibrate",
-    "clocks",
-    "compare",
-    "emulate hpl",
-    "emulate program",
-    "fit",
-    "record",
-    "run",
-    "trace convert",
-    "verify hpl",
-    "verify command stencil",
-    "verify command trace",
-}
+    "calibrate", "clocks", "compare", "emulate hpl", "emulate program", "fit", "record", "run", "trace convert",
+    "verify hpl", "verify command stencil", "verify command trace",
+}  # fmt: skip
 #: What an option needs beside it.
 BESIDE = {
     "segment --plot": {"--table": ""},
@@ -115,14 +100,9 @@ def suffix_of(command: str, name: str) -> str:
     if command in ("trace gantt", "design picture"):
         return ".png"
     return {
-        "--report": ".html",
-        "--plot": ".png",
-        "--scaling": ".png",
-        "--csv": ".csv",
-        "--latex": ".tex",
-        "--gantt": ".png",
-        "--perfetto": ".json",
-    }.get(name, ".out")
+        "--report": ".html", "--plot": ".png", "--scaling": ".png", "--csv": ".csv", "--latex": ".tex",
+        "--gantt": ".png", "--perfetto": ".json",
+    }.get(name, ".out")  # fmt: skip
 
 
 @pytest.mark.parametrize(("command", "name"), FILES, ids=[" ".join(each) for each in FILES])

@@ -21,14 +21,11 @@ N, RUNS = 3000, 5
 #: Configurations: on Dahu one of a block size far below the calibrated ones, of narrow panels, and usual ones.
 CASES: dict[str, list[dict[str, Any]]] = {
     "dahu": [
-        {"nb": 32, "grid": "2x4"},
-        {"nb": 192, "grid": "1x8"},
-        {"nb": 192, "grid": "2x4"},
-        {"nb": 256, "grid": "2x4"},
+        {"nb": 32, "grid": "2x4"}, {"nb": 192, "grid": "1x8"}, {"nb": 192, "grid": "2x4"}, {"nb": 256, "grid": "2x4"},
     ],
     "data sheet": [{"nb": 64, "grid": "2x4"}, {"nb": 128, "grid": "2x4"}, {"nb": 128, "grid": "8x1"}],
     "calibrated": [{"nb": 64, "grid": "2x2"}, {"nb": 128, "grid": "2x2"}, {"nb": 128, "grid": "1x4"}],
-}
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -158,11 +155,8 @@ def test_sensitivity_and_capacity_have_the_caveats_of_the_runs_that_they_rest_on
     nodes = load_platform(platform).nodes.count if platform == str(SMALL) else 1
     parts = {"node": {"kind": "node", "price": 9000, "watts": 400, "ranks": p * q // nodes}}
     machines = {
-        "question": "capacity",
-        "base": base,
-        "capacity": {"catalogue": "parts.yaml", "nodes": [nodes]},
-        "runs": RUNS,
-    }
+        "question": "capacity", "base": base, "capacity": {"catalogue": "parts.yaml", "nodes": [nodes]}, "runs": RUNS,
+    }  # fmt: skip
     Path("parts.yaml").write_text(yaml.safe_dump({"parts": parts}))
     for content, expected in ((effects, warned[0] | warned[1]), (machines, warned[0])):
         question = str(content["question"])

@@ -121,13 +121,8 @@ def _read_platform(path: Path) -> None:
 
 
 _FIELDS = (
-    "name",
-    "nodes.count",
-    "nodes.cores",
-    "nodes.cpus",
-    "network.flow_factor",
-    "network.remote.segments[0].latency_s",
-)
+    "name", "nodes.count", "nodes.cores", "nodes.cpus", "network.flow_factor", "network.remote.segments[0].latency_s",
+)  # fmt: skip
 
 
 def _settings() -> list[bytes]:

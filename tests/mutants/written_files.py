@@ -14,7 +14,7 @@ from typing import Any
 from warnings import catch_warnings
 
 from archive_mutants import value_replaced
-from oracles.paje_by_hand import exchange
+from oracles.paje_by_hand import exchange, posted
 from oracles.paraver_by_hand import prv, prv_of
 from support_fit import kernel_rows, message_rows
 from support_verify import PROGRAM, measured, predicted
@@ -216,12 +216,8 @@ def recordings() -> list[bytes]:
     comm = [0 if name == "MPI_Allreduce" else -1 for _, _, _, _, name, *_ in rows]
     more = {"step": pa.array([0] * len(rows), pa.int32()), "m": [8.0, 8.0, *[0.0] * 6], "comm": pa.array(comm)}
     about = {
-        "format": "lepaute-trace/1",
-        "source": "recording",
-        "application": "program",
-        "ranks": 2,
-        "mpi": "Open MPI",
-    }
+        "format": "lepaute-trace/1", "source": "recording", "application": "program", "ranks": 2, "mpi": "Open MPI",
+    }  # fmt: skip
     table = pa.table(columns | integers | more).replace_schema_metadata({"lepaute-trace": json.dumps(about)})
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink)
@@ -239,11 +235,13 @@ def read_replay(path: Path) -> None:
 
 @cache
 def paje_traces() -> list[bytes]:
-    return [exchange().text().encode()]
+    return [exchange().text().encode(), posted().text().encode()]
 
 
 def read_paje(path: Path) -> None:
-    description(convert(path))
+    trace = convert(path)
+    assert (trace.duration_s >= 0).all()
+    description(trace)
 
 
 def time_independent_traces() -> list[bytes]:

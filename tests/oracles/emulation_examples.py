@@ -14,11 +14,8 @@ EXAMPLES = Path(__file__).parents[2] / "examples" / "emulation"
 PROGRAMS = {"halo": "halo", "cg": "cg", "fft": "fft", "summa_fortran": "summa"}
 #: A run of a second or less on two ranks.
 ARGUMENTS = {
-    "halo": ("300", "40"),
-    "cg": ("60", "400"),
-    "fft": ("256", "2"),
-    "summa_fortran": ("301", "64", "1", "2"),
-}
+    "halo": ("300", "40"), "cg": ("60", "400"), "fft": ("256", "2"), "summa_fortran": ("301", "64", "1", "2"),
+}  # fmt: skip
 COMPILERS = {"real": ("mpicc", "mpif90"), "smpi": ("smpicc", "smpif90")}
 
 #: Two nodes of two cores. The numbers are those of no machine.

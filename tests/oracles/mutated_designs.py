@@ -1,12 +1,6 @@
-"""Damaged design files: what a disk, an editor or an enemy makes of a good one.
-
-`mutate_designs(100_000, seed=1)` is the long run; the unit test makes a few thousand.
-"""
+"""Damaged design files: what a disk, an editor or an enemy makes of a good one."""
 
 import random
-import tempfile
-from dataclasses import dataclass
-from pathlib import Path
 
 from lepaute.design import (
     collective_design,
@@ -18,12 +12,8 @@ from lepaute.design import (
     log_uniform,
     mix,
     p2p_design,
-    read_design,
     uniform,
 )
-from lepaute.design.summary import summary_of
-from lepaute.design.table import parse_design
-from lepaute.errors import DesignError
 
 #: Pieces that parsers trip over.
 PIECES = (
@@ -36,14 +26,6 @@ PIECES = (
     *(b"design_row", b"#@columns=a:int", b"#@columns=", b"#@seed=1\n", b":int", b":real", b":text", b":", b"block"),
     *(b"=cmd|' /C calc'!A0", b"{0.__class__}", b"%s%n", b"__import__('os')", b"9223372036854775808"),
 )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of the damaged files: `read` were still designs, `refused` raised DesignError."""
-
-    read: int
-    refused: int
 
 
 def good_files() -> list[bytes]:
@@ -101,40 +83,3 @@ def _reordered(rng: random.Random, lines: list[bytes]) -> list[bytes]:
             cells[rng.randrange(len(cells))] = rng.choice(PIECES)
             lines[one] = b",".join(cells)
     return lines or [b""]
-
-
-def mutate_designs(count: int, seed: int, folder: Path | None = None) -> Outcome:
-    """Reads `count` damaged files; raises AssertionError where one does anything but be read or be refused.
-
-    A file that is refused is named in a message of one line; one that is read comes back equal from its own text, and
-    every hundredth is summed up as `lepaute design show` does. `folder` holds the files; a temporary one unless given.
-    """
-    if folder is None:
-        with tempfile.TemporaryDirectory() as temporary:
-            return mutate_designs(count, seed, Path(temporary))
-    rng = random.Random(seed)
-    good = good_files()
-    path = folder / "damaged.csv"
-    read = refused = 0
-    for number in range(count):
-        data = mutated(rng, good)
-        path.write_bytes(data)
-        try:
-            design = read_design(path)
-        except DesignError as problem:
-            message = str(problem)
-        except Exception as problem:
-            raise AssertionError(f"mutation {number} of seed {seed} raised {problem!r}: {data!r}") from problem
-        else:
-            message = ""
-        if message:
-            refused += 1
-            assert message.startswith(str(path)), message
-            assert message.isprintable(), message
-            assert len(message) < 2000, message
-            continue
-        read += 1
-        assert parse_design(design.to_csv(), "again") == design, f"mutation {number} of seed {seed}: {data!r}"
-        if number % 100 == 0:
-            summary_of(design)
-    return Outcome(read, refused)

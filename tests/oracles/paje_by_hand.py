@@ -75,3 +75,19 @@ def exchange() -> PajeByHand:
     for rank in (0, 1):
         made.state(3.0, 3.5, rank, "PMPI_Bcast", "10")
     return made
+
+
+def posted() -> PajeByHand:
+    """The exchange, then one of receives that are posted first."""
+    made = exchange()
+    made.values += ["PMPI_Sendrecv", "PMPI_Irecv", "PMPI_Waitall"]
+    made.lines += [f'5 {100 + place} 2 {made.values[place]} "0 0 1"' for place in range(5, len(made.values))]
+    for rank, other in ((0, 1), (1, 0)):
+        made.state(4.0, 4.0, rank, "PMPI_Irecv", "50")
+        made.push(4.0, rank, "PMPI_Sendrecv", "50")
+        made.start(4.0, rank, f"{rank + 1}_{other}_3", 400)
+    for rank, other in ((0, 1), (1, 0)):
+        made.end(5.0, rank, f"{other}_{rank + 1}_3")
+        made.pop(5.0, rank)
+        made.state(5.0, 6.0, rank, "PMPI_Waitall", "1.000000")
+    return made

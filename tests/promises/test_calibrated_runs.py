@@ -74,13 +74,10 @@ def intervals(
 @pytest.mark.parametrize(
     ("blocks", "day", "run", "own", "interrupted"),
     [
-        (7, 0.02, 0.01, 0.01, 0.0),
-        (7, 0.0, 0.02, 0.01, 0.0),
-        (7, 0.01, 0.01, 0.01, 0.02),
-        (7, 0.04, 0.01, 0.01, 0.0),
+        (7, 0.02, 0.01, 0.01, 0.0), (7, 0.0, 0.02, 0.01, 0.0), (7, 0.01, 0.01, 0.01, 0.02), (7, 0.04, 0.01, 0.01, 0.0),
         (2, 0.02, 0.01, 0.01, 0.0),
     ],
-)
+)  # fmt: skip
 def test_further_runs_lie_inside_as_often_as_promised(blocks, day, run, own, interrupted):
     covered, _ = intervals(blocks, day, run, own, interrupted, campaigns=80, seed=20261122)
     # Campaigns differ: the mean of 80 is known to 1.5 %.

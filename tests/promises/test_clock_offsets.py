@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support_clocks import Exchange, clock_library, line_through, offset_of
+from support_clocks import Exchange, line_through, offset_of
 
 TRIALS = 1000
 LATENCIES = {
@@ -15,11 +15,6 @@ LATENCIES = {
     "far": lambda generator, count: 3000 + generator.exponential(1000, count),
     "gamma": lambda generator, count: 800 + generator.gamma(1.5, 600, count),
 }
-
-
-@pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    return clock_library(tmp_path_factory.mktemp("clocks"))
 
 
 def exchanges_of(
@@ -44,24 +39,24 @@ def exchanges_of(
 
 @pytest.mark.parametrize("method", ["bounds", "shortest", "median"])
 @pytest.mark.parametrize("kind", ["exponential", "with outliers"])
-def test_offsets_hold_the_truth_in_95_of_100(library: Any, method: str, kind: str) -> None:
+def test_offsets_hold_the_truth_in_95_of_100(clock_code: Any, method: str, kind: str) -> None:
     generator = np.random.default_rng(11)
     held = 0
     for _ in range(TRIALS):
         truth = generator.uniform(-1e9, 1e9)
-        offset = offset_of(library, method, exchanges_of(generator, LATENCIES[kind], 100, truth))
+        offset = offset_of(clock_code, method, exchanges_of(generator, LATENCIES[kind], 100, truth))
         held += abs(offset.offset_ns - truth) <= 1.96 * offset.deviation_ns
     # 93 to 97 %, and 3 standard deviations of a share of 1000 trials.
     assert 0.93 - 0.02 <= held / TRIALS <= 0.97 + 0.015
 
 
 @pytest.mark.parametrize("method", ["bounds", "shortest", "median"])
-def test_offsets_hold_the_truth_where_few_latencies_are_near_the_least(library: Any, method: str) -> None:
+def test_offsets_hold_the_truth_where_few_latencies_are_near_the_least(clock_code: Any, method: str) -> None:
     """A density of latencies that is 0 at the least one, which the deviations do not suppose: bounds hold 86 %."""
     generator = np.random.default_rng(12)
     held = 0
     for _ in range(TRIALS):
-        offset = offset_of(library, method, exchanges_of(generator, LATENCIES["gamma"], 100, 5e5))
+        offset = offset_of(clock_code, method, exchanges_of(generator, LATENCIES["gamma"], 100, 5e5))
         held += abs(offset.offset_ns - 5e5) <= 1.96 * offset.deviation_ns
     assert 0.83 <= held / TRIALS <= 0.995
 
@@ -69,7 +64,7 @@ def test_offsets_hold_the_truth_where_few_latencies_are_near_the_least(library: 
 @pytest.mark.parametrize("wait_ns", [0.0, 3e8])
 @pytest.mark.parametrize("drift", [-1e-4, 1e-4])
 def test_offsets_by_bounds_hold_the_truth_between_clocks_whose_drift_is_known(
-    library: Any, drift: float, wait_ns: float
+    clock_code: Any, drift: float, wait_ns: float
 ) -> None:
     """100 exchanges take 0.8 ms, in which 100 ppm make 80 ns: ten times the error that latencies leave.
 
@@ -84,7 +79,7 @@ def test_offsets_by_bounds_hold_the_truth_between_clocks_whose_drift_is_known(
     for _ in range(TRIALS):
         exchanges = exchanges_of(generator, LATENCIES["far"], 100, 5e5, drift, wait_ns)
         for known, seen in errors.items():
-            offset = offset_of(library, "bounds", exchanges, drift=known)
+            offset = offset_of(clock_code, "bounds", exchanges, drift=known)
             error = offset.offset_ns - (5e5 + drift * offset.x_ns)
             seen.append(error)
             held[known] += abs(error) <= 1.96 * offset.deviation_ns
@@ -94,7 +89,7 @@ def test_offsets_by_bounds_hold_the_truth_between_clocks_whose_drift_is_known(
 
 
 @pytest.mark.parametrize("points", [3, 5, 30])
-def test_lines_hold_the_truth_in_95_of_100(library: Any, points: int) -> None:
+def test_lines_hold_the_truth_in_95_of_100(clock_code: Any, points: int) -> None:
     """Offsets and, an hour later, what the drift makes of them, also from three points."""
     generator = np.random.default_rng(13)
     later = 3600 * 10**9
@@ -105,10 +100,10 @@ def test_lines_hold_the_truth_in_95_of_100(library: Any, points: int) -> None:
         seen = offset + drift * x + generator.normal(0, 300, points)
         # Deviations as they come from ten exchanges: right on average, each by itself off by a third.
         deviations = 300 * np.sqrt(generator.chisquare(9, points) / 9)
-        model = line_through(library, x, seen, deviations)
+        model = line_through(clock_code, x, seen, deviations)
         for moment in (int(x.mean()), later):
-            error = library.lep_clock_at(model, moment) - (moment + offset + drift * moment)
-            held = abs(error) <= 1.96 * library.lep_clock_deviation_ns(model, moment) + 1
+            error = clock_code.lep_clock_at(model, moment) - (moment + offset + drift * moment)
+            held = abs(error) <= 1.96 * clock_code.lep_clock_deviation_ns(model, moment) + 1
             held_now, held_later = held_now + (held and moment != later), held_later + (held and moment == later)
     for held in (held_now, held_later):
         assert 0.93 - 0.02 <= held / TRIALS <= 0.97 + 0.015

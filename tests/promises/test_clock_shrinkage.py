@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support_clocks import Double, Int64, Model, clock_library, shrink
+from support_clocks import Double, Int64, Model, shrink
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 
@@ -29,11 +29,6 @@ NOISES = {
 }
 # Standard errors that chance exceeds less than once in a million times.
 SURE = 4.75
-
-
-@pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    return clock_library(tmp_path_factory.mktemp("clocks"))
 
 
 @dataclass
@@ -63,17 +58,19 @@ class Errors:
         return float(shares.mean() + SURE * shares.std(ddof=1) / np.sqrt(len(shares)))
 
 
-def fit(library: Any, x: Any, seen: Any, deviations: Any) -> Model:
+def fit(clock_code: Any, x: Any, seen: Any, deviations: Any) -> Model:
     def doubles(values: Any) -> Any:
         return values.ctypes.data_as(ctypes.POINTER(Double))
 
     bounds = np.full(len(x), 700.0)
     whole = x.ctypes.data_as(ctypes.POINTER(Int64))
-    model: Model = library.lep_clock_fitted(whole, doubles(seen), doubles(deviations), doubles(bounds), len(x), 1, 1.0)
+    model: Model = clock_code.lep_clock_fitted(
+        whole, doubles(seen), doubles(deviations), doubles(bounds), len(x), 1, 1.0
+    )
     return model
 
 
-def simulate(library: Any, noise: str, points: int, drifts: Any, populations: int, clocks: int, seed: int) -> Errors:
+def simulate(clock_code: Any, noise: str, points: int, drifts: Any, populations: int, clocks: int, seed: int) -> Errors:
     """drifts(generator, shape) of the clocks; offsets are 0 where a clock shows 0."""
     generator = np.random.default_rng(seed)
     scale, scatter = NOISES[noise]
@@ -84,14 +81,14 @@ def simulate(library: Any, noise: str, points: int, drifts: Any, populations: in
     deviations = scale * np.sqrt(generator.chisquare(9, seen.shape) / 9)  # as of ten exchanges
     errors = np.empty((4, populations, clocks))
     for i in range(populations):
-        lines = [fit(library, x, seen[i, j], deviations[i, j]) for j in range(clocks)]
+        lines = [fit(clock_code, x, seen[i, j], deviations[i, j]) for j in range(clocks)]
         offsets = np.array([line.y0_ns - line.x0_ns for line in lines])
         since = then - np.array([line.x0_ns for line in lines])
         errors[0, i] = offsets - truth[i] * then
         errors[1, i] = errors[0, i] + [line.drift for line in lines] * since
-        shrink(library, lines, points - 2)
+        shrink(clock_code, lines, points - 2)
         errors[2, i] = errors[0, i] + [line.drift for line in lines] * since
-        errors[3, i] = [library.lep_clock_deviation_ns(line, int(then)) for line in lines]
+        errors[3, i] = [clock_code.lep_clock_deviation_ns(line, int(then)) for line in lines]
     return Errors(*errors)
 
 
@@ -102,25 +99,25 @@ def normal(ppm: float) -> Any:
 @pytest.mark.parametrize("ppm", DRIFTS_PPM)
 @pytest.mark.parametrize("points", [30, 5])
 @pytest.mark.parametrize("noise", NOISES)
-def test_sixty_three_clocks_are_as_well_known_as_by_the_better_of_offset_and_line(library, noise, points, ppm):
+def test_sixty_three_clocks_are_as_well_known_as_by_the_better_of_offset_and_line(clock_code, noise, points, ppm):
     """Root mean square errors at most 1.05 times as large; 1.96 deviations hold 93 of 100 errors."""
-    errors = simulate(library, noise, points, normal(ppm), 100, 63, seed=int(10 * ppm) + points)
+    errors = simulate(clock_code, noise, points, normal(ppm), 100, 63, seed=int(10 * ppm) + points)
     ratio, error = errors.ratio()
     assert ratio + SURE * error <= 1.05
     assert errors.held() >= 0.93
 
 
 @pytest.mark.parametrize("ppm", [0.4, 1.0, 10.0])
-def test_clocks_that_all_drift_alike_are_no_worse_off(library: Any, ppm: float) -> None:
+def test_clocks_that_all_drift_alike_are_no_worse_off(clock_code: Any, ppm: float) -> None:
     """A rank 0 whose clock is the odd one out: one drift for all, of one sign."""
-    errors = simulate(library, "normal", 30, lambda _, shape: np.full(shape, 1e-6 * ppm), 100, 63, seed=7)
+    errors = simulate(clock_code, "normal", 30, lambda _, shape: np.full(shape, 1e-6 * ppm), 100, 63, seed=7)
     ratio, error = errors.ratio()
     assert ratio + SURE * error <= 1.05
 
 
 @pytest.mark.parametrize("ppm", [0.0, 0.4, 0.8, 1.0, 2.0])
-def test_thirty_one_clocks_are_as_well_known_as_by_the_better_of_the_two(library: Any, ppm: float) -> None:
-    errors = simulate(library, "normal", 30, normal(ppm), 400, 31, seed=int(10 * ppm) + 31)
+def test_thirty_one_clocks_are_as_well_known_as_by_the_better_of_the_two(clock_code: Any, ppm: float) -> None:
+    errors = simulate(clock_code, "normal", 30, normal(ppm), 400, 31, seed=int(10 * ppm) + 31)
     ratio, error = errors.ratio()
     assert ratio + SURE * error <= 1.05
     assert errors.held() >= 0.93
@@ -128,9 +125,9 @@ def test_thirty_one_clocks_are_as_well_known_as_by_the_better_of_the_two(library
 
 @pytest.mark.parametrize("ppm", [0.0, 0.4, 1.0, 2.0, 4.0, 10.0, 50.0])
 @pytest.mark.parametrize("noise", NOISES)
-def test_a_clock_alone_is_at_most_three_and_a_half_times_worse_off(library: Any, noise: str, ppm: float) -> None:
+def test_a_clock_alone_is_at_most_three_and_a_half_times_worse_off(clock_code: Any, noise: str, ppm: float) -> None:
     """No rule has less than 1.99 times for all drifts; its intervals hold all the same."""
-    errors = simulate(library, noise, 30, normal(ppm), 3000, 1, seed=int(10 * ppm) + 1)
+    errors = simulate(clock_code, noise, 30, normal(ppm), 3000, 1, seed=int(10 * ppm) + 1)
     ratio, error = errors.ratio()
     assert ratio + SURE * error <= (1.05 if ppm <= 0.4 else 3.5)
     assert errors.held() >= 0.93

@@ -40,15 +40,11 @@ def simulated(rng: np.random.Generator, caches: tuple[int, ...], noise: float = 
             rows.append(
                 pandas.DataFrame(
                     {
-                        "size_bytes": SIZES,
-                        "stride": stride,
-                        "element_bytes": element,
-                        "unroll": 8,
-                        "read_bytes": read,
-                        "duration_s": read / (bandwidth * factor),
+                        "size_bytes": SIZES, "stride": stride, "element_bytes": element, "unroll": 8,
+                        "read_bytes": read, "duration_s": read / (bandwidth * factor),
                     }
                 )
-            )
+            )  # fmt: skip
     return pandas.concat(rows, ignore_index=True)
 
 

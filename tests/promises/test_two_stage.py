@@ -111,14 +111,10 @@ def _trial(rng: np.random.Generator, duration_s: float, spread: float, between: 
     effects = np.repeat(between * np.array([1.0, -1.0, 1.0, -1.0]), 24)
     return pandas.DataFrame(
         {
-            "library": np.repeat(["a", "b"], 48),
-            "mpirun": np.repeat([0, 1, 2, 3], 24),
-            "operation": "Bcast",
-            "form": BLOCKING,
-            "size_bytes": 8,
-            "local_s": duration_s * np.exp(effects + rng.normal(0.0, spread, 96)),
+            "library": np.repeat(["a", "b"], 48), "mpirun": np.repeat([0, 1, 2, 3], 24), "operation": "Bcast",
+            "form": BLOCKING, "size_bytes": 8, "local_s": duration_s * np.exp(effects + rng.normal(0.0, spread, 96)),
         }
-    )
+    )  # fmt: skip
 
 
 _CASE = Case("Bcast", BLOCKING, 8)
@@ -175,18 +171,14 @@ def test_mpiruns_are_counted_by_library_and_case_from_the_medians() -> None:
     rows = pandas.DataFrame(
         [
             {
-                "library": library,
-                "operation": "Bcast",
-                "form": BLOCKING,
-                "size_bytes": 8,
-                "mpirun": mpirun,
+                "library": library, "operation": "Bcast", "form": BLOCKING, "size_bytes": 8, "mpirun": mpirun,
                 "global_s": 1e-5 * np.exp(effect + rng.normal(0, 1e-4)),
             }
             for library, effects in (("a", (0.0, 0.1)), ("b", (0.0, 0.001)))
             for mpirun, effect in enumerate(effects)
             for _ in range(20)
         ]
-    )
+    )  # fmt: skip
     needed = mpiruns_needed(rows, "global_s", PRECISION)
     # Two values: t of one degree of freedom is 12.7; s = 0.1 / sqrt(2): (12.7 * 0.0707 / 0.0198)^2 = 2056.
     assert needed["a", _CASE] == pytest.approx(2056, rel=0.02)

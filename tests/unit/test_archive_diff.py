@@ -178,13 +178,8 @@ def test_a_hundred_nodes_stay_readable(tmp_path: Path) -> None:
 
 def calibration(path: Path, kernel: str, **changed: Any) -> Path:
     metadata = {
-        "kind": "calibration",
-        "created": "2026-11-21",
-        "host": "n1",
-        "seed": 1,
-        "partial": False,
-        "warnings": [],
-    }
+        "kind": "calibration", "created": "2026-11-21", "host": "n1", "seed": 1, "partial": False, "warnings": [],
+    }  # fmt: skip
     with ArchiveWriter(path, {**metadata, "blas": {"core": "Zen"}, **changed}) as writer:
         for name, content in Node("n1", kernel=kernel).files().items():
             writer.add_bytes(f"environment/{name}", content.encode())
@@ -202,17 +197,12 @@ def test_machine_control_is_compared_by_what_it_reached() -> None:
     """The records of the nodes' program: several of one control are a set, dates and what was before are left out."""
     records = [
         {
-            "node": "n1",
-            "control": "turbo",
-            "target": "no_turbo",
-            "before": "0",
-            "after": "1",
-            "status": "done",
+            "node": "n1", "control": "turbo", "target": "no_turbo", "before": "0", "after": "1", "status": "done",
             "when": 3,
         },
         {"node": "n1", "control": "governor", "target": "cpu0", "after": "performance", "status": "done"},
         {"node": "n1", "control": "governor", "target": "cpu1", "after": None, "status": "warning", "message": "no"},
-    ]
+    ]  # fmt: skip
     expected = [
         ("n1", Fact("machine control", "turbo", "after 1, status done, target no_turbo")),
         ("n1", Fact("machine control", "governor", frozenset({

@@ -59,17 +59,12 @@ def test_a_screen_has_room_for_everything_at_its_longest(tmp_path: Path) -> None
         parameters={f"p{number}": long for number in range(30)},
         lost_nodes=[{"node": f"n{number}", "when": long, "why": long} for number in range(100)],
         failure={
-            "phase": "setup",
-            "type": "X",
-            "message": long,
-            "node": "n1",
-            "command": 0,
-            "where": long,
+            "phase": "setup", "type": "X", "message": long, "node": "n1", "command": 0, "where": long,
             "stderr_tail": "",
         },
         commands=[command("n1", ["x" * 300] * 9, returncode=-9, stderr=long)],
         scheduler={"name": "slurm", "job": 4711, "partition": long},
-    )
+    )  # fmt: skip
     lines = screen(path)
     assert "signal 9" in "\n".join(lines)
     assert any(line.startswith("go on") for line in lines)
@@ -119,12 +114,8 @@ def test_metadata_of_any_type_are_shown_without_a_traceback(tmp_path: Path, valu
 
 def test_a_calibration_is_shown_too(tmp_path: Path) -> None:
     metadata = {
-        "kind": "calibration",
-        "created": "2026-11-21",
-        "host": "n1",
-        "partial": True,
-        "partial_cause": "interrupted",
-    }
+        "kind": "calibration", "created": "2026-11-21", "host": "n1", "partial": True, "partial_cause": "interrupted",
+    }  # fmt: skip
     with ArchiveWriter(
         tmp_path / "a.zip", {**metadata, "cpu_model": "Xeon", "blas": {"library": "openblas", "core": "Zen"}}
     ):

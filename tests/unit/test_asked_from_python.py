@@ -35,15 +35,8 @@ def test_layers_of_other_names_are_refused_not_switched_off(names: tuple[str, ..
     with pytest.raises(InputError, match="one text; give a list of them"):
         Layers.without("noise")
     assert Layers.only("noise").off == (
-        "coefficients",
-        "days",
-        "discrepancy",
-        "network",
-        "overheads",
-        "collectives",
-        "extrapolation",
-        "own_code",
-    )
+        "coefficients", "days", "discrepancy", "network", "overheads", "collectives", "extrapolation", "own_code",
+    )  # fmt: skip
 
 
 def test_numbers_of_numpy_are_numbers() -> None:

@@ -4,14 +4,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support_clocks import Model, clock_library
+from support_clocks import Model
 
 from lepaute.stats.clock_models import ClockModels, exit_skew, quantile, spread
-
-
-@pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    return clock_library(tmp_path_factory.mktemp("clocks"))
 
 
 def perfect(offsets_ns: Any, drifts: Any, *, variance_ns2: Any = 0.0, bound_ns: Any = 0.0) -> ClockModels:
@@ -21,7 +16,7 @@ def perfect(offsets_ns: Any, drifts: Any, *, variance_ns2: Any = 0.0, bound_ns: 
     return ClockModels(offsets, np.zeros_like(offsets), np.asarray(drifts), variance_ns2 + zero, zero, zero, bound_ns)
 
 
-def test_times_and_deviations_are_those_of_the_probe(library: Any) -> None:
+def test_times_and_deviations_are_those_of_the_probe(clock_code: Any) -> None:
     """A machine that has run for a year: 3e16 ns, which a double does not hold."""
     generator = np.random.default_rng(1)
     for _ in range(200):
@@ -31,8 +26,8 @@ def test_times_and_deviations_are_those_of_the_probe(library: Any) -> None:
         numbers = (x0, y0, drift, deviation**2, drift_deviation**2, covariance, 7.0)
         x = x0 + int(generator.integers(-(10**11), 10**11))
         in_c, here = Model(*numbers), ClockModels(*numbers)
-        assert abs(int(here.at(x)) - library.lep_clock_at(in_c, x)) <= 1  # halves are rounded otherwise
-        assert float(here.deviation_ns(x)) == pytest.approx(library.lep_clock_deviation_ns(in_c, x), rel=1e-9)
+        assert abs(int(here.at(x)) - clock_code.lep_clock_at(in_c, x)) <= 1  # halves are rounded otherwise
+        assert float(here.deviation_ns(x)) == pytest.approx(clock_code.lep_clock_deviation_ns(in_c, x), rel=1e-9)
 
 
 def test_the_skew_of_perfect_clocks_is_exact() -> None:

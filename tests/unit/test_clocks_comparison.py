@@ -25,15 +25,9 @@ def rows_of(mpiruns: int, methods: dict[str, tuple[float, float, float]] = SOME,
     return pandas.DataFrame(
         [
             {
-                "mpirun": mpirun,
-                "method": method,
-                "rank": rank,
-                "after_s": after_s,
-                "checked_s": after_s + 0.001,
-                "duration_s": took_s * (1 + 0.001 * mpirun),
-                "shortest_error_ns": -error_ns * 1.01**mpirun / rank + 40,
-                "half_round_trip_ns": 100.0,
-                "true_error_ns": -error_ns * 1.01**mpirun / rank,
+                "mpirun": mpirun, "method": method, "rank": rank, "after_s": after_s, "checked_s": after_s + 0.001,
+                "duration_s": took_s * (1 + 0.001 * mpirun), "shortest_error_ns": -error_ns * 1.01**mpirun / rank + 40,
+                "half_round_trip_ns": 100.0, "true_error_ns": -error_ns * 1.01**mpirun / rank,
             }
             | more
             for mpirun in range(mpiruns)
@@ -41,7 +35,7 @@ def rows_of(mpiruns: int, methods: dict[str, tuple[float, float, float]] = SOME,
             for rank in (1, 2)
             for after_s, error_ns in zip((0.0, 5.0), errors_ns, strict=True)
         ]
-    )
+    )  # fmt: skip
 
 
 def archived(path: Path, rows: pandas.DataFrame, **facts: Any) -> Archive:

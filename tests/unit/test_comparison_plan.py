@@ -40,12 +40,9 @@ _WINDOWS = dict.fromkeys([*_CASES, Case(NOTHING, BLOCKING, 0)], 0)
 
 def test_operations_are_named_as_mpi_does_and_an_i_makes_them_nonblocking() -> None:
     assert operations_of("bcast,MPI_Allreduce, iBcast,reduce_scatter_block,pingpong,bcast") == (
-        ("Bcast", "blocking"),
-        ("Allreduce", "blocking"),
-        ("Bcast", "nonblocking"),
-        ("Reduce_scatter_block", "blocking"),
-        ("PingPong", "blocking"),
-    )
+        ("Bcast", "blocking"), ("Allreduce", "blocking"), ("Bcast", "nonblocking"),
+        ("Reduce_scatter_block", "blocking"), ("PingPong", "blocking"),
+    )  # fmt: skip
     for word in ("ipingpong", "bcast_in_place", "iput", "put_init", "neighbor_alltoall_in_place"):
         with pytest.raises(InputError, match=f"--ops has '{word}'"):
             operations_of(word)

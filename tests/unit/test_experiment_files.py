@@ -23,7 +23,7 @@ from lepaute.measure.experiment.closing import close_interrupted
 from lepaute.measure.experiment.entries import AddedRow, MeasuredRow, RunState
 from lepaute.measure.experiment.helpers import relative
 from lepaute.measure.experiment.job import Job
-from lepaute.measure.experiment.options import Options, options_from, read_installation
+from lepaute.measure.experiment.options import Options, options_from
 from lepaute.measure.experiment.record import NotebookLog, Record, usual_log
 from lepaute.measure.experiment.rounds import Until, check_recorded, rounds
 from lepaute.measure.experiment.script import source_of
@@ -239,15 +239,6 @@ def test_options_by_name_are_those_of_the_run_and_of_the_request() -> None:
 def test_options_that_cannot_be_are_refused(wrong) -> None:
     with pytest.raises(InputError):
         Options(archive=Path("x.zip"), **wrong)
-
-
-@given(st.text(max_size=200))
-@settings(max_examples=100)
-def test_any_installation_file_is_read_or_refused(tmp_path_factory, text):
-    path = tmp_path_factory.mktemp("install") / "i.yaml"
-    path.write_text(text, encoding="utf-8", errors="surrogatepass")
-    with contextlib.suppress(InputError):
-        read_installation(path)
 
 
 @pytest.fixture

@@ -228,11 +228,7 @@ def test_memory_and_disk_are_factors_where_they_were_measured(tmp_path: Path) ->
     memory = pandas.DataFrame(
         [
             (
-                size,
-                stride,
-                width,
-                unroll,
-                1e9,
+                size, stride, width, unroll, 1e9,
                 1e9 / (2e10 if size == 1024 else 1e10 if (stride, width) == (1, 16) else 5e9),
             )
             for size in (1024, 1 << 27)
@@ -241,7 +237,7 @@ def test_memory_and_disk_are_factors_where_they_were_measured(tmp_path: Path) ->
             for unroll in (1, 8)
         ],
         columns=["size_bytes", "stride", "element_bytes", "unroll", "read_bytes", "duration_s"],
-    ).assign(node="n1", cpu=1)
+    ).assign(node="n1", cpu=1)  # fmt: skip
     disk = pandas.DataFrame({"operation": ["write", "write", "read"], "size_bytes": [4e6, 6e6, 9e6]})
     tables = {"observations": memory, "disk": disk.assign(node="n1", duration_s=[0.04, 0.06, 0.03])}
     found = values(experiment(tmp_path / "a.zip", tables))

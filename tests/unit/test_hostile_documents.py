@@ -168,29 +168,21 @@ def test_numbers_of_runs_have_bounds(runs: int) -> None:
         predict(Hpl(n=1000, nb=100, p=2, q=2), "dahu", runs=runs)
 
 
-@pytest.mark.parametrize(
-    "line",
-    ["dahu-1 slots=\u00b2", "dahu-1:\u00b2", f"dahu-1 slots={'9' * 5000}", f"dahu-{'9' * 5000}", "dahu-1 slots=-1",
-     "dahu-1 slots=999999999999999999", f"{'x' * 5000}-1", "dahu-\u0663", "dahu-1 slots=\u0663"],
-)  # fmt: skip
-def test_a_hostile_hostfile_is_refused_in_one_line(line: str) -> None:
-    with pytest.raises(InputError) as caught:
-        hostfile_slots(line, "hosts", load_platform("dahu"))
-    assert str(caught.value).startswith("hosts:1: ")
-    assert len(str(caught.value)) < 500
+HOSTS = ["dahu-1 slots=\u00b2", "dahu-1:\u00b2", f"dahu-1 slots={'9' * 5000}", f"dahu-{'9' * 5000}", "dahu-1 slots=-1",
+         "dahu-1 slots=999999999999999999", f"{'x' * 5000}-1", "dahu-\u0663", "dahu-1 slots=\u0663"]  # fmt: skip
+RANKS = ["rank \u00b2=dahu-1 slot=0", "rank 0=dahu-1 slot=\u00b2", f"rank {'9' * 5000}=dahu-1 slot=0",
+         f"rank 0=dahu-1 slot={'9' * 900}", "rank 0=dahu-1 slot=0-9999999999", "rank 0=dahu-1 slot=9999999999:*",
+         "rank 9999999999=dahu-1 slot=0", f"rank 0=dahu-1 slot={'0,' * 5000}0"]  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    "line",
-    ["rank \u00b2=dahu-1 slot=0", "rank 0=dahu-1 slot=\u00b2", f"rank {'9' * 5000}=dahu-1 slot=0",
-     f"rank 0=dahu-1 slot={'9' * 900}", "rank 0=dahu-1 slot=0-9999999999", "rank 0=dahu-1 slot=9999999999:*",
-     "rank 9999999999=dahu-1 slot=0", f"rank 0=dahu-1 slot={'0,' * 5000}0"],
-)  # fmt: skip
-def test_a_hostile_rankfile_is_refused_in_one_line(line: str) -> None:
+    ("read", "line"), [*((hostfile_slots, line) for line in HOSTS), *((rankfile_slots, line) for line in RANKS)]
+)
+def test_a_hostile_hostfile_or_rankfile_is_refused_in_one_line(read: Any, line: str) -> None:
     with pytest.raises(InputError) as caught:
-        rankfile_slots(line, "ranks", load_platform("dahu"))
-    assert str(caught.value).startswith("ranks:1: ")
-    assert len(str(caught.value)) < 1500
+        read(line, "file", load_platform("dahu"))
+    assert str(caught.value).startswith("file:1: ")
+    assert len(str(caught.value)) < (500 if read is hostfile_slots else 1500)
 
 
 CLUSTER = (

@@ -26,25 +26,16 @@ from lepaute.watch.foreign import read_foreign
 FILE = Path(__file__).parents[1] / "data/hpl_out/HPL.out"
 LINE = "WR12R2C2        2000   128     1     2               0.09              5.998e+01"
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
-COMMAND = ("verify", "hpl", "--results", str(FILE), "-p", "dahu", "--runs", "2")
+OF_FILE = ("verify", "hpl", "-p", "dahu", "--runs", "2", "--results")
+COMMAND = (*OF_FILE, str(FILE))
 
 
 def test_all_runs_of_a_real_file_are_read_with_the_parameters_above_them():
     results = read_hpl_results(FILE, {})
     assert len(results) == 16
     first, last = results[0], results[-1]
-    expected = Hpl(
-        n=1000,
-        nb=64,
-        p=1,
-        q=2,
-        bcast="1ring",
-        nbmin=4,
-        swap="mix",
-        swap_threshold=64,
-        u="no-transposed",
-        l1="transposed",
-    )
+    more = {"bcast": "1ring", "nbmin": 4, "swap": "mix", "swap_threshold": 64, "u": "no-transposed", "l1": "transposed"}
+    expected = Hpl(n=1000, nb=64, p=1, q=2, **more)
     assert first.hpl == expected
     assert last.hpl == replace(expected, n=2000, nb=128, p=2, q=1, bcast="2ring")
     # 5.442e+01 Gflop/s says more than 0.01 s; 73.38 s and 7.276e-02 Gflop/s are of four digits both.
@@ -160,12 +151,8 @@ def test_runs_of_several_files_are_reported_one_file_after_the_other():
     cases = [Hpl(n=n, nb=nb, p=1, q=2, swap="mix") for n in (1000, 2000) for nb in (64, 128)]
     text = real_report("HPL", [(hpl, 0.01, NOON) for hpl in cases])
     read = [result.hpl for result in parse_hpl_results(text, "HPL.out", {})]
-    assert sorted((hpl.n, hpl.nb, hpl.threshold) for hpl in read) == [
-        (1000, 64, 64),
-        (1000, 128, 128),
-        (2000, 64, 64),
-        (2000, 128, 128),
-    ]
+    assert {(hpl.n, hpl.nb, hpl.threshold) for hpl in read} == {(n, nb, nb) for n in (1000, 2000) for nb in (64, 128)}
+    assert len(read) == len(cases)
 
 
 def test_the_command_shows_prediction_and_result_of_each_case_and_runs_nothing(capsys):
@@ -211,7 +198,7 @@ def test_options_that_say_otherwise_than_the_results_are_refused(words, complain
 def test_several_results_of_one_case_are_one_row_with_their_spread(tmp_path, capsys):
     file = tmp_path / "three.out"
     file.write_text("\n".join([LINE, LINE.replace("5.998e+01", "5.600e+01"), LINE.replace("5.998e+01", "6.300e+01")]))
-    assert main(["verify", "hpl", "--results", str(file), "-p", "dahu", "--runs", "2"]) == 0
+    assert main([*OF_FILE, str(file)]) == 0
     text = capsys.readouterr().out
     assert "All real runs, s:" in text
     assert len(text.splitlines()) == 3 + 2 + 1 + 2
@@ -224,7 +211,7 @@ def test_several_results_of_one_case_are_one_row_with_their_spread(tmp_path, cap
 def test_what_no_file_and_no_option_says_of_the_runs_is_told(tmp_path, capsys):
     file = tmp_path / "grep.out"
     file.write_text(LINE)
-    words = ["verify", "hpl", "--results", str(file), "-p", "dahu", "--runs", "2"]
+    words = [*OF_FILE, str(file)]
     assert main(words) == 0
     assert (
         "warning: grep.out: no list of parameters above the results; assumed, unless --dat HPL.dat or other options "
@@ -249,38 +236,31 @@ def test_an_hpl_dat_gives_what_lines_without_a_list_of_parameters_leave_out(tmp_
 def test_the_fastest_of_each_n_is_named_as_measured_and_as_predicted(capsys):
     assert main(["verify", "hpl", "--results", str(FILE), "-p", "dahu", "--runs", "3"]) == 0
     told = [line for line in capsys.readouterr().out.splitlines() if line.startswith("Fastest for N = ")]
-    cases = {result.hpl for result in read_hpl_results(FILE, {})}
-    orders = {hpl.n for hpl in cases}
-    several = [n for n in orders if sum(hpl.n == n for hpl in cases) > 1]
-    assert several  # or the test shows nothing
-    assert sorted(told) == sorted(
-        line for n in several for line in told if line.startswith(f"Fastest for N = {n}, measured: N = {n}  NB = ")
-    )
-    assert len(told) == len(several)
+    assert sorted(line.split("  NB = ")[0] for line in told) == [
+        f"Fastest for N = {n}, measured: N = {n}" for n in (1000, 2000)
+    ]
 
 
 def test_a_run_that_took_longer_is_told_so_with_the_predicted_times_and_where_to_look(tmp_path, capsys):
     file = tmp_path / "slow.out"
     file.write_text(_result(n=4000, time_s=4.0))
-    assert main(["verify", "hpl", "--results", str(file), "-p", "dahu", "--runs", "10"]) == 0
+    assert main([*OF_FILE, str(file), "--runs", "10"]) == 0
     out = capsys.readouterr().out
     predicted_s = float(re.search(r"N = 4000, 1x1: 4 s, predicted ([0-9.e+]+) s; ", out)[1])
     assert out.startswith(f"Your slow.out is {100 * (4.0 / predicted_s - 1):.0f} % slow; most likely ")
     assert "  look at, in this order: several ranks, threads or programs on one core; another machine" in out
     assert "  where   computing" in out
     file.write_text(_result(n=4000, time_s=40.0))
-    assert main(["verify", "hpl", "--results", str(file), "-p", "dahu", "--runs", "10"]) == 0
+    assert main([*OF_FILE, str(file), "--runs", "10"]) == 0
     assert f"Your slow.out takes {40.0 / predicted_s:.3g} times as long as predicted; " in capsys.readouterr().out
 
 
 def test_a_core_that_did_more_than_any_core_can_is_asked_for_its_threads(tmp_path, capsys):
     file = tmp_path / "fast.out"
     file.write_text(_result(n=137472, time_s=690.0, nb=384))
-    assert main(["verify", "hpl", "--results", str(file), "-p", "dahu", "--runs", "2"]) == 0
-    told = capsys.readouterr()
-    assert re.match(
-        r"Your fast.out takes 9\d % less time than predicted; most likely about \d+ threads a rank", told.out
-    )
+    assert main([*OF_FILE, str(file)]) == 0
+    verdict = r"Your fast.out takes 9\d % less time than predicted; most likely about \d+ threads a rank"
+    assert re.match(verdict, capsys.readouterr().out)
 
 
 def _case(ranks: int = 1, threads: int = 1, n: int = 50_000) -> Case:
@@ -331,9 +311,7 @@ def _judged(ratio: float, count: int = 1, **changed: object) -> Verdict:
 def test_the_verdict_comes_in_one_line_with_size_direction_and_the_likeliest_cause() -> None:
     assert _judged(1.04).text == "Your HPL.out is as expected: 4 % longer than predicted"
     assert _judged(1.12).text.startswith("Your HPL.out is 12 % slow; most likely the clock frequency")
-    assert _judged(48.0).text.startswith(
-        "Your HPL.out takes 48 times as long as predicted; most likely threads of BLAS"
-    )
+    assert "takes 48 times as long as predicted; most likely threads of BLAS" in _judged(48.0).text
     assert _judged(3000.0).text.endswith("; unknown why: no cause that is known makes so large a gap")
     assert (_judged(3000.0).value, _judged(3000.0).causes) == ("slower", ())
     assert (_judged(0.6).value, round(_judged(0.6).time_off_percent or 0.0)) == ("faster", -40)

@@ -49,11 +49,8 @@ def test_kernels_take_the_place_of_time_that_merely_passed(file: Path) -> None:
         smpi, kernels_of(file, ["dgemm", "dtrsm"], (0, 1, 0.0, 1.0, 10, 20, 0), (0, 0, 1.0, 2.0, 30, 40, 50))
     )
     assert named(found) == [
-        (0, "dtrsm", 0.0, 1.0),
-        (0, "dgemm", 1.0, 2.0),
-        (0, "MPI_Send", 3.0, 1.0),
-        (1, "computing", 0.0, 1.0),
-    ]
+        (0, "dtrsm", 0.0, 1.0), (0, "dgemm", 1.0, 2.0), (0, "MPI_Send", 3.0, 1.0), (1, "computing", 0.0, 1.0),
+    ]  # fmt: skip
     assert (found.m[1], found.n[1], found.k[1]) == (30, 40, 50)
     assert (found.peer[2], found.tag[2], found.size_bytes[2]) == (1, 2, 8)
     assert numpy.isnan(found.late_s).all()
@@ -63,12 +60,9 @@ def test_what_no_kernel_accounts_for_stays(file: Path) -> None:
     smpi = trace(call(0, "computing", 0.0, 2.0), call(0, "computing", 2.0, 2.0), resolution_s=0.0)
     found = merge_kernels(smpi, kernels_of(file, ["dgemm"], (0, 0, 0.5, 1.0, 1, 1, 1), (0, 0, 1.75, 0.5, 1, 1, 1)))
     assert named(found) == [
-        (0, "computing", 0.0, 0.5),
-        (0, "dgemm", 0.5, 1.0),
-        (0, "computing", 1.5, 0.25),
-        (0, "dgemm", 1.75, 0.5),
+        (0, "computing", 0.0, 0.5), (0, "dgemm", 0.5, 1.0), (0, "computing", 1.5, 0.25), (0, "dgemm", 1.75, 0.5),
         (0, "computing", 2.25, 1.75),
-    ]
+    ]  # fmt: skip
 
 
 def test_rounding_of_smpi_leaves_nothing_behind(file: Path) -> None:

@@ -208,11 +208,8 @@ def test_an_allowance_is_besides_the_limits_and_never_grows(repository: Reposito
     repository.write(lines=9, paths='"src/lepaute/a.py"')  # existing code: the margin is taken back
     limits.tighten(repository.root)
     assert limits.limits_of(limits.tomllib.loads((repository.root / limits.FILE).read_text())) == {
-        "lines.total": 7,
-        "lines.src.python": 7,
-        "words.told": 0,
-        "allowance.learn.lines": 2,
-    }
+        "lines.total": 7, "lines.src.python": 7, "words.told": 0, "allowance.learn.lines": 2,
+    }  # fmt: skip
     repository.edit("lines = 2", "lines = 3")
     assert "allowance.learn.lines = 3, but allowance.learn.lines = 2 in commit" in repository.failures()[0]
     repository.edit("lines = 3", "lines = 2")
@@ -260,14 +257,7 @@ def test_circles_imports_words_and_names_of_a_package(tmp_path: Path) -> None:
     assert measured.places["circles.src.number"] == "lepaute.a lepaute.b lepaute.sub.home; lepaute.e lepaute.f"
     assert measured.places["circles.core.number"] == "core/a core/x/b core/x/c"
     expected = {
-        "circles.src.modules": 5,
-        "imports.in_functions": 2,
-        "words.told": 3,
-        "words.found": 2,
-        "public.exported": 2,
-        "public.module_level": 2,
-        "files.src": 9,
-        "lines.core.c": 4,
-        "largest_function.src.python": 3,
-    }
+        "circles.src.modules": 5, "imports.in_functions": 2, "words.told": 3, "words.found": 2, "public.exported": 2,
+        "public.module_level": 2, "files.src": 9, "lines.core.c": 4, "largest_function.src.python": 3,
+    }  # fmt: skip
     assert {key: measured.values[key] for key in expected} == expected

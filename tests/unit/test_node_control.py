@@ -65,14 +65,10 @@ def test_cpus_with_the_same_outcome_share_one_record(tmp_path: Path) -> None:
     records = controls(machines.intel(tmp_path / "root"), tmp_path).apply({"governor": "performance"})
     assert records == [
         {
-            "control": "governor",
-            "target": f"{CPU}/cpufreq/policy[0-3]/scaling_governor",
-            "before": "powersave",
-            "after": "performance",
-            "status": "done",
-            "message": "",
+            "control": "governor", "target": f"{CPU}/cpufreq/policy[0-3]/scaling_governor", "before": "powersave",
+            "after": "performance", "status": "done", "message": "",
         }
-    ]
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("hertz", [1.0e9, 3.7e9])

@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -22,6 +23,7 @@ from lepaute.kit.sessions import session_members
 from lepaute.measure.nodes import channel as channels
 from lepaute.measure.nodes import group
 from lepaute.measure.nodes.channel import Channel, NodeLost, NodeRefused
+from lepaute.measure.nodes.group import Nodes
 from lepaute.measure.nodes.pool import Pool, best_offset, clock_offset
 from lepaute.measure.nodes.results import MOST_OUTPUT_BYTES, CommandFailed
 from lepaute.measure.schedulers.types import NodeAddress
@@ -63,10 +65,6 @@ def test_a_node_reached_through_a_shell_gets_the_same_words():
     hostile = "a'; touch /tmp/lepaute-must-not-be-there; echo '"
     through_shell = NodeAddress("host", prefix=("sh", "-c"), joined=True)
     with Pool([through_shell], python=sys.executable, folder=unique()) as pool:
-        from support_nodes import Remembered
-
-        from lepaute.measure.nodes.group import Nodes
-
         assert Nodes(pool.channels, Remembered()).run("printf", "%s", hostile).stdout == hostile
     assert not Path("/tmp/lepaute-must-not-be-there").exists()
 
@@ -224,8 +222,6 @@ with local_nodes(["alpha"], {(folder := unique())!r}) as nodes:
     print(nodes.channels[0].hello.pid, nodes.channels[0].folder, flush=True)
     nodes.run("sleep", "55.125")
 """
-    import subprocess
-
     engine = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
     assert engine.stdout is not None
     pid, place = engine.stdout.readline().split()
@@ -304,8 +300,6 @@ def test_a_greeting_that_lacks_something_is_refused(lacking: bytes):
 
 
 def test_a_node_that_fails_where_others_do_not_is_given_up_where_that_is_wanted():
-    from lepaute.measure.nodes.group import Nodes
-
     lost: list[tuple[str, str]] = []
     with local_nodes(["alpha", "beta"], unique(), lost) as two:
         sparing = Nodes(two.channels, Remembered(), spares=lambda: True)
@@ -319,8 +313,6 @@ def test_a_node_that_fails_where_others_do_not_is_given_up_where_that_is_wanted(
 
 
 def test_a_file_that_one_node_cannot_take_costs_that_node_where_that_is_wanted():
-    from lepaute.measure.nodes.group import Nodes
-
     lost: list[tuple[str, str]] = []
     with local_nodes(["alpha", "beta"], unique(), lost) as two:
         two["beta"].write("plain", "x")
@@ -475,8 +467,6 @@ def test_what_is_no_node_name_never_gets_anywhere(name):
 
 
 def test_no_process_is_left_of_a_session_that_was_killed():
-    import subprocess
-
     from lepaute.kit.sessions import kill_session
 
     process = subprocess.Popen(["sh", "-c", "sleep 60 & sleep 60"], start_new_session=True)

@@ -157,17 +157,11 @@ def test_messages_are_matched_as_a_slow_twin_matches_them(seed: int) -> None:
 def test_collectives_send_as_many_messages_as_their_algorithms(ranks: int) -> None:
     rounds = (ranks - 1).bit_length()
     expected = {
-        ("barrier", None): ranks * rounds,
-        ("bcast", None): ranks - 1,
-        ("reduce", None): ranks - 1,
-        ("gather", None): ranks - 1,
-        ("scatter", None): ranks - 1,
-        ("allgather", "ring"): ranks * (ranks - 1),
-        ("allgather", "bruck"): ranks * rounds,
-        ("alltoall", "pairwise"): ranks * (ranks - 1),
-        ("alltoall", "bruck"): ranks * rounds,
-        ("allreduce", "binomial"): 2 * (ranks - 1),
-    }
+        ("barrier", None): ranks * rounds, ("bcast", None): ranks - 1, ("reduce", None): ranks - 1,
+        ("gather", None): ranks - 1, ("scatter", None): ranks - 1, ("allgather", "ring"): ranks * (ranks - 1),
+        ("allgather", "bruck"): ranks * rounds, ("alltoall", "pairwise"): ranks * (ranks - 1),
+        ("alltoall", "bruck"): ranks * rounds, ("allreduce", "binomial"): 2 * (ranks - 1),
+    }  # fmt: skip
     for (what, algorithm), messages in expected.items():
 
         def course(me: Any, app: Any, what: str = what, algorithm: str | None = algorithm) -> Any:

@@ -96,12 +96,9 @@ def test_each_number_of_threads_has_its_own_runs_of_kernels_and_messages_are_mea
     runs = [run for run in planned("2x16", threads=(1, 8)) if run.block == 0]
     eight = {run.name: run for run in runs if run.threads == 8}
     assert {name: run.ranks for name, run in eight.items()} == {
-        "dgemm_one_8_threads": 1,
-        "dgemm_all_8_threads": 4,
-        "hpl_steps_1x1_one_8_threads": 1,
-        "hpl_steps_1x1_all_8_threads": 4,
-        "hpl_steps_column_8_threads": 4,
-    }
+        "dgemm_one_8_threads": 1, "dgemm_all_8_threads": 4, "hpl_steps_1x1_one_8_threads": 1,
+        "hpl_steps_1x1_all_8_threads": 4, "hpl_steps_column_8_threads": 4,
+    }  # fmt: skip
     assert all(len(run.cores) == 8 * run.ranks for run in eight.values())
     assert collections.Counter(run.probe for run in runs)["ring"] == 1
     # All cores as one process: there is one load, and no column.

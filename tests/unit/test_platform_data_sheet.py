@@ -39,12 +39,8 @@ OPTIONS = {
 
 def sheet(**changed: object) -> Platform:
     given: dict[str, object] = {
-        "nodes": 2,
-        "sockets": 2,
-        "cores_per_socket": 4,
-        "dgemm_flops": 45e9,
-        "link_Bps": 1.25e10,
-    }
+        "nodes": 2, "sockets": 2, "cores_per_socket": 4, "dgemm_flops": 45e9, "link_Bps": 1.25e10,
+    }  # fmt: skip
     return platform_from(DataSheet(**(given | changed)), load_platform("dahu"))  # type: ignore[arg-type]
 
 
@@ -196,16 +192,11 @@ def test_cores_whose_library_is_not_tuned_are_slow_in_what_that_library_does_onl
 @pytest.mark.parametrize(
     ("nominal", "latency_s", "fabric", "is_ethernet"),
     [
-        ("100Gb", 1.5e-6, None, False),
-        ("100Gb", 30e-6, None, True),
-        ("10Gb", 1.5e-6, None, False),
-        ("10Gb", None, None, True),
-        ("25Gb", None, None, True),
-        ("100Gb", None, None, False),
-        ("100Gb", None, "ethernet", True),
-        ("10Gb", 30e-6, "rdma", False),
+        ("100Gb", 1.5e-6, None, False), ("100Gb", 30e-6, None, True), ("10Gb", 1.5e-6, None, False),
+        ("10Gb", None, None, True), ("25Gb", None, None, True), ("100Gb", None, None, False),
+        ("100Gb", None, "ethernet", True), ("10Gb", 30e-6, "rdma", False),
     ],
-)
+)  # fmt: skip
 def test_latency_and_bandwidth_tell_ethernet_unless_it_is_given(nominal, latency_s, fabric, is_ethernet) -> None:
     assert Link(bandwidth_of(nominal, "--link"), latency_s, fabric).is_ethernet == is_ethernet
 

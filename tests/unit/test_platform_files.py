@@ -40,11 +40,8 @@ def test_what_is_left_out_has_the_stated_default() -> None:
     assert (first.noise.kind, first.noise.sd, first.covariance, first.per_cpu) == ("none", {}, None, None)
     assert small.network.flow_factor == "bound"
     assert small.network.costs.model_dump() == {
-        "iprobe_s": 2e-7,
-        "test_s": 0.0,
-        "wtime_s": 0.0,
-        "iprobe_looks_first": False,
-    }
+        "iprobe_s": 2e-7, "test_s": 0.0, "wtime_s": 0.0, "iprobe_looks_first": False,
+    }  # fmt: skip
     assert small.topology.kind == "switch"
     assert small.network.remote.segments[0].receive == (0.0, 0.0)
 

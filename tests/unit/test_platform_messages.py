@@ -71,11 +71,8 @@ def test_the_command_writes_a_platform_that_names_what_was_guessed(tmp_path, cap
     assert "3 breakpoints, after 512 B, 16 KiB and 256 KiB" in told.out
     platform = load_platform(made)
     assert [(s.above_bytes, s.protocol) for s in platform.network.remote.segments] == [
-        (0, "eager"),
-        (512, "eager"),
-        (16384, "rendezvous"),
-        (262144, "rendezvous"),
-    ]
+        (0, "eager"), (512, "eager"), (16384, "rendezvous"), (262144, "rendezvous"),
+    ]  # fmt: skip
     assumed = [each.what for each in platform.assumed]
     assert assumed.count("messages between nodes of other pairs and times") == 1
     assert "messages between nodes" not in assumed

@@ -133,12 +133,9 @@ def test_show_says_how_the_nodes_are_joined(capsys: pytest.CaptureFixture[str], 
         16,
     )
     assert list(topology_lines(platform.topology)) == [
-        "fat-tree 2;4,4;1,2;1,2: 4 + 2 switches",
-        "level 1: 50 GB/s",
-        "a node passes 20 GB/s in all",
-        "n1-s1.0: 1 µs extra latency",
-        "removed: s2.1",
-    ]
+        "fat-tree 2;4,4;1,2;1,2: 4 + 2 switches", "level 1: 50 GB/s", "a node passes 20 GB/s in all",
+        "n1-s1.0: 1 µs extra latency", "removed: s2.1",
+    ]  # fmt: skip
     file = tmp_path / "p.yaml"
     file.write_text(platform_text(platform), encoding="utf-8")
     assert main(["platform", "show", str(file), "--details"]) == 0

@@ -26,12 +26,8 @@ def table(nodes: int = 12, slow: int = 3, days: int = 8, **columns: Any) -> pand
     node, unit, number = np.indices(day.shape).reshape(3, -1)
     noise = rng.normal(size=(2, day.size))
     frame = {
-        "node": node,
-        "cpu": unit,
-        "day": number,
-        "alpha": 7e-11 * day.ravel(),
-        "beta": 2e-6 * (1 + 0.03 * noise[0]),
-    }
+        "node": node, "cpu": unit, "day": number, "alpha": 7e-11 * day.ravel(), "beta": 2e-6 * (1 + 0.03 * noise[0]),
+    }  # fmt: skip
     return pandas.DataFrame(frame | {"gamma": 2e-12 * (1 + 0.1 * noise[1])}).assign(**columns)
 
 

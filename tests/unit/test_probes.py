@@ -65,11 +65,8 @@ def test_one_rank_makes_the_calls_that_hpl_makes(built: probes.Probes, tmp_path:
         # Each column: one pivot search, one scaling, one swap, two rows copied. The recursion halves the panel down
         # to leaves of two columns (NBMIN = NDIV = 2): NB/2 leaves with one dgemv, NB/2 - 1 inner nodes.
         assert {name: count[name] for name in ("idamax", "dscal", "dlocswp", "dcopy")} == {
-            "idamax": NB,
-            "dscal": NB,
-            "dlocswp": NB,
-            "dcopy": 2 * NB,
-        }
+            "idamax": NB, "dscal": NB, "dlocswp": NB, "dcopy": 2 * NB,
+        }  # fmt: skip
         assert count["dgemv"] == NB // 2
         updates = chunks + 1
         # The right-looking recursion updates after each half, the last one too, where no column is left.

@@ -40,12 +40,9 @@ def design():
 @pytest.fixture(scope="module")
 def trace():
     columns = {
-        "rank": np.array([0, 0, 1]),
-        "start_s": np.array([0.0, 1.0, 0.0]),
-        "duration_s": np.array([1.0, 0.5, 2.0]),
-        "kind": np.array([0, 1, 0]),
-        "name": np.array([0, 1, 0]),
-    }
+        "rank": np.array([0, 0, 1]), "start_s": np.array([0.0, 1.0, 0.0]), "duration_s": np.array([1.0, 0.5, 2.0]),
+        "kind": np.array([0, 1, 0]), "name": np.array([0, 1, 0]),
+    }  # fmt: skip
     return trace_of_columns(columns, ("dgemm", "MPI_Send"), {"source": "recording"})
 
 

@@ -29,24 +29,12 @@ def written(path: Path, column: list[Value]) -> list[object]:
 @pytest.mark.parametrize(
     "column",
     [
-        ["a # b", "#", "#@head=1"],
-        ["#@head=1", "x"],
-        ["007", "1"],
-        ["NA", "null", "None", "nan", ""],
-        ["1e5", "1_000", " 1", "٣"],
-        ["inf", "0.5"],
-        ['a,"b"', "c;d", "'"],
-        ["True", "true"],
-        [True, False],
-        [True, None, False],
-        [1, 2, -3],
-        [2**63 - 1, None, 1],
-        [0.1, 1e-300, -0.0, 1e22],
-        [1, 0.5],
-        [0.5, None],
+        ["a # b", "#", "#@head=1"], ["#@head=1", "x"], ["007", "1"], ["NA", "null", "None", "nan", ""],
+        ["1e5", "1_000", " 1", "٣"], ["inf", "0.5"], ['a,"b"', "c;d", "'"], ["True", "true"], [True, False],
+        [True, None, False], [1, 2, -3], [2**63 - 1, None, 1], [0.1, 1e-300, -0.0, 1e22], [1, 0.5], [0.5, None],
         [None, None],
     ],
-)
+)  # fmt: skip
 def test_every_value_comes_back_as_it_was_recorded(tmp_path: Path, column: list[Value]) -> None:
     got = written(tmp_path / "raw.csv", column)
     assert got == column

@@ -13,15 +13,8 @@ from lepaute.measure.record_file import RankRecord, read_rank, trace_of_records
 HEADER_BYTES, NAMES, NOTES_BYTES = 20480, 448, 4096
 KERNEL, MPI, PHASE = range(3)
 MESSAGES = (
-    "MPI_Send",
-    "MPI_Iprobe",
-    "MPI_Testany",
-    "MPI_Irecv",
-    "MPI_Isend",
-    "MPI_Waitall",
-    "MPI_Allreduce",
-    "(completed)",
-)
+    "MPI_Send", "MPI_Iprobe", "MPI_Testany", "MPI_Irecv", "MPI_Isend", "MPI_Waitall", "MPI_Allreduce", "(completed)",
+)  # fmt: skip
 CODES = ((KERNEL, "dgemm"), *((MPI, name) for name in MESSAGES), (PHASE, "factorisation"), (PHASE, "pdtrsv"))
 Row = tuple[int, str, int, int, tuple[int, ...]]  # start, name, duration, step, values
 

@@ -95,11 +95,8 @@ def test_dumps_and_schemas_are_those_of_pydantic() -> None:
     assert tree.model_dump(exclude_defaults=True) == {"leaf": {"size": 6}}
     assert list(Tree.model_fields) == ["leaf", "others", "either", "usual"]
     assert Tree.model_json_schema()["$defs"]["Leaf"]["properties"]["size"] == {
-        "default": 2,
-        "minimum": 0,
-        "title": "Size",
-        "type": "integer",
-    }
+        "default": 2, "minimum": 0, "title": "Size", "type": "integer",
+    }  # fmt: skip
 
     class Holder(BaseModel):
         tree: Tree

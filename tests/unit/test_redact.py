@@ -356,12 +356,7 @@ HARD = [
     ),
     *("://a:b/", "://a:", "slack://aaaaaaa", "/bot123456", "$6$a", "$y$a$b", "$argon2id$v=1$m$", "</", "<password>a"),
     *(
-        "\na:5432:a:a:",
-        "\na:",
-        "define('_KEY','",
-        "Private-Lines: 1\n",
-        "Private-Lines: 1\naa\n",
-        "wandb login ",
+        "\na:5432:a:a:", "\na:", "define('_KEY','", "Private-Lines: 1\n", "Private-Lines: 1\naa\n", "wandb login ",
         "psk=",
     ),
     *("?sig=", "&sig=aaaaaaa", "hvs.", "a.atlasv1.", "abc8Q~", "pwd", "pw=", "A3-", "SG.", "xapp-1-", "sk-ant-"),

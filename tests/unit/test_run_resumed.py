@@ -38,13 +38,9 @@ def test_the_command_to_go_on_with_names_the_same_nodes_and_settings(tmp_path: P
     words = shlex.split(resume_command(options))
     assert words[:6] == ["lepaute", "run", "e.py", "--resume", "-o", "x y.zip"]
     assert set(words[6:]) == {
-        "--nodes=node[1-4]",
-        f"--ssh-config={tmp_path / 'config'}",
-        "--walltime=91",
-        "--install=site.yaml",
-        "--python=python3.11",
-        "--monitor=0.5",
-    }
+        "--nodes=node[1-4]", f"--ssh-config={tmp_path / 'config'}", "--walltime=91", "--install=site.yaml",
+        "--python=python3.11", "--monitor=0.5",
+    }  # fmt: skip
 
 
 def test_what_differs_from_the_beginning_is_told_and_not_what_does_not(tmp_path: Path) -> None:

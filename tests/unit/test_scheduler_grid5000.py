@@ -104,13 +104,9 @@ def test_nodes_are_reserved_deployed_and_given_back(site: Site) -> None:
     (job,) = site.posted(_JOB)
     assert str(job.pop("name")).startswith("lepaute-")
     assert job == {
-        "resources": "nodes=3,walltime=02:00:00",
-        "command": "sleep 7200",
-        "stdout": "/dev/null",
-        "stderr": "/dev/null",
-        "properties": "(cluster='dahu')",
-        "types": ["deploy"],
-    }
+        "resources": "nodes=3,walltime=02:00:00", "command": "sleep 7200", "stdout": "/dev/null", "stderr": "/dev/null",
+        "properties": "(cluster='dahu')", "types": ["deploy"],
+    }  # fmt: skip
     assert site.posted(_DEPLOYMENT) == [
         {"nodes": list(_NODES), "environment": "debian12-min", "key": "ssh-ed25519 AAAA someone@laptop"}
     ]

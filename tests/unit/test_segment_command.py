@@ -113,15 +113,12 @@ def test_a_file_that_is_no_such_table_is_refused_with_what_to_do(tmp_path, text,
     ("name", "unit"),
     [
         *(
-            ("Latency (us)", "us"),
-            ("Avg Latency(us)", "us"),
-            ("t_avg[usec]", "us"),
-            ("t [µs]", "us"),
+            ("Latency (us)", "us"), ("Avg Latency(us)", "us"), ("t_avg[usec]", "us"), ("t [µs]", "us"),
             ("time_ms", "ms"),
         ),
         *(("duration_s", "s"), ("seconds", "s"), ("time", None), ("Bandwidth (MB/s)", None), ("msgs", None)),
     ],
-)
+)  # fmt: skip
 def test_a_heading_tells_its_unit_or_none(name, unit):
     assert unit_in(name) == unit
     assert is_rate(name) == ("MB/s" in name)

@@ -367,11 +367,7 @@ def test_a_fortran_program_sees_the_types_of_the_real_lapack(tmp_path: Path) -> 
         pytest.skip("no gfortran here")
     lines = run_linked(tmp_path, "gfortran", FORTRAN_PROGRAM, ours()).splitlines()
     assert [line.split() for line in lines] == [
-        ["1.0", "0.0"],
-        ["1.0", "0.0"],
-        ["1.0", "1.0", "1.0", "1"],
-        ["1", "2", "0"],
-        ["0", "T"],
-    ]
+        ["1.0", "0.0"], ["1.0", "0.0"], ["1.0", "1.0", "1.0", "1"], ["1", "2", "0"], ["0", "T"],
+    ]  # fmt: skip
     if has_real_blas(tmp_path, "gcc", "-llapack"):
         assert run_linked(tmp_path, "gfortran", FORTRAN_PROGRAM, ["-llapack", "-lblas"]).splitlines() == lines

@@ -33,11 +33,8 @@ def test_a_table_is_read() -> None:
     assert block.names == (("s", "sfill"), ("d", "dfill"), ("z", "zfull"))
     assert [argument.name for argument in block.arguments("z")] == ["side", "m", "n", "a"]
     assert [(row.name, row.kernel) for row in rows((block,))] == [
-        ("sfill", ""),
-        ("dfill", "dfill"),
-        ("dfill", ""),
-        ("zfull", ""),
-    ]
+        ("sfill", ""), ("dfill", "dfill"), ("dfill", ""), ("zfull", ""),
+    ]  # fmt: skip
     assert [(member.name, member.first_row) for member in members_of((block,))] == [
         ("sfill", 0),
         ("dfill", 1),

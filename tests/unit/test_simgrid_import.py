@@ -29,14 +29,8 @@ def zone(inside: str, config: str = "") -> str:
 
 def cluster(**changed: str) -> str:
     attributes = {
-        "id": "c",
-        "prefix": "n-",
-        "suffix": "",
-        "radical": "0-3",
-        "speed": "1Gf",
-        "bw": "1GBps",
-        "lat": "1us",
-    }
+        "id": "c", "prefix": "n-", "suffix": "", "radical": "0-3", "speed": "1Gf", "bw": "1GBps", "lat": "1us",
+    }  # fmt: skip
     return zone("<cluster " + " ".join(f'{k}="{v}"' for k, v in (attributes | changed).items()) + "/>")
 
 
@@ -183,15 +177,10 @@ def test_hosts_around_a_switch_are_a_switch(form: str) -> None:
 @pytest.mark.parametrize(
     ("text", "bytes_per_s"),
     [
-        ("10Gbps", 1.25e9),
-        ("7.0GBps", 7e9),
-        ("1MiBps", 2**20),
-        ("8Kibps", 1024),
-        ("125kBps", 125e3),
-        ("3e6", 3e6),
+        ("10Gbps", 1.25e9), ("7.0GBps", 7e9), ("1MiBps", 2**20), ("8Kibps", 1024), ("125kBps", 125e3), ("3e6", 3e6),
         ("1EBps", 1e18),
     ],
-)
+)  # fmt: skip
 def test_bandwidths_are_read_in_all_units(text: str, bytes_per_s: float) -> None:
     assert bandwidth_Bps(text, "bw") == bytes_per_s
 

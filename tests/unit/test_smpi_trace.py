@@ -95,7 +95,8 @@ def test_receives_that_were_posted_get_what_the_waits_for_them_received(file: Pa
     assert trace.metadata["warnings"] == []
 
 
-def test_a_posted_receive_from_nobody_is_told_and_takes_no_other_message(file: Path) -> None:
+@pytest.mark.parametrize("told", [False, True])
+def test_of_posted_receives_the_one_from_nobody_is_known_where_the_wait_tells_it(file: Path, told: bool) -> None:
     made = PajeByHand(2, "PMPI_Irecv", "PMPI_Send", "PMPI_Waitall")
     made.state(0.0, 0.0, 0, "PMPI_Irecv", "10")
     made.state(0.0, 0.0, 0, "PMPI_Irecv", "10")
@@ -103,12 +104,17 @@ def test_a_posted_receive_from_nobody_is_told_and_takes_no_other_message(file: P
     made.start(0.0, 1, "2_1_3", 80)
     made.pop(0.0, 1)
     made.push(0.0, 0, "PMPI_Waitall", "2.000000")
-    made.end(1.0, 0, "2_1_3")
+    for key in ["-666_1_3"] * told + ["2_1_3"]:
+        made.end(1.0, 0, key)
     made.pop(1.0, 0)
     file.write_text(made.text())
     trace = convert(file)
-    assert [row[2] for row in of(trace, 0, "MPI_Irecv")] == [-1, -1]
-    assert "what 2 calls of MPI_Irecv received, if anything, is unknown" in trace.metadata["warnings"][0]
+    if told:
+        assert of(trace, 0, "MPI_Irecv") == [("MPI_Irecv", 0.0, -2, -1), ("MPI_Irecv", 80.0, 1, 3)]
+        assert trace.metadata["warnings"] == []
+    else:
+        assert [row[2] for row in of(trace, 0, "MPI_Irecv")] == [-1, -1]
+        assert "what 2 calls of MPI_Irecv received, if anything, is unknown" in trace.metadata["warnings"][0]
 
 
 def test_a_receive_of_any_tag_takes_the_message_that_came_first(file: Path) -> None:
@@ -139,23 +145,6 @@ def test_a_receive_from_any_source_leaves_to_others_what_they_name(file: Path) -
     file.write_text(made.text())
     received = of(convert(file), 0, "MPI_Recv")
     assert received == [("MPI_Recv", 20.0, 2, 5), ("MPI_Recv", 10.0, 1, 5), ("MPI_Recv", 30.0, 1, 5)]
-
-
-def test_of_posted_receives_the_one_from_nobody_is_known_where_the_wait_tells_it(file: Path) -> None:
-    made = PajeByHand(2, "PMPI_Irecv", "PMPI_Send", "PMPI_Waitall")
-    made.state(0.0, 0.0, 0, "PMPI_Irecv", "10")
-    made.state(0.0, 0.0, 0, "PMPI_Irecv", "10")
-    made.push(0.0, 1, "PMPI_Send", "10")
-    made.start(0.0, 1, "2_1_3", 80)
-    made.pop(0.0, 1)
-    made.push(0.0, 0, "PMPI_Waitall", "2.000000")
-    made.end(1.0, 0, "-666_1_3")
-    made.end(1.0, 0, "2_1_3")
-    made.pop(1.0, 0)
-    file.write_text(made.text())
-    trace = convert(file)
-    assert of(trace, 0, "MPI_Irecv") == [("MPI_Irecv", 0.0, -2, -1), ("MPI_Irecv", 80.0, 1, 3)]
-    assert trace.metadata["warnings"] == []
 
 
 def sendrecv(made: PajeByHand, partner_of: dict[int, tuple[int, int]]) -> None:

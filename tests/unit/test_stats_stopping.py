@@ -127,15 +127,10 @@ def test_a_geometric_mean_refuses_zeros() -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        {"relative_half_width": 0.0},
-        {"relative_half_width": math.nan},
-        {"confidence": 1.0},
-        {"statistic": "mode"},
-        {"least": 1},
-        {"least": 30, "most": 20},
-        {"ended_by": "luck"},
+        {"relative_half_width": 0.0}, {"relative_half_width": math.nan}, {"confidence": 1.0}, {"statistic": "mode"},
+        {"least": 1}, {"least": 30, "most": 20}, {"ended_by": "luck"},
     ],
-)
+)  # fmt: skip
 def test_targets_that_make_no_sense_are_refused(options: dict[str, object]) -> None:
     with pytest.raises(InputError):
         Target(**options)  # type: ignore[arg-type]

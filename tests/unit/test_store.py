@@ -67,14 +67,10 @@ def test_a_url_that_is_none_of_a_store_is_refused_without_its_password(place: st
 def events(*reasons: str) -> pandas.DataFrame:
     return pandas.DataFrame(
         {
-            "date_s": 1.5e9,
-            "cluster": "dahu",
-            "nodes": "13/14/15/16",
-            "kind": "platform",
-            "author": "jane",
+            "date_s": 1.5e9, "cluster": "dahu", "nodes": "13/14/15/16", "kind": "platform", "author": "jane",
             "reason": list(reasons),
         }
-    )
+    )  # fmt: skip
 
 
 def verdicts(p_value: float) -> pandas.DataFrame:

@@ -74,12 +74,8 @@ def test_the_blocks_of_a_page_are_those_that_run(tmp_path: Path) -> None:
 def test_a_page_is_tested_without_and_with_what_a_machine_must_have(tmp_path: Path) -> None:
     found = parts(page_of(PAGE, tmp_path))
     assert {part: len(blocks) for part, blocks in found.items()} == {"computing": 3, "machine": 4}
-
-
-def test_files_alone_are_no_test(tmp_path: Path) -> None:
-    assert parts(
-        page_of("<!-- file: a -->\n```text\n```\n<!-- run: nodes -->\n```python\n1\n```\n", tmp_path)
-    ).keys() == {"nodes"}
+    alone = "<!-- file: a -->\n```text\n```\n<!-- run: nodes -->\n```python\n1\n```\n"
+    assert parts(page_of(alone, tmp_path)).keys() == {"nodes"}, "files alone are no test"
 
 
 @pytest.mark.parametrize(
@@ -169,9 +165,6 @@ def test_a_verdict_on_what_was_measured_may_be_another_but_must_be_there(tmp_pat
     assert unlike(block, step, [], 0) is not None
     assert unlike(block, step, ["slower"], 1) is not None
     assert rewritten(page, {step: ["slower"]}).lines[3] == "slower"
-
-
-def test_a_verdict_of_which_a_page_shows_the_first_lines_keeps_their_number(tmp_path: Path) -> None:
     page = page_of("<!-- run: machine; output differs -->\n```console\n$ one\nfaster\n...\n```\n", tmp_path)
     (step,) = page.blocks[0].steps
     assert rewritten(page, {step: ["slower", "by 3 %", "surely"]}).lines[3:5] == ["slower", "..."]

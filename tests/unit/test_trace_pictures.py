@@ -136,11 +136,8 @@ def test_the_events_have_the_form_of_the_trace_event_format(tmp_path: Path) -> N
         assert isinstance(event["pid"], int)
         assert isinstance(event["tid"], int)
         wanted = {
-            "M": {"args"},
-            "X": {"ts", "dur", "cat", "args"},
-            "s": {"ts", "id", "cat"},
-            "f": {"ts", "id", "cat", "bp"},
-        }
+            "M": {"args"}, "X": {"ts", "dur", "cat", "args"}, "s": {"ts", "id", "cat"}, "f": {"ts", "id", "cat", "bp"},
+        }  # fmt: skip
         assert wanted[event["ph"]] <= set(event)
         assert event.get("ts", 0) >= 0
         assert event.get("dur", 0) >= 0

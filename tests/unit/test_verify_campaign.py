@@ -170,11 +170,6 @@ def test_a_hanging_run_gets_a_limit_far_above_its_prediction():
     assert limits == [pytest.approx(300.0 + 10.0)]
 
 
-def test_no_repeats_are_refused():
-    with pytest.raises(InputError, match="--repeats is 0"):
-        Plan(0, 1)
-
-
 def test_the_seal_is_the_hash_of_the_file_and_covers_predictions_plan_and_rule(tmp_path):
     seal = seal_predictions(CASES, Plan(4, 9), PROGRAM, tmp_path / "new")
     data = seal.path.read_bytes()
@@ -260,17 +255,15 @@ def test_cases_of_which_every_run_was_disturbed_are_told_apart_from_the_others()
     assert counts.startswith("0 of 4 runs and 0 of 1 mean inside")
 
 
-def test_an_interval_that_holds_nearly_any_run_is_said_to_say_little():
-    table, _, _ = whole({0: [1.0]}, {}, [case_of(Hpl(n=2000), [0.5, 1.0, 2.0])])
-    assert "so inside says little" in sentence(table)
-    table, _, _ = whole({0: [1.0]}, {}, CASES[:1])
-    assert "says little" not in sentence(table)
-
-
-def test_one_simulated_run_gives_no_interval_and_no_verdict():
-    table, _, _ = whole({0: [1.0]}, {}, [case_of(Hpl(n=2000), [1.0])])
-    assert table["inside_interval"].tolist() == [None]
-    assert "use --runs 10" in sentence(table)
+@pytest.mark.parametrize(
+    ("times_s", "said", "inside"),
+    [([0.5, 1.0, 2.0], "so inside says little", True), ([0.99, 1.0, 1.01], "", True), ([1.0], "use --runs 10", None)],
+)
+def test_an_interval_that_holds_nearly_any_run_or_none_at_all_is_told(times_s, said, inside):
+    table, _, _ = whole({0: [1.0]}, {}, [case_of(Hpl(n=2000), times_s)])
+    assert table["inside_interval"].tolist() == [inside]
+    assert said in sentence(table)
+    assert ("says little" in sentence(table)) == ("says little" in said)
 
 
 def test_the_sentence_counts_cases_and_averages_the_errors_of_large_ones():
@@ -309,13 +302,9 @@ def test_two_errors_to_one_side_say_nothing():
     found = one_sided([-1.0, -2.0, -6.0])
     assert found is not None
     assert found.to_dict() == {
-        "cases": 3,
-        "side": "too short",
-        "least_percent": 1.0,
-        "mean_percent": 3.0,
-        "largest_percent": 6.0,
+        "cases": 3, "side": "too short", "least_percent": 1.0, "mean_percent": 3.0, "largest_percent": 6.0,
         "chance": 0.25,
-    }
+    }  # fmt: skip
 
 
 def test_the_report_shows_every_run_and_brackets_the_disturbed_ones(capsys):

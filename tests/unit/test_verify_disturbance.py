@@ -49,13 +49,6 @@ def test_the_rule_never_sees_the_duration_that_is_verified():
 
 def test_every_constant_of_the_rule_is_recorded():
     assert rule() == {
-        "minimum_cpu_share": 0.97,
-        "cpu_time_tolerance_s": 0.005,
-        "most_others_share": 0.03,
-        "most_steal_share": 0.01,
-        "granularity_s": 0.03,
-        "most_sentinel_change": 0.1,
-        "fewest_sentinels": 6,
-        "most_sd": 3.5,
-        "least_slower": 0.15,
-    }
+        "minimum_cpu_share": 0.97, "cpu_time_tolerance_s": 0.005, "most_others_share": 0.03, "most_steal_share": 0.01,
+        "granularity_s": 0.03, "most_sentinel_change": 0.1, "fewest_sentinels": 6, "most_sd": 3.5, "least_slower": 0.15,
+    }  # fmt: skip

@@ -198,20 +198,22 @@ def test_the_lag_is_that_of_the_middle_of_the_campaign() -> None:
     assert guard_of(load_platform("dahu"), Path("probe"), None) is None
 
 
-def test_the_sealed_kernels_are_read_back(tmp_path: Path) -> None:
-    assert sealed_coretype(tmp_path) is None
-    for text, coretype in (('"Zen"', "Zen"), ("null", None), ("3", None)):
-        (tmp_path / "predictions.json").write_text(f'{{"program": {{"coretype": {text}}}}}')
-        assert sealed_coretype(tmp_path) == coretype
-
-
-def test_the_sealed_lag_is_read_back(tmp_path: Path) -> None:
-    assert sealed_lag_s(tmp_path) is None
-    (tmp_path / "predictions.json").write_text('{"predictions": [{"parameters": {"lag_s": 90.0}}]}')
-    assert sealed_lag_s(tmp_path) == 90.0
-    for text in ("{", "[]", '{"predictions": []}', '{"predictions": [{"parameters": {}}]}'):
+@pytest.mark.parametrize(
+    ("read", "text", "value"),
+    [
+        (sealed_coretype, None, None),
+        (sealed_coretype, '{"program": {"coretype": "Zen"}}', "Zen"),
+        (sealed_coretype, '{"program": {"coretype": null}}', None),
+        (sealed_coretype, '{"program": {"coretype": 3}}', None),
+        (sealed_lag_s, None, None),
+        (sealed_lag_s, '{"predictions": [{"parameters": {"lag_s": 90.0}}]}', 90.0),
+        *((sealed_lag_s, text, None) for text in ("{", "[]", '{"predictions": []}', '{"predictions": [{}]}')),
+    ],
+)
+def test_what_was_sealed_is_read_back(read, text, value, tmp_path: Path) -> None:
+    if text is not None:
         (tmp_path / "predictions.json").write_text(text)
-        assert sealed_lag_s(tmp_path) is None
+    assert read(tmp_path) == value
 
 
 def test_raw_files_give_the_mean_over_cores_without_the_slowest_twentieth() -> None:

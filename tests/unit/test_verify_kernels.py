@@ -63,14 +63,8 @@ def test_a_resumed_campaign_keeps_its_kernels_where_the_platform_does_not_say_wh
 def platform(**nodes: object):
     dahu = load_platform("dahu")
     about = {"count": 2, "cores": 4, "cpus": 1, "cpu_model": "A 1", **nodes}
-    return dahu.model_copy(
-        update={
-            "nodes": dahu.nodes.model_copy(update=about),
-            "blas": Blas(core="Zen"),
-            "name": "two",
-            "population": None,
-        }
-    )
+    two = {"nodes": dahu.nodes.model_copy(update=about), "blas": Blas(core="Zen"), "name": "two", "population": None}
+    return dahu.model_copy(update=two)
 
 
 def seen(count: int = 2, **of_last: object) -> list[SeenNode]:

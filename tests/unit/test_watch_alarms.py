@@ -229,15 +229,10 @@ def test_a_change_of_all_machines_is_one_alarm_of_what_they_have_in_common() -> 
 @pytest.mark.parametrize(
     ("factor", "direction"),
     [
-        ("dgemm_rate_flops", -1),
-        ("memory_bandwidth_B_per_s", -1),
-        ("mean_frequency_Hz", -1),
-        ("duration_s", 1),
-        ("mean_temperature_degC", 1),
-        ("dgemm_MNK_s_per_flop", 1),
-        ("cpu_power_W", 0),
+        ("dgemm_rate_flops", -1), ("memory_bandwidth_B_per_s", -1), ("mean_frequency_Hz", -1), ("duration_s", 1),
+        ("mean_temperature_degC", 1), ("dgemm_MNK_s_per_flop", 1), ("cpu_power_W", 0),
     ],
-)
+)  # fmt: skip
 def test_the_unit_of_a_factor_tells_which_side_is_worse(factor: str, direction: int) -> None:
     assert worse_direction(factor) == direction
     assert [is_worse(factor, each) for each in (-1, 1)] == [direction <= 0, direction >= 0]

@@ -4,7 +4,7 @@ A row's values are the logarithms of one value for each mpirun (`summaries`), it
 which mpiruns of both libraries came in random order. Test and interval: `stats.aligned_ranks`; the p-values of all rows
 are corrected together, for the share of false ones among the decided (Benjamini & Hochberg) or for the chance of any
 (Holm). Source of the scheme: Hunold & Carpen-Amarie, "MPI Benchmarking Revisited", section 6, which takes the test
-without blocks or correction; validation/comparison_candidates.py compares both, and others.
+without blocks or correction.
 
 How many mpiruns a library would decide a row that is undecided: a difference is shown, or none above the margin is
 possible any more. With the standard error e of the shift after n mpiruns, both grow as 1 / sqrt(n): a true shift d is
