@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from lepaute.fit.diagnostics import machine_name, subject_of
-from lepaute.fit.diagnostics.course import Series, burst_of, machine_of
+from lepaute.fit.diagnostics.course import machine_of
 from lepaute.fit.diagnostics.flag import flags_of
 from lepaute.fit.diagnostics.residuals import Residuals
 
@@ -148,28 +148,6 @@ def test_a_change_in_the_middle_of_the_measurement_is_named_with_its_time_its_si
     assert abs(flag.statistic - 0.20) < 0.02
     assert "longer from 2 min 30 s on" in flag.sentence
     assert "in 4 of the 4 kernels" in flag.sentence
-
-
-def test_a_stretch_of_some_seconds_over_two_processes_is_named_with_its_beginning_and_its_end():
-    rng = np.random.default_rng(14)
-    made = {"processes": 30, "change": lambda time_s, _p, _s: 1 + 0.40 * ((time_s >= 90) & (time_s < 110))}
-    found = flags([calls(rng, f"kernel {number}", **made) for number in range(4)])
-    (flag,) = [flag for flag in found if flag.kind == "burst"]
-    assert flag.severity == "serious"
-    assert abs(flag.size - 0.40) < 0.03
-    assert "from 90 s to 1 min 44 s" in flag.sentence  # the process that began at 100 s ended then
-    assert "in 4 of the 4 kernels" in flag.sentence
-
-
-def test_processes_that_differ_by_chance_have_no_stretch_that_stands_out():
-    rng = np.random.default_rng(15)
-    n, found = 5000, 0
-    process = np.repeat(np.arange(12), 3)
-    dates = np.arange(36.0)
-    for _ in range(n):
-        level = 1 + 0.03 * rng.normal(size=12)[process] + 0.005 * rng.normal(size=36)
-        found += burst_of(Series(dates, dates + 1, level, process.astype(float), False)) is not None
-    assert found <= stats.binom.ppf(1 - 1e-4, n, 1 / 300)
 
 
 def test_a_perturbation_inside_one_process_is_named_with_its_beginning_and_its_end():

@@ -3,7 +3,9 @@
 from collections.abc import Collection, Iterator
 from dataclasses import asdict, dataclass
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas
 
 from lepaute.archive import Archive
 from lepaute.archive.setups.topology import data_caches
@@ -12,14 +14,8 @@ from lepaute.errors import FitError
 from lepaute.fit.memory import MemoryHierarchy, hierarchy_text, is_memory, memory_hierarchy
 from lepaute.fit.observations.columns import BY_NAME, Place, check_durations, factors_of
 from lepaute.fit.observations.factors import DURATION, FactorTest, factor_frame, factor_table, factor_tests, sentence
-from lepaute.kit.later import later
 from lepaute.kit.notebook import table_html
 from lepaute.kit.text import natural_order
-
-if TYPE_CHECKING:
-    import pandas
-else:
-    pandas = later("pandas")
 
 _TABLES = "observations/"
 _DESIGN = "design.csv"
@@ -65,7 +61,7 @@ class Findings:
             f"{self.table}: {self.factor_tests[0].column}", header, rows, list(map(sentence, self.factor_tests))
         )
 
-    def to_frame(self) -> "pandas.DataFrame":
+    def to_frame(self) -> pandas.DataFrame:
         """The tests of factors, a row for each level but the reference, see `factor_frame`."""
         return factor_frame(self.factor_tests)
 
@@ -99,9 +95,7 @@ def findings(archive: "Archive", factors: Collection[str] = (), column: str = DU
     return results
 
 
-def _factors(
-    table: "pandas.DataFrame", declared: tuple[str, ...] | None, asked_for: Collection[str]
-) -> tuple[str, ...]:
+def _factors(table: pandas.DataFrame, declared: tuple[str, ...] | None, asked_for: Collection[str]) -> tuple[str, ...]:
     factors = factors_of(table, declared)
     return (*factors, *(name for name in asked_for if name not in factors))
 
@@ -129,7 +123,7 @@ def _design_columns(archive: "Archive") -> tuple[str, ...] | None:
     return parse_design(_text(archive, _DESIGN), f"{archive.path}: {_DESIGN}").columns
 
 
-def _hierarchies(archive: "Archive", table: "pandas.DataFrame") -> "Iterator[MemoryHierarchy]":
+def _hierarchies(archive: "Archive", table: pandas.DataFrame) -> "Iterator[MemoryHierarchy]":
     nodes = table["node"].astype(str) if "node" in table.columns else table["stride"].map(lambda _: "")
     for node in sorted(set(nodes), key=natural_order):
         rows = table[(nodes == node).to_numpy()]

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, get_type_hints
+from typing import get_type_hints
 
 import numpy as np
+import pandas
 
 from lepaute.archive import Archive
 from lepaute.archive.metadata import Metadata
@@ -44,15 +45,9 @@ from lepaute.fit.variability.episodes import in_usual_state
 from lepaute.fit.variability.sentinels import change_warnings, drift_of, sentinel_of, watches
 from lepaute.fit.variability.steps import time_scale_of
 from lepaute.kit.frames import frame_of
-from lepaute.kit.later import later
 from lepaute.kit.notebook import table_html
 from lepaute.platform.kernel_model import told_of_missing
 from lepaute.platform.schema import Blas, Days, KernelModel, Network, Platform, Sentinel, SlowState, Wandering
-
-if TYPE_CHECKING:
-    import pandas
-else:
-    pandas = later("pandas")
 
 NODE = 1
 #: Probes that a warning names, all of one node.
@@ -107,7 +102,7 @@ class FittedModels:
         rows = [[getattr(row, name) for name in shown] for row in self.quality]
         return table_html(f"Models of {', '.join(self.hosts)}", shown, rows, self.warnings)
 
-    def to_frame(self) -> "pandas.DataFrame":
+    def to_frame(self) -> pandas.DataFrame:
         """The quality of each kernel's model, a row a model; columns are the fields of `QualityRow`."""
         return frame_of(map(asdict, self.quality), get_type_hints(QualityRow))
 
@@ -273,7 +268,7 @@ def platform_and_models(
 
 
 def _links(
-    archives: "list[Archive]", p2p: "list[pandas.DataFrame]", hosts: tuple[str, ...], condition: str | None
+    archives: "list[Archive]", p2p: list[pandas.DataFrame], hosts: tuple[str, ...], condition: str | None
 ) -> FittedLinks:
     several = len(hosts) > 1
     among_links = ("host", "link") if several else ()
@@ -286,7 +281,7 @@ def _links(
     return fitted_links(tables, several, condition, ([nodes for nodes in switches if nodes] if known else []))
 
 
-def _tables(archives: "list[Archive]", name: str) -> "list[pandas.DataFrame]":
+def _tables(archives: "list[Archive]", name: str) -> list[pandas.DataFrame]:
     return [checked_table(archive, name) for archive in archives if name in archive.members()]
 
 
@@ -338,11 +333,11 @@ class _Found:
     selection: Selection
 
 
-def _by_threads(table: "pandas.DataFrame") -> "dict[int, pandas.DataFrame]":
+def _by_threads(table: pandas.DataFrame) -> dict[int, pandas.DataFrame]:
     return {int(threads): table[(table[THREADS] == threads).to_numpy()] for threads in sorted(table[THREADS].unique())}
 
 
-def _fit_all(tables: "Mapping[int, pandas.DataFrame]", forms: Mapping[str, Form]) -> tuple[list[_Found], list[str]]:
+def _fit_all(tables: Mapping[int, pandas.DataFrame], forms: Mapping[str, Form]) -> tuple[list[_Found], list[str]]:
     """Kernels of the tables of each number of threads; those that cannot be fitted are noted."""
     found, notes = [], []
     for threads, table in tables.items():
@@ -363,7 +358,7 @@ def _fit_all(tables: "Mapping[int, pandas.DataFrame]", forms: Mapping[str, Form]
     return found, notes
 
 
-def _places(table: "pandas.DataFrame", shape: NodeShape) -> dict[str, dict[int, tuple[int, int]]]:
+def _places(table: pandas.DataFrame, shape: NodeShape) -> dict[str, dict[int, tuple[int, int]]]:
     """The platform's numbers of node and cpu of each measured core, and of node and socket of each socket."""
     cores = [(int(cpu), place_of(int(cpu))) for cpu in table["cpu"].unique()]
     sockets = [(int(socket), divmod(int(socket), shape.sockets)) for socket in table["socket"].unique()]

@@ -3,6 +3,8 @@
 import math
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from lepaute.fit.duration_tables import SECONDS, DurationTable
 from lepaute.kit.text import seconds, size_text
 from lepaute.report.figures import figure_svg
@@ -65,8 +67,6 @@ def _candidates(table: "DurationTable", line: "SegmentedLine") -> list[dict[str,
 
 def sentence(table: "DurationTable", line: "SegmentedLine") -> str:
     """After which sizes the durations change slope or jump, and how far they are off the lines."""
-    import numpy as np
-
     off = 100 * float(np.median(np.abs(line.y / line.predict(line.x) - 1)))
     within = f"; half of the durations lie within {off:.2g} % of the line{'s' if line.breakpoints else ''}."
     return f"{line.finding(in_bytes=table.in_bytes)}{within}"

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, cast, get_args
 
 from lepaute.errors import InputError
+from lepaute.kit.documents import read_text, read_yaml
 from lepaute.kit.later import later
 from lepaute.kit.notebook import Public
 from lepaute.kit.numbers import of_type, texts
@@ -92,8 +93,6 @@ class Layers(Public):
 
     def to_core(self) -> "_core.Layers":
         """The layers as the core takes them."""
-        from lepaute import _core
-
         layers = _core.Layers()
         for name in self.names():
             setattr(layers, name, getattr(self, name))
@@ -211,8 +210,6 @@ class Transfer:
 
     def factor(self, seed: int, application: Application) -> float:
         """What the run of this seed takes longer by: log-normal, with mean 1."""
-        from lepaute import _core
-
         (normal,) = _core.normals(seed, _STREAM, 1, 1)
         factor = _core.exponential(self.relative_sd * (normal - 0.5 * self.relative_sd))
         sd = self.configuration_relative_sd
@@ -245,8 +242,6 @@ def _key(application: Application) -> int:
 
 def read_transfer(path: str | Path) -> Transfer:
     """The layer in a YAML file {source, relative_sd, studies}; raises InputError with one line for any other."""
-    from lepaute.kit.documents import read_text, read_yaml
-
     content = read_yaml(read_text(Path(path), "a file of a transfer layer"), str(path))
     return transfer_of(content, str(path))
 

@@ -16,6 +16,7 @@ import numpy as np
 from pydantic import Field, ValidationError
 
 from lepaute.errors import InputError
+from lepaute.kit.documents import read_text, read_yaml
 from lepaute.kit.text import number
 from lepaute.platform.values import MOST_CORES
 from lepaute.simulate.prediction.trust import Trust
@@ -260,8 +261,6 @@ def machines_of(study: "Study", folder: Path | None = None) -> list[PricedMachin
 
 def _catalogue(path: Path) -> Catalogue:
     """Of a file; raises InputError with one line: file, line, field, what is wrong."""
-    from lepaute.kit.documents import read_text, read_yaml
-
     text = read_text(path, "a catalogue of parts")
     content = read_yaml(text, str(path))
     if not isinstance(content, dict):

@@ -19,6 +19,10 @@ from lepaute.errors import InputError
 from lepaute.kit.options import option_of, word_of
 from lepaute.kit.quantities import product_of, whole_of
 from lepaute.platform.components import number_of
+from lepaute.platform.io import with_population
+from lepaute.platform.kernel_model import UPDATE, value_of
+from lepaute.platform.population import population_of
+from lepaute.simulate.apps import application_class
 
 if TYPE_CHECKING:
     from lepaute.platform.population import Population
@@ -36,7 +40,6 @@ def application_of(values: Mapping[str, Any], folder: Path | None = None) -> "Ap
 
     Raises InputError for a field that it does not have, and for a value that cannot be.
     """
-    from lepaute.simulate.apps import application_class
     from lepaute.simulate.apps.own.loading import loaded
     from lepaute.simulate.apps.program import ProgramRun
 
@@ -161,8 +164,6 @@ def with_population_knobs(platform: "Platform", knobs: Mapping[str, Any]) -> "Pl
 
     Where nothing is drawn yet, runs draw the days; nodes and days where population.spatial or a weight is given.
     """
-    from lepaute.platform.io import with_population
-    from lepaute.platform.population import population_of
     from lepaute.simulate.machine.population import scaled as scaled_population
 
     population = population_of(platform)
@@ -191,8 +192,6 @@ def slowest_nodes(platform: "Platform", count: int, threads: int = 1) -> list[in
 
     Raises InputError where the nodes do not differ, or there are not so many.
     """
-    from lepaute.platform.kernel_model import UPDATE, value_of
-
     model = platform.kernel("dgemm", threads) or platform.kernel("dgemm")
     table = None if model is None else model.pieces[-1].per_cpu
     if table is None:

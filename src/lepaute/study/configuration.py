@@ -13,7 +13,10 @@ from typing import Any
 
 from lepaute.errors import InputError
 from lepaute.kit.quantities import lag_of, whole_of
+from lepaute.platform import load_platform
 from lepaute.platform.components import KNOBS, with_components
+from lepaute.platform.io import with_values
+from lepaute.platform.population import known_population
 from lepaute.platform.schema import Platform
 from lepaute.simulate.application import Application
 from lepaute.simulate.conditions import Conditions, Layers, State, at_lag, read_transfer
@@ -105,8 +108,6 @@ class Configurations:
     """
 
     def __init__(self, study: Study, folder: Path | None = None) -> None:
-        from lepaute.platform import load_platform
-
         self.study, self.folder = study, folder
         self._platforms = {name: load_platform(_located(name, folder)) for name in _platform_names(study)}
         transfer = study.base.transfer
@@ -256,7 +257,6 @@ class Configurations:
         return platform, with_components(platform, knobs)
 
     def _synthesized(self, like: "Platform", population: Mapping[str, Any]) -> "Platform":
-        from lepaute.platform.population import known_population
         from lepaute.simulate.machine.synthesis import synthesize
 
         base = self.study.base
@@ -301,8 +301,6 @@ class Configurations:
 
 
 def _with_fields(platform: "Platform", fields: Mapping[str, Any]) -> "Platform":
-    from lepaute.platform.io import with_values
-
     return with_values(platform, fields) if fields else platform
 
 

@@ -14,6 +14,7 @@ from lepaute.kit.expressions import Expression
 from lepaute.kit.models import PublicModel
 from lepaute.kit.quantities import lag_of
 from lepaute.kit.text import number
+from lepaute.simulate.apps import APPLICATIONS
 from lepaute.study.evaluation import SCENARIO, Point, same
 
 FORMAT: Final = "lepaute-study/1"
@@ -217,7 +218,6 @@ class Base(Value):
 
     @model_validator(mode="after")
     def _names_an_application(self) -> Self:
-        from lepaute.simulate.apps import APPLICATIONS
         from lepaute.simulate.apps.own.loading import names_a_class
 
         given = self.application.get("class")

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any
 
+import numpy as np
+
 from lepaute.errors import InputError
 from lepaute.kit.tables import text_table
 from lepaute.kit.text import number
@@ -355,8 +357,6 @@ def _some(points: list[Point], budget: int, seed: int) -> list[Point]:
     count = max(1, round(budget * 2 / 3))
     if count >= len(points):
         return points
-    import numpy as np
-
     return [points[at] for at in sorted(np.random.default_rng(seed).permutation(len(points))[:count])]
 
 

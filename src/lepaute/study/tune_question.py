@@ -5,6 +5,8 @@ from dataclasses import replace
 from math import exp, inf, isinf, log, prod
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from lepaute.errors import InputError
 from lepaute.simulate.prediction.sweep import remedy_of
 from lepaute.study.evaluation import SCENARIO, Evaluate, Point, Value
@@ -41,7 +43,6 @@ class Proposals:
     def __init__(
         self, space: Mapping[str, Factor], seed: int = 1, allows: Callable[[Point], bool] = lambda _: True
     ) -> None:
-        import numpy as np
         import optuna
 
         optuna.logging.set_verbosity(optuna.logging.WARNING)

@@ -4,19 +4,17 @@ import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.node_sets import fold_node_set
 from lepaute.measure.nodes.channel import NodeLost
+from lepaute.simulate import Application, Hpl, Prediction
 from lepaute.stats.disturbance import MOST_SENTINEL_CHANGE, SENTINELS, sentinel_causes
 from lepaute.stats.intervals import Interval, interval_of_mean
 from lepaute.verify import naming
 from lepaute.verify.disturbance import disturbances
 from lepaute.verify.real_run import RealRun
-
-if TYPE_CHECKING:
-    from lepaute.simulate import Application, Hpl, Prediction
 
 MAXIMUM_EXTRA_ATTEMPTS = 3  # of a run that was disturbed
 MOST_FAILED_SENTINELS = 3  # in a row; then the campaign ends
@@ -31,8 +29,8 @@ TIMEOUT_FACTOR = 10.0
 class Case:
     """One set of parameters and what was predicted for it before anything ran."""
 
-    application: "Application"
-    prediction: "Prediction"
+    application: Application
+    prediction: Prediction
     #: Standard deviation of the logarithm of the time of runs on one machine and day.
     sd_on_one_day: float = 0.0
 
@@ -44,10 +42,8 @@ class Case:
         )
 
     @property
-    def hpl(self) -> "Hpl":
+    def hpl(self) -> Hpl:
         """The application, of a campaign of HPL."""
-        from lepaute.simulate import Hpl
-
         assert isinstance(self.application, Hpl)
         return self.application
 
@@ -88,11 +84,11 @@ class RecordedRun:
 
 
 def predict_cases(
-    applications: Iterable["Application"],
-    check: Callable[["Application"], None],
-    predict: Callable[[Any], "Prediction"],
+    applications: Iterable[Application],
+    check: Callable[[Application], None],
+    predict: Callable[[Any], Prediction],
     progress: Callable[[str, float], None],
-    again: Callable[[Any], "Prediction"] | None = None,
+    again: Callable[[Any], Prediction] | None = None,
 ) -> list[Case]:
     """Predictions of all cases, after `check` of each, which raises InputError where it cannot be run for real.
 

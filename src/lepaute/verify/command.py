@@ -6,18 +6,16 @@ import re
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.command import run_command
 from lepaute.kit.printed_time import checked_pattern, value_in
 from lepaute.measure.kernel_set import CORETYPE
 from lepaute.measure.machine_load import load_between, sample
+from lepaute.simulate import Application
 from lepaute.simulate.prediction.prediction import cell_of
 from lepaute.verify.real_run import RealRun, check_cores
-
-if TYPE_CHECKING:
-    from lepaute.simulate import Application
 
 #: {ranks}, {grid} and {grid[0]}; a variable of a shell, ${HOME}, is none.
 _PLACEHOLDER = re.compile(r"(?<!\$)\{([A-Za-z_]\w*)(?:\[(\d{1,3})\])?\}")
@@ -41,7 +39,7 @@ class Command:
     def __post_init__(self) -> None:
         checked_pattern(self.pattern)
 
-    def of(self, application: "Application") -> tuple[str, ...]:
+    def of(self, application: Application) -> tuple[str, ...]:
         """Its words for one run; raises InputError for what is in braces and no parameter."""
         values = application.parameters() | {"ranks": application.ranks}
 
@@ -56,14 +54,14 @@ class Command:
 
         return tuple(_PLACEHOLDER.sub(filled, word) for word in self.words)
 
-    def check(self, application: "Application") -> None:
+    def check(self, application: Application) -> None:
         """Raises InputError where there is no such program, or this machine has too few cores."""
         program = self.of(application)[0]
         if shutil.which(program) is None:
             raise InputError(f"{program:.200}: no such program; the command to run comes after two dashes")
         check_cores(application, application.label, "Take fewer ranks.")
 
-    def run(self, application: "Application", timeout_s: float) -> RealRun:
+    def run(self, application: Application, timeout_s: float) -> RealRun:
         """Raises EnvironmentProblem where it fails, prints no time, or takes longer than timeout_s."""
         before = sample()
         record = run_command(

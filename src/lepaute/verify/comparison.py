@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from lepaute.kit.text import counted
 from lepaute.verify import naming
 from lepaute.verify.campaign import Case, RecordedRun, run_record
@@ -126,16 +128,12 @@ def _inside_each(
 
 def _bounds_of_means(cases: list[Case], counts: "pandas.Series[int]") -> "np.ndarray[Any, np.dtype[np.float64]]":
     """Of each case, the interval of the mean of so many runs; NaN without one. Shape (cases, 2), in seconds."""
-    import numpy as np
-
     bounds = [case.interval_of_mean(count) for case, count in zip(cases, counts, strict=True)]
     return np.array(bounds, dtype=np.float64).reshape(-1, 2)
 
 
 def _inside_mean(mean: "pandas.Series[Any]", bounds: "np.ndarray[Any, np.dtype[np.float64]]") -> "pandas.Series[Any]":
     """Whether a mean of the runs lies in the interval of such means; None where one is not known."""
-    import numpy as np
-
     inside = (mean >= bounds[:, 0]) & (mean <= bounds[:, 1])
     return inside.astype(object).where(~np.isnan(bounds[:, 0]) & mean.notna(), None)
 

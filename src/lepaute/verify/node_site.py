@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import astuple, dataclass
-from typing import TYPE_CHECKING
 
 from lepaute.errors import EnvironmentProblem, InputError, LepauteError
 from lepaute.kit.mpi_launcher import MPIRUN_OF_NODES, launch_failed
@@ -25,6 +24,7 @@ from lepaute.measure.nodes.pool import Pool
 from lepaute.measure.nodes.results import CommandFailed, Result, check_architecture, check_same_place, why_not
 from lepaute.measure.schedulers import RankLaunch, Request, scheduler
 from lepaute.measure.sentinel import Guard, duration_of
+from lepaute.simulate import Hpl
 from lepaute.simulate.apps.hpl.hpl_dat import check_sayable
 from lepaute.verify.disturbance import NodeLoad
 from lepaute.verify.real_run import LIMIT_S as SENTINEL_LIMIT_S
@@ -37,9 +37,6 @@ from lepaute.verify.real_run import (
     hpl_input_files,
     parse_output,
 )
-
-if TYPE_CHECKING:
-    from lepaute.simulate import Hpl
 
 _TRIAL_S = 300.0
 _LOOK_S = 60.0
@@ -117,7 +114,7 @@ class NodeSite:
         lent.nodes.put(program.path, program.path.name)
         self._try()
 
-    def check(self, hpl: "Hpl") -> None:
+    def check(self, hpl: Hpl) -> None:
         """Raises InputError where the nodes have too few cores or too little free memory."""
         check_sayable(hpl, "threads_per_rank")
         channels, threads = self._lent.channels, hpl.threads_per_rank
@@ -140,7 +137,7 @@ class NodeSite:
             share = min(self._per_node, hpl.ranks - position * self._per_node) / hpl.ranks
             check_memory(hpl, share, available_bytes(shown[name].stdout), f" on {name}")
 
-    def run(self, hpl: "Hpl", timeout_s: float) -> RealRun:
+    def run(self, hpl: Hpl, timeout_s: float) -> RealRun:
         """Runs HPL once, rank by rank in the order of the nodes, `ranks_per_node` on each.
 
         Raises NodeLost where a node is lost meanwhile, EnvironmentProblem where the program fails, prints no result, or
@@ -151,7 +148,7 @@ class NodeSite:
         except (CommandFailed, NodeLost) as problem:
             raise self._cause(problem, timeout_s) from problem
 
-    def _made(self, hpl: "Hpl", timeout_s: float) -> RealRun:
+    def _made(self, hpl: Hpl, timeout_s: float) -> RealRun:
         used, names, first = self._used(hpl), self._names(hpl), self._lent.nodes[0]
         folder = f"{first.place}/run{next(self._numbers)}"
         environment = blas_environment(hpl.threads_per_rank, self._program.coretype)
@@ -203,21 +200,21 @@ class NodeSite:
             raise NodeLost(self._lent.nodes.none_left())
         return sum(found.values()) / len(found)
 
-    def _used(self, hpl: "Hpl") -> Nodes:
+    def _used(self, hpl: Hpl) -> Nodes:
         """The nodes that the ranks fill. Raises NodeLost where one of the nodes is lost."""
         for channel in self._lent.channels:
             if channel.lost is not None:
                 raise NodeLost(f"{channel.name} is lost: {channel.lost}")
         return self._lent.nodes[: self._nodes_of(hpl)]
 
-    def _nodes_of(self, hpl: "Hpl") -> int:
+    def _nodes_of(self, hpl: Hpl) -> int:
         return -(-hpl.ranks // self._per_node)
 
-    def _names(self, hpl: "Hpl") -> tuple[str, ...]:
+    def _names(self, hpl: Hpl) -> tuple[str, ...]:
         """Of the nodes that the ranks fill, the lost ones too: a group of nodes forgets those at any moment."""
         return tuple(channel.name for channel in self._lent.channels[: self._nodes_of(hpl)])
 
-    def _cpus(self, hpl: "Hpl") -> list[tuple[int, ...]]:
+    def _cpus(self, hpl: Hpl) -> list[tuple[int, ...]]:
         """The hardware threads of each rank: those of its node, or of the cores that names of one machine share."""
         taken: Counter[str] = Counter()
         places = []
@@ -236,7 +233,7 @@ class NodeSite:
         words = ("cat", *(f"{folder}/{name}" for name in REPORTS))  # which fails where one is missing, and goes on
         return self._lent.nodes[0].run(*words, check=False, timeout_s=_LOOK_S).only.stdout
 
-    def _loads(self, hpl: "Hpl", used: Nodes, names: Sequence[str], before: dict[str, Sample]) -> tuple[NodeLoad, ...]:
+    def _loads(self, hpl: Hpl, used: Nodes, names: Sequence[str], before: dict[str, Sample]) -> tuple[NodeLoad, ...]:
         """What each node did. Ranks that mpirun starts by ssh, or srun by its daemon, are no children of the agent, but
         each polls while it does not compute, so that a core for each of its threads counts as theirs."""
         after = samples(used, names)
@@ -265,8 +262,6 @@ class NodeSite:
 
     def _try(self) -> None:
         """A tiny run on each node by itself, all at once: that the program, its libraries and mpirun are there."""
-        from lepaute.simulate import Hpl
-
         nodes, program = self._lent.nodes, self._program
         files = hpl_input_files(Hpl(n=8, nb=4), program)
         files[CPUS] = cpus_text([self._lent.channels[0].hello.cpus[:1]])

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.command import run_command
@@ -22,20 +22,17 @@ from lepaute.measure.experiment.ranks import CPUS, SCRIPT, cpus_text, rank_scrip
 from lepaute.measure.kernel_set import blas_environment
 from lepaute.measure.layout import Layout, layout_here
 from lepaute.measure.machine_load import Load, load_between, sample
-from lepaute.measure.sentinel import duration_of
+from lepaute.measure.sentinel import Guard, duration_of
 from lepaute.measure.toolchain import start_here
+from lepaute.simulate import Application, Hpl
 from lepaute.simulate.apps.hpl.hpl_dat import TO_STDOUT, HplDat, check_sayable
 from lepaute.verify.disturbance import NodeLoad, RankLoad
-
-if TYPE_CHECKING:
-    from lepaute.measure.sentinel import Guard
-    from lepaute.simulate import Application, Hpl
 
 #: A sentinel takes half a second; one that takes this long hangs.
 LIMIT_S = 300.0
 
 
-def watch_here(guard: "Guard") -> float:
+def watch_here(guard: Guard) -> float:
     """Seconds of a call. Raises EnvironmentProblem where the program fails."""
     with temporary_folder("lepaute-sentinel-") as folder:
         design, out = folder / "design.csv", folder / "raw.csv"
@@ -85,10 +82,10 @@ class HplProgram:
     is_driver: bool
     coretype: str | None = None
 
-    def check(self, hpl: "Hpl") -> None:
+    def check(self, hpl: Hpl) -> None:
         check_machine(hpl)
 
-    def run(self, hpl: "Hpl", timeout_s: float) -> RealRun:
+    def run(self, hpl: Hpl, timeout_s: float) -> RealRun:
         return real_run(hpl, self, timeout_s)
 
     def sealed(self) -> dict[str, Any]:
@@ -99,7 +96,7 @@ class HplProgram:
         }
 
 
-def check_machine(hpl: "Hpl") -> None:
+def check_machine(hpl: Hpl) -> None:
     """Refuses a run that this machine cannot make.
 
     Raises InputError where it has too few cores or too little free memory, or where an option is not one of the real
@@ -111,14 +108,14 @@ def check_machine(hpl: "Hpl") -> None:
     check_memory(hpl, 1.0, available_bytes(Path("/proc/meminfo").read_text()), "")
 
 
-def check_cores(application: "Application", what: str, remedy: str) -> None:
+def check_cores(application: Application, what: str, remedy: str) -> None:
     """Raises InputError where this machine has fewer cores than the application needs."""
     cores = len(layout_here().cores)
     if (needed := application.ranks * application.threads_per_rank) > cores:
         raise InputError(f"{what} needs {needed} cores for the real run; this machine offers {cores}. {remedy}")
 
 
-def check_memory(hpl: "Hpl", share: float, available: int, where: str) -> None:
+def check_memory(hpl: Hpl, share: float, available: int, where: str) -> None:
     """Raises InputError where that share of a run does not fit into the free memory; where: such as " on node1"."""
     needed = MEMORY_FACTOR * hpl.memory_bytes * share
     if needed > available:
@@ -148,7 +145,7 @@ def built_program(progress: Callable[[str], None] | None = None) -> HplProgram:
     return HplProgram(build_hpl(progress=progress) / "xhpl-lepaute", is_driver=True)
 
 
-def real_run(hpl: "Hpl", program: HplProgram, timeout_s: float) -> RealRun:
+def real_run(hpl: Hpl, program: HplProgram, timeout_s: float) -> RealRun:
     """Runs HPL once, in a folder of its own, rank r on core r, or on the next `threads_per_rank` cores.
 
     Raises EnvironmentProblem where the program fails, prints no result, or takes longer than timeout_s (all its
@@ -180,26 +177,26 @@ def real_run(hpl: "Hpl", program: HplProgram, timeout_s: float) -> RealRun:
     return RealRun(time_s, ranks, machine)
 
 
-def cpus_of_ranks(layout: Layout, hpl: "Hpl") -> list[tuple[int, ...]]:
+def cpus_of_ranks(layout: Layout, hpl: Hpl) -> list[tuple[int, ...]]:
     """The hardware threads of each rank on one node: those of the next `threads_per_rank` cores."""
     threads = hpl.threads_per_rank
     return [layout.pus(range(rank * threads, (rank + 1) * threads)) for rank in range(hpl.ranks)]
 
 
-def hpl_input_files(hpl: "Hpl", program: HplProgram) -> dict[str, str]:
+def hpl_input_files(hpl: Hpl, program: HplProgram) -> dict[str, str]:
     """What HPL reads, by name: the HPL inside HPCC reads the second one, every other HPL the first."""
     text = hpl_input_text(hpl, to_stdout=not program.is_driver)
     return {"HPL.dat": text, "hpccinf.txt": text}
 
 
-def parse_output(program: HplProgram, hpl: "Hpl", output: str, report: str = "") -> tuple[float, tuple[RankLoad, ...]]:
+def parse_output(program: HplProgram, hpl: Hpl, output: str, report: str = "") -> tuple[float, tuple[RankLoad, ...]]:
     """Duration and ranks; report: what HPL wrote into the files REPORTS."""
     if program.is_driver:
         return parse_driver_output(output, hpl)
     return parse_hpl_output(output + report, hpl), ()
 
 
-def parse_driver_output(output: str, hpl: "Hpl") -> tuple[float, tuple[RankLoad, ...]]:
+def parse_driver_output(output: str, hpl: Hpl) -> tuple[float, tuple[RankLoad, ...]]:
     """Duration and ranks from the JSON line of Lepaute's driver; other lines of output are passed over."""
     for line in output.splitlines():
         if not line.startswith("{"):
@@ -217,7 +214,7 @@ def parse_driver_output(output: str, hpl: "Hpl") -> tuple[float, tuple[RankLoad,
     raise EnvironmentProblem(f"the HPL driver printed no result; the end of its output: {_tail(output)}")
 
 
-def parse_hpl_output(output: str, hpl: "Hpl") -> float:
+def parse_hpl_output(output: str, hpl: Hpl) -> float:
     """Duration from the result line that HPL prints (WR... for row-major, WC... for column-major)."""
     lines = ResultLines("the output of HPL")
     try:
@@ -231,7 +228,7 @@ def parse_hpl_output(output: str, hpl: "Hpl") -> float:
     return result.time_s
 
 
-def _check_same_run(ran: tuple[int, ...], hpl: "Hpl") -> None:
+def _check_same_run(ran: tuple[int, ...], hpl: Hpl) -> None:
     asked = (hpl.n, hpl.nb, hpl.p, hpl.q)
     if ran != asked:
         raise EnvironmentProblem(
@@ -259,7 +256,7 @@ TO_FILE = 8  # any device but HPL's 6 and 7
 NO_RESIDUAL_CHECK = -1.0
 
 
-def hpl_input_text(hpl: "Hpl", to_stdout: bool = True) -> str:
+def hpl_input_text(hpl: Hpl, to_stdout: bool = True) -> str:
     """The text of the input file for exactly one run of the solver, without a check of its result.
 
     to_stdout: HPL's report goes to standard output, else to its file (a driver that speaks JSON there wants that).
@@ -292,7 +289,7 @@ class Site(Protocol):
         """Makes one real run; raises EnvironmentProblem where it fails or takes longer."""
         ...
 
-    def watch(self, guard: "Guard") -> float:
+    def watch(self, guard: Guard) -> float:
         """Runs a sentinel on all cores; the seconds of a call. Raises EnvironmentProblem where it fails."""
         ...
 
@@ -303,11 +300,11 @@ class Here:
 
     program: Program
 
-    def check(self, application: "Application") -> None:
+    def check(self, application: Application) -> None:
         self.program.check(application)
 
-    def run(self, application: "Application", timeout_s: float) -> RealRun:
+    def run(self, application: Application, timeout_s: float) -> RealRun:
         return self.program.run(application, timeout_s)
 
-    def watch(self, guard: "Guard") -> float:
+    def watch(self, guard: Guard) -> float:
         return watch_here(guard)

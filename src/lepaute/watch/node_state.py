@@ -2,18 +2,15 @@
 
 from dataclasses import dataclass
 from math import inf
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from lepaute.errors import InputError
 from lepaute.kit.text import counted
 from lepaute.watch.alarms.sizes import worse_direction
 from lepaute.watch.changelog import Changelog
 from lepaute.watch.values import check_values, day_of, vectors
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 #: Jobs of the state now, where nobody says since when it lasts.
 LATEST = 5
@@ -59,7 +56,7 @@ class NodeState:
 
 
 def node_state(
-    values: "pd.DataFrame",
+    values: pd.DataFrame,
     cluster: str,
     node: str,
     factor: str,

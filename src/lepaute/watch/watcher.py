@@ -11,6 +11,7 @@ from lepaute.errors import InputError
 from lepaute.kit.later import later
 from lepaute.kit.notebook import facts_html
 from lepaute.store import Ingested, Store, open_store
+from lepaute.store.rows import run_dates
 from lepaute.store.tables import VERDICTS
 from lepaute.watch.changelog import ALL, Changelog
 from lepaute.watch.changelog_edits import add_changelog, logged_changelog
@@ -226,7 +227,6 @@ class Watch:
 
 
 def _factors_of(archive: Any, cluster: str) -> "pandas.DataFrame":
-    from lepaute.store.rows import run_dates
     from lepaute.watch.factors import factors_of
 
     values = factors_of(archive, cluster)

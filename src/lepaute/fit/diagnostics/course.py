@@ -1,4 +1,4 @@
-"""The level of calls in the course of time: steps, drifts and stretches, of one subject, and of a machine as a whole.
+"""The level of calls in the course of time: steps and drifts, of one subject, and of a machine as a whole.
 
 Every process is a little faster or slower than the others, by its pages and by chance; that is a layer of the models.
 So a change between processes is looked for in a series of few values a process, whose correlation the tests account
@@ -6,11 +6,6 @@ for; a change inside a process, in a series of many, one process at a time. Wher
 first, the processes are set to one level and the second takes them all together.
 
 A change that all kernels share at the same time is the machine's, not the models'.
-
-A test by ranks cannot see a short stretch: three values of ninety may be the largest by chance. What tells is how far
-they are from the others, so this is a rule and no test: LEAST_VALUES neighbours in time, all on one side, all beyond
-CUT_SD robust standard deviations of the series. Where processes differ by chance alone, normally distributed, one
-campaign of twelve processes in three hundred has such a stretch, and fewer of more processes (`tests/promises`).
 """
 
 from collections.abc import Sequence
@@ -30,8 +25,6 @@ FALSE_ALARMS = 0.01
 PARTS_OF_PROCESS, PARTS_IN_ALL = 3, 60
 FEWEST_VALUES = 16
 FEWEST_CALLS_OF_VALUE = 4
-#: Of a burst.
-CUT_SD, LEAST_VALUES, FEWEST_PROCESSES = 7.0, 3, 12
 #: Parts of a process in which a change inside it is looked for: no more, of at least eight calls each, and no fewer
 #: than the least, since among few values even the clearest change may be chance.
 MOST_PARTS, LEAST_PARTS, CALLS_OF_PART = 120, 30, 8
@@ -123,45 +116,6 @@ def dates_text(steps: tuple[Step, ...]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Burst:
-    """From start_s to end_s the level was 1 + relative_size times that of the rest (medians), robust_sd away."""
-
-    start_s: float
-    end_s: float
-    relative_size: float
-    robust_sd: float
-
-
-def burst_of(series: Series) -> Burst | None:
-    """The stretch that is farthest from the rest; None where there is none, or there are too few processes."""
-    if len(np.unique(series.process)) < FEWEST_PROCESSES:
-        return None
-    middle = float(np.median(series.level))
-    scale = 1.4826 * float(np.median(np.abs(series.level - middle)))
-    if scale <= 0.0:
-        return None
-    away = (series.level - middle) / scale
-    bursts = []
-    for side in (1.0, -1.0):
-        far = np.concatenate([[False], side * away > CUT_SD, [False]])
-        edges = np.flatnonzero(np.diff(far.astype(np.int8)))
-        for first, last in zip(edges[::2], edges[1::2], strict=True):
-            if last - first < LEAST_VALUES:
-                continue
-            inside = slice(int(first), int(last))
-            rest = np.concatenate([series.level[:first], series.level[last:]])
-            bursts.append(
-                Burst(
-                    float(series.start_s[inside].min()),
-                    float(series.end_s[inside].max()),
-                    float(np.median(series.level[inside]) / np.median(rest)) - 1.0,
-                    float(np.median(away[inside])),
-                )
-            )
-    return max(bursts, key=lambda burst: abs(burst.robust_sd), default=None)
-
-
-@dataclass(frozen=True, slots=True)
 class Machine:
     """The kernels of one host together.
 
@@ -211,7 +165,7 @@ def _of_kernels(host: str, kernels: Sequence[Classed]) -> Machine:
     series = _series(calls, 3) if len(np.unique(calls.process)) >= ENOUGH_PROCESSES else None
     if series is not None and len(series) >= FEWEST_VALUES:
         steps = steps_of(series)
-        checks = [_step(steps, kernels), slow_change(series, bool(steps)), _burst(series, kernels)]
+        checks = [_step(steps, kernels), slow_change(series, bool(steps))]
     else:
         checks = [unable("step", "Too few processes to see a change from one to the next.")]
     inside, within = _inside(calls, kernels)
@@ -276,19 +230,6 @@ def _step(steps: tuple[Step, ...], kernels: Sequence[Classed], kind: str = "step
         what = dates_text(steps)
     p_value = min(each.p_value for each in steps)
     return checked(kind, abs(size), size, p_value, what=f"{what} after the first call of all, {where}")
-
-
-def _burst(series: Series, kernels: Sequence[Classed]) -> Check:
-    processes = len(np.unique(series.process))
-    if processes < FEWEST_PROCESSES:
-        return unable("burst", f"Too few processes ({processes}) to tell an interval from a single process.")
-    burst = burst_of(series)
-    if burst is None:
-        return nothing("burst", "No interval differs from what is before and after.")
-    where = _changed(kernels, (-np.inf, burst.start_s), (burst.start_s, burst.end_s), burst.relative_size)
-    dates = f"from {moment(burst.start_s)} to {moment(burst.end_s)} after the first call of all"
-    what = f"{longer(burst.relative_size)} {dates}, {where}"
-    return checked("burst", abs(burst.relative_size), burst.robust_sd, None, what=what)
 
 
 def _changed(

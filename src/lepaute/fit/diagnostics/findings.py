@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from lepaute.fit.diagnostics import Diagnosis
 
 #: Checks of the machine that are of a change of its speed.
-CHANGES = ("step", "drift", "perturbation", "sentinels", "burst")
+CHANGES = ("step", "drift", "perturbation", "sentinels")
 #: Subjects that the answer names.
 MOST_NAMED = 3
 

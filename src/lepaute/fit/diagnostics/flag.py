@@ -148,16 +148,6 @@ KINDS: Mapping[str, Diagnostic] = {
         "The models hold for its mean; days.drift of the platform is what to expect later.",
         "By the sentinels, the speed of the machine changed",
     ),
-    # Of the level: a stretch by a tenth slower is worth a word, by a third it spoils what was measured in it.
-    "burst": Diagnostic(
-        "stretch of time",
-        Limits(0.10, 0.30),
-        "change of level for a while",
-        "The level changed for a while: calls took {what}",
-        "A small change of level for a while: calls took {what}.",
-        _AGAIN,
-        "The level changed for a while",
-    ),
     "episode": Diagnostic(
         "slow state",
         Limits(0.10, math.inf),

@@ -1,9 +1,10 @@
 """The subjects of a diagnosis: every kernel and operation on messages, measured beside what simulations will use."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas
 
 from lepaute.fit.diagnostics.residuals import Residuals
 from lepaute.fit.kernels.polynomial import term_column
@@ -14,11 +15,7 @@ from lepaute.fit.observations.calls import MODELLED, Calls, calls_by_kernel, pla
 from lepaute.fit.observations.columns import KERNELS, NEEDED, combinations_of, net_seconds, without_disturbed
 from lepaute.fit.observations.factors import usual_conditions
 from lepaute.fit.variability.crowding import relieved
-
-if TYPE_CHECKING:
-    import pandas
-
-    from lepaute.platform.schema import KernelModel, Network, Piece, Segment
+from lepaute.platform.schema import KernelModel, Network, Piece, Segment
 
 #: Numbers of nodes of a fitted platform begin here.
 FIRST_NODE = 1
@@ -32,7 +29,7 @@ FEWEST_CALLS = 5
 
 
 def kernel_seconds(
-    model: "KernelModel", m: Floats, n: Floats, k: Floats, node: Integers, cpu: Integers
+    model: KernelModel, m: Floats, n: Floats, k: Floats, node: Integers, cpu: Integers
 ) -> tuple[Floats, Floats]:
     """Mean and standard deviation of single calls in seconds, each of shape (calls,), neither below zero.
 
@@ -53,7 +50,7 @@ def kernel_seconds(
     return np.maximum(mean, 0.0), np.maximum(deviation, 0.0)
 
 
-def message_seconds(segments: "Sequence[Segment]", size_bytes: Floats) -> dict[str, Floats]:
+def message_seconds(segments: Sequence[Segment], size_bytes: Floats) -> dict[str, Floats]:
     """Times of one message by what is measured: "one_way", "isend"; and "noise", a relative standard deviation."""
     bounds = np.array([segment.above_bytes for segment in segments[1:]], dtype=np.float64)
     which = np.searchsorted(bounds, size_bytes, side="left")
@@ -71,7 +68,7 @@ def message_seconds(segments: "Sequence[Segment]", size_bytes: Floats) -> dict[s
     return {"one_way": one_way, "isend": overhead("isend"), "noise": noise}
 
 
-def _relative_sd(segment: "Segment") -> float:
+def _relative_sd(segment: Segment) -> float:
     """Of one message; of modes of the logarithm, by the moments of lognormal variates."""
     noise: Any = getattr(segment, "noise", None)
     if noise is None:
@@ -81,7 +78,7 @@ def _relative_sd(segment: "Segment") -> float:
     return float(np.sqrt(max(0.0, second / first**2 - 1.0)))
 
 
-def _inside(piece: "Piece", m: Floats, n: Floats, k: Floats) -> Booleans:
+def _inside(piece: Piece, m: Floats, n: Floats, k: Floats) -> Booleans:
     inside = np.ones(len(m), dtype=bool)
     for letter, (low, high) in (piece.where or {}).items():
         values = {"m": m, "n": n, "k": k}[letter]
@@ -97,7 +94,7 @@ def _polynomial(coefficients: "dict[str, float]", m: Floats, n: Floats, k: Float
 
 
 def _single_cpus(
-    piece: "Piece",
+    piece: Piece,
     at: Integers,
     letters: tuple[Floats, Floats, Floats],
     place: tuple[Integers, Integers],
@@ -118,8 +115,8 @@ def _single_cpus(
 
 
 def dated(
-    frames: "Sequence[pandas.DataFrame]", origins: Sequence[Mapping[str, float]], by: tuple[str, ...]
-) -> "list[pandas.DataFrame]":
+    frames: Sequence[pandas.DataFrame], origins: Sequence[Mapping[str, float]], by: tuple[str, ...]
+) -> list[pandas.DataFrame]:
     """The observations that the fit took, dates counted from the first of the first archive on each host.
 
     frames, origins : of each archive; by: columns that distinguish the probes, see `without_disturbed`
@@ -135,7 +132,7 @@ def dated(
     return shifted
 
 
-def origins_of(frames: "Sequence[pandas.DataFrame]") -> dict[str, float]:
+def origins_of(frames: Sequence[pandas.DataFrame]) -> dict[str, float]:
     """The first date of each host in the tables of one archive."""
     origins: dict[str, float] = {}
     for frame in frames:
@@ -145,12 +142,12 @@ def origins_of(frames: "Sequence[pandas.DataFrame]") -> dict[str, float]:
     return origins
 
 
-def kernel_name(model: "KernelModel") -> str:
+def kernel_name(model: KernelModel) -> str:
     """The subject of a diagnosis that a kernel's model is."""
     return f"kernel {model.kernel}" + (f" x{model.threads}" if model.threads > 1 else "")
 
 
-def pooled(frames: "Sequence[pandas.DataFrame]", hosts: Sequence[str], shape: NodeShape) -> "pandas.DataFrame":
+def pooled(frames: Sequence[pandas.DataFrame], hosts: Sequence[str], shape: NodeShape) -> pandas.DataFrame:
     """One table of the kernel observations, as the fit has it; shape: of the nodes that were measured."""
     needed = {*NEEDED[KERNELS], *LOAD, "attempt", "host"}
     taken = [usual_conditions(frame) for frame in frames]
@@ -158,7 +155,7 @@ def pooled(frames: "Sequence[pandas.DataFrame]", hosts: Sequence[str], shape: No
 
 
 def kernels(
-    table: "pandas.DataFrame", hosts: Sequence[str], models: "Sequence[KernelModel]", shape: NodeShape
+    table: pandas.DataFrame, hosts: Sequence[str], models: Sequence[KernelModel], shape: NodeShape
 ) -> Iterator[Residuals]:
     """The calls of every kernel that has a model: with work to do, not in a first step, inside steps of HPL and at full
     load where there are such calls, as they were fitted.
@@ -172,7 +169,7 @@ def kernels(
 
 
 def _of_threads(
-    table: "pandas.DataFrame", hosts: Sequence[str], models: "Sequence[KernelModel]", shape: NodeShape
+    table: pandas.DataFrame, hosts: Sequence[str], models: Sequence[KernelModel], shape: NodeShape
 ) -> Iterator[Residuals]:
     names = table["kernel"].astype(str).to_numpy()
     process = combinations_of(table, ("node", "block", "attempt", "probe", "rank", "cpu"))
@@ -185,7 +182,7 @@ def _of_threads(
                 yield _of_kernel(known[name], calls, hosts, process[rows], start[rows], shape)
 
 
-def without_model(frames: "Sequence[pandas.DataFrame]", models: "Sequence[KernelModel]") -> list[tuple[str, int]]:
+def without_model(frames: Sequence[pandas.DataFrame], models: Sequence[KernelModel]) -> list[tuple[str, int]]:
     """Kernels that a platform can hold and that were measured, but have no model, with their number of calls."""
     known = {model.kernel for model in models}
     counts: dict[str, int] = {}
@@ -197,7 +194,7 @@ def without_model(frames: "Sequence[pandas.DataFrame]", models: "Sequence[Kernel
 
 
 def _of_kernel(
-    model: "KernelModel", calls: Calls, hosts: Sequence[str], process: Integers, start_s: Floats, shape: NodeShape
+    model: KernelModel, calls: Calls, hosts: Sequence[str], process: Integers, start_s: Floats, shape: NodeShape
 ) -> Residuals:
     chosen = calls.nonempty()
     if np.any(chosen & ~calls.cold):
@@ -235,10 +232,8 @@ def _of_kernel(
     )
 
 
-def messages(frames: "Sequence[pandas.DataFrame]", network: "Network | None", several: bool) -> Iterator[Residuals]:
+def messages(frames: Sequence[pandas.DataFrame], network: Network | None, several: bool) -> Iterator[Residuals]:
     """Every operation on messages, inside nodes and, where there are several, between them; None: without a model."""
-    import pandas
-
     table = pandas.concat(list(frames), ignore_index=True)
     link = table["link"].astype(str) if "link" in table.columns else pandas.Series("local", index=table.index)
     archive = np.repeat(np.arange(len(frames)), [len(frame) for frame in frames])
@@ -257,8 +252,8 @@ def _of_operation(
     operation: str,
     kind: str,
     several: bool,
-    rows: "pandas.DataFrame",
-    network: "Network | None",
+    rows: pandas.DataFrame,
+    network: Network | None,
     process: Integers,
     host: "pandas.Series[Any]",
 ) -> Residuals:
@@ -286,7 +281,7 @@ def _of_operation(
     )
 
 
-def _modelled(operation: str, kind: str, size_bytes: Floats, network: "Network") -> tuple[Floats | None, Floats | None]:
+def _modelled(operation: str, kind: str, size_bytes: Floats, network: Network) -> tuple[Floats | None, Floats | None]:
     """Mean duration and relative standard deviation of an operation; None where the network has no time for it."""
     seconds = message_seconds(network.loopback_segments if kind == "local" else network.remote.segments, size_bytes)
     if operation == "pingpong":

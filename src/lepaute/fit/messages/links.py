@@ -12,7 +12,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas
 
 from lepaute.errors import FitError
 from lepaute.fit.messages.conditions import (
@@ -48,9 +50,6 @@ from lepaute.fit.messages.network import (
 )
 from lepaute.fit.messages.segment import FittedSegment, Series, relative_line, series_of
 from lepaute.platform.schema import Network
-
-if TYPE_CHECKING:
-    import pandas
 
 
 def network_model(
@@ -182,7 +181,7 @@ def _per_byte_s(part: FittedSegment) -> float:
     return 1.0 / part.bandwidth_Bps + part.send[1] + part.receive[1]
 
 
-def with_busy_receivers(idle: FittedNetwork, frames: "Sequence[pandas.DataFrame]") -> FittedNetwork:
+def with_busy_receivers(idle: FittedNetwork, frames: Sequence[pandas.DataFrame]) -> FittedNetwork:
     """The network with segments of messages to busy receivers; as it was where the ring has too few of them.
 
     idle   : with its limits
@@ -215,10 +214,10 @@ class MessageTables:
     flows     : several messages at once between two nodes
     """
 
-    p2p: Sequence["pandas.DataFrame"]
-    semantics: Sequence["pandas.DataFrame"] = ()
-    ring: Sequence["pandas.DataFrame"] = ()
-    flows: Sequence["pandas.DataFrame"] = ()
+    p2p: Sequence[pandas.DataFrame]
+    semantics: Sequence[pandas.DataFrame] = ()
+    ring: Sequence[pandas.DataFrame] = ()
+    flows: Sequence[pandas.DataFrame] = ()
 
     def of(self, link: str) -> "MessageTables":
         """The rows of one class of links."""
@@ -338,7 +337,7 @@ def _loaded(idle: FittedNetwork, series: dict[str, Series], limits: ProtocolLimi
     return replace(idle, segments=segments, sizes=size_range(half))
 
 
-def _of(frame: "pandas.DataFrame", link: str) -> "pandas.DataFrame":
+def _of(frame: pandas.DataFrame, link: str) -> pandas.DataFrame:
     if "link" not in frame.columns:
         return frame if link == "local" else frame.iloc[:0]
     return frame[frame["link"] == link]

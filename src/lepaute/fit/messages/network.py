@@ -16,9 +16,9 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas
 
 from lepaute.errors import FitError, LepauteError
 from lepaute.fit.messages.segment import FittedSegment, Series, fit_segment, series
@@ -26,9 +26,6 @@ from lepaute.fit.numeric import Floats, Integers, first_of_largest, simplest, we
 from lepaute.fit.observations.columns import SEMANTICS, check_columns
 from lepaute.fit.segmentation import segment_jointly
 from lepaute.stats.send_completion import OUTCOMES, Row, rows_of, semantic_limits
-
-if TYPE_CHECKING:
-    import pandas
 
 #: The limit of a protocol is sought between these sizes.
 LOWEST_BYTES, HIGHEST_BYTES = 64.0, 4.0 * 1024**2
@@ -140,7 +137,7 @@ def _deviation(isend: Series, log_duration: Floats, last_eager: int) -> float:
     return float(np.sum(np.abs(log_duration[low] - np.log(line))) + np.sum(np.abs(above - np.median(above))))
 
 
-def limits_by_tests(frames: "Sequence[pandas.DataFrame]") -> ProtocolLimits | None:
+def limits_by_tests(frames: Sequence[pandas.DataFrame]) -> ProtocolLimits | None:
     """The limits that the tests found; None where there are none.
 
     frames : semantics observations of one class of links; those of rank 0 with nothing sent before count

@@ -16,22 +16,17 @@ all processes: what the order itself does (caches that warm up, a clock that fal
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas
 
+from lepaute.errors import FitError
 from lepaute.fit.numeric import Floats, Integers
 from lepaute.fit.observations.columns import BY_NAME, factors_of, names_of
-from lepaute.kit.later import later
 from lepaute.kit.tables import text_table
 from lepaute.kit.text import level_order, percent, three_digits
 from lepaute.stats.multiple_tests import holm
 from lepaute.stats.permutation import PERMUTATIONS, PermutationTest, permutation_test
-
-if TYPE_CHECKING:
-    import pandas
-else:
-    pandas = later("pandas")
 
 #: Standard deviations that the number of stretches has to be below that of shuffled levels. Of designs that were
 #: shuffled, one in forty is then tested by stretches: a loss of power, but no false alarm.
@@ -161,7 +156,7 @@ class FactorTest:
 
 
 def factor_tests(
-    table: "pandas.DataFrame",
+    table: pandas.DataFrame,
     *,
     factors: Sequence[str] | None = None,
     column: str = DURATION,
@@ -181,8 +176,6 @@ def factor_tests(
     calls, each less the median of its sizes. Stretches count likewise; their strata are processes. The order of calls
     is that of `start_s` where it tells them apart, else that of the rows. Raises FitError for a column that is missing.
     """
-    from lepaute.errors import FitError
-
     names = tuple(factors) if factors is not None else factors_of(table)
     for name in (column, *names):
         if name not in table.columns:
@@ -200,7 +193,7 @@ def factor_tests(
     return tuple(replace(result, p_holm=p, column=column) for result, p in zip(results, corrected, strict=True))
 
 
-def usual_conditions(table: "pandas.DataFrame") -> "pandas.DataFrame":
+def usual_conditions(table: pandas.DataFrame) -> pandas.DataFrame:
     """The rows that models are fitted to: random content at a random place; all rows of a table without conditions."""
     keep = np.ones(len(table), dtype=bool)
     if CONTENT in table.columns:
@@ -212,14 +205,12 @@ def usual_conditions(table: "pandas.DataFrame") -> "pandas.DataFrame":
     return table if keep.all() else table.loc[keep]
 
 
-def pooled_factors(frames: "Sequence[pandas.DataFrame]") -> "pandas.DataFrame":
+def pooled_factors(frames: Sequence[pandas.DataFrame]) -> pandas.DataFrame:
     """One table of the observations of several archives, of the kernels that a factor was varied for.
 
     The column `archive` numbers them. Only rows in which some factor has a value are kept: a calibration times a
     million calls, of which a few hundred vary the content.
     """
-    import pandas
-
     parts = []
     for number, frame in enumerate(frames):
         names = list(factors_of(frame))
@@ -228,14 +219,14 @@ def pooled_factors(frames: "Sequence[pandas.DataFrame]") -> "pandas.DataFrame":
     return pandas.concat(parts, ignore_index=True) if parts else pandas.DataFrame()
 
 
-def _by_kernel(table: "pandas.DataFrame") -> "list[tuple[str, pandas.DataFrame]]":
+def _by_kernel(table: pandas.DataFrame) -> list[tuple[str, pandas.DataFrame]]:
     if "kernel" not in table.columns:
         return [(ANY_KERNEL, table)]
     return [(str(name), rows) for name, rows in table.groupby("kernel", observed=True)]
 
 
 def _tested(
-    rows: "pandas.DataFrame", name: str, others: Sequence[str], kernel: str, permutations: int, seed: int
+    rows: pandas.DataFrame, name: str, others: Sequence[str], kernel: str, permutations: int, seed: int
 ) -> FactorTest:
     # What is tested is neither a size nor part of a process.
     process, sizes = (
@@ -259,7 +250,7 @@ def _tested(
     return _result(test, name, kernel, reference, exchanged)
 
 
-def _stretches(rows: "pandas.DataFrame", process: Sequence[str], labels: list[str]) -> Stretches | None:
+def _stretches(rows: pandas.DataFrame, process: Sequence[str], labels: list[str]) -> Stretches | None:
     order = np.arange(len(rows), dtype=np.float64)
     if "start_s" in rows.columns and rows["start_s"].nunique() > len(rows) / 2:
         order = rows["start_s"].to_numpy(dtype=np.float64)
@@ -268,7 +259,7 @@ def _stretches(rows: "pandas.DataFrame", process: Sequence[str], labels: list[st
 
 
 def _of_stretches(
-    rows: "pandas.DataFrame",
+    rows: pandas.DataFrame,
     labels: list[str],
     stretches: Stretches,
     process: Sequence[str],
@@ -292,7 +283,7 @@ def _of_stretches(
 
 
 def _of_calls(
-    rows: "pandas.DataFrame", labels: list[str], fixed: Sequence[str], sizes: Sequence[str]
+    rows: pandas.DataFrame, labels: list[str], fixed: Sequence[str], sizes: Sequence[str]
 ) -> tuple[Floats, list[str]]:
     values: Floats = np.log(rows["duration_s"].to_numpy(dtype=np.float64))
     base = _joined(rows, fixed)
@@ -311,7 +302,7 @@ def _of_calls(
 
 
 def _of_processes(
-    rows: "pandas.DataFrame", name: str, process: Sequence[str], others: Sequence[str], sizes: Sequence[str]
+    rows: pandas.DataFrame, name: str, process: Sequence[str], others: Sequence[str], sizes: Sequence[str]
 ) -> tuple[Floats, list[str], list[str]]:
     inner = [other for other in others if (rows.groupby(list(process), dropna=False)[other].nunique() > 1).any()]
     outer = [other for other in others if other not in inner]
@@ -374,19 +365,17 @@ def _label(value: object) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
-def _joined(rows: "pandas.DataFrame", columns: Sequence[str]) -> list[str]:
+def _joined(rows: pandas.DataFrame, columns: Sequence[str]) -> list[str]:
     if not columns:
         return [""] * len(rows)
     return [" ".join(map(str, row)) for row in rows[list(columns)].itertuples(index=False)]
 
 
-def factor_frame(tests: Sequence[FactorTest]) -> "pandas.DataFrame":
+def factor_frame(tests: Sequence[FactorTest]) -> pandas.DataFrame:
     """A row for each level but the reference: its ratio with the 95 % interval, and what its test says.
 
     A test that found no level to compare has one row without a level.
     """
-    import pandas
-
     rows = []
     for test in tests:
         of_test = {name: getattr(test, name) for name in _TYPES if hasattr(test, name)}

@@ -23,6 +23,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy import stats
 
 from lepaute.errors import FitError, LepauteError
 from lepaute.fit.numeric import Floats, Integers, one_blas_thread
@@ -230,8 +231,6 @@ class GroupMoments:
 
     def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
         """Bounds of the coefficients of theta at that confidence, each by itself (Student), shape (p,)."""
-        from scipy import stats
-
         half = stats.t.ppf(0.5 + level / 2, self.degrees_of_freedom) * self.theta_sd
         return self.theta - half, self.theta + half
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from lepaute.fit.diagnostics.course import Machine, Series, burst_of, series_of, steps_of
+from lepaute.fit.diagnostics.course import Machine, Series, series_of, steps_of
 from lepaute.fit.diagnostics.residuals import Classed
 from lepaute.fit.numeric import Floats, Integers
 from lepaute.report.svg import Axis, Layer, Picture, axis
@@ -112,14 +112,11 @@ def machine_in_time(machine: Machine) -> list[Picture]:
     where = f" of {machine.host}" if machine.host else ""
     drawn = []
     if machine.series is not None:
-        stretch = burst_of(machine.series)
         drawn.append(
             _of_time(
                 machine.series,
                 f"Level of all kernels{where} in the course of the measurement",
-                "All kernels together. Dots: time that parts of processes took, over the expected time."
-                + (" Shaded: an interval that deviates." if stretch else ""),
-                None if stretch is None else (stretch.start_s, stretch.end_s),
+                "All kernels together. Dots: time that parts of processes took, over the expected time.",
             )
         )
     if machine.sentinels is not None:
@@ -212,14 +209,11 @@ def against_place(calls: Classed) -> Picture:
     )  # fmt: skip
 
 
-def _of_time(series: Series, alt: str, caption: str, stretch: tuple[float, float] | None = None) -> Picture:
+def _of_time(series: Series, alt: str, caption: str) -> Picture:
     percent = 100.0 * (series.level - 1.0)
     horizontal = axis("seconds since the first call", np.concatenate([series.start_s, series.end_s]))
     dates = np.array([step.before_s for step in steps_of(series)])
     vertical = axis("beyond the expected, %", percent, include=(0.0,))
-    grey = []
-    if stretch is not None:
-        grey = [Layer("band", np.array(stretch), np.full(2, vertical.high), "stretch", np.full(2, vertical.low))]
     steps_text = f" It changes at {', '.join(f'{date:.3g} s' for date in dates[:5])}." if len(dates) else ""
     return Picture(
         f"{alt}: between {percent.min():.1f} % and {percent.max():.1f} %." + steps_text
@@ -229,7 +223,6 @@ def _of_time(series: Series, alt: str, caption: str, stretch: tuple[float, float
         horizontal,
         vertical,
         [
-            *grey,
             _zero(horizontal),
             Layer("rules", dates, np.zeros(len(dates)), "rule"),
             Layer("line", series.start_s, percent, "thin"),

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas
 
 from lepaute.fit.kernels.kernel_fit import FittedKernel
 from lepaute.fit.kernels.polynomial import CUT_SD
@@ -265,8 +266,6 @@ def report_of(
 
 
 def _process_numbers(table: "pandas.DataFrame") -> Integers:
-    import pandas
-
     # hashes: np.unique would sort all texts
     return numbered([pandas.factorize(table[column].astype(str), sort=True)[0] for column in PROCESS])
 

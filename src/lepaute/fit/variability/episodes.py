@@ -8,9 +8,9 @@ tells of the machine what its repetition does not.
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas
 
 from lepaute.errors import FitError
 from lepaute.fit.kernels.form import Form
@@ -25,9 +25,6 @@ from lepaute.kit.text import counted, duration, percent
 from lepaute.platform.schema import SlowState
 from lepaute.stats.disturbance import FEWEST_SENTINELS, SlowStretch, centred, slow_limit, slow_stretches
 from lepaute.stats.slow_state import SlowStateEstimate, fit_slow_state
-
-if TYPE_CHECKING:
-    import pandas
 
 #: Calls of a probe that has no steps are taken together until they last so long, by the model.
 CHUNK_S = 0.1
@@ -117,8 +114,8 @@ class Parts:
 
 
 def in_usual_state(
-    table: "pandas.DataFrame", watched: Sequence[Watch], hosts: Sequence[str]
-) -> "tuple[pandas.DataFrame, list[Watch], Episodes | None]":
+    table: pandas.DataFrame, watched: Sequence[Watch], hosts: Sequence[str]
+) -> tuple[pandas.DataFrame, list[Watch], Episodes | None]:
     """The table without the steps of episodes in which the machine was slow, the sentinels with theirs marked, and the
     episodes: those of products of matrices with the fewest threads, in which most time of HPL is.
 
@@ -141,7 +138,7 @@ def in_usual_state(
 
 
 def episodes_of(
-    table: "pandas.DataFrame",
+    table: pandas.DataFrame,
     fitted: Mapping[str, tuple[Calls, FittedKernel]],
     watches: Sequence[Watch],
     hosts: Sequence[str],
@@ -206,7 +203,7 @@ def _rounded(value: float) -> float:
     return float(f"{value:.3g}")
 
 
-def _parts(table: "pandas.DataFrame", fitted: Mapping[str, tuple[Calls, FittedKernel]]) -> Parts:
+def _parts(table: pandas.DataFrame, fitted: Mapping[str, tuple[Calls, FittedKernel]]) -> Parts:
     predicted = np.zeros(len(table))
     names = table["kernel"].astype(str).to_numpy()
     for name, (calls, kernel) in fitted.items():

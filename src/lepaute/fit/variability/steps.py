@@ -6,9 +6,9 @@ tells apart.
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas
 
 from lepaute.fit.kernels.kernel_fit import FittedKernel
 from lepaute.fit.numeric import Integers
@@ -16,16 +16,13 @@ from lepaute.fit.observations.calls import IN_CONTEXT, Calls, numbered
 from lepaute.fit.variability.days import OTHER_OPTIONS
 from lepaute.stats.time_scale import StepSeries, TimeScale, fit_time_scale
 
-if TYPE_CHECKING:
-    import pandas
-
 #: Shorter steps show the errors of the models of small calls rather than the state of the core.
 SHORTEST_STEP_S = 0.02
 FEWEST_STEPS = 20
 STEP = ("probe", "block", "attempt", "launch", "cpu", "design_row", "position")
 
 
-def time_scale_of(table: "pandas.DataFrame", fitted: Mapping[str, tuple[Calls, FittedKernel]]) -> TimeScale | None:
+def time_scale_of(table: pandas.DataFrame, fitted: Mapping[str, tuple[Calls, FittedKernel]]) -> TimeScale | None:
     """That of the cores; None with too few steps or a single block.
 
     table  : observations as `pooled_observations` makes them, in the order in which `fitted` got its calls
@@ -66,7 +63,7 @@ def time_scale_of(table: "pandas.DataFrame", fitted: Mapping[str, tuple[Calls, F
         return None
 
 
-def hpl_steps(table: "pandas.DataFrame", fitted: Mapping[str, tuple[Calls, FittedKernel]]) -> "pandas.DataFrame | None":
+def hpl_steps(table: pandas.DataFrame, fitted: Mapping[str, tuple[Calls, FittedKernel]]) -> pandas.DataFrame | None:
     """Measured and predicted seconds of each step but the first of a design row, where they are not too short; its keys
     STEP; start_s, when it began; and variance_s2, that of the sum of its calls if these are independent."""
     predicted, deviation = np.full(len(table), np.nan), np.zeros(len(table))

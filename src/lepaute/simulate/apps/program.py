@@ -22,6 +22,7 @@ from lepaute.simulate.prediction.prediction import Prediction
 from lepaute.simulate.smpi.building import existing
 from lepaute.simulate.smpi.emulate import Options
 from lepaute.simulate.smpi.settings import ProgramSettings
+from lepaute.simulate.smpi.warnings import program_warnings
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +88,6 @@ class Program(Application):
         return self.path, self.arguments, self.options
 
     def warnings(self, platform: Platform, run: SimulatedRun, most_ranks_on_a_node: int) -> list[str]:
-        from lepaute.simulate.smpi.warnings import program_warnings
-
         return [] if run.emulated is None else program_warnings(run.emulated, platform, self.options)
 
     def run_details(self, run: SimulatedRun) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from lepaute import _core
+from lepaute.platform.kernel_model import Noise, PerCpu, Piece
 from lepaute.platform.population import Population
 from lepaute.simulate.machine.core import per_cpu_coefficients
 from lepaute.stats.cholesky import Matrix, lower_factor, times
@@ -121,8 +122,6 @@ def with_coefficients(
     The kind of the noise, and its modes, stay as they were, and its width too where the population says nothing about
     it. Form and fitted ranges are left out: they are those of the models that are replaced.
     """
-    from lepaute.platform.kernel_model import Noise, PerCpu, Piece
-
     first = model.pieces[-1]  # that of most calls
     noisy = any(term.startswith("sd:") for term in population.terms)
     kept = {} if noisy else {f"sd:{term}": value for term, value in first.noise.sd.items()}
@@ -215,8 +214,6 @@ def _proportional(one: Matrix | None, other: Matrix | None) -> bool:
 
 def _moved(piece: "Piece", terms: Sequence[str], nodes: "Nodes", deviations: Sequence[Vector]) -> "Piece":
     """`piece` with a deviation added to the coefficients of each cpu; terms that it lacks begin at 0."""
-    from lepaute.platform.kernel_model import PerCpu
-
     table = per_cpu_coefficients(piece)
     by_socket = piece.per_cpu is not None and piece.per_cpu.by_socket
     means = [*piece.mean, *(piece.per_cpu.mean_terms if piece.per_cpu else ())]

@@ -10,7 +10,7 @@ from lepaute.errors import InputError
 from lepaute.platform.components import COMPUTING, topology_for
 from lepaute.platform.kernel_model import UPDATE, value_of
 from lepaute.platform.population import Population
-from lepaute.platform.schema import KernelModel, Piece, Platform
+from lepaute.platform.schema import Assumption, KernelModel, PerCpu, Piece, Platform
 from lepaute.simulate.machine.population import SPATIAL, drawn_nodes, drawn_scales, scaled, with_coefficients
 from lepaute.simulate.machine.threaded import with_threads
 
@@ -27,7 +27,7 @@ LEAST_FACTOR = 0.1
 
 
 def synthesize(
-    like: "Platform",
+    like: Platform,
     population: "Population | None",
     *,
     nodes: int,
@@ -35,7 +35,7 @@ def synthesize(
     temporal: float = 1.0,
     seed: int = 1,
     threads: int = 1,
-) -> "Platform":
+) -> Platform:
     """A cluster of `nodes` nodes drawn from `population`, deterministic for a seed: a smaller cluster is the beginning
     of a larger one. Without a population, the CPUs of `like` differ by a factor on dgemm.
 
@@ -45,8 +45,6 @@ def synthesize(
     The layer `days` of `like` is left out where the population draws the days of dgemm.
     Raises InputError for a number that cannot be, or a topology that has no form with so many nodes.
     """
-    from lepaute.platform.schema import Platform
-
     if not 1 <= nodes <= MOST_NODES:
         raise InputError(f"nodes is {nodes}; a cluster has 1 to {MOST_NODES} nodes")
     for name, value in (("spatial", spatial), ("temporal", temporal)):
@@ -76,7 +74,7 @@ def synthesize(
 
 
 def _of_population(
-    like: "Platform", population: "Population", nodes: int, spatial: float, temporal: float, seed: int
+    like: Platform, population: "Population", nodes: int, spatial: float, temporal: float, seed: int
 ) -> dict[str, Any]:
     model = like.kernel(population.kernel, population.threads)
     if model is None:
@@ -125,14 +123,12 @@ def _of_the_mean_cpu(model: "KernelModel") -> "KernelModel":
     )
 
 
-def _by_factor(like: "Platform", nodes: int, spatial: float, temporal: float, seed: int) -> dict[str, Any]:
+def _by_factor(like: Platform, nodes: int, spatial: float, temporal: float, seed: int) -> dict[str, Any]:
     """CPUs that take the time of the typical cpu of `like` times a factor, normal around 1.
 
     The spread of the factors is that of the CPUs of `like`, if it has coefficients for those of LEAST_NODES nodes, and
     ASSUMED_SD else. The layer `days` of `like` stays, its standard deviations times `temporal`.
     """
-    from lepaute.platform.schema import Assumption
-
     if not any(model.kernel in COMPUTING for model in like.kernels):
         raise InputError(f"platform {like.name} has no dgemm, whose speed would differ between CPUs; choose another")
     measured_sd = _spread(like)
@@ -167,7 +163,7 @@ def _by_factor(like: "Platform", nodes: int, spatial: float, temporal: float, se
     }
 
 
-def _spread(like: "Platform") -> float | None:
+def _spread(like: Platform) -> float | None:
     """Relative standard deviation of an update of HPL between the CPUs of `like`; None where too few were measured."""
     model = next((model for model in like.kernels if model.kernel == "dgemm"), None)
     tables = [] if model is None else [piece.per_cpu for piece in model.pieces if piece.per_cpu is not None]
@@ -179,8 +175,6 @@ def _spread(like: "Platform") -> float | None:
 
 
 def _of_cpus(piece: "Piece", factors: dict[tuple[int, int], float]) -> "Piece":
-    from lepaute.platform.schema import PerCpu
-
     columns = ("node", "cpu", *piece.mean, *(f"sd:{term}" for term in piece.noise.sd))
     values = (*piece.mean.values(), *piece.noise.sd.values())
     rows = tuple(
@@ -190,7 +184,7 @@ def _of_cpus(piece: "Piece", factors: dict[tuple[int, int], float]) -> "Piece":
     return piece.model_copy(update={"per_cpu": PerCpu(columns=columns, rows=rows)})
 
 
-def odd_cpus(cluster: "Platform") -> list[str]:
+def odd_cpus(cluster: Platform) -> list[str]:
     """Sentences about CPUs whose drawn coefficient of the largest term is 0 or less: their calls would cost nothing."""
     population = cluster.population
     model = None if population is None else cluster.kernel(population.kernel, population.threads)

@@ -7,12 +7,12 @@ from lepaute.errors import InputError
 from lepaute.platform.data_sheet import OF_DGEMM, THREADS, scaled
 from lepaute.platform.kernel_model import UPDATE, mean_s
 from lepaute.platform.population import Group, Population
-from lepaute.platform.schema import KernelModel, Nodes, Platform
+from lepaute.platform.schema import Assumption, KernelModel, Nodes, Platform
 
 
 def with_threads(
-    like: "Platform", population: Population | None, threads: int
-) -> "tuple[Platform, Population | None, int]":
+    like: Platform, population: Population | None, threads: int
+) -> tuple[Platform, Population | None, int]:
     """`like` for ranks of so many threads as well, the population of their dgemm, and CPUs that a rank computes on.
 
     What `like` has no models for is guessed as `lepaute platform new` does: dgemm and dtrsm take THREADS of the rate of
@@ -20,8 +20,6 @@ def with_threads(
     its CPUs in the mean: the variances of what is each CPU's own are divided by their number.
     Raises InputError for a number of threads that fills neither CPUs nor nodes.
     """
-    from lepaute.platform.schema import Assumption, Platform
-
     nodes = like.nodes
     model, known = like.kernel("dgemm"), like.kernel("dgemm", threads)
     is_of_them = known is not None and (population is None or population.threads == threads)

@@ -40,6 +40,7 @@ from lepaute.simulate.prediction.trust import (
     simulator_of_draws,
     trust_of,
 )
+from lepaute.simulate.prediction.warnings import idle_settings
 from lepaute.simulate.tasks import Task, available_cores, run_tasks
 from lepaute.simulate.tracing import TraceRequest
 from lepaute.stats.control_variates import LEAST_CONTROLLED, Controls
@@ -529,33 +530,3 @@ def energy_j(
         + per_computing_core_W * computing_core_s
         + per_communicating_core_W * communicating_core_s
     )
-
-
-#: Beginnings of fields that segments of messages may overrule, and what to turn in their place.
-_OVERRULED = ("network.node_link.", "network.switch", "topology.")
-_KNOBS = {"bandwidth_Bps": "scale.bandwidth", "latency_s": "scale.latency"}
-
-
-def idle_settings(
-    settings: MappingOf[str, str], times_s: Sequence[float], time_without: Callable[[int, MappingOf[str, str]], float]
-) -> tuple[str, ...]:
-    """A sentence for each of the settings without which every application takes as long, to the last digit.
-
-    times_s     : of the first run of each application, with all settings
-    time_without: of the same run of an application, by its place, with these settings alone
-    """
-    lines = []
-    for field in settings:
-        if field.startswith("slow_state"):  # of any run
-            continue
-        others = {name: value for name, value in settings.items() if name != field}
-        if all(time_without(at, others) == time_s for at, time_s in enumerate(times_s)):
-            lines.append(f"the setting {field}={settings[field]} changes no time of this run{_instead(field)}")
-    return tuple(lines)
-
-
-def _instead(field: str) -> str:
-    knob = _KNOBS.get(field.rpartition(".")[2])
-    if knob is None or not field.startswith(_OVERRULED):
-        return ""
-    return f"; where the segments of messages decide, {knob}=FACTOR turns them and the links"

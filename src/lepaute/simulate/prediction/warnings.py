@@ -7,7 +7,7 @@ from lepaute.kit.text import Alike, counted, one_for_all, quantity
 from lepaute.simulate.conditions import layers_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from lepaute.platform.schema import Platform
     from lepaute.simulate.application import Application
@@ -18,6 +18,9 @@ CLIPPED_SHARE = 0.1  # of a kernel's calls; above it, the kernel as a whole cost
 #: Kernels modelled by us and no part of the application: a platform without them lacks nothing.
 GLUE = frozenset({"pdfact_glue", "pdupdate_glue", "first_touch"})
 SMALL_SHARE = 0.005  # of a kernel's time; below it, an extrapolation is not worth a sentence
+#: Beginnings of fields that segments of messages may overrule, and what to turn in their place.
+_OVERRULED = ("network.node_link.", "network.switch", "topology.")
+_KNOBS = {"bandwidth_Bps": "scale.bandwidth", "latency_s": "scale.latency"}
 
 
 #: Where block sizes are compared, and a prediction guesses_block_size().
@@ -131,3 +134,30 @@ def _link_warnings(platform: "Platform") -> list[str]:
         f"{quantity(fitted_Bps / 1e9, 'GB/s')} and keep that: the link "
         "limits nothing; for a slower network change network.remote.segments as well"
     ]
+
+
+def idle_settings(
+    settings: "Mapping[str, str]",
+    times_s: "Sequence[float]",
+    time_without: "Callable[[int, Mapping[str, str]], float]",
+) -> tuple[str, ...]:
+    """A sentence for each of the settings without which every application takes as long, to the last digit.
+
+    times_s     : of the first run of each application, with all settings
+    time_without: of the same run of an application, by its place, with these settings alone
+    """
+    lines = []
+    for field in settings:
+        if field.startswith("slow_state"):  # of any run
+            continue
+        others = {name: value for name, value in settings.items() if name != field}
+        if all(time_without(at, others) == time_s for at, time_s in enumerate(times_s)):
+            lines.append(f"the setting {field}={settings[field]} changes no time of this run{_instead(field)}")
+    return tuple(lines)
+
+
+def _instead(field: str) -> str:
+    knob = _KNOBS.get(field.rpartition(".")[2])
+    if knob is None or not field.startswith(_OVERRULED):
+        return ""
+    return f"; where the segments of messages decide, {knob}=FACTOR turns them and the links"

@@ -23,6 +23,7 @@ import pandas as pd
 from lepaute.errors import InputError, LepauteError
 from lepaute.stats.multiple_tests import LEVEL, OnlineFdr
 from lepaute.store import Store
+from lepaute.store.tables import ALARM_DAYS, ALARMS
 from lepaute.watch.alarms.groups import LOOKS
 from lepaute.watch.alarms.stretches import STREAM, Streams, Stretches, streams_of
 from lepaute.watch.alarms.worth_a_look import Look, looks_of
@@ -76,8 +77,6 @@ def judge_days(
     would have been; direction, 1 or -1; before, the level before; size, the relative change, with its interval of 95 %
     size_low, size_high; worse; archive of the latest value; judged_s.
     """
-    from lepaute.store.tables import ALARM_DAYS, ALARMS
-
     settings, log = settings or AlarmSettings(), changelog or Changelog()
     streams = streams_of(check_values(values), log)
     days, alarms, looks = _run(streams, settings, log.inventory, progress) if streams.values.size else ([], [], [])

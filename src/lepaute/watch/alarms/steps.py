@@ -15,9 +15,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from lepaute.stats.expanding import Floats
 from lepaute.stats.level_shift import onset
@@ -25,9 +26,6 @@ from lepaute.watch.alarms.sizes import LevelChange, correlations_within, size_at
 from lepaute.watch.alarms.worth_a_look import GRADUAL
 from lepaute.watch.changelog import ALL, Changelog
 from lepaute.watch.values import DAY_S, MACHINE, WHOLE_NODE, Machine, day_numbers, nodes_of
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 #: Values on either side of a step that its size is taken from.
 REACH = 100
@@ -83,7 +81,7 @@ class _Series:
         return bool((self.values[begin + 1 : end] != self.values[begin]).any())
 
 
-def steps_of(alarms: "pd.DataFrame", changelog: Changelog, values: "pd.DataFrame") -> "list[Row]":
+def steps_of(alarms: pd.DataFrame, changelog: Changelog, values: pd.DataFrame) -> "list[Row]":
     """The steps that alarms have found: a row a machine and date, or node "all" for all machines of a group together.
 
     alarms : as judge_days gives them; values : as check_values returns it, of all machines of their groups
@@ -117,7 +115,7 @@ def steps_of(alarms: "pd.DataFrame", changelog: Changelog, values: "pd.DataFrame
     return sorted(every_step, key=lambda row: (row["changed_s"], row["factor"], row["node"], row["cpu"]))
 
 
-def _series_of(values: "pd.DataFrame", changelog: Changelog) -> list[_Series]:
+def _series_of(values: pd.DataFrame, changelog: Changelog) -> list[_Series]:
     """values : of one group, in the order of machine, time and job"""
     resets = changelog.resets_s(nodes_of(values))
     kept = values[~changelog.is_outlier(values)]
@@ -130,7 +128,7 @@ def _series_of(values: "pd.DataFrame", changelog: Changelog) -> list[_Series]:
     ]
 
 
-def of_group(table: "pd.DataFrame", group: Iterable[Any]) -> "pd.DataFrame":
+def of_group(table: pd.DataFrame, group: Iterable[Any]) -> pd.DataFrame:
     """The rows of a table of this cluster, factor and stratum."""
     mine = np.ones(len(table), np.bool_)
     for name, value in zip(GROUP, group, strict=True):

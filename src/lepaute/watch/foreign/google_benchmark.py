@@ -7,16 +7,15 @@ NAME_B_per_s, NAME_items_per_s and NAME_COUNTER. The value is the mean of the re
 import math
 from dataclasses import dataclass, field
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from lepaute.errors import InputError
 from lepaute.kit.documents import read_json
 from lepaute.watch.foreign.rows import MOST_BYTES, Row, Source, digest, finite_number, node_of, table_of
 from lepaute.watch.foreign.units import ISO, date_at
 from lepaute.watch.values import WHOLE_NODE
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 _TIMES = ("real_time", "cpu_time")
@@ -53,7 +52,7 @@ def is_google_benchmark(source: Source) -> bool:
     return head[:1] == b"{" and b'"context"' in head and (b'"benchmarks"' in source.data)
 
 
-def read_google_benchmark(source: Source, cluster: str, node: str) -> "pd.DataFrame":
+def read_google_benchmark(source: Source, cluster: str, node: str) -> pd.DataFrame:
     """The factor values of a file; raises InputError, with the place, for what Google Benchmark would not write.
 
     A benchmark that ended in an error is `failed`; one that was skipped without an error has no rows. The stratum is

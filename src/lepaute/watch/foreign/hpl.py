@@ -2,15 +2,13 @@
 
 import datetime as dt
 import math
-from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from lepaute.errors import InputError
 from lepaute.kit.hpl_output import FAILED, HPCC_TIME, PARAMETER_LINE, START_LINE, ResultLines, flop_count, is_hpl_output
 from lepaute.watch.foreign.rows import Row, Source, digest, table_of
 from lepaute.watch.values import WHOLE_NODE
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 FACTOR = "hpl_rate_flops"
 #: Lines behind a result in which its date is looked for.
@@ -22,7 +20,7 @@ def is_hpl(source: Source) -> bool:
     return is_hpl_output(source.data.decode(errors="replace"))
 
 
-def read_hpl(source: Source, cluster: str, node: str) -> "pd.DataFrame":
+def read_hpl(source: Source, cluster: str, node: str) -> pd.DataFrame:
     """A rate for each line of results; one of which the residual check failed is `failed`.
 
     The stratum is N, NB, the grid, the algorithms, and the parameters that the file says above its results. The file

@@ -16,17 +16,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
+
+import pandas as pd
 
 from lepaute.errors import InputError
 from lepaute.kit.documents import read_json
 from lepaute.watch.foreign.rows import MOST_BYTES, Row, Source, digest, finite_number, node_of, number_of_text, table_of
 from lepaute.watch.foreign.units import ISO, date_at, si_unit
 from lepaute.watch.values import WHOLE_NODE
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 #: Result of a case -> state of a variable without a value; a case that was skipped has no rows.
 STATES = {
@@ -74,7 +73,7 @@ def is_reframe(source: Source) -> bool:
     return source.is_database or any(_is_old(line) or (_DATE in line and "_value" in line) for line in lines)
 
 
-def read_reframe(source: Source, cluster: str, node: str) -> "pd.DataFrame":
+def read_reframe(source: Source, cluster: str, node: str) -> pd.DataFrame:
     """The factor values of a log, or of all sessions of a database, which is only read, and may be in use.
 
     The name of the system is the cluster, and the list of nodes the node, if no other is given; a job on several nodes

@@ -3,6 +3,7 @@
 import datetime as dt
 import math
 import re
+import zoneinfo
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -61,8 +62,6 @@ def date_at(form: str, text: str, where: str) -> float:
 def _zone(name: str) -> dt.tzinfo:
     if name in ("UTC", "Z"):
         return dt.UTC
-    import zoneinfo
-
     try:
         return zoneinfo.ZoneInfo(name)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):

@@ -7,19 +7,16 @@ that made it so, is also told as a number, its digest.
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from lepaute.stats.expanding import Booleans, Floats, Integers
 from lepaute.store.packed import row_keys
 from lepaute.watch.alarms.standing import concerned
 from lepaute.watch.changelog import Changelog
 from lepaute.watch.values import MACHINE, in_turn, numbered_nodes
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Digests = npt.NDArray[np.uint64]
 
@@ -51,7 +48,7 @@ class Frozen:
 
 
 def frozen(
-    observations: "pd.DataFrame", refs: References, factors: Sequence[str], standing: "pd.DataFrame | None"
+    observations: pd.DataFrame, refs: References, factors: Sequence[str], standing: pd.DataFrame | None
 ) -> Frozen:
     """standing : rows of `open_regressions`, of which those of the factors count."""
     rows = len(observations)
@@ -68,7 +65,7 @@ def frozen(
     return Frozen(count[refs.series], begun_s)
 
 
-def references(observations: "pd.DataFrame", changelog: Changelog) -> References:
+def references(observations: pd.DataFrame, changelog: Changelog) -> References:
     """The series of observations, a table with the columns of MACHINE, started_s, job and stratum.
 
     An event counts from 00:00 UTC of its date, itself included.
@@ -91,7 +88,7 @@ def references(observations: "pd.DataFrame", changelog: Changelog) -> References
     return References(series, changelog.is_outlier(observations), begin_s[first], end_s[first])
 
 
-def machine_digests(observations: "pd.DataFrame", refs: References) -> Digests:
+def machine_digests(observations: pd.DataFrame, refs: References) -> Digests:
     """Of each observation, with what it is compared with: the kept ones before it in its series, shape (rows,).
 
     Two observations have the same digest if job, date, beginning of the stretch and being an outlier are the same for
@@ -107,7 +104,7 @@ def machine_digests(observations: "pd.DataFrame", refs: References) -> Digests:
     return _mixed(digest + _own(job, refs)) ^ _mixed(_bits(refs.begin_s[refs.series]) + np.uint64(1))
 
 
-def group_digests(observations: "pd.DataFrame", refs: References, group: Integers, day: Integers) -> Digests:
+def group_digests(observations: pd.DataFrame, refs: References, group: Integers, day: Integers) -> Digests:
     """As machine_digests; what an observation is compared with is all of its group up to its day."""
     machine = _text_hashes(observations["cluster"]) ^ _mixed(_text_hashes(observations["node"]))
     machine = _mixed(machine + observations["cpu"].to_numpy(np.int64).astype(np.uint64))
@@ -125,7 +122,7 @@ def group_digests(observations: "pd.DataFrame", refs: References, group: Integer
     return _mixed(digest + _own(each, refs))
 
 
-def with_beginnings(digest: Digests, observations: "pd.DataFrame", begun_s: Floats) -> Digests:
+def with_beginnings(digest: Digests, observations: pd.DataFrame, begun_s: Floats) -> Digests:
     """The same with when the open regression began that an observation is part of, shape (rows,), inf without."""
     inside = observations["started_s"].to_numpy(np.float64) >= begun_s
     return np.where(inside, _mixed(digest + _mixed(_bits(begun_s) + np.uint64(3))), digest)

@@ -6,6 +6,7 @@ from math import inf, sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.special import stdtr
 
 from lepaute.stats.level_shift import independent_values
 from lepaute.watch.proposals.watched_series import WatchedSeries
@@ -36,8 +37,6 @@ def line_of(series: WatchedSeries, *, beside_season: bool = True, values: "Float
     The season is the mean of SEASON_VALUES effects of the days: a machine that responds more to it than others drifts
     while it lasts, and while it is itself a line, nothing can be told about a drift.
     """
-    from scipy.special import stdtr
-
     x, t = winsorized(series.relative) if values is None else values, series.started_s
     time, season = t - t.mean(), smoothed(series.common)
     power = float((season**2).sum()) if beside_season else 0.0

@@ -15,9 +15,11 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import median_low
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+import pandas as pd
 
 from lepaute.store.packed import row_keys
 from lepaute.watch.alarms.standing import EXPLAINS_S
@@ -38,20 +40,16 @@ from lepaute.watch.proposals.proposed_event import (
 from lepaute.watch.values import DAY_S, Machine, Node, backward_jobs, check_values, is_of, is_of_job, nodes_of
 from lepaute.watch.values import MACHINE as MACHINE_COLUMNS
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
-    import pandas as pd
-
 
 def propose(
-    values: "pd.DataFrame",
+    values: pd.DataFrame,
     changelog: Changelog | None = None,
     *,
     inventory: Inventory | None = None,
     least_change: LeastChange | None = None,
     since_s: float | None = None,
-    verdicts: "pd.DataFrame | None" = None,
-    standing: "pd.DataFrame | None" = None,
+    verdicts: pd.DataFrame | None = None,
+    standing: pd.DataFrame | None = None,
     level: float = LEVEL,
     points: Sequence[ChangePoint] | None = None,
 ) -> tuple[ProposedEvent, ...]:
@@ -102,12 +100,12 @@ def _grouped(event: ProposedEvent, inventory: Inventory, measured: Sequence[Node
 
 
 def _unexplained(
-    verdicts: "pd.DataFrame",
-    values: "pd.DataFrame",
+    verdicts: pd.DataFrame,
+    values: pd.DataFrame,
     points: Sequence[ChangePoint],
     alarms: Sequence[dict[str, Any]],
     changelog: Changelog,
-) -> "npt.NDArray[np.bool_]":
+) -> npt.NDArray[np.bool_]:
     """Which verdicts are neither of dates that cannot be right nor of factors that have another level since.
 
     A new level raises alarms in all later jobs until the next event; it is one report already. So do jobs of the same
@@ -256,8 +254,8 @@ def _window(points: list[ChangePoint]) -> tuple[float, float]:
 
 
 def standing_events(
-    standing: "pd.DataFrame",
-    values: "pd.DataFrame",
+    standing: pd.DataFrame,
+    values: pd.DataFrame,
     *,
     least_change: LeastChange | None = None,
     since_s: float | None = None,
@@ -280,7 +278,7 @@ def standing_events(
     return tuple(_standing_event(group, table, least_change) for group in groups)
 
 
-def with_machines(alarms: "pd.DataFrame", values: "pd.DataFrame") -> list[dict[str, Any]]:
+def with_machines(alarms: pd.DataFrame, values: pd.DataFrame) -> list[dict[str, Any]]:
     """Rows with the machines that they are about: all of the stratum, of what these have in common."""
     rows = [{str(name): value for name, value in row.items()} for row in alarms.to_dict("records")]
     of_stratum: dict[tuple[str, str, str], list[Machine]] = {}
@@ -306,9 +304,7 @@ def _explains(row: dict[str, Any], point: ChangePoint) -> bool:
     )
 
 
-def _standing_event(
-    rows: list[dict[str, Any]], table: "pd.DataFrame", least_change: LeastChange | None
-) -> ProposedEvent:
+def _standing_event(rows: list[dict[str, Any]], table: pd.DataFrame, least_change: LeastChange | None) -> ProposedEvent:
     of_factor: dict[tuple[str, int], dict[Machine, tuple[Machine, float, float, float]]] = defaultdict(dict)
     weights: dict[Machine, float] = {}
     for row in rows:

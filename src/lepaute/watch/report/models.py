@@ -11,22 +11,18 @@ pass their test at 1 % are a confidence set of the one that moved, at 99 %; wher
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from lepaute.stats.expanding import Floats, Integers, expanding_moments
 from lepaute.stats.prediction_region import region_tests
 from lepaute.watch.factors.dgemm import MODEL_FACTORS, PRODUCT_FACTORS, RESIDUAL_FACTORS
 from lepaute.watch.judging.judge import AND, CONFIDENCE, compared
+from lepaute.watch.open_regressions import OpenRegressions
 from lepaute.watch.report.factor_history import FactorRows
 from lepaute.watch.report.summary import recent_s
 from lepaute.watch.values import vectors
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from lepaute.watch.open_regressions import OpenRegressions
 
 #: Factors -> what the vector of them is called.
 MODELS = {
@@ -101,7 +97,7 @@ class Moved:
         return f"{first}; {rest}" + (f"; or instead {', or '.join(others)}" if others else "")
 
 
-def moved_in(factor: FactorRows, found: "OpenRegressions") -> list[Moved]:
+def moved_in(factor: FactorRows, found: OpenRegressions) -> list[Moved]:
     """Of a model, the machines that stand out: regressed ones, and those suspicious in the latest days; none of a
     single factor."""
     if not factor.is_vector or not len(factor.rows):
@@ -119,7 +115,7 @@ def moved_in(factor: FactorRows, found: "OpenRegressions") -> list[Moved]:
 
 
 def moved_coefficients(
-    values: "pd.DataFrame", found: "OpenRegressions", names: tuple[str, ...], machines: set[tuple[str, int]], r: int
+    values: pd.DataFrame, found: OpenRegressions, names: tuple[str, ...], machines: set[tuple[str, int]], r: int
 ) -> list[Moved]:
     """Of these (node, cpu) of a cluster, each by its latest test of r jobs that is no outlier; others are left out.
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lepaute.platform import load_platform, override
 from lepaute.simulate.apps.hpl.parameters import Hpl
 from lepaute.simulate.apps.hpl.work import rows_of
 from lepaute.simulate.conditions import Layers
@@ -100,8 +101,6 @@ def steps_meant(seen: "NDArray[np.int64]", steps: int) -> "NDArray[np.float64]":
 
 
 def _nodes_enough(ranks: int) -> "Platform":
-    from lepaute.platform import load_platform, override
-
     dahu = load_platform("dahu")
     nodes = -(-ranks // dahu.nodes.cores)
     return dahu if nodes <= dahu.nodes.count else override(dahu, {"nodes.count": str(nodes)})

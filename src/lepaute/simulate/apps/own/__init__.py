@@ -25,7 +25,7 @@ from lepaute.kit.quantities import whole_of
 from lepaute.kit.text import counted, percent, ranks_text
 from lepaute.simulate import application as applications
 from lepaute.simulate.apps.laid import LaidApplication
-from lepaute.simulate.apps.own.values import MOST, Cost, Grid
+from lepaute.simulate.apps.own.values import MOST, Cost, Grid, kernel_of
 
 if TYPE_CHECKING:
     from lepaute import _core
@@ -188,8 +188,6 @@ class Application(LaidApplication):
 
     def own_kernels(self, platform: "schema.Platform") -> "list[_core.MachineKernel]":
         """Its costs as kernels of the machine."""
-        from lepaute.simulate.apps.own.values import kernel_of
-
         return [kernel_of(cost, platform) for cost in self.kernel_costs]
 
     @property
