@@ -38,22 +38,18 @@ def packed_frame(rows: "pyarrow.Table") -> "pandas.DataFrame":
     for name in rows.column_names:
         column, rows = rows[name], rows.drop_columns([name])  # which are let go one after the other
         if pyarrow.types.is_dictionary(column.type):
-            columns[name] = _categorical(column)
+            chunks = column.unify_dictionaries().chunks
+            names = chunks[0].dictionary.to_pylist() if chunks else []
+            order = sorted(range(len(names)), key=names.__getitem__)
+            kind = np.min_scalar_type(-max(1, len(names)))
+            rank = np.empty(len(names), kind)
+            rank[order] = np.arange(len(names))
+            codes = [rank[chunk.indices.to_numpy(zero_copy_only=False)] for chunk in chunks] or [np.zeros(0, kind)]
+            categories = pandas.Index([names[at] for at in order], dtype="str")
+            columns[name] = pandas.Categorical.from_codes(np.concatenate(codes), categories=categories)
         else:
             columns[name] = column.to_pandas() if pyarrow.types.is_string(column.type) else column.to_numpy()
     return pandas.DataFrame(columns, copy=False)
-
-
-def _categorical(column: "pyarrow.ChunkedArray") -> "pandas.Categorical":
-    chunks = column.unify_dictionaries().chunks
-    names = chunks[0].dictionary.to_pylist() if chunks else []
-    order = sorted(range(len(names)), key=names.__getitem__)
-    kind = np.min_scalar_type(-max(1, len(names)))
-    rank = np.empty(len(names), kind)
-    rank[order] = np.arange(len(names))
-    codes = [rank[chunk.indices.to_numpy(zero_copy_only=False)] for chunk in chunks] or [np.zeros(0, kind)]
-    categories = pandas.Index([names[at] for at in order], dtype="str")
-    return pandas.Categorical.from_codes(np.concatenate(codes), categories=categories)
 
 
 def row_keys(frame: "pandas.DataFrame", columns: Sequence[str]) -> "Integers":

@@ -183,9 +183,13 @@ class _PostgresqlWriter(Writer):
     def add_raw(self, label: str, rows: "pyarrow.Table", node_column: str) -> str:
         pieces = [("", rows.slice(0, 0)), *_by_node(rows, node_column)]
         for part, (node, piece) in enumerate(pieces):
+            import pyarrow.parquet
+
+            out = io.BytesIO()
+            pyarrow.parquet.write_table(piece, out, compression="zstd")
             self._connection.execute(
                 "insert into raw_rows (place, part, node, parquet) values (%s, %s, %s, %b)",
-                [label, part, node, _parquet(piece)],
+                [label, part, node, out.getvalue()],
             )
         return label
 
@@ -240,14 +244,6 @@ def _by_node(rows: "pyarrow.Table", node_column: str) -> Iterator[tuple[str, "py
     for first, end in zip(starts, [*starts[1:], len(ordered)], strict=True):
         for at in range(first, end, _ROWS_OF_PIECE):
             yield str(names[first]), ordered.slice(at, min(_ROWS_OF_PIECE, end - at))
-
-
-def _parquet(rows: "pyarrow.Table") -> bytes:
-    import pyarrow.parquet
-
-    out = io.BytesIO()
-    pyarrow.parquet.write_table(rows, out, compression="zstd")
-    return out.getvalue()
 
 
 def _result(

@@ -71,18 +71,28 @@ def page(trace: Trace, command: str = "") -> str:
         [picture_values(pairs_picture(sent.rank, sent.peer, sent.size_bytes, "sends", "to"))] if len(sent.rank) else []
     )
     tables = [_table(title, head, rows) for title, head, rows in breakdown_tables(breakdown, MOST_TABLE_ROWS)[1:]]
+    total = int(trace.metadata.get("ranks") or 0) or len(trace.ranks)
+    held = ranks_text(total) if total == len(trace.ranks) else f"{len(trace.ranks)} of {ranks_text(total)}"
+    known = (("platform", str(trace.metadata.get("platform_sha256") or "")[:12]), ("seed", trace.metadata.get("seed")))
+    beware = [str(line) for line in trace.metadata.get("warnings", [])]
+    if breakdown.estimated:
+        inside = f", and the waiting in {', '.join(breakdown.unknown)}" if breakdown.unknown else ""
+        beware.append(
+            "the calls of this trace do not tell their parts: waiting is found by matching sends with receives, and "
+            f"transfer includes overhead and contention{inside}"
+        )
     return render(
         "lepaute.trace",
         "trace.html.j2",
         title=headline(trace),
-        facts=_facts(trace),
-        made_of=_made_of(trace),
+        facts=f"{len(trace):,} calls of {held}",
+        made_of=[(name, str(value)) for name, value in known if value not in (None, "")],
         answer=found.sentence,
         state="fine",
         figures=_figures(found, breakdown),
         waiting=_waiting_lines(found.waiting, breakdown),
         waiters=_waiters(breakdown),
-        beware=_caveats(trace, breakdown),
+        beware=beware,
         colours=[style.colour for style in colours.CALLS],
         legend=[(place, label) for place, label in enumerate(labels) if place in used],
         calls=Markup(json.dumps(calls).replace("<", "\\u003c")),
@@ -109,17 +119,6 @@ def _shown_ranks(trace: Trace) -> list[int]:
     return [present[at * (len(present) - 1) // (MOST_RANKS - 1)] for at in range(MOST_RANKS)]
 
 
-def _facts(trace: Trace) -> str:
-    total = int(trace.metadata.get("ranks") or 0) or len(trace.ranks)
-    held = ranks_text(total) if total == len(trace.ranks) else f"{len(trace.ranks)} of {ranks_text(total)}"
-    return f"{len(trace):,} calls of {held}"
-
-
-def _made_of(trace: Trace) -> list[tuple[str, str]]:
-    known = (("platform", str(trace.metadata.get("platform_sha256") or "")[:12]), ("seed", trace.metadata.get("seed")))
-    return [(name, str(value)) for name, value in known if value not in (None, "")]
-
-
 def _figures(found: Finding, breakdown: Breakdown) -> list[tuple[str, str]]:
     """The three largest shares, and the time."""
     largest = sorted(found.shares.items(), key=lambda one: -one[1])[:3]
@@ -139,17 +138,6 @@ def _waiting_lines(waiting: Waiting | None, breakdown: Breakdown) -> list[str]:
         lines.append(f"Rank {breakdown.ranks[least]} waits least, {percent(float(shares[least]))} of its time.")
     if waiting.step is not None:
         lines.append(f"Most is waited in step {waiting.step}: {percent(waiting.step_share)} of all waiting in steps.")
-    return lines
-
-
-def _caveats(trace: Trace, breakdown: Breakdown) -> list[str]:
-    lines = [str(line) for line in trace.metadata.get("warnings", [])]
-    if breakdown.estimated:
-        inside = f", and the waiting in {', '.join(breakdown.unknown)}" if breakdown.unknown else ""
-        lines.append(
-            "the calls of this trace do not tell their parts: waiting is found by matching sends with receives, and "
-            f"transfer includes overhead and contention{inside}"
-        )
     return lines
 
 

@@ -175,8 +175,12 @@ def numbers_of_trial(
     derivation = []
     most_s = {case: _most(_of(trial, case), None) for case in cases}
     between = _between(trial, precision)
-    # What an mpirun takes beside its calls: its start, the clocks.
-    start_s = _start_s(trial, trial_s, warm_up)
+    # What an mpirun of the slowest library takes beside its calls, such as its start; a tenth of its trial at least.
+    start_s = 0.0
+    for label, took_s in trial_s.items():
+        mine = trial[trial["library"] == label]
+        calls_s = float(mine["local_s"].sum()) / max(1, mine["mpirun"].nunique()) * (1 + warm_up / TRIAL_CALLS)
+        start_s = max(start_s, took_s - calls_s, 0.1 * took_s)
     each_s = start_s / max(1, len(cases))
     if calls is not None:
         chosen = dict.fromkeys(cases, calls)
@@ -259,16 +263,6 @@ def mpiruns_for(needed: Mapping[tuple[str, Case], float], first: int) -> float:
         counts = sorted(count for (library, _), count in needed.items() if library == label)
         mpiruns = max(mpiruns, counts[ceil(SHARE_OF_CASES * len(counts)) - 1])
     return mpiruns
-
-
-def _start_s(trial: "pandas.DataFrame", trial_s: Mapping[str, float], warm_up: int) -> float:
-    """Of the slowest library, what its trial took beside its calls; a tenth of it at least."""
-    longest = 0.0
-    for label, took_s in trial_s.items():
-        mine = trial[trial["library"] == label]
-        calls_s = float(mine["local_s"].sum()) / max(1, mine["mpirun"].nunique()) * (1 + warm_up / TRIAL_CALLS)
-        longest = max(longest, took_s - calls_s, 0.1 * took_s)
-    return longest
 
 
 def _calls_needed(rows: "pandas.DataFrame", precision: float, between: float, mpirun_s: float, call_s: float) -> float:
