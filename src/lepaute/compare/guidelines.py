@@ -11,18 +11,16 @@ left side takes longer, corrected for all guidelines and sizes (Holm).
 
 from dataclasses import dataclass, replace
 from math import exp, inf, nan
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
+import pandas
 
 from lepaute.compare.summaries import MPIRUN
 from lepaute.errors import InputError
 from lepaute.stats.aligned_ranks import aligned_rank_test, aligned_shift
 from lepaute.stats.multiple_tests import holm
-
-if TYPE_CHECKING:
-    import pandas
 
 SIGNIFICANT = 0.05
 
@@ -103,7 +101,7 @@ class Violation:
 
 
 def check_guidelines(
-    summaries: "pandas.DataFrame", library: str, ranks: int, value: str = "median_s"
+    summaries: pandas.DataFrame, library: str, ranks: int, value: str = "median_s"
 ) -> tuple[Violation, ...]:
     """Tests every guideline that was measured; the violated ones first, those that cost most before others.
 

@@ -1,23 +1,18 @@
 """Rows in little memory: each text once, and a number for it in every row."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 import pandas
+import pyarrow
+import pyarrow.compute
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
-    import pyarrow
-
-    Integers = npt.NDArray[np.int64]
+Integers = npt.NDArray[np.int64]
 
 
 def packed_texts(batches: "Iterable[pyarrow.RecordBatch]", names: Collection[str]) -> "Iterator[pyarrow.RecordBatch]":
     """The same with columns of texts as dictionaries, as far as they are there; raises ArrowInvalid for no UTF-8."""
-    import pyarrow
-    import pyarrow.compute
-
     pool = pyarrow.system_memory_pool()  # the default one keeps what was let go
     for batch in batches:
         columns = []
@@ -30,10 +25,8 @@ def packed_texts(batches: "Iterable[pyarrow.RecordBatch]", names: Collection[str
         yield pyarrow.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
-def packed_frame(rows: "pyarrow.Table") -> "pandas.DataFrame":
+def packed_frame(rows: pyarrow.Table) -> pandas.DataFrame:
     """The rows with dictionaries (`packed_texts`) as categories, in the order of texts."""
-    import pyarrow
-
     columns = {}
     for name in rows.column_names:
         column, rows = rows[name], rows.drop_columns([name])  # which are let go one after the other
@@ -52,7 +45,7 @@ def packed_frame(rows: "pyarrow.Table") -> "pandas.DataFrame":
     return pandas.DataFrame(columns, copy=False)
 
 
-def row_keys(frame: "pandas.DataFrame", columns: Sequence[str]) -> "Integers":
+def row_keys(frame: pandas.DataFrame, columns: Sequence[str]) -> Integers:
     """A number for each row: in the order of these columns, and the same where all of them are; shape (rows,).
 
     Columns are texts, categories in the order of texts, or integers; the number is -1 where a text is absent.
