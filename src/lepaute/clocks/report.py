@@ -13,8 +13,7 @@ from lepaute.clocks.wording import answer, detail_lines, fact_lines, length_text
 from lepaute.kit.files import write_whole
 from lepaute.kit.picture import SERIES, SOFT, bare, entitle, measured_origin, new_figure, origin, write_picture
 from lepaute.kit.text import seconds
-from lepaute.report.page import render
-from lepaute.report.tables import records_table
+from lepaute.report.page import records_table, render
 from lepaute.version import __version__
 
 if TYPE_CHECKING:
