@@ -286,7 +286,7 @@ def archives(
     weakening = _warnings(facts) if over_sessions or len(opened) == 1 else [*_warnings(facts), NOT_IN_TURNS]
     weakening += _of_sessions(opened, facts, shared) if over_sessions else ratio_warnings(summaries, *chosen)
     rules = tuple(
-        one for label in chosen if (summaries["library"] == label).any() and _blocking(summaries, label)
+        one for label in chosen if ((summaries["library"] == label) & (summaries["form"] == "blocking")).any()
         for one in check_guidelines(summaries, label, ranks)
     )  # fmt: skip
     decided = verdicts_of_each(
@@ -438,10 +438,6 @@ def _subjects(calls: pandas.DataFrame) -> tuple[pandas.DataFrame, dict[str, int]
     kept = calls.loc[calls["disturbed"].astype(bool), "mpirun"].nunique()
     lines = (f"{kept} of {counted_all} mpiruns were disturbed by other load and had no undisturbed repetition",)
     return calls, left_out, lines if kept else ()
-
-
-def _blocking(summaries: pandas.DataFrame, label: str) -> bool:
-    return bool(((summaries["library"] == label) & (summaries["form"] == "blocking")).any())
 
 
 def _warnings(facts: Sequence["CampaignFacts"]) -> list[str]:

@@ -64,16 +64,12 @@ class SingleCalls:
     def to_dict(self) -> dict[str, Any]:
         """The figures that sentences state."""
         return {
-            "library": self.library,
-            "operation": self.operation,
-            "form": self.form,
+            **{name: getattr(self, name) for name in ("library", "operation", "form")},
             "size_bytes": int(self.size_bytes),
             "mpiruns": len(self.mpiruns),
             "calls": self.calls,
             "correlations": [float(each) for each in self.correlations[:, 1]],
-            "later_over_earlier": self.later_over_earlier,
-            "later_low": self.later_low,
-            "later_high": self.later_high,
+            **{name: getattr(self, name) for name in ("later_over_earlier", "later_low", "later_high")},
         }
 
 
