@@ -24,7 +24,7 @@ from lepaute.fit.report import page, write_report
 from lepaute.fit.variability.dependence import DependenceReport
 from lepaute.kit.text import percent
 from lepaute.platform import load_platform
-from lepaute.report import files
+from lepaute.report import page as pages
 
 HOSTILE = '<img src=x onerror="alert(1)">&'
 
@@ -278,7 +278,7 @@ def test_a_report_of_another_kind_or_place_is_refused_before_anything_is_fitted(
     assert main(["fit", str(path), "-o", str(tmp_path / "p.yaml"), "--report", str(tmp_path / "r.pdf")]) == 2
     assert "the name of a page must end in .html" in capsys.readouterr().err
     with pytest.raises(InputError, match="there is no folder"):
-        files.write_report(tmp_path / "nowhere" / "r.html", page=pytest.fail, content=pytest.fail)
+        pages.write_report(tmp_path / "nowhere" / "r.html", page=pytest.fail, content=pytest.fail)
 
 
 @pytest.mark.slow

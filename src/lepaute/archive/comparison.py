@@ -65,7 +65,10 @@ def compare(a: Setup, b: Setup) -> Comparison:
     changes: list[Change] = []
     for key in keys:
         changes.extend(_changes(key, a.facts.get(key, {}), b.facts.get(key, {})))
-    return Comparison(tuple(_settled(changes)), uneven(a), uneven(b))
+    # The order of a design's rows says nothing more where the rows themselves differ.
+    other_rows = {change.what for change in changes if change.what.endswith(": rows in any order")}
+    order = {what.replace(": rows in any order", ": rows in their order") for what in other_rows}
+    return Comparison(tuple(change for change in changes if change.what not in order), uneven(a), uneven(b))
 
 
 def uneven(setup: Setup) -> tuple[Uneven, ...]:
@@ -132,13 +135,6 @@ def _pair(
     known_a, known_b = pairs.setdefault((a, b), ([], []))
     known_a.extend(nodes_a)
     known_b.extend(nodes_b)
-
-
-def _settled(changes: list[Change]) -> list[Change]:
-    """Without the order of a design's rows where the rows themselves differ: it says nothing more."""
-    other_rows = {change.what for change in changes if change.what.endswith(": rows in any order")}
-    order = {what.replace(": rows in any order", ": rows in their order") for what in other_rows}
-    return [change for change in changes if change.what not in order]
 
 
 # ---- for a person, and as JSON ---------------------------------------------------------------------------------------

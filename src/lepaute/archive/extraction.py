@@ -143,18 +143,14 @@ def _write_file(source: Iterator[bytes], folder_fd: int, last: str, *, force: bo
         if force:
             os.replace(temporary, last, src_dir_fd=folder_fd, dst_dir_fd=folder_fd)
         else:
-            _name_new(temporary, last, folder_fd)
+            # Unlike a renaming it is refused where a file has appeared meanwhile, on file systems without links as well
+            try:
+                os.link(temporary, last, src_dir_fd=folder_fd, dst_dir_fd=folder_fd, follow_symlinks=False)
+            except OSError as problem:
+                if problem.errno not in _WITHOUT_LINKS:
+                    raise
+                os.close(os.open(last, _NEW_FILE, _MODE, dir_fd=folder_fd))
+                os.replace(temporary, last, src_dir_fd=folder_fd, dst_dir_fd=folder_fd)
     finally:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary, dir_fd=folder_fd)
-
-
-def _name_new(temporary: str, last: str, folder_fd: int) -> None:
-    """Unlike a renaming it is refused where a file has appeared meanwhile, on file systems without links as well."""
-    try:
-        os.link(temporary, last, src_dir_fd=folder_fd, dst_dir_fd=folder_fd, follow_symlinks=False)
-    except OSError as problem:
-        if problem.errno not in _WITHOUT_LINKS:
-            raise
-        os.close(os.open(last, _NEW_FILE, _MODE, dir_fd=folder_fd))
-        os.replace(temporary, last, src_dir_fd=folder_fd, dst_dir_fd=folder_fd)

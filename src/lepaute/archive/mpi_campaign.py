@@ -9,15 +9,16 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+import pandas
+from pandas.api.types import is_numeric_dtype
 
 from lepaute.archive.reader import Archive
 from lepaute.errors import ArchiveError
 from lepaute.kit.json_values import from_json
 from lepaute.stats.clock_models import ClockModels, exit_skew
-
-if TYPE_CHECKING:
-    import pandas
 
 #: `kind` in the metadata, and the member of the metadata that has the facts.
 KIND = "comparison"
@@ -171,7 +172,7 @@ def levels_of(text: object) -> dict[str, str]:
     return {name: str(level) for name, level in levels.items()} if isinstance(levels, dict) else {}
 
 
-def mpiruns(archive: Archive) -> "pandas.DataFrame":
+def mpiruns(archive: Archive) -> pandas.DataFrame:
     """A row a start of mpirun, in their order: failed, disturbed and trial ones too.
 
     mpirun  : number, from 0, unique in the archive; library: label; block: from 0, below 0 for trials
@@ -195,7 +196,7 @@ def begun_s(archive: Archive) -> float | None:
     return float(started_s.min()) if len(started_s) else None
 
 
-def calls(archive: Archive, *, warm_up: bool = False) -> "pandas.DataFrame":
+def calls(archive: Archive, *, warm_up: bool = False) -> pandas.DataFrame:
     """A row a call, in the order in which they were made, from every mpirun.
 
     library, ranks, levels, block, place, mpirun, attempt, trial, failed, disturbed: of the mpirun, see `mpiruns`
@@ -219,7 +220,7 @@ def calls(archive: Archive, *, warm_up: bool = False) -> "pandas.DataFrame":
     return call_table(_table(archive, CALLS), _table(archive, CLOCKS), mpiruns(archive), warm_up=warm_up)
 
 
-def rank_times(archive: Archive, ranks: int | None = None) -> "pandas.DataFrame":
+def rank_times(archive: Archive, ranks: int | None = None) -> pandas.DataFrame:
     """A row a library, operation, form, size_bytes and rank: what a call takes on this rank, and when it is in it.
 
     ranks  : of the starts that count; the largest unless given
@@ -254,15 +255,12 @@ def rank_times(archive: Archive, ranks: int | None = None) -> "pandas.DataFrame"
 
 
 def call_table(
-    raw: "pandas.DataFrame", models: "pandas.DataFrame", runs: "pandas.DataFrame", *, warm_up: bool = False
-) -> "pandas.DataFrame":
+    raw: pandas.DataFrame, models: pandas.DataFrame, runs: pandas.DataFrame, *, warm_up: bool = False
+) -> pandas.DataFrame:
     """As `calls`, from the three tables, of which those of an archive are one source.
 
     Raises ArchiveError where a call has no model of its rank's clock.
     """
-    import numpy as np
-    import pandas
-
     if not warm_up:
         raw = raw[raw["call"] >= 0]
     # Without calls that have fewer rows than others of their batch.
@@ -330,8 +328,6 @@ def call_table(
 
 def _skews(start_ns: Any, clocks: ClockModels, first: Any) -> dict[str, Any]:
     """start_skew_s with its interval, of each group of rows that begins at `first`."""
-    import numpy as np
-
     sizes = np.diff(np.r_[first, len(start_ns)])
     columns = {name: np.empty(len(first)) for name in ("start_skew_s", "start_skew_low_s", "start_skew_high_s")}
     for size in np.unique(sizes):
@@ -343,9 +339,7 @@ def _skews(start_ns: Any, clocks: ClockModels, first: Any) -> dict[str, Any]:
     return columns
 
 
-def _table(archive: Archive, name: str) -> "pandas.DataFrame":
-    from pandas.api.types import is_numeric_dtype
-
+def _table(archive: Archive, name: str) -> pandas.DataFrame:
     frame = archive.table(name)
     if missing := [column for column in _COLUMNS[name] if column not in frame]:
         raise ArchiveError(f"{archive.path}: {name} has no column {missing[0]}; it is not that of a campaign")
@@ -359,10 +353,8 @@ def _table(archive: Archive, name: str) -> "pandas.DataFrame":
     return frame
 
 
-def _models(raw: "pandas.DataFrame", models: "pandas.DataFrame") -> ClockModels:
+def _models(raw: pandas.DataFrame, models: pandas.DataFrame) -> ClockModels:
     """Of each row, the last model of its rank's clock that was made before its batch."""
-    import pandas
-
     rows = raw[["mpirun", "rank", "batch"]].reset_index().sort_values("batch", kind="stable")
     joined = pandas.merge_asof(
         rows.astype({"batch": "int64"}),
@@ -379,7 +371,5 @@ def _models(raw: "pandas.DataFrame", models: "pandas.DataFrame") -> ClockModels:
 
 def _position(values: Any, extremes: Any, first: Any) -> Any:
     """Of each group, the position of the first value equal to the group's extreme."""
-    import numpy as np
-
     hits = np.flatnonzero(values == np.repeat(extremes, np.diff(np.r_[first, len(values)])))
     return hits[np.searchsorted(hits, first)]

@@ -3,6 +3,7 @@ screen of 24 lines and 100 columns; of a failed one, why."""
 
 import contextlib
 import re
+import shlex
 from collections import Counter
 from typing import Any
 
@@ -46,7 +47,9 @@ def first_screen(archive: Archive, width: int = WIDTH, *, details: bool = False)
     kept = stderr[-max(0, min(room - 1, _MOST_STDERR)) :] if room > 1 else []
     title = [_line("its stderr", f"last {len(kept)} of {counted(len(stderr), 'line')}")] if kept else []
     body = [*why, *failed, *title, *(f"  | {line}" for line in kept), *tail]
-    warnings = _warnings(about, details=details)
+    warnings = [f"warning: {text}" for text in about.warnings]
+    if warnings and not details:
+        warnings = [caveat_line(about.warnings, UNLIMITED)]
     room = 1000 if details else max(0, LINES - 1 - len(body) - len(warnings))
     lines: list[str] = []
     for line, indent in [(_answer(about), 0), *((line, _INDENT) for line in body), *((line, 0) for line in warnings)]:
@@ -144,8 +147,6 @@ def _why(about: Metadata, width: int) -> list[str]:
 
 def _failed_command(archive: Archive, width: int) -> tuple[list[str], list[str]]:
     """The command that failed, as lines of the screen, and the lines of its standard error."""
-    import shlex
-
     stderr, index = archive.about.failure.stderr_tail, archive.about.failure.command
     lines: list[str] = []
     commands: list[Any] = []
@@ -175,13 +176,6 @@ def _lost(about: Metadata) -> list[str]:
     return [_line("lost nodes", f"{folded(loss.node for loss in lost)}: {lost[0].why} ({lost[0].when}){more}")]
 
 
-def _warnings(about: Metadata, *, details: bool) -> list[str]:
-    """One line for all, or with details a line each."""
-    if not about.warnings:
-        return []
-    return [f"warning: {text}" for text in about.warnings] if details else [caveat_line(about.warnings, UNLIMITED)]
-
-
 def _next_steps(archive: Archive, status: str) -> list[str]:
     if status == COMPLETE:
         return []
@@ -190,8 +184,6 @@ def _next_steps(archive: Archive, status: str) -> list[str]:
     if archive.about.kind != "experiment":
         used = "compared" if archive.about.kind in (COMPARISON, "clocks") else "fitted"
         return [_line("go on", f"what was measured can be {used}; --resume of the same command measures the rest")]
-    import shlex
-
     name = shlex.quote(printable(f"{file.removesuffix('.partial.zip').removesuffix('.zip')}.zip"))
     program = shlex.quote(printable(script)) if script else "EXPERIMENT.py"
     return [

@@ -114,7 +114,7 @@ def command(
     synchronisation takes.
     """
     from lepaute.clocks.comparison import compared
-    from lepaute.report.files import check_page_name
+    from lepaute.report.page import check_page_name
 
     check_page_name(answer.report)
     outputs = {"--report": answer.report, "--plot": files_of(answer.plot)}

@@ -102,7 +102,7 @@ def calibrate(
     from lepaute.fit import diagnose, platform_and_models
     from lepaute.measure.calibration.campaign import calibrate as measure
     from lepaute.platform import dump_platform
-    from lepaute.report.files import check_page_name
+    from lepaute.report.page import check_page_name
 
     output, archive, goal = options.output, options.archive, options.goal()
     check_page_name(report)
@@ -185,7 +185,7 @@ def fit(
     Of experiments (`lepaute run`) it reports which factors matter, or the memory hierarchy; they yield no platform.
     """
     from lepaute.fit.kernels.form import requested_forms
-    from lepaute.report.files import check_page_name
+    from lepaute.report.page import check_page_name
 
     forms = requested_forms(options.kernel_model or [])
     check_page_name(report)

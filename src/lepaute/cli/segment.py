@@ -56,7 +56,7 @@ def command(
     from lepaute.fit import segment
     from lepaute.fit.duration_tables import read_durations
     from lepaute.fit.segment_report import axis_labels, page
-    from lepaute.report.files import check_page_name
+    from lepaute.report.page import check_page_name
 
     check_outputs({"--plot": files_of(plot), "--report": report}, inputs=[file], force=force)
     check_page_name(report)

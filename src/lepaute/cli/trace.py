@@ -174,7 +174,7 @@ def breakdown(
     force: Force = False,
 ) -> None:
     """Prints where the time of each rank went: computing, overhead, waiting, transfer, contention, probes."""
-    from lepaute.report.files import check_page_name
+    from lepaute.report.page import check_page_name
     from lepaute.trace.breakdown import breakdown_of
     from lepaute.trace.report import breakdown_dict, breakdown_text, foot, headline, plot_breakdown
 
@@ -208,7 +208,7 @@ def compare(
     same: Annotated[bool, typer.Option("--same", help="Exit with status 1 if calls, order or sizes differ.")] = False,
 ) -> None:
     """Compares two traces of the same program call by call: counts, sizes, order, durations."""
-    from lepaute.report.files import check_page_name
+    from lepaute.report.page import check_page_name
     from lepaute.trace.compare import compare_traces, parameters_that_differ
     from lepaute.trace.compare_report import comparison_dict, comparison_text, page, plot_comparison
     from lepaute.trace.report import headline

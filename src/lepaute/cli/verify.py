@@ -116,7 +116,7 @@ def hpl(
     With --results it compares an HPL.out with predictions of its cases, and runs nothing.
     """
     from lepaute.cli.verify_site import where_of
-    from lepaute.report.files import check_page_name
+    from lepaute.report.page import check_page_name
     from lepaute.verify.real_run import built_program, check_machine, user_program
 
     check_page_name(options.report)

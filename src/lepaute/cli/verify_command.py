@@ -68,7 +68,7 @@ def command_of(application: "type[Application]") -> Callable[..., None]:
     ) -> None:
         from lepaute.cli.verify_site import where_of
         from lepaute.measure.schedulers import Request
-        from lepaute.report.files import check_page_name
+        from lepaute.report.page import check_page_name
         from lepaute.verify.command import Command
 
         check_page_name(options.report)

@@ -32,7 +32,7 @@ Nodes = Annotated[str | None, typer.Option(metavar="SET", help=NODES_HELP)]
 
 def place_of(place: str | None) -> str:
     """The store that is meant; raises InputError where none is named, or by a URL that is none of a store."""
-    from lepaute.store.opening import check_place
+    from lepaute.store import check_place
 
     where = os.environ.get(VARIABLE, "") if place is None else place
     if not where:

@@ -265,7 +265,7 @@ def replay(
     Nothing is recorded. The regressions of an evening are those that `lepaute watch test` would have named then.
     """
     from lepaute.cli.watch_answer import replayed_text
-    from lepaute.report.files import check_page_name, write_report
+    from lepaute.report.page import check_page_name, write_report
     from lepaute.watch.alarms.procedure import settings_of
     from lepaute.watch.judging.replay import replay as replay_days
     from lepaute.watch.open_regressions import open_regressions, packed_values

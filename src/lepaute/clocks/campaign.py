@@ -169,22 +169,16 @@ class Clocks(Campaign):
             )
         known = self.nodes.call("facts")
         self._node_pus = {name: int(about["node_cores"]) for name, about in known.items()}
+        # How many nodes the ranks fill
+        before = [sum(self._per_node[:number]) for number in range(len(self._per_node))]
         self._facts = ClockFacts(
             asked=self._request,
             ranks=self._ranks,
-            nodes=self.nodes.names[: self._nodes_used()],
+            nodes=self.nodes.names[: sum(filled < self._ranks for filled in before)],
             library=f"{TITLES[self._library.library.family]} {self._library.library.version}".strip(),
             launcher=str(self._library.launcher),
             shares_cores=shares_cores,
         )
-        self._save_facts()
-
-    def _nodes_used(self) -> int:
-        """How many nodes the ranks fill."""
-        before = [sum(self._per_node[:number]) for number in range(len(self._per_node))]
-        return sum(filled < self._ranks for filled in before)
-
-    def _save_facts(self) -> None:
         self.workspace.state.more[KIND] = to_json(self._facts)
         self.workspace.save()
 
@@ -224,7 +218,10 @@ class Clocks(Campaign):
         number = len(self.workspace.noted(BlockBegun))
         order, seed = self._request.order(block, self.seed), self.seed * 1000003 % 2**31 + number
         begun = BlockBegun(number, block, tuple(order), seed)
-        self._tell_block(block)
+        made, request = self._complete, self._request
+        spent_s = sum(each.wall_s for each in made)
+        share = block / request.mpiruns if request.mpiruns else min(1.0, spent_s / request.budget_s)
+        self.tell(f"mpirun {block + 1}" + (f" of {request.mpiruns}" if request.mpiruns else ""), 0.98 * share)
         self.workspace.keep_file(f"designs/{begun.stem}.csv", design_text(order).encode())
         self.workspace.note(begun)
         raw = self.workspace.folder / "raw" / f"{begun.stem}.csv"
@@ -274,12 +271,6 @@ class Clocks(Campaign):
             ranks[channel.hello.boot] += min(slots, left)
             left -= min(slots, left)
         return {channel.name: ranks[channel.hello.boot] for channel in self.nodes.channels}
-
-    def _tell_block(self, block: int) -> None:
-        made, request = self._complete, self._request
-        spent_s = sum(each.wall_s for each in made)
-        share = block / request.mpiruns if request.mpiruns else min(1.0, spent_s / request.budget_s)
-        self.tell(f"mpirun {block + 1}" + (f" of {request.mpiruns}" if request.mpiruns else ""), 0.98 * share)
 
     def _command(self, words: list[str]) -> Start:
         """What the first node runs."""

@@ -6,16 +6,15 @@ docs/concepts/clocks.md has the method, which was fixed before any figure was lo
 from dataclasses import asdict, dataclass
 from itertools import combinations
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas
 
 from lepaute.archive.reader import Archive
 from lepaute.clocks.request import LEAST_MPIRUNS, MPIRUNS_FOR_PAIRS, ClockFacts, facts, synchronisations
 from lepaute.errors import ArchiveError, InputError
 from lepaute.kit.text import counted, seconds
 from lepaute.stats.intervals import median_interval
-
-if TYPE_CHECKING:
-    import pandas
 
 LEVEL = 0.05
 MARGIN = 0.25
@@ -201,7 +200,7 @@ def compared(archive: Archive, *, margin: float = MARGIN, enough_s: float = ENOU
     )
 
 
-def largest_errors(rows: "pandas.DataFrame") -> "pandas.DataFrame":
+def largest_errors(rows: pandas.DataFrame) -> pandas.DataFrame:
     """Of each mpirun, method and length the largest error of a rank at any moment up to it.
 
     rows: with mpirun, method, rank, after_s, error_s; an mpirun counts where all methods have all moments
@@ -217,7 +216,7 @@ def largest_errors(rows: "pandas.DataFrame") -> "pandas.DataFrame":
 
 
 def judged(
-    worst: "pandas.DataFrame", costs: tuple[Cost, ...], margin: float, enough_s: float
+    worst: pandas.DataFrame, costs: tuple[Cost, ...], margin: float, enough_s: float
 ) -> tuple[tuple[Error, ...], tuple[Pair, ...], tuple[Choice, ...]]:
     """Of the table of `largest_errors`: the errors, all pairs, and what to take for each length."""
     errors: list[Error] = []
@@ -291,13 +290,13 @@ def _interval(values: list[float], miss: float) -> tuple[float | None, float | N
     return median_interval(values, miss) or (None, None)
 
 
-def _reference(rows: "pandas.DataFrame") -> Reference:
+def _reference(rows: pandas.DataFrame) -> Reference:
     off_ns = (rows["shortest_error_ns"] - rows["true_error_ns"]).abs()
     held = off_ns <= rows["half_round_trip_ns"] + 1
     return Reference(1e-9 * float(off_ns.median()), 1e-9 * float(off_ns.max()), float(held.mean()))
 
 
-def _caveats(rows: "pandas.DataFrame", mpiruns: int, methods: int) -> list[str]:
+def _caveats(rows: pandas.DataFrame, mpiruns: int, methods: int) -> list[str]:
     found = []
     if mpiruns < LEAST_MPIRUNS:
         found.append(f"{counted(mpiruns, 'mpirun')} give no interval: {LEAST_MPIRUNS} do, give --mpiruns or --budget")

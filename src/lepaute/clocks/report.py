@@ -13,8 +13,7 @@ from lepaute.clocks.wording import answer, detail_lines, fact_lines, length_text
 from lepaute.kit.files import write_whole
 from lepaute.kit.picture import SERIES, SOFT, bare, entitle, measured_origin, new_figure, origin, write_picture
 from lepaute.kit.text import seconds
-from lepaute.report.page import render
-from lepaute.report.tables import records_table
+from lepaute.report.page import records_table, render
 from lepaute.version import __version__
 
 if TYPE_CHECKING:
@@ -148,6 +147,13 @@ def page(found: Found, command: str = "") -> str:
         "interval. Right: the same against what a synchronisation takes, hollow marks at once, filled ones for the "
         "longest length; the lines join the methods than which no other is both better and cheaper."
     )
+    # In large type: error and duration of what is taken at once and for the longest length
+    figures = []
+    for choice in dict.fromkeys((found.choices[0], found.choices[-1])):
+        off, cost = found.error(choice.method, choice.length_s), found.cost(choice.method)
+        length = "at once" if choice.length_s == 0 else f"up to {length_text(choice.length_s)}"
+        figures.append((seconds(off.error_s), f"largest error of a rank, {choice.method}, {length}"))
+        figures.append((seconds(cost.duration_s), f"to synchronise by {choice.method}"))
     return render(
         "lepaute.clocks",
         "clocks.html.j2",
@@ -156,7 +162,7 @@ def page(found: Found, command: str = "") -> str:
         state="notable" if open_lines(found) or found.mpiruns < 2 else "fine",
         facts="; ".join(text for word, text in fact_lines(found) if word != "open"),
         beware=list(dict.fromkeys((*open_lines(found), *found.caveats))),
-        figures=_figures(found),
+        figures=list(dict.fromkeys(figures)),
         picture={"svg": Markup(_svg(_figure(found), said)), "caption": caption},
         methods=records_table("Methods", rows),
         choices=records_table("What to take", choices),
@@ -166,17 +172,6 @@ def page(found: Found, command: str = "") -> str:
         made_of=[(found.file, found.id[:12])],
         commands=[("This page is made by", command)] if command else (),
     )
-
-
-def _figures(found: Found) -> list[tuple[str, str]]:
-    """In large type: error and duration of what is taken at once and for the longest length."""
-    figures = []
-    for choice in dict.fromkeys((found.choices[0], found.choices[-1])):
-        off, cost = found.error(choice.method, choice.length_s), found.cost(choice.method)
-        length = "at once" if choice.length_s == 0 else f"up to {length_text(choice.length_s)}"
-        figures.append((seconds(off.error_s), f"largest error of a rank, {choice.method}, {length}"))
-        figures.append((seconds(cost.duration_s), f"to synchronise by {choice.method}"))
-    return list(dict.fromkeys(figures))
 
 
 def command_of(found: Found, archive: Path) -> str:

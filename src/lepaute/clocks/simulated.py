@@ -6,7 +6,6 @@ the platform's latencies, late by exponential times (probes/probe_clocks.c), sin
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pandas
 
@@ -49,7 +48,13 @@ def simulate_clocks(
         raise InputError("a simulation of clocks needs ranks and their drift")
     tell, path = progress or silent, Path(out_archive)
     blocks = asked.mpiruns or DEFAULT_BLOCKS
-    mapping = _spread(platform, asked.ranks)
+    # As few ranks on each node as it takes, on its first cores
+    nodes, cores = platform.nodes.count, platform.nodes.cores
+    if asked.ranks > nodes * cores:
+        raise InputError(f"--simulate has {asked.ranks} ranks; platform {platform.name} has cores for {nodes * cores}")
+    each = -(-asked.ranks // nodes)
+    slots = tuple(Slot(node, core) for node in range(-(-asked.ranks // each)) for core in range(each))
+    mapping = Mapping(slots=slots, source="--simulate")
     facts = ClockFacts(
         asked=asked,
         ranks=asked.ranks,
@@ -78,7 +83,7 @@ def simulate_clocks(
             parts.append((block, read_raw(raw)[0]))
             rows.append({"mpirun": block, "block": block, "order": ",".join(order), "seed": of_block})
         archive.add_table(SYNCHRONISATIONS, table_of(parts))
-        archive.add_table(MPIRUNS, _starts(rows))
+        archive.add_table(MPIRUNS, pandas.DataFrame(rows).assign(failure="", disturbed=False, causes=""))
     tell("done", 1.0)
     return path
 
@@ -86,17 +91,3 @@ def simulate_clocks(
 def _built(folder: Path) -> Path:
     words = (*C_FLAGS, f"'-DLEPAUTE_VERSION=\"{__version__}\"'", "-o", PROGRAM, *SOURCES, "-lm")
     return program_in(build_program(probe_source(), f"mpicc {' '.join(words)}", (), folder), PROGRAM)
-
-
-def _spread(platform: "Platform", ranks: int) -> Mapping:
-    """As few ranks on each node as it takes, on its first cores; raises InputError where there is no room."""
-    nodes, cores = platform.nodes.count, platform.nodes.cores
-    if ranks > nodes * cores:
-        raise InputError(f"--simulate has {ranks} ranks; platform {platform.name} has cores for {nodes * cores}")
-    each = -(-ranks // nodes)
-    slots = tuple(Slot(node, core) for node in range(-(-ranks // each)) for core in range(each))
-    return Mapping(slots=slots, source="--simulate")
-
-
-def _starts(rows: list[dict[str, Any]]) -> "pandas.DataFrame":
-    return pandas.DataFrame(rows).assign(failure="", disturbed=False, causes="")

@@ -49,21 +49,19 @@ def fact_lines(found: Found) -> list[tuple[str, str]]:
     lines = [("from", f"{counted(found.mpiruns, 'block' if about.simulated else 'mpirun')}, {where}")]
     if found.known:
         one = "made from one clock" if asked.drift_ppm is not None else "one clock"
-        lines.append(("error", f"known, since all ranks' clocks are {one}{_of_reference(found)}"))
+        missed = (
+            ""
+            if (by := found.reference) is None
+            else (
+                f"; messages miss it by {seconds(by.median_s)} in the median, {seconds(by.largest_s)} at most, "
+                f"and {percent(by.held)} of them by less than half a round trip"
+            )
+        )
+        lines.append(("error", f"known, since all ranks' clocks are {one}{missed}"))
     else:
         lines.append(("error", f"by messages, which tell it to within {seconds(found.trip_s)} (half a round trip)"))
     lines += [("open", line) for line in open_lines(found)]
     return lines
-
-
-def _of_reference(found: Found) -> str:
-    reference = found.reference
-    if reference is None:
-        return ""
-    return (
-        f"; messages miss it by {seconds(reference.median_s)} in the median, {seconds(reference.largest_s)} at most, "
-        f"and {percent(reference.held)} of them by less than half a round trip"
-    )
 
 
 def open_lines(found: Found) -> list[str]:

@@ -17,7 +17,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pandas
 
 from lepaute.archive.mpi_campaign import LibraryFacts
 from lepaute.compare.comparison import Comparison
@@ -26,12 +27,6 @@ from lepaute.compare.verdicts import MARGIN, Correction, verdicts
 from lepaute.errors import InputError
 from lepaute.fit.duration_tables import Block, benchmark_blocks, skipped_note
 from lepaute.kit.documents import read_bytes
-from lepaute.kit.later import later
-
-if TYPE_CHECKING:
-    import pandas
-else:
-    pandas = later("pandas")
 
 OSU, INTEL = "OSU micro-benchmarks", "Intel MPI Benchmarks"
 MOST_BYTES = 32 << 20
@@ -179,10 +174,8 @@ def _labels(both: tuple[BenchmarkOutput, ...], left: str | None, right: str | No
     return chosen
 
 
-def _summaries(both: tuple[BenchmarkOutput, ...], labels: tuple[str, str]) -> "pandas.DataFrame":
+def _summaries(both: tuple[BenchmarkOutput, ...], labels: tuple[str, str]) -> pandas.DataFrame:
     """As `mpirun_summaries`, of which only VALUE is known: a row a run and mean; all runs are one block."""
-    import pandas
-
     several = len({one.ranks for each in both for one in each.means}) > 1
     runs_before = 1 + max(one.run for one in both[0].means)
     rows = [

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+import pandas
 
 from lepaute.compare.single_calls import LEAST, MOST, NUMBERS, SingleCalls, independent_band
 from lepaute.compare.wording import operation_name
@@ -16,8 +17,6 @@ from lepaute.kit.text import axis_unit, exact_size, seconds
 from lepaute.report.svg import Axis, Layer, Picture, axis
 
 if TYPE_CHECKING:
-    import pandas
-
     from lepaute.compare.verdicts import Verdict
 
 Floats = npt.NDArray[np.float64]
@@ -37,8 +36,8 @@ _STYLES = ("", " second")
 def of_row(
     row: "Verdict",
     found: Sequence[SingleCalls],
-    values: "pandas.DataFrame",
-    ranks: "pandas.DataFrame",
+    values: pandas.DataFrame,
+    ranks: pandas.DataFrame,
     names: tuple[str, str],
 ) -> list[Picture]:
     """All pictures of a row.
@@ -91,7 +90,7 @@ def every_mpirun(subject: str, found: Sequence[SingleCalls], style: Mapping[str,
 
 
 def from_run_to_run(
-    subject: str, found: Sequence[SingleCalls], values: "pandas.DataFrame", style: Mapping[str, str]
+    subject: str, found: Sequence[SingleCalls], values: pandas.DataFrame, style: Mapping[str, str]
 ) -> Picture:
     """The mpiruns of both libraries in the order of their starts."""
     order = {number: place + 1.0 for place, number in enumerate(sorted(values["mpirun"].unique()))}
@@ -173,7 +172,7 @@ def course(subject: str, found: Sequence[SingleCalls], style: Mapping[str, str])
     )
 
 
-def of_ranks(subject: str, ranks: "pandas.DataFrame", style: Mapping[str, str]) -> Picture:
+def of_ranks(subject: str, ranks: pandas.DataFrame, style: Mapping[str, str]) -> Picture:
     """When each rank begins and ends a call, after the first one's begin."""
     columns = ["begin_s", "end_s", "end_low_s", "end_high_s"]
     ranks = ranks.sort_values("rank")

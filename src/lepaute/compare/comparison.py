@@ -5,7 +5,9 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args, get_type_hints
+from typing import Any, Literal, get_args, get_type_hints
+
+import pandas
 
 from lepaute.archive import Archive, mpi_campaign
 from lepaute.archive.mpi_campaign import CampaignFacts, LibraryFacts, settings_text
@@ -22,14 +24,8 @@ from lepaute.compare.verdicts import MARGIN, Correction, Verdict, verdicts_of_ea
 from lepaute.compare.wording import answer, operation_name, sentence
 from lepaute.errors import InputError
 from lepaute.kit.frames import frame_of
-from lepaute.kit.later import later
 from lepaute.kit.notebook import Public
 from lepaute.kit.text import duration, exact_size
-
-if TYPE_CHECKING:
-    import pandas
-else:
-    pandas = later("pandas")
 
 #: Both run-times of section 3.2 of the paper: the slowest rank's own, or from the first start to the last end.
 RunTime = Literal["local", "global"]
@@ -81,9 +77,9 @@ class Comparison(Public):
     value: str = "median_s"
     correction: Correction = "fdr"
     primary: tuple[tuple[str, str, int], ...] = ()
-    rank_times: "pandas.DataFrame" = field(default_factory=no_rank_times)
+    rank_times: pandas.DataFrame = field(default_factory=no_rank_times)
     scope: str = "valid for these runs only"
-    calls: "pandas.DataFrame" = field(default_factory=no_calls)
+    calls: pandas.DataFrame = field(default_factory=no_calls)
     nodes: tuple[str, ...] = ()
     all_ranks: tuple[int, ...] = ()
     effects: tuple[FactorEffect, ...] = ()
@@ -120,7 +116,7 @@ class Comparison(Public):
             "single_calls": [_plain(one.to_dict()) for row in self.single_calls for one in row],
         }
 
-    def to_frame(self) -> "pandas.DataFrame":
+    def to_frame(self) -> pandas.DataFrame:
         """The verdicts: a row an operation, form and size; fields of `Verdict`, outcome, stars and sentence.
 
         forecast_mpiruns: of each library that would decide the row, NaN where it is decided or nothing can be said
@@ -290,7 +286,7 @@ def archives(
     weakening = _warnings(facts) if over_sessions or len(opened) == 1 else [*_warnings(facts), NOT_IN_TURNS]
     weakening += _of_sessions(opened, facts, shared) if over_sessions else ratio_warnings(summaries, *chosen)
     rules = tuple(
-        one for label in chosen if (summaries["library"] == label).any() and _blocking(summaries, label)
+        one for label in chosen if ((summaries["library"] == label) & (summaries["form"] == "blocking")).any()
         for one in check_guidelines(summaries, label, ranks)
     )  # fmt: skip
     decided = verdicts_of_each(
@@ -350,7 +346,7 @@ def shared_labels(facts: Sequence["CampaignFacts"]) -> tuple[str, ...]:
     return tuple(label for label in facts[0].labels if all(label in one.labels for one in facts))
 
 
-def campaign_summaries(campaign: "Archive", run_time: RunTime = "global") -> "pandas.DataFrame":
+def campaign_summaries(campaign: "Archive", run_time: RunTime = "global") -> pandas.DataFrame:
     """`mpirun_summaries` of every library of a campaign, from the calls that count."""
     calls = mpi_campaign.calls(campaign).assign(campaign=0)
     subject, _, _ = _subjects(calls[calls["operation"] != NO_SUBJECT])
@@ -368,13 +364,11 @@ def _plain(value: Any) -> Any:
 
 def _joined(
     campaigns: Sequence[Archive], facts: Sequence["CampaignFacts"], same: Sequence[str]
-) -> tuple[list[str], "pandas.DataFrame", dict[str, "LibraryFacts"]]:
+) -> tuple[list[str], pandas.DataFrame, dict[str, "LibraryFacts"]]:
     """Labels, calls and facts of all libraries; labels that two campaigns share get the name of their archive.
 
     same: labels that are the same library in every campaign, a session each, and all that counts there
     """
-    import pandas
-
     if len(campaigns) == 1:
         labels = list(facts[0].labels)
         return (
@@ -420,14 +414,14 @@ def _two_of(labels: Sequence[str], left: str | None, right: str | None) -> tuple
     return first, second
 
 
-def _subjects(calls: "pandas.DataFrame") -> tuple["pandas.DataFrame", dict[str, int], tuple[str, ...]]:
+def _subjects(calls: pandas.DataFrame) -> tuple[pandas.DataFrame, dict[str, int], tuple[str, ...]]:
     """The calls that count, how many do not, by reason, and what that weakens.
 
     Of the attempts at one place of a block the undisturbed ones count; where there is none, the last one.
     """
     left_out = {}
 
-    def without(calls: "pandas.DataFrame", out: "pandas.Series[bool]", words: str) -> "pandas.DataFrame":
+    def without(calls: pandas.DataFrame, out: "pandas.Series[bool]", words: str) -> pandas.DataFrame:
         if out.any():
             left_out[words] = int(out.sum())
         return calls[~out]
@@ -444,10 +438,6 @@ def _subjects(calls: "pandas.DataFrame") -> tuple["pandas.DataFrame", dict[str, 
     kept = calls.loc[calls["disturbed"].astype(bool), "mpirun"].nunique()
     lines = (f"{kept} of {counted_all} mpiruns were disturbed by other load and had no undisturbed repetition",)
     return calls, left_out, lines if kept else ()
-
-
-def _blocking(summaries: "pandas.DataFrame", label: str) -> bool:
-    return bool(((summaries["library"] == label) & (summaries["form"] == "blocking")).any())
 
 
 def _warnings(facts: Sequence["CampaignFacts"]) -> list[str]:

@@ -5,14 +5,14 @@ from dataclasses import dataclass, replace
 from math import isfinite
 from typing import TYPE_CHECKING
 
+import pandas
+
 from lepaute.archive import mpi_campaign
 from lepaute.compare.factor_effects import effect_sentences
 from lepaute.kit.text import counted, exact_size, seconds, three_digits
 from lepaute.measure.comparison.cases import NONBLOCKING, OVERLAPPED, STREAM_MESSAGES, STREAMS, name_of
 
 if TYPE_CHECKING:
-    import pandas
-
     from lepaute.archive import Archive
     from lepaute.archive.mpi_campaign import CampaignFacts, LibraryFacts
     from lepaute.compare.comparison import Comparison
@@ -119,10 +119,8 @@ def times_of_ranks(
     campaigns: Iterable[tuple["Archive", "CampaignFacts"]],
     over_sessions: bool,
     ranks: int,
-) -> "pandas.DataFrame":
+) -> pandas.DataFrame:
     """`mpi_campaign.rank_times` of the chosen libraries, by their labels of the comparison; medians over sessions."""
-    import pandas
-
     tables: list[pandas.DataFrame] = []
     for campaign, about in campaigns:
         labels = {
@@ -138,10 +136,8 @@ def times_of_ranks(
     return pandas.concat(tables, ignore_index=True) if tables else no_rank_times()
 
 
-def no_rank_times() -> "pandas.DataFrame":
+def no_rank_times() -> pandas.DataFrame:
     """The table without rows."""
-    import pandas
-
     times = ("own_s", "begin_s", "end_s", "begin_low_s", "end_low_s", "begin_high_s", "end_high_s")
     return pandas.DataFrame(columns=[*_RANK, *times])
 

@@ -11,19 +11,17 @@ together; those of the libraries' order at each level of a factor are corrected 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, inf, isfinite, log
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
+import pandas
 
 from lepaute.compare.summaries import ROW
 from lepaute.compare.verdicts import CONFIDENCE, CORRECTIONS, SIGNIFICANT, Correction, verdicts_of_each
 from lepaute.kit.text import counted, exact_size
 from lepaute.measure.comparison.cases import name_of
 from lepaute.stats.aligned_ranks import aligned_rank_test, aligned_shift
-
-if TYPE_CHECKING:
-    import pandas
 
 #: Rows that a sentence names.
 MOST_NAMED = 4
@@ -97,7 +95,7 @@ class _Sides:
 
 
 def factor_effects(
-    summaries: "pandas.DataFrame",
+    summaries: pandas.DataFrame,
     varied: Mapping[str, Sequence[str]],
     *,
     margin: float,
@@ -150,7 +148,7 @@ def factor_effects(
 
 
 def order_changes(
-    summaries: "pandas.DataFrame",
+    summaries: pandas.DataFrame,
     varied: Mapping[str, Sequence[str]],
     left: str,
     right: str,
@@ -185,7 +183,7 @@ def order_changes(
     return tuple(changes)
 
 
-def _of_factor(summaries: "pandas.DataFrame", factor: str) -> "tuple[pandas.Series[str], pandas.Series[int]]":
+def _of_factor(summaries: pandas.DataFrame, factor: str) -> "tuple[pandas.Series[str], pandas.Series[int]]":
     """Of each mpirun the level of a factor, and a number of its block with the levels of all others."""
     own = summaries["levels"].map(lambda levels: levels.get(factor, ""))
     rest = summaries["levels"].map(
@@ -194,7 +192,7 @@ def _of_factor(summaries: "pandas.DataFrame", factor: str) -> "tuple[pandas.Seri
     return own, strata_of(summaries.assign(levels=rest))
 
 
-def strata_of(summaries: "pandas.DataFrame") -> "pandas.Series[int]":
+def strata_of(summaries: pandas.DataFrame) -> "pandas.Series[int]":
     """A number for each block with each combination of levels (hashable, in the column levels)."""
     return summaries.groupby([summaries["block"], summaries["levels"]], sort=False, observed=True).ngroup()
 

@@ -4,17 +4,15 @@ None of it makes the verdict wrong: tests are by ranks and in blocks. It says wh
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import numpy as np
+import pandas
 
 from lepaute.compare.summaries import MPIRUN, ROW
 from lepaute.kit.text import counted, exact_size, seconds
 from lepaute.measure.comparison.cases import name_of
 from lepaute.stats.level_shift import largest_shift
-
-if TYPE_CHECKING:
-    import pandas
 
 #: p-values at or below this are flagged, divided by the number of rows and libraries that are looked at.
 SIGNIFICANT = 0.05
@@ -57,7 +55,7 @@ class Flags:
 
 
 def flags(
-    calls: "pandas.DataFrame", summaries: "pandas.DataFrame", duration: str, value: str = "median_s"
+    calls: pandas.DataFrame, summaries: pandas.DataFrame, duration: str, value: str = "median_s"
 ) -> tuple[Flags, ...]:
     """Flags of every library and row; arguments as of `mpirun_summaries`, and its result, in the order of starts."""
     keys = ["library", *ROW]
@@ -161,7 +159,7 @@ def _trend_p(logs: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> float:
 
 
 def changing_ratios(
-    summaries: "pandas.DataFrame", left: str, right: str, value: str = "median_s"
+    summaries: pandas.DataFrame, left: str, right: str, value: str = "median_s"
 ) -> tuple[tuple[str, str, int], ...]:
     """The rows whose ratio of the two libraries changes beyond chance while the campaign runs: a stretch of it differs.
 
@@ -186,7 +184,7 @@ def changing_ratios(
     return tuple(name for name, p_value in rows if p_value <= SIGNIFICANT / len(rows))
 
 
-def ratio_warnings(summaries: "pandas.DataFrame", left: str, right: str) -> tuple[str, ...]:
+def ratio_warnings(summaries: pandas.DataFrame, left: str, right: str) -> tuple[str, ...]:
     """One sentence where the ratio of some row changes while the campaign runs (`changing_ratios`)."""
     rows = changing_ratios(summaries, left, right)
     if not rows:
@@ -201,7 +199,7 @@ def ratio_warnings(summaries: "pandas.DataFrame", left: str, right: str) -> tupl
     )
 
 
-def _correlations(calls: "pandas.DataFrame", duration: str) -> "pandas.Series[float]":
+def _correlations(calls: pandas.DataFrame, duration: str) -> "pandas.Series[float]":
     """The median over mpiruns of the correlation of a call's rank with that of the call before."""
     keys = [*MPIRUN, *ROW]
     known = calls.loc[calls[duration].notna(), [*keys, duration]].copy()

@@ -11,18 +11,16 @@ left side takes longer, corrected for all guidelines and sizes (Holm).
 
 from dataclasses import dataclass, replace
 from math import exp, inf, nan
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
+import pandas
 
 from lepaute.compare.summaries import MPIRUN
 from lepaute.errors import InputError
 from lepaute.stats.aligned_ranks import aligned_rank_test, aligned_shift
 from lepaute.stats.multiple_tests import holm
-
-if TYPE_CHECKING:
-    import pandas
 
 SIGNIFICANT = 0.05
 
@@ -103,7 +101,7 @@ class Violation:
 
 
 def check_guidelines(
-    summaries: "pandas.DataFrame", library: str, ranks: int, value: str = "median_s"
+    summaries: pandas.DataFrame, library: str, ranks: int, value: str = "median_s"
 ) -> tuple[Violation, ...]:
     """Tests every guideline that was measured; the violated ones first, those that cost most before others.
 
@@ -118,7 +116,14 @@ def check_guidelines(
     times = {
         (str(key[0]), float(key[1])): table[key].to_numpy(dtype=np.float64) for key in table.columns.to_flat_index()
     }
-    tested = [*_equivalents(times, ranks), *_monotonic(times)]
+    pairs = []
+    for rule in GUIDELINES:
+        for (operation, size), seen in times.items():
+            parts = rule.parts(int(size), ranks)
+            if operation == rule.operation and size > 0 and all(part in times for part in parts):
+                other = np.sum([times[part] for part in parts], axis=0)
+                pairs.append((str(rule), operation, int(size), seen, other))
+    tested = [*pairs, *_monotonic(times)]
     results = [_tested(library, *one) for one in tested]
     corrected = holm([result.p_value for result in results])
     done = [replace(result, p_holm=p) for result, p in zip(results, corrected, strict=True)]
@@ -128,17 +133,6 @@ def check_guidelines(
 Floats = npt.NDArray[np.float64]
 Times = dict[tuple[str, float], Floats]
 Pair = tuple[str, str, int, Floats, Floats]
-
-
-def _equivalents(times: Times, ranks: int) -> list[Pair]:
-    pairs = []
-    for rule in GUIDELINES:
-        for (operation, size), seen in times.items():
-            parts = rule.parts(int(size), ranks)
-            if operation == rule.operation and size > 0 and all(part in times for part in parts):
-                other = np.sum([times[part] for part in parts], axis=0)
-                pairs.append((str(rule), operation, int(size), seen, other))
-    return pairs
 
 
 def _monotonic(times: Times) -> list[Pair]:

@@ -17,8 +17,7 @@ from lepaute.compare.verdicts import MARGIN, Verdict, verdicts
 from lepaute.compare.wording import change, correction_sentence, operation_name, sentence, violation_sentence
 from lepaute.kit.text import exact_size, seconds
 from lepaute.measure.comparison.cases import NOTHING, name_of
-from lepaute.report.page import anchor, picture_values, render
-from lepaute.report.tables import records_table
+from lepaute.report.page import anchor, picture_values, records_table, render
 
 if TYPE_CHECKING:
     from lepaute.compare.comparison import Comparison

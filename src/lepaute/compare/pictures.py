@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+import pandas
 
 from lepaute.compare.resampling import MEANS, OBSERVATIONS, TRIALS, SampleMeans, resampled_trials
 from lepaute.compare.verdicts import SIGNIFICANT, Verdict
@@ -16,8 +17,6 @@ from lepaute.measure.comparison.cases import name_of
 from lepaute.report.svg import Axis, Layer, Picture, axis
 
 if TYPE_CHECKING:
-    import pandas
-
     from lepaute.compare.comparison import Comparison
 
 Floats = npt.NDArray[np.float64]
@@ -34,7 +33,7 @@ FARTHEST = 300.0
 
 
 def of_operation(
-    rows: Sequence[Verdict], summaries: "pandas.DataFrame", found: "Comparison", generator: np.random.Generator
+    rows: Sequence[Verdict], summaries: pandas.DataFrame, found: "Comparison", generator: np.random.Generator
 ) -> list[Picture]:
     """Of the rows of one operation in one form, by size; summaries: of this operation and form."""
     left, right = found.left, found.right
@@ -45,7 +44,7 @@ def of_operation(
     return drawn
 
 
-def run_times(rows: Sequence[Verdict], summaries: "pandas.DataFrame", left: str, right: str) -> Picture:
+def run_times(rows: Sequence[Verdict], summaries: pandas.DataFrame, left: str, right: str) -> Picture:
     """Every mpirun, and the median over mpiruns of both libraries."""
     unit, factor = axis_unit(max(max(one.left_s, one.right_s) for one in rows))
     sizes = _sizes(rows)
@@ -103,7 +102,7 @@ def ratios(rows: Sequence[Verdict], left: str, right: str) -> Picture:
 
 
 def repetitions(
-    rows: Sequence[Verdict], summaries: "pandas.DataFrame", left: str, right: str, generator: np.random.Generator
+    rows: Sequence[Verdict], summaries: pandas.DataFrame, left: str, right: str, generator: np.random.Generator
 ) -> Picture:
     """Normalised run-times of repetitions (figure 29): of all mpiruns, and of one mpirun each."""
     sizes = _sizes(rows)

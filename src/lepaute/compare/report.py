@@ -13,7 +13,7 @@ from lepaute.errors import InputError
 from lepaute.kit.files import check_output, write_whole
 from lepaute.kit.picture import APART, BLUE, RULE, SOFT, bare, entitle, measured_origin, new_figure, write_picture
 from lepaute.kit.text import exact_size, seconds, three_digits
-from lepaute.report import files
+from lepaute.report import page as pages
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -64,10 +64,10 @@ def write_report(found: "Comparison", path: str | Path) -> None:
     path = Path(path)
     check_name(path)
     suffix = path.suffix.lower()
-    if suffix in files.SUFFIXES:
+    if suffix in pages.SUFFIXES:
         from lepaute.compare.page import page
 
-        files.write_report(path, lambda: page(found), lambda: all_data(found))
+        pages.write_report(path, lambda: page(found), lambda: all_data(found))
         return
     check_output(path)
     if KINDS[suffix] == "a figure":

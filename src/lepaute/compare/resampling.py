@@ -8,16 +8,14 @@ and section 6.3).
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
+import pandas
 
 from lepaute.compare.summaries import ROW
 from lepaute.errors import InputError
-
-if TYPE_CHECKING:
-    import pandas
 
 Floats = npt.NDArray[np.float64]
 
@@ -58,7 +56,7 @@ class SampleMeans:
         return self.p_value > SIGNIFICANT
 
 
-def sample_means(calls: "pandas.DataFrame", duration: str, seed: int = 13) -> tuple[SampleMeans, ...]:
+def sample_means(calls: pandas.DataFrame, duration: str, seed: int = 13) -> tuple[SampleMeans, ...]:
     """For each library and row with LEAST_CALLS calls or more, and each number of OBSERVATIONS.
 
     calls : columns library, ROW and `duration` (seconds); those without a duration (NaN) are left out

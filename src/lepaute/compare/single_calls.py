@@ -7,16 +7,14 @@ chance (section 5 of the paper), so medians and intervals are over mpiruns.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import exp, sqrt
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
+import pandas
 
 from lepaute.compare.summaries import ROW
 from lepaute.stats.intervals import median_interval
-
-if TYPE_CHECKING:
-    import pandas
 
 Floats = npt.NDArray[np.float64]
 
@@ -66,20 +64,16 @@ class SingleCalls:
     def to_dict(self) -> dict[str, Any]:
         """The figures that sentences state."""
         return {
-            "library": self.library,
-            "operation": self.operation,
-            "form": self.form,
+            **{name: getattr(self, name) for name in ("library", "operation", "form")},
             "size_bytes": int(self.size_bytes),
             "mpiruns": len(self.mpiruns),
             "calls": self.calls,
             "correlations": [float(each) for each in self.correlations[:, 1]],
-            "later_over_earlier": self.later_over_earlier,
-            "later_low": self.later_low,
-            "later_high": self.later_high,
+            **{name: getattr(self, name) for name in ("later_over_earlier", "later_low", "later_high")},
         }
 
 
-def of_rows(calls: "pandas.DataFrame", left: str, right: str) -> "Iterator[tuple[SingleCalls, ...]]":
+def of_rows(calls: pandas.DataFrame, left: str, right: str) -> "Iterator[tuple[SingleCalls, ...]]":
     """Of each row in turn, what there is of the left library and of the right one.
 
     calls: columns library, mpirun, ROW and run_s (seconds, NaN: not known), in the order in which calls were made
@@ -91,10 +85,8 @@ def of_rows(calls: "pandas.DataFrame", left: str, right: str) -> "Iterator[tuple
         yield of_row(row, {label: _in_mpiruns(table, label) for label in (left, right)}, bins_of(every_s))
 
 
-def no_calls() -> "pandas.DataFrame":
+def no_calls() -> pandas.DataFrame:
     """The table without rows."""
-    import pandas
-
     return pandas.DataFrame(columns=["library", "mpirun", *ROW, "run_s"])
 
 
@@ -112,7 +104,7 @@ def of_row(
     return tuple(_of_side(label, row, mpiruns, edges_s) for label, mpiruns in sides.items() if mpiruns)
 
 
-def _in_mpiruns(table: "pandas.DataFrame", label: str) -> "dict[int, Floats]":
+def _in_mpiruns(table: pandas.DataFrame, label: str) -> "dict[int, Floats]":
     of_it = table[table["library"] == label]
     times_s, numbers = of_it["run_s"].to_numpy(dtype=np.float64), of_it["mpirun"].to_numpy(dtype=np.int64)
     order = np.argsort(numbers, kind="stable")

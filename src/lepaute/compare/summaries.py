@@ -8,9 +8,9 @@ without those beyond Tukey's fences (section 3.5); both stay in the table.
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas
 
 if TYPE_CHECKING:
-    import pandas
     from pandas.core.groupby import SeriesGroupBy
 
 #: What a row of the comparison is, and the columns that name an mpirun.
@@ -22,7 +22,7 @@ FENCE = 1.5
 SLOW = 3.0
 
 
-def mpirun_summaries(calls: "pandas.DataFrame", duration: str = "duration_s") -> "pandas.DataFrame":
+def mpirun_summaries(calls: pandas.DataFrame, duration: str = "duration_s") -> pandas.DataFrame:
     """Medians and means of the calls of each mpirun, in seconds, one row for each of them and each row of ROW.
 
     calls    : columns MPIRUN, ROW and `duration`; one row a call, those to warm up left out
@@ -50,7 +50,7 @@ def mpirun_summaries(calls: "pandas.DataFrame", duration: str = "duration_s") ->
     return table[columns].reset_index()
 
 
-def without_levels(summaries: "pandas.DataFrame", value: str = "median_s") -> "pandas.DataFrame":
+def without_levels(summaries: pandas.DataFrame, value: str = "median_s") -> pandas.DataFrame:
     """With the geometric mean of each session (column `session`) moved to that of all: what is left is inside them."""
     keys = [summaries[name] for name in ("library", *ROW)]
     logs = np.log(summaries[value])

@@ -23,6 +23,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+import pandas
+
 from lepaute.archive import mpi_campaign
 from lepaute.compare.comparison import campaign_summaries
 from lepaute.compare.verdicts import SIGNIFICANT, verdicts
@@ -35,8 +37,6 @@ from lepaute.stats.multiple_tests import holm
 from lepaute.version import __version__
 
 if TYPE_CHECKING:
-    import pandas
-
     from lepaute.archive.mpi_campaign import CampaignFacts, LibraryFacts
     from lepaute.archive.reader import Archive
 
@@ -210,9 +210,7 @@ def forced_algorithms(facts: "CampaignFacts") -> tuple[str, dict[str, dict[str, 
     return defaults[0], variants
 
 
-def choices(
-    summaries: "pandas.DataFrame", default: str, variants: Mapping[str, Mapping[str, str]]
-) -> tuple[Choice, ...]:
+def choices(summaries: pandas.DataFrame, default: str, variants: Mapping[str, Mapping[str, str]]) -> tuple[Choice, ...]:
     """One for each operation and size that the default was measured with and that a variant forces an algorithm for.
 
     summaries: as `mpirun_summaries` gives; variants: of each label the algorithms by operation, lower case

@@ -23,15 +23,15 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil, exp, inf, isfinite, log
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
+import pandas
 
 from lepaute.compare import sessions
 from lepaute.compare.summaries import ROW
 from lepaute.errors import InputError
-from lepaute.kit.later import later
 from lepaute.kit.options import word_of
 from lepaute.kit.text import counted, exact_size
 from lepaute.measure.comparison.cases import name_of
@@ -39,11 +39,6 @@ from lepaute.measure.comparison.numbers import LEVEL
 from lepaute.stats.aligned_ranks import RankTest, Shift, aligned_rank_test, aligned_shift, values_to_decide
 from lepaute.stats.multiple_tests import benjamini_hochberg, holm
 from lepaute.stats.student import student_quantile
-
-if TYPE_CHECKING:
-    import pandas
-else:
-    pandas = later("pandas")
 
 Outcome = Literal["left faster", "right faster", "no difference above the margin", "undecided"]
 #: What the correction for many rows bounds: the share of false ones among the decided, or the chance of any.
@@ -140,7 +135,7 @@ def correction_of(word: str) -> Correction:
 
 
 def verdicts(
-    summaries: "pandas.DataFrame",
+    summaries: pandas.DataFrame,
     left: str,
     right: str,
     *,
@@ -220,7 +215,7 @@ def verdicts_of_each(
     return [tuple(each) for each in result]
 
 
-def _check(summaries: "pandas.DataFrame", left: str, right: str, margin: float, correction: str) -> None:
+def _check(summaries: pandas.DataFrame, left: str, right: str, margin: float, correction: str) -> None:
     if left == right:
         raise InputError(f"{left} cannot be compared with itself under one name; give one of them another label")
     if not margin > 0:
@@ -246,7 +241,7 @@ def corrected_apart(p_values: Sequence[float], primary: Sequence[bool], correcti
 class _Row:
     """The mpiruns of one row: logarithms of times, whether they are the right library's, and their blocks."""
 
-    def __init__(self, key: Any, table: "pandas.DataFrame", right: str, value: str) -> None:
+    def __init__(self, key: Any, table: pandas.DataFrame, right: str, value: str) -> None:
         self.name = (str(key[0]), str(key[1]), int(key[2]))
         table = table[table[value] > 0]
         self.values: npt.NDArray[np.float64] = np.log(table[value].to_numpy(dtype=np.float64))
@@ -295,7 +290,7 @@ class _Row:
 class _SessionsRow(_Row):
     """The same of several sessions, which are what counts; each block belongs to one of them."""
 
-    def __init__(self, key: Any, table: "pandas.DataFrame", right: str, value: str) -> None:
+    def __init__(self, key: Any, table: pandas.DataFrame, right: str, value: str) -> None:
         super().__init__(key, table, right, value)
         self._sessions = table.loc[table[value] > 0, "session"].to_numpy()
         self._means = self._means_of(self.values)

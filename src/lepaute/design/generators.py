@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
 
+import numpy as np
+
 from lepaute.design.columns import DECLARATION, DeclaredColumn, Value, declaration_of, shortened
 from lepaute.design.factors import Factor, Level, Levels, Names, columns_of, factors_of
 from lepaute.design.grammar import factor_text
@@ -237,7 +239,6 @@ def _balanced(levels: Levels, positions: Sequence[float], draws: Draws) -> list[
 
 
 def _discrepancy(cube: Sequence[Sequence[float]]) -> float:
-    import numpy as np
     from scipy.stats import qmc
 
     return float(qmc.discrepancy(np.array(cube).T, method="CD"))

@@ -8,6 +8,8 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
 from lepaute.design.columns import Value
 from lepaute.design.table import Design
 from lepaute.errors import DesignError
@@ -186,8 +188,6 @@ def _counts(axes: "Axes", factor: _Axis) -> None:
         axes.vlines(list(counts), 0, list(counts.values()), color=_BLUE, lw=min(60 / len(counts), 6))
         axes.set_ylim(0, 1.15 * max(counts.values(), default=1))
     else:
-        import numpy as np
-
         low, high = min(present), max(present)
         edges = (np.geomspace if factor.scale == "log" else np.linspace)(low, high, 21)
         if factor.scale == "symlog":

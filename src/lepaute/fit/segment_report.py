@@ -8,8 +8,7 @@ import numpy as np
 from lepaute.fit.duration_tables import SECONDS, DurationTable
 from lepaute.kit.text import seconds, size_text
 from lepaute.report.figures import figure_svg
-from lepaute.report.page import render
-from lepaute.report.tables import records_table
+from lepaute.report.page import records_table, render
 
 if TYPE_CHECKING:
     from lepaute.fit.segmentation import SegmentedLine

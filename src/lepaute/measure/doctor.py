@@ -138,11 +138,12 @@ def check_hpl() -> Iterator[Check]:
     name = "HPL"
     given, kept = os.environ.get(OVERRIDE), cache_folder() / "downloads" / TARBALL
     entries = [*Path("/etc/apt").glob("sources.list*"), *Path("/etc/apt").glob("sources.list.d/*")]
+    there = next(path for path in (cache_folder(), *cache_folder().parents) if path.exists())
     if given and not Path(given).is_file():
         yield Check(name, "missing", f"{OVERRIDE} is {given}; no such file", f"set it to the path of {TARBALL}")
     elif any(cache_folder().glob("*/xhpl-lepaute")):
         yield Check(name, "ok", "built")
-    elif not _can_be_made(cache_folder()):
+    elif not (there.is_dir() and os.access(there, os.W_OK | os.X_OK)):
         state = f"not built, and {cache_folder()} cannot be written"
         yield Check(name, "missing", state, "set LEPAUTE_HOME to a folder that can")
     elif given or kept.is_file():
@@ -152,11 +153,6 @@ def check_hpl() -> Iterator[Check]:
         yield Check(name, "missing", "not built, and apt is missing to fetch its source", remedy)
     else:
         yield Check(name, "ok", "not built yet; its source (Debian package hpcc) will be fetched by apt")
-
-
-def _can_be_made(folder: Path) -> bool:
-    there = next(path for path in (folder, *folder.parents) if path.exists())
-    return there.is_dir() and os.access(there, os.W_OK | os.X_OK)
 
 
 def check_simgrid() -> Iterator[Check]:

@@ -196,7 +196,10 @@ def build_hpl(
     def build(folder: Path) -> None:
         extract(tarball, folder)
         _compile_library(tools, folder, progress)
-        _link_driver(tools, folder)
+        driver_sources = [str(probe_source() / name) for name in _OWN_SOURCES if name.endswith(".c")]
+        words = [*C_FLAGS, *hpl_include_flags(folder), *driver_sources, "-Wl,--wrap=HPL_pdgesv", "-Wl,--wrap=fopen"]
+        words += [str(folder / "libhpl.a"), *tools.blas_flags, "-lm", "-o", str(folder / "xhpl-lepaute")]
+        tools.mpi.compile(words, what="building xhpl-lepaute")
         for part in ("hpl/src", "hpl/testing", "objects"):
             shutil.rmtree(folder / part)
 
@@ -264,10 +267,3 @@ def _compile_library(tools: Toolchain, folder: Path, progress: Callable[[str], N
         made = list(pool.map(compile_one, sources))
     argv = [str(tools.ar), "rcs", str(folder / "libhpl.a"), *made]
     run_command(argv, what="archiving HPL into a library", timeout_s=_COMPILE_LIMIT_S)
-
-
-def _link_driver(tools: Toolchain, folder: Path) -> None:
-    driver_sources = [str(probe_source() / name) for name in _OWN_SOURCES if name.endswith(".c")]
-    words = [*C_FLAGS, *hpl_include_flags(folder), *driver_sources, "-Wl,--wrap=HPL_pdgesv", "-Wl,--wrap=fopen"]
-    words += [str(folder / "libhpl.a"), *tools.blas_flags, "-lm", "-o", str(folder / "xhpl-lepaute")]
-    tools.mpi.compile(words, what="building xhpl-lepaute")

@@ -4,16 +4,15 @@ import os
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from lepaute.archive.metadata import LayoutFacts
 from lepaute.archive.setups.topology import Object, walk
 from lepaute.errors import InputError
 from lepaute.measure.node_agent.facts import layout_sources
 from lepaute.measure.node_agent.system_files import SystemFiles
-
-if TYPE_CHECKING:
-    import numpy as np
 
 #: Environment variable of `lepaute calibrate` that makes a layout up, for tests: sockets x cores of each.
 MADE_UP = "LEPAUTE_LAYOUT"
@@ -246,7 +245,7 @@ def loads(layout: Layout, threads: int = 1) -> tuple[str, ...]:
     return (ONE, *between, ALL)
 
 
-def active(layout: Layout, load: str, threads: int, block: int, rng: "np.random.Generator") -> Places:
+def active(layout: Layout, load: str, threads: int, block: int, rng: np.random.Generator) -> Places:
     """The processes of a load in a block, in the order of their cores; which ones is drawn where it is not all.
 
     With load `one` consecutive blocks take different places, as long as there are any that had no turn.

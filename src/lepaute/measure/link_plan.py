@@ -2,14 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+import numpy as np
 
 from lepaute.measure.layout import ALL
 from lepaute.measure.plan import FLOWS, P2P, RING, Place, PlannedRun, Room, Scale, design_of
 from lepaute.measure.schedulers.types import Switches
-
-if TYPE_CHECKING:
-    import numpy as np
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +32,6 @@ def plan_links(scale: Scale, seed: int, nodes: Sequence[Place], limits: Room, sw
     A pair measures messages between two ranks, a ring of all cores, and several flows at once: in each block one flow,
     as many as there are cores, and a number in between.
     """
-    import numpy as np
-
     links = []
     for block, block_seed in enumerate(np.random.SeedSequence([seed, 1]).spawn(scale.blocks)):
         rng = np.random.default_rng(block_seed)
@@ -63,7 +59,7 @@ def flow_counts(cores: int) -> list[int]:
     return [*(1 << power for power in range(cores.bit_length()) if 1 << power < cores), cores]
 
 
-def _turns(nodes: Sequence[Place], switches: Switches, rng: "np.random.Generator") -> list[list[tuple[Place, Place]]]:
+def _turns(nodes: Sequence[Place], switches: Switches, rng: np.random.Generator) -> list[list[tuple[Place, Place]]]:
     """Pairs that run side by side, one list after the other."""
     order = [nodes[index] for index in rng.permutation(len(nodes))]
     by_switch: dict[int | None, list[Place]] = {}
@@ -95,7 +91,7 @@ def _apart(pairs: Sequence[tuple[Place, Place]]) -> list[list[tuple[Place, Place
     return turns
 
 
-def _drafts(first: Place, second: Place, rng: "np.random.Generator") -> list[tuple[str, str, tuple[int, ...]]]:
+def _drafts(first: Place, second: Place, rng: np.random.Generator) -> list[tuple[str, str, tuple[int, ...]]]:
     """(probe, beginning of its name, cores) of the runs of a pair in a block."""
     each = min(len(first.layout.cores), len(second.layout.cores))
     shared = first.machine == second.machine

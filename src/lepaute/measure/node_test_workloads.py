@@ -175,7 +175,16 @@ def run_workload(node: "Nodes", layout: "Layout", workload: Workload, seconds: i
 def figures_of(workload: Workload, result: "Result") -> list[tuple[str, float]]:
     """Figure and value of everything that a run has told; raises EnvironmentProblem where that is nothing."""
     if workload.stressor is not None:
-        return [(OPERATIONS, _rate(result.stdout))]
+        try:
+            document = read_yaml(result.stdout, "the metrics of stress-ng")
+            value = float(document["metrics"][0][_RATE])
+        except (InputError, TypeError, KeyError, IndexError, ValueError):
+            raise EnvironmentProblem(
+                "stress-ng wrote no metrics: it does not have this stressor, or not here"
+            ) from None
+        if not 0.0 < value < math.inf:
+            raise EnvironmentProblem("stress-ng made no operation in its time")
+        return [(OPERATIONS, value)]
     if workload.pattern is None:
         return [(DURATION, result.duration_s)]
     found = []
@@ -197,16 +206,4 @@ def _number(figure: str, text: str) -> float:
         value = math.nan
     if not math.isfinite(value):
         raise EnvironmentProblem(f"it printed {printable(text)[:40]!r} for {figure}, which is no number")
-    return value
-
-
-def _rate(metrics: str) -> float:
-    """Operations per second in what `stress-ng --yaml` wrote."""
-    try:
-        document = read_yaml(metrics, "the metrics of stress-ng")
-        value = float(document["metrics"][0][_RATE])
-    except (InputError, TypeError, KeyError, IndexError, ValueError):
-        raise EnvironmentProblem("stress-ng wrote no metrics: it does not have this stressor, or not here") from None
-    if not 0.0 < value < math.inf:
-        raise EnvironmentProblem("stress-ng made no operation in its time")
     return value

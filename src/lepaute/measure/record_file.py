@@ -4,16 +4,16 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy
+from numpy.typing import NDArray
 
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.text import counted
 from lepaute.trace.messages import BETWEEN_TWO, TESTS
 from lepaute.trace.recorded_calls import COMPLETED, numbered_communicators, with_completions
 from lepaute.trace.table import MPI, PHASE, Trace, trace_of_columns
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 MAGIC = b"LEPREC3"
 _NAMES, _NAME_BYTES, _HEADER_BYTES, _NOTES_BYTES, _CODE_BITS = 448, 32, 20480, 4096, 9
@@ -54,8 +54,6 @@ class RankRecord:
 
 def read_rank(path: Path) -> RankRecord:
     """Reads one raw file; raises EnvironmentProblem where it is not a recording."""
-    import numpy
-
     header_type, row_type = _types()
     content = path.read_bytes()
     if len(content) < _HEADER_BYTES or not content.startswith(MAGIC):
@@ -93,8 +91,6 @@ def read_rank(path: Path) -> RankRecord:
 
 
 def _types() -> "tuple[Any, Any]":
-    import numpy
-
     clock = [("at_ns", "<i8"), ("add_ns", "<i8"), ("round_trip_ns", "<i8")]
     header = [
         ("magic", "S8"),
@@ -122,8 +118,6 @@ def _rows(packed: "NDArray[Any]", names: "Sequence[tuple[int, str]]") -> "NDArra
     The communicator of a call stands in comm, of one between two ranks its lowest bits, and completion joins requests
     with what completed them.
     """
-    import numpy
-
     kinds = numpy.array([kind for kind, _ in names])
     is_completion, is_between_two, is_test = (
         numpy.array([name in chosen for _, name in names]) for chosen in ((COMPLETED,), BETWEEN_TWO, TESTS)
@@ -159,8 +153,6 @@ def _rows(packed: "NDArray[Any]", names: "Sequence[tuple[int, str]]") -> "NDArra
 
 
 def _with_completions(rows: "NDArray[Any]", names: "Sequence[tuple[int, str]]") -> "NDArray[Any]":
-    import numpy
-
     columns: dict[str, NDArray[Any]] = {column: rows[column].copy() for column in rows.dtype.names or ()}
     columns["name"], columns["start"] = columns["code"], columns["start_ns"]
     columns = with_completions(columns, [name for _, name in names])
@@ -172,8 +164,6 @@ def _with_completions(rows: "NDArray[Any]", names: "Sequence[tuple[int, str]]") 
 
 def _ahead(header: Any, at_ns: "NDArray[Any]") -> "NDArray[Any]":
     """What to add to a rank's own stamps: known in MPI_Init and MPI_Finalize, a straight line in between."""
-    import numpy
-
     first, last = header["clocks"]
     span = int(last["at_ns"]) - int(first["at_ns"])
     if span <= 0 or int(first["add_ns"]) == int(last["add_ns"]):
@@ -198,8 +188,6 @@ def trace_of_records(records: Sequence[RankRecord], metadata: dict[str, Any], so
               other program the trace is everything from MPI_Init to MPI_Finalize
     Raises InputError where there are fewer regions.
     """
-    import numpy
-
     records = sorted(records, key=lambda one: one.rank)
     regions = [_region(one, solve) for one in records]
     has_region = all(region is not None for region in regions)
@@ -262,8 +250,6 @@ def _region(record: RankRecord, solve: int) -> tuple[int, int] | None:
 
 
 def _spans(record: RankRecord, phase: str) -> list[tuple[int, int]]:
-    import numpy
-
     codes = [code for code, (kind, name) in enumerate(record.names) if code and kind == PHASE and name == phase]
     rows = record.rows[numpy.isin(record.rows["code"], codes)]
     return sorted(zip(rows["start_ns"].tolist(), rows["end_ns"].tolist(), strict=True))

@@ -1,11 +1,18 @@
-"""Pages of templates. Every text is escaped; pictures escape their own."""
+"""Pages of templates and their tables, and reports on disk. Every text is escaped; pictures escape their own."""
 
+import dataclasses
 import hashlib
+import json
+import math
 import re
+from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lepaute.kit.text import unbroken
+from lepaute.errors import InputError
+from lepaute.kit.files import check_output, write_whole
+from lepaute.kit.text import number, unbroken
 from lepaute.version import __version__
 
 if TYPE_CHECKING:
@@ -14,6 +21,8 @@ if TYPE_CHECKING:
 
     from lepaute.report.svg import Picture
 
+#: Of reports: a page to read, or an object of the same content for programs.
+SUFFIXES = (".html", ".json")
 #: An option of a command.
 _OPTION = re.compile(r"(?<![\w-])--[a-z-]+")
 #: What stands before the first semicolon that is not in parentheses.
@@ -79,3 +88,61 @@ def anchor(subject: str) -> str:
     """A name for links: letters, digits and dashes of a subject's, whatever else is in it, and never twice the same."""
     plain = re.sub(r"[^a-z0-9]+", "-", subject.lower()).strip("-")[:40]
     return f"{plain}-{hashlib.sha256(subject.encode()).hexdigest()[:6]}"
+
+
+def records_table(title: str, rows: Any) -> dict[str, Any] | None:
+    """A table of data classes or dictionaries: a column a field, and their `sentence` where they have one; None: empty.
+
+    A field that is itself a list of such is written in one cell.
+    """
+    if rows is None:
+        return None
+    listed = list(rows.values()) if isinstance(rows, dict) else list(rows) if isinstance(rows, list | tuple) else [rows]
+    records = [record for record in map(_record, listed) if record]
+    if not records:
+        return None
+    columns = list(dict.fromkeys(name for record in records for name in record))
+    return {
+        "title": title,
+        "anchor": anchor(title),
+        "columns": [name.replace("_", " ") for name in columns],
+        "rows": [[_text(record.get(name)) for name in columns] for record in records],
+    }
+
+
+def _record(row: Any) -> dict[str, Any]:
+    if dataclasses.is_dataclass(row) and not isinstance(row, type):
+        record = {field.name: getattr(row, field.name) for field in dataclasses.fields(row)}
+        sentence = getattr(row, "sentence", None)
+        return {**record, "in words": sentence} if isinstance(sentence, str) else record
+    return dict(row) if isinstance(row, dict) else {}
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return number(value) if math.isfinite(value) else "–"
+    if isinstance(value, list | tuple):
+        return "; ".join(map(_text, value))
+    if record := _record(value):
+        return ", ".join(f"{name} {_text(part)}" for name, part in record.items() if part is not None)
+    return "" if value is None else str(value)
+
+
+def check_page_name(path: Path | None) -> None:
+    """Raises InputError where the name of a page that was asked for is not one."""
+    if path is not None and path.suffix.lower() != ".html":
+        raise InputError(f"--report {path}: the name of a page must end in .html; --json prints the data")
+
+
+def write_report(path: Path, page: Callable[[], str], content: Callable[[], dict[str, Any]]) -> None:
+    """Writes the page where the name ends in .html, the content as a JSON object where it ends in .json.
+
+    Raises InputError for another suffix, or where the file cannot be written; nothing is computed then.
+    """
+    if path.suffix.lower() not in SUFFIXES:
+        raise InputError(f"{path}: the name of a report must end in .html (a page) or .json (data)")
+    check_output(path)
+    is_page = path.suffix.lower() == ".html"
+    write_whole(path, page() if is_page else json.dumps(content(), indent=2, allow_nan=False) + "\n")

@@ -7,25 +7,25 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas
+import pyarrow
 
 from lepaute.errors import InputError
 from lepaute.store.backend import Backend, Reader, fresh
 from lepaute.store.rows import rows_of
 from lepaute.store.tables import ALARM_DAYS, ALARMS, SIMULATIONS, Table
 
-if TYPE_CHECKING:
-    import pandas
-
 #: All rows of a table -> rows to add.
-Decide = Callable[["pandas.DataFrame"], "pandas.DataFrame"]
+Decide = Callable[[pandas.DataFrame], pandas.DataFrame]
 #: Columns of an entry that the store fills in.
 _OWN = ("id", "revision", "withdrawn", "recorded_s")
 #: Keys of a query; more are asked for in turn.
 _KEYS_AT_ONCE = 20_000
 
 
-def add_decided(backend: Backend, table: Table, decide: Decide) -> "pandas.DataFrame":
+def add_decided(backend: Backend, table: Table, decide: Decide) -> pandas.DataFrame:
     """Adds what `decide` makes of the rows that are there, and returns it; no other process adds meanwhile."""
     with backend.writing() as writer:
         added = decide(all_rows(writer, table))
@@ -35,7 +35,7 @@ def add_decided(backend: Backend, table: Table, decide: Decide) -> "pandas.DataF
     return added
 
 
-def all_rows(reader: Reader, table: Table) -> "pandas.DataFrame":
+def all_rows(reader: Reader, table: Table) -> pandas.DataFrame:
     """The rows of a table, in the order of their keys."""
     query = f"select {', '.join(table.columns)} from {table.name} order by {', '.join(table.key)}"
     frame: pandas.DataFrame = reader.read(query).cast(table.schema).to_pandas()
@@ -45,7 +45,7 @@ def all_rows(reader: Reader, table: Table) -> "pandas.DataFrame":
 # ---- events and outliers ---------------------------------------------------------------------------------------------
 
 
-def add_entries(backend: Backend, table: Table, frame: "pandas.DataFrame", *, once: bool = False) -> tuple[str, ...]:
+def add_entries(backend: Backend, table: Table, frame: pandas.DataFrame, *, once: bool = False) -> tuple[str, ...]:
     """Records those that are not in force; returns the ids of all, which tell their content.
 
     once: those that somebody has recorded for another reason are in force too, and theirs are the ids
@@ -87,7 +87,7 @@ def withdraw_entries(backend: Backend, table: Table, ids: Collection[str], autho
     return len(chosen)
 
 
-def current_entries(reader: Reader, table: Table, *, history: bool) -> "pandas.DataFrame":
+def current_entries(reader: Reader, table: Table, *, history: bool) -> pandas.DataFrame:
     """Those in force, by date; or all revisions."""
     query = f"select {', '.join(table.columns)} from {table.name} order by date_s, id, revision"
     frame: pandas.DataFrame = reader.read(query).cast(table.schema).to_pandas()
@@ -111,7 +111,7 @@ def _last_revisions(reader: Reader, table: Table) -> dict[str, tuple[int, bool]]
 # ---- judged days and simulated runs ----------------------------------------------------------------------------------
 
 
-def add_judged_days(backend: Backend, days: "pandas.DataFrame", alarms: "pandas.DataFrame", after: str) -> bool:
+def add_judged_days(backend: Backend, days: pandas.DataFrame, alarms: pandas.DataFrame, after: str) -> bool:
     """Records both in one change if `after` is still the last day that was judged; returns whether it is.
 
     Raises InputError for days that are not later than `after`, and for alarms of other days.
@@ -131,7 +131,7 @@ def add_judged_days(backend: Backend, days: "pandas.DataFrame", alarms: "pandas.
     return True
 
 
-def add_simulations(backend: Backend, simulations: "pandas.DataFrame") -> int:
+def add_simulations(backend: Backend, simulations: pandas.DataFrame) -> int:
     """Adds runs in one change, and returns how many were new."""
     rows = rows_of(SIMULATIONS, simulations)
     if not len(rows):
@@ -142,10 +142,8 @@ def add_simulations(backend: Backend, simulations: "pandas.DataFrame") -> int:
     return len(new)
 
 
-def simulations_of(backend: Backend, keys: Collection[str] | None) -> "pandas.DataFrame":
+def simulations_of(backend: Backend, keys: Collection[str] | None) -> pandas.DataFrame:
     """The runs of these keys that are there, in the order of the keys' texts; None: of all."""
-    import pyarrow
-
     if keys is None:
         return all_rows(backend, SIMULATIONS)
     query = f"select {', '.join(SIMULATIONS.columns)} from simulations where key = any(?) order by key"

@@ -3,13 +3,12 @@
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING
+
+import pyarrow
+import pyarrow.parquet
 
 from lepaute.errors import InputError
 from lepaute.store.tables import Table
-
-if TYPE_CHECKING:
-    import pyarrow
 
 #: Values of the question marks of a query.
 Parameters = Sequence[str | int | float | bool | list[str]]
@@ -24,7 +23,7 @@ class NoStoreError(InputError):
 
 class Reader(ABC):
     @abstractmethod
-    def read(self, query: str, parameters: Parameters = (), *, packed: Collection[str] = ()) -> "pyarrow.Table":
+    def read(self, query: str, parameters: Parameters = (), *, packed: Collection[str] = ()) -> pyarrow.Table:
         """The rows of a query in the SQL that DuckDB and PostgreSQL share; parameters are question marks.
 
         packed : columns of texts that are dictionaries, from the beginning: what is read never takes the memory of all
@@ -39,15 +38,15 @@ class Writer(Reader):
     """
 
     @abstractmethod
-    def stage(self, rows: "pyarrow.Table") -> None:
+    def stage(self, rows: pyarrow.Table) -> None:
         """Makes the rows the table `staged` of later queries."""
 
     @abstractmethod
-    def append(self, table: Table, rows: "pyarrow.Table") -> None:
+    def append(self, table: Table, rows: pyarrow.Table) -> None:
         """Adds rows, of which no key is there yet."""
 
     @abstractmethod
-    def add_raw(self, label: str, rows: "pyarrow.Table", node_column: str) -> str:
+    def add_raw(self, label: str, rows: pyarrow.Table, node_column: str) -> str:
         """Keeps a raw table, sorted by node; returns the place for `raw`. label: archive/name, as no other has."""
 
 
@@ -66,14 +65,14 @@ class Backend(Reader):
     @abstractmethod
     def raw(
         self, place: str, node_column: str, nodes: Collection[str] | None, columns: Collection[str] | None
-    ) -> "pyarrow.Table":
+    ) -> pyarrow.Table:
         """The rows of a raw table, of these nodes (None: all), in the order of the nodes' names."""
 
     @abstractmethod
     def close(self) -> None: ...
 
 
-def fresh(writer: Writer, table: Table, rows: "pyarrow.Table") -> "pyarrow.Table":
+def fresh(writer: Writer, table: Table, rows: pyarrow.Table) -> pyarrow.Table:
     """Those of the rows whose key the table does not have; all of them are `staged` then."""
     writer.stage(rows)
     there = writer.read(f"select count(*) as count from {table.name} o join staged n on {same_key(table)}")
@@ -88,10 +87,8 @@ def fresh(writer: Writer, table: Table, rows: "pyarrow.Table") -> "pyarrow.Table
 
 def parquet_rows(
     source: "str | pyarrow.Buffer", columns: Collection[str] | None, only: tuple[str, Collection[str]] | None = None
-) -> "pyarrow.Table":
+) -> pyarrow.Table:
     """Rows of a Parquet file; columns: those of them that it has; only: a column and the values it may have."""
-    import pyarrow
-    import pyarrow.parquet
 
     def opened() -> object:
         return source if isinstance(source, str) else pyarrow.BufferReader(source)

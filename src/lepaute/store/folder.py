@@ -21,7 +21,11 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import duckdb
+import numpy as np
+import pyarrow
+import pyarrow.parquet
 
 from lepaute.errors import EnvironmentProblem, InputError, LepauteError
 from lepaute.kit.documents import read_json
@@ -31,10 +35,6 @@ from lepaute.kit.parquet import open_parquet, reading_table
 from lepaute.store.backend import Backend, NoStoreError, Parameters, Writer, parquet_rows
 from lepaute.store.packed import packed_texts
 from lepaute.store.tables import TABLES, VERSION, Table, changed, check_version, migrated
-
-if TYPE_CHECKING:
-    import duckdb
-    import pyarrow
 
 #: Memory of DuckDB in a process; beyond it queries use the disk.
 MEMORY_LIMIT = "256MB"
@@ -98,8 +98,6 @@ def write_index(folder: Path, index: Index) -> None:
 @cache
 def _database(_process: int) -> "duckdb.DuckDBPyConnection":
     """DuckDB in this process, to which each store has a connection; a fork, which has no threads of it, has its own."""
-    import duckdb
-
     database = duckdb.connect(":memory:")
     database.execute(f"set memory_limit = '{MEMORY_LIMIT}'")
     database.execute("set preserve_insertion_order = false")
@@ -127,9 +125,7 @@ class FolderBackend(Backend):
     def close(self) -> None:
         self._connection.close()
 
-    def read(self, query: str, parameters: Parameters = (), *, packed: Collection[str] = ()) -> "pyarrow.Table":
-        import duckdb
-
+    def read(self, query: str, parameters: Parameters = (), *, packed: Collection[str] = ()) -> pyarrow.Table:
         with self._busy:
             for _ in range(_READ_TRIES):
                 index = read_index(self.folder)
@@ -152,9 +148,7 @@ class FolderBackend(Backend):
 
     def raw(
         self, place: str, node_column: str, nodes: Collection[str] | None, columns: Collection[str] | None
-    ) -> "pyarrow.Table":
-        import pyarrow
-
+    ) -> pyarrow.Table:
         try:
             return parquet_rows(str(self.folder / place), columns, None if nodes is None else (node_column, nodes))
         except LepauteError:
@@ -164,9 +158,6 @@ class FolderBackend(Backend):
 
     @contextmanager
     def writing(self) -> Iterator["_FolderWriter"]:
-        import duckdb
-        import pyarrow
-
         with self._busy, self._locked():
             index = read_index(self.folder)
             self._finish_unfinished(index)
@@ -185,8 +176,6 @@ class FolderBackend(Backend):
 
     def _prepare(self) -> None:
         """Makes the store, or brings it to this version."""
-        import duckdb
-
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as problem:
@@ -257,14 +246,14 @@ class _FolderWriter(Writer):
         self._files = {name: list(files) for name, files in index.files.items()}
         self._replaced: list[str] = []
 
-    def read(self, query: str, parameters: Parameters = (), *, packed: Collection[str] = ()) -> "pyarrow.Table":
+    def read(self, query: str, parameters: Parameters = (), *, packed: Collection[str] = ()) -> pyarrow.Table:
         self._show(query)
         return _result(self._connection, query, parameters, packed=packed)
 
-    def stage(self, rows: "pyarrow.Table") -> None:
+    def stage(self, rows: pyarrow.Table) -> None:
         self._connection.register("staged", rows)
 
-    def append(self, table: Table, rows: "pyarrow.Table") -> None:
+    def append(self, table: Table, rows: pyarrow.Table) -> None:
         if rows.num_rows:
             self._connection.register("appended", rows)
             try:
@@ -272,9 +261,7 @@ class _FolderWriter(Writer):
             finally:
                 self._connection.unregister("appended")
 
-    def add_raw(self, label: str, rows: "pyarrow.Table", node_column: str) -> str:
-        import pyarrow.parquet
-
+    def add_raw(self, label: str, rows: pyarrow.Table, node_column: str) -> str:
         place = self._new_file(f"raw-{label[:16]}")
         ordered = sorted_by(rows, node_column)
         with _disk(self._folder):
@@ -338,8 +325,6 @@ class _FolderWriter(Writer):
         self._replaced += [file.place for file in files]
 
     def _write(self, table: Table, source: str, rows: int, *, as_added: bool = False) -> None:
-        import duckdb
-
         place = self._new_file(table.name)
         order = "" if as_added else f" order by {', '.join(table.key)}"
         try:
@@ -364,10 +349,8 @@ class _FolderWriter(Writer):
         return f"data/{self._change}/{name}-{self._written}.parquet"
 
 
-def sorted_by(rows: "pyarrow.Table", column: str) -> "pyarrow.Table":
+def sorted_by(rows: pyarrow.Table, column: str) -> pyarrow.Table:
     """The rows by this column, those that are equal in it in their order; as they are where it is empty."""
-    import numpy as np
-
     if not column:
         return rows
     return rows.take(np.argsort(rows[column].to_numpy(zero_copy_only=False).astype(str), kind="stable"))
@@ -395,9 +378,7 @@ def _quoted(text: str) -> str:
 
 def _result(
     connection: "duckdb.DuckDBPyConnection", query: str, parameters: Parameters, *, packed: Collection[str]
-) -> "pyarrow.Table":
-    import pyarrow
-
+) -> pyarrow.Table:
     if packed:
         with contextlib.suppress(OSError, pyarrow.ArrowException):  # DuckDB says below what it is
             reader = connection.sql(query, params=list(parameters)).to_arrow_reader(_ROWS_OF_GROUP)
@@ -413,8 +394,6 @@ def _result(
 
 def _unreadable(folder: Path, index: Index, problem: Exception) -> Exception:
     """What to raise for a problem of a query: an InputError that names the damaged file; the problem if it is ours."""
-    import duckdb
-
     for table in TABLES:
         for file in index.files.get(table.name, ()):
             name = str(folder / file.place)

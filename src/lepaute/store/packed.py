@@ -1,23 +1,18 @@
 """Rows in little memory: each text once, and a number for it in every row."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 import pandas
+import pyarrow
+import pyarrow.compute
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
-    import pyarrow
-
-    Integers = npt.NDArray[np.int64]
+Integers = npt.NDArray[np.int64]
 
 
 def packed_texts(batches: "Iterable[pyarrow.RecordBatch]", names: Collection[str]) -> "Iterator[pyarrow.RecordBatch]":
     """The same with columns of texts as dictionaries, as far as they are there; raises ArrowInvalid for no UTF-8."""
-    import pyarrow
-    import pyarrow.compute
-
     pool = pyarrow.system_memory_pool()  # the default one keeps what was let go
     for batch in batches:
         columns = []
@@ -30,33 +25,27 @@ def packed_texts(batches: "Iterable[pyarrow.RecordBatch]", names: Collection[str
         yield pyarrow.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
-def packed_frame(rows: "pyarrow.Table") -> "pandas.DataFrame":
+def packed_frame(rows: pyarrow.Table) -> pandas.DataFrame:
     """The rows with dictionaries (`packed_texts`) as categories, in the order of texts."""
-    import pyarrow
-
     columns = {}
     for name in rows.column_names:
         column, rows = rows[name], rows.drop_columns([name])  # which are let go one after the other
         if pyarrow.types.is_dictionary(column.type):
-            columns[name] = _categorical(column)
+            chunks = column.unify_dictionaries().chunks
+            names = chunks[0].dictionary.to_pylist() if chunks else []
+            order = sorted(range(len(names)), key=names.__getitem__)
+            kind = np.min_scalar_type(-max(1, len(names)))
+            rank = np.empty(len(names), kind)
+            rank[order] = np.arange(len(names))
+            codes = [rank[chunk.indices.to_numpy(zero_copy_only=False)] for chunk in chunks] or [np.zeros(0, kind)]
+            categories = pandas.Index([names[at] for at in order], dtype="str")
+            columns[name] = pandas.Categorical.from_codes(np.concatenate(codes), categories=categories)
         else:
             columns[name] = column.to_pandas() if pyarrow.types.is_string(column.type) else column.to_numpy()
     return pandas.DataFrame(columns, copy=False)
 
 
-def _categorical(column: "pyarrow.ChunkedArray") -> "pandas.Categorical":
-    chunks = column.unify_dictionaries().chunks
-    names = chunks[0].dictionary.to_pylist() if chunks else []
-    order = sorted(range(len(names)), key=names.__getitem__)
-    kind = np.min_scalar_type(-max(1, len(names)))
-    rank = np.empty(len(names), kind)
-    rank[order] = np.arange(len(names))
-    codes = [rank[chunk.indices.to_numpy(zero_copy_only=False)] for chunk in chunks] or [np.zeros(0, kind)]
-    categories = pandas.Index([names[at] for at in order], dtype="str")
-    return pandas.Categorical.from_codes(np.concatenate(codes), categories=categories)
-
-
-def row_keys(frame: "pandas.DataFrame", columns: Sequence[str]) -> "Integers":
+def row_keys(frame: pandas.DataFrame, columns: Sequence[str]) -> Integers:
     """A number for each row: in the order of these columns, and the same where all of them are; shape (rows,).
 
     Columns are texts, categories in the order of texts, or integers; the number is -1 where a text is absent.

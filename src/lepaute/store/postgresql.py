@@ -7,6 +7,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+from pyarrow import csv, types
+
 from lepaute.errors import EnvironmentProblem
 from lepaute.kit.extras import need
 from lepaute.store.backend import Backend, NoStoreError, Parameters, Writer, parquet_rows
@@ -14,7 +19,6 @@ from lepaute.store.tables import TABLES, VERSION, Table, changed, check_version,
 
 if TYPE_CHECKING:
     import psycopg
-    import pyarrow
 
 SCHEMA = "lepaute"
 #: Of pg_advisory_xact_lock: whoever changes a store holds it until the transaction ends.
@@ -58,7 +62,7 @@ class PostgresqlBackend(Backend):
     def close(self) -> None:
         self._connection.close()
 
-    def read(self, query: str, parameters: Parameters = (), *, packed: Collection[str] = ()) -> "pyarrow.Table":
+    def read(self, query: str, parameters: Parameters = (), *, packed: Collection[str] = ()) -> pyarrow.Table:
         with self._explained(), self._connection.transaction():
             return _result(self._connection, query, parameters, packed=packed)
 
@@ -75,9 +79,7 @@ class PostgresqlBackend(Backend):
 
     def raw(
         self, place: str, node_column: str, nodes: Collection[str] | None, columns: Collection[str] | None
-    ) -> "pyarrow.Table":
-        import pyarrow
-
+    ) -> pyarrow.Table:
         which = "" if nodes is None or not node_column else " and (node = any(%s) or part = 0)"
         with self._explained(), self._connection.transaction(), self._connection.cursor() as cursor:
             cursor.execute(
@@ -159,12 +161,10 @@ class _PostgresqlWriter(Writer):
     def __init__(self, connection: "psycopg.Connection[Any]") -> None:
         self._connection = connection
 
-    def read(self, query: str, parameters: Parameters = (), *, packed: Collection[str] = ()) -> "pyarrow.Table":
+    def read(self, query: str, parameters: Parameters = (), *, packed: Collection[str] = ()) -> pyarrow.Table:
         return _result(self._connection, query, parameters, packed=packed)
 
-    def stage(self, rows: "pyarrow.Table") -> None:
-        import pyarrow
-
+    def stage(self, rows: pyarrow.Table) -> None:
         names = {
             pyarrow.string(): "text",
             pyarrow.int64(): "integer",
@@ -177,20 +177,21 @@ class _PostgresqlWriter(Writer):
         self._copy("pg_temp.staged", rows)
         self._connection.execute("analyze pg_temp.staged")
 
-    def append(self, table: Table, rows: "pyarrow.Table") -> None:
+    def append(self, table: Table, rows: pyarrow.Table) -> None:
         self._copy(table.name, rows.select(list(table.columns)))
 
-    def add_raw(self, label: str, rows: "pyarrow.Table", node_column: str) -> str:
+    def add_raw(self, label: str, rows: pyarrow.Table, node_column: str) -> str:
         pieces = [("", rows.slice(0, 0)), *_by_node(rows, node_column)]
         for part, (node, piece) in enumerate(pieces):
+            out = io.BytesIO()
+            pyarrow.parquet.write_table(piece, out, compression="zstd")
             self._connection.execute(
                 "insert into raw_rows (place, part, node, parquet) values (%s, %s, %s, %b)",
-                [label, part, node, _parquet(piece)],
+                [label, part, node, out.getvalue()],
             )
         return label
 
-    def _copy(self, table: str, rows: "pyarrow.Table") -> None:
-        from pyarrow import csv
+    def _copy(self, table: str, rows: pyarrow.Table) -> None:
 
         options = csv.WriteOptions(include_header=False, quoting_style="needed")
         columns = ", ".join(rows.column_names)
@@ -218,17 +219,13 @@ def _hidden(text: str, url: str) -> str:
     return text
 
 
-def _texts(rows: "pyarrow.Table") -> str:
+def _texts(rows: pyarrow.Table) -> str:
     """The columns of texts: an empty one is a text, not an absent value."""
-    from pyarrow import types
-
     return ", ".join(field.name for field in rows.schema if types.is_string(field.type))
 
 
-def _by_node(rows: "pyarrow.Table", node_column: str) -> Iterator[tuple[str, "pyarrow.Table"]]:
+def _by_node(rows: pyarrow.Table, node_column: str) -> Iterator[tuple[str, pyarrow.Table]]:
     """The rows of each node in turn; one node without a name where the rows have none."""
-    import numpy as np
-
     from lepaute.store.folder import sorted_by
 
     ordered = sorted_by(rows, node_column)
@@ -242,21 +239,11 @@ def _by_node(rows: "pyarrow.Table", node_column: str) -> Iterator[tuple[str, "py
             yield str(names[first]), ordered.slice(at, min(_ROWS_OF_PIECE, end - at))
 
 
-def _parquet(rows: "pyarrow.Table") -> bytes:
-    import pyarrow.parquet
-
-    out = io.BytesIO()
-    pyarrow.parquet.write_table(rows, out, compression="zstd")
-    return out.getvalue()
-
-
 def _result(
     connection: "psycopg.Connection[Any]", query: str, parameters: Parameters, *, packed: Collection[str]
-) -> "pyarrow.Table":
+) -> pyarrow.Table:
     """Rows by COPY, which is several times as fast as rows that become objects."""
     import psycopg
-    import pyarrow
-    from pyarrow import csv
 
     cursor = psycopg.ClientCursor(connection)
     text = cursor.mogrify(query.replace("%", "%%").replace("?", "%s"), list(parameters))

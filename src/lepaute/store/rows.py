@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas
+import pyarrow
+import pyarrow.compute
 
 from lepaute.archive import Archive
 from lepaute.archive.metadata import COMPLETE, FAILED, Metadata
@@ -16,9 +17,6 @@ from lepaute.kit.printable import printable
 from lepaute.store.packed import row_keys
 from lepaute.store.tables import ARCHIVE_NODES, ARCHIVES, FACTOR_VALUES, STATES, Table
 
-if TYPE_CHECKING:
-    import pyarrow
-
 _FIRST_SECOND, _LAST_SECOND = -62_135_596_800.0, 253_402_300_800.0  # the years 1 to 9999
 #: Where an archive keeps its measurements as tables.
 _OBSERVATIONS, _PARQUET = "observations/", ".parquet"
@@ -26,14 +24,12 @@ _OBSERVATIONS, _PARQUET = "observations/", ".parquet"
 _NODE_COLUMNS = ("node", "host")
 
 
-def rows_of(table: Table, frame: "pandas.DataFrame") -> "pyarrow.Table":
+def rows_of(table: Table, frame: "pandas.DataFrame") -> pyarrow.Table:
     """The frame's rows with the table's columns and types, in their order; NaN is an absent value.
 
     Raises InputError for columns that are missing or too many, cells of another type, absent texts, two rows of one
     key, and dates that are none.
     """
-    import pyarrow
-
     missing = [name for name in table.columns if name not in frame]
     unknown = [str(name) for name in frame.columns if name not in table.columns]
     if missing or unknown:
@@ -66,11 +62,8 @@ def rows_of(table: Table, frame: "pandas.DataFrame") -> "pyarrow.Table":
     return rows
 
 
-def _column(cells: "pandas.Series", type_: "pyarrow.DataType") -> "pyarrow.Array":
+def _column(cells: "pandas.Series", type_: pyarrow.DataType) -> pyarrow.Array:
     """The cells as this type, if they are of it: a text is not made of a number, nor a whole number of a fraction."""
-    import pyarrow
-    import pyarrow.compute
-
     if type_ == pyarrow.string():
         array = pyarrow.Array.from_pandas(cells)
         if isinstance(array, pyarrow.ChunkedArray):
@@ -95,7 +88,7 @@ def _column(cells: "pandas.Series", type_: "pyarrow.DataType") -> "pyarrow.Array
     return pyarrow.array(whole, type_)
 
 
-def _check_cells(table: Table, rows: "pyarrow.Table") -> None:
+def _check_cells(table: Table, rows: pyarrow.Table) -> None:
     for name in {"started_s", "date_s"} & set(table.columns) if len(rows) else ():
         dates = rows[name].to_numpy()
         wrong = ~((dates >= _FIRST_SECOND) & (dates < _LAST_SECOND))
@@ -133,8 +126,6 @@ class ArchiveRows:
 
 def archive_rows(archive: Archive, cluster: str, ingested_s: float) -> ArchiveRows:
     """The rows of an archive; raises ArchiveError or InputError where a table of it cannot be read."""
-    import pyarrow
-
     about = archive.about
     states = node_states(about)
     started_s, ended_s = run_dates(about)
@@ -201,8 +192,6 @@ def archived_date(text: str) -> datetime | None:
 
 
 def _raw_table(archive: Archive, member: str) -> RawTable:
-    import pyarrow
-
     frame = archive.table(member)
     node_column = next((name for name in _NODE_COLUMNS if name in frame), "")
     if "archive" in frame:  # the store says which archive a row is from

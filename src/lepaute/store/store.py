@@ -5,7 +5,11 @@ import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Self
+
+import numpy as np
+import pandas
+import pyarrow
 
 from lepaute.archive import Archive
 from lepaute.errors import InputError
@@ -32,14 +36,10 @@ from lepaute.store.tables import (
     Table,
 )
 
-if TYPE_CHECKING:
-    import pandas
-    import pyarrow
-
 _FROM_GOOD_TO_BAD = ("done", "aborted", "failed", "missing")
 _SAME_JOB = "factor values of a job are in the store or in another of the archives already; give each job once"
 #: Factor values of an archive, as a data frame with the columns of FACTOR_VALUES.
-ValuesOf = Callable[[Archive], "pandas.DataFrame"]
+ValuesOf = Callable[[Archive], pandas.DataFrame]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ class Store:
         ids = list(dict.fromkeys(archive.id for archive in opened))
         return Ingested(tuple(id_ for id_ in ids if id_ not in known), tuple(id_ for id_ in ids if id_ in known), count)
 
-    def add_values(self, values: "pandas.DataFrame") -> int:
+    def add_values(self, values: pandas.DataFrame) -> int:
         """Adds factor values, of foreign data or of archives that are there; returns how many were new.
 
         Raises InputError where a value is there already and is another one, and where the archive of one is not there.
@@ -128,14 +128,11 @@ class Store:
         with self._backend.writing() as writer:
             return self._add_values(writer, rows)
 
-    def add_verdicts(self, verdicts: "pandas.DataFrame") -> int:
+    def add_verdicts(self, verdicts: pandas.DataFrame) -> int:
         """Adds verdicts (columns of VERDICTS); returns how many were new. One that is there stays as it is.
 
         With another basis it is another verdict, beside the first.
         """
-        import numpy as np
-        import pyarrow
-
         rows = rows_of(VERDICTS, verdicts)
         keys = rows.select(list(VERDICTS.key)).append_column("place", pyarrow.array(np.arange(len(rows))))
         with self._backend.writing() as writer:
@@ -148,7 +145,7 @@ class Store:
             writer.append(VERDICTS, rows)
         return len(rows)
 
-    def add_events(self, events: "pandas.DataFrame", *, once: bool = False) -> tuple[str, ...]:
+    def add_events(self, events: pandas.DataFrame, *, once: bool = False) -> tuple[str, ...]:
         """Records events (columns date_s, cluster, nodes, kind, author, reason); returns their ids.
 
         One that is recorded stays as it is; one that was withdrawn is recorded again.
@@ -156,7 +153,7 @@ class Store:
         """
         return additions.add_entries(self._backend, EVENTS, events, once=once)
 
-    def add_outliers(self, outliers: "pandas.DataFrame", *, once: bool = False) -> tuple[str, ...]:
+    def add_outliers(self, outliers: pandas.DataFrame, *, once: bool = False) -> tuple[str, ...]:
         """Records outliers (columns date_s, cluster, nodes, job, author, reason), as `add_events`."""
         return additions.add_entries(self._backend, OUTLIERS, outliers, once=once)
 
@@ -168,11 +165,11 @@ class Store:
         """Withdraws outliers, as `withdraw_events`."""
         return additions.withdraw_entries(self._backend, OUTLIERS, ids, author, reason)
 
-    def events(self, *, history: bool = False) -> "pandas.DataFrame":
+    def events(self, *, history: bool = False) -> pandas.DataFrame:
         """The events in force; history: all revisions of all of them instead."""
         return additions.current_entries(self._backend, EVENTS, history=history)
 
-    def outliers(self, *, history: bool = False) -> "pandas.DataFrame":
+    def outliers(self, *, history: bool = False) -> pandas.DataFrame:
         """The outliers in force, as `events`."""
         return additions.current_entries(self._backend, OUTLIERS, history=history)
 
@@ -184,14 +181,14 @@ class Store:
         state: str | None = None,
         since_s: float | None = None,
         until_s: float | None = None,
-    ) -> "pandas.DataFrame":
+    ) -> pandas.DataFrame:
         """The archives, a row each; since_s and until_s: those that began then."""
         where = _Where().equal("cluster", cluster).equal("state", state).within("started_s", since_s, until_s)
         if nodes is not None:
             where.that("id in (select archive from archive_nodes where node = any(?))", list(nodes))
         return self._select(ARCHIVES, where)
 
-    def archive_nodes(self, *, nodes: Collection[str] | None = None, state: str | None = None) -> "pandas.DataFrame":
+    def archive_nodes(self, *, nodes: Collection[str] | None = None, state: str | None = None) -> pandas.DataFrame:
         """A row for each node of each archive: done, failed, aborted or missing, and why."""
         return self._select(ARCHIVE_NODES, _Where().among("node", nodes).equal("state", state))
 
@@ -205,7 +202,7 @@ class Store:
         since_s: float | None = None,
         until_s: float | None = None,
         packed: bool = False,
-    ) -> "pandas.DataFrame":
+    ) -> pandas.DataFrame:
         """Factor values, with the columns of FACTOR_VALUES; of what is given, only the matching rows are read.
 
         packed : texts are categories, in the order of texts; rows in any order: quicker, in a quarter of the memory
@@ -216,7 +213,7 @@ class Store:
             return self._select(FACTOR_VALUES, where)
         return self._packed(FACTOR_VALUES, where, list(FACTOR_VALUES.columns))
 
-    def factors(self) -> "pandas.DataFrame":
+    def factors(self) -> pandas.DataFrame:
         """The factors that have values, by cluster: columns cluster and factor."""
         return self._frame("select distinct cluster, factor from factor_values order by cluster, factor")
 
@@ -230,7 +227,7 @@ class Store:
         query = "select distinct factor from verdicts where cluster = ? and p > 1 order by factor"
         return list(self._frame(query, [cluster])["factor"])
 
-    def job_states(self, cluster: str | None = None) -> "pandas.DataFrame":
+    def job_states(self, cluster: str | None = None) -> pandas.DataFrame:
         """A row for each job of each node: columns cluster, node, job, started_s, state.
 
         The state is that of the worst of its factor values; where it has none, that of the node in the archive, whose
@@ -261,7 +258,7 @@ class Store:
         r: int | None = None,
         pooled: bool | None = None,
         columns: Sequence[str] | None = None,
-    ) -> "pandas.DataFrame":
+    ) -> pandas.DataFrame:
         """Verdicts, with the columns of VERDICTS; or only `columns`, in any order of rows, packed as `values` are."""
         where = _Where().equal("cluster", cluster).among("node", nodes).among("factor", factors)
         where.equal("r", r).equal("pooled", pooled).within("started_s", since_s, until_s)
@@ -273,7 +270,7 @@ class Store:
         windows: list[int] = self._frame(query, [cluster, factor])["r"].tolist()
         return windows
 
-    def add_alarms(self, days: "pandas.DataFrame", alarms: "pandas.DataFrame", *, after: str) -> bool:
+    def add_alarms(self, days: pandas.DataFrame, alarms: pandas.DataFrame, *, after: str) -> bool:
         """Records days that were judged (columns of ALARM_DAYS) and their alarms (columns of ALARMS), in one change.
 
         after: the last day that was judged before, as the caller knows it, "" for none
@@ -287,47 +284,47 @@ class Store:
         nodes: Collection[str] | None = None,
         cluster: str | None = None,
         factors: Collection[str] | None = None,
-    ) -> "pandas.DataFrame":
+    ) -> pandas.DataFrame:
         """Alarms, with the columns of ALARMS."""
         return self._select(ALARMS, _Where().equal("cluster", cluster).among("node", nodes).among("factor", factors))
 
-    def alarm_days(self) -> "pandas.DataFrame":
+    def alarm_days(self) -> pandas.DataFrame:
         """The days that were judged, ascending, with what each added to the state of the alarm procedure."""
         return self._select(ALARM_DAYS, _Where())
 
-    def add_notifications(self, decide: Decide) -> "pandas.DataFrame":
+    def add_notifications(self, decide: Decide) -> pandas.DataFrame:
         """Adds the rows (of NOTIFICATIONS) that `decide` makes of those that are there, in one change; returns them."""
         return additions.add_decided(self._backend, NOTIFICATIONS, decide)
 
-    def notifications(self) -> "pandas.DataFrame":
+    def notifications(self) -> pandas.DataFrame:
         """What messages were about, with the columns of NOTIFICATIONS: every state that it was in."""
         return additions.all_rows(self._backend, NOTIFICATIONS)
 
-    def add_node_actions(self, decide: Decide) -> "pandas.DataFrame":
+    def add_node_actions(self, decide: Decide) -> pandas.DataFrame:
         """As `add_notifications`, of what is done about nodes (NODE_ACTIONS)."""
         return additions.add_decided(self._backend, NODE_ACTIONS, decide)
 
-    def node_actions(self) -> "pandas.DataFrame":
+    def node_actions(self) -> pandas.DataFrame:
         """What was done about nodes that regressed, every step, with the columns of NODE_ACTIONS."""
         return additions.all_rows(self._backend, NODE_ACTIONS)
 
-    def add_inventory(self, decide: Decide) -> "pandas.DataFrame":
+    def add_inventory(self, decide: Decide) -> pandas.DataFrame:
         """As `add_notifications`, of what nodes share (INVENTORIES)."""
         return additions.add_decided(self._backend, INVENTORIES, decide)
 
-    def inventories(self) -> "pandas.DataFrame":
+    def inventories(self) -> pandas.DataFrame:
         """What nodes share, with the columns of INVENTORIES: every revision, the one in force last."""
         return additions.all_rows(self._backend, INVENTORIES)
 
-    def add_simulations(self, simulations: "pandas.DataFrame") -> int:
+    def add_simulations(self, simulations: pandas.DataFrame) -> int:
         """Adds simulated runs (columns of SIMULATIONS); returns how many were new. One that is there stays as it is."""
         return additions.add_simulations(self._backend, simulations)
 
-    def simulations(self, keys: Collection[str] | None = None) -> "pandas.DataFrame":
+    def simulations(self, keys: Collection[str] | None = None) -> pandas.DataFrame:
         """Simulated runs, with the columns of SIMULATIONS: those of the keys that are there; without keys, all."""
         return additions.simulations_of(self._backend, keys)
 
-    def raw_tables(self, *, archives: Collection[str] | None = None) -> "pandas.DataFrame":
+    def raw_tables(self, *, archives: Collection[str] | None = None) -> pandas.DataFrame:
         """Names and numbers of rows of the raw tables of archives."""
         return self._select(RAW_TABLES, _Where().among("archive", archives))[["archive", "name", "rows"]]
 
@@ -340,7 +337,7 @@ class Store:
         columns: Collection[str] | None = None,
         since_s: float | None = None,
         until_s: float | None = None,
-    ) -> "pandas.DataFrame":
+    ) -> pandas.DataFrame:
         """Rows of the raw table `name` (`raw_tables`) of all archives that have it, with a column `archive`.
 
         A column `archive` of the table itself is called `archive_number` here.
@@ -349,8 +346,6 @@ class Store:
         since_s, until_s: of the beginning of the archive; clocks of raw rows need not tell the date
         Raises InputError where no archive has such a table.
         """
-        import pyarrow
-
         where = _Where().equal("name", name).among("archive", archives)
         chosen = "select id from archives where started_s"
         if since_s is not None:
@@ -377,25 +372,25 @@ class Store:
         frame: pandas.DataFrame = rows.to_pandas()
         return frame
 
-    def _frame(self, query: str, parameters: Parameters = ()) -> "pandas.DataFrame":
+    def _frame(self, query: str, parameters: Parameters = ()) -> pandas.DataFrame:
         frame: pandas.DataFrame = self._backend.read(query, parameters).to_pandas()
         return frame
 
-    def _select(self, table: Table, where: "_Where") -> "pandas.DataFrame":
+    def _select(self, table: Table, where: "_Where") -> pandas.DataFrame:
         frame: pandas.DataFrame = self._backend.read(*where.query(table)).cast(table.schema).to_pandas()
         return frame
 
-    def _packed(self, table: Table, where: "_Where", columns: Sequence[str]) -> "pandas.DataFrame":
+    def _packed(self, table: Table, where: "_Where", columns: Sequence[str]) -> pandas.DataFrame:
         query, parameters = where.query(table, columns, ordered=False)
         return packed_frame(self._backend.read(query, parameters, packed=table.repeated))
 
     @staticmethod
-    def _known(read: Callable[..., "pyarrow.Table"], ids: list[str]) -> set[str]:
+    def _known(read: Callable[..., pyarrow.Table], ids: list[str]) -> set[str]:
         """Those of the ids of which the archive is in the store."""
         return set(read("select id from archives where id = any(?)", [ids])["id"].to_pylist()) if ids else set()
 
     @staticmethod
-    def _values_of(archive: Archive, values_of: ValuesOf | None) -> "pyarrow.Table":
+    def _values_of(archive: Archive, values_of: ValuesOf | None) -> pyarrow.Table:
         if values_of is None:
             return FACTOR_VALUES.schema.empty_table()
         rows = rows_of(FACTOR_VALUES, values_of(archive))
@@ -403,7 +398,7 @@ class Store:
             raise InputError(f"{archive.path}: its factor values name another archive than {archive.id}")
         return rows
 
-    def _add_values(self, writer: Writer, rows: "pyarrow.Table") -> int:
+    def _add_values(self, writer: Writer, rows: pyarrow.Table) -> int:
         if not len(rows):
             return 0
         named = list(filter(None, rows["archive"].unique().to_pylist()))
@@ -416,11 +411,9 @@ class Store:
         return len(new)
 
     def _add_archives(
-        self, writer: Writer, new: list[tuple[ArchiveRows, "pyarrow.Table"]], further: "pyarrow.Table"
+        self, writer: Writer, new: list[tuple[ArchiveRows, pyarrow.Table]], further: "pyarrow.Table"
     ) -> int:
         """Adds archives with their values, and further values; returns how many values are new."""
-        import pyarrow
-
         if not new:
             return self._add_values(writer, further)
         places = []

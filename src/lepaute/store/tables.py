@@ -6,12 +6,11 @@ the new rows from the old ones. Tables that the older version lacks are made emp
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
+
+import pyarrow
 
 from lepaute.errors import InputError
-
-if TYPE_CHECKING:
-    import pyarrow
 
 #: Of what a store holds and how; see `STEPS`.
 VERSION = 6
@@ -58,9 +57,7 @@ class Table:
         return tuple(name for name, kind in self.columns.items() if kind == "text" and name != "basis")
 
     @property
-    def schema(self) -> "pyarrow.Schema":
-        import pyarrow
-
+    def schema(self) -> pyarrow.Schema:
         types = {
             "text": pyarrow.string(),
             "integer": pyarrow.int64(),

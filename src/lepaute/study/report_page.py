@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lepaute.kit.text import counted, number, quantity, signed_percent
-from lepaute.report.page import render
-from lepaute.report.tables import records_table
+from lepaute.report.page import records_table, render
 from lepaute.study import plot
 from lepaute.study.capacity import Bounds, Front
 from lepaute.study.difference import PairDifference

@@ -11,8 +11,7 @@ from lepaute.kit.printable import UNLIMITED
 from lepaute.kit.tables import shown_table
 from lepaute.kit.text import axis_unit, folded, ranks_text, seconds, size_text
 from lepaute.report.figures import figure_svg
-from lepaute.report.page import render
-from lepaute.report.tables import records_table
+from lepaute.report.page import records_table, render
 from lepaute.trace.compare import PERCENTILES, ClassComparison, Comparison, Difference
 
 if TYPE_CHECKING:

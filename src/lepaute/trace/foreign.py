@@ -8,6 +8,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy
+
 from lepaute.errors import InputError
 from lepaute.trace.table import COMPUTING, KERNEL, MPI, Trace, trace_of_columns
 
@@ -166,8 +168,6 @@ class Calls:
 
     def trace(self, metadata: Mapping[str, Any], given: Mapping[str, Any] | None, where: str) -> Trace:
         """All rows; `given` goes above `metadata`, but for the warnings, of which it has those of both."""
-        import numpy
-
         if not len(self):
             raise InputError(f"{where}: it has no calls")
         columns = {name: numpy.array(column) for name, column in self._columns.items()}

@@ -83,12 +83,20 @@ def plot_gantt(
         not trace.is_recording or "time_s" in trace.metadata
     )
     start = "timed region" if is_region else "program"
-    _set_time_axis(main, window, unit, factor, start)
+    main.xaxis.set_major_locator(MaxNLocator(10, steps=[1, 2, 2.5, 5, 10]))
+    digits = max(0, 2 - math.floor(math.log10((window.high_s - window.low_s) * factor)))
+    main.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value * factor:.{digits}f}"))
+    main.set_xlabel(f"time since the start of the {start}, {unit}", fontsize=9)
     _draw_steps(main, drawn, window)
     if zoomed:
         _draw_overview(axes[0], drawn, seconds, whole, window)
+    names = colours.labels(is_estimated(drawn), not_separated(drawn))
     figure.legend(
-        handles=_handles(used, is_estimated(drawn), not_separated(drawn)),
+        handles=[
+            Patch(facecolor=style.colour, edgecolor="#555555", lw=0.6, label=names[place])
+            for place, style in enumerate(colours.CALLS)
+            if place in used
+        ],
         loc="outside lower center",
         ncols=5,
         frameon=False,
@@ -277,27 +285,11 @@ def _label_ranks(axis: Any, trace: Trace, window: Window) -> None:
         axis.spines[side].set_visible(False)
 
 
-def _set_time_axis(axis: Any, window: Window, unit: str, factor: float, start: str) -> None:
-    axis.xaxis.set_major_locator(MaxNLocator(10, steps=[1, 2, 2.5, 5, 10]))
-    digits = max(0, 2 - math.floor(math.log10((window.high_s - window.low_s) * factor)))
-    axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value * factor:.{digits}f}"))
-    axis.set_xlabel(f"time since the start of the {start}, {unit}", fontsize=9)
-
-
 def _title(trace: Trace, chosen: Sequence[int], window: Window, unit: str, factor: float) -> str:
     total = int(trace.metadata.get("ranks") or len(trace.ranks))
     ranks = f"all {total} ranks" if len(chosen) == total else f"{len(chosen)} of {total} ranks"
     span = f"{window.low_s * factor:.4g} to {window.high_s * factor:.4g} {unit}"
     return f"{finding_of(breakdown_of(trace)).sentence}\n{headline(trace)}; drawn: {ranks}, {span}"
-
-
-def _handles(used: "set[int]", estimated: bool, unknown: tuple[str, ...]) -> list[Any]:
-    names = colours.labels(estimated, unknown)
-    return [
-        Patch(facecolor=style.colour, edgecolor="#555555", lw=0.6, label=names[place])
-        for place, style in enumerate(colours.CALLS)
-        if place in used
-    ]
 
 
 def _ranges(numbers: Sequence[int]) -> str:

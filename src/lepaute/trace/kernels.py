@@ -73,7 +73,16 @@ def read_kernels(path: Path) -> KernelCalls:
         rows["duration_s"].astype("float64"),
         numbers,
     )
-    _check(calls, path)
+
+    def refuse(bad: NDArray[Any], what: str) -> None:
+        if bad.any():
+            raise InputError(f"{path}: call {int(numpy.argmax(bad))} has {what}; the file is damaged")
+
+    refuse((calls.rank < 0) | (calls.rank >= MOST_RANK), "an invalid rank")
+    refuse((calls.name < 0) | (calls.name >= len(calls.names)), "an invalid name")
+    refuse(~numpy.isfinite(calls.start_s), "an invalid start")
+    refuse(~(calls.duration_s >= 0) | numpy.isinf(calls.duration_s), "an invalid duration")
+    refuse(~(numpy.abs(calls.numbers) < 1e15).all(axis=1), "invalid sizes")
     return calls
 
 
@@ -109,18 +118,6 @@ def merge_kernels(trace: Trace, kernels: KernelCalls) -> Trace:
     unsized = [name for name in trace.metadata.get("unsized", []) if name not in mpi_names]
     metadata = {**trace.metadata, "unsized": unsized}
     return with_rows(other, (kernel_columns, rest), names, metadata, "kernels of the emulation")
-
-
-def _check(calls: KernelCalls, path: Path) -> None:
-    def refuse(bad: NDArray[Any], what: str) -> None:
-        if bad.any():
-            raise InputError(f"{path}: call {int(numpy.argmax(bad))} has {what}; the file is damaged")
-
-    refuse((calls.rank < 0) | (calls.rank >= MOST_RANK), "an invalid rank")
-    refuse((calls.name < 0) | (calls.name >= len(calls.names)), "an invalid name")
-    refuse(~numpy.isfinite(calls.start_s), "an invalid start")
-    refuse(~(calls.duration_s >= 0) | numpy.isinf(calls.duration_s), "an invalid duration")
-    refuse(~(numpy.abs(calls.numbers) < 1e15).all(axis=1), "invalid sizes")
 
 
 def _left_over(

@@ -93,7 +93,9 @@ def attach(rows: Rows, links: Links) -> Attached:
     size_bytes[at], peer[at], tag[at] = ends.size_bytes[received], ends.source[received], ends.tag[received]
     waited = rows.named(ENDING)[ends.row]
     numpy.add.at(size_bytes, ends.row[waited], ends.size_bytes[waited])
-    alone = waited & (numpy.bincount(ends.row, minlength=len(rows.rank))[ends.row] == 1) & _single(rows, ends.row)
+    # MPI_Waitall says how many requests there are.
+    many: NDArray[Any] = rows.named(("MPI_Waitall", "MPI_Testall"))[ends.row] & (rows.items[ends.row] != 1)
+    alone = waited & (numpy.bincount(ends.row, minlength=len(rows.rank))[ends.row] == 1) & ~many
     peer[ends.row[alone]], tag[ends.row[alone]] = ends.source[alone], ends.tag[alone]
 
     posted, message, completion = _posted(rows, ends, numpy.flatnonzero(waited))
@@ -173,12 +175,6 @@ def _both_ends(rows: Rows, links: Links) -> tuple[NDArray[Any], _Ends, list[str]
 def _ranks(partner: NDArray[Any], is_rank: NDArray[Any]) -> NDArray[Any]:
     """Ranks of what keys call their partner; -1 for none."""
     return numpy.maximum(numpy.where(is_rank, partner, partner - 1), -1)
-
-
-def _single(rows: Rows, end_row: NDArray[Any]) -> NDArray[Any]:
-    """Which of these calls wait for one request; MPI_Waitall says how many there are."""
-    many: NDArray[Any] = rows.named(("MPI_Waitall", "MPI_Testall"))[end_row] & (rows.items[end_row] != 1)
-    return ~many
 
 
 def _starts_of(starts: NDArray[Any], ends: NDArray[Any], is_open: NDArray[Any]) -> NDArray[Any]:

@@ -15,17 +15,17 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
-from lepaute.kit.text import percent, ranks_text, seconds, size_text, time_unit
-from lepaute.report import files
+from lepaute.kit.text import axis_unit, percent, ranks_text, seconds, size_text, time_unit
+from lepaute.report import page as pages
 from lepaute.report.page import anchor, picture_values, render
+from lepaute.report.svg import Axis, Layer, Picture
 from lepaute.trace import colours
-from lepaute.trace.breakdown import LATE, Breakdown, breakdown_of, split, with_own_code
+from lepaute.trace.breakdown import LATE, OTHER, Breakdown, breakdown_of, split, with_own_code
 from lepaute.trace.finding import Finding, Waiting, finding_of
 from lepaute.trace.messages import sent_of
-from lepaute.trace.page_pictures import by_rank, by_step, over_time, pairs_picture
-from lepaute.trace.report import breakdown_dict, breakdown_tables, description_fields, headline, node_name
+from lepaute.trace.report import breakdown_dict, breakdown_tables, description_fields, grouped, headline, node_name
 from lepaute.trace.table import PHASE, Trace
-from lepaute.trace.timeline import TICKS, segments, step_starts
+from lepaute.trace.timeline import TICKS, binned, segments, step_starts
 
 #: Calls over time, of as many ranks, evenly spread where there are more; 600,000 segments are some 2 MB.
 MOST_RANKS, MOST_SEGMENTS = 1024, 600_000
@@ -34,6 +34,20 @@ MOST_TABLE_ROWS = 200
 MOST_NAMED = 5
 #: Steps whose numbers are in the page.
 MOST_STEPS = 2000
+BINS = 180
+#: Rows and columns of a picture of pairs; more ranks are put together.
+MOST_CELLS = 32
+#: Of each category of a breakdown, the class whose colour it has.
+_PLACES = (
+    colours.DGEMM,
+    colours.CALL_OVERHEAD,
+    colours.WAITING,
+    colours.MOVING,
+    colours.CONTENDING,
+    colours.PROBING,
+    colours.OWN_CODE,
+    colours.NOTHING,
+)
 
 
 def write_report(trace: Trace, path: str | Path, command: str = "") -> None:
@@ -42,7 +56,7 @@ def write_report(trace: Trace, path: str | Path, command: str = "") -> None:
     command : that was given
     Raises InputError for another suffix, or where the file cannot be written.
     """
-    files.write_report(Path(path), lambda: page(trace, command), lambda: breakdown_dict(breakdown_of(trace)))
+    pages.write_report(Path(path), lambda: page(trace, command), lambda: breakdown_dict(breakdown_of(trace)))
 
 
 def page(trace: Trace, command: str = "") -> str:
@@ -71,18 +85,28 @@ def page(trace: Trace, command: str = "") -> str:
         [picture_values(pairs_picture(sent.rank, sent.peer, sent.size_bytes, "sends", "to"))] if len(sent.rank) else []
     )
     tables = [_table(title, head, rows) for title, head, rows in breakdown_tables(breakdown, MOST_TABLE_ROWS)[1:]]
+    total = int(trace.metadata.get("ranks") or 0) or len(trace.ranks)
+    held = ranks_text(total) if total == len(trace.ranks) else f"{len(trace.ranks)} of {ranks_text(total)}"
+    known = (("platform", str(trace.metadata.get("platform_sha256") or "")[:12]), ("seed", trace.metadata.get("seed")))
+    beware = [str(line) for line in trace.metadata.get("warnings", [])]
+    if breakdown.estimated:
+        inside = f", and the waiting in {', '.join(breakdown.unknown)}" if breakdown.unknown else ""
+        beware.append(
+            "the calls of this trace do not tell their parts: waiting is found by matching sends with receives, and "
+            f"transfer includes overhead and contention{inside}"
+        )
     return render(
         "lepaute.trace",
         "trace.html.j2",
         title=headline(trace),
-        facts=_facts(trace),
-        made_of=_made_of(trace),
+        facts=f"{len(trace):,} calls of {held}",
+        made_of=[(name, str(value)) for name, value in known if value not in (None, "")],
         answer=found.sentence,
         state="fine",
         figures=_figures(found, breakdown),
         waiting=_waiting_lines(found.waiting, breakdown),
         waiters=_waiters(breakdown),
-        beware=_caveats(trace, breakdown),
+        beware=beware,
         colours=[style.colour for style in colours.CALLS],
         legend=[(place, label) for place, label in enumerate(labels) if place in used],
         calls=Markup(json.dumps(calls).replace("<", "\\u003c")),
@@ -109,17 +133,6 @@ def _shown_ranks(trace: Trace) -> list[int]:
     return [present[at * (len(present) - 1) // (MOST_RANKS - 1)] for at in range(MOST_RANKS)]
 
 
-def _facts(trace: Trace) -> str:
-    total = int(trace.metadata.get("ranks") or 0) or len(trace.ranks)
-    held = ranks_text(total) if total == len(trace.ranks) else f"{len(trace.ranks)} of {ranks_text(total)}"
-    return f"{len(trace):,} calls of {held}"
-
-
-def _made_of(trace: Trace) -> list[tuple[str, str]]:
-    known = (("platform", str(trace.metadata.get("platform_sha256") or "")[:12]), ("seed", trace.metadata.get("seed")))
-    return [(name, str(value)) for name, value in known if value not in (None, "")]
-
-
 def _figures(found: Finding, breakdown: Breakdown) -> list[tuple[str, str]]:
     """The three largest shares, and the time."""
     largest = sorted(found.shares.items(), key=lambda one: -one[1])[:3]
@@ -139,17 +152,6 @@ def _waiting_lines(waiting: Waiting | None, breakdown: Breakdown) -> list[str]:
         lines.append(f"Rank {breakdown.ranks[least]} waits least, {percent(float(shares[least]))} of its time.")
     if waiting.step is not None:
         lines.append(f"Most is waited in step {waiting.step}: {percent(waiting.step_share)} of all waiting in steps.")
-    return lines
-
-
-def _caveats(trace: Trace, breakdown: Breakdown) -> list[str]:
-    lines = [str(line) for line in trace.metadata.get("warnings", [])]
-    if breakdown.estimated:
-        inside = f", and the waiting in {', '.join(breakdown.unknown)}" if breakdown.unknown else ""
-        lines.append(
-            "the calls of this trace do not tell their parts: waiting is found by matching sends with receives, and "
-            f"transfer includes overhead and contention{inside}"
-        )
     return lines
 
 
@@ -248,3 +250,88 @@ def _calls_over_time(
 
 def _packed(values: NDArray[Any], kind: str) -> str:
     return base64.b64encode(zlib.compress(values.astype(kind).tobytes(), 9)).decode()
+
+
+# ---- pictures that need no script: time by what it went into, and pairs of ranks ------------------------------------
+
+
+def over_time(trace: Trace, spent: NDArray[Any]) -> Picture:
+    """All ranks together; spent: seconds of each row by class."""
+    low_s, high_s = float(trace.start_s.min()), float(trace.end_s.max())
+    high_s = high_s if high_s > low_s else low_s + 1e-9
+    shares = 100.0 * binned(trace.start_s, spent, low_s, high_s, BINS) / len(trace.ranks)
+    unit, factor = axis_unit(high_s)
+    edges = numpy.linspace(low_s, high_s, BINS + 1) * factor
+    order = range(colours.NOTHING)
+    return Picture(
+        "Shares of the time of all ranks, by what they do, from the beginning to the end",
+        "All ranks together in the course of time: what shares of them do what. Empty: nothing recorded.",
+        Axis(f"time, {unit}", float(edges[0]), float(edges[-1])),
+        Axis("share of the ranks, %", 0.0, 100.0),
+        _stacked(edges, shares[:, : colours.NOTHING], order),
+    )
+
+
+def by_rank(breakdown: Breakdown) -> Picture:
+    """A column a rank, or a group of ranks."""
+    values, labels = grouped(breakdown)
+    unit, factor = axis_unit(float(values.sum(axis=1).max()))
+    of_groups = "" if len(labels) == len(breakdown.ranks) else "; a column is the mean of neighbouring ranks"
+    return Picture(
+        "Time of each rank by what it went into",
+        f"The time of each rank. Blue: all computing; the other colours as above{of_groups}.",
+        Axis("rank", -0.5, len(labels) - 0.5, names=tuple(labels)),
+        Axis(f"time, {unit}", 0.0, float(values.sum(axis=1).max()) * factor or 1.0),
+        _stacked(numpy.arange(len(labels) + 1) - 0.5, values * factor, _PLACES),
+    )
+
+
+def by_step(breakdown: Breakdown) -> Picture:
+    """A column a step."""
+    values = breakdown.by_step_s[:, :OTHER]
+    most = float(values.sum(axis=1).max())
+    unit, factor = axis_unit(most)
+    edges = numpy.array([*breakdown.steps, breakdown.steps[-1] + 1]) - 0.5
+    return Picture(
+        "Time of all ranks in each step by what it went into",
+        "The time of all ranks in each step. Blue: all computing; the other colours as above.",
+        Axis("step (panel)", float(edges[0]), float(edges[-1])),
+        Axis(f"time of all ranks, {unit}", 0.0, most * factor or 1.0),
+        _stacked(edges, values * factor, _PLACES[:OTHER]),
+    )
+
+
+def _stacked(edges: NDArray[Any], values: NDArray[Any], places: Any) -> list[Layer]:
+    """Columns between the edges, shape (columns, classes), on each other in the colours of their classes."""
+    x = numpy.repeat(edges, 2)[1:-1]
+    base = numpy.zeros(len(values))
+    layers = []
+    for place, column in zip(places, values.T, strict=True):
+        if column.any():
+            top = base + column
+            layers.append(Layer("band", x, numpy.repeat(top, 2), f"c{place}", numpy.repeat(base, 2)))
+            base = top
+    return layers
+
+
+def pairs_picture(one: NDArray[Any], other: NDArray[Any], amount: NDArray[Any], verb: str, preposition: str) -> Picture:
+    """How much of `amount` each pair of ranks has: a row a rank, a column the other; more of it is darker."""
+    known = other >= 0
+    one, other, amount = one[known], other[known], amount[known]
+    ranks = numpy.unique(numpy.concatenate((one, other)))
+    groups = min(MOST_CELLS, len(ranks))
+    group_of = numpy.arange(len(ranks)) * groups // len(ranks)
+    row, column = (group_of[numpy.searchsorted(ranks, each)] for each in (one, other))
+    total = numpy.bincount(row * groups + column, weights=amount, minlength=groups**2)
+    cells = numpy.flatnonzero(total)
+    across, up = (each.astype(numpy.float64) for each in (cells % groups, cells // groups))
+    firsts = [int(ranks[group_of == group][0]) for group in range(groups)]
+    names = tuple(map(str, firsts))
+    together = "" if groups == len(ranks) else "; neighbouring ranks are put together, named by the first"
+    return Picture(
+        f"Which rank {verb} {preposition} which",
+        f"Up: the rank that {verb}; across: the rank {preposition} which it {verb}. Full colour: most{together}.",
+        Axis(f"{preposition} rank", -0.5, groups - 0.5, names=names),
+        Axis(f"rank that {verb}", -0.5, groups - 0.5, names=names),
+        [Layer("cells", across, up, "cell", total[cells] / total.max())],
+    )

@@ -58,7 +58,11 @@ class TraceParts:
         names: dict[str, int] = {}
         held: dict[str, NDArray[Any]] = {}
         for group in range(file.num_row_groups):
-            self._check(file.metadata.row_group(group).num_rows + len(held.get("rank", ())))
+            if (file.metadata.row_group(group).num_rows + len(held.get("rank", ()))) * ROW_BYTES > MOST_TRACE_BYTES:
+                raise InputError(
+                    f"{self.path}: a rank, or a group of rows of the file, has more than "
+                    f"{MOST_TRACE_BYTES // ROW_BYTES} calls, which is more than can be held at once"
+                )
 
             def column(name: str, group: int = group) -> Any:
                 return file.read_row_group(group, columns=[name]).column(0)
@@ -80,13 +84,6 @@ class TraceParts:
                 yield trace_of_columns(part, list(names), metadata, str(path))
             else:
                 held = columns
-
-    def _check(self, rows: int) -> None:
-        if rows * ROW_BYTES > MOST_TRACE_BYTES:
-            raise InputError(
-                f"{self.path}: a rank, or a group of rows of the file, has more than "
-                f"{MOST_TRACE_BYTES // ROW_BYTES} calls, which is more than can be held at once"
-            )
 
 
 def _in_order(file: "pq.ParquetFile") -> bool:

@@ -1,11 +1,14 @@
 """The trace as a value: a table with a row for each call, held as columns, and kept in Parquet files."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy
+from numpy import typing as npt
 
 from lepaute.errors import InputError
 from lepaute.kit.documents import read_json
@@ -16,14 +19,11 @@ from lepaute.kit.numbers import path_of
 from lepaute.kit.parquet import is_text, open_parquet, reading_table, refuse_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import pandas
     import pyarrow as pa
     import pyarrow.parquet as pq
-    from numpy import typing as npt
 else:
-    pandas, npt = later("pandas"), later("numpy.typing")
+    pandas = later("pandas")
 
 FORMAT = "lepaute-trace/1"
 KINDS = ("kernel", "mpi", "phase")
@@ -78,24 +78,24 @@ class Trace:
     metadata          : source, application, parameters, platform, seed, ranks, ...
     """
 
-    kind: "npt.NDArray[Any]"
-    name: "npt.NDArray[Any]"
+    kind: npt.NDArray[Any]
+    name: npt.NDArray[Any]
     names: tuple[str, ...]
-    rank: "npt.NDArray[Any]"
-    step: "npt.NDArray[Any]"
-    start_s: "npt.NDArray[Any]"
-    duration_s: "npt.NDArray[Any]"
-    m: "npt.NDArray[Any]"
-    n: "npt.NDArray[Any]"
-    k: "npt.NDArray[Any]"
-    size_bytes: "npt.NDArray[Any]"
-    peer: "npt.NDArray[Any]"
-    tag: "npt.NDArray[Any]"
-    comm: "npt.NDArray[Any]"
-    completion: "npt.NDArray[Any]"
-    late_s: "npt.NDArray[Any]"
-    transfer_s: "npt.NDArray[Any]"
-    contention_s: "npt.NDArray[Any]"
+    rank: npt.NDArray[Any]
+    step: npt.NDArray[Any]
+    start_s: npt.NDArray[Any]
+    duration_s: npt.NDArray[Any]
+    m: npt.NDArray[Any]
+    n: npt.NDArray[Any]
+    k: npt.NDArray[Any]
+    size_bytes: npt.NDArray[Any]
+    peer: npt.NDArray[Any]
+    tag: npt.NDArray[Any]
+    comm: npt.NDArray[Any]
+    completion: npt.NDArray[Any]
+    late_s: npt.NDArray[Any]
+    transfer_s: npt.NDArray[Any]
+    contention_s: npt.NDArray[Any]
     metadata: Mapping[str, Any]
 
     def __len__(self) -> int:
@@ -106,8 +106,6 @@ class Trace:
         return f"<Trace: {len(self)} calls of {len(self.ranks)} ranks{ends}>"
 
     def _repr_html_(self) -> str:
-        import numpy
-
         shown = self.where(numpy.arange(min(10, len(self)))).to_frame().to_html(index=False)
         return f"<div><b>{escape(repr(self)[1:-1])}</b>{shown}</div>"
 
@@ -120,7 +118,7 @@ class Trace:
         return pandas.DataFrame({**texts, **{name: getattr(self, name) for name, _, _ in NUMBERS}})
 
     @property
-    def end_s(self) -> "npt.NDArray[Any]":
+    def end_s(self) -> npt.NDArray[Any]:
         """When each call ended."""
         ends: npt.NDArray[Any] = self.start_s + self.duration_s
         return ends
@@ -128,8 +126,6 @@ class Trace:
     @property
     def ranks(self) -> list[int]:
         """The ranks that have rows, in order."""
-        import numpy
-
         return [int(rank) for rank in numpy.unique(self.rank)]
 
     @property
@@ -137,15 +133,13 @@ class Trace:
         """Whether a real program ran."""
         return self.metadata.get("source") == "recording"
 
-    def named(self, names: Iterable[str] | str) -> "npt.NDArray[Any]":
+    def named(self, names: Iterable[str] | str) -> npt.NDArray[Any]:
         """Which rows have one of these names, or this name; shape (rows,), bool."""
-        import numpy
-
         chosen = {names} if isinstance(names, str) else set(names)
         is_wanted = numpy.array([name in chosen for name in self.names] or [False])
         return is_wanted[self.name] if len(self) else numpy.zeros(0, dtype=bool)
 
-    def where(self, mask: "npt.NDArray[Any]") -> "Trace":
+    def where(self, mask: npt.NDArray[Any]) -> "Trace":
         """The rows of a mask (or of indices), in their order."""
         columns = {name: getattr(self, name)[mask] for name in (*TEXTS, *(column for column, _, _ in NUMBERS))}
         return replace(self, **columns)
@@ -156,7 +150,7 @@ class Trace:
 
 
 def trace_of_columns(
-    columns: "Mapping[str, npt.NDArray[Any]]", names: Sequence[str], metadata: Mapping[str, Any], where: str = "trace"
+    columns: Mapping[str, npt.NDArray[Any]], names: Sequence[str], metadata: Mapping[str, Any], where: str = "trace"
 ) -> Trace:
     """A trace from arrays, put in order.
 
@@ -165,8 +159,6 @@ def trace_of_columns(
     where  : what is being read, for messages
     Raises InputError for a column that is missing, too short, or holds what cannot be.
     """
-    import numpy
-
     rows = len(columns["rank"]) if "rank" in columns else 0
     made: dict[str, npt.NDArray[Any]] = {}
     for name, kind, default in (*NUMBERS, ("kind", "int16", None), ("name", "int32", None)):
@@ -189,14 +181,12 @@ def trace_of_columns(
 
 def with_rows(
     trace: Trace,
-    parts: "Sequence[Mapping[str, npt.NDArray[Any]]]",
+    parts: Sequence[Mapping[str, npt.NDArray[Any]]],
     names: Sequence[str],
     metadata: Mapping[str, Any],
     where: str = "trace",
 ) -> Trace:
     """The trace with the rows of further columns, as trace_of_columns() takes them; `names` begin with its own."""
-    import numpy
-
     columns: dict[str, npt.NDArray[Any]] = {}
     for column, default in (("kind", None), ("name", None), *((name, default) for name, _, default in NUMBERS)):
         more = [part[column] if column in part else numpy.full(len(part["rank"]), default) for part in parts]
@@ -204,10 +194,8 @@ def with_rows(
     return trace_of_columns(columns, names, metadata, where)
 
 
-def _check(columns: "Mapping[str, npt.NDArray[Any]]", names: int, where: str) -> None:
-    import numpy
-
-    def refuse(bad: "npt.NDArray[Any]", column: str, expected: str) -> None:
+def _check(columns: Mapping[str, npt.NDArray[Any]], names: int, where: str) -> None:
+    def refuse(bad: npt.NDArray[Any], column: str, expected: str) -> None:
         if bad.any():
             row = int(numpy.argmax(bad))
             raise InputError(f"{where}: {column} of row {row} is {columns[column][row]}; it is {expected}")
@@ -290,13 +278,12 @@ def open_trace(path: str | Path, most_bytes: int) -> "tuple[pq.ParquetFile, Path
 
 def read_columns(
     path: Path, file: "pq.ParquetFile", names: dict[str, int], read: "Callable[[str], pa.ChunkedArray]"
-) -> "dict[str, npt.NDArray[Any]]":
+) -> dict[str, npt.NDArray[Any]]:
     """Columns as trace_of_columns() takes them; raises InputError for any that is not one of a trace.
 
     names : codes of names, which grow
     read  : gives a column
     """
-    import numpy
 
     def column(name: str) -> "pa.ChunkedArray":
         with reading_table(str(path)):
@@ -335,7 +322,7 @@ def _metadata(path: Path, stored: dict[bytes, bytes]) -> dict[str, Any]:
     return metadata
 
 
-def _numbers(path: Path, column: "pa.ChunkedArray", name: str, kind: str) -> "npt.NDArray[Any]":
+def _numbers(path: Path, column: "pa.ChunkedArray", name: str, kind: str) -> npt.NDArray[Any]:
     import pyarrow as pa
 
     if column.null_count and not kind.startswith("float"):
@@ -352,9 +339,8 @@ def _type_of(column: "pa.ChunkedArray") -> str:
     return str(getattr(kind, "value_type", kind))  # texts are read as dictionaries
 
 
-def _codes(path: Path, column: "pa.ChunkedArray", name: str, names: dict[str, int]) -> "npt.NDArray[Any]":
+def _codes(path: Path, column: "pa.ChunkedArray", name: str, names: dict[str, int]) -> npt.NDArray[Any]:
     """Codes of texts, which are added to `names` in the order in which they first come; texts are not spelt out."""
-    import numpy
     import pyarrow as pa
 
     if column.null_count:

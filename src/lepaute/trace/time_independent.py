@@ -167,7 +167,12 @@ class _Reader:
         elif action in _MESSAGES:
             self._message(rank, action, values, where)
         elif action == "sendrecv":
-            self._both(rank, values, where)
+            self._values(values, 4, 6, where, "sendrecv", "count and rank of both messages, and their datatypes")
+            for at, name in ((0, "MPI_Sendrecv"), (2, "MPI_Sendrecv_arrival")):
+                kind = values[4 + at // 2] if len(values) > 4 + at // 2 else rank.type
+                peer = int(number_in(values[at + 1], where, "sendrecv's rank", -1e9, int))
+                size_bytes = self._bytes(values[at], kind, where, "sendrecv")
+                self.calls.add(rank.number, name, peer if peer >= 0 else NOBODY, size_bytes, 0)
         elif action in ("wait", "test"):
             self._one(rank, action, values, where)
         elif action in _WAITS:
@@ -218,14 +223,6 @@ class _Reader:
         wanted = wanted if action == "waitall" else min(wanted, 1)
         self._told["waits"] += wanted < len(rank.key_of)
         rank.over(list(rank.key_of)[:wanted], self.calls.add(rank.number, _WAITS[action]))
-
-    def _both(self, rank: _Rank, values: list[str], where: str) -> None:
-        self._values(values, 4, 6, where, "sendrecv", "count and rank of both messages, and their datatypes")
-        for at, name in ((0, "MPI_Sendrecv"), (2, "MPI_Sendrecv_arrival")):
-            kind = values[4 + at // 2] if len(values) > 4 + at // 2 else rank.type
-            peer = int(number_in(values[at + 1], where, "sendrecv's rank", -1e9, int))
-            size_bytes = self._bytes(values[at], kind, where, "sendrecv")
-            self.calls.add(rank.number, name, peer if peer >= 0 else NOBODY, size_bytes, 0)
 
     def _collective(self, rank: _Rank, action: str, values: list[str], where: str) -> None:
         name = action if action in _COLLECTIVES else action[1:]

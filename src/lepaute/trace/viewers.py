@@ -202,7 +202,9 @@ def write_otf2(trace: Trace, folder: Path) -> int:
     the call in which they were received; collective operations have their communicator where that is known.
     Raises InputError where the folder exists, MissingExtra where the package otf2 is missing.
     """
-    otf2 = _package()
+    need("otf2", "an OTF2 archive")
+    importlib.import_module("otf2.writer")
+    otf2 = importlib.import_module("otf2")
     if folder.exists():
         raise InputError(f"{folder}: exists; name a folder that is to be made")
     with scratch_folder(folder.absolute().parent) as temporary:
@@ -213,12 +215,6 @@ def write_otf2(trace: Trace, folder: Path) -> int:
             count = _Archive(otf2, writer, trace).write()
         archive.rename(folder)
     return count
-
-
-def _package() -> Any:
-    need("otf2", "an OTF2 archive")
-    importlib.import_module("otf2.writer")
-    return importlib.import_module("otf2")
 
 
 class _Archive:

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from lepaute.kit.text import counted, seconds
 from lepaute.report.figures import figure_svg
-from lepaute.report.page import render
-from lepaute.report.tables import records_table
+from lepaute.report.page import records_table, render
 from lepaute.verify.comparison import sentence, sentence_without_drift
 from lepaute.verify.naming import names_of_cases
 from lepaute.verify.plot import plot

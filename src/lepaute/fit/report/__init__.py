@@ -13,10 +13,9 @@ from lepaute.fit.diagnostics.findings import Finding, answer, figures, findings
 from lepaute.fit.diagnostics.flag import KINDS, LEAST_SHARE, SERIOUS_SHARE, SEVERITIES, Check, Flag, chance
 from lepaute.fit.report.pictures import machine_in_time, of_kind, pictures
 from lepaute.kit.text import counted, percent
-from lepaute.report import files
-from lepaute.report.page import anchor, picture_values, render
+from lepaute.report import page as pages
+from lepaute.report.page import anchor, picture_values, records_table, render
 from lepaute.report.svg import Picture
-from lepaute.report.tables import records_table
 
 #: Kernels with less of the time are not in the table beside the findings, and no more than so many are.
 SHOWN_SHARE, MOST_SHOWN = 0.01, 8
@@ -30,7 +29,7 @@ def write_report(diagnosis: Diagnosis, path: str | Path) -> None:
     Raises InputError for another suffix or a folder that is not there.
     """
     title = f"Fit of {', '.join(archive['file'] for archive in diagnosis.archives)}"
-    files.write_report(Path(path), lambda: page(diagnosis, title), diagnosis.to_dict)
+    pages.write_report(Path(path), lambda: page(diagnosis, title), diagnosis.to_dict)
 
 
 def page(diagnosis: Diagnosis, title: str) -> str:

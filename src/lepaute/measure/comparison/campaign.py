@@ -205,7 +205,12 @@ class Comparison(Campaign):
 
     def run(self) -> None:
         stage = self.workspace.noted(FirstStage)[0]
-        self._announce(stage)
+        # As long as the budget says, or as the mpiruns that were asked for take by the trial
+        several, mpiruns = len(self._libraries), self._request.mpiruns
+        of = f"{several} libraries side by side" if several > 1 else "one library"
+        wall_s = (self._request.budget_s if mpiruns is None else stage.planned_s) - self._spent_s
+        what = f"{of}, at most so long by the budget" if mpiruns is None else f"{of}, {counted(mpiruns, 'mpirun')} each"
+        self.announce(max(0.0, wall_s), what)
         self._sizes = block_sizes(stage.mpiruns)
         first, self._lost = len(self._sizes), dict.fromkeys(self._cells, 0)
         block = 0
@@ -213,7 +218,10 @@ class Comparison(Campaign):
             self._block(block)
             block += 1
             if block == first and not self._is_over():
-                chosen = self._chosen_mpiruns(stage.mpiruns, first)
+                # How many of each library in all is decided once.
+                if not self.workspace.noted(MpirunsChosen):
+                    self.workspace.note(self._decision(stage.mpiruns, first))
+                chosen = self.workspace.noted(MpirunsChosen)[0].mpiruns
                 self._sizes += block_sizes(chosen - stage.mpiruns) if chosen > stage.mpiruns else ()
                 self._save_facts()
         if self._is_over() and self._made < sum(self._sizes):
@@ -223,14 +231,6 @@ class Comparison(Campaign):
             )
         self._find_algorithms()
         self._save_facts()
-
-    def _announce(self, stage: FirstStage) -> None:
-        """As long as the budget says, or as the mpiruns that were asked for take by the trial."""
-        several, mpiruns = len(self._libraries), self._request.mpiruns
-        of = f"{several} libraries side by side" if several > 1 else "one library"
-        wall_s = (self._request.budget_s if mpiruns is None else stage.planned_s) - self._spent_s
-        what = f"{of}, at most so long by the budget" if mpiruns is None else f"{of}, {counted(mpiruns, 'mpirun')} each"
-        self.announce(max(0.0, wall_s), what)
 
     def _find_algorithms(self) -> None:
         known = {(each.library, each.ranks) for each in self.workspace.noted(AlgorithmSeen)}
@@ -271,12 +271,6 @@ class Comparison(Campaign):
             planned_s = self._spent_s + len(self._cells) * chosen.first_mpiruns * chosen.mpirun_s
             self.workspace.note(FirstStage(chosen.first_mpiruns, planned_s, chosen.derivation))
         return {entry.case: entry for entry in self.workspace.noted(CaseNumbers)}
-
-    def _chosen_mpiruns(self, first: int, blocks: int) -> int:
-        """How many of each library in all, the first ones in so many blocks; decided once."""
-        if not self.workspace.noted(MpirunsChosen):
-            self.workspace.note(self._decision(first, blocks))
-        return self.workspace.noted(MpirunsChosen)[0].mpiruns
 
     def _decision(self, first: int, blocks: int) -> MpirunsChosen:
         if self._request.mpiruns is not None:

@@ -4,7 +4,9 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
+
+import pandas
 
 from lepaute.archive.mpi_campaign import (
     KIND,
@@ -15,10 +17,6 @@ from lepaute.measure.experiment.entries import Content, Entry
 from lepaute.measure.experiment.workspace import Workspace
 from lepaute.measure.machine_load import disturbance_warnings
 from lepaute.measure.raw_files import read_raw
-
-if TYPE_CHECKING:
-    import pandas
-
 
 COMPLETE, FAILED, INTERRUPTED = "complete", "failed", "interrupted"
 
@@ -172,8 +170,6 @@ _END = "end"
 
 def calls_and_clocks(workspace: Workspace, begun: Iterable[MpirunBegun]) -> "tuple[pandas.DataFrame, pandas.DataFrame]":
     """The rows of calls and of clock models of these starts of mpirun; a last line that was cut short is left out."""
-    import pandas
-
     calls: list[pandas.DataFrame] = []
     clocks: list[pandas.DataFrame] = []
     for each in begun:
@@ -183,7 +179,7 @@ def calls_and_clocks(workspace: Workspace, begun: Iterable[MpirunBegun]) -> "tup
     return _joined(calls, _CALLS), _joined(clocks, _CLOCKS)
 
 
-def _rows(path: Path, mpirun: int) -> "pandas.DataFrame":
+def _rows(path: Path, mpirun: int) -> pandas.DataFrame:
     frame, _ = read_raw(path)
     if frame.empty:
         return frame
@@ -194,17 +190,13 @@ def _rows(path: Path, mpirun: int) -> "pandas.DataFrame":
     return frame.assign(mpirun=mpirun)
 
 
-def _joined(parts: "list[pandas.DataFrame]", columns: tuple[str, ...]) -> "pandas.DataFrame":
-    import pandas
-
+def _joined(parts: "list[pandas.DataFrame]", columns: tuple[str, ...]) -> pandas.DataFrame:
     filled = [part for part in parts if not part.empty]
     return pandas.concat(filled, ignore_index=True)[list(columns)] if filled else pandas.DataFrame(columns=columns)
 
 
-def mpirun_table(workspace: Workspace) -> "pandas.DataFrame":
+def mpirun_table(workspace: Workspace) -> pandas.DataFrame:
     """A row a start of mpirun, as `archive.mpi_campaign.mpiruns` describes it."""
-    import pandas
-
     ended = {entry.mpirun: entry for entry in workspace.noted(MpirunEnded)}
     rows = []
     for begun in workspace.noted(MpirunBegun):
@@ -252,13 +244,13 @@ def measurable(workspace: Workspace, request: ComparisonRequest, labels: Sequenc
     )
 
 
-def trial_calls(workspace: Workspace, trial: int) -> "pandas.DataFrame":
+def trial_calls(workspace: Workspace, trial: int) -> pandas.DataFrame:
     """The calls of the complete trials, `trial` being the number in the place of their block's."""
     ended = workspace.noted(MpirunEnded)
     return _calls(workspace, {each.mpirun for each in ended if (each.block, each.outcome) == (trial, COMPLETE)})
 
 
-def first_stage_calls(workspace: Workspace, blocks: int) -> "pandas.DataFrame":
+def first_stage_calls(workspace: Workspace, blocks: int) -> pandas.DataFrame:
     """Calls of one complete mpirun at each place of the first blocks, an undisturbed one where there is."""
     chosen: dict[tuple[int, int], MpirunEnded] = {}
     for each in workspace.noted(MpirunEnded):
@@ -269,7 +261,7 @@ def first_stage_calls(workspace: Workspace, blocks: int) -> "pandas.DataFrame":
     return _calls(workspace, {each.mpirun for each in chosen.values()})
 
 
-def _calls(workspace: Workspace, numbers: set[int]) -> "pandas.DataFrame":
+def _calls(workspace: Workspace, numbers: set[int]) -> pandas.DataFrame:
     begun = [each for each in workspace.noted(MpirunBegun) if each.mpirun in numbers]
     # Every cell needs its own numbers: it stands for a library here.
     table = call_table(

@@ -306,18 +306,15 @@ class Trials:
             for place, name in enumerate(self._cells):
                 if sum(each.cell == name for each in self._complete()) <= made:
                     tell(f"trying {name}")
-                    self._make(name, place, tell)
-
-    def _make(self, name: str, place: int, tell: Callable[[str], None]) -> None:
-        limit_s = max(TRIAL_LIMIT_S, self._request.budget_s / 2)
-        ended = self._try(name, TRIAL, place, self._cases(name), TRIAL_CALLS, limit_s)
-        trials = 1
-        while ended.outcome != COMPLETE:
-            if trials == _MOST_TRIALS:
-                raise EnvironmentProblem(f"{name}: cannot be measured: {ended.failure}")
-            trials += 1
-            self._find_lacking(name, place, tell)
-            ended = self._try(name, TRIAL, place, self._cases(name), TRIAL_CALLS, limit_s)
+                    limit_s = max(TRIAL_LIMIT_S, self._request.budget_s / 2)
+                    ended = self._try(name, TRIAL, place, self._cases(name), TRIAL_CALLS, limit_s)
+                    trials = 1
+                    while ended.outcome != COMPLETE:
+                        if trials == _MOST_TRIALS:
+                            raise EnvironmentProblem(f"{name}: cannot be measured: {ended.failure}")
+                        trials += 1
+                        self._find_lacking(name, place, tell)
+                        ended = self._try(name, TRIAL, place, self._cases(name), TRIAL_CALLS, limit_s)
 
     def _cases(self, name: str) -> list[Case]:
         lacking = {(each.operation, each.form) for each in self._workspace.noted(Lacking) if each.library == name}

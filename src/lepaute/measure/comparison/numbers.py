@@ -18,7 +18,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, isfinite, log1p
 from statistics import mean, variance
-from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas
 
 from lepaute.design.sizes import Draws
 from lepaute.errors import InputError
@@ -26,9 +28,6 @@ from lepaute.kit.text import counted, seconds
 from lepaute.measure.comparison.cases import BLOCKING, NOTHING, OVERLAPPED, Case
 from lepaute.stats.aligned_ranks import BLOCK, values_to_decide
 from lepaute.stats.stopping import calls_for_least_error, calls_for_median, median_deviation, values_needed
-
-if TYPE_CHECKING:
-    import pandas
 
 #: The calls of a case come in so many batches, far apart, each of at least so many calls: a moment's disturbance hits
 #: few calls of many cases and not all calls of one.
@@ -133,7 +132,7 @@ def run_time_column(synchronisation: str) -> str:
 
 
 def first_windows_ns(
-    trial: "pandas.DataFrame", cases: Iterable[Case], synchronisation: str, cold_bytes: int, broadcast: Case
+    trial: pandas.DataFrame, cases: Iterable[Case], synchronisation: str, cold_bytes: int, broadcast: Case
 ) -> dict[Case, int]:
     """The window of each case, or the lead, ns, for the probe to begin with; 0 for synchronisations without any.
 
@@ -152,7 +151,7 @@ def first_windows_ns(
 
 
 def numbers_of_trial(
-    trial: "pandas.DataFrame",
+    trial: pandas.DataFrame,
     trial_s: Mapping[str, float],
     cases: Sequence[Case],
     windows_ns: Mapping[Case, int],
@@ -175,8 +174,12 @@ def numbers_of_trial(
     derivation = []
     most_s = {case: _most(_of(trial, case), None) for case in cases}
     between = _between(trial, precision)
-    # What an mpirun takes beside its calls: its start, the clocks.
-    start_s = _start_s(trial, trial_s, warm_up)
+    # What an mpirun of the slowest library takes beside its calls, such as its start; a tenth of its trial at least.
+    start_s = 0.0
+    for label, took_s in trial_s.items():
+        mine = trial[trial["library"] == label]
+        calls_s = float(mine["local_s"].sum()) / max(1, mine["mpirun"].nunique()) * (1 + warm_up / TRIAL_CALLS)
+        start_s = max(start_s, took_s - calls_s, 0.1 * took_s)
     each_s = start_s / max(1, len(cases))
     if calls is not None:
         chosen = dict.fromkeys(cases, calls)
@@ -238,12 +241,10 @@ def numbers_of_trial(
     return Numbers(chosen, windows_ns, first, mpirun_s(factor), tuple(derivation))
 
 
-def mpiruns_needed(first_stage: "pandas.DataFrame", column: str, precision: float) -> dict[tuple[str, Case], float]:
+def mpiruns_needed(first_stage: pandas.DataFrame, column: str, precision: float) -> dict[tuple[str, Case], float]:
     """How many starts of mpirun each library and case needs; infinite where fewer than two were complete.
     | first_stage: calls of the mpiruns that count, without NOTHING; column: the run-time that is meant
     """
-    import numpy as np
-
     names = ["library", "operation", "form", "size_bytes"]
     medians = np.log(first_stage.groupby([*names, "mpirun"], sort=True)[column].median())
     return {
@@ -261,17 +262,7 @@ def mpiruns_for(needed: Mapping[tuple[str, Case], float], first: int) -> float:
     return mpiruns
 
 
-def _start_s(trial: "pandas.DataFrame", trial_s: Mapping[str, float], warm_up: int) -> float:
-    """Of the slowest library, what its trial took beside its calls; a tenth of it at least."""
-    longest = 0.0
-    for label, took_s in trial_s.items():
-        mine = trial[trial["library"] == label]
-        calls_s = float(mine["local_s"].sum()) / max(1, mine["mpirun"].nunique()) * (1 + warm_up / TRIAL_CALLS)
-        longest = max(longest, took_s - calls_s, 0.1 * took_s)
-    return longest
-
-
-def _calls_needed(rows: "pandas.DataFrame", precision: float, between: float, mpirun_s: float, call_s: float) -> float:
+def _calls_needed(rows: pandas.DataFrame, precision: float, between: float, mpirun_s: float, call_s: float) -> float:
     """Of the library that needs most; a case that no library could be tried with needs the least.
 
     mpirun_s: the share of the case in what an mpirun takes beside its calls; between: see `_between`
@@ -285,7 +276,7 @@ def _calls_needed(rows: "pandas.DataFrame", precision: float, between: float, mp
     return max(count for count in needed if isfinite(count))
 
 
-def _between(trial: "pandas.DataFrame", precision: float) -> float:
+def _between(trial: pandas.DataFrame, precision: float) -> float:
     """Standard deviation of the effects of mpiruns, of the logarithm: the root of its mean square over libraries and
     cases, each from the medians of two trials less what their calls contribute; a tenth of the precision at least."""
     squares = []
@@ -296,11 +287,9 @@ def _between(trial: "pandas.DataFrame", precision: float) -> float:
     return max(0.1 * log1p(precision), max(0.0, mean(squares)) ** 0.5 if squares else 0.0)
 
 
-def _mpiruns(rows: "pandas.DataFrame") -> list[tuple[float, float, int]]:
+def _mpiruns(rows: pandas.DataFrame) -> list[tuple[float, float, int]]:
     """Of each mpirun of one case and library, for logarithms of the local run-times: median, deviation of a call (see
     median_deviation), calls."""
-    import numpy as np
-
     logarithms = [np.log(values) for _, values in rows[rows["local_s"] > 0].groupby("mpirun")["local_s"]]
     return [
         (float(values.median()), median_deviation(values.tolist()), len(values))
@@ -313,14 +302,14 @@ def _cut(count: int, factor: float) -> int:
     return max(min(count, LEAST_CALLS), ceil(factor * count))
 
 
-def _of(trial: "pandas.DataFrame", case: Case) -> "pandas.DataFrame":
+def _of(trial: pandas.DataFrame, case: Case) -> pandas.DataFrame:
     """The calls of a case."""
     return trial[
         (trial["operation"] == case.operation) & (trial["form"] == case.form) & (trial["size_bytes"] == case.size_bytes)
     ]
 
 
-def _most(rows: "pandas.DataFrame", quantile: float | None) -> float:
+def _most(rows: pandas.DataFrame, quantile: float | None) -> float:
     """The largest over libraries of a quantile of their local run-times, or of their means; 0 without rows, s."""
     if rows.empty:
         return 0.0

@@ -75,7 +75,13 @@ def measure_sessions(
             continue
         told, again = partial(_tell, tell, number, sessions), resume and folder_of(path).exists()
         if number > 0 and not again:
-            _wait_until(begun_s[number - 1] + every_s, told)
+            try:
+                while (left_s := begun_s[number - 1] + every_s - time.time()) > 0:
+                    told(f"begins in {duration(left_s)}", 0.0)
+                    time.sleep(min(left_s, _LOOK_S))
+            except KeyboardInterrupt as stopped:
+                stopped.add_note("the archives of the sessions before are whole; go on with --resume")
+                raise
         announced = None if announce is None else partial(_announce, announce, sessions - number - 1, every_s)
         announce = None  # once is enough
         measuring |= {"progress": told, "announce": announced}
@@ -108,14 +114,3 @@ def _tell(tell: Progress, number: int, sessions: int, text: str, share: float) -
 
 def _announce(announce: Announce, further: int, every_s: float, wall_s: float, what: str) -> None:
     announce(further * every_s + wall_s, f"{what}; {counted(further, 'more session')}, every {duration(every_s)}")
-
-
-def _wait_until(due_s: float, tell: Progress) -> None:
-    """Until that second of the epoch."""
-    try:
-        while (left_s := due_s - time.time()) > 0:
-            tell(f"begins in {duration(left_s)}", 0.0)
-            time.sleep(min(left_s, _LOOK_S))
-    except KeyboardInterrupt as stopped:
-        stopped.add_note("the archives of the sessions before are whole; go on with --resume")
-        raise

@@ -9,6 +9,8 @@ from math import fsum
 from numbers import Real
 from pathlib import Path
 
+import numpy as np
+
 from lepaute.design import Design
 from lepaute.errors import InputError
 from lepaute.kit.journal import drop_broken_end
@@ -75,8 +77,6 @@ def rounds(
     A round is written down before its first row is measured, so that a run that is resumed goes on inside it. It ends
     early where the budget does. At the end what each level has reached is written down.
     """
-    import numpy as np
-
     factors, levels = until.factors(design), until.levels(design)
     began_s = time.monotonic()
 

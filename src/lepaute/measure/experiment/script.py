@@ -86,7 +86,15 @@ def planned_steps(job_class: "type[Job]", options: Options) -> list[str]:
         try:
             job.begin()
             lines.extend(_preparation(job, options))
-            _script_steps(job, options, lines)
+            names = _names(options)
+            for phase in ("setup", "run", "teardown"):
+                job.use(DryNodes(names, lambda text, phase=phase: lines.append(f"{phase}: {text}")))
+                try:
+                    getattr(job, phase)()
+                except (Exception, SystemExit) as problem:  # noqa: BLE001 - a script that reads output gets none here
+                    where = line_in(problem, options.script).removeprefix(":")
+                    place = f" at line {where}" if where else ""
+                    lines.append(f"{phase}: needs real output from here on ({type(problem).__name__}{place})")
         finally:
             job.close()
     lines.append(f"archive: {options.archive}")
@@ -110,18 +118,6 @@ def _preparation(job: "Job", options: Options) -> Iterator[str]:
         listed = min(LISTED_ROWS, len(design))
         yield f"design: {len(design)} rows of {', '.join(design.columns)}; the first {listed} follow"
         job.workspace.keep_design(replace(design, rows=design.rows[:LISTED_ROWS]))
-
-
-def _script_steps(job: "Job", options: Options, lines: list[str]) -> None:
-    names = _names(options)
-    for phase in ("setup", "run", "teardown"):
-        job.use(DryNodes(names, lambda text, phase=phase: lines.append(f"{phase}: {text}")))
-        try:
-            getattr(job, phase)()
-        except (Exception, SystemExit) as problem:  # noqa: BLE001 - a script that reads output gets none here
-            where = line_in(problem, options.script).removeprefix(":")
-            place = f" at line {where}" if where else ""
-            lines.append(f"{phase}: needs real output from here on ({type(problem).__name__}{place})")
 
 
 def _names(options: Options) -> tuple[str, ...]:

@@ -152,7 +152,10 @@ class Journal:
                 elif not same_boot:
                     continue  # what it tells of ended with that boot
                 elif "before" in fields:
-                    entry = _entry(fields)
+                    target, before = str(fields["target"]), str(fields["before"])
+                    if not _TARGETS.fullmatch(target) or not _VALUE.fullmatch(before):
+                        raise ValueError
+                    entry = Entry(str(fields["control"]), target, before, str(fields["wanted"]), None)
                     first = entries.get(entry.target)
                     entries[entry.target] = entry if first is None else entry._replace(before=first.before)
                 elif fields.get("target") in entries:
@@ -161,13 +164,6 @@ class Journal:
                 if number < len(lines) or not isinstance(error, json.JSONDecodeError):  # the last may be half a line
                     wrong.append(f"line {number} is not one of a journal of machine control and is left out")
         return list(entries.values()), wrong
-
-
-def _entry(fields: dict[str, Any]) -> Entry:
-    target, before = str(fields["target"]), str(fields["before"])
-    if not _TARGETS.fullmatch(target) or not _VALUE.fullmatch(before):
-        raise ValueError
-    return Entry(str(fields["control"]), target, before, str(fields["wanted"]), None)
 
 
 def undo_journal(path: Path, files: SystemFiles) -> list[Record]:

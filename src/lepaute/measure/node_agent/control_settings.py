@@ -365,7 +365,9 @@ def memory_policy(files: SystemFiles, settings: dict[str, Any], launch: Launch, 
     policy = settings["policy"]
     nodes = [int(node) for node in settings.get("nodes", [])]
     if not nodes and policy == "bind" and "cpus" in launch:
-        nodes = _memory_nodes(files, launch["cpus"])
+        folders = files.glob("sys/devices/system/node/node[0-9]*")
+        near = [name for name in folders if set(parse_cpus(files.read_or(f"{name}/cpulist"))) & set(launch["cpus"])]
+        nodes = [int(name.rsplit("node", 1)[1]) for name in near]
     where = format_cpus(nodes) or "all"
     option = {"local": "--localalloc", "interleave": f"--interleave={where}", "bind": f"--membind={where}"}[policy]
     prefix = ["numactl", option]
@@ -395,9 +397,3 @@ def allowed_cpus(files: SystemFiles) -> set[int]:
         if line.startswith("Cpus_allowed_list:"):
             return set(parse_cpus(line.split(":", 1)[1]))
     return set(files.cpus())
-
-
-def _memory_nodes(files: SystemFiles, cpus: list[int]) -> list[int]:
-    folders = files.glob("sys/devices/system/node/node[0-9]*")
-    near = [name for name in folders if set(parse_cpus(files.read_or(f"{name}/cpulist"))) & set(cpus)]
-    return [int(name.rsplit("node", 1)[1]) for name in near]

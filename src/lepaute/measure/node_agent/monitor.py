@@ -113,7 +113,8 @@ class OtherProcesses:
             if ticks <= 0:
                 continue
             used_s = ticks / self._ticks_per_s
-            user = self._owner(pid)
+            match = re.search(r"^Uid:\s*([0-9]+)", self._files.read_or(f"proc/{pid}/status"), re.MULTILINE)
+            user = int(match.group(1)) if match else None
             if user == self._user or user is None:
                 others_s += used_s
                 continue
@@ -165,10 +166,6 @@ class OtherProcesses:
         self._sessions.update(processes[pid].session for pid in descendants if pid in processes)
         self._sessions.discard(0)
         return descendants | {pid for pid, process in processes.items() if process.session in self._sessions}
-
-    def _owner(self, pid: int) -> int | None:
-        match = re.search(r"^Uid:\s*([0-9]+)", self._files.read_or(f"proc/{pid}/status"), re.MULTILINE)
-        return int(match.group(1)) if match else None
 
 
 def parse_stat(data: bytes) -> Process:

@@ -192,7 +192,14 @@ class Found:
         self._frequencies()
         self._temperatures()
         self._powers(now_s)
-        self._simple()
+        makers: tuple[tuple[str, str, int, Any], ...] = (
+            ("memory", "proc/meminfo", 8192, Memory),
+            ("load", "proc/loadavg", 128, Load),
+            ("processors", "proc/stat", 1024, Processors),
+        )
+        for what, name, size, make in makers:
+            if problem := self._add(make, name, size=size):
+                self.absent.append(Absent(what, f"/{name}: {problem}"))
         self._networks()
 
     def close(self) -> None:
@@ -281,16 +288,6 @@ class Found:
                 "; ".join(failures) or "the kernel shows no RAPL counter (a virtual machine, or no intel_rapl_msr)"
             )
             self.absent.append(Absent("power", message))
-
-    def _simple(self) -> None:
-        makers: tuple[tuple[str, str, int, Any], ...] = (
-            ("memory", "proc/meminfo", 8192, Memory),
-            ("load", "proc/loadavg", 128, Load),
-            ("processors", "proc/stat", 1024, Processors),
-        )
-        for what, name, size, make in makers:
-            if problem := self._add(make, name, size=size):
-                self.absent.append(Absent(what, f"/{name}: {problem}"))
 
     def _networks(self) -> None:
         files = self._files

@@ -252,7 +252,11 @@ class Grid5000Api:
         from requests.adapters import HTTPAdapter
         from urllib3.util.retry import Retry
 
-        self.url = f"{_base_url()}/sites/{check_g5k_name('site', site)}"
+        url = os.environ.get(URL_VARIABLE, DEFAULT_URL).rstrip("/")
+        parts = urlsplit(url)
+        if parts.scheme not in {"http", "https"} or not parts.hostname or "@" in parts.netloc or parts.query:
+            raise InputError(f"{URL_VARIABLE} is no address such as {DEFAULT_URL}; it takes no user and no password")
+        self.url = f"{url}/sites/{check_g5k_name('site', site)}"
         self._timeouts_s = timeouts_s
         self._session = requests.Session()
         self._session.headers["Accept"] = "application/json"
@@ -334,14 +338,6 @@ def check_g5k_name(option: str, name: str) -> str:
     if not _NAME.fullmatch(name):
         raise InputError(f"--{option} is {name[:40]!r}; Grid'5000's are words such as grenoble or dahu")
     return name
-
-
-def _base_url() -> str:
-    url = os.environ.get(URL_VARIABLE, DEFAULT_URL).rstrip("/")
-    parts = urlsplit(url)
-    if parts.scheme not in {"http", "https"} or not parts.hostname or "@" in parts.netloc or parts.query:
-        raise InputError(f"{URL_VARIABLE} is no address such as {DEFAULT_URL}; it takes no user and no password")
-    return url
 
 
 def _check_safe_for_credentials(url: str) -> None:

@@ -77,9 +77,22 @@ class NodeTest(lp.Job):
         equip(self.nodes, probes, built_there=self.options.on_this_machine)
         self.nodes.put(probes.memory, "probe-memory")
         self._layouts = layouts_of(self.nodes)
-        self._note_machines()
+        # How the cores lie, so that factors can be of processors
+        facts = self.nodes.call("facts")
+        self.workspace.state.more["machines"] = {
+            channel.name: to_json(_machine(channel.hello.boot, self._layouts[channel.name], facts[channel.name]))
+            for channel in self.nodes.channels
+            if channel.name in self._layouts and channel.name in facts
+        }
+        self.workspace.save()
         self._find_stress()
-        self._warm_up()
+        warm_up_s = self._chosen.warm_up_s
+        if warm_up_s > 0:
+            self.record_of_run.log(f"warming up for {warm_up_s:g} s")
+        until_s = time.monotonic() + warm_up_s
+        part = self._block(0)
+        while time.monotonic() < until_s and len(self.nodes):
+            self._on_all_cores(part)
 
     def run(self) -> None:
         self._dgemm()
@@ -90,15 +103,6 @@ class NodeTest(lp.Job):
                 self._absent(node, what, "the node has no such sensor, or does not let us read it")
 
     # ---- dgemm -------------------------------------------------------------------------------------------------------
-
-    def _warm_up(self) -> None:
-        warm_up_s = self._chosen.warm_up_s
-        if warm_up_s > 0:
-            self.record_of_run.log(f"warming up for {warm_up_s:g} s")
-        until_s = time.monotonic() + warm_up_s
-        part = self._block(0)
-        while time.monotonic() < until_s and len(self.nodes):
-            self._on_all_cores(part)
 
     def _dgemm(self) -> None:
         """At least two whole blocks: each size is called as often as any other, and has a standard deviation."""
@@ -317,16 +321,6 @@ class NodeTest(lp.Job):
 
     def _absent(self, node: str, what: str, reason: str) -> None:
         self.record("absent", node=node, what=what, reason=" ".join(reason.split())[:500])
-
-    def _note_machines(self) -> None:
-        """How the cores lie, so that factors can be of processors."""
-        facts = self.nodes.call("facts")
-        self.workspace.state.more["machines"] = {
-            channel.name: to_json(_machine(channel.hello.boot, self._layouts[channel.name], facts[channel.name]))
-            for channel in self.nodes.channels
-            if channel.name in self._layouts and channel.name in facts
-        }
-        self.workspace.save()
 
 
 def _machine(boot: str, layout: Layout, facts: dict[str, object]) -> MachineFacts:

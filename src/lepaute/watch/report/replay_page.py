@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from lepaute.kit.text import counted, two_digits
-from lepaute.report.page import picture_values, render
+from lepaute.report.page import picture_values, records_table, render
 from lepaute.report.svg import Layer, Picture, axis
-from lepaute.report.tables import records_table
 from lepaute.watch.report.history import ChangeAlarm, Day, alarms_answer
 from lepaute.watch.report.summary import Regression, change_text, machines_text, regression_nodes, since_text
 from lepaute.watch.values import plain
