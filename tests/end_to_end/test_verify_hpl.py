@@ -135,7 +135,7 @@ def test_a_neighbour_that_computes_on_every_core_is_recognised(real_hpl):
         run = real_run(Hpl(n=1536), real_hpl, HANG_S)
     finally:
         for neighbour in neighbours:
-            neighbour.kill()
+            neighbour.terminate()  # which timeout passes on; killed, it would leave its shell spinning for ever
             neighbour.wait()
     causes = " ".join(disturbances(run.ranks, run.machine))
     assert "other processes used" in causes

@@ -21,7 +21,7 @@ GOALS = ("study", "table", "what", "goal", "reached", "published", "met")
 PAGES = {
     "accuracy_this_machine": ("block_sizes", "tuning_here", "real_programs", "recorded_hpl", "across_settings"),
     "accuracy_dahu": ("matrix_size", "factorial", "geometry", "coverage", "tuning_regret", "pair_differences"),
-    "accuracy_made_up_machines": ("simulated_truth", "episodes", "planted_episodes", "crowded_nodes"),
+    "accuracy_made_up_machines": ("simulated_truth", "crowded_nodes", "planted_episodes", "episodes"),
     "accuracy_emulation": ("native_against_smpi", "same_bits", "emulated_program", "own_computing", "own_applications"),
     "published_studies": (
         *("sensitivity_temporal", "sensitivity_switches", "sensitivity_nodes"),
