@@ -23,8 +23,12 @@ MEANINGS = {
 OF_COMMANDS: dict[str, tuple[tuple[int, str], ...]] = {
     **{
         f"verify {name}": ((FAILED, "with `--tolerance`, a prediction is further off"),)
-        for name in ("hpl", "command stencil", "command trace")
+        for name in ("command stencil", "command trace")
     },
+    "verify hpl": (
+        (FAILED, "with `--tolerance`, a prediction is further off"),
+        (FAILED, "with `--results`, a residual check of HPL failed"),
+    ),
     "record": ((FAILED, "the recorded program failed; its trace is written"),),
     "predict hpl": (
         (FAILED, "`lepaute predict FILE.py:CLASS --check`: the class makes other calls than the recording"),

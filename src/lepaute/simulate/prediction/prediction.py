@@ -28,9 +28,10 @@ if TYPE_CHECKING:
     from matplotlib import axes
 
     from lepaute import trace as traces
-    from lepaute.simulate.slow_state import Effect, SlowNodes
+    from lepaute.simulate import slow_state
 else:
     axes, pd, traces = later("matplotlib.axes"), later("pandas"), later("lepaute.trace")
+    slow_state = later("lepaute.simulate.slow_state")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ class Spread:
         return f"{three_digits(self.mean)}{bounds}"
 
 
-def _slowed(undisturbed: Spread, effect: "Effect") -> Spread:
+def _slowed(undisturbed: Spread, effect: "slow_state.Effect") -> Spread:
     mean, low, high = undisturbed.mean, undisturbed.low, undisturbed.high
     return Spread(mean * effect.mean, low * effect.low, high * effect.high)
 
@@ -201,7 +202,7 @@ class Prediction(Public):
     controls: Controls | None = field(default=None, compare=False, repr=False)
     first: SimulatedRun | None = field(default=None, compare=False, repr=False)
     conditions: Conditions | None = field(default=None, compare=False, repr=False)
-    slow: "SlowNodes | None" = field(default=None, compare=False, repr=False)
+    slow: "slow_state.SlowNodes | None" = field(default=None, compare=False, repr=False)
 
     @property
     def time_s(self) -> Spread:
@@ -253,7 +254,7 @@ class Prediction(Public):
         return self.any.rate if self.any else None
 
     @cached_property
-    def _slowing(self) -> "Effect | None":
+    def _slowing(self) -> "slow_state.Effect | None":
         if self.slow is None:
             return None
         spread, values = self.undisturbed_time_s, [run.time_s for run in self._undisturbed]
