@@ -9,6 +9,7 @@ from support_fit import sentinel_rows, write_calibration
 
 from lepaute.archive import Archive
 from lepaute.fit import platform_and_models
+from lepaute.fit.variability.episodes import Parts, episodes_of_parts
 from lepaute.platform.schema import Platform
 from lepaute.stats.disturbance import slow_levels
 from lepaute.stats.slow_state import fit_slow_state
@@ -109,6 +110,32 @@ def test_a_repetition_counts_for_the_models_and_not_for_the_state(tmp_path: Path
     assert both.slow_state.source == alone.slow_state.source
     for name in ("share", "length_s", "factor"):
         assert getattr(both.slow_state, name) == pytest.approx(getattr(alone.slow_state, name), rel=0.1)
+
+
+def test_an_episode_is_seen_though_the_first_core_had_ended() -> None:
+    start_s = np.concatenate([np.arange(0.0, 1.0, 0.1), *[np.arange(0.0, 4.0, 0.1)] * 4])
+    core, launch = np.repeat(np.arange(5), [10, 40, 40, 40, 40]), np.zeros(170, dtype=np.int64)
+    slow, usual_s = (start_s >= 1.6) & (start_s < 3.2), np.full(170, 0.06)
+    none, ones = np.zeros(170, dtype=np.int64), np.ones(170, dtype=np.bool_)
+    duration_s = np.where(slow, 0.095, usual_s + 0.001 * (np.arange(170) % 2))
+    parts = Parts(
+        start_s,
+        start_s + duration_s,
+        duration_s,
+        usual_s,
+        launch,
+        core,
+        core,
+        none,
+        ones,
+        none + 5,
+        none,
+        np.arange(170),
+    )
+    episodes = episodes_of_parts(parts, [], ["here"])
+    assert episodes is not None
+    assert (episodes.rows >= slow).all()
+    assert episodes.estimate.factor == pytest.approx(0.095 / 0.0605, rel=0.02)
 
 
 def test_slow_steps_need_all_cores_and_more_than_chance() -> None:

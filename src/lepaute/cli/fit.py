@@ -12,7 +12,7 @@ from lepaute.archive import Archive
 from lepaute.cli.options import AsJson, Details, Force
 from lepaute.cli.run import PythonOnNodes, SchedulerName
 from lepaute.cli.terminal import announce, json_text, note, notes_printed, progress_bar, warn
-from lepaute.errors import InputError
+from lepaute.errors import InputError, LepauteError
 from lepaute.kit.options import option_field
 from lepaute.kit.outputs import check_archive_output, check_outputs
 from lepaute.kit.picture import files_of, picture_files
@@ -93,7 +93,7 @@ def calibrate(
     as_json: AsJson = False,
     force: Force = False,
 ) -> None:
-    """Measures this machine (all its cores at once, at most four minutes), fits its models and writes its platform.
+    """Measures this machine (all its cores at once, in about four minutes), fits its models and writes its platform.
 
     With --nodes or --scheduler it measures those nodes, which must be alike, in parallel, and then the messages
     between pairs of them, on one switch and across.
@@ -135,7 +135,10 @@ def calibrate(
     if goal is not None:
         from lepaute.cli.calibration_precision import precision_text
 
-        note(f"lepaute: {precision_text(goal, measured, platform, fitted)}")
+        try:
+            note(f"lepaute: {precision_text(goal, measured, platform, fitted)}")
+        except LepauteError as problem:
+            note(f"lepaute: the precision remains unknown: {problem}")
     if not as_json:
         print(f"{path}: archive {measured.id[:12]}, {len(measured.members())} members")
         print(f"{output}: platform {platform.sha256[:12]}")

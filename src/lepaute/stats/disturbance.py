@@ -182,18 +182,25 @@ def _levels(
     end_s, least = start_s + duration_s, float(np.log1p(LEAST_SLOWER))
     for number in np.unique(launch):
         inside = np.flatnonzero(launch == number)
-        codes = np.unique(core[inside], return_inverse=True)[1]
-        cores[inside] = count = int(codes.max()) + 1
-        start, end, of_core = start_s[inside], end_s[inside], codes[:, None] == np.arange(count)
-        overlap = np.maximum(np.minimum(end[:, None], end) - np.maximum(start[:, None], start), 0.0)
-        weight, total = overlap @ of_core, (overlap * log_ratio[inside]) @ of_core
-        seen = weight > 0.0
-        mean = np.divide(total, weight, out=np.zeros_like(total), where=seen)
-        level[inside] = mean.sum(axis=1) / seen.sum(axis=1)
-        # A core that has ended is not slow; what one does between two steps is not known.
-        first, last = (
-            np.array([side(at[codes == one]) for one in range(count)]) for side, at in ((np.min, start), (np.max, end))
-        )
-        known = seen | (end[:, None] <= first) | (start[:, None] >= last)
-        share[inside] = (seen & (mean > least)).sum(axis=1) / known.sum(axis=1)
+        names = np.unique(core[inside])
+        cores[inside] = len(names)
+        start, end = start_s[inside], end_s[inside]
+        total, seen_cores, slow, known = np.zeros((4, len(inside)))
+        for name in names:
+            own = inside[core[inside] == name]
+            own = own[np.argsort(start_s[own], kind="stable")]
+            dates = np.maximum.accumulate(np.column_stack([start_s[own], end_s[own]]).ravel())
+            busy_s, logs_s = (
+                np.cumsum(np.column_stack([np.zeros(len(own)), values]).ravel())
+                for values in (duration_s[own], duration_s[own] * log_ratio[own])
+            )
+            weight, above = (np.interp(end, dates, of) - np.interp(start, dates, of) for of in (busy_s, logs_s))
+            seen = weight > 0.0
+            mean = np.divide(above, weight, out=np.zeros_like(above), where=seen)
+            total += mean
+            seen_cores += seen
+            slow += seen & (mean > least)
+            # A core that has ended is not slow; what one does between two steps is not known.
+            known += seen | (end <= dates[0]) | (start >= dates[-1])
+        level[inside], share[inside] = total / seen_cores, slow / known
     return level, share, cores

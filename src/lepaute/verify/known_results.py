@@ -126,7 +126,7 @@ def known_results(
 ) -> KnownResults:
     """The results of the file against the predictions of their cases, one for all results of the same parameters.
 
-    A result whose residual check failed is compared only where there is no other.
+    Results whose residual check failed are compared only where all are.
     predict(cases, repeat): another `repeat` is another run on the same machines and days; of cases with several results
     given, errors: as in hpl_results.parse_hpl_results
     """

@@ -1,8 +1,8 @@
 """Episodes in which a machine was slow on all cores at once, as its steps and sentinels show them.
 
 What was measured in one is left out of the models: the steps, not their launch. How often the machine is slow, for how
-long and by how much is a layer of its own, from first attempts alone: a run that was repeated since it was disturbed
-tells of the machine what its repetition does not.
+long and by how much is a layer of its own, from first attempts alone: a repetition was made because something was slow.
+Runs and sentinels that a counter marked tell of what it saw, and are not looked at.
 """
 
 from collections.abc import Mapping, Sequence
@@ -180,7 +180,10 @@ def episodes_of_parts(parts: Parts, watches: Sequence[Watch], hosts: Sequence[st
         left_out |= (parts.run == one.launch) & near
     for one in lasting:
         of_state |= (parts.run == one.launch) & (middle >= one.start_s) & (middle <= one.end_s)
-    series = _series(parts, usable & parts.first_attempt, of_state, watches, of_watch, hosts)
+    busy_cores = _busy_cores(parts, usable, lasting)
+    watched = usable & parts.first_attempt & (parts.active >= (busy_cores or 0))
+    middles = [(one.launch, 0.5 * (one.start_s + one.end_s)) for one in lasting if one.launch in first]
+    series = _series(parts, watched, of_state, middles, watches, of_watch, hosts)
     return Episodes(
         left_out[parts.of_row],
         fit_slow_state(series, np.maximum(np.array(factors), 1.0 + 1e-6)),
@@ -188,14 +191,14 @@ def episodes_of_parts(parts: Parts, watches: Sequence[Watch], hosts: Sequence[st
         _seconds(parts, usable),
         sentinels,
         sum(map(len, watches)),
-        _busy_cores(parts, usable, lasting),
+        busy_cores,
     )
 
 
 def slow_sentinels(watch: Watch) -> Booleans:
-    """Which sentinels were slow, by the rule of steps; shape (sentinels,)."""
+    """Which sentinels were slow, by the rule of steps, though no counter says why; shape (sentinels,)."""
     logs = np.log(watch.duration_s)
-    slow: Booleans = logs - np.median(logs) > slow_limit(logs)
+    slow: Booleans = (logs - np.median(logs) > slow_limit(logs)) & ~watch.disturbed
     return slow
 
 
@@ -255,23 +258,31 @@ def _series(
     parts: Parts,
     usable: Booleans,
     slow: Booleans,
+    middles: Sequence[tuple[int, float]],
     watches: Sequence[Watch],
     of_watch: Sequence[Booleans],
     hosts: Sequence[str],
 ) -> list[tuple[Floats, Booleans]]:
-    """Moments of each node in each archive: the middles of the steps of one core of a run, and sentinels."""
+    """Moments of each node in each archive: the middles of the steps of one core of a run, of episodes on all cores of
+    one (its number, and when), and sentinels."""
+    of_run = np.zeros(int(parts.run.max(initial=-1)) + 1, dtype=np.int64)
+    of_run[parts.run] = parts.series
     lowest = np.full(int(parts.run.max(initial=-1)) + 1, np.iinfo(np.int64).max)
     np.minimum.at(lowest, parts.run[usable], parts.core[usable])
     chosen = usable & (parts.core == lowest[parts.run])
     result = []
     for number in np.unique(parts.series):
         mine = chosen & (parts.series == number)
-        dates, states = [0.5 * (parts.start_s + parts.end_s)[mine]], [slow[mine]]
+        episodes = np.array([date_s for run, date_s in middles if of_run[run] == number])
+        dates = [0.5 * (parts.start_s + parts.end_s)[mine], episodes]
+        states = [slow[mine], np.ones(len(episodes), dtype=np.bool_)]
         for watch, state in zip(watches, of_watch, strict=True):
+            if watch.host not in hosts and len(hosts) > 1:
+                continue  # of a node that was lost before it was measured
             node = hosts.index(watch.host) if watch.host in hosts else 0
             if number == watch.archive * MOST_HOSTS + node:
-                dates.append(watch.start_s)
-                states.append(state)
+                dates.append(watch.start_s[~watch.disturbed])
+                states.append(state[~watch.disturbed])
         date_s, state = np.concatenate(dates), np.concatenate(states)
         order = np.argsort(date_s, kind="stable")
         result.append((date_s[order], state[order]))

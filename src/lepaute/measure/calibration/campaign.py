@@ -101,7 +101,7 @@ class Calibration(Campaign):
     ) -> None:
         """asked: what the user asked for, as long as nothing else is known;  goal: None: the planned blocks"""
         super().__init__(options, tell)
-        self._goal, self._begun_s, self._budget_s = goal, now_s(), 0.0
+        self._goal, self._begun_s, self._budget_s = goal, 0.0, 0.0
         self._probes, self._asked, self._switches = probes, asked, switches
         #: By node, or by the name of the run for messages between two.
         self._attempts: dict[str, list[Attempt]] = {}
@@ -114,6 +114,7 @@ class Calibration(Campaign):
 
     def prepare_machine(self) -> None:
         """Also finds out what the nodes are and puts the probes there: what fails here leaves nothing behind."""
+        self._begun_s = now_s()  # what a queue took is not of the budget
         self.tell("choosing the BLAS kernels", 0.02)
         super().prepare_machine()
         equip(self.nodes, self._probes, built_there=self.options.on_this_machine)
@@ -170,7 +171,9 @@ class Calibration(Campaign):
         self._plan()
         self._links = plan_links(scale, self.seed, self._measured, limits, self._switches)
         if self._goal is not None:
-            self._budget_s = self._goal.budget_for(self._reckoned_s(scale.least_blocks), scale.least_blocks)
+            done_s = self._reckoned_s(min(begun.blocks, scale.least_blocks)) if begun.blocks else 0.0
+            missing_s = self._reckoned_s(scale.least_blocks) - done_s
+            self._budget_s = self._goal.budget_for(missing_s, scale.least_blocks)
         self._blocks_noted = begun.blocks or 0
         state.more |= to_json(facts)
         self.workspace.save()
@@ -214,9 +217,9 @@ class Calibration(Campaign):
         for block in itertools.count():
             if block >= self._scale.least_blocks and not self._goes_on(block):
                 break
-            began_s = now_s()
+            began_s, made = now_s(), sum(map(len, self._attempts.values()))
             self._measure(block, by_name)
-            if self._further.get(block) is None:
+            if self._further.get(block) is None and sum(map(len, self._attempts.values())) > made:
                 self._block_s = now_s() - began_s
             if self._blocks_noted < block + 1:
                 self.workspace.state.more["blocks"] = self._blocks_noted = block + 1
@@ -302,7 +305,12 @@ class Calibration(Campaign):
         for entry in self.workspace.noted(AttemptEntry):
             if entry.probe in (SEMANTICS, SENTINEL):  # each round follows from those before; these are run anew
                 continue
-            run = known[entry.block, entry.name]
+            run = known.get((entry.block, entry.name))
+            if run is None:
+                raise InputError(
+                    f"block {entry.block + 1} has a run {entry.name} that is not in the plan of this version; "
+                    "calibrate anew"
+                )
             attempt = Attempt(entry.node, run, entry.attempt, entry.wall_s, entry.disturbed, entry.key in slow)
             owner = entry.node if entry.peer is None else entry.name
             self._attempts.setdefault(owner, []).append(attempt)

@@ -1,6 +1,6 @@
 """What a calibration writes down: the entries of its journals, and the observations made of its raw files."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -170,10 +170,10 @@ def warnings(workspace: Workspace) -> list[str]:
     """What the archive shall say of disturbed runs."""
     # Send-completion semantics are no durations: other load slows the search down, its answer stays right.
     # A disturbed sentinel is not made again, and tells what it shall.
-    runs: dict[tuple[str, int, str], list[bool]] = {}
+    runs: dict[tuple[str, int, str], list[bool | Sequence[str]]] = {}
     for entry in workspace.noted(AttemptEntry):
         if entry.probe not in (SEMANTICS, SENTINEL):
-            runs.setdefault((entry.node, entry.block, entry.name), []).append(entry.disturbed)
+            runs.setdefault((entry.node, entry.block, entry.name), []).append(entry.causes or entry.disturbed)
     slow = [entry for entry in workspace.noted(SlowRun) if entry.attempt == 0]
     told = disturbance_warnings(runs.values(), "probe runs", "blocks.json")
     if slow:

@@ -4,6 +4,7 @@ Two witnesses: the sentinels right before and after a run, and the run's own pro
 with those of the same probe in other blocks. Whether a step was slow is the rule of `stats.disturbance`, as in a fit.
 """
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -29,6 +30,8 @@ Key = tuple[str, int, str, int]
 
 #: Blocks before a run is compared with those of other blocks; sentinels before one is slow among them.
 FEWEST_BLOCKS, FEWEST_SENTINELS = 2, 4
+#: Between a sentinel and a run that it is beside.
+BESIDE_S = 30.0
 #: Products of a probe without steps are taken together until they last so long; shorter parts say nothing of a core.
 CHUNK_S, SHORTEST_PART_S = 0.1, 0.02
 #: A product whose size counts as this many more multiplications at least: what a call costs by itself.
@@ -108,7 +111,7 @@ class SpeedWitness:
 
     def _by_sentinels(self, attempts: Sequence[AttemptEntry]) -> dict[Key, str]:
         """Runs next to a sentinel that was slow."""
-        keys = [each.key for each in sorted(attempts, key=lambda each: each.start_s)]
+        by_date = sorted(attempts, key=lambda each: each.start_s)
         if len(self._sentinels) < FEWEST_SENTINELS:
             return {}
         logs = np.log([self._sentinels[key] for key in self._sentinels])
@@ -117,8 +120,10 @@ class SpeedWitness:
             key: float(np.expm1(by)) for key, by in zip(self._sentinels, above, strict=True) if by > slow_limit(logs)
         }
         result: dict[Key, str] = {}
-        for before, after in zip(keys[:-1], keys[1:], strict=True):
-            for sentinel, run in ((before, after), (after, before)):
+        for before, after in itertools.pairwise(by_date):
+            if after.start_s - before.start_s - before.wall_s > BESIDE_S:
+                continue
+            for sentinel, run in ((before.key, after.key), (after.key, before.key)):
                 if sentinel in slow and run not in self._sentinels:
                     result[run] = f"{SENTINELS}: {percent(slow[sentinel])} longer beside it"
         return result

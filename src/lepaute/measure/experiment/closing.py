@@ -65,6 +65,10 @@ def close_interrupted(folder: Path, contents: Iterable[Content] = (), *, force: 
 def reopen_archive(path: Path, content: Content) -> None:
     """Makes the workspace of a complete run anew, out of its archive, which stays: more can be measured then."""
     archive = Archive.open(path)
+    if archive.about.kind != content.kind:
+        raise InputError(
+            f"{path}: is of a {archive.about.kind}, not of a {content.kind}; give the archive to go on with"
+        )
     document = {key: value for key, value in archive.metadata.items() if key not in _OF_ARCHIVES}
     workspace = Workspace.create(path, from_json(RunState, document, str(path)))
     try:
