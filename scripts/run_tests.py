@@ -39,8 +39,8 @@ NICE = 10
 NO_TESTS_COLLECTED = 5
 #: A worker has one processor; a BLAS that takes all of them slows the others and gains little on small matrices.
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-#: An interpreter that dies says where; none compiles again what another has compiled. Fonts are listed for this checkout:
-#: the list in the user's cache may name those of an environment that is gone.
+#: An interpreter that dies says where; none compiles again what another has compiled. Fonts are listed for this
+#: checkout: the list in the user's cache may name those of an environment that is gone.
 OF_INTERPRETERS = {
     "PYTHONFAULTHANDLER": "1",
     "PYTHONDONTWRITEBYTECODE": "",
