@@ -15,8 +15,8 @@ half a second before each launch and after the last. Each treatment is given the
 * of each interval of 95 %: the share of 400 runs inside with its standard error over machines, the median half-width,
   and the mean interval score (Gneiting and Raftery 2007), both in per cent of the logarithm
 
-The constants of the rule were fixed by such simulations, of other seeds, before an archive was looked at; the page has
-their digest.
+The constants in the digest were fixed by such simulations, of other seeds, before an archive was looked at. Chosen by
+simulation after one had been fitted: steps beside an episode, the square of a stretch's level, priors of what lasts.
 """
 
 import argparse
@@ -349,7 +349,7 @@ def text(frame: pandas.DataFrame) -> str:
         "## Episodes that no counter shows\n\n"
         f"Runs of 8 s on {machines} simulated machines a kind, whose cores all take {FACTOR} times as long at times "
         "(`validation/episodes.py`, its head has the law): inside, %, half-width, %, interval score. "
-        f"Constants of the rule fixed before: `{digest}`.\n\n"
+        f"Constants of the rule, fixed before an archive was seen: `{digest}`; the rest after one.\n\n"
         + markdown(("episodes", "runs", *TREATMENTS), rows)
         + "\n\n{goals}\n"
     )

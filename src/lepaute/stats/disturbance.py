@@ -1,7 +1,7 @@
 """When a measurement was disturbed: by what counters of CPU time say, and by the machine's own speed.
 
 A cause is a short phrase that begins with its witness: "steal: the hypervisor took 0.20 s of CPU in 2.00 s"; archives
-hold it so. All rules were fixed before any archive was looked at, the constants of speed by `validation/episodes.py`.
+hold it so. `validation/episodes.py` says how the constants of speed were fixed, and when.
 
 CPU time of others, time that the hypervisor took and time that a rank was off its core are blind to durations: a run
 that is left out because it was slow would make results too good.

@@ -26,8 +26,8 @@ Integers = npt.NDArray[np.int64]
 Booleans = npt.NDArray[np.bool_]
 
 #: Scales of the half-Cauchy priors: a wandering, what steps scatter by themselves, a block, a launch, a process. The
-#: lasting ones together are of about 0.6 %: seven blocks leave twice that open where there is none, and a long run
-#: would be half as wide again for it (`validation/episodes.py`).
+#: lasting ones together are of about 0.6 %: seven blocks leave more open where there is none, and the intervals of
+#: long runs wide (`validation/episodes.py`).
 SCALES = np.array([0.05, 0.01, 0.0025, 0.0025, 0.005])
 #: Prior of the correlation time: median and the standard deviation of the logarithm (0.025 to 10 s in 95 %).
 TIME_S, TIME_LOG_SD = 0.5, 1.5
