@@ -1,9 +1,11 @@
 """How precise predictions by a calibration are: those of the mean of an HPL run on all cores of one of its nodes."""
 
 from collections.abc import Callable
+from dataclasses import asdict
 from math import sqrt
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from lepaute.errors import LepauteError
 from lepaute.kit.text import seconds
 from lepaute.measure.calibration.precision import DEFAULT_PRECISION, Goal, Reached
 
@@ -34,13 +36,19 @@ def goal_of(precision: float | None = None, budget_s: float | None = None) -> Go
     return Goal(assessment(), DEFAULT_PRECISION if precision is None else precision, budget_s)
 
 
-def precision_text(goal: Goal, archive: "Archive", platform: "Platform", fitted: "FittedModels") -> str:
-    """One line: what was reached, and what another minute would buy."""
+def precision_of(
+    goal: Goal, archive: "Archive", platform: "Platform", fitted: "FittedModels"
+) -> tuple[str, dict[str, Any]]:
+    """What was reached, and what another minute would buy: a line, and the facts for programs, None where unknown."""
+    try:
+        attempts, reached = archive.json("blocks.json"), reached_by(platform, fitted)
+    except LepauteError as problem:
+        return f"the precision remains unknown: {problem}", {"precision": None}
     walls_s: dict[int, float] = {}
-    for entry in archive.json("blocks.json"):
+    for entry in attempts:
         walls_s[entry["block"]] = walls_s.get(entry["block"], 0.0) + entry["wall_s"]
     last_s = max(1e-3, walls_s[max(walls_s)] / max(1, len(fitted.hosts)))
-    return goal.text(reached_by(platform, fitted), len(walls_s), 60.0 / last_s)
+    return goal.text(reached, len(walls_s), 60.0 / last_s), {"precision": asdict(reached)}
 
 
 def assessment() -> "Callable[[Archive], Reached]":

@@ -1,10 +1,10 @@
 """`lepaute calibrate` and `lepaute fit`: platforms of what was measured just now, or of archives; quality of models."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,7 +12,7 @@ from lepaute.archive import Archive
 from lepaute.cli.options import AsJson, Details, Force
 from lepaute.cli.run import PythonOnNodes, SchedulerName
 from lepaute.cli.terminal import announce, json_text, note, notes_printed, progress_bar, warn
-from lepaute.errors import InputError, LepauteError
+from lepaute.errors import InputError
 from lepaute.kit.options import option_field
 from lepaute.kit.outputs import check_archive_output, check_outputs
 from lepaute.kit.picture import files_of, picture_files
@@ -129,16 +129,15 @@ def calibrate(
     note(f"lepaute: {path} is written; fitting the models")
     measured = Archive.open(path)
     platform, fitted = platform_and_models(measured, output.stem)
-    told = _Told(report, details, as_json)
+    precision: dict[str, Any] = {}
+    if goal is not None:
+        from lepaute.cli.calibration_precision import precision_of
+
+        text, precision = precision_of(goal, measured, platform, fitted)
+        note(f"lepaute: {text}")
+    told = _Told(report, details, as_json, precision)
     told.tell(fitted, diagnose(measured, fitted), platform, output, warnings=measured.about.warnings)
     dump_platform(platform, output)
-    if goal is not None:
-        from lepaute.cli.calibration_precision import precision_text
-
-        try:
-            note(f"lepaute: {precision_text(goal, measured, platform, fitted)}")
-        except LepauteError as problem:
-            note(f"lepaute: the precision remains unknown: {problem}")
     if not as_json:
         print(f"{path}: archive {measured.id[:12]}, {len(measured.members())} members")
         print(f"{output}: platform {platform.sha256[:12]}")
@@ -211,7 +210,7 @@ def fit(
             raise InputError(f"{option} names a column of an experiment; calibrations declare theirs")
     if options.plot is not None:
         raise InputError("--plot draws the memory hierarchy of an experiment; calibrations have none")
-    _fit(opened, options, forms, _Told(report, details, as_json))
+    _fit(opened, options, forms, _Told(report, details, as_json, {}))
 
 
 def _fit(archives: list[Archive], options: FitOptions, forms: "dict[str, Form]", told: "_Told") -> None:
@@ -266,11 +265,12 @@ def _print_factors(tests: "Sequence[FactorTest]") -> None:
 
 @dataclass(frozen=True)
 class _Told:
-    """How the answer is told: as a page too, with all details, as JSON."""
+    """How the answer is told: as a page too, with all details, as JSON, which has the facts `more` as well."""
 
     report: Path | None
     details: bool
     as_json: bool
+    more: Mapping[str, Any]
 
     def tell(
         self,
@@ -287,7 +287,7 @@ class _Told:
         caveats = (*warnings, *fitted.warnings)
         if self.as_json:
             files = {"platform": str(output), "platform_sha256": platform.sha256}
-            print(json_text({**diagnosis.to_dict(), **files, "warnings": list(caveats)}))
+            print(json_text({**diagnosis.to_dict(), **self.more, **files, "warnings": list(caveats)}))
         else:
             self._print(fitted, diagnosis, caveats)
         if self.report is not None:

@@ -338,7 +338,7 @@ def _calibrated(cases: Sequence[Hpl], options: VerifyOptions, where: "Where") ->
     import pandas
 
     from lepaute.archive import Archive
-    from lepaute.cli.calibration_precision import goal_of
+    from lepaute.cli.calibration_precision import goal_of, precision_of
     from lepaute.cli.fit_text import quality_table
     from lepaute.design.hpl_step import DEFAULT_NBS
     from lepaute.fit import platform_and_models
@@ -347,7 +347,7 @@ def _calibrated(cases: Sequence[Hpl], options: VerifyOptions, where: "Where") ->
     from lepaute.platform import dump_platform
 
     folder = options.output
-    path = folder / CALIBRATION_FILE
+    path, goal = folder / CALIBRATION_FILE, None if options.quick else goal_of()
     begun = options.resume and folder_of(path).is_dir()
     sizes = {case.nb for case in cases}
     extremes = sorted({min(sizes), max(sizes)})
@@ -362,7 +362,7 @@ def _calibrated(cases: Sequence[Hpl], options: VerifyOptions, where: "Where") ->
                 threads=tuple(sorted({1, *(case.threads_per_rank for case in cases)})),
                 seed=options.seed,
                 progress=tell,
-                goal=None if options.quick else goal_of(),
+                goal=goal,
                 announce=announce,
                 scheduler=where.scheduler,
                 request=where.request,
@@ -373,6 +373,8 @@ def _calibrated(cases: Sequence[Hpl], options: VerifyOptions, where: "Where") ->
         archive = Archive.open(path)
         platform, fitted = platform_and_models(archive, "calibrated")
     warn((*archive.about.warnings, *fitted.warnings))
+    if goal is not None:
+        note(f"lepaute: {precision_of(goal, archive, platform, fitted)[0]}")
     dump_platform(platform, folder / PLATFORM_FILE)
     note(quality_table(fitted.quality, terminal_columns(sys.stderr)))
     rows = pandas.DataFrame([asdict(row) for row in fitted.quality])

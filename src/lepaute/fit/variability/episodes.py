@@ -129,7 +129,7 @@ def in_usual_state(
             with suppress(FitError):
                 alone = relieved(calls, crowding_of(calls).rows)
                 fitted[name] = calls, fit_kernel(alone, form=Form("M'", False, "N-2"))
-    episodes = episodes_of(part, fitted, watched, hosts)
+    episodes = episodes_of_parts(_parts(part, fitted), watched, hosts)
     if episodes is None:
         return table, list(watched), None
     slow = np.zeros(len(table), dtype=np.bool_)
@@ -137,22 +137,8 @@ def in_usual_state(
     return table[~slow].reset_index(drop=True), without_slow(watched), episodes
 
 
-def episodes_of(
-    table: pandas.DataFrame,
-    fitted: Mapping[str, tuple[Calls, FittedKernel]],
-    watches: Sequence[Watch],
-    hosts: Sequence[str],
-) -> Episodes | None:
-    """None where no episode was seen.
-
-    table  : observations as `pooled_observations` makes them, in the order in which `fitted` got its calls
-    hosts  : those that were measured, as the table numbers them
-    """
-    return episodes_of_parts(_parts(table, fitted), watches, hosts)
-
-
 def episodes_of_parts(parts: Parts, watches: Sequence[Watch], hosts: Sequence[str]) -> Episodes | None:
-    """As `episodes_of`."""
+    """None where no episode was seen;  hosts : those that were measured, as the series of the parts number them."""
     usable = parts.predicted_s >= SHORTEST_STEP_S
     if not usable.any():
         return None

@@ -19,12 +19,13 @@ from lepaute.measure.calibration.attempt import Attempt, Attempts, Sentinels, Si
 from lepaute.measure.calibration.entries import CALIBRATION, AttemptEntry, RawFile, SlowRun, tables
 from lepaute.measure.calibration.machines import Measured, check_alike, equip, look_at
 from lepaute.measure.calibration.precision import (
+    PROBES_FOR,
+    USUAL_PROBES,
     Check,
     FurtherBlock,
     Goal,
     Progress,
     Reached,
-    further_probes,
     main_kernels,
 )
 from lepaute.measure.calibration.send_completion import search
@@ -255,7 +256,7 @@ class Calibration(Campaign):
         while True:
             last = next(reversed(self.workspace.noted(Check)), None)
             layer = "" if last is None else last.layer
-            probes = further_probes(layer)
+            probes = PROBES_FOR.get(layer, USUAL_PROBES)
             share = 1.0 if block < planned else self._share_of_block(probes)
             left_s = self._budget_s - (now_s() - self._begun_s)
             step = Progress(block, left_s, share * self._block_s, last).next_step(self._goal, reached)
@@ -277,9 +278,8 @@ class Calibration(Campaign):
         """How long these probes on all cores take, in whole blocks."""
         rate = self._measured[0].kernel_set.gflops
         runs = self._plans[self._measured[0].name]
-        return reckoned_s((run for run in runs if run.load == ALL and run.probe in probes), rate) / reckoned_s(
-            runs, rate
-        )
+        further = [run for run in runs if run.load == ALL and run.probe in probes]
+        return reckoned_s(further, rate) / reckoned_s(runs, rate)
 
     def _check(self, blocks: int, goal: Goal) -> Reached:
         """How precise a prediction is by what there is; raises what the assessment raises."""

@@ -22,9 +22,9 @@ NEAR_FLOOR = 1.2
 _LEAST_SHARE, _PHASES = 0.02, "pd"
 #: What a check takes until one was made.
 _CHECK_S = 20.0
-#: Of further blocks, by the layer that limits the precision; all on all cores.
-_USUAL = (STEPS, STEPS_COLUMN)
-_PROBES: Mapping[str, tuple[str, ...]] = {"discrepancy": (*_USUAL, DGEMM)}
+#: Of further blocks, all on all cores; by the layer that limits the precision, what shrinks the interval most.
+USUAL_PROBES = (STEPS, STEPS_COLUMN)
+PROBES_FOR: Mapping[str, tuple[str, ...]] = {"discrepancy": (*USUAL_PROBES, DGEMM)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +143,3 @@ def main_kernels(calls: "pandas.DataFrame") -> "pandas.DataFrame":
     calls = calls[~calls["kernel"].astype(str).str.startswith(_PHASES)]
     share = calls.groupby(calls["kernel"].astype(str))["duration_s"].sum() / calls["duration_s"].sum()
     return calls[calls["kernel"].astype(str).isin(share.index[share >= _LEAST_SHARE])]
-
-
-def further_probes(layer: str) -> tuple[str, ...]:
-    """What shrinks the interval most where this layer is most of it."""
-    return _PROBES.get(layer, _USUAL)
