@@ -200,7 +200,7 @@ def test_factors_are_crossed_with_libraries_and_reach_the_probe(varied: str, tmp
     names = varied.split()
     levels_of = {"cache": ("warm", "cold"), "pages": ("small", "default"), "flags": ("-O2", "-O1")}
     factors = [word for name in names for word in ("--factor", f"{name}={','.join(levels_of[name])}")]
-    words = ["--ops", "barrier", "--sizes", "8", "--calls", "5", "--mpiruns", "1", "--budget", "1"]
+    words = ["--ops", "barrier", "--calls", "5", "--mpiruns", "1", "--budget", "1"]
     more = ["--clock-method", "SKaMPI", "--json", "-o", str(tmp_path / "c.zip")]
     assert main(["compare", "mpich", "again=mpich", *words, *factors, *more]) == 0
     found = json.loads(capsys.readouterr().out)

@@ -206,7 +206,7 @@ def test_the_command_takes_outputs_and_refuses_what_does_not_go_together(tmp_pat
         ((left, intel), "time in different ways"),
         ((left, "openmpi"), "cannot be mixed"),
         ((left,), "two outputs of benchmarks are compared"),
-        ((left, right, "--left", "A"), "two outputs of benchmarks are compared"),
+        ((left, right, "--left", "A"), "leave out --left"),
         ((left, copy), "are the same output"),
         ((left, latency), "no benchmark and size in common"),
         ((f"A={left}", f"A={right}"), "both outputs are called A"),

@@ -114,9 +114,7 @@ def test_results_without_a_date_take_the_one_given_or_the_file_s(tmp_path, capsy
         assert problem in capsys.readouterr().err
     (tmp_path / "night.zip").touch()
     assert main([*words, str(tmp_path / "none"), "--date", "2026-01-31", str(tmp_path / "night.zip")]) == 2
-    assert (
-        "night.zip: a date is given for results of HPL without one; an archive has its own" in capsys.readouterr().err
-    )
+    assert "night.zip: --node is for files of other programs" in capsys.readouterr().err
     assert not (tmp_path / "none").exists()
     file.write_text(f"{LINE}\n{START}")
     dated = read_foreign(file, node="n", date_s=1e9)

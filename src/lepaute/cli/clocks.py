@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lepaute.archive import Archive
-from lepaute.cli.options import DETAILS_HELP, FORCE_HELP
+from lepaute.cli.options import DETAILS_HELP, FORCE_HELP, arguments_of, refuse_besides, refuse_given
 from lepaute.cli.run import PythonOnNodes, SchedulerName
 from lepaute.cli.terminal import answer_text, details_text, json_text, note, notes_printed, progress_bar
 from lepaute.errors import InputError
@@ -89,7 +89,13 @@ class ClockAnswer:
     force: bool = option_field(False, FORCE_HELP)
 
 
+#: Parameters that an answer uses, and a simulation.
+_ANSWERING = arguments_of(ClockAnswer)
+_SIMULATING = {"simulate", "platform", "methods", "after", "mpiruns", "seed", "output"}
+
+
 def command(
+    context: typer.Context,
     what: Annotated[
         str | None,
         typer.Argument(
@@ -119,15 +125,19 @@ def command(
     check_page_name(answer.report)
     outputs = {"--report": answer.report, "--plot": files_of(answer.plot)}
     if what is not None and what.endswith(".zip"):
-        _refuse_measuring(options, request, scheduler)
+        refuse_besides(context, {"what", *_ANSWERING}, "an archive is measured already")
         check_outputs(outputs, inputs=[what], force=answer.force)
         archive = Archive.open(what)
     else:
+        if options.simulate is not None:
+            refuse_besides(context, _SIMULATING | _ANSWERING, "--simulate says how many ranks and measures nothing")
+        if options.mpiruns is not None:
+            refuse_given(context, ("budget_s",), "--mpiruns says how much is measured")
         check_outputs({"--output": output, **outputs}, inputs=[options.hostfile], force=answer.force)
         check_archive_output(output, force=answer.force)
         with notes_printed(), progress_bar() as tell:
             if options.simulate is not None:
-                path = _simulated(what, options, request, scheduler, output, tell)
+                path = _simulated(options, output, tell)
             else:
                 path = _measured(what, options, request, scheduler, python, output, tell)
         archive = Archive.open(path)
@@ -135,28 +145,10 @@ def command(
     _show(compared(archive, margin=answer.margin, enough_s=answer.enough_s), answer, archive.path)
 
 
-def _refuse_measuring(options: ClockOptions, request: Request, scheduler: str | None) -> None:
-    given = {
-        "--simulate": options.simulate,
-        "--np": options.ranks,
-        "--mpiruns": options.mpiruns,
-        "--hostfile": options.hostfile,
-        "--platform": options.platform,
-        "--ranks-per-node": options.ranks_per_node,
-        "--scheduler": scheduler,
-        "--resume": options.resume or None,
-    }
-    wrong = [*(name for name, value in given.items() if value is not None), *request.flags_besides(())]
-    if wrong:
-        raise InputError(f"{wrong[0]} is of a measurement, and an archive is one; leave out {', '.join(wrong)}")
-
-
 def _asked(options: ClockOptions) -> "ClockRequest":
     from lepaute.clocks.request import ClockRequest, methods_of, moments_of, simulated_of
 
     simulated = None if options.simulate is None else simulated_of(options.simulate)
-    if simulated is not None and options.ranks is not None:
-        raise InputError("--simulate says how many ranks there are; leave out --np")
     ranks, drift_ppm, wander_ppm = simulated or (options.ranks, None, 0.0)
     return ClockRequest(
         methods=methods_of(options.methods),
@@ -170,27 +162,10 @@ def _asked(options: ClockOptions) -> "ClockRequest":
     )
 
 
-def _simulated(
-    library: str | None,
-    options: ClockOptions,
-    request: Request,
-    scheduler: str | None,
-    output: Path,
-    tell: "Progress",
-) -> Path:
+def _simulated(options: ClockOptions, output: Path, tell: "Progress") -> Path:
     from lepaute.clocks.simulated import simulate_clocks
     from lepaute.platform import load_platform
 
-    wrong = [
-        *([] if library is None else ["LIBRARY"]),
-        *([] if scheduler is None else ["--scheduler"]),
-        *([] if options.hostfile is None else ["--hostfile"]),
-        *([] if options.ranks_per_node is None else ["--ranks-per-node"]),
-        *(["--resume"] if options.resume else []),
-        *request.flags_besides(()),
-    ]
-    if wrong:
-        raise InputError(f"--simulate measures nothing; leave out {', '.join(wrong)}")
     asked = _asked(options)
     return simulate_clocks(output, asked, load_platform(options.platform or PLATFORM), seed=options.seed, progress=tell)
 

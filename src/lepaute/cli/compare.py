@@ -9,6 +9,7 @@ import typer
 
 from lepaute.archive import Archive
 from lepaute.cli.compare_options import CompareOptions, MeasureOptions
+from lepaute.cli.options import arguments_of, refuse_besides, refuse_given
 from lepaute.cli.run import PythonOnNodes, SchedulerName
 from lepaute.cli.terminal import announce, json_text, note, notes_printed, progress_bar, warn
 from lepaute.errors import InputError
@@ -22,9 +23,13 @@ if TYPE_CHECKING:
 
 #: Exit status where --strict wants to know and the measurements do not tell.
 UNDECIDED = 3
+#: Parameters that an answer uses, and a measurement.
+_ANSWERING = arguments_of(CompareOptions) - {"tune", "measure_only"} | {"libraries"}
+_MEASURING = arguments_of(MeasureOptions, Request) | {"libraries", "output", "scheduler", "python", "force"}
 
 
 def command(
+    context: typer.Context,
     libraries: Annotated[
         list[str],
         typer.Argument(
@@ -48,42 +53,58 @@ def command(
     programs first; `lepaute doctor` reports what would disturb. Archives given instead of libraries are compared, and
     so are files of what other benchmarks printed.
     """
-    from lepaute.archive.mpi_campaign import facts
-
     if options.tune is not None:
-        _check_tuning(libraries, options, measuring)
+        _check_tuning(context, libraries, measuring)
         if libraries[0].endswith(".zip"):
             check_outputs({"--tune": options.tune}, inputs=libraries, force=options.force)
             _write_tuning(Archive.open(libraries[0]), options.tune)
             return
-    elif compared := _compared_files(libraries, options):
+    elif compared := _compared_files(context, libraries, options):
         _show(compared, options)
         return
     where = {"request": request, "scheduler": scheduler, "python": python}
+    _refuse_unused(context, libraries, measuring, options)
     measured = _measured(libraries, measuring, options, output, where)
     if options.measure_only:
         return
     if options.tune is not None:
         _write_tuning(measured[0], options.tune)
-    elif len(facts(measured[0]).labels) > 1:
+    elif len(libraries) > 1:
         _show(_compared_campaigns(measured, options), options, _measured_facts(measured))
 
 
-def _check_tuning(libraries: Sequence[str], options: CompareOptions, measuring: MeasureOptions) -> None:
+def _check_tuning(context: typer.Context, libraries: Sequence[str], measuring: MeasureOptions) -> None:
+    if len(libraries) > 1:
+        raise InputError(f"--tune is of one library, or of the archive of one; there are {len(libraries)}")
+    if libraries[0].endswith(".zip"):
+        refuse_besides(context, {"libraries", "tune", "force"}, "--tune writes the rules that an archive shows")
+    refuse_besides(context, _MEASURING | {"tune"}, "--tune writes rules and compares no two libraries")
     if measuring.sessions > 1:
         raise InputError("--tune is of one session; leave out --sessions")
     if len(measuring.ranks) > 1:
         raise InputError("--tune is of one number of ranks; give one to --np")
-    if len(libraries) > 1:
-        raise InputError(f"--tune is of one library, or of the archive of one; there are {len(libraries)}")
-    if any((*options.outputs.values(), options.measure_only, options.as_json, options.left, options.right)):
-        raise InputError(
-            "--tune writes rules and compares no two libraries: leave out --report, --plot, --scaling, --csv, "
-            "--latex, --json, --left, --right and --measure-only"
-        )
 
 
-def _compared_files(words: Sequence[str], options: CompareOptions) -> "list[Comparison]":
+def _refuse_unused(
+    context: typer.Context, libraries: Sequence[str], measuring: MeasureOptions, options: CompareOptions
+) -> None:
+    """Raises InputError for options that such a measurement makes nothing of."""
+    from lepaute.measure.comparison.cases import operations_of, unused_arguments
+
+    if options.tune is None and (options.measure_only or len(libraries) == 1):
+        why = "--measure-only compares nothing" if options.measure_only else "one library is compared with none"
+        refuse_besides(context, _MEASURING | {"primary", "measure_only"}, why)
+    if measuring.sessions == 1:
+        refuse_given(context, ("every_s",), "there is one session")
+    if measuring.calls is not None and measuring.mpiruns is not None:
+        refuse_given(context, ("precision",), "--calls and --mpiruns say how much is measured")
+    unused = unused_arguments(operation for operation, _ in operations_of(measuring.ops))
+    refuse_given(context, unused, "no operation of --ops uses it")
+
+
+def _compared_files(
+    context: typer.Context, words: Sequence[str], options: CompareOptions
+) -> "list[Comparison]":
     """The comparisons of the files that the words name; none where they name libraries.
 
     Raises InputError for a mixture, for files that cannot be compared, and where a report cannot be written.
@@ -101,16 +122,17 @@ def _compared_files(words: Sequence[str], options: CompareOptions) -> "list[Comp
         )
     inputs: list[str | Path] = [*campaigns, *(path for _, path in printed)]
     if campaigns:
+        refuse_besides(context, _ANSWERING, "an archive is measured already")
         opened = [Archive.open(each) for each in campaigns]
         all_ranks = facts(opened[0]).all_ranks
         check_outputs(options.outputs_of(all_ranks), inputs=inputs, force=options.force)
         if options.scaling is not None and len(all_ranks) == 1:
             raise InputError(f"--scaling is of several numbers of ranks, and {campaigns[0]} has one")
         return _compared_campaigns(opened, options)
-    if options.scaling is not None:
-        raise InputError("--scaling is of several numbers of ranks, which outputs of benchmarks do not tell")
+    used = _ANSWERING - {"left", "right", "primary", "scaling"}
+    refuse_besides(context, used, "outputs of benchmarks are compared as they are, LEFT RIGHT")
     check_outputs(options.outputs, inputs=inputs, force=options.force)
-    if len(printed) != 2 or options.left or options.right:
+    if len(printed) != 2:
         raise InputError("two outputs of benchmarks are compared, in the order in which they are given: LEFT RIGHT")
     (left_label, left), (right_label, right) = printed
     return [
@@ -166,10 +188,6 @@ def _measured(
     check_outputs({"--output": outputs, **written, "--tune": options.tune}, force=options.force)
     if options.scaling is not None and len(measuring.ranks) == 1:
         raise InputError("--scaling is of several numbers of ranks; give them to --np, such as 2,4,8")
-    if options.measure_only:
-        options.refuse_outputs("is of a comparison, and --measure-only makes none; leave one of them out")
-    if options.fail_if_slower is not None and (options.measure_only or len(libraries) == 1):
-        raise InputError("--fail-if-slower is of a comparison, and there is none; leave it out")
     if len(libraries) != 2 and not (options.left and options.right):
         options.refuse_outputs("is of two libraries; name them with --left and --right")
     options.check_labels([library.label for library in named_libraries(libraries)])

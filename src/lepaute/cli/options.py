@@ -197,3 +197,24 @@ def is_given(context: typer.Context, name: str) -> bool:
     """Whether the command line has the option, rather than its default."""
     source = context.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"
+
+
+def arguments_of(*described: type) -> frozenset[str]:
+    """The parameters that a command has of dataclasses."""
+    return frozenset(flag.argument for each in described for flag in flags_of(each))
+
+
+def refuse_given(context: typer.Context, names: Collection[str], why: str) -> None:
+    """Raises InputError, naming them, where the command line has any of these parameters; why: nothing would use it."""
+    given = [
+        next((word for word in each.opts if word.startswith("--")), (each.metavar or each.opts[0]).strip("[]"))
+        for each in context.command.params
+        if each.name in names and is_given(context, each.name)
+    ]
+    if given:
+        raise InputError(f"{why}; leave out {', '.join(given)}")
+
+
+def refuse_besides(context: typer.Context, used: Collection[str], why: str) -> None:
+    """As `refuse_given`, for all parameters but these."""
+    refuse_given(context, {each.name for each in context.command.params if each.name not in used}, why)

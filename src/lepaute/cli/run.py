@@ -101,6 +101,8 @@ def command(
         force=run.force,
     )
     if run.dry_run:
+        if run.resume:
+            raise InputError("--dry-run shows a run from its beginning; leave out --resume")
         from lepaute.measure.experiment.script import planned_steps
 
         steps = planned_steps(job_class, options)

@@ -46,6 +46,10 @@ class StateOptions:
     )
     latest: int | None = option_field(None, "jobs of the state now, instead of --since", minimum=1)
 
+    def __post_init__(self) -> None:
+        if self.since_s is not None and self.latest is not None:
+            raise InputError("--since and --latest both say which jobs are its state now; give one of them")
+
     def state(self, watch: "Watch", node: str, cluster: str | None) -> "NodeState":
         """Raises InputError where the store does not know the node, or too little of it."""
         from lepaute.watch.node_state import LATEST, node_state

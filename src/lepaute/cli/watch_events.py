@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lepaute.cli.options import App, AsJson, Details, Force
+from lepaute.cli.options import App, AsJson, Details, Force, refuse_given
 from lepaute.cli.terminal import BAR_AFTER_S, json_text, progress_bar, warn
 from lepaute.cli.watch_store import Cluster, Nodes, Place, check_text, date_of, opened, stage, start_of
 from lepaute.errors import InputError
@@ -77,6 +77,7 @@ def list_entries(
 
 @app.command()
 def add(
+    context: typer.Context,
     node: Annotated[str, typer.Option("--node", metavar="SET", help="such as 13/14, node[13-16] or all")],
     reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="what happened")],
     date: Annotated[str, typer.Option("--date", metavar="DATE", help="takes effect at 00:00 UTC on this date")],
@@ -101,6 +102,8 @@ def add(
 
     for text, option in ((node, "--node"), (reason, "--reason"), (cluster, "--cluster"), (outlier, "--outlier")):
         check_text(text, option)
+    if outlier is not None:
+        refuse_given(context, ("kind",), "an outlier is not an event")
     day, nodes, who = date_of(date, "--date"), NodeSet(ALL if cluster is None else cluster, node), author_of(author)
     entry = Event(day, nodes, kind, reason, who) if outlier is None else Outlier(day, nodes, outlier, reason, who)
     with opened(store) as watch:

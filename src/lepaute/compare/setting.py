@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from lepaute.archive.documents import mapping, sequence
 from lepaute.archive.mpi_campaign import KIND, algorithm_key, settings_text
 from lepaute.kit.node_sets import fold_node_set
-from lepaute.measure.comparison.cases import OVERLAPPED, REDUCTIONS, ROOTED, name_of, word_of
+from lepaute.measure.comparison.cases import OVERLAPPED, REDUCTIONS, ROOTED, name_of, unused_arguments, word_of
 
 if TYPE_CHECKING:
     from lepaute.archive.mpi_campaign import CampaignFacts
@@ -89,17 +89,21 @@ def measuring_command(facts: "CampaignFacts", seed: int | None) -> str:
     if not pairs:
         return ""
     libraries = [spec if label == spec else f"{label}={spec}" for label, spec in pairs]
-    operations = [word for one in sequence(asked.get("operations")) if (word := word_of(*_pair(one)))]
+    operations = [_pair(one) for one in sequence(asked.get("operations"))]
+    unused = unused_arguments(operation for operation, _ in operations) if operations else []
     words: list[str] = ["lepaute", "compare", *libraries]
-    words += ["--ops", ",".join(operations)] if operations else []
-    words += ["--sizes", ",".join(str(size) for size in sequence(asked.get("sizes_bytes")))]
+    words += ["--ops", ",".join(filter(None, (word_of(*one) for one in operations)))] if operations else []
+    if "sizes" not in unused:
+        words += ["--sizes", ",".join(str(size) for size in sequence(asked.get("sizes_bytes")))]
     words += ["--np", ",".join(map(str, facts.all_ranks))]
     if facts.nodes:
         words += ["--nodes", fold_node_set(facts.nodes)]
         words += ["--ranks-per-node", str(facts.slots[0])] if len(set(facts.slots)) == 1 else []
-    words += ["--precision", f"{100 * facts.precision:g}%", "--budget", f"{facts.budget_s:g}s"]
+    if asked.get("calls") is None or asked.get("mpiruns") is None:
+        words += ["--precision", f"{100 * facts.precision:g}%"]
+    words += ["--budget", f"{facts.budget_s:g}s"]
     for name in ("calls", "mpiruns", "synchronisation", "clock", "clock_method", "warm_up", "datatype", "op", "root"):
-        if asked.get(name) is not None:
+        if asked.get(name) is not None and name not in unused:
             words += [f"--{name.replace('_', '-')}", str(asked[name])]
     for name, levels in facts.varied.items():
         words += ["--factor", f"{name}={','.join(levels)}"]

@@ -103,8 +103,9 @@ class Watch:
             # a damaged archive, too, so that it is refused as such
             is_archive = format is None and (path.suffix == ".zip" or zipfile.is_zipfile(path))
             (archives if is_archive else others).append(path)
-        if archives and (date_s is not None or file_date):
-            raise InputError(f"{archives[0]}: a date is given for results of HPL without one; an archive has its own")
+        of_others = {"--node": node, "--mapping": mapping and not others, "--date": date_s, "--file-date": file_date}
+        if archives and (unused := [name for name, value in of_others.items() if value]):
+            raise InputError(f"{archives[0]}: {unused[0]} is for files of other programs; leave it out")
         options = {"cluster": cluster, "node": node, "mapping": mapping, "date_s": date_s, "file_date": file_date}
         foreign = _foreign_values(others, format, options) if others else None
         return self.store.ingest(

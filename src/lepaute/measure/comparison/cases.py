@@ -1,6 +1,6 @@
 """What a campaign measures: operations by name, in a form, with message sizes and reductions; and its request."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import isfinite
 
@@ -156,6 +156,14 @@ def with_overlapped(operations: Sequence[tuple[str, str]]) -> tuple[tuple[str, s
 
 def reduction_in(operations: Sequence[tuple[str, str]], reduction: Reduction) -> Reduction | None:
     return reduction if any(operation in REDUCTIONS for operation, _ in operations) else None
+
+
+def unused_arguments(operations: Iterable[str]) -> list[str]:
+    """Arguments of `measure_libraries` that none of these operations makes anything of."""
+    chosen = {*operations}
+    sized = {*OPERATIONS}.difference(UNSIZED)
+    users = {"root": ROOTED, "datatype": REDUCTIONS, "op": REDUCTIONS, "sizes": sized}
+    return [name for name, users_of_it in users.items() if chosen.isdisjoint(users_of_it)]
 
 
 def sizes_of(text: str, seed: int, reduction: Reduction | None = None) -> tuple[int, ...]:

@@ -38,7 +38,7 @@ _SSH_SETTINGS = (
 class LocalScheduler(Scheduler):
     """One node, named after the host; programs are started directly."""
 
-    supports = ("walltime_s",)  # accepted and ignored: nothing is reserved
+    supports = ()  # nothing is reserved
     on_this_machine = True
 
     def acquire(self, request: Request, tell: Tell) -> Allocation:
@@ -62,7 +62,7 @@ def node_name(host: str) -> str:
 class SshScheduler(Scheduler):
     """The hosts of `nodes`, which are reserved already; ssh's own configuration says how they are reached."""
 
-    supports = ("nodes", "ssh_config", "walltime_s")
+    supports = ("nodes", "ssh_config")
 
     def acquire(self, request: Request, tell: Tell) -> Allocation:
         names = self.known_nodes(request)

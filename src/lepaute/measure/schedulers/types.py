@@ -131,7 +131,8 @@ class Request:
         """Raises InputError for a field that is set and not supported; by: the scheduler, for the message."""
         for unsupported in self.flags_besides(supported):
             known = ", ".join(flag_of(Request, name) for name in supported)
-            raise InputError(f"{by} does not support {unsupported}; supported: {known}")
+            what = f"supported: {known}" if known else "leave it out"
+            raise InputError(f"{by} does not support {unsupported}; {what}")
 
     def check_ssh_config(self) -> None:
         """Raises InputError where the configuration file of ssh is not there."""

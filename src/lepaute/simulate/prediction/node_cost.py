@@ -183,6 +183,8 @@ def node_cost(
     index = node - platform.nodes.first_number
     job = _nodes_of_job(hpl, base, index, per_node)
     others = [each for each in job if each != index]
+    if grid_without is not None and not others:
+        raise InputError("--grid-without is of the job without the node, which has no other; leave it out")
     common: dict[str, Any] = {"layers": layers, "fidelity": fidelity}
     as_calibrated = predict(
         hpl,
