@@ -16,6 +16,7 @@ MEANINGS = {
     " was found, and what to do. Nothing was written.",
     UNDECIDED: "`lepaute compare --strict`: the measurements do not tell.",
     entry.DEFECT: "A defect of Lepaute. The line names the file that has the traceback; please report it.",
+    entry.OUT_OF_MEMORY: "Not enough memory, or address space (`ulimit -v`): make the task smaller.",
     entry.INTERRUPTED: "Interrupted, by Ctrl-C (128 + SIGINT).",
     entry.PIPE_CLOSED: "Whoever read the output went away, as `head` does (128 + SIGPIPE).",
 }

@@ -121,7 +121,7 @@ def test_a_simulation_says_what_was_asked_of_it(tmp_path: Path) -> None:
     ("words", "message"),
     [
         (("--simulate", "64"), "--simulate is '64'; give ranks and drift in ppm, such as 64,1"),
-        (("--simulate", "4,1", "--np", "4"), "--simulate says how many ranks there are"),
+        (("--simulate", "4,1", "--np", "4"), "--simulate says how many ranks and"),
         (("--simulate", "4,1", "--nodes", "n1"), "and measures nothing; leave out --nodes"),
         (("--simulate", "4,20000"), "a drift of 20000 ppm; give 0 to 10000"),
         (("--methods", "NTP"), "--methods: 'NTP' is none of SKaMPI, Netgauge, JK, HCA, HCA2, HCA3"),

@@ -147,7 +147,7 @@ def _read_hpl_dat(path: Path) -> None:
 
 def _hostfiles() -> list[bytes]:
     return [
-        b"# nodes\ndahu-1 slots=4\ndahu-2 slots=32 max_slots=32\ndahu-3:8\ndahu-4\n",
+        b"# nodes\ndahu-1 slots=4\ndahu-2 slots=32 max_slots=32\ndahu-[3,5-6]:8\ndahu-4\n",
         b"node1.site slots = 2\nnode2.site slots = 2\nnode1.site\n",
         b"root@dahu-3 2\ndahu-4 cpu=1 user=x\ndahu-5 max_slots=2\n",
     ]

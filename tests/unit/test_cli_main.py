@@ -15,7 +15,7 @@ import pytest
 import typer
 from support_limits import HANG_S
 
-from lepaute.cli.entry import guarded
+from lepaute.cli.entry import OUT_OF_MEMORY, guarded
 from lepaute.cli.main import COMMANDS, main
 from lepaute.errors import InputError
 
@@ -75,7 +75,6 @@ def test_the_traceback_goes_to_the_temporary_folder_where_the_cache_cannot_be_wr
 REFUSALS = """ENAMETOOLONG ELOOP EDQUOT EIO ESTALE EFBIG ENXIO ENOSPC EROFS EMFILE ETXTBSY EHOSTUNREACH ECONNREFUSED
 ETIMEDOUT EXDEV EMLINK ENODEV EBUSY EAGAIN ENOTSUP EINVAL"""
 FORESEEN = [
-    (MemoryError(), "not enough memory"),
     (RuntimeError("Symlink loop from '/a/b'"), "Symlink loop from '/a/b'"),
     (RecursionError("maximum recursion depth exceeded"), "nested too deep"),
     (TimeoutError("timed out"), "timed out"),
@@ -95,6 +94,30 @@ def test_what_can_be_foreseen_is_one_line_and_status_2(error, words, capsys):
 
     assert guarded(run) == 2
     assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        OSError(errno.ENOMEM, os.strerror(errno.ENOMEM)),
+        ImportError("libarrow.so.2600: failed to map segment from shared object"),
+        RuntimeError("can't start new thread"),
+    ],
+)
+def test_too_little_memory_is_one_line_and_a_status_of_its_own(error, capsys):
+    """Whatever the library calls it whose allocation failed, and whatever was made of that."""
+
+    def run() -> int:
+        try:
+            raise error
+        except Exception as cause:
+            raise ValueError("no table") from cause
+
+    assert guarded(run) == OUT_OF_MEMORY
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("lepaute: there is not enough memory (")
+    assert "()" not in line
 
 
 def test_a_descriptor_of_ours_that_is_wrong_is_a_defect(tmp_path, monkeypatch, capsys):

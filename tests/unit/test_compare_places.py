@@ -46,6 +46,7 @@ def test_memory_joins_ranks_of_one_machine_that_map_the_same_piece() -> None:
 
 def test_slots_of_a_host_are_added_up_and_faults_have_their_line() -> None:
     assert read_slots("n1 slots=2 # first\nn2:1\n\nn1\n", "hosts") == {"n1": 3, "n2": 1}
+    assert read_slots("cn[009-010] slots=8\n", "hosts") == {"cn009": 8, "cn010": 8}
     with pytest.raises(InputError, match=r"^hosts:2: host n2 has 0 slots"):
         read_slots("n1\nn2 slots=0\n", "hosts")
     with pytest.raises(InputError, match=r"^hosts: names no host"):

@@ -56,6 +56,7 @@ def test_every_order_of_four_slots_is_drawn_about_equally_often():
         ("# a comment\n\n  dahu-32.grenoble.example.org  slots = 1 max_slots=4  # the last\n", [(31, 0)]),
         ("1 slots=2", [(0, 0), (0, 1)]),
         ("root@dahu-3 2\ndahu-3 cpu=1 user=x", [(2, 0), (2, 1), (2, 2)]),
+        ("dahu-[1-2] slots=2\nroot@dahu-[7,3],dahu-1:1", [(0, 0), (0, 1), (1, 0), (1, 1), (6, 0), (2, 0), (0, 2)]),
         ("dahu-1 max_slots=2\ndahu-2 count=1 max-slots=2", [(0, 0), (0, 1), (1, 0)]),
     ],
 )
@@ -82,6 +83,11 @@ def test_a_slot_of_several_threads_takes_as_many_cores(dahu):
         ("dahu-1 cores=4", "hosts:1: cores is no key"),
         ("dahu-1 dahu-2", "hosts:1: 'dahu-1 dahu-2' is no host"),
         ("dahu-1\nyeti-1", "hosts:2: hosts dahu-1 and yeti-1 are both node 1"),
+        ("8*dahu-1", "hosts:1: '8*dahu-1' is no host"),
+        ("dahu-1\n+n1", "hosts:2: '+n1' is no host"),
+        ("dahu-[1-", "hosts:1: 'dahu-[1-' is not a"),
+        ("dahu-[3-1]", "hosts:1: 'dahu-[3-1]' is not a set of nodes"),
+        ("dahu-[1-99999] slots=1", "hosts:1: 'dahu-[1-99999]' names more than 10000 nodes"),
         ("# nothing\n", "hosts: names no host"),
     ],
 )

@@ -102,9 +102,7 @@ def _refuse_unused(
     refuse_given(context, unused, "no operation of --ops uses it")
 
 
-def _compared_files(
-    context: typer.Context, words: Sequence[str], options: CompareOptions
-) -> "list[Comparison]":
+def _compared_files(context: typer.Context, words: Sequence[str], options: CompareOptions) -> "list[Comparison]":
     """The comparisons of the files that the words name; none where they name libraries.
 
     Raises InputError for a mixture, for files that cannot be compared, and where a report cannot be written.

@@ -1,8 +1,8 @@
 """The outermost frame of every command: it turns each way of ending into an exit status and at most one line.
 
 0 done; 1 the user's subject failed (the command raised `typer.Exit(1)`); 2 bad input or environment; 3 undecided, where
-`lepaute compare --strict` wants to know; 70 a defect of ours, whose traceback is in a file that the line names; 130
-interrupted; 141 the reader of our output went away.
+`lepaute compare --strict` wants to know; 70 a defect of ours, whose traceback is in a file that the line names; 71 not
+enough memory; 130 interrupted; 141 the reader of our output went away.
 `LEPAUTE_DEBUG=1` lets exceptions through, with their traceback.
 
 Nothing is imported here that a command could do without: until `guarded` runs, Ctrl-C shows a traceback.
@@ -19,11 +19,17 @@ from lepaute.errors import LepauteError
 DONE = 0
 BAD_INPUT = 2
 DEFECT = 70  # EX_SOFTWARE of sysexits.h
+OUT_OF_MEMORY = 71  # EX_OSERR
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 PIPE_CLOSED = 141  # 128 + SIGPIPE
 
 #: No file system and no network gives these: a descriptor or an address of ours is wrong.
 _OF_A_DEFECT = frozenset({errno.EBADF, errno.EFAULT, errno.ENOTSOCK})
+#: What libraries say whose allocations failed, in errors of any type.
+_ALLOCATION_FAILED = (
+    *("bad_alloc", "bad allocation", "out of memory", "cannot allocate memory"),
+    *("failed to map segment", "can't start new thread"),
+)
 #: A disk with less room than this is full.
 _LITTLE_BYTES = 1 << 20
 #: A longer message is cut in the middle: what is wrong stands at its beginning, what to do at its end.
@@ -60,6 +66,8 @@ def answer(error: BaseException) -> tuple[int, str]:
     """The exit status for an exception, and the line that explains it."""
     if isinstance(error, LepauteError):
         return BAD_INPUT, str(error)
+    if (cause := _failed_allocation(error)) is not None:
+        return OUT_OF_MEMORY, f"there is not enough memory ({cause}); make the task smaller"
     if isinstance(error, OSError) and error.errno is not None and (error.filename or error.errno not in _OF_A_DEFECT):
         name = error.filename
         where = f"{os.fsdecode(name) if isinstance(name, bytes | str | os.PathLike) else name}: " if name else ""
@@ -69,8 +77,6 @@ def answer(error: BaseException) -> tuple[int, str]:
         return BAD_INPUT, f"{error}; name the file itself"
     if isinstance(error, TimeoutError | ConnectionError):
         return BAD_INPUT, f"{error or 'the other side does not answer'}"
-    if isinstance(error, MemoryError):
-        return BAD_INPUT, f"there is not enough memory ({error or 'an allocation failed'}); make the task smaller"
     if isinstance(error, RecursionError):
         return BAD_INPUT, "the input is nested too deeply"
     if isinstance(error, UnicodeEncodeError) and _has_surrogates(error):
@@ -81,6 +87,16 @@ def answer(error: BaseException) -> tuple[int, str]:
     kept = _kept_traceback(error)
     where = f"its traceback is in {kept}" if kept else "LEPAUTE_DEBUG=1 shows its traceback"
     return DEFECT, f"this is a defect of Lepaute ({name}: {_short(str(error), 300)}); {where}: please report it"
+
+
+def _failed_allocation(error: BaseException | None) -> str | None:
+    """What says that memory was lacking, in an exception or in one that it came of; None where nothing does."""
+    while error is not None:
+        text = str(error)
+        if isinstance(error, MemoryError) or any(words in text.lower() for words in _ALLOCATION_FAILED):
+            return _short(text, 200) or "an allocation failed"
+        error = error.__cause__ or error.__context__
+    return None
 
 
 def _full_folder() -> str:

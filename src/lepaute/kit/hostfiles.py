@@ -5,13 +5,17 @@ from collections.abc import Iterator
 from typing import NoReturn
 
 from lepaute.errors import InputError
+from lepaute.kit.node_sets import check_node_name, parse_node_set
 from lepaute.kit.quantities import count_of
 
 IPV6 = r"(?:[0-9a-fA-F]{1,4}:){7}[0-9a-fA-F]{1,4}|[0-9a-fA-F:]{0,40}::[0-9a-fA-F:]{0,40}"
 _HOST_LINE = re.compile(
-    rf"(?P<host>(?:[^\s:=@]{{1,64}}@)?(?:{IPV6}|[^\s:=@]{{1,255}}))(?:(?::|\s+)(?P<count>[0-9]+))?"
+    rf"(?P<host>(?:[^\s:=@]{{1,64}}@)?(?:{IPV6}|[^\s:=@]+))(?:(?::|\s+)(?P<count>[0-9]+))?"
     r"(?P<keys>(?:\s+[\w-]+\s*=\s*\S+)*)"
 )
+#: Hosts as Slurm and Flux compress them, with a comma outside of brackets, and with the first brackets apart.
+_HOSTS, _COMMA = re.compile(r"[A-Za-z0-9._,/\[\]-]+"), re.compile(r",(?![^\[]*\])")
+_BRACKETS = re.compile(r"([^\[]*\[)([^\]]*)(\].*)")
 _KEY = re.compile(r"([\w-]+)\s*=\s*(\S+)")
 #: Keys of a hostfile with the number of slots, with a bound of it, and of how to log in, as Open MPI and LAM have them.
 _SLOTS, _MOST_SLOTS, _LOGIN = (
@@ -43,11 +47,35 @@ class HostLines:
     def count(self, text: str, what: str, **bounds: int) -> int:
         return count_of(text, f"{self._name}:{self._line}: {what}", **bounds)
 
-    def host_and_slots(self, line: str) -> tuple[str, int]:
-        """The host of a line of a hostfile, as it is written there, and its slots.
+    def hosts(self, text: str) -> list[str]:
+        """The hosts of a text, each with the user before it: of node[1-3,7],login all, in their order.
 
-        A line is `host`, `host slots=N`, `host:N`, `host N`, also of user@host; a host alone is one slot, as in the
-        node files of batch systems, and one with max_slots alone has as many. Raises InputError for any other.
+        Raises InputError for what is no host: n*host of LSF, +n0 and ^host of Open MPI.
+        """
+        user, at, names = text.rpartition("@")
+        if re.fullmatch(IPV6, names):
+            return [text]
+        if not _HOSTS.fullmatch(names):
+            self.refuse(f"{text[:80]!r} is no host; write a host, host slots=N or host:N")
+        hosts: list[str] = []
+        try:
+            for part in _COMMA.split(names):
+                first = _BRACKETS.fullmatch(part)
+                if first is None:
+                    hosts.append(check_node_name(part))
+                    continue
+                for numbers in first[2].split(","):
+                    hosts += parse_node_set(f"{first[1]}{numbers}{first[3]}")
+        except InputError as problem:
+            self.refuse(str(problem))
+        return [f"{user}{at}{name}" for name in hosts]
+
+    def hosts_and_slots(self, line: str) -> tuple[list[str], int]:
+        """The hosts of a line of a hostfile, and the slots of each.
+
+        A line is `host`, `host slots=N`, `host:N`, `host N`, also of user@host, and of several hosts as Slurm and Flux
+        write them, node[1-3,7]; a host alone is one slot, as in the node files of batch systems, and one with max_slots
+        alone has as many. Raises InputError for any other.
         """
         match = _HOST_LINE.fullmatch(line)
         if match is None:
@@ -55,7 +83,7 @@ class HostLines:
         count = self._slots(match)
         if count < 1:
             self.refuse(f"host {match['host']} has {count} slots; leave it out or give it at least one")
-        return match["host"], count
+        return self.hosts(match["host"]), count
 
     def _slots(self, match: re.Match[str]) -> int:
         count = None if match["count"] is None else self.count(match["count"], "the number of slots")
@@ -80,8 +108,9 @@ def read_slots(text: str, name: str) -> dict[str, int]:
     """
     file, slots = HostLines(text, name), dict[str, int]()
     for line in file.lines():
-        host, count = file.host_and_slots(line)
-        slots[host] = slots.get(host, 0) + count
+        hosts, count = file.hosts_and_slots(line)
+        for host in hosts:
+            slots[host] = slots.get(host, 0) + count
     if not slots:
         raise InputError(f"{name}: names no host; write one a line, as host slots=N")
     return slots

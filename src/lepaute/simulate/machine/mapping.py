@@ -196,8 +196,7 @@ def hostfile_slots(
     """The slots of a hostfile in the order of its lines; a host that comes again goes on where it had stopped.
 
     hosts: which node each host is, BY_NUMBER or IN_ORDER
-    A line is `host`, `host slots=N`, `host:N`, `host N`, also of user@host; a host alone is one slot, as in the node
-    files of batch systems, and one with max_slots alone has as many.
+    Lines are as of `HostLines.hosts_and_slots`.
     Raises InputError, naming the line, for hosts that the platform does not have and for more slots than cores.
     """
     file = _File(text, name, platform, hosts)
@@ -205,18 +204,19 @@ def hostfile_slots(
     used: dict[int, int] = {}
     slots: list[Slot] = []
     for line in file.lines():
-        host, count = file.host_and_slots(line)
-        node = file.node(host)
-        first = used.get(node, 0)
-        used[node] = first + count
-        if used[node] > per_node:
-            file.refuse(
-                f"host {host} has now {used[node]} slots, and a node of platform {platform.name} takes "
-                f"{per_node} ranks of {threads} threads; ranks that share a core are not simulated"
-            )
-        if len(slots) + count > MOST_RANKS:
-            file.refuse(f"there are more than {MOST_RANKS} slots up to here; so many ranks are not simulated")
-        slots += [Slot(node, slot * threads) for slot in range(first, used[node])]
+        hosts, count = file.hosts_and_slots(line)
+        for host in hosts:
+            node = file.node(host)
+            first = used.get(node, 0)
+            used[node] = first + count
+            if used[node] > per_node:
+                file.refuse(
+                    f"host {host} has now {used[node]} slots, and a node of platform {platform.name} takes "
+                    f"{per_node} ranks of {threads} threads; ranks that share a core are not simulated"
+                )
+            if len(slots) + count > MOST_RANKS:
+                file.refuse(f"there are more than {MOST_RANKS} slots up to here; so many ranks are not simulated")
+            slots += [Slot(node, slot * threads) for slot in range(first, used[node])]
     if not slots:
         raise InputError(f"{name}: names no host; write one a line, as host slots=N")
     return tuple(slots)
@@ -241,7 +241,9 @@ def rankfile_slots(
         rank = file.count(match["rank"], "the rank", high=MOST_RANKS)
         if rank in slots:
             file.refuse(f"rank {rank} is given a second place; remove one of its lines")
-        node = file.node(match["host"])
+        if len(hosts := file.hosts(match["host"])) > 1:
+            file.refuse(f"rank {rank} is given {counted(len(hosts), 'host')}; give one")
+        node = file.node(hosts[0])
         cores = _cores(match["cores"], file)
         if len(cores) == 1 and threads > 1:
             cores = list(range(cores[0], min(cores[0] + threads, platform.nodes.cores)))
