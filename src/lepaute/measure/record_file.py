@@ -224,6 +224,10 @@ def trace_of_records(records: Sequence[RankRecord], metadata: dict[str, Any], so
     )
     columns = {column: values[keep] for column, values in columns.items()}
     metadata = {**metadata, **_recorded_metadata(records, solve), "whole": True}
+    if solve != 1 and not has_region:
+        metadata["warnings"].append(
+            f"--solve {solve} chose nothing: the program marks none, and this is all that it did"
+        )
     spans = {
         one.rank: region if region is not None and has_region else (one.start_ns, one.end_ns)
         for one, region in zip(records, regions, strict=True)

@@ -102,6 +102,8 @@ class Calibration(Campaign):
     ) -> None:
         """asked: what the user asked for, as long as nothing else is known;  goal: None: the planned blocks"""
         super().__init__(options, tell)
+        if switches is not None:
+            switches.check(scheduler(options.scheduler).known_nodes(options.request))
         self._goal, self._begun_s, self._budget_s = goal, 0.0, 0.0
         self._probes, self._asked, self._switches = probes, asked, switches
         #: By node, or by the name of the run for messages between two.
@@ -140,6 +142,8 @@ class Calibration(Campaign):
         for about in self._measured:
             for warning in about.kernel_set.warnings:
                 self.warn(warning if len(self._measured) == 1 else f"{about.name}: {warning}")
+        if self._switches is not None:
+            self._switches.check(names)
         known = self._switches or scheduler(self.options.scheduler).switches()
         self._switches = known.among(names) if begun.machines is None else Switches(begun.switches)
         self._scale = scale = QUICK if asked.quick else FULL

@@ -21,7 +21,7 @@ from lepaute.measure.experiment.entries import EXPERIMENT, Content, MeasuredRow,
 from lepaute.measure.experiment.helpers import Helpers
 from lepaute.measure.experiment.life import Outcome, finish
 from lepaute.measure.experiment.machine import Machine
-from lepaute.measure.experiment.options import Options, options_from
+from lepaute.measure.experiment.options import Options, Parameters, options_from
 from lepaute.measure.experiment.record import Record, now
 from lepaute.measure.experiment.rounds import Until, check_recorded, rounds
 from lepaute.measure.experiment.script import source_of
@@ -68,7 +68,7 @@ class Job(Helpers):
         options = options_from(type(self).__name__, settings) if options is None else options
         self.options = of_type(options, "the first argument of a Job", Options, "lp.Job(archive='hand.zip')")
         self.seed = options.seed
-        self.parameters = dict(options.parameters)
+        self.parameters = Parameters(options.parameters)
         self.say = say
         self.on_row: Callable[[int], None] = lambda _rows: (
             None
@@ -181,7 +181,7 @@ class Job(Helpers):
         folder = folder_of(self.options.archive)
         workspace = Workspace.reopen(folder) if resume else Workspace.create(self.options.archive, self._state())
         self._stack.callback(workspace.close)
-        self.record_of_run = Record(workspace, self.say, self.parameters)
+        self.record_of_run = Record(workspace, self.say, self.options.parameters)
         try:
             self._write_down(workspace, resume)
         except BaseException:
@@ -265,7 +265,7 @@ class Job(Helpers):
         for each in fields(settings):
             if (value := getattr(settings, each.name)) != (old := getattr(before, each.name)):
                 warn(f"resumed with {each.name} {value!r}; until then it was {old!r}")
-        self.seed, self.parameters = state.seed, dict(state.parameters)
+        self.seed, self.parameters = state.seed, Parameters(state.parameters)
         state.failure = state.status = None
         state.phases.append(Phase("resumed", now(), 0.0, "done"))
         if state.name != type(self).__name__:

@@ -166,6 +166,8 @@ def execute(job: "jobs.Job", resume: bool = False) -> Outcome:
     try:
         if job.nodes.channels:
             _phase(job, "teardown", job.teardown)
+        if problem_seen is None and not resume and (unread := job.parameters.unread_text()):  # a design is drawn once
+            job.record_of_run.warn(unread)
     except BaseException as problem:  # noqa: BLE001
         problem_seen = problem_seen or problem
     return finish(job, problem_seen)

@@ -2,7 +2,7 @@
 
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -68,6 +68,37 @@ class Options:
     def rank_launch(self) -> RankLaunch:
         """How ranks of MPI are started on the nodes."""
         return scheduler(self.scheduler).rank_launch(self.request)
+
+
+class Parameters(dict[str, str]):
+    """Those of an experiment, which know what was looked at: nobody reads a name that is spelt wrong."""
+
+    def __init__(self, values: Mapping[str, str]) -> None:
+        super().__init__(values)
+        self._unread = {*values}
+
+    def __getitem__(self, name: str) -> str:
+        self._unread.discard(name)
+        return super().__getitem__(name)
+
+    def __contains__(self, name: object) -> bool:
+        self._unread -= {name}
+        return super().__contains__(name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return self[name] if name in self else default
+
+    def __iter__(self) -> Iterator[str]:
+        self._unread.clear()
+        return super().__iter__()
+
+    def items(self) -> Any:
+        self._unread.clear()
+        return super().items()
+
+    def unread_text(self) -> str:
+        """Names those that nobody has looked at; empty where there are none."""
+        return f"parameter {', '.join(sorted(self._unread))}: the experiment did not look at it" if self._unread else ""
 
 
 @dataclass(frozen=True, slots=True)

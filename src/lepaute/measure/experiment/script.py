@@ -95,6 +95,8 @@ def planned_steps(job_class: "type[Job]", options: Options) -> list[str]:
                     where = line_in(problem, options.script).removeprefix(":")
                     place = f" at line {where}" if where else ""
                     lines.append(f"{phase}: needs real output from here on ({type(problem).__name__}{place})")
+            if not any(": needs real output from here on" in line for line in lines):
+                lines += filter(None, [job.parameters.unread_text()])
         finally:
             job.close()
     lines.append(f"archive: {options.archive}")

@@ -39,6 +39,11 @@ class Switches:
         """The number of its switch, None where that is not known."""
         return next((number for number, names in enumerate(self.nodes) if node in names), None)
 
+    def check(self, names: Sequence[str]) -> None:
+        """Raises InputError where nodes are on none of them, of which links could not be told apart."""
+        if missing := [name for name in names if self.of(name) is None]:
+            raise InputError(f"--switches names no switch of {', '.join(missing)[:80]}; give that of every node")
+
     def distance(self, first: str, second: str) -> str | None:
         """SAME_SWITCH or ACROSS, None where the switch of either is not known."""
         one, other = self.of(first), self.of(second)
