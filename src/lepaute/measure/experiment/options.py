@@ -86,7 +86,8 @@ class Parameters(dict[str, str]):
         return super().__contains__(name)
 
     def get(self, name: str, default: Any = None) -> Any:
-        return self[name] if name in self else default
+        self._unread.discard(name)
+        return super().get(name, default)
 
     def __iter__(self) -> Iterator[str]:
         self._unread.clear()

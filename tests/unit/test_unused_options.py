@@ -1,0 +1,108 @@
+"""Options that a mode of their command makes nothing of: refused by name, before anything is opened or measured."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lepaute.cli.commands import built
+from lepaute.cli.main import main
+from lepaute.measure.schedulers.types import switches_of
+
+ANSWER = "margin correction fail-if-slower strict report plot csv latex details json force"
+CLOCKS_ANSWER = "margin enough report plot details json force"
+MEASURED = (
+    "ops sizes np ranks-per-node hostfile factor datatype op root compute precision budget calls mpiruns "
+    "synchronisation clock clock-method cold warm-up limit seed sessions every resume nodes count walltime queue "
+    "account site cluster image constraint job ssh-config output scheduler python force"
+)
+#: Command line, and which other options it uses; all the rest is refused.
+USED = {
+    "compare c.zip": f"{ANSWER} primary left right scaling tune",
+    "compare a.txt b.txt": f"{ANSWER} tune",
+    "compare c.zip --tune=r": "tune force",
+    "compare openmpi --tune=r": f"{MEASURED} tune",
+    "compare openmpi": f"{MEASURED} primary measure-only tune",
+    "compare openmpi mpich --measure-only": f"{MEASURED} primary measure-only tune",
+    "clocks c.zip": CLOCKS_ANSWER,
+    "clocks --simulate=4,1": f"{CLOCKS_ANSWER} simulate platform methods after mpiruns seed output",
+}
+#: Command line, and what is refused of it.
+UNUSED = {
+    "compare openmpi mpich --ops=allreduce --root=0": "--root",
+    "compare openmpi mpich --ops=bcast,barrier --datatype=double --op=sum": "--datatype, --op",
+    "compare openmpi mpich --ops=barrier --sizes=8": "--sizes",
+    "compare openmpi mpich --every=2h": "--every",
+    "compare openmpi mpich --calls=3 --mpiruns=3 --precision=2%": "--precision",
+    "clocks openmpi --mpiruns=3 --budget=5min": "--budget",
+    "clocks openmpi --simulate=4,1": "LIBRARY",
+    "watch health 1 --most=5% --partition=p": "--most, --partition",
+    "watch events add --node=1 --reason=x --date=2026-01-01 --outlier=7 --type=platform": "--type",
+    "run x.py --dry-run --resume": "--resume",
+    "run x.py --dry-run --walltime=60": "--walltime",
+}
+#: Values of options that take neither their default nor a number.
+VALUES = {
+    **{"--report": "x.html", "--plot": "x.png", "--scaling": "x.png", "--csv": "x.csv", "--latex": "x.tex"},
+    **{"--factor": "cache=warm,cold", "--compute": "1s", "--limit": "1s", "--simulate": "4,1"},
+}
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.txt", "b.txt"):
+        Path(name).touch()
+    Path("x.py").write_text("import lepaute\n\n\nclass Nothing(lepaute.Job):\n    pass\n")
+
+
+def refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    """What a command line is to be without."""
+    assert main(words) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    return line.partition("leave out ")[2] or line
+
+
+@pytest.mark.parametrize("words", USED)
+def test_what_a_mode_does_not_use_is_refused_by_name(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    options = {
+        next(name for name in each.opts if name.startswith("--")): each
+        for each in built(words.split()[0])[0].params
+        if each.param_type_name == "option"
+    }
+    unused = [name for name in options if name[2:] not in USED[words].split()]
+    assert len(unused) > len(options) / 5
+    given = [name if options[name].is_flag else f"{name}={value_of(name, options[name])}" for name in unused]
+    assert refused([*words.split(), *given], capsys).split(", ") == unused
+
+
+def value_of(name: str, parameter: Any) -> str:
+    default = parameter.default
+    return VALUES.get(name) or (default if isinstance(default, str) else str(default or 6))
+
+
+@pytest.mark.parametrize("words", UNUSED)
+def test_what_other_words_make_useless_is_refused_by_name(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert UNUSED[words] in refused(words.split(), capsys)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["watch", "health", "", "--store", "none"], "NODES is empty"),
+        (["watch", "cost", "1", "-p", "dahu", "--n", "64", "--since", "2026-01-01", "--latest", "3"], "--latest"),
+        (["calibrate", "--switches", "a;b"], "--switches names no switch of "),
+    ],
+)
+def test_a_contradiction_is_refused(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert message in refused(words, capsys)
+
+
+def test_a_parameter_that_an_experiment_does_not_look_at_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("x.py").write_text(
+        "import lepaute\n\n\nclass Nothing(lepaute.Job):\n    def run(self):\n        self.parameters.get('calls', 3)\n"
+    )
+    for more, unread in (([], []), (["--set", "callls=3"], ["callls"])):
+        assert main(["run", "x.py", "--dry-run", "--set", "calls=4", *more]) == 0
+        named = [line for line in capsys.readouterr().out.splitlines() if "did not look at it" in line]
+        assert named == [f"parameter {name}: the experiment did not look at it" for name in unread]
