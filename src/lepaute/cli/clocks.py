@@ -167,7 +167,13 @@ def _simulated(options: ClockOptions, output: Path, tell: "Progress") -> Path:
     from lepaute.platform import load_platform
 
     asked = _asked(options)
-    return simulate_clocks(output, asked, load_platform(options.platform or PLATFORM), seed=options.seed, progress=tell)
+    return simulate_clocks(
+        output,
+        asked,
+        load_platform(PLATFORM if options.platform is None else options.platform),
+        seed=options.seed,
+        progress=tell,
+    )
 
 
 def _measured(
@@ -187,7 +193,7 @@ def _measured(
     slots: int | Mapping[str, int] | None = options.ranks_per_node
     if options.hostfile is not None:
         request, slots = _of_hostfile(options, request)
-    name = scheduler or default_scheduler(request.nodes)
+    name = default_scheduler(request.nodes) if scheduler is None else scheduler
     scheduler_named(name).known_nodes(request)  # refuses what it does not support
     if scheduler_named(name).on_this_machine and options.ranks_per_node is not None:
         raise InputError("--ranks-per-node applies to nodes; give --nodes or --scheduler as well")

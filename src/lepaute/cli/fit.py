@@ -121,7 +121,7 @@ def calibrate(
             progress=tell,
             goal=goal,
             announce=announce,
-            scheduler=scheduler or default_scheduler(request.nodes),
+            scheduler=default_scheduler(request.nodes) if scheduler is None else scheduler,
             request=request,
             python=python,
             resume=options.resume,

@@ -89,7 +89,7 @@ def command(
     options = options_of(
         script=script,
         archive=output,
-        scheduler=scheduler or default_scheduler(request.nodes),
+        scheduler=default_scheduler(request.nodes) if scheduler is None else scheduler,
         request=request,
         seed=run.seed,
         installation=run.install,

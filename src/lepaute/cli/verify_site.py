@@ -58,7 +58,9 @@ def where_of(
     name: str | None, request: Request, python: str | None, ranks_per_node: int | None, *, other_machine: bool
 ) -> Where:
     """Raises InputError for options that only nodes have, given for this machine."""
-    where = Where(name or default_scheduler(request.nodes), request, python, ranks_per_node, other_machine)
+    where = Where(
+        default_scheduler(request.nodes) if name is None else name, request, python, ranks_per_node, other_machine
+    )
     scheduler(where.scheduler).known_nodes(request)  # refuses what it does not support
     if where.is_here and ranks_per_node is not None:
         raise InputError("--ranks-per-node applies to nodes; give --nodes or --scheduler as well")

@@ -187,7 +187,7 @@ def asked_place(
     slots = _slots_of(hostfile, wanted, ranks_per_node)
     if slots:
         wanted = replace(wanted, nodes=fold_node_set(tuple(slots)))
-    name = scheduler or default_scheduler(wanted.nodes)
+    name = default_scheduler(wanted.nodes) if scheduler is None else scheduler
     kind = scheduler_named(name)
     kind.known_nodes(wanted)  # refuses what it does not support
     if kind.on_this_machine and ranks_per_node is not None:

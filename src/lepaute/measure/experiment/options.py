@@ -13,6 +13,7 @@ from lepaute.kit.documents import read_text, read_yaml
 from lepaute.kit.outputs import check_archive_output
 from lepaute.measure.experiment.workspace import latest_workspace
 from lepaute.measure.schedulers import RankLaunch, Request, default_scheduler, scheduler
+from lepaute.measure.schedulers.types import check_word
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -52,6 +53,8 @@ class Options:
     system_root: str = "/"
 
     def __post_init__(self) -> None:
+        if self.python is not None:
+            check_word("--python", self.python)
         if not 0 <= self.seed < 2**63:
             raise InputError(f"seed is {self.seed}; give an integer from 0 to 2^63 - 1")
         for name in ("warm_up_s", "monitor_period_s", "reference_period_s"):
