@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pandas
+import pytest
 
-from lepaute.archive import ArchiveWriter
+from lepaute.archive import Archive, ArchiveWriter
+from lepaute.errors import ArchiveError
 
 SCRIPT = """from lepaute import experiment
 
@@ -227,3 +229,13 @@ def failed_archive(path: Path, **changed: Any) -> Path:
         **changed,
     }
     return experiment_archive(path, **given)
+
+
+def refused(path: Path) -> str:
+    """The message with which an archive is refused; asserts that it is one plain line and names the file."""
+    with pytest.raises(ArchiveError) as caught:
+        Archive.open(path)
+    message = str(caught.value)
+    assert message.startswith(f"{path}: ")
+    assert message.isprintable()
+    return message

@@ -85,19 +85,20 @@ def content(where: str) -> dict[str, object]:
     return {name: json.loads(frame.to_json(orient="split", double_precision=15)) for name, frame in frames.items()}
 
 
-def v1_folder(folder: Path) -> None:
-    """A store of version 1 with factor values, as that version wrote it: rows had no state."""
-    change = folder / "data" / "ab12"
-    change.mkdir(parents=True)
-    old = values().drop(columns="state")
-    old[V1_COLUMNS].to_parquet(change / "factor_values-1.parquet", index=False)
-    files = {"factor_values": [{"place": "data/ab12/factor_values-1.parquet", "rows": len(old)}]}
-    index = {"version": 1, "number": 1, "change": "ab12", "files": files, "garbage": []}
-    (folder / "store.json").write_text(json.dumps(index))
+def old_store(where: str, version: int) -> None:
+    """A store of version 1 (whose rows had no state) or 2 with factor values, as that version wrote it."""
+    if where.startswith("postgresql"):
+        (_v1_database if version == 1 else _v2_database)(where)
+        return
+    place, old = f"data/change{version}", values()[V1_COLUMNS if version == 1 else V2_COLUMNS]
+    (Path(where) / place).mkdir(parents=True)
+    old.to_parquet(Path(where) / place / "factor_values-1.parquet", index=False)
+    files = {"factor_values": [{"place": f"{place}/factor_values-1.parquet", "rows": len(old)}]}
+    index = {"version": version, "number": 1, "change": f"change{version}", "files": files, "garbage": []}
+    (Path(where) / "store.json").write_text(json.dumps(index))
 
 
-def v1_database(url: str) -> None:
-    """The same in PostgreSQL."""
+def _v1_database(url: str) -> None:
     import psycopg
 
     texts = {"cluster", "node", "job", "stratum", "factor", "archive"}
@@ -119,19 +120,8 @@ def v1_database(url: str) -> None:
             cursor.executemany(f"insert into lepaute.factor_values values ({marks})", rows)
 
 
-def v2_folder(folder: Path) -> None:
-    """A store of version 2 with factor values, as that version wrote it."""
-    change = folder / "data" / "cd34"
-    change.mkdir(parents=True)
-    old = values()
-    old[V2_COLUMNS].to_parquet(change / "factor_values-1.parquet", index=False)
-    files = {"factor_values": [{"place": "data/cd34/factor_values-1.parquet", "rows": len(old)}]}
-    index = {"version": 2, "number": 1, "change": "cd34", "files": files, "garbage": []}
-    (folder / "store.json").write_text(json.dumps(index))
-
-
-def v2_database(url: str) -> None:
-    """The same in PostgreSQL: the tables of version 2, of which the one with values has rows."""
+def _v2_database(url: str) -> None:
+    """The tables of version 2, of which the one with values has rows."""
     import psycopg
 
     old = values()[V2_COLUMNS].astype(object)

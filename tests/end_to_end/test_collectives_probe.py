@@ -125,39 +125,26 @@ def test_every_rank_leaves_the_models_of_its_clock(open_mpi: MpiProbe, tmp_path:
     assert ((other["y0_ns"] - other["x0_ns"]).abs() <= other["bound_ns"] + 3 * other["variance_ns2"] ** 0.5).all()
 
 
-def test_a_library_that_gives_wrong_results_is_not_measured(open_mpi: MpiProbe, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("call", "arguments", "wrong", "row", "said"),
+    [
+        ("Allgather(const void *s, int n, MPI_Datatype t, void *r, int m, MPI_Datatype u, MPI_Comm c)",
+         "s, n, t, r, m, u, c", "((char *)r)[0] ^= 1;", "Allgather,blocking,8", "Allgather of 8 bytes"),
+        ("Recv(void *b, int n, MPI_Datatype t, int from, int tag, MPI_Comm c, MPI_Status *s)",
+         "b, n, t, from, tag, c, s", "if (n == 77) ((char *)b)[76] ^= 1;", "PingPong,blocking,77", "PingPong of 77 bytes"),
+    ],
+)  # fmt: skip
+def test_a_library_that_gives_wrong_results_is_not_measured(
+    open_mpi: MpiProbe, tmp_path: Path, call: str, arguments: str, wrong: str, row: str, said: str
+) -> None:
     source, shim = tmp_path / "shim.c", tmp_path / "shim.so"
-    source.write_text(
-        "#include <mpi.h>\n"
-        "int MPI_Allgather(const void *s, int n, MPI_Datatype t, void *r, int m, MPI_Datatype u, MPI_Comm c) {\n"
-        "    int status = PMPI_Allgather(s, n, t, r, m, u, c);\n"
-        "    ((char *)r)[0] ^= 1;\n"
-        "    return status;\n"
-        "}\n"
-    )
+    inside = f"int status = PMPI_{call.partition('(')[0]}({arguments}); {wrong} return status;"
+    source.write_text(f"#include <mpi.h>\nint MPI_{call} {{ {inside} }}\n")
     open_mpi.library.compile([*C_FLAGS, "-shared", "-fPIC", str(source), "-o", str(shim)], what="building the shim")
-    rows = ("Bcast,blocking,8,2,MPI_Barrier,0,0", "Allgather,blocking,8,2,MPI_Barrier,0,0")
+    rows = (f"{each},2,MPI_Barrier,0,0" for each in ("Bcast,blocking,8", row))
     done = open_mpi.run(2, *design(tmp_path, *rows), *QUICK, environment={"LD_PRELOAD": str(shim)})
     assert done.returncode != 0
-    assert "Allgather of 8 bytes on 2 ranks gave a wrong result" in done.stderr
-
-
-def test_a_ping_pong_that_brings_back_something_else_is_not_measured(open_mpi: MpiProbe, tmp_path: Path) -> None:
-    source, shim = tmp_path / "shim.c", tmp_path / "shim.so"
-    source.write_text(
-        "#include <mpi.h>\n"
-        "int MPI_Recv(void *b, int n, MPI_Datatype t, int from, int tag, MPI_Comm c, MPI_Status *s) {\n"
-        "    int status = PMPI_Recv(b, n, t, from, tag, c, s);\n"
-        "    if (n == 77) ((char *)b)[76] ^= 1;\n"
-        "    return status;\n"
-        "}\n"
-    )
-    open_mpi.library.compile([*C_FLAGS, "-shared", "-fPIC", str(source), "-o", str(shim)], what="building the shim")
-    done = open_mpi.run(
-        2, *design(tmp_path, "PingPong,blocking,77,2,MPI_Barrier,0,0"), *QUICK, environment={"LD_PRELOAD": str(shim)}
-    )
-    assert done.returncode != 0
-    assert "PingPong of 77 bytes on 2 ranks gave a wrong result" in done.stderr
+    assert f"{said} on 2 ranks gave a wrong result" in done.stderr
 
 
 def test_a_rank_that_is_killed_takes_no_finished_batch_along(open_mpi: MpiProbe, tmp_path: Path) -> None:

@@ -85,17 +85,18 @@ def test_the_readme_names_commands_that_exist() -> None:
 
 
 @pytest.mark.parametrize(
-    ("setting", "complaint"),
+    ("experiment", "setting", "complaint"),
     [
-        ("max_bytes=much", "max_bytes is 'much'; "),
-        ("max_bytes=100", "sizes from 1024 to 100 bytes"),
-        ("strides=1,x", "strides is '1,x'; "),
-        ("allocations=1,2", "allocations is '1,2'; "),
-        ("max_byte=100000", "there is no parameter max_byte; known: max_bytes, min_bytes"),
+        ("memory", "max_bytes=much", "max_bytes is 'much'; "),
+        ("memory", "max_bytes=100", "sizes from 1024 to 100 bytes"),
+        ("memory", "strides=1,x", "strides is '1,x'; "),
+        ("memory", "allocations=1,2", "allocations is '1,2'; "),
+        ("memory", "max_byte=100000", "there is no parameter max_byte; known: max_bytes, min_bytes"),
+        ("node-test", "speed=9", "there is no parameter speed"),
     ],
 )
-def test_a_parameter_of_memory_that_makes_no_sense_is_refused_in_one_line(tmp_path, setting, complaint):
-    done = run_here("run", "memory", "--set", setting, "-q", "-o", "m.zip", folder=tmp_path)
+def test_a_parameter_that_makes_no_sense_is_refused_in_one_line(tmp_path, experiment, setting, complaint):
+    done = run_here("run", experiment, "--set", setting, "-q", "-o", "m.zip", folder=tmp_path)
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
     assert complaint in done.stderr

@@ -134,11 +134,3 @@ def test_without_stress_ng_its_workloads_are_absent_and_one_line_says_how_to_ins
     absent = archive.table("observations/absent.parquet")
     assert ("workloads branch, cache", INSTALL) in set(zip(absent["what"], absent["reason"], strict=True))
     assert "observations/workloads.parquet" not in archive.members()
-
-
-def test_a_wrong_parameter_gets_one_line(tmp_path: Path) -> None:
-    done = run_here("run", "node-test", "--set", "speed=9", "-o", "x.zip", folder=tmp_path)
-    assert done.returncode == 2
-    assert len(done.stderr.splitlines()) == 1
-    assert "there is no parameter speed" in done.stderr
-    assert list(tmp_path.iterdir()) == []

@@ -27,14 +27,19 @@ FORCED = {
 QUICK = {"calls": 2, "mpiruns": 1, "budget_s": 1.0, "clock_method": "SKaMPI", "warm_up": 0}
 
 
+def need(family: str, version: str) -> None:
+    """Skips a test where the library is missing, or another version than the one whose algorithms are known."""
+    try:
+        there = find_library(family).version
+    except Exception as problem:  # noqa: BLE001 - whatever is missing, there is nothing to test
+        pytest.skip(f"no {family} here: {problem}")
+    if not there.startswith(version):
+        pytest.skip(f"the algorithms are those of {family} {version}, this is {there}")
+
+
 @pytest.fixture(scope="module", autouse=True)
 def library() -> None:
-    try:
-        version = find_library("openmpi").version
-    except Exception as problem:  # noqa: BLE001 - whatever is missing, there is nothing to test
-        pytest.skip(f"no Open MPI here: {problem}")
-    if not version.startswith("4.1"):
-        pytest.skip(f"the names of algorithms are those of Open MPI 4.1, this is {version}")
+    need("openmpi", "4.1")
 
 
 @pytest.mark.long
@@ -105,12 +110,7 @@ def test_the_command_measures_variants_and_writes_rules(tmp_path: Path, capsys: 
 
 @pytest.fixture
 def mpich() -> None:
-    try:
-        version = find_library("mpich").version
-    except Exception as problem:  # noqa: BLE001 - whatever is missing, there is nothing to test
-        pytest.skip(f"no MPICH here: {problem}")
-    if not version.startswith("4."):
-        pytest.skip(f"the selection is that of MPICH 4, this is {version}")
+    need("mpich", "4.")
 
 
 def selected(tmp_path: Path, name: str, sizes: tuple[int, ...], algorithm: str, ranks: int = 2) -> Path:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pandas
 import pytest
+from support_archive import refused
 
 from lepaute.archive import Archive, ArchiveWriter
 from lepaute.archive.container import seal
@@ -25,16 +26,6 @@ def archive_file(tmp_path: Path) -> Path:
         writer.add_table("observations/p2p.parquet", pandas.DataFrame({"size_bytes": [17, 4], "host": ["a", "a"]}))
         writer.add_command(["probe", "--seed", "3"], 0, "out", "err", "2026-11-21T06:00:01+00:00", 1.5)
     return path
-
-
-def refused(path: Path) -> str:
-    """The message with which an archive is refused; asserts that it is one line and names the file."""
-    with pytest.raises(ArchiveError) as caught:
-        Archive.open(path)
-    message = str(caught.value)
-    assert message.startswith(f"{path}: ")
-    assert "\n" not in message
-    return message
 
 
 def test_members_metadata_commands_and_tables_come_back_as_they_went_in(archive_file: Path) -> None:

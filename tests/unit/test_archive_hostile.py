@@ -13,7 +13,7 @@ import pandas
 import pyarrow
 import pyarrow.parquet
 import pytest
-from support_archive import experiment_archive
+from support_archive import experiment_archive, refused
 
 from lepaute.archive import Archive, ArchiveWriter
 from lepaute.archive.container import MOST_RATIO, seal
@@ -25,16 +25,6 @@ from lepaute.errors import ArchiveError
 
 METADATA = {"kind": "experiment", "created": "2026-11-21T06:00:00+00:00"}
 META = {"metadata.json": b'{"kind": "experiment", "created": "2026-11-21"}'}
-
-
-def refused(path: Path) -> str:
-    """The message with which an archive is refused; asserts that it is one plain line and names the file."""
-    with pytest.raises(ArchiveError) as caught:
-        Archive.open(path)
-    message = str(caught.value)
-    assert message.startswith(f"{path}: ")
-    assert message.isprintable()
-    return message
 
 
 def sealed(path: Path, members: dict[str | zipfile.ZipInfo, bytes], method: int = zipfile.ZIP_DEFLATED) -> Path:

@@ -382,37 +382,25 @@ def test_whoever_follows_a_file_and_fails_is_not_waited_for_in_vain():
         nodes.run("sh", "-c", "echo a > f; sleep 3600", follow={"f": fail})
 
 
-def test_a_node_that_sends_more_than_it_was_asked_for_is_given_up(monkeypatch):
-    ours = channels.agent_program
+def read_ten(nodes: Nodes) -> None:
+    nodes.write("f", "x")
+    assert nodes.read("f", most_bytes=10) == {}
+    nodes.run("true")  # the node is lost
 
-    def flooding(nonce: str, root: str = "/") -> bytes:
-        program = ours(nonce, root).partition(b"\n")[2]
-        honest = b"return send_file(message["
-        assert honest in program
-        program = program.replace(honest, b"[emit(bytes(65536)) for _ in range(1000)]; " + honest, 1)
-        return str(len(program)).encode() + b"\n" + program
 
-    monkeypatch.setattr(channels, "agent_program", flooding)
-    lost: list[tuple[str, str]] = []
-    with local_nodes(["n"], unique(), lost) as nodes:
-        nodes.write("f", "x")
-        assert nodes.read("f", most_bytes=10) == {}
-    assert "more than the 10 bytes" in lost[0][1]
+FLOOD = b"[emit(bytes(65536)) for _ in range(1000)]; return send_file(message["
 
 
 @pytest.mark.parametrize(
     ("honest", "dishonest", "ask", "told"),
     [
+        (b"return send_file(message[", FLOOD, read_ten, "more than the 10 bytes"),
         (b": time.time(), ", b": [1.0], ", lambda nodes: clock_offset(nodes.channels[0]), "no time of its clock"),
-        (
-            b"followed, emit, facts) - began_s",
-            b"followed, emit, facts),",
-            lambda nodes: nodes.run("true"),
-            "no result of true",
-        ),
+        (b"followed, emit, facts) - began_s", b"followed, emit, facts),", lambda nodes: nodes.run("true"),
+         "no result of true"),
     ],
-)
-def test_a_node_that_answers_with_other_types_is_given_up(honest, dishonest, ask, told, monkeypatch):
+)  # fmt: skip
+def test_a_node_that_answers_with_more_or_other_types_is_given_up(honest, dishonest, ask, told, monkeypatch):
     ours = channels.agent_program
 
     def hostile(nonce: str, root: str = "/") -> bytes:

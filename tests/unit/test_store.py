@@ -21,9 +21,8 @@ from support_store import (
     PROCESSES,
     content,
     ingest_one_by_one,
+    old_store,
     small_archive,
-    v1_database,
-    v1_folder,
     values,
     values_of,
 )
@@ -212,11 +211,9 @@ def test_an_ingest_that_fails_leaves_the_store_as_it_was(where: str, tmp_path: P
     assert content(where) == before
 
 
-def test_a_store_of_version_1_is_read_and_becomes_one_of_this_version(where, request):
-    if where.startswith("postgresql"):
-        v1_database(where)
-    else:
-        v1_folder(Path(where))
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_store_of_an_older_version_is_read_and_becomes_one_of_this_version(where: str, version: int) -> None:
+    old_store(where, version)
     expected = values().sort_values(["node", "factor", "cpu", "job"], ignore_index=True)
     for _ in range(2):  # migrated, then as it is
         with open_store(where) as store:

@@ -7,7 +7,6 @@ import pytest
 
 from lepaute.cli.commands import built
 from lepaute.cli.main import main
-from lepaute.measure.schedulers.types import switches_of
 
 ANSWER = "margin correction fail-if-slower strict report plot csv latex details json force"
 CLOCKS_ANSWER = "margin enough report plot details json force"
@@ -43,8 +42,15 @@ UNUSED = {
 }
 #: Values of options that take neither their default nor a number.
 VALUES = {
-    **{"--report": "x.html", "--plot": "x.png", "--scaling": "x.png", "--csv": "x.csv", "--latex": "x.tex"},
-    **{"--factor": "cache=warm,cold", "--compute": "1s", "--limit": "1s", "--simulate": "4,1"},
+    "--report": "x.html",
+    "--plot": "x.png",
+    "--scaling": "x.png",
+    "--csv": "x.csv",
+    "--latex": "x.tex",
+    "--factor": "cache=warm,cold",
+    "--compute": "1s",
+    "--limit": "1s",
+    "--simulate": "4,1",
 }
 
 
@@ -67,7 +73,7 @@ def refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
 def test_what_a_mode_does_not_use_is_refused_by_name(words: str, capsys: pytest.CaptureFixture[str]) -> None:
     options = {
         next(name for name in each.opts if name.startswith("--")): each
-        for each in built(words.split()[0])[0].params
+        for each in built(words.split(maxsplit=1)[0])[0].params
         if each.param_type_name == "option"
     }
     unused = [name for name in options if name[2:] not in USED[words].split()]

@@ -37,7 +37,7 @@ def extract(archive: Archive, folder: str | Path, names: Sequence[str] = (), *, 
     Before the first byte is written it is known that no file or link is in the way. Raises InputError where one is, or
     a name is not in the archive; ArchiveError where the file of the archive changes meanwhile.
     """
-    chosen = chosen_members(archive, names)
+    chosen = _chosen_members(archive, names)
     _refuse_alike(chosen)
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -52,7 +52,7 @@ def extract(archive: Archive, folder: str | Path, names: Sequence[str] = (), *, 
     return chosen
 
 
-def chosen_members(archive: Archive, names: Sequence[str]) -> list[str]:
+def _chosen_members(archive: Archive, names: Sequence[str]) -> list[str]:
     """The members that the names mean, sorted; raises InputError for one that means none."""
     members = [*archive.members(), MANIFEST]
     if not names:

@@ -68,7 +68,7 @@ def _pieces(line: str, indent: int, width: int, most: int) -> list[str]:
     return [line[:indent] + first, *(" " * within + each for each in others)]
 
 
-def members_by_folder(archive: Archive) -> list[tuple[str, int, int]]:
+def _members_by_folder(archive: Archive) -> list[tuple[str, int, int]]:
     """(first part of the name, members, bytes) of each folder; the whole name of what is alone in its folder."""
     members = archive.members()
     count = Counter(name.partition("/")[0] for name in members)
@@ -193,7 +193,7 @@ def _next_steps(archive: Archive, status: str) -> list[str]:
 
 
 def _content(archive: Archive, width: int, most_lines: int) -> list[str]:
-    folders = members_by_folder(archive)
+    folders = _members_by_folder(archive)
     total = sum(size for _, _, size in folders)
     folders.sort(key=lambda folder: "/" not in folder[0])  # folders first, then files
     contents = ", ".join(f"{top} {count}" if count > 1 else top for top, count, _ in folders)

@@ -1,14 +1,14 @@
 """`lepaute clocks`: how well clocks are brought together, measured here, on nodes or simulated, and by which method."""
 
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lepaute.archive import Archive
-from lepaute.cli.options import DETAILS_HELP, FORCE_HELP, arguments_of, refuse_besides, refuse_given
+from lepaute.cli.options import DETAILS_HELP, FORCE_HELP, arguments_of, refuse_others, refuse_options
 from lepaute.cli.run import PythonOnNodes, SchedulerName
 from lepaute.cli.terminal import answer_text, details_text, json_text, note, notes_printed, progress_bar
 from lepaute.errors import InputError
@@ -18,15 +18,11 @@ from lepaute.kit.picture import files_of
 from lepaute.kit.printable import terminal_columns
 from lepaute.kit.quantities import seconds_of, share_of, time_of
 from lepaute.kit.text import counted
-from lepaute.measure.schedulers import Request, default_scheduler
-from lepaute.measure.schedulers import scheduler as scheduler_named
+from lepaute.measure.schedulers import Request
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from lepaute.clocks.comparison import Found
     from lepaute.clocks.request import ClockRequest
-    from lepaute.measure.experiment.campaign import Progress
 
 #: Whose nodes a simulation is on, unless told.
 PLATFORM = "dahu-2020-01"
@@ -119,37 +115,57 @@ def command(
     archived. The answer says which method to take for how long a measurement, how far off clocks are then, and what a
     synchronisation takes.
     """
+    from lepaute.clocks.campaign import measure_clocks
     from lepaute.clocks.comparison import compared
+    from lepaute.clocks.simulated import simulate_clocks
+    from lepaute.measure.comparison.measuring import asked_place
+    from lepaute.platform import load_platform
     from lepaute.report.page import check_page_name
 
     check_page_name(answer.report)
     outputs = {"--report": answer.report, "--plot": files_of(answer.plot)}
     if what is not None and what.endswith(".zip"):
-        refuse_besides(context, {"what", *_ANSWERING}, "an archive is measured already")
+        refuse_others(context, {"what", *_ANSWERING}, "an archive is measured already")
         check_outputs(outputs, inputs=[what], force=answer.force)
         archive = Archive.open(what)
     else:
         if options.simulate is not None:
-            refuse_besides(context, _SIMULATING | _ANSWERING, "--simulate says how many ranks and measures nothing")
+            refuse_others(context, _SIMULATING | _ANSWERING, "--simulate says how many ranks and measures nothing")
+        elif options.platform is not None:
+            raise InputError("--platform is of a simulation; give --simulate, too")
         if options.mpiruns is not None:
-            refuse_given(context, ("budget_s",), "--mpiruns says how much is measured")
+            refuse_options(context, ("budget_s",), "--mpiruns says how much is measured")
         check_outputs({"--output": output, **outputs}, inputs=[options.hostfile], force=answer.force)
         check_archive_output(output, force=answer.force)
+        clock_request = _request_of(options)
         with notes_printed(), progress_bar() as tell:
             if options.simulate is not None:
-                path = _simulated(options, output, tell)
+                platform = load_platform(PLATFORM if options.platform is None else options.platform)
+                path = simulate_clocks(output, clock_request, platform, seed=options.seed, progress=tell)
             else:
-                path = _measured(what, options, request, scheduler, python, output, tell)
+                name, nodes, slots = asked_place(options.hostfile, scheduler, request, options.ranks_per_node)
+                path = measure_clocks(
+                    output,
+                    clock_request,
+                    library=what,
+                    slots=slots or options.ranks_per_node,
+                    seed=options.seed,
+                    progress=tell,
+                    scheduler=name,
+                    request=nodes,
+                    python=python,
+                    resume=options.resume,
+                )
         archive = Archive.open(path)
         note(f"wrote {path}: archive {archive.id[:12]}, {counted(len(archive.members()), 'member')}")
     _show(compared(archive, margin=answer.margin, enough_s=answer.enough_s), answer, archive.path)
 
 
-def _asked(options: ClockOptions) -> "ClockRequest":
+def _request_of(options: ClockOptions) -> "ClockRequest":
     from lepaute.clocks.request import ClockRequest, methods_of, moments_of, simulated_of
 
-    simulated = None if options.simulate is None else simulated_of(options.simulate)
-    ranks, drift_ppm, wander_ppm = simulated or (options.ranks, None, 0.0)
+    clocks = (options.ranks, None, 0.0) if options.simulate is None else simulated_of(options.simulate)
+    ranks, drift_ppm, wander_ppm = clocks
     return ClockRequest(
         methods=methods_of(options.methods),
         after_s=moments_of(options.after),
@@ -160,68 +176,6 @@ def _asked(options: ClockOptions) -> "ClockRequest":
         drift_ppm=drift_ppm,
         wander_ppm=wander_ppm,
     )
-
-
-def _simulated(options: ClockOptions, output: Path, tell: "Progress") -> Path:
-    from lepaute.clocks.simulated import simulate_clocks
-    from lepaute.platform import load_platform
-
-    asked = _asked(options)
-    return simulate_clocks(
-        output,
-        asked,
-        load_platform(PLATFORM if options.platform is None else options.platform),
-        seed=options.seed,
-        progress=tell,
-    )
-
-
-def _measured(
-    library: str | None,
-    options: ClockOptions,
-    request: Request,
-    scheduler: str | None,
-    python: str | None,
-    output: Path,
-    tell: "Progress",
-) -> Path:
-    from lepaute.clocks.campaign import measure_clocks
-
-    if options.platform is not None:
-        raise InputError("--platform is of a simulation; give --simulate, too")
-    asked = _asked(options)
-    slots: int | Mapping[str, int] | None = options.ranks_per_node
-    if options.hostfile is not None:
-        request, slots = _of_hostfile(options, request)
-    name = default_scheduler(request.nodes) if scheduler is None else scheduler
-    scheduler_named(name).known_nodes(request)  # refuses what it does not support
-    if scheduler_named(name).on_this_machine and options.ranks_per_node is not None:
-        raise InputError("--ranks-per-node applies to nodes; give --nodes or --scheduler as well")
-    return measure_clocks(
-        output,
-        asked,
-        library=library,
-        slots=slots,
-        seed=options.seed,
-        progress=tell,
-        scheduler=name,
-        request=request,
-        python=python,
-        resume=options.resume,
-    )
-
-
-def _of_hostfile(options: ClockOptions, request: Request) -> "tuple[Request, Mapping[str, int]]":
-    """The nodes of a hostfile, and the ranks of each."""
-    from lepaute.kit.documents import read_text
-    from lepaute.kit.hostfiles import read_slots
-    from lepaute.kit.node_sets import fold_node_set
-
-    assert options.hostfile is not None
-    if request.nodes is not None or options.ranks_per_node is not None:
-        raise InputError("--hostfile names the nodes and how many ranks each has; leave out --nodes, --ranks-per-node")
-    slots = read_slots(read_text(options.hostfile, "a hostfile"), options.hostfile.name)
-    return replace(request, nodes=fold_node_set(tuple(slots))), slots
 
 
 def _show(found: "Found", options: ClockAnswer, archive: Path) -> None:

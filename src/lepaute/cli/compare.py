@@ -9,7 +9,7 @@ import typer
 
 from lepaute.archive import Archive
 from lepaute.cli.compare_options import CompareOptions, MeasureOptions
-from lepaute.cli.options import arguments_of, refuse_besides, refuse_given
+from lepaute.cli.options import arguments_of, refuse_others, refuse_options
 from lepaute.cli.run import PythonOnNodes, SchedulerName
 from lepaute.cli.terminal import announce, json_text, note, notes_printed, progress_bar, warn
 from lepaute.errors import InputError
@@ -77,8 +77,8 @@ def _check_tuning(context: typer.Context, libraries: Sequence[str], measuring: M
     if len(libraries) > 1:
         raise InputError(f"--tune is of one library, or of the archive of one; there are {len(libraries)}")
     if libraries[0].endswith(".zip"):
-        refuse_besides(context, {"libraries", "tune", "force"}, "--tune writes the rules that an archive shows")
-    refuse_besides(context, _MEASURING | {"tune"}, "--tune writes rules and compares no two libraries")
+        refuse_others(context, {"libraries", "tune", "force"}, "--tune writes the rules that an archive shows")
+    refuse_others(context, _MEASURING | {"tune"}, "--tune writes rules and compares no two libraries")
     if measuring.sessions > 1:
         raise InputError("--tune is of one session; leave out --sessions")
     if len(measuring.ranks) > 1:
@@ -93,13 +93,13 @@ def _refuse_unused(
 
     if options.tune is None and (options.measure_only or len(libraries) == 1):
         why = "--measure-only compares nothing" if options.measure_only else "one library is compared with none"
-        refuse_besides(context, _MEASURING | {"primary", "measure_only"}, why)
+        refuse_others(context, _MEASURING | {"primary", "measure_only"}, why)
     if measuring.sessions == 1:
-        refuse_given(context, ("every_s",), "there is one session")
+        refuse_options(context, ("every_s",), "there is one session")
     if measuring.calls is not None and measuring.mpiruns is not None:
-        refuse_given(context, ("precision",), "--calls and --mpiruns say how much is measured")
+        refuse_options(context, ("precision",), "--calls and --mpiruns say how much is measured")
     unused = unused_arguments(operation for operation, _ in operations_of(measuring.ops))
-    refuse_given(context, unused, "no operation of --ops uses it")
+    refuse_options(context, unused, "no operation of --ops uses it")
 
 
 def _compared_files(context: typer.Context, words: Sequence[str], options: CompareOptions) -> "list[Comparison]":
@@ -120,7 +120,7 @@ def _compared_files(context: typer.Context, words: Sequence[str], options: Compa
         )
     inputs: list[str | Path] = [*campaigns, *(path for _, path in printed)]
     if campaigns:
-        refuse_besides(context, _ANSWERING, "an archive is measured already")
+        refuse_others(context, _ANSWERING, "an archive is measured already")
         opened = [Archive.open(each) for each in campaigns]
         all_ranks = facts(opened[0]).all_ranks
         check_outputs(options.outputs_of(all_ranks), inputs=inputs, force=options.force)
@@ -128,7 +128,7 @@ def _compared_files(context: typer.Context, words: Sequence[str], options: Compa
             raise InputError(f"--scaling is of several numbers of ranks, and {campaigns[0]} has one")
         return _compared_campaigns(opened, options)
     used = _ANSWERING - {"left", "right", "primary", "scaling"}
-    refuse_besides(context, used, "outputs of benchmarks are compared as they are, LEFT RIGHT")
+    refuse_others(context, used, "outputs of benchmarks are compared as they are, LEFT RIGHT")
     check_outputs(options.outputs, inputs=inputs, force=options.force)
     if len(printed) != 2:
         raise InputError("two outputs of benchmarks are compared, in the order in which they are given: LEFT RIGHT")

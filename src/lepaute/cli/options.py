@@ -201,20 +201,20 @@ def is_given(context: typer.Context, name: str) -> bool:
 
 def arguments_of(*described: type) -> frozenset[str]:
     """The parameters that a command has of dataclasses."""
-    return frozenset(flag.argument for each in described for flag in flags_of(each))
+    return frozenset(flag.argument for cls in described for flag in flags_of(cls))
 
 
-def refuse_given(context: typer.Context, names: Collection[str], why: str) -> None:
-    """Raises InputError, naming them, where the command line has any of these parameters; why: nothing would use it."""
-    given = [
-        next((word for word in each.opts if word.startswith("--")), (each.metavar or each.opts[0]).strip("[]"))
-        for each in context.command.params
-        if each.name in names and is_given(context, each.name)
+def refuse_options(context: typer.Context, arguments: Collection[str], why: str) -> None:
+    """Raises InputError, naming them, where the command line has any of these parameters, which nothing would use."""
+    words = [
+        next((word for word in parameter.opts if word.startswith("--")), (parameter.metavar or "").strip("[]"))
+        for parameter in context.command.params
+        if parameter.name in arguments and is_given(context, parameter.name)
     ]
-    if given:
-        raise InputError(f"{why}; leave out {', '.join(given)}")
+    if words:
+        raise InputError(f"{why}; leave out {', '.join(words)}")
 
 
-def refuse_besides(context: typer.Context, used: Collection[str], why: str) -> None:
-    """As `refuse_given`, for all parameters but these."""
-    refuse_given(context, {each.name for each in context.command.params if each.name not in used}, why)
+def refuse_others(context: typer.Context, used: Collection[str], why: str) -> None:
+    """As `refuse_options`, of all parameters but these."""
+    refuse_options(context, {parameter.name for parameter in context.command.params} - {*used}, why)

@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from lepaute.cli.options import flags_of, is_given
+from lepaute.cli.options import flags_of, is_given, refuse_others
 from lepaute.cli.simulation import platform_of
 from lepaute.cli.terminal import BAR_AFTER_S, progress_bar, warn
 from lepaute.cli.verify import VerifyOptions, print_results
@@ -106,13 +106,7 @@ def _known_otherwise(context: typer.Context, values: dict[str, Any], dat: Path |
 
     flags = {flag.argument: flag.fields[0].name for flag in flags_of(Hpl)}
     free = {argument for argument, field in flags.items() if field not in SAID_BY_LINES}
-    wrong = [
-        parameter.opts[0]
-        for parameter in context.command.params
-        if parameter.name and is_given(context, parameter.name) and parameter.name not in _WITH_RESULTS | free
-    ]
-    if wrong:
-        raise InputError(f"--results runs nothing and brings its own cases; leave out {', '.join(wrong)}")
+    refuse_others(context, _WITH_RESULTS | free, "--results runs nothing and brings its own cases")
     given = {flags[argument]: values[flags[argument]] for argument in free if is_given(context, argument)}
     if dat is None:
         return given

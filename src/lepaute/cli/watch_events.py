@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lepaute.cli.options import App, AsJson, Details, Force, refuse_given
+from lepaute.cli.options import App, AsJson, Details, Force, refuse_options
 from lepaute.cli.terminal import BAR_AFTER_S, json_text, progress_bar, warn
 from lepaute.cli.watch_store import Cluster, Nodes, Place, check_text, date_of, opened, stage, start_of
 from lepaute.errors import InputError
@@ -103,8 +103,8 @@ def add(
     for text, option in ((node, "--node"), (reason, "--reason"), (cluster, "--cluster"), (outlier, "--outlier")):
         check_text(text, option)
     if outlier is not None:
-        refuse_given(context, ("kind",), "an outlier is not an event")
-    day, nodes, who = date_of(date, "--date"), NodeSet(ALL if cluster is None else cluster, node), author_of(author)
+        refuse_options(context, ("kind",), "an outlier is not an event")
+    day, nodes, who = date_of(date, "--date"), NodeSet(ALL if cluster is None else cluster, node), _author_of(author)
     entry = Event(day, nodes, kind, reason, who) if outlier is None else Outlier(day, nodes, outlier, reason, who)
     with opened(store) as watch:
         clusters = sorted({of for of, _ in nodes.among(watch.nodes())})
@@ -132,7 +132,7 @@ def withdraw(
         check_text(each, "ID")
     check_text(reason, "--reason")
     with opened(store) as watch:
-        count = withdraw_entries(watch.store, ids, author_of(author), reason)
+        count = withdraw_entries(watch.store, ids, _author_of(author), reason)
     print(json_text({"withdrawn": count}) if as_json else f"{_count(count)} withdrawn: {', '.join(ids)}")
 
 
@@ -157,7 +157,7 @@ def import_files(
     with opened(store) as watch:
         before = {each.id for each in logged_entries(watch.store)}
         ids = import_changelog(watch.store, events, outliers)
-        new = shared is not None and record_inventory(watch.store, shared, author_of(None))
+        new = shared is not None and record_inventory(watch.store, shared, _author_of(None))
     if as_json:
         print(json_text({"ids": list(ids), "inventory": new}))
         return
@@ -308,7 +308,7 @@ def accept(
     check_text(reason, "--reason")
     if not fullmatch(rf"[0-9a-f]{{1,{ID_CHARACTERS}}}", proposal):
         raise InputError(f"{proposal[:80]!r} is not the id of a proposal; `lepaute watch events propose` lists them")
-    who = author_of(author)
+    who = _author_of(author)
     with opened(store) as watch, progress_bar(BAR_AFTER_S) as tell:
         proposals = options.proposals(watch, tell)
         keys = [key for key in proposals if key.startswith(proposal)]
@@ -395,7 +395,7 @@ def _change(row: dict[Any, Any], of: str = "") -> str:
     return f"{change} % {of}(95 %: {low} to {high} %), p = {row['p_adjusted']:.1g}"
 
 
-def author_of(given: str | None) -> str:
+def _author_of(given: str | None) -> str:
     """Who is to be recorded: as given, or the login name; raises InputError where neither says."""
     if given is not None:
         return str(check_text(given, "--author"))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lepaute.cli.options import AsJson, refuse_given
+from lepaute.cli.options import AsJson, refuse_options
 from lepaute.cli.run import workload_parameters
 from lepaute.cli.terminal import json_text, note
 from lepaute.cli.watch_store import Cluster, Place, check_text, ingested, opened, place_of
@@ -205,7 +205,7 @@ def health(
     limit = limit_of(most, "--most")
     this_node = os.environ.get("SLURMD_NODENAME") or socket.gethostname().partition(".")[0]
     if not drain:
-        refuse_given(context, ("most", "partition"), "without --drain nothing is drained")
+        refuse_options(context, ("most", "partition"), "without --drain nothing is drained")
     if nodes == "":  # a variable of a script that is not set
         raise InputError("NODES is empty; name nodes such as n[1-16], or leave it out for this one")
     text, of_cluster = check_text(nodes, "NODES") or this_node, check_text(cluster, "--cluster")

@@ -302,7 +302,7 @@ def _failure(result: Result, raw: str, ranks: int, limit_s: float) -> str:
     return "" if raw.strip() else "the probe wrote nothing"
 
 
-def built_probe(library: NamedLibrary, tell: Progress) -> Path:
+def _built_probe(library: NamedLibrary, tell: Progress) -> Path:
     """probe-clocks of a library, compiled unless it is there. Raises EnvironmentProblem where that does not work."""
     sources = [probe_source() / name for name in SOURCES]
 
@@ -344,5 +344,5 @@ def measure_clocks(
         found = find_library()
         library = f"{found.family or 'mpi'}={found.mpicc}"
     (named,) = named_libraries([library])
-    campaign = Clocks(options, named, built_probe(named, tell), asked, slots, tell)
+    campaign = Clocks(options, named, _built_probe(named, tell), asked, slots, tell)
     return campaign.to_the_end(resume=resume)

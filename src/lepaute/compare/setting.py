@@ -69,7 +69,7 @@ def source(archive: "Archive", facts: "CampaignFacts") -> Source:
         created=archive.about.created,
         host=archive.about.host,
         lepaute_version=archive.about.lepaute_version,
-        command=measuring_command(facts, archive.about.seed),
+        command=_measuring_command(facts, archive.about.seed),
         factors=facts.factors,
         derivation=facts.derivation,
         compute_s=compute_s(facts),
@@ -82,17 +82,17 @@ def compute_s(facts: "CampaignFacts") -> float:
     return float(asked) if isinstance(asked, int | float) else 0.0
 
 
-def measuring_command(facts: "CampaignFacts", seed: int | None) -> str:
+def _measuring_command(facts: "CampaignFacts", seed: int | None) -> str:
     """The command line of a campaign, as a shell takes it."""
     asked = mapping(facts.more.get("asked"))
     pairs = [_pair(one) for one in sequence(asked.get("libraries"))]
     if not pairs:
         return ""
     libraries = [spec if label == spec else f"{label}={spec}" for label, spec in pairs]
-    operations = [_pair(one) for one in sequence(asked.get("operations"))]
+    operations = [_pair(pair) for pair in sequence(asked.get("operations"))]
     unused = unused_arguments(operation for operation, _ in operations) if operations else []
     words: list[str] = ["lepaute", "compare", *libraries]
-    words += ["--ops", ",".join(filter(None, (word_of(*one) for one in operations)))] if operations else []
+    words += ["--ops", ",".join(filter(None, (word_of(*pair) for pair in operations)))] if operations else []
     if "sizes" not in unused:
         words += ["--sizes", ",".join(str(size) for size in sequence(asked.get("sizes_bytes")))]
     words += ["--np", ",".join(map(str, facts.all_ranks))]
