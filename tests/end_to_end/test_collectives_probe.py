@@ -131,7 +131,8 @@ def test_every_rank_leaves_the_models_of_its_clock(open_mpi: MpiProbe, tmp_path:
         ("Allgather(const void *s, int n, MPI_Datatype t, void *r, int m, MPI_Datatype u, MPI_Comm c)",
          "s, n, t, r, m, u, c", "((char *)r)[0] ^= 1;", "Allgather,blocking,8", "Allgather of 8 bytes"),
         ("Recv(void *b, int n, MPI_Datatype t, int from, int tag, MPI_Comm c, MPI_Status *s)",
-         "b, n, t, from, tag, c, s", "if (n == 77) ((char *)b)[76] ^= 1;", "PingPong,blocking,77", "PingPong of 77 bytes"),
+         "b, n, t, from, tag, c, s", "if (n == 77) ((char *)b)[76] ^= 1;", "PingPong,blocking,77",
+         "PingPong of 77 bytes"),
     ],
 )  # fmt: skip
 def test_a_library_that_gives_wrong_results_is_not_measured(

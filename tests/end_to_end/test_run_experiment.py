@@ -201,13 +201,7 @@ def test_bad_input_gets_one_line_and_leaves_nothing(tmp_path, text, arguments, t
     assert [path.name for path in tmp_path.iterdir()] == ["experiment.py"]
 
 
-@pytest.mark.parametrize(
-    ("value", "told"),
-    [
-        ("[1, 2]", "x is a list"),
-        ("0, size=99", "size is a factor"),
-    ],
-)
+@pytest.mark.parametrize(("value", "told"), [("[1, 2]", "x is a list"), ("0, size=99", "size is a factor")])
 def test_what_is_no_value_of_a_table_is_refused_with_its_line(tmp_path: Path, value: str, told: str) -> None:
     done = run(tmp_path, FAILING.replace('row["size"]', "1, x=" + value), "-q", "-o", "x.zip")
     assert done.returncode == 1

@@ -16,16 +16,7 @@ import pytest
 from long_tests import long_but
 from support_archive import failed_archive
 from support_limits import HANG_S
-from support_store import (
-    FACTORS,
-    PROCESSES,
-    content,
-    ingest_one_by_one,
-    old_store,
-    small_archive,
-    values,
-    values_of,
-)
+from support_store import FACTORS, PROCESSES, content, ingest_one_by_one, old_store, small_archive, values, values_of
 
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.store import Store, open_store

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lepaute.archive import Archive
-from lepaute.cli.options import DETAILS_HELP, FORCE_HELP, arguments_of, refuse_others, refuse_options
+from lepaute.cli.options import DETAILS_HELP, FORCE_HELP, arguments_of, refuse_options, refuse_others
 from lepaute.cli.run import PythonOnNodes, SchedulerName
 from lepaute.cli.terminal import answer_text, details_text, json_text, note, notes_printed, progress_bar
 from lepaute.errors import InputError

@@ -9,7 +9,7 @@ import typer
 
 from lepaute.archive import Archive
 from lepaute.cli.compare_options import CompareOptions, MeasureOptions
-from lepaute.cli.options import arguments_of, refuse_others, refuse_options
+from lepaute.cli.options import arguments_of, refuse_options, refuse_others
 from lepaute.cli.run import PythonOnNodes, SchedulerName
 from lepaute.cli.terminal import announce, json_text, note, notes_printed, progress_bar, warn
 from lepaute.errors import InputError
@@ -78,9 +78,8 @@ def _check_tuning(context: typer.Context, libraries: Sequence[str], measuring: M
         raise InputError(f"--tune is of one library, or of the archive of one; there are {len(libraries)}")
     if libraries[0].endswith(".zip"):
         refuse_others(context, {"libraries", "tune", "force"}, "--tune writes the rules that an archive shows")
-    refuse_others(context, _MEASURING | {"tune"}, "--tune writes rules and compares no two libraries")
-    if measuring.sessions > 1:
-        raise InputError("--tune is of one session; leave out --sessions")
+    used = _MEASURING - {"sessions", "every_s"} | {"tune"}
+    refuse_others(context, used, "--tune writes rules of one session and compares no two libraries")
     if len(measuring.ranks) > 1:
         raise InputError("--tune is of one number of ranks; give one to --np")
 
@@ -129,7 +128,7 @@ def _compared_files(context: typer.Context, words: Sequence[str], options: Compa
         return _compared_campaigns(opened, options)
     used = _ANSWERING - {"left", "right", "primary", "scaling"}
     refuse_others(context, used, "outputs of benchmarks are compared as they are, LEFT RIGHT")
-    check_outputs(options.outputs, inputs=inputs, force=options.force)
+    check_outputs(options.outputs_of(), inputs=inputs, force=options.force)
     if len(printed) != 2:
         raise InputError("two outputs of benchmarks are compared, in the order in which they are given: LEFT RIGHT")
     (left_label, left), (right_label, right) = printed
@@ -161,11 +160,7 @@ def _compared_campaigns(campaigns: Sequence[Archive], options: CompareOptions) -
 
 
 def _measured(
-    libraries: list[str],
-    measuring: MeasureOptions,
-    options: CompareOptions,
-    output: Path,
-    where: dict[str, Any],
+    libraries: list[str], measuring: MeasureOptions, options: CompareOptions, output: Path, where: dict[str, Any]
 ) -> list[Archive]:
     """Measures, and prints what; the archive of every session.
 

@@ -115,9 +115,7 @@ class CompareOptions:
         parse=_correction,
     )
     primary: list[str] | None = option_field(
-        None,
-        "A row that counts most; the campaign is planned for these, corrected by themselves.",
-        metavar="OP:SIZE",
+        None, "A row that counts most; the campaign is planned for these, corrected by themselves.", metavar="OP:SIZE"
     )
     left: str | None = option_field(None, "The library to compare, where archives hold more than two.", metavar="LABEL")
     right: str | None = option_field(None, "The one to compare it with.", metavar="LABEL")
@@ -157,16 +155,11 @@ class CompareOptions:
                 check_name(path, option)
 
     @property
-    def outputs(self) -> dict[str, Path | tuple[Path, ...] | None]:
-        """Files that a comparison is written to, by option."""
-        return {**self._of_one, "--scaling": files_of(self.scaling)}
-
-    @property
     def _of_one(self) -> dict[str, Path | None]:
         return {"--report": self.report, "--plot": self.plot, "--csv": self.csv, "--latex": self.latex}
 
-    def outputs_of(self, all_ranks: Sequence[int]) -> dict[str, Path | tuple[Path, ...] | None]:
-        """The files of campaigns with so many ranks: where there are several numbers, one of each, NAME-np4.html."""
+    def outputs_of(self, all_ranks: Sequence[int] = ()) -> dict[str, Path | tuple[Path, ...] | None]:
+        """The files, by option; of campaigns with several numbers of ranks one of each number, NAME-np4.html."""
         every = {
             f"{option} ({ranks} ranks)": _of_ranks(path, ranks)
             for option, path in self._of_one.items()
@@ -191,7 +184,7 @@ class CompareOptions:
 
     def refuse_outputs(self, what: str) -> None:
         """Raises InputError, saying what such a file is of, where one is asked for."""
-        if given := [option for option, path in self.outputs.items() if path is not None]:
+        if given := [option for option, path in self.outputs_of().items() if path is not None]:
             raise InputError(f"{given[0]} {what}")
 
     def check_labels(self, labels: Sequence[str]) -> None:

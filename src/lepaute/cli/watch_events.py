@@ -250,12 +250,7 @@ class ProposalOptions:
 
 
 @app.command()
-def propose(
-    options: ProposalOptions,
-    store: Place = None,
-    details: Details = False,
-    as_json: AsJson = False,
-) -> None:
+def propose(options: ProposalOptions, store: Place = None, details: Details = False, as_json: AsJson = False) -> None:
     """Changes in the data that are missing from the changelog, largest first; one report per cause.
 
     The open regressions of `lepaute watch test` are among them; single days come after what lasts. Nothing is recorded.
@@ -436,10 +431,7 @@ def _entry_dict(each: "LoggedEntry") -> dict[str, Any]:
     entry = each.entry
     own = {"type": entry.kind} if isinstance(entry, Event) else {"job": entry.job}
     return {
-        "id": each.id,
-        "revision": each.revision,
-        "withdrawn": each.withdrawn,
-        "recorded_s": each.recorded_s,
+        **{name: getattr(each, name) for name in ("id", "revision", "withdrawn", "recorded_s")},
         "date": entry.date.isoformat(),
         "cluster": entry.nodes.cluster,
         "nodes": entry.nodes.text,

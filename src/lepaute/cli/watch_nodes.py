@@ -144,16 +144,10 @@ def _report(tests: "NodeTests", nodes: "Mapping[str, bool]", *, dry_run: bool, a
     tried = [record for record in tests.records if record.name in tests.touched or record.outcome == "not stored"]
     due, late = tests.due(nodes, now_s), tests.late(nodes, _LATE_INTERVALS * tests.settings.every_s, now_s)
     if as_json:
+        columns = ("node", "job", "outcome", "reason", "submitted_s", "ended_s")
         records = [
-            {
-                "node": record.node,
-                "job": record.job,
-                "outcome": record.outcome,
-                "reason": record.reason,
-                "submitted_s": record.submitted_s,
-                "ended_s": record.ended_s,
-                "archive": str(record.archive) if record.archive.exists() else None,
-            }
+            {name: getattr(record, name) for name in columns}
+            | {"archive": str(record.archive) if record.archive.exists() else None}
             for record in tried
         ]
         print(json_text({"tests": records, "due": due, "idle": [node for node in due if nodes[node]], "late": late}))

@@ -23,8 +23,7 @@ VARIABLE = "LEPAUTE_STORE"
 MOST_CHARACTERS = 2000
 NODES_HELP = "such as dahu-13, 13/14 or node[13-16]"
 Place = Annotated[
-    str | None,
-    typer.Option("--store", metavar="PLACE", help=f"a folder or a postgresql:// URL; default: ${VARIABLE}"),
+    str | None, typer.Option("--store", metavar="PLACE", help=f"a folder or a postgresql:// URL; default: ${VARIABLE}")
 ]
 Cluster = Annotated[str | None, typer.Option(metavar="NAME", help="only this cluster")]
 Nodes = Annotated[str | None, typer.Option(metavar="SET", help=NODES_HELP)]
@@ -104,8 +103,7 @@ def ingest(
     store: Place = None,
     cluster: Annotated[str, typer.Option(metavar="NAME", help="cluster the nodes belong to")] = "",
     file_format: Annotated[
-        str | None,
-        typer.Option("--format", help="one of google-benchmark, reframe, hpl and csv; default: recognised"),
+        str | None, typer.Option("--format", help="one of google-benchmark, reframe, hpl and csv; default: recognised")
     ] = None,
     node: Annotated[str, typer.Option(help="node name to use instead of the one in the file")] = "",
     mapping: Annotated[Path | None, typer.Option(help="YAML that describes the columns of a CSV file")] = None,

@@ -8,15 +8,7 @@ from pathlib import Path
 from lepaute.errors import InputError
 from lepaute.kit.node_sets import fold_node_set, parse_node_set
 from lepaute.kit.text import counted
-from lepaute.measure.schedulers.types import (
-    Allocation,
-    NodeAddress,
-    Plan,
-    RankLaunch,
-    Request,
-    Scheduler,
-    Tell,
-)
+from lepaute.measure.schedulers.types import Allocation, NodeAddress, Plan, RankLaunch, Request, Scheduler, Tell
 
 _SSH_SETTINGS = (
     "BatchMode=yes",

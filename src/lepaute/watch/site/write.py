@@ -24,14 +24,7 @@ from lepaute.watch.notices.notice import Notice, few_machines, notices, unconfir
 from lepaute.watch.open_regressions import OpenRegressions, open_regressions, packed_values
 from lepaute.watch.report.factor_history import P_LEVELS, FactorRows, factor_rows
 from lepaute.watch.report.models import models_of, moved_in, title_of
-from lepaute.watch.report.summary import (
-    Change,
-    absence_text,
-    recent_s,
-    suspicion_text,
-    suspicions_of,
-    uncovered,
-)
+from lepaute.watch.report.summary import Change, absence_text, recent_s, suspicion_text, suspicions_of, uncovered
 from lepaute.watch.site.front import answer, cost_text, effect_of, last_data, page_name, regression_line, summary_of
 from lepaute.watch.site.notebook import notebook_of
 from lepaute.watch.site.read import NodeSeries, overview_data, script_of
