@@ -10,10 +10,9 @@ FAILED = 1
 #: Status -> what it means, for all commands.
 MEANINGS = {
     entry.DONE: "Done.",
-    FAILED: "What you asked about failed: a check that did not pass, a program or an experiment of"
-    " yours. The answer is printed all the same.",
-    entry.BAD_INPUT: "Bad input, or something missing on this machine: one line on standard error says where, what"
-    " was found, and what to do. Nothing was written.",
+    FAILED: "A check did not pass, or a program or an experiment of yours failed. The answer is printed all the same.",
+    entry.BAD_INPUT: "Bad input, or something missing on this machine: one line on standard error says where, what was"
+    " found, and what to do. Nothing was written.",
     UNDECIDED: "`lepaute compare --strict`: the measurements do not tell.",
     entry.DEFECT: "A defect of Lepaute. The line names the file that has the traceback; please report it.",
     entry.OUT_OF_MEMORY: "Not enough memory, or address space (`ulimit -v`): make the task smaller.",

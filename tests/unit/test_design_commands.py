@@ -134,6 +134,16 @@ def test_values_too_wide_to_draw_are_refused(tmp_path: Path, capsys: pytest.Capt
         ("picture none.csv -o p.png", "none.csv: cannot be read"),
         ("mix none.csv", "none.csv: cannot be read"),
         ("memory --strides x", "--strides is 'x'"),
+        (
+            "dgemm --content zeros",
+            "content is 'zeros'; it is random, constant, constant:VALUE, sequential, or masked:BITS",
+        ),
+        ("dgemm --content masked:54", "BITS from 0 to 53"),
+        ("dgemm --content masked", "masked:BITS"),
+        ("dgemm --content random,random", "content has 2 levels, 1 of them different; give each once"),
+        ("dgemm --content constant:1e400", "content is 'constant:1e400'"),
+        ("dgemm --warm 2", "its levels are 0 (a random place) and 1 (just used)"),
+        ("dgemm --warm x", "--warm is 'x'"),
         ("collective --operations foo", "unknown collective operation foo"),
     ],
 )

@@ -37,26 +37,6 @@ def test_the_command_crosses_its_calls_with_the_conditions(tmp_path: Path) -> No
     assert len(design) % 8 == 0
 
 
-@pytest.mark.parametrize(
-    ("words", "complaint"),
-    [
-        ("--content zeros", "content is 'zeros'; it is random, constant, constant:VALUE, sequential, or masked:BITS"),
-        ("--content masked:54", "BITS from 0 to 53"),
-        ("--content masked", "masked:BITS"),
-        ("--content random,random", "content has 2 levels, 1 of them different; give each once"),
-        ("--content constant:1e400", "content is 'constant:1e400'"),
-        ("--warm 2", "its levels are 0 (a random place) and 1 (just used)"),
-        ("--warm x", "--warm is 'x'"),
-    ],
-)
-def test_a_condition_that_no_probe_knows_is_refused_in_one_line(capsys, words, complaint):
-    assert main(["design", "dgemm", *words.split()]) == 2
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert told.err.count("\n") == 1
-    assert complaint in told.err
-
-
 def test_conditions_belong_to_dgemm() -> None:
     with pytest.raises(DesignError, match="conditions belong to dgemm, and the design has operation,size_bytes"):
         lp.design.with_conditions(lp.design.p2p_design(1), contents=["random"], seed=1)

@@ -117,34 +117,29 @@ def test_of_posted_receives_the_one_from_nobody_is_known_where_the_wait_tells_it
         assert "what 2 calls of MPI_Irecv received, if anything, is unknown" in trace.metadata["warnings"][0]
 
 
-def test_a_receive_of_any_tag_takes_the_message_that_came_first(file: Path) -> None:
-    made = PajeByHand(2, "PMPI_Send", "PMPI_Recv")
-    for tag, size in ((5, 50), (6, 60), (5, 70)):
-        made.push(0.0, 0, "PMPI_Send", str(size))
-        made.start(0.0, 0, f"1_2_{tag}", size)
-        made.pop(0.0, 0)
-    for at_s, tag in ((1.0, -444), (2.0, 5), (3.0, 6)):
-        made.push(at_s, 1, "PMPI_Recv", "100")
-        made.end(at_s + 0.5, 1, f"1_2_{tag}")
-        made.pop(at_s + 0.5, 1)
-    file.write_text(made.text())
-    received = of(convert(file), 1, "MPI_Recv")
-    assert received == [("MPI_Recv", 50.0, 0, 5), ("MPI_Recv", 70.0, 0, 5), ("MPI_Recv", 60.0, 0, 6)]
-
-
-def test_a_receive_from_any_source_leaves_to_others_what_they_name(file: Path) -> None:
+@pytest.mark.parametrize(
+    ("sent", "received", "calls"),
+    [
+        # Of any tag (-444): the message that came first. Rank, key of the arrow, size; then what a receive names.
+        ([(0, "1_2_5", 50), (0, "1_2_6", 60), (0, "1_2_5", 70)], [(1, "1_2_-444"), (1, "1_2_5"), (1, "1_2_6")],
+         [(50.0, 0, 5), (70.0, 0, 5), (60.0, 0, 6)]),
+        # From any source (-1): it leaves to others what they name; 2: process 2 is rank 1.
+        ([(1, "2_1_5", 10), (2, "3_1_5", 20), (1, "2_1_5", 30)], [(0, "-1_1_5"), (0, "2_1_5"), (0, "2_1_5")],
+         [(20.0, 2, 5), (10.0, 1, 5), (30.0, 1, 5)]),
+    ],
+)  # fmt: skip
+def test_a_receive_of_any_message_takes_the_first_that_no_other_names(file: Path, sent, received, calls) -> None:
     made = PajeByHand(3, "PMPI_Send", "PMPI_Recv")
-    for source, size in ((1, 10), (2, 20), (1, 30)):
-        made.push(0.0, source, "PMPI_Send", str(size))
-        made.start(0.0, source, f"{source + 1}_1_5", size)
-        made.pop(0.0, source)
-    for at_s, sender in ((1.0, -1), (2.0, 2), (3.0, 2)):  # -1: any; 2: process 2 is rank 1
-        made.push(at_s, 0, "PMPI_Recv", "100")
-        made.end(at_s + 0.5, 0, f"{sender}_1_5")
-        made.pop(at_s + 0.5, 0)
+    for rank, key, size in sent:
+        made.push(0.0, rank, "PMPI_Send", str(size))
+        made.start(0.0, rank, key, size)
+        made.pop(0.0, rank)
+    for at_s, (rank, key) in enumerate(received, 1):
+        made.push(at_s, rank, "PMPI_Recv", "100")
+        made.end(at_s + 0.5, rank, key)
+        made.pop(at_s + 0.5, rank)
     file.write_text(made.text())
-    received = of(convert(file), 0, "MPI_Recv")
-    assert received == [("MPI_Recv", 20.0, 2, 5), ("MPI_Recv", 10.0, 1, 5), ("MPI_Recv", 30.0, 1, 5)]
+    assert of(convert(file), received[0][0], "MPI_Recv") == [("MPI_Recv", *call) for call in calls]
 
 
 def sendrecv(made: PajeByHand, partner_of: dict[int, tuple[int, int]]) -> None:
