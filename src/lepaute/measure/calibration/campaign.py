@@ -103,7 +103,7 @@ class Calibration(Campaign):
         """asked: what the user asked for, as long as nothing else is known;  goal: None: the planned blocks"""
         super().__init__(options, tell)
         if switches is not None:
-            switches.check(scheduler(options.scheduler).known_nodes(options.request))
+            switches.check(scheduler(options.scheduler).known_nodes(options.request) or ())
         self._goal, self._begun_s, self._budget_s = goal, 0.0, 0.0
         self._probes, self._asked, self._switches = probes, asked, switches
         #: By node, or by the name of the run for messages between two.

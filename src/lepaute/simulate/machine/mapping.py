@@ -204,8 +204,8 @@ def hostfile_slots(
     used: dict[int, int] = {}
     slots: list[Slot] = []
     for line in file.lines():
-        hosts, count = file.hosts_and_slots(line)
-        for host in hosts:
+        names, count = file.hosts_and_slots(line)
+        for host in names:
             node = file.node(host)
             first = used.get(node, 0)
             used[node] = first + count
@@ -241,9 +241,9 @@ def rankfile_slots(
         rank = file.count(match["rank"], "the rank", high=MOST_RANKS)
         if rank in slots:
             file.refuse(f"rank {rank} is given a second place; remove one of its lines")
-        if len(hosts := file.hosts(match["host"])) > 1:
-            file.refuse(f"rank {rank} is given {counted(len(hosts), 'host')}; give one")
-        node = file.node(hosts[0])
+        if len(names := file.hosts(match["host"])) > 1:
+            file.refuse(f"rank {rank} is given {counted(len(names), 'host')}; give one")
+        node = file.node(names[0])
         cores = _cores(match["cores"], file)
         if len(cores) == 1 and threads > 1:
             cores = list(range(cores[0], min(cores[0] + threads, platform.nodes.cores)))
