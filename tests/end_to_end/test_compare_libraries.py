@@ -1,5 +1,6 @@
 """Campaigns with the real libraries of Debian, and what goes wrong in them; a few calls of a few cases each."""
 
+import itertools
 import json
 import os
 import signal
@@ -17,8 +18,10 @@ from lepaute.archive.mpi_campaign import calls, facts, mpiruns
 from lepaute.cli.main import main
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.mpi_library import find_library
+from lepaute.measure.comparison import campaign
 from lepaute.measure.comparison.measuring import measure_libraries
 from lepaute.measure.experiment.workspace import folder_of
+from lepaute.measure.sentinel import NodeSentinel
 
 pytestmark = [pytest.mark.machine, pytest.mark.slow]
 
@@ -52,6 +55,7 @@ def test_a_campaign_measures_both_libraries_and_one_of_them_twice(tmp_path: Path
     assert (about.blocks, about.mpiruns) == (1, 2)
     assert min(about.planned_s, about.spent_s) > 0
     assert (runs["outcome"] == "complete").all()
+    assert (runs[["sentinel_before_s", "sentinel_after_s"]] > 0).all(axis=None)
     compared = rows[~rows["trial"] & (rows["operation"] != "none")]
     sizes = compared.groupby(["mpirun", "operation", "form", "size_bytes"]).size()
     assert sizes.eq(12).all()
@@ -66,6 +70,24 @@ def test_a_campaign_measures_both_libraries_and_one_of_them_twice(tmp_path: Path
     assert named <= set(about.factors)
     assert all(about.factors.values())
     assert f"compiler and flags: {about.labels[0]}" in about.factors
+
+
+def test_an_mpirun_beside_a_slow_sentinel_is_disturbed_and_made_again(tmp_path, monkeypatch):
+    seconds = (0.02 if number == 6 else 0.01 for number in itertools.count())
+    monkeypatch.setattr(NodeSentinel, "watch", lambda _self: next(seconds))
+    path = measure_libraries(
+        ["mpich"], tmp_path / "c.zip", **{**QUICK, "ops": "bcast", "mpiruns": 4, "budget_s": 600.0}
+    )
+    archive = Archive.open(path)
+    runs = mpiruns(archive)
+    beside = runs[runs[["sentinel_before_s", "sentinel_after_s"]].max(axis=1) == 0.02]
+    assert len(beside) > 0
+    assert beside["causes"].str.contains("sentinels: 100.0 % longer beside it").all()
+    assert beside["disturbed"].all()
+    first = beside[(beside["block"] >= 0) & (beside["attempt"] == 0)]
+    again = runs[runs["attempt"] == 1]
+    assert set(first["place"]) <= set(again["place"])
+    assert any("sentinels" in line for line in archive.about.warnings)
 
 
 @pytest.mark.long
@@ -147,16 +169,26 @@ def test_an_operation_that_a_library_lacks_is_measured_with_the_others(tmp_path:
     assert set(compared[compared["library"] == "mpich"]["operation"]) == {"Bcast", "Scan"}
 
 
+def _without_blas(*_: object) -> Path:
+    raise EnvironmentProblem("there is no BLAS")
+
+
 def test_the_algorithms_that_ran_are_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Open MPI is told to use its sixth algorithm, the binomial tree, and the linker's log has to show that; MPICH
     hides its functions, and only what it is told to use is known."""
     monkeypatch.setenv("OMPI_MCA_coll_tuned_use_dynamic_rules", "1")
     monkeypatch.setenv("OMPI_MCA_coll_tuned_bcast_algorithm", "6")
     monkeypatch.setenv("MPIR_CVAR_BCAST_INTRA_ALGORITHM", "binomial")
-    path = measure_libraries(
-        ["openmpi", "mpich"], tmp_path / "c.zip", **{**QUICK, "ops": "bcast,ibcast,scan,send", "mpiruns": 1}
+    monkeypatch.setattr(campaign, "build_sentinel", _without_blas)
+    archive = Archive.open(
+        measure_libraries(
+            ["openmpi", "mpich"], tmp_path / "c.zip", **{**QUICK, "ops": "bcast,ibcast,scan,send", "mpiruns": 1}
+        )
     )
-    openmpi, mpich = facts(Archive.open(path)).libraries
+    # A comparison needs no BLAS; what it cannot see without is said.
+    assert mpiruns(archive)["sentinel_after_s"].isna().all()
+    assert any(line.endswith("is slow for a while is not seen: there is no BLAS") for line in archive.about.warnings)
+    openmpi, mpich = facts(archive).libraries
     demanded = {"Bcast of 8 bytes": "binomial", "Bcast of 1024 bytes": "binomial"}
     hidden = dict.fromkeys([f"{name} of {size} bytes" for name in ("Ibcast", "Send") for size in (8, 1024)], "unknown")
     linear = {"Scan of 8 bytes": "linear", "Scan of 1024 bytes": "linear"}

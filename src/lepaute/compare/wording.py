@@ -28,6 +28,10 @@ def _of_slow_calls(verdict: Verdict, left: str, right: str) -> str:
 
 def _of_medians(verdict: Verdict, left: str, right: str) -> str:
     outcome = verdict.outcome
+    if not verdict.has_undisturbed_pair:
+        made = counted(verdict.left_mpiruns + verdict.right_mpiruns, "mpirun")
+        times = f"{right} took {three_digits(verdict.ratio)} times as long"
+        return f"undecided: {verdict.disturbed_mpiruns} of {made} were disturbed; {times}"
     if outcome == "left faster":
         return f"{left} is faster by {_saved(1 / verdict.ratio, 1 / verdict.low, 1 / verdict.high)}"
     if outcome == "right faster":
@@ -42,10 +46,15 @@ def operation_name(verdict: Verdict) -> str:
     return name_of(verdict.operation, verdict.form)
 
 
-def answer(verdicts: Sequence[Verdict], left: str, right: str, scope: str) -> str:
-    """How many rows each library wins, in one sentence, and what that speaks of."""
+def answer(verdicts: Sequence[Verdict], left: str, right: str, scope: str, disturbed: str = "") -> str:
+    """How many rows each library wins, in one sentence, and what that speaks of.
+
+    disturbed: how many mpiruns were, words, which come first where nothing is decided for that
+    """
     if not verdicts:
         return f"{left} and {right} were measured with no operation and size in common"
+    if not any(one.has_undisturbed_pair for one in verdicts):
+        return f"{disturbed}: nothing is decided in {counted(len(verdicts), 'row')}; {scope}"
     outcomes = [one.outcome for one in verdicts]
     counts = [
         f"{left} is faster in {outcomes.count('left faster')}",

@@ -91,6 +91,19 @@ def build_probes(
     return Probes(dgemm, hpl_steps, p2p, semantics, ring, memory, hpl / "xhpl-lepaute")
 
 
+def build_sentinel(progress: Callable[[str], None], toolchain: Toolchain) -> Path:
+    """The program of a sentinel alone, which needs no HPL; raises EnvironmentProblem where it cannot be compiled."""
+    sources = [probe_source() / source for source in _SOURCES[DGEMM_PROGRAM]]
+    words = [*C_FLAGS, f'-DLEPAUTE_VERSION="{__version__}"', *map(str, sources), *toolchain.blas_flags, "-lm"]
+
+    def build(folder: Path) -> None:
+        progress("compiling the sentinel")
+        toolchain.mpi.compile([*words, "-o", str(folder / DGEMM_PROGRAM)], what="building the sentinel")
+
+    inputs = [*digests([*sources, *probe_source().glob("*.h")]), *toolchain.identity, __version__, *C_FLAGS]
+    return built_once("probe-sentinel", inputs, DGEMM_PROGRAM, build) / DGEMM_PROGRAM
+
+
 def probe_words(
     run: PlannedRun, pus: Sequence[int], folder: str, design: str, out: str, coretype: str | None, nodes: int = 1
 ) -> tuple[list[str], dict[str, str]]:

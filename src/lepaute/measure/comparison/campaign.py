@@ -26,6 +26,7 @@ from lepaute.measure.comparison.entries import (
     MpirunBegun,
     MpirunEnded,
     MpirunsChosen,
+    ended_mpiruns,
     first_stage_calls,
     measurable,
     trial_calls,
@@ -52,6 +53,7 @@ from lepaute.measure.comparison.mpirun import (
     Setting,
     Started,
     Trials,
+    Watch,
     check_start,
     private_cache_bytes,
 )
@@ -62,6 +64,11 @@ from lepaute.measure.experiment.entries import Content
 from lepaute.measure.experiment.options import Options
 from lepaute.measure.machine_load import MOST_REPETITIONS
 from lepaute.measure.node_agent.system_files import SystemFiles
+from lepaute.measure.nodes.channel import NodeLost
+from lepaute.measure.nodes.results import CommandFailed
+from lepaute.measure.probes import build_sentinel
+from lepaute.measure.sentinel import NodeSentinel, short_guard
+from lepaute.measure.toolchain import find_toolchain
 from lepaute.stats.aligned_ranks import block_sizes, values_to_decide
 
 #: Repetitions of a start that failed, before its block goes without it; after so many such places in a row it ends.
@@ -121,7 +128,7 @@ class Comparison(Campaign):
             said = doubts(cell.library, started.ignored) if cell.setting.ranks == self._request.ranks else []
             for line in [each for each in said if each not in self.workspace.state.warnings]:
                 self.warn(line)
-        self._maker = Mpiruns(self.workspace, self._place, self._prepare)
+        self._maker = Mpiruns(self.workspace, self._place, Watch(self._sentinel()), self._prepare)
         self._trials = Trials(self._maker, self.workspace, self._cells, self._request, self.seed, self.warn)
         self._trials.make(lambda text: self.tell(text, 0.02))
         self._numbers = self._chosen_numbers()
@@ -177,6 +184,22 @@ class Comparison(Campaign):
                     )
                     cells[name] = Cell(name, library, setting)
         return cells
+
+    def _sentinel(self) -> NodeSentinel | None:
+        """None, with a warning, where it cannot be compiled or run: a comparison needs no BLAS."""
+        layouts = self._place.layouts
+        try:
+            tools = find_toolchain(next(iter(self._libraries.values())).named.library)
+            program = build_sentinel(lambda message: self.tell(message, 0.0), tools)
+            cores = max(len(layout.cores) for layout in layouts.values())
+            sentinel = NodeSentinel(self.nodes, layouts, short_guard(program, cores))
+            sentinel.watch()
+        except NodeLost:
+            raise
+        except (EnvironmentProblem, CommandFailed) as problem:
+            self.warn(f"no sentinels, so that a machine that is slow for a while is not seen: {problem}")
+            return None
+        return sentinel
 
     def _check_controls(self) -> None:
         """Raises EnvironmentProblem where a machine cannot be set to a level, or has no pages of it."""
@@ -330,13 +353,13 @@ class Comparison(Campaign):
 
         Never at the cost of the mpiruns without which nothing could be decided.
         """
-        spent_s = sum(each.wall_s for each in self._ended if each.block >= 0 and each.attempt > 0)
+        spent_s = sum(each.spent_s for each in self._ended if each.block >= 0 and each.attempt > 0)
         reserved_s = max(0, self._least - self._made) * sum(self._wall_s(label) for label in self._cells)
         due: dict[int, int] = {}
         for place in range(len(self._cells) * self._sizes[block]):
             made = [each for each in self._at(block, place) if each.outcome == COMPLETE]
             if made and all(each.disturbed for each in made) and len(made) <= MOST_REPETITIONS:
-                wall_s = made[-1].wall_s
+                wall_s = made[-1].spent_s
                 allowed_s = counting.REPEATED_SHARE * self._request.budget_s
                 if spent_s + wall_s <= allowed_s and self._spent_s + reserved_s + wall_s <= self._request.budget_s:
                     due[place] = len(made)
@@ -382,7 +405,7 @@ class Comparison(Campaign):
 
     @property
     def _ended(self) -> list[MpirunEnded]:
-        return self.workspace.noted(MpirunEnded)
+        return ended_mpiruns(self.workspace)
 
     def _complete(self, label: str) -> list[MpirunEnded]:
         return [each for each in self._ended if (each.cell, each.outcome) == (label, COMPLETE)]
@@ -390,7 +413,7 @@ class Comparison(Campaign):
     @property
     def _spent_s(self) -> float:
         """Of the budget, by all sessions of the campaign."""
-        return sum(each.wall_s for each in self._ended)
+        return sum(each.spent_s for each in self._ended)
 
     @property
     def _made(self) -> int:
@@ -417,9 +440,9 @@ class Comparison(Campaign):
         return self._spent_s >= budget_s
 
     def _wall_s(self, label: str) -> float:
-        """Of a complete mpirun of the campaign, the median; of the trial before there is one."""
+        """Of a complete mpirun of the campaign with its sentinels, the median; of the trial before there is one."""
         ended = self._complete(label)
-        return median([each.wall_s for each in ended if each.block >= 0] or [each.wall_s for each in ended])
+        return median([each.spent_s for each in ended if each.block >= 0] or [each.spent_s for each in ended])
 
     def _save_facts(self) -> None:
         facts = facts_of(

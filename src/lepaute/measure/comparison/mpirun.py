@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 from typing import Protocol
 
@@ -22,6 +23,7 @@ from lepaute.measure.nodes.channel import NodeRefused
 from lepaute.measure.nodes.group import Nodes
 from lepaute.measure.nodes.results import Result
 from lepaute.measure.raw_files import header_of_raw, run_followed
+from lepaute.measure.sentinel import NodeSentinel
 
 _CACHES = "sys/devices/system/cpu/cpu0/cache"
 _MOST_LEVELS = 10
@@ -55,6 +57,8 @@ START_LIMIT_S = 120.0
 #: Of a launcher that fails by itself, before any rank has begun.
 _MOST_STARTS = 4
 _MOST_FAILURE = 300
+#: A sentinel stands for the machine so long after its end.
+_FRESH_S = 2.0
 _IGNORED = re.compile(r"UCX +WARN +unused env(?:ironment)? variables?: ([A-Z0-9_,]+)")
 _MOST_HEAD_BYTES = 1 << 24
 
@@ -154,10 +158,32 @@ def _header(node: Nodes, path: str) -> Mapping[str, str]:
     return header_of_raw(content.decode(errors="replace"))
 
 
+class Watch:
+    """The sentinels of a campaign: the one after an mpirun is that before the next one, where that follows at once."""
+
+    def __init__(self, sentinel: NodeSentinel | None) -> None:
+        """sentinel: None where none can be run"""
+        self._sentinel, self._last_s, self._ended_s = sentinel, 0.0, -inf
+
+    def before(self) -> tuple[tuple[float, ...], float]:
+        """The seconds of a call, empty without sentinels, and what this took."""
+        if time.monotonic() - self._ended_s <= _FRESH_S:
+            return (self._last_s,), 0.0
+        return self.after()
+
+    def after(self) -> tuple[tuple[float, ...], float]:
+        if self._sentinel is None:
+            return (), 0.0
+        begun_s = time.monotonic()
+        self._last_s = self._sentinel.watch()
+        self._ended_s = time.monotonic()
+        return (self._last_s,), self._ended_s - begun_s
+
+
 class Mpiruns:
-    def __init__(self, workspace: Workspace, place: Place, prepare: Callable[[Cell], None]) -> None:
+    def __init__(self, workspace: Workspace, place: Place, watch: Watch, prepare: Callable[[Cell], None]) -> None:
         """prepare: sets the machines to the levels of a cell"""
-        self._workspace, self._place, self._prepare = workspace, place, prepare
+        self._workspace, self._place, self._watch, self._prepare = workspace, place, watch, prepare
 
     def make(
         self,
@@ -196,6 +222,7 @@ class Mpiruns:
             if node == 0
             for there, here in kept[rank].items()
         }
+        sentinel_before, watched_before_s = self._watch.before()
         for again in range(_MOST_STARTS):
             start = self._place.start(library, ranks, setting.pus, words, base)
             before, started_s = self._place.samples(ranks), time.time()
@@ -206,6 +233,7 @@ class Mpiruns:
             if self._place.is_here or not failed or again == _MOST_STARTS - 1:
                 break
         loads = self._place.loads(ranks, before)
+        sentinel_after, watched_after_s = self._watch.after()
         self._place.fetch(ranks, kept)
         causes = self._place.causes(loads)
         ended = MpirunEnded(
@@ -222,6 +250,8 @@ class Mpiruns:
             wall_s=max(load.wall_s for load in loads.values()),
             load=self._place.written(loads),
             cell=cell.name,
+            sentinels_s=(*sentinel_before, *sentinel_after),
+            watched_s=watched_before_s + watched_after_s,
         )
         self._workspace.note(ended)
         return ended
@@ -295,7 +325,7 @@ class Trials:
     @property
     def durations_s(self) -> dict[str, float]:
         """Of the last complete trial of each cell."""
-        return {each.cell: each.wall_s for each in self._complete()}
+        return {each.cell: each.spent_s for each in self._complete()}
 
     def _complete(self) -> list[MpirunEnded]:
         return [each for each in self._workspace.noted(MpirunEnded) if (each.block, each.outcome) == (TRIAL, COMPLETE)]
