@@ -39,8 +39,8 @@ _COLUMNS = {
 }
 _TEXTS = ("library", "operation", "form", "synchronisation", "outcome", "levels")
 #: Of newer campaigns.
-SENTINELS = "sentinel_before_s", "sentinel_after_s"
-_LATER = ("ranks", "levels", *SENTINELS)
+_SENTINELS = "sentinel_before_s", "sentinel_after_s"
+_LATER = ("ranks", "levels", *_SENTINELS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +190,7 @@ def mpiruns(archive: Archive) -> pandas.DataFrame:
     table = _table(archive, MPIRUNS).sort_values("mpirun", ignore_index=True)
     if "ranks" not in table:  # before several could be measured
         table = table.assign(ranks=about.ranks)
-    absent = {"levels": "{}", "causes": "", **dict.fromkeys(SENTINELS, float("nan"))}
+    absent = {"levels": "{}", "causes": "", **dict.fromkeys(_SENTINELS, float("nan"))}
     return table.assign(**{name: value for name, value in absent.items() if name not in table})
 
 
@@ -315,17 +315,8 @@ def call_table(
     )
     joined = frame.merge(about, on="mpirun", how="left", validate="many_to_one")
     front = [
-        "library",
-        "ranks",
-        "levels",
-        "block",
-        "place",
-        "mpirun",
-        "attempt",
-        "trial",
-        "failed",
-        "disturbed",
-        "batch",
+        *("library", "ranks", "levels", "block", "place", "mpirun"),
+        *("attempt", "trial", "failed", "disturbed", "batch"),
     ]
     return joined[[*front, *(name for name in joined if name not in front)]]
 

@@ -30,9 +30,9 @@ from lepaute.stats.disturbance import seen_by
 
 #: Both run-times of section 3.2 of the paper: the slowest rank's own, or from the first start to the last end.
 RunTime = Literal["local", "global"]
-NOT_IN_TURNS = "the libraries were not measured in turns: what changed between the campaigns counts as a difference"
+_NOT_IN_TURNS = "the libraries were not measured in turns: what changed between the campaigns counts as a difference"
 #: Operations that are no subject of a comparison.
-NO_SUBJECT = "none"
+_NO_SUBJECT = "none"
 
 
 @dataclass(frozen=True)
@@ -255,7 +255,7 @@ def archives(
         )
     labels, calls, libraries = _joined(opened, facts, shared if over_sessions else ())
     chosen = _two_of(labels, left, right)
-    calls = calls[calls["library"].isin(chosen) & (calls["operation"] != NO_SUBJECT)]
+    calls = calls[calls["library"].isin(chosen) & (calls["operation"] != _NO_SUBJECT)]
     duration = f"{run_time}_s"
     subject, left_out = _subjects(calls)
     if len(opened) > 1 and not over_sessions:  # nothing was measured in turns: all mpiruns are one block
@@ -284,7 +284,7 @@ def archives(
     summaries, subject = parts[numbers.index(ranks)], subject[subject["ranks"] == ranks]
     found = flags(subject, without_levels(summaries) if over_sessions else summaries, duration)
     rows_first = list(dict.fromkeys(row for one in facts for row in one.primary)) if primary is None else primary
-    weakening = _warnings(facts) if over_sessions or len(opened) == 1 else [*_warnings(facts), NOT_IN_TURNS]
+    weakening = _warnings(facts) if over_sessions or len(opened) == 1 else [*_warnings(facts), _NOT_IN_TURNS]
     weakening += _of_sessions(opened, facts, shared) if over_sessions else ratio_warnings(summaries, *chosen)
     decided = verdicts_of_each(parts, *chosen, margin=margin, correction=correction, primary=rows_first)
     rows = decided[numbers.index(ranks)]
@@ -327,17 +327,17 @@ def _guidelines(summaries: pandas.DataFrame, libraries: Sequence[str], ranks: in
 def _ranks_of(facts: Sequence["CampaignFacts"], ranks: int | None) -> int:
     """The number of ranks that is meant; raises InputError where it is not one that every campaign has."""
     if len(numbers := {one.all_ranks for one in facts}) > 1:
-        words = " and ".join(counts_text(each) for each in sorted(numbers))
+        words = " and ".join(_counts_text(each) for each in sorted(numbers))
         raise InputError(f"the campaigns have {words} ranks; only campaigns of equally many ranks can be compared")
     (known,) = numbers
     if ranks is None and len(known) > 1:
-        raise InputError(f"the campaign has {counts_text(known)} ranks; choose one of these, or compare.by_ranks()")
+        raise InputError(f"the campaign has {_counts_text(known)} ranks; choose one of these, or compare.by_ranks()")
     if ranks is not None and ranks not in known:
-        raise InputError(f"ranks is {ranks!r}; the campaign has {counts_text(known)}")
+        raise InputError(f"ranks is {ranks!r}; the campaign has {_counts_text(known)}")
     return known[-1] if ranks is None else ranks
 
 
-def counts_text(counts: Sequence[int]) -> str:
+def _counts_text(counts: Sequence[int]) -> str:
     """Such as 2, 4, 8."""
     return ", ".join(map(str, counts))
 
@@ -350,7 +350,7 @@ def shared_labels(facts: Sequence["CampaignFacts"]) -> tuple[str, ...]:
 def campaign_summaries(campaign: "Archive", run_time: RunTime = "global") -> pandas.DataFrame:
     """`mpirun_summaries` of every library of a campaign, from the calls that count."""
     calls = mpi_campaign.calls(campaign).assign(campaign=0)
-    subject, _ = _subjects(calls[calls["operation"] != NO_SUBJECT])
+    subject, _ = _subjects(calls[calls["operation"] != _NO_SUBJECT])
     return _summarised(subject, f"{run_time}_s")
 
 

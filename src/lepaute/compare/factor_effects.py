@@ -23,9 +23,9 @@ from lepaute.compare.verdicts import (
     CORRECTIONS,
     SIGNIFICANT,
     Correction,
-    disturbed_of,
     undisturbed_pairs,
     verdicts_of_each,
+    with_disturbed,
 )
 from lepaute.kit.text import counted, exact_size
 from lepaute.measure.comparison.cases import name_of
@@ -117,7 +117,7 @@ def factor_effects(
     summaries: as `mpirun_summaries` gives, with the columns ranks and levels (a mapping of factors to levels)
     """
     found: list[tuple[tuple[str, str, str], tuple[object, ...], _Sides]] = []
-    table = summaries[summaries[value] > 0]
+    table = with_disturbed(summaries[summaries[value] > 0])
     for factor, (reference, *others) in varied.items():
         own, strata = _of_factor(table, factor)
         for level in others:
@@ -126,7 +126,7 @@ def factor_effects(
                 second = (own[rows.index] == level).to_numpy(dtype=np.bool_)
                 if second.any() and not second.all():
                     logs, stratum = np.log(rows[value].to_numpy(dtype=float)), np.asarray(strata[rows.index], np.int64)
-                    decides = undisturbed_pairs(disturbed_of(rows), second, stratum)
+                    decides = undisturbed_pairs(rows["disturbed"].to_numpy(), second, stratum)
                     kept = np.ones(len(rows), dtype=np.bool_) if decides is None else decides
                     sides = _Sides(logs[kept], second[kept], stratum[kept], decides is not None)
                     found.append(((factor, reference, level), key, sides))

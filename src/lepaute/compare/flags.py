@@ -17,7 +17,7 @@ from lepaute.stats.level_shift import largest_shift
 #: p-values at or below this are flagged, divided by the number of rows and libraries that are looked at.
 SIGNIFICANT = 0.05
 #: Correlation of successive calls from which on calls of an mpirun are worth much fewer independent ones.
-CORRELATED = 0.3
+_CORRELATED = 0.3
 #: Rows that a warning names.
 MOST_NAMED = 3
 #: Mpiruns below which a test of normality says nothing.
@@ -95,8 +95,8 @@ def flagged(found: tuple[Flags, ...]) -> tuple[str, ...]:
     kinds = (
         (sum(one.shift_p <= level for one in found), "the level of an mpirun's times changes while the campaign runs"),
         (
-            sum(one.correlation >= CORRELATED for one in found),
-            f"successive calls are correlated by {CORRELATED:g} or more",
+            sum(one.correlation >= _CORRELATED for one in found),
+            f"successive calls are correlated by {_CORRELATED:g} or more",
         ),
         (sum(one.normal_p <= level for one in found), "logarithms of the times of mpiruns are not normal"),
     )
@@ -158,7 +158,7 @@ def _trend_p(logs: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> float:
     return float(kendalltau(np.arange(len(logs)), logs).pvalue)
 
 
-def changing_ratios(
+def _changing_ratios(
     summaries: pandas.DataFrame, left: str, right: str, value: str = "median_s"
 ) -> tuple[tuple[str, str, int], ...]:
     """The rows whose ratio of the two libraries changes beyond chance while the campaign runs: a stretch of it differs.
@@ -185,8 +185,8 @@ def changing_ratios(
 
 
 def ratio_warnings(summaries: pandas.DataFrame, left: str, right: str) -> tuple[str, ...]:
-    """One sentence where the ratio of some row changes while the campaign runs (`changing_ratios`)."""
-    rows = changing_ratios(summaries, left, right)
+    """One sentence where the ratio of some row changes while the campaign runs (`_changing_ratios`)."""
+    rows = _changing_ratios(summaries, left, right)
     if not rows:
         return ()
     named = ", ".join(

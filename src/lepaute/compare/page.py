@@ -210,12 +210,8 @@ def _ranks(found: "Comparison") -> list[dict[str, Any]]:
 
 def _ways_table(found: "Comparison", ways: dict[str, tuple[Verdict, ...]]) -> dict[str, Any] | None:
     rows = [
-        {
-            "operation": operation_name(one),
-            "size": exact_size(one.size_bytes),
-            **dict(zip(ways, texts, strict=True)),
-        }
-        for one, texts in zip(found.verdicts, ways_rows(ways), strict=True)
+        {"operation": operation_name(one), "size": exact_size(one.size_bytes), **dict(zip(ways, texts, strict=True))}
+        for one, texts in zip(found.verdicts, _ways_rows(ways), strict=True)
     ]
     return records_table(f"Difference of {found.right} by each summary", rows)
 
@@ -312,7 +308,7 @@ def changed_rows(found: "Comparison", ways: dict[str, tuple[Verdict, ...]]) -> l
     return rows
 
 
-def ways_rows(ways: dict[str, tuple[Verdict, ...]]) -> list[list[str]]:
+def _ways_rows(ways: dict[str, tuple[Verdict, ...]]) -> list[list[str]]:
     """The change by each summary, with its stars, a list a row."""
     return [[f"{change(one)} {one.stars}".rstrip() for one in each] for each in zip(*ways.values(), strict=True)]
 

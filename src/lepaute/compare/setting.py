@@ -69,7 +69,7 @@ def source(archive: "Archive", facts: "CampaignFacts") -> Source:
         created=archive.about.created,
         host=archive.about.host,
         lepaute_version=archive.about.lepaute_version,
-        command=measuring_command(facts, archive.about.seed),
+        command=_measuring_command(facts, archive.about.seed),
         factors=facts.factors,
         derivation=facts.derivation,
         compute_s=compute_s(facts),
@@ -82,7 +82,7 @@ def compute_s(facts: "CampaignFacts") -> float:
     return float(asked) if isinstance(asked, int | float) else 0.0
 
 
-def measuring_command(facts: "CampaignFacts", seed: int | None) -> str:
+def _measuring_command(facts: "CampaignFacts", seed: int | None) -> str:
     """The command line of a campaign, as a shell takes it."""
     asked = mapping(facts.more.get("asked"))
     pairs = [_pair(one) for one in sequence(asked.get("libraries"))]

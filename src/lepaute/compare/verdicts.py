@@ -63,7 +63,7 @@ MOST_TIMES = 100
 LEAST = 5
 _NOT_DECIDED = RankTest(1.0, 1.0, 1.0, 1.0)
 #: Rows that the sentence of a gate names.
-MOST_NAMED = 5
+_MOST_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,30 +143,12 @@ def correction_of(word: str) -> Correction:
     return "holm" if word_of(word, get_args(Correction), "--correction") == "holm" else "fdr"
 
 
-def verdicts(
-    summaries: pandas.DataFrame,
-    left: str,
-    right: str,
-    *,
-    margin: float = MARGIN,
-    value: str = "median_s",
-    correction: Correction = "fdr",
-    primary: Collection[tuple[str, str, int]] = (),
-) -> tuple[Verdict, ...]:
+def verdicts(summaries: pandas.DataFrame, left: str, right: str, **options: Any) -> tuple[Verdict, ...]:
     """The verdicts of all rows that both libraries have, in the order of operation, form and size.
 
-    summaries : as `mpirun_summaries` gives; where it has a column `session`, verdicts are over these; mpiruns that are
-        true in a column `disturbed` decide nothing
-    margin    : relative difference below which none is worth a decision, 0.02 for 2 %
-    value     : column that stands for an mpirun
-    primary   : rows (operation, form, size) that are corrected among themselves, and the others among themselves: the
-                questions that the campaign was made for are not drowned by the rest
-    Raises InputError for a library without mpiruns, two names for one, a margin that is not above 0, or an unknown
-    correction.
+    summaries, options: as of `verdicts_of_each`, which raises the same
     """
-    (only,) = verdicts_of_each(
-        [summaries], left, right, margin=margin, value=value, correction=correction, primary=primary
-    )
+    (only,) = verdicts_of_each([summaries], left, right, **options)
     return only
 
 
@@ -180,9 +162,20 @@ def verdicts_of_each(
     correction: Correction = "fdr",
     primary: Collection[tuple[str, str, int]] = (),
 ) -> list[tuple[Verdict, ...]]:
-    """`verdicts` of each part, such as of each number of ranks, with the p-values of all parts corrected together."""
+    """`verdicts` of each part, such as of each number of ranks, with the p-values of all parts corrected together.
+
+    parts     : as `mpirun_summaries` gives; where it has a column `session`, verdicts are over these; mpiruns that are
+        true in a column `disturbed` decide nothing
+    margin    : relative difference below which none is worth a decision, 0.02 for 2 %
+    value     : column that stands for an mpirun
+    primary   : rows (operation, form, size) that are corrected among themselves, and the others among themselves: the
+                questions that the campaign was made for are not drowned by the rest
+    Raises InputError for a library without mpiruns, two names for one, a margin that is not above 0, or an unknown
+    correction.
+    """
     for summaries in parts:
         _check(summaries, left, right, margin, correction)
+    parts = [with_disturbed(summaries) for summaries in parts]
     rows_of = [
         [
             (_SessionsRow if "session" in summaries else _Row)(key, table, right, value)
@@ -193,9 +186,9 @@ def verdicts_of_each(
     both = [(part, row) for part, rows in enumerate(rows_of) for row in rows if row.has_both]
     first = [row.name in primary for _, row in both]
     tests = [row.test() if row.has_undisturbed_pair else _NOT_DECIDED for _, row in both]
-    corrected = corrected_apart([test.two_sided for test in tests], first, correction)
+    corrected = _corrected_apart([test.two_sided for test in tests], first, correction)
     slow = [row.slow_p() if row.has_undisturbed_pair else 1.0 for _, row in both]
-    slow_corrected = corrected_apart(slow, first, correction)
+    slow_corrected = _corrected_apart(slow, first, correction)
     result: list[list[Verdict]] = [[] for _ in parts]
     for (part, row), test, p_corrected, p_slow in zip(both, tests, corrected, slow_corrected, strict=True):
         ratio, low, high = row.ratio()
@@ -243,7 +236,7 @@ def _check(summaries: pandas.DataFrame, left: str, right: str, margin: float, co
             raise InputError(f"there are no measurements of {library}; there are some of {names or 'no library'}")
 
 
-def corrected_apart(p_values: Sequence[float], primary: Sequence[bool], correction: Correction) -> list[float]:
+def _corrected_apart(p_values: Sequence[float], primary: Sequence[bool], correction: Correction) -> list[float]:
     """Corrected p-values in the same order, of those that are primary and of the others each by themselves."""
     corrected = [1.0] * len(p_values)
     for family in (True, False):
@@ -253,10 +246,9 @@ def corrected_apart(p_values: Sequence[float], primary: Sequence[bool], correcti
     return corrected
 
 
-def disturbed_of(summaries: pandas.DataFrame) -> npt.NDArray[np.bool_]:
-    """Of each mpirun; other benchmarks do not say."""
-    no = np.zeros(len(summaries), dtype=np.bool_)
-    return summaries["disturbed"].to_numpy(dtype=np.bool_) if "disturbed" in summaries else no
+def with_disturbed(summaries: pandas.DataFrame) -> pandas.DataFrame:
+    """With the column that another benchmark, or a simulation, does not have."""
+    return summaries if "disturbed" in summaries else summaries.assign(disturbed=False)
 
 
 def undisturbed_pairs(
@@ -275,7 +267,7 @@ class _Row:
     def __init__(self, key: Any, table: pandas.DataFrame, right: str, value: str) -> None:
         self.name = (str(key[0]), str(key[1]), int(key[2]))
         table = table[table[value] > 0]
-        disturbed = disturbed_of(table)
+        disturbed = table["disturbed"].to_numpy(dtype=np.bool_)
         self.disturbed = int(disturbed.sum())
         undisturbed = undisturbed_pairs(disturbed, (table["library"] == right).to_numpy(), table["block"].to_numpy())
         self.has_undisturbed_pair = undisturbed is not None
@@ -445,6 +437,6 @@ def gate(verdicts: tuple[Verdict, ...], right: str, share: float) -> Gate:
 
 
 def _named(rows: tuple[Verdict, ...]) -> str:
-    names = [f"{name_of(one.operation, one.form)} of {exact_size(one.size_bytes)}" for one in rows[:MOST_NAMED]]
-    more = [f"{len(rows) - MOST_NAMED} more"] if len(rows) > MOST_NAMED else []
+    names = [f"{name_of(one.operation, one.form)} of {exact_size(one.size_bytes)}" for one in rows[:_MOST_NAMED]]
+    more = [f"{len(rows) - _MOST_NAMED} more"] if len(rows) > _MOST_NAMED else []
     return f"{counted(len(rows), 'row')}: {', '.join([*names, *more])}"

@@ -28,17 +28,19 @@ def _of_slow_calls(verdict: Verdict, left: str, right: str) -> str:
 
 def _of_medians(verdict: Verdict, left: str, right: str) -> str:
     outcome = verdict.outcome
-    if not verdict.has_undisturbed_pair:
-        made = counted(verdict.left_mpiruns + verdict.right_mpiruns, "mpirun")
-        times = f"{right} took {three_digits(verdict.ratio)} times as long"
-        return f"undecided: {verdict.disturbed_mpiruns} of {made} were disturbed; {times}"
     if outcome == "left faster":
         return f"{left} is faster by {_saved(1 / verdict.ratio, 1 / verdict.low, 1 / verdict.high)}"
     if outcome == "right faster":
         return f"{right} is faster by {_saved(verdict.ratio, verdict.high, verdict.low)}"
     if outcome == "no difference above the margin":
         return f"no difference above {100 * verdict.margin:g} %"
-    return f"no difference shown; {_needed(verdict)}"
+    return f"no difference shown; {_needed(verdict)}" if verdict.has_undisturbed_pair else _disturbed(verdict, right)
+
+
+def _disturbed(row: Verdict, right: str) -> str:
+    made = counted(row.left_mpiruns + row.right_mpiruns, "mpirun")
+    ratio = f"{right} took {three_digits(row.ratio)} times as long"
+    return f"undecided: {row.disturbed_mpiruns} of {made} were disturbed; {ratio}"
 
 
 def operation_name(verdict: Verdict) -> str:
@@ -46,20 +48,20 @@ def operation_name(verdict: Verdict) -> str:
     return name_of(verdict.operation, verdict.form)
 
 
-def answer(verdicts: Sequence[Verdict], left: str, right: str, scope: str, disturbed: str = "") -> str:
+def answer(rows: Sequence[Verdict], left: str, right: str, scope: str, disturbed: str = "") -> str:
     """How many rows each library wins, in one sentence, and what that speaks of.
 
     disturbed: how many mpiruns were, words, which come first where nothing is decided for that
     """
-    if not verdicts:
+    if not rows:
         return f"{left} and {right} were measured with no operation and size in common"
-    if not any(one.has_undisturbed_pair for one in verdicts):
-        return f"{disturbed}: nothing is decided in {counted(len(verdicts), 'row')}; {scope}"
-    outcomes = [one.outcome for one in verdicts]
+    if not any(row.has_undisturbed_pair for row in rows):
+        return f"{disturbed}: nothing is decided in {counted(len(rows), 'row')}; {scope}"
+    outcomes = [row.outcome for row in rows]
     counts = [
         f"{left} is faster in {outcomes.count('left faster')}",
         f"{right} in {outcomes.count('right faster')}",
-        f"no difference above {100 * verdicts[0].margin:g} % in {outcomes.count('no difference above the margin')}",
+        f"no difference above {100 * rows[0].margin:g} % in {outcomes.count('no difference above the margin')}",
         f"{outcomes.count('undecided')} undecided",
     ]
     parts = [
@@ -67,10 +69,10 @@ def answer(verdicts: Sequence[Verdict], left: str, right: str, scope: str, distu
         *(
             f"{name} has more slow calls in {count}"
             for name, side in ((left, "left"), (right, "right"))
-            if (count := sum(one.slow_calls == side for one in verdicts))
+            if (count := sum(row.slow_calls == side for row in rows))
         ),
     ]
-    return f"of {counted(len(verdicts), 'row')}, {', '.join(parts)}; {scope}"
+    return f"of {counted(len(rows), 'row')}, {', '.join(parts)}; {scope}"
 
 
 def correction_sentence(correction: Correction) -> str:

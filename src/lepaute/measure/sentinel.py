@@ -33,7 +33,7 @@ OPERAND_BYTES = 64 << 20
 #: At most so large a part of the time goes to sentinels, and they follow each other no more closely than this.
 MOST_SHARE, LEAST_GAP_S = 0.15, 2.0
 #: Beside what takes a second itself: a sentinel that takes a tenth of one, and sees a machine that is half as fast.
-SHORT_SIZE, SHORT_CALLS, SHORT_BYTES = (512, 512, 128), 10, 12 << 20
+_SHORT_SIZE, _SHORT_CALLS, _SHORT_BYTES = (512, 512, 128), 10, 12 << 20
 #: One that takes this long hangs.
 LIMIT_S = 300.0
 
@@ -91,7 +91,7 @@ class Guard:
 
 def short_guard(program: Path, cores: int) -> Guard:
     """Beside what takes about a second."""
-    return Guard(program, SHORT_SIZE, SHORT_CALLS, cores, operand_bytes=SHORT_BYTES)
+    return Guard(program, _SHORT_SIZE, _SHORT_CALLS, cores, operand_bytes=_SHORT_BYTES)
 
 
 class NodeSentinel:

@@ -51,7 +51,7 @@ CPU_TIME_TOLERANCE_S = 0.005  # a little more than one tick of a 250 Hz kernel: 
 MOST_SENTINEL_CHANGE = 0.10
 SENTINELS_OF_A_LIMIT = 6
 #: Sentinels of a campaign before one is slow among them.
-SENTINELS_TO_COMPARE = 4
+_SENTINELS_TO_COMPARE = 4
 
 
 def seen_by(causes: Iterable[str]) -> str:
@@ -103,7 +103,7 @@ def sentinel_causes(before_s: float, after_s: float, earlier_s: Sequence[float])
 def slow_sentinels(duration_s: Iterable[float]) -> dict[float, float]:
     """By what share each that is slow among all sentinels of a campaign, in any order, took longer than the median."""
     seconds = np.fromiter(duration_s, dtype=np.float64)
-    if len(seconds) < SENTINELS_TO_COMPARE:
+    if len(seconds) < _SENTINELS_TO_COMPARE:
         return {}
     logs = np.log(seconds)
     above = logs - np.median(logs)

@@ -29,11 +29,11 @@ Integers = npt.NDArray[np.int64]
 Key = tuple[str, int, str, int]
 
 #: Blocks before a run is compared with those of other blocks.
-FEWEST_BLOCKS = 2
+_FEWEST_BLOCKS = 2
 #: Between a sentinel and a run that it is beside.
-BESIDE_S = 30.0
+_BESIDE_S = 30.0
 #: Products of a probe without steps are taken together until they last so long; shorter parts say nothing of a core.
-CHUNK_S, SHORTEST_PART_S = 0.1, 0.02
+_CHUNK_S, _SHORTEST_PART_S = 0.1, 0.02
 #: A product whose size counts as this many more multiplications at least: what a call costs by itself.
 _CALL_WORK = 1e5
 #: Least squares, each without the calls that were slow by the one before; a call takes at least a clock's tick.
@@ -78,10 +78,10 @@ class SpeedWitness:
         self._sentinels: dict[Key, float] = {}
 
     def new_slow_runs(self) -> list[SlowRun]:
-        """Those that met a slow machine and are not noted yet, which are noted; none before FEWEST_BLOCKS blocks."""
+        """Those that met a slow machine and are not noted yet, which are noted; none before _FEWEST_BLOCKS blocks."""
         attempts = [each for each in self._workspace.noted(AttemptEntry) if each.node == self._node and not each.peer]
         attempts = [each for each in attempts if each.probe != SEMANTICS]
-        if len({each.block for each in attempts if each.probe != SENTINEL}) < FEWEST_BLOCKS:
+        if len({each.block for each in attempts if each.probe != SENTINEL}) < _FEWEST_BLOCKS:
             return []
         self._read({each.key: each for each in attempts})
         causes = self._by_sentinels(attempts)
@@ -112,7 +112,7 @@ class SpeedWitness:
         slow = slow_sentinels(self._sentinels.values())
         slower: dict[Key, list[float]] = {}
         for before, after in itertools.pairwise(by_date):
-            if after.start_s - before.start_s - before.wall_s > BESIDE_S:
+            if after.start_s - before.start_s - before.wall_s > _BESIDE_S:
                 continue
             for sentinel, run in ((before.key, after.key), (after.key, before.key)):
                 if self._sentinels.get(sentinel) in slow and run not in self._sentinels:
@@ -188,13 +188,13 @@ def _expected(runs: Sequence[_Products]) -> list[Floats]:
 def _parts(run: _Products, expected_s: Floats) -> _Parts:
     """Its steps, or chunks of its calls, of each core, without those too short to tell anything."""
     passed_s = np.cumsum(expected_s)
-    key = np.where(run.step >= 0, run.step, (passed_s / CHUNK_S).astype(np.int64))
+    key = np.where(run.step >= 0, run.step, (passed_s / _CHUNK_S).astype(np.int64))
     change = (np.diff(key) != 0) | (np.diff(run.core) != 0)
     first = np.concatenate([[0], np.flatnonzero(change) + 1])
     expected = np.add.reduceat(expected_s, first)
     end_s = np.maximum.reduceat(run.start_s + run.duration_s, first)
     cold = (run.cold[first] & (run.step[first] >= 0)).astype(np.int64)
-    told = expected >= SHORTEST_PART_S
+    told = expected >= _SHORTEST_PART_S
     return _Parts(
         run.start_s[first][told],
         end_s[told],

@@ -8,10 +8,7 @@ from typing import Any, ClassVar
 
 import pandas
 
-from lepaute.archive.mpi_campaign import (
-    KIND,
-    call_table,
-)
+from lepaute.archive.mpi_campaign import KIND, call_table
 from lepaute.measure.comparison.cases import NOTHING, Case, ComparisonRequest
 from lepaute.measure.experiment.entries import Content, Entry
 from lepaute.measure.experiment.workspace import Workspace
@@ -207,12 +204,12 @@ def _joined(parts: "list[pandas.DataFrame]", columns: tuple[str, ...]) -> pandas
 def ended_mpiruns(workspace: Workspace) -> list[MpirunEnded]:
     """Every start that ended; those beside a sentinel that is slow among all until now are disturbed by that too."""
     ended = workspace.noted(MpirunEnded)
-    slow = slow_sentinels([seconds for each in ended for seconds in each.sentinels_s])
-    causes = [beside_slow_causes([slow[seconds] for seconds in each.sentinels_s if seconds in slow]) for each in ended]
-    return [
-        replace(each, disturbed=True, causes=(*each.causes, *more)) if more else each
-        for each, more in zip(ended, causes, strict=True)
-    ]
+    slow, result = slow_sentinels([seconds for start in ended for seconds in start.sentinels_s]), []
+    for start in ended:
+        causes = beside_slow_causes([slow[seconds] for seconds in start.sentinels_s if seconds in slow])
+        more = {"disturbed": True, "causes": (*start.causes, *causes)} if causes else {}
+        result.append(replace(start, **more))
+    return result
 
 
 def mpirun_table(workspace: Workspace) -> pandas.DataFrame:

@@ -162,22 +162,18 @@ class Watch:
     """The sentinels of a campaign: the one after an mpirun is that before the next one, where that follows at once."""
 
     def __init__(self, sentinel: NodeSentinel | None) -> None:
-        """sentinel: None where none can be run"""
-        self._sentinel, self._last_s, self._ended_s = sentinel, 0.0, -inf
+        """sentinel: None where none can be run: there are no seconds then"""
+        self._sentinel, self._ended_s = sentinel, -inf
+        self._last_s: tuple[float, ...] = ()
 
-    def before(self) -> tuple[tuple[float, ...], float]:
-        """The seconds of a call, empty without sentinels, and what this took."""
-        if time.monotonic() - self._ended_s <= _FRESH_S:
-            return (self._last_s,), 0.0
-        return self.after()
+    def before(self) -> tuple[float, ...]:
+        """Seconds of a call."""
+        return self._last_s if time.monotonic() - self._ended_s <= _FRESH_S else self.after()
 
-    def after(self) -> tuple[tuple[float, ...], float]:
-        if self._sentinel is None:
-            return (), 0.0
-        begun_s = time.monotonic()
-        self._last_s = self._sentinel.watch()
+    def after(self) -> tuple[float, ...]:
+        self._last_s = () if self._sentinel is None else (self._sentinel.watch(),)
         self._ended_s = time.monotonic()
-        return (self._last_s,), self._ended_s - begun_s
+        return self._last_s
 
 
 class Mpiruns:
@@ -222,7 +218,8 @@ class Mpiruns:
             if node == 0
             for there, here in kept[rank].items()
         }
-        sentinel_before, watched_before_s = self._watch.before()
+        begun_s, sentinels_s = time.monotonic(), self._watch.before()
+        watched_s = time.monotonic() - begun_s
         for again in range(_MOST_STARTS):
             start = self._place.start(library, ranks, setting.pus, words, base)
             before, started_s = self._place.samples(ranks), time.time()
@@ -233,7 +230,8 @@ class Mpiruns:
             if self._place.is_here or not failed or again == _MOST_STARTS - 1:
                 break
         loads = self._place.loads(ranks, before)
-        sentinel_after, watched_after_s = self._watch.after()
+        begun_s, sentinels_s = time.monotonic(), sentinels_s + self._watch.after()
+        watched_s += time.monotonic() - begun_s
         self._place.fetch(ranks, kept)
         causes = self._place.causes(loads)
         ended = MpirunEnded(
@@ -250,8 +248,8 @@ class Mpiruns:
             wall_s=max(load.wall_s for load in loads.values()),
             load=self._place.written(loads),
             cell=cell.name,
-            sentinels_s=(*sentinel_before, *sentinel_after),
-            watched_s=watched_before_s + watched_after_s,
+            sentinels_s=sentinels_s,
+            watched_s=watched_s,
         )
         self._workspace.note(ended)
         return ended
