@@ -68,12 +68,7 @@ def ro_crate_metadata(about: Metadata, members: Mapping[str, Member | None]) -> 
         "hasPart": [{"@id": file["@id"]} for file in files],
         "mentions": {"@id": action["@id"]},
     }
-    descriptor = {
-        "@id": RO_CRATE,
-        "@type": "CreativeWork",
-        "conformsTo": {"@id": PROFILE},
-        "about": {"@id": "./"},
-    }
+    descriptor = {"@id": RO_CRATE, "@type": "CreativeWork", "conformsTo": {"@id": PROFILE}, "about": {"@id": "./"}}
     profile = {"@id": _PROCESS_PROFILE, "@type": "CreativeWork", "name": "Process Run Crate", "version": "0.5"}
     license_ = {
         "@id": "#license",

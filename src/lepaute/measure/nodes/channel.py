@@ -157,11 +157,7 @@ class Channel:
         try:
             # A session of its own: Ctrl-C here is answered by the controller, which ends things in order.
             self._process = subprocess.Popen(
-                argv,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self._complaints,
-                start_new_session=True,
+                argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._complaints, start_new_session=True
             )
         except OSError as problem:
             self._complaints.close()

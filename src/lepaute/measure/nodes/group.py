@@ -53,10 +53,7 @@ class Nodes:
     """
 
     def __init__(
-        self,
-        channels: Sequence[Channel],
-        recorder: Recorder,
-        spares: Callable[[], bool] | None = None,
+        self, channels: Sequence[Channel], recorder: Recorder, spares: Callable[[], bool] | None = None
     ) -> None:
         """spares: whether a node that fails where others do not is given up, instead of ending all by an exception."""
         self._all = tuple(channels)

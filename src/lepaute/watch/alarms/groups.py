@@ -50,11 +50,7 @@ class Layer:
 
 
 def layers_of(
-    deviations: Floats,
-    fleet: Integers,
-    nodes: Sequence[tuple[str, str]],
-    inventory: Inventory,
-    changed: Booleans,
+    deviations: Floats, fleet: Integers, nodes: Sequence[tuple[str, str]], inventory: Inventory, changed: Booleans
 ) -> tuple[Layer, ...]:
     """The groups whose machines share something, by their deviations so far from all that is known of each.
 

@@ -84,12 +84,7 @@ def _row(look: Look, least_change: float) -> dict[str, Any] | None:
         change = _scatter(x, look.times_s, wider, abs(middle), least_change)
     else:
         change = _level(drawn_in, look, found, least_change)
-    common = {
-        **look.key,
-        "day": str(np.datetime64(look.day, "D")),
-        "evidence": look.evidence,
-        "enough": look.enough,
-    }
+    common = {**look.key, "day": str(np.datetime64(look.day, "D")), "evidence": look.evidence, "enough": look.enough}
     return None if change is None else {**common, **change, "stands": look.stands and bool(change["stands"])}
 
 
