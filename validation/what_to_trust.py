@@ -210,14 +210,7 @@ def decisions(data: Path) -> list[Row]:
             f"verdicts of {' and '.join(identical)} of rows the same twice",
             *("–", "–", "Open MPI and MPICH, 2 cores", "comparison_{null,power,repeated}.py"),
         ),
-        (
-            "clocks of ranks (HCA3)",
-            "–",
-            clocks,
-            "–",
-            "simulated drifts, 16 and 32 ranks",
-            "clock_bench.py",
-        ),
+        ("clocks of ranks (HCA3)", "–", clocks, "–", "simulated drifts, 16 and 32 ranks", "clock_bench.py"),
         (
             "raw alarms of a watch",
             f"{outside.split(',')[0]} outside of all known events, where the level promises 3.3",
