@@ -95,9 +95,8 @@ def campaign(
             mpiruns.append(
                 {"mpirun": mpirun, "library": library, "block": block, "place": place, "trial": block == 0}
                 | {"attempt": 0, "outcome": "complete", "started_s": 3600.0 * session + mpirun}
-                | {"disturbed": bool(disturbed) and slow_block}
-                | ({} if isinstance(disturbed, bool) else {"causes": "cpu: 2 s; sentinels: 90 %" * slow_block})
-                | ({"ranks": count} if fewer_ranks else {})
+                | ({"causes": "cpu: 2 s; sentinels: 90 %" * slow_block} if disturbed and disturbed is not True else {})
+                | {"disturbed": bool(disturbed) and slow_block, **({"ranks": count} if fewer_ranks else {})}
             )
             clocks += [
                 {"mpirun": mpirun, "rank": rank, "before_batch": 0, "x0_ns": START_NS, "y0_ns": START_NS}
@@ -113,14 +112,8 @@ def campaign(
                     ns = 10_000 * np.exp(common + rng.normal(0, 0.02)) * (50 if call == 5 else 1)
                     took = [int(ns * np.exp(slower if slow_rank in (None, rank) else 0.0)) for rank in range(count)]
                     calls += [
-                        {
-                            "mpirun": mpirun,
-                            "batch": batch,
-                            "operation": operation,
-                            "form": "blocking",
-                            "size_bytes": size,
-                        }
-                        | {"synchronisation": "window", "call": call, "rank": rank, "start_ns": begun}
+                        {"mpirun": mpirun, "batch": batch, "operation": operation, "form": "blocking", "rank": rank}
+                        | {"size_bytes": size, "synchronisation": "window", "call": call, "start_ns": begun}
                         | {"returned_ns": begun + took[rank], "end_ns": begun + took[rank], "window_ns": 100_000}
                         | {"marks": int(call == 7)}
                         for rank in range(count)

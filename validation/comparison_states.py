@@ -61,6 +61,8 @@ SPREADS, EFFECTS, LEVEL, SLOW = {"narrow": 1.0, "wide": 3.0}, (0.0, 0.05, 0.1, 0
 WORLDS = {"none": 0.0, "10 %": 0.1, "20 %": 0.2, "30 %": 0.3, "50 %": 0.5, "periodic": -1.0, "unequal": 0.2}
 STATES = ("10 %", "20 %", "30 %", "50 %")
 CANDIDATES = ("as before", "left out", "repeated", "stratum", "covariate")
+#: What is built in, and how much of the budget it may take beyond it.
+BUILT_IN, QUARTER = "extended", 0.25
 LOADS = {"noise": 1.0, "throughout": 1.0, "noise, unequal": 0.5, "throughout, unequal": 0.5}
 OF_LOAD = ("count", "stratum", "least", "extrapolated")
 CAMPAIGNS, QUICK_CAMPAIGNS, SEED = 400, 10, 51
@@ -89,7 +91,7 @@ def simulated(options: Options) -> pandas.DataFrame:
         for spread, factor in SPREADS.items():
             for place, (world, share) in enumerate(WORLDS.items()):
                 seeds = (options.own.seed, number, place)
-                for candidate in CANDIDATES:
+                for candidate in (*CANDIDATES, BUILT_IN):
                     mpiruns = Mpiruns(np.random.default_rng(seeds), share, factor, candidate, world == "unequal")
                     count(counts, (world, spread, candidate), mpiruns.p_values)
             for place, (world, of_left) in enumerate(LOADS.items()):
@@ -116,15 +118,15 @@ class Mpiruns:
         self.edges = episodes(rng, share)
         slow = np.full((2, ROWS), SLOW) * rng.uniform(0.7, 1.1, ROWS)
         self.slow = slow * ([[1.0], [0.6]] if unequal else 1.0)
-        self.now_s, self.repeated_s = 0.0, 0.0
+        self.now_s, self.spent_s, self.repeated_s = 0.0, 0.0, 0.0
         self.values, self.second, self.block, self.sentinels = [], [], [], []
         order: list[int] = []
         block = -1
-        while self.now_s + MPIRUN_S <= LEFT_S:
+        while self.spent_s + MPIRUN_S <= LEFT_S:
             if not order:
                 order, block = rng.permutation(np.repeat([0, 1], BLOCK)).tolist(), block + 1
             self.make(order.pop(), block)
-            if not order and candidate == "repeated":
+            if not order and candidate in ("repeated", BUILT_IN):
                 self.repeat(block)
         self.sentinel()
 
@@ -133,6 +135,7 @@ class Mpiruns:
             level = SLOW * is_slow(self.edges, self.now_s + SENTINEL_S * (np.arange(4) + 0.5) / 4).mean()
             self.sentinels.append(level + SENTINEL_SD * self.rng.standard_t(3) / np.sqrt(3))
             self.now_s += SENTINEL_S
+            self.spent_s += 0.0 if self.candidate == BUILT_IN else SENTINEL_S
 
     def make(self, library: int, block: int) -> None:
         self.sentinel()
@@ -144,6 +147,7 @@ class Mpiruns:
         self.second.append(library)
         self.block.append(block)
         self.now_s += MPIRUN_S
+        self.spent_s += MPIRUN_S
 
     def repeat(self, block: int) -> None:
         """Places of the block without an undisturbed mpirun, those with the fewest attempts first."""
@@ -152,10 +156,14 @@ class Mpiruns:
             slow = self.is_beside_slow()
             quiet = [sum(self.second[place] == library and not slow[place] for place in inside) for library in (0, 1)]
             for library in self.rng.permutation(np.repeat([0, 1], [max(0, BLOCK - made) for made in quiet])):
-                if self.repeated_s > REPEATED_SHARE * BUDGET_S or self.now_s + MPIRUN_S > LEFT_S:
+                extended = self.candidate == BUILT_IN
+                most_s = (REPEATED_SHARE if extended else QUARTER) * BUDGET_S
+                if self.repeated_s > most_s or (not extended and self.spent_s + MPIRUN_S > LEFT_S):
                     return
+                before_s = self.spent_s
                 self.make(library, block)
-                self.repeated_s += MPIRUN_S + SENTINEL_S
+                self.repeated_s += self.spent_s - before_s
+                self.spent_s = before_s if extended else self.spent_s
 
     def is_beside_slow(self) -> Booleans:
         """Of each mpirun; one whose second sentinel has not come yet counts by the first."""
@@ -167,7 +175,7 @@ class Mpiruns:
     def p_values(self, effect: float) -> list[float]:
         second, block = np.array(self.second, dtype=bool), np.array(self.block)
         values = np.array(self.values) + np.log1p(effect) * second[:, None]
-        if self.candidate in ("left out", "repeated"):
+        if self.candidate in ("left out", "repeated", BUILT_IN):
             kept = ~self.is_beside_slow()
             values, second, block = values[kept], second[kept], block[kept]
         elif self.candidate != "as before":

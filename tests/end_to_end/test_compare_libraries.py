@@ -26,7 +26,7 @@ from lepaute.measure.sentinel import NodeSentinel
 pytestmark = [pytest.mark.machine, pytest.mark.slow]
 
 #: A small budget leaves no time for repetitions of what this machine disturbs; SKaMPI's clocks take little time.
-QUICK = {"sizes": "8,1K", "calls": 12, "mpiruns": 2, "budget_s": 1.0, "clock_method": "SKaMPI"}
+QUICK = {"sizes": "8,1K", "calls": 12, "mpiruns": 2, "budget_s": 0.1, "clock_method": "SKaMPI"}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -232,7 +232,7 @@ def test_factors_are_crossed_with_libraries_and_reach_the_probe(varied: str, tmp
     names = varied.split()
     levels_of = {"cache": ("warm", "cold"), "pages": ("small", "default"), "flags": ("-O2", "-O1")}
     factors = [word for name in names for word in ("--factor", f"{name}={','.join(levels_of[name])}")]
-    words = ["--ops", "barrier", "--sizes", "8", "--calls", "5", "--mpiruns", "1", "--budget", "1"]
+    words = ["--ops", "barrier", "--sizes", "8", "--calls", "5", "--mpiruns", "1", "--budget", "0.1"]
     more = ["--clock-method", "SKaMPI", "--json", "-o", str(tmp_path / "c.zip")]
     assert main(["compare", "mpich", "again=mpich", *words, *factors, *more]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -266,7 +266,7 @@ def test_operations_beyond_collective_ones_are_measured_with_both_libraries(tmp_
         "reduce_scatter,ialltoallw,allreduce_init,gather_in_place,neighbor_alltoall,put,accumulate,bandwidth,iallreduce"
     )
     words = ["--ops", ops, "--sizes", "0,64", "--root", "1", "--datatype", "int", "--op", "max", "--compute", "50us"]
-    numbers = ["--calls", "6", "--mpiruns", "1", "--budget", "1", "--clock-method", "SKaMPI"]
+    numbers = ["--calls", "6", "--mpiruns", "1", "--budget", "0.1", "--clock-method", "SKaMPI"]
     assert main(["compare", "openmpi", "mpich", *words, *numbers, "--details", "-o", str(tmp_path / "c.zip")]) == 0
     said = capsys.readouterr().out
     archive = Archive.open(tmp_path / "c.zip")
@@ -351,7 +351,7 @@ def test_a_library_whose_ranks_always_die_ends_the_campaign_and_the_archive_is_w
 
 
 def _words(folder: Path, *more: str) -> list[str]:
-    words = ("compare", "mpich", "again=mpich", "--ops", "bcast", "--sizes", "8", "--calls", "20", "--budget", "1")
+    words = ("compare", "mpich", "again=mpich", "--ops", "bcast", "--sizes", "8", "--calls", "20", "--budget", "0.1")
     numbers = ("--mpiruns", "3", "--clock-method", "SKaMPI", "-o", str(folder / "c.zip"))
     return [*words, *numbers, *more]
 

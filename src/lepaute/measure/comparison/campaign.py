@@ -232,7 +232,7 @@ class Comparison(Campaign):
         several, mpiruns = len(self._libraries), self._request.mpiruns
         of = f"{several} libraries side by side" if several > 1 else "one library"
         wall_s = (self._request.budget_s if mpiruns is None else stage.planned_s) - self._spent_s
-        what = f"{of}, at most so long by the budget" if mpiruns is None else f"{of}, {counted(mpiruns, 'mpirun')} each"
+        what = f"{of}, half more if disturbed" if mpiruns is None else f"{of}, {counted(mpiruns, 'mpirun')} each"
         self.announce(max(0.0, wall_s), what)
         self._sizes = block_sizes(stage.mpiruns)
         first, self._lost = len(self._sizes), dict.fromkeys(self._cells, 0)
@@ -349,20 +349,14 @@ class Comparison(Campaign):
         return COMPLETE not in outcomes and outcomes.count(FAILED) <= MOST_RETRIES
 
     def _next_repetition(self, block: int) -> int | None:
-        """The place whose start is to be repeated next; those with the fewest attempts first.
-
-        Never at the cost of the mpiruns without which nothing could be decided.
-        """
-        spent_s = sum(each.spent_s for each in self._ended if each.block >= 0 and each.attempt > 0)
-        reserved_s = max(0, self._least - self._made) * sum(self._wall_s(label) for label in self._cells)
+        """The place whose start is to be repeated next; those with the fewest attempts first."""
+        left_s = counting.REPEATED_SHARE * self._request.budget_s - sum(each.wall_s for each in self._repetitions)
         due: dict[int, int] = {}
         for place in range(len(self._cells) * self._sizes[block]):
-            made = [each for each in self._at(block, place) if each.outcome == COMPLETE]
-            if made and all(each.disturbed for each in made) and len(made) <= MOST_REPETITIONS:
-                wall_s = made[-1].spent_s
-                allowed_s = counting.REPEATED_SHARE * self._request.budget_s
-                if spent_s + wall_s <= allowed_s and self._spent_s + reserved_s + wall_s <= self._request.budget_s:
-                    due[place] = len(made)
+            made = [start for start in self._at(block, place) if start.outcome == COMPLETE]
+            disturbed = bool(made) and all(start.disturbed for start in made)
+            if disturbed and len(made) <= MOST_REPETITIONS and made[-1].wall_s <= left_s:
+                due[place] = len(made)
         return min(due, key=lambda place: due[place], default=None)
 
     def _start(self, block: int, place: int, label: str) -> None:
@@ -412,8 +406,20 @@ class Comparison(Campaign):
 
     @property
     def _spent_s(self) -> float:
-        """Of the budget, by all sessions of the campaign."""
-        return sum(each.spent_s for each in self._ended)
+        """Of the budget, by all sessions of the campaign; repetitions have a share of their own."""
+        return sum(each.wall_s for each in self._ended) - sum(each.wall_s for each in self._repetitions)
+
+    @property
+    def _repetitions(self) -> list[MpirunEnded]:
+        """Starts at places that had a complete one already."""
+        complete, result = set(), []
+        for start in self._ended:
+            place = (start.block, start.place)
+            if start.block >= 0 and place in complete:
+                result.append(start)
+            elif start.outcome == COMPLETE:
+                complete.add(place)
+        return result
 
     @property
     def _made(self) -> int:
@@ -440,9 +446,9 @@ class Comparison(Campaign):
         return self._spent_s >= budget_s
 
     def _wall_s(self, label: str) -> float:
-        """Of a complete mpirun of the campaign with its sentinels, the median; of the trial before there is one."""
+        """Of a complete mpirun of the campaign, the median; of the trial before there is one."""
         ended = self._complete(label)
-        return median([each.spent_s for each in ended if each.block >= 0] or [each.spent_s for each in ended])
+        return median([each.wall_s for each in ended if each.block >= 0] or [each.wall_s for each in ended])
 
     def _save_facts(self) -> None:
         facts = facts_of(

@@ -57,7 +57,7 @@ class MpirunEnded(Entry):
     library, block, place, attempt: as it was begun
     outcome: complete or failed; failure: why, in one line; started_s: since the epoch; wall_s: how long it took
     disturbed, causes: other programs used the machine; load: what it did meanwhile
-    sentinels_s: before and after it, seconds of a call; watched_s: what those took that were run for it
+    sentinels_s: before and after it, seconds of a call
     """
 
     JOURNAL: ClassVar[str] = "mpiruns"
@@ -75,16 +75,10 @@ class MpirunEnded(Entry):
     load: dict[str, Any]
     cell: str = ""
     sentinels_s: tuple[float, ...] = ()
-    watched_s: float = 0.0
 
     def __post_init__(self) -> None:
         if not self.cell:
             object.__setattr__(self, "cell", self.library)
-
-    @property
-    def spent_s(self) -> float:
-        """Of the budget."""
-        return self.wall_s + self.watched_s
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,7 @@ def facts_of(
         blocks=len({block for _, block, _ in made}),
         mpiruns=mpiruns,
         planned_s=stage[0].planned_s if stage else 0.0,
-        spent_s=sum(each.spent_s for each in workspace.noted(MpirunEnded)),
+        spent_s=sum(each.wall_s for each in workspace.noted(MpirunEnded)),
         capped=bool(chosen and chosen[0].capped),
         factors=factors_of(cells, place, networks, libraries, environment, mpiruns, seed),
         derivation=(*(stage[0].derivation if stage else ()), *(chosen[0].derivation if chosen else ())),

@@ -218,8 +218,7 @@ class Mpiruns:
             if node == 0
             for there, here in kept[rank].items()
         }
-        begun_s, sentinels_s = time.monotonic(), self._watch.before()
-        watched_s = time.monotonic() - begun_s
+        sentinels_s = self._watch.before()
         for again in range(_MOST_STARTS):
             start = self._place.start(library, ranks, setting.pus, words, base)
             before, started_s = self._place.samples(ranks), time.time()
@@ -230,8 +229,7 @@ class Mpiruns:
             if self._place.is_here or not failed or again == _MOST_STARTS - 1:
                 break
         loads = self._place.loads(ranks, before)
-        begun_s, sentinels_s = time.monotonic(), sentinels_s + self._watch.after()
-        watched_s += time.monotonic() - begun_s
+        sentinels_s += self._watch.after()
         self._place.fetch(ranks, kept)
         causes = self._place.causes(loads)
         ended = MpirunEnded(
@@ -249,7 +247,6 @@ class Mpiruns:
             load=self._place.written(loads),
             cell=cell.name,
             sentinels_s=sentinels_s,
-            watched_s=watched_s,
         )
         self._workspace.note(ended)
         return ended
@@ -323,7 +320,7 @@ class Trials:
     @property
     def durations_s(self) -> dict[str, float]:
         """Of the last complete trial of each cell."""
-        return {each.cell: each.spent_s for each in self._complete()}
+        return {each.cell: each.wall_s for each in self._complete()}
 
     def _complete(self) -> list[MpirunEnded]:
         return [each for each in self._workspace.noted(MpirunEnded) if (each.block, each.outcome) == (TRIAL, COMPLETE)]
