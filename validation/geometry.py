@@ -31,7 +31,7 @@ from matplotlib.figure import Figure
 from support.coverage import coverage_goals
 from support.goals import Goal, at_most, markdown
 from support.options import Options, options_of
-from support.report import finish, seconds, signed
+from support.report import finish, prediction_cells, signed
 from support.simulations import Case, predict_all
 
 from lepaute import Hpl, load_platform
@@ -113,11 +113,7 @@ def text(frame: pandas.DataFrame) -> str:
     rows = [
         (
             grid_of(row),
-            seconds(row["real_s"]),
-            seconds(row["predicted_s"]),
-            f"{seconds(row['low_s'])} to {seconds(row['high_s'])}",
-            signed(row["error_percent"]),
-            f"{row['real_inside']} of {row['real_runs']}",
+            *prediction_cells(row),
             *(signed(row[f"{model}_error_percent"]) for model in EMULATIONS),
         )
         for row in frame.to_dict("records")

@@ -38,7 +38,7 @@ from matplotlib.figure import Figure
 from support.coverage import LEAST_INSIDE_PERCENT, coverage_goals
 from support.goals import Goal, at_most, markdown
 from support.options import Options, options_of
-from support.report import finish, seconds, signed
+from support.report import finish, prediction_cells, signed
 from support.simulations import Case, predict_all
 
 from lepaute import Hpl, load_platform
@@ -212,14 +212,7 @@ The good state of the cooling; kernels and runs are of different months.{absent}
 
 def common(row: dict[str, object]) -> tuple[str, ...]:
     """The cells that both tables have."""
-    return (
-        f"{row['matrix_size']:,}",
-        seconds(row["real_s"]),
-        seconds(row["predicted_s"]),
-        f"{seconds(row['low_s'])} to {seconds(row['high_s'])}",
-        signed(row["error_percent"]),
-        f"{row['real_inside']} of {row['real_runs']}",
-    )
+    return f"{row['matrix_size']:,}", *prediction_cells(row)
 
 
 def finding(frame: pandas.DataFrame) -> str:

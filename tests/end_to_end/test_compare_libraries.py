@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from long_tests import long_but
@@ -75,18 +76,15 @@ def test_a_campaign_measures_both_libraries_and_one_of_them_twice(tmp_path: Path
 def test_an_mpirun_beside_a_slow_sentinel_is_disturbed_and_made_again(tmp_path, monkeypatch):
     seconds = (0.02 if number == 6 else 0.01 for number in itertools.count())
     monkeypatch.setattr(NodeSentinel, "watch", lambda _self: next(seconds))
-    path = measure_libraries(
-        ["mpich"], tmp_path / "c.zip", **{**QUICK, "ops": "bcast", "mpiruns": 4, "budget_s": 600.0}
-    )
-    archive = Archive.open(path)
+    what = {**QUICK, "ops": "bcast", "mpiruns": 4, "budget_s": 600.0}
+    archive = Archive.open(measure_libraries(["mpich"], tmp_path / "c.zip", **what))
     runs = mpiruns(archive)
     beside = runs[runs[["sentinel_before_s", "sentinel_after_s"]].max(axis=1) == 0.02]
     assert len(beside) > 0
     assert beside["causes"].str.contains("sentinels: 100.0 % longer beside it").all()
     assert beside["disturbed"].all()
     first = beside[(beside["block"] >= 0) & (beside["attempt"] == 0)]
-    again = runs[runs["attempt"] == 1]
-    assert set(first["place"]) <= set(again["place"])
+    assert set(first["place"]) <= set(runs[runs["attempt"] == 1]["place"])
     assert any("sentinels" in line for line in archive.about.warnings)
 
 
@@ -169,22 +167,15 @@ def test_an_operation_that_a_library_lacks_is_measured_with_the_others(tmp_path:
     assert set(compared[compared["library"] == "mpich"]["operation"]) == {"Bcast", "Scan"}
 
 
-def _without_blas(*_: object) -> Path:
-    raise EnvironmentProblem("there is no BLAS")
-
-
 def test_the_algorithms_that_ran_are_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Open MPI is told to use its sixth algorithm, the binomial tree, and the linker's log has to show that; MPICH
     hides its functions, and only what it is told to use is known."""
     monkeypatch.setenv("OMPI_MCA_coll_tuned_use_dynamic_rules", "1")
     monkeypatch.setenv("OMPI_MCA_coll_tuned_bcast_algorithm", "6")
     monkeypatch.setenv("MPIR_CVAR_BCAST_INTRA_ALGORITHM", "binomial")
-    monkeypatch.setattr(campaign, "build_sentinel", _without_blas)
-    archive = Archive.open(
-        measure_libraries(
-            ["openmpi", "mpich"], tmp_path / "c.zip", **{**QUICK, "ops": "bcast,ibcast,scan,send", "mpiruns": 1}
-        )
-    )
+    monkeypatch.setattr(campaign, "build_sentinel", Mock(side_effect=EnvironmentProblem("there is no BLAS")))
+    what = {**QUICK, "ops": "bcast,ibcast,scan,send", "mpiruns": 1}
+    archive = Archive.open(measure_libraries(["openmpi", "mpich"], tmp_path / "c.zip", **what))
     # A comparison needs no BLAS; what it cannot see without is said.
     assert mpiruns(archive)["sentinel_after_s"].isna().all()
     assert any(line.endswith("is slow for a while is not seen: there is no BLAS") for line in archive.about.warnings)

@@ -386,8 +386,8 @@ def _mpiruns_to_decide(
     unit = standard_error * standard_error * mpiruns  # variance of the shift after one mpirun
     shown = unit * (_NORMAL.inv_cdf(1 - significance / 2) / np.maximum(truths, 1e-12)) ** 2
     shown = np.maximum(shown, values_to_decide(significance))
-    left = margin - truths
-    none_left = np.where(left > 0, unit * (_NORMAL.inv_cdf(0.975) / np.maximum(left, 1e-12)) ** 2, inf)
+    room = margin - truths
+    none_left = np.where(room > 0, unit * (_NORMAL.inv_cdf(0.975) / np.maximum(room, 1e-12)) ** 2, inf)
     return _forecast(np.maximum(np.minimum(shown, none_left), mpiruns + 1), MOST_TIMES * mpiruns)
 
 

@@ -17,13 +17,13 @@ def sentence(verdict: Verdict, left: str, right: str) -> str:
     return f"{_of_medians(verdict, left, right)}{_of_slow_calls(verdict, left, right)}"
 
 
-def _of_slow_calls(verdict: Verdict, left: str, right: str) -> str:
-    if verdict.slow_calls is None:
+def _of_slow_calls(row: Verdict, left: str, right: str) -> str:
+    if row.slow_calls is None:
         return ""
     names = {"left": left, "right": right}
-    shares = sorted((verdict.left_slow, verdict.right_slow))
+    shares = sorted((row.left_slow, row.right_slow))
     more, less = (three_digits(100 * share) for share in reversed(shares))
-    return f"; {names[verdict.slow_calls]} has more slow calls: {more} % against {less} % beyond {SLOW:g} medians"
+    return f"; {names[row.slow_calls]} has more slow calls: {more} % against {less} % beyond {SLOW:g} medians"
 
 
 def _of_medians(verdict: Verdict, left: str, right: str) -> str:

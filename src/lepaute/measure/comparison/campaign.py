@@ -350,12 +350,12 @@ class Comparison(Campaign):
 
     def _next_repetition(self, block: int) -> int | None:
         """The place whose start is to be repeated next; those with the fewest attempts first."""
-        left_s = counting.REPEATED_SHARE * self._request.budget_s - sum(each.wall_s for each in self._repetitions)
+        allowed_s = counting.REPEATED_SHARE * self._request.budget_s - self._repeated_s
         due: dict[int, int] = {}
         for place in range(len(self._cells) * self._sizes[block]):
             made = [start for start in self._at(block, place) if start.outcome == COMPLETE]
             disturbed = bool(made) and all(start.disturbed for start in made)
-            if disturbed and len(made) <= MOST_REPETITIONS and made[-1].wall_s <= left_s:
+            if disturbed and len(made) <= MOST_REPETITIONS and made[-1].wall_s <= allowed_s:
                 due[place] = len(made)
         return min(due, key=lambda place: due[place], default=None)
 
@@ -407,19 +407,18 @@ class Comparison(Campaign):
     @property
     def _spent_s(self) -> float:
         """Of the budget, by all sessions of the campaign; repetitions have a share of their own."""
-        return sum(each.wall_s for each in self._ended) - sum(each.wall_s for each in self._repetitions)
+        return sum(each.wall_s for each in self._ended) - self._repeated_s
 
     @property
-    def _repetitions(self) -> list[MpirunEnded]:
-        """Starts at places that had a complete one already."""
-        complete, result = set(), []
+    def _repeated_s(self) -> float:
+        """Of starts at places that had a complete one already."""
+        complete: set[tuple[int, int]] = set()
+        repeated_s = 0.0
         for start in self._ended:
             place = (start.block, start.place)
-            if start.block >= 0 and place in complete:
-                result.append(start)
-            elif start.outcome == COMPLETE:
-                complete.add(place)
-        return result
+            repeated_s += start.wall_s if start.block >= 0 and place in complete else 0.0
+            complete |= {place} if start.outcome == COMPLETE else set()
+        return repeated_s
 
     @property
     def _made(self) -> int:
