@@ -61,9 +61,7 @@ class Probes:
 
 
 def build_probes(
-    build_dir: Path | None = None,
-    progress: Callable[[str], None] | None = None,
-    toolchain: Toolchain | None = None,
+    build_dir: Path | None = None, progress: Callable[[str], None] | None = None, toolchain: Toolchain | None = None
 ) -> Probes:
     """Build the probes and HPL, or find them built already; see build_hpl for `build_dir` and for what is raised."""
     tools = toolchain or find_toolchain()
