@@ -48,6 +48,7 @@ import numpy.typing as npt
 import pandas
 from scipy.stats import binom
 from scipy.stats import t as student
+from support.evidence import cases
 from support.goals import Goal, markdown
 from support.options import Options, options_of
 from support.report import exit_status, finish
@@ -241,11 +242,10 @@ def of_load(rng: np.random.Generator, world: str, of_left: float, factor: float)
         variance = ((moved(effect) - columns @ coefficients) ** 2).sum(axis=0) / (2 * each - 4)
         return list(2 * student.sf(np.abs(coefficients[1]) / np.sqrt(variance * inverse[1, 1]), 2 * each - 4))
 
-    least = third == 0
     return {
         "count": lambda effect: tests(moved(effect), second, block),
         "stratum": lambda effect: tests(moved(effect), second, third),
-        "least": lambda effect: tests(moved(effect)[least], second[least], third[least]),
+        "least": lambda effect: tests(moved(effect)[third == 0], second[third == 0], third[third == 0]),
         "extrapolated": extrapolated,
     }
 
@@ -283,7 +283,7 @@ def judged(frame: pandas.DataFrame) -> tuple[list[Goal], list[str]]:
         "",
         f"Never quiet, by the rule: {choice(frame, OF_LOAD, LOADS, ('noise', 'throughout'), most) or nothing}.",
         "",
-        *table(frame, OF_LOAD, LOADS),
+        cases("\n".join(table(frame, OF_LOAD, LOADS))),
     ]
 
 

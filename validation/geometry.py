@@ -31,7 +31,7 @@ from matplotlib.figure import Figure
 from support.coverage import coverage_goals
 from support.goals import Goal, at_most, markdown
 from support.options import Options, options_of
-from support.report import finish, prediction_cells, signed
+from support.report import draw_goal, finish, prediction_cells, signed
 from support.simulations import Case, predict_all
 
 from lepaute import Hpl, load_platform
@@ -175,15 +175,7 @@ def picture(frame: pandas.DataFrame) -> Figure:
         style = {"marker": marker, "ls": "", "mfc": "none", "color": colour, "ms": 5}
         above.plot(places, frame[f"{model}_s"], label=f"published emulation, {model}", **style)
         below.plot(places, frame[f"{model}_error_percent"], **style)
-    below.axhline(0.0, color="#222222", lw=0.8)
-    below.axhspan(
-        -EACH_LIMIT_PERCENT,
-        EACH_LIMIT_PERCENT,
-        color="#000000",
-        alpha=0.05,
-        lw=0,
-        label=f"goal: ± {EACH_LIMIT_PERCENT:g} %",
-    )
+    draw_goal(below, EACH_LIMIT_PERCENT)
     below.set_xticks(places, [grid_of(row) for row in frame.to_dict("records")], rotation=45, fontsize=8)
     below.set_xlabel("process grid, P × Q")
     below.set_ylabel("relative to real (%)")

@@ -76,3 +76,9 @@ def prediction_cells(row: Mapping[str, Any]) -> tuple[str, ...]:
         signed(row["error_percent"]),
         f"{row['real_inside']} of {row['real_runs']}",
     )
+
+
+def draw_goal(axes: Any, limit: float) -> None:
+    """Zero, and how far from it the goal lets errors be, in per cent."""
+    axes.axhline(0.0, color="#222222", lw=0.8)
+    axes.axhspan(-limit, limit, color="#000000", alpha=0.05, lw=0, label=f"goal: ± {limit:g} %")

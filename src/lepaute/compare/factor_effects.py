@@ -25,7 +25,6 @@ from lepaute.compare.verdicts import (
     Correction,
     undisturbed_pairs,
     verdicts_of_each,
-    with_disturbed,
 )
 from lepaute.kit.text import counted, exact_size
 from lepaute.measure.comparison.cases import name_of
@@ -117,7 +116,8 @@ def factor_effects(
     summaries: as `mpirun_summaries` gives, with the columns ranks and levels (a mapping of factors to levels)
     """
     found: list[tuple[tuple[str, str, str], tuple[object, ...], _Sides]] = []
-    table = with_disturbed(summaries[summaries[value] > 0])
+    table = summaries[summaries[value] > 0]
+    table = table if "disturbed" in table else table.assign(disturbed=False)
     for factor, (reference, *others) in varied.items():
         own, strata = _of_factor(table, factor)
         for level in others:

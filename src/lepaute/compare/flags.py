@@ -65,7 +65,7 @@ def flags(
         library, operation, form, size_bytes = cast("tuple[str, str, str, int]", key)
         logs = np.log(table.sort_values("mpirun")[value].to_numpy(dtype=np.float64))
         shift = largest_shift(logs)
-        third = -(-len(logs) // 3)
+        third, (trend_p, normal_p) = -(-len(logs) // 3), _trend_and_normal_p(logs)
         result.append(
             Flags(
                 library,
@@ -75,11 +75,11 @@ def flags(
                 len(logs),
                 float(correlations.get(key, np.nan)),
                 float("nan") if shift is None else shift.p_value,
-                _trend_p(logs),
+                trend_p,
                 float(np.exp(np.median(logs[:third]))),
                 float(np.exp(np.median(logs[-third:]))),
                 tuple(float(np.exp(each)) for each in two_groups(logs)),
-                _normal_p(logs),
+                normal_p,
                 1 - float(table["calls_inside"].sum() / table["calls"].sum()),
             )
         )
@@ -150,12 +150,12 @@ def _trends(found: list[Flags]) -> list[str]:
     ]
 
 
-def _trend_p(logs: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> float:
+def _trend_and_normal_p(logs: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> tuple[float, float]:
     if len(logs) < LEAST_MPIRUNS or float(np.ptp(logs)) == 0.0:
-        return float("nan")
-    from scipy.stats import kendalltau
+        return float("nan"), float("nan")
+    from scipy.stats import kendalltau, shapiro
 
-    return float(kendalltau(np.arange(len(logs)), logs).pvalue)
+    return float(kendalltau(np.arange(len(logs)), logs).pvalue), float(shapiro(logs).pvalue)
 
 
 def _changing_ratios(
@@ -213,11 +213,3 @@ def _correlations(calls: pandas.DataFrame, duration: str) -> "pandas.Series[floa
     counts = known.groupby(keys, observed=True)["rank"].size()
     correlation = (sums["product"] / sums["square"].where(sums["square"] > 0))[counts >= 3]
     return correlation.groupby(["library", *ROW], observed=True).median()
-
-
-def _normal_p(logs: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> float:
-    if len(logs) < LEAST_MPIRUNS or float(np.ptp(logs)) == 0.0:
-        return float("nan")
-    from scipy.stats import shapiro
-
-    return float(shapiro(logs).pvalue)

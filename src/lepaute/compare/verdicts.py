@@ -118,6 +118,10 @@ class Verdict:
     has_undisturbed_pair: bool = True
 
     @property
+    def row(self) -> tuple[str, str, int]:
+        return self.operation, self.form, self.size_bytes
+
+    @property
     def outcome(self) -> Outcome:
         if self.p_corrected <= SIGNIFICANT:
             return "left faster" if self.ratio > 1 else "right faster"
@@ -175,7 +179,7 @@ def verdicts_of_each(
     """
     for summaries in parts:
         _check(summaries, left, right, margin, correction)
-    parts = [with_disturbed(summaries) for summaries in parts]
+    parts = [table if "disturbed" in table else table.assign(disturbed=False) for table in parts]
     rows_of = [
         [
             (_SessionsRow if "session" in summaries else _Row)(key, table, right, value)
@@ -244,11 +248,6 @@ def _corrected_apart(p_values: Sequence[float], primary: Sequence[bool], correct
         for place, p_value in zip(places, CORRECTIONS[correction]([p_values[at] for at in places]), strict=True):
             corrected[place] = p_value
     return corrected
-
-
-def with_disturbed(summaries: pandas.DataFrame) -> pandas.DataFrame:
-    """With the column that another benchmark, or a simulation, does not have."""
-    return summaries if "disturbed" in summaries else summaries.assign(disturbed=False)
 
 
 def undisturbed_pairs(

@@ -49,10 +49,7 @@ def operation_name(verdict: Verdict) -> str:
 
 
 def answer(rows: Sequence[Verdict], left: str, right: str, scope: str, disturbed: str = "") -> str:
-    """How many rows each library wins, in one sentence, and what that speaks of.
-
-    disturbed: how many mpiruns were, words, which come first where nothing is decided for that
-    """
+    """How many rows each library wins, in one sentence, and what that speaks of; disturbed: how many mpiruns were."""
     if not rows:
         return f"{left} and {right} were measured with no operation and size in common"
     if not any(row.has_undisturbed_pair for row in rows):

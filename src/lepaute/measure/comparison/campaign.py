@@ -187,12 +187,11 @@ class Comparison(Campaign):
 
     def _sentinel(self) -> NodeSentinel | None:
         """None, with a warning, where it cannot be compiled or run: a comparison needs no BLAS."""
-        layouts = self._place.layouts
         try:
             tools = find_toolchain(next(iter(self._libraries.values())).named.library)
             program = build_sentinel(lambda message: self.tell(message, 0.0), tools)
-            cores = max(len(layout.cores) for layout in layouts.values())
-            sentinel = NodeSentinel(self.nodes, layouts, short_guard(program, cores))
+            cores = max(len(layout.cores) for layout in self._place.layouts.values())
+            sentinel = NodeSentinel(self.nodes, self._place.layouts, short_guard(program, cores))
             sentinel.watch()
         except NodeLost:
             raise
@@ -217,10 +216,6 @@ class Comparison(Campaign):
         """Sets the machines to the levels of a cell."""
         if control := control_of(cell.setting.levels):
             self.set_conditions(**control)
-
-    @property
-    def _cold_bytes(self) -> int:
-        return max(cell.setting.cold_bytes for cell in self._cells.values())
 
     @property
     def _synchronisation(self) -> str:
@@ -274,7 +269,8 @@ class Comparison(Campaign):
         if not self.workspace.noted(FirstStage):
             request, cases = self._request, self._cases(None)
             trial = trial_calls(self.workspace, TRIAL)
-            windows = counting.first_windows_ns(trial, cases, self._synchronisation, self._cold_bytes, BROADCAST)
+            cold_bytes = max(cell.setting.cold_bytes for cell in self._cells.values())
+            windows = counting.first_windows_ns(trial, cases, self._synchronisation, cold_bytes, BROADCAST)
             chosen = counting.numbers_of_trial(
                 trial,
                 self._trials.durations_s,
