@@ -190,7 +190,7 @@ def mpiruns(archive: Archive) -> pandas.DataFrame:
     table = _table(archive, MPIRUNS).sort_values("mpirun", ignore_index=True)
     if "ranks" not in table:  # before several could be measured
         table = table.assign(ranks=about.ranks)
-    absent = {"levels": "{}", "causes": "", **dict.fromkeys(_SENTINELS, float("nan"))}
+    absent: dict[str, Any] = {"levels": "{}", "causes": "", **dict.fromkeys(_SENTINELS, float("nan"))}
     return table.assign(**{name: value for name, value in absent.items() if name not in table})
 
 

@@ -201,8 +201,8 @@ def ended_mpiruns(workspace: Workspace) -> list[MpirunEnded]:
     slow, result = slow_sentinels([seconds for start in ended for seconds in start.sentinels_s]), []
     for start in ended:
         causes = beside_slow_causes([slow[seconds] for seconds in start.sentinels_s if seconds in slow])
-        more = {"disturbed": True, "causes": (*start.causes, *causes)} if causes else {}
-        result.append(replace(start, **more))
+        disturbed = start.disturbed or bool(causes)
+        result.append(replace(start, disturbed=disturbed, causes=(*start.causes, *causes)))
     return result
 
 
