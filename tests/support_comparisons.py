@@ -1,6 +1,6 @@
 """Made-up comparisons of two MPI libraries, whose truth is known: calls, or one value for each mpirun."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -67,7 +67,7 @@ def campaign(
     libraries: tuple[str, ...] = ("openmpi", "mpich"),
     ranks: int = 2,
     *,
-    disturbed: bool = False,
+    disturbed: bool | Collection[int] = False,
     sizes: tuple[int, ...] = (8,),
     calls_each: int = CALLS_EACH,
     blocks: int = BLOCKS,
@@ -79,6 +79,7 @@ def campaign(
 ) -> Archive:
     """Two libraries in turns: the second takes 30 % longer for Bcast, and as long for Allreduce, of each size.
 
+    disturbed: all mpiruns, or those of these blocks, in which alone the second library takes longer
     about  : more facts of the campaign
     fewer_ranks: starts with so many in the same blocks, on which the first library is the one that takes longer
     slow_rank: that alone takes longer for Bcast; None: all do
@@ -87,13 +88,15 @@ def campaign(
     rng = np.random.default_rng(3 + session)
     calls, clocks, mpiruns = [], [], []
     for block in range(blocks):
+        slow_block = not disturbed or disturbed is True or block in disturbed
         cells = [(library, number) for number in (*fewer_ranks, ranks) for library in libraries]
         for place, (library, count) in enumerate(cells):
             mpirun, common = len(cells) * block + place, rng.normal(0, 0.01)
             mpiruns.append(
                 {"mpirun": mpirun, "library": library, "block": block, "place": place, "trial": block == 0}
-                | {"attempt": 0, "outcome": "complete", "disturbed": disturbed, "started_s": 3600.0 * session + mpirun}
-                | ({"ranks": count} if fewer_ranks else {})
+                | {"attempt": 0, "outcome": "complete", "started_s": 3600.0 * session + mpirun}
+                | ({"causes": "cpu: 2 s; sentinels: 90 %" * slow_block} if disturbed and disturbed is not True else {})
+                | {"disturbed": bool(disturbed) and slow_block, **({"ranks": count} if fewer_ranks else {})}
             )
             clocks += [
                 {"mpirun": mpirun, "rank": rank, "before_batch": 0, "x0_ns": START_NS, "y0_ns": START_NS}
@@ -103,20 +106,14 @@ def campaign(
             cases = [(operation, size) for operation in ("none", "Bcast", "Allreduce") for size in sizes]
             for batch, (operation, size) in enumerate(cases):
                 slow = libraries[1 if count == ranks else 0]
-                slower = longer * (operation == "Bcast" and library == slow)
+                slower = longer * (operation == "Bcast" and library == slow and slow_block)
                 for call in range(calls_each):
                     begun = START_NS + 1_000_000 * (calls_each * batch + call)
                     ns = 10_000 * np.exp(common + rng.normal(0, 0.02)) * (50 if call == 5 else 1)
                     took = [int(ns * np.exp(slower if slow_rank in (None, rank) else 0.0)) for rank in range(count)]
                     calls += [
-                        {
-                            "mpirun": mpirun,
-                            "batch": batch,
-                            "operation": operation,
-                            "form": "blocking",
-                            "size_bytes": size,
-                        }
-                        | {"synchronisation": "window", "call": call, "rank": rank, "start_ns": begun}
+                        {"mpirun": mpirun, "batch": batch, "operation": operation, "form": "blocking", "rank": rank}
+                        | {"size_bytes": size, "synchronisation": "window", "call": call, "start_ns": begun}
                         | {"returned_ns": begun + took[rank], "end_ns": begun + took[rank], "window_ns": 100_000}
                         | {"marks": int(call == 7)}
                         for rank in range(count)

@@ -1,6 +1,7 @@
 """Probes that are compiled for one MPI library, and started with its own mpirun."""
 
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ COLLECTIVES = (
     *("one_sided.c", "process_sync.c", "transports.c", *CLOCKS),
 )
 COMMON = ("probe_common.c", "probe_mpi.c")
+needs_smpicc = pytest.mark.skipif(shutil.which("smpicc") is None, reason="no smpicc here (Debian: libsimgrid-dev)")
 
 
 class MpiProbe:

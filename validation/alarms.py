@@ -29,16 +29,7 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import stats
 from support.evidence import EVIDENCE, ROOT, write_section
-from support.look_streams import (
-    BEFORE,
-    NOISES,
-    changed,
-    cusum_bound,
-    cusums,
-    days_until,
-    fleets_of,
-    shown,
-)
+from support.look_streams import BEFORE, NOISES, changed, cusum_bound, cusums, days_until, fleets_of, shown
 from support.null_streams import CPUS, FLEETS, KINDS, autoregressive, evidence, null_streams, raw_p_values
 
 from lepaute.stats.multiple_tests import LEVEL

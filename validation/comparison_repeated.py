@@ -207,11 +207,7 @@ def usual_ratios(table: pandas.DataFrame) -> dict[str, dict[tuple[str, int], flo
 
 
 def section(
-    words: str,
-    found: dict[str, Rows],
-    forecasts: list[Forecast],
-    table: pandas.DataFrame,
-    goals: list[Goal],
+    words: str, found: dict[str, Rows], forecasts: list[Forecast], table: pandas.DataFrame, goals: list[Goal]
 ) -> str:
     usual = usual_ratios(table)
     rows = [

@@ -166,7 +166,7 @@ def ratios(values: pandas.DataFrame, found: pandas.DataFrame) -> tuple[pandas.Da
     judged_rows = [
         (trial, one.size_bytes, one.ratio, one.outcome)
         for trial, table in values.assign(operation="Bcast", form="blocking").groupby("trial")
-        for one in verdicts(table, *LIBRARIES)
+        for one in verdicts(table.drop(columns="disturbed"), *LIBRARIES)
     ]
     decided = pandas.DataFrame(judged_rows, columns=["trial", "size_bytes", "ratio", "outcome"])
     every = pandas.concat([single[single["scheme"].isin(ONE_RUN)], decided.assign(scheme="blocks")])

@@ -44,11 +44,7 @@ PARTS = {
     "openmpi-4": ("openmpi", 4, "bcast,allreduce,alltoall,allgather,barrier", "8,1K,16K"),
     "mpich-2": ("mpich", 2, "allgather,allgatherv,alltoall,reduce_scatter_block", "8,1K,16K"),
 }
-WORDS = {
-    "openmpi-2": "Open MPI, 2 ranks:",
-    "openmpi-4": "Open MPI, 4 ranks on 2 cores:",
-    "mpich-2": "MPICH, 2 ranks:",
-}
+WORDS = {"openmpi-2": "Open MPI, 2 ranks:", "openmpi-4": "Open MPI, 4 ranks on 2 cores:", "mpich-2": "MPICH, 2 ranks:"}
 CALLS, BLOCKS = 30, 30
 DEFAULT, TUNED = "default", "rules"
 

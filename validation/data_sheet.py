@@ -27,7 +27,7 @@ from support.coverage import LEAST_INSIDE_PERCENT, half_widths_percent, inside_p
 from support.evidence import EVIDENCE
 from support.goals import Goal, at_most, markdown
 from support.options import Options, options_of
-from support.report import finish, seconds, signed
+from support.report import finish, prediction_cells, signed
 from support.simulations import Case, predict_all
 
 from lepaute import Hpl, Platform, load_platform
@@ -124,11 +124,7 @@ def text(frame: pandas.DataFrame) -> str:
             str(row["machine"]),
             f"{row['n']:,}",
             f"{row['p']} × {row['q']}",
-            seconds(row["real_s"]),
-            seconds(row["predicted_s"]),
-            f"{seconds(row['low_s'])} to {seconds(row['high_s'])}",
-            signed(row["error_percent"]),
-            f"{row['real_inside']} of {row['real_runs']}",
+            *prediction_cells(row),
         )
         for row in frame.to_dict("records")
     ]

@@ -36,7 +36,7 @@ from matplotlib.figure import Figure
 from support.coverage import coverage_goals
 from support.goals import Goal, at_most, markdown, reached
 from support.options import Options, options_of
-from support.report import finish, seconds, signed
+from support.report import finish, prediction_cells, signed
 from support.simulations import Case, predict_all
 
 from lepaute import Hpl, load_platform
@@ -232,11 +232,7 @@ def text(frame: pandas.DataFrame) -> str:
     rows = [
         (
             label(row),
-            seconds(row["real_s"]),
-            seconds(row["predicted_s"]),
-            f"{seconds(row['low_s'])} to {seconds(row['high_s'])}",
-            signed(row["error_percent"]),
-            f"{row['real_inside']} of {row['real_runs']}",
+            *prediction_cells(row),
             signed(row["published_error_percent"]),
         )
         for row in frame.sort_values(["block_size", "real_s"]).to_dict("records")

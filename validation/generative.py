@@ -66,10 +66,7 @@ from lepaute.platform.population import Population
 from lepaute.simulate.machine.population import drawn_nodes, scaled
 
 STUDY, RECOVERY = "generative", "generative_recovery"
-STATES = {
-    "good": "dahu/kernels/dgemm_daily_good.csv.gz",
-    "slow nodes": "dahu/kernels/dgemm_daily_slownodes.csv.gz",
-}
+STATES = {"good": "dahu/kernels/dgemm_daily_good.csv.gz", "slow nodes": "dahu/kernels/dgemm_daily_slownodes.csv.gz"}
 HYPERPARAMETERS = "dahu/kernels/dgemm_synthetic_generation.yaml"
 SYNTHETIC = "dahu/kernels/dgemm_synthetic_1-10.csv.gz"
 STATISTICS = ("KS alpha", "KS beta", "KS gamma", "energy")

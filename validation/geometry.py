@@ -31,7 +31,7 @@ from matplotlib.figure import Figure
 from support.coverage import coverage_goals
 from support.goals import Goal, at_most, markdown
 from support.options import Options, options_of
-from support.report import finish, seconds, signed
+from support.report import draw_goal, finish, prediction_cells, signed
 from support.simulations import Case, predict_all
 
 from lepaute import Hpl, load_platform
@@ -113,11 +113,7 @@ def text(frame: pandas.DataFrame) -> str:
     rows = [
         (
             grid_of(row),
-            seconds(row["real_s"]),
-            seconds(row["predicted_s"]),
-            f"{seconds(row['low_s'])} to {seconds(row['high_s'])}",
-            signed(row["error_percent"]),
-            f"{row['real_inside']} of {row['real_runs']}",
+            *prediction_cells(row),
             *(signed(row[f"{model}_error_percent"]) for model in EMULATIONS),
         )
         for row in frame.to_dict("records")
@@ -179,15 +175,7 @@ def picture(frame: pandas.DataFrame) -> Figure:
         style = {"marker": marker, "ls": "", "mfc": "none", "color": colour, "ms": 5}
         above.plot(places, frame[f"{model}_s"], label=f"published emulation, {model}", **style)
         below.plot(places, frame[f"{model}_error_percent"], **style)
-    below.axhline(0.0, color="#222222", lw=0.8)
-    below.axhspan(
-        -EACH_LIMIT_PERCENT,
-        EACH_LIMIT_PERCENT,
-        color="#000000",
-        alpha=0.05,
-        lw=0,
-        label=f"goal: ± {EACH_LIMIT_PERCENT:g} %",
-    )
+    draw_goal(below, EACH_LIMIT_PERCENT)
     below.set_xticks(places, [grid_of(row) for row in frame.to_dict("records")], rotation=45, fontsize=8)
     below.set_xlabel("process grid, P × Q")
     below.set_ylabel("relative to real (%)")

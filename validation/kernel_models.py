@@ -116,10 +116,7 @@ def own_sizes(calls: Calls) -> dict[str, float]:
 
 def across(fitted: FittedKernel, yardstick: FittedKernel, calls: Calls) -> dict[str, float]:
     """Errors of models of one design on the calls of another."""
-    return {
-        **errors_of("", fitted.predict(calls), calls),
-        **errors_of("yardstick_", yardstick.predict(calls), calls),
-    }
+    return {**errors_of("", fitted.predict(calls), calls), **errors_of("yardstick_", yardstick.predict(calls), calls)}
 
 
 def errors_of(prefix: str, predicted: np.ndarray, calls: Calls) -> dict[str, float]:

@@ -38,7 +38,7 @@ from matplotlib.figure import Figure
 from support.coverage import LEAST_INSIDE_PERCENT, coverage_goals
 from support.goals import Goal, at_most, markdown
 from support.options import Options, options_of
-from support.report import finish, seconds, signed
+from support.report import draw_goal, finish, prediction_cells, signed
 from support.simulations import Case, predict_all
 
 from lepaute import Hpl, load_platform
@@ -212,14 +212,7 @@ The good state of the cooling; kernels and runs are of different months.{absent}
 
 def common(row: dict[str, object]) -> tuple[str, ...]:
     """The cells that both tables have."""
-    return (
-        f"{row['matrix_size']:,}",
-        seconds(row["real_s"]),
-        seconds(row["predicted_s"]),
-        f"{seconds(row['low_s'])} to {seconds(row['high_s'])}",
-        signed(row["error_percent"]),
-        f"{row['real_inside']} of {row['real_runs']}",
-    )
+    return f"{row['matrix_size']:,}", *prediction_cells(row)
 
 
 def finding(frame: pandas.DataFrame) -> str:
@@ -246,15 +239,7 @@ def picture(frame: pandas.DataFrame, real: pandas.DataFrame) -> Figure:
         panel(right, frame, real, state, colour, 3.0 * place)
     right.set_title("good state of the cooling, other months than the kernels", fontsize=10)
     for axes in (left, right):
-        axes.axhline(0.0, color="#222222", lw=0.8)
-        axes.axhspan(
-            -EACH_LIMIT_PERCENT,
-            EACH_LIMIT_PERCENT,
-            color="#000000",
-            alpha=0.05,
-            lw=0,
-            label=f"goal: ± {EACH_LIMIT_PERCENT:g} %",
-        )
+        draw_goal(axes, EACH_LIMIT_PERCENT)
         axes.set_xlabel("N (thousands)")
         axes.legend(fontsize=8, frameon=False)
     left.set_ylabel("time relative to the mean of the real runs (%)")

@@ -277,10 +277,7 @@ def speed_text(frame: pandas.DataFrame) -> str:
     ]
     ratio = frame["smpi_cpu_s"] / frame["native_cpu_s"]
     middle = numpy.exp(numpy.log(ratio).mean())
-    header = (
-        *("case", "messages", "SMPI, CPU s", "native, CPU s", "ratio"),
-        *("SMPI, MB", "native, MB", "ratio"),
-    )
+    header = (*("case", "messages", "SMPI, CPU s", "native, CPU s", "ratio"), *("SMPI, MB", "native, MB", "ratio"))
     return f"""## The native engine against SMPI
 
     .venv/bin/python validation/native_against_smpi.py

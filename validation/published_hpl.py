@@ -126,10 +126,7 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
     enough = inside_percent(frame) >= LEAST_INSIDE_PERCENT
     return [
         Goal(
-            "results inside the 95 % intervals",
-            f"at least {LEAST_INSIDE_PERCENT:g} %",
-            f"{inside} of {count}",
-            enough,
+            "results inside the 95 % intervals", f"at least {LEAST_INSIDE_PERCENT:g} %", f"{inside} of {count}", enough
         ),
         at_most(
             "median of upper over lower end",

@@ -70,10 +70,7 @@ def pairs(hpl: Hpl, platform: str, seeds: range) -> Iterator[tuple[SimulatedRun,
     """Of each seed the full run and the sampled one."""
     machine = load_platform(platform)
     for seed in seeds:
-        yield (
-            simulate_one(hpl, machine, seed, fidelity="full"),
-            simulate_one(hpl, machine, seed, fidelity="sampled"),
-        )
+        yield (simulate_one(hpl, machine, seed, fidelity="full"), simulate_one(hpl, machine, seed, fidelity="sampled"))
 
 
 def main() -> None:

@@ -111,12 +111,7 @@ def measured(options: Options) -> None:
     columns = ["order", "repeat", "attempt", "started", "time_s", "disturbed", "causes"]
     runs = pandas.DataFrame([settings[case] for case in table["case"]], index=table.index).join(table[columns])
     rows = [
-        {
-            **setting,
-            "seed": run.seed,
-            "time_s": run.time_s,
-            "extrapolated_share": case.prediction.extrapolated_share,
-        }
+        {**setting, "seed": run.seed, "time_s": run.time_s, "extrapolated_share": case.prediction.extrapolated_share}
         for setting, case in zip(settings, found.cases, strict=True)
         for run in case.prediction.run_list
     ]

@@ -37,10 +37,7 @@ NAMES = dict(
     zip([name for name, _ in FACTORS.values()], ("frequency", "temperature", "power", "memory power"), strict=True)
 )
 #: Reading of the log of outliers -> tests, alarms, of these by factor, of these on logged jobs (None: not counted).
-EXPECTED = {
-    "whole": (38_864, 543, (136, 53, 262, 92), 454),
-    "single nodes": (38_896, 195, (26, 41, 109, 19), None),
-}
+EXPECTED = {"whole": (38_864, 543, (136, 53, 262, 92), 454), "single nodes": (38_896, 195, (26, 41, 109, 19), None)}
 LOW_POWER_W = 124.0
 YEAR_END_S = pandas.Timestamp("2021-01-01", tz="UTC").timestamp()
 DAY_S = 86_400.0

@@ -289,12 +289,7 @@ def judged(found: pandas.DataFrame, tables: dict[str, pandas.DataFrame]) -> list
     )
     left = alone - int((afterwards(tables["outside"]) != "").sum())
     goals.append(
-        Goal(
-            "the same, without what was explained afterwards",
-            f"at most {limit:.1f}",
-            f"{left}",
-            left <= limit,
-        )
+        Goal("the same, without what was explained afterwards", f"at most {limit:.1f}", f"{left}", left <= limit)
     )
     return goals
 

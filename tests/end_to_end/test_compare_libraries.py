@@ -1,10 +1,12 @@
 """Campaigns with the real libraries of Debian, and what goes wrong in them; a few calls of a few cases each."""
 
+import itertools
 import json
 import os
 import signal
 import subprocess
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from long_tests import long_but
@@ -17,13 +19,15 @@ from lepaute.archive.mpi_campaign import calls, facts, mpiruns
 from lepaute.cli.main import main
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.mpi_library import find_library
+from lepaute.measure.comparison import campaign
 from lepaute.measure.comparison.measuring import measure_libraries
 from lepaute.measure.experiment.workspace import folder_of
+from lepaute.measure.sentinel import NodeSentinel
 
 pytestmark = [pytest.mark.machine, pytest.mark.slow]
 
 #: A small budget leaves no time for repetitions of what this machine disturbs; SKaMPI's clocks take little time.
-QUICK = {"sizes": "8,1K", "calls": 12, "mpiruns": 2, "budget_s": 1.0, "clock_method": "SKaMPI"}
+QUICK = {"sizes": "8,1K", "calls": 12, "mpiruns": 2, "budget_s": 0.1, "clock_method": "SKaMPI"}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -52,6 +56,7 @@ def test_a_campaign_measures_both_libraries_and_one_of_them_twice(tmp_path: Path
     assert (about.blocks, about.mpiruns) == (1, 2)
     assert min(about.planned_s, about.spent_s) > 0
     assert (runs["outcome"] == "complete").all()
+    assert (runs[["sentinel_before_s", "sentinel_after_s"]] > 0).all(axis=None)
     compared = rows[~rows["trial"] & (rows["operation"] != "none")]
     sizes = compared.groupby(["mpirun", "operation", "form", "size_bytes"]).size()
     assert sizes.eq(12).all()
@@ -66,6 +71,21 @@ def test_a_campaign_measures_both_libraries_and_one_of_them_twice(tmp_path: Path
     assert named <= set(about.factors)
     assert all(about.factors.values())
     assert f"compiler and flags: {about.labels[0]}" in about.factors
+
+
+def test_an_mpirun_beside_a_slow_sentinel_is_disturbed_and_made_again(tmp_path, monkeypatch):
+    seconds = (0.02 if number == 6 else 0.01 for number in itertools.count())
+    monkeypatch.setattr(NodeSentinel, "watch", lambda _self: next(seconds))
+    what = {**QUICK, "ops": "bcast", "mpiruns": 4, "budget_s": 600.0}
+    archive = Archive.open(measure_libraries(["mpich"], tmp_path / "c.zip", **what))
+    runs = mpiruns(archive)
+    beside = runs[runs[["sentinel_before_s", "sentinel_after_s"]].max(axis=1) == 0.02]
+    assert len(beside) > 0
+    assert beside["causes"].str.contains("sentinels: 100.0 % longer beside it").all()
+    assert beside["disturbed"].all()
+    first = beside[(beside["block"] >= 0) & (beside["attempt"] == 0)]
+    assert set(first["place"]) <= set(runs[runs["attempt"] == 1]["place"])
+    assert any("sentinels" in line for line in archive.about.warnings)
 
 
 @pytest.mark.long
@@ -153,10 +173,13 @@ def test_the_algorithms_that_ran_are_recorded(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setenv("OMPI_MCA_coll_tuned_use_dynamic_rules", "1")
     monkeypatch.setenv("OMPI_MCA_coll_tuned_bcast_algorithm", "6")
     monkeypatch.setenv("MPIR_CVAR_BCAST_INTRA_ALGORITHM", "binomial")
-    path = measure_libraries(
-        ["openmpi", "mpich"], tmp_path / "c.zip", **{**QUICK, "ops": "bcast,ibcast,scan,send", "mpiruns": 1}
-    )
-    openmpi, mpich = facts(Archive.open(path)).libraries
+    monkeypatch.setattr(campaign, "build_sentinel", Mock(side_effect=EnvironmentProblem("there is no BLAS")))
+    what = {**QUICK, "ops": "bcast,ibcast,scan,send", "mpiruns": 1}
+    archive = Archive.open(measure_libraries(["openmpi", "mpich"], tmp_path / "c.zip", **what))
+    # A comparison needs no BLAS; what it cannot see without is said.
+    assert mpiruns(archive)["sentinel_after_s"].isna().all()
+    assert any(line.endswith("is slow for a while is not seen: there is no BLAS") for line in archive.about.warnings)
+    openmpi, mpich = facts(archive).libraries
     demanded = {"Bcast of 8 bytes": "binomial", "Bcast of 1024 bytes": "binomial"}
     hidden = dict.fromkeys([f"{name} of {size} bytes" for name in ("Ibcast", "Send") for size in (8, 1024)], "unknown")
     linear = {"Scan of 8 bytes": "linear", "Scan of 1024 bytes": "linear"}
@@ -200,7 +223,7 @@ def test_factors_are_crossed_with_libraries_and_reach_the_probe(varied: str, tmp
     names = varied.split()
     levels_of = {"cache": ("warm", "cold"), "pages": ("small", "default"), "flags": ("-O2", "-O1")}
     factors = [word for name in names for word in ("--factor", f"{name}={','.join(levels_of[name])}")]
-    words = ["--ops", "barrier", "--calls", "5", "--mpiruns", "1", "--budget", "1"]
+    words = ["--ops", "barrier", "--calls", "5", "--mpiruns", "1", "--budget", "0.1"]
     more = ["--clock-method", "SKaMPI", "--json", "-o", str(tmp_path / "c.zip")]
     assert main(["compare", "mpich", "again=mpich", *words, *factors, *more]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -234,7 +257,7 @@ def test_operations_beyond_collective_ones_are_measured_with_both_libraries(tmp_
         "reduce_scatter,ialltoallw,allreduce_init,gather_in_place,neighbor_alltoall,put,accumulate,bandwidth,iallreduce"
     )
     words = ["--ops", ops, "--sizes", "0,64", "--root", "1", "--datatype", "int", "--op", "max", "--compute", "50us"]
-    numbers = ["--calls", "6", "--mpiruns", "1", "--budget", "1", "--clock-method", "SKaMPI"]
+    numbers = ["--calls", "6", "--mpiruns", "1", "--budget", "0.1", "--clock-method", "SKaMPI"]
     assert main(["compare", "openmpi", "mpich", *words, *numbers, "--details", "-o", str(tmp_path / "c.zip")]) == 0
     said = capsys.readouterr().out
     archive = Archive.open(tmp_path / "c.zip")
@@ -319,7 +342,7 @@ def test_a_library_whose_ranks_always_die_ends_the_campaign_and_the_archive_is_w
 
 
 def _words(folder: Path, *more: str) -> list[str]:
-    words = ("compare", "mpich", "again=mpich", "--ops", "bcast", "--sizes", "8", "--calls", "20", "--budget", "1")
+    words = ("compare", "mpich", "again=mpich", "--ops", "bcast", "--sizes", "8", "--calls", "20", "--budget", "0.1")
     numbers = ("--mpiruns", "3", "--clock-method", "SKaMPI", "-o", str(folder / "c.zip"))
     return [*words, *numbers, *more]
 

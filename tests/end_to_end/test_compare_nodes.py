@@ -70,7 +70,7 @@ SLOW_S = 0.1
 TCP = "OMPI_MCA_btl=tcp,self,OMPI_MCA_btl_tcp_if_include=lo,OMPI_MCA_mpi_yield_when_idle=1"
 #: Nothing is repeated that this machine disturbs.
 QUICK = (
-    "--calls", "6", "--warm-up", "1", "--budget", "1", "--synchronisation", "dissemination", "--json",
+    "--calls", "6", "--warm-up", "1", "--budget", "0.1", "--synchronisation", "dissemination", "--json",
 )  # fmt: skip
 
 

@@ -1,24 +1,18 @@
 """The examples of applications of one's own against the same programs in C under SMPI, on the same platform."""
 
 import os
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support_mpi_probes import needs_smpicc
 
 import lepaute as lp
 from lepaute.simulate.apps.own.loading import loaded
 from lepaute.simulate.smpi.building import compilers
 
-pytestmark = [
-    pytest.mark.machine,
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        shutil.which("smpicc") is None, reason="SimGrid's smpicc is not installed (Debian: libsimgrid-dev)"
-    ),
-]
+pytestmark = [pytest.mark.machine, pytest.mark.slow, needs_smpicc]
 EXAMPLES = Path(__file__).parents[2] / "examples" / "applications"
 #: Name, fields, arguments of the program in C. SMPI takes the algorithms that the model names where ranks are 8 or 64.
 CASES = [

@@ -1,23 +1,18 @@
 """Time-independent traces that smpirun wrote, replayed by SMPI and by Lepaute on one platform."""
 
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+from support_mpi_probes import needs_smpicc
 
 import lepaute as lp
 from lepaute.platform.simgrid.exporting import export_xml
 from lepaute.platform.simgrid.zones import node_speeds_flops
 from lepaute.simulate.machine.mapping import Mapping, Slot
 
-pytestmark = [
-    pytest.mark.machine,
-    pytest.mark.skipif(
-        shutil.which("smpicc") is None, reason="SimGrid's smpicc is not installed (Debian: libsimgrid-dev)"
-    ),
-]
+pytestmark = [pytest.mark.machine, needs_smpicc]
 RANKS = 8
 #: Neighbours at changing distances, both protocols, waits in both forms, computing that differs between ranks.
 PROGRAM = """

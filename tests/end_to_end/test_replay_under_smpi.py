@@ -1,23 +1,17 @@
 """Emulated programs, replayed from their traces on the same platform."""
 
 import os
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+from support_mpi_probes import needs_smpicc
 
 import lepaute as lp
 from lepaute.cli.main import main
 from lepaute.simulate.smpi.building import compilers
 
-pytestmark = [
-    pytest.mark.machine,
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        shutil.which("smpicc") is None, reason="SimGrid's smpicc is not installed (Debian: libsimgrid-dev)"
-    ),
-]
+pytestmark = [pytest.mark.machine, pytest.mark.slow, needs_smpicc]
 EXAMPLES = Path(__file__).parents[2] / "examples"
 #: Source, ranks, arguments. SMPI takes the algorithms that a replay does where collective operations are of few bytes.
 CASES = [

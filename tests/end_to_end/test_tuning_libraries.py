@@ -24,7 +24,7 @@ FORCED = {
     "Allgather": ("2", "bruck"), "Reduce_scatter_block": ("2", "recursivedoubling"), "Reduce": ("2", "chain"),
     "Barrier": ("4", "bruck"),
 }  # fmt: skip
-QUICK = {"calls": 2, "mpiruns": 1, "budget_s": 1.0, "clock_method": "SKaMPI", "warm_up": 0}
+QUICK = {"calls": 2, "mpiruns": 1, "budget_s": 0.1, "clock_method": "SKaMPI", "warm_up": 0}
 
 
 def need(family: str, version: str) -> None:

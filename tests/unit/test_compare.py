@@ -16,7 +16,7 @@ from lepaute.cli.main import main
 from lepaute.compare.comparison import archives
 from lepaute.compare.guidelines import check_guidelines
 from lepaute.compare.summaries import mpirun_summaries
-from lepaute.compare.verdicts import verdicts
+from lepaute.compare.verdicts import undisturbed_pairs, verdicts
 from lepaute.compare.wording import answer, sentence
 from lepaute.errors import ArchiveError, InputError
 
@@ -51,10 +51,49 @@ def test_an_answer_without_a_verdict_says_so_in_place_of_counts_of_none(tmp_path
     assert answer(found, "a", "b", "here") == "of 2 rows, none is decided; here"
 
 
-def test_where_every_mpirun_was_disturbed_they_count_with_a_warning(tmp_path: Path) -> None:
-    found = archives(campaign(tmp_path / "c.zip", disturbed=True))
-    assert f"{2 * (BLOCKS - 1)} of {2 * (BLOCKS - 1)} mpiruns were disturbed" in " ".join(found.warnings)
-    assert found.verdicts[1].outcome == "left faster"
+def test_where_every_mpirun_was_disturbed_nothing_is_decided_which_all_that_is_written_says_first(tmp_path, capsys):
+    path, page = tmp_path / "c.zip", tmp_path / "r.html"
+    found = archives(campaign(path, disturbed=True))
+    first = "14 of 14 mpiruns were disturbed by other load: nothing is decided in 2 rows"
+    words = "undecided: 14 of 14 mpiruns were disturbed; mpich took 1."
+    assert found.sentence(found.verdicts[1]).startswith(f"{words}3")
+    for row in found.to_dict()["rows"]:
+        assert (row["outcome"], row["stars"], row["p_corrected"], row["low"], row["high"]) == (
+            "undecided",
+            "",
+            1,
+            0,
+            None,
+        )
+        assert row["sentence"].startswith("undecided: ")
+    assert found.guidelines == ()
+    assert main(["compare", str(path), "--report", str(page), "--fail-if-slower", "5%", "--strict"]) == 3
+    assert capsys.readouterr().out.startswith(first)
+    assert {first, words} <= {text for text in (first, words) if text in page.read_text()}
+
+
+def test_undisturbed_mpiruns_alone_decide(tmp_path: Path) -> None:
+    """The second library takes longer in the disturbed blocks alone, of which there are more than of the others."""
+    found = archives(campaign(tmp_path / "c.zip", blocks=24, disturbed=range(13)))
+    bcast = found.verdicts[1]
+    assert (bcast.left_mpiruns, bcast.right_mpiruns, bcast.disturbed_mpiruns) == (11, 11, 24)
+    assert bcast.high < np.exp(0.1)
+    assert bcast.outcome != "left faster"
+    assert "24 of 46 mpiruns were disturbed as seen by cpu 24, sentinels 24 and decide nothing" in found.warnings
+    assert verdicts(found.summaries.drop(columns="disturbed"), "openmpi", "mpich")[1].outcome == "left faster"
+
+
+@pytest.mark.parametrize(
+    ("disturbed", "second", "blocks", "decide"),
+    [
+        ([0, 0, 0], [0, 1, 1], [0, 1, 1], [1, 1, 1]),  # without disturbances as it is
+        ([0, 0, 1], [0, 1, 1], [0, 0, 0], [1, 1, 0]),
+        ([0, 0, 1], [0, 1, 1], [0, 1, 0], None),  # both samples have one, in different blocks
+    ],
+)
+def test_mpiruns_decide_where_a_block_has_undisturbed_ones_of_both_libraries(disturbed, second, blocks, decide):
+    found = undisturbed_pairs(np.array(disturbed, bool), np.array(second, bool), np.array(blocks))
+    assert (None if found is None else found.astype(int).tolist()) == decide
 
 
 def test_libraries_of_two_campaigns_are_compared_with_a_warning(tmp_path: Path) -> None:

@@ -104,11 +104,7 @@ def reduced(raw: Path, ranks: int) -> pandas.DataFrame:
     models = models[models["before_row"].astype(str) != "end"].astype({"before_row": "int64"})
     calls = calls[calls["call"] >= 0].sort_values("design_row", kind="stable")
     joined = pandas.merge_asof(
-        calls,
-        models.sort_values("before_row", kind="stable"),
-        left_on="design_row",
-        right_on="before_row",
-        by="rank",
+        calls, models.sort_values("before_row", kind="stable"), left_on="design_row", right_on="before_row", by="rank"
     ).sort_values(["design_row", "call", "rank"], kind="stable")
 
     def by_rank(name: str) -> "object":

@@ -3,9 +3,9 @@
 import math
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import LepauteError
 from support.evidence import write_section
@@ -66,3 +66,19 @@ def signed(percent: float) -> str:
 def seconds(value: float) -> str:
     """Seconds with four digits, or a dash for NaN."""
     return "–" if math.isnan(value) else f"{value:.4g}"
+
+
+def prediction_cells(row: Mapping[str, Any]) -> tuple[str, ...]:
+    """Of a table: real and predicted time, interval, error, real runs inside."""
+    return (
+        *(seconds(row["real_s"]), seconds(row["predicted_s"])),
+        f"{seconds(row['low_s'])} to {seconds(row['high_s'])}",
+        signed(row["error_percent"]),
+        f"{row['real_inside']} of {row['real_runs']}",
+    )
+
+
+def draw_goal(axes: Any, limit: float) -> None:
+    """Zero, and how far from it the goal lets errors be, in per cent."""
+    axes.axhline(0.0, color="#222222", lw=0.8)
+    axes.axhspan(-limit, limit, color="#000000", alpha=0.05, lw=0, label=f"goal: ± {limit:g} %")

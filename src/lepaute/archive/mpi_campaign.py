@@ -39,7 +39,8 @@ _COLUMNS = {
 }
 _TEXTS = ("library", "operation", "form", "synchronisation", "outcome", "levels")
 #: Of newer campaigns.
-_LATER = ("ranks", "levels")
+_SENTINELS = "sentinel_before_s", "sentinel_after_s"
+_LATER = ("ranks", "levels", *_SENTINELS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +180,9 @@ def mpiruns(archive: Archive) -> pandas.DataFrame:
     place   : in the shuffled order of its block; attempt: 0, or more for repetitions of a disturbed or failed one
     trial   : made to find the numbers of calls; not meant for comparisons
     outcome : "complete", or "failed" where a rank died or the time was over; failure: why, else empty
-    disturbed, causes: other programs used the machine (the rule of calibrations, blind to the durations)
+    disturbed, causes: other programs used the machine, or a sentinel beside it was slow (the rule of calibrations,
+              blind to the durations)
+    sentinel_before_s, sentinel_after_s: what a call of the sentinels beside it took; NaN where there are none
     started_s: seconds since the epoch; wall_s: seconds it took; seed: of its order
     ranks   : that it started; levels: of each factor, a JSON object
     """
@@ -187,7 +190,8 @@ def mpiruns(archive: Archive) -> pandas.DataFrame:
     table = _table(archive, MPIRUNS).sort_values("mpirun", ignore_index=True)
     if "ranks" not in table:  # before several could be measured
         table = table.assign(ranks=about.ranks)
-    return table if "levels" in table else table.assign(levels="{}")
+    absent: dict[str, Any] = {"levels": "{}", "causes": "", **dict.fromkeys(_SENTINELS, float("nan"))}
+    return table.assign(**{name: value for name, value in absent.items() if name not in table})
 
 
 def begun_s(archive: Archive) -> float | None:
@@ -311,17 +315,8 @@ def call_table(
     )
     joined = frame.merge(about, on="mpirun", how="left", validate="many_to_one")
     front = [
-        "library",
-        "ranks",
-        "levels",
-        "block",
-        "place",
-        "mpirun",
-        "attempt",
-        "trial",
-        "failed",
-        "disturbed",
-        "batch",
+        *("library", "ranks", "levels", "block", "place", "mpirun"),
+        *("attempt", "trial", "failed", "disturbed", "batch"),
     ]
     return joined[[*front, *(name for name in joined if name not in front)]]
 

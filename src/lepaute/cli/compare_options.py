@@ -63,7 +63,11 @@ class MeasureOptions:
         "2%", "Wanted half-width of the 95 % interval of a mean.", metavar="SHARE", quantity=share_of
     )
     budget_s: float = option_field(
-        "5min", "Time for all mpiruns together.", name="budget", metavar="TIME", quantity=time_of
+        "5min",
+        "Time for all mpiruns together; half as much again for repetitions of disturbed ones.",
+        name="budget",
+        metavar="TIME",
+        quantity=time_of,
     )
     calls: int | None = option_field(None, "Calls of each case in an mpirun; default: derived from a trial.")
     mpiruns: int | None = option_field(None, "Starts of each library, whatever the budget; default: derived.")

@@ -7,7 +7,6 @@ from lepaute.compare.comparison import Comparison
 from lepaute.compare.derived import derived_lines
 from lepaute.compare.scaling import crossing_sentence, crossings
 from lepaute.compare.setting import algorithms, setting_lines
-from lepaute.compare.verdicts import Verdict
 from lepaute.compare.wording import change, operation_name, sentence, violation_sentence
 from lepaute.kit.tables import shown_table
 from lepaute.kit.text import exact_size, seconds
@@ -53,10 +52,9 @@ def _table(comparisons: "Sequence[Comparison]", width: int) -> str:
     left, right = comparisons[0].left, comparisons[0].right
     titles = ["operation", "size", "ranks", left, right, "algorithms", "verdict"]
     places = {
-        one: place
-        for place, one in enumerate(dict.fromkeys(_row(one) for each in comparisons for one in each.verdicts))
+        one: place for place, one in enumerate(dict.fromkeys(one.row for each in comparisons for one in each.verdicts))
     }
-    found = [(places[_row(one)], each.ranks, one, each) for each in comparisons for one in each.verdicts]
+    found = [(places[one.row], each.ranks, one, each) for each in comparisons for one in each.verdicts]
     rows = [
         [
             operation_name(row),
@@ -103,10 +101,6 @@ def _effects_table(comparisons: "Sequence[Comparison]", width: int) -> list[str]
     return ["", shown_table(titles, rows, width, left=(0, 1, len(titles) - 2, len(titles) - 1))]
 
 
-def _row(verdict: "Verdict") -> tuple[str, str, int]:
-    return verdict.operation, verdict.form, verdict.size_bytes
-
-
 def _table_beside_reference(comparisons: "Sequence[Comparison]", width: int) -> str:
     """Several libraries, each beside the reference, the left one of all; of each number of ranks where there are
     several."""
@@ -117,7 +111,7 @@ def _table_beside_reference(comparisons: "Sequence[Comparison]", width: int) -> 
         for row in comparison.verdicts:
             first = [operation_name(row), exact_size(row.size_bytes), *([str(comparison.ranks)] if with_ranks else [])]
             first.append(seconds(row.left_s))
-            cells = rows.setdefault((*_row(row), comparison.ranks), [*first, *["–"] * len(rights)])
+            cells = rows.setdefault((*row.row, comparison.ranks), [*first, *["–"] * len(rights)])
             change_text = f"{seconds(row.right_s)}: {change(row)} {row.stars}".rstrip()
             cells[len(first) + rights.index(comparison.right)] = change_text
     titles = ["operation", "size", *(["ranks"] if with_ranks else []), comparisons[0].left, *rights]

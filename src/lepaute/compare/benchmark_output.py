@@ -208,11 +208,11 @@ def _warnings(both: tuple[BenchmarkOutput, ...], runs: int) -> tuple[str, ...]:
             f"{few} of a library: how far runs differ cannot be told from that, and no difference can be shown; repeat "
             "the benchmark with both libraries in turn, ten times or more, and append what it prints to the two files"
         )
-    lines.append("what changed between the runs of one library and those of the other counts as a difference")
-    lines.append(
-        "each value is the mean of all calls of a run: their spread, outliers and filter are not in the output"
-    )
-    lines.append(_START[both[0].suite])
+    lines += [
+        "what changed between the runs of one library and those of the other counts as a difference",
+        "each value is the mean of all calls of a run: their spread, outliers and filter are not in the output",
+        _START[both[0].suite],
+    ]
     if both[0].suite == OSU:
         lines.append("the outputs do not say how many ranks there were")
     if both[0].version != both[1].version:

@@ -47,7 +47,7 @@ def of_row(
     """
     subject = f"{operation_name(row)} of {exact_size(row.size_bytes)}"
     style = dict(zip(names, _STYLES, strict=True))
-    drawn = [from_run_to_run(subject, found, values, style)]
+    drawn = [_from_run_to_run(subject, found, values, style)]
     if found:
         drawn = [every_mpirun(subject, found, style), *drawn, course(subject, found, style)]
         if any(len(one.correlations) for one in found):
@@ -89,7 +89,7 @@ def every_mpirun(subject: str, found: Sequence[SingleCalls], style: Mapping[str,
     )
 
 
-def from_run_to_run(
+def _from_run_to_run(
     subject: str, found: Sequence[SingleCalls], values: pandas.DataFrame, style: Mapping[str, str]
 ) -> Picture:
     """The mpiruns of both libraries in the order of their starts."""

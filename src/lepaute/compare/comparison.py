@@ -25,13 +25,14 @@ from lepaute.compare.wording import answer, operation_name, sentence
 from lepaute.errors import InputError
 from lepaute.kit.frames import frame_of
 from lepaute.kit.notebook import Public
-from lepaute.kit.text import duration, exact_size
+from lepaute.kit.text import counted, duration, exact_size
+from lepaute.stats.disturbance import seen_by
 
 #: Both run-times of section 3.2 of the paper: the slowest rank's own, or from the first start to the last end.
 RunTime = Literal["local", "global"]
-NOT_IN_TURNS = "the libraries were not measured in turns: what changed between the campaigns counts as a difference"
+_NOT_IN_TURNS = "the libraries were not measured in turns: what changed between the campaigns counts as a difference"
 #: Operations that are no subject of a comparison.
-NO_SUBJECT = "none"
+_NO_SUBJECT = "none"
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,7 @@ class Comparison(Public):
     correction, primary: of the p-values of all rows, see `verdicts`
     rank_times  : of both libraries (`mpi_campaign.rank_times`); empty where single calls are not known
     scope       : what the verdicts speak of, words: this session only, or an average over sessions such as those made
+    disturbed   : how many mpiruns were disturbed, and what saw it, words; these decide nothing
     calls       : those that count, in the order in which they were made, with the columns of `single_calls.of_rows`;
                   empty where single calls are not known
     """
@@ -84,6 +86,7 @@ class Comparison(Public):
     all_ranks: tuple[int, ...] = ()
     effects: tuple[FactorEffect, ...] = ()
     order_changes: tuple[OrderChange, ...] = ()
+    disturbed: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON takes it: infinite and missing values are null."""
@@ -100,6 +103,7 @@ class Comparison(Public):
             "archives": [_plain(asdict(one)) for one in self.archives],
             "answer": self.answer,
             "estimand": self.estimand,
+            "disturbed": self.disturbed,
             "sessions": len(self.archives) if self.is_over_sessions else 1,
             "warnings": list(self.warnings),
             "setting": setting_lines(self),
@@ -170,7 +174,7 @@ class Comparison(Public):
     def answer(self) -> str:
         """How many rows each library wins, in one sentence."""
         on = f"on {self.ranks} ranks, " if self.all_ranks else ""
-        return on + answer(self.verdicts, self.left, self.right, self.scope)
+        return on + answer(self.verdicts, self.left, self.right, self.scope, self.disturbed)
 
     @cached_property
     def single_calls(self) -> tuple[tuple[SingleCalls, ...], ...]:
@@ -251,17 +255,18 @@ def archives(
         )
     labels, calls, libraries = _joined(opened, facts, shared if over_sessions else ())
     chosen = _two_of(labels, left, right)
-    calls = calls[calls["library"].isin(chosen) & (calls["operation"] != NO_SUBJECT)]
+    calls = calls[calls["library"].isin(chosen) & (calls["operation"] != _NO_SUBJECT)]
     duration = f"{run_time}_s"
-    subject, left_out, weakened = _subjects(calls)
+    subject, left_out = _subjects(calls)
     if len(opened) > 1 and not over_sessions:  # nothing was measured in turns: all mpiruns are one block
         subject = subject.assign(block=0)
-    every = mpirun_summaries(subject, duration)
+    every = _summarised(subject, duration)
     if over_sessions:
         of_block = subject.drop_duplicates("block").set_index("block")["campaign"]
         every = every.assign(session=every["block"].map(of_block))
     of_mpirun = subject.drop_duplicates("mpirun").set_index("mpirun")
     every = every.assign(ranks=every["mpirun"].map(of_mpirun["ranks"]))
+    disturbed = _disturbed(of_mpirun[of_mpirun["ranks"] == ranks])
     numbers = facts[0].all_ranks
     varied = {name: levels for name, levels in facts[0].varied.items() if len(levels) > 1}
     effects: tuple[FactorEffect, ...] = ()
@@ -275,27 +280,16 @@ def archives(
         # What is odd inside a level, not that levels differ.
         reference = {name: levels[0] for name, levels in varied.items()}
         subject = subject[[mpi_campaign.levels_of(text) == reference for text in subject["levels"]]]
-    of_ranks = every["ranks"] == ranks
     parts = [every[every["ranks"] == each].drop(columns=["ranks", "levels"], errors="ignore") for each in numbers]
-    summaries, subject = (
-        every[of_ranks].drop(columns=["ranks", "levels"], errors="ignore"),
-        subject[subject["ranks"] == ranks],
-    )
+    summaries, subject = parts[numbers.index(ranks)], subject[subject["ranks"] == ranks]
     found = flags(subject, without_levels(summaries) if over_sessions else summaries, duration)
     rows_first = list(dict.fromkeys(row for one in facts for row in one.primary)) if primary is None else primary
-    weakening = _warnings(facts) if over_sessions or len(opened) == 1 else [*_warnings(facts), NOT_IN_TURNS]
+    weakening = _warnings(facts) if over_sessions or len(opened) == 1 else [*_warnings(facts), _NOT_IN_TURNS]
     weakening += _of_sessions(opened, facts, shared) if over_sessions else ratio_warnings(summaries, *chosen)
-    rules = tuple(
-        one for label in chosen if ((summaries["library"] == label) & (summaries["form"] == "blocking")).any()
-        for one in check_guidelines(summaries, label, ranks)
-    )  # fmt: skip
-    decided = verdicts_of_each(
-        parts,
-        *chosen,
-        margin=margin,
-        correction=correction,
-        primary=rows_first,
-    )
+    decided = verdicts_of_each(parts, *chosen, margin=margin, correction=correction, primary=rows_first)
+    rows = decided[numbers.index(ranks)]
+    if disturbed and any(row.has_undisturbed_pair for row in rows):
+        weakening.append(f"{disturbed} and decide nothing")
     return Comparison(
         left=chosen[0],
         right=chosen[1],
@@ -307,15 +301,16 @@ def archives(
         nodes=tuple(facts[0].node_of(rank) for rank in range(ranks)) if facts[0].nodes else (),
         run_time=run_time,
         margin=margin,
-        verdicts=decided[numbers.index(ranks)],
+        verdicts=rows,
         correction=correction,
         primary=tuple(rows_first),
-        guidelines=rules,
+        guidelines=_guidelines(summaries[~summaries["disturbed"]], chosen, ranks),
         summaries=summaries,
         flags=found,
         sample_means=sample_means(subject, duration),
         left_out=left_out,
-        warnings=(*weakening, *weakened, *flagged(found)),
+        disturbed=disturbed,
+        warnings=(*weakening, *flagged(found)),
         archives=tuple(source(one, about) for one, about in zip(opened, facts, strict=True)),
         rank_times=times_of_ranks(chosen, libraries, list(zip(opened, facts, strict=True)), over_sessions, ranks),
         scope=_scope(opened, over_sessions),
@@ -323,20 +318,26 @@ def archives(
     )
 
 
+def _guidelines(summaries: pandas.DataFrame, libraries: Sequence[str], ranks: int) -> tuple[Violation, ...]:
+    """Of the libraries that have blocking operations there."""
+    measured = set(summaries.loc[summaries["form"] == "blocking", "library"])
+    return tuple(rule for label in libraries if label in measured for rule in check_guidelines(summaries, label, ranks))
+
+
 def _ranks_of(facts: Sequence["CampaignFacts"], ranks: int | None) -> int:
     """The number of ranks that is meant; raises InputError where it is not one that every campaign has."""
     if len(numbers := {one.all_ranks for one in facts}) > 1:
-        words = " and ".join(counts_text(each) for each in sorted(numbers))
+        words = " and ".join(_counts_text(each) for each in sorted(numbers))
         raise InputError(f"the campaigns have {words} ranks; only campaigns of equally many ranks can be compared")
     (known,) = numbers
     if ranks is None and len(known) > 1:
-        raise InputError(f"the campaign has {counts_text(known)} ranks; choose one of these, or compare.by_ranks()")
+        raise InputError(f"the campaign has {_counts_text(known)} ranks; choose one of these, or compare.by_ranks()")
     if ranks is not None and ranks not in known:
-        raise InputError(f"ranks is {ranks!r}; the campaign has {counts_text(known)}")
+        raise InputError(f"ranks is {ranks!r}; the campaign has {_counts_text(known)}")
     return known[-1] if ranks is None else ranks
 
 
-def counts_text(counts: Sequence[int]) -> str:
+def _counts_text(counts: Sequence[int]) -> str:
     """Such as 2, 4, 8."""
     return ", ".join(map(str, counts))
 
@@ -349,8 +350,21 @@ def shared_labels(facts: Sequence["CampaignFacts"]) -> tuple[str, ...]:
 def campaign_summaries(campaign: "Archive", run_time: RunTime = "global") -> pandas.DataFrame:
     """`mpirun_summaries` of every library of a campaign, from the calls that count."""
     calls = mpi_campaign.calls(campaign).assign(campaign=0)
-    subject, _, _ = _subjects(calls[calls["operation"] != NO_SUBJECT])
-    return mpirun_summaries(subject, f"{run_time}_s")
+    subject, _ = _subjects(calls[calls["operation"] != _NO_SUBJECT])
+    return _summarised(subject, f"{run_time}_s")
+
+
+def _summarised(calls: pandas.DataFrame, duration: str) -> pandas.DataFrame:
+    """`mpirun_summaries`, and whether each mpirun was disturbed."""
+    table = mpirun_summaries(calls, duration)
+    disturbed = calls.drop_duplicates("mpirun").set_index("mpirun")["disturbed"]
+    return table.assign(disturbed=table["mpirun"].map(disturbed).astype(bool))
+
+
+def _disturbed(mpiruns: pandas.DataFrame) -> str:
+    """How many of the mpiruns that count were disturbed, and what saw it; empty where none was."""
+    causes = mpiruns.loc[mpiruns["disturbed"].astype(bool), "causes"].astype(str)
+    return f"{len(causes)} of {counted(len(mpiruns), 'mpirun')} were disturbed {seen_by(causes)}" if len(causes) else ""
 
 
 def _plain(value: Any) -> Any:
@@ -371,11 +385,7 @@ def _joined(
     """
     if len(campaigns) == 1:
         labels = list(facts[0].labels)
-        return (
-            labels,
-            mpi_campaign.calls(campaigns[0]).assign(campaign=0),
-            {one.label: one for one in facts[0].libraries},
-        )
+        return labels, _calls(campaigns[0]).assign(campaign=0), {one.label: one for one in facts[0].libraries}
     shared = set() if same else set(shared_labels(facts))
     every: list[str] = []
     stems = [one.path.stem for one in campaigns]
@@ -384,7 +394,7 @@ def _joined(
     libraries: dict[str, LibraryFacts] = {}
     for number, (campaign, about, side) in enumerate(zip(campaigns, facts, sides, strict=True)):
         names = {label: f"{label} ({side})" if label in shared else label for label in about.labels}
-        table = mpi_campaign.calls(campaign)
+        table = _calls(campaign)
         labelled = table["library"].map(names).fillna(table["library"])
         table = table.assign(
             library=labelled, mpirun=table["mpirun"] + mpiruns, block=table["block"] + blocks, campaign=number
@@ -396,6 +406,12 @@ def _joined(
         libraries = {names[one.label]: one for one in about.libraries} | libraries
     every = list(same or every)
     return every, pandas.concat(tables, ignore_index=True), libraries
+
+
+def _calls(campaign: Archive) -> pandas.DataFrame:
+    """With what disturbed the mpirun of each."""
+    table, causes = mpi_campaign.calls(campaign), mpi_campaign.mpiruns(campaign).set_index("mpirun")["causes"]
+    return table.assign(causes=table["mpirun"].map(causes))
 
 
 def _two_of(labels: Sequence[str], left: str | None, right: str | None) -> tuple[str, str]:
@@ -414,12 +430,13 @@ def _two_of(labels: Sequence[str], left: str | None, right: str | None) -> tuple
     return first, second
 
 
-def _subjects(calls: pandas.DataFrame) -> tuple[pandas.DataFrame, dict[str, int], tuple[str, ...]]:
-    """The calls that count, how many do not, by reason, and what that weakens.
+def _subjects(calls: pandas.DataFrame) -> tuple[pandas.DataFrame, dict[str, int]]:
+    """The calls that are looked at, and how many are not, by reason.
 
-    Of the attempts at one place of a block the undisturbed ones count; where there is none, the last one.
+    Of the attempts at one place of a block the undisturbed ones; where there is none, the last one, which decides
+    nothing.
     """
-    left_out = {}
+    left_out: dict[str, int] = {}
 
     def without(calls: pandas.DataFrame, out: "pandas.Series[bool]", words: str) -> pandas.DataFrame:
         if out.any():
@@ -433,11 +450,7 @@ def _subjects(calls: pandas.DataFrame) -> tuple[pandas.DataFrame, dict[str, int]
     disturbed = calls["disturbed"].astype(bool)
     always = disturbed.groupby(places).transform("all")
     earlier = calls["attempt"] < calls["attempt"].groupby(places).transform("max")
-    calls = without(calls, disturbed & (~always | earlier), "of mpiruns that were disturbed")
-    counted_all = calls["mpirun"].nunique()
-    kept = calls.loc[calls["disturbed"].astype(bool), "mpirun"].nunique()
-    lines = (f"{kept} of {counted_all} mpiruns were disturbed by other load and had no undisturbed repetition",)
-    return calls, left_out, lines if kept else ()
+    return without(calls, disturbed & (~always | earlier), "of mpiruns that were disturbed"), left_out
 
 
 def _warnings(facts: Sequence["CampaignFacts"]) -> list[str]:

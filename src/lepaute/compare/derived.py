@@ -89,13 +89,8 @@ def _overlaps(found: "Comparison") -> list[str]:
     for one in found.verdicts:
         pure = alone.get((one.operation, one.size_bytes))
         if one.form == OVERLAPPED and pure is not None and work_s > 0:
-            sides = [
-                f"{label} {100 * overlap(times[0], times[1], work_s):.0f} %"
-                for label, times in (
-                    (found.left, (pure.left_s, one.left_s)),
-                    (found.right, (pure.right_s, one.right_s)),
-                )
-            ]
+            times = ((found.left, pure.left_s, one.left_s), (found.right, pure.right_s, one.right_s))
+            sides = [f"{label} {100 * overlap(*both_s, work_s):.0f} %" for label, *both_s in times]
             name = name_of(one.operation, NONBLOCKING)
             work = f"{seconds(work_s)} of work"
             lines.append(f"{name} of {exact_size(one.size_bytes)} overlaps with {work}: {', '.join(sides)}")

@@ -18,7 +18,14 @@ import numpy.typing as npt
 import pandas
 
 from lepaute.compare.summaries import ROW
-from lepaute.compare.verdicts import CONFIDENCE, CORRECTIONS, SIGNIFICANT, Correction, verdicts_of_each
+from lepaute.compare.verdicts import (
+    CONFIDENCE,
+    CORRECTIONS,
+    SIGNIFICANT,
+    Correction,
+    undisturbed_pairs,
+    verdicts_of_each,
+)
 from lepaute.kit.text import counted, exact_size
 from lepaute.measure.comparison.cases import name_of
 from lepaute.stats.aligned_ranks import aligned_rank_test, aligned_shift
@@ -87,11 +94,13 @@ class OrderChange:
 
 @dataclass(frozen=True, slots=True)
 class _Sides:
-    """Logarithms of times, whether they are of the level, and their strata."""
+    """Logarithms of times, whether they are of the level, and their strata; decides: False where no undisturbed mpiruns
+    can be compared."""
 
     values: npt.NDArray[np.float64]
     second: npt.NDArray[np.bool_]
     strata: npt.NDArray[np.int64]
+    decides: bool
 
 
 def factor_effects(
@@ -108,6 +117,7 @@ def factor_effects(
     """
     found: list[tuple[tuple[str, str, str], tuple[object, ...], _Sides]] = []
     table = summaries[summaries[value] > 0]
+    table = table if "disturbed" in table else table.assign(disturbed=False)
     for factor, (reference, *others) in varied.items():
         own, strata = _of_factor(table, factor)
         for level in others:
@@ -115,13 +125,15 @@ def factor_effects(
             for key, rows in table[chosen].groupby(["library", "ranks", *ROW], observed=True):
                 second = (own[rows.index] == level).to_numpy(dtype=np.bool_)
                 if second.any() and not second.all():
-                    sides = _Sides(
-                        np.log(rows[value].to_numpy(dtype=float)),
-                        second,
-                        np.asarray(strata[rows.index], dtype=np.int64),
-                    )
+                    logs, stratum = np.log(rows[value].to_numpy(dtype=float)), np.asarray(strata[rows.index], np.int64)
+                    decides = undisturbed_pairs(rows["disturbed"].to_numpy(), second, stratum)
+                    kept = np.ones(len(rows), dtype=np.bool_) if decides is None else decides
+                    sides = _Sides(logs[kept], second[kept], stratum[kept], decides is not None)
                     found.append(((factor, reference, level), key, sides))
-    tests = [aligned_rank_test(sides.values, sides.second, sides.strata).two_sided for _, _, sides in found]
+    tests = [
+        aligned_rank_test(sides.values, sides.second, sides.strata).two_sided if sides.decides else 1.0
+        for _, _, sides in found
+    ]
     effects = []
     for (names, key, sides), p_value, p_corrected in zip(found, tests, CORRECTIONS[correction](tests), strict=True):
         shift = aligned_shift(sides.values, sides.second, sides.strata, CONFIDENCE)
@@ -137,8 +149,8 @@ def factor_effects(
                 reference_s=exp(float(np.median(sides.values[~sides.second]))),
                 level_s=exp(float(np.median(sides.values[sides.second]))),
                 ratio=exp(shift.estimate),
-                low=exp(shift.low) if isfinite(shift.low) else 0.0,
-                high=exp(min(shift.high, 700.0)) if isfinite(shift.high) else inf,
+                low=exp(shift.low) if sides.decides else 0.0,
+                high=exp(min(shift.high, 700.0)) if sides.decides and isfinite(shift.high) else inf,
                 p_value=p_value,
                 p_corrected=p_corrected,
                 margin=margin,

@@ -17,7 +17,7 @@ from lepaute.stats.level_shift import largest_shift
 #: p-values at or below this are flagged, divided by the number of rows and libraries that are looked at.
 SIGNIFICANT = 0.05
 #: Correlation of successive calls from which on calls of an mpirun are worth much fewer independent ones.
-CORRELATED = 0.3
+_CORRELATED = 0.3
 #: Rows that a warning names.
 MOST_NAMED = 3
 #: Mpiruns below which a test of normality says nothing.
@@ -65,7 +65,7 @@ def flags(
         library, operation, form, size_bytes = cast("tuple[str, str, str, int]", key)
         logs = np.log(table.sort_values("mpirun")[value].to_numpy(dtype=np.float64))
         shift = largest_shift(logs)
-        third = -(-len(logs) // 3)
+        third, (trend_p, normal_p) = -(-len(logs) // 3), _trend_and_normal_p(logs)
         result.append(
             Flags(
                 library,
@@ -75,11 +75,11 @@ def flags(
                 len(logs),
                 float(correlations.get(key, np.nan)),
                 float("nan") if shift is None else shift.p_value,
-                _trend_p(logs),
+                trend_p,
                 float(np.exp(np.median(logs[:third]))),
                 float(np.exp(np.median(logs[-third:]))),
                 tuple(float(np.exp(each)) for each in two_groups(logs)),
-                _normal_p(logs),
+                normal_p,
                 1 - float(table["calls_inside"].sum() / table["calls"].sum()),
             )
         )
@@ -95,8 +95,8 @@ def flagged(found: tuple[Flags, ...]) -> tuple[str, ...]:
     kinds = (
         (sum(one.shift_p <= level for one in found), "the level of an mpirun's times changes while the campaign runs"),
         (
-            sum(one.correlation >= CORRELATED for one in found),
-            f"successive calls are correlated by {CORRELATED:g} or more",
+            sum(one.correlation >= _CORRELATED for one in found),
+            f"successive calls are correlated by {_CORRELATED:g} or more",
         ),
         (sum(one.normal_p <= level for one in found), "logarithms of the times of mpiruns are not normal"),
     )
@@ -150,15 +150,15 @@ def _trends(found: list[Flags]) -> list[str]:
     ]
 
 
-def _trend_p(logs: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> float:
+def _trend_and_normal_p(logs: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> tuple[float, float]:
     if len(logs) < LEAST_MPIRUNS or float(np.ptp(logs)) == 0.0:
-        return float("nan")
-    from scipy.stats import kendalltau
+        return float("nan"), float("nan")
+    from scipy.stats import kendalltau, shapiro
 
-    return float(kendalltau(np.arange(len(logs)), logs).pvalue)
+    return float(kendalltau(np.arange(len(logs)), logs).pvalue), float(shapiro(logs).pvalue)
 
 
-def changing_ratios(
+def _changing_ratios(
     summaries: pandas.DataFrame, left: str, right: str, value: str = "median_s"
 ) -> tuple[tuple[str, str, int], ...]:
     """The rows whose ratio of the two libraries changes beyond chance while the campaign runs: a stretch of it differs.
@@ -185,8 +185,8 @@ def changing_ratios(
 
 
 def ratio_warnings(summaries: pandas.DataFrame, left: str, right: str) -> tuple[str, ...]:
-    """One sentence where the ratio of some row changes while the campaign runs (`changing_ratios`)."""
-    rows = changing_ratios(summaries, left, right)
+    """One sentence where the ratio of some row changes while the campaign runs (`_changing_ratios`)."""
+    rows = _changing_ratios(summaries, left, right)
     if not rows:
         return ()
     named = ", ".join(
@@ -213,11 +213,3 @@ def _correlations(calls: pandas.DataFrame, duration: str) -> "pandas.Series[floa
     counts = known.groupby(keys, observed=True)["rank"].size()
     correlation = (sums["product"] / sums["square"].where(sums["square"] > 0))[counts >= 3]
     return correlation.groupby(["library", *ROW], observed=True).median()
-
-
-def _normal_p(logs: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> float:
-    if len(logs) < LEAST_MPIRUNS or float(np.ptp(logs)) == 0.0:
-        return float("nan")
-    from scipy.stats import shapiro
-
-    return float(shapiro(logs).pvalue)

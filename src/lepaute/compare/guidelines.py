@@ -146,14 +146,7 @@ def _monotonic(times: Times) -> list[Pair]:
     return pairs
 
 
-def _tested(
-    library: str,
-    words: str,
-    operation: str,
-    size_bytes: int,
-    left: Floats,
-    right: Floats,
-) -> Violation:
+def _tested(library: str, words: str, operation: str, size_bytes: int, left: Floats, right: Floats) -> Violation:
     known = np.isfinite(left) & np.isfinite(right) & (left > 0) & (right > 0)
     left, right = left[known], right[known]
     count = len(left)

@@ -103,7 +103,7 @@ def _row(one: Verdict, found: "Comparison", behind: dict[tuple[str, str, int], A
         "operation": operation_name(one),
         "anchor": anchor(operation_name(one)),
         "size": exact_size(one.size_bytes),
-        "behind": _anchor_of(one) if _key(one) in behind else "",
+        "behind": _anchor_of(one) if one.row in behind else "",
         "left": seconds(one.left_s),
         "right": seconds(one.right_s),
         "sentence": sentence(one, found.left, found.right),
@@ -114,10 +114,6 @@ def _row(one: Verdict, found: "Comparison", behind: dict[tuple[str, str, int], A
         "mpiruns": f"{one.left_mpiruns}, {one.right_mpiruns}",
         "algorithms": algorithms(found, one),
     }
-
-
-def _key(one: Verdict) -> tuple[str, str, int]:
-    return one.operation, one.form, one.size_bytes
 
 
 def _anchor_of(one: Verdict) -> str:
@@ -135,15 +131,15 @@ def _behind(found: "Comparison") -> dict[tuple[str, str, int], list[dict[str, An
         key: list(map(picture_values, call_pictures.of_row(
             one, calls.get(key, ()), values[key], ranks.get(key, found.rank_times.iloc[:0]), names)))
         for one in chosen
-        if (key := _key(one)) in values
+        if (key := one.row) in values
     }  # fmt: skip
 
 
 def _by_operation(found: "Comparison", behind: dict[tuple[str, str, int], Any]) -> list[dict[str, Any]]:
     groups: dict[str, list[dict[str, Any]]] = {}
     for one in found.verdicts:
-        if _key(one) in behind:
-            told = {"anchor": _anchor_of(one), "size": exact_size(one.size_bytes), "pictures": behind[_key(one)]}
+        if one.row in behind:
+            told = {"anchor": _anchor_of(one), "size": exact_size(one.size_bytes), "pictures": behind[one.row]}
             told["sentence"] = sentence(one, found.left, found.right)
             groups.setdefault(operation_name(one), []).append(told)
     return [{"name": name, "rows": rows} for name, rows in groups.items()]
@@ -210,12 +206,8 @@ def _ranks(found: "Comparison") -> list[dict[str, Any]]:
 
 def _ways_table(found: "Comparison", ways: dict[str, tuple[Verdict, ...]]) -> dict[str, Any] | None:
     rows = [
-        {
-            "operation": operation_name(one),
-            "size": exact_size(one.size_bytes),
-            **dict(zip(ways, texts, strict=True)),
-        }
-        for one, texts in zip(found.verdicts, ways_rows(ways), strict=True)
+        {"operation": operation_name(one), "size": exact_size(one.size_bytes), **dict(zip(ways, texts, strict=True))}
+        for one, texts in zip(found.verdicts, _ways_rows(ways), strict=True)
     ]
     return records_table(f"Difference of {found.right} by each summary", rows)
 
@@ -312,7 +304,7 @@ def changed_rows(found: "Comparison", ways: dict[str, tuple[Verdict, ...]]) -> l
     return rows
 
 
-def ways_rows(ways: dict[str, tuple[Verdict, ...]]) -> list[list[str]]:
+def _ways_rows(ways: dict[str, tuple[Verdict, ...]]) -> list[list[str]]:
     """The change by each summary, with its stars, a list a row."""
     return [[f"{change(one)} {one.stars}".rstrip() for one in each] for each in zip(*ways.values(), strict=True)]
 

@@ -25,7 +25,7 @@ Floats = npt.NDArray[np.float64]
 LEFT, RIGHT = "", " second"
 #: Of a size, how far the points of the libraries are drawn from its place, as a factor.
 APART = 1.09
-MOST_POINTS = 800
+_MOST_POINTS = 800
 #: Of each library, from which on repetitions are drawn.
 FEWEST_MPIRUNS = 3
 #: Intervals that reach further than this change, in per cent, are drawn to the edge.
@@ -38,13 +38,13 @@ def of_operation(
     """Of the rows of one operation in one form, by size; summaries: of this operation and form."""
     left, right = found.left, found.right
     summaries = summaries.assign(value_s=summaries[found.value], single_s=summaries["mean_all_s"])
-    drawn = [run_times(rows, summaries, left, right), ratios(rows, left, right)]
+    drawn = [_run_times(rows, summaries, left, right), _ratios(rows, left, right)]
     if min(min(one.left_mpiruns, one.right_mpiruns) for one in rows) >= FEWEST_MPIRUNS:
         drawn.append(repetitions(rows, summaries, left, right, generator))
     return drawn
 
 
-def run_times(rows: Sequence[Verdict], summaries: pandas.DataFrame, left: str, right: str) -> Picture:
+def _run_times(rows: Sequence[Verdict], summaries: pandas.DataFrame, left: str, right: str) -> Picture:
     """Every mpirun, and the median over mpiruns of both libraries."""
     unit, factor = axis_unit(max(max(one.left_s, one.right_s) for one in rows))
     sizes = _sizes(rows)
@@ -52,7 +52,7 @@ def run_times(rows: Sequence[Verdict], summaries: pandas.DataFrame, left: str, r
     every = [np.array([factor * one.left_s for one in rows] + [factor * one.right_s for one in rows])]
     for label, style, apart in ((left, LEFT, 1 / APART), (right, RIGHT, APART)):
         of_it = summaries[summaries["library"] == label]
-        some = of_it if len(of_it) <= MOST_POINTS else of_it.sample(MOST_POINTS, random_state=len(of_it))
+        some = of_it if len(of_it) <= _MOST_POINTS else of_it.sample(_MOST_POINTS, random_state=len(of_it))
         values = factor * some["value_s"].to_numpy(dtype=np.float64)
         every.append(values)
         layers.append(Layer("points", _places(some["size_bytes"]) * apart, values, f"dot{style}"))
@@ -73,7 +73,7 @@ def run_times(rows: Sequence[Verdict], summaries: pandas.DataFrame, left: str, r
     )
 
 
-def ratios(rows: Sequence[Verdict], left: str, right: str) -> Picture:
+def _ratios(rows: Sequence[Verdict], left: str, right: str) -> Picture:
     """How much longer the right library takes, in per cent, with intervals."""
     sizes = _sizes(rows)
     change = 100.0 * (np.array([one.ratio for one in rows]) - 1.0)

@@ -73,7 +73,7 @@ def write_report(found: "Comparison", path: str | Path) -> None:
     if KINDS[suffix] == "a figure":
         _write_figure(found, path)
     else:
-        write_whole(path, found.to_frame().to_csv(index=False) if suffix == ".csv" else latex_table(found))
+        write_whole(path, found.to_frame().to_csv(index=False) if suffix == ".csv" else _latex_table(found))
 
 
 def _write_figure(found: "Comparison", path: Path) -> None:
@@ -114,7 +114,7 @@ def _percent(ratio: float) -> float:
     return float(np.clip(100.0 * (ratio - 1.0), -100.0, _FARTHEST)) if isfinite(ratio) else _FARTHEST
 
 
-def latex_table(found: "Comparison") -> str:
+def _latex_table(found: "Comparison") -> str:
     """A tabular of the rows: both times, the change with its interval, and stars."""
     left, right = _latex(found.left), _latex(found.right)
     lines = [

@@ -27,7 +27,7 @@ LEAST, MOST = 1.0, 99.0
 #: Calls below which an mpirun has no halves to compare.
 LEAST_CALLS = 8
 #: Chance that an interval misses.
-MISS = 0.05
+_MISS = 0.05
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ def _of_side(label: str, row: tuple[str, str, int], mpiruns: "dict[int, Floats]"
     inside = [np.clip(each, edges_s[0], edges_s[-1]) for each in runs]
     ratios = [float(np.median(each[len(each) // 2 :]) / np.median(each[: len(each) // 2]))
               for each in runs if len(each) >= LEAST_CALLS]  # fmt: skip
-    interval = median_interval(ratios, MISS) if ratios else None
+    interval = median_interval(ratios, _MISS) if ratios else None
     numbers, course_s = _course(runs)
     return SingleCalls(
         label,

@@ -32,7 +32,7 @@ def mpirun_summaries(calls: pandas.DataFrame, duration: str = "duration_s") -> p
     """
     keys = [*MPIRUN, *ROW]
     known = calls.loc[calls[duration].notna(), [*keys, duration]]
-    low, high = tukey_fences(known.groupby(keys, observed=True)[duration])
+    low, high = _tukey_fences(known.groupby(keys, observed=True)[duration])
     inside = known[(known[duration] >= low) & (known[duration] <= high)]
     every = known.groupby(keys, observed=True)[duration].agg(["size", "median", "mean"])
     kept = inside.groupby(keys, observed=True)[duration].agg(["size", "median", "mean"])
@@ -58,7 +58,7 @@ def without_levels(summaries: pandas.DataFrame, value: str = "median_s") -> pand
     return summaries.assign(**{value: np.exp(logs - level + level.groupby(keys, observed=True).transform("mean"))})
 
 
-def tukey_fences(groups: "SeriesGroupBy[Any, Any]") -> "tuple[pandas.Series, pandas.Series]":
+def _tukey_fences(groups: "SeriesGroupBy[Any, Any]") -> "tuple[pandas.Series, pandas.Series]":
     """The lower and the upper fence of each value's group: quartiles less and plus FENCE interquartile ranges."""
     first, third = groups.transform("quantile", 0.25), groups.transform("quantile", 0.75)
     reach = FENCE * (third - first)

@@ -170,8 +170,10 @@ def tuning_of(campaign: "Archive") -> Tuning:
     chosen = choices(summaries, default, variants)
     tests = sum(one.operation.lower() in forced for one in facts.cases for forced in variants.values())
     least = least_mpiruns(tests)
-    mpiruns = int(summaries[summaries["library"] == default]["mpirun"].nunique())
-    few = f"{counted(mpiruns, 'mpirun')} of each algorithm can show nothing in {tests} tests: {least} at least"
+    quiet = summaries[(summaries["library"] == default) & ~summaries["disturbed"]]
+    mpiruns = int(quiet["mpirun"].nunique())
+    made = counted(mpiruns, "undisturbed mpirun")
+    few = f"{made} of each algorithm can show nothing in {tests} tests: {least} at least"
     if library.family == OPEN_MPI:
         check_openmpi(library.version)
         comments = [

@@ -15,6 +15,10 @@ the deviation e and the degrees of freedom of n mpiruns of each library, and the
 values would need, with the range of the middle four fifths. From fewer than LEAST mpiruns nothing is said: their spread
 is hardly known.
 
+Undisturbed mpiruns alone decide, where a block has some of both libraries. Where none has, nothing is decided: what
+disturbs may disturb one library more, and no order or stratum of the mpiruns tells that from a difference
+(validation/comparison_states.py). The ratio is that of the disturbed ones then, without an interval.
+
 Where the mpiruns are of several sessions, test, interval and forecast are over these (`sessions`).
 """
 
@@ -57,8 +61,9 @@ _QUANTILES = 199
 MOST_TIMES = 100
 #: Mpiruns of each library from which a forecast is made.
 LEAST = 5
+_NOT_DECIDED = RankTest(1.0, 1.0, 1.0, 1.0)
 #: Rows that the sentence of a gate names.
-MOST_NAMED = 5
+_MOST_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +89,8 @@ class Verdict:
     forecast        : mpiruns of each library that would decide; None where it is decided, or nothing can be said
     session_ratios  : of each session (geometric means); () where all mpiruns are of one session
     forecast_sessions: sessions that would decide, in the place of `forecast`
+    disturbed_mpiruns: of both libraries, which are not among left_mpiruns and right_mpiruns
+    has_undisturbed_pair: False: nothing is decided; times, ratio and numbers of mpiruns are of disturbed ones too
     """
 
     operation: str
@@ -107,6 +114,12 @@ class Verdict:
     forecast: Forecast | None
     session_ratios: tuple[float, ...] = ()
     forecast_sessions: Forecast | None = None
+    disturbed_mpiruns: int = 0
+    has_undisturbed_pair: bool = True
+
+    @property
+    def row(self) -> tuple[str, str, int]:
+        return self.operation, self.form, self.size_bytes
 
     @property
     def outcome(self) -> Outcome:
@@ -134,29 +147,12 @@ def correction_of(word: str) -> Correction:
     return "holm" if word_of(word, get_args(Correction), "--correction") == "holm" else "fdr"
 
 
-def verdicts(
-    summaries: pandas.DataFrame,
-    left: str,
-    right: str,
-    *,
-    margin: float = MARGIN,
-    value: str = "median_s",
-    correction: Correction = "fdr",
-    primary: Collection[tuple[str, str, int]] = (),
-) -> tuple[Verdict, ...]:
+def verdicts(summaries: pandas.DataFrame, left: str, right: str, **options: Any) -> tuple[Verdict, ...]:
     """The verdicts of all rows that both libraries have, in the order of operation, form and size.
 
-    summaries : as `mpirun_summaries` gives; where it has a column `session`, verdicts are over these
-    margin    : relative difference below which none is worth a decision, 0.02 for 2 %
-    value     : column that stands for an mpirun
-    primary   : rows (operation, form, size) that are corrected among themselves, and the others among themselves: the
-                questions that the campaign was made for are not drowned by the rest
-    Raises InputError for a library without mpiruns, two names for one, a margin that is not above 0, or an unknown
-    correction.
+    summaries, options: as of `verdicts_of_each`, which raises the same
     """
-    (only,) = verdicts_of_each(
-        [summaries], left, right, margin=margin, value=value, correction=correction, primary=primary
-    )
+    (only,) = verdicts_of_each([summaries], left, right, **options)
     return only
 
 
@@ -170,9 +166,20 @@ def verdicts_of_each(
     correction: Correction = "fdr",
     primary: Collection[tuple[str, str, int]] = (),
 ) -> list[tuple[Verdict, ...]]:
-    """`verdicts` of each part, such as of each number of ranks, with the p-values of all parts corrected together."""
+    """`verdicts` of each part, such as of each number of ranks, with the p-values of all parts corrected together.
+
+    parts     : as `mpirun_summaries` gives; where it has a column `session`, verdicts are over these; mpiruns that are
+        true in a column `disturbed` decide nothing
+    margin    : relative difference below which none is worth a decision, 0.02 for 2 %
+    value     : column that stands for an mpirun
+    primary   : rows (operation, form, size) that are corrected among themselves, and the others among themselves: the
+                questions that the campaign was made for are not drowned by the rest
+    Raises InputError for a library without mpiruns, two names for one, a margin that is not above 0, or an unknown
+    correction.
+    """
     for summaries in parts:
         _check(summaries, left, right, margin, correction)
+    parts = [table if "disturbed" in table else table.assign(disturbed=False) for table in parts]
     rows_of = [
         [
             (_SessionsRow if "session" in summaries else _Row)(key, table, right, value)
@@ -182,12 +189,14 @@ def verdicts_of_each(
     ]
     both = [(part, row) for part, rows in enumerate(rows_of) for row in rows if row.has_both]
     first = [row.name in primary for _, row in both]
-    tests = [row.test() for _, row in both]
-    corrected = corrected_apart([test.two_sided for test in tests], first, correction)
-    slow_corrected = corrected_apart([row.slow_p() for _, row in both], first, correction)
+    tests = [row.test() if row.has_undisturbed_pair else _NOT_DECIDED for _, row in both]
+    corrected = _corrected_apart([test.two_sided for test in tests], first, correction)
+    slow = [row.slow_p() if row.has_undisturbed_pair else 1.0 for _, row in both]
+    slow_corrected = _corrected_apart(slow, first, correction)
     result: list[list[Verdict]] = [[] for _ in parts]
     for (part, row), test, p_corrected, p_slow in zip(both, tests, corrected, slow_corrected, strict=True):
         ratio, low, high = row.ratio()
+        low, high = (low, high) if row.has_undisturbed_pair else (0.0, inf)
         left_s, right_s = row.times_s()
         one = Verdict(
             *row.name,
@@ -208,10 +217,13 @@ def verdicts_of_each(
             p_slow=p_slow,
             forecast=None,
             session_ratios=row.session_ratios(),
+            disturbed_mpiruns=row.disturbed,
+            has_undisturbed_pair=row.has_undisturbed_pair,
         )
         # A row alone among others that do not differ has to be as clear as this.
         level = SIGNIFICANT / sum(each == (row.name in primary) for each in first)
-        result[part].append(one if one.outcome != "undecided" else row.with_forecast(one, level))
+        is_open = one.outcome == "undecided" and one.has_undisturbed_pair
+        result[part].append(row.with_forecast(one, level) if is_open else one)
     return [tuple(each) for each in result]
 
 
@@ -228,7 +240,7 @@ def _check(summaries: pandas.DataFrame, left: str, right: str, margin: float, co
             raise InputError(f"there are no measurements of {library}; there are some of {names or 'no library'}")
 
 
-def corrected_apart(p_values: Sequence[float], primary: Sequence[bool], correction: Correction) -> list[float]:
+def _corrected_apart(p_values: Sequence[float], primary: Sequence[bool], correction: Correction) -> list[float]:
     """Corrected p-values in the same order, of those that are primary and of the others each by themselves."""
     corrected = [1.0] * len(p_values)
     for family in (True, False):
@@ -238,12 +250,27 @@ def corrected_apart(p_values: Sequence[float], primary: Sequence[bool], correcti
     return corrected
 
 
+def undisturbed_pairs(
+    disturbed: npt.NDArray[np.bool_], second: npt.NDArray[np.bool_], blocks: npt.NDArray[Any]
+) -> npt.NDArray[np.bool_] | None:
+    """The mpiruns that decide: all where none is disturbed, else the undisturbed ones; None where no block has such of
+    both samples."""
+    sides = set(zip(blocks[~disturbed].tolist(), second[~disturbed].tolist(), strict=True))
+    paired = not disturbed.any() or any((block, not side) in sides for block, side in sides)
+    return ~disturbed if paired else None
+
+
 class _Row:
     """The mpiruns of one row: logarithms of times, whether they are the right library's, and their blocks."""
 
     def __init__(self, key: Any, table: pandas.DataFrame, right: str, value: str) -> None:
         self.name = (str(key[0]), str(key[1]), int(key[2]))
         table = table[table[value] > 0]
+        disturbed = table["disturbed"].to_numpy(dtype=np.bool_)
+        self.disturbed = int(disturbed.sum())
+        undisturbed = undisturbed_pairs(disturbed, (table["library"] == right).to_numpy(), table["block"].to_numpy())
+        self.has_undisturbed_pair = undisturbed is not None
+        self._table = table = table if undisturbed is None else table[undisturbed]
         self.values: npt.NDArray[np.float64] = np.log(table[value].to_numpy(dtype=np.float64))
         self.second: npt.NDArray[np.bool_] = (table["library"] == right).to_numpy(dtype=np.bool_)
         self.blocks = table["block"].to_numpy()
@@ -292,7 +319,7 @@ class _SessionsRow(_Row):
 
     def __init__(self, key: Any, table: pandas.DataFrame, right: str, value: str) -> None:
         super().__init__(key, table, right, value)
-        self._sessions = table.loc[table[value] > 0, "session"].to_numpy()
+        self._sessions = self._table["session"].to_numpy()
         self._means = self._means_of(self.values)
 
     def _means_of(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -358,8 +385,8 @@ def _mpiruns_to_decide(
     unit = standard_error * standard_error * mpiruns  # variance of the shift after one mpirun
     shown = unit * (_NORMAL.inv_cdf(1 - significance / 2) / np.maximum(truths, 1e-12)) ** 2
     shown = np.maximum(shown, values_to_decide(significance))
-    left = margin - truths
-    none_left = np.where(left > 0, unit * (_NORMAL.inv_cdf(0.975) / np.maximum(left, 1e-12)) ** 2, inf)
+    room = margin - truths
+    none_left = np.where(room > 0, unit * (_NORMAL.inv_cdf(0.975) / np.maximum(room, 1e-12)) ** 2, inf)
     return _forecast(np.maximum(np.minimum(shown, none_left), mpiruns + 1), MOST_TIMES * mpiruns)
 
 
@@ -409,6 +436,6 @@ def gate(verdicts: tuple[Verdict, ...], right: str, share: float) -> Gate:
 
 
 def _named(rows: tuple[Verdict, ...]) -> str:
-    names = [f"{name_of(one.operation, one.form)} of {exact_size(one.size_bytes)}" for one in rows[:MOST_NAMED]]
-    more = [f"{len(rows) - MOST_NAMED} more"] if len(rows) > MOST_NAMED else []
+    names = [f"{name_of(one.operation, one.form)} of {exact_size(one.size_bytes)}" for one in rows[:_MOST_NAMED]]
+    more = [f"{len(rows) - _MOST_NAMED} more"] if len(rows) > _MOST_NAMED else []
     return f"{counted(len(rows), 'row')}: {', '.join([*names, *more])}"

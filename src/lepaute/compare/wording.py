@@ -17,13 +17,13 @@ def sentence(verdict: Verdict, left: str, right: str) -> str:
     return f"{_of_medians(verdict, left, right)}{_of_slow_calls(verdict, left, right)}"
 
 
-def _of_slow_calls(verdict: Verdict, left: str, right: str) -> str:
-    if verdict.slow_calls is None:
+def _of_slow_calls(row: Verdict, left: str, right: str) -> str:
+    if row.slow_calls is None:
         return ""
     names = {"left": left, "right": right}
-    shares = sorted((verdict.left_slow, verdict.right_slow))
+    shares = sorted((row.left_slow, row.right_slow))
     more, less = (three_digits(100 * share) for share in reversed(shares))
-    return f"; {names[verdict.slow_calls]} has more slow calls: {more} % against {less} % beyond {SLOW:g} medians"
+    return f"; {names[row.slow_calls]} has more slow calls: {more} % against {less} % beyond {SLOW:g} medians"
 
 
 def _of_medians(verdict: Verdict, left: str, right: str) -> str:
@@ -34,7 +34,13 @@ def _of_medians(verdict: Verdict, left: str, right: str) -> str:
         return f"{right} is faster by {_saved(verdict.ratio, verdict.high, verdict.low)}"
     if outcome == "no difference above the margin":
         return f"no difference above {100 * verdict.margin:g} %"
-    return f"no difference shown; {_needed(verdict)}"
+    return f"no difference shown; {_needed(verdict)}" if verdict.has_undisturbed_pair else _disturbed(verdict, right)
+
+
+def _disturbed(row: Verdict, right: str) -> str:
+    made = counted(row.left_mpiruns + row.right_mpiruns, "mpirun")
+    ratio = f"{right} took {three_digits(row.ratio)} times as long"
+    return f"undecided: {row.disturbed_mpiruns} of {made} were disturbed; {ratio}"
 
 
 def operation_name(verdict: Verdict) -> str:
@@ -42,15 +48,17 @@ def operation_name(verdict: Verdict) -> str:
     return name_of(verdict.operation, verdict.form)
 
 
-def answer(verdicts: Sequence[Verdict], left: str, right: str, scope: str) -> str:
-    """How many rows each library wins, in one sentence, and what that speaks of."""
-    if not verdicts:
+def answer(rows: Sequence[Verdict], left: str, right: str, scope: str, disturbed: str = "") -> str:
+    """How many rows each library wins, in one sentence, and what that speaks of; disturbed: how many mpiruns were."""
+    if not rows:
         return f"{left} and {right} were measured with no operation and size in common"
-    outcomes = [one.outcome for one in verdicts]
+    if not any(row.has_undisturbed_pair for row in rows):
+        return f"{disturbed}: nothing is decided in {counted(len(rows), 'row')}; {scope}"
+    outcomes = [row.outcome for row in rows]
     counts = [
         f"{left} is faster in {outcomes.count('left faster')}",
         f"{right} in {outcomes.count('right faster')}",
-        f"no difference above {100 * verdicts[0].margin:g} % in {outcomes.count('no difference above the margin')}",
+        f"no difference above {100 * rows[0].margin:g} % in {outcomes.count('no difference above the margin')}",
         f"{outcomes.count('undecided')} undecided",
     ]
     parts = [
@@ -58,10 +66,10 @@ def answer(verdicts: Sequence[Verdict], left: str, right: str, scope: str) -> st
         *(
             f"{name} has more slow calls in {count}"
             for name, side in ((left, "left"), (right, "right"))
-            if (count := sum(one.slow_calls == side for one in verdicts))
+            if (count := sum(row.slow_calls == side for row in rows))
         ),
     ]
-    return f"of {counted(len(verdicts), 'row')}, {', '.join(parts)}; {scope}"
+    return f"of {counted(len(rows), 'row')}, {', '.join(parts)}; {scope}"
 
 
 def correction_sentence(correction: Correction) -> str:

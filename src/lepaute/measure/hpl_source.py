@@ -180,9 +180,7 @@ def _fetch(folder: Path) -> Path:
 
 
 def build_hpl(
-    build_dir: Path | None = None,
-    progress: Callable[[str], None] | None = None,
-    toolchain: Toolchain | None = None,
+    build_dir: Path | None = None, progress: Callable[[str], None] | None = None, toolchain: Toolchain | None = None
 ) -> Path:
     """A folder with libhpl.a, its headers (hpl/include, include) and the program xhpl-lepaute.
 

@@ -61,9 +61,7 @@ class Probes:
 
 
 def build_probes(
-    build_dir: Path | None = None,
-    progress: Callable[[str], None] | None = None,
-    toolchain: Toolchain | None = None,
+    build_dir: Path | None = None, progress: Callable[[str], None] | None = None, toolchain: Toolchain | None = None
 ) -> Probes:
     """Build the probes and HPL, or find them built already; see build_hpl for `build_dir` and for what is raised."""
     tools = toolchain or find_toolchain()
@@ -89,6 +87,19 @@ def build_probes(
     built = built_once("probes", inputs, DGEMM_PROGRAM, build, build_dir)
     dgemm, hpl_steps, p2p, semantics, ring, memory = (built / name for name in _SOURCES)
     return Probes(dgemm, hpl_steps, p2p, semantics, ring, memory, hpl / "xhpl-lepaute")
+
+
+def build_sentinel(progress: Callable[[str], None], toolchain: Toolchain) -> Path:
+    """The program of a sentinel alone, which needs no HPL; raises EnvironmentProblem where it cannot be compiled."""
+    sources = [probe_source() / source for source in _SOURCES[DGEMM_PROGRAM]]
+    words = [*C_FLAGS, f'-DLEPAUTE_VERSION="{__version__}"', *map(str, sources), *toolchain.blas_flags, "-lm"]
+
+    def build(folder: Path) -> None:
+        progress("compiling the sentinel")
+        toolchain.mpi.compile([*words, "-o", str(folder / DGEMM_PROGRAM)], what="building the sentinel")
+
+    inputs = [*digests([*sources, *probe_source().glob("*.h")]), *toolchain.identity, __version__, *C_FLAGS]
+    return built_once("probe-sentinel", inputs, DGEMM_PROGRAM, build) / DGEMM_PROGRAM
 
 
 def probe_words(

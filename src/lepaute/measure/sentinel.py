@@ -7,7 +7,8 @@ is worth is the mean of its calls without the slowest twentieth: a machine that 
 again is slower, one that was interrupted once is not.
 """
 
-from collections.abc import Iterable, Sequence
+import threading
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
@@ -15,6 +16,9 @@ from pathlib import Path
 from lepaute.design import Design
 from lepaute.errors import EnvironmentProblem
 from lepaute.measure.kernel_set import blas_environment
+from lepaute.measure.layout import Layout
+from lepaute.measure.nodes.channel import NodeLost
+from lepaute.measure.nodes.group import Nodes, each_machine
 from lepaute.measure.raw_files import header_of_raw, rows_of
 from lepaute.stats.intervals import upper_trimmed_mean
 from lepaute.version import __version__
@@ -28,6 +32,10 @@ WANTED_S, FEWEST_CALLS = 0.3, 5
 OPERAND_BYTES = 64 << 20
 #: At most so large a part of the time goes to sentinels, and they follow each other no more closely than this.
 MOST_SHARE, LEAST_GAP_S = 0.15, 2.0
+#: Beside what takes a second itself: a sentinel that takes a tenth of one, and sees a machine that is half as fast.
+_SHORT_SIZE, _SHORT_CALLS, _SHORT_BYTES = (512, 512, 128), 10, 12 << 20
+#: One that takes this long hangs.
+LIMIT_S = 300.0
 
 
 def calls_of(call_s: float) -> int:
@@ -55,8 +63,8 @@ def gap_s(cost_s: float) -> float:
 class Guard:
     """How a sentinel is run outside of a calibration: as the one that a platform remembers.
 
-    size : m, n and k
-    calls: of each core; cores: how many run at once
+    size : m, n and k; operand_bytes: for these, of each core
+    calls: of each core; cores: how many run at once, where there are so many
     """
 
     program: Path
@@ -64,6 +72,7 @@ class Guard:
     calls: int
     cores: int
     coretype: str | None = None
+    operand_bytes: int = OPERAND_BYTES
 
     @property
     def design(self) -> str:
@@ -76,8 +85,47 @@ class Guard:
     def words(self, program: str, design: str, out: str, pus: Sequence[int]) -> list[str]:
         """What is run; process r leaves the file `out`.r<r>. pus: hardware threads that may be used, in their order."""
         places = ",".join(map(str, pus[: self.cores]))
-        memory = ("--max-bytes", str(OPERAND_BYTES))
+        memory = ("--max-bytes", str(self.operand_bytes))
         return [program, "--design", design, "--out", out, "--seed", "1", "--cpus", places, *memory]
+
+
+def short_guard(program: Path, cores: int) -> Guard:
+    """Beside what takes about a second."""
+    return Guard(program, _SHORT_SIZE, _SHORT_CALLS, cores, operand_bytes=_SHORT_BYTES)
+
+
+class NodeSentinel:
+    """A sentinel on nodes; on each machine one, whatever its names."""
+
+    def __init__(self, nodes: Nodes, layouts: Mapping[str, Layout], guard: Guard) -> None:
+        """Puts the program there. layouts: by node, of the cores that are used"""
+        self._nodes, self._layouts, self._guard = nodes, layouts, guard
+        nodes.put(guard.program, guard.program.name)
+        nodes.write("sentinel/design.csv", guard.design)
+
+    def watch(self) -> float:
+        """Runs it on all machines at once; seconds of a call, the mean over them.
+
+        Raises CommandFailed where it fails, NodeLost where no node is left.
+        """
+        found: dict[str, float] = {}
+
+        def look(node: Nodes, _stopping: threading.Event) -> None:
+            (channel,) = node.channels
+            if channel.hello.boot in found:  # another name of the same machine
+                return
+            base, layout = node.place, self._layouts[channel.name]
+            pus = layout.pus(range(min(self._guard.cores, len(layout.cores))))
+            raw = f"{base}/sentinel/raw.csv"
+            words = self._guard.words(f"{base}/{self._guard.program.name}", f"{base}/sentinel/design.csv", raw, pus)
+            node.run(*words, environment=self._guard.environment, timeout_s=LIMIT_S)
+            files = [node.read(f"{raw}.r{rank}").get(channel.name, b"") for rank in range(len(pus))]
+            found[channel.hello.boot] = duration_of(text.decode() for text in files)
+
+        each_machine(self._nodes, look)
+        if not found:
+            raise NodeLost(self._nodes.none_left())
+        return sum(found.values()) / len(found)
 
 
 def duration_of(files: Iterable[str]) -> float:

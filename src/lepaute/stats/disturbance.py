@@ -50,6 +50,8 @@ CPU_TIME_TOLERANCE_S = 0.005  # a little more than one tick of a 250 Hz kernel: 
 #: Until so many sentinels are known as make a `slow_limit`, one may differ from another by this.
 MOST_SENTINEL_CHANGE = 0.10
 SENTINELS_OF_A_LIMIT = 6
+#: Sentinels of a campaign before one is slow among them.
+_SENTINELS_TO_COMPARE = 4
 
 
 def seen_by(causes: Iterable[str]) -> str:
@@ -96,6 +98,22 @@ def sentinel_causes(before_s: float, after_s: float, earlier_s: Sequence[float])
     if usual_s and (slower := (before_s + after_s) / 2.0 / usual_s - 1.0) > most:
         causes.append(f"{SENTINELS}: the machine was {100 * slower:.0f} % slower than in the campaign until then")
     return tuple(causes)
+
+
+def slow_sentinels(duration_s: Iterable[float]) -> dict[float, float]:
+    """By what share each that is slow among all sentinels of a campaign, in any order, took longer than the median."""
+    seconds = np.fromiter(duration_s, dtype=np.float64)
+    if len(seconds) < _SENTINELS_TO_COMPARE:
+        return {}
+    logs = np.log(seconds)
+    above = logs - np.median(logs)
+    slow = above > slow_limit(logs)
+    return dict(zip(seconds[slow].tolist(), np.expm1(above[slow]).tolist(), strict=True))
+
+
+def beside_slow_causes(slower: Sequence[float]) -> tuple[str, ...]:
+    """Why a run counts as disturbed next to slow sentinels, these having taken longer by such shares; mostly empty."""
+    return (f"{SENTINELS}: {100 * max(slower):.1f} % longer beside it",) if slower else ()
 
 
 def slow_limit(log_ratio: Floats) -> float:

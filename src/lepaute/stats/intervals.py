@@ -157,11 +157,7 @@ def median_of_runs(values: Sequence[float], controls: Controls | None = None) ->
 
 
 def interval_of_mean(
-    values: Sequence[float],
-    sd_on_one_day: float,
-    count: int,
-    common_sd: float = 0.0,
-    controls: Controls | None = None,
+    values: Sequence[float], sd_on_one_day: float, count: int, common_sd: float = 0.0, controls: Controls | None = None
 ) -> Interval:
     """The 95 % prediction interval for the mean of `count` further values of one day on one machine.
 

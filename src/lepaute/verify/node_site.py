@@ -19,15 +19,15 @@ from lepaute.measure.kernel_set import blas_environment
 from lepaute.measure.layout import Layout
 from lepaute.measure.machine_load import Load, Sample, load_between, samples
 from lepaute.measure.nodes.channel import Channel, NodeLost
-from lepaute.measure.nodes.group import Nodes, each_machine
+from lepaute.measure.nodes.group import Nodes
 from lepaute.measure.nodes.pool import Pool
 from lepaute.measure.nodes.results import CommandFailed, Result, check_architecture, check_same_place, why_not
 from lepaute.measure.schedulers import RankLaunch, Request, scheduler
-from lepaute.measure.sentinel import Guard, duration_of
+from lepaute.measure.sentinel import LIMIT_S as SENTINEL_LIMIT_S
+from lepaute.measure.sentinel import Guard, NodeSentinel
 from lepaute.simulate import Hpl
 from lepaute.simulate.apps.hpl.hpl_dat import check_sayable
 from lepaute.verify.disturbance import NodeLoad
-from lepaute.verify.real_run import LIMIT_S as SENTINEL_LIMIT_S
 from lepaute.verify.real_run import (
     REPORTS,
     HplProgram,
@@ -107,7 +107,7 @@ class NodeSite:
         self._lent, self._program, self._per_node = lent, program, ranks_per_node
         self._numbers = itertools.count()
         self._facts = lent.nodes.call("facts")
-        self._has_sentinel = False
+        self._sentinel: NodeSentinel | None = None
         for channel in lent.channels:
             check_architecture(channel)
             check_same_place(lent.channels[0], channel)
@@ -174,31 +174,11 @@ class NodeSite:
 
     def watch(self, guard: Guard) -> float:
         """Runs a sentinel on each machine, all at once; the mean over them."""
-        if not self._has_sentinel:
-            self._lent.nodes.put(guard.program, guard.program.name)
-            self._lent.nodes.write("sentinel/design.csv", guard.design)
-            self._has_sentinel = True
-        found: dict[str, float] = {}
-
-        def look(node: Nodes, _stopping: threading.Event) -> None:
-            (channel,) = node.channels
-            if channel.hello.boot in found:  # another name of the same machine
-                return
-            base, layout = node.place, self._lent.layouts[channel.name]
-            pus = layout.pus(range(min(guard.cores, len(layout.cores))))
-            raw = f"{base}/sentinel/raw.csv"
-            words = guard.words(f"{base}/{guard.program.name}", f"{base}/sentinel/design.csv", raw, pus)
-            node.run(*words, environment=guard.environment, timeout_s=SENTINEL_LIMIT_S)
-            files = [node.read(f"{raw}.r{rank}").get(channel.name, b"") for rank in range(len(pus))]
-            found[channel.hello.boot] = duration_of(text.decode() for text in files)
-
         try:
-            each_machine(self._lent.nodes, look)
+            self._sentinel = self._sentinel or NodeSentinel(self._lent.nodes, self._lent.layouts, guard)
+            return self._sentinel.watch()
         except (CommandFailed, NodeLost) as problem:
             raise self._cause(problem, SENTINEL_LIMIT_S) from problem
-        if not found:
-            raise NodeLost(self._lent.nodes.none_left())
-        return sum(found.values()) / len(found)
 
     def _used(self, hpl: Hpl) -> Nodes:
         """The nodes that the ranks fill. Raises NodeLost where one of the nodes is lost."""

@@ -22,14 +22,11 @@ from lepaute.measure.experiment.ranks import CPUS, SCRIPT, cpus_text, rank_scrip
 from lepaute.measure.kernel_set import blas_environment
 from lepaute.measure.layout import Layout, layout_here
 from lepaute.measure.machine_load import Load, load_between, sample
-from lepaute.measure.sentinel import Guard, duration_of
+from lepaute.measure.sentinel import LIMIT_S, Guard, duration_of
 from lepaute.measure.toolchain import start_here
 from lepaute.simulate import Application, Hpl
 from lepaute.simulate.apps.hpl.hpl_dat import TO_STDOUT, HplDat, check_sayable
 from lepaute.verify.disturbance import NodeLoad, RankLoad
-
-#: A sentinel takes half a second; one that takes this long hangs.
-LIMIT_S = 300.0
 
 
 def watch_here(guard: Guard) -> float:

@@ -69,11 +69,7 @@ class FittedKernel:
         return replace(
             self,
             pieces=tuple(
-                replace(
-                    piece,
-                    pooled=change(piece.pooled),
-                    own={unit: change(fit) for unit, fit in piece.own.items()},
-                )
+                replace(piece, pooled=change(piece.pooled), own={unit: change(fit) for unit, fit in piece.own.items()})
                 for piece in self.pieces
             ),
         )

@@ -26,11 +26,7 @@ CAP = 3.0
 #: Fixed before any fit: the panel's recursion (narrow, few columns) by how much each column is used again. The updates
 #: of all block sizes come after, between the depths of the shallowest and the deepest call of the application there:
 #: time is linear in k where the rate saturates as k / (k + k0). What is beyond was measured alone, if at all.
-DGEMM_PANEL: tuple[Box, ...] = (
-    {"n": (0, 64), "k": (0, 2)},
-    {"n": (0, 64), "k": (3, 8)},
-    {"n": (0, 64), "k": (9, 64)},
-)
+DGEMM_PANEL: tuple[Box, ...] = ({"n": (0, 64), "k": (0, 2)}, {"n": (0, 64), "k": (3, 8)}, {"n": (0, 64), "k": (9, 64)})
 #: An update of few rows costs more for each: one polynomial is 2 % off there. Any bound from 1500 to 3000 served as
 #: well on the one machine that it was tried on; the tree sees too few calls to pay for a cut. So do the chunks of an
 #: update, which are NB columns wide: where several NBs were measured, one polynomial for them and the rest was 4 to 8 %

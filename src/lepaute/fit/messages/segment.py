@@ -120,10 +120,7 @@ def lognormal_modes(log_ratio: Floats, *, most_modes: int = MOST_MODES) -> tuple
     if len(values) > MOST_POINTS:
         values = values[np.linspace(0, len(values) - 1, MOST_POINTS).round().astype(np.int64)]
     modes = likeliest_modes(
-        values,
-        min(most_modes, len(values) // FEWEST_OF_A_MODE),
-        least_sd=RESOLUTION,
-        fewest=FEWEST_OF_A_MODE,
+        values, min(most_modes, len(values) // FEWEST_OF_A_MODE), least_sd=RESOLUTION, fewest=FEWEST_OF_A_MODE
     )
     # Without what RESOLUTION has added.
     sds = [min(float(np.sqrt(max(mode.sd**2 - RESOLUTION**2, 0.0))), LARGEST_SD) for mode in modes]

@@ -121,12 +121,7 @@ def merged(part: Points, edges: Floats) -> Points:
     x = np.clip(x, lowest, highest)  # rounding would carry a point alone across its edge
     value = np.add.reduceat(part.weight * part.value, begin) / weight
     return Points(
-        part.objective,
-        x,
-        value,
-        weight,
-        np.add.reduceat(part.repeats, begin),
-        np.add.reduceat(part.stands, begin),
+        part.objective, x, value, weight, np.add.reduceat(part.repeats, begin), np.add.reduceat(part.stands, begin)
     )
 
 

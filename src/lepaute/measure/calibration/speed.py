@@ -19,7 +19,7 @@ from lepaute.measure.plan import SEMANTICS
 from lepaute.measure.raw_files import read_raw, whole_lines
 from lepaute.measure.sentinel import SENTINEL, duration_of
 from lepaute.stats.algebra import nonnegative_solution, products, squares, times
-from lepaute.stats.disturbance import centred, slow_limit, slow_stretches
+from lepaute.stats.disturbance import STEPS, beside_slow_causes, centred, slow_limit, slow_sentinels, slow_stretches
 
 if TYPE_CHECKING:
     import pandas
@@ -28,19 +28,17 @@ Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Key = tuple[str, int, str, int]
 
-#: Blocks before a run is compared with those of other blocks; sentinels before one is slow among them.
-FEWEST_BLOCKS, FEWEST_SENTINELS = 2, 4
+#: Blocks before a run is compared with those of other blocks.
+_FEWEST_BLOCKS = 2
 #: Between a sentinel and a run that it is beside.
-BESIDE_S = 30.0
+_BESIDE_S = 30.0
 #: Products of a probe without steps are taken together until they last so long; shorter parts say nothing of a core.
-CHUNK_S, SHORTEST_PART_S = 0.1, 0.02
+_CHUNK_S, _SHORTEST_PART_S = 0.1, 0.02
 #: A product whose size counts as this many more multiplications at least: what a call costs by itself.
 _CALL_WORK = 1e5
 #: Least squares, each without the calls that were slow by the one before; a call takes at least a clock's tick.
 _FITS, _LEAST_S = 3, 1e-9
 _STEPS = "hpl_steps"
-#: Names of the witnesses.
-STEPS, SENTINELS = "steps", "sentinels"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,18 +78,17 @@ class SpeedWitness:
         self._sentinels: dict[Key, float] = {}
 
     def new_slow_runs(self) -> list[SlowRun]:
-        """Those that met a slow machine and are not noted yet, which are noted; none before FEWEST_BLOCKS blocks."""
+        """Those that met a slow machine and are not noted yet, which are noted; none before _FEWEST_BLOCKS blocks."""
         attempts = [each for each in self._workspace.noted(AttemptEntry) if each.node == self._node and not each.peer]
         attempts = [each for each in attempts if each.probe != SEMANTICS]
-        if len({each.block for each in attempts if each.probe != SENTINEL}) < FEWEST_BLOCKS:
+        if len({each.block for each in attempts if each.probe != SENTINEL}) < _FEWEST_BLOCKS:
             return []
         self._read({each.key: each for each in attempts})
-        causes: dict[Key, list[str]] = {}
-        for witness in (self._by_sentinels(attempts), self._by_steps()):
-            for key, cause in witness.items():
-                causes.setdefault(key, []).append(cause)
+        causes = self._by_sentinels(attempts)
+        for key, cause in self._by_steps().items():
+            causes[key] = (*causes.get(key, ()), cause)
         known = {each.key for each in self._workspace.noted(SlowRun)}
-        new = [SlowRun(*key, tuple(texts)) for key, texts in causes.items() if key not in known]
+        new = [SlowRun(*key, texts) for key, texts in causes.items() if key not in known]
         for each in new:
             self._workspace.note(each)
         return new
@@ -109,24 +106,18 @@ class SpeedWitness:
             frames = [read_raw(path)[0].assign(core=entry.core) for path, entry in zip(paths, mine, strict=True)]
             self._products[key] = _products_of(attempts[key], frames)
 
-    def _by_sentinels(self, attempts: Sequence[AttemptEntry]) -> dict[Key, str]:
+    def _by_sentinels(self, attempts: Sequence[AttemptEntry]) -> dict[Key, tuple[str, ...]]:
         """Runs next to a sentinel that was slow."""
         by_date = sorted(attempts, key=lambda each: each.start_s)
-        if len(self._sentinels) < FEWEST_SENTINELS:
-            return {}
-        logs = np.log([self._sentinels[key] for key in self._sentinels])
-        above = logs - np.median(logs)
-        slow = {
-            key: float(np.expm1(by)) for key, by in zip(self._sentinels, above, strict=True) if by > slow_limit(logs)
-        }
-        result: dict[Key, str] = {}
+        slow = slow_sentinels(self._sentinels.values())
+        slower: dict[Key, list[float]] = {}
         for before, after in itertools.pairwise(by_date):
-            if after.start_s - before.start_s - before.wall_s > BESIDE_S:
+            if after.start_s - before.start_s - before.wall_s > _BESIDE_S:
                 continue
             for sentinel, run in ((before.key, after.key), (after.key, before.key)):
-                if sentinel in slow and run not in self._sentinels:
-                    result[run] = f"{SENTINELS}: {percent(slow[sentinel])} longer beside it"
-        return result
+                if self._sentinels.get(sentinel) in slow and run not in self._sentinels:
+                    slower.setdefault(run, []).append(slow[self._sentinels[sentinel]])
+        return {run: beside_slow_causes(shares) for run, shares in slower.items()}
 
     def _by_steps(self) -> dict[Key, str]:
         """Runs that were slow on all cores at once for a while."""
@@ -197,13 +188,13 @@ def _expected(runs: Sequence[_Products]) -> list[Floats]:
 def _parts(run: _Products, expected_s: Floats) -> _Parts:
     """Its steps, or chunks of its calls, of each core, without those too short to tell anything."""
     passed_s = np.cumsum(expected_s)
-    key = np.where(run.step >= 0, run.step, (passed_s / CHUNK_S).astype(np.int64))
+    key = np.where(run.step >= 0, run.step, (passed_s / _CHUNK_S).astype(np.int64))
     change = (np.diff(key) != 0) | (np.diff(run.core) != 0)
     first = np.concatenate([[0], np.flatnonzero(change) + 1])
     expected = np.add.reduceat(expected_s, first)
     end_s = np.maximum.reduceat(run.start_s + run.duration_s, first)
     cold = (run.cold[first] & (run.step[first] >= 0)).astype(np.int64)
-    told = expected >= SHORTEST_PART_S
+    told = expected >= _SHORTEST_PART_S
     return _Parts(
         run.start_s[first][told],
         end_s[told],

@@ -26,6 +26,7 @@ from lepaute.measure.comparison.entries import (
     MpirunBegun,
     MpirunEnded,
     MpirunsChosen,
+    ended_mpiruns,
     first_stage_calls,
     measurable,
     trial_calls,
@@ -52,6 +53,7 @@ from lepaute.measure.comparison.mpirun import (
     Setting,
     Started,
     Trials,
+    Watch,
     check_start,
     private_cache_bytes,
 )
@@ -62,6 +64,11 @@ from lepaute.measure.experiment.entries import Content
 from lepaute.measure.experiment.options import Options
 from lepaute.measure.machine_load import MOST_REPETITIONS
 from lepaute.measure.node_agent.system_files import SystemFiles
+from lepaute.measure.nodes.channel import NodeLost
+from lepaute.measure.nodes.results import CommandFailed
+from lepaute.measure.probes import build_sentinel
+from lepaute.measure.sentinel import NodeSentinel, short_guard
+from lepaute.measure.toolchain import find_toolchain
 from lepaute.stats.aligned_ranks import block_sizes, values_to_decide
 
 #: Repetitions of a start that failed, before its block goes without it; after so many such places in a row it ends.
@@ -121,7 +128,7 @@ class Comparison(Campaign):
             said = doubts(cell.library, started.ignored) if cell.setting.ranks == self._request.ranks else []
             for line in [each for each in said if each not in self.workspace.state.warnings]:
                 self.warn(line)
-        self._maker = Mpiruns(self.workspace, self._place, self._prepare)
+        self._maker = Mpiruns(self.workspace, self._place, Watch(self._sentinel()), self._prepare)
         self._trials = Trials(self._maker, self.workspace, self._cells, self._request, self.seed, self.warn)
         self._trials.make(lambda text: self.tell(text, 0.02))
         self._numbers = self._chosen_numbers()
@@ -178,6 +185,21 @@ class Comparison(Campaign):
                     cells[name] = Cell(name, library, setting)
         return cells
 
+    def _sentinel(self) -> NodeSentinel | None:
+        """None, with a warning, where it cannot be compiled or run: a comparison needs no BLAS."""
+        try:
+            tools = find_toolchain(next(iter(self._libraries.values())).named.library)
+            program = build_sentinel(lambda message: self.tell(message, 0.0), tools)
+            cores = max(len(layout.cores) for layout in self._place.layouts.values())
+            sentinel = NodeSentinel(self.nodes, self._place.layouts, short_guard(program, cores))
+            sentinel.watch()
+        except NodeLost:
+            raise
+        except (EnvironmentProblem, CommandFailed) as problem:
+            self.warn(f"no sentinels, so that a machine that is slow for a while is not seen: {problem}")
+            return None
+        return sentinel
+
     def _check_controls(self) -> None:
         """Raises EnvironmentProblem where a machine cannot be set to a level, or has no pages of it."""
         for levels in combinations(self._request.varied):
@@ -196,10 +218,6 @@ class Comparison(Campaign):
             self.set_conditions(**control)
 
     @property
-    def _cold_bytes(self) -> int:
-        return max(cell.setting.cold_bytes for cell in self._cells.values())
-
-    @property
     def _synchronisation(self) -> str:
         return next(iter(self._cells.values())).setting.synchronisation
 
@@ -209,7 +227,7 @@ class Comparison(Campaign):
         several, mpiruns = len(self._libraries), self._request.mpiruns
         of = f"{several} libraries side by side" if several > 1 else "one library"
         wall_s = (self._request.budget_s if mpiruns is None else stage.planned_s) - self._spent_s
-        what = f"{of}, at most so long by the budget" if mpiruns is None else f"{of}, {counted(mpiruns, 'mpirun')} each"
+        what = f"{of}, half more if disturbed" if mpiruns is None else f"{of}, {counted(mpiruns, 'mpirun')} each"
         self.announce(max(0.0, wall_s), what)
         self._sizes = block_sizes(stage.mpiruns)
         first, self._lost = len(self._sizes), dict.fromkeys(self._cells, 0)
@@ -251,7 +269,8 @@ class Comparison(Campaign):
         if not self.workspace.noted(FirstStage):
             request, cases = self._request, self._cases(None)
             trial = trial_calls(self.workspace, TRIAL)
-            windows = counting.first_windows_ns(trial, cases, self._synchronisation, self._cold_bytes, BROADCAST)
+            cold_bytes = max(cell.setting.cold_bytes for cell in self._cells.values())
+            windows = counting.first_windows_ns(trial, cases, self._synchronisation, cold_bytes, BROADCAST)
             chosen = counting.numbers_of_trial(
                 trial,
                 self._trials.durations_s,
@@ -326,20 +345,14 @@ class Comparison(Campaign):
         return COMPLETE not in outcomes and outcomes.count(FAILED) <= MOST_RETRIES
 
     def _next_repetition(self, block: int) -> int | None:
-        """The place whose start is to be repeated next; those with the fewest attempts first.
-
-        Never at the cost of the mpiruns without which nothing could be decided.
-        """
-        spent_s = sum(each.wall_s for each in self._ended if each.block >= 0 and each.attempt > 0)
-        reserved_s = max(0, self._least - self._made) * sum(self._wall_s(label) for label in self._cells)
+        """The place whose start is to be repeated next; those with the fewest attempts first."""
+        allowed_s = counting.REPEATED_SHARE * self._request.budget_s - self._repeated_s
         due: dict[int, int] = {}
         for place in range(len(self._cells) * self._sizes[block]):
-            made = [each for each in self._at(block, place) if each.outcome == COMPLETE]
-            if made and all(each.disturbed for each in made) and len(made) <= MOST_REPETITIONS:
-                wall_s = made[-1].wall_s
-                allowed_s = counting.REPEATED_SHARE * self._request.budget_s
-                if spent_s + wall_s <= allowed_s and self._spent_s + reserved_s + wall_s <= self._request.budget_s:
-                    due[place] = len(made)
+            made = [start for start in self._at(block, place) if start.outcome == COMPLETE]
+            disturbed = bool(made) and all(start.disturbed for start in made)
+            if disturbed and len(made) <= MOST_REPETITIONS and made[-1].wall_s <= allowed_s:
+                due[place] = len(made)
         return min(due, key=lambda place: due[place], default=None)
 
     def _start(self, block: int, place: int, label: str) -> None:
@@ -382,15 +395,26 @@ class Comparison(Campaign):
 
     @property
     def _ended(self) -> list[MpirunEnded]:
-        return self.workspace.noted(MpirunEnded)
+        return ended_mpiruns(self.workspace)
 
     def _complete(self, label: str) -> list[MpirunEnded]:
         return [each for each in self._ended if (each.cell, each.outcome) == (label, COMPLETE)]
 
     @property
     def _spent_s(self) -> float:
-        """Of the budget, by all sessions of the campaign."""
-        return sum(each.wall_s for each in self._ended)
+        """Of the budget, by all sessions of the campaign; repetitions have a share of their own."""
+        return sum(each.wall_s for each in self._ended) - self._repeated_s
+
+    @property
+    def _repeated_s(self) -> float:
+        """Of starts at places that had a complete one already."""
+        complete: set[tuple[int, int]] = set()
+        repeated_s = 0.0
+        for start in self._ended:
+            place = (start.block, start.place)
+            repeated_s += start.wall_s if start.block >= 0 and place in complete else 0.0
+            complete |= {place} if start.outcome == COMPLETE else set()
+        return repeated_s
 
     @property
     def _made(self) -> int:

@@ -2,21 +2,19 @@
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pandas
 
-from lepaute.archive.mpi_campaign import (
-    KIND,
-    call_table,
-)
+from lepaute.archive.mpi_campaign import KIND, call_table
 from lepaute.measure.comparison.cases import NOTHING, Case, ComparisonRequest
 from lepaute.measure.experiment.entries import Content, Entry
 from lepaute.measure.experiment.workspace import Workspace
 from lepaute.measure.machine_load import disturbance_warnings
 from lepaute.measure.raw_files import read_raw
+from lepaute.stats.disturbance import beside_slow_causes, slow_sentinels
 
 COMPLETE, FAILED, INTERRUPTED = "complete", "failed", "interrupted"
 
@@ -59,6 +57,7 @@ class MpirunEnded(Entry):
     library, block, place, attempt: as it was begun
     outcome: complete or failed; failure: why, in one line; started_s: since the epoch; wall_s: how long it took
     disturbed, causes: other programs used the machine; load: what it did meanwhile
+    sentinels_s: before and after it, seconds of a call
     """
 
     JOURNAL: ClassVar[str] = "mpiruns"
@@ -75,6 +74,7 @@ class MpirunEnded(Entry):
     wall_s: float
     load: dict[str, Any]
     cell: str = ""
+    sentinels_s: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.cell:
@@ -160,7 +160,7 @@ _CLOCKS = (
 )
 _MPIRUNS = (
     *("mpirun", "library", "block", "place", "trial", "attempt", "outcome", "failure", "disturbed", "causes"),
-    *("started_s", "wall_s", "seed", "ranks", "cell", "levels"),
+    *("started_s", "wall_s", "seed", "ranks", "cell", "levels", "sentinel_before_s", "sentinel_after_s"),
 )
 #: Columns that the probe names otherwise.
 _RENAMED = {"design_row": "batch", "before_row": "before_batch"}
@@ -195,9 +195,20 @@ def _joined(parts: "list[pandas.DataFrame]", columns: tuple[str, ...]) -> pandas
     return pandas.concat(filled, ignore_index=True)[list(columns)] if filled else pandas.DataFrame(columns=columns)
 
 
+def ended_mpiruns(workspace: Workspace) -> list[MpirunEnded]:
+    """Every start that ended; those beside a sentinel that is slow among all until now are disturbed by that too."""
+    ended = workspace.noted(MpirunEnded)
+    slow, result = slow_sentinels([seconds for start in ended for seconds in start.sentinels_s]), []
+    for start in ended:
+        causes = beside_slow_causes([slow[seconds] for seconds in start.sentinels_s if seconds in slow])
+        disturbed = start.disturbed or bool(causes)
+        result.append(replace(start, disturbed=disturbed, causes=(*start.causes, *causes)))
+    return result
+
+
 def mpirun_table(workspace: Workspace) -> pandas.DataFrame:
     """A row a start of mpirun, as `archive.mpi_campaign.mpiruns` describes it."""
-    ended = {entry.mpirun: entry for entry in workspace.noted(MpirunEnded)}
+    ended = {entry.mpirun: entry for entry in ended_mpiruns(workspace)}
     rows = []
     for begun in workspace.noted(MpirunBegun):
         row = (
@@ -209,6 +220,7 @@ def mpirun_table(workspace: Workspace) -> pandas.DataFrame:
         if (end := ended.get(begun.mpirun)) is not None:
             row |= {name: getattr(end, name) for name in ("outcome", "failure", "disturbed", "started_s", "wall_s")}
             row["causes"] = "; ".join(end.causes)
+            row |= dict(zip(("sentinel_before_s", "sentinel_after_s"), end.sentinels_s, strict=False))
         rows.append(row)
     return pandas.DataFrame(rows, columns=list(_MPIRUNS))
 
@@ -226,7 +238,7 @@ def tables(workspace: Workspace) -> "Iterator[tuple[str, pandas.DataFrame]]":
 
 def warnings(workspace: Workspace) -> list[str]:
     starts: dict[tuple[int, int], list[tuple[str, ...]]] = {}
-    for entry in workspace.noted(MpirunEnded):
+    for entry in ended_mpiruns(workspace):
         if entry.block >= 0 and entry.outcome == COMPLETE:
             starts.setdefault((entry.block, entry.place), []).append(entry.causes)
     return disturbance_warnings(starts.values(), "mpiruns", "mpiruns.json")
@@ -253,7 +265,7 @@ def trial_calls(workspace: Workspace, trial: int) -> pandas.DataFrame:
 def first_stage_calls(workspace: Workspace, blocks: int) -> pandas.DataFrame:
     """Calls of one complete mpirun at each place of the first blocks, an undisturbed one where there is."""
     chosen: dict[tuple[int, int], MpirunEnded] = {}
-    for each in workspace.noted(MpirunEnded):
+    for each in ended_mpiruns(workspace):
         if 0 <= each.block < blocks and each.outcome == COMPLETE:
             before = chosen.get((each.block, each.place))
             if before is None or (before.disturbed and not each.disturbed):

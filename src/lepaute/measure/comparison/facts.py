@@ -165,7 +165,7 @@ def factors_of(
         "outliers": "none removed; marks of late starts and of long calls are kept",
         "processor": cpuinfo_field("model name", cpu) or UNKNOWN,
         "operating system": read("uname.txt") or UNKNOWN,
-        "disturbed mpiruns": "by CPU time of other processes and of the hypervisor, blind to durations; repeated, kept",
+        "disturbed mpiruns": "by CPU time of other processes and of the hypervisor, and by sentinels; repeated, kept",
         **varied,
     }
 

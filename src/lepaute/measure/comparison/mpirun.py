@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 from typing import Protocol
 
@@ -22,6 +23,7 @@ from lepaute.measure.nodes.channel import NodeRefused
 from lepaute.measure.nodes.group import Nodes
 from lepaute.measure.nodes.results import Result
 from lepaute.measure.raw_files import header_of_raw, run_followed
+from lepaute.measure.sentinel import NodeSentinel
 
 _CACHES = "sys/devices/system/cpu/cpu0/cache"
 _MOST_LEVELS = 10
@@ -55,6 +57,8 @@ START_LIMIT_S = 120.0
 #: Of a launcher that fails by itself, before any rank has begun.
 _MOST_STARTS = 4
 _MOST_FAILURE = 300
+#: A sentinel stands for the machine so long after its end.
+_FRESH_S = 2.0
 _IGNORED = re.compile(r"UCX +WARN +unused env(?:ironment)? variables?: ([A-Z0-9_,]+)")
 _MOST_HEAD_BYTES = 1 << 24
 
@@ -154,10 +158,28 @@ def _header(node: Nodes, path: str) -> Mapping[str, str]:
     return header_of_raw(content.decode(errors="replace"))
 
 
+class Watch:
+    """The sentinels of a campaign: the one after an mpirun is that before the next one, where that follows at once."""
+
+    def __init__(self, sentinel: NodeSentinel | None) -> None:
+        """sentinel: None where none can be run: there are no seconds then"""
+        self._sentinel, self._ended_s = sentinel, -inf
+        self._last_s: tuple[float, ...] = ()
+
+    def before(self) -> tuple[float, ...]:
+        """Seconds of a call."""
+        return self._last_s if time.monotonic() - self._ended_s <= _FRESH_S else self.after()
+
+    def after(self) -> tuple[float, ...]:
+        self._last_s = () if self._sentinel is None else (self._sentinel.watch(),)
+        self._ended_s = time.monotonic()
+        return self._last_s
+
+
 class Mpiruns:
-    def __init__(self, workspace: Workspace, place: Place, prepare: Callable[[Cell], None]) -> None:
+    def __init__(self, workspace: Workspace, place: Place, watch: Watch, prepare: Callable[[Cell], None]) -> None:
         """prepare: sets the machines to the levels of a cell"""
-        self._workspace, self._place, self._prepare = workspace, place, prepare
+        self._workspace, self._place, self._watch, self._prepare = workspace, place, watch, prepare
 
     def make(
         self,
@@ -196,6 +218,7 @@ class Mpiruns:
             if node == 0
             for there, here in kept[rank].items()
         }
+        sentinels_s = self._watch.before()
         for again in range(_MOST_STARTS):
             start = self._place.start(library, ranks, setting.pus, words, base)
             before, started_s = self._place.samples(ranks), time.time()
@@ -206,6 +229,7 @@ class Mpiruns:
             if self._place.is_here or not failed or again == _MOST_STARTS - 1:
                 break
         loads = self._place.loads(ranks, before)
+        sentinels_s += self._watch.after()
         self._place.fetch(ranks, kept)
         causes = self._place.causes(loads)
         ended = MpirunEnded(
@@ -222,6 +246,7 @@ class Mpiruns:
             wall_s=max(load.wall_s for load in loads.values()),
             load=self._place.written(loads),
             cell=cell.name,
+            sentinels_s=sentinels_s,
         )
         self._workspace.note(ended)
         return ended

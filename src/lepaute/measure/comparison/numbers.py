@@ -99,8 +99,8 @@ LEAST_CALLS = 10
 FIRST_MPIRUNS, MOST_MPIRUNS = 2 * BLOCK, 200
 #: The corrected p-value from which on a difference counts as shown.
 LEVEL = 0.05
-#: Of the budget, for the first mpiruns; and for repetitions of what other load disturbed.
-FIRST_SHARE, REPEATED_SHARE = 0.5, 0.25
+#: Of the budget, for the first mpiruns; beyond it, for repetitions (validation/comparison_states.py).
+FIRST_SHARE, REPEATED_SHARE = 0.5, 0.5
 SHARE_OF_CASES = 0.9
 #: A lead of round-time must let word of the start reach every rank: so many times what a small broadcast takes. A
 #: longer one comes from a trial that the system's scheduler disturbed.

@@ -214,9 +214,7 @@ def _loopback(
         for a, b in zip(segments, remote, strict=True)
     )
     return Loopback(
-        shared=False,
-        bandwidth_Bps=properties.get("loopback_Bps", float(width)),
-        segments=None if same else segments,
+        shared=False, bandwidth_Bps=properties.get("loopback_Bps", float(width)), segments=None if same else segments
     )
 
 
