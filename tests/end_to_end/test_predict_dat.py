@@ -213,7 +213,7 @@ def test_the_announced_time_is_that_of_the_steps_that_will_be_simulated(monkeypa
 
 def test_an_interrupt_is_answered_at_once_however_long_the_runs_are() -> None:
     # A day: a thousand runs of 65 million messages and more. A single one is far longer than what is waited here.
-    arguments = command("--n", "3M", "--nb", "64", "--grid", "32x32", "--runs", "1000", "--fidelity", "full")
+    arguments = command("--n", "800k", "--nb", "16", "--grid", "32x32", "--runs", "1000", "--fidelity", "full")
     with subprocess.Popen(arguments, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         announced = process.stderr.readline()

@@ -370,6 +370,8 @@ def expected_run_s(
 
     check_runs(applications, runs)
     simulator = Native().on(Conditions(platform, mapping=mapping or Mapping()))
+    for application in applications:
+        simulator.prepare(application)
     return applications[0].estimated_run_s(applications, runs, available_cores(), simulator.measure, fidelity)
 
 
