@@ -94,7 +94,7 @@ def test_a_wanted_precision_takes_as_many_runs_as_it_needs() -> None:
     assert few.runs == 4
     assert more.runs > 4
     with pytest.raises(InputError, match=r"8 simulations are needed .* budget is 7"):
-        answer_of(study(budget={"simulations": 7}), noisy)
+        run_study(study(budget={"simulations": 7}), scheduler="threads")
 
 
 def test_a_refused_scenario_is_told_and_the_others_are_compared() -> None:
@@ -116,7 +116,7 @@ def test_the_command_answers_keeps_everything_and_continues(file: Path, capsys: 
     assert main(["study", "whatif", str(file), "--runs", "2"]) == 0
     out, err = capsys.readouterr()
     assert "against base" in out
-    assert "net.results: 8 simulations, 0 known before" in err
+    assert "net.results: 8 simulations and 32 that judge and price them, 0 known before" in err
     assert main(["study", "whatif", str(file)]) == 2
     assert "holds results of a study already; continue it with --resume" in capsys.readouterr().err
     assert main(["study", "whatif", str(file), "--runs", "3", "--resume", "--json"]) == 0

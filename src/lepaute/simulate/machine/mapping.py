@@ -181,12 +181,7 @@ BY_NUMBER, IN_ORDER = "by-number", "in-order"
 
 
 def read_hostfile(
-    path: str | Path,
-    platform: "schema.Platform",
-    threads: int = 1,
-    *,
-    seed: int | None = None,
-    hosts: str = BY_NUMBER,
+    path: str | Path, platform: "schema.Platform", threads: int = 1, *, seed: int | None = None, hosts: str = BY_NUMBER
 ) -> Mapping:
     """Ranks on the slots of the hostfile, in the order of its lines, or at random where a seed is given."""
     path = path_of(path, "the hostfile")

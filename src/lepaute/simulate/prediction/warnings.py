@@ -130,9 +130,7 @@ def _link_warnings(platform: "Platform") -> list[str]:
 
 
 def idle_settings(
-    settings: "Mapping[str, str]",
-    times_s: "Sequence[float]",
-    time_without: "Callable[[int, Mapping[str, str]], float]",
+    settings: "Mapping[str, str]", times_s: "Sequence[float]", time_without: "Callable[[int, Mapping[str, str]], float]"
 ) -> tuple[str, ...]:
     """A sentence for each of the settings without which every application takes as long, to the last digit.
 
