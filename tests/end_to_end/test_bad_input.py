@@ -32,11 +32,7 @@ def assert_named_with_its_package(folder: Path, name: str, **environment: str) -
 
 @pytest.mark.parametrize(
     ("there", "missing"),
-    [
-        (("mpirun", "ar", "gcc"), "mpicc"),
-        (("mpicc", "ar", "gcc"), "mpirun"),
-        (("mpicc", "mpirun", "ar"), "compiler"),
-    ],
+    [(("mpirun", "ar", "gcc"), "mpicc"), (("mpicc", "ar", "gcc"), "mpirun"), (("mpicc", "mpirun", "ar"), "compiler")],
 )
 def test_a_missing_tool_is_named_with_the_command_that_installs_it(there, missing, tmp_path):
     tools = tmp_path / "bin"

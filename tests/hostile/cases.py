@@ -150,10 +150,7 @@ BASES = {
     "watch alert": Base({**_STORE, "--prometheus": "out.prom"}),
     "watch health": Base(_STORE, {"nodes": "1"}),
     "watch replay": Base(_STORE),
-    "watch cost": Base(
-        {**_STORE, **_PLATFORM, "--n": "64", "--grid": "1x2", "--runs": "2"},
-        {"node": "1"},
-    ),
+    "watch cost": Base({**_STORE, **_PLATFORM, "--n": "64", "--grid": "1x2", "--runs": "2"}, {"node": "1"}),
     "trace compare": Base({}, {"left": "{in}/trace.parquet", "right": "{in}/trace.parquet"}),
 }
 

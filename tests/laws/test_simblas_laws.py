@@ -98,14 +98,8 @@ def counted_calls(m: int, n: int, k: int) -> dict[str, tuple[tuple[Any, ...], tu
         "dgemm": (("N", "T", m, n, k, ONE, A, 8, A, 8, ONE, A, 8), (textbook.product, m, n, k)),
         "dsymm": (("R", "U", m, n, ONE, A, 8, A, 8, ONE, A, 8), (textbook.product, m, n, n)),
         "dsyrk": (("U", "N", n, k, ONE, A, 8, ONE, A, 8), (textbook.triangle_of_product, n, k)),
-        "dsyr2k": (
-            ("U", "N", n, k, ONE, A, 8, A, 8, ONE, A, 8),
-            (textbook.triangle_of_two_products, n, k),
-        ),
-        "dgemmt": (
-            ("U", "N", "N", n, k, ONE, A, 8, A, 8, ONE, A, 8),
-            (textbook.triangle_of_product, n, k),
-        ),
+        "dsyr2k": (("U", "N", n, k, ONE, A, 8, A, 8, ONE, A, 8), (textbook.triangle_of_two_products, n, k)),
+        "dgemmt": (("U", "N", "N", n, k, ONE, A, 8, A, 8, ONE, A, 8), (textbook.triangle_of_product, n, k)),
         "dtrmm": (("L", "U", "N", "N", m, n, ONE, A, 8, A, 8), (textbook.triangle_times_matrix, m, n)),
         "dtrsm": (("R", "U", "N", "N", m, n, ONE, A, 8, A, 8), (textbook.triangle_solved, n, m)),
         "dgemv": (("N", m, n, ONE, A, 8, A, 1, ONE, A, 1), (textbook.product, m, 1, n)),
@@ -115,10 +109,7 @@ def counted_calls(m: int, n: int, k: int) -> dict[str, tuple[tuple[Any, ...], tu
             (textbook.band_times_vector, m, n, k - 1, 7 - k),
         ),
         "dsymv": (("U", n, ONE, A, 8, A, 1, ONE, A, 1), (textbook.product, n, 1, n)),
-        "dsbmv": (
-            ("U", n, k, ONE, A, 8, A, 1, ONE, A, 1),
-            (textbook.symmetric_band_times_vector, n, band(n, k)),
-        ),
+        "dsbmv": (("U", n, k, ONE, A, 8, A, 1, ONE, A, 1), (textbook.symmetric_band_times_vector, n, band(n, k))),
         "dtrsv": (("U", "N", "N", n, A, 8, A, 1), (textbook.triangle_solved, n, 1)),
         "dtrmv": (("U", "N", "N", n, A, 8, A, 1), (textbook.triangle_times_matrix, n, 1)),
         "dtbsv": (("U", "N", "N", n, k, A, 8, A, 1), (textbook.band_triangle_solved, n, band(n, k))),
@@ -129,10 +120,7 @@ def counted_calls(m: int, n: int, k: int) -> dict[str, tuple[tuple[Any, ...], tu
         "dpotrf": (("U", n, A, 8, ctypes.c_int()), (textbook.cholesky, n)),
         "dpotrs": (("U", n, k, A, 8, A, 8, ctypes.c_int()), (textbook.cholesky_solved, n, k)),
         "dpbtrf": (("U", n, k, A, 8, ctypes.c_int()), (textbook.band_cholesky, n, band(n, k))),
-        "dpbtrs": (
-            ("U", n, k, m, A, 8, A, 8, ctypes.c_int()),
-            (textbook.band_cholesky_solved, n, band(n, k), m),
-        ),
+        "dpbtrs": (("U", n, k, m, A, 8, A, 8, ctypes.c_int()), (textbook.band_cholesky_solved, n, band(n, k), m)),
         "dtrtri": (("U", "N", n, A, 8, ctypes.c_int()), (textbook.triangle_inverted, n)),
         "dtrtrs": (("U", "N", "N", n, k, A, 8, A, 8, ctypes.c_int()), (textbook.triangle_solved, n, k)),
     }

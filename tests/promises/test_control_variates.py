@@ -18,11 +18,7 @@ from lepaute.stats.intervals import expected, prediction_interval
 
 RUNS, DRAWS = 12, 1000
 #: What the controls explain, b times each, and the standard deviation of the rest.
-WORLDS = {
-    "nearly all": ([1.0, 0.5], 0.1),
-    "half": ([0.7, 0.0], 0.7),
-    "nothing": ([0.0, 0.0], 1.0),
-}
+WORLDS = {"nearly all": ([1.0, 0.5], 0.1), "half": ([0.7, 0.0], 0.7), "nothing": ([0.0, 0.0], 1.0)}
 TAILS = {"normal": 0, "three degrees of freedom": 3}
 
 

@@ -18,16 +18,7 @@ from lepaute.fit.diagnostics.residuals import Residuals
 
 
 def calls(
-    rng,
-    name="kernel dgemm",
-    *,
-    processes=16,
-    each=120,
-    process_sd=0.01,
-    sd=0.08,
-    change=None,
-    noise=None,
-    cores=2,
+    rng, name="kernel dgemm", *, processes=16, each=120, process_sd=0.01, sd=0.08, change=None, noise=None, cores=2
 ):
     """A subject; `change(time_s, place, size)` multiplies durations, `noise(rng, size)` replaces the half-normal."""
     count = processes * each

@@ -21,11 +21,7 @@ RUNS, DRAWS, FIRST_DRAW = 12, 1000, 10**6
 POINTS = [Point({"nb": nb}) for nb in (64, 128, 192, 256)]
 ONE, OTHER = POINTS[:2]
 #: How far the slopes of points are apart, and the standard deviations of the rest: common to all points, and a point's.
-WORLDS = {
-    "all explained but noise": (0.5, 0.0, 0.004),
-    "half": (0.3, 0.01, 0.012),
-    "nothing": (0.0, 0.02, 0.02),
-}
+WORLDS = {"all explained but noise": (0.5, 0.0, 0.004), "half": (0.3, 0.01, 0.012), "nothing": (0.0, 0.02, 0.02)}
 CONTROL_SD = np.array([0.05, 0.03])
 
 

@@ -103,11 +103,7 @@ DIFFERENT: dict[str, tuple[Callable[[Rows], Rows], int, str]] = {
         "bcast of 100 bytes, root 1, on 2 ranks (LINE) in Fixed, MPI_Bcast of 100 bytes,",
     ),
     "communicator": (changed(13, comm=0), 13, "barrier, on 1 rank (LINE) in Fixed, MPI_Barrier, on 2 ranks, at 14 s"),
-    "requests": (
-        changed(1, completion=-1),
-        3,
-        "wait for 2 requests (LINE) in Fixed, MPI_Waitall for 1 request, at ",
-    ),
+    "requests": (changed(1, completion=-1), 3, "wait for 2 requests (LINE) in Fixed, MPI_Waitall for 1 request, at "),
     "less": (without(16), 16, "send to rank 1, tag 5, 24 bytes (LINE) in Fixed, nothing more in run.parquet"),
     "more": (
         lambda rows: [*rows, call(0, "Send", 1, 24, 5)],

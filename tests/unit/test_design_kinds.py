@@ -64,10 +64,7 @@ def test_a_default_design_of_steps_takes_a_few_seconds_and_holds_both_ends() -> 
             for wrong in ({"rows": 0}, {"nbs": (64, 0)}, {"nbs": ()}, {"nbs": (64, 128), "max_n": 255})
         ),
         *((partial(hpl_step_design, 1, steps=steps), "need rows, ranks") for steps in ((0, 1), (3, 2))),
-        (
-            partial(dgemm_design, 1, products=3, product_range=(1e3, 1e9), most=(10, 10, 10)),
-            "raise the bounds or",
-        ),
+        (partial(dgemm_design, 1, products=3, product_range=(1e3, 1e9), most=(10, 10, 10)), "raise the bounds or"),
         (partial(p2p_design, 1, counts={"bcast": 1}), "operation bcast; known are recv, isend"),
     ],
 )

@@ -56,7 +56,6 @@ class Truth:
     ("hpl", "runs", "cores", "start_s", "fidelity"),
     [
         (Hpl(n=100_000, p=32, q=32), 10, 2, 0.05, "full"),
-        # Of a sampled run the steps that it simulates are counted, and the solve; a short run is measured whole.
         (Hpl(n=24_000_000, nb=1024, p=256, q=294), 1, 1, 0.5, "sampled"),
         (Hpl(n=1000, p=32, q=32), 1000, 1, 0.0, "full"),
     ],

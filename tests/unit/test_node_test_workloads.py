@@ -172,11 +172,7 @@ def test_workloads_are_conditions_of_themselves_alone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "table",
-    [
-        rows(figure="x" * 200),
-        rows(workload="a b"),
-        rows(value=np.inf).assign(node="elsewhere"),
-    ],
+    [rows(figure="x" * 200), rows(workload="a b"), rows(value=np.inf).assign(node="elsewhere")],
     ids=["long", "blank", "place"],
 )
 def test_a_table_of_workloads_that_cannot_be_is_refused(tmp_path: Path, table: pandas.DataFrame) -> None:

@@ -40,11 +40,7 @@ def test_the_duration_comes_from_the_time_or_the_rate_whichever_has_more_digits(
 @pytest.mark.parametrize(
     ("output", "hpl", "complaint"),
     [
-        (
-            HPL_OUTPUT.replace("0.09", "5.09"),
-            Hpl(n=2000, q=2),
-            "HPL:4: 5.09 s and 6.098e+01 Gflop/s are not of one",
-        ),
+        (HPL_OUTPUT.replace("0.09", "5.09"), Hpl(n=2000, q=2), "HPL:4: 5.09 s and 6.098e+01 Gflop/s are not of one"),
         (HPL_OUTPUT, Hpl(n=2000, p=2), "(2000, 128, 1, 2) instead of (2000, 128, 2, 1)"),
         ("HPL ERROR from process # 0:\n>>> Need at least 4 processes\n", Hpl(n=10), "Need at least 4 processes"),
     ],

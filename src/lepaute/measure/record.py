@@ -15,13 +15,7 @@ from lepaute.kit.builds import built_once, digests
 from lepaute.kit.command import end_session
 from lepaute.kit.files import scratch_folder
 from lepaute.kit.mpi_launcher import OPEN_MPI, Launcher, find_launcher
-from lepaute.kit.mpi_library import (
-    MpiLibrary,
-    check_program,
-    check_same_library,
-    find_library,
-    library_of_launcher,
-)
+from lepaute.kit.mpi_library import MpiLibrary, check_program, check_same_library, find_library, library_of_launcher
 from lepaute.kit.temporary import check_room, plain_name, temporary_parent
 from lepaute.measure.hpl_source import HPL_KERNELS, build_hpl, hpl_include_flags
 from lepaute.measure.machine_load import load_between, sample

@@ -45,10 +45,7 @@ class PostgresqlBackend(Backend):
         try:
             # Not prepared, and parameters put in by the client: COPY takes no others.
             self._connection = psycopg.connect(
-                url,
-                cursor_factory=psycopg.ClientCursor,
-                connect_timeout=30,
-                application_name="lepaute",
+                url, cursor_factory=psycopg.ClientCursor, connect_timeout=30, application_name="lepaute"
             )
         except (psycopg.Error, ValueError) as problem:
             reason = (str(problem).splitlines() or ["no reason given"])[0].strip()
@@ -269,10 +266,6 @@ def _result(
         csv.ReadOptions(column_names=list(columns)),
         csv.ParseOptions(newlines_in_values=True),
         csv.ConvertOptions(
-            column_types=columns,
-            null_values=[""],
-            strings_can_be_null=False,
-            true_values=["t"],
-            false_values=["f"],
+            column_types=columns, null_values=[""], strings_can_be_null=False, true_values=["t"], false_values=["f"]
         ),
     )

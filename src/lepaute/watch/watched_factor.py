@@ -11,14 +11,7 @@ from lepaute.kit.notebook import Public, facts_html
 from lepaute.kit.picture import new_figure
 from lepaute.kit.text import percent
 from lepaute.watch.changelog import Event
-from lepaute.watch.report.factor_history import (
-    FactorRows,
-    Spread,
-    codes_of,
-    in_order,
-    last_rows,
-    spread_of,
-)
+from lepaute.watch.report.factor_history import FactorRows, Spread, codes_of, in_order, last_rows, spread_of
 from lepaute.watch.report.models import Moved, title_of
 from lepaute.watch.values import DAY_S, day_numbers
 

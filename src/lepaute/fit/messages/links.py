@@ -53,9 +53,7 @@ from lepaute.platform.schema import Network
 
 
 def network_model(
-    fitted: FittedNetwork,
-    between: FittedNetwork | None = None,
-    link_Bps: float | None = None,
+    fitted: FittedNetwork, between: FittedNetwork | None = None, link_Bps: float | None = None
 ) -> Network:
     """The network of the machines that were measured.
 
@@ -63,11 +61,7 @@ def network_model(
     between  : messages between nodes; None where they were not measured: then they cost what they cost inside
     link_Bps : bandwidth of the link of a node, None for what the fastest large messages between nodes make use of
     """
-    loopback: dict[str, Any] = {
-        "shared": fitted.shared,
-        "bandwidth_Bps": fitted.shared_bandwidth_Bps,
-        "segments": None,
-    }
+    loopback: dict[str, Any] = {"shared": fitted.shared, "bandwidth_Bps": fitted.shared_bandwidth_Bps, "segments": None}
     remote, link = fitted, fitted.shared_bandwidth_Bps
     if between is not None:
         loopback |= _class(fitted)
@@ -114,11 +108,7 @@ def _busy(network: FittedNetwork) -> dict[str, Any] | None:
     """What a start of mpirun does to all of its messages it does to these."""
     if network.busy is None:
         return None
-    return {
-        "segments": _segments(network.busy),
-        "range_bytes": network.busy_sizes,
-        **_errors(network),
-    }
+    return {"segments": _segments(network.busy), "range_bytes": network.busy_sizes, **_errors(network)}
 
 
 def _segments(parts: tuple[FittedSegment, ...] | None) -> list[dict[str, Any]] | None:

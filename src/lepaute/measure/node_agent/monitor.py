@@ -58,13 +58,7 @@ class OtherProcesses:
     columns = ("other_users_cpu_s", "other_users_share", "others_share", "other_users")
 
     def __init__(
-        self,
-        files: SystemFiles,
-        agent: int,
-        user: int,
-        now_s: float,
-        ticks_per_s: int = 0,
-        least_s: float = 1.0,
+        self, files: SystemFiles, agent: int, user: int, now_s: float, ticks_per_s: int = 0, least_s: float = 1.0
     ) -> None:
         self._files = files
         self._agent = agent
@@ -197,11 +191,7 @@ class Monitor:
     """
 
     def __init__(
-        self,
-        files: SystemFiles,
-        period_s: float,
-        emit: Callable[[Row], object],
-        wall: Callable[[], float] = time.time,
+        self, files: SystemFiles, period_s: float, emit: Callable[[Row], object], wall: Callable[[], float] = time.time
     ) -> None:
         if not 0.01 <= period_s <= 3600:
             raise ValueError(f"the period is {period_s!r} s; it is from 0.01 s to an hour")

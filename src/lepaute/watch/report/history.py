@@ -10,14 +10,7 @@ import pandas as pd
 
 from lepaute.kit.text import counted
 from lepaute.watch.alarms.steps import SAME_S, Row, steps_of
-from lepaute.watch.report.summary import (
-    Change,
-    Suspicion,
-    change_text,
-    machines_text,
-    regressions_of,
-    suspicions_of,
-)
+from lepaute.watch.report.summary import Change, Suspicion, change_text, machines_text, regressions_of, suspicions_of
 from lepaute.watch.values import DAY_S, Machine, check_values, day_of, start_of
 
 if TYPE_CHECKING:

@@ -18,14 +18,7 @@ from lepaute.watch.report.models import title_of
 from lepaute.watch.report.summary import absence_text, recent_s
 
 #: The weightiest first: name, letter in a large cell. Their colours are those of the style sheet.
-STATES = {
-    "alarm": "A",
-    "failed": "F",
-    "silent": "·",
-    "suspicious": "?",
-    "unjudged": "–",
-    "fine": "",
-}
+STATES = {"alarm": "A", "failed": "F", "silent": "·", "suspicious": "?", "unjudged": "–", "fine": ""}
 #: State -> the larger the weightier.
 WEIGHT = {state: len(STATES) - at for at, state in enumerate(STATES)}
 SAID = {
