@@ -48,9 +48,9 @@ sys.exit(status)
 
 
 def measured(words: list[str], sources: Path, folder: Path) -> tuple[float, float, str]:
-    """(CPU seconds, peak of memory in bytes, standard output) of a command."""
+    """(CPU seconds, peak of memory in bytes, standard output) of Python with these words."""
     done = subprocess.run(
-        [sys.executable, "-c", MEASURED, *_LEPAUTE, *words],
+        [sys.executable, "-c", MEASURED, *words],
         check=True,
         capture_output=True,
         text=True,
@@ -80,22 +80,13 @@ def main() -> int:
         folder = Path(temporary)
         (folder / "rows.py").write_text(JOB)
         experiments = {
-            f"lepaute run, {rows:,} rows": [
-                "run",
-                "rows.py",
-                "--quiet",
-                "--force",
-                "-o",
-                "x.zip",
-                "--set",
-                f"rows={rows}",
-            ]
+            f"lepaute run, {rows:,} rows": [*"run rows.py --quiet --force -o x.zip --set".split(), f"rows={rows}"]
             for rows in ROWS
         }
         for _ in range(arguments.repetitions):
             for name, words in {**PREDICTIONS, **experiments}.items():
                 for version, sources in versions.items():
-                    cpu_s, peak_bytes, output = measured(words, sources, folder)
+                    cpu_s, peak_bytes, output = measured([*_LEPAUTE, *words], sources, folder)
                     figures.setdefault((name, version), []).append((cpu_s, peak_bytes))
                     if name in PREDICTIONS:
                         answers.setdefault(name, set()).add(answer(output))

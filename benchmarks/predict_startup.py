@@ -9,12 +9,11 @@ the same each time; exits with 1 where a command takes more than is wanted.
 
 import argparse
 import json
-import os
-import resource
 import statistics
-import subprocess
 import sys
 from pathlib import Path
+
+from many_runs import measured
 
 SOURCES = Path(__file__).resolve().parent.parent / "src"
 _HPL = ["predict", "hpl", "-p", "dahu", "--nb", "128", "--runs", "1", "--json"]
@@ -34,17 +33,6 @@ COMMANDS: dict[str, tuple[list[str], float | None]] = {
 }
 
 
-def cpu_s(words: list[str], sources: Path) -> tuple[float, str]:
-    """(CPU seconds, standard output) of a process."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    environment = os.environ | {"PYTHONPATH": str(sources)}
-    output = subprocess.run(
-        [sys.executable, *words], check=True, capture_output=True, text=True, env=environment
-    ).stdout
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, output
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("repetitions", nargs="?", type=int, default=20)
@@ -56,13 +44,13 @@ def main() -> int:
     for repetition in range(arguments.repetitions + 1):
         for name, (words, _) in COMMANDS.items():
             for sources in versions:
-                seconds, output = cpu_s(["-m", "lepaute.cli.main", *words], sources)
+                seconds, _, output = measured(["-m", "lepaute.cli.main", *words], sources, Path())
                 if words[-1] == "8x8":
                     prediction = json.loads(output)
                     answers.add((prediction["time_s"]["mean"], prediction["simulation"]["messages"]))
                 if repetition:
                     took_s.setdefault((name, sources), []).append(seconds)
-    nothing_s = statistics.median(cpu_s(["-c", "pass"], SOURCES)[0] for _ in range(arguments.repetitions))
+    nothing_s = statistics.median(measured(["-c", "pass"], SOURCES, Path())[0] for _ in range(arguments.repetitions))
     if len(answers) != 1:
         print(f"the same prediction gave {len(answers)} answers: {answers}")
         return 1

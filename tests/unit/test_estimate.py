@@ -6,13 +6,12 @@ from lepaute.platform import load_platform
 from lepaute.platform.io import override
 from lepaute.simulate import Hpl, predict
 from lepaute.simulate.apps.hpl.work import (
-    EventCosts,
     estimated_run_s,
+    events_of,
+    events_of_run,
+    events_of_steps,
     exchange_messages,
     simulated_steps,
-    work_of,
-    work_of_run,
-    work_of_steps,
 )
 from lepaute.simulate.conditions import Conditions
 from lepaute.simulate.native import Native, simulate
@@ -36,45 +35,37 @@ def test_an_exchange_has_the_messages_that_the_real_hpl_was_counted_to_send():
 )  # fmt: skip
 def test_the_formula_counts_the_messages_of_the_engine(hpl):
     counted = predict(hpl, load_platform("dahu"), runs=1).simulation.messages
-    messages = work_of(hpl).events - hpl.steps * hpl.ranks  # what is left are point-to-point messages
+    messages = events_of(hpl) - hpl.steps * hpl.ranks  # what is left are point-to-point messages
     assert messages == pytest.approx(counted, rel=0.05)
 
 
 class Truth:
     """An engine whose events cost what is said; `measure` is what an estimate calls."""
 
-    def __init__(self, costs, start_s=0.0):
-        self.costs, self.start_s, self.measured_s = costs, start_s, []
+    def __init__(self, event_s, start_s=0.0):
+        self.event_s, self.start_s, self.measured_s = event_s, start_s, []
 
-    def measure(self, small, whole, trial_steps=0):
+    def measure(self, small, _whole, trial_steps=0):
         steps = simulated_steps(small, trial_steps=trial_steps)
-        work = work_of_steps(small, steps, solve=trial_steps == 0)
-        start_s = self.start_s if small.ranks == whole.ranks else 0.0
-        self.measured_s.append(start_s + self.costs.work_s(work))
+        events = events_of_steps(small, steps, solve=trial_steps == 0)
+        self.measured_s.append(self.start_s + self.event_s * events)
         return self.measured_s[-1]
 
 
-def test_the_costs_of_events_and_of_the_start_are_found_again():
-    truth = Truth(EventCosts(pivot_s=4e-8, other_s=5e-7), start_s=0.05)
-    hpl = Hpl(n=100_000, p=32, q=32)
-    (run_s,) = estimated_run_s([hpl], runs=10, cores=2, measure=truth.measure)
-    assert run_s == pytest.approx(0.05 + truth.costs.run_s(hpl), rel=0.02)
-    assert sum(truth.measured_s) < 0.03 * 10 / 2 * run_s + 0.1
-
-
-def test_of_a_sampled_run_the_steps_that_it_simulates_are_counted_and_the_solve():
-    truth = Truth(EventCosts(pivot_s=1e-8, other_s=3e-6), start_s=0.5)
-    hpl = Hpl(n=24_000_000, nb=1024, p=256, q=294)
-    (run_s,) = estimated_run_s([hpl], runs=1, cores=1, measure=truth.measure, fidelity="sampled")
-    work = work_of_steps(hpl, simulated_steps(hpl, sampled=True), solve=True)
-    assert run_s == pytest.approx(0.5 + truth.costs.work_s(work), rel=0.02)
-
-
-def test_a_short_run_is_measured_whole():
-    truth = Truth(EventCosts(pivot_s=1e-6, other_s=1e-5))
-    hpl = Hpl(n=1000, p=32, q=32)
-    (run_s,) = estimated_run_s([hpl], runs=1000, cores=1, measure=truth.measure)
-    assert run_s == pytest.approx(truth.costs.run_s(hpl), rel=0.05)
+@pytest.mark.parametrize(
+    ("hpl", "runs", "cores", "start_s", "fidelity"),
+    [
+        (Hpl(n=100_000, p=32, q=32), 10, 2, 0.05, "full"),
+        (Hpl(n=24_000_000, nb=1024, p=256, q=294), 1, 1, 0.5, "sampled"),
+        (Hpl(n=1000, p=32, q=32), 1000, 1, 0.0, "full"),
+    ],
+)
+def test_the_costs_of_events_and_of_the_start_are_found_again(hpl, runs, cores, start_s, fidelity):
+    truth = Truth(5e-7, start_s)
+    (run_s,) = estimated_run_s([hpl], runs, cores, truth.measure, fidelity)
+    events = events_of_steps(hpl, simulated_steps(hpl, sampled=fidelity == "sampled"), solve=True)
+    assert run_s == pytest.approx(start_s + truth.event_s * events, rel=0.05)
+    assert sum(truth.measured_s) < 0.03 * runs / cores * run_s + 0.1 or fidelity == "sampled"
 
 
 def test_what_is_quick_is_not_measured():
@@ -87,22 +78,25 @@ def test_runs_on_several_cores_take_at_least_the_longest_of_them():
 
 
 def test_a_long_broadcast_and_a_spread_roll_swap_have_more_messages():
-    plain = work_of(Hpl(n=10_000, p=8, q=8)).others
-    assert work_of(Hpl(n=10_000, p=8, q=8, bcast="long")).others > 1.5 * plain
-    assert work_of(Hpl(n=10_000, p=8, q=8, swap="spread-roll")).others > 1.5 * plain
+    def others(hpl):
+        return events_of(hpl) - hpl.n * exchange_messages(hpl.p)  # without those that look for pivots
+
+    plain = others(Hpl(n=10_000, p=8, q=8))
+    assert others(Hpl(n=10_000, p=8, q=8, bcast="long")) > 1.5 * plain
+    assert others(Hpl(n=10_000, p=8, q=8, swap="spread-roll")) > 1.5 * plain
     # mix: binary exchange up to the threshold in columns, spread-roll above it.
     wide = Hpl(n=10_000, p=8, q=8, swap="mix", swap_threshold=64)
     narrow = Hpl(n=10_000, p=8, q=8, swap="mix", swap_threshold=5000)
-    assert work_of(wide).others > work_of(narrow).others == plain
+    assert others(wide) > others(narrow) == plain
 
 
 @pytest.mark.parametrize(
     "hpl", [Hpl(n=4000, p=4, q=4), Hpl(n=4010, p=7, q=3, swap="mix"), Hpl(n=300, p=2, q=9, depth=0)]
 )
-def test_the_work_of_all_steps_and_the_solve_is_that_of_the_run(hpl):
+def test_the_events_of_all_steps_and_the_solve_is_that_of_the_run(hpl):
     steps = simulated_steps(hpl)
     assert steps == list(range(hpl.steps))
-    whole, by_step = work_of(hpl), work_of_steps(hpl, steps, solve=True)
+    whole, by_step = events_of(hpl), events_of_steps(hpl, steps, solve=True)
     assert by_step == pytest.approx(whole)
 
 
@@ -130,10 +124,10 @@ def test_where_ranks_wait_in_waves_a_sampled_run_goes_back_for_further_windows(p
     assert fewer < 0.8 * more
     assert sampling.simulated_steps == (more if further else fewer)
     # Half-way by the ratio is what is announced.
-    each = [work_of_steps(hpl, simulated_steps(hpl, sampled=True, further=one), solve=True) for one in (False, True)]
-    announced = work_of_run(hpl, sampled=True)
-    assert announced.others**2 == pytest.approx(each[0].others * each[1].others)
-    assert each[1].others / announced.others < 1.3
+    each = [events_of_steps(hpl, simulated_steps(hpl, sampled=True, further=one), solve=True) for one in (False, True)]
+    announced = events_of_run(hpl, sampled=True)
+    assert announced**2 == pytest.approx(each[0] * each[1])
+    assert each[1] / announced < 1.3
 
 
 def test_of_long_runs_on_large_grids_a_round_or_so_of_the_process_columns_is_simulated():
@@ -153,4 +147,4 @@ def test_the_messages_announced_are_those_of_a_trial():
     machine, cores = simulator._machine(hpl), simulator._core_of_rank(hpl)
     counted = simulate(hpl, machine, simulator._layers, cores, 1, trial_steps=5).messages
     turns = len(steps) * hpl.ranks
-    assert work_of_steps(hpl, steps, solve=False).events - turns == pytest.approx(counted, rel=0.05)
+    assert events_of_steps(hpl, steps, solve=False) - turns == pytest.approx(counted, rel=0.05)

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +10,7 @@ from lepaute.cli.main import main
 from lepaute.errors import InputError
 from lepaute.platform import load_platform, override
 from lepaute.simulate import Hpl, Mapping, predict
+from lepaute.simulate.conditions import Conditions
 from lepaute.simulate.machine.mapping import (
     Slot,
     hostfile_slots,
@@ -18,6 +20,8 @@ from lepaute.simulate.machine.mapping import (
     read_rankfile,
     thinned,
 )
+from lepaute.simulate.prediction.predicting import expected_run_s, simulate_one
+from lepaute.simulate.smpi.emulate import Smpi
 
 
 def slots_of(nodes_and_cores):
@@ -218,13 +222,18 @@ def test_ranks_on_nodes_of_their_own_exchange_messages_over_the_network(dahu):
     assert spread.time_s.mean != together.time_s.mean
 
 
-def test_memory_is_counted_on_the_node_with_most_ranks(dahu):
+def test_what_is_larger_than_the_memory_of_the_node_with_most_ranks_is_refused_before_anything_is_simulated(dahu):
     # 8 MB of matrix on nodes of 5 MB: it fits on four nodes, and not on one.
     small = override(dahu, {"nodes.memory_bytes": "5000000"})
     hpl = Hpl(n=1000, p=2, q=2)
     apart = Mapping(slots=slots_of([(0, 0), (1, 0), (2, 0), (3, 0)]))
-    assert any("would not fit" in warning for warning in predict(hpl, small, runs=1).warnings)
-    assert not any("would not fit" in warning for warning in predict(hpl, small, runs=1, mapping=apart).warnings)
+    assert predict(hpl, small, runs=1, mapping=apart).nodes == 4
+    assert predict(hpl, override(small, {"nodes.memory_bytes": "null"}), runs=1).nodes == 1
+    for asked in (predict, simulate_one, lambda *of: expected_run_s([of[0]], of[1], runs=1)):
+        with pytest.raises(InputError, match=r"N = 1000 need 0.008\d* GB on the node with most ranks \(4\).* 0.005 GB"):
+            asked(hpl, small)
+    with pytest.raises(InputError, match="N = 1000 need"):
+        Smpi(Path("xhpl")).on(Conditions(small)).prepare(hpl)
 
 
 def test_a_thinned_grid_keeps_what_shares_a_node():

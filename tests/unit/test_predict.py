@@ -48,11 +48,6 @@ def test_kernels_that_the_platform_lacks_are_named(dahu):
     assert any("dlocswp" in warning for warning in predict(Hpl(n=1000), dahu, runs=1).warnings)
 
 
-def test_a_matrix_that_does_not_fit_is_told(dahu):
-    content = override(dahu, {"nodes.memory_bytes": "1000000"})
-    assert any("would not fit" in warning for warning in predict(Hpl(n=1000), content, runs=1).warnings)
-
-
 def test_call_noise_alone_is_told(dahu):
     def told(platform):
         return any("call noise only" in warning for warning in predict(Hpl(n=1000), platform, runs=1).warnings)

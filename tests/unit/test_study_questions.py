@@ -1,7 +1,9 @@
 """Every question from its file to its answer, page and files, by one command each."""
 
 import json
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from support_limits import within_cpu
@@ -10,8 +12,11 @@ from lepaute.cli.main import main
 from lepaute.errors import InputError
 from lepaute.platform import dump_platform, load_platform
 from lepaute.simulate.apps.hpl.hpl_dat import read_hpl_dat
+from lepaute.study import session
 from lepaute.study.checking import checked
-from lepaute.study.schema import parse_study
+from lepaute.study.ready import READY, Subject, ready_study
+from lepaute.study.running import run_study
+from lepaute.study.schema import parse_study, study_text
 
 BASE = "base: {application: {name: hpl, n: 3k}, platform: ./mine.yaml}\n"
 FACTORS = """\
@@ -52,6 +57,62 @@ def test_every_question_is_answered_and_its_folder_repeats_it(question, tmp_path
     monkeypatch.chdir(tmp_path / "ask.results")
     assert main(["study", question, "study.yaml", "-o", "again", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == answer
+
+
+SMALL = Path(__file__).parent.parent / "data" / "platforms" / "small.yaml"
+RANGES = """\
+factors:
+  width: {path: scale.bandwidth, range: [0.5, 2]}
+"""
+COUNTED = STUDIES | {
+    "tune a range": f"question: tune\n{BASE}{RANGES}budget: {{simulations: 20}}\n",
+    "Sobol indices": f"question: sensitivity\n{BASE}{RANGES}budget: {{simulations: 48}}\n",
+    "to a precision": f"question: whatif\n{BASE}{FACTORS}whatif: {{factor: nb}}\nbudget: {{precision: 50}}\n",
+    "priced": f"question: whatif\n{BASE}scenarios: {{a: {{}}, b: {{scale.bandwidth: 2}}}}\nruns: 9\n",
+}
+
+
+@pytest.mark.parametrize("name", [*COUNTED, *(pytest.param(each, marks=pytest.mark.slow) for each in READY)])
+def test_as_many_simulations_are_made_as_were_announced(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    dump_platform(load_platform("dahu"), "mine.yaml")
+    Path("parts.yaml").write_text(CATALOGUE)
+    if name in COUNTED:
+        Path("ask.yaml").write_text(COUNTED[name].replace("n: 3k", "n: 1k, nb: 64, grid: 2x4"))
+    else:
+        subject = Subject("dahu", load_platform("dahu"), {"n": 500, "nb": 64, "grid": "4x4"}, runs=2)
+        Path("ask.yaml").write_text(study_text(ready_study(name, subject)))
+    announced = checked("ask.yaml").takes
+    run = run_study("ask.yaml", scheduler="threads")
+    assert run.simulated <= announced.most
+    assert run.further <= announced.most_further
+    if run.study.question != "tune" and name != "to a precision":
+        assert run.simulated == announced.missing
+        # Nodes that are drawn once have no sizes to which their models were fitted: nothing there can be judged.
+        assert run.further == (0 if name in ("spatial-variability", "variability-and-topology") else announced.further)
+
+
+def test_what_cannot_be_at_any_point_is_refused_before_anything_is_simulated(tmp_path: Path) -> None:
+    text = STUDIES["whatif"].replace("n: 3k", "n: 200k").replace("./mine.yaml", "dahu")
+    (tmp_path / "ask.yaml").write_text(text)
+    for asked in (checked, run_study):
+        with pytest.raises(InputError, match=r"no configuration can be: at grid=4x8, nb=128 the data of N = 200000"):
+            asked(tmp_path / "ask.yaml")
+    (tmp_path / "ask.yaml").write_text(text.replace("4x8, 2x16", "16x64, 2x16"))
+    assert "; 2 configurations cannot be: at grid=2x16, nb=128 the data" in checked(tmp_path / "ask.yaml").takes.text
+
+
+@pytest.mark.parametrize(("seconds", "runs"), [(1e9, 7), (230.0, 3), (30.0, 1)])
+def test_a_study_gives_the_answer_for_which_its_seconds_suffice(seconds, runs, monkeypatch, tmp_path):
+    text = COUNTED["priced"].replace("n: 3k", "n: 1k, grid: 1x2").replace("./mine.yaml", str(SMALL))
+    (tmp_path / "ask.yaml").write_text(f"{text.replace('runs: 9', 'runs: 7')}budget: {{seconds: {seconds}}}\n")
+    monkeypatch.setattr(session, "time", SimpleNamespace(monotonic=count(0.0, 20.0).__next__))
+    run = run_study(tmp_path / "ask.yaml", scheduler="threads")
+    assert (run.simulated, run.answer.runs) == (2 * runs, runs)
+    assert any(f"sufficed for {runs} of 7 runs" in each for each in run.caveats) == (runs < 7)
+    (tmp_path / "ask.yaml").write_text(f"{text}budget: {{seconds: 1e-9}}\n")
+    with pytest.raises(InputError, match=r"one run of each configuration takes about .*, and budget.seconds is 1e-09"):
+        run_study(tmp_path / "ask.yaml", scheduler="threads")
 
 
 def test_a_value_that_is_no_number_and_differs_between_parts_is_refused(tmp_path: Path) -> None:

@@ -39,16 +39,6 @@ def test_outcomes_are_those_of_predict_in_the_order_of_the_trials() -> None:
     assert again["time_s"] == repeated
 
 
-def test_a_trial_that_cannot_be_is_refused_and_the_others_go_on() -> None:
-    text = support_study.TEXT.replace("half: {scale.bandwidth: 0.5}", "large: {application.grid: 100x100}")
-    with Session(configurations(text)) as session:
-        outcomes = session(trials(1, text))
-    refused = [outcome for outcome in outcomes if outcome.refusal]
-    assert {outcome.trial.point["scenario"] for outcome in refused} == {"large"}
-    assert "10000 ranks do not fit" in str(refused[0].refusal)
-    assert session.simulated == 2
-
-
 def test_a_session_does_not_begin_what_is_more_than_its_budget() -> None:
     with Session(configurations(), most=7) as session:
         with pytest.raises(InputError, match="8 simulations are needed and the budget is 7"):

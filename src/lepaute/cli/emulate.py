@@ -198,9 +198,9 @@ def hpl(
     hpls, from_file = applications_of(context, Hpl, values, files, simulation.read)
     machine = simulation.read()
     mapping = placement.on(machine, hpls[0].threads_per_rank)
+    runs, whole_s = simulation.runs * len(hpls), _whole_s(simulation, hpls, mapping)
     built = build_hpl_smpi(unpack_source, SHA256)
     with temporary_folder("lepaute-emulate-", plain=True) as folder:
-        runs, whole_s = simulation.runs * len(hpls), _whole_s(simulation, hpls, mapping)
         with simulated_date(runs, timeout, whole_s) as (on_progress, on_share, _):
             engine = Smpi(built, limits=Limits(timeout), on_progress=on_progress, keep=_keep(traces, folder))
             predictions = simulation.predicted(hpls, mapping=mapping, engine=engine, progress=on_share)
@@ -215,11 +215,13 @@ def hpl(
 
 
 def _whole_s(simulation: EmulatedRuns, hpls: "Sequence[Application]", mapping: "Mapping") -> float | None:
-    """The simulated date at which the only run will end, by a quick prediction; None where that is not quick."""
+    """The simulated date at which the only run will end, by a quick prediction; None where that is not quick. Raises
+    InputError for what does not fit on the platform."""
     from lepaute.simulate.apps.hpl.emulation import START_S
     from lepaute.simulate.prediction.predicting import expected_run_s
 
-    if len(hpls) > 1 or simulation.runs > 1 or expected_run_s(hpls, simulation.read(), runs=1, mapping=mapping):
+    is_long = expected_run_s(hpls, simulation.read(), runs=1, mapping=mapping) is not None
+    if is_long or len(hpls) > 1 or simulation.runs > 1:
         return None
     return START_S + simulation.predicted(hpls, mapping=mapping)[0].time_s.mean
 

@@ -96,10 +96,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "lepaute watch alert --store STORE --prometheus lepaute.prom",
     ),
     "watch health": ("lepaute watch health 'n[1-16]' --store STORE",),
-    "watch events": (
-        "lepaute watch events list --store STORE",
-        "lepaute watch events propose --store STORE",
-    ),
+    "watch events": ("lepaute watch events list --store STORE", "lepaute watch events propose --store STORE"),
     "watch events list": ("lepaute watch events list --store STORE --history",),
     "watch events add": (
         "lepaute watch events add --date 2020-11-06 --cluster dahu --node 13/14 --reason 'new fans' --store STORE",

@@ -48,9 +48,7 @@ COMMANDS = (
         "fit",
     ),
     Command(
-        "watch",
-        "detect machines that have changed, from months of jobs; log events; estimate the cost",
-        extra="watch",
+        "watch", "detect machines that have changed, from months of jobs; log events; estimate the cost", extra="watch"
     ),
     Command(
         "segment",

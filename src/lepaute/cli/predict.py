@@ -227,15 +227,18 @@ def announced(
 
     extra_runs : that tell the parts of the interval, and what extrapolation does to it
     """
-    from lepaute.simulate.prediction.predicting import expected_run_s
-    from lepaute.simulate.tasks import WORTH_TELLING_S, available_cores, estimated_wall_s
+    from lepaute.simulate import conditions, tasks
+    from lepaute.simulate.prediction import controls, predicting
 
-    run_s = expected_run_s(applications, machine, runs=runs, mapping=mapping, fidelity=fidelity)
+    run_s = predicting.expected_run_s(applications, machine, runs=runs, mapping=mapping, fidelity=fidelity)
     if run_s is None:
         return None
-    cores = available_cores()
-    wall_s = estimated_wall_s(run_s, runs + extra_runs, cores)
-    if wall_s > WORTH_TELLING_S:
+    cores = tasks.available_cores()
+    wall_s = tasks.estimated_wall_s(run_s, runs + extra_runs, cores)
+    if wall_s > tasks.WORTH_MEASURING_S:
+        priced_s = sum(controls.pricing_s(each, conditions.Conditions(machine)) for each in applications) / cores
+        wall_s = (wall_s + priced_s) * tasks.slowdown(cores)
+    if wall_s > tasks.WORTH_TELLING_S:
         count = len(applications)
         what = f"{counted(count, 'combination')} x {counted(runs, 'run')}" if count > 1 else counted(runs, "run")
         besides = ", and those that tell what the interval is made of" if extra_runs else ""

@@ -13,19 +13,12 @@ import typer
 from lepaute.cli.entry import INTERRUPTED, complain
 from lepaute.cli.options import App, AsJson, Details
 from lepaute.cli.simulation import PlatformName
-from lepaute.cli.terminal import (
-    BAR_AFTER_S,
-    json_text,
-    note,
-    notes_printed,
-    progress_bar,
-    warn,
-)
+from lepaute.cli.terminal import BAR_AFTER_S, json_text, note, notes_printed, progress_bar, warn
 from lepaute.errors import InputError
 from lepaute.kit.options import option_field
 from lepaute.kit.printable import terminal_columns
 from lepaute.kit.quantities import whole_of
-from lepaute.kit.text import counted, folded
+from lepaute.kit.text import folded
 
 if TYPE_CHECKING:
     from lepaute.platform import Platform
@@ -93,12 +86,10 @@ def tune(
     file: StudyFile,
     options: StudyOptions,
     real_runs: Annotated[
-        int | None,
-        typer.Option(help="correct the simulation by at most N runs of the real HPL on this machine"),
+        int | None, typer.Option(help="correct the simulation by at most N runs of the real HPL on this machine")
     ] = None,
     other_machine: Annotated[
-        bool,
-        typer.Option("--other-machine", help="with --real-runs: even if the platform describes another machine"),
+        bool, typer.Option("--other-machine", help="with --real-runs: even if the platform describes another machine")
     ] = False,
     details: Details = False,
     as_json: AsJson = False,
@@ -161,8 +152,7 @@ def printed(run: "StudyRun", *, as_json: bool, details: bool) -> None:
     from lepaute.cli.study_text import answered_study
 
     print(answered_study(run, terminal_columns(sys.stdout), details=details))
-    simulated = f"{counted(run.simulated, 'simulation')}, {run.reused} known before"
-    note(f"{run.folder}: {simulated}; results.csv, answer.json, report.html")
+    note(f"{run.folder}: {run.counts}; results.csv, answer.json, report.html")
 
 
 def check(file: StudyFile, as_json: AsJson = False) -> None:
@@ -302,12 +292,7 @@ def _predictor(
 
     conditions = configurations.at(point).conditions
     return lambda hpl: predict(
-        hpl,
-        platform,
-        runs=SIMULATED_RUNS,
-        seed=seed,
-        layers=conditions.layers,
-        fidelity=conditions.fidelity,
+        hpl, platform, runs=SIMULATED_RUNS, seed=seed, layers=conditions.layers, fidelity=conditions.fidelity
     )
 
 

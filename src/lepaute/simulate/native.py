@@ -15,6 +15,7 @@ from lepaute.kit.options import options_of
 from lepaute.kit.text import size_text
 from lepaute.simulate.engine import MESSAGES, KernelUse, MessageUse, Sampling, SimulatedRun, Sizes
 from lepaute.simulate.machine.core import machine_of
+from lepaute.simulate.machine.mapping import check_memory
 from lepaute.simulate.machine.population import on_its_day
 from lepaute.simulate.tasks import Task, available_cores, run_tasks
 from lepaute.simulate.tracing import TraceRequest, breakdown_of_run, nodes_of, trace_of_run
@@ -82,8 +83,8 @@ class NativeSimulator:
             raise InputError(f"fidelity is {fidelity!r}; it is one of {', '.join(application.fidelities)}")
         if self._conditions.trace is not None:
             self._conditions.trace.check(application)
+        check_memory(application, self._conditions.platform, self._core_of_rank(application))
         self._machine(application)
-        self._core_of_rank(application)
 
     def progress_of(self, application: "Application") -> RunProgress:
         return RunProgress(application, sampled=self._is_sampled(application))

@@ -5,7 +5,9 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any, Generic, Protocol, TypeVar
@@ -40,10 +42,7 @@ class Task(Generic[KeyT, ResultT]):
 
 
 def run_tasks(
-    tasks: Sequence[Task[KeyT, ResultT]],
-    progress: Callable[[float], None] | None = None,
-    *,
-    clocked: bool = False,
+    tasks: Sequence[Task[KeyT, ResultT]], progress: Callable[[float], None] | None = None, *, clocked: bool = False
 ) -> dict[KeyT, ResultT]:
     """The result of each task by its key. The first exception of a task, or an interrupt, ends all.
 
@@ -108,11 +107,26 @@ WORTH_TELLING_S = 5.0  # an estimate of less is not printed
 WORTH_MEASURING_S = 0.3  # of a rough estimate: below it, nothing is measured
 ROUGH_EVENT_S = 1e-7  # of an event, before anything is measured
 MEASURED_EVENTS = 200_000  # of the run that is measured for an estimate, about
+LOAD_MEASURED_S = 0.2
 
 
 def available_cores() -> int:
     """Cores that this process may use."""
     return len(os.sched_getaffinity(0))
+
+
+def slowdown(cores: int) -> float:
+    """How many times as long as its CPU time work on so many cores takes now: more than 1 where others compute too."""
+
+    def times_s(_: int) -> tuple[float, float]:
+        began_s, began_cpu_s, content = time.perf_counter(), time.thread_time(), bytes(1 << 18)
+        while (spent_s := time.perf_counter() - began_s) < LOAD_MEASURED_S:
+            sha256(content)  # without the lock of Python
+        return spent_s, time.thread_time() - began_cpu_s
+
+    with ThreadPoolExecutor(cores) as pool:
+        spent_s, cpu_s = map(sum, zip(*pool.map(times_s, range(cores)), strict=True))
+    return max(1.0, spent_s / cpu_s)
 
 
 def estimated_wall_s(run_s: Sequence[float], runs: float, cores: int) -> float:

@@ -1,7 +1,11 @@
 """A study opened and checked before anything is simulated: what cannot be is refused with its line in the file."""
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from lepaute.errors import InputError, LepauteError
@@ -9,13 +13,20 @@ from lepaute.kit.documents import guess, read_text
 from lepaute.kit.text import counted
 from lepaute.platform import Platform
 from lepaute.simulate import Hpl
+from lepaute.simulate.application import GFLOPS
+from lepaute.simulate.prediction.trust import DRAWN, SEEDS, cost_in_runs
+from lepaute.stats.control_variates import LEAST_CONTROLLED
 from lepaute.study.configuration import Configurations
-from lepaute.study.evaluation import SCENARIO, Point, Trial, trials_of
+from lepaute.study.evaluation import SCENARIO, Evaluate, Outcome, Point, Trial
+from lepaute.study.results import Simulated
 from lepaute.study.schema import RESPONSES, Study, located, parse_study, study_of
 from lepaute.study.session import Estimate, Session, estimate
-from lepaute.study.whatif import whatif_trials
 
 MOST_REAL_RUNS = 1000
+#: The module of each question, loaded when it is asked.
+_MODULES = {"whatif": "whatif", "tune": "tune_question", "sensitivity": "sensitivity", "capacity": "capacity"}
+#: Simulations that exploring a large space is rehearsed with, and those that it takes unless the study says.
+REHEARSED, USUAL_BUDGET = 50, 200
 
 
 def opened_study(
@@ -45,11 +56,11 @@ def opened_study(
 
 @dataclass(frozen=True)
 class Checked:
-    """A study that can be run; takes: what is known of it beforehand, None where it chooses as it goes."""
+    """A study that can be run; takes: what is known of it beforehand."""
 
     file: Path
     study: Study
-    takes: Estimate | None
+    takes: Estimate
 
     @property
     def text(self) -> str:
@@ -61,15 +72,15 @@ class Checked:
         for name, factor in study.factors.items():
             if factor.levels is None:
                 lines.append(f"  {name}: {factor.bounds or factor.distribution} at {factor.path}")
-        takes = "" if self.takes is None else f": {self.takes.text}"
-        return "\n".join([f"{self.file}: a {study.question} study that can be run{takes}", *lines])
+        return "\n".join([f"{self.file}: a {study.question} study that can be run: {self.takes.text}", *lines])
 
     def to_dict(self) -> dict[str, Any]:
         """The same as a JSON object: what it takes, with all digits, and its factors as the file has them."""
         study, takes = self.study, self.takes
-        cost = None if takes is None else {
-            "simulations": takes.missing, "known": takes.known, "workers": takes.workers, "cpu_s": takes.cpu_s,
-            "wall_s": takes.wall_s,
+        cost = {
+            "simulations": takes.missing, "simulations_at_most": takes.most, "further_simulations": takes.further,
+            "further_at_most": takes.most_further, "known": takes.known, "workers": takes.workers,
+            "cpu_s": takes.cpu_s, "wall_s": takes.wall_s,
         }  # fmt: skip
         plain = study.model_dump(mode="json", exclude_unset=True)
         varied: dict[str, Any] = {name: plain[name] for name in ("factors", "scenarios") if name in plain}
@@ -83,19 +94,75 @@ def checked(file: "str | Path") -> Checked:
     """The study of a file, and what it takes; raises InputError for what cannot be."""
     study, configurations = opened_study(file)
     with Session(configurations) as session:
-        planned = planned_trials(study, configurations)
-        return Checked(Path(file), study, estimate(session, planned) if planned else None)
+        return Checked(Path(file), study, rehearsed(session))
 
 
-def planned_trials(study: Study, configurations: Configurations) -> list[Trial]:
-    """The trials that are known beforehand: of questions that choose as they go, as many as their budget allows."""
-    if study.question == "whatif":
-        return whatif_trials(study, configurations, study.runs)
-    if any(factor.levels is None for factor in study.factors.values()):
-        return []
-    trials = trials_of(configurations.points(), study.runs, study.seed)
-    most = study.budget.simulations
-    return trials if most is None or len(trials) <= most else trials[:: -(-len(trials) // most)]
+def question_of(study: Study) -> Callable[[Study, Configurations, Evaluate], Any]:
+    """The function that answers what the study asks, of a module that is loaded then."""
+    module = import_module(f"lepaute.study.{_MODULES[study.question]}")
+    function: Callable[[Study, Configurations, Evaluate], Any] = getattr(module, study.question)
+    return function
+
+
+class _Rehearsal:
+    """An `Evaluate` that simulates nothing: the question is asked with results that are drawn, and each point that can
+    be judged is, so that it tells which trials there will be. scale : of which the study takes so many times as many.
+    """
+
+    def __init__(self, study: Study, configurations: Configurations) -> None:
+        self._configurations = configurations
+        self.judged: dict[str, bool] = {}  # by digest of a configuration: whether it can be
+        self.is_crossed = all(factor.levels is not None for factor in study.factors.values())
+        self.trials: dict[Trial, None] = {}
+        self.scale, budget = 1.0, study.budget
+        if study.question == "tune" and not self.is_crossed:
+            most = budget.simulations or USUAL_BUDGET
+            self.scale = max(1.0, most / REHEARSED)
+            budget = budget.model_copy(update={"simulations": min(most, REHEARSED)})
+        if study.question == "whatif":
+            budget = budget.model_copy(update={"precision": None})
+        # Results that were drawn may be what no run gives.
+        with suppress(LepauteError, ArithmeticError, ValueError):
+            question_of(study)(study.model_copy(update={"budget": budget}), configurations, self)
+
+    def __call__(self, trials: Sequence[Trial]) -> list[Outcome]:
+        self.trials |= dict.fromkeys(trials)
+        return [self._outcome(trial) for trial in trials]
+
+    def _outcome(self, trial: Trial) -> Outcome:
+        try:
+            configuration = self._configurations.at(trial.point)
+        except LepauteError as error:
+            return Outcome(trial, refusal=str(error))
+        application, platform = configuration.application, configuration.conditions.platform
+        if configuration.digest not in self.judged:
+            self.judged[configuration.digest] = cost_in_runs(application, platform) > 0.0
+        of_point, of_run = (Random(str(about)).random() for about in (trial.point.to_json(), trial))
+        time_s = 1.0 + 0.1 * of_point + 0.01 * of_run
+        rate = 1.0 / time_s if application.rate == GFLOPS else None
+        energy_j = None if platform.power is None else time_s
+        extrapolated = float(self.judged[configuration.digest])
+        return Simulated("", time_s, rate, energy_j, extrapolated).outcome(trial, self._configurations)
+
+
+def rehearsed(session: Session) -> Estimate:
+    """What the study of a session takes. Raises InputError where no point can be."""
+    configurations = session.configurations
+    study = configurations.study
+    rehearsal = _Rehearsal(study, configurations)
+    expected = estimate(session, list(rehearsal.trials), rehearsal.scale)
+    points = len({trial.point for trial in rehearsal.trials})
+    if study.question == "tune":
+        most = study.budget.simulations or (2 * points if rehearsal.is_crossed else USUAL_BUDGET)
+        judged = min(points, most) if rehearsal.is_crossed else max(2, most // 4)
+        priced = most // LEAST_CONTROLLED
+    elif study.question == "whatif" and study.budget.precision is not None:
+        most = study.budget.simulations or 64 * expected.missing
+        judged, priced = points, points * most.bit_length()
+    else:
+        return expected
+    further = len(DRAWN) * len(SEEDS) * judged * any(rehearsal.judged.values()) + priced
+    return replace(expected, most=max(most, expected.missing), most_further=max(further, expected.further))
 
 
 def check_study(configurations: Configurations, text: str | None = None, origin: str = "study") -> None:

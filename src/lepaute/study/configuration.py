@@ -21,7 +21,7 @@ from lepaute.platform.schema import Platform
 from lepaute.simulate.application import Application
 from lepaute.simulate.conditions import Conditions, Layers, State, at_lag, read_transfer
 from lepaute.simulate.machine.mapping import Mapping as RankMapping
-from lepaute.simulate.machine.mapping import platform_slots, read_hostfile, read_rankfile
+from lepaute.simulate.machine.mapping import check_memory, platform_slots, read_hostfile, read_rankfile
 from lepaute.study.components import (
     WHICH,
     application_of,
@@ -228,7 +228,7 @@ class Configurations:
             lag=lag,
             state=study.base.state or usual,
         )
-        mapping.cores(platform, application.ranks, application.threads_per_rank)  # raises where they do not fit
+        check_memory(application, platform, mapping.cores(platform, application.ranks, application.threads_per_rank))
         return Configuration(application, conditions, models)
 
     def _platform(self, values: Mapping[str, Any]) -> "tuple[Platform, Platform]":

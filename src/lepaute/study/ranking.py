@@ -314,11 +314,11 @@ def _gap(one: _Runs, best: _Runs) -> _Gap:
 
 def _gaps(runs: Sequence[_Runs], best: _Runs) -> dict[Point, _Gap]:
     """Of all points; the spread of those with few runs is moderated by that of all (Smyth 2004)."""
-    own = {one.point: _gap(one, best) for one in runs}
-    others = [gap for point, gap in own.items() if point != best.point]
+    gaps = {one.point: _gap(one, best) for one in runs}
+    others = [gap for point, gap in gaps.items() if point != best.point]
     degrees = fsum(gap.degrees for gap in others)
     if degrees == 0.0:
-        return own
+        return gaps
     # Points with few runs have no controls: all of their spread is their own.
     common = fsum(gap.degrees * (gap.sd**2 + gap.left.variance) for gap in others) / degrees
 
@@ -329,7 +329,7 @@ def _gaps(runs: Sequence[_Runs], best: _Runs) -> dict[Point, _Gap]:
         variance = (worth * common + gap.degrees * gap.sd**2) / (worth + gap.degrees)
         return replace(gap, sd=sqrt(variance), degrees=worth + gap.degrees)
 
-    return {point: gap if point == best.point else moderated(gap) for point, gap in own.items()}
+    return {point: gap if point == best.point else moderated(gap) for point, gap in gaps.items()}
 
 
 def _standing(one: _Runs, gap: _Gap, probability: float, best: _Runs) -> Standing:
@@ -374,7 +374,7 @@ def _probabilities(runs: Sequence[_Runs], best: _Runs, gaps: Mapping[Point, _Gap
     degrees = max(min((gap.degrees for gap in whole.values()), default=count - 1.0), 1.0)
     scale = np.sqrt(degrees / generator.chisquare(degrees, DRAWS))
     priced = generator.random(DRAWS) if any(gap.left.explained for gap in whole.values()) else np.zeros(DRAWS)
-    drawn: Floats = np.zeros((DRAWS, len(runs)))
+    samples: Floats = np.zeros((DRAWS, len(runs)))
     of_best: Floats = np.zeros(DRAWS)
     for at, gap in whole.items():
         own = weights @ (np.array(gap.left.logs) - gap.mean) / sqrt(gap.degrees)
@@ -382,12 +382,12 @@ def _probabilities(runs: Sequence[_Runs], best: _Runs, gaps: Mapping[Point, _Gap
         common = explained[(priced * len(explained)).astype(int)]  # the same draws of all points
         of_best += (own + common) / max(hypot(gap.sd, sqrt(gap.left.variance)), 1e-300)
         spread = sqrt(1.0 + gap.left.widening) * scale * own + common
-        drawn[:, at] = gap.mean + spread + gap.sampling_sd * generator.standard_normal(DRAWS)
+        samples[:, at] = gap.mean + spread + gap.sampling_sd * generator.standard_normal(DRAWS)
     of_best = of_best / of_best.std() if of_best.any() else generator.standard_normal(DRAWS)
     for at in dropped:
         gap = gaps[runs[at].point]
         behind = max(gap.degrees, 1.0)
         normal = sqrt(0.5) * of_best + sqrt(0.5) * generator.standard_normal(DRAWS)
-        drawn[:, at] = gap.mean + gap.prediction_sd * normal * np.sqrt(behind / generator.chisquare(behind, DRAWS))
-    counts = np.bincount(drawn.argmin(axis=1), minlength=len(runs))
+        samples[:, at] = gap.mean + gap.prediction_sd * normal * np.sqrt(behind / generator.chisquare(behind, DRAWS))
+    counts = np.bincount(samples.argmin(axis=1), minlength=len(runs))
     return {one.point: float(times) / DRAWS for one, times in zip(runs, counts, strict=True)}

@@ -16,7 +16,6 @@ import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -24,16 +23,16 @@ from lepaute.errors import InputError, LepauteError
 from lepaute.kit.files import write_whole
 from lepaute.kit.later import later
 from lepaute.kit.notebook import Public, facts_html
-from lepaute.kit.text import counted
+from lepaute.kit.text import counted, duration
 from lepaute.simulate.application import Application
 from lepaute.simulate.prediction.trust import Trust
-from lepaute.study.checking import opened_study, planned_trials
+from lepaute.study.checking import opened_study, question_of, rehearsed
 from lepaute.study.configuration import Configurations
 from lepaute.study.evaluation import Outcome, Point, Trial
 from lepaute.study.pools import DaskPool, Threads, worker_schedulers
 from lepaute.study.results import Results
 from lepaute.study.schema import Placed, Study, study_text
-from lepaute.study.session import Session, estimate
+from lepaute.study.session import Session
 from lepaute.study.trust import caveats
 
 if TYPE_CHECKING:
@@ -46,8 +45,6 @@ else:
 #: Simulations that take longer are spread over processes, which take some seconds to start.
 WORTH_PROCESSES_S = 30.0
 MOST_WORKERS = 4096
-#: The module of each question, loaded when it is asked.
-_MODULES = {"whatif": "whatif", "tune": "tune_question", "sensitivity": "sensitivity", "capacity": "capacity"}
 
 
 class Answer(Protocol):
@@ -66,6 +63,7 @@ class Answer(Protocol):
 class StudyRun(Public):
     """A study that was run: its answer, all outcomes that were asked for, and how many simulations it took.
 
+    simulated, reused : of the study's own, made and known before;  further : made, that judge or price points
     caveats : what a reader of the answer must know
     """
 
@@ -74,6 +72,7 @@ class StudyRun(Public):
     outcomes: tuple[Outcome, ...]
     simulated: int
     reused: int
+    further: int = 0
     folder: Path | None = None
     caveats: tuple[str, ...] = ()
 
@@ -81,6 +80,12 @@ class StudyRun(Public):
     def text(self) -> str:
         """The answer with its caveats, for a person."""
         return "\n".join([self.answer.text, *(f"warning: {each}" for each in self.caveats)])
+
+    @property
+    def counts(self) -> str:
+        """How many simulations there were, in words."""
+        further = f" and {self.further} that judge and price them" if self.further else ""
+        return f"{counted(self.simulated, 'simulation')}{further}, {self.reused} known before"
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object."""
@@ -90,6 +95,7 @@ class StudyRun(Public):
             "seed": self.study.seed,
             "simulated": self.simulated,
             "reused": self.reused,
+            "further_simulations": self.further,
             "caveats": list(self.caveats),
         }
 
@@ -112,7 +118,7 @@ class StudyRun(Public):
     def _repr_html_(self) -> str:
         facts = [
             ("answer", self.answer.text),
-            ("simulations", f"{self.simulated} made, {self.reused} known before"),
+            ("simulations", self.counts),
             ("folder", self.folder),
         ]
         return facts_html(self.study.title or self.study.question, facts, [f"warning: {each}" for each in self.caveats])
@@ -181,11 +187,12 @@ def run_study(
 
             if place is not None:
                 write_whole(place / "study.yaml", study_text(_seen_from(place, original, configurations.folder)))
-            module = import_module(f"lepaute.study.{_MODULES[original.question]}")
-            answer: Answer = getattr(module, original.question)(configurations.study, configurations, evaluate)
+            affordable, spent = _within_seconds(session)
+            more = {"is_over": session.is_over} if original.question in ("tune", "whatif") else {}
+            answer: Answer = question_of(original)(affordable, configurations, evaluate, **more)
         outcomes = tuple(seen.values())
-        notes = caveats(outcomes, configurations, answer.trusts)
-        run = StudyRun(original, answer, outcomes, session.simulated, session.reused, place, notes)
+        notes = (*spent, *caveats(outcomes, configurations, answer.trusts))
+        run = StudyRun(original, answer, outcomes, session.simulated, session.reused, session.further, place, notes)
     except LepauteError:
         if place is not None and is_new and not results.any:
             shutil.rmtree(place, ignore_errors=True)
@@ -217,17 +224,12 @@ def _session(
         raise InputError(f"workers is {workers}; 1 to {MOST_WORKERS} simulate side by side")
     threads = Threads(configurations, workers)
     session = Session(configurations, results, threads, progress=progress, most=study.budget.simulations)
-    expected = estimate(session, planned_trials(study, configurations))
-    wall_s, seconds = expected.wall_s, study.budget.seconds
+    session.expected = expected = rehearsed(session)
+    wall_s = expected.wall_s
     if expected.missing and announce is not None and (wall_s is None or wall_s > 1.0):
         announce(expected.text)
-    if seconds is not None and wall_s is None:
+    if study.budget.seconds is not None and wall_s is None:
         raise InputError("how long emulations take is not known in advance; give budget.simulations and no seconds")
-    if seconds is not None and expected.cpu_s is not None and expected.cpu_s > seconds:
-        raise InputError(
-            f"the simulations take about {expected.cpu_s:.0f} s and the budget is {seconds:g} s; "
-            "raise it, or ask for fewer runs or levels"
-        )
     if scheduler is None:
         is_long = wall_s is not None and wall_s > WORTH_PROCESSES_S
         scheduler = "local" if workers is not None or is_long else "threads"
@@ -235,6 +237,41 @@ def _session(
         threads.close()
         session.pool = DaskPool(configurations, scheduler=scheduler, workers=workers, folder=folder)
     return session
+
+
+def _within_seconds(session: Session) -> tuple[Study, tuple[str, ...]]:
+    """The study with as many runs, or simulations, as its seconds suffice for, and a caveat where they are fewer.
+
+    Of a study of all combinations the first runs of each are simulated, as long as there is time for another one and
+    for what judges and prices them. Raises InputError where one of each takes longer.
+    """
+    study, expected = session.configurations.study, session.expected
+    seconds = study.budget.seconds
+    if seconds is None or expected is None or not expected.wall_s:
+        return study, ()
+    is_crossed = all(factor.levels is not None for factor in study.factors.values())
+    if study.question == "tune" or not is_crossed:
+        most = max(1, int(expected.missing * seconds / expected.wall_s))
+        if most >= expected.most:
+            return study, ()
+        budget = study.budget.model_copy(update={"simulations": most})
+        return study.model_copy(update={"budget": budget}), (
+            f"budget.seconds is {seconds:g}, which suffice for about {counted(most, 'simulation')} of {expected.most}",
+        )
+    seeds = sorted({trial.seed for trial in expected.trials})
+    first_s = expected.wall_s * expected.study_share / len(seeds)
+    if first_s > seconds:
+        raise InputError(
+            f"one run of each configuration takes about {duration(first_s)}, and budget.seconds is {seconds:g}; raise "
+            "it, or ask for fewer levels"
+        )
+    besides = (1.0 / expected.study_share - 1.0) * len(seeds)  # judging and pricing, in runs of each
+    for made, seed in enumerate(seeds, start=1):
+        session([trial for trial in expected.trials if trial.seed == seed])
+        if made < len(seeds) and session.is_over(made / (made + 1.0 + besides)):
+            runs = f"budget.seconds is {seconds:g}, which sufficed for {made} of {counted(len(seeds), 'run')} of each"
+            return study.model_copy(update={"runs": made}), (f"{runs} configuration",)
+    return study, ()
 
 
 def _check_folder(folder: Path, *, resume: bool) -> None:

@@ -237,7 +237,7 @@ class Base(Value):
 class Budget(Value):
     """What a study may cost, whichever is reached first.
 
-    simulations : at most;  seconds : of simulating, at most, as estimated beforehand
+    simulations : at most;  seconds : until the answer: with fewer runs, or simulations, where these take longer
     precision   : in per cent: enough when the answer's 95 % interval is as narrow, half its width
     """
 

@@ -2,12 +2,14 @@
 that will take is estimated before it starts.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from lepaute.errors import InputError, LepauteError
 from lepaute.kit.text import counted, duration
+from lepaute.simulate.tasks import slowdown
 from lepaute.study.evaluation import Outcome, Point, Trial
 from lepaute.study.pools import Group, Pool, Threads
 from lepaute.study.results import Results, Simulated
@@ -19,9 +21,12 @@ if TYPE_CHECKING:
 #: A group has no more trials: what a killed worker had done of it is simulated again.
 MOST_OF_GROUP = 500
 #: Of an event, before any simulation of the session has told.
-ROUGH_EVENT_S = 1e-7
-#: Overhead of a simulation, about: making its configuration, sending it, writing its result.
-OVERHEAD_S = 0.005
+ROUGH_EVENT_S = 2e-7
+#: Overhead of a simulation, one after the other: making its configuration, sending it, writing its result; and of a
+#: study: loading what computes and draws its answer.
+OVERHEAD_S, START_S = 0.002, 1.0
+#: Where more seconds are expected, it is measured what else this machine computes.
+WORTH_MEASURING_S = 0.5
 
 
 class Session:
@@ -30,8 +35,8 @@ class Session:
     results : where results are kept;  pool : what simulates, threads of this process unless given
     progress: called with a sentence and the share of the work of a call that is behind
     most    : simulations that all calls together may run; those that judge or price a point do not count
-    simulated, reused : trials that were simulated here, and those whose result was known, without those that judge or
-        price a point;  cpu_s : that simulating took
+    simulated, reused : trials that were simulated here, and those whose result was known before, without those that
+        judge or price a point;  further : those, simulated here;  cpu_s : that simulating took
     """
 
     def __init__(
@@ -46,10 +51,18 @@ class Session:
         self.configurations = configurations
         self.results = results or Results()
         self.pool = pool or Threads(configurations)
-        self.simulated = self.reused = 0
+        self.simulated = self.reused = self.further = 0
         self.cpu_s = 0.0
+        self.expected: Estimate | None = None  # of the whole study, for the progress
         self._progress, self._most = progress, most
+        self._began_s = time.monotonic()
         self._events = 0.0  # of what was simulated
+        self._keys: set[str] = set()  # the same
+
+    def is_over(self, share: float = 1.0) -> bool:
+        """Whether this share of the seconds that the study may take is behind."""
+        seconds = self.configurations.study.budget.seconds
+        return seconds is not None and time.monotonic() - self._began_s > share * seconds
 
     def __enter__(self) -> Self:
         return self
@@ -79,7 +92,7 @@ class Session:
         for trial, (key, _) in configured.items():
             if key in known:
                 found[trial] = known[key]
-                self.reused += trial.is_own
+                self.reused += trial.is_own and key not in self._keys
             else:
                 first.setdefault(key, trial)
         needed = self.simulated + sum(trial.is_own for trial in first.values())
@@ -94,37 +107,43 @@ class Session:
                 found[trial] = by_key[first[key]]
         return [found[trial].outcome(trial, self.configurations) for trial in trials]
 
-    def missing(self, trials: Sequence[Trial]) -> "tuple[list[tuple[Trial, Configuration]], int]":
-        """Those of the trials that would be simulated, and how many others are known."""
+    def missing(self, trials: Sequence[Trial]) -> "_Missing":
+        """Which of the trials would be simulated."""
         keyed: dict[str, tuple[Trial, Configuration]] = {}
+        refused: dict[Point, str] = {}
         for trial in dict.fromkeys(trials):
             try:
                 configuration = self.configurations.at(trial.point)
-            except LepauteError:
+            except LepauteError as error:
+                refused[trial.point] = str(error)
                 continue
             keyed.setdefault(configuration.key(trial), (trial, configuration))
         known = self.results.known(list(keyed))
-        return [each for key, each in keyed.items() if key not in known], len(known)
+        return _Missing([each for key, each in keyed.items() if key not in known], len(known), refused)
 
     def _simulate(self, missing: "dict[Trial, Configuration]") -> dict[Trial, Simulated]:
         """The results of trials that are not known; written as they come."""
         if not missing:
             return {}
-        events = {trial: events_of(configuration) for trial, configuration in missing.items()}
+        events = {trial: events_of(configuration, trial) for trial, configuration in missing.items()}
         done: dict[Trial, Simulated] = {}
-        total, behind = sum(events.values()), 0.0
+        total, count = self._events + sum(events.values()), self.simulated + self.further + len(missing)
+        if self.expected is not None:
+            total, count = max(total, self.expected.events), max(count, self.expected.most + self.expected.most_further)
         try:
             for group, results in self.pool.run(self._groups(list(missing), events)):
                 for trial, simulated in zip(group, results, strict=True):
                     done[trial] = simulated
                     self.simulated += trial.is_own
+                    self.further += not trial.is_own
                     self.cpu_s += simulated.cpu_s
                     self._events += events[trial]
-                    behind += events[trial]
                     if simulated.key:
+                        self._keys.add(simulated.key)
                         self.results.add(missing[trial], trial, simulated)
                 if self._progress is not None:
-                    self._progress(f"simulating {len(done)} of {len(missing)}", min(1.0, behind / total))
+                    made = self.simulated + self.further
+                    self._progress(f"simulating {made} of {count}", min(1.0, self._events / total))
         finally:
             self.results.write()
         return done
@@ -149,73 +168,107 @@ class Session:
             yield group
 
 
-def events_of(configuration: "Configuration") -> float:
-    """What a run costs, in events."""
+def events_of(configuration: "Configuration", trial: Trial | None = None) -> float:
+    """What a trial costs, in events; a run of the study's where none is given."""
     application: Application = configuration.application
-    return max(1.0, application.events * application.simulated_share(configuration.conditions.fidelity))
+    fidelity = configuration.conditions.fidelity
+    if trial is not None and not trial.is_own and not trial.priced and "sampled" in application.fidelities:
+        fidelity = "sampled"
+    return max(1.0, application.events * application.simulated_share(fidelity))
+
+
+class _Missing(NamedTuple):
+    """Trials that would be simulated, how many others are known, and why points cannot be."""
+
+    trials: "list[tuple[Trial, Configuration]]"
+    known: int
+    refused: dict[Point, str]
 
 
 @dataclass(frozen=True)
 class Estimate:
     """Of the trials that are not known yet.
 
-    cpu_s  : of all simulations, None where all together are quick;  wall_s : on the workers;  both None where nobody
-             knows: programs are emulated
-    longest: the point that takes most of the time, and its share
+    missing, most : of the study's own, about and at most;  further, most_further : that judge and price points
+    cpu_s  : of all simulations;  wall_s : on the workers, beside what else this machine computes now; both None where
+             nobody knows: programs are emulated;  events, study_share : of all, and what the study's own have of cpu_s
+    longest: the point that takes most of the time, and its share;  refused : points that cannot be, and why
+    trials : of the study's own, those that are known too
     """
 
     missing: int
+    most: int
+    further: int
+    most_further: int
     known: int
     workers: int
-    cpu_s: float | None
-    wall_s: float | None
-    longest: tuple[Point, float] | None
+    cpu_s: float | None = None
+    wall_s: float | None = None
+    events: float = 0.0
+    study_share: float = 1.0
+    longest: tuple[Point, float] | None = None
+    refused: Mapping[Point, str] = field(default_factory=dict)
+    trials: Sequence[Trial] = field(default=(), repr=False)
 
     @property
     def text(self) -> str:
         """One sentence."""
-        count = counted(self.missing, "simulation")
-        known = f" ({self.known} known already)" if self.known else ""
-        where = ""
-        if self.longest is not None and self.longest[1] > 0.0:
-            where = f"; {100.0 * self.longest[1]:.0f} % of it at {self.longest[0]}"
+        text = f"{counted(self.missing, 'simulation')}{f', at most {self.most},' if self.most > self.missing else ''}"
+        text += f" ({self.known} known already)" if self.known else ""
+        if self.most_further:
+            text += f" and at most {self.most_further} that judge and price them"
         if self.wall_s is None:
-            return f"{count}{known} by emulation, one after the other; how long one takes is not known in advance"
-        return f"{count}{known}, about {duration(self.wall_s)} on {counted(self.workers, 'worker')}{where}"
+            text += " by emulation, one after the other; how long one takes is not known in advance"
+        else:
+            text += f", about {duration(self.wall_s)} on {counted(self.workers, 'worker')}"
+        if self.longest is not None and self.longest[1] > 0.0:
+            text += f"; {100.0 * self.longest[1]:.0f} % of it at {self.longest[0]}"
+        if self.refused:
+            point, why = next(iter(self.refused.items()))
+            text += f"; {counted(len(self.refused), 'configuration')} cannot be: at {point} {why}"
+        return text
 
 
-def estimate(session: Session, trials: Sequence[Trial]) -> Estimate:
-    """What evaluating the trials will take; a few steps of the largest are simulated for it where that is long."""
-    from lepaute.simulate.prediction.predicting import MOST_RUNS, expected_run_s
+def estimate(session: Session, trials: Sequence[Trial], scale: float = 1.0) -> Estimate:
+    """What evaluating so many times these trials will take; a few steps of the largest are simulated for it where that
+    is long, and what else this machine computes is measured. Raises InputError where no point can be.
+    """
+    from lepaute.simulate.prediction import controls, predicting
 
-    missing, known = session.missing(trials)
-    workers = session.pool.workers
-    overhead_s = OVERHEAD_S * len(missing)
-    if not missing:
-        return Estimate(0, known, workers, None, 0.0, None)
+    missing, known, refused = session.missing(trials)
+    if refused and not missing and not known:
+        raise InputError(f"no configuration can be: at {next(iter(refused))} {next(iter(refused.values()))}")
+    of_study = [trial for trial in trials if trial.is_own]
+    count = len({key for key, _ in missing} & set(of_study))
+    further, workers = round(scale * (len(missing) - count)), session.pool.workers
+    counts = (round(scale * count), round(scale * count), further, further, known, workers)
+    if not all(configuration.application.native for _, configuration in missing):
+        return Estimate(*counts, refused=refused, trials=of_study)
     # Runs of a configuration cost the same; so do points whose applications are the same.
-    counts: dict[tuple[str, Point], int] = {}
-    configurations = {}
+    costs = dict.fromkeys([(configuration.digest, trial.point) for trial, configuration in missing], 0.0)
+    events, priced_s, longest = 0.0, 0.0, 0.0
+    event_s, heaviest = ROUGH_EVENT_S, max((each for _, each in missing), key=events_of, default=None)
     for trial, configuration in missing:
-        place = (configuration.digest, trial.point)
-        counts[place] = counts.get(place, 0) + 1
-        configurations[place] = configuration
-    applications = [each.application for each in configurations.values()]
-    if not all(each.native for each in applications):
-        return Estimate(len(missing), known, workers, None, None, None)
-    heaviest = max(configurations.values(), key=lambda each: each.application.events)
-    run_s = None
-    if len(missing) <= MOST_RUNS:
-        conditions = heaviest.conditions
-        runs = max(1, round(len(missing) / len(applications)))
-        run_s = expected_run_s(
-            applications, conditions.platform, runs=runs, mapping=conditions.mapping, fidelity=conditions.fidelity
+        of_trial = events_of(configuration, trial)
+        costs[configuration.digest, trial.point] += of_trial
+        events, longest = events + of_trial, max(longest, of_trial)
+        if trial.priced:
+            priced_s += controls.pricing_s(configuration.application, configuration.conditions)
+    if heaviest is not None:
+        conditions, of_run = heaviest.conditions, events_of(heaviest)
+        run_s = predicting.expected_run_s(
+            [heaviest.application],
+            conditions.platform,
+            runs=min(max(1, round(scale * events / of_run)), predicting.MOST_RUNS),
+            mapping=conditions.mapping,
+            fidelity=conditions.fidelity,
         )
-    if run_s is None:
-        return Estimate(len(missing), known, workers, None, overhead_s, None)
-    costs = {place: counts[place] * each_s for place, each_s in zip(counts, run_s, strict=True)}
-    cpu_s = sum(costs.values())
-    longest = max(costs, key=lambda place: costs[place])
-    wall_s = max((cpu_s + overhead_s) / workers, *run_s, 0.0)
-    share = (longest[1], costs[longest] / cpu_s) if len(costs) > 1 else None
-    return Estimate(len(missing), known, workers, cpu_s, wall_s, share)
+        event_s = run_s[0] / of_run if run_s else event_s
+    cpu_s = scale * (events * event_s + priced_s)
+    wall_s = max(cpu_s / workers, longest * event_s) + scale * OVERHEAD_S * len(missing)
+    if wall_s > WORTH_MEASURING_S:
+        wall_s = slowdown(workers) * (wall_s + START_S)
+    point = max(costs, key=lambda place: costs[place], default=None)
+    share = None if point is None or len(costs) < 2 else (point[1], costs[point] / events)
+    of_runs = scale * event_s * sum(events_of(each) for trial, each in missing if trial in set(of_study))
+    return Estimate(*counts, cpu_s, wall_s, scale * events, of_runs / cpu_s if cpu_s else 1.0, share, refused, of_study)

@@ -49,6 +49,8 @@ MOST_CANDIDATES = 60
 MOST_ROWS = 12
 #: Share of the budget that goes into finding points of a large space; the rest chooses among them.
 EXPLORING_SHARE, EXPLORING_RUNS = 0.6, 1
+#: With so much of the time behind no further runs begin: the next ones, and judging, take the rest.
+ENOUGH_TIME = 0.7
 
 
 #: Controls of the points that have enough runs (study/pricing.py).
@@ -211,6 +213,7 @@ def halve(
     known: Sequence[Outcome] = (),
     judge: Judge | None = None,
     price: Price | None = None,
+    is_over: Callable[[float], bool] = lambda _: False,
 ) -> Tuned:
     """The likely best of finitely many points.
 
@@ -221,6 +224,7 @@ def halve(
     known  : outcomes of some of these points, with seeds from `seed` on, which cost nothing
     judge  : of the points that come first; judging costs nothing of the budget, nor does pricing
     price  : tells the controls of the points; none unless given
+    is_over : whether such a share of the time that there is has been spent: no further runs then
     Raises InputError without points or budget, or where no point can be compared.
     """
     distinct = list(dict.fromkeys(points))
@@ -247,7 +251,7 @@ def halve(
         if runs >= LEAST_RUNS and ranking.expected_loss <= tolerance:
             ended = "known well enough"
             break
-        if once.asked >= budget or missing > left:
+        if once.asked >= budget or missing > left or is_over(ENOUGH_TIME):
             break
         if runs >= MOST_RUNS:
             ended = "all points simulated"
@@ -305,17 +309,18 @@ def explore(
     seed: int = 1,
     tolerance: float = TOLERANCE,
     price: Price | None = None,
+    is_over: Callable[[float], bool] = lambda _: False,
 ) -> Tuned:
     """The likely best of a space: points that `propose` finds, then a choice among them by halving.
 
     propose : takes the points so far with what each came to (the smaller the better, infinite: refused), returns
         another point; None where there is none left (study/tune_question.py)
-    price : as of `halve`
+    price, is_over : as of `halve`
     """
     once, judge = Once(evaluate), Judge(evaluate)
     seen: list[tuple[Point, float]] = []
     exploring = max(1, int(EXPLORING_SHARE * budget)) if budget > FEWEST else budget
-    while len(seen) < exploring:
+    while len(seen) < exploring and not (seen and is_over(EXPLORING_SHARE)):
         point = propose(seen)
         if point is None:
             break
@@ -341,6 +346,7 @@ def explore(
         known=known,
         judge=judge,
         price=price,
+        is_over=is_over,
     )
     rest = [outcome for outcome in once.outcomes if outcome.trial.point not in set(contenders)]
     outcomes = (*found.outcomes, *rest)

@@ -9,6 +9,7 @@ import numpy as np
 
 from lepaute.errors import InputError
 from lepaute.simulate.prediction.sweep import remedy_of
+from lepaute.study.checking import USUAL_BUDGET
 from lepaute.study.evaluation import SCENARIO, Evaluate, Point, Value
 from lepaute.study.pricing import Pricing
 from lepaute.study.schema import Factor
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 MOST_REPEATED, MOST_RANDOM = 20, 500
 #: Points at random before the estimator has something to learn from.
 START = 10
-#: Simulations of a space with ranges where the study names no budget.
-USUAL_BUDGET = 200
 #: With more combinations than this, a space of levels is explored like one with ranges.
 MOST_HALVED = 4000
 #: The first so many points decide which calibration is advised.
@@ -116,10 +115,15 @@ def _distribution(name: str, factor: Factor) -> "BaseDistribution":
     return FloatDistribution(low, high, log=is_log)
 
 
-def tune(study: "Study", configurations: "Configurations", evaluate: Evaluate) -> Tuned:
+def tune(
+    study: "Study",
+    configurations: "Configurations",
+    evaluate: Evaluate,
+    is_over: Callable[[float], bool] = lambda _: False,
+) -> Tuned:
     """The likely best by the study's first response, within its budget of simulations: twice as many as there are
-    combinations of levels unless it names one. Raises InputError where no point can be."""
-    tuned = _tuned(study, configurations, evaluate)
+    combinations of levels unless it names one; is_over : as of `halve`. Raises InputError where no point can be."""
+    tuned = _tuned(study, configurations, evaluate, is_over)
     standings = tuned.ranking.standings[:MOST_LOOKED_AT]
     cases = {one.point: _case(configurations, one.point) for one in standings}
     apart = [cases[one.point] for one in standings if one.flagged]
@@ -131,18 +135,20 @@ def _case(configurations: "Configurations", point: Point) -> "Case":
     return configuration.application, configuration.conditions
 
 
-def _tuned(study: "Study", configurations: "Configurations", evaluate: Evaluate) -> Tuned:
+def _tuned(
+    study: "Study", configurations: "Configurations", evaluate: Evaluate, is_over: Callable[[float], bool]
+) -> Tuned:
     response, budget = study.responses[0], study.budget.simulations
     tolerance = TOLERANCE if study.budget.precision is None else 0.01 * study.budget.precision
-    price = Pricing(configurations, evaluate)
+    how: dict[str, Any] = {
+        "response": response, "seed": study.seed, "tolerance": tolerance, "is_over": is_over,
+        "price": Pricing(configurations, evaluate),
+    }  # fmt: skip
     crossed = prod(len(levels) for levels in study.levels.values())
     if all(factor.levels is not None for factor in study.factors.values()) and crossed <= MOST_HALVED:
         points = configurations.points()
-        budget = budget or 2 * len(points)
-        return halve(points, evaluate, budget, response=response, seed=study.seed, tolerance=tolerance, price=price)
+        return halve(points, evaluate, budget or 2 * len(points), **how)
     space = dict(study.factors)
     if study.scenarios:
         space[SCENARIO] = Factor.model_construct(levels=tuple(study.scenarios))
-    proposals = Proposals(space, study.seed, configurations.allows)
-    budget = budget or USUAL_BUDGET
-    return explore(proposals, evaluate, budget, response=response, seed=study.seed, tolerance=tolerance, price=price)
+    return explore(Proposals(space, study.seed, configurations.allows), evaluate, budget or USUAL_BUDGET, **how)

@@ -1,6 +1,6 @@
 """What if: scenarios, or levels of a factor, each against the base, run by run with the same random numbers."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from math import fsum, log, nan
@@ -35,6 +35,10 @@ from lepaute.study.trust import Judge, by_share
 if TYPE_CHECKING:
     from lepaute.study.configuration import Configurations
     from lepaute.study.schema import PublishedResult, Study
+
+
+#: With more of the time behind runs are not doubled: that takes as long again.
+HALF_OF_TIME = 0.45
 
 
 @dataclass(frozen=True)
@@ -268,23 +272,25 @@ def whatif_trials(study: "Study", configurations: "Configurations", runs: int) -
     ]
 
 
-def whatif(study: "Study", configurations: "Configurations", evaluate: Evaluate) -> WhatIfAnswer:
+def whatif(
+    study: "Study",
+    configurations: "Configurations",
+    evaluate: Evaluate,
+    is_over: Callable[[float], bool] = lambda _: False,
+) -> WhatIfAnswer:
     """Each level against the base, at each combination of the levels of the other factors.
 
     With a wanted precision, runs are doubled until all intervals of the first response are as narrow, or the budget of
-    simulations would not suffice. Raises InputError where the budget does not suffice for the first runs.
+    simulations, or of time (is_over : whether such a share of it is spent), would not suffice.
     """
     runs, budget, judge, pricing = study.runs, study.budget, Judge(evaluate), Pricing(configurations, evaluate)
     while True:
         trials = whatif_trials(study, configurations, runs)
-        if budget.simulations is not None and len(trials) > budget.simulations:
-            raise InputError(
-                f"{len(trials)} simulations are needed ({runs} runs of {len(trials) // runs} configurations) and the "
-                f"budget is {budget.simulations}; raise it, or ask for fewer runs or levels"
-            )
         answer = _answer(study, configurations, evaluate(trials), runs, judge, pricing)
         most = budget.simulations or 64 * len(trials) * study.runs // runs
-        if budget.precision is None or _width_percent(answer) <= budget.precision or 2 * len(trials) > most:
+        if budget.precision is None or _width_percent(answer) <= budget.precision:
+            return answer
+        if 2 * len(trials) > most or is_over(HALF_OF_TIME):
             return answer
         runs *= 2
 

@@ -2,7 +2,8 @@
 and rankfiles (Open MPI)."""
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -12,10 +13,11 @@ from lepaute.kit.documents import read_bytes
 from lepaute.kit.hostfiles import IPV6, HostLines
 from lepaute.kit.later import later
 from lepaute.kit.numbers import path_of, whole
-from lepaute.kit.text import counted, ranks_text
+from lepaute.kit.text import counted, quantity, ranks_text
 
 if TYPE_CHECKING:
     from lepaute.platform import schema
+    from lepaute.simulate.application import Application
 else:
     schema = later("lepaute.platform.schema")
 
@@ -104,6 +106,21 @@ def platform_slots(platform: "schema.Platform", ranks: int, threads: int = 1) ->
     return [Slot(node, slot * threads) for node in range(-(-ranks // per_node)) for slot in range(per_node)]
 
 
+def check_memory(application: "Application", platform: "schema.Platform", cores: Sequence[int]) -> None:
+    """Raises InputError where the data of the ranks on these cores are larger than the memory of a node."""
+    nodes, data_bytes = platform.nodes, application.memory_bytes
+    if nodes.memory_bytes is None or data_bytes is None:
+        return
+    most_ranks = max(Counter(core // nodes.cores for core in cores).values())
+    needed_bytes = data_bytes / application.ranks * most_ranks
+    if needed_bytes > nodes.memory_bytes:
+        raise InputError(
+            f"the data of {application.problem} need {quantity(needed_bytes / 1e9, 'GB')} on the node with most ranks "
+            f"({most_ranks}), and a node of {platform.name} has {quantity(nodes.memory_bytes / 1e9, 'GB')}; take a "
+            "smaller problem, more nodes, or --set nodes.memory_bytes=null to leave memory out"
+        )
+
+
 def permuted(slots: list[Slot], seed: int) -> list[Slot]:
     """`slots` in an order drawn from `seed`, every order equally likely.
 
@@ -164,12 +181,7 @@ BY_NUMBER, IN_ORDER = "by-number", "in-order"
 
 
 def read_hostfile(
-    path: str | Path,
-    platform: "schema.Platform",
-    threads: int = 1,
-    *,
-    seed: int | None = None,
-    hosts: str = BY_NUMBER,
+    path: str | Path, platform: "schema.Platform", threads: int = 1, *, seed: int | None = None, hosts: str = BY_NUMBER
 ) -> Mapping:
     """Ranks on the slots of the hostfile, in the order of its lines, or at random where a seed is given."""
     path = path_of(path, "the hostfile")

@@ -17,8 +17,8 @@ DEFAULT_RUNS = 10
 LEAST_RUNS, MOST_USUAL_RUNS = 12, 100
 #: Time in events, of some 65 ns each: of all quick runs together (0.7 s), and of a run besides its events (3 ms).
 QUICK_EVENTS, EVENTS_OF_RUN = 1e7, 5e4
-#: Further draws that runs are priced for, 0.15 ms each; where each is another draw from a population, 5 ms.
-DRAWS, DRAWS_OF_POPULATION = 1000, 100
+#: Further draws that runs are priced for, and the CPU time of each; where each is another draw from a population.
+DRAWS, DRAW_S, DRAWS_OF_POPULATION, DRAW_OF_POPULATION_S = 1000, 2e-4, 100, 5e-3
 #: Seeds of the draws, beyond those of any run.
 FIRST_DRAW = 2**40
 
@@ -31,14 +31,26 @@ def usual_runs(applications: "Sequence[Application]", engine: "Engine", fidelity
     return int(min(max(LEAST_RUNS, QUICK_EVENTS / events), MOST_USUAL_RUNS))
 
 
+def _draws_of(application: "Application", conditions: "Conditions") -> tuple[int, float]:
+    """How many further draws runs are priced for, and the CPU time of each."""
+    if application.kernel_models and conditions.draws_population:
+        return DRAWS_OF_POPULATION, DRAW_OF_POPULATION_S
+    return DRAWS, DRAW_S
+
+
+def pricing_s(application: "Application", conditions: "Conditions") -> float:
+    """CPU time that pricing takes besides its run."""
+    draws, draw_s = _draws_of(application, conditions)
+    return draws * draw_s
+
+
 def controls_of(
     application: "Application", simulator: "Simulator", conditions: "Conditions", seeds: Sequence[int]
 ) -> Controls | None:
     """Of the runs with these seeds, one of which was priced; None where the engine cannot tell."""
     from lepaute import _core
 
-    of_population = application.kernel_models and conditions.draws_population
-    draws = range(FIRST_DRAW, FIRST_DRAW + (DRAWS_OF_POPULATION if of_population else DRAWS))
+    draws = range(FIRST_DRAW, FIRST_DRAW + _draws_of(application, conditions)[0])
     effects = simulator.effects(application, [*seeds, *draws])
     if effects is None:
         return None

@@ -23,12 +23,7 @@ from lepaute.simulate.machine.mapping import Mapping
 from lepaute.simulate.machine.population import on_its_day
 from lepaute.simulate.prediction.controls import controls_of, usual_runs
 from lepaute.simulate.prediction.parts import RUNS as PART_RUNS
-from lepaute.simulate.prediction.parts import (
-    parts_of,
-    sampling_sd,
-    sampling_warnings,
-    simulators_of_parts,
-)
+from lepaute.simulate.prediction.parts import parts_of, sampling_sd, sampling_warnings, simulators_of_parts
 from lepaute.simulate.prediction.prediction import Prediction, Run, SimulationFigures
 from lepaute.simulate.prediction.trust import (
     DRAWN,
@@ -363,13 +358,15 @@ def expected_run_s(
 ) -> list[float] | None:
     """Seconds that one core takes to simulate a run of each; None where all runs together are quick, or nobody knows.
 
-    Some tiny problems are simulated for it by the native engine, in a tenth of a second, up to two where it is long.
-    Raises InputError for a number of runs that cannot be.
+    Some steps are simulated for it by the native engine, in a tenth of a second, up to two where it is long. Raises
+    InputError for what cannot be.
     """
     from lepaute.simulate.native import Native
 
     check_runs(applications, runs)
     simulator = Native().on(Conditions(platform, mapping=mapping or Mapping()))
+    for application in applications:
+        simulator.prepare(application)
     return applications[0].estimated_run_s(applications, runs, available_cores(), simulator.measure, fidelity)
 
 

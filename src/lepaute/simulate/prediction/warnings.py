@@ -69,7 +69,7 @@ def guesses_block_size(prediction: "Prediction") -> bool:
 def model_warnings(
     application: "Application", platform: "Platform", run: "SimulatedRun", most_ranks_on_a_node: int
 ) -> list[str]:
-    """Sentences about the layers, kernels, links and memory of the platform, as one of the runs used them."""
+    """Sentences about the layers, kernels and links of the platform, as one of the runs used them."""
     from lepaute.platform.plausibility import assumed_values, implausible
 
     warnings = []
@@ -80,20 +80,13 @@ def model_warnings(
     warnings += kernel_warnings({name: use for name, use in run.kernels.items() if name not in GLUE}, platform)
     if application.ranks > most_ranks_on_a_node:
         warnings += _link_warnings(platform)
-    network, nodes = platform.network, platform.nodes
-    full = most_ranks_on_a_node * application.threads_per_rank >= nodes.cores and most_ranks_on_a_node > 1
+    network = platform.network
+    full = most_ranks_on_a_node * application.threads_per_rank >= platform.nodes.cores and most_ranks_on_a_node > 1
     if full and application.computes_between_probes and not (network.loopback_busy or network.remote.busy):
         warnings.append(
             f"{most_ranks_on_a_node} ranks fill a node and compute between probes for messages, which may slow these: "
             f"{platform.name} has no network.*.busy; `lepaute fit` adds it from a calibration's ring"
         )
-    if nodes.memory_bytes is not None and application.memory_bytes is not None:
-        node_bytes = application.memory_bytes / application.ranks * most_ranks_on_a_node
-        if node_bytes > nodes.memory_bytes:
-            warnings.append(
-                f"the data need {node_bytes / 1e9:.1f} GB on the node with most ranks ({most_ranks_on_a_node}), a node "
-                f"of {platform.name} has {nodes.memory_bytes / 1e9:.1f} GB: the real run would not fit"
-            )
     return warnings
 
 
@@ -137,9 +130,7 @@ def _link_warnings(platform: "Platform") -> list[str]:
 
 
 def idle_settings(
-    settings: "Mapping[str, str]",
-    times_s: "Sequence[float]",
-    time_without: "Callable[[int, Mapping[str, str]], float]",
+    settings: "Mapping[str, str]", times_s: "Sequence[float]", time_without: "Callable[[int, Mapping[str, str]], float]"
 ) -> tuple[str, ...]:
     """A sentence for each of the settings without which every application takes as long, to the last digit.
 

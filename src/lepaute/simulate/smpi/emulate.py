@@ -18,7 +18,7 @@ from lepaute.platform.simgrid.exporting import MOST_NODES_WITH_ROUTES
 from lepaute.simulate.conditions import Conditions, Layers
 from lepaute.simulate.engine import SimulatedRun
 from lepaute.simulate.machine.core import wiring
-from lepaute.simulate.machine.mapping import Mapping
+from lepaute.simulate.machine.mapping import Mapping, check_memory
 from lepaute.simulate.machine.population import with_network_of_run
 from lepaute.simulate.smpi.building import calls_blas, check_program, existing
 from lepaute.simulate.smpi.emulated_run import (
@@ -334,8 +334,8 @@ class SmpiSimulator:
 
     def prepare(self, application: "Application") -> None:
         application.emulation(1)
-        place = (self._conditions.platform, application.ranks, application.threads_per_rank)
-        self._conditions.mapping.cores(*place)
+        platform, mapping = self._conditions.platform, self._conditions.mapping
+        check_memory(application, platform, mapping.cores(platform, application.ranks, application.threads_per_rank))
 
     def progress_of(self, application: "Application") -> None:
         return None

@@ -73,13 +73,7 @@ def kernel_calls(hpl: Hpl, platform: "Platform | None" = None, *, seed: int = 1)
     request = TraceRequest(ranks, None if sampled else steps)
     still = Layers.only()
     prediction = predict(
-        hpl,
-        platform,
-        runs=1,
-        seed=seed,
-        layers=still,
-        fidelity="sampled" if sampled else "full",
-        trace=request,
+        hpl, platform, runs=1, seed=seed, layers=still, fidelity="sampled" if sampled else "full", trace=request
     )
     assert prediction.trace is not None
     return _table(prediction.trace, hpl, len(ranks), platform.name)

@@ -228,18 +228,14 @@ class Hpl(Application):
         "look-ahead", 1, Dat(25, "DEPTH", "DEPTH", "look-ahead depths", loop=3), minimum=0, maximum=MOST_DEPTH
     )
     bcast: Broadcast = parameter(
-        "panel broadcast",
-        "2ring",
-        Dat(23, "BCAST", "BCAST", "broadcasts", loop=4, codes=BROADCASTS),
+        "panel broadcast", "2ring", Dat(23, "BCAST", "BCAST", "broadcasts", loop=4, codes=BROADCASTS)
     )
     swap: Swap = parameter("row swap", "binary-exchange", Dat(26, "SWAP", "SWAP", codes=SWAPS))
     swap_threshold: int | None = whole(
         "columns; NB if not given", None, Dat(27, "", "swapping threshold", least=0), minimum=None
     )
     pfact: Factorisation = parameter(
-        "panel factorisation",
-        "crout",
-        Dat(15, "PFACT", "PFACT", "panel factorisations", loop=6, codes=FACTORISATIONS),
+        "panel factorisation", "crout", Dat(15, "PFACT", "PFACT", "panel factorisations", loop=6, codes=FACTORISATIONS)
     )
     rfact: Factorisation = parameter(
         "recursive factorisation",
@@ -365,7 +361,7 @@ class Hpl(Application):
 
     @property
     def events(self) -> float:
-        return work.work_of(self).events
+        return work.events_of(self)
 
     def is_sampled(self, fidelity: str, *, traced: bool) -> bool:
         """Only windows of the run are simulated where it is long; a traced run in full unless that is asked for."""

@@ -238,10 +238,7 @@ def _made_of_recording(
     all_rows = numpy.array(of_row, dtype="int64")
     bounds = numpy.searchsorted(trace.rank[all_rows], numpy.arange(recorded.survey.ranks + 1))
     everything = numpy.array(made, dtype="int64")
-    return lambda rank: (
-        everything[bounds[rank] : bounds[rank + 1]],
-        all_rows[bounds[rank] : bounds[rank + 1]],
-    )
+    return lambda rank: (everything[bounds[rank] : bounds[rank + 1]], all_rows[bounds[rank] : bounds[rank + 1]])
 
 
 def _requests_ended(recorded: RecordedPart) -> "NDArray[Any]":

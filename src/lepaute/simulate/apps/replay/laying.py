@@ -127,8 +127,7 @@ class RecordedPart:
             gaps = numpy.maximum(trace.start_s[rows] - before - recorder_s, 0.0)
             passed = numpy.cumsum(gaps) + numpy.cumsum(numpy.where(is_own[rows], trace.duration_s[rows], more_s[rows]))
             told = numpy.isin(
-                self.does[rows],
-                (Does.BLOCKS, Does.BEGINS, Does.ENDS, Does.SENDS_AND_RECEIVES, Does.LOOKS, *MEETINGS),
+                self.does[rows], (Does.BLOCKS, Does.BEGINS, Does.ENDS, Does.SENDS_AND_RECEIVES, Does.LOOKS, *MEETINGS)
             )
             at = passed[told]
             own_s[rows[told]] = numpy.diff(at, prepend=0.0)

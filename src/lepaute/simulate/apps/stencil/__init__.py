@@ -49,12 +49,10 @@ class Stencil(Application):
         metadata=option("processes along x, y and z, as 4x4x2", parse=partial(box_of, name="grid"), default="1x1x1"),
     )
     iterations: int = field(
-        default=100,
-        metadata=option("suffixes k and M", parse=partial(whole_of, name="iterations"), minimum=1),
+        default=100, metadata=option("suffixes k and M", parse=partial(whole_of, name="iterations"), minimum=1)
     )
     allreduce: Allreduce = field(
-        default="recursive-doubling",
-        metadata=option("all-reduction of each iteration", choices=ALLREDUCES),
+        default="recursive-doubling", metadata=option("all-reduction of each iteration", choices=ALLREDUCES)
     )
     allreduce_values: int = field(default=1, metadata=option("doubles reduced an iteration", minimum=1))
     periodic: bool = field(default=True, metadata=option("are opposite faces neighbours?", name="periodic/--open"))
