@@ -35,7 +35,9 @@ def of(one: Prediction) -> Callable[..., Prediction]:
             replace(run, time_s=each, rate=hpl.rate_of(each)) for run, each in zip(one.run_list, times_s, strict=True)
         )
         trust = Trust(1.0, time_relative_sd=0.2 if extrapolated else 0.01)
-        return replace(one, application=hpl, run_list=runs, trust=trust)
+        found = replace(one, application=hpl, run_list=runs, trust=trust)
+        vars(found)["_again"] = found  # the noise of another run is none here
+        return found
 
     return made
 

@@ -359,6 +359,16 @@ class Platform(Value):
             raise PlatformError(f"{path}: would have more than the {MOST_BYTES} bytes that are read; take fewer nodes")
         write_whole(path, text)
 
+    @cached_property
+    def models(self) -> "Platform":
+        """The platform that was measured: itself, or of a variant (`variant_of`) the one that it is a variant of."""
+        return self
+
+    def variant_of(self, original: "Platform") -> Self:
+        """This one, as a variant of another one: for a seed both draw the same errors, which cancel between them."""
+        vars(self)["models"] = original.models
+        return self
+
     def kernel(self, name: str, threads: int = 1) -> KernelModel | None:
         """The model of kernel `name` run by `threads` threads; None where there is none."""
         return next((model for model in self.kernels if (model.kernel, model.threads) == (name, threads)), None)

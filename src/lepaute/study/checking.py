@@ -13,7 +13,6 @@ from lepaute.study.configuration import Configurations
 from lepaute.study.evaluation import SCENARIO, Point, Trial, trials_of
 from lepaute.study.schema import RESPONSES, Study, located, parse_study, study_of
 from lepaute.study.session import Estimate, Session, estimate
-from lepaute.study.whatif import whatif_trials
 
 MOST_REAL_RUNS = 1000
 
@@ -89,12 +88,12 @@ def checked(file: "str | Path") -> Checked:
 
 def planned_trials(study: Study, configurations: Configurations) -> list[Trial]:
     """The trials that are known beforehand: of questions that choose as they go, as many as their budget allows."""
-    if study.question == "whatif":
-        return whatif_trials(study, configurations, study.runs)
     if any(factor.levels is None for factor in study.factors.values()):
         return []
     trials = trials_of(configurations.points(), study.runs, study.seed)
     most = study.budget.simulations
+    if study.question == "whatif":
+        return trials
     return trials if most is None or len(trials) <= most else trials[:: -(-len(trials) // most)]
 
 

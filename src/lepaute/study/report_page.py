@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lepaute.kit.text import counted, number, quantity, signed_percent
+from lepaute.kit.text import counted, number, quantity, with_interval
 from lepaute.report.page import records_table, render
+from lepaute.simulate.prediction.prediction import Spread
 from lepaute.study import plot
-from lepaute.study.capacity import Bounds, Front
-from lepaute.study.difference import PairDifference
+from lepaute.study.capacity import Front
 from lepaute.study.evaluation import (
     LESS_IS_BETTER,
     SCENARIO,
@@ -18,6 +18,7 @@ from lepaute.study.evaluation import (
     called,
     label,
     listed,
+    mean_text,
     noun,
     same,
 )
@@ -168,8 +169,7 @@ def _whatif(found: WhatIfAnswer) -> _Content:
             f"in {apart} of them the models have no errors in common: machines drawn independently are compared, and "
             "the intervals are wider"
         )
-    first = [each.differences.get(found.responses[0]) for each in found.comparisons]
-    if moved := sum(each is not None and not each.same_geometry for each in first):
+    if moved := sum(not each.same_geometry for each in found.comparisons if found.responses[0] in each.differences):
         sure.append(f"in {moved} of them ranks are on other CPUs, so that errors of single CPUs do not cancel")
     if found.source is not None:
         sure.append(f"published figures: {found.source}")
@@ -290,9 +290,9 @@ def _comparisons(found: WhatIfAnswer) -> list[dict[str, Any]]:
             row: dict[str, Any] = {**each.setting, found.factor: side.level, **chosen}
             for name in found.responses:
                 difference = each.differences.get(name)
-                row[label(name)] = number(side.means[name], 4) if name in side.means else ""
+                row[label(name)] = mean_text(side.spreads[name]) if name in side.spreads else ""
                 row[f"change of {noun(name)} (95 %)"] = (
-                    "the base" if side is each.reference else "" if difference is None else _change(difference)
+                    "the base" if side is each.reference else "" if difference is None else difference.in_words()
                 )
             if found.source is not None:
                 figure = each.published_of(side)
@@ -304,23 +304,11 @@ def _comparisons(found: WhatIfAnswer) -> list[dict[str, Any]]:
     return rows[:MOST_TABLE_ROWS]
 
 
-def _change(found: PairDifference) -> str:
-    """In per cent, or from a doubling on as a factor: +1.8 % (+0.75 % to +2.9 %), × 7.89 (× 6.98 to × 8.92)."""
-    ends = [found.ratio, *(end for end in (found.low, found.high) if end is not None)]
-    is_large = not 0.5 < found.ratio < 2.0
-    words = [f"× {number(end)}" if is_large else signed_percent(end - 1.0, 2) for end in ends]
-    words = [word.replace(" ", "\u00a0") for word in words]
-    if len(words) == 1:
-        return words[0]
-    return f"{words[0]} ({words[1]} to {words[2]}){'' if found.is_told_apart else ', not told apart'}"
-
-
-def _bounds(spread: Bounds) -> str:
-    """The middle, and the interval where there is one."""
-    middle = number(spread.middle, 4)
-    if spread.low == spread.high:
-        return middle
-    return f"{middle} ({number(spread.low, 4)} to {number(spread.high, 4)})"
+def _bounds(values: Spread) -> str:
+    """The mean, and the interval where there is one."""
+    if not values.has_interval or values.low == values.high:
+        return mean_text(values)
+    return with_interval(values.mean, values.low, values.high, "").replace(" )", ")").replace("95 %: ", "")
 
 
 def _heat_maps(ranking: Ranking) -> list[tuple[str, plot.Picture]]:
@@ -343,7 +331,7 @@ def _standings(ranking: Ranking) -> list[dict[str, Any]]:
         {
             **one.point,
             "runs": one.runs,
-            "value": number(one.value, 4),
+            "value": number(one.value, 4) if one.spread is None else mean_text(one.spread),
             "against the best": one.ratio_text,
             "95 %": one.interval_text or "–",
             "best, %": 100.0 * one.probability,

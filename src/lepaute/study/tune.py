@@ -29,6 +29,7 @@ from lepaute.study.evaluation import (
     amount_between,
     by_point,
     label,
+    mean_text,
     noun,
     trials_of,
 )
@@ -154,7 +155,7 @@ class Tuned:
             (
                 *(str(value) for value in one.point.values()),
                 one.runs,
-                number(one.value, 4),
+                number(one.value, 4) if one.spread is None else mean_text(one.spread),
                 "" if one is self.ranking.best else one.ratio_text,
                 one.interval_text,
                 self._note(one),
@@ -175,7 +176,7 @@ class Tuned:
         name = noun(response).removeprefix("the ")
         if one.spread is None:
             return f"{name} {amount(response, one.value)}"
-        return f"{name} {amount_between(response, one.spread.mean, one.spread.low, one.spread.high)}"
+        return f"{name} {amount_between(response, one.spread)}"
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object."""
@@ -256,12 +257,35 @@ def halve(
         runs = 2 * runs
     judge({one.point: by_point(once.outcomes)[one.point] for one in ranking.near})
     outcomes = tuple(once.outcomes)
-    ranking = rank(outcomes, response, seed=seed, trusts=judge.known, controls=_priced(outcomes, price))
+    ranking = _ranked(outcomes, evaluate, response, seed, judge.known, price)
     return Tuned(ranking, once.asked, budget, ended, len(distinct), "halving", outcomes, trusts=dict(judge.known))
 
 
 def _priced(outcomes: Sequence[Outcome], price: Price | None) -> Mapping[Point, Controls]:
     return {} if price is None else price(by_point(outcomes))
+
+
+def _ranked(
+    outcomes: Sequence[Outcome],
+    evaluate: Evaluate,
+    response: str,
+    seed: int,
+    trusts: Mapping[Point, Trust],
+    price: Price | None,
+) -> Ranking:
+    """The final ranking: the best is simulated once more with other noise, which costs nothing of the budget."""
+    controls = _priced(outcomes, price)
+    best = rank(outcomes, response, seed=seed, probabilities=False, trusts=trusts, controls=controls).best
+    again = evaluate(trials_of([best.point], best.runs, seed, repeat=1))
+    return rank(
+        outcomes,
+        response,
+        seed=seed,
+        trusts=trusts,
+        controls=controls,
+        again=[one for one in again if one.refusal is None],
+        controls_again=_priced(again, price).get(best.point),
+    )
 
 
 def _judged(once: Once, response: str, judge: Judge, alive: set[Point], count: int, price: Price | None) -> Ranking:
@@ -289,7 +313,7 @@ def crossed(
     """All points with all seeds: what the other ways are checked against."""
     outcomes, judge = evaluate(trials_of(points, runs, seed)), Judge(evaluate)
     trusts = judge(by_point(outcomes))
-    ranking = rank(outcomes, response, seed=seed, trusts=trusts, controls=_priced(outcomes, price))
+    ranking = _ranked(outcomes, evaluate, response, seed, trusts, price)
     count = len(outcomes)
     return Tuned(
         ranking, count, count, "all points simulated", len(points), "crossed", tuple(outcomes), trusts=judge.known
@@ -344,7 +368,7 @@ def explore(
     )
     rest = [outcome for outcome in once.outcomes if outcome.trial.point not in set(contenders)]
     outcomes = (*found.outcomes, *rest)
-    ranking = rank(outcomes, response, seed=seed, trusts=judge.known, controls=_priced(outcomes, price))
+    ranking = _ranked(outcomes, evaluate, response, seed, judge.known, price)
     spent = once.asked + found.simulations
     return Tuned(ranking, spent, budget, found.ended, len(seen), "exploring", outcomes, trusts=judge.known)
 

@@ -274,6 +274,7 @@ def predict_all(
             relative_sd(*([run.time_s for run in drawn[at][name]] for name in DRAWN)) if at in doubtful else None,
             idle,
             controls.get(at),
+            engine,
         )
         for at, application in enumerate(applications)
     ]
@@ -386,6 +387,7 @@ def prediction_of(
     extrapolation_sd: float | None = None,
     further_warnings: Sequence[str] = (),
     controls: Controls | None = None,
+    engine: Engine | None = None,
 ) -> Prediction:
     """The prediction that the runs of one application make together.
 
@@ -457,6 +459,28 @@ def prediction_of(
         first=first,
         conditions=conditions,
         slow=slow,
+        engine=engine,
+    )
+
+
+def repeated(
+    prediction: Prediction, conditions: Conditions, progress: Callable[[float], None] | None = None
+) -> Prediction:
+    """A prediction that was made under these conditions, with the next `repeat`."""
+    return predict(
+        prediction.application,
+        conditions.platform,
+        runs=len(prediction.run_list),
+        seed=prediction.seed,
+        layers=conditions.layers,
+        applied=conditions.settings,
+        mapping=conditions.mapping,
+        engine=prediction.engine,
+        fidelity=conditions.fidelity,
+        repeat=conditions.repeat + 1,
+        transfer=conditions.transfer,
+        state=conditions.state,
+        progress=progress,
     )
 
 

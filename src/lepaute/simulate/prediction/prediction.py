@@ -1,7 +1,7 @@
 """The distribution over runs that a simulation predicts."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from math import inf, isnan
@@ -16,7 +16,7 @@ from lepaute.kit.numbers import none_if_nan
 from lepaute.kit.text import counted, three_digits
 from lepaute.simulate.application import GFLOPS, Application
 from lepaute.simulate.conditions import Conditions
-from lepaute.simulate.engine import MessageUse, SimulatedRun
+from lepaute.simulate.engine import Engine, MessageUse, SimulatedRun
 from lepaute.simulate.prediction.parts import Parts
 from lepaute.simulate.prediction.trust import OutsideRanges, Trust
 from lepaute.simulate.tracing import RunBreakdown
@@ -100,7 +100,10 @@ def spread_of(values: list[float], sampling_sd: float = 0.0, controls: Controls 
     """Spread of the values of the runs (design, section 2).
 
     sampling_sd : of an error that they have in common;  controls : of them, from draws that were not simulated
+    What does not vary, such as a price, has an interval without width.
     """
+    if len(values) > 1 and min(values) == max(values) and not sampling_sd:
+        return Spread(values[0], values[0], values[0])
     return Spread(expected(values, controls), *prediction_interval(values, sampling_sd, controls).ends)
 
 
@@ -179,9 +182,10 @@ class Prediction(Public):
     first   : all that is known of the first run
     conditions : under which it was simulated
     slow    : the slow state of the nodes that it is on; None where the platform has none
+    engine  : that simulated it; None: the usual one
     """
 
-    _unlisted = frozenset(("conditions", "controls", "first", "sampling_sd", "slow"))
+    _unlisted = frozenset(("again", "conditions", "controls", "engine", "first", "sampling_sd", "slow"))
 
     application: Application
     platform_name: str
@@ -203,6 +207,17 @@ class Prediction(Public):
     first: SimulatedRun | None = field(default=None, compare=False, repr=False)
     conditions: Conditions | None = field(default=None, compare=False, repr=False)
     slow: "slow_state.SlowNodes | None" = field(default=None, compare=False, repr=False)
+    engine: Engine | None = field(default=None, compare=False, repr=False)
+
+    def again(self, progress: Callable[[float], None] | None = None) -> "Prediction":
+        """The same runs once more, simulated at the first call, with other noise, as a second real run of a day has;
+        itself where its conditions are not known."""
+        from lepaute.simulate.prediction.predicting import repeated
+
+        if "_again" not in vars(self):
+            vars(self)["_again"] = self if self.conditions is None else repeated(self, self.conditions, progress)
+        again: Prediction = vars(self)["_again"]
+        return again
 
     @property
     def time_s(self) -> Spread:

@@ -1,18 +1,15 @@
 """Several predictions side by side: which are comparable, the best of these, what is ahead of it or may be, what each
 parameter changes, how a problem scales, and what to calibrate for those that are not comparable."""
 
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import fsum, hypot, inf
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
-from lepaute.simulate.prediction.comparing import (
-    excludes_one,
-    is_certainly_faster,
-    may_be_as_fast,
-)
-from lepaute.simulate.prediction.prediction import Prediction, Spread, spread_of
+from lepaute.kit.numbers import none_if_nan
+from lepaute.simulate.prediction.comparing import difference, excludes_one
+from lepaute.simulate.prediction.prediction import Prediction, Spread
 from lepaute.simulate.prediction.warnings import caveats
 from lepaute.stats.control_variates import Controls, controls_of_mean, controls_of_ratio
 from lepaute.stats.intervals import median_of_runs, prediction_interval
@@ -83,7 +80,7 @@ class Sweep:
         if best is None:
             return ()
         others = sorted((each for each in self.comparable if each is not best), key=speed, reverse=True)
-        return best, *(each for each in others if may_be_as_fast(best, each))
+        return best, *(each for each in others if not _apart(best, each))
 
     @property
     def ahead(self) -> tuple[Prediction, ...]:
@@ -93,9 +90,9 @@ class Sweep:
         """
         fastest, best = sorted(self.apart, key=speed, reverse=True), self.best
         if best is not None:
-            return tuple(each for each in fastest if is_certainly_faster(each, best))
+            return tuple(each for each in fastest if _apart(best, each) and speed(each) > speed(best))
         first, *others = fastest
-        return (first,) if others and all(is_certainly_faster(first, each) for each in others) else ()
+        return (first,) if others and all(_apart(first, each) for each in others) else ()
 
     @property
     def rivals(self) -> tuple[Prediction, ...]:
@@ -103,7 +100,7 @@ class Sweep:
         best = self.best
         if best is None:
             return ()
-        return tuple(each for each in sorted(self.apart, key=speed, reverse=True) if may_be_as_fast(best, each))
+        return tuple(each for each in sorted(self.apart, key=speed, reverse=True) if not _apart(best, each))
 
     @property
     def best_places(self) -> list[int]:
@@ -140,6 +137,24 @@ class Sweep:
             [(each.application, each.conditions) for each in group] for group in (self.predictions, self.apart)
         )
         return remedy_of(cases, apart)
+
+
+def _apart(reference: Prediction, other: Prediction) -> bool:
+    """Whether the two cannot be the other way round; False where a time is 0."""
+    if min(run.time_s for each in (reference, other) for run in each.run_list) <= 0.0:
+        return False
+    return difference(reference, other).is_told_apart
+
+
+def again(predictions: Sequence[Prediction], tell: Callable[[str, float], None]) -> None:
+    """Simulates what others are compared with once more, with other noise: the fastest of each problem, and what runs
+    on the fewest ranks; tell : called with what is simulated, and the share that is done."""
+    bests = [each.best for each in Sweep(tuple(predictions)).problems if len(each.comparable) > 1]
+    fewest = min(predictions, key=lambda each: each.application.ranks)
+    several = len({each.application.ranks for each in predictions}) > 1
+    for reference in [*bests, *([fewest] if several else [])]:
+        if reference is not None:
+            reference.again(lambda share: tell("simulating the fastest once more, with other noise", share))
 
 
 def speed(prediction: Prediction) -> float:
@@ -257,6 +272,10 @@ def _effect(value: Any, reference: Any, blocks: Collection[Block]) -> Effect:
     usable = [pair for pair in pairs if all(each.comparable for each in pair)]
     if not usable:
         return Effect(value, None, None, None, 0, len(pairs), 0)
+    if len(usable) == 1:
+        found = difference(*usable[0])
+        low, high = none_if_nan(found.low), none_if_nan(found.high)
+        return Effect(value, found.ratio, low, high, 1, len(pairs), int(found.is_told_apart and found.ratio < 1.0))
     logs = [
         [
             _core.natural_log(run.time_s / of_reference.time_s)
@@ -299,8 +318,7 @@ def _log_time(prediction: Prediction) -> float:
 class ScalingPoint:
     """One prediction in relation to that on the fewest ranks.
 
-    speed_up   : time there / time here; of runs with equal seeds, which are on one machine and day, so that errors of
-        models that both share cancel; the interval is that for one further pair of such runs
+    speed_up   : time there / time here, the inverse of their `difference`
     efficiency : speed_up x ranks there / ranks here
     """
 
@@ -331,13 +349,12 @@ def scaling(predictions: Sequence[Prediction]) -> list[ScalingPoint]:
         raise InputError("a predicted time is 0 s, and nothing is faster than that; predict a larger problem")
     points = []
     for each in ordered:
-        pairs = zip(reference.run_list, each.run_list, strict=True)
-        ratios = [at_first.time_s / here.time_s for at_first, here in pairs]
-        sampling_sd = 0.0 if each is reference else hypot(reference.sampling_sd, each.sampling_sd)
+        ends = (1.0, 1.0, 1.0)
+        if each is not reference:
+            found = difference(reference, each)
+            ends = (1.0 / found.ratio, 1.0 / found.high, 1.0 / found.low)
         share = reference.application.ranks / each.application.ranks
-        efficiencies = [share * ratio for ratio in ratios]
-        controls = None if each is reference else controls_of_ratio(reference.controls, each.controls)
-        points.append(ScalingPoint(each, *(spread_of(of, sampling_sd, controls) for of in (ratios, efficiencies))))
+        points.append(ScalingPoint(each, Spread(*ends), Spread(*(share * end for end in ends))))
     return points
 
 
