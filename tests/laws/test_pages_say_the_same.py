@@ -11,7 +11,8 @@ from support_comparisons import campaign
 from support_pages import text_of
 
 from lepaute.cli.main import main
-from lepaute.kit.text import number, percent, seconds, signed_percent, size_text
+from lepaute.kit.text import percent, seconds, size_text
+from lepaute.simulate import Difference
 
 DATA = Path(__file__).parent.parent / "data"
 SMALL = Path(__file__).parent.parent / "data" / "platforms" / "small.yaml"
@@ -67,10 +68,9 @@ def test_the_page_of_a_study_has_the_answer_and_the_caveats_that_are_printed_and
     if question == "whatif":
         for each in told["comparisons"]:
             ratio = each["differences"]["time_s"]["ratio"]
-            ends = [ratio[end] for end in ("mean", "low", "high")]
-            small = 0.5 < ratio["mean"] < 2.0
-            change, low, high = (signed_percent(end - 1.0, 2) if small else f"× {number(end)}" for end in ends)
-            assert f"{change} ({low} to {high})" in seen, each
+            words = Difference(ratio["mean"], ratio["low"], ratio["high"], shared=True, run_noise=True).in_words()
+            assert words in seen, each
+            assert words in re.sub(r"\s+", " ", printed), each
     elif question == "tune":
         best = next(one for one in told["standings"] if one["point"] == told["best"])
         assert f"probability of {100 * best['probability_best']:.0f} %" in seen

@@ -300,7 +300,7 @@ def _runs_of(
         if min(one[response] for one in each) <= 0.0:
             raise InputError(f"{response} is 0 at {point}, and nothing is a multiple of it")
         logs = {one.trial.seed: sign * _core.natural_log(one[response]) for one in each}
-        trust = trusts.get(point) or by_share(each)
+        trust = trusts.get(point) or replace(by_share(each), seen=False)
         runs.append(_Runs(point, logs, {one.trial.seed: one for one in each}, trust, controls.get(point)))
     return runs, refused
 

@@ -297,7 +297,7 @@ def _comparisons(found: WhatIfAnswer) -> list[dict[str, Any]]:
             if found.source is not None:
                 figure = each.published_of(side)
                 row["published"] = "" if figure is None else figure.text
-            row["comparable"] = "yes" if side.trust.comparable else "no"
+            row["comparable"] = side.trust.in_words
             if side.refusal:
                 row["refused"] = side.refusal
             rows.append(row)
@@ -336,7 +336,7 @@ def _standings(ranking: Ranking) -> list[dict[str, Any]]:
             "95 %": one.interval_text or "–",
             "best, %": 100.0 * one.probability,
             "extrapolated, %": 100.0 * one.trust.computing,
-            "comparable": "no" if one.flagged else "yes",
+            "comparable": one.trust.in_words,
         }
         for one in ranking.standings[:MOST_TABLE_ROWS]
     ]

@@ -100,7 +100,7 @@ class Difference:
             return ""
         low, high = (_change(end, more, less, self._decimals) for end in (self.low, self.high))
         figure, _, of_low = low.partition(" ")
-        return f"{figure} to {high}" if high.partition(" ")[2] == of_low else f"{low} to {high}"
+        return f"{figure} to {high}" if of_low in (high.partition(" ")[2], "%") else f"{low} to {high}"
 
     @property
     def _decimals(self) -> int:
@@ -122,7 +122,7 @@ class Difference:
 def _change(ratio: float, more: str, less: str, decimals: int | None = None) -> str:
     percent = 100.0 * (ratio - 1.0)
     figure = two_digits(abs(percent)) if decimals is None else f"{abs(percent):,.{decimals}f}"
-    return f"{figure} % {more if percent >= 0.0 else less}"
+    return f"{figure} % {more if percent >= 0.0 else less}" if figure.strip("0.") else "0 %"
 
 
 def excludes_one(low: float | None, high: float | None) -> bool:
