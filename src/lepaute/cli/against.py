@@ -85,7 +85,7 @@ def compared_with(
         return lambda share: tell(f"simulating {what}", (at + share) / steps)
 
     if again:
-        reference.again(progress(0, "the run once more, with other noise"))
+        reference.repeated(progress(0, "the run once more, with other noise"))
     return [other.compared(reference, progress(at, other.name), engine) for at, other in enumerate(others, start=again)]
 
 

@@ -113,7 +113,7 @@ def program(
     from lepaute.simulate.apps.program import ProgramRun
     from lepaute.simulate.prediction.plot import plot_scaling
     from lepaute.simulate.prediction.predicting import check_runs
-    from lepaute.simulate.prediction.sweep import again, scaling
+    from lepaute.simulate.prediction.sweep import repeat_references, scaling
     from lepaute.simulate.smpi.emulate import Smpi
 
     words = words or []
@@ -144,14 +144,17 @@ def program(
                 programs, engine=engine, mapping=mapping, progress=lambda share: on_share(share / parts)
             )
             quiet = replace(engine, on_line=None, on_complaint=None, keep=None)
-            silent = [replace(each, engine=quiet) for each in predictions]
+            silent = [
+                replace(each, once_more=each.once_more and partial(each.once_more, engine=quiet))
+                for each in predictions
+            ]
 
             def tell(_: str, share: float) -> None:
                 on_share((1 + share * besides) / parts)
 
             compared = compared_with(silent[0], others, tell, quiet) if others else []
             if len(silent) > 1:
-                again(silent, tell)
+                repeat_references(silent, tell)
         points = scaling(silent) if len(silent) > 1 else []
         if as_json:
             objects = [prediction.to_dict() for prediction in predictions]

@@ -125,7 +125,7 @@ def _predict(
 ) -> None:
     from lepaute.simulate.native import Native
     from lepaute.simulate.prediction.controls import usual_runs
-    from lepaute.simulate.prediction.sweep import again, scaling
+    from lepaute.simulate.prediction.sweep import repeat_references, scaling
 
     request = _narrowed(traces.request(), applications)
     machine = simulation.read()
@@ -150,7 +150,7 @@ def _predict(
             )
             compared = compared_with(predictions[0], others, tell) if others else []
             if len(predictions) > 1:
-                again(predictions, tell)
+                repeat_references(predictions, tell)
     except KeyboardInterrupt:
         complain("interrupted")
         os._exit(INTERRUPTED)  # a normal exit would wait for the runs that are under way
@@ -211,9 +211,8 @@ def _runs_besides(
         besides += max(
             interval_parts.cost_in_runs(each, machine, layers) / each.simulated_share(fidelity) for each in applications
         )
-    if runs > 1:
-        besides += max(trust.cost_in_runs(each, machine) / each.simulated_share(fidelity) for each in applications)
-    return besides
+    judging = max(trust.cost_in_runs(each, machine) / each.simulated_share(fidelity) for each in applications)
+    return besides + judging
 
 
 def announced(

@@ -294,6 +294,17 @@ class Power(Value):
                 raise fault(f"{problem} ({self.idle_W:g} W)", name)
         return self
 
+    def energy_j(
+        self, cores: int, *, time_s: float, nodes: int, computing_core_s: float, communicating_core_s: float
+    ) -> float:
+        """Joules that `nodes` nodes of so many cores draw in `time_s` seconds, of which their cores spend the given
+        core-seconds busy. Being linear in busy cores, only the totals matter."""
+        computing_W, communicating_W = (
+            (busy - self.idle_W) / cores for busy in (self.computing_W, self.communicating_W)
+        )
+        idle_j = nodes * self.idle_W * time_s
+        return idle_j + computing_W * computing_core_s + communicating_W * communicating_core_s
+
 
 class Blas(Value):
     """The BLAS kernels that were measured: OpenBLAS' name for them, and the OPENBLAS_CORETYPE that they needed."""

@@ -200,7 +200,7 @@ def capacity(study: "Study", configurations: "Configurations", evaluate: Evaluat
     machines = machines_of(study, configurations.folder)
     answer = front_of_machines(outcomes, machines, seed=study.seed, controls=controls)
     chosen = {one.point: groups[one.point] for one in answer.members}
-    return replace(answer, trusts=judge(chosen) if study.runs > 1 else {})
+    return replace(answer, trusts=judge(chosen))
 
 
 def study_of_machines(study: "Study", folder: Path | None = None) -> "Study":

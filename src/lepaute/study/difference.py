@@ -9,7 +9,7 @@ wider by itself, and `same_geometry` says why.
 from collections.abc import Sequence
 
 from lepaute.errors import InputError
-from lepaute.simulate.prediction.comparing import Difference, Pairing, Runs, ratio_of
+from lepaute.simulate.prediction.comparing import Difference, Pairing, Runs
 from lepaute.stats.control_variates import Controls
 from lepaute.study.evaluation import Outcome, Point, sampling_sd_of_mean
 
@@ -52,7 +52,7 @@ def difference(
             raise InputError(f"{response} is 0 in a run, and nothing is a multiple of it")
         made.append(Runs(values, sampling_sd_of_mean(runs[seed] for seed in seeds), of_runs))
     one, two, *third = made
-    return ratio_of(one, two, pair, third[0] if third else None)
+    return pair.difference(one, two, *third)
 
 
 def same_geometry(one: Point, other: Point) -> bool:

@@ -284,12 +284,6 @@ def _unit(response: str, value: float) -> tuple[str, float]:
     return time_unit(value, 1e-3) if unit == "s" else scaled_unit(unit, value)
 
 
-def amount(response: str, value: float) -> str:
-    """A value of a response: 15.74 s, 3.027 Tflop/s, 166,400."""
-    unit, factor = _unit(response, value)
-    return f"{four_digits(value * factor)} {unit}" if unit else number(value, 4)
-
-
 def amount_between(response: str, values: Spread) -> str:
     """A response with its 95 % interval, where there is one: 15.7 s (95 %: 15.1 to 16.4 s)."""
     unit, factor = _unit(response, values.mean)
@@ -298,9 +292,10 @@ def amount_between(response: str, values: Spread) -> str:
 
 
 def amount_of(response: str, values: Spread) -> str:
-    """The mean of a response, with the digits that its interval gives it: 15.7 s."""
+    """The mean of a response, with the digits that its interval gives it: 15.7 s, 3.03 Tflop/s, 166,400."""
     if not values.has_interval or values.low == values.high:
-        return amount(response, values.mean)
+        unit, factor = _unit(response, values.mean)
+        return f"{four_digits(values.mean * factor)} {unit}" if unit else number(values.mean, 4)
     return amount_between(response, values).partition(" (95 %")[0]
 
 

@@ -25,7 +25,6 @@ from lepaute.study.evaluation import (
     Once,
     Outcome,
     Point,
-    amount,
     amount_between,
     by_point,
     label,
@@ -174,8 +173,7 @@ class Tuned:
     def _value_of(self, one: Standing) -> str:
         response = self.ranking.response
         name = noun(response).removeprefix("the ")
-        if one.spread is None:
-            return f"{name} {amount(response, one.value)}"
+        assert one.spread is not None  # of the best, and of those that are ahead of it
         return f"{name} {amount_between(response, one.spread)}"
 
     def to_dict(self) -> dict[str, Any]:

@@ -31,7 +31,7 @@ from lepaute.study.evaluation import (
     trials_of,
 )
 from lepaute.study.pricing import Pricing
-from lepaute.study.trust import Judge, by_share
+from lepaute.study.trust import Judge
 
 if TYPE_CHECKING:
     from lepaute.study.configuration import Configurations
@@ -323,7 +323,7 @@ def _answer(
     if not compared:
         raise InputError("nothing can be compared: the constraints leave no level beside the base")
     chosen = {side.point: of_point[side.point] for _, *sides in compared for side in sides}
-    trusts = judge(chosen) if runs > 1 else {point: by_share(each) for point, each in chosen.items()}
+    trusts = judge(chosen)
     pairs = [_paired(study, configurations, reference, other) for _, reference, other in compared]
     again = dict.fromkeys(
         reference.point

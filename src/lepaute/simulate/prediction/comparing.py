@@ -74,7 +74,7 @@ class Difference:
     @property
     def is_told_apart(self) -> bool:
         """Whether 1 is outside the interval."""
-        return excludes_one(self.low, self.high)
+        return self.low > 1.0 or self.high < 1.0
 
     @property
     def text(self) -> str:
@@ -125,11 +125,6 @@ def _change(ratio: float, more: str, less: str, decimals: int | None = None) -> 
     return f"{figure} % {more if percent >= 0.0 else less}" if figure.strip("0.") else "0 %"
 
 
-def excludes_one(low: float | None, high: float | None) -> bool:
-    """Whether 1 is outside the interval of a ratio; False without one."""
-    return low is not None and high is not None and (low > 1.0 or high < 1.0)
-
-
 def difference(reference: Prediction, other: Prediction) -> Difference:
     """How many times as long `other` takes as `reference`, with an interval in which what they share has cancelled.
 
@@ -152,14 +147,14 @@ def difference(reference: Prediction, other: Prediction) -> Difference:
     --------
     >>> import lepaute as lp
     >>> small, large = (lp.Hpl(n=20_000, nb=nb, p=4, q=4) for nb in (128, 256))
-    >>> found = lp.difference(lp.predict(small, "dahu", runs=5), lp.predict(large, "dahu", runs=5))
-    >>> found.low < found.ratio < found.high
+    >>> larger = lp.difference(lp.predict(small, "dahu", runs=5), lp.predict(large, "dahu", runs=5))
+    >>> larger.low < larger.ratio < larger.high
     True
     """
     before, after = _comparable(reference, other)
     pair = Pairing.of(reference.application, before, other.application, after)
-    again = reference.again() if pair.needs_other_noise and before.repeat == after.repeat else None
-    return ratio_of(Runs.of(reference), Runs.of(other), pair, None if again is None else Runs.of(again))
+    again = reference.repeated() if pair.needs_other_noise and before.repeat == after.repeat else None
+    return pair.difference(Runs.of(reference), Runs.of(other), None if again is None else Runs.of(again))
 
 
 class Runs(NamedTuple):
@@ -197,7 +192,7 @@ class Pairing:
         one, two = before.platform, after.platform
         shared = share_errors(one, two, reference, other)
         own_sd = own_relative_sd(one, two) if shared and before.layers.days else 0.0
-        assumed = not fitted_together(one, two) and bool(one.assumed or two.assumed)
+        assumed = not _fitted_together(one, two) and bool(one.assumed or two.assumed)
         return cls(shared, _runs_differ(before) or _runs_differ(after), own_sd, assumed)
 
     @property
@@ -205,37 +200,34 @@ class Pairing:
         """Whether runs of equal seeds have to differ in their noise."""
         return self.shared and self.run_noise
 
+    def difference(self, reference: Runs, other: Runs, again: Runs | None = None) -> Difference:
+        """Of runs with equal seeds: every difference that is stated comes from here.
 
-def ratio_of(reference: Runs, other: Runs, pair: Pairing, again: Runs | None = None) -> Difference:
-    """Of runs with equal seeds: every difference that is stated comes from here.
+        again : those of the reference with other noise, where both others have the same: the ratio is that of the two,
+            as their values are stated, and these tell how far that of two real runs is from it
+        """
+        stated, _, controls_of_stated = self._ratios(reference, other)
+        ratios, common_sd, controls = self._ratios(again or reference, other)
+        middle = median_of_runs(stated, controls_of_stated)
+        moved = middle / median_of_runs(ratios, controls)
+        low, high = prediction_interval(ratios, common_sd, controls).ends
+        return Difference(
+            middle,
+            low * moved,
+            high * moved,
+            self.shared,
+            self.run_noise,
+            what_narrows(ratios, common_sd, controls, assumed=self.assumed),
+            len(ratios),
+            _shared_variance((again or reference).values, other.values),
+        )
 
-    again : those of the reference with other noise, where both others have the same: the ratio is that of the two, as
-        their values are stated, and these tell how far that of two real runs is from it
-    Where nothing is shared, each value is divided by that of the next seed.
-    """
-    stated, _, of_stated = _ratios(reference, other, pair)
-    ratios, common_sd, controls = _ratios(again or reference, other, pair)
-    middle = median_of_runs(stated, of_stated)
-    moved = middle / median_of_runs(ratios, controls)
-    low, high = prediction_interval(ratios, common_sd, controls).ends
-    return Difference(
-        middle,
-        low * moved,
-        high * moved,
-        pair.shared,
-        pair.run_noise,
-        what_narrows(ratios, common_sd, controls, assumed=pair.assumed),
-        len(ratios),
-        _shared_variance((again or reference).values, other.values),
-    )
-
-
-def _ratios(reference: Runs, other: Runs, pair: Pairing) -> tuple[list[float], float, Controls | None]:
-    """Run by run, as `prediction_interval` takes them."""
-    values = list(other.values) if pair.shared else [*other.values[1:], *other.values[:1]]
-    ratios = [value / of_reference for value, of_reference in zip(values, reference.values, strict=True)]
-    controls = controls_of_ratio(reference.controls, other.controls, shared=pair.shared)
-    return ratios, hypot(reference.sampling_sd, other.sampling_sd, pair.own_sd), controls
+    def _ratios(self, reference: Runs, other: Runs) -> tuple[list[float], float, Controls | None]:
+        """Run by run, as `prediction_interval` takes them; where nothing is shared, to the next seed."""
+        values = list(other.values) if self.shared else [*other.values[1:], *other.values[:1]]
+        ratios = [value / of_reference for value, of_reference in zip(values, reference.values, strict=True)]
+        controls = controls_of_ratio(reference.controls, other.controls, shared=self.shared)
+        return ratios, hypot(reference.sampling_sd, other.sampling_sd, self.own_sd), controls
 
 
 def _shared_variance(reference: Sequence[float], other: Sequence[float]) -> float:
@@ -301,7 +293,7 @@ def share_errors(one: Platform, other: Platform, *applications: Application) -> 
     """Whether the same draws mean the same errors on both: one set of kernels, fitted or guessed once, and one layer of
     days, or variants of such; applications : what runs on either."""
     same = one is other or any(
-        (fitted_together(*pair) or guessed_alike(*pair))
+        (_fitted_together(*pair) or guessed_alike(*pair))
         and pair[0].days == pair[1].days
         and drawn_alike(pair[0].population, pair[1].population)
         for pair in ((one, other), (one.models, other.models))
@@ -310,7 +302,7 @@ def share_errors(one: Platform, other: Platform, *applications: Application) -> 
     return same and (len(threads) == 1 or not any(each.kernel_models for each in applications))
 
 
-def fitted_together(one: Platform, other: Platform) -> bool:
+def _fitted_together(one: Platform, other: Platform) -> bool:
     """Whether the kernels of both are the same, or were before their speeds were changed."""
     return one.kernels == other.kernels or one.models.kernels == other.models.kernels
 
@@ -341,7 +333,7 @@ def guessed_alike(one: Platform, other: Platform) -> bool:
 def own_relative_sd(one: Platform, other: Platform) -> float:
     """Standard deviation of the ratio of times on two machines that are guessed alike, by what differs between them
     whatever was guessed: the effect of the day, which the same draw gives both. 0 where it is one machine."""
-    if fitted_together(one, other):
+    if _fitted_together(one, other):
         return 0.0
     return hypot(*(0.0 if each.days is None else each.days.common_relative_sd for each in (one, other)))
 

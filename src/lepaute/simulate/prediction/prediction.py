@@ -16,7 +16,7 @@ from lepaute.kit.numbers import none_if_nan
 from lepaute.kit.text import counted, three_digits
 from lepaute.simulate.application import GFLOPS, Application
 from lepaute.simulate.conditions import Conditions
-from lepaute.simulate.engine import Engine, MessageUse, SimulatedRun
+from lepaute.simulate.engine import MessageUse, SimulatedRun
 from lepaute.simulate.prediction.parts import Parts
 from lepaute.simulate.prediction.trust import OutsideRanges, Trust
 from lepaute.simulate.tracing import RunBreakdown
@@ -182,10 +182,10 @@ class Prediction(Public):
     first   : all that is known of the first run
     conditions : under which it was simulated
     slow    : the slow state of the nodes that it is on; None where the platform has none
-    engine  : that simulated it; None: the usual one
+    once_more : predicts it with other noise; None: nobody knows how
     """
 
-    _unlisted = frozenset(("again", "conditions", "controls", "engine", "first", "sampling_sd", "slow"))
+    _unlisted = frozenset(("conditions", "controls", "first", "once_more", "repeated", "sampling_sd", "slow"))
 
     application: Application
     platform_name: str
@@ -207,15 +207,13 @@ class Prediction(Public):
     first: SimulatedRun | None = field(default=None, compare=False, repr=False)
     conditions: Conditions | None = field(default=None, compare=False, repr=False)
     slow: "slow_state.SlowNodes | None" = field(default=None, compare=False, repr=False)
-    engine: Engine | None = field(default=None, compare=False, repr=False)
+    once_more: "Callable[..., Prediction] | None" = field(default=None, compare=False, repr=False)
 
-    def again(self, progress: Callable[[float], None] | None = None) -> "Prediction":
-        """The same runs once more, simulated at the first call, with other noise, as a second real run of a day has;
-        itself where its conditions are not known."""
-        from lepaute.simulate.prediction.predicting import repeated
-
+    def repeated(self, progress: Callable[[float], None] | None = None) -> "Prediction":
+        """The same runs with other noise, as a second real run of a day has, simulated at the first call; itself where
+        nobody knows how."""
         if "_again" not in vars(self):
-            vars(self)["_again"] = self if self.conditions is None else repeated(self, self.conditions, progress)
+            vars(self)["_again"] = self if self.once_more is None else self.once_more(progress=progress)
         again: Prediction = vars(self)["_again"]
         return again
 

@@ -164,7 +164,7 @@ def _sizes(use: "MessageUse") -> str:
 
 #: What is compared with others has a time that extrapolation makes uncertain by no larger a standard deviation.
 MOST_UNCERTAIN = 0.05
-#: Where that was not simulated (a single run, an emulated program), no larger share of its computing is outside: more
+#: Where that was not simulated (of an emulated program), no larger share of its computing is outside: more
 #: can make the time as uncertain, as block sizes of half those that were fitted do.
 MOST_COMPUTING = 0.1
 #: Of a point of a search that nobody has looked at: it is, before it may be named.
