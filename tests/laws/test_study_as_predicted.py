@@ -15,17 +15,15 @@ from support_pages import text_of
 from lepaute.cli.main import main
 from lepaute.platform import load_platform, override
 from lepaute.platform.data_sheet import DataSheet, platform_from
-from lepaute.simulate import Hpl, Prediction, difference, predict, predict_all
+from lepaute.simulate import Prediction, difference, predict
 from lepaute.simulate.prediction.sweep import Sweep, effects, scaling, speed
-from lepaute.study import run as run_study
+from lepaute.simulate.prediction.wording import span_of
 from lepaute.study.components import application_of
 from lepaute.study.configuration import Configurations
 from lepaute.study.evaluation import by_point, trials_of
 from lepaute.study.pricing import Pricing
 from lepaute.study.schema import Study
 from lepaute.study.session import Session
-from lepaute.study.tune import crossed
-from lepaute.study.whatif import WhatIfAnswer
 
 SMALL = str(Path(__file__).parent.parent / "data" / "platforms" / "small.yaml")
 RUNS, SEED = 12, 7
@@ -36,61 +34,6 @@ STENCIL = {"name": "stencil", "cells": "64x64x64", "grid": "2x2x1", "cell_time_s
 def study(question: str, application: dict[str, Any], platform: str, runs: int = RUNS, **more: Any) -> dict[str, Any]:
     base = {"application": application, "platform": platform, **more.pop("base", {})}
     return {"question": question, "base": base, "runs": runs, "seed": SEED, **more}
-
-
-def whatif(content: dict[str, Any]) -> WhatIfAnswer:
-    answer = run_study(content).answer
-    assert isinstance(answer, WhatIfAnswer)
-    return answer
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("runs", [5, RUNS, 40])
-@pytest.mark.parametrize(("platform", "fidelity"), [("dahu", "full"), (SMALL, "full"), ("dahu", "sampled")])
-def test_a_point_and_a_difference_are_those_of_predictions(platform: str, fidelity: Any, runs: int) -> None:
-    scenarios = {"base": {}, "no look-ahead": {"application.depth": 0}, "slow": {"scale.bandwidth": 0.5}}
-    answer = whatif(
-        study(
-            "whatif",
-            HPL,
-            platform,
-            runs,
-            base={"fidelity": fidelity},
-            scenarios=scenarios,
-            responses=["time_s", "rate_gflops"],
-        )
-    )
-
-    def predicted(settings: dict[str, float] | None = None, depth: int = 1) -> Prediction:
-        hpl = Hpl(n=1000, nb=64, p=2, q=2, depth=depth)
-        return predict(hpl, platform, settings=settings, runs=runs, seed=SEED, fidelity=fidelity)
-
-    base, others = predicted(), (predicted(depth=0), predicted({"scale.bandwidth": 0.5}))
-    for found, theirs in zip(answer.comparisons, others, strict=True):
-        assert found.reference.spreads == {"time_s": base.time_s, "rate_gflops": base.rate}
-        assert found.other.spreads == {"time_s": theirs.time_s, "rate_gflops": theirs.rate}
-        assert found.differences["time_s"] == difference(base, theirs)
-
-
-@pytest.mark.slow
-def test_tuning_has_the_intervals_of_a_sweep() -> None:
-    factors = {
-        "depth": {"path": "application.depth", "levels": [0, 1]},
-        "bcast": {"path": "application.bcast", "levels": ["1ring", "long"]},
-    }
-    configurations = Configurations(Study.model_validate(study("tune", HPL, SMALL, factors=factors)))
-    with Session(configurations) as session:
-        price = Pricing(configurations, session)
-        found = crossed(configurations.points(), session, RUNS, seed=SEED, price=price).ranking.standings
-    best, *others = predict_all(
-        [configurations.at(one.point).application for one in found], SMALL, runs=RUNS, seed=SEED
-    )
-    assert found[0].spread == best.time_s  # what the first line states
-    assert found[0].value == best.time_s.mean
-    for one, theirs in zip(found[1:], others, strict=True):
-        ratio = difference(best, theirs)
-        assert (one.ratio, one.low, one.high) == pytest.approx((ratio.ratio, ratio.low, ratio.high), rel=1e-12)
-    assert sum(one.probability for one in found) == pytest.approx(1.0)
 
 
 def test_a_point_that_is_asked_again_is_priced_once() -> None:
@@ -131,9 +74,9 @@ class Asked:
             changes = [("nb", 32), ("depth", 0), ("bcast", "long"), ("grid", "1x4"), ("scale.dgemm", 0.98)]
             changes += [("scale.bandwidth", 0.5), ("noise.dgemm", 0.05), ("network.node_link.bandwidth_Bps", 5e9)]
         self.field, self.value = draw.choice(changes)
-        self.is_knob = self.field.startswith(("scale.", "noise."))
-        root = "" if self.is_knob else "platform." if "." in self.field else "application."
-        self.path = f"{root}{self.field}"
+        self.fidelity: Any = draw.choice(["full", "sampled"]) if self.application is HPL else "full"
+        is_knob = self.field.startswith(("scale.", "noise."))
+        self.path = self.field if is_knob else f"{'platform' if '.' in self.field else 'application'}.{self.field}"
         self.changed = {self.field: self.value}
 
     def of(self, changed: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -147,35 +90,37 @@ class Asked:
         assert main(list(argv)) == 0
         return " ".join(self._capsys.readouterr().out.split())
 
+    def shown(self, question: str) -> tuple[str, str]:
+        """What was answered already, on the terminal and on the page."""
+        page = text_of(Path(f"{question}.results/report.html").read_text())
+        return self.printed("study", question, f"{question}.yaml", "--resume"), " ".join(page.split())
+
     def words(self, changed: dict[str, Any]) -> list[str]:
         """Of `predict`."""
         application, settings = self.of(changed)
         names = {name: name.replace("_s", "").replace("_", "-") for name in application}
         options = [word for name, each in application.items() for word in (f"--{names[name]}", str(each))]
         words = ["predict", *options[1:], *(f"--set={field}={value}" for field, value in settings.items())]
-        return [*words, "--platform=p.yaml", f"--runs={self.runs}", f"--seed={SEED}"]
+        return [*words, "--platform=p.yaml", f"--runs={self.runs}", f"--seed={SEED}", f"--fidelity={self.fidelity}"]
 
     def predicted(self, changed: dict[str, Any], *more: str) -> Any:
         return json.loads(self.printed(*self.words(changed), *more, "--json"))
 
     def in_python(self, changed: dict[str, Any], runs: int | None = None) -> Prediction:
         application, settings = self.of(changed)
-        made = application_of(application, None)
-        return predict(made, "p.yaml", settings=settings or None, runs=runs or self.runs, seed=SEED)
+        further: dict[str, Any] = {"settings": settings or None, "seed": SEED, "fidelity": self.fidelity}
+        return predict(application_of(application, None), "p.yaml", runs=runs or self.runs, **further)
 
     def answer(self, question: str, **more: Any) -> Any:
-        content = study(question, self.application, "p.yaml", self.runs, **more)
+        responses = ["time_s", "rate_gflops"] if self.application is HPL and question == "whatif" else ["time_s"]
+        base = {"fidelity": self.fidelity}
+        content = study(question, self.application, "p.yaml", self.runs, base=base, responses=responses, **more)
         Path(f"{question}.yaml").write_text(yaml.safe_dump(content))
         return json.loads(self.printed("study", question, f"{question}.yaml", "--json"))
 
 
 @pytest.fixture
-def asked(
-    request: pytest.FixtureRequest,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> Asked:
+def asked(request: Any, tmp_path: Path, monkeypatch: Any, capsys: pytest.CaptureFixture[str]) -> Asked:
     monkeypatch.chdir(tmp_path)
     return Asked(request.param, capsys)
 
@@ -185,9 +130,7 @@ GENERATED = pytest.mark.parametrize("asked", long_but(range(24), 0, 1, 2), indir
 
 @pytest.mark.slow
 @GENERATED
-def test_alone_as_an_alternative_as_a_scenario_and_from_python_a_run_takes_one_time_and_differs_by_one_ratio(
-    asked: Asked,
-) -> None:
+def test_alone_as_alternative_as_scenario_and_from_python_a_run_has_one_time_and_one_ratio(asked: Asked) -> None:
     base, changed = asked.predicted({}), asked.predicted(asked.changed)
     question = f"--against={asked.field}={asked.value}"
     (against,) = asked.predicted({}, question)["differences"]
@@ -197,8 +140,12 @@ def test_alone_as_an_alternative_as_a_scenario_and_from_python_a_run_takes_one_t
     assert ratio.shared
     assert compared["reference"]["responses"]["time_s"] == base["time_s"] == one.time_s.to_dict()
     assert compared["other"]["responses"]["time_s"] == changed["time_s"] == against["time_s"] == other.time_s.to_dict()
+    if other.rate is not None and asked.application is HPL:
+        assert compared["other"]["responses"]["rate_gflops"] == changed["rate_gflops"] == other.rate.to_dict()
     of_study = compared["differences"]["time_s"]
     expected = ratio.to_dict()
+    further = {"field", "value", "against", "comparable", "trust", "caveats", "time_s"}
+    assert set(against) == further | set(expected)
     assert {name: against[name] for name in expected} == expected
     assert {name: of_study[name] for name in expected} == expected
     assert compared["comparable"] == against["comparable"] == (base["comparable"] and changed["comparable"])
@@ -208,17 +155,14 @@ def test_alone_as_an_alternative_as_a_scenario_and_from_python_a_run_takes_one_t
     text = asked.printed(*asked.words({}), question)
     assert f": {ratio.text}" in text
     stated = re.findall(r"takes ([0-9.]+) s", text)[0]
-    page = " ".join(text_of(Path("whatif.results/report.html").read_text()).split())
-    for shown in (asked.printed("study", "whatif", "whatif.yaml", "--resume"), page):
+    for shown in asked.shown("whatif"):
         assert ratio.in_words() in shown
         assert re.search(rf"{stated} ?the base", shown)
 
 
 @pytest.mark.slow
 @GENERATED
-def test_a_sweep_its_parameters_its_scaling_and_tuning_compare_with_the_best_as_a_pair_is_compared(
-    asked: Asked,
-) -> None:
+def test_sweeps_parameters_scaling_and_tuning_compare_as_a_pair_is_compared(asked: Asked) -> None:
     one, other = asked.in_python({}), asked.in_python(asked.changed)
     if asked.path.startswith("application.") and one.comparable and other.comparable:
         for parameter in effects([one, other]):
@@ -241,6 +185,8 @@ def test_a_sweep_its_parameters_its_scaling_and_tuning_compare_with_the_best_as_
         return
     predictions = [asked.in_python({asked.field: each["point"]["it"]}, *runs) for each in (best, *others)]
     assert best["spread"] == predictions[0].time_s.to_dict()
+    stated = f", time {span_of(predictions[0].time_s).split(' (one')[0]}"
+    assert all(stated in shown for shown in asked.shown("tune"))
     found = difference(*predictions)
     ratio = others[0]["ratio"]
     assert ratio["mean"] == pytest.approx(found.ratio, rel=1e-12)
@@ -263,17 +209,9 @@ def test_a_machine_of_a_catalogue_and_a_ready_study_state_the_times_of_predictio
             (machine,) = (each for each in points if each["point"]["scenario"].endswith(name))
             assert machine["responses"]["time_s"] == alone["time_s"]
             assert machine["comparable"] == alone["comparable"]
-    if asked.application is not HPL:
+    if asked.application is not HPL or asked.fidelity != "full":
         return
-    words = (
-        "--n=1000",
-        "--nb=64",
-        "--grid=2x2",
-        "--platform=p.yaml",
-        f"--runs={asked.runs}",
-        f"--seed={SEED}",
-        "--json",
-    )
+    words = f"--n=1000 --nb=64 --grid=2x2 --platform=p.yaml --runs={asked.runs} --seed={SEED} --json".split()
     answer = json.loads(asked.printed("study", "ready", "components", *words))
     compared = next(each for each in answer["comparisons"] if each["other"]["level"] == "bandwidth / 10")
     (against,) = asked.predicted({}, "--against=scale.bandwidth=0.1")["differences"]

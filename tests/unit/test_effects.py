@@ -65,7 +65,7 @@ def test_an_effect_is_found_whatever_the_machine_of_a_run(of: Callable[..., Pred
     assert slow.change.ratio == pytest.approx(1.3)
     lines = effect_lines(sweep)
     assert lines[1].startswith("    NB     128; 192: 1.60 % slower (")
-    assert lines[2].startswith("    BCAST  1ring; long: 30.0 % slower (")
+    assert lines[2].startswith("    BCAST  1ring; long: 30 % slower in all runs")
 
 
 def test_values_that_the_noise_hides_cannot_be_told_apart(of: Callable[..., Prediction]) -> None:

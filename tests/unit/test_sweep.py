@@ -264,10 +264,3 @@ def test_the_picture_of_a_sweep_marks_the_best_and_has_numbers_on_its_axis(sweep
     ticks = [tick.get_text() for tick in axes.get_xticklabels()]
     assert all(float(tick) > 0.0 for tick in ticks)  # 1500, not 1.5 x 10^3
     assert len(ticks) >= 3
-
-
-def test_a_combination_has_the_same_figures_alone_and_in_a_sweep() -> None:
-    one, two = Hpl(n=1000, nb=64, p=2, q=2), Hpl(n=1000, nb=128, p=2, q=2)
-    alone, (in_sweep, _) = predict(one, "dahu", runs=12), predict_all([one, two], "dahu", runs=12)
-    assert alone.controls is not None
-    assert (alone.time_s, alone.rate) == (in_sweep.time_s, in_sweep.rate)

@@ -135,7 +135,7 @@ def _predict(
     runs = usual_runs(applications, Native(), simulated) if simulation.runs is None else simulation.runs
     simulation = replace(simulation, runs=runs)
     parts = _tells_parts(options.parts, applications, simulation, runs, simulated)
-    extra_runs = _runs_besides(applications, simulation, runs, simulated, parts=parts)
+    extra_runs = _runs_besides(applications, simulation, simulated, parts=parts)
     run_s = announced(applications, machine, runs, mapping, simulated, extra_runs)
     try:
         with progress_bar(BAR_AFTER_S) as tell:
@@ -199,7 +199,7 @@ def _tells_parts(
 
 
 def _runs_besides(
-    applications: "Sequence[Application]", simulation: Simulation, runs: int, fidelity: str, *, parts: bool
+    applications: "Sequence[Application]", simulation: Simulation, fidelity: str, *, parts: bool
 ) -> float:
     """What the parts of the interval, and to judge what extrapolation does to it, cost at most, in runs."""
     from lepaute.simulate.prediction import parts as interval_parts

@@ -257,19 +257,19 @@ class Configurations:
     def _mapping(self, values: Mapping[str, Any], platform: "Platform", application: "Application") -> RankMapping:
         chosen = self.study.base.mapping
         placed = chosen if isinstance(chosen, Placed) else None
-        kind: Any = chosen if placed is None else placed.kind
+        order: Any = chosen if placed is None else placed.kind
         seed = 1 if placed is None else placed.seed
         knobs = {path.removeprefix("mapping."): value for path, value in values.items() if path.startswith("mapping.")}
         if unknown := sorted(set(knobs) - {"kind", "seed", "without_slowest"}):
             raise InputError(f"mapping.{unknown[0]} is no knob; they are mapping.kind, .seed and .without_slowest")
-        kind, seed = knobs.get("kind", kind), knobs.get("seed", seed)
-        if "kind" in knobs and kind not in ("sequential", "random"):
-            raise InputError(f"mapping.kind is {kind!r:.60}; it is sequential or random")
+        order, seed = knobs.get("kind", order), knobs.get("seed", seed)
+        if "kind" in knobs and order not in ("sequential", "random"):
+            raise InputError(f"mapping.kind is {order!r:.60}; it is sequential or random")
         seeded = "seed" in knobs or (placed is not None and "seed" in placed.model_fields_set)
         is_crossed = any(factor.path == "mapping.kind" for factor in self.study.factors.values())
-        if seeded and kind != "random" and not is_crossed:  # of crossed factors the seed counts where it is random
+        if seeded and order != "random" and not is_crossed:  # of crossed factors the seed counts where it is random
             raise InputError(
-                f"mapping.seed is of a random mapping, and this one is {kind}: it would change nothing; leave it out, "
+                f"mapping.seed is of a random mapping, and this one is {order}: it would change nothing; leave it out, "
                 "or set mapping.kind: random"
             )
         without = knobs.get("without_slowest", 0)
@@ -287,9 +287,9 @@ class Configurations:
             every = slots or platform_slots(platform, platform.nodes.count * (platform.nodes.cores // threads), threads)
             slots = tuple(slot for slot in every if slot.node not in left_out)
             source = f"{source or 'the platform'} without the {without} slowest nodes"
-        if kind == "hostfile":
-            kind = "sequential"
-        return RankMapping(kind, seed if kind == "random" else 1, slots, source)
+        if order == "hostfile":
+            order = "sequential"
+        return RankMapping(order, seed if order == "random" else 1, slots, source)
 
 
 def _with_fields(platform: "Platform", fields: Mapping[str, Any]) -> "Platform":

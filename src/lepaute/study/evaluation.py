@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
 from lepaute.kit.later import later
-from lepaute.kit.text import four_digits, number, scaled_unit, time_unit, with_interval
+from lepaute.kit.text import number, scaled_unit, time_unit, with_interval
 from lepaute.simulate.prediction.prediction import Spread, spread_of
 from lepaute.stats.control_variates import Controls
 
@@ -293,17 +293,15 @@ def amount_between(response: str, values: Spread) -> str:
 
 def amount_of(response: str, values: Spread) -> str:
     """The mean of a response, with the digits that its interval gives it: 15.7 s, 3.03 Tflop/s, 166,400."""
-    if not values.has_interval or values.low == values.high:
-        unit, factor = _unit(response, values.mean)
-        return f"{four_digits(values.mean * factor)} {unit}" if unit else number(values.mean, 4)
-    return amount_between(response, values).partition(" (95 %")[0]
+    unit, factor = _unit(response, values.mean)
+    return f"{mean_text(values, factor)} {unit}".rstrip()
 
 
-def mean_text(values: Spread) -> str:
-    """The mean as in a column of a table whose title has the unit, with the digits that its interval gives it."""
+def mean_text(values: Spread, factor: float = 1.0) -> str:
+    """The same without a unit, as in a column whose title has it."""
     if not values.has_interval or values.low == values.high:
-        return number(values.mean, 4)
-    return with_interval(values.mean, values.low, values.high, "").partition(" ")[0]
+        return number(values.mean * factor, 4)
+    return with_interval(*(end * factor for end in (values.mean, values.low, values.high)), "").partition(" ")[0]
 
 
 def called(point: Point) -> str:

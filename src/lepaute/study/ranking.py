@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lepaute.errors import InputError
+from lepaute.simulate.prediction.comparing import Difference
 from lepaute.simulate.prediction.prediction import Spread
 from lepaute.simulate.prediction.trust import Trust
 from lepaute.stats.control_variates import Adjusted, Controls, adjusted, controls_of_ratio
@@ -73,15 +74,10 @@ class Standing:
         return self.flagged and self.high is not None and self.high < 1.0
 
     @property
-    def ratio_text(self) -> str:
-        return f"{100.0 * (self.ratio - 1.0):+.2f} %"
-
-    @property
-    def interval_text(self) -> str:
-        """Of the ratio; empty where there is none."""
-        if self.low is None or self.high is None:
-            return ""
-        return f"{100.0 * (self.low - 1.0):+.1f} to {100.0 * (self.high - 1.0):+.1f} %"
+    def in_words(self) -> str:
+        """Against the best: 1.5 % worse (95 %: 0.7 to 2.4 % worse)."""
+        low, high = (nan if end is None else end for end in (self.low, self.high))
+        return Difference(self.ratio, low, high, shared=True, run_noise=True).in_words("worse", "better")
 
     def to_dict(self) -> dict[str, Any]:
         """An entry of the JSON."""
@@ -320,10 +316,10 @@ def _gap(one: _Runs, best: _Runs, repeated: _Runs | None = None) -> _Gap:
     controls = None
     if all(list(each.logs)[: len(seeds)] == seeds for each in (one, reference)):
         controls = controls_of_ratio(*(each.controls and each.controls.first(len(seeds)) for each in (reference, one)))
-    left = adjusted(logs, controls)
-    mean, degrees = fsum(left.logs) / len(logs), len(logs) - 1.0 - left.estimated
-    sd = sqrt(fsum((value - mean) ** 2 for value in left.logs) / degrees) if degrees > 0.0 else 0.0
-    gap = _Gap(logs, controls, left, sd, degrees, hypot(*(each.sampling_sd(seeds) for each in (one, reference))))
+    residual = adjusted(logs, controls)
+    mean, degrees = fsum(residual.logs) / len(logs), len(logs) - 1.0 - residual.estimated
+    sd = sqrt(fsum((value - mean) ** 2 for value in residual.logs) / degrees) if degrees > 0.0 else 0.0
+    gap = _Gap(logs, controls, residual, sd, degrees, hypot(*(each.sampling_sd(seeds) for each in (one, reference))))
     return gap if repeated is None else gap.moved_to(_gap(one, best).mean)
 
 

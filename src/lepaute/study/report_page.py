@@ -162,23 +162,23 @@ def question_in_words(study: "Study") -> str:
     return f"How does {noun(response)} change with {of}{listed(others)}, against {base}{best_of}?"
 
 
-def _whatif(found: WhatIfAnswer) -> _Content:
-    sure = [found.pairing]
-    if apart := sum(not each.shared for each in found.comparisons):
+def _whatif(answer: WhatIfAnswer) -> _Content:
+    sure = [answer.pairing]
+    if apart := sum(not each.shared for each in answer.comparisons):
         sure.append(
             f"in {apart} of them the models have no errors in common: machines drawn independently are compared, and "
             "the intervals are wider"
         )
-    if moved := sum(not each.same_geometry for each in found.comparisons if found.responses[0] in each.differences):
+    if moved := sum(not each.same_geometry for each in answer.comparisons if answer.responses[0] in each.differences):
         sure.append(f"in {moved} of them ranks are on other CPUs, so that errors of single CPUs do not cancel")
-    if found.source is not None:
-        sure.append(f"published figures: {found.source}")
+    if answer.source is not None:
+        sure.append(f"published figures: {answer.source}")
     return _Content(
-        found.sentence,
-        found.told_apart < len(found.comparisons) / 2 or found.runs < 2,
+        answer.sentence,
+        answer.told_apart < len(answer.comparisons) / 2 or answer.runs < 2,
         sure,
-        [(f"Change of {noun(name)}", plot.changes(found, name)) for name in found.responses],
-        [records_table("Comparisons", _comparisons(found))],
+        [(f"Change of {noun(name)}", plot.changes(answer, name)) for name in answer.responses],
+        [records_table("Comparisons", _comparisons(answer))],
     )
 
 
@@ -281,20 +281,20 @@ def _front(found: Front) -> _Content:
     return _Content(found.text, False, sure, [("Pareto front", plot.pareto(found))], tables)
 
 
-def _comparisons(found: WhatIfAnswer) -> list[dict[str, Any]]:
+def _comparisons(answer: WhatIfAnswer) -> list[dict[str, Any]]:
     """A row for the base of each setting, and one for every level that is compared with it."""
     rows: list[dict[str, Any]] = []
-    for each, is_first in found.by_setting():
+    for each, is_first in answer.by_setting():
         for side in [each.reference] * is_first + [each.other]:
-            chosen = {name: side.point[name] for name in found.best_of(each)}
-            row: dict[str, Any] = {**each.setting, found.factor: side.level, **chosen}
-            for name in found.responses:
+            chosen = {name: side.point[name] for name in answer.best_of(each)}
+            row: dict[str, Any] = {**each.setting, answer.factor: side.level, **chosen}
+            for name in answer.responses:
                 difference = each.differences.get(name)
                 row[label(name)] = mean_text(side.spreads[name]) if name in side.spreads else ""
                 row[f"change of {noun(name)} (95 %)"] = (
                     "the base" if side is each.reference else "" if difference is None else difference.in_words()
                 )
-            if found.source is not None:
+            if answer.source is not None:
                 figure = each.published_of(side)
                 row["published"] = "" if figure is None else figure.text
             row["comparable"] = side.trust.in_words
@@ -332,8 +332,7 @@ def _standings(ranking: Ranking) -> list[dict[str, Any]]:
             **one.point,
             "runs": one.runs,
             "value": number(one.value, 4) if one.spread is None else mean_text(one.spread),
-            "against the best": one.ratio_text,
-            "95 %": one.interval_text or "–",
+            "against the best": "the best" if one is ranking.best else one.in_words,
             "best, %": 100.0 * one.probability,
             "extrapolated, %": 100.0 * one.trust.computing,
             "comparable": one.trust.in_words,

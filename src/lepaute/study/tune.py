@@ -149,26 +149,18 @@ class Tuned:
     def table(self) -> tuple[tuple[str, ...], list[tuple[object, ...]], int]:
         """Titles, and rows of the first points: runs, response, against the best, and what is to be said of each; how
         many more there are."""
-        titles = (*self.ranking.best.point, "runs", label(self.ranking.response), "against the best", "95 %", "note")
+        titles = (*self.ranking.best.point, "runs", label(self.ranking.response), "against the best", "note")
         rows = [
             (
                 *(str(value) for value in one.point.values()),
                 one.runs,
                 number(one.value, 4) if one.spread is None else mean_text(one.spread),
-                "" if one is self.ranking.best else one.ratio_text,
-                one.interval_text,
-                self._note(one),
+                "the best" if one is self.ranking.best else one.in_words,
+                f"not comparable: {'; '.join(one.trust.reasons)}" if one.flagged else "",
             )
             for one in self.ranking.standings[:MOST_ROWS]
         ]
         return titles, rows, len(self.ranking.standings) - len(rows)
-
-    def _note(self, one: Standing) -> str:
-        if one.flagged:
-            return f"not comparable: {'; '.join(one.trust.reasons)}"
-        if one is self.ranking.best:
-            return "the best"
-        return "cannot be told from the best" if one.near else ""
 
     def _value_of(self, one: Standing) -> str:
         response = self.ranking.response

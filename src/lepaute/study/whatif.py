@@ -138,21 +138,13 @@ class WhatIfAnswer:
     @property
     def told_apart(self) -> int:
         """Comparable ones of which the first response differs by more than their interval."""
-        return len(self._shown)
+        return sum(change.is_told_apart for each, change in self._changes if not each.reasons)
 
     @property
-    def _known(self) -> list[tuple[LevelComparison, Difference]]:
-        """Of both, the largest change of the first response first."""
-        known = [(each, found) for each in self.comparisons if (found := self._difference(each)) is not None]
+    def _changes(self) -> list[tuple[LevelComparison, Difference]]:
+        """Of the first response where both have it, the largest first."""
+        known = [(each, change) for each in self.comparisons if (change := self._difference(each)) is not None]
         return sorted(known, key=lambda pair: -abs(log(pair[1].ratio)))
-
-    @property
-    def _comparable(self) -> list[tuple[LevelComparison, Difference]]:
-        return [(each, found) for each, found in self._known if not each.reasons]
-
-    @property
-    def _shown(self) -> list[tuple[LevelComparison, Difference]]:
-        return [(each, found) for each, found in self._comparable if found.is_told_apart]
 
     @property
     def trusts(self) -> dict[Point, Trust]:
@@ -162,8 +154,9 @@ class WhatIfAnswer:
     @property
     def sentence(self) -> str:
         """The answer in one sentence."""
-        known, comparable, shown = self._known, self._comparable, self._shown
-        count, of = len(self.comparisons), noun(self.responses[0])
+        known, count, of = self._changes, len(self.comparisons), noun(self.responses[0])
+        comparable = [(each, change) for each, change in known if not each.reasons]
+        shown = [(each, change) for each, change in comparable if change.is_told_apart]
         if not known:
             return "Nothing could be compared: every configuration was refused."
         if count == 1:
@@ -171,21 +164,17 @@ class WhatIfAnswer:
         if not comparable:
             return f"None of {count} changes can be judged: not comparable, {known[0][0].reasons[0]}."
         others = f"; {count - len(comparable)} of {count} cannot be compared" if len(comparable) < count else ""
-        if all(found.text == NO_DIFFERENCE for _, found in comparable):
+        if all(change.text == NO_DIFFERENCE for _, change in comparable):
             return f"None of {len(comparable)} makes any difference to {of}{others}."
+        largest, change = (shown or comparable)[0]
         if self.runs > 1 and not shown:
-            return f"{self._none_shown(*comparable[0])}{others}."
-        largest, _ = (shown or comparable)[0]
+            more = f"; {change.narrower}" if change.narrower else ""
+            return (
+                f"None of {len(comparable)} changes makes a difference to {of} that can be shown; the largest seems to "
+                f"be that of {self.name_of(largest)} (95 %: {change.bounds()}){more}{others}."
+            )
         changed = f"the largest change of {of} is that of {self._named_change(largest)}{others}."
         return begun(changed) if self.runs == 1 else f"{len(shown)} of {count} can be told from the base; {changed}"
-
-    def _none_shown(self, largest: LevelComparison, found: Difference) -> str:
-        """That no change can be shown, how large the largest may be, and what would tell more."""
-        more = f"; {found.narrower}" if found.narrower else ""
-        return (
-            f"None of {len(self._comparable)} changes makes a difference to {noun(self.responses[0])} that can be "
-            f"shown; the largest seems to be that of {self.name_of(largest)} (95 %: {found.bounds()}){more}"
-        )
 
     @property
     def text(self) -> str:

@@ -98,7 +98,8 @@ class Difference:
         """The interval in words: 1.2 to 5.0 % more; empty for one run."""
         if isnan(self.low):
             return ""
-        low, high = (_change(end, more, less, self._decimals) for end in (self.low, self.high))
+        ends = (self.high, self.low) if self.high < 1.0 else (self.low, self.high)
+        low, high = (_change(end, more, less, self._decimals) for end in ends)
         figure, _, of_low = low.partition(" ")
         return f"{figure} to {high}" if of_low in (high.partition(" ")[2], "%") else f"{low} to {high}"
 
@@ -192,7 +193,7 @@ class Pairing:
         one, two = before.platform, after.platform
         shared = share_errors(one, two, reference, other)
         own_sd = own_relative_sd(one, two) if shared and before.layers.days else 0.0
-        assumed = not _fitted_together(one, two) and bool(one.assumed or two.assumed)
+        assumed = one.models != two.models and bool(one.assumed or two.assumed)
         return cls(shared, _runs_differ(before) or _runs_differ(after), own_sd, assumed)
 
     @property

@@ -96,8 +96,7 @@ def predict(
     fidelity : "full" simulates every step, "sampled" windows of them, "auto" samples long runs of HPL
     trace : ranks and steps of the first run to trace, for `Prediction.trace`
     engine : what simulates; `simulate.native.Native()` or `simulate.smpi.emulate.Smpi()`, chosen by the application
-    repeat : which of several runs on the same machines and days, from 0: they differ in their noise alone, as the two
-        predictions of a `lepaute.difference` have to
+    repeat : which of several runs on the same machines and days, from 0: they differ in their noise alone
     progress : called with the share of the runs done, from 0 to 1
     parts : whether to tell what the half-width is made of (`Prediction.parts`), which takes ten further runs a layer
     transfer : a layer learnt from other studies (`simulate.conditions.read_transfer`); none unless given
