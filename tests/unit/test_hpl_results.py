@@ -158,7 +158,7 @@ def test_runs_of_several_files_are_reported_one_file_after_the_other():
 def test_the_command_shows_prediction_and_result_of_each_case_and_runs_nothing(capsys):
     assert main([*COMMAND]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("Your HPL.out takes ")
+    assert lines[0].startswith("Your HPL.out is slow in ")
     assert "inside their 95 % prediction interval" in lines[1]
     assert lines[3].split()[:4] == ["N", "NB", "T/V", "grid"]  # the cases differ in NB and in the broadcast
     assert lines[4].split()[:4] == ["1000", "64", "WR10R2C4", "1x2"]
@@ -172,7 +172,7 @@ def test_the_command_gives_json_and_files_and_an_exit_status(tmp_path, capsys):
     whole = json.loads(capsys.readouterr().out)
     told = whole["verifications"]
     assert json.loads((folder / "verification.json").read_text()) == whole
-    assert list(whole)[:3] == ["verdict", "time_off_percent", "causes"]
+    assert list(whole)[:3] == ["verdict", "error_percent", "causes"]
     assert (whole["verdict"], whole["causes"][0]["cause"], whole["causes"][0]["seen"]) == ("slower", "small", True)
     assert told[0]["measured"][0]["line"] == 47
     assert told[0]["results"] == "HPL.out"
@@ -247,19 +247,27 @@ def test_a_run_that_took_longer_is_told_so_with_the_predicted_times_and_where_to
     assert main([*OF_FILE, str(file), "--runs", "10"]) == 0
     out = capsys.readouterr().out
     predicted_s = float(re.search(r"N = 4000, 1x1: 4 s, predicted ([0-9.e+]+) s; ", out)[1])
-    assert out.startswith(f"Your slow.out is {100 * (4.0 / predicted_s - 1):.0f} % slow; most likely ")
+    assert out.startswith(f"Your slow.out is slow: 4 s, predicted {predicted_s:g} s (error -")
+    (error,) = set(re.findall(r"-[0-9.]+ %", out))  # the first line and the table have one figure of one fact
+    assert float(error[:-2]) == pytest.approx(100.0 * (predicted_s / 4.0 - 1.0), abs=0.06)
+    (rate,) = re.findall(r"Gflop/s, predicted ([0-9.]+)", out)
+    assert main([*OF_FILE, str(file), "--runs", "10", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert f"{told['rate_gflops']['mean']:.4g}" == rate
     assert "  look at, in this order: several ranks, threads or programs on one core; another machine" in out
     assert "  where   computing" in out
     file.write_text(_result(n=4000, time_s=40.0))
     assert main([*OF_FILE, str(file), "--runs", "10"]) == 0
-    assert f"Your slow.out takes {40.0 / predicted_s:.3g} times as long as predicted; " in capsys.readouterr().out
+    assert f"Your slow.out is slow: 40 s, predicted {predicted_s:g} s (error -" in capsys.readouterr().out
 
 
 def test_a_core_that_did_more_than_any_core_can_is_asked_for_its_threads(tmp_path, capsys):
     file = tmp_path / "fast.out"
     file.write_text(_result(n=137472, time_s=690.0, nb=384))
     assert main([*OF_FILE, str(file)]) == 0
-    verdict = r"Your fast.out takes 9\d % less time than predicted; most likely about \d+ threads a rank"
+    verdict = (
+        r"Your fast.out is fast: 690 s, predicted \d+ s \(error \+\d+\.\d %\); most likely about \d+ threads a rank"
+    )
     assert re.match(verdict, capsys.readouterr().out)
 
 
@@ -302,25 +310,32 @@ def _judged(ratio: float, count: int = 1, **changed: object) -> Verdict:
     """Of `count` cases the first took so many times as long as predicted; intervals are ± 10 %."""
     rows = [
         {"measured_time_s": 100.0 * (ratio if at == 0 else 1.02), "predicted_time_s": 100.0, "mean_low_s": 100.0 / 1.1,
-         "mean_high_s": 110.0, "inside_interval": True, "flop_count": 1e12} | changed
+         "mean_high_s": 110.0, "inside_interval": True,
+         "error_percent": 100.0 * (1.0 / (ratio if at == 0 else 1.02) - 1.0),
+         "measured_rate_gflops": 1.0, "predicted_rate_gflops": 1.0} | changed
         for at in range(count)
     ]  # fmt: skip
     return verdict("HPL.out", [], [_case(ranks=32)] * count, rows, load_platform("dahu"))
 
 
 def test_the_verdict_comes_in_one_line_with_size_direction_and_the_likeliest_cause() -> None:
-    assert _judged(1.04).text == "Your HPL.out is as expected: 4 % longer than predicted"
-    assert _judged(1.12).text.startswith("Your HPL.out is 12 % slow; most likely the clock frequency")
-    assert "takes 48 times as long as predicted; most likely threads of BLAS" in _judged(48.0).text
+    assert _judged(1.04).text == "Your HPL.out is as expected: error -3.8 %"
+    assert _judged(1.12).text.startswith(
+        "Your HPL.out is slow: 112 s, predicted 100 s (error -10.7 %); most likely the clock frequency"
+    )
+    assert "4800 s, predicted 100 s (error -97.9 %); most likely threads of BLAS" in _judged(48.0).text
     assert _judged(3000.0).text.endswith("; unknown why: no cause that is known makes so large a gap")
     assert (_judged(3000.0).value, _judged(3000.0).causes) == ("slower", ())
-    assert (_judged(0.6).value, round(_judged(0.6).time_off_percent or 0.0)) == ("faster", -40)
+    assert (_judged(0.6).value, round(_judged(0.6).error_percent or 0.0)) == ("faster", 67)
     assert _judged(1.12, inside_interval=None).value == "unknown"
 
 
 def test_of_many_cases_chance_puts_one_a_little_outside() -> None:
     assert [_judged(1.12, count).value for count in (1, 16)] == ["slower", "as_expected"]
-    assert " is 20 % slow in 1 of 16 cases; " in _judged(1.2, 16).text
+    assert (
+        " is slow in 1 of 16 cases, as N = 50000, 1x32: 120 s, predicted 100 s (error -16.7 %); "
+        in _judged(1.2, 16).text
+    )
 
 
 def test_a_result_that_hpl_calls_wrong_is_none_and_ends_with_status_1(tmp_path, capsys):

@@ -154,6 +154,7 @@ def test_the_memory_hierarchy_names_its_levels_and_has_the_figures_of_the_termin
 def test_a_verification_has_the_sentence_of_the_terminal_and_every_error(tmp_path):
     table = pandas.DataFrame({
         "case": [0, 1], "n": [2000, 4000], "nb": 128, "p": 1, "q": 2, "variant": "WR11C2R4", "flop_count": [1e9, 8e9],
+        "measured_rate_gflops": [1.0, 4.0], "predicted_rate_gflops": [1.0, 3.6],
         "predicted_time_s": [1.0, 2.2], "low_s": [0.9, 2.0], "high_s": [1.1, 2.4], "n_runs": 2, "n_disturbed": 0,
         "only_disturbed": False, "measured_time_s": [1.0, 2.0], "n_counting": 2, "n_inside": [2, 1],
         "mean_low_s": [0.9, 2.1], "mean_high_s": [1.1, 2.3], "error_percent": [0.0, 10.0],

@@ -7,11 +7,12 @@ import pytest
 
 from lepaute.cli.main import main
 from lepaute.errors import InputError
-from lepaute.simulate import Hpl, predict, predict_all
+from lepaute.simulate import Hpl, difference, predict, predict_all
 from lepaute.simulate.apps.hpl.hpl_dat import HplDat
 from lepaute.simulate.prediction.plot import plot_scaling
 from lepaute.simulate.prediction.sweep import scaling
 from lepaute.simulate.prediction.wording import scaling_answer, span_of
+from lepaute.stats.intervals import median_of_runs
 
 GRIDS = ((1, 1), (1, 2), (2, 2), (4, 1))
 WORDS = ("predict", "hpl", "-p", "dahu", "--n", "3000", "--runs", "3", "--grid")
@@ -28,7 +29,8 @@ def test_speed_up_and_efficiency_are_relative_to_the_fewest_ranks_run_by_run(pre
     first, two = points[:2]
     assert (first.speed_up.mean, first.speed_up.low, first.efficiency.mean) == (1.0, 1.0, 1.0)
     ratios = [a.time_s / b.time_s for a, b in zip(predictions[0].run_list, predictions[1].run_list, strict=True)]
-    assert two.speed_up.mean == pytest.approx(sum(ratios) / 3)
+    assert two.speed_up.mean == pytest.approx(median_of_runs(ratios))
+    assert 1.0 / two.speed_up.mean == pytest.approx(difference(predictions[0], predictions[1]).ratio)
     assert two.efficiency.mean == pytest.approx(two.speed_up.mean / 2)
     # What both grids share cancels: the ratio is known better than either time.
     assert two.speed_up.half_width_percent < predictions[1].time_s.half_width_percent

@@ -8,6 +8,7 @@ import lepaute as lp
 from lepaute.errors import InputError
 from lepaute.platform.components import with_components
 from lepaute.platform.io import with_values
+from lepaute.simulate.prediction.comparing import share_errors
 from lepaute.study.components import slowest_nodes, with_population_knobs
 from lepaute.study.configuration import Configurations
 from lepaute.study.evaluation import Point
@@ -82,7 +83,7 @@ def test_ranks_leave_out_the_slowest_nodes_and_the_machine_stays_the_same() -> N
     whole, part = (configurations.at(Point({"without": count})) for count in (0, 4))
     cores = part.conditions.mapping.cores(part.conditions.platform, 28 * 32)
     assert {core // 32 + 1 for core in cores} == set(range(1, 33)) - {13, 14, 15, 16}
-    assert part.shares_errors(whole)
+    assert share_errors(part.conditions.platform, whole.conditions.platform, part.application)
     assert part.digest != whole.digest
 
 
@@ -96,9 +97,9 @@ def test_machines_whose_cpus_differ_more_are_compared_with_the_same_draws() -> N
             "whatif": {"factor": "spatial"},
         }
     )
-    none, once, twice = (Configurations(study).at(Point({"spatial": level})) for level in (0, 1, 2))
-    assert twice.shares_errors(once)
-    assert none.shares_errors(once)
+    none, once, twice = (Configurations(study).at(Point({"spatial": level})).conditions.platform for level in (0, 1, 2))
+    assert share_errors(twice, once)
+    assert share_errors(none, once)
 
 
 def test_population_knobs_draw_nodes_or_days() -> None:

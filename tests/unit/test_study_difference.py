@@ -18,32 +18,19 @@ def runs(point: Point, times: "list[float] | np.ndarray", repeat: int = 0, respo
 def test_the_interval_is_that_of_the_ratios_of_runs_with_equal_seeds() -> None:
     one, other = [10.0, 11.0, 12.0], [11.0, 12.3, 13.1]
     found = difference(runs(ONE, one), runs(OTHER, other, 1)[::-1])
-    assert (found.low, found.high) == prediction_interval([b / a for a, b in zip(one, other, strict=True)])
+    assert (found.low, found.high) == pytest.approx(
+        prediction_interval([b / a for a, b in zip(one, other, strict=True)]).ends
+    )
     assert found.ratio == pytest.approx(np.exp(np.mean(np.log(other) - np.log(one))))
     assert found.is_told_apart
-    assert found.better == ONE
     assert found.shared_variance > 0.9
 
 
-def test_what_cannot_be_told_apart_says_so_and_has_no_better_point() -> None:
-    found = difference(runs(ONE, [10.0, 11.0, 12.0]), runs(OTHER, [11.0, 10.5, 12.1], 1))
-    assert found.better is None
-    assert found.text.startswith("cannot be told apart (95 %: ")
-
-
-def test_more_is_better_of_a_rate() -> None:
-    one, other = (runs(p, values, n, "rate_gflops") for n, (p, values) in
-                  enumerate(((ONE, [10.0, 10.1, 10.2]), (OTHER, [20.0, 20.1, 20.3]))))  # fmt: skip
-    assert difference(one, other, "rate_gflops").better == OTHER
-
-
-def test_a_change_of_geometry_is_named() -> None:
+def test_a_change_of_geometry_is_one_of_where_ranks_are() -> None:
     other = Point({"nb": 128, "grid": "4x16"})
     assert not same_geometry(ONE, other)
     assert same_geometry(ONE, OTHER)
     assert not same_geometry(Point({"platform.nodes.count": 4}), Point({"platform.nodes.count": 8}))
-    found = difference(runs(ONE, [10.0, 11.0]), runs(other, [20.0, 21.0], 1))
-    assert found.text.endswith("ranks on other CPUs, so that errors of single CPUs do not cancel")
 
 
 @pytest.mark.parametrize(

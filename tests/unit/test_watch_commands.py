@@ -246,7 +246,7 @@ def test_the_cost_is_of_the_state_since_the_standing_regression(tested, tmp_path
     assert status == 0
     assert "dgemm_rate_flops of 17 jobs since 2026-02-12" in text
     assert text.startswith("Keep node7 unless another takes its place: HPL takes ")
-    assert " more than as calibrated" in text.splitlines()[0]
+    assert "; against as calibrated: " in text.splitlines()[0]
 
 
 def test_a_node_without_a_number_needs_one_in_the_platform(ingested, tmp_path, capsys):

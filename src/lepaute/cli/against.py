@@ -37,33 +37,56 @@ class Alternative:
         """In words: nb 256 against 128."""
         return f"{self.field} {self.value} against {self.before}"
 
-    def compared(
-        self,
-        reference: "Prediction",
-        repeat: int,
-        tell: Callable[[str, float], None],
-        engine: "Engine | None" = None,
-    ) -> "Compared":
-        """Predicts it under the conditions of `reference`, as run `repeat` of each day; engine: None: the usual one."""
-        from lepaute.simulate import difference, predict
+    def needs_other_noise(self, reference: "Prediction") -> bool:
+        """Whether `reference` has to be simulated once more to be compared with this."""
+        from lepaute.simulate.prediction.comparing import Pairing
 
         assert reference.conditions is not None
+        conditions = replace(reference.conditions, platform=self.platform)
+        return Pairing.of(reference.application, reference.conditions, self.application, conditions).needs_other_noise
+
+    def compared(
+        self, reference: "Prediction", progress: Callable[[float], None], engine: "Engine | None" = None
+    ) -> "Compared":
+        """Predicts it under the conditions of `reference`; engine: None: the usual one."""
+        from lepaute.simulate import difference, predict
+
+        conditions = reference.conditions
+        assert conditions is not None
         prediction = predict(
             self.application,
             self.platform,
             runs=len(reference.run_list),
             seed=reference.seed,
-            layers=reference.conditions.layers,
+            layers=conditions.layers,
             applied=reference.settings,
             mapping=self.mapping,
             engine=engine,
-            fidelity=reference.conditions.fidelity,
-            repeat=repeat,
-            transfer=reference.conditions.transfer,
-            state=reference.conditions.state,
-            progress=lambda share: tell(f"simulating {self.name}", share),
+            fidelity=conditions.fidelity,
+            transfer=conditions.transfer,
+            lag_s=None if conditions.lag is None else conditions.lag.lag_s,
+            state=conditions.state,
+            progress=progress,
         )
         return Compared(self, difference(reference, prediction), prediction, reference)
+
+
+def compared_with(
+    reference: "Prediction",
+    others: Sequence[Alternative],
+    tell: Callable[[str, float], None],
+    engine: "Engine | None" = None,
+) -> "list[Compared]":
+    """All of them; tell : called with what is simulated, and the share of all that is done."""
+    again = any(other.needs_other_noise(reference) for other in others)
+    steps = len(others) + again
+
+    def progress(at: int, what: str) -> Callable[[float], None]:
+        return lambda share: tell(f"simulating {what}", (at + share) / steps)
+
+    if again:
+        reference.repeated(progress(0, "the run once more, with other noise"))
+    return [other.compared(reference, progress(at, other.name), engine) for at, other in enumerate(others, start=again)]
 
 
 @dataclass(frozen=True)

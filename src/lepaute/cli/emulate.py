@@ -108,12 +108,12 @@ def program(
     Its time is the one that it prints (--time-pattern), else that between MPI_Pcontrol(1) and MPI_Pcontrol(0), else
     that of the whole program.
     """
-    from lepaute.cli.against import alternatives
+    from lepaute.cli.against import alternatives, compared_with
     from lepaute.cli.prediction_answer import answered_emulation, answered_scaling
     from lepaute.simulate.apps.program import ProgramRun
     from lepaute.simulate.prediction.plot import plot_scaling
     from lepaute.simulate.prediction.predicting import check_runs
-    from lepaute.simulate.prediction.sweep import scaling
+    from lepaute.simulate.prediction.sweep import repeat_references, scaling
     from lepaute.simulate.smpi.emulate import Smpi
 
     words = words or []
@@ -130,8 +130,8 @@ def program(
         first = ProgramRun(program=path, np=counts[0], arguments=shlex.join(arguments), **settings)
         programs = [replace(first, np=count).application for count in counts]
         others = alternatives(against or [], programs, simulation, placement, first)
-        parts = len(others) + 1
-        runs = simulation.runs * (len(counts) + len(others))
+        besides = len(others) + (len(others) + len(counts) > 1)  # the first one once more, with other noise
+        parts, runs = besides + 1, simulation.runs * (len(counts) + besides)
         with simulated_date(runs, options.timeout) as (on_progress, on_share, end_line):
             engine = Smpi(
                 # What the program prints is its own: it also reaches a terminal as it is.
@@ -144,11 +144,18 @@ def program(
                 programs, engine=engine, mapping=mapping, progress=lambda share: on_share(share / parts)
             )
             quiet = replace(engine, on_line=None, on_complaint=None, keep=None)
-            compared = [
-                other.compared(predictions[0], repeat, lambda _, share: on_share((repeat + share) / parts), quiet)  # noqa: B023
-                for repeat, other in enumerate(others, start=1)
+            silent = [
+                replace(each, once_more=each.once_more and partial(each.once_more, engine=quiet))
+                for each in predictions
             ]
-        points = scaling(predictions) if len(predictions) > 1 else []
+
+            def tell(_: str, share: float) -> None:
+                on_share((1 + share * besides) / parts)
+
+            compared = compared_with(silent[0], others, tell, quiet) if others else []
+            if len(silent) > 1:
+                repeat_references(silent, tell)
+        points = scaling(silent) if len(silent) > 1 else []
         if as_json:
             objects = [prediction.to_dict() for prediction in predictions]
             if compared:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from lepaute.cli.against import Compared, alternatives
+from lepaute.cli.against import Compared, alternatives, compared_with
 from lepaute.cli.entry import INTERRUPTED, complain
 from lepaute.cli.options import FORCE_HELP, App, Details, flags_of, with_options_of
 from lepaute.cli.simulation import Placement, Simulation, TraceFiles, applications_of, own_class
@@ -125,6 +125,7 @@ def _predict(
 ) -> None:
     from lepaute.simulate.native import Native
     from lepaute.simulate.prediction.controls import usual_runs
+    from lepaute.simulate.prediction.sweep import repeat_references, scaling
 
     request = _narrowed(traces.request(), applications)
     machine = simulation.read()
@@ -134,7 +135,7 @@ def _predict(
     runs = usual_runs(applications, Native(), simulated) if simulation.runs is None else simulation.runs
     simulation = replace(simulation, runs=runs)
     parts = _tells_parts(options.parts, applications, simulation, runs, simulated)
-    extra_runs = _runs_besides(applications, simulation, runs, simulated, parts=parts)
+    extra_runs = _runs_besides(applications, simulation, simulated, parts=parts)
     run_s = announced(applications, machine, runs, mapping, simulated, extra_runs)
     try:
         with progress_bar(BAR_AFTER_S) as tell:
@@ -147,15 +148,15 @@ def _predict(
                 run_s=run_s,
                 parts=parts,
             )
-            compared = [other.compared(predictions[0], repeat, tell) for repeat, other in enumerate(others, start=1)]
+            compared = compared_with(predictions[0], others, tell) if others else []
+            if len(predictions) > 1:
+                repeat_references(predictions, tell)
     except KeyboardInterrupt:
         complain("interrupted")
         os._exit(INTERRUPTED)  # a normal exit would wait for the runs that are under way
     problems, ranks = ({getattr(each, of) for each in applications} for of in ("problem", "ranks"))
     points: list[ScalingPoint] = []
     if len(problems) == 1 and len(ranks) > 1 and not from_file:
-        from lepaute.simulate.prediction.sweep import scaling
-
         points = scaling(predictions)
     if options.as_json:
         _print_as_json(predictions, points, compared, as_list=from_file)
@@ -198,7 +199,7 @@ def _tells_parts(
 
 
 def _runs_besides(
-    applications: "Sequence[Application]", simulation: Simulation, runs: int, fidelity: str, *, parts: bool
+    applications: "Sequence[Application]", simulation: Simulation, fidelity: str, *, parts: bool
 ) -> float:
     """What the parts of the interval, and to judge what extrapolation does to it, cost at most, in runs."""
     from lepaute.simulate.prediction import parts as interval_parts
@@ -210,9 +211,8 @@ def _runs_besides(
         besides += max(
             interval_parts.cost_in_runs(each, machine, layers) / each.simulated_share(fidelity) for each in applications
         )
-    if runs > 1:
-        besides += max(trust.cost_in_runs(each, machine) / each.simulated_share(fidelity) for each in applications)
-    return besides
+    judging = max(trust.cost_in_runs(each, machine) / each.simulated_share(fidelity) for each in applications)
+    return besides + judging
 
 
 def announced(

@@ -34,8 +34,6 @@ LEAST_SHARE = 0.0005  # of what is named
 #: Predictions, routines and values of a parameter that are listed.
 MOST_LISTED, MOST_ROUTINES, MOST_VALUES = 8, 6, 8
 WIDTH = 120
-#: From here on "times as long" reads better than per cent.
-TIMES = 1.95
 
 
 def readable(prediction: "Prediction", machine: "Platform") -> str:
@@ -287,7 +285,7 @@ def effect_lines(predictions: "Sequence[Prediction]", *, one_line: bool = False)
 
 
 def _parameter_lines(parameter: "Parameter", width: int, broken_at: int) -> list[str]:
-    """NB  128; 192 is 1.6 % slower (0.4 to 2.8); ..."""
+    """NB  128; 192: 1.6 % slower (95 %: 0.4 to 2.8 % slower); ..."""
     texts = [_effect_text(effect) for effect in parameter.others[:MOST_VALUES]]
     if len(parameter.others) > MOST_VALUES:
         texts.append(f"and {len(parameter.others) - MOST_VALUES} more")
@@ -302,39 +300,14 @@ def _parameter_lines(parameter: "Parameter", width: int, broken_at: int) -> list
 
 
 def _effect_text(effect: "Effect") -> str:
-    if effect.ratio is None:
+    if effect.change is None:
         return f"{effect.value} not comparable"
-    text = f"{effect.value} {_change(effect)}"
-    if effect.faster_in and effect.ratio >= 1.0:
+    text = f"{effect.value}: {effect.change.text}"
+    if effect.faster_in and effect.change.ratio >= 1.0:
         text += f", faster in {effect.faster_in} of {effect.pairs}"
     if effect.pairs < effect.all_pairs:
         text += f", {effect.all_pairs - effect.pairs} of {effect.all_pairs} pairs not comparable"
     return text
-
-
-def _change(effect: "Effect") -> str:
-    ratio, low, high = effect.ratio, effect.low, effect.high
-    assert ratio is not None
-    if ratio >= TIMES:
-        size = f"{ratio:.3g} times as long"
-    else:
-        size = f"{_percent(1.0 + abs(ratio - 1.0))} % {'slower' if ratio >= 1.0 else 'faster'}"
-    if low is None or high is None:
-        return "takes the same time" if ratio == 1.0 else f"is {size}"
-    if low == high == 1.0:
-        return "takes the same time"
-    if not effect.is_told_apart:
-        return f"cannot be told apart ({_percent(low, '+')} to {_percent(high, '+')} %)"
-    if ratio >= TIMES:
-        return f"takes {size} ({low:.3g} to {high:.3g})"
-    near, far = (low, high) if ratio > 1.0 else (2.0 - high, 2.0 - low)
-    return f"is {size} ({_percent(near)} to {_percent(far)} %)"
-
-
-def _percent(ratio: float, sign: str = "") -> str:
-    """Two digits of the change, whole from 100 % on."""
-    percent = 100.0 * (ratio - 1.0)
-    return f"{percent:{sign}.2g}" if abs(percent) < 99.5 else f"{percent:{sign}.0f}"
 
 
 def scaling_details(points: "Sequence[ScalingPoint]") -> str:

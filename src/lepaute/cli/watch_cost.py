@@ -2,7 +2,6 @@
 
 import sys
 from dataclasses import dataclass
-from math import isnan
 from re import search
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -16,14 +15,13 @@ from lepaute.errors import InputError
 from lepaute.kit.options import option_field
 from lepaute.kit.printable import terminal_columns
 from lepaute.kit.quantities import grid_of
-from lepaute.kit.text import counted, two_digits
+from lepaute.kit.text import counted
 from lepaute.simulate.apps.hpl.parameters import Hpl
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from lepaute.simulate.application import Fidelity
-    from lepaute.simulate.prediction.comparing import Difference
     from lepaute.simulate.prediction.node_cost import NodeCost
     from lepaute.watch import Watch
     from lepaute.watch.node_state import NodeState
@@ -132,7 +130,7 @@ def _cost_text(state: "NodeState", result: "NodeCost", width: int, *, details: b
     with_it = (
         f"{takes} with {name} as it is now" if result.gain is None else f"{_advice(result, name)}: {takes} with it"
     )
-    answer = f"{with_it}, {_change_text(result.slowdown)}"
+    answer = f"{with_it}; against as calibrated: {result.slowdown.in_words()}"
     if details:
         warnings = [f"warning: {warning}" for warning in result.warnings]
         return details_text(answer, "\n".join([*_cost_lines(state, result), *warnings]), width)
@@ -212,16 +210,6 @@ def _advice(result: "NodeCost", name: str) -> str:
     if result.gain.ratio < 1.0:
         return f"Leave {name} out"
     return f"Keep {name} unless another takes its place"
-
-
-def _change_text(slowdown: "Difference") -> str:
-    """1.4 % more than as calibrated, within the uncertainty (95 %: -0.3 to +3.0 %)"""
-    change, low, high = (100.0 * (ratio - 1.0) for ratio in (slowdown.ratio, slowdown.low, slowdown.high))
-    more = f"{two_digits(abs(change))} % {'more' if change >= 0.0 else 'less'} than as calibrated"
-    if isnan(low):
-        return f"{more} (one run: no interval)"
-    within = "" if slowdown.is_told_apart else ", within the uncertainty"
-    return f"{more}{within} (95 %: {low:+.1f} to {high:+.1f} %)"
 
 
 def _spare(result: "NodeCost") -> str:

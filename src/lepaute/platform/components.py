@@ -30,10 +30,11 @@ COMPUTING = ("dgemm", "dgemm_nn")
 
 def with_components(platform: Platform, knobs: Mapping[str, Any]) -> Platform:
     """`platform` with the knobs scale.… and noise.… applied; raises InputError for one that cannot be."""
+    changed = platform
     for path, value in knobs.items():
         root, _, name = path.partition(".")
-        platform = _scaled(platform, name, value) if root == "scale" else _with_noise(platform, name, value)
-    return platform
+        changed = _scaled(changed, name, value) if root == "scale" else _with_noise(changed, name, value)
+    return changed.variant_of(platform) if knobs else platform
 
 
 def number_of(path: str, value: Any) -> float:
@@ -311,7 +312,7 @@ def with_cpu_factors(
     changed = tuple(
         _with_rows(model, node, factors, nodes) if model.kernel in kernels else model for model in platform.kernels
     )
-    return platform.model_copy(update={"kernels": changed})
+    return platform.model_copy(update={"kernels": changed}).variant_of(platform)
 
 
 def _with_rows(model: KernelModel, node: int, factors: Mapping[int, float], nodes: Nodes) -> KernelModel:

@@ -294,6 +294,17 @@ class Power(Value):
                 raise fault(f"{problem} ({self.idle_W:g} W)", name)
         return self
 
+    def energy_j(
+        self, cores: int, *, time_s: float, nodes: int, computing_core_s: float, communicating_core_s: float
+    ) -> float:
+        """Joules that `nodes` nodes of so many cores draw in `time_s` seconds, of which their cores spend the given
+        core-seconds busy. Being linear in busy cores, only the totals matter."""
+        computing_W, communicating_W = (
+            (busy - self.idle_W) / cores for busy in (self.computing_W, self.communicating_W)
+        )
+        idle_j = nodes * self.idle_W * time_s
+        return idle_j + computing_W * computing_core_s + communicating_W * communicating_core_s
+
 
 class Blas(Value):
     """The BLAS kernels that were measured: OpenBLAS' name for them, and the OPENBLAS_CORETYPE that they needed."""
@@ -358,6 +369,16 @@ class Platform(Value):
         if len(text.encode()) > MOST_BYTES:
             raise PlatformError(f"{path}: would have more than the {MOST_BYTES} bytes that are read; take fewer nodes")
         write_whole(path, text)
+
+    @cached_property
+    def models(self) -> "Platform":
+        """The platform that was measured: itself, or of a variant (`variant_of`) the one that it is a variant of."""
+        return self
+
+    def variant_of(self, original: "Platform") -> Self:
+        """This one, as a variant of another one: for a seed both draw the same errors, which cancel between them."""
+        vars(self)["models"] = original.models
+        return self
 
     def kernel(self, name: str, threads: int = 1) -> KernelModel | None:
         """The model of kernel `name` run by `threads` threads; None where there is none."""

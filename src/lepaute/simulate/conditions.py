@@ -183,7 +183,7 @@ def at_lag(platform: "schema.Platform", lag_s: float | None) -> "tuple[schema.Pl
         raise InputError(f"the lag is {lag_s} s; it is the time since the calibration, 0 or more")
     if days is None or drift is None:
         return platform, lag
-    return platform.model_copy(update={"days": days.at_lag(lag_s)}), lag
+    return platform.model_copy(update={"days": days.at_lag(lag_s)}).variant_of(platform), lag
 
 
 FIELDS = ("source", "relative_sd", "studies")

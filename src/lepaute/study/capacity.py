@@ -17,11 +17,10 @@ from pydantic import Field, ValidationError
 
 from lepaute.errors import InputError
 from lepaute.kit.documents import read_text, read_yaml
-from lepaute.kit.text import number
 from lepaute.platform.values import MOST_CORES
+from lepaute.simulate.prediction.prediction import Spread
 from lepaute.simulate.prediction.trust import Trust
 from lepaute.stats.control_variates import Controls, adjusted
-from lepaute.stats.intervals import median_of_runs, prediction_interval
 from lepaute.study.evaluation import (
     LESS_IS_BETTER,
     RESPONSES,
@@ -29,14 +28,15 @@ from lepaute.study.evaluation import (
     Evaluate,
     Outcome,
     Point,
-    amount,
+    amount_of,
     by_point,
     called,
     common_table,
     label,
     listed,
+    mean_text,
     noun,
-    sampling_sd_of_mean,
+    spread,
     trials_of,
 )
 from lepaute.study.pricing import Pricing
@@ -105,20 +105,11 @@ class PricedMachine:
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
-    """Geometric mean and 95 % prediction interval; all three equal for what does not vary, such as a price."""
-
-    middle: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True, slots=True)
 class Member:
     """A point: its responses, and the probability that it is on the front."""
 
     point: Point
-    spreads: dict[str, Bounds]
+    spreads: dict[str, Spread]
     probability: float
 
     def to_dict(self) -> dict[str, Any]:
@@ -126,9 +117,7 @@ class Member:
         return {
             "point": dict(self.point),
             "probability_on_front": self.probability,
-            "responses": {
-                name: {"mean": one.middle, "low": one.low, "high": one.high} for name, one in self.spreads.items()
-            },
+            "responses": {name: one.to_dict() for name, one in self.spreads.items()},
         }
 
 
@@ -148,7 +137,7 @@ class Front:
     def likely(self) -> tuple[Member, ...]:
         """On the front with a probability of a half or more, in the order of the first response."""
         found = [one for one in self.members if one.probability >= 0.5]
-        return tuple(sorted(found, key=lambda one: one.spreads[self.responses[0]].middle))
+        return tuple(sorted(found, key=lambda one: one.spreads[self.responses[0]].mean))
 
     def comparable(self, member: Member) -> bool:
         """Whether it may be called better or worse than others."""
@@ -158,7 +147,7 @@ class Front:
     def text(self) -> str:
         """The answer in one sentence."""
         parts = [
-            f"{called(one.point)} ({', '.join(_said(name, one.spreads[name].middle) for name in self.responses)}"
+            f"{called(one.point)} ({', '.join(_said(name, one.spreads[name]) for name in self.responses)}"
             f"{'' if self.comparable(one) else '; not comparable'})"
             for one in self.likely[:6]
         ]
@@ -181,7 +170,7 @@ class Front:
         rows = [
             (
                 called(one.point),
-                *(number(one.spreads[name].middle, 4) for name in self.responses),
+                *(mean_text(one.spreads[name]) for name in self.responses),
                 f"{100.0 * one.probability:.0f} %",
                 "" if self.comparable(one) else "not comparable",
             )
@@ -198,8 +187,8 @@ class Front:
         }
 
 
-def _said(response: str, value: float) -> str:
-    text = amount(response, value)
+def _said(response: str, values: Spread) -> str:
+    text = amount_of(response, values)
     return text if response in RESPONSES else f"{response} {text}"
 
 
@@ -211,7 +200,7 @@ def capacity(study: "Study", configurations: "Configurations", evaluate: Evaluat
     machines = machines_of(study, configurations.folder)
     answer = front_of_machines(outcomes, machines, seed=study.seed, controls=controls)
     chosen = {one.point: groups[one.point] for one in answer.members}
-    return replace(answer, trusts=judge(chosen) if study.runs > 1 else {})
+    return replace(answer, trusts=judge(chosen))
 
 
 def study_of_machines(study: "Study", folder: Path | None = None) -> "Study":
@@ -314,10 +303,10 @@ def front_of_machines(
         if len(usual) < len(each):
             refused += each
             continue
-        median_s = median_of_runs([one["time_s"] for one in usual], (controls or {}).get(point))
+        mean_s = spread(usual, "time_s", (controls or {}).get(point)).mean
         name = str(point[SCENARIO])
-        if name not in chosen or median_s < chosen[name][0]:
-            chosen[name] = (median_s, [_with_costs(one, of_name[name]) for one in usual])
+        if name not in chosen or mean_s < chosen[name][0]:
+            chosen[name] = (mean_s, [_with_costs(one, of_name[name]) for one in usual])
     if not chosen:
         why = next((one.refusal for one in refused if one.refusal), "there is none")
         raise InputError(f"no machine could be simulated: {why}")
@@ -361,10 +350,8 @@ def front(
     chances = _on_front(np.log(values) * signs[None, :, None], known, seed)
     members = []
     for at, point in enumerate(points):
-        sampling_sd = sampling_sd_of_mean(groups[point])
-        spreads = {
-            name: _bounds(values[at, place].tolist(), sampling_sd, known[at]) for place, name in enumerate(responses)
-        }
+        common = sorted(groups[point], key=lambda one: one.trial.seed)
+        spreads = {name: spread(common, name, (controls or {}).get(point)) for name in responses}
         members.append(Member(point, spreads, float(chances[at])))
     members.sort(key=lambda one: -one.probability)
     return Front(tuple(responses), tuple(members), refused)
@@ -402,13 +389,3 @@ def _on_front(logs: "Floats", controls: Sequence[Controls | None], seed: int) ->
         hits += is_on_front(drawn if places is None else drawn + explained[:, :, places[each]])
     found: Floats = hits / draws
     return found
-
-
-def _bounds(values: Sequence[float], sampling_sd: float, controls: Controls | None) -> Bounds:
-    middle = median_of_runs(values, controls)
-    if min(values) == max(values):  # such as a price
-        return Bounds(middle, middle, middle)
-    low, high = prediction_interval(values, sampling_sd, controls)
-    if low is None or high is None or high - low < 1e-12 * middle:
-        return Bounds(middle, middle, middle)
-    return Bounds(middle, low, high)

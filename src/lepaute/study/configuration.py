@@ -40,14 +40,10 @@ _MOST_KEPT = 256
 
 @dataclass(frozen=True)
 class Configuration:
-    """What is simulated at a point.
-
-    models : the platform before its components were scaled: configurations of equal models have the same errors
-    """
+    """What is simulated at a point."""
 
     application: "Application"
     conditions: Conditions
-    models: "Platform"
 
     @cached_property
     def about(self) -> dict[str, Any]:
@@ -87,18 +83,6 @@ class Configuration:
         )
         return len({core // self.conditions.platform.nodes.cores for core in cores})
 
-    def shares_errors(self, other: "Configuration") -> bool:
-        """Whether the same draws mean the same errors of models, so that they cancel in a comparison."""
-        from lepaute.simulate.prediction.comparing import share_errors
-
-        return share_errors(self.models, other.models, self.application, other.application)
-
-    def own_relative_sd(self, other: "Configuration") -> float:
-        """Of the ratio of both, by what differs between two machines that share their guesses."""
-        from lepaute.simulate.prediction.comparing import own_relative_sd
-
-        return own_relative_sd(self.models, other.models) if self.conditions.layers.days else 0.0
-
 
 class Configurations:
     """The configuration of each point of a study, made once; can be sent to another process.
@@ -117,7 +101,7 @@ class Configurations:
     def _keep_nothing(self) -> None:
         self._kept: OrderedDict[Point, Configuration] = OrderedDict()
         self._bases: dict[str, Platform] = {}
-        self._made_platforms: OrderedDict[str, tuple[Platform, Platform]] = OrderedDict()
+        self._made_platforms: OrderedDict[str, Platform] = OrderedDict()
         self._lock = RLock()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -146,10 +130,11 @@ class Configurations:
             return made
 
     def check(self, point: Point) -> None:
-        """Raises InputError or PlatformError for an application or a platform that cannot be, each by itself."""
+        """Raises InputError or PlatformError for an application, a platform or a mapping that cannot be, each by
+        itself."""
         values = self._values(point)
-        application_of(self._application_values(values), self.folder)
-        self._platform(values)
+        application = application_of(self._application_values(values), self.folder)
+        self._mapping(values, self._platform(values), application)
 
     def points(self) -> list[Point]:
         """All combinations of levels that the constraints allow, in the order of the file, the last factor fastest."""
@@ -216,7 +201,7 @@ class Configurations:
 
     def _made(self, values: Mapping[str, Any]) -> Configuration:
         application = application_of(self._application_values(values), self.folder)
-        models, platform = self._platform(values)
+        platform = self._platform(values)
         mapping = self._mapping(values, platform, application)
         study = self.study
         platform, lag = at_lag(platform, None if study.base.lag is None else lag_of(study.base.lag))
@@ -229,10 +214,10 @@ class Configurations:
             state=study.base.state or usual,
         )
         check_memory(application, platform, mapping.cores(platform, application.ranks, application.threads_per_rank))
-        return Configuration(application, conditions, models)
+        return Configuration(application, conditions)
 
-    def _platform(self, values: Mapping[str, Any]) -> "tuple[Platform, Platform]":
-        """The platform before and after its components were scaled; one for all points that have the same."""
+    def _platform(self, values: Mapping[str, Any]) -> Platform:
+        """One for all points that have the same."""
         kept = {path: value for path, value in values.items() if not path.startswith(("application.", "mapping."))}
         text = json.dumps(kept, sort_keys=True)
         if text not in self._made_platforms:
@@ -241,7 +226,7 @@ class Configurations:
                 self._made_platforms.popitem(last=False)
         return self._made_platforms[text]
 
-    def _made_platform(self, values: Mapping[str, Any]) -> "tuple[Platform, Platform]":
+    def _made_platform(self, values: Mapping[str, Any]) -> Platform:
         name = str(values.get("platform", self.study.base.platform))
         if name not in self._platforms:
             raise InputError(f"platform {name[:80]!r} is none of this study's: {', '.join(self._platforms)}")
@@ -254,7 +239,7 @@ class Configurations:
         elif population:
             platform = with_population_knobs(platform, population)
         knobs = {path: value for path, value in values.items() if path.startswith(KNOBS)}
-        return platform, with_components(platform, knobs)
+        return with_components(platform, knobs)
 
     def _synthesized(self, like: "Platform", population: Mapping[str, Any]) -> "Platform":
         from lepaute.simulate.machine.synthesis import synthesize
@@ -272,14 +257,21 @@ class Configurations:
     def _mapping(self, values: Mapping[str, Any], platform: "Platform", application: "Application") -> RankMapping:
         chosen = self.study.base.mapping
         placed = chosen if isinstance(chosen, Placed) else None
-        kind: Any = chosen if placed is None else placed.kind
+        order: Any = chosen if placed is None else placed.kind
         seed = 1 if placed is None else placed.seed
         knobs = {path.removeprefix("mapping."): value for path, value in values.items() if path.startswith("mapping.")}
         if unknown := sorted(set(knobs) - {"kind", "seed", "without_slowest"}):
             raise InputError(f"mapping.{unknown[0]} is no knob; they are mapping.kind, .seed and .without_slowest")
-        kind, seed = knobs.get("kind", kind), knobs.get("seed", seed)
-        if "kind" in knobs and kind not in ("sequential", "random"):
-            raise InputError(f"mapping.kind is {kind!r:.60}; it is sequential or random")
+        order, seed = knobs.get("kind", order), knobs.get("seed", seed)
+        if "kind" in knobs and order not in ("sequential", "random"):
+            raise InputError(f"mapping.kind is {order!r:.60}; it is sequential or random")
+        seeded = "seed" in knobs or (placed is not None and "seed" in placed.model_fields_set)
+        is_crossed = any(factor.path == "mapping.kind" for factor in self.study.factors.values())
+        if seeded and order != "random" and not is_crossed:  # of crossed factors the seed counts where it is random
+            raise InputError(
+                f"mapping.seed is of a random mapping, and this one is {order}: it would change nothing; leave it out, "
+                "or set mapping.kind: random"
+            )
         without = knobs.get("without_slowest", 0)
         for name, value in (("seed", seed), ("without_slowest", without)):
             if isinstance(value, bool) or not isinstance(value, int) or value < 0:
@@ -295,9 +287,9 @@ class Configurations:
             every = slots or platform_slots(platform, platform.nodes.count * (platform.nodes.cores // threads), threads)
             slots = tuple(slot for slot in every if slot.node not in left_out)
             source = f"{source or 'the platform'} without the {without} slowest nodes"
-        if kind == "hostfile":
-            kind = "sequential"
-        return RankMapping(kind, seed if kind == "random" else 1, slots, source)
+        if order == "hostfile":
+            order = "sequential"
+        return RankMapping(order, seed if order == "random" else 1, slots, source)
 
 
 def _with_fields(platform: "Platform", fields: Mapping[str, Any]) -> "Platform":

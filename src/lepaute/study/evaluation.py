@@ -6,12 +6,13 @@ An `Evaluate` may simulate in this process, on a cluster, look results up in a s
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import isfinite
+from math import fsum, isfinite, nan
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
 from lepaute.kit.later import later
-from lepaute.kit.text import number, quantity, scaled_unit, with_interval
+from lepaute.kit.text import number, scaled_unit, time_unit, with_interval
+from lepaute.simulate.prediction.prediction import Spread, spread_of
 from lepaute.stats.control_variates import Controls
 
 if TYPE_CHECKING:
@@ -95,7 +96,8 @@ class Point(Mapping[str, Value]):
 class Trial:
     """One run. Trials of equal seeds see the same machine on the same day, at whatever point: common random numbers.
 
-    repeat : which of several runs on that machine and day; they differ in their noise alone
+    repeat : which of several runs on that machine and day; they differ in their noise alone. Those after the first
+        are what another point is compared with
     drawn  : of a run that judges the point: what it draws (`DRAWN` in simulate/trust.py); empty: all that it should
     priced : of a run that is priced, so that its outcome has controls: for so many runs, from its own seed on
     """
@@ -114,8 +116,9 @@ class Trial:
 
     @property
     def is_own(self) -> bool:
-        """Whether it is one of the study's own runs; those that judge a point, or are priced, cost no budget."""
-        return not (self.drawn or self.priced)
+        """Whether it is one of the study's own runs; those that judge a point, are priced or are what others are
+        compared with, cost no budget."""
+        return not (self.drawn or self.priced or self.repeat)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +181,17 @@ def sampling_sd_of_mean(outcomes: Iterable[Outcome]) -> float:
     if any(one.sampling_sd and one.sampling_changes is None for one in each):
         return max(one.sampling_sd for one in each)
     return sampling_sd_of(one.sampling_changes for one in each)
+
+
+def spread(outcomes: Sequence[Outcome], response: str, controls: Controls | None = None) -> Spread:
+    """Of a response over the runs of a point, as a prediction has it: every mean that a study states is this one.
+
+    No interval where a derived response is below 0.
+    """
+    values = [outcome[response] for outcome in outcomes]
+    if min(values) < 0.0:
+        return Spread(fsum(values) / len(values), nan, nan)
+    return spread_of(values, sampling_sd_of_mean(outcomes), controls)
 
 
 def common_table(
@@ -264,17 +278,30 @@ def label(response: str) -> str:
     return f"{name.removeprefix('the ')}, {unit}" if unit else name
 
 
-def amount(response: str, value: float) -> str:
-    """A value of a response: 15.74 s, 3.027 Tflop/s, 166,400."""
+def _unit(response: str, value: float) -> tuple[str, float]:
+    """The unit that suits a value of a response, and how many of it make one of the response's own."""
     unit = RESPONSES.get(response, ("", ""))[1]
-    return quantity(value, unit) if unit else number(value, 4)
+    return time_unit(value, 1e-3) if unit == "s" else scaled_unit(unit, value)
 
 
-def amount_between(response: str, mean: float, low: float, high: float) -> str:
-    """A value of a response with its 95 % interval, none where the ends are NaN: 15.74 s (95 %: 15.1 to 16.4 s)."""
-    unit = RESPONSES.get(response, ("", ""))[1]
-    scaled, factor = scaled_unit(unit, mean)
-    return with_interval(mean * factor, low * factor, high * factor, scaled).replace(" )", ")").rstrip()
+def amount_between(response: str, values: Spread) -> str:
+    """A response with its 95 % interval, where there is one: 15.7 s (95 %: 15.1 to 16.4 s)."""
+    unit, factor = _unit(response, values.mean)
+    text = with_interval(values.mean * factor, values.low * factor, values.high * factor, unit)
+    return text.replace(" )", ")").rstrip()
+
+
+def amount_of(response: str, values: Spread) -> str:
+    """The mean of a response, with the digits that its interval gives it: 15.7 s, 3.03 Tflop/s, 166,400."""
+    unit, factor = _unit(response, values.mean)
+    return f"{mean_text(values, factor)} {unit}".rstrip()
+
+
+def mean_text(values: Spread, factor: float = 1.0) -> str:
+    """The same without a unit, as in a column whose title has it."""
+    if not values.has_interval or values.low == values.high:
+        return number(values.mean * factor, 4)
+    return with_interval(*(end * factor for end in (values.mean, values.low, values.high)), "").partition(" ")[0]
 
 
 def called(point: Point) -> str:

@@ -1,7 +1,7 @@
 """Pictures of answers, SVG inside a page: changes, ranking, tuning, tornado, shares of variance, heat map, front."""
 
 from collections.abc import Mapping, Sequence
-from math import isfinite, log2
+from math import isfinite, isnan, log2
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -98,7 +98,7 @@ def _intervals(axes: Axes, rows: Sequence[Any], dark: Sequence[bool], low: float
     """A point for each ratio with its interval, as far as that is between low and high."""
     for y, (one, is_dark) in enumerate(zip(rows, dark, strict=True)):
         colour = DARK if is_dark else PALE
-        if one.low is not None and one.high is not None:
+        if one.low is not None and one.high is not None and not isnan(one.low):
             axes.hlines(y, max(one.low, low), min(one.high, high), color=colour, lw=1.6 if is_dark else 1.0)
         axes.plot(min(max(one.ratio, low), high), y, "o", color=colour)
     axes.xaxis.set_major_formatter(lambda ratio, _: signed_percent(round(ratio - 1.0, 12)))
@@ -303,9 +303,9 @@ def pareto(found: Front) -> Picture:
         x, y = one.spreads[x_name], one.spreads[y_name]
         colour, width = (DARK, 1.6) if one.probability >= 0.5 else (PALE, 1.0)
         if one.probability >= LEAST_CROSSED:
-            axes.hlines(y.middle, x.low, x.high, color=colour, lw=width)
-            axes.vlines(x.middle, y.low, y.high, color=colour, lw=width)
-        axes.plot(x.middle, y.middle, "o", color=colour)
+            axes.hlines(y.mean, x.low, x.high, color=colour, lw=width)
+            axes.vlines(x.mean, y.low, y.high, color=colour, lw=width)
+        axes.plot(x.mean, y.mean, "o", color=colour)
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(lambda value, _: number(value, 6))
     axes.grid()
@@ -315,11 +315,11 @@ def pareto(found: Front) -> Picture:
     taken = []
     for one in found.likely:
         x, y = one.spreads[x_name], one.spreads[y_name]
-        taken.append(axes.transData.transform_bbox(Bbox([[x.low, y.middle], [x.high, y.middle]])).padded(1.0))
+        taken.append(axes.transData.transform_bbox(Bbox([[x.low, y.mean], [x.high, y.mean]])).padded(1.0))
     for one in found.likely:
         sure = "" if one.probability >= 0.95 else f" ({_probability(one.probability)})"
         name = f"{called(one.point) if len(found.likely) <= MOST_NAMES else ''}{sure}".strip()
-        place = one.spreads[x_name].middle, one.spreads[y_name].middle
+        place = one.spreads[x_name].mean, one.spreads[y_name].mean
         taken.append(_beside(axes.annotate(name, place, (0, 0), textcoords="offset points", color=SOFT), taken))
     return _picture(
         figure,

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lepaute.errors import InputError
-from lepaute.simulate.prediction.prediction import Spread, spread_of
+from lepaute.simulate.prediction.comparing import Difference
+from lepaute.simulate.prediction.prediction import Spread
 from lepaute.simulate.prediction.trust import Trust
 from lepaute.stats.control_variates import Adjusted, Controls, adjusted, controls_of_ratio
 from lepaute.stats.intervals import prediction_interval
 from lepaute.stats.student import student_quantile
-from lepaute.study.evaluation import LESS_IS_BETTER, Outcome, Point, sampling_sd_of_mean
+from lepaute.study.evaluation import LESS_IS_BETTER, Outcome, Point, sampling_sd_of_mean, spread
 from lepaute.study.trust import by_share
 
 if TYPE_CHECKING:
@@ -73,15 +74,10 @@ class Standing:
         return self.flagged and self.high is not None and self.high < 1.0
 
     @property
-    def ratio_text(self) -> str:
-        return f"{100.0 * (self.ratio - 1.0):+.2f} %"
-
-    @property
-    def interval_text(self) -> str:
-        """Of the ratio; empty where there is none."""
-        if self.low is None or self.high is None:
-            return ""
-        return f"{100.0 * (self.low - 1.0):+.1f} to {100.0 * (self.high - 1.0):+.1f} %"
+    def in_words(self) -> str:
+        """Against the best: 1.5 % worse (95 %: 0.7 to 2.4 % worse)."""
+        low, high = (nan if end is None else end for end in (self.low, self.high))
+        return Difference(self.ratio, low, high, shared=True, run_noise=True).in_words("worse", "better")
 
     def to_dict(self) -> dict[str, Any]:
         """An entry of the JSON."""
@@ -162,9 +158,7 @@ class _Runs:
 
     def spread(self, response: str) -> Spread:
         """As of a prediction from these runs."""
-        outcomes = list(self.outcomes.values())
-        values = [outcome[response] for outcome in outcomes]
-        return spread_of(values, sampling_sd_of_mean(outcomes), self.controls)
+        return spread(list(self.outcomes.values()), response, self.controls)
 
     def sampling_sd(self, seeds: Sequence[int]) -> float:
         """Of the error of sampling that the runs of these seeds share."""
@@ -193,6 +187,11 @@ class _Gap:
     @cached_property
     def mean(self) -> float:
         return fsum(self.left.logs) / self.count
+
+    def moved_to(self, mean: float) -> "_Gap":
+        """The same about another mean."""
+        logs = tuple(log + mean - self.mean for log in self.logs)
+        return replace(self, logs=logs, left=adjusted(logs, self.controls))
 
     @property
     def error_sd(self) -> float:
@@ -242,10 +241,13 @@ def rank(
     probabilities: bool = True,
     trusts: Mapping[Point, Trust] | None = None,
     controls: Mapping[Point, Controls] | None = None,
+    again: Sequence[Outcome] = (),
+    controls_again: Controls | None = None,
 ) -> Ranking:
     """The ranking of the points of these outcomes.
 
     trusts : of points that were judged; of others by their shares;  controls : of those that were priced
+    again  : the runs of the best with other noise, which two real runs have: ratios are then as of a `difference`
     seed : of the draws behind the probabilities;  probabilities : whether they are wanted, which takes longest
     Raises InputError where no point competes, or a response is not above 0.
     """
@@ -259,9 +261,13 @@ def rank(
     gaps = _gaps(runs, best)
     chances = _probabilities(competing, best, gaps, seed) if probabilities else dict.fromkeys(gaps, nan)
     sign = 1.0 if response in LESS_IS_BETTER else -1.0
-    spread = best.spread(response)
-    standings = [_standing(one, gaps[one.point], chances.get(one.point, 0.0), best) for one in runs]
-    standings = [replace(each, value=spread.mean * each.ratio**sign) for each in standings]
+    stated = best.spread(response)
+    told = gaps
+    if again:
+        (repeated,), _ = _runs_of(again, response, {}, {best.point: controls_again} if controls_again else {})
+        told = _gaps(runs, best, repeated)
+    standings = [_standing(one, told[one.point], chances.get(one.point, 0.0), best) for one in runs]
+    standings = [replace(each, value=stated.mean * each.ratio**sign) for each in standings]
     standings.sort(key=lambda one: (one.point != best.point, one.ratio))
     named = {best.point, *(one.point for one in standings if one.is_ahead)}
     spreads = {one.point: one.spread(response) for one in runs if one.point in named}
@@ -290,31 +296,36 @@ def _runs_of(
         if min(one[response] for one in each) <= 0.0:
             raise InputError(f"{response} is 0 at {point}, and nothing is a multiple of it")
         logs = {one.trial.seed: sign * _core.natural_log(one[response]) for one in each}
-        trust = trusts.get(point) or by_share(each)
+        trust = trusts.get(point) or replace(by_share(each), seen=False)
         runs.append(_Runs(point, logs, {one.trial.seed: one for one in each}, trust, controls.get(point)))
     return runs, refused
 
 
-def _gap(one: _Runs, best: _Runs) -> _Gap:
-    """From seeds that both have; the spread is that of these alone."""
-    seeds = [seed for seed in one.logs if seed in best.logs]
+def _gap(one: _Runs, best: _Runs, repeated: _Runs | None = None) -> _Gap:
+    """From seeds that both have; the spread is that of these alone.
+
+    repeated : the best with other noise, whose distance decides the spread about the same mean
+    """
+    reference = repeated or best
+    seeds = [seed for seed in one.logs if seed in reference.logs]
     if not seeds:
         raise InputError(
             f"{one.point} has no seed in common with {best.point}; simulate all points with the same seeds"
         )
-    logs = tuple(one.logs[seed] - best.logs[seed] for seed in seeds)
+    logs = tuple(one.logs[seed] - reference.logs[seed] for seed in seeds)
     controls = None
-    if all(list(each.logs)[: len(seeds)] == seeds for each in (one, best)):
-        controls = controls_of_ratio(*(each.controls and each.controls.first(len(seeds)) for each in (best, one)))
-    left = adjusted(logs, controls)
-    mean, degrees = fsum(left.logs) / len(logs), len(logs) - 1.0 - left.estimated
-    sd = sqrt(fsum((value - mean) ** 2 for value in left.logs) / degrees) if degrees > 0.0 else 0.0
-    return _Gap(logs, controls, left, sd, degrees, hypot(*(each.sampling_sd(seeds) for each in (one, best))))
+    if all(list(each.logs)[: len(seeds)] == seeds for each in (one, reference)):
+        controls = controls_of_ratio(*(each.controls and each.controls.first(len(seeds)) for each in (reference, one)))
+    residual = adjusted(logs, controls)
+    mean, degrees = fsum(residual.logs) / len(logs), len(logs) - 1.0 - residual.estimated
+    sd = sqrt(fsum((value - mean) ** 2 for value in residual.logs) / degrees) if degrees > 0.0 else 0.0
+    gap = _Gap(logs, controls, residual, sd, degrees, hypot(*(each.sampling_sd(seeds) for each in (one, reference))))
+    return gap if repeated is None else gap.moved_to(_gap(one, best).mean)
 
 
-def _gaps(runs: Sequence[_Runs], best: _Runs) -> dict[Point, _Gap]:
+def _gaps(runs: Sequence[_Runs], best: _Runs, repeated: _Runs | None = None) -> dict[Point, _Gap]:
     """Of all points; the spread of those with few runs is moderated by that of all (Smyth 2004)."""
-    gaps = {one.point: _gap(one, best) for one in runs}
+    gaps = {one.point: _gap(one, best, None if one is best else repeated) for one in runs}
     others = [gap for point, gap in gaps.items() if point != best.point]
     degrees = fsum(gap.degrees for gap in others)
     if degrees == 0.0:

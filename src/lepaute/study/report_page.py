@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lepaute.kit.text import counted, number, quantity, signed_percent
+from lepaute.kit.text import counted, number, quantity, with_interval
 from lepaute.report.page import records_table, render
+from lepaute.simulate.prediction.prediction import Spread
 from lepaute.study import plot
-from lepaute.study.capacity import Bounds, Front
-from lepaute.study.difference import PairDifference
+from lepaute.study.capacity import Front
 from lepaute.study.evaluation import (
     LESS_IS_BETTER,
     SCENARIO,
@@ -18,6 +18,7 @@ from lepaute.study.evaluation import (
     called,
     label,
     listed,
+    mean_text,
     noun,
     same,
 )
@@ -161,24 +162,23 @@ def question_in_words(study: "Study") -> str:
     return f"How does {noun(response)} change with {of}{listed(others)}, against {base}{best_of}?"
 
 
-def _whatif(found: WhatIfAnswer) -> _Content:
-    sure = [found.pairing]
-    if apart := sum(not each.shared for each in found.comparisons):
+def _whatif(answer: WhatIfAnswer) -> _Content:
+    sure = [answer.pairing]
+    if apart := sum(not each.shared for each in answer.comparisons):
         sure.append(
             f"in {apart} of them the models have no errors in common: machines drawn independently are compared, and "
             "the intervals are wider"
         )
-    first = [each.differences.get(found.responses[0]) for each in found.comparisons]
-    if moved := sum(each is not None and not each.same_geometry for each in first):
+    if moved := sum(not each.same_geometry for each in answer.comparisons if answer.responses[0] in each.differences):
         sure.append(f"in {moved} of them ranks are on other CPUs, so that errors of single CPUs do not cancel")
-    if found.source is not None:
-        sure.append(f"published figures: {found.source}")
+    if answer.source is not None:
+        sure.append(f"published figures: {answer.source}")
     return _Content(
-        found.sentence,
-        found.told_apart < len(found.comparisons) / 2 or found.runs < 2,
+        answer.sentence,
+        answer.told_apart < len(answer.comparisons) / 2 or answer.runs < 2,
         sure,
-        [(f"Change of {noun(name)}", plot.changes(found, name)) for name in found.responses],
-        [records_table("Comparisons", _comparisons(found))],
+        [(f"Change of {noun(name)}", plot.changes(answer, name)) for name in answer.responses],
+        [records_table("Comparisons", _comparisons(answer))],
     )
 
 
@@ -281,46 +281,34 @@ def _front(found: Front) -> _Content:
     return _Content(found.text, False, sure, [("Pareto front", plot.pareto(found))], tables)
 
 
-def _comparisons(found: WhatIfAnswer) -> list[dict[str, Any]]:
+def _comparisons(answer: WhatIfAnswer) -> list[dict[str, Any]]:
     """A row for the base of each setting, and one for every level that is compared with it."""
     rows: list[dict[str, Any]] = []
-    for each, is_first in found.by_setting():
+    for each, is_first in answer.by_setting():
         for side in [each.reference] * is_first + [each.other]:
-            chosen = {name: side.point[name] for name in found.best_of(each)}
-            row: dict[str, Any] = {**each.setting, found.factor: side.level, **chosen}
-            for name in found.responses:
+            chosen = {name: side.point[name] for name in answer.best_of(each)}
+            row: dict[str, Any] = {**each.setting, answer.factor: side.level, **chosen}
+            for name in answer.responses:
                 difference = each.differences.get(name)
-                row[label(name)] = number(side.means[name], 4) if name in side.means else ""
+                row[label(name)] = mean_text(side.spreads[name]) if name in side.spreads else ""
                 row[f"change of {noun(name)} (95 %)"] = (
-                    "the base" if side is each.reference else "" if difference is None else _change(difference)
+                    "the base" if side is each.reference else "" if difference is None else difference.in_words()
                 )
-            if found.source is not None:
+            if answer.source is not None:
                 figure = each.published_of(side)
                 row["published"] = "" if figure is None else figure.text
-            row["comparable"] = "yes" if side.trust.comparable else "no"
+            row["comparable"] = side.trust.in_words
             if side.refusal:
                 row["refused"] = side.refusal
             rows.append(row)
     return rows[:MOST_TABLE_ROWS]
 
 
-def _change(found: PairDifference) -> str:
-    """In per cent, or from a doubling on as a factor: +1.8 % (+0.75 % to +2.9 %), × 7.89 (× 6.98 to × 8.92)."""
-    ends = [found.ratio, *(end for end in (found.low, found.high) if end is not None)]
-    is_large = not 0.5 < found.ratio < 2.0
-    words = [f"× {number(end)}" if is_large else signed_percent(end - 1.0, 2) for end in ends]
-    words = [word.replace(" ", "\u00a0") for word in words]
-    if len(words) == 1:
-        return words[0]
-    return f"{words[0]} ({words[1]} to {words[2]}){'' if found.is_told_apart else ', not told apart'}"
-
-
-def _bounds(spread: Bounds) -> str:
-    """The middle, and the interval where there is one."""
-    middle = number(spread.middle, 4)
-    if spread.low == spread.high:
-        return middle
-    return f"{middle} ({number(spread.low, 4)} to {number(spread.high, 4)})"
+def _bounds(values: Spread) -> str:
+    """The mean, and the interval where there is one."""
+    if not values.has_interval or values.low == values.high:
+        return mean_text(values)
+    return with_interval(values.mean, values.low, values.high, "").replace(" )", ")").replace("95 %: ", "")
 
 
 def _heat_maps(ranking: Ranking) -> list[tuple[str, plot.Picture]]:
@@ -343,12 +331,11 @@ def _standings(ranking: Ranking) -> list[dict[str, Any]]:
         {
             **one.point,
             "runs": one.runs,
-            "value": number(one.value, 4),
-            "against the best": one.ratio_text,
-            "95 %": one.interval_text or "–",
+            "value": number(one.value, 4) if one.spread is None else mean_text(one.spread),
+            "against the best": "the best" if one is ranking.best else one.in_words,
             "best, %": 100.0 * one.probability,
             "extrapolated, %": 100.0 * one.trust.computing,
-            "comparable": "no" if one.flagged else "yes",
+            "comparable": one.trust.in_words,
         }
         for one in ranking.standings[:MOST_TABLE_ROWS]
     ]

@@ -25,10 +25,10 @@ from lepaute.study.evaluation import (
     Once,
     Outcome,
     Point,
-    amount,
     amount_between,
     by_point,
     label,
+    mean_text,
     noun,
     trials_of,
 )
@@ -151,33 +151,24 @@ class Tuned:
     def table(self) -> tuple[tuple[str, ...], list[tuple[object, ...]], int]:
         """Titles, and rows of the first points: runs, response, against the best, and what is to be said of each; how
         many more there are."""
-        titles = (*self.ranking.best.point, "runs", label(self.ranking.response), "against the best", "95 %", "note")
+        titles = (*self.ranking.best.point, "runs", label(self.ranking.response), "against the best", "note")
         rows = [
             (
                 *(str(value) for value in one.point.values()),
                 one.runs,
-                number(one.value, 4),
-                "" if one is self.ranking.best else one.ratio_text,
-                one.interval_text,
-                self._note(one),
+                number(one.value, 4) if one.spread is None else mean_text(one.spread),
+                "the best" if one is self.ranking.best else one.in_words,
+                f"not comparable: {'; '.join(one.trust.reasons)}" if one.flagged else "",
             )
             for one in self.ranking.standings[:MOST_ROWS]
         ]
         return titles, rows, len(self.ranking.standings) - len(rows)
 
-    def _note(self, one: Standing) -> str:
-        if one.flagged:
-            return f"not comparable: {'; '.join(one.trust.reasons)}"
-        if one is self.ranking.best:
-            return "the best"
-        return "cannot be told from the best" if one.near else ""
-
     def _value_of(self, one: Standing) -> str:
         response = self.ranking.response
         name = noun(response).removeprefix("the ")
-        if one.spread is None:
-            return f"{name} {amount(response, one.value)}"
-        return f"{name} {amount_between(response, one.spread.mean, one.spread.low, one.spread.high)}"
+        assert one.spread is not None  # of the best, and of those that are ahead of it
+        return f"{name} {amount_between(response, one.spread)}"
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object."""
@@ -260,12 +251,35 @@ def halve(
         runs = 2 * runs
     judge({one.point: by_point(once.outcomes)[one.point] for one in ranking.near})
     outcomes = tuple(once.outcomes)
-    ranking = rank(outcomes, response, seed=seed, trusts=judge.known, controls=_priced(outcomes, price))
+    ranking = _ranked(outcomes, evaluate, response, seed, judge.known, price)
     return Tuned(ranking, once.asked, budget, ended, len(distinct), "halving", outcomes, trusts=dict(judge.known))
 
 
 def _priced(outcomes: Sequence[Outcome], price: Price | None) -> Mapping[Point, Controls]:
     return {} if price is None else price(by_point(outcomes))
+
+
+def _ranked(
+    outcomes: Sequence[Outcome],
+    evaluate: Evaluate,
+    response: str,
+    seed: int,
+    trusts: Mapping[Point, Trust],
+    price: Price | None,
+) -> Ranking:
+    """The final ranking: the best is simulated once more with other noise, which costs nothing of the budget."""
+    controls = _priced(outcomes, price)
+    best = rank(outcomes, response, seed=seed, probabilities=False, trusts=trusts, controls=controls).best
+    again = evaluate(trials_of([best.point], best.runs, seed, repeat=1))
+    return rank(
+        outcomes,
+        response,
+        seed=seed,
+        trusts=trusts,
+        controls=controls,
+        again=[one for one in again if one.refusal is None],
+        controls_again=_priced(again, price).get(best.point),
+    )
 
 
 def _judged(once: Once, response: str, judge: Judge, alive: set[Point], count: int, price: Price | None) -> Ranking:
@@ -293,7 +307,7 @@ def crossed(
     """All points with all seeds: what the other ways are checked against."""
     outcomes, judge = evaluate(trials_of(points, runs, seed)), Judge(evaluate)
     trusts = judge(by_point(outcomes))
-    ranking = rank(outcomes, response, seed=seed, trusts=trusts, controls=_priced(outcomes, price))
+    ranking = _ranked(outcomes, evaluate, response, seed, trusts, price)
     count = len(outcomes)
     return Tuned(
         ranking, count, count, "all points simulated", len(points), "crossed", tuple(outcomes), trusts=judge.known
@@ -350,7 +364,7 @@ def explore(
     )
     rest = [outcome for outcome in once.outcomes if outcome.trial.point not in set(contenders)]
     outcomes = (*found.outcomes, *rest)
-    ranking = rank(outcomes, response, seed=seed, trusts=judge.known, controls=_priced(outcomes, price))
+    ranking = _ranked(outcomes, evaluate, response, seed, judge.known, price)
     spent = once.asked + found.simulations
     return Tuned(ranking, spent, budget, found.ended, len(seen), "exploring", outcomes, trusts=judge.known)
 

@@ -3,34 +3,35 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from math import fsum, log, nan
+from math import isnan, log
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
 from lepaute.kit.tables import text_table
-from lepaute.kit.text import counted, number
-from lepaute.simulate.prediction.prediction import Spread, spread_of
+from lepaute.kit.text import counted
+from lepaute.simulate.prediction.comparing import NO_DIFFERENCE, Difference, Pairing
+from lepaute.simulate.prediction.prediction import Spread
 from lepaute.simulate.prediction.trust import Trust
-from lepaute.stats.control_variates import Controls, controls_of_ratio
-from lepaute.study.difference import NO_DIFFERENCE, PairDifference, difference
+from lepaute.stats.control_variates import Controls
+from lepaute.study.difference import difference, same_geometry
 from lepaute.study.evaluation import (
     LESS_IS_BETTER,
     SCENARIO,
     Evaluate,
     Outcome,
     Point,
-    Trial,
     begun,
     by_point,
     called,
     label,
+    mean_text,
     noun,
     same,
-    sampling_sd_of_mean,
+    spread,
     trials_of,
 )
 from lepaute.study.pricing import Pricing
-from lepaute.study.trust import Judge, by_share
+from lepaute.study.trust import Judge
 
 if TYPE_CHECKING:
     from lepaute.study.configuration import Configurations
@@ -86,7 +87,7 @@ class LevelComparison:
     setting: Point
     reference: Side
     other: Side
-    differences: dict[str, PairDifference]
+    differences: dict[str, Difference]
     shared: bool
     published: "tuple[PublishedResult | None, PublishedResult | None]" = (None, None)
 
@@ -100,13 +101,22 @@ class LevelComparison:
         apart = next((side for side in (self.other, self.reference) if side.trust.reasons), None)
         return () if apart is None else (f"at {apart.level} {'; '.join(apart.trust.reasons)}",)
 
+    @property
+    def same_geometry(self) -> bool:
+        """Whether ranks compute for the same parts of the problem on the same CPUs."""
+        return same_geometry(self.reference.point, self.other.point)
+
     def to_dict(self) -> dict[str, Any]:
         """An entry of the JSON."""
+        points = {"reference": dict(self.reference.point), "other": dict(self.other.point)}
         return {
             "setting": dict(self.setting),
             "reference": self.reference.to_dict(),
             "other": self.other.to_dict(),
-            "differences": {name: each.to_dict() for name, each in self.differences.items()},
+            "differences": {
+                name: points | {"response": name} | found.to_dict() | {"same_geometry": self.same_geometry}
+                for name, found in self.differences.items()
+            },
             "comparable": not self.reasons,
             "shared_errors": self.shared,
             **{
@@ -132,8 +142,13 @@ class WhatIfAnswer:
     @property
     def told_apart(self) -> int:
         """Comparable ones of which the first response differs by more than their interval."""
-        differences = [self._difference(each) for each in self.comparisons if not each.reasons]
-        return sum(each is not None and each.is_told_apart for each in differences)
+        return sum(change.is_told_apart for each, change in self._changes if not each.reasons)
+
+    @property
+    def _changes(self) -> list[tuple[LevelComparison, Difference]]:
+        """Of the first response where both have it, the largest first."""
+        known = [(each, change) for each in self.comparisons if (change := self._difference(each)) is not None]
+        return sorted(known, key=lambda pair: -abs(log(pair[1].ratio)))
 
     @property
     def trusts(self) -> dict[Point, Trust]:
@@ -143,31 +158,27 @@ class WhatIfAnswer:
     @property
     def sentence(self) -> str:
         """The answer in one sentence."""
-        known = [(each, one) for each in self.comparisons if (one := self._difference(each)) is not None]
+        known, count, of = self._changes, len(self.comparisons), noun(self.responses[0])
+        comparable = [(each, change) for each, change in known if not each.reasons]
+        shown = [(each, change) for each, change in comparable if change.is_told_apart]
         if not known:
             return "Nothing could be compared: every configuration was refused."
-        if len(self.comparisons) == 1:
-            return f"{begun(noun(self.responses[0]))} with {self._named_change(known[0][0])}."
-        if all(one.text == NO_DIFFERENCE for _, one in known):
-            return f"None of {len(self.comparisons)} makes any difference to {noun(self.responses[0])}."
-        farthest, _ = max(known, key=lambda pair: (not pair[0].reasons, abs(log(pair[1].ratio))))
-        if self.runs > 1 and not self.told_apart:
-            return self._none_told(farthest)
-        changed = f"the largest change of {noun(self.responses[0])} is that of {self._named_change(farthest)}."
-        if self.runs == 1:
-            return begun(changed)
-        return f"{self.told_apart} of {len(self.comparisons)} can be told from the base; {changed}"
-
-    def _none_told(self, farthest: LevelComparison) -> str:
-        """That no change can be shown, how large the largest may be, and what would tell more."""
-        found = self._difference(farthest)
-        assert found is not None
-        size = f"; the largest seems to be that of {self.name_of(farthest)}" + (
-            f" (95 %: {found.bounds})" if found.bounds else ""
-        )
-        more = "".join(f"; {each}" for each in (found.narrower, *self._doubts(farthest)) if each)
-        count, of = len(self.comparisons), noun(self.responses[0])
-        return f"None of {count} changes makes a difference to {of} that can be shown{size}{more}."
+        if count == 1:
+            return f"{begun(of)} with {self._named_change(known[0][0])}."
+        if not comparable:
+            return f"None of {count} changes can be judged: not comparable, {known[0][0].reasons[0]}."
+        others = f"; {count - len(comparable)} of {count} cannot be compared" if len(comparable) < count else ""
+        if all(change.text == NO_DIFFERENCE for _, change in comparable):
+            return f"None of {len(comparable)} makes any difference to {of}{others}."
+        largest, change = (shown or comparable)[0]
+        if self.runs > 1 and not shown:
+            more = f"; {change.narrower}" if change.narrower else ""
+            return (
+                f"None of {len(comparable)} changes makes a difference to {of} that can be shown; the largest seems to "
+                f"be that of {self.name_of(largest)} (95 %: {change.bounds()}){more}{others}."
+            )
+        changed = f"the largest change of {of} is that of {self._named_change(largest)}{others}."
+        return begun(changed) if self.runs == 1 else f"{len(shown)} of {count} can be told from the base; {changed}"
 
     @property
     def text(self) -> str:
@@ -217,11 +228,10 @@ class WhatIfAnswer:
     def change_of(self, comparison: LevelComparison) -> str:
         """The change of the first response in words, and why it is not to be relied on."""
         difference = self._difference(comparison)
-        words = [] if difference is None else [difference.text]
-        return "; ".join([*words, *self._doubts(comparison)])
-
-    def _doubts(self, comparison: LevelComparison) -> list[str]:
-        return [f"not comparable, {each}" for each in comparison.reasons]
+        words = [] if difference is None else [difference.in_words()]
+        if difference is not None and not comparison.same_geometry and difference.text != NO_DIFFERENCE:
+            words.append("ranks on other CPUs, so that errors of single CPUs do not cancel")
+        return "; ".join([*words, *(f"not comparable, {each}" for each in comparison.reasons)])
 
     def best_of(self, comparison: LevelComparison) -> list[str]:
         """Factors of which the best level was taken."""
@@ -241,35 +251,20 @@ class WhatIfAnswer:
             "comparisons": [each.to_dict() for each in self.comparisons],
         }
 
-    def _difference(self, comparison: LevelComparison) -> PairDifference | None:
+    def _difference(self, comparison: LevelComparison) -> Difference | None:
         return comparison.differences.get(self.responses[0])
 
     def _named_change(self, comparison: LevelComparison) -> str:
         return f"{self.name_of(comparison)}: {self.change_of(comparison)}"
 
     def _row(self, comparison: LevelComparison, side: Side, change: str) -> tuple[str, ...]:
-        value = side.means.get(self.responses[0])
+        values = side.spreads.get(self.responses[0])
         chosen = [str(side.point[name]) for name in self.best_of(comparison)]
-        shown = ["" if value is None else number(value, 4)]
+        shown = ["" if values is None else mean_text(values)]
         if self.source is not None:
             figure = comparison.published_of(side)
             shown.append("" if figure is None else figure.text)
         return (*map(str, comparison.setting.values()), str(side.level), *chosen, *shown, change)
-
-
-def whatif_trials(study: "Study", configurations: "Configurations", runs: int) -> list[Trial]:
-    """All trials, the base's first at each setting; other levels have another repeat, unless the noise is the same."""
-    section = study.compared
-    return [
-        trial
-        for point in configurations.points()
-        for trial in trials_of(
-            [point],
-            runs,
-            study.seed,
-            repeat=int(not section.same_noise and not same(point[section.factor], section.base)),
-        )
-    ]
 
 
 def whatif(
@@ -285,8 +280,8 @@ def whatif(
     """
     runs, budget, judge, pricing = study.runs, study.budget, Judge(evaluate), Pricing(configurations, evaluate)
     while True:
-        trials = whatif_trials(study, configurations, runs)
-        answer = _answer(study, configurations, evaluate(trials), runs, judge, pricing)
+        trials = trials_of(configurations.points(), runs, study.seed)
+        answer = _answer(study, configurations, evaluate, evaluate(trials), runs, judge, pricing)
         most = budget.simulations or 64 * len(trials) * study.runs // runs
         if budget.precision is None or _width_percent(answer) <= budget.precision:
             return answer
@@ -298,6 +293,7 @@ def whatif(
 def _answer(
     study: "Study",
     configurations: "Configurations",
+    evaluate: Evaluate,
     outcomes: Sequence[Outcome],
     runs: int,
     judge: Judge,
@@ -322,15 +318,31 @@ def _answer(
     if not compared:
         raise InputError("nothing can be compared: the constraints leave no level beside the base")
     chosen = {side.point: of_point[side.point] for _, *sides in compared for side in sides}
-    trusts = judge(chosen) if runs > 1 else {point: by_share(each) for point, each in chosen.items()}
-
-    def trusted(side: Side) -> Side:
-        return replace(side, trust=trusts[side.point])
-
-    comparisons = [
-        _compared(setting, trusted(reference), trusted(other), of_point, controls, configurations, study)
-        for setting, reference, other in compared
-    ]
+    trusts = judge(chosen)
+    pairs = [_paired(study, configurations, reference, other) for _, reference, other in compared]
+    again = dict.fromkeys(
+        reference.point
+        for pair, (_, reference, _) in zip(pairs, compared, strict=True)
+        if pair is not None and pair.needs_other_noise
+    )
+    repeated = by_point(evaluate(trials_of(again, runs, study.seed, repeat=1)))
+    controls_again = pricing(repeated)
+    comparisons = []
+    for pair, (setting, *sides) in zip(pairs, compared, strict=True):
+        reference, other = (replace(side, trust=trusts[side.point]) for side in sides)
+        published = _published(study, setting, reference), _published(study, setting, other)
+        differences = {}
+        if pair is not None:
+            again_there = repeated.get(reference.point) if pair.needs_other_noise else None
+            runs_of = of_point[reference.point], of_point[other.point]
+            priced = controls.get(reference.point), controls.get(other.point), controls_again.get(reference.point)
+            differences = {
+                name: difference(*runs_of, name, again=again_there, pair=pair, controls=priced)
+                for name in reference.means
+                if name in other.means and min(reference.means[name], other.means[name]) > 0.0
+            }
+        shared = pair is None or pair.shared
+        comparisons.append(LevelComparison(setting, reference, other, differences, shared, published))
     return WhatIfAnswer(
         section.factor,
         section.base,
@@ -355,40 +367,20 @@ def _side(
     if not known:
         return Side(level, candidates[0], {}, refusal=next(each.refusal for each in of_point[candidates[0]]))
     sign = 1.0 if judged in LESS_IS_BETTER else -1.0
-    best = min(known, key=lambda point: sign * _spread(of_point[point], judged, controls.get(point)).mean)
+    best = min(known, key=lambda point: sign * spread(of_point[point], judged, controls.get(point)).mean)
     runs = of_point[best]
     given = [name for name in responses if all(name in each.responses for each in runs)]
-    return Side(level, best, {name: _spread(runs, name, controls.get(best)) for name in given})
+    return Side(level, best, {name: spread(runs, name, controls.get(best)) for name in given})
 
 
-def _compared(
-    setting: Point,
-    reference: Side,
-    other: Side,
-    of_point: dict[Point, list[Outcome]],
-    controls: dict[Point, Controls],
-    configurations: "Configurations",
-    study: "Study",
-) -> LevelComparison:
+def _paired(study: "Study", configurations: "Configurations", reference: Side, other: Side) -> Pairing | None:
+    """What two sides have in common, the noise of single runs too where the study asks for that; None where one was
+    refused."""
     if reference.refusal or other.refusal:
-        return LevelComparison(setting, reference, other, {}, shared=True)
-    before, changed = configurations.at(reference.point), configurations.at(other.point)
-    shared = before.shares_errors(changed)
-    own_sd = before.own_relative_sd(changed) if shared else 0.0
-    after = of_point[other.point]
-    if not shared:  # the next seed: nothing in common
-        after = [replace(b, trial=a.trial) for a, b in zip(after, [*after[1:], *after[:1]], strict=True)]
-    if study.compared.same_noise:
-        after = [replace(each, trial=replace(each.trial, repeat=1)) for each in after]
-    assumed = before.models is not changed.models and bool(before.models.assumed or changed.models.assumed)
-    of_ratio = controls_of_ratio(controls.get(reference.point), controls.get(other.point), shared=shared)
-    differences = {
-        name: difference(of_point[reference.point], after, name, own_sd=own_sd, controls=of_ratio, assumed=assumed)
-        for name in study.responses
-        if name in reference.means and name in other.means and min(reference.means[name], other.means[name]) > 0.0
-    }
-    published = _published(study, setting, reference), _published(study, setting, other)
-    return LevelComparison(setting, reference, other, differences, shared, published)
+        return None
+    before, after = configurations.at(reference.point), configurations.at(other.point)
+    pair = Pairing.of(before.application, before.conditions, after.application, after.conditions)
+    return replace(pair, run_noise=pair.run_noise and not study.compared.same_noise)
 
 
 def _published(study: "Study", setting: Point, side: Side) -> "PublishedResult | None":
@@ -400,16 +392,8 @@ def _published(study: "Study", setting: Point, side: Side) -> "PublishedResult |
     return None
 
 
-def _spread(outcomes: Sequence[Outcome], response: str, controls: Controls | None) -> Spread:
-    """As of a prediction; no interval where a derived response is below 0."""
-    values = [outcome[response] for outcome in outcomes]
-    if min(values) < 0.0:
-        return Spread(fsum(values) / len(values), nan, nan)
-    return spread_of(values, sampling_sd_of_mean(outcomes), controls)
-
-
 def _width_percent(answer: WhatIfAnswer) -> float:
     """Half the widest interval of a ratio of the first response; 100 where there is none."""
-    known = [one for each in answer.comparisons if (one := each.differences.get(answer.responses[0])) is not None]
-    widths = [50.0 * (one.high - one.low) / one.ratio for one in known if one.low is not None and one.high is not None]
-    return max(widths) if widths and len(widths) == len(known) else 100.0
+    known = [each.differences.get(answer.responses[0]) for each in answer.comparisons]
+    widths = [50.0 * (found.high - found.low) / found.ratio for found in known if found is not None]
+    return max(widths) if len(widths) == len(known) and not any(map(isnan, widths)) else 100.0

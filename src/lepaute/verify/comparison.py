@@ -79,7 +79,8 @@ def compare(cases: list[Case], runs: "pandas.DataFrame") -> "pandas.DataFrame":
     n_counting and n_inside (of these, how many lie in low_s to high_s, the interval of one run; NaN without one),
     mean_low_s and mean_high_s (interval of the mean of as many runs) and inside_interval (whether the measured mean
     lies in that; None without one), half_width_percent (of the predicted mean), error_percent =
-    100 (predicted - measured) / measured. Measured mean, error and inside once more with `_all` over all runs. Where
+    100 (predicted - measured) / measured. Of HPL measured_rate_gflops and predicted_rate_gflops, which are means of
+    rates, as of a prediction. Measured mean, error and inside once more with `_all` over all runs. Where
     the machine's drift is known, drift_percent (mean over the runs that count), and mean, error, inside and n_inside
     once more with `without_drift`, what the machine drifted by since its calibration being taken out of each run; else
     NaN, None.
@@ -105,6 +106,10 @@ def compare(cases: list[Case], runs: "pandas.DataFrame") -> "pandas.DataFrame":
         measured = table[f"measured{suffix}_time_s"]
         table[f"error{suffix}_percent"] = 100 * (table["predicted_time_s"] - measured) / measured
         table[f"inside_interval{suffix}"] = _inside_mean(measured, bounds)
+    if "flop_count" in table:
+        rates = runs["case"].map(table.set_index("case")["flop_count"]) / runs["time_s"] / 1e9
+        table["measured_rate_gflops"] = key.map(rates[counts].groupby(runs["case"]).mean())
+        table["predicted_rate_gflops"] = [case.prediction.rate_gflops.mean for case in cases]
     _without_drift(table, runs, counts)
     return table
 
@@ -156,6 +161,7 @@ def comparison_record(row: dict[Any, Any]) -> dict[str, Any]:
     keys = ("measured_time_s", "error_percent", "inside_interval")
     return {
         **{key: row[key] for key in keys},
+        **({"measured_rate_gflops": row["measured_rate_gflops"]} if "measured_rate_gflops" in row else {}),
         "runs_counting": int(row["n_counting"]),
         "runs_inside": None if math.isnan(row["n_inside"]) else int(row["n_inside"]),
         "interval_of_mean_s": None if math.isnan(row["mean_low_s"]) else [row["mean_low_s"], row["mean_high_s"]],

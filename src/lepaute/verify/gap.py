@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
-from lepaute.kit.text import counted
+from lepaute.kit.text import counted, four_digits
 
 if TYPE_CHECKING:
     from lepaute.platform import Platform
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 AS_EXPECTED, SLOWER, FASTER, FAILED, UNKNOWN = "as_expected", "slower", "faster", "failed", "unknown"
 LEAST_TOLD = 0.03  # of the predicted time; a smaller gap needs no cause
-MANY_TIMES = 3.0  # from here on a gap is told as a multiple, not in per cent
 #: More than a core of 2026 does in double precision: about 5 GHz times 32 operations a cycle.
 MOST_OF_A_CORE_FLOPS = 250e9
 MOSTLY = 0.6  # of the predicted time
@@ -41,19 +40,19 @@ class Cause:
 class Verdict:
     """text: the answer;  lines: of the case in the middle of those that are off, `case`;  causes: the likeliest first
 
-    time_off_percent: by which its runs took longer than predicted, below 0 less; None where none is off
+    error_percent: of that case, as of comparison.compare; None where none is off
     """
 
     value: str
     text: str
-    time_off_percent: float | None = None
+    error_percent: float | None = None
     causes: tuple[Cause, ...] = ()
     case: "Case | None" = None
     lines: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         causes = [asdict(cause) for cause in self.causes]
-        return {"verdict": self.value, "time_off_percent": self.time_off_percent, "causes": causes}
+        return {"verdict": self.value, "error_percent": self.error_percent, "causes": causes}
 
 
 def verdict(
@@ -84,24 +83,22 @@ def verdict(
     limit = NormalDist().inv_cdf(1.0 - 0.025 / len(judged)) / NormalDist().inv_cdf(0.975)
     off = [one for one in judged if abs(one[0] - 1.0) >= LEAST_TOLD and _beyond(*one) > limit]
     if not off:
-        ratios = sorted(ratio for ratio, *_ in judged)
-        to = f" to {_longer(ratios[-1])}" if ratios[1:] else ""
-        return Verdict(AS_EXPECTED, f"Your {source} is as expected: {_longer(ratios[0])}{to} than predicted")
+        errors = sorted(row["error_percent"] for *_, row in judged)
+        to = f" to {_error(errors[-1])}" if errors[1:] else ""
+        return Verdict(AS_EXPECTED, f"Your {source} is as expected: error {_error(errors[0])}{to}")
     slower, faster = ([one for one in off if (one[0] > 1.0) is way] for way in (True, False))
     same = sorted(slower if len(slower) >= len(faster) else faster, key=lambda one: abs(math.log(one[0])))
     ratio, case, row = same[len(same) // 2]
     assumed = any(result.assumed for result in results)
     causes = tuple(causes_of(case, ratio, platform, per_node=per_node, assumed=assumed))
-    size = f"is {_per_cent(ratio)} slow" if ratio > 1.0 else f"takes {_longer(ratio)} than predicted"
-    if ratio >= MANY_TIMES:
-        size = f"takes {ratio:.3g} times as long as predicted"
-    among = f" in {len(same)} of {counted(len(judged), 'case')}" if len(judged) > 1 else ""
+    among = f" in {len(same)} of {counted(len(judged), 'case')}, as {case.label}" if len(judged) > 1 else ""
+    size = f"is {'slow' if ratio > 1.0 else 'fast'}{among}: {_times(row)} (error {_error(row['error_percent'])})"
     likely = f"most likely {causes[0].text}" if causes else "unknown why: no cause that is known makes so large a gap"
     gap = [_gap(case, row)]
     if causes[1:]:
         gap.append(f"  look at, in this order: {'; '.join(cause.text for cause in causes)}")
     value = SLOWER if ratio > 1.0 else FASTER
-    return Verdict(value, f"Your {source} {size}{among}; {likely}", 100.0 * (ratio - 1.0), causes, case, tuple(gap))
+    return Verdict(value, f"Your {source} {size}; {likely}", row["error_percent"], causes, case, tuple(gap))
 
 
 def causes_of(
@@ -171,17 +168,14 @@ def _beyond(ratio: float, _case: "Case", row: dict[Any, Any]) -> float:
     return abs(math.log(ratio)) / reach if reach else math.inf
 
 
-def _per_cent(ratio: float) -> str:
-    return f"{100.0 * abs(ratio - 1.0):.0f} %"
+def _error(percent: float) -> str:
+    return f"{percent:+.1f} %"
 
 
-def _longer(ratio: float) -> str:
-    return f"{_per_cent(ratio)} {'longer' if ratio > 1.0 else 'less time'}"
+def _times(row: dict[Any, Any]) -> str:
+    return f"{four_digits(row['measured_time_s'])} s, predicted {four_digits(row['predicted_time_s'])} s"
 
 
 def _gap(case: "Case", row: dict[Any, Any]) -> str:
-    rate, expected = (row["flop_count"] / row[key] / 1e9 for key in ("measured_time_s", "predicted_time_s"))
-    return (
-        f"{case.label}: {row['measured_time_s']:.4g} s, predicted {row['predicted_time_s']:.4g} s; "
-        f"{rate:.4g} Gflop/s, predicted {expected:.4g}"
-    )
+    rates = f"{row['measured_rate_gflops']:.4g} Gflop/s, predicted {row['predicted_rate_gflops']:.4g}"
+    return f"{case.label}: {_times(row)}; {rates}"

@@ -117,11 +117,11 @@ def _draw_rates(axis: Any, position: int, row: dict[Any, Any], runs: "pandas.Dat
         return
     gigaflop = row["flop_count"] / 1e9
     rates = [gigaflop / time_s for time_s in runs["time_s"]]
-    mean = gigaflop / row["predicted_time_s"]
+    mean = row["predicted_rate_gflops"]
     # An interval so wide that it holds a duration of zero has no highest rate: it ends somewhat above the rest.
     highest = 1.2 * max(mean, *rates) if row["low_s"] <= 0 else gigaflop / row["low_s"]
     _draw_prediction(axis, position, mean, gigaflop / row["high_s"], highest)
-    _draw_runs(axis, position, rates, list(runs["disturbed"]), gigaflop / row["measured_time_s"])
+    _draw_runs(axis, position, rates, list(runs["disturbed"]), row["measured_rate_gflops"])
 
 
 def _draw_errors(axis: Any, position: int, row: dict[Any, Any], runs: "pandas.DataFrame", reach: float) -> None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from lepaute.kit.printable import terminal_columns
 from lepaute.kit.tables import shown_table
-from lepaute.kit.text import folded
+from lepaute.kit.text import folded, four_digits
 from lepaute.stats.disturbance import seen_by
 from lepaute.verify.comparison import CAUSES, sentence, sentence_without_drift
 from lepaute.verify.naming import names_of_cases, varied_columns
@@ -114,10 +114,10 @@ def run_lines(table: "pandas.DataFrame", runs: "pandas.DataFrame") -> str:
 def _cells(row: dict[Any, Any]) -> tuple[str, ...]:
     number = row["n_inside"]
     return (
-        f"{row['predicted_time_s']:.4g}",
+        four_digits(row["predicted_time_s"]),
         _interval(row["low_s"], row["high_s"]),
         "-" if math.isnan(number) else f"{number:.0f}/{row['n_counting']}",
-        f"{row['measured_time_s']:.4g}",
+        four_digits(row["measured_time_s"]),
         _interval(row["mean_low_s"], row["mean_high_s"]),
         f"{row['error_percent']:+.1f} %",
         _verdict(row["inside_interval"]),

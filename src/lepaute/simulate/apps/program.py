@@ -162,8 +162,7 @@ def emulate(
     ranks : number of MPI processes, `-np` of the command line
     arguments : of the program
     options : what is charged for the program's own code, what is folded, limits: `lepaute.Options`
-    runs, seed, layers, mapping, repeat, state : as those of `lepaute.predict`; repeat=1 makes the second prediction
-        that a `lepaute.difference` needs
+    runs, seed, layers, mapping, repeat, state : as those of `lepaute.predict`
 
     Returns
     -------
@@ -179,7 +178,7 @@ def emulate(
     --------
     >>> import lepaute as lp
     >>> usual = lp.emulate("./solver", "dahu", ranks=64, arguments=["100"])  # doctest: +SKIP
-    >>> slower = lp.emulate("./solver", "slower.yaml", ranks=64, arguments=["100"], repeat=1)  # doctest: +SKIP
+    >>> slower = lp.emulate("./solver", "slower.yaml", ranks=64, arguments=["100"])  # doctest: +SKIP
     >>> lp.difference(usual, slower)  # doctest: +SKIP
     """
     ranks = whole(ranks, "ranks", 1, 2**31)

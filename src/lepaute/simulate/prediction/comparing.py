@@ -9,12 +9,12 @@ between two real runs.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import fsum, hypot, isnan, sqrt
-from typing import Any
+from typing import Any, NamedTuple
 
 from lepaute.errors import InputError
 from lepaute.kit.notebook import facts_html
 from lepaute.kit.numbers import none_if_nan, of_type
-from lepaute.kit.text import percent, two_digits
+from lepaute.kit.text import interval_decimals, percent, two_digits
 from lepaute.platform.schema import Platform
 from lepaute.simulate.application import Application
 from lepaute.simulate.conditions import Conditions
@@ -29,17 +29,26 @@ USUAL_RUNS, WORTH_NARROWING = 30, 0.1
 _NORMAL_975 = 1.959963984540054
 
 
+#: A ratio this near to 1 in all runs is one of equal runs, but for rounding.
+ROUNDING = 1e-9
+NO_DIFFERENCE = "no difference"
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Difference:
-    """How many times as long one application takes as another.
+    """How many times as large what is predicted (the time of an application, unless a study asks for another response)
+    is as that of a reference.
 
-    ratio     : geometric mean over the runs of time / time of the reference
+    ratio     : geometric mean over the runs of value / value of the reference
     low, high : 95 % prediction interval of that ratio for one further pair of runs, both on one machine and one day;
                 NaN for one run, which JSON has as null
     shared    : whether errors of the models cancel; not where the two have other kernels or days: then each ratio is of
                 two machines that have nothing to do with each other
     run_noise : whether the interval holds what differs between two runs of one day
     narrower  : what would make the interval narrower, in words
+    pairs     : of runs that both have
+    shared_variance : share of the variance of both logarithms that cancels, 0 to 1; below 0 it would be better to
+        compare runs that have nothing in common
     """
 
     ratio: float
@@ -48,6 +57,8 @@ class Difference:
     shared: bool
     run_noise: bool
     narrower: str = ""
+    pairs: int = 1
+    shared_variance: float = 0.0
 
     def __repr__(self) -> str:
         return f"<Difference {self.text}>"
@@ -63,44 +74,67 @@ class Difference:
     @property
     def is_told_apart(self) -> bool:
         """Whether 1 is outside the interval."""
-        return excludes_one(self.low, self.high)
+        return self.low > 1.0 or self.high < 1.0
 
     @property
     def text(self) -> str:
-        """In words: 1.031 (95 %: 1.012 to 1.050), 3.1 % slower."""
-        change = 100.0 * (self.ratio - 1.0)
-        how = f"{two_digits(abs(change))} % {'slower' if change > 0 else 'faster'}" if change else "equally fast"
+        """In words: 3.1 % slower (95 %: 1.2 to 5.0 % slower)."""
+        return self.in_words("slower", "faster")
+
+    def in_words(self, more: str = "more", less: str = "less") -> str:
+        """Of what is more or less: 3.1 % more (95 %: 1.2 to 5.0 % more)."""
         if isnan(self.low):
-            return f"{_decimal(self.ratio)} (one run: no interval), {how}"
-        if self.low == self.high == 1.0:
-            return "1.000, no difference"
-        if not self.is_told_apart:
-            how = f"cannot be told apart{f' ({self.narrower})' if self.narrower else ''}"
-        return f"{_decimal(self.ratio)} (95 %: {_decimal(self.low)} to {_decimal(self.high)}), {how}"
+            return f"{_change(self.ratio, more, less)} (one run: no interval)"
+        if max(abs(end - 1.0) for end in (self.ratio, self.low, self.high)) < ROUNDING:
+            return NO_DIFFERENCE
+        if self.high - self.low < ROUNDING:
+            return f"{_change(self.ratio, more, less)} in all runs"
+        bounds = f"(95 %: {self.bounds(more, less)})"
+        if self.is_told_apart:
+            return f"{_change(self.ratio, more, less, self._decimals)} {bounds}"
+        return f"cannot be told apart {bounds}{f'; {self.narrower}' if self.narrower else ''}"
+
+    def bounds(self, more: str = "more", less: str = "less") -> str:
+        """The interval in words: 1.2 to 5.0 % more; empty for one run."""
+        if isnan(self.low):
+            return ""
+        ends = (self.high, self.low) if self.high < 1.0 else (self.low, self.high)
+        low, high = (_change(end, more, less, self._decimals) for end in ends)
+        figure, _, of_low = low.partition(" ")
+        return f"{figure} to {high}" if of_low in (high.partition(" ")[2], "%") else f"{low} to {high}"
+
+    @property
+    def _decimals(self) -> int:
+        """Of a change in per cent, as of any value with an interval."""
+        return interval_decimals(100.0 * (self.low - 1.0), 100.0 * (self.high - 1.0))
 
     def to_dict(self) -> dict[str, Any]:
-        """As in the JSON of a prediction."""
+        """As in the JSON of a prediction, or of a study."""
         return {
             "ratio": {"mean": self.ratio, "low": none_if_nan(self.low), "high": none_if_nan(self.high)},
+            "told_apart": self.is_told_apart,
             "shared_errors": self.shared,
             "run_noise": self.run_noise,
+            "pairs": self.pairs,
+            "shared_variance": self.shared_variance,
         }
 
 
-def excludes_one(low: float | None, high: float | None) -> bool:
-    """Whether 1 is outside the interval of a ratio; False without one."""
-    return low is not None and high is not None and (low > 1.0 or high < 1.0)
+def _change(ratio: float, more: str, less: str, decimals: int | None = None) -> str:
+    percent = 100.0 * (ratio - 1.0)
+    figure = two_digits(abs(percent)) if decimals is None else f"{abs(percent):,.{decimals}f}"
+    return f"{figure} % {more if percent >= 0.0 else less}" if figure.strip("0.") else "0 %"
 
 
-def difference(reference: Prediction, other: Prediction, *, one_machine: bool = False) -> Difference:
+def difference(reference: Prediction, other: Prediction) -> Difference:
     """How many times as long `other` takes as `reference`, with an interval in which what they share has cancelled.
+
+    Both have the same runs, seeds and layers. Noise of single runs is not shared: where both have the same `repeat`,
+    the reference is simulated once more with other noise.
 
     Parameters
     ----------
-    reference, other : of the same application, runs, seeds and layers, and of another `repeat` each, so that their
-        noise differs: predict(..., repeat=1)
-    one_machine : whether the platforms are variants of one, whose models have the same errors though their
-        coefficients differ (platform.cpu_factors); else that is so only where the models are the same
+    reference, other : of the same application
 
     Returns
     -------
@@ -114,65 +148,98 @@ def difference(reference: Prediction, other: Prediction, *, one_machine: bool = 
     --------
     >>> import lepaute as lp
     >>> small, large = (lp.Hpl(n=20_000, nb=nb, p=4, q=4) for nb in (128, 256))
-    >>> found = lp.difference(lp.predict(small, "dahu", runs=5), lp.predict(large, "dahu", runs=5, repeat=1))
-    >>> found.low < found.ratio < found.high
+    >>> larger = lp.difference(lp.predict(small, "dahu", runs=5), lp.predict(large, "dahu", runs=5))
+    >>> larger.low < larger.ratio < larger.high
     True
     """
     before, after = _comparable(reference, other)
-    shared = one_machine or share_errors(before.platform, after.platform, reference.application, other.application)
-    run_noise = _runs_differ(before) or _runs_differ(after)
-    times_s = [run.time_s for run in other.run_list]
-    if not shared:  # the next seed: nothing in common
-        times_s = [*times_s[1:], *times_s[:1]]
-    elif run_noise and before.repeat == after.repeat:
-        raise InputError(
-            f"both predictions are run {before.repeat} of each day, with the same noise, and two real runs are not; "
-            "predict one of them with repeat=1"
+    pair = Pairing.of(reference.application, before, other.application, after)
+    again = reference.repeated() if pair.needs_other_noise and before.repeat == after.repeat else None
+    return pair.difference(Runs.of(reference), Runs.of(other), None if again is None else Runs.of(again))
+
+
+class Runs(NamedTuple):
+    """Values of runs, all above 0; the relative standard deviation of the error of sampling that they have in common;
+    their controls."""
+
+    values: Sequence[float]
+    sampling_sd: float = 0.0
+    controls: Controls | None = None
+
+    @classmethod
+    def of(cls, prediction: Prediction) -> "Runs":
+        """The times of a prediction."""
+        return cls([run.time_s for run in prediction.run_list], prediction.sampling_sd, prediction.controls)
+
+
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    """What two configurations have in common in runs of equal seeds.
+
+    shared    : whether the same draws mean the same errors of models on both
+    run_noise : whether two runs on one machine and day differ
+    own_sd    : relative standard deviation of the ratio by what runs of equal seeds wrongly share
+    assumed   : whether the two are machines that rest on what was not measured
+    """
+
+    shared: bool
+    run_noise: bool
+    own_sd: float
+    assumed: bool
+
+    @classmethod
+    def of(cls, reference: Application, before: Conditions, other: Application, after: Conditions) -> "Pairing":
+        """Of an application under its conditions, and another one under others."""
+        one, two = before.platform, after.platform
+        shared = share_errors(one, two, reference, other)
+        own_sd = own_relative_sd(one, two) if shared and before.layers.days else 0.0
+        assumed = one.models != two.models and bool(one.assumed or two.assumed)
+        return cls(shared, _runs_differ(before) or _runs_differ(after), own_sd, assumed)
+
+    @property
+    def needs_other_noise(self) -> bool:
+        """Whether runs of equal seeds have to differ in their noise."""
+        return self.shared and self.run_noise
+
+    def difference(self, reference: Runs, other: Runs, again: Runs | None = None) -> Difference:
+        """Of runs with equal seeds: every difference that is stated comes from here.
+
+        again : those of the reference with other noise, where both others have the same: the ratio is that of the two,
+            as their values are stated, and these tell how far that of two real runs is from it
+        """
+        stated, _, controls_of_stated = self._ratios(reference, other)
+        ratios, common_sd, controls = self._ratios(again or reference, other)
+        middle = median_of_runs(stated, controls_of_stated)
+        moved = middle / median_of_runs(ratios, controls)
+        low, high = prediction_interval(ratios, common_sd, controls).ends
+        return Difference(
+            middle,
+            low * moved,
+            high * moved,
+            self.shared,
+            self.run_noise,
+            what_narrows(ratios, common_sd, controls, assumed=self.assumed),
+            len(ratios),
+            _shared_variance((again or reference).values, other.values),
         )
-    own_sd = 0.0  # on one machine the day is the same, also where its coefficients are others
-    if shared and not one_machine and before.layers.days:
-        own_sd = own_relative_sd(before.platform, after.platform)
-    ratios = [time_s / run.time_s for time_s, run in zip(times_s, reference.run_list, strict=True)]
-    assumed = not one_machine and bool(before.platform.assumed or after.platform.assumed)
-    controls = controls_of_ratio(reference.controls, other.controls, shared=shared)
-    common_sd = hypot(reference.sampling_sd, other.sampling_sd, own_sd)
-    return Difference(
-        median_of_runs(ratios, controls),
-        *prediction_interval(ratios, common_sd, controls).ends,
-        shared,
-        run_noise,
-        what_narrows(ratios, common_sd, controls, assumed=assumed),
-    )
+
+    def _ratios(self, reference: Runs, other: Runs) -> tuple[list[float], float, Controls | None]:
+        """Run by run, as `prediction_interval` takes them; where nothing is shared, to the next seed."""
+        values = list(other.values) if self.shared else [*other.values[1:], *other.values[:1]]
+        ratios = [value / of_reference for value, of_reference in zip(values, reference.values, strict=True)]
+        controls = controls_of_ratio(reference.controls, other.controls, shared=self.shared)
+        return ratios, hypot(reference.sampling_sd, other.sampling_sd, self.own_sd), controls
 
 
-def may_be_as_fast(best: Prediction, other: Prediction) -> bool:
-    """Whether two predictions of one sweep may be the other way round.
+def _shared_variance(reference: Sequence[float], other: Sequence[float]) -> float:
+    from lepaute import _core
 
-    Runs of equal seeds are of one machine on one day: 1 is inside the 95 % interval of the ratios of their speeds,
-    which holds errors of models that the two do not share, noise, and the error of sampling. True for a single run.
-    """
-    return not excludes_one(*_ends_of_speeds(best, other))
-
-
-def is_certainly_faster(one: Prediction, other: Prediction) -> bool:
-    """Whether the 95 % interval of the ratio of their speeds, as above, is above 1 as a whole; False for one run."""
-    low, _ = _ends_of_speeds(other, one)
-    return low is not None and low > 1.0
-
-
-def _ends_of_speeds(reference: Prediction, other: Prediction) -> tuple[float | None, float | None]:
-    """The 95 % interval of speed / speed of the reference, run by run; None where there is none.
-
-    A speed is the rate, or what is in the place of one.
-    """
-    if min(run.time_s for both in (reference, other) for run in both.run_list) <= 0.0:
-        return None, None
-    speeds, of_reference = (
-        [1.0 / run.time_s if run.rate is None else run.rate for run in both.run_list] for both in (other, reference)
-    )
-    ratios = [speed / reference_speed for speed, reference_speed in zip(speeds, of_reference, strict=True)]
-    sampling_sd = hypot(reference.sampling_sd, other.sampling_sd)
-    return prediction_interval(ratios, sampling_sd, controls_of_ratio(reference.controls, other.controls))
+    if len(reference) < 2:
+        return 0.0
+    one, two = ([_core.natural_log(value) for value in values] for values in (reference, other))
+    apart = standard_deviation([b - a for a, b in zip(one, two, strict=True)])
+    both = standard_deviation(one) ** 2 + standard_deviation(two) ** 2
+    return 1.0 - apart**2 / both if both > 0.0 else 0.0
 
 
 def sd_on_one_day(one: Prediction, again: Prediction) -> float:
@@ -185,10 +252,6 @@ def sd_on_one_day(one: Prediction, again: Prediction) -> float:
     pairs = list(zip(one.run_list, again.run_list, strict=False))
     squares = [_core.natural_log(a.time_s / b.time_s) ** 2 for a, b in pairs if min(a.time_s, b.time_s) > 0.0]
     return sqrt(fsum(squares) / 2.0 / len(squares)) if squares else 0.0
-
-
-def _decimal(ratio: float) -> str:
-    return f"{ratio:.3f}" if 0.1 <= ratio < 10.0 else f"{ratio:.4g}"
 
 
 def _comparable(one: Prediction, other: Prediction) -> tuple[Conditions, Conditions]:
@@ -222,20 +285,27 @@ def _comparable(one: Prediction, other: Prediction) -> tuple[Conditions, Conditi
 
 def _runs_differ(conditions: Conditions) -> bool:
     """Whether two runs on the same machine and day differ."""
-    days = conditions.platform.days
-    return conditions.layers.noise or (conditions.layers.days and days is not None and bool(days.run_relative_sd))
+    days, slow = conditions.platform.days, conditions.platform.slow_state
+    of_days = conditions.layers.days and days is not None and bool(days.run_relative_sd)
+    return conditions.layers.noise or of_days or (conditions.state == "any" and slow is not None)
 
 
 def share_errors(one: Platform, other: Platform, *applications: Application) -> bool:
     """Whether the same draws mean the same errors on both: one set of kernels, fitted or guessed once, and one layer of
-    days; applications : what runs on either."""
-    same = one is other or (
-        (one.kernels == other.kernels or guessed_alike(one, other))
-        and one.days == other.days
-        and drawn_alike(one.population, other.population)
+    days, or variants of such; applications : what runs on either."""
+    same = one is other or any(
+        (_fitted_together(*pair) or guessed_alike(*pair))
+        and pair[0].days == pair[1].days
+        and drawn_alike(pair[0].population, pair[1].population)
+        for pair in ((one, other), (one.models, other.models))
     )
     threads = {each.threads_per_rank for each in applications}
     return same and (len(threads) == 1 or not any(each.kernel_models for each in applications))
+
+
+def _fitted_together(one: Platform, other: Platform) -> bool:
+    """Whether the kernels of both are the same, or were before their speeds were changed."""
+    return one.kernels == other.kernels or one.models.kernels == other.models.kernels
 
 
 def guessed_alike(one: Platform, other: Platform) -> bool:
@@ -264,7 +334,7 @@ def guessed_alike(one: Platform, other: Platform) -> bool:
 def own_relative_sd(one: Platform, other: Platform) -> float:
     """Standard deviation of the ratio of times on two machines that are guessed alike, by what differs between them
     whatever was guessed: the effect of the day, which the same draw gives both. 0 where it is one machine."""
-    if one.kernels == other.kernels:
+    if _fitted_together(one, other):
         return 0.0
     return hypot(*(0.0 if each.days is None else each.days.common_relative_sd for each in (one, other)))
 

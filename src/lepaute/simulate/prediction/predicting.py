@@ -9,13 +9,13 @@ from collections.abc import Mapping as MappingOf
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError, PredictionWarning
 from lepaute.kit.numbers import of_type, plain, whole
 from lepaute.kit.text import counted, without_figures
 from lepaute.platform.io import load_platform, override, setting_text
-from lepaute.platform.schema import Platform, Power
+from lepaute.platform.schema import Platform
 from lepaute.simulate.application import Application, Fidelity
 from lepaute.simulate.conditions import Conditions, Layers, Transfer, at_lag, state_of
 from lepaute.simulate.engine import Engine, SimulatedRun, Simulator
@@ -91,8 +91,7 @@ def predict(
     fidelity : "full" simulates every step, "sampled" windows of them, "auto" samples long runs of HPL
     trace : ranks and steps of the first run to trace, for `Prediction.trace`
     engine : what simulates; `simulate.native.Native()` or `simulate.smpi.emulate.Smpi()`, chosen by the application
-    repeat : which of several runs on the same machines and days, from 0: they differ in their noise alone, as the two
-        predictions of a `lepaute.difference` have to
+    repeat : which of several runs on the same machines and days, from 0: they differ in their noise alone
     progress : called with the share of the runs done, from 0 to 1
     parts : whether to tell what the half-width is made of (`Prediction.parts`), which takes ten further runs a layer
     transfer : a layer learnt from other studies (`simulate.conditions.read_transfer`); none unless given
@@ -235,8 +234,7 @@ def predict_all(
     doubtful = {
         at: (application, cost)
         for at, (application, cost) in enumerate(zip(applications, costs, strict=True))
-        if runs > 1
-        and is_worth_drawing(application, engine, outside_of(application, runs_of[at][WHOLE][0], conditions).share)
+        if is_worth_drawing(application, engine, outside_of(application, runs_of[at][WHOLE][0], conditions).share)
     }
 
     def time_without(at: int, others: MappingOf[str, str]) -> float:
@@ -269,9 +267,20 @@ def predict_all(
             relative_sd(*([run.time_s for run in drawn[at][name]] for name in DRAWN)) if at in doubtful else None,
             idle,
             controls.get(at),
+            again_of(application, conditions, engine, runs=runs, seed=seed),
         )
         for at, application in enumerate(applications)
     ]
+
+
+def again_of(
+    application: Application, conditions: Conditions, engine: Engine, **further: int
+) -> "Callable[..., Prediction]":
+    """What predicts it once more under these conditions, with the next `repeat`."""
+    of_run = {"mapping": conditions.mapping, "fidelity": conditions.fidelity, "layers": conditions.layers}
+    of_day = {"transfer": conditions.transfer, "state": conditions.state, "repeat": conditions.repeat + 1}
+    known: MappingOf[str, Any] = {**of_run, **of_day, "engine": engine, "applied": conditions.settings, **further}
+    return partial(predict, application, conditions.platform, **known)
 
 
 def by_application(finished: MappingOf[Key, SimulatedRun], count: int) -> list[dict[str, list[SimulatedRun]]]:
@@ -383,6 +392,7 @@ def prediction_of(
     extrapolation_sd: float | None = None,
     further_warnings: Sequence[str] = (),
     controls: Controls | None = None,
+    again: "Callable[..., Prediction] | None" = None,
 ) -> Prediction:
     """The prediction that the runs of one application make together.
 
@@ -409,8 +419,7 @@ def prediction_of(
     def scaled(run: SimulatedRun, factor: float) -> Run:
         time_s, computing_s, energy = run.time_s * factor, run.computing_s * factor, None
         if simulator.tells_energy and platform.power is not None:
-            energy = energy_j(
-                platform.power,
+            energy = platform.power.energy_j(
                 platform.nodes.cores,
                 time_s=time_s,
                 nodes=len(ranks_on_node),
@@ -454,6 +463,7 @@ def prediction_of(
         first=first,
         conditions=conditions,
         slow=slow,
+        once_more=again,
     )
 
 
@@ -504,26 +514,3 @@ def usual_engine(application: Application) -> Engine:
     from lepaute.simulate.smpi.emulate import Smpi
 
     return Smpi()
-
-
-def energy_j(
-    power: Power,
-    cores_per_node: int,
-    *,
-    time_s: float,
-    nodes: int,
-    computing_core_s: float,
-    communicating_core_s: float,
-) -> float:
-    """Joules that `nodes` nodes draw in `time_s` seconds, of which their cores spend the given core-seconds busy.
-
-    The power of a node is linear in its busy cores: idle_W + (computing_W - idle_W) * computing / cores
-    + (communicating_W - idle_W) * communicating / cores. Being linear, only the totals matter.
-    """
-    per_computing_core_W = (power.computing_W - power.idle_W) / cores_per_node
-    per_communicating_core_W = (power.communicating_W - power.idle_W) / cores_per_node
-    return (
-        nodes * power.idle_W * time_s
-        + per_computing_core_W * computing_core_s
-        + per_communicating_core_W * communicating_core_s
-    )

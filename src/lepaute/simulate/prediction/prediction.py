@@ -1,7 +1,7 @@
 """The distribution over runs that a simulation predicts."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from math import inf, isnan
@@ -100,7 +100,10 @@ def spread_of(values: list[float], sampling_sd: float = 0.0, controls: Controls 
     """Spread of the values of the runs (design, section 2).
 
     sampling_sd : of an error that they have in common;  controls : of them, from draws that were not simulated
+    What does not vary, such as a price, has an interval without width.
     """
+    if len(values) > 1 and min(values) == max(values) and not sampling_sd:
+        return Spread(values[0], values[0], values[0])
     return Spread(expected(values, controls), *prediction_interval(values, sampling_sd, controls).ends)
 
 
@@ -179,9 +182,10 @@ class Prediction(Public):
     first   : all that is known of the first run
     conditions : under which it was simulated
     slow    : the slow state of the nodes that it is on; None where the platform has none
+    once_more : predicts it with other noise; None: nobody knows how
     """
 
-    _unlisted = frozenset(("conditions", "controls", "first", "sampling_sd", "slow"))
+    _unlisted = frozenset(("conditions", "controls", "first", "once_more", "repeated", "sampling_sd", "slow"))
 
     application: Application
     platform_name: str
@@ -203,6 +207,15 @@ class Prediction(Public):
     first: SimulatedRun | None = field(default=None, compare=False, repr=False)
     conditions: Conditions | None = field(default=None, compare=False, repr=False)
     slow: "slow_state.SlowNodes | None" = field(default=None, compare=False, repr=False)
+    once_more: "Callable[..., Prediction] | None" = field(default=None, compare=False, repr=False)
+
+    def repeated(self, progress: Callable[[float], None] | None = None) -> "Prediction":
+        """The same runs with other noise, as a second real run of a day has, simulated at the first call; itself where
+        nobody knows how."""
+        if "_again" not in vars(self):
+            vars(self)["_again"] = self if self.once_more is None else self.once_more(progress=progress)
+        again: Prediction = vars(self)["_again"]
+        return again
 
     @property
     def time_s(self) -> Spread:

@@ -1,18 +1,14 @@
 """Several predictions side by side: which are comparable, the best of these, what is ahead of it or may be, what each
 parameter changes, how a problem scales, and what to calibrate for those that are not comparable."""
 
-from collections.abc import Collection, Hashable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from math import fsum, hypot, inf
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
-from lepaute.simulate.prediction.comparing import (
-    excludes_one,
-    is_certainly_faster,
-    may_be_as_fast,
-)
-from lepaute.simulate.prediction.prediction import Prediction, Spread, spread_of
+from lepaute.simulate.prediction.comparing import Difference, difference
+from lepaute.simulate.prediction.prediction import Prediction, Spread
 from lepaute.simulate.prediction.warnings import caveats
 from lepaute.stats.control_variates import Controls, controls_of_mean, controls_of_ratio
 from lepaute.stats.intervals import median_of_runs, prediction_interval
@@ -83,7 +79,7 @@ class Sweep:
         if best is None:
             return ()
         others = sorted((each for each in self.comparable if each is not best), key=speed, reverse=True)
-        return best, *(each for each in others if may_be_as_fast(best, each))
+        return best, *(each for each in others if not _distinguishable(best, each))
 
     @property
     def ahead(self) -> tuple[Prediction, ...]:
@@ -93,9 +89,9 @@ class Sweep:
         """
         fastest, best = sorted(self.apart, key=speed, reverse=True), self.best
         if best is not None:
-            return tuple(each for each in fastest if is_certainly_faster(each, best))
+            return tuple(each for each in fastest if _distinguishable(best, each) and speed(each) > speed(best))
         first, *others = fastest
-        return (first,) if others and all(is_certainly_faster(first, each) for each in others) else ()
+        return (first,) if others and all(_distinguishable(first, each) for each in others) else ()
 
     @property
     def rivals(self) -> tuple[Prediction, ...]:
@@ -103,7 +99,7 @@ class Sweep:
         best = self.best
         if best is None:
             return ()
-        return tuple(each for each in sorted(self.apart, key=speed, reverse=True) if may_be_as_fast(best, each))
+        return tuple(each for each in sorted(self.apart, key=speed, reverse=True) if not _distinguishable(best, each))
 
     @property
     def best_places(self) -> list[int]:
@@ -142,6 +138,24 @@ class Sweep:
         return remedy_of(cases, apart)
 
 
+def _distinguishable(reference: Prediction, other: Prediction) -> bool:
+    """Whether the two cannot be the other way round; False where a time is 0."""
+    if min(run.time_s for each in (reference, other) for run in each.run_list) <= 0.0:
+        return False
+    return difference(reference, other).is_told_apart
+
+
+def repeat_references(predictions: Sequence[Prediction], tell: Callable[[str, float], None]) -> None:
+    """Simulates what others are compared with once more, with other noise: the fastest of each problem, and what runs
+    on the fewest ranks; tell : called with what is simulated, and the share that is done."""
+    bests = [problem.best for problem in Sweep(tuple(predictions)).problems if len(problem.comparable) > 1]
+    fewest = min(predictions, key=lambda prediction: prediction.application.ranks)
+    several = len({prediction.application.ranks for prediction in predictions}) > 1
+    for reference in [*bests, *([fewest] if several else [])]:
+        if reference is not None:
+            reference.repeated(lambda share: tell("simulating the fastest once more, with other noise", share))
+
+
 def speed(prediction: Prediction) -> float:
     """What a prediction is judged by: its rate, or how short it is."""
     return -prediction.time_s.mean if prediction.rate is None else prediction.rate.mean
@@ -154,30 +168,22 @@ def speed(prediction: Prediction) -> float:
 class Effect:
     """A value of a parameter against the reference, from pairs that differ in this parameter alone.
 
-    ratio     : how many times as long it takes, geometric mean over pairs and runs; None where no pair is comparable
-    low, high : 95 % interval of that ratio; None without a ratio, or for one run
+    change    : how much longer it takes, on average over the pairs; None where no pair is comparable
     pairs     : that are comparable, both of them;  all_pairs : with those that are mostly extrapolated
     faster_in : pairs in which this value is the faster one, outside of their own interval
     """
 
     value: Any
-    ratio: float | None
-    low: float | None
-    high: float | None
+    change: Difference | None
     pairs: int
     all_pairs: int
     faster_in: int
-
-    @property
-    def is_told_apart(self) -> bool:
-        """Whether 1 is outside the interval."""
-        return excludes_one(self.low, self.high)
 
     def to_dict(self) -> dict[str, Any]:
         """An entry of the JSON."""
         return {
             "value": self.value,
-            "ratio": None if self.ratio is None else {"mean": self.ratio, "low": self.low, "high": self.high},
+            "ratio": None if self.change is None else self.change.to_dict()["ratio"],
             "comparable": self.pairs > 0,
             "pairs": self.pairs,
             "all_pairs": self.all_pairs,
@@ -232,7 +238,7 @@ def _parameter(
     against = (_effect(value, reference, blocks) for value in values if value != reference)
     others = sorted(
         (effect for effect in against if effect.all_pairs),
-        key=lambda effect: inf if effect.ratio is None else effect.ratio,
+        key=lambda effect: inf if effect.change is None else effect.change.ratio,
     )
     return Parameter(name, reference, tuple(others)) if others else None
 
@@ -256,7 +262,10 @@ def _effect(value: Any, reference: Any, blocks: Collection[Block]) -> Effect:
     pairs = [(block[reference], block[value]) for block in blocks if reference in block and value in block]
     usable = [pair for pair in pairs if all(each.comparable for each in pair)]
     if not usable:
-        return Effect(value, None, None, None, 0, len(pairs), 0)
+        return Effect(value, None, 0, len(pairs), 0)
+    if len(usable) == 1:
+        change = replace(difference(*usable[0]), narrower="")
+        return Effect(value, change, 1, len(pairs), int(change.is_told_apart and change.ratio < 1.0))
     logs = [
         [
             _core.natural_log(run.time_s / of_reference.time_s)
@@ -270,9 +279,10 @@ def _effect(value: Any, reference: Any, blocks: Collection[Block]) -> Effect:
     # Windows of like runs are off alike: the error of sampling does not become less with the number of pairs.
     common_sd, of_all = fsum(sampling) / len(sampling), controls_of_mean(controls)
     ratios = [_core.exponential(log) for log in of_runs]
-    low, high = prediction_interval(ratios, common_sd, of_all)
+    ends = prediction_interval(ratios, common_sd, of_all).ends
     faster = sum(map(_is_faster, logs, sampling, controls))
-    return Effect(value, median_of_runs(ratios, of_all), low, high, len(usable), len(pairs), faster)
+    change = Difference(median_of_runs(ratios, of_all), *ends, shared=True, run_noise=False)
+    return Effect(value, change, len(usable), len(pairs), faster)
 
 
 def _is_faster(logs: Sequence[float], sampling_sd: float, controls: Controls | None) -> bool:
@@ -299,8 +309,7 @@ def _log_time(prediction: Prediction) -> float:
 class ScalingPoint:
     """One prediction in relation to that on the fewest ranks.
 
-    speed_up   : time there / time here; of runs with equal seeds, which are on one machine and day, so that errors of
-        models that both share cancel; the interval is that for one further pair of such runs
+    speed_up   : time there / time here, the inverse of their `difference`
     efficiency : speed_up x ranks there / ranks here
     """
 
@@ -331,13 +340,12 @@ def scaling(predictions: Sequence[Prediction]) -> list[ScalingPoint]:
         raise InputError("a predicted time is 0 s, and nothing is faster than that; predict a larger problem")
     points = []
     for each in ordered:
-        pairs = zip(reference.run_list, each.run_list, strict=True)
-        ratios = [at_first.time_s / here.time_s for at_first, here in pairs]
-        sampling_sd = 0.0 if each is reference else hypot(reference.sampling_sd, each.sampling_sd)
+        ends = (1.0, 1.0, 1.0)
+        if each is not reference:
+            ratio = difference(reference, each)
+            ends = (1.0 / ratio.ratio, 1.0 / ratio.high, 1.0 / ratio.low)
         share = reference.application.ranks / each.application.ranks
-        efficiencies = [share * ratio for ratio in ratios]
-        controls = None if each is reference else controls_of_ratio(reference.controls, each.controls)
-        points.append(ScalingPoint(each, *(spread_of(of, sampling_sd, controls) for of in (ratios, efficiencies))))
+        points.append(ScalingPoint(each, Spread(*ends), Spread(*(share * end for end in ends))))
     return points
 
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 #: Of computing, or of moving messages; what has less is left out of the text.
 LEAST_SHARE = 0.0005
+#: Of the standard deviation that extrapolation gives the time.
+LEAST_TOLD = 0.002
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,8 +164,11 @@ def _sizes(use: "MessageUse") -> str:
 
 #: What is compared with others has a time that extrapolation makes uncertain by no larger a standard deviation.
 MOST_UNCERTAIN = 0.05
-#: Where that was not simulated (a single run, an emulated program), no larger share of its computing is outside.
-MOST_COMPUTING = 0.5
+#: Where that was not simulated (of an emulated program), no larger share of its computing is outside: more
+#: can make the time as uncertain, as block sizes of half those that were fitted do.
+MOST_COMPUTING = 0.1
+#: Of a point of a search that nobody has looked at: it is, before it may be named.
+MOST_UNSEEN = 0.5
 #: Messages of sizes outside take no larger share of computing and moving messages.
 MOST_MESSAGES = 0.2
 #: Seeds of the draws. They are the same for all predictions and commands, so that equal predictions are judged alike.
@@ -182,11 +187,13 @@ class Trust:
     messages  : share that messages of sizes outside have of computing and moving messages
     time_relative_sd : standard deviation of the predicted time that errors of extrapolated kernels give; None where it
         was not simulated
+    seen : whether it was looked at; not a point of a search that is no candidate yet
     """
 
     computing: float
     messages: float = 0.0
     time_relative_sd: float | None = None
+    seen: bool = True
 
     @property
     def comparable(self) -> bool:
@@ -194,11 +201,19 @@ class Trust:
         return not self.reasons
 
     @property
+    def in_words(self) -> str:
+        """Of a column: no; yes; or what extrapolation leaves open: yes, ± 4.2 % by extrapolation."""
+        if not self.comparable:
+            return "no"
+        sd = self.time_relative_sd
+        return "yes" if sd is None or sd < LEAST_TOLD else f"yes, ± {percent(1.96 * sd)} by extrapolation"
+
+    @property
     def reasons(self) -> tuple[str, ...]:
         """Why it is not comparable, in words; none where it is."""
         found: list[str] = []
         if self.time_relative_sd is None:
-            if self.computing > MOST_COMPUTING:
+            if self.computing > (MOST_COMPUTING if self.seen else MOST_UNSEEN):
                 found.append(f"{percent(self.computing)} of its computing is extrapolated")
         elif self.time_relative_sd > MOST_UNCERTAIN:
             found.append(f"extrapolation alone makes its time uncertain by ± {percent(1.96 * self.time_relative_sd)}")
