@@ -24,6 +24,8 @@ PIPE_CLOSED = 141  # 128 + SIGPIPE
 
 #: No file system and no network gives these: a descriptor or an address of ours is wrong.
 _OF_A_DEFECT = frozenset({errno.EBADF, errno.EFAULT, errno.ENOTSOCK})
+#: Streams that a thread may still be printing to: Python's print() holds no reference to them.
+_IN_USE: list[object] = []
 #: A disk with less room than this is full.
 _LITTLE_BYTES = 1 << 20
 #: A longer message is cut in the middle: what is wrong stands at its beginning, what to do at its end.
@@ -40,9 +42,9 @@ def guarded(run: Callable[[], int]) -> int:
         try:
             status = run()
             sys.stdout.flush()  # here, where a closed pipe can still be answered quietly
-        except SystemExit:
-            raise
         except BaseException as error:
+            if isinstance(error, SystemExit) and not _fault_of_program(error):
+                raise
             status = PIPE_CLOSED if isinstance(error, BrokenPipeError) else INTERRUPTED
             # An import that is interrupted may end with an ImportError.
             if not is_interrupted() and not isinstance(error, KeyboardInterrupt | BrokenPipeError):
@@ -77,10 +79,19 @@ def answer(error: BaseException) -> tuple[int, str]:
         return BAD_INPUT, f"{error.object[:200]!r} is not text in UTF-8; give another name or value"
     if isinstance(error, UnicodeDecodeError):
         return BAD_INPUT, f"a file that was read is not text in UTF-8 ({error.reason} at byte {error.start})"
+    if fault := _fault_of_program(error):
+        return BAD_INPUT, fault
     name = type(error).__name__
     kept = _kept_traceback(error)
     where = f"its traceback is in {kept}" if kept else "LEPAUTE_DEBUG=1 shows its traceback"
     return DEFECT, f"this is a defect of Lepaute ({name}: {_short(str(error), 300)}); {where}: please report it"
+
+
+def _fault_of_program(error: BaseException) -> str:
+    """Where and what, of what a user's program raised; empty of any other."""
+    programs = sys.modules.get("lepaute.kit.python_files")
+    place = "" if programs is None else programs.place_in_program(error)
+    return f"{place}: {programs.failure_text(error)}" if programs is not None and place else ""
 
 
 def _full_folder() -> str:
@@ -145,6 +156,7 @@ def _standard_streams() -> Iterator[None]:
             stream.reconfigure(errors="backslashreplace")  # of characters that an ASCII terminal lacks
     sys.stdout = PrintableStream(sys.stdout, "standard output")
     sys.stderr = PrintableStream(sys.stderr, "standard error")
+    _IN_USE.extend((sys.stdout, sys.stderr))
     try:
         yield
     finally:

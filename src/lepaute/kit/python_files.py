@@ -1,32 +1,55 @@
-"""Python files of users: what runs is compiled from the bytes that are read, hashed and kept, never from bytecode."""
+"""Python files of users: what runs is compiled from the bytes that are read, hashed and kept, never from bytecode.
 
+What they print goes to standard error where a command runs them: its standard output has its answer alone.
+"""
+
+import ctypes
 import hashlib
 import linecache
+import os
+import stat
 import sys
-from collections.abc import Callable
-from importlib import machinery
-from importlib.util import decode_source, module_from_spec, spec_from_file_location
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from importlib import machinery, metadata
+from importlib.util import decode_source, find_spec, module_from_spec, spec_from_file_location
 from itertools import count
 from os.path import dirname
 from pathlib import Path
+from threading import Event, Thread, get_ident
 from traceback import walk_tb
-from types import CodeType, ModuleType
-from typing import TypeVar
+from types import CodeType, FrameType, ModuleType
+from typing import Any, TypeVar
 
 from lepaute.errors import InputError
+from lepaute.kit.printable import PrintableStream
+from lepaute.kit.python_source import Draw, Source
 
 Base = TypeVar("Base")
 _PROGRAMS: "dict[str, Program]" = {}
+#: The latest program of each file.
+_FILES: "dict[str, Program]" = {}
 _NUMBERS = count()
 #: Folders that hold what is installed; a file there has no folder of its own.
-_INSTALLED = ("site-packages", "dist-packages")
+_INSTALLED = frozenset(("site-packages", "dist-packages"))
+#: Folders of files that are no inputs of a program: of the system, and of the interpreter.
+_NO_INPUTS = (
+    *("/proc/", "/sys/", "/dev/", os.path.expanduser("~/.")),
+    *{os.path.realpath(place) + "/" for place in (sys.prefix, sys.base_prefix, Path(__file__).parent.parent)},
+)
+#: A program that is at one place for so long does not end.
+LONGEST_SILENCE_S = 300.0
+_CHECK_EVERY_S = 1.0
 
 
 class Program:
     """A file that was run as a module, and what it imports from its own folder.
 
     sources: what was compiled of each file, the program's own first
+    inputs : SHA-256 of the files that it read while it was loaded
     """
+
+    _hearing: "dict[str, str] | None"
 
     def __init__(self, path: Path) -> None:
         """Raises InputError where it cannot be read, and, with the line, where it fails."""
@@ -36,6 +59,11 @@ class Program:
         except OSError as error:
             raise InputError(f"{path}: {error.strerror or error}") from None
         self.sources: dict[Path, bytes] = {}
+        self.inputs: dict[str, str] = {}
+        self._hearing = self.inputs
+        self.unseen: list[str] = []  # files that it has read when nobody could tell what for
+        self._texts: dict[Path, Source] = {}
+        self._modules: list[str] = []
         self._keep: Callable[[str, bytes], None] = lambda _name, _source: None
         loader = _Loader(f"lepaute_file_{next(_NUMBERS)}", str(self.path))
         loader.program, loader.content = self, content
@@ -50,12 +78,17 @@ class Program:
         if self.folder.name not in _INSTALLED:
             self.claim(str(self.folder))
         sys.path.insert(0, str(self.folder))
+        _listen()
         try:
-            loader.exec_module(self.module)
+            with watched(lambda: (len(self.sources), "")):
+                loader.exec_module(self.module)
+            self._hearing = None
+            self._modules = sorted(self._foreign_modules())
+            self._own = [(self._name(path), hashlib.sha256(text).hexdigest()) for path, text in self.sources.items()]
+            self._state = self._state_of_inputs()
         except (Exception, SystemExit) as error:
             del sys.modules[loader.name], _PROGRAMS[loader.name]
-            text = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
-            raise InputError(f"{path}{line_in(error, path)}: {text}") from error
+            raise InputError(f"{path}{line_in(error, path)}: {failure_text(error)}") from error
         finally:
             sys.path.remove(str(self.folder))
             sys.modules.update((name, each) for name, each in others.items() if not _is_ours(each))
@@ -67,6 +100,7 @@ class Program:
     def compiled(self, path: Path, source: bytes) -> None:
         """Writes down what is about to run."""
         self.sources[path] = source
+        _FILES[str(path)] = self
         lines = decode_source(source).splitlines(keepends=True)
         linecache.cache[str(path)] = (len(source), None, lines, str(path))  # tracebacks show what ran
         self._keep(self._name(path), source)
@@ -82,17 +116,87 @@ class Program:
 
     @property
     def changed(self) -> bool:
-        """Whether a file is no longer what ran."""
+        """Whether a file is no longer what ran, or an environment variable that it reads what it was."""
         try:
-            return any(path.read_bytes() != source for path, source in self.sources.items())
+            return (
+                any(path.read_bytes() != source for path, source in self.sources.items())
+                or self._state != self._state_of_inputs()
+            )
         except OSError:
             return True
 
+    def _state_of_inputs(self) -> list[Any]:
+        states = [(found.st_ino, found.st_size, found.st_mtime_ns) for found in map(os.stat, self.inputs)]
+        return [*states, self._environment()]
+
+    def _environment(self) -> list[tuple[str, str]]:
+        names = {name for text in self.texts() for name in text.variables}
+        return sorted((name, os.environ[name]) for name in names if name in os.environ)
+
+    def texts(self) -> list[Source]:
+        """Its files, as what they say of its results."""
+        for path, source in list(self.sources.items()):
+            if path not in self._texts:
+                self._texts[path] = Source(source, self._name(path))
+        return list(self._texts.values())
+
+    def _foreign_modules(self) -> set[str]:
+        """What it imports besides, also what its functions will: of packages the version, of others the text."""
+        to_see, seen, rests = {name for text in self.texts() for name in text.modules}, {"lepaute"}, set()
+        while to_see - seen:
+            seen.add(name := min(to_see - seen))
+            top = name.partition(".")[0]
+            to_see.add(top)
+            if top in sys.stdlib_module_names or (file := _file_of(name)) is None:
+                continue
+            if not _INSTALLED.isdisjoint(file.parts):
+                rests.add(f"{top} {_version(top)}")
+            elif file not in self.sources and not os.path.realpath(file).startswith(_NO_INPUTS):
+                content = file.read_bytes()
+                to_see |= Source(content, name).modules
+                rests.add(f"{name} {hashlib.sha256(content).hexdigest()}")
+        return rests
+
+    @contextmanager
+    def heard(self) -> Iterator[dict[str, str]]:
+        """SHA-256 of the files that it reads meanwhile."""
+        before, self._hearing = self._hearing, {}
+        try:
+            yield self._hearing
+        finally:
+            self._hearing = before
+
+    def reads(self, path: str) -> None:
+        """Writes down that it opens a file to read."""
+        place = os.path.realpath(path)
+        if place.startswith(_NO_INPUTS) or place.endswith((".py", ".pyc", ".so")):
+            return
+        if self._hearing is None:
+            self.unseen.append(place)
+        elif place not in self._hearing:
+            with suppress(OSError):  # it cannot read that either
+                if stat.S_ISREG(os.stat(place).st_mode):
+                    self._hearing[place] = ""  # while it is read here
+                    self._hearing[place] = hashlib.sha256(Path(place).read_bytes()).hexdigest()
+
     @property
     def sha256(self) -> str:
-        """Of the file, or where it imports others from its folder of all of them."""
-        own, *others = ((self._name(path), hashlib.sha256(text).hexdigest()) for path, text in self.sources.items())
-        return hashlib.sha256(repr((own[1], sorted(others))).encode()).hexdigest() if others else own[1]
+        """Of the file, or where its results rest on more of all that: the modules that it imports, the files that it
+        has read while it was loaded, the environment variables that it names."""
+        (_, digest), *others = self._own
+        inputs = sorted((os.path.relpath(path, self.folder), of_file) for path, of_file in self.inputs.items())
+        besides = [*sorted(others), *inputs, *self._modules, *self._environment()]
+        return hashlib.sha256(repr((digest, besides)).encode()).hexdigest() if besides else digest
+
+    @property
+    def reads_late(self) -> bool:
+        """Whether its functions may read files."""
+        return any(text.reads_late for text in self.texts())
+
+    @property
+    def draws(self) -> list[Draw]:
+        """The calls in it that no seed repeats."""
+        return [draw for text in self.texts() for draw in text.draws]
 
     def chosen(self, base: type[Base], name: str | None, how: str) -> type[Base]:
         """The class that the file defines and that derives from `base`; `name` where it has several, given `how`."""
@@ -115,6 +219,111 @@ class Program:
 def program_of(cls: type) -> Program | None:
     """The program that defines a class."""
     return _PROGRAMS.get(cls.__module__)
+
+
+def place_in_program(error: BaseException, *, through: bool = False) -> str:
+    """`app.py:12`, where a program raised it, or what that calls of others; empty where it did not.
+
+    through : also where it was raised by what the program calls of Lepaute
+    """
+    place = ""
+    for frame, line in walk_tb(error.__traceback__):
+        if frame.f_code.co_filename in _FILES:
+            place = f"{Path(frame.f_code.co_filename).name}:{line}"
+        elif not through and str(frame.f_globals.get("__name__", "")).startswith("lepaute."):
+            place = ""
+    return place
+
+
+def failure_text(error: BaseException) -> str:
+    """What a program ended with, for who is to mend it."""
+    if isinstance(error, SystemExit):
+        return f"ends the command (sys.exit({error.code!r:.40})); raise an exception where something is wrong"
+    return str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
+
+
+def _running() -> Program | None:
+    """The innermost program of this thread."""
+    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001
+    while frame is not None and frame.f_code.co_filename not in _FILES:
+        frame = frame.f_back
+    return None if frame is None else _FILES[frame.f_code.co_filename]
+
+
+def _listen() -> None:
+    """From now on what programs read is written down, and what they print is kept from what a command prints."""
+    if isinstance(sys.stdout, PrintableStream):
+        sys.stdout.is_elsewhere = lambda: _running() is not None
+    if not _LISTENING:
+        _LISTENING.append(True)
+        sys.addaudithook(_hear)
+
+
+_LISTENING: list[bool] = []
+
+
+def _hear(event: str, arguments: tuple[Any, ...]) -> None:
+    if event != "open" or isinstance(arguments[0], int):
+        return
+    path, mode, flags = arguments
+    to_write = set(mode) & set("wax+") if isinstance(mode, str) else flags & (os.O_WRONLY | os.O_RDWR)
+    if not to_write and (program := _running()) is not None:
+        program.reads(os.fsdecode(path))
+
+
+class _Stuck(BaseException):
+    """Raised in a thread from outside."""
+
+
+@contextmanager
+def watched(progress: Callable[[], tuple[int, str]]) -> Iterator[None]:
+    """Ends what a program does in this thread where `progress` has been the same number for LONGEST_SILENCE_S, or says
+    what is wrong; raises InputError, with the line where it was."""
+    thread, done, reason = get_ident(), Event(), ""
+
+    def watch() -> None:
+        nonlocal reason
+        before, silent_s = -1, 0.0
+        while not reason and not done.wait(_CHECK_EVERY_S):
+            now, reason = progress()
+            silent_s = silent_s + _CHECK_EVERY_S if now == before else 0.0
+            before = now
+            if not reason and silent_s >= LONGEST_SILENCE_S:
+                reason = f"has been at work for {silent_s:.0f} s, and nothing has come of it; does it end?"
+        if reason:
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(_Stuck))
+
+    Thread(target=watch, daemon=True).start()
+    try:
+        yield
+    except BaseException as error:
+        if not reason:
+            raise
+        place = place_in_program(error, through=True)
+        raise InputError(reason if reason.startswith(place) else f"{place}: {reason}") from error
+    finally:
+        done.set()
+
+
+def _file_of(module: str) -> Path | None:
+    """The text of a module, as Python would find it now without importing anything; None where there is none."""
+    top, _, below = module.partition(".")
+    with suppress(ImportError, ValueError):
+        spec = find_spec(top)
+        if spec is not None and not below:
+            return Path(spec.origin) if (spec.origin or "").endswith(".py") else None
+        for place in (spec.submodule_search_locations or ()) if spec is not None else ():
+            path = Path(place, *below.split("."))
+            for file in (path / "__init__.py", path.with_suffix(".py")):
+                if file.is_file():
+                    return file
+    return None
+
+
+def _version(package: str) -> str:
+    with suppress(metadata.PackageNotFoundError):
+        return metadata.version(package)
+    return " ".join(f"{name} {metadata.version(name)}" for name in metadata.packages_distributions().get(package, ()))
 
 
 def line_in(problem: BaseException, path: Path | None) -> str:

@@ -11,6 +11,7 @@ loading     the class that FILE.py:CLASS names
 import hashlib
 import inspect
 import re
+import sys
 from dataclasses import MISSING, dataclass, field, fields
 from functools import partial
 from pathlib import Path
@@ -21,6 +22,7 @@ from lepaute.errors import InputError
 from lepaute.kit.later import later
 from lepaute.kit.notebook import changed_fields
 from lepaute.kit.options import check_fields, option, option_field
+from lepaute.kit.python_files import program_of
 from lepaute.kit.quantities import whole_of
 from lepaute.kit.text import counted, percent, ranks_text
 from lepaute.simulate import application as applications
@@ -105,10 +107,13 @@ class Application(LaidApplication):
         hints = get_type_hints(cls)
         helps = dict(re.findall(r"^ *(\w+) : (.+)$", cls.__doc__ or "", re.MULTILINE))
         own = inspect.get_annotations(cls)
-        for name in own:
+        if "__init__" in vars(cls):
+            raise InputError(f"{cls.__name__}.__init__: leave it out; values come by field, and __post_init__ checks them")
+        hidden = frozenset[str]().union(*(vars(base).get("_unlisted", ()) for base in Application.__mro__))
+        for name in [*own, *(hidden & vars(cls).keys())]:
             if getattr(hints[name], "__origin__", None) is ClassVar or hints[name] is ClassVar:
                 continue
-            if name in dir(applications.Application) and name not in _MAY_BE_FIELDS:
+            if (name in hidden or name in dir(applications.Application)) and name not in _MAY_BE_FIELDS:
                 raise InputError(f"{cls.__name__}.{name}: that name has a meaning of its own; give it another one")
             default = cls.__dict__.get(name, MISSING)
             own[name] = hints[name]
@@ -177,9 +182,12 @@ class Application(LaidApplication):
     @property
     def code(self) -> str:
         """SHA-256 of its file, of one that was loaded from a command line or a study, and of what has been measured."""
-        if not self.file_sha256:
+        program = program_of(type(self))
+        if not self.file_sha256 or program is None:
             return ""
-        return hashlib.sha256(f"{self.file_sha256} {self.kernel_costs}".encode()).hexdigest()
+        rests = sorted(self.laid().reads.items()) if program.reads_late else []
+        content = (self.file_sha256, self.kernel_costs, sys.version_info[:2], rests)
+        return hashlib.sha256(repr(content).encode()).hexdigest()
 
     @property
     def kernel_costs(self) -> tuple[tuple[str, float, float, float, float], ...]:
@@ -210,10 +218,7 @@ class Application(LaidApplication):
             if first is None or (first.draws and seed not in known):
                 while len(known) > 1:
                     known.pop(list(known)[-1])  # the first one tells what all have in common
-                try:
-                    known[seed] = laying.Laying(self, seed).lay()
-                except laying.Asked:
-                    known[seed] = laying.Laid(None, 1, 2e4 * self.ranks, uses_kernels=True, draws=False, asks=True)
+                known[seed] = laying.laid_of(self, seed)
                 return known[seed]
             return known[seed] if first.draws else first
 
@@ -233,6 +238,7 @@ class Application(LaidApplication):
             told.insert(
                 0, f"the cost of {what} is the one that was given, exactly: the interval does not cover an error in it"
             )
+        told[:0] = laying.told_of_program(self, self.laid())
         nodes = platform.nodes
         shared = [name for name, _, _, _, memory_share in self.kernel_costs if memory_share > 0.0]
         if shared and (nodes.memory_bandwidth_Bps is None or nodes.core_memory_bandwidth_Bps is None):
