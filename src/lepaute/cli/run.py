@@ -75,10 +75,13 @@ def command(
 
     Exit status 1: the experiment failed; its archive says why. 130: it was interrupted.
     """
+    from lepaute.kit.python_files import print_apart
     from lepaute.measure.experiment.options import options_of
     from lepaute.measure.experiment.script import load_job_class, made_job
     from lepaute.measure.shipped import name_of_shipped, shipped_experiments
 
+    if run.as_json:
+        print_apart()
     if not script.is_file():
         # An archive names the script of an experiment, memory.py, in the command that resumes it.
         script = shipped_experiments().get(str(script).removesuffix(".py").replace("_", "-"), script)

@@ -1,6 +1,6 @@
 """Python files of users: what runs is compiled from the bytes that are read, hashed and kept, never from bytecode.
 
-What they print goes to standard error where a command runs them: its standard output has its answer alone.
+What they print goes to standard error where a command's standard output has its answer alone.
 """
 
 import ctypes
@@ -250,10 +250,14 @@ def _running() -> Program | None:
     return None if frame is None else _FILES[frame.f_code.co_filename]
 
 
-def _listen() -> None:
-    """From now on what programs read is written down, and what they print is kept from what a command prints."""
+def print_apart() -> None:
+    """From now on what programs print goes to standard error."""
     if isinstance(sys.stdout, PrintableStream):
         sys.stdout.is_elsewhere = lambda: _running() is not None
+
+
+def _listen() -> None:
+    """From now on what programs read is written down."""
     if not _LISTENING:
         _LISTENING.append(True)
         sys.addaudithook(_hear)

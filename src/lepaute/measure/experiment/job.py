@@ -198,16 +198,28 @@ class Job(Helpers):
         elif resume and (begun := workspace.design) is not None and (design is None or begun.rows != design.rows):
             self.record_of_run.warn("the script's design has changed; continuing with the original one")
         installation = self.options.installation
-        prefix = f"experiment/{len(workspace.state.sessions)}-" if resume else "experiment/"
+        session = len(workspace.state.sessions)
         if (program := program_of(type(self))) is not None:
-            program.keep(lambda name, text: self.record_of_run.keep(prefix + name, text))
+            program.keep(lambda name, text: self._keep_source(session, name, text))
             self._stack.callback(program.keep, lambda _name, _source: None)
         elif (source := source_of(type(self))) is not None:
-            self.record_of_run.keep(prefix + source[0], source[1])
+            self._keep_source(session, *source)
         if installation is not None:
             self.record_of_run.keep("experiment/installation.yaml", installation.read_bytes())
         workspace.state.sessions.append(Session(now()))
         workspace.save()
+
+    def _keep_source(self, session: int, name: str, text: bytes) -> None:
+        """A file of the script as it is in a session; says where it is another one than in the session before."""
+        folder = self.workspace.folder / "experiment"
+        *before, now = [f"{number}-{name}" if number else name for number in range(session + 1)]
+        self.record_of_run.keep(f"experiment/{now}", text)
+        latest = next((each for each in reversed(before) if (folder / each).is_file()), None)
+        if latest is not None and (folder / latest).read_bytes() != (folder / now).read_bytes():
+            self.record_of_run.warn(
+                f"{name} has changed since the run was interrupted: what was measured before is of experiment/{latest}, "
+                f"what follows of experiment/{now}"
+            )
 
     def _drawn_design(self) -> Design | None:
         try:

@@ -111,10 +111,11 @@ class Application(LaidApplication):
             raise InputError(f"{cls.__name__}.__init__: leave it out; values come by field, and __post_init__ checks them")
         hidden = frozenset[str]().union(*(vars(base).get("_unlisted", ()) for base in Application.__mro__))
         for name in [*own, *(hidden & vars(cls).keys())]:
-            if getattr(hints[name], "__origin__", None) is ClassVar or hints[name] is ClassVar:
-                continue
-            if (name in hidden or name in dir(applications.Application)) and name not in _MAY_BE_FIELDS:
+            is_field = name in own and ClassVar not in (hints[name], getattr(hints[name], "__origin__", None))
+            if name not in _MAY_BE_FIELDS and (name in hidden or (is_field and name in dir(applications.Application))):
                 raise InputError(f"{cls.__name__}.{name}: that name has a meaning of its own; give it another one")
+            if not is_field:
+                continue
             default = cls.__dict__.get(name, MISSING)
             own[name] = hints[name]
             if isinstance(default, str) and hints[name] is Grid:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from lepaute.kit.python_files import Program
+from lepaute.kit.python_files import Program, print_apart
 from lepaute.simulate.apps.own import Application
 
 _KNOWN: dict[Path, Program] = {}
@@ -20,6 +20,7 @@ def loaded(text: str, folder: Path | None = None) -> type[Application]:
     Raises InputError where there is none, with the line where the file itself fails.
     """
     name, _, wanted = text.partition(":")
+    print_apart()
     path = (folder or Path()) / name
     program = _KNOWN.get(path.absolute())
     if program is None or program.changed:
