@@ -4,7 +4,7 @@ import math
 import secrets
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import fields
 from types import TracebackType
@@ -35,6 +35,9 @@ from lepaute.measure.schedulers import scheduler
 from lepaute.measure.schedulers.types import Allocation
 from lepaute.version import __version__
 
+
+#: Columns that each table of an experiment gets besides those that are recorded.
+WRITTEN = frozenset({"design_row", "machine_changed", "recorded_s"})
 
 class Job(Helpers):
     """An experiment. A subclass says what is done before, in and after the measurement; `lepaute run` does the rest.
@@ -148,6 +151,7 @@ class Job(Helpers):
                 raise InputError(
                     f"{name} is a factor of the row that is measured; record the result under another name"
                 )
+        check_names("record", columns)
         row = {**(self._row or {}), **columns}
         for name, value in row.items():
             row[name] = scalar(name, value)
@@ -233,6 +237,7 @@ class Job(Helpers):
             raise InputError(
                 f"design() gave a {type(design).__name__}; give what lepaute.design makes, such as full_factorial()"
             )
+        check_names("the design", () if design is None else design.columns)
         return design
 
     def _state(self) -> RunState:
@@ -397,6 +402,12 @@ class Job(Helpers):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.end(error)
+
+
+def check_names(where: str, names: Iterable[str]) -> None:
+    """Raises InputError for a column that the archive writes itself."""
+    if both := sorted(WRITTEN.intersection(names)):
+        raise InputError(f"{where} has a column {both[0]}, which every table of an experiment gets; give it another name")
 
 
 def scalar(name: str, value: Any) -> Value:
