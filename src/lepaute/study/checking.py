@@ -122,6 +122,12 @@ def check_study(configurations: Configurations, text: str | None = None, origin:
         for bound in factor.bounds or ():
             tried(start.with_(**{name: round(bound) if factor.integer else bound}), "factors", name)
     names = configurations.names(_first_levels(study))
+    used = frozenset[str]().union(*(each.names for each in (*study.expressions, *study.formulas.values())))
+    for name in used & study.factors.keys() & {"ranks", *_fields(study, configurations)}:
+        if study.factors[name].path.rpartition(".")[2] != name:
+            raise located(
+                ("factors", name), "is a field of the application too, and an expression names it; rename it", text, origin
+            )
     for place, expression in enumerate(study.expressions):
         _check_names(expression.names, names, ("constraints", place), text, origin)
     known = set(names) | {"nodes", "ranks", *RESPONSES}
@@ -130,6 +136,14 @@ def check_study(configurations: Configurations, text: str | None = None, origin:
         known.add(name)
     if all(factor.levels is not None for factor in study.factors.values()) and not configurations.points():
         raise located(("constraints",), "hold at no point; loosen one", text, origin)
+
+
+def _fields(study: Study, configurations: Configurations) -> set[str]:
+    """Of the application, where it can be made."""
+    try:
+        return set(configurations.at(_first_levels(study)).application.parameters())
+    except LepauteError:
+        return set()
 
 
 def _check_names(used: Any, known: Any, at: tuple[str | int, ...], text: str | None, origin: str) -> None:
