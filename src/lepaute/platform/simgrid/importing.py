@@ -115,6 +115,13 @@ def import_xml(text: str | bytes, name: str = "platform.xml") -> Imported:
     machine = mesh_of(root, name) if "topology" in properties else machine_of(root, name)
     settings, others = _settings(root, name)
     table = _rows(settings, with_envelope="enveloped" in properties)
+    on_links = _on_links(table, properties)
+    if "enveloped" not in properties and machine.kind not in ("switch", "graph") and not on_links:
+        raise InputError(
+            f"{settings['smpi/lat-factor'].where}: smpi/lat-factor depends on the size of messages, and multiplies the "
+            f"latency of as many links as a route of the {machine.kind} has, which cannot be imported; give one factor: "
+            '<prop id="smpi/lat-factor" value="1"/>'
+        )
     try:
         platform = _platform(machine, table, settings, properties)
     except ValidationError as error:  # the platform's own checks
@@ -122,7 +129,7 @@ def import_xml(text: str | bytes, name: str = "platform.xml") -> Imported:
         field = ".".join(str(step) for step in (*first["loc"], *first.get("ctx", {}).get("at", ())))
         raise PlatformError(f"{name}: is not a valid platform: {field} {first['msg']}") from None
     missing = [setting for setting, (_, place) in settings.items() if place == name]
-    notes = (*machine.notes, *_notes(root, machine, others, missing, properties, _on_links(table, properties)))
+    notes = (*_ignored(root, others, properties), *machine.notes, *_notes(machine, others, missing, properties))
     return Imported(platform, notes)
 
 
@@ -273,26 +280,32 @@ def _settings(root: Element, origin: str) -> tuple[dict[str, Setting], dict[str,
     return settings, others
 
 
+def _ignored(root: Element, settings: Mapping[str, str], properties: Mapping[str, Any]) -> Iterator[str]:
+    """In a sentence, what does not change how long messages take; of a file of ours, only what was added to it."""
+    hosts = list(root.all("cluster", "cabinet", "host", "link"))
+    names = {name for element in hosts for name in element.properties()}
+    energy = sorted(name for name in names if name.startswith("watt"))
+    by_kind = {
+        "speeds": ["computing follows kernel models"] if "enveloped" not in properties else [],
+        "p-states": sorted({e.attributes.get("id", "") for e in hosts if "," in e.attributes.get("speed", "")}),
+        "energy": energy,
+        "properties": sorted(names - set(energy)),
+        "settings": sorted(name for name in settings if name not in _WITHOUT_EFFECT and not name.startswith("contexts/")),
+        "elements": sorted({element.tag for element in root.everything()} - _READ_ELEMENTS),
+    }
+    if named := [f"{kind} ({', '.join(names)})" for kind, names in by_kind.items() if names]:
+        yield f"ignored: {', '.join(named)}."
+
+
 def _notes(
-    root: Element,
-    machine: Machine,
-    settings: Mapping[str, str],
-    missing: list[str],
-    properties: Mapping[str, Any],
-    on_links: bool,
+    machine: Machine, settings: Mapping[str, str], missing: list[str], properties: Mapping[str, Any]
 ) -> Iterator[str]:
-    """What was ignored, and what is taken otherwise than SimGrid does; of a file of ours, only what was added to it."""
+    """What is taken otherwise than SimGrid does."""
     if "enveloped" not in properties:
-        yield "speed: ignored; computing follows kernel models, which the file lacks: add some before predicting."
         yield (
             "thresholds: read as message sizes; SMPI compares those of the factors with the size plus 16 bytes, and "
             "sends eagerly or detached below, not at, a threshold."
         )
-        if machine.kind not in ("switch", "graph") and not on_links:
-            yield (
-                "latency: the factors depend on the size, so that every message has the latency of a longest route; "
-                "in SimGrid a route of fewer links has less."
-            )
         on = [name for name, off in _CORRECTIONS.items() if settings.get(name, "").lower() not in off]
         if on:
             yield f"{', '.join(on)}: SimGrid's corrections, which the file does not turn off, are not applied."
@@ -300,13 +313,6 @@ def _notes(
             yield "loopback: the file has none; messages inside a node have SimGrid's own, 10 GB/s without latency."
     if missing:
         yield f"{', '.join(missing)}: not in the file; the values are those that SimGrid 3.32 takes then."
-    if ignored := sorted(name for name in settings if name not in _WITHOUT_EFFECT and not name.startswith("contexts/")):
-        yield f"settings ignored: {', '.join(ignored)}."
-    if elements := sorted({element.tag for element in root.everything()} - _READ_ELEMENTS):
-        yield f"elements ignored: {', '.join(elements)}."
-    of_hosts = {name for element in root.all("cluster", "cabinet", "host", "link") for name in element.properties()}
-    if of_hosts:
-        yield f"properties of hosts and links ignored: {', '.join(sorted(of_hosts))}."
     first, last = machine.numbers[0], machine.numbers[-1]
     if machine.numbers != tuple(range(first, first + len(machine.numbers))):
         count = len(machine.numbers)

@@ -200,11 +200,93 @@ class Machine:
     notes: tuple[str, ...] = ()
 
 
+#: Elements that make times others than those of one network that stays as it is, and what they are.
+_UNMODELLED_ELEMENTS = {
+    **dict.fromkeys(("bypassRoute", "bypassZoneRoute", "bypassASroute"), "a route that bypasses the others"),
+    **dict.fromkeys(("trace", "trace_connect"), "a profile by which speeds and links change"),
+    "peer": "a peer, with a link of its own",
+}
+#: The same of attributes.
+_UNMODELLED_ATTRIBUTES = {
+    **dict.fromkeys(
+        ("availability_file", "state_file", "bandwidth_file", "latency_file", "availability", "state", "state_trace"),
+        "by which speed, links or state change",
+    ),
+    "coordinates": "by which Vivaldi finds latencies",
+}
+_VALUES_UNMODELLED = {("routing", "Vivaldi"), ("routing", "Wifi"), ("sharing_policy", "WIFI")}
+
+
+def _check_features(platform: Element, origin: str) -> None:
+    """Raises InputError for what changes times and has no counterpart in a platform, with its name."""
+
+    def refuse(element: Element, what: str) -> Never:
+        name = element.attributes.get("id") or element.attributes.get("src") or ""
+        of = f" '{name}'" if name else ""
+        raise InputError(
+            f"{origin}:{element.line}: {element.tag}{of}: {what}, which cannot be imported; import a file without it"
+        )
+
+    for element in platform.everything():
+        if element.tag in _UNMODELLED_ELEMENTS:
+            refuse(element, f"is {_UNMODELLED_ELEMENTS[element.tag]}")
+        for name, value in element.attributes.items():
+            if name in _UNMODELLED_ATTRIBUTES:
+                refuse(element, f"has {name}, {_UNMODELLED_ATTRIBUTES[name]}")
+            if (name, value) in _VALUES_UNMODELLED:
+                refuse(element, f"has {name} {value}")
+    clusters = list(platform.all("cluster"))
+    zones = [zone for zone in platform.all("zone", "AS") if any(e.tag in ("host", "cabinet") for e in zone.inside)]
+    if len(zones) + len(clusters) > 1:
+        for route in platform.all("zoneRoute", "ASroute"):
+            if route.inside or any("bb_lat" in cluster.attributes for cluster in clusters):
+                refuse(route, "joins zones by links of its own, beside the one network of a platform")
+        if len(backbones := list(platform.all("backbone"))) > 1:
+            refuse(backbones[1], "is a second backbone")
+
+
+def _without_service_hosts(platform: Element) -> list[str]:
+    """Takes hosts without speed, their zones and the routes of these out; their names."""
+    services = {
+        id(host): host.attributes.get("id", "")
+        for host in platform.all("host")
+        if re.fullmatch(r"0*\.?0*[A-Za-z]*", host.attributes.get("speed", ""))
+    }
+    if len(services) == sum(1 for _ in platform.all("host", "cluster", "cabinet")):
+        return []
+    gone = {*services.values()}
+    for zone in platform.all("zone", "AS"):
+        hosts = list(zone.all("host", "cluster", "cabinet"))
+        if hosts and all(id(host) in services for host in hosts):
+            gone.add(zone.attributes.get("id", ""))
+    for element in list(platform.everything()):
+        element.inside = [
+            inner
+            for inner in element.inside
+            if id(inner) not in services
+            and not (inner.tag in ("zone", "AS") and inner.attributes.get("id", "") in gone)
+            and gone.isdisjoint(inner.attributes.get(end, "") for end in ("src", "dst"))
+            and not (inner.tag == "host_link" and inner.attributes.get("id", "") in gone)
+        ]
+    return list(services.values())
+
+
 def machine_of(platform: Element, origin: str) -> Machine:
     """The hosts of the file with root element `platform`; clusters or cabinets that are alike are one machine.
 
-    Raises InputError for none, for clusters that are not alike, and for routes that are not those of one switch.
+    Raises InputError for none, for clusters that are not alike, for routes that are not those of one switch, and for
+    what else changes times and a platform does not have.
     """
+    services = _without_service_hosts(platform)
+    _check_features(platform, origin)
+    machine = _machine_of(platform, origin)
+    if not services:
+        return machine
+    note = f"hosts without speed are left out, as those of services: {', '.join(services)}."
+    return replace(machine, notes=(note, *machine.notes))
+
+
+def _machine_of(platform: Element, origin: str) -> Machine:
     clusters = list(platform.all("cluster", "cabinet"))
     hosts = list(platform.all("host"))
     if clusters and hosts:
@@ -286,9 +368,10 @@ def _of_cluster(element: Element, origin: str) -> Machine:
     policy = element.attributes.get("sharing_policy", "SPLITDUPLEX")
     notes: tuple[str, ...] = ()
     if policy not in ("SHARED", "SPLITDUPLEX", "FULLDUPLEX"):
-        notes = (f"sharing_policy {policy} of the cluster: its links are shared by the flows of each way.",)
-    backbone = element.attributes.get("bb_sharing_policy", "SHARED") == "SHARED"
+        raise InputError(f"{at.where('sharing_policy')} is {policy[:40]!r}, which cannot be imported; SPLITDUPLEX can")
     node_limit, switch_limit = at.optional_Bps("limiter_link"), at.optional_Bps("bb_bw")
+    if element.attributes.get("bb_sharing_policy", "SHARED") == "FATPIPE":
+        switch_limit = _unshared(element, switch_limit, bandwidth_Bps(at.text("bw"), at.where("bw")), origin)
     if element.attributes.get("suffix"):
         notes += (f"suffix '{element.attributes['suffix']}': hosts are numbered, and have no other name.",)
     return Machine(
@@ -305,7 +388,7 @@ def _of_cluster(element: Element, origin: str) -> Machine:
         loopback_latency_s=at.time_or_0("loopback_lat"),
         node_limit_Bps=node_limit,
         # in a cluster of several switches, the limit of nodes holds for switches too
-        switch_limit_Bps=node_limit if kind in ("fat-tree", "dragonfly") else switch_limit if backbone else None,
+        switch_limit_Bps=node_limit if kind in ("fat-tree", "dragonfly") else switch_limit,
         notes=notes,
     )
 
@@ -316,12 +399,18 @@ def _of_hosts(platform: Element, hosts: list[Element], origin: str) -> Machine:
     host_links, between, loopback = _own_links(platform, hosts, links, origin)
     notes: tuple[str, ...] = ()
     first_up, first_down = host_links[hosts[0].attributes.get("id", "")]
-    if len({(_values(up, origin), _values(down, origin)) for up, down in host_links.values()}) > 1:
-        notes += ("links: all nodes have the link of the first; in the file they differ.",)
+    for name, (up, down) in host_links.items():
+        alike = [(*_values(link, origin), link.attributes.get("sharing_policy", "SHARED")) for link in (up, down)]
+        first = [(*_values(link, origin), link.attributes.get("sharing_policy", "SHARED")) for link in (first_up, first_down)]
+        if alike != first or (up is down) != (first_up is first_down):
+            raise InputError(
+                f"{origin}:{up.line}: the link of host '{name}' is another one than that of the first host; all nodes of "
+                "a platform have the same link. Import hosts that are alike"
+            )
     up_Bps, up_latency = _values(first_up, origin)
     down_Bps, down_latency = _values(first_down, origin)
     if up_Bps != down_Bps:
-        notes += ("links: both ways have the bandwidth of the way up.",)
+        raise InputError(f"{origin}:{first_down.line}: the way down has another bandwidth than the way up; give both one")
     ids = [host.attributes.get("id", "") for host in hosts]
     matches = [re.fullmatch(r"(.*?)([0-9]{1,9})", name) for name in ids]
     numbered = all(matches) and len({match[1] for match in matches if match}) == 1
@@ -332,7 +421,13 @@ def _of_hosts(platform: Element, hosts: list[Element], origin: str) -> Machine:
         notes += ("hosts: their names are left out; nodes have numbers from 0 in the order of the file.",)
     prefix = matches[0][1] if matches[0] and numbered else ""
     policy = first_up.attributes.get("sharing_policy", "SHARED")
+    if policy == "FATPIPE":
+        raise InputError(f"{origin}:{first_up.line}: sharing_policy FATPIPE of a host's link cannot be imported; SHARED can")
     backbones = [_values(link, origin) for link in between]
+    widths = [
+        _unshared(link, width, up_Bps, origin) if link.attributes.get("sharing_policy") == "FATPIPE" else width
+        for link, (width, _) in zip(between, backbones, strict=True)
+    ]
     loopback_Bps, loopback_latency_s = (None, Decimal(0)) if loopback is None else _values(loopback, origin)
     return Machine(
         name=prefix.strip(" -._") or "platform",
@@ -345,7 +440,7 @@ def _of_hosts(platform: Element, hosts: list[Element], origin: str) -> Machine:
         backbone_latency_s=sum((latency for _, latency in backbones), Decimal(0)),
         loopback_Bps=loopback_Bps,
         loopback_latency_s=loopback_latency_s,
-        switch_limit_Bps=min((float(width) for width, _ in backbones), default=None),
+        switch_limit_Bps=min((float(width) for width in widths if width is not None), default=None),
         notes=notes,
     )
 
@@ -420,6 +515,14 @@ def _from_routes(
                 "only clusters and hosts around a single switch can be imported"
             )
     return host_links, [links[name] for name in sorted(common) if name in links], loopback
+
+
+def _unshared(element: Element, width: "Decimal | float | None", of_nodes: Decimal, origin: str) -> None:
+    """No limit: of a backbone that flows do not share. Raises InputError where it is narrower than the nodes' links."""
+    if width is not None and width < of_nodes:
+        raise InputError(
+            f"{origin}:{element.line}: the backbone is a FATPIPE, narrower than the links of nodes, which cannot be imported"
+        )
 
 
 def _as_link(backbone: Element) -> Element:
