@@ -223,7 +223,9 @@ def test_samples_of_smpi_are_refused_by_name(platform: Path, tmp_path: Path) -> 
 
 def test_fortran_that_smpi_passes_over_is_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "a.f").write_text("      end\n")
-    done = subprocess.run([compiler_folder() / "mpif90", "-c", "a.f"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [compiler_folder() / "mpif90", "-c", "a.f"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
     assert done.returncode != 0
     assert "a.f: programs for emulation are built of .f90" in done.stderr
 

@@ -192,7 +192,9 @@ def test_no_name_of_a_factor_has_a_meaning_of_its_own(tmp_path: Path, name: str)
             assert not with_design or name in ("k", "m", "n", "size_bytes")
             assert f"{name} (" in str(found)
         else:
-            as_neutral = [replace(test, factor=NEUTRAL if test.factor == name else test.factor) for test in found.factor_tests]
+            as_neutral = [
+                replace(test, factor=NEUTRAL if test.factor == name else test.factor) for test in found.factor_tests
+            ]
             assert as_neutral == list(expected.factor_tests)
 
 

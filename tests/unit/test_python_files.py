@@ -187,7 +187,10 @@ HOSTILE = {
         "    def run(self, me):\n        while True: yield me.compute(self.work)",
         "main.py:6: rank 0 has more than 1000 operations",
     ),
-    "silent": ("    def run(self, me):\n        while True: pass\n        yield", "main.py:6: has been at work for 0 s"),
+    "silent": (
+        "    def run(self, me):\n        while True: pass\n        yield",
+        "main.py:6: has been at work for 0 s",
+    ),
     "no time": ("    def run(self, me): yield me.waitall([])", "A: a run takes no time"),
     "__init__": ("    def __init__(self): pass", "main.py:2: A.__init__: leave it out"),
     "__post_init__": ("    def __post_init__(self): 1 / 0", "main.py:5: ZeroDivisionError"),

@@ -130,10 +130,14 @@ def test_what_is_ignored_is_said() -> None:
 def test_what_changes_no_message_is_named_in_the_first_note_and_a_service_host_is_left_out() -> None:
     energy = '<prop id="wattage_off" value="10"/>'
     text = cluster(speed="2Gf,1Gf").replace("/></zone>", f">{energy}</cluster></zone>")
-    service = '<zone id="s"><host id="front" speed="0Gf"/></zone><zoneRoute src="s" dst="c"><link_ctn id="l"/></zoneRoute>'
+    service = (
+        '<zone id="s"><host id="front" speed="0Gf"/></zone><zoneRoute src="s" dst="c"><link_ctn id="l"/></zoneRoute>'
+    )
     found = import_xml(text.replace("</zone>", f"{service}</zone>"))
     assert found.platform.sha256 == import_xml(cluster()).platform.sha256
-    assert found.notes[0].startswith("ignored: speeds (computing follows kernel models), p-states (c), energy (wattage_off)")
+    assert found.notes[0].startswith(
+        "ignored: speeds (computing follows kernel models), p-states (c), energy (wattage_off)"
+    )
     assert found.notes[1] == "hosts without speed are left out, as those of services: front."
 
 
@@ -209,8 +213,10 @@ MESH = zone(
 )
 #: What a platform has no counterpart of, put behind a cluster, or in the place of something in it.
 UNMODELLED = {
-    **{tag: (f'<{tag} src="a" dst="b"/>', f"{tag} 'a': is a ")
-       for tag in ("bypassRoute", "bypassZoneRoute", "bypassASroute", "trace_connect")},
+    **{
+        tag: (f'<{tag} src="a" dst="b"/>', f"{tag} 'a': is a ")
+        for tag in ("bypassRoute", "bypassZoneRoute", "bypassASroute", "trace_connect")
+    },
     "trace": ('<trace id="t" periodicity="1.0">0 1</trace>', "trace 't': is a profile"),
     "peer": ('<peer id="p" speed="1Gf" bw_in="1" bw_out="1" lat="1"/>', "peer 'p': is a peer"),
     "file": ('<link id="l" bandwidth="1" bandwidth_file="f"/>', "link 'l': has bandwidth_file"),

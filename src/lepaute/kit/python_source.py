@@ -52,7 +52,9 @@ class Source:
     @cached_property
     def variables(self) -> set[str]:
         """Texts that may name the environment variables that it reads; empty where it reads none."""
-        words = {node.attr if isinstance(node, ast.Attribute) else node.id for node in self._of(ast.Attribute, ast.Name)}
+        words = {
+            node.attr if isinstance(node, ast.Attribute) else node.id for node in self._of(ast.Attribute, ast.Name)
+        }
         if words.isdisjoint(("environ", "environb", "getenv", "expandvars")):
             return set()
         return {node.value for node in self._of(ast.Constant) if isinstance(node.value, str) and node.value}

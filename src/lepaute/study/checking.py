@@ -126,7 +126,10 @@ def check_study(configurations: Configurations, text: str | None = None, origin:
     for name in used & study.factors.keys() & {"ranks", *_fields(study, configurations)}:
         if study.factors[name].path.rpartition(".")[2] != name:
             raise located(
-                ("factors", name), "is a field of the application too, and an expression names it; rename it", text, origin
+                ("factors", name),
+                "is a field of the application too, and an expression names it; rename it",
+                text,
+                origin,
             )
     for place, expression in enumerate(study.expressions):
         _check_names(expression.names, names, ("constraints", place), text, origin)

@@ -251,9 +251,7 @@ def _tested(
     return _result(test, name, kernel, reference, exchanged)
 
 
-def _stretches(
-    rows: pandas.DataFrame, process: Sequence[str], labels: list[str], *, by_row: bool
-) -> Stretches | None:
+def _stretches(rows: pandas.DataFrame, process: Sequence[str], labels: list[str], *, by_row: bool) -> Stretches | None:
     """by_row : whether the order of the calls is that of the rows, and `start_s` none"""
     order = np.arange(len(rows), dtype=np.float64)
     if not by_row and "start_s" in rows.columns and rows["start_s"].nunique() > len(rows) / 2:

@@ -39,6 +39,7 @@ from lepaute.version import __version__
 #: Columns that each table of an experiment gets besides those that are recorded.
 WRITTEN = frozenset({"design_row", "machine_changed", "recorded_s"})
 
+
 class Job(Helpers):
     """An experiment. A subclass says what is done before, in and after the measurement; `lepaute run` does the rest.
 
@@ -407,7 +408,9 @@ class Job(Helpers):
 def check_names(where: str, names: Iterable[str]) -> None:
     """Raises InputError for a column that the archive writes itself."""
     if both := sorted(WRITTEN.intersection(names)):
-        raise InputError(f"{where} has a column {both[0]}, which every table of an experiment gets; give it another name")
+        raise InputError(
+            f"{where} has a column {both[0]}, which every table of an experiment gets; give it another name"
+        )
 
 
 def scalar(name: str, value: Any) -> Value:

@@ -290,7 +290,9 @@ def _ignored(root: Element, settings: Mapping[str, str], properties: Mapping[str
         "p-states": sorted({e.attributes.get("id", "") for e in hosts if "," in e.attributes.get("speed", "")}),
         "energy": energy,
         "properties": sorted(names - set(energy)),
-        "settings": sorted(name for name in settings if name not in _WITHOUT_EFFECT and not name.startswith("contexts/")),
+        "settings": sorted(
+            name for name in settings if name not in _WITHOUT_EFFECT and not name.startswith("contexts/")
+        ),
         "elements": sorted({element.tag for element in root.everything()} - _READ_ELEMENTS),
     }
     if named := [f"{kind} ({', '.join(names)})" for kind, names in by_kind.items() if names]:

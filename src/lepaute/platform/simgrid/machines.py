@@ -401,7 +401,9 @@ def _of_hosts(platform: Element, hosts: list[Element], origin: str) -> Machine:
     first_up, first_down = host_links[hosts[0].attributes.get("id", "")]
     for name, (up, down) in host_links.items():
         alike = [(*_values(link, origin), link.attributes.get("sharing_policy", "SHARED")) for link in (up, down)]
-        first = [(*_values(link, origin), link.attributes.get("sharing_policy", "SHARED")) for link in (first_up, first_down)]
+        first = [
+            (*_values(link, origin), link.attributes.get("sharing_policy", "SHARED")) for link in (first_up, first_down)
+        ]
         if alike != first or (up is down) != (first_up is first_down):
             raise InputError(
                 f"{origin}:{up.line}: the link of host '{name}' is another one than that of the first host; all nodes of "
@@ -410,7 +412,9 @@ def _of_hosts(platform: Element, hosts: list[Element], origin: str) -> Machine:
     up_Bps, up_latency = _values(first_up, origin)
     down_Bps, down_latency = _values(first_down, origin)
     if up_Bps != down_Bps:
-        raise InputError(f"{origin}:{first_down.line}: the way down has another bandwidth than the way up; give both one")
+        raise InputError(
+            f"{origin}:{first_down.line}: the way down has another bandwidth than the way up; give both one"
+        )
     ids = [host.attributes.get("id", "") for host in hosts]
     matches = [re.fullmatch(r"(.*?)([0-9]{1,9})", name) for name in ids]
     numbered = all(matches) and len({match[1] for match in matches if match}) == 1
@@ -422,7 +426,9 @@ def _of_hosts(platform: Element, hosts: list[Element], origin: str) -> Machine:
     prefix = matches[0][1] if matches[0] and numbered else ""
     policy = first_up.attributes.get("sharing_policy", "SHARED")
     if policy == "FATPIPE":
-        raise InputError(f"{origin}:{first_up.line}: sharing_policy FATPIPE of a host's link cannot be imported; SHARED can")
+        raise InputError(
+            f"{origin}:{first_up.line}: sharing_policy FATPIPE of a host's link cannot be imported; SHARED can"
+        )
     backbones = [_values(link, origin) for link in between]
     widths = [
         _unshared(link, width, up_Bps, origin) if link.attributes.get("sharing_policy") == "FATPIPE" else width

@@ -108,7 +108,9 @@ class Application(LaidApplication):
         helps = dict(re.findall(r"^ *(\w+) : (.+)$", cls.__doc__ or "", re.MULTILINE))
         own = inspect.get_annotations(cls)
         if "__init__" in vars(cls):
-            raise InputError(f"{cls.__name__}.__init__: leave it out; values come by field, and __post_init__ checks them")
+            raise InputError(
+                f"{cls.__name__}.__init__: leave it out; values come by field, and __post_init__ checks them"
+            )
         hidden = frozenset[str]().union(*(vars(base).get("_unlisted", ()) for base in Application.__mro__))
         for name in [*own, *(hidden & vars(cls).keys())]:
             is_field = name in own and ClassVar not in (hints[name], getattr(hints[name], "__origin__", None))
