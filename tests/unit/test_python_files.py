@@ -237,8 +237,8 @@ DRAWS = {
 @pytest.mark.parametrize("value", DRAWS)
 def test_what_no_seed_repeats_is_said_with_its_line(tmp_path: Path, value: str) -> None:
     (tmp_path / "main.py").write_text(
-        "import lepaute as lp, numpy.random, os, random, scipy.stats, time\nclass A(lp.Application):\n    ranks: int = 2\n"
-        f"    work = lp.Cost(1e-6)\n    def run(self, me): yield me.compute(self.work, {value})\n"
+        "import lepaute as lp, numpy.random, os, random, scipy.stats, time\nclass A(lp.Application):\n"
+        f"    ranks: int = 2\n    work = lp.Cost(1e-6)\n    def run(self, me): yield me.compute(self.work, {value})\n"
     )
     warnings = lp.predict(loaded("main.py", tmp_path)(), "dahu", runs=2).warnings
     told = [line.partition(" gives another value")[0] for line in warnings if "whatever the seed" in line]

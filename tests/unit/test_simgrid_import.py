@@ -227,16 +227,16 @@ TREE = {"topology": "FAT_TREE", "topo_parameters": "2;2,2;1,2;1,1"}
 STAR = STARS["host links"]
 BAD = {
     **{what: (cluster().replace("</zone>", f"{text}</zone>"), message) for what, (text, message) in UNMODELLED.items()},
-    "zone route": (two("lat", "1us").replace("</zone>", '<zoneRoute src="c" dst="d"><link_ctn id="l"/></zoneRoute></zone>'),
+    "zone route": (two("lat", "1us").replace("</zone>", '<zoneRoute src="c" dst="d"><link_ctn/></zoneRoute></zone>'),
                    "zoneRoute 'c': joins zones by links of its own"),
     "backbones in a row": (two("bb_lat", "1us", "1us").replace("</zone>", '<zoneRoute src="c" dst="d"/></zone>'),
                            "zoneRoute 'c': joins zones"),
-    "second backbone": (zone(f'<zone id="a"><host id="x"/><backbone id="p"/></zone><zone id="b"><host id="y"/>'
+    "second backbone": (zone('<zone id="a"><host id="x"/><backbone id="p"/></zone><zone id="b"><host id="y"/>'
                              '<backbone id="q"/></zone>'), "backbone 'q': is a second backbone"),
     "fatpipe": (cluster(sharing_policy="FATPIPE"), "sharing_policy of cluster 'c' is 'FATPIPE'"),
-    "narrow fatpipe": (cluster(bb_bw="1kBps", bb_sharing_policy="FATPIPE"), "the backbone is a FATPIPE, narrower"),
+    "narrow fatpipe": (cluster(bb_bw="1kBps", bb_sharing_policy="FATPIPE"), "bb_bw of cluster 'c' is of a FATPIPE"),
     "links of hosts": (STAR.replace('id="l7" bandwidth="8Gbps"', 'id="l7" bandwidth="4Gbps"'),
-                       "the link of host 'h7' is another one than that of the first host"),
+                       "the link of host 'h7' is another one than that of 'h5'"),
     "pipes of hosts": (STAR.replace("SPLITDUPLEX", "FATPIPE"), "sharing_policy FATPIPE of a host's link"),
     "factors of a tree": (cluster(**TREE).replace('"0:2"', '"0:2;100:3"'), "smpi/lat-factor depends on the size"),
     "bandwidth": (cluster(bw="fast"), "platform.xml:1: bw of cluster 'c' is 'fast'"),

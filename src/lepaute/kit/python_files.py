@@ -3,14 +3,16 @@
 What they print goes to standard error where a command's standard output has its answer alone.
 """
 
+import ast
 import ctypes
 import hashlib
 import linecache
 import os
-import stat
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cache, cached_property
 from importlib import machinery, metadata
 from importlib.util import decode_source, find_spec, module_from_spec, spec_from_file_location
 from itertools import count
@@ -23,7 +25,6 @@ from typing import Any, TypeVar
 
 from lepaute.errors import InputError
 from lepaute.kit.printable import PrintableStream
-from lepaute.kit.python_source import Draw, Source
 
 Base = TypeVar("Base")
 _PROGRAMS: "dict[str, Program]" = {}
@@ -34,12 +35,94 @@ _NUMBERS = count()
 _INSTALLED = frozenset(("site-packages", "dist-packages"))
 #: Folders of files that are no inputs of a program: of the system, and of the interpreter.
 _NO_INPUTS = (
-    *("/proc/", "/sys/", "/dev/", os.path.expanduser("~/.")),
+    *("/proc/", "/sys/", "/dev/", *(f"{Path.home()}/{folder}/" for folder in (".cache", ".config"))),
     *{os.path.realpath(place) + "/" for place in (sys.prefix, sys.base_prefix, Path(__file__).parent.parent)},
 )
 #: A program that is at one place for so long does not end.
 LONGEST_SILENCE_S = 300.0
 _CHECK_EVERY_S = 1.0
+
+
+#: Functions that draw from a generator of all, or tell what is another thing in each run.
+_GENERATORS = re.compile(r"(?:random|numpy\.random)\.(?!(?:seed|getstate|setstate|get_state|set_state)$)[a-z_]+")
+_UNSEEDED = re.compile(r"random\.Random|numpy\.random\.(?:default_rng|RandomState|SeedSequence|PCG64|MT19937|Philox)")
+_OF_SYSTEM = re.compile(
+    r"random\.SystemRandom|os\.(?:u|get)random|uuid\.uuid[14]|secrets\.[a-z_]+|os\.getp?pid|datetime\.date\.today|"
+    r"time\.(?:(?:time|perf_counter|monotonic|process_time|thread_time)(?:_ns)?|localtime|gmtime|ctime)|"
+    r"datetime\.datetime\.(?:now|today|utcnow)"
+)
+_CLOCKS = re.compile(r"time\.|os\.getp|datetime\.")
+_SEEDS = {"random.seed", "numpy.random.seed"}
+#: Last names of functions that read files.
+_READERS = frozenset(
+    "open read_text read_bytes load loadtxt genfromtxt fromfile memmap read_csv read_json read_parquet read_excel "
+    "read_table read_hdf imread mmread loadmat".split()
+)
+
+
+class Source:
+    """A file of a program, called `name` in messages."""
+
+    def __init__(self, text: bytes, name: str) -> None:
+        self.name, self._tree = name, ast.parse(text)
+        self._names: dict[str, str] = {}  # as the file writes them -> in full
+        #: The full names of what it imports: modules, and what may be one.
+        self.modules: set[str] = set()
+        for node in ast.walk(self._tree):
+            if isinstance(node, ast.Import):
+                self.modules |= {name.name for name in node.names}
+                tops = ((name, name.name.partition(".")[0]) for name in node.names)
+                self._names |= {name.asname or top: name.name if name.asname else top for name, top in tops}
+            elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+                self.modules |= {node.module, *(f"{node.module}.{name.name}" for name in node.names)}
+                self._names |= {name.asname or name.name: f"{node.module}.{name.name}" for name in node.names}
+
+    @cached_property
+    def variables(self) -> set[str]:
+        """Texts that may name the environment variables that it reads; empty where it reads none."""
+        words = {
+            node.attr if isinstance(node, ast.Attribute) else node.id for node in self._of(ast.Attribute, ast.Name)
+        }
+        if words.isdisjoint(("environ", "environb", "getenv", "expandvars")):
+            return set()
+        return {node.value for node in self._of(ast.Constant) if isinstance(node.value, str) and node.value}
+
+    @cached_property
+    def reads_late(self) -> bool:
+        """Whether its functions may read files, which loading the program does not show."""
+        inside = (node for function in self._of(ast.FunctionDef, ast.Lambda) for node in ast.walk(function))
+        calls = (node for node in inside if isinstance(node, ast.Call))
+        return any(self._called(call).rpartition(".")[2] in _READERS for call in calls)
+
+    @cached_property
+    def draws(self) -> list[tuple[str, bool]]:
+        """Its calls that no seed repeats, as `app.py:12: random.random()`, and whether whatever it does with them."""
+        calls = [(node, self._called(node)) for node in self._of(ast.Call)]
+        seeded = not _SEEDS.isdisjoint(name for node, name in calls if node.args or node.keywords)
+        draws = []
+        for node, name in calls:
+            if _UNSEEDED.fullmatch(name):
+                surely = None if node.args or node.keywords else True
+            elif _GENERATORS.fullmatch(name):
+                surely = not seeded
+            else:
+                surely = not _CLOCKS.match(name) if _OF_SYSTEM.fullmatch(name) else None
+            if surely is not None:
+                draws.append((f"{self.name}:{node.lineno}: {name}()", surely))
+        return draws
+
+    def _of(self, *kinds: type) -> Iterator[Any]:
+        return (node for node in ast.walk(self._tree) if isinstance(node, kinds))
+
+    def _called(self, call: ast.Call) -> str:
+        """The full name of what is called, as far as the file tells it."""
+        parts: list[str] = []
+        node: ast.expr = call.func
+        while isinstance(node, ast.Attribute):
+            parts.append(node.attr)
+            node = node.value
+        base = node.id if isinstance(node, ast.Name) else ""
+        return ".".join([self._names.get(base, "" if parts else base), *reversed(parts)])
 
 
 class Program:
@@ -61,9 +144,8 @@ class Program:
         self.sources: dict[Path, bytes] = {}
         self.inputs: dict[str, str] = {}
         self._hearing = self.inputs
-        self.unseen: list[str] = []  # files that it has read when nobody could tell what for
+        self.unseen: set[str] = set()  # files that it has read when nobody could tell what for
         self._texts: dict[Path, Source] = {}
-        self._modules: list[str] = []
         self._keep: Callable[[str, bytes], None] = lambda _name, _source: None
         loader = _Loader(f"lepaute_file_{next(_NUMBERS)}", str(self.path))
         loader.program, loader.content = self, content
@@ -118,15 +200,13 @@ class Program:
     def changed(self) -> bool:
         """Whether a file is no longer what ran, or an environment variable that it reads what it was."""
         try:
-            return (
-                any(path.read_bytes() != source for path, source in self.sources.items())
-                or self._state != self._state_of_inputs()
-            )
+            same = all(path.read_bytes() == source for path, source in self.sources.items())
+            return not same or self._state != self._state_of_inputs()
         except OSError:
             return True
 
     def _state_of_inputs(self) -> list[Any]:
-        states = [(found.st_ino, found.st_size, found.st_mtime_ns) for found in map(os.stat, self.inputs)]
+        states = [(of.st_ino, of.st_size, of.st_mtime_ns) for of in (Path(path).stat() for path in self.inputs)]
         return [*states, self._environment()]
 
     def _environment(self) -> list[tuple[str, str]]:
@@ -172,11 +252,11 @@ class Program:
         if place.startswith(_NO_INPUTS) or place.endswith((".py", ".pyc", ".so")):
             return
         if self._hearing is None:
-            self.unseen.append(place)
+            self.unseen.add(place)
         elif place not in self._hearing:
             with suppress(OSError):  # it cannot read that either
-                if stat.S_ISREG(os.stat(place).st_mode):
-                    self._hearing[place] = ""  # while it is read here
+                self._hearing[place] = ""  # while it is read here; so does what is no file
+                if Path(place).is_file():
                     self._hearing[place] = hashlib.sha256(Path(place).read_bytes()).hexdigest()
 
     @property
@@ -187,16 +267,6 @@ class Program:
         inputs = sorted((os.path.relpath(path, self.folder), of_file) for path, of_file in self.inputs.items())
         besides = [*sorted(others), *inputs, *self._modules, *self._environment()]
         return hashlib.sha256(repr((digest, besides)).encode()).hexdigest() if besides else digest
-
-    @property
-    def reads_late(self) -> bool:
-        """Whether its functions may read files."""
-        return any(text.reads_late for text in self.texts())
-
-    @property
-    def draws(self) -> list[Draw]:
-        """The calls in it that no seed repeats."""
-        return [draw for text in self.texts() for draw in text.draws]
 
     def chosen(self, base: type[Base], name: str | None, how: str) -> type[Base]:
         """The class that the file defines and that derives from `base`; `name` where it has several, given `how`."""
@@ -256,14 +326,10 @@ def print_apart() -> None:
         sys.stdout.is_elsewhere = lambda: _running() is not None
 
 
+@cache
 def _listen() -> None:
     """From now on what programs read is written down."""
-    if not _LISTENING:
-        _LISTENING.append(True)
-        sys.addaudithook(_hear)
-
-
-_LISTENING: list[bool] = []
+    sys.addaudithook(_hear)
 
 
 def _hear(event: str, arguments: tuple[Any, ...]) -> None:
@@ -311,16 +377,12 @@ def watched(progress: Callable[[], tuple[int, str]]) -> Iterator[None]:
 
 def _file_of(module: str) -> Path | None:
     """The text of a module, as Python would find it now without importing anything; None where there is none."""
-    top, _, below = module.partition(".")
+    top, *below = module.split(".")
     with suppress(ImportError, ValueError):
-        spec = find_spec(top)
-        if spec is not None and not below:
-            return Path(spec.origin) if (spec.origin or "").endswith(".py") else None
-        for place in (spec.submodule_search_locations or ()) if spec is not None else ():
-            path = Path(place, *below.split("."))
-            for file in (path / "__init__.py", path.with_suffix(".py")):
-                if file.is_file():
-                    return file
+        if (spec := find_spec(top)) is not None:
+            folders = [Path(place, *below) for place in spec.submodule_search_locations or ()]
+            files = [file for folder in folders for file in (folder / "__init__.py", folder.with_suffix(".py"))]
+            return next((file for file in (files if below else [Path(str(spec.origin))]) if file.is_file()), None)
     return None
 
 

@@ -122,15 +122,9 @@ def check_study(configurations: Configurations, text: str | None = None, origin:
         for bound in factor.bounds or ():
             tried(start.with_(**{name: round(bound) if factor.integer else bound}), "factors", name)
     names = configurations.names(_first_levels(study))
-    used = frozenset[str]().union(*(each.names for each in (*study.expressions, *study.formulas.values())))
-    for name in used & study.factors.keys() & {"ranks", *_fields(study, configurations)}:
-        if study.factors[name].path.rpartition(".")[2] != name:
-            raise located(
-                ("factors", name),
-                "is a field of the application too, and an expression names it; rename it",
-                text,
-                origin,
-            )
+    if name := _ambiguous(study, configurations):
+        why = "is a field of the application too, and an expression names it; rename it"
+        raise located(("factors", name), why, text, origin)
     for place, expression in enumerate(study.expressions):
         _check_names(expression.names, names, ("constraints", place), text, origin)
     known = set(names) | {"nodes", "ranks", *RESPONSES}
@@ -141,12 +135,11 @@ def check_study(configurations: Configurations, text: str | None = None, origin:
         raise located(("constraints",), "hold at no point; loosen one", text, origin)
 
 
-def _fields(study: Study, configurations: Configurations) -> set[str]:
-    """Of the application, where it can be made."""
-    try:
-        return set(configurations.at(_first_levels(study)).application.parameters())
-    except LepauteError:
-        return set()
+def _ambiguous(study: Study, configurations: Configurations) -> str:
+    """A factor of an expression that has the name of another field of the application; empty where there is none."""
+    used = frozenset[str]().union(*(each.names for each in (*study.expressions, *study.formulas.values())))
+    others = {name for name, factor in study.factors.items() if factor.path.rpartition(".")[2] != name}
+    return min(used & others & configurations.fields(_first_levels(study)).keys(), default="")
 
 
 def _check_names(used: Any, known: Any, at: tuple[str | int, ...], text: str | None, origin: str) -> None:

@@ -173,9 +173,9 @@ def combinations_of(frame: "pandas.DataFrame", columns: Sequence[str]) -> Intege
 def factors_of(table: "pandas.DataFrame", design: Sequence[str] | None = ()) -> tuple[str, ...]:
     """The factors of a table that have two to MOST_LEVELS levels, in the order of its columns.
 
-    design : columns of the design that the observations were made by, which declares its factors, whatever they are
-             called, but for sizes; None: there is no design (a job that records as it likes, a table from elsewhere), so
-             that every column that is not declared and is no time or frequency by its name counts as a factor
+    design : columns of the design that the observations were made by, which are factors whatever they are called, but
+             for sizes; None: there is none (a job that records as it likes, a table from elsewhere), so that every
+             column that is not declared and is no time or frequency by its name counts as a factor
     """
 
     def is_factor(name: str) -> bool:

@@ -35,7 +35,6 @@ from lepaute.measure.schedulers import scheduler
 from lepaute.measure.schedulers.types import Allocation
 from lepaute.version import __version__
 
-
 #: Columns that each table of an experiment gets besides those that are recorded.
 WRITTEN = frozenset({"design_row", "machine_changed", "recorded_s"})
 
@@ -222,8 +221,8 @@ class Job(Helpers):
         latest = next((each for each in reversed(before) if (folder / each).is_file()), None)
         if latest is not None and (folder / latest).read_bytes() != (folder / now).read_bytes():
             self.record_of_run.warn(
-                f"{name} has changed since the run was interrupted: what was measured before is of experiment/{latest}, "
-                f"what follows of experiment/{now}"
+                f"{name} has changed since the run was interrupted: rows until then are of experiment/{latest}, "
+                f"the others of experiment/{now}"
             )
 
     def _drawn_design(self) -> Design | None:

@@ -119,8 +119,8 @@ def import_xml(text: str | bytes, name: str = "platform.xml") -> Imported:
     if "enveloped" not in properties and machine.kind not in ("switch", "graph") and not on_links:
         raise InputError(
             f"{settings['smpi/lat-factor'].where}: smpi/lat-factor depends on the size of messages, and multiplies the "
-            f"latency of as many links as a route of the {machine.kind} has, which cannot be imported; give one factor: "
-            '<prop id="smpi/lat-factor" value="1"/>'
+            f"latencies of a {machine.kind}, where some routes have more links than others, which cannot be imported; "
+            'give one factor: <prop id="smpi/lat-factor" value="1"/>'
         )
     try:
         platform = _platform(machine, table, settings, properties)

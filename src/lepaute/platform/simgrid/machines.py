@@ -200,41 +200,31 @@ class Machine:
     notes: tuple[str, ...] = ()
 
 
-#: Elements that make times others than those of one network that stays as it is, and what they are.
-_UNMODELLED_ELEMENTS = {
-    **dict.fromkeys(("bypassRoute", "bypassZoneRoute", "bypassASroute"), "a route that bypasses the others"),
-    **dict.fromkeys(("trace", "trace_connect"), "a profile by which speeds and links change"),
-    "peer": "a peer, with a link of its own",
-}
-#: The same of attributes.
-_UNMODELLED_ATTRIBUTES = {
-    **dict.fromkeys(
-        ("availability_file", "state_file", "bandwidth_file", "latency_file", "availability", "state", "state_trace"),
-        "by which speed, links or state change",
-    ),
-    "coordinates": "by which Vivaldi finds latencies",
-}
-_VALUES_UNMODELLED = {("routing", "Vivaldi"), ("routing", "Wifi"), ("sharing_policy", "WIFI")}
+#: Elements and attributes, of some the value, that make times others than those of one network that stays as it is.
+_UNMODELLED = {
+    **dict.fromkeys(("bypassRoute", "bypassZoneRoute", "bypassASroute"), "is a route that bypasses the others"),
+    **dict.fromkeys(("trace", "trace_connect"), "is a profile by which speeds and links change"),
+    "peer": "is a peer, with a link of its own",
+    **{name: f"has {name}, by which its speed or state changes"
+       for name in ("availability_file", "state_file", "bandwidth_file", "latency_file", "availability", "state")},
+    **{f"{name} {value}": f"has {name} {value}"
+       for name, value in (("routing", "Vivaldi"), ("routing", "Wifi"), ("sharing_policy", "WIFI"))},
+}  # fmt: skip
 
 
 def _check_features(platform: Element, origin: str) -> None:
     """Raises InputError for what changes times and has no counterpart in a platform, with its name."""
 
     def refuse(element: Element, what: str) -> Never:
-        name = element.attributes.get("id") or element.attributes.get("src") or ""
-        of = f" '{name}'" if name else ""
-        raise InputError(
-            f"{origin}:{element.line}: {element.tag}{of}: {what}, which cannot be imported; import a file without it"
-        )
+        name = element.attributes.get("id") or element.attributes.get("src", "")
+        where = f"{origin}:{element.line}: {element.tag} '{name}'"
+        raise InputError(f"{where}: {what}, which cannot be imported; import a file without it")
 
     for element in platform.everything():
-        if element.tag in _UNMODELLED_ELEMENTS:
-            refuse(element, f"is {_UNMODELLED_ELEMENTS[element.tag]}")
-        for name, value in element.attributes.items():
-            if name in _UNMODELLED_ATTRIBUTES:
-                refuse(element, f"has {name}, {_UNMODELLED_ATTRIBUTES[name]}")
-            if (name, value) in _VALUES_UNMODELLED:
-                refuse(element, f"has {name} {value}")
+        values = (f"{name} {value}" for name, value in element.attributes.items())
+        for name in (element.tag, *element.attributes, *values):
+            if name in _UNMODELLED:
+                refuse(element, _UNMODELLED[name])
     clusters = list(platform.all("cluster"))
     zones = [zone for zone in platform.all("zone", "AS") if any(e.tag in ("host", "cabinet") for e in zone.inside)]
     if len(zones) + len(clusters) > 1:
@@ -250,23 +240,20 @@ def _without_service_hosts(platform: Element) -> list[str]:
     services = {
         id(host): host.attributes.get("id", "")
         for host in platform.all("host")
-        if re.fullmatch(r"0*\.?0*[A-Za-z]*", host.attributes.get("speed", ""))
+        if re.fullmatch(r"(?:0+\.?0*|\.0+)[A-Za-z]*", host.attributes.get("speed", ""))
     }
-    if len(services) == sum(1 for _ in platform.all("host", "cluster", "cabinet")):
+    if not services.keys() < set(map(id, platform.all("host", "cluster", "cabinet"))):
         return []
-    gone = {*services.values()}
+    gone = set(services.values())
     for zone in platform.all("zone", "AS"):
-        hosts = list(zone.all("host", "cluster", "cabinet"))
-        if hosts and all(id(host) in services for host in hosts):
-            gone.add(zone.attributes.get("id", ""))
+        if inside := set(map(id, zone.all("host", "cluster", "cabinet"))):
+            gone |= {zone.attributes.get("id", "")} if inside <= services.keys() else set()
     for element in list(platform.everything()):
         element.inside = [
             inner
             for inner in element.inside
-            if id(inner) not in services
-            and not (inner.tag in ("zone", "AS") and inner.attributes.get("id", "") in gone)
-            and gone.isdisjoint(inner.attributes.get(end, "") for end in ("src", "dst"))
-            and not (inner.tag == "host_link" and inner.attributes.get("id", "") in gone)
+            if (inner.tag not in ("host", "zone", "AS", "host_link") or inner.attributes.get("id") not in gone)
+            and gone.isdisjoint((inner.attributes.get("src"), inner.attributes.get("dst")))
         ]
     return list(services.values())
 
@@ -277,16 +264,11 @@ def machine_of(platform: Element, origin: str) -> Machine:
     Raises InputError for none, for clusters that are not alike, for routes that are not those of one switch, and for
     what else changes times and a platform does not have.
     """
-    services = _without_service_hosts(platform)
+    if services := _without_service_hosts(platform):
+        note = f"hosts without speed are left out, as those of services: {', '.join(services)}."
+        machine = machine_of(platform, origin)
+        return replace(machine, notes=(note, *machine.notes))
     _check_features(platform, origin)
-    machine = _machine_of(platform, origin)
-    if not services:
-        return machine
-    note = f"hosts without speed are left out, as those of services: {', '.join(services)}."
-    return replace(machine, notes=(note, *machine.notes))
-
-
-def _machine_of(platform: Element, origin: str) -> Machine:
     clusters = list(platform.all("cluster", "cabinet"))
     hosts = list(platform.all("host"))
     if clusters and hosts:
@@ -370,8 +352,9 @@ def _of_cluster(element: Element, origin: str) -> Machine:
     if policy not in ("SHARED", "SPLITDUPLEX", "FULLDUPLEX"):
         raise InputError(f"{at.where('sharing_policy')} is {policy[:40]!r}, which cannot be imported; SPLITDUPLEX can")
     node_limit, switch_limit = at.optional_Bps("limiter_link"), at.optional_Bps("bb_bw")
-    if element.attributes.get("bb_sharing_policy", "SHARED") == "FATPIPE":
-        switch_limit = _unshared(element, switch_limit, bandwidth_Bps(at.text("bw"), at.where("bw")), origin)
+    if element.attributes.get("bb_sharing_policy") == "FATPIPE":
+        _check_pipe(switch_limit, bandwidth_Bps(at.text("bw"), at.where("bw")), at.where("bb_bw"))
+        switch_limit = None
     if element.attributes.get("suffix"):
         notes += (f"suffix '{element.attributes['suffix']}': hosts are numbered, and have no other name.",)
     return Machine(
@@ -398,24 +381,20 @@ def _of_hosts(platform: Element, hosts: list[Element], origin: str) -> Machine:
     links = {link.attributes.get("id", ""): link for link in platform.all("link")}
     host_links, between, loopback = _own_links(platform, hosts, links, origin)
     notes: tuple[str, ...] = ()
-    first_up, first_down = host_links[hosts[0].attributes.get("id", "")]
-    for name, (up, down) in host_links.items():
-        alike = [(*_values(link, origin), link.attributes.get("sharing_policy", "SHARED")) for link in (up, down)]
-        first = [
-            (*_values(link, origin), link.attributes.get("sharing_policy", "SHARED")) for link in (first_up, first_down)
-        ]
-        if alike != first or (up is down) != (first_up is first_down):
-            raise InputError(
-                f"{origin}:{up.line}: the link of host '{name}' is another one than that of the first host; all nodes of "
-                "a platform have the same link. Import hosts that are alike"
-            )
+    ids = [host.attributes.get("id", "") for host in hosts]
+    first_up, first_down = host_links[ids[0]]
+    properties = {
+        name: (_values(up, origin), _values(down, origin), up.attributes.get("sharing_policy", "SHARED"), up is down)
+        for name, (up, down) in host_links.items()
+    }
+    if other := next((name for name in ids if properties[name] != properties[ids[0]]), None):
+        raise InputError(
+            f"{origin}: the link of host '{other}' is another one than that of '{ids[0]}'; all must be alike"
+        )
     up_Bps, up_latency = _values(first_up, origin)
     down_Bps, down_latency = _values(first_down, origin)
     if up_Bps != down_Bps:
-        raise InputError(
-            f"{origin}:{first_down.line}: the way down has another bandwidth than the way up; give both one"
-        )
-    ids = [host.attributes.get("id", "") for host in hosts]
+        raise InputError(f"{origin}:{first_down.line}: the way down has another bandwidth than the way up; give it one")
     matches = [re.fullmatch(r"(.*?)([0-9]{1,9})", name) for name in ids]
     numbered = all(matches) and len({match[1] for match in matches if match}) == 1
     cores = [whole_number(h.attributes.get("core", "1"), _Reader(h, origin).where("core")) for h in hosts]
@@ -426,14 +405,11 @@ def _of_hosts(platform: Element, hosts: list[Element], origin: str) -> Machine:
     prefix = matches[0][1] if matches[0] and numbered else ""
     policy = first_up.attributes.get("sharing_policy", "SHARED")
     if policy == "FATPIPE":
-        raise InputError(
-            f"{origin}:{first_up.line}: sharing_policy FATPIPE of a host's link cannot be imported; SHARED can"
-        )
+        raise InputError(f"{origin}:{first_up.line}: sharing_policy FATPIPE of a host's link cannot be imported")
     backbones = [_values(link, origin) for link in between]
-    widths = [
-        _unshared(link, width, up_Bps, origin) if link.attributes.get("sharing_policy") == "FATPIPE" else width
-        for link, (width, _) in zip(between, backbones, strict=True)
-    ]
+    pipes = [link.attributes.get("sharing_policy") == "FATPIPE" for link in between]
+    for pipe in (width for (width, _), is_pipe in zip(backbones, pipes, strict=True) if is_pipe):
+        _check_pipe(pipe, up_Bps, f"{origin}: the backbone")
     loopback_Bps, loopback_latency_s = (None, Decimal(0)) if loopback is None else _values(loopback, origin)
     return Machine(
         name=prefix.strip(" -._") or "platform",
@@ -446,7 +422,9 @@ def _of_hosts(platform: Element, hosts: list[Element], origin: str) -> Machine:
         backbone_latency_s=sum((latency for _, latency in backbones), Decimal(0)),
         loopback_Bps=loopback_Bps,
         loopback_latency_s=loopback_latency_s,
-        switch_limit_Bps=min((float(width) for width in widths if width is not None), default=None),
+        switch_limit_Bps=min(
+            (float(width) for (width, _), is_pipe in zip(backbones, pipes, strict=True) if not is_pipe), default=None
+        ),
         notes=notes,
     )
 
@@ -523,12 +501,10 @@ def _from_routes(
     return host_links, [links[name] for name in sorted(common) if name in links], loopback
 
 
-def _unshared(element: Element, width: "Decimal | float | None", of_nodes: Decimal, origin: str) -> None:
-    """No limit: of a backbone that flows do not share. Raises InputError where it is narrower than the nodes' links."""
+def _check_pipe(width: "Decimal | float | None", of_nodes: Decimal, where: str) -> None:
+    """Raises InputError for a backbone that flows do not share, but is narrower than the links of nodes."""
     if width is not None and width < of_nodes:
-        raise InputError(
-            f"{origin}:{element.line}: the backbone is a FATPIPE, narrower than the links of nodes, which cannot be imported"
-        )
+        raise InputError(f"{where} is of a FATPIPE, narrower than the links of nodes, which cannot be imported")
 
 
 def _as_link(backbone: Element) -> Element:

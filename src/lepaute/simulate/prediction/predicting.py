@@ -395,7 +395,7 @@ def prediction_of(
     platform, first = conditions.platform, runs[0]
     if first.time_s <= 0.0:
         raise InputError(
-            f"{application.title}: a run takes no time: its ranks compute nothing that has a cost, and no message is moved"
+            f"{application.title}: a run takes no time: its ranks compute nothing that has a cost, and move no message"
         )
     place = (platform, application.ranks, application.threads_per_rank)
     ranks_on_node = Counter(core // platform.nodes.cores for core in conditions.mapping.cores(*place))

@@ -38,7 +38,7 @@ _UNREAD_FORTRAN = """for word do
   case $word in
     -*) ;;
     *.f | *.F | *.for | *.FOR | *.ftn | *.f77 | *.F77 | *.f95 | *.F95 | *.f03 | *.F03 | *.f08 | *.F08)
-      echo "$(basename "$0"): $word: programs for emulation are built of .f90 and .F90 files alone; convert or rename it" >&2
+      echo "$(basename "$0"): $word: programs for emulation are built of .f90 and .F90 files alone; convert it" >&2
       exit 1 ;;
   esac
 done
@@ -240,8 +240,8 @@ def check_program(
         raise InputError(f"{program} was built {what}, without simblas; {_BUILD}")
     if {"smpi_sample_cond", "smpi_sample_iter"} & _symbols(program, "--undefined-only"):
         raise InputError(
-            f"{program} uses SMPI_SAMPLE_LOCAL or SMPI_SAMPLE_GLOBAL: the computing that they leave out would cost nothing "
-            "here; build it without them"
+            f"{program} uses SMPI_SAMPLE_LOCAL or SMPI_SAMPLE_GLOBAL: computing that they leave out would cost "
+            "nothing; build it without them"
         )
     return (
         *_own_routines(program, library),

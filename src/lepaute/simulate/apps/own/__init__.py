@@ -188,7 +188,7 @@ class Application(LaidApplication):
         program = program_of(type(self))
         if not self.file_sha256 or program is None:
             return ""
-        rests = sorted(self.laid().reads.items()) if program.reads_late else []
+        rests = sorted(self.laid().reads.items()) if any(text.reads_late for text in program.texts()) else []
         content = (self.file_sha256, self.kernel_costs, sys.version_info[:2], rests)
         return hashlib.sha256(repr(content).encode()).hexdigest()
 

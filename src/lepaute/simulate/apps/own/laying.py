@@ -17,7 +17,6 @@ from typing import Any, Never, NoReturn
 from lepaute import _core
 from lepaute.errors import InputError
 from lepaute.kit.python_files import failure_text, program_of, watched
-from lepaute.kit.text import counted
 from lepaute.simulate.apps.own.rank import ANY, Carried, Communicator, Me, Operation, Request
 from lepaute.simulate.apps.own.values import Cost
 from lepaute.simulate.machine.core import KERNELS
@@ -202,8 +201,8 @@ class Laying:
             course = longest.course
             place = "" if course is None else f"{self._texts[self._place_of(course)]}: "
             problem = (
-                f"{place}rank {longest.rank} has more than {MOST_OPERATIONS} operations; does its run end? What repeats "
-                "belongs to me.steps(n), whose equal steps are kept once"
+                f"{place}rank {longest.rank} has more than {MOST_OPERATIONS} operations; does its run end? Of those "
+                "in me.steps(n) equal ones are kept once"
             )
         return sum(len(track.ops) + track.steps for track in self.tracks), problem
 
@@ -419,14 +418,14 @@ def _weight(code: str, what: Any) -> float:
 def laid_of(application: Any, seed: int) -> Laid:
     """An application laid down; twice, where something in it may not be repeated by the seed."""
     program = program_of(type(application))
-    calls = [] if program is None else program.draws
+    calls = [] if program is None else [draw for text in program.texts() for draw in text.draws]
     before = _states_of_generators()
     with nullcontext({}) if program is None else program.heard() as reads:
         laying, laid = _laid_once(application, seed)
-        sure = [call.text for call in calls if call.surely]
+        sure = [call for call, surely in calls if surely]
         doubtful = len(sure) < len(calls) or (not calls and _states_of_generators() != before)
         if doubtful and (laid.asks or not _laid_once(application, seed)[0].does_as(laying)):
-            sure = [call.text for call in calls] or [f"{type(application).__name__}.run: a generator that all share"]
+            sure = [call for call, _ in calls] or [f"{type(application).__name__}.run: a generator that all share"]
     return replace(laid, reads=dict(reads), unseeded=tuple(sure))
 
 
@@ -449,17 +448,16 @@ def _states_of_generators() -> list[Any]:
 
 def told_of_program(application: Any, laid: Laid) -> list[str]:
     """What a reader must know of its file: what no seed repeats, and what it reads when nobody can write that down."""
-    told = []
-    if laid.unseeded:
-        more = f" (and {counted(len(laid.unseeded) - 1, 'more call')})" if len(laid.unseeded) > 1 else ""
-        told.append(
-            f"{laid.unseeded[0]}{more} gives another value in each run, whatever the seed: the prediction cannot be "
-            "repeated; draw from me.random"
-        )
-    program = program_of(type(application))
-    unseen = sorted(set(program.unseen)) if program is not None else []
-    if unseen:
-        told.append(
-            f"{unseen[0]} is read during the simulation, and --resume sees no change of it; read it where the file is loaded"
-        )
-    return told
+    program, more = program_of(type(application)), len(laid.unseeded) - 1
+    unseen = set() if program is None else program.unseen
+    return [
+        *(
+            f"{call}{f' (and {more} more)' if more else ''} gives another value in each run, whatever the seed: the "
+            "prediction cannot be repeated; draw from me.random"
+            for call in laid.unseeded[:1]
+        ),
+        *(
+            f"{file} is read while it is simulated, and --resume sees no change of it; read it before"
+            for file in unseen
+        ),
+    ]
