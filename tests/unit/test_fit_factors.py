@@ -18,7 +18,7 @@ from lepaute.fit import models
 from lepaute.fit.experiments import Findings, findings
 from lepaute.fit.observations.columns import BY_NAME, factors_of, names_of
 from lepaute.fit.observations.factors import FactorTest, LevelEffect, factor_tests, sentence, usual_conditions
-from lepaute.measure.experiment.job import WRITTEN, check_names
+from lepaute.measure.experiment.job import WRITTEN, _check_names
 
 CONTENTS = ("random", "constant", "masked:40")
 
@@ -175,7 +175,7 @@ def test_no_name_of_a_factor_has_a_meaning_of_its_own(tmp_path: Path, with_desig
     for name in INTERNAL:
         if name in ("block", *WRITTEN):
             with pytest.raises(LepauteError, match=name):
-                check_names("the design", full_factorial({name: [1, 2]}, blocks=2, seed=1).columns)
+                _check_names("the design", full_factorial({name: [1, 2]}, blocks=2, seed=1).columns)
             continue
         found = of_five_fold(tmp_path / f"{name}.zip", name, with_design=with_design)
         if name in found.untested:

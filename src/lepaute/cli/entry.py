@@ -43,7 +43,7 @@ def guarded(run: Callable[[], int]) -> int:
             status = run()
             sys.stdout.flush()  # here, where a closed pipe can still be answered quietly
         except BaseException as error:
-            if isinstance(error, SystemExit) and not _fault_of_program(error):
+            if isinstance(error, SystemExit) and not _of_program(error):
                 raise
             status = PIPE_CLOSED if isinstance(error, BrokenPipeError) else INTERRUPTED
             # An import that is interrupted may end with an ImportError.
@@ -79,7 +79,7 @@ def answer(error: BaseException) -> tuple[int, str]:
         return BAD_INPUT, f"{error.object[:200]!r} is not text in UTF-8; give another name or value"
     if isinstance(error, UnicodeDecodeError):
         return BAD_INPUT, f"a file that was read is not text in UTF-8 ({error.reason} at byte {error.start})"
-    if fault := _fault_of_program(error):
+    if fault := _of_program(error):
         return BAD_INPUT, fault
     name = type(error).__name__
     kept = _kept_traceback(error)
@@ -87,11 +87,10 @@ def answer(error: BaseException) -> tuple[int, str]:
     return DEFECT, f"this is a defect of Lepaute ({name}: {_short(str(error), 300)}); {where}: please report it"
 
 
-def _fault_of_program(error: BaseException) -> str:
-    """Where and what, of what a user's program raised; empty of any other."""
+def _of_program(error: BaseException) -> str:
+    """What a user's program raised, with its line; empty of any other error."""
     programs = sys.modules.get("lepaute.kit.python_files")
-    place = "" if programs is None else programs.place_in_program(error)
-    return f"{place}: {programs.failure_text(error)}" if programs is not None and place else ""
+    return "" if programs is None else str(programs.Program.fault(error))
 
 
 def _full_folder() -> str:

@@ -110,9 +110,9 @@ def findings(archive: "Archive", factors: Collection[str] = (), column: str = DU
                 results.append(Findings(name, tests, (), untested))
     if not results:
         results_only = columns - set(design or ())
-        told = Findings("", (), (), untested).notes if looked_at else []
-        nothing = _nothing(column, factors, columns, results_only, looked_at=looked_at)
-        raise FitError(f"{archive.path}: {'; '.join([nothing, *told])}")
+        reasons = [_nothing(column, factors, columns, results_only, looked_at=looked_at)]
+        reasons += Findings("", (), (), untested).notes if looked_at else []
+        raise FitError(f"{archive.path}: {'; '.join(reasons)}")
     return results
 
 

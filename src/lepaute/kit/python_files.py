@@ -60,7 +60,7 @@ _READERS = frozenset(
 )
 
 
-class Source:
+class _Source:
     """A file of a program, called `name` in messages."""
 
     def __init__(self, text: bytes, name: str) -> None:
@@ -111,8 +111,8 @@ class Source:
                 draws.append((f"{self.name}:{node.lineno}: {name}()", surely))
         return draws
 
-    def _of(self, *kinds: type) -> Iterator[Any]:
-        return (node for node in ast.walk(self._tree) if isinstance(node, kinds))
+    def _of(self, *classes: type) -> Iterator[Any]:
+        return (node for node in ast.walk(self._tree) if isinstance(node, classes))
 
     def _called(self, call: ast.Call) -> str:
         """The full name of what is called, as far as the file tells it."""
@@ -145,7 +145,7 @@ class Program:
         self.inputs: dict[str, str] = {}
         self._hearing = self.inputs
         self.unseen: set[str] = set()  # files that it has read when nobody could tell what for
-        self._texts: dict[Path, Source] = {}
+        self._texts: dict[Path, _Source] = {}
         self._keep: Callable[[str, bytes], None] = lambda _name, _source: None
         loader = _Loader(f"lepaute_file_{next(_NUMBERS)}", str(self.path))
         loader.program, loader.content = self, content
@@ -162,7 +162,7 @@ class Program:
         sys.path.insert(0, str(self.folder))
         _listen()
         try:
-            with watched(lambda: (len(self.sources), "")):
+            with self.watched(lambda: (len(self.sources), "")):
                 loader.exec_module(self.module)
             self._hearing = None
             self._modules = sorted(self._foreign_modules())
@@ -170,7 +170,7 @@ class Program:
             self._state = self._state_of_inputs()
         except (Exception, SystemExit) as error:
             del sys.modules[loader.name], _PROGRAMS[loader.name]
-            raise InputError(f"{path}{line_in(error, path)}: {failure_text(error)}") from error
+            raise InputError(f"{path}{line_in(error, path)}: {Program.failure_text(error)}") from error
         finally:
             sys.path.remove(str(self.folder))
             sys.modules.update((name, each) for name, each in others.items() if not _is_ours(each))
@@ -213,11 +213,11 @@ class Program:
         names = {name for text in self.texts() for name in text.variables}
         return sorted((name, os.environ[name]) for name in names if name in os.environ)
 
-    def texts(self) -> list[Source]:
+    def texts(self) -> list[_Source]:
         """Its files, as what they say of its results."""
         for path, source in list(self.sources.items()):
             if path not in self._texts:
-                self._texts[path] = Source(source, self._name(path))
+                self._texts[path] = _Source(source, self._name(path))
         return list(self._texts.values())
 
     def _foreign_modules(self) -> set[str]:
@@ -233,7 +233,7 @@ class Program:
                 rests.add(f"{top} {_version(top)}")
             elif file not in self.sources and not os.path.realpath(file).startswith(_NO_INPUTS):
                 content = file.read_bytes()
-                to_see |= Source(content, name).modules
+                to_see |= _Source(content, name).modules
                 rests.add(f"{name} {hashlib.sha256(content).hexdigest()}")
         return rests
 
@@ -285,31 +285,70 @@ class Program:
         which = f" defines no class {name[:80]!r};" if name else ":"
         raise InputError(f"{self.shown}{which} {known}{'' if name or not classes else f'; name one: {how}'}")
 
+    @staticmethod
+    def fault(error: BaseException) -> str:
+        """`app.py:12: what`, of what a program raised, or what that calls of others; empty where neither did."""
+        place = _place_in_program(error, ours="")
+        return f"{place}: {Program.failure_text(error)}" if place else ""
+
+    @staticmethod
+    def failure_text(error: BaseException) -> str:
+        """What a program ended with, for who is to mend it."""
+        if isinstance(error, SystemExit):
+            return f"ends the command (sys.exit({error.code!r:.40})); raise an exception where something is wrong"
+        return str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
+
+    @staticmethod
+    def divert_prints() -> None:
+        """From now on what programs print goes to standard error."""
+        if isinstance(sys.stdout, PrintableStream):
+            sys.stdout.is_elsewhere = lambda: _running() is not None
+
+    @staticmethod
+    @contextmanager
+    def watched(progress: Callable[[], tuple[int, str]]) -> Iterator[None]:
+        """Ends what a program does in this thread where `progress` stays the same number for LONGEST_SILENCE_S, or says
+        what is wrong; raises InputError, with the line where it was."""
+        thread, done, reason = get_ident(), Event(), ""
+
+        def watch() -> None:
+            nonlocal reason
+            before, silent_s = -1, 0.0
+            while not reason and not done.wait(_CHECK_EVERY_S):
+                now, reason = progress()
+                silent_s = silent_s + _CHECK_EVERY_S if now == before else 0.0
+                before = now
+                if not reason and silent_s >= LONGEST_SILENCE_S:
+                    reason = f"has been at work for {silent_s:.0f} s, and nothing has come of it; does it end?"
+            if reason:
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(_Stuck))
+
+        Thread(target=watch, daemon=True).start()
+        try:
+            yield
+        except BaseException as error:
+            if not reason:
+                raise
+            place = _place_in_program(error)
+            raise InputError(reason if reason.startswith(place) else f"{place}: {reason}") from error
+        finally:
+            done.set()
+
 
 def program_of(cls: type) -> Program | None:
     """The program that defines a class."""
     return _PROGRAMS.get(cls.__module__)
 
 
-def place_in_program(error: BaseException, *, through: bool = False) -> str:
-    """`app.py:12`, where a program raised it, or what that calls of others; empty where it did not.
-
-    through : also where it was raised by what the program calls of Lepaute
-    """
+def _place_in_program(error: BaseException, ours: str | None = None) -> str:
+    """`app.py:12`; ours : in the place of that, where it was raised by what the program calls of Lepaute."""
     place = ""
     for frame, line in walk_tb(error.__traceback__):
         if frame.f_code.co_filename in _FILES:
             place = f"{Path(frame.f_code.co_filename).name}:{line}"
-        elif not through and str(frame.f_globals.get("__name__", "")).startswith("lepaute."):
-            place = ""
+        elif ours is not None and str(frame.f_globals.get("__name__", "")).startswith("lepaute."):
+            place = ours
     return place
-
-
-def failure_text(error: BaseException) -> str:
-    """What a program ended with, for who is to mend it."""
-    if isinstance(error, SystemExit):
-        return f"ends the command (sys.exit({error.code!r:.40})); raise an exception where something is wrong"
-    return str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
 
 
 def _running() -> Program | None:
@@ -318,12 +357,6 @@ def _running() -> Program | None:
     while frame is not None and frame.f_code.co_filename not in _FILES:
         frame = frame.f_back
     return None if frame is None else _FILES[frame.f_code.co_filename]
-
-
-def print_apart() -> None:
-    """From now on what programs print goes to standard error."""
-    if isinstance(sys.stdout, PrintableStream):
-        sys.stdout.is_elsewhere = lambda: _running() is not None
 
 
 @cache
@@ -343,36 +376,6 @@ def _hear(event: str, arguments: tuple[Any, ...]) -> None:
 
 class _Stuck(BaseException):
     """Raised in a thread from outside."""
-
-
-@contextmanager
-def watched(progress: Callable[[], tuple[int, str]]) -> Iterator[None]:
-    """Ends what a program does in this thread where `progress` has been the same number for LONGEST_SILENCE_S, or says
-    what is wrong; raises InputError, with the line where it was."""
-    thread, done, reason = get_ident(), Event(), ""
-
-    def watch() -> None:
-        nonlocal reason
-        before, silent_s = -1, 0.0
-        while not reason and not done.wait(_CHECK_EVERY_S):
-            now, reason = progress()
-            silent_s = silent_s + _CHECK_EVERY_S if now == before else 0.0
-            before = now
-            if not reason and silent_s >= LONGEST_SILENCE_S:
-                reason = f"has been at work for {silent_s:.0f} s, and nothing has come of it; does it end?"
-        if reason:
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(_Stuck))
-
-    Thread(target=watch, daemon=True).start()
-    try:
-        yield
-    except BaseException as error:
-        if not reason:
-            raise
-        place = place_in_program(error, through=True)
-        raise InputError(reason if reason.startswith(place) else f"{place}: {reason}") from error
-    finally:
-        done.set()
 
 
 def _file_of(module: str) -> Path | None:

@@ -137,7 +137,7 @@ def check_study(configurations: Configurations, text: str | None = None, origin:
 
 def _ambiguous(study: Study, configurations: Configurations) -> str:
     """A factor of an expression that has the name of another field of the application; empty where there is none."""
-    used = frozenset[str]().union(*(each.names for each in (*study.expressions, *study.formulas.values())))
+    used = frozenset[str]().union(*(text.names for text in (*study.expressions, *study.formulas.values())))
     others = {name for name, factor in study.factors.items() if factor.path.rpartition(".")[2] != name}
     return min(used & others & configurations.fields(_first_levels(study)).keys(), default="")
 

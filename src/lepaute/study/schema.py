@@ -372,12 +372,12 @@ class Study(Value):
             if response not in (*RESPONSES, *self.derived):
                 known = ", ".join((*RESPONSES, *self.derived))
                 raise fault(f"has {response[:60]!r}; responses are {known}, and those under derived", "responses")
-        for kind, names, taken in (
+        for section, names, taken in (
             ("factors", self.factors, {*COLUMNS, *RESPONSES, SCENARIO}),
             ("derived", self.derived, {*COLUMNS, *RESPONSES, *self.factors, SCENARIO}),
         ):
             for name in taken.intersection(names):
-                raise fault("is the name of something else already: a column of the results; rename it", kind, name)
+                raise fault("is the name of something else already: a column of the results; rename it", section, name)
         count = 1
         for name, levels in self.levels.items():
             count *= len(levels)

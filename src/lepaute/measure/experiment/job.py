@@ -151,7 +151,7 @@ class Job(Helpers):
                 raise InputError(
                     f"{name} is a factor of the row that is measured; record the result under another name"
                 )
-        check_names("record", columns)
+        _check_names("record", columns)
         row = {**(self._row or {}), **columns}
         for name, value in row.items():
             row[name] = scalar(name, value)
@@ -218,7 +218,7 @@ class Job(Helpers):
         folder = self.workspace.folder / "experiment"
         *before, now = [f"{number}-{name}" if number else name for number in range(session + 1)]
         self.record_of_run.keep(f"experiment/{now}", text)
-        latest = next((each for each in reversed(before) if (folder / each).is_file()), None)
+        latest = next((file for file in reversed(before) if (folder / file).is_file()), None)
         if latest is not None and (folder / latest).read_bytes() != (folder / now).read_bytes():
             self.record_of_run.warn(
                 f"{name} has changed since the run was interrupted: rows until then are of experiment/{latest}, "
@@ -237,7 +237,7 @@ class Job(Helpers):
             raise InputError(
                 f"design() gave a {type(design).__name__}; give what lepaute.design makes, such as full_factorial()"
             )
-        check_names("the design", () if design is None else design.columns)
+        _check_names("the design", () if design is None else design.columns)
         return design
 
     def _state(self) -> RunState:
@@ -404,7 +404,7 @@ class Job(Helpers):
         self.end(error)
 
 
-def check_names(where: str, names: Iterable[str]) -> None:
+def _check_names(where: str, names: Iterable[str]) -> None:
     """Raises InputError for a column that the archive writes itself."""
     if both := sorted(WRITTEN.intersection(names)):
         raise InputError(

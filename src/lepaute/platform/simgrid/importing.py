@@ -1,10 +1,11 @@
 """A platform from the XML of a calibrated SMPI platform, and what of it was ignored."""
 
 import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, Never
 
 from pydantic import ValidationError
 
@@ -112,14 +113,16 @@ def import_xml(text: str | bytes, name: str = "platform.xml") -> Imported:
             f"{name}:{root.line}: the root element is '{root.tag}'; in a SimGrid platform file it is 'platform'"
         )
     properties = _own_properties(root, name)
+    services = _without_service_hosts(root)
+    _check_features(root, name)
     machine = mesh_of(root, name) if "topology" in properties else machine_of(root, name)
     settings, others = _settings(root, name)
     table = _rows(settings, with_envelope="enveloped" in properties)
     on_links = _on_links(table, properties)
-    if "enveloped" not in properties and machine.kind not in ("switch", "graph") and not on_links:
+    if "enveloped" not in properties and machine.parameters is not None and not on_links:
         raise InputError(
             f"{settings['smpi/lat-factor'].where}: smpi/lat-factor depends on the size of messages, and multiplies the "
-            f"latencies of a {machine.kind}, where some routes have more links than others, which cannot be imported; "
+            f"latencies of {machine.name}, where some routes have more links than others, which cannot be imported; "
             'give one factor: <prop id="smpi/lat-factor" value="1"/>'
         )
     try:
@@ -129,8 +132,74 @@ def import_xml(text: str | bytes, name: str = "platform.xml") -> Imported:
         field = ".".join(str(step) for step in (*first["loc"], *first.get("ctx", {}).get("at", ())))
         raise PlatformError(f"{name}: is not a valid platform: {field} {first['msg']}") from None
     missing = [setting for setting, (_, place) in settings.items() if place == name]
-    notes = (*_ignored(root, others, properties), *machine.notes, *_notes(machine, others, missing, properties))
+    of_services = (
+        [f"hosts without speed are left out, as those of services: {', '.join(services)}."] if services else []
+    )
+    notes = (
+        *_ignored(root, others, properties),
+        *of_services,
+        *machine.notes,
+        *_notes(machine, others, missing, properties),
+    )
     return Imported(platform, notes)
+
+
+#: Elements and attributes, of some the value, that make times others than those of one network that stays as it is.
+_UNMODELLED = {
+    **dict.fromkeys(("bypassRoute", "bypassZoneRoute", "bypassASroute"), "is a route that bypasses the others"),
+    **dict.fromkeys(("trace", "trace_connect"), "is a profile by which speeds and links change"),
+    "peer": "is a peer, with a link of its own",
+    **{name: f"has {name}, by which its speed or state changes"
+       for name in ("availability_file", "state_file", "bandwidth_file", "latency_file", "availability", "state")},
+    **{f"{name} {value}": f"has {name} {value}"
+       for name, value in (("routing", "Vivaldi"), ("routing", "Wifi"), ("sharing_policy", "WIFI"))},
+}  # fmt: skip
+
+
+def _check_features(platform: Element, origin: str) -> None:
+    """Raises InputError for what changes times and has no counterpart in a platform, with its name."""
+
+    def refuse(element: Element, what: str) -> Never:
+        name = element.attributes.get("id") or element.attributes.get("src", "")
+        where = f"{origin}:{element.line}: {element.tag} '{name}'"
+        raise InputError(f"{where}: {what}, which cannot be imported; import a file without it")
+
+    for element in platform.everything():
+        values = (f"{name} {value}" for name, value in element.attributes.items())
+        for name in (element.tag, *element.attributes, *values):
+            if name in _UNMODELLED:
+                refuse(element, _UNMODELLED[name])
+    clusters = list(platform.all("cluster"))
+    zones = [zone for zone in platform.all("zone", "AS") if any(e.tag in ("host", "cabinet") for e in zone.inside)]
+    if len(zones) + len(clusters) > 1:
+        for route in platform.all("zoneRoute", "ASroute"):
+            if route.inside or any("bb_lat" in cluster.attributes for cluster in clusters):
+                refuse(route, "joins zones by links of its own, beside the one network of a platform")
+        if len(backbones := list(platform.all("backbone"))) > 1:
+            refuse(backbones[1], "is a second backbone")
+
+
+def _without_service_hosts(platform: Element) -> list[str]:
+    """Takes hosts without speed, their zones and the routes of these out; their names."""
+    services = {
+        id(host): host.attributes.get("id", "")
+        for host in platform.all("host")
+        if re.fullmatch(r"(?:0+\.?0*|\.0+)[A-Za-z]*", host.attributes.get("speed", ""))
+    }
+    if not services.keys() < set(map(id, platform.all("host", "cluster", "cabinet"))):
+        return []
+    gone = set(services.values())
+    for zone in platform.all("zone", "AS"):
+        if inside := set(map(id, zone.all("host", "cluster", "cabinet"))):
+            gone |= {zone.attributes.get("id", "")} if inside <= services.keys() else set()
+    for element in list(platform.everything()):
+        element.inside = [
+            inner
+            for inner in element.inside
+            if (inner.tag not in ("host", "zone", "AS", "host_link") or inner.attributes.get("id") not in gone)
+            and gone.isdisjoint((inner.attributes.get("src"), inner.attributes.get("dst")))
+        ]
+    return list(services.values())
 
 
 def _platform(
@@ -285,7 +354,7 @@ def _ignored(root: Element, settings: Mapping[str, str], properties: Mapping[str
     hosts = list(root.all("cluster", "cabinet", "host", "link"))
     names = {name for element in hosts for name in element.properties()}
     energy = sorted(name for name in names if name.startswith("watt"))
-    by_kind = {
+    ignored = {
         "speeds": ["computing follows kernel models"] if "enveloped" not in properties else [],
         "p-states": sorted({e.attributes.get("id", "") for e in hosts if "," in e.attributes.get("speed", "")}),
         "energy": energy,
@@ -295,7 +364,7 @@ def _ignored(root: Element, settings: Mapping[str, str], properties: Mapping[str
         ),
         "elements": sorted({element.tag for element in root.everything()} - _READ_ELEMENTS),
     }
-    if named := [f"{kind} ({', '.join(names)})" for kind, names in by_kind.items() if names]:
+    if named := [f"{what} ({', '.join(names)})" for what, names in ignored.items() if names]:
         yield f"ignored: {', '.join(named)}."
 
 

@@ -200,75 +200,11 @@ class Machine:
     notes: tuple[str, ...] = ()
 
 
-#: Elements and attributes, of some the value, that make times others than those of one network that stays as it is.
-_UNMODELLED = {
-    **dict.fromkeys(("bypassRoute", "bypassZoneRoute", "bypassASroute"), "is a route that bypasses the others"),
-    **dict.fromkeys(("trace", "trace_connect"), "is a profile by which speeds and links change"),
-    "peer": "is a peer, with a link of its own",
-    **{name: f"has {name}, by which its speed or state changes"
-       for name in ("availability_file", "state_file", "bandwidth_file", "latency_file", "availability", "state")},
-    **{f"{name} {value}": f"has {name} {value}"
-       for name, value in (("routing", "Vivaldi"), ("routing", "Wifi"), ("sharing_policy", "WIFI"))},
-}  # fmt: skip
-
-
-def _check_features(platform: Element, origin: str) -> None:
-    """Raises InputError for what changes times and has no counterpart in a platform, with its name."""
-
-    def refuse(element: Element, what: str) -> Never:
-        name = element.attributes.get("id") or element.attributes.get("src", "")
-        where = f"{origin}:{element.line}: {element.tag} '{name}'"
-        raise InputError(f"{where}: {what}, which cannot be imported; import a file without it")
-
-    for element in platform.everything():
-        values = (f"{name} {value}" for name, value in element.attributes.items())
-        for name in (element.tag, *element.attributes, *values):
-            if name in _UNMODELLED:
-                refuse(element, _UNMODELLED[name])
-    clusters = list(platform.all("cluster"))
-    zones = [zone for zone in platform.all("zone", "AS") if any(e.tag in ("host", "cabinet") for e in zone.inside)]
-    if len(zones) + len(clusters) > 1:
-        for route in platform.all("zoneRoute", "ASroute"):
-            if route.inside or any("bb_lat" in cluster.attributes for cluster in clusters):
-                refuse(route, "joins zones by links of its own, beside the one network of a platform")
-        if len(backbones := list(platform.all("backbone"))) > 1:
-            refuse(backbones[1], "is a second backbone")
-
-
-def _without_service_hosts(platform: Element) -> list[str]:
-    """Takes hosts without speed, their zones and the routes of these out; their names."""
-    services = {
-        id(host): host.attributes.get("id", "")
-        for host in platform.all("host")
-        if re.fullmatch(r"(?:0+\.?0*|\.0+)[A-Za-z]*", host.attributes.get("speed", ""))
-    }
-    if not services.keys() < set(map(id, platform.all("host", "cluster", "cabinet"))):
-        return []
-    gone = set(services.values())
-    for zone in platform.all("zone", "AS"):
-        if inside := set(map(id, zone.all("host", "cluster", "cabinet"))):
-            gone |= {zone.attributes.get("id", "")} if inside <= services.keys() else set()
-    for element in list(platform.everything()):
-        element.inside = [
-            inner
-            for inner in element.inside
-            if (inner.tag not in ("host", "zone", "AS", "host_link") or inner.attributes.get("id") not in gone)
-            and gone.isdisjoint((inner.attributes.get("src"), inner.attributes.get("dst")))
-        ]
-    return list(services.values())
-
-
 def machine_of(platform: Element, origin: str) -> Machine:
     """The hosts of the file with root element `platform`; clusters or cabinets that are alike are one machine.
 
-    Raises InputError for none, for clusters that are not alike, for routes that are not those of one switch, and for
-    what else changes times and a platform does not have.
+    Raises InputError for none, for clusters that are not alike, and for routes that are not those of one switch.
     """
-    if services := _without_service_hosts(platform):
-        note = f"hosts without speed are left out, as those of services: {', '.join(services)}."
-        machine = machine_of(platform, origin)
-        return replace(machine, notes=(note, *machine.notes))
-    _check_features(platform, origin)
     clusters = list(platform.all("cluster", "cabinet"))
     hosts = list(platform.all("host"))
     if clusters and hosts:

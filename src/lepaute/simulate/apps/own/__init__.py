@@ -221,7 +221,7 @@ class Application(LaidApplication):
             if first is None or (first.draws and seed not in known):
                 while len(known) > 1:
                     known.pop(list(known)[-1])  # the first one tells what all have in common
-                known[seed] = laying.laid_of(self, seed)
+                known[seed] = laying.Laying.laid_down(self, seed)
                 return known[seed]
             return known[seed] if first.draws else first
 
@@ -235,13 +235,16 @@ class Application(LaidApplication):
 
     def warnings(self, platform: "schema.Platform", run: "engine.SimulatedRun", most_ranks_on_a_node: int) -> list[str]:
         exact = [name for name, seconds, error, _, _ in self.kernel_costs if seconds > 0.0 and error == 0.0]
-        told = [*self._told_of_measured(platform), *super().warnings(platform, run, most_ranks_on_a_node)]
+        told = [
+            *self.laid().caveats(self),
+            *self._told_of_measured(platform),
+            *super().warnings(platform, run, most_ranks_on_a_node),
+        ]
         if exact:
             what = ", ".join(exact)
             told.insert(
                 0, f"the cost of {what} is the one that was given, exactly: the interval does not cover an error in it"
             )
-        told[:0] = laying.told_of_program(self, self.laid())
         nodes = platform.nodes
         shared = [name for name, _, _, _, memory_share in self.kernel_costs if memory_share > 0.0]
         if shared and (nodes.memory_bandwidth_Bps is None or nodes.core_memory_bandwidth_Bps is None):

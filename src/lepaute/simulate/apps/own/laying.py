@@ -8,7 +8,7 @@ import heapq
 import random
 import sys
 from collections.abc import Mapping
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import CodeType, GeneratorType, TracebackType
@@ -16,7 +16,7 @@ from typing import Any, Never, NoReturn
 
 from lepaute import _core
 from lepaute.errors import InputError
-from lepaute.kit.python_files import failure_text, program_of, watched
+from lepaute.kit.python_files import Program, program_of
 from lepaute.simulate.apps.own.rank import ANY, Carried, Communicator, Me, Operation, Request
 from lepaute.simulate.apps.own.values import Cost
 from lepaute.simulate.machine.core import KERNELS
@@ -140,6 +140,22 @@ class Laid:
     reads: Mapping[str, str] = field(default_factory=dict)
     unseeded: tuple[str, ...] = ()
 
+    def caveats(self, application: Any) -> list[str]:
+        """What a reader must know: what no seed repeats, and files that are read when nobody can write that down."""
+        program, more = program_of(type(application)), len(self.unseeded) - 1
+        unseen = set() if program is None else program.unseen
+        return [
+            *(
+                f"{call}{f' (and {more} more)' if more else ''} gives another value in each run, whatever the seed: "
+                "the prediction cannot be repeated; draw from me.random"
+                for call in self.unseeded[:1]
+            ),
+            *(
+                f"{file} is read while it is simulated, and --resume sees no change of it; read it before"
+                for file in unseen
+            ),
+        ]
+
 
 @dataclass
 class _Parked:
@@ -180,7 +196,7 @@ class Laying:
         everyone = tuple(range(self.application.ranks))
         self._groups[everyone] = 0
         tracks = self.tracks = [Track(rank, self) for rank in everyone]
-        with watched(self._progress):
+        with Program.watched(self._progress):
             for track in tracks:
                 self._begin(track, everyone)
                 self._advance(track, None)
@@ -206,10 +222,25 @@ class Laying:
             )
         return sum(len(track.ops) + track.steps for track in self.tracks), problem
 
+    @staticmethod
+    def laid_down(application: Any, seed: int) -> Laid:
+        """An application laid down; twice, where something in it may not be repeated by the seed."""
+        program = program_of(type(application))
+        calls = [] if program is None else [draw for text in program.texts() for draw in text.draws]
+        before = _states_of_generators()
+        hearing: AbstractContextManager[dict[str, str]] = nullcontext({}) if program is None else program.heard()
+        with hearing as reads:
+            laying, laid = _laid_once(application, seed)
+            sure = [call for call, surely in calls if surely]
+            doubtful = len(sure) < len(calls) or (not calls and _states_of_generators() != before)
+            if doubtful and (laid.asks or not _laid_once(application, seed)[0].does_as(laying)):
+                sure = [call for call, _ in calls] or [f"{type(application).__name__}.run: a generator that all share"]
+        return replace(laid, reads=dict(reads), unseeded=tuple(sure))
+
     def does_as(self, other: "Laying") -> bool:
         """Whether all ranks do the same in both."""
-        mine, theirs = ([(track.ops, track.parts) for track in each.tracks] for each in (self, other))
-        return self.listed() == other.listed() and mine == theirs
+        these, those = ([(track.ops, track.parts) for track in laying.tracks] for laying in (self, other))
+        return self.listed() == other.listed() and these == those
 
     def listed(self) -> tuple[list[tuple[Any, ...]], list[Any], list[tuple[int, ...]], dict[int, str]]:
         """Operations as the core takes them, lists of requests or of neighbours and bytes, communicators, and the lines
@@ -286,7 +317,7 @@ class Laying:
         line = self._line_of(error.__traceback__)
         if isinstance(error, InputError):
             return InputError(f"{line}: {error}" if line else str(error))
-        return InputError(f"{line or 'run'}: {failure_text(error)}; on rank {track.rank}")
+        return InputError(f"{line or 'run'}: {Program.failure_text(error)}; on rank {track.rank}")
 
     def _recorded(self, track: Track, operation: Any, place: int) -> Any:
         line = self._texts[place]
@@ -415,20 +446,6 @@ def _weight(code: str, what: Any) -> float:
     return _EVENTS.get(code, 1.0)
 
 
-def laid_of(application: Any, seed: int) -> Laid:
-    """An application laid down; twice, where something in it may not be repeated by the seed."""
-    program = program_of(type(application))
-    calls = [] if program is None else [draw for text in program.texts() for draw in text.draws]
-    before = _states_of_generators()
-    with nullcontext({}) if program is None else program.heard() as reads:
-        laying, laid = _laid_once(application, seed)
-        sure = [call for call, surely in calls if surely]
-        doubtful = len(sure) < len(calls) or (not calls and _states_of_generators() != before)
-        if doubtful and (laid.asks or not _laid_once(application, seed)[0].does_as(laying)):
-            sure = [call for call, _ in calls] or [f"{type(application).__name__}.run: a generator that all share"]
-    return replace(laid, reads=dict(reads), unseeded=tuple(sure))
-
-
 def _laid_once(application: Any, seed: int) -> tuple[Laying, Laid]:
     laying = Laying(application, seed)
     try:
@@ -444,20 +461,3 @@ def _states_of_generators() -> list[Any]:
         _, words, position, *_ = sys.modules["numpy.random"].get_state()
         states += [words.tobytes(), position]
     return states
-
-
-def told_of_program(application: Any, laid: Laid) -> list[str]:
-    """What a reader must know of its file: what no seed repeats, and what it reads when nobody can write that down."""
-    program, more = program_of(type(application)), len(laid.unseeded) - 1
-    unseen = set() if program is None else program.unseen
-    return [
-        *(
-            f"{call}{f' (and {more} more)' if more else ''} gives another value in each run, whatever the seed: the "
-            "prediction cannot be repeated; draw from me.random"
-            for call in laid.unseeded[:1]
-        ),
-        *(
-            f"{file} is read while it is simulated, and --resume sees no change of it; read it before"
-            for file in unseen
-        ),
-    ]
