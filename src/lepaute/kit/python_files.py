@@ -233,7 +233,8 @@ class Program:
                 rests.add(f"{top} {_version(top)}")
             elif file not in self.sources and not os.path.realpath(file).startswith(_NO_INPUTS):
                 content = file.read_bytes()
-                to_see |= _Source(content, name).modules
+                with suppress(SyntaxError, ValueError):  # of another Python: it is not imported here
+                    to_see |= _Source(content, name).modules
                 rests.add(f"{name} {hashlib.sha256(content).hexdigest()}")
         return rests
 
