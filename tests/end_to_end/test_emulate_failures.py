@@ -214,6 +214,22 @@ def test_a_program_that_is_not_built_for_emulation_is_refused_with_how_to_build_
     assert "lepaute emulate compilers" in line
 
 
+def test_samples_of_smpi_are_refused_by_name(platform: Path, tmp_path: Path) -> None:
+    code = "#include <mpi.h>\n#include <smpi/smpi.h>\nint main(int c, char **v) { MPI_Init(&c, &v); double x = 0;\n"
+    sample = "SMPI_SAMPLE_GLOBAL(int i = 0, i < 9, i++, 1, 0.1) { x += i; }\nMPI_Finalize(); return x < 0; }\n"
+    program = build(tmp_path, "sampled", code + sample)
+    assert "sampled uses SMPI_SAMPLE_LOCAL or SMPI_SAMPLE_GLOBAL" in complaint(emulate(platform, "--", program))
+
+
+def test_fortran_that_smpi_passes_over_is_refused_by_name(tmp_path: Path) -> None:
+    (tmp_path / "a.f").write_text("      end\n")
+    done = subprocess.run(
+        [compiler_folder() / "mpif90", "-c", "a.f"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode != 0
+    assert "a.f: programs for emulation are built of .f90" in done.stderr
+
+
 def test_a_program_that_is_not_there_is_named(platform: Path, temporary: Path) -> None:
     compiler_folder()
     assert "/none; name a program that was built" in complaint(emulate(platform, "--", platform.parent / "none"))

@@ -77,7 +77,8 @@ def test_a_failed_experiment_goes_on_when_the_cause_is_mended(tmp_path: Path) ->
     assert archive.metadata["seed"] == 5
     assert set(archive.table("observations/observations.parquet")["design_row"]) == {0, 1, 2}
     assert not (tmp_path / "x.partial.zip").exists()
-    # Both versions of the script are kept.
+    # Both versions of the script are kept, and it is said that there are two.
+    assert any("experiment.py has changed since" in warning for warning in archive.metadata["warnings"])
     assert len([name for name in archive.members() if name.startswith("experiment/")]) == 2
 
 

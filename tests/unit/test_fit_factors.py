@@ -1,6 +1,7 @@
 """Tests of factors in observations: what was exchanged, what is confounded, and what stays out of the models."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,11 +13,12 @@ from lepaute.archive import Archive, ArchiveWriter
 from lepaute.archive.setups.topology import Cache, data_caches
 from lepaute.cli.main import main
 from lepaute.design import full_factorial
-from lepaute.errors import FitError
+from lepaute.errors import FitError, LepauteError
 from lepaute.fit import models
-from lepaute.fit.experiments import findings
+from lepaute.fit.experiments import Findings, findings
 from lepaute.fit.observations.columns import BY_NAME, factors_of, names_of
 from lepaute.fit.observations.factors import FactorTest, LevelEffect, factor_tests, sentence, usual_conditions
+from lepaute.measure.experiment.job import WRITTEN, _check_names
 
 CONTENTS = ("random", "constant", "masked:40")
 
@@ -141,8 +143,47 @@ def test_a_column_is_a_factor_where_it_is_declared_so_and_nowhere_else() -> None
     assert factors_of(process_calls(0.0)) == ("pinning", "warm")
     table = process_calls(0.0).assign(fan_speed=lambda frame: frame["block"] % 3)
     assert factors_of(table) == ("pinning", "warm")
-    assert factors_of(table, design=("block", "fan_speed")) == ("pinning", "warm", "fan_speed")
+    assert factors_of(table, design=("fan_speed",)) == ("pinning", "warm", "fan_speed")
     assert factors_of(table, design=None) == ("pinning", "warm", "fan_speed")  # a table that nobody declared
+
+
+NEUTRAL = "size_of_cache"
+#: Names of columns of the tables that fits, designs and archives work with.
+INTERNAL = sorted({*BY_NAME, "archive", "cell", "count", "factor", "label", "level", "run", "unit", "value", "_value"})
+
+
+def of_five_fold(path: Path, name: str, *, with_design: bool) -> Findings:
+    """What is found of an experiment whose factor `name` has a five-fold effect, and another one none."""
+    design = full_factorial({NEUTRAL: [1, 2], "policy": [0, 1]}, replications=10, blocks=2, seed=1)
+    table = pandas.DataFrame({column: design.column(column) for column in design.columns})
+    noise = np.random.default_rng(3).lognormal(0.0, 0.05, len(design))
+    table = table.assign(gflops=np.where(table[NEUTRAL] == 1, 1.0, 5.0) * noise, design_row=range(len(table)))
+    with ArchiveWriter(path, {"kind": "experiment", "created": "2026-11-21T00:00:00+00:00"}) as archive:
+        archive.add_table("observations/observations.parquet", table.rename(columns={NEUTRAL: name}))
+        if with_design:
+            declared = full_factorial({name: [1, 2], "policy": [0, 1]}, blocks=2, seed=1)
+            archive.add_bytes("design.csv", declared.to_csv().encode())
+    (result,) = findings(Archive.open(path), column="gflops")
+    return result
+
+
+@pytest.mark.parametrize("with_design", [True, False])
+def test_no_name_of_a_factor_has_a_meaning_of_its_own(tmp_path: Path, with_design: bool) -> None:
+    """Named as a column of ours a factor gives the same answer, or it is said that it was not tested, or refused."""
+    expected = of_five_fold(tmp_path / "neutral.zip", NEUTRAL, with_design=with_design)
+    assert named(expected.factor_tests)[NEUTRAL].matters
+    for name in INTERNAL:
+        if name in ("block", *WRITTEN):
+            with pytest.raises(LepauteError, match=name):
+                _check_names("the design", full_factorial({name: [1, 2]}, blocks=2, seed=1).columns)
+            continue
+        found = of_five_fold(tmp_path / f"{name}.zip", name, with_design=with_design)
+        if name in found.untested:
+            assert not with_design or name in ("k", "m", "n", "size_bytes")
+            assert f"{name} (" in str(found)
+        else:
+            renamed = [replace(test, factor=NEUTRAL) if test.factor == name else test for test in found.factor_tests]
+            assert renamed == list(expected.factor_tests), name
 
 
 def test_a_further_column_of_a_calibration_becomes_no_factor(tmp_path: Path) -> None:

@@ -166,6 +166,7 @@ def test_collectives_send_as_many_messages_as_their_algorithms(ranks: int) -> No
 
         def course(me: Any, app: Any, what: str = what, algorithm: str | None = algorithm) -> Any:
             more = {} if algorithm is None else {"algorithm": algorithm}
+            yield me.compute(app.unit, 1e-6)
             yield getattr(me, what)(*(() if what == "barrier" else (8,)), **more)
 
         run = lp.predict(fixed(course, ranks), "dahu", runs=1)

@@ -1,5 +1,6 @@
 """Python files of users: what runs is what the file says, whatever bytecode lies there."""
 
+import json
 import os
 import py_compile
 import sys
@@ -9,9 +10,12 @@ from pathlib import Path
 import pytest
 from support_run import run_lepaute
 
+import lepaute as lp
 from lepaute.archive import Archive
+from lepaute.cli.main import main
+from lepaute.kit import python_files
 from lepaute.kit.python_files import Program
-from lepaute.simulate.apps.own.loading import loaded
+from lepaute.simulate.apps.own.loading import _KNOWN, loaded
 
 EXPERIMENT = """
 import lepaute as lp
@@ -113,6 +117,141 @@ def test_an_application_is_what_its_files_say_and_so_is_its_digest(tmp_path: Pat
     (tmp_path / name).write_text(text)
     assert computed(tmp_path) == (9, digest)
     assert files_in(tmp_path) == before
+
+
+RESTING = """
+import os
+from pathlib import Path
+import helper, elsewhere
+import lepaute as lp
+
+HERE = Path(__file__).parent
+VALUE = float((HERE / "loaded.txt").read_text())
+NAME = "SCALE_OF_TEST"
+
+class Rests(lp.Application):
+    ranks: int = 2
+    file: str = "chosen.txt"
+    work = lp.Cost(1e-3)
+
+    def run(self, me):
+        with open(HERE / self.file) as content:
+            chosen = float(content.read())
+        yield me.compute(self.work, VALUE * chosen * float(os.environ.get(NAME, 1)))
+
+def later():
+    import late
+"""
+
+
+def test_a_digest_covers_all_that_an_application_rests_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A study that goes on takes a result for that of an earlier one by this digest."""
+    script, other = tmp_path / "app" / "app.py", tmp_path / "other" / "elsewhere.py"
+    script.parent.mkdir()
+    other.parent.mkdir()
+    script.write_text(RESTING)
+    other.write_text("import beyond\n")
+    monkeypatch.syspath_prepend(str(other.parent))
+    files = [other, other.with_name("beyond.py"), *map(script.with_name, ("helper.py", "late.py", "loaded.txt"))]
+    for file in (*files[1:], script.with_name("chosen.txt"), script.with_name("not_read.txt")):
+        file.write_text("1\n")
+
+    def digest() -> str:
+        """As a new process has it."""
+        for known in (_KNOWN, sys.modules):
+            for name in {"elsewhere", "beyond", script} & known.keys():
+                del known[name]
+        return loaded("app.py", script.parent)().code
+
+    first = digest()
+    assert digest() == first
+    script.with_name("not_read.txt").write_text("3\n")
+    assert digest() == first
+    for file in (*files, script.with_name("chosen.txt")):
+        text = file.read_text()
+        file.write_text(text + "2\n" if file.suffix == ".py" else "2\n")
+        assert digest() != first, file
+        file.write_text(text)
+        assert digest() == first, file
+    monkeypatch.setenv("SCALE_OF_TEST", "2")
+    assert digest() != first
+
+
+ENDS = "ends the command (sys.exit(0))"
+#: What follows the class line, and what is said, beginning with the line.
+HOSTILE = {
+    "exit": ("    def run(self, me): yield sys.exit(0)", f"main.py:5: {ENDS}"),
+    "exit of the file": ("    pass\nsys.exit(0)", f"main.py:6: {ENDS}"),
+    "raise": ("    def run(self, me): yield 1 / 0", "main.py:5: ZeroDivisionError: division by zero; on rank 0"),
+    "endless": (
+        "    def run(self, me):\n        while True: yield me.compute(self.work)",
+        "main.py:6: rank 0 has more than 1000 operations",
+    ),
+    "silent": (
+        "    def run(self, me):\n        while True: pass\n        yield",
+        "main.py:6: has been at work for 0 s",
+    ),
+    "no time": ("    def run(self, me): yield me.waitall([])", "A: a run takes no time"),
+    "__init__": ("    def __init__(self): pass", "main.py:2: A.__init__: leave it out"),
+    "__post_init__": ("    def __post_init__(self): 1 / 0", "main.py:5: ZeroDivisionError"),
+    "hidden": ("    laid = 3", "main.py:2: A.laid: that name has a meaning of its own"),
+}
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_what_a_program_may_not_do_is_said_in_one_line(
+    tmp_path: Path, what: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, expected = HOSTILE[what]
+    (tmp_path / "main.py").write_text(
+        f"import sys, lepaute as lp\nclass A(lp.Application):\n    ranks: int = 2\n    work = lp.Cost(1e-6)\n{code}\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("lepaute.simulate.apps.own.laying.MOST_OPERATIONS", 1000)
+    monkeypatch.setattr(python_files, "_CHECK_EVERY_S", 0.01)
+    if what == "silent":
+        monkeypatch.setattr(python_files, "LONGEST_SILENCE_S", 0.1)
+    assert main(["predict", "main.py", "-p", "dahu"]) == 2
+    output = capsys.readouterr()
+    assert output.out == ""
+    (line,) = output.err.splitlines()
+    assert expected in line
+
+
+#: What in `run` no seed repeats, and how it is said; None: the seed repeats it.
+DRAWS = {
+    "random.random()": "main.py:5: random.random()",
+    "numpy.random.rand()": "main.py:5: numpy.random.rand()",
+    "random.Random().random()": "main.py:5: random.Random()",
+    "random.Random(3).random()": None,
+    "numpy.random.default_rng(3).random()": None,
+    "int.from_bytes(os.urandom(4), 'big')": "main.py:5: os.urandom()",
+    "time.time()": "main.py:5: time.time()",
+    "0 * time.time() + 1": None,
+    "[random.seed(3), random.random()][1]": None,
+    "scipy.stats.norm.rvs() ** 2": "A.run: a generator that all share",
+    "me.random.random()": None,
+}
+
+
+@pytest.mark.parametrize("value", DRAWS)
+def test_what_no_seed_repeats_is_said_with_its_line(tmp_path: Path, value: str) -> None:
+    (tmp_path / "main.py").write_text(
+        "import lepaute as lp, numpy.random, os, random, scipy.stats, time\nclass A(lp.Application):\n"
+        f"    ranks: int = 2\n    work = lp.Cost(1e-6)\n    def run(self, me): yield me.compute(self.work, {value})\n"
+    )
+    warnings = lp.predict(loaded("main.py", tmp_path)(), "dahu", runs=2).warnings
+    told = [line.partition(" gives another value")[0] for line in warnings if "whatever the seed" in line]
+    assert told == [DRAWS[value]] * (DRAWS[value] is not None)
+
+
+def test_what_a_program_prints_is_not_in_the_answer(tmp_path: Path) -> None:
+    for place in ("", "        print('noise')\n"):
+        text = APPLICATION.format(first="FACTOR = 9\nprint('NOISE')").replace("        yield", f"{place}        yield")
+        (tmp_path / "main.py").write_text(text)
+        done = run_lepaute("predict", "main.py", "-p", "dahu", "--json", folder=tmp_path)
+        assert json.loads(done.stdout)["parameters"] == {"ranks": 2}
+        assert ("NOISE" in done.stderr, "noise" in done.stderr) == (True, bool(place))
 
 
 def test_modules_of_one_name_in_two_folders_are_two_and_both_applications_of_one_folder_have_it(tmp_path: Path) -> None:

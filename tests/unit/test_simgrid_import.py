@@ -127,6 +127,20 @@ def test_what_is_ignored_is_said() -> None:
     assert "smpi/async-small-thresh, smpi/send-is-detached-thresh" in "\n".join(imported("stampede").notes)
 
 
+def test_what_changes_no_message_is_named_in_the_first_note_and_a_service_host_is_left_out() -> None:
+    energy = '<prop id="wattage_off" value="10"/>'
+    text = cluster(speed="2Gf,1Gf").replace("/></zone>", f">{energy}</cluster></zone>")
+    service = (
+        '<zone id="s"><host id="front" speed="0Gf"/></zone><zoneRoute src="s" dst="c"><link_ctn id="l"/></zoneRoute>'
+    )
+    found = import_xml(text.replace("</zone>", f"{service}</zone>"))
+    assert found.platform.sha256 == import_xml(cluster()).platform.sha256
+    assert found.notes[0].startswith(
+        "ignored: speeds (computing follows kernel models), p-states (c), energy (wattage_off)"
+    )
+    assert found.notes[1] == "hosts without speed are left out, as those of services: front."
+
+
 def test_numbers_with_gaps_become_consecutive_and_that_is_said() -> None:
     result = import_xml(cluster(radical="0-3,7"))
     assert (result.platform.nodes.count, result.platform.nodes.first_number) == (5, 0)
@@ -197,7 +211,34 @@ MESH = zone(
     + '<route src="a1" dst="a2"><link_ctn id="x"/></route><route src="a1" dst="a3"><link_ctn id="y"/></route>'
     + '<route src="a2" dst="a3"><link_ctn id="x"/></route>'
 )
+#: What a platform has no counterpart of, put behind a cluster, or in the place of something in it.
+UNMODELLED = {
+    **{
+        tag: (f'<{tag} src="a" dst="b"/>', f"{tag} 'a': is a ")
+        for tag in ("bypassRoute", "bypassZoneRoute", "bypassASroute", "trace_connect")
+    },
+    "trace": ('<trace id="t" periodicity="1.0">0 1</trace>', "trace 't': is a profile"),
+    "peer": ('<peer id="p" speed="1Gf" bw_in="1" bw_out="1" lat="1"/>', "peer 'p': is a peer"),
+    "file": ('<link id="l" bandwidth="1" bandwidth_file="f"/>', "link 'l': has bandwidth_file"),
+    "vivaldi": ('<zone id="v" routing="Vivaldi"/>', "zone 'v': has routing Vivaldi"),
+    "wifi": ('<link id="l" bandwidth="1" sharing_policy="WIFI"/>', "link 'l': has sharing_policy WIFI"),
+}
+TREE = {"topology": "FAT_TREE", "topo_parameters": "2;2,2;1,2;1,1"}
+STAR = STARS["host links"]
 BAD = {
+    **{what: (cluster().replace("</zone>", f"{text}</zone>"), message) for what, (text, message) in UNMODELLED.items()},
+    "zone route": (two("lat", "1us").replace("</zone>", '<zoneRoute src="c" dst="d"><link_ctn/></zoneRoute></zone>'),
+                   "zoneRoute 'c': joins zones by links of its own"),
+    "backbones in a row": (two("bb_lat", "1us", "1us").replace("</zone>", '<zoneRoute src="c" dst="d"/></zone>'),
+                           "zoneRoute 'c': joins zones"),
+    "second backbone": (zone('<zone id="a"><host id="x"/><backbone id="p"/></zone><zone id="b"><host id="y"/>'
+                             '<backbone id="q"/></zone>'), "backbone 'q': is a second backbone"),
+    "fatpipe": (cluster(sharing_policy="FATPIPE"), "sharing_policy of cluster 'c' is 'FATPIPE'"),
+    "narrow fatpipe": (cluster(bb_bw="1kBps", bb_sharing_policy="FATPIPE"), "bb_bw of cluster 'c' is of a FATPIPE"),
+    "links of hosts": (STAR.replace('id="l7" bandwidth="8Gbps"', 'id="l7" bandwidth="4Gbps"'),
+                       "the link of host 'h7' is another one than that of 'h5'"),
+    "pipes of hosts": (STAR.replace("SPLITDUPLEX", "FATPIPE"), "sharing_policy FATPIPE of a host's link"),
+    "factors of a tree": (cluster(**TREE).replace('"0:2"', '"0:2;100:3"'), "smpi/lat-factor depends on the size"),
     "bandwidth": (cluster(bw="fast"), "platform.xml:1: bw of cluster 'c' is 'fast'"),
     "unit": (cluster(lat="3parsec"), "lat of cluster 'c' is '3parsec'"),
     "radical": (cluster(radical="7-3"), "radical of cluster 'c' is '7-3'"),

@@ -14,7 +14,7 @@ from lepaute.platform.io import with_values
 from lepaute.simulate.conditions import read_transfer
 from lepaute.study.checking import check_study, opened_study
 from lepaute.study.configuration import Configurations
-from lepaute.study.evaluation import Point
+from lepaute.study.evaluation import COLUMNS, RESPONSES, Point
 from lepaute.study.running import run_study
 from lepaute.study.schema import json_schema, load_study, parse_study, study_text
 
@@ -75,6 +75,11 @@ def test_the_json_schema_names_every_field_of_the_file() -> None:
         (("[64, 128]", "[64, 64.0]"), r":6: factors.nb.levels has a level twice"),
         (("levels: [64, 128]", "range: [128, 64]"), r":6: factors.nb.range is \[128, 64\]; write \[low, high\]"),
         (("levels: [64, 128]", "log: true"), r":6: factors.nb has no values; give one of levels"),
+        *(
+            (("  nb: {", f"  {name}: {{"), rf":6: factors.{name} is the name of something else already")
+            for name in sorted({*COLUMNS, *RESPONSES, "scenario"})
+        ),
+        (("  nb: {", "  p: {"), r":6: factors.p is a field of the application too, and an expression names it"),
         (("  nb: {", "  2b: {"), r":6: factors.2b is '2b'; a name has letters"),
         (("scale.bandwidth: 0.5", "scale.width: 0.5"), r":9: scenarios.half cannot be: scale.width is no component"),
         (("scale.bandwidth: 0.5", "scale.bandwidth: wide"), r":9: scenarios.half cannot be: .* is 'wide'; it must be"),

@@ -30,6 +30,8 @@ _ALLOCATION_FAILED = (
     *("bad_alloc", "bad allocation", "out of memory", "cannot allocate memory"),
     *("failed to map segment", "can't start new thread"),
 )
+#: Streams that a thread may still be printing to: Python's print() holds no reference to them.
+_IN_USE: list[object] = []
 #: A disk with less room than this is full.
 _LITTLE_BYTES = 1 << 20
 #: A longer message is cut in the middle: what is wrong stands at its beginning, what to do at its end.
@@ -46,9 +48,9 @@ def guarded(run: Callable[[], int]) -> int:
         try:
             status = run()
             sys.stdout.flush()  # here, where a closed pipe can still be answered quietly
-        except SystemExit:
-            raise
         except BaseException as error:
+            if isinstance(error, SystemExit) and not _of_program(error):
+                raise
             status = PIPE_CLOSED if isinstance(error, BrokenPipeError) else INTERRUPTED
             # An import that is interrupted may end with an ImportError.
             if not is_interrupted() and not isinstance(error, KeyboardInterrupt | BrokenPipeError):
@@ -83,6 +85,8 @@ def answer(error: BaseException) -> tuple[int, str]:
         return BAD_INPUT, f"{error.object[:200]!r} is not text in UTF-8; give another name or value"
     if isinstance(error, UnicodeDecodeError):
         return BAD_INPUT, f"a file that was read is not text in UTF-8 ({error.reason} at byte {error.start})"
+    if fault := _of_program(error):
+        return BAD_INPUT, fault
     name = type(error).__name__
     kept = _kept_traceback(error)
     where = f"its traceback is in {kept}" if kept else "LEPAUTE_DEBUG=1 shows its traceback"
@@ -97,6 +101,12 @@ def _failed_allocation(error: BaseException | None) -> str | None:
             return _short(text, 200) or "an allocation failed"
         error = error.__cause__ or error.__context__
     return None
+
+
+def _of_program(error: BaseException) -> str:
+    """What a user's program raised, with its line; empty of any other error."""
+    programs = sys.modules.get("lepaute.kit.python_files")
+    return "" if programs is None else str(programs.Program.fault(error))
 
 
 def _full_folder() -> str:
@@ -161,6 +171,7 @@ def _standard_streams() -> Iterator[None]:
             stream.reconfigure(errors="backslashreplace")  # of characters that an ASCII terminal lacks
     sys.stdout = PrintableStream(sys.stdout, "standard output")
     sys.stderr = PrintableStream(sys.stderr, "standard error")
+    _IN_USE.extend((sys.stdout, sys.stderr))
     try:
         yield
     finally:

@@ -241,6 +241,8 @@ def _print_findings(archives: list[Archive], options: FitOptions, *, as_json: bo
             told = [finding(hierarchy) for hierarchy in result.hierarchies] or [f"{archive.path}: {result.table}"]
             print("\n".join(folded(line, terminal_columns(sys.stdout), 2) for line in told))
             _print_factors(result.factor_tests)
+            for line in result.notes:
+                print(folded(line, terminal_columns(sys.stdout), 2))
             for hierarchy in result.hierarchies:
                 print("\n".join(folded(line, terminal_columns(sys.stdout), 4) for line in hierarchy_lines(hierarchy)))
     if as_json:

@@ -15,6 +15,7 @@ from lepaute.cli.options import FORCE_HELP
 from lepaute.cli.terminal import BAR_AFTER_S, LEAST_SPENT_S, announce, json_text, note, progress_bar
 from lepaute.errors import InputError
 from lepaute.kit.options import option_field
+from lepaute.kit.python_files import Program
 from lepaute.kit.quantities import settings_of
 from lepaute.kit.text import counted
 from lepaute.measure.schedulers import SCHEDULERS, Request, default_scheduler
@@ -79,6 +80,8 @@ def command(
     from lepaute.measure.experiment.script import load_job_class, made_job
     from lepaute.measure.shipped import name_of_shipped, shipped_experiments
 
+    if run.as_json:
+        Program.divert_prints()
     if not script.is_file():
         # An archive names the script of an experiment, memory.py, in the command that resumes it.
         script = shipped_experiments().get(str(script).removesuffix(".py").replace("_", "-"), script)

@@ -18,7 +18,7 @@ from lepaute.design.sizes import Draws
 from lepaute.design.table import MOST_CELLS, Design, header_of
 from lepaute.errors import DesignError
 
-BLOCK = "block"
+BLOCK, BLOCKS = "block", "blocks"  # the column, and in the header how many
 KIND = "kind"
 #: Of this many Latin hypercubes the most even one is taken; of large ones any is even enough.
 _CANDIDATES = 16
@@ -192,7 +192,7 @@ def arranged(
         columns = (DeclaredColumn(BLOCK, "int"), *columns)
         rows = [(block, *row) for block in range(blocks) for row in Draws(seed, "order", str(block)).shuffled(repeated)]
     header = header_of(generator, seed) | {DECLARATION: declaration_of(columns), "replications": str(replications)}
-    header |= {**({} if blocks is None else {"blocks": str(blocks)}), **arguments}
+    header |= {**({} if blocks is None else {BLOCKS: str(blocks)}), **arguments}
     return Design(header, tuple(column.name for column in columns), tuple(rows))
 
 

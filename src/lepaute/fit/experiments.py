@@ -1,7 +1,7 @@
 """What can be fitted to an experiment that is no calibration: tests of its factors, and the memory hierarchy."""
 
-from collections.abc import Collection, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
 from html import escape
 from typing import Any
 
@@ -9,14 +9,17 @@ import pandas
 
 from lepaute.archive import Archive
 from lepaute.archive.setups.topology import data_caches
+from lepaute.design.generators import BLOCK, BLOCKS
 from lepaute.design.table import parse_design
 from lepaute.errors import FitError
 from lepaute.fit.memory import MemoryHierarchy, hierarchy_text, is_memory, memory_hierarchy
-from lepaute.fit.observations.columns import BY_NAME, Place, check_durations, factors_of
+from lepaute.fit.observations.columns import BY_NAME, MOST_LEVELS, Place, check_durations, factors_of
 from lepaute.fit.observations.factors import DURATION, FactorTest, factor_frame, factor_table, factor_tests, sentence
 from lepaute.kit.notebook import table_html
 from lepaute.kit.text import natural_order
 
+#: What a column is taken for that is no factor.
+_ROLES = {"size": "a size", "process": "part of a process", "time": "a time", "note": "a note"}
 _TABLES = "observations/"
 _DESIGN = "design.csv"
 
@@ -28,11 +31,13 @@ class Findings:
     factor_tests: of every factor that was varied in them; none where they show a memory hierarchy, of which most
                   factors are known to matter
     hierarchies : of the memory of each node
+    untested    : columns that may be factors, and the reason why each was not tested
     """
 
     table: str
     factor_tests: tuple[FactorTest, ...]
     hierarchies: tuple[MemoryHierarchy, ...]
+    untested: Mapping[str, str] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """What JSON is made of: the fields, by name."""
@@ -44,9 +49,16 @@ class Findings:
         return f"<Findings of {self.table}: {', '.join(about)}>"
 
     def __str__(self) -> str:
-        return "\n\n".join(
-            [*([factor_table(self.factor_tests)] if self.factor_tests else []), *map(hierarchy_text, self.hierarchies)]
-        )
+        tests = [factor_table(self.factor_tests)] if self.factor_tests else []
+        return "\n\n".join([*tests, *map(hierarchy_text, self.hierarchies), *self.notes])
+
+    @property
+    def notes(self) -> list[str]:
+        """What was not looked at."""
+        if not self.untested:
+            return []
+        names = ", ".join(f"{name} ({why})" for name, why in self.untested.items())
+        return [f"not tested: {names}; --factor NAME (factors=) tests it"]
 
     def _repr_html_(self) -> str:
         if not self.factor_tests:
@@ -58,7 +70,10 @@ class Findings:
             for one in test.effects
         ]
         return table_html(
-            f"{self.table}: {self.factor_tests[0].column}", header, rows, list(map(sentence, self.factor_tests))
+            f"{self.table}: {self.factor_tests[0].column}",
+            header,
+            rows,
+            [*map(sentence, self.factor_tests), *self.notes],
         )
 
     def to_frame(self) -> pandas.DataFrame:
@@ -76,6 +91,7 @@ def findings(archive: "Archive", factors: Collection[str] = (), column: str = DU
     design = _design_columns(archive)
     declared = None if design is None else (*design, *factors)
     results, columns, looked_at = [], set(), False
+    untested: dict[str, str] = {}
     for name in archive.members():
         if not name.startswith(_TABLES) or not name.endswith(".parquet"):
             continue
@@ -87,17 +103,34 @@ def findings(archive: "Archive", factors: Collection[str] = (), column: str = DU
         check_durations(table, Place(archive.path, name), column)
         if is_memory(table):
             results.append(Findings(name, (), tuple(_hierarchies(archive, table))))
-        elif tests := factor_tests(table, factors=_factors(table, declared, factors), column=column):
-            results.append(Findings(name, tests, ()))
+        else:
+            names = _factors(table, declared, factors)
+            untested |= _untested(table, design, {*names, column})
+            if tests := factor_tests(table, factors=names, column=column):
+                results.append(Findings(name, tests, (), untested))
     if not results:
         results_only = columns - set(design or ())
-        raise FitError(f"{archive.path}: {_nothing(column, factors, columns, results_only, looked_at=looked_at)}")
+        reasons = [_nothing(column, factors, columns, results_only, looked_at=looked_at)]
+        reasons += Findings("", (), (), untested).notes if looked_at else []
+        raise FitError(f"{archive.path}: {'; '.join(reasons)}")
     return results
 
 
 def _factors(table: pandas.DataFrame, declared: tuple[str, ...] | None, asked_for: Collection[str]) -> tuple[str, ...]:
     factors = factors_of(table, declared)
     return (*factors, *(name for name in asked_for if name not in factors))
+
+
+def _untested(table: pandas.DataFrame, design: Collection[str] | None, tested: Collection[str]) -> dict[str, str]:
+    """The other columns with several levels: of a design all, without one those of few levels."""
+    untested = {}
+    for name in table.columns.difference(list(tested), sort=False):
+        levels = table[name].nunique()
+        if levels < 2 or (levels > MOST_LEVELS if design is None else name not in design):
+            continue
+        role = "time" if name not in BY_NAME else BY_NAME[name].role
+        untested[str(name)] = f"{levels} levels" if levels > MOST_LEVELS else f"{_ROLES[role]} by its name"
+    return untested
 
 
 def _nothing(
@@ -117,10 +150,11 @@ def _nothing(
 
 
 def _design_columns(archive: "Archive") -> tuple[str, ...] | None:
-    """The columns of the design that the experiment followed; None where it had none."""
+    """The columns of the design that the experiment followed, but the numbers of its blocks; None where it had none."""
     if _DESIGN not in archive.members():
         return None
-    return parse_design(_text(archive, _DESIGN), f"{archive.path}: {_DESIGN}").columns
+    design = parse_design(_text(archive, _DESIGN), f"{archive.path}: {_DESIGN}")
+    return tuple(name for name in design.columns if name != BLOCK or BLOCKS not in design.header)
 
 
 def _hierarchies(archive: "Archive", table: pandas.DataFrame) -> "Iterator[MemoryHierarchy]":

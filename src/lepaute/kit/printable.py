@@ -1,8 +1,9 @@
 """Untrusted text on a terminal: no escape sequences, no line breaks, cut to its width."""
 
 import shutil
+import sys
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -33,16 +34,20 @@ class PrintableStream:
 
     Rich, which draws with escape sequences of its own, writes to the stream behind it: what it is given must be
     printable already.
+    is_elsewhere : whether what is being written is for standard error
     Raises OSError with the stream's name where writing fails.
     """
 
     def __init__(self, stream: Any, name: str) -> None:
         self._stream = stream
         self._name = name
+        self.is_elsewhere: Callable[[], bool] = lambda: False
         self.rich_proxied_file = getattr(stream, "rich_proxied_file", stream)  # as Rich calls it
 
     def write(self, text: str) -> int:
         """Writes a text; how many characters it has."""
+        if self.is_elsewhere():
+            return sys.stderr.write(text)
         with _named(self._name):
             self._stream.write(printable_lines(text))
         return len(text)

@@ -189,6 +189,9 @@ def check_study(configurations: Configurations, text: str | None = None, origin:
         for bound in factor.bounds or ():
             tried(start.with_(**{name: round(bound) if factor.integer else bound}), "factors", name)
     names = configurations.names(_first_levels(study))
+    if name := _ambiguous(study, configurations):
+        why = "is a field of the application too, and an expression names it; rename it"
+        raise located(("factors", name), why, text, origin)
     for place, expression in enumerate(study.expressions):
         _check_names(expression.names, names, ("constraints", place), text, origin)
     known = set(names) | {"nodes", "ranks", *RESPONSES}
@@ -197,6 +200,13 @@ def check_study(configurations: Configurations, text: str | None = None, origin:
         known.add(name)
     if all(factor.levels is not None for factor in study.factors.values()) and not configurations.points():
         raise located(("constraints",), "hold at no point; loosen one", text, origin)
+
+
+def _ambiguous(study: Study, configurations: Configurations) -> str:
+    """A factor of an expression that has the name of another field of the application; empty where there is none."""
+    used = frozenset[str]().union(*(text.names for text in (*study.expressions, *study.formulas.values())))
+    others = {name for name, factor in study.factors.items() if factor.path.rpartition(".")[2] != name}
+    return min(used & others & configurations.fields(_first_levels(study)).keys(), default="")
 
 
 def _check_names(used: Any, known: Any, at: tuple[str | int, ...], text: str | None, origin: str) -> None:

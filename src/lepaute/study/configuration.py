@@ -150,14 +150,17 @@ class Configurations:
 
     def names(self, point: Point) -> dict[str, Any]:
         """What expressions know at a point: factors, and fields of the application."""
+        return self.fields(point) | dict(point)
+
+    def fields(self, point: Point) -> dict[str, Any]:
+        """The fields of the application at a point, and its ranks, as far as it can be made."""
         values = self._application_values(self._values(point))
         known = {name: value for name, value in values.items() if name not in WHICH}
         try:
             application = application_of(values, self.folder)
         except InputError:
-            return known | dict(point)
-        parameters = application.parameters()
-        return known | parameters | {"ranks": application.ranks} | dict(point)
+            return known
+        return known | application.parameters() | {"ranks": application.ranks}
 
     def derived(self, point: Point, responses: Mapping[str, float]) -> dict[str, float]:
         """The derived responses of a run."""

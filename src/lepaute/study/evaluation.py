@@ -25,6 +25,8 @@ Value = str | int | float | bool | None
 
 #: Factor whose levels are the names of a study's scenarios.
 SCENARIO = "scenario"
+#: Columns of the tables of results, besides factors and responses.
+COLUMNS = frozenset({"comparable", "extrapolated_share", "refusal", "repeat", "runs", "seed", "value"})
 #: Whole numbers above are not exact as floating-point numbers.
 _EXACT = 2**53
 #: Responses of which less is better; of any other (rates, rates per watt), more is.

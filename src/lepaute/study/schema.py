@@ -15,7 +15,7 @@ from lepaute.kit.models import PublicModel
 from lepaute.kit.quantities import lag_of
 from lepaute.kit.text import number
 from lepaute.simulate.apps import APPLICATIONS
-from lepaute.study.evaluation import SCENARIO, Point, same
+from lepaute.study.evaluation import COLUMNS, SCENARIO, Point, same
 
 FORMAT: Final = "lepaute-study/1"
 QUESTIONS = ("whatif", "tune", "sensitivity", "capacity")
@@ -372,9 +372,12 @@ class Study(Value):
             if response not in (*RESPONSES, *self.derived):
                 known = ", ".join((*RESPONSES, *self.derived))
                 raise fault(f"has {response[:60]!r}; responses are {known}, and those under derived", "responses")
-        for name in self.derived:
-            if name in RESPONSES or name in self.factors:
-                raise fault("is the name of something else already; rename it", "derived", name)
+        for section, names, taken in (
+            ("factors", self.factors, {*COLUMNS, *RESPONSES, SCENARIO}),
+            ("derived", self.derived, {*COLUMNS, *RESPONSES, *self.factors, SCENARIO}),
+        ):
+            for name in taken.intersection(names):
+                raise fault("is the name of something else already: a column of the results; rename it", section, name)
         count = 1
         for name, levels in self.levels.items():
             count *= len(levels)
@@ -383,8 +386,6 @@ class Study(Value):
         return self._whatif_is_about_its_factors()
 
     def _asks_one_question(self) -> None:
-        if SCENARIO in self.factors and self.scenarios:
-            raise fault("is the name of the factor whose levels are the scenarios; rename it", "factors", SCENARIO)
         for section, question in (("whatif", "whatif"), ("capacity", "capacity"), ("published", "whatif")):
             if question != self.question and getattr(self, section) is not None:
                 raise fault(f"is of the question {question}, and this one is {self.question}; remove it", section)

@@ -60,7 +60,6 @@ class Column:
     least     : of a number, checked in every table of a calibration; None: not checked;  most: of one that is checked
     complete  : a text that every row of a calibration has
     reference : level that others are compared with; "": the first, see `level_order`
-    varied    : of a process, a factor all the same where the experiment's own design has it
     """
 
     name: str
@@ -70,7 +69,6 @@ class Column:
     least: float | None = None
     complete: bool = False
     reference: str = ""
-    varied: bool = False
     most: float = 2.0**53  # a larger real is not known to one
 
 
@@ -98,7 +96,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("process", "integer", "1", "process"),
     Column("active_cores", "integer", "1", "process", least=1.0),
     Column("active_socket_cores", "integer", "1", "process", least=1.0),
-    Column("threads", "integer", "1", "process", least=1.0, varied=True),
+    Column("threads", "integer", "1", "process", least=1.0),
     Column("start_s", "real", "s", "time", least=_ANY),
     Column("duration_s", "real", "s", "time", least=0.0, most=LONGEST_S),
     Column("recorded_s", "real", "s", "time"),
@@ -175,20 +173,22 @@ def combinations_of(frame: "pandas.DataFrame", columns: Sequence[str]) -> Intege
 def factors_of(table: "pandas.DataFrame", design: Sequence[str] | None = ()) -> tuple[str, ...]:
     """The factors of a table that have two to MOST_LEVELS levels, in the order of its columns.
 
-    design : columns of the design that the observations were made by, which declares its factors; None: there is no
-             design (a job that records as it likes, a table from elsewhere), so that every column that is not declared
-             and is no time or frequency by its name counts as a factor of the user's
+    design : columns of the design that the observations were made by, which are factors whatever they are called, but
+             for sizes; None: there is none (a job that records as it likes, a table from elsewhere), so that every
+             column that is not declared and is no time or frequency by its name counts as a factor
     """
-    factors = []
-    for name in map(str, table.columns):
+
+    def is_factor(name: str) -> bool:
         column = BY_NAME.get(name)
-        if column is not None:
-            is_factor = column.role == "factor" or (column.varied and design is not None and name in design)
-        else:
-            is_factor = not name.endswith(("_s", "_hz")) if design is None else name in design
-        if is_factor and 2 <= table[name].nunique() <= MOST_LEVELS:
-            factors.append(name)
-    return tuple(factors)
+        if column is not None and column.role == "factor":
+            return True
+        if design is None:
+            return column is None and not name.endswith(("_s", "_hz"))
+        return name in design and (column is None or column.role != "size" or column.type == "text")
+
+    return tuple(
+        name for name in map(str, table.columns) if is_factor(name) and 2 <= table[name].nunique() <= MOST_LEVELS
+    )
 
 
 @dataclass(frozen=True, slots=True)

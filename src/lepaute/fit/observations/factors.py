@@ -38,6 +38,8 @@ RANDOM, PLACED = "random", 0
 CONTENT_PROBE = "dgemm_content"
 #: What is compared unless something else is asked for.
 DURATION = "duration_s"
+#: The column of it while it is tested; no column of a design can be called so.
+_RESULT = ".result"
 #: What a test says it is of where rows do not name their kernel.
 ANY_KERNEL = "measurement"
 #: Corrected p-value up to which a factor is said to matter.
@@ -180,12 +182,11 @@ def factor_tests(
     for name in (column, *names):
         if name not in table.columns:
             raise FitError(f"the table has no column {name!r}; it has {', '.join(map(str, table.columns))}")
-    if column != DURATION:
-        table = table.assign(**{DURATION: table[column]})
+    table = table.assign(**{_RESULT: table[column]})
     results = []
-    for kernel, rows in _by_kernel(table):
+    for kernel, rows in [(ANY_KERNEL, table)] if "kernel" in names else _by_kernel(table):
         for name in names:
-            mine = rows[rows[name].notna() & (rows[DURATION] > 0)]
+            mine = rows[rows[name].notna() & (rows[_RESULT] > 0)]
             if mine[name].nunique() > 1:
                 others = [other for other in names if other != name]
                 results.append(_tested(mine, name, others, kernel, permutations, seed))
@@ -238,7 +239,7 @@ def _tested(
     reference = BY_NAME[name].reference if name in BY_NAME else ""
     reference = reference if reference in labels else level_order(labels)[0]
     exchanged = "calls" if inside else "processes"
-    stretches = _stretches(rows, process, labels) if inside else None
+    stretches = _stretches(rows, process, labels, by_row="start_s" in (name, *others)) if inside else None
     if stretches is not None:
         exchanged = "places" if stretches.same_order else "stretches"
         values, labels, strata = _of_stretches(rows, labels, stretches, process, others, sizes)
@@ -250,9 +251,10 @@ def _tested(
     return _result(test, name, kernel, reference, exchanged)
 
 
-def _stretches(rows: pandas.DataFrame, process: Sequence[str], labels: list[str]) -> Stretches | None:
+def _stretches(rows: pandas.DataFrame, process: Sequence[str], labels: list[str], *, by_row: bool) -> Stretches | None:
+    """by_row : whether the order of the calls is that of the rows, and `start_s` none"""
     order = np.arange(len(rows), dtype=np.float64)
-    if "start_s" in rows.columns and rows["start_s"].nunique() > len(rows) / 2:
+    if not by_row and "start_s" in rows.columns and rows["start_s"].nunique() > len(rows) / 2:
         order = rows["start_s"].to_numpy(dtype=np.float64)
     of_process = np.unique(np.array(_joined(rows, process)), return_inverse=True)[1].astype(np.int64)
     return stretches_of(of_process, order, np.unique(labels, return_inverse=True)[1].astype(np.int64))
@@ -269,13 +271,13 @@ def _of_stretches(
     """Values, labels and strata of stretches, or of their places in an order that all processes have in common."""
     process_of = np.array(_joined(rows, process))
     value, cells = _of_calls(rows, labels, others, sizes)
-    table = rows.loc[:, []].assign(_value=value, _process=process_of, _cell=cells)
+    table = rows.loc[:, []].assign(value=value, process=process_of, cell=cells)
     # The level of the process, and what sizes and other factors do, off; what is left are the stretches.
-    for by in ("_process", "_cell"):
-        table["_value"] -= table.groupby(by)["_value"].transform("median")
-    units = table.assign(_unit=stretches.number, _label=labels).groupby("_unit", sort=True)
-    values: Floats = units["_value"].median().to_numpy(dtype=np.float64)
-    levels, strata = units["_label"].first(), units["_process"].first()
+    for by in ("process", "cell"):
+        table["value"] -= table.groupby(by)["value"].transform("median")
+    units = table.assign(unit=stretches.number, label=labels).groupby("unit", sort=True)
+    values: Floats = units["value"].median().to_numpy(dtype=np.float64)
+    levels, strata = units["label"].first(), units["process"].first()
     if not stretches.same_order:
         return values, levels.tolist(), strata.tolist()
     count = np.bincount(stretches.place)
@@ -285,7 +287,7 @@ def _of_stretches(
 def _of_calls(
     rows: pandas.DataFrame, labels: list[str], fixed: Sequence[str], sizes: Sequence[str]
 ) -> tuple[Floats, list[str]]:
-    values: Floats = np.log(rows["duration_s"].to_numpy(dtype=np.float64))
+    values: Floats = np.log(rows[_RESULT].to_numpy(dtype=np.float64))
     base = _joined(rows, fixed)
     strata = [f"{one} {size}" for one, size in zip(base, _joined(rows, sizes), strict=True)]
     levels: dict[str, set[str]] = {}
@@ -307,12 +309,12 @@ def _of_processes(
     inner = [other for other in others if (rows.groupby(list(process), dropna=False)[other].nunique() > 1).any()]
     outer = [other for other in others if other not in inner]
     where = [column for column in process if column not in ("process", "attempt", "rank")]
-    frame = rows.assign(_value=np.log(rows["duration_s"].to_numpy(dtype=np.float64)))
+    frame = rows.assign(**{_RESULT: np.log(rows[_RESULT].to_numpy(dtype=np.float64))})
     cells = [*sizes, *inner]
     if cells:
-        frame["_value"] -= frame.groupby(cells, observed=True, dropna=False)["_value"].transform("median")
-    units = frame.groupby([*process, name, *outer], observed=True, dropna=False)["_value"].median().reset_index()
-    values: Floats = units["_value"].to_numpy(dtype=np.float64)
+        frame[_RESULT] -= frame.groupby(cells, observed=True, dropna=False)[_RESULT].transform("median")
+    units = frame.groupby([*process, name, *outer], observed=True, dropna=False)[_RESULT].median().reset_index()
+    values: Floats = units[_RESULT].to_numpy(dtype=np.float64)
     labels = [_label(value) for value in units[name]]
     strata = _joined(units, [*where, *outer])
     levels: dict[str, set[str]] = {}

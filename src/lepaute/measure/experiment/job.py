@@ -4,7 +4,7 @@ import math
 import secrets
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import fields
 from types import TracebackType
@@ -34,6 +34,9 @@ from lepaute.measure.raw_files import Value
 from lepaute.measure.schedulers import scheduler
 from lepaute.measure.schedulers.types import Allocation
 from lepaute.version import __version__
+
+#: Columns that each table of an experiment gets besides those that are recorded.
+WRITTEN = frozenset({"design_row", "machine_changed", "recorded_s"})
 
 
 class Job(Helpers):
@@ -148,6 +151,7 @@ class Job(Helpers):
                 raise InputError(
                     f"{name} is a factor of the row that is measured; record the result under another name"
                 )
+        _check_names("record", columns)
         row = {**(self._row or {}), **columns}
         for name, value in row.items():
             row[name] = scalar(name, value)
@@ -198,16 +202,28 @@ class Job(Helpers):
         elif resume and (begun := workspace.design) is not None and (design is None or begun.rows != design.rows):
             self.record_of_run.warn("the script's design has changed; continuing with the original one")
         installation = self.options.installation
-        prefix = f"experiment/{len(workspace.state.sessions)}-" if resume else "experiment/"
+        session = len(workspace.state.sessions)
         if (program := program_of(type(self))) is not None:
-            program.keep(lambda name, text: self.record_of_run.keep(prefix + name, text))
+            program.keep(lambda name, text: self._keep_source(session, name, text))
             self._stack.callback(program.keep, lambda _name, _source: None)
         elif (source := source_of(type(self))) is not None:
-            self.record_of_run.keep(prefix + source[0], source[1])
+            self._keep_source(session, *source)
         if installation is not None:
             self.record_of_run.keep("experiment/installation.yaml", installation.read_bytes())
         workspace.state.sessions.append(Session(now()))
         workspace.save()
+
+    def _keep_source(self, session: int, name: str, text: bytes) -> None:
+        """A file of the script as it is in a session; says where it is another one than in the session before."""
+        folder = self.workspace.folder / "experiment"
+        *before, now = [f"{number}-{name}" if number else name for number in range(session + 1)]
+        self.record_of_run.keep(f"experiment/{now}", text)
+        latest = next((file for file in reversed(before) if (folder / file).is_file()), None)
+        if latest is not None and (folder / latest).read_bytes() != (folder / now).read_bytes():
+            self.record_of_run.warn(
+                f"{name} has changed since the run was interrupted: rows until then are of experiment/{latest}, "
+                f"the others of experiment/{now}"
+            )
 
     def _drawn_design(self) -> Design | None:
         try:
@@ -221,6 +237,7 @@ class Job(Helpers):
             raise InputError(
                 f"design() gave a {type(design).__name__}; give what lepaute.design makes, such as full_factorial()"
             )
+        _check_names("the design", () if design is None else design.columns)
         return design
 
     def _state(self) -> RunState:
@@ -385,6 +402,14 @@ class Job(Helpers):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.end(error)
+
+
+def _check_names(where: str, names: Iterable[str]) -> None:
+    """Raises InputError for a column that the archive writes itself."""
+    if both := sorted(WRITTEN.intersection(names)):
+        raise InputError(
+            f"{where} has a column {both[0]}, which every table of an experiment gets; give it another name"
+        )
 
 
 def scalar(name: str, value: Any) -> Value:

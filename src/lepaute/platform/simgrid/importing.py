@@ -1,10 +1,11 @@
 """A platform from the XML of a calibrated SMPI platform, and what of it was ignored."""
 
 import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, Never
 
 from pydantic import ValidationError
 
@@ -112,9 +113,18 @@ def import_xml(text: str | bytes, name: str = "platform.xml") -> Imported:
             f"{name}:{root.line}: the root element is '{root.tag}'; in a SimGrid platform file it is 'platform'"
         )
     properties = _own_properties(root, name)
+    services = _without_service_hosts(root)
+    _check_features(root, name)
     machine = mesh_of(root, name) if "topology" in properties else machine_of(root, name)
     settings, others = _settings(root, name)
     table = _rows(settings, with_envelope="enveloped" in properties)
+    on_links = _on_links(table, properties)
+    if "enveloped" not in properties and machine.parameters is not None and not on_links:
+        raise InputError(
+            f"{settings['smpi/lat-factor'].where}: smpi/lat-factor depends on the size of messages, and multiplies the "
+            f"latencies of {machine.name}, where some routes have more links than others, which cannot be imported; "
+            'give one factor: <prop id="smpi/lat-factor" value="1"/>'
+        )
     try:
         platform = _platform(machine, table, settings, properties)
     except ValidationError as error:  # the platform's own checks
@@ -122,8 +132,74 @@ def import_xml(text: str | bytes, name: str = "platform.xml") -> Imported:
         field = ".".join(str(step) for step in (*first["loc"], *first.get("ctx", {}).get("at", ())))
         raise PlatformError(f"{name}: is not a valid platform: {field} {first['msg']}") from None
     missing = [setting for setting, (_, place) in settings.items() if place == name]
-    notes = (*machine.notes, *_notes(root, machine, others, missing, properties, _on_links(table, properties)))
+    of_services = (
+        [f"hosts without speed are left out, as those of services: {', '.join(services)}."] if services else []
+    )
+    notes = (
+        *_ignored(root, others, properties),
+        *of_services,
+        *machine.notes,
+        *_notes(machine, others, missing, properties),
+    )
     return Imported(platform, notes)
+
+
+#: Elements and attributes, of some the value, that make times others than those of one network that stays as it is.
+_UNMODELLED = {
+    **dict.fromkeys(("bypassRoute", "bypassZoneRoute", "bypassASroute"), "is a route that bypasses the others"),
+    **dict.fromkeys(("trace", "trace_connect"), "is a profile by which speeds and links change"),
+    "peer": "is a peer, with a link of its own",
+    **{name: f"has {name}, by which its speed or state changes"
+       for name in ("availability_file", "state_file", "bandwidth_file", "latency_file", "availability", "state")},
+    **{f"{name} {value}": f"has {name} {value}"
+       for name, value in (("routing", "Vivaldi"), ("routing", "Wifi"), ("sharing_policy", "WIFI"))},
+}  # fmt: skip
+
+
+def _check_features(platform: Element, origin: str) -> None:
+    """Raises InputError for what changes times and has no counterpart in a platform, with its name."""
+
+    def refuse(element: Element, what: str) -> Never:
+        name = element.attributes.get("id") or element.attributes.get("src", "")
+        where = f"{origin}:{element.line}: {element.tag} '{name}'"
+        raise InputError(f"{where}: {what}, which cannot be imported; import a file without it")
+
+    for element in platform.everything():
+        values = (f"{name} {value}" for name, value in element.attributes.items())
+        for name in (element.tag, *element.attributes, *values):
+            if name in _UNMODELLED:
+                refuse(element, _UNMODELLED[name])
+    clusters = list(platform.all("cluster"))
+    zones = [zone for zone in platform.all("zone", "AS") if any(e.tag in ("host", "cabinet") for e in zone.inside)]
+    if len(zones) + len(clusters) > 1:
+        for route in platform.all("zoneRoute", "ASroute"):
+            if route.inside or any("bb_lat" in cluster.attributes for cluster in clusters):
+                refuse(route, "joins zones by links of its own, beside the one network of a platform")
+        if len(backbones := list(platform.all("backbone"))) > 1:
+            refuse(backbones[1], "is a second backbone")
+
+
+def _without_service_hosts(platform: Element) -> list[str]:
+    """Takes hosts without speed, their zones and the routes of these out; their names."""
+    services = {
+        id(host): host.attributes.get("id", "")
+        for host in platform.all("host")
+        if re.fullmatch(r"(?:0+\.?0*|\.0+)[A-Za-z]*", host.attributes.get("speed", ""))
+    }
+    if not services.keys() < set(map(id, platform.all("host", "cluster", "cabinet"))):
+        return []
+    gone = set(services.values())
+    for zone in platform.all("zone", "AS"):
+        if inside := set(map(id, zone.all("host", "cluster", "cabinet"))):
+            gone |= {zone.attributes.get("id", "")} if inside <= services.keys() else set()
+    for element in list(platform.everything()):
+        element.inside = [
+            inner
+            for inner in element.inside
+            if (inner.tag not in ("host", "zone", "AS", "host_link") or inner.attributes.get("id") not in gone)
+            and gone.isdisjoint((inner.attributes.get("src"), inner.attributes.get("dst")))
+        ]
+    return list(services.values())
 
 
 def _platform(
@@ -271,26 +347,34 @@ def _settings(root: Element, origin: str) -> tuple[dict[str, Setting], dict[str,
     return settings, others
 
 
+def _ignored(root: Element, settings: Mapping[str, str], properties: Mapping[str, Any]) -> Iterator[str]:
+    """In a sentence, what does not change how long messages take; of a file of ours, only what was added to it."""
+    hosts = list(root.all("cluster", "cabinet", "host", "link"))
+    names = {name for element in hosts for name in element.properties()}
+    energy = sorted(name for name in names if name.startswith("watt"))
+    ignored = {
+        "speeds": ["computing follows kernel models"] if "enveloped" not in properties else [],
+        "p-states": sorted({e.attributes.get("id", "") for e in hosts if "," in e.attributes.get("speed", "")}),
+        "energy": energy,
+        "properties": sorted(names - set(energy)),
+        "settings": sorted(
+            name for name in settings if name not in _WITHOUT_EFFECT and not name.startswith("contexts/")
+        ),
+        "elements": sorted({element.tag for element in root.everything()} - _READ_ELEMENTS),
+    }
+    if named := [f"{what} ({', '.join(names)})" for what, names in ignored.items() if names]:
+        yield f"ignored: {', '.join(named)}."
+
+
 def _notes(
-    root: Element,
-    machine: Machine,
-    settings: Mapping[str, str],
-    missing: list[str],
-    properties: Mapping[str, Any],
-    on_links: bool,
+    machine: Machine, settings: Mapping[str, str], missing: list[str], properties: Mapping[str, Any]
 ) -> Iterator[str]:
-    """What was ignored, and what is taken otherwise than SimGrid does; of a file of ours, only what was added to it."""
+    """What is taken otherwise than SimGrid does."""
     if "enveloped" not in properties:
-        yield "speed: ignored; computing follows kernel models, which the file lacks: add some before predicting."
         yield (
             "thresholds: read as message sizes; SMPI compares those of the factors with the size plus 16 bytes, and "
             "sends eagerly or detached below, not at, a threshold."
         )
-        if machine.kind not in ("switch", "graph") and not on_links:
-            yield (
-                "latency: the factors depend on the size, so that every message has the latency of a longest route; "
-                "in SimGrid a route of fewer links has less."
-            )
         on = [name for name, off in _CORRECTIONS.items() if settings.get(name, "").lower() not in off]
         if on:
             yield f"{', '.join(on)}: SimGrid's corrections, which the file does not turn off, are not applied."
@@ -298,13 +382,6 @@ def _notes(
             yield "loopback: the file has none; messages inside a node have SimGrid's own, 10 GB/s without latency."
     if missing:
         yield f"{', '.join(missing)}: not in the file; the values are those that SimGrid 3.32 takes then."
-    if ignored := sorted(name for name in settings if name not in _WITHOUT_EFFECT and not name.startswith("contexts/")):
-        yield f"settings ignored: {', '.join(ignored)}."
-    if elements := sorted({element.tag for element in root.everything()} - _READ_ELEMENTS):
-        yield f"elements ignored: {', '.join(elements)}."
-    of_hosts = {name for element in root.all("cluster", "cabinet", "host", "link") for name in element.properties()}
-    if of_hosts:
-        yield f"properties of hosts and links ignored: {', '.join(sorted(of_hosts))}."
     first, last = machine.numbers[0], machine.numbers[-1]
     if machine.numbers != tuple(range(first, first + len(machine.numbers))):
         count = len(machine.numbers)

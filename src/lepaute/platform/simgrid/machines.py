@@ -286,9 +286,11 @@ def _of_cluster(element: Element, origin: str) -> Machine:
     policy = element.attributes.get("sharing_policy", "SPLITDUPLEX")
     notes: tuple[str, ...] = ()
     if policy not in ("SHARED", "SPLITDUPLEX", "FULLDUPLEX"):
-        notes = (f"sharing_policy {policy} of the cluster: its links are shared by the flows of each way.",)
-    backbone = element.attributes.get("bb_sharing_policy", "SHARED") == "SHARED"
+        raise InputError(f"{at.where('sharing_policy')} is {policy[:40]!r}, which cannot be imported; SPLITDUPLEX can")
     node_limit, switch_limit = at.optional_Bps("limiter_link"), at.optional_Bps("bb_bw")
+    if element.attributes.get("bb_sharing_policy") == "FATPIPE":
+        _check_pipe(switch_limit, bandwidth_Bps(at.text("bw"), at.where("bw")), at.where("bb_bw"))
+        switch_limit = None
     if element.attributes.get("suffix"):
         notes += (f"suffix '{element.attributes['suffix']}': hosts are numbered, and have no other name.",)
     return Machine(
@@ -305,7 +307,7 @@ def _of_cluster(element: Element, origin: str) -> Machine:
         loopback_latency_s=at.time_or_0("loopback_lat"),
         node_limit_Bps=node_limit,
         # in a cluster of several switches, the limit of nodes holds for switches too
-        switch_limit_Bps=node_limit if kind in ("fat-tree", "dragonfly") else switch_limit if backbone else None,
+        switch_limit_Bps=node_limit if kind in ("fat-tree", "dragonfly") else switch_limit,
         notes=notes,
     )
 
@@ -315,14 +317,20 @@ def _of_hosts(platform: Element, hosts: list[Element], origin: str) -> Machine:
     links = {link.attributes.get("id", ""): link for link in platform.all("link")}
     host_links, between, loopback = _own_links(platform, hosts, links, origin)
     notes: tuple[str, ...] = ()
-    first_up, first_down = host_links[hosts[0].attributes.get("id", "")]
-    if len({(_values(up, origin), _values(down, origin)) for up, down in host_links.values()}) > 1:
-        notes += ("links: all nodes have the link of the first; in the file they differ.",)
+    ids = [host.attributes.get("id", "") for host in hosts]
+    first_up, first_down = host_links[ids[0]]
+    properties = {
+        name: (_values(up, origin), _values(down, origin), up.attributes.get("sharing_policy", "SHARED"), up is down)
+        for name, (up, down) in host_links.items()
+    }
+    if other := next((name for name in ids if properties[name] != properties[ids[0]]), None):
+        raise InputError(
+            f"{origin}: the link of host '{other}' is another one than that of '{ids[0]}'; all must be alike"
+        )
     up_Bps, up_latency = _values(first_up, origin)
     down_Bps, down_latency = _values(first_down, origin)
     if up_Bps != down_Bps:
-        notes += ("links: both ways have the bandwidth of the way up.",)
-    ids = [host.attributes.get("id", "") for host in hosts]
+        raise InputError(f"{origin}:{first_down.line}: the way down has another bandwidth than the way up; give it one")
     matches = [re.fullmatch(r"(.*?)([0-9]{1,9})", name) for name in ids]
     numbered = all(matches) and len({match[1] for match in matches if match}) == 1
     cores = [whole_number(h.attributes.get("core", "1"), _Reader(h, origin).where("core")) for h in hosts]
@@ -332,7 +340,12 @@ def _of_hosts(platform: Element, hosts: list[Element], origin: str) -> Machine:
         notes += ("hosts: their names are left out; nodes have numbers from 0 in the order of the file.",)
     prefix = matches[0][1] if matches[0] and numbered else ""
     policy = first_up.attributes.get("sharing_policy", "SHARED")
+    if policy == "FATPIPE":
+        raise InputError(f"{origin}:{first_up.line}: sharing_policy FATPIPE of a host's link cannot be imported")
     backbones = [_values(link, origin) for link in between]
+    pipes = [link.attributes.get("sharing_policy") == "FATPIPE" for link in between]
+    for pipe in (width for (width, _), is_pipe in zip(backbones, pipes, strict=True) if is_pipe):
+        _check_pipe(pipe, up_Bps, f"{origin}: the backbone")
     loopback_Bps, loopback_latency_s = (None, Decimal(0)) if loopback is None else _values(loopback, origin)
     return Machine(
         name=prefix.strip(" -._") or "platform",
@@ -345,7 +358,9 @@ def _of_hosts(platform: Element, hosts: list[Element], origin: str) -> Machine:
         backbone_latency_s=sum((latency for _, latency in backbones), Decimal(0)),
         loopback_Bps=loopback_Bps,
         loopback_latency_s=loopback_latency_s,
-        switch_limit_Bps=min((float(width) for width, _ in backbones), default=None),
+        switch_limit_Bps=min(
+            (float(width) for (width, _), is_pipe in zip(backbones, pipes, strict=True) if not is_pipe), default=None
+        ),
         notes=notes,
     )
 
@@ -420,6 +435,12 @@ def _from_routes(
                 "only clusters and hosts around a single switch can be imported"
             )
     return host_links, [links[name] for name in sorted(common) if name in links], loopback
+
+
+def _check_pipe(width: "Decimal | float | None", of_nodes: Decimal, where: str) -> None:
+    """Raises InputError for a backbone that flows do not share, but is narrower than the links of nodes."""
+    if width is not None and width < of_nodes:
+        raise InputError(f"{where} is of a FATPIPE, narrower than the links of nodes, which cannot be imported")
 
 
 def _as_link(backbone: Element) -> Element:

@@ -21,6 +21,7 @@ from lepaute.simulate.prediction.predicting import predict, raise_warnings
 from lepaute.simulate.prediction.prediction import Prediction
 from lepaute.simulate.smpi.building import existing
 from lepaute.simulate.smpi.emulate import Options
+from lepaute.simulate.smpi.library import find_simgrid
 from lepaute.simulate.smpi.settings import ProgramSettings
 from lepaute.simulate.smpi.warnings import program_warnings
 
@@ -73,9 +74,10 @@ class Program(Application):
 
     @property
     def code(self) -> str:
-        """SHA-256 of the program and its options: results of another build are others."""
-        program = self.path.read_bytes() if self.path.is_file() else b""
-        return hashlib.sha256(program + repr(self.options).encode()).hexdigest()
+        """SHA-256 of the program and of the files that its arguments name, its options, and the version of SimGrid."""
+        files = [path for path in (self.path, *map(Path, self.arguments)) if path.is_file()]
+        digests = [hashlib.sha256(path.read_bytes()).hexdigest() for path in files]
+        return hashlib.sha256(repr((digests, self.options, find_simgrid().version)).encode()).hexdigest()
 
     def parameter_kinds(self) -> dict[str, Any]:
         of_text = dict.fromkeys(("arguments", "computing", "collectives"), str | None)

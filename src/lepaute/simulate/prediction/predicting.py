@@ -394,24 +394,24 @@ def prediction_of(
     controls: Controls | None = None,
     again: "Callable[..., Prediction] | None" = None,
 ) -> Prediction:
-    """The prediction that the runs of one application make together.
+    """The prediction that the runs of one application make together; runs_of_parts : that draw one layer alone each.
 
-    runs_of_parts : that draw one layer alone each
     extrapolation_sd : relative standard deviation of the time by errors of extrapolated kernels; None: not known
     """
     platform, first = conditions.platform, runs[0]
+    if first.time_s <= 0.0:
+        raise InputError(f"{application.title}: a run takes no time: its ranks compute nothing and move no message")
     place = (platform, application.ranks, application.threads_per_rank)
     ranks_on_node = Counter(core // platform.nodes.cores for core in conditions.mapping.cores(*place))
     outside = outside_of(application, first, conditions)
     trust = trust_of(outside, extrapolation_sd)
     mapping = conditions.mapping.to_dict(*place)
-
     slow = slow_nodes(platform, ranks_on_node, application.threads_per_rank)
 
     def run_of(run: SimulatedRun) -> Run:
         factor = 1.0 if conditions.transfer is None else conditions.transfer.factor(run.seed, application)
         undisturbed = scaled(run, factor)
-        if slow is None or conditions.state != "any" or undisturbed.time_s <= 0.0:
+        if slow is None or conditions.state != "any":
             return undisturbed
         slowed_s = slow.slowed_s(undisturbed.time_s, run.seed, conditions.run_seed(run.seed))
         return replace(scaled(run, factor * (slowed_s / undisturbed.time_s)), undisturbed=undisturbed)

@@ -34,6 +34,15 @@ _WRAPPED = (
     *("malloc", "calloc", "realloc", "free", "posix_memalign", "aligned_alloc"),
     *("_Znwm", "_Znam", "_ZdlPv", "_ZdlPvm", "_ZdaPv", "_ZdaPvm"),
 )
+_UNREAD_FORTRAN = """for word do
+  case $word in
+    -*) ;;
+    *.f | *.F | *.for | *.FOR | *.ftn | *.f77 | *.F77 | *.f95 | *.F95 | *.f03 | *.F03 | *.f08 | *.F08)
+      echo "$(basename "$0"): $word: programs for emulation are built of .f90 and .F90 files alone; convert it" >&2
+      exit 1 ;;
+  esac
+done
+"""
 _SKIP_SOURCE = "long lepaute_skip(void) { return 0; }\n"
 _SYMBOL = re.compile(r"[A-Za-z_][A-Za-z0-9_.$]*")
 
@@ -87,10 +96,12 @@ def _script(program: Path, library: Path) -> str:
     first = f"-Wl,--push-state,--no-as-needed {shlex.quote(str(library / LIBRARY))} -Wl,--pop-state"
     # smpif90 uses f2c's calling conventions, in which functions return other registers than those of every BLAS.
     abi = "-fno-f2c" if program.name == "smpif90" else ""
+    # It passes over them without a word, and with status 0.
+    unread = _UNREAD_FORTRAN if program.name == "smpif90" else ""
     return f"""#!/bin/sh
 # {program.name} for a program that lepaute is to emulate.
 here=$(dirname "$(readlink -f "$0")")
-for word do
+{unread}for word do
   case $word in
     -c | -E | -S | -M | -MM | -show | --showme* | -version | --version) exec {shlex.quote(str(program))} {abi} "$@" ;;
   esac
@@ -227,6 +238,11 @@ def check_program(
         by_smpi = any(name.startswith("libsimgrid") for name in loaded)
         what = "by SMPI's own compilers" if by_smpi else "for this machine"
         raise InputError(f"{program} was built {what}, without simblas; {_BUILD}")
+    if {"smpi_sample_cond", "smpi_sample_iter"} & _symbols(program, "--undefined-only"):
+        raise InputError(
+            f"{program} uses SMPI_SAMPLE_LOCAL or SMPI_SAMPLE_GLOBAL: computing that they leave out would cost "
+            "nothing; build it without them"
+        )
     return (
         *_own_routines(program, library),
         *_real_routines(program, library, loaded),

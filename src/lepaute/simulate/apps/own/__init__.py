@@ -11,6 +11,7 @@ loading     the class that FILE.py:CLASS names
 import hashlib
 import inspect
 import re
+import sys
 from dataclasses import MISSING, dataclass, field, fields
 from functools import partial
 from pathlib import Path
@@ -21,6 +22,7 @@ from lepaute.errors import InputError
 from lepaute.kit.later import later
 from lepaute.kit.notebook import changed_fields
 from lepaute.kit.options import check_fields, option, option_field
+from lepaute.kit.python_files import program_of
 from lepaute.kit.quantities import whole_of
 from lepaute.kit.text import counted, percent, ranks_text
 from lepaute.simulate import application as applications
@@ -105,11 +107,17 @@ class Application(LaidApplication):
         hints = get_type_hints(cls)
         helps = dict(re.findall(r"^ *(\w+) : (.+)$", cls.__doc__ or "", re.MULTILINE))
         own = inspect.get_annotations(cls)
-        for name in own:
-            if getattr(hints[name], "__origin__", None) is ClassVar or hints[name] is ClassVar:
-                continue
-            if name in dir(applications.Application) and name not in _MAY_BE_FIELDS:
+        if "__init__" in vars(cls):
+            raise InputError(
+                f"{cls.__name__}.__init__: leave it out; values come by field, and __post_init__ checks them"
+            )
+        hidden = frozenset[str]().union(*(vars(base).get("_unlisted", ()) for base in Application.__mro__))
+        for name in [*own, *(hidden & vars(cls).keys())]:
+            is_field = name in own and ClassVar not in (hints[name], getattr(hints[name], "__origin__", None))
+            if name not in _MAY_BE_FIELDS and (name in hidden or (is_field and name in dir(applications.Application))):
                 raise InputError(f"{cls.__name__}.{name}: that name has a meaning of its own; give it another one")
+            if not is_field:
+                continue
             default = cls.__dict__.get(name, MISSING)
             own[name] = hints[name]
             if isinstance(default, str) and hints[name] is Grid:
@@ -177,9 +185,12 @@ class Application(LaidApplication):
     @property
     def code(self) -> str:
         """SHA-256 of its file, of one that was loaded from a command line or a study, and of what has been measured."""
-        if not self.file_sha256:
+        program = program_of(type(self))
+        if not self.file_sha256 or program is None:
             return ""
-        return hashlib.sha256(f"{self.file_sha256} {self.kernel_costs}".encode()).hexdigest()
+        rests = sorted(self.laid().reads.items()) if any(text.reads_late for text in program.texts()) else []
+        content = (self.file_sha256, self.kernel_costs, sys.version_info[:2], rests)
+        return hashlib.sha256(repr(content).encode()).hexdigest()
 
     @property
     def kernel_costs(self) -> tuple[tuple[str, float, float, float, float], ...]:
@@ -210,10 +221,7 @@ class Application(LaidApplication):
             if first is None or (first.draws and seed not in known):
                 while len(known) > 1:
                     known.pop(list(known)[-1])  # the first one tells what all have in common
-                try:
-                    known[seed] = laying.Laying(self, seed).lay()
-                except laying.Asked:
-                    known[seed] = laying.Laid(None, 1, 2e4 * self.ranks, uses_kernels=True, draws=False, asks=True)
+                known[seed] = laying.Laying.laid_down(self, seed)
                 return known[seed]
             return known[seed] if first.draws else first
 
@@ -227,7 +235,11 @@ class Application(LaidApplication):
 
     def warnings(self, platform: "schema.Platform", run: "engine.SimulatedRun", most_ranks_on_a_node: int) -> list[str]:
         exact = [name for name, seconds, error, _, _ in self.kernel_costs if seconds > 0.0 and error == 0.0]
-        told = [*self._told_of_measured(platform), *super().warnings(platform, run, most_ranks_on_a_node)]
+        told = [
+            *self.laid().caveats(self),
+            *self._told_of_measured(platform),
+            *super().warnings(platform, run, most_ranks_on_a_node),
+        ]
         if exact:
             what = ", ".join(exact)
             told.insert(

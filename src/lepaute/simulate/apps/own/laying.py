@@ -5,13 +5,18 @@ What a rank yields becomes places in one list of operations for all, and steps t
 """
 
 import heapq
-from dataclasses import dataclass, field
+import random
+import sys
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import CodeType, GeneratorType, TracebackType
 from typing import Any, Never, NoReturn
 
 from lepaute import _core
 from lepaute.errors import InputError
+from lepaute.kit.python_files import Program, program_of
 from lepaute.simulate.apps.own.rank import ANY, Carried, Communicator, Me, Operation, Request
 from lepaute.simulate.apps.own.values import Cost
 from lepaute.simulate.machine.core import KERNELS
@@ -19,6 +24,8 @@ from lepaute.simulate.machine.core import KERNELS
 #: What the engine handles for an operation, about: events.
 _EVENTS = {"compute": 0.2, "step": 0.1, "send": 2.0, "ssend": 2.0, "isend": 2.0, "waitall": 0.5}
 _OF_ALL = frozenset({"barrier", "allreduce", "allgather", "alltoall"})
+#: Operations of a rank, but for steps that repeat each other: more are of a program that does not end.
+MOST_OPERATIONS = 2**23
 
 
 class Asked(InputError):
@@ -120,6 +127,8 @@ class Laid:
     uses_kernels  : whether it calls kernels of the platform
     draws         : whether its course depends on the seed
     asks          : whether its course depends on what messages bring: it has no parameters then
+    reads         : SHA-256 of the files that `run` has read
+    unseeded      : what in it no seed repeats, as app.py:12: random.random()
     """
 
     parameters: Any
@@ -128,6 +137,24 @@ class Laid:
     uses_kernels: bool
     draws: bool
     asks: bool = False
+    reads: Mapping[str, str] = field(default_factory=dict)
+    unseeded: tuple[str, ...] = ()
+
+    def caveats(self, application: Any) -> list[str]:
+        """What a reader must know: what no seed repeats, and files that are read when nobody can write that down."""
+        program, more = program_of(type(application)), len(self.unseeded) - 1
+        unseen = set() if program is None else program.unseen
+        return [
+            *(
+                f"{call}{f' (and {more} more)' if more else ''} gives another value in each run, whatever the seed: "
+                "the prediction cannot be repeated; draw from me.random"
+                for call in self.unseeded[:1]
+            ),
+            *(
+                f"{file} is read while it is simulated, and --resume sees no change of it; read it before"
+                for file in unseen
+            ),
+        ]
 
 
 @dataclass
@@ -169,10 +196,11 @@ class Laying:
         everyone = tuple(range(self.application.ranks))
         self._groups[everyone] = 0
         tracks = self.tracks = [Track(rank, self) for rank in everyone]
-        for track in tracks:
-            self._begin(track, everyone)
-            self._advance(track, None)
-        self._meet()
+        with Program.watched(self._progress):
+            for track in tracks:
+                self._begin(track, everyone)
+                self._advance(track, None)
+            self._meet()
         if not any(track.steps for track in tracks):
             for track in tracks:  # the whole is one step
                 track.parts = [(first + 1, count, times) for first, count, times in track.parts]
@@ -180,6 +208,39 @@ class Laying:
                 track.parts.insert(0, (0, 1, 1))
                 track.steps = 1
         return self._laid(tracks)
+
+    def _progress(self) -> tuple[int, str]:
+        """Operations so far, and what is wrong with a rank that has too many."""
+        longest = max(self.tracks, key=lambda track: len(track.ops))
+        problem = ""
+        if len(longest.ops) > MOST_OPERATIONS:
+            course = longest.course
+            place = "" if course is None else f"{self._texts[self._place_of(course)]}: "
+            problem = (
+                f"{place}rank {longest.rank} has more than {MOST_OPERATIONS} operations; does its run end? Of those "
+                "in me.steps(n) equal ones are kept once"
+            )
+        return sum(len(track.ops) + track.steps for track in self.tracks), problem
+
+    @staticmethod
+    def laid_down(application: Any, seed: int) -> Laid:
+        """An application laid down; twice, where something in it may not be repeated by the seed."""
+        program = program_of(type(application))
+        calls = [] if program is None else [draw for text in program.texts() for draw in text.draws]
+        before = _states_of_generators()
+        hearing: AbstractContextManager[dict[str, str]] = nullcontext({}) if program is None else program.heard()
+        with hearing as reads:
+            laying, laid = _laid_once(application, seed)
+            sure = [call for call, surely in calls if surely]
+            doubtful = len(sure) < len(calls) or (not calls and _states_of_generators() != before)
+            if doubtful and (laid.asks or not _laid_once(application, seed)[0].does_as(laying)):
+                sure = [call for call, _ in calls] or [f"{type(application).__name__}.run: a generator that all share"]
+        return replace(laid, reads=dict(reads), unseeded=tuple(sure))
+
+    def does_as(self, other: "Laying") -> bool:
+        """Whether all ranks do the same in both."""
+        these, those = ([(track.ops, track.parts) for track in laying.tracks] for laying in (self, other))
+        return self.listed() == other.listed() and these == those
 
     def listed(self) -> tuple[list[tuple[Any, ...]], list[Any], list[tuple[int, ...]], dict[int, str]]:
         """Operations as the core takes them, lists of requests or of neighbours and bytes, communicators, and the lines
@@ -230,7 +291,7 @@ class Laying:
                 return
             except Asked:
                 raise
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 raise self._failure(error, track) from error
             place = self._place_of(course)
             try:  # what has been seen here before, and needs nothing of the rank
@@ -251,12 +312,12 @@ class Laying:
         place = self._places.get((frame.f_code, frame.f_lasti))
         return self._place(frame.f_code, frame.f_lasti, frame.f_lineno) if place is None else place
 
-    def _failure(self, error: Exception, track: Track) -> InputError:
+    def _failure(self, error: BaseException, track: Track) -> InputError:
         """What is said of an exception in `run`."""
         line = self._line_of(error.__traceback__)
         if isinstance(error, InputError):
             return InputError(f"{line}: {error}" if line else str(error))
-        return InputError(f"{line or 'run'}: {type(error).__name__}: {error}; on rank {track.rank}")
+        return InputError(f"{line or 'run'}: {Program.failure_text(error)}; on rank {track.rank}")
 
     def _recorded(self, track: Track, operation: Any, place: int) -> Any:
         line = self._texts[place]
@@ -383,3 +444,20 @@ def _weight(code: str, what: Any) -> float:
         rounds = what.size if code == "alltoall" else what.size.bit_length()
         return 2.0 * rounds if code in _OF_ALL else 3.0
     return _EVENTS.get(code, 1.0)
+
+
+def _laid_once(application: Any, seed: int) -> tuple[Laying, Laid]:
+    laying = Laying(application, seed)
+    try:
+        return laying, laying.lay()
+    except Asked:
+        return laying, Laid(None, 1, 2e4 * application.ranks, uses_kernels=True, draws=False, asks=True)
+
+
+def _states_of_generators() -> list[Any]:
+    """Of those that all of a process share."""
+    states: list[Any] = [random.getstate()]
+    if "numpy.random" in sys.modules:
+        _, words, position, *_ = sys.modules["numpy.random"].get_state()
+        states += [words.tobytes(), position]
+    return states

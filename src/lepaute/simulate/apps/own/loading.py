@@ -20,11 +20,12 @@ def loaded(text: str, folder: Path | None = None) -> type[Application]:
     Raises InputError where there is none, with the line where the file itself fails.
     """
     name, _, wanted = text.partition(":")
+    Program.divert_prints()
     path = (folder or Path()) / name
     program = _KNOWN.get(path.absolute())
     if program is None or program.changed:
         program = _KNOWN[path.absolute()] = Program(path)
-    found = program.chosen(Application, wanted, "FILE.py:CLASS")
-    found.file_sha256 = program.sha256
-    found.summary = f"{found.__name__} of {path.name}"
-    return found
+    chosen = program.chosen(Application, wanted, "FILE.py:CLASS")
+    chosen.file_sha256 = program.sha256
+    chosen.summary = f"{chosen.__name__} of {path.name}"
+    return chosen

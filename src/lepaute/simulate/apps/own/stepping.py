@@ -64,7 +64,7 @@ class Stepping(Laying):
                 operation = course.send(given)
             except StopIteration:
                 return _core.ProgramNext()
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 raise self._failure(error, track) from error
             self._take(track, operation, self._place_of(course))
         code, algorithm, peer, tag, which, m, n, k, line = self._ops[track.ops.pop(0)]
