@@ -64,7 +64,7 @@ def test_a_table_that_is_no_trace_is_refused_in_a_line_that_says_why(tmp_path, c
 
 def test_a_file_that_is_no_parquet_or_not_there_is_refused(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("rank,start_s\n0,1\n")
-    with pytest.raises(InputError, match=r"is not a readable table"):
+    with pytest.raises(InputError, match=r"of no format that is read: Parquet"):
         read_trace(tmp_path / "t.csv")
     with pytest.raises(InputError, match=r"no such file"):
         read_trace(tmp_path / "none.parquet")

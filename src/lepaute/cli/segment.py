@@ -10,18 +10,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lepaute.cli.options import AsJson, Details, Force
-from lepaute.cli.terminal import answer_text, details_text, json_text, note
+from lepaute.cli.terminal import answer_text, details_text, json_text, note, warn
 from lepaute.errors import InputError
 from lepaute.kit.files import write_whole
 from lepaute.kit.outputs import check_outputs
 from lepaute.kit.picture import files_of, picture_files
 from lepaute.kit.printable import terminal_columns
 from lepaute.kit.tables import shown_table
+from lepaute.kit.text import counted
 
 if TYPE_CHECKING:
     from lepaute.fit.duration_tables import DurationTable
     from lepaute.fit.segmentation import SegmentedLine
     from lepaute.fit.segmentation.result import Interval
+
+#: Through two sizes a line goes whatever they are.
+LEAST_SIZES = 3
 
 
 def command(
@@ -64,6 +68,14 @@ def command(
     chosen = [each for each in tables if table.lower() in each.name.lower()]
     if not chosen:
         raise InputError(f"{file}: no table is named {table!r:.60}; there are {_names(tables)}")
+    few = [each for each in chosen if len(set(each.x.tolist())) < LEAST_SIZES]
+    left_out = [
+        f"{each.name}: {counted(len(set(each.x.tolist())), 'size')}; give {LEAST_SIZES} or more" for each in few
+    ]
+    chosen = [each for each in chosen if len(set(each.x.tolist())) >= LEAST_SIZES]
+    if not chosen:
+        raise InputError(f"{file}: {left_out[0]}")
+    warn(left_out)
     for option, path, what in (("--plot", plot, "draws"), ("--report", report, "is of")):
         if path is not None and len(chosen) > 1:
             raise InputError(f"{option} {what} one table; choose it with --table: {_names(chosen)}")
@@ -72,7 +84,7 @@ def command(
         for each in chosen
     ]
     if as_json:
-        print(json_text({"file": str(file), "tables": list(map(as_object, chosen, lines))}))
+        print(json_text({"file": str(file), "tables": list(map(as_object, chosen, lines)), "left_out": left_out}))
     else:
         width = terminal_columns(sys.stdout)
         print("\n\n".join(_text_of(*each, width, details=details) for each in zip(chosen, lines, strict=True)))

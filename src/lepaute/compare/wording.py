@@ -34,7 +34,24 @@ def _of_medians(verdict: Verdict, left: str, right: str) -> str:
         return f"{right} is faster by {_saved(verdict.ratio, verdict.high, verdict.low)}"
     if outcome == "no difference above the margin":
         return f"no difference above {100 * verdict.margin:g} %"
+    if _is_single(verdict):
+        return f"{_of_runs([verdict], left, right)} in these two runs, one run each: not tested"
     return f"no difference shown; {_needed(verdict)}"
+
+
+def _is_single(verdict: Verdict) -> bool:
+    """Whether there is one run of each library, of which no test can tell anything."""
+    return verdict.left_mpiruns == verdict.right_mpiruns == 1 and not verdict.session_ratios
+
+
+def _of_runs(verdicts: Sequence[Verdict], left: str, right: str) -> str:
+    """How many times as long the slower one takes, in these rows."""
+    ratios = sorted(one.ratio for one in verdicts)
+    slower = right
+    if ratios[-1] < 1:
+        slower, ratios = left, sorted(1 / ratio for ratio in ratios)
+    low, high = three_digits(ratios[0]), three_digits(ratios[-1])
+    return f"{slower} takes {low}{f' to {high}' if high != low else ''} times as long"
 
 
 def operation_name(verdict: Verdict) -> str:
@@ -53,8 +70,12 @@ def answer(verdicts: Sequence[Verdict], left: str, right: str, scope: str) -> st
         f"no difference above {100 * verdicts[0].margin:g} % in {outcomes.count('no difference above the margin')}",
         f"{outcomes.count('undecided')} undecided",
     ]
+    if {*outcomes} == {"undecided"}:
+        counts = ["none is decided"]
+        if all(map(_is_single, verdicts)):
+            counts = [f"none is tested, with one run each; {_of_runs(verdicts, left, right)} in these two"]
     parts = [
-        *(["none is decided"] if {*outcomes} == {"undecided"} else counts),
+        *counts,
         *(
             f"{name} has more slow calls in {count}"
             for name, side in ((left, "left"), (right, "right"))

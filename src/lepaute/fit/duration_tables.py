@@ -10,8 +10,8 @@ Other lines, such as those of mpirun, are skipped.
 
 import csv
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +20,7 @@ from lepaute.errors import InputError
 from lepaute.fit.numeric import Floats
 from lepaute.kit.documents import read_text
 from lepaute.kit.quantities import size_of
-from lepaute.kit.text import counted
+from lepaute.kit.text import counted, size_text
 
 #: Seconds of each unit, by the names that --unit takes.
 SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
@@ -29,15 +29,28 @@ RATES = "MB/s, GB/s, Gb/s"
 _SPELLED = {"sec": "s", "second": "s", "seconds": "s", "msec": "ms", "usec": "us", "µs": "us", "μs": "us", "nsec": "ns"}
 _SIZES = ("size", "bytes", "msgsize", "messagesize", "msgbytes", "messagebytes", "nbytes", "sizebytes", "length")
 _DURATIONS = ("duration", "time", "latency", "elapsed", "seconds", "t")
-_BANDWIDTHS = ("bandwidth", "bw", "throughput", "rate")
+_BANDWIDTHS = ("bandwidth", "bw", "throughput", "rate", "speed")
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
-#: The case of the letters tells bits from bytes; Intel writes Mbytes/sec.
+#: The case of a single letter tells bits from bytes; Intel writes Mbytes/sec.
 _RATE = re.compile(
-    r"(?:^|[^A-Za-z])([kKMGT]?)(i?)(B|b|[Bb]ytes?|[Bb]its?)(?:/|p|_|\s*per\s*|_per_)(?:s|sec|second)(?![A-Za-z])"
+    r"(?:^|[^A-Za-z])(?:([kKMGT]?)(i?)(B|b)|([kKmMgGtT]?)(i?)([Bb]ytes?|[Bb]its?))"
+    r"(?:/|p|_|\s*per\s*|_per_)(?:s|sec|second)(?![A-Za-z])"
 )
+#: What a count or an amount ends in, where "_s" after it is "per second".
+_COUNTED = re.compile(r"(?:[kmgtpe]?i?(?:b|bytes?|bits?|flops?|ops?)|[a-z]{2,}s|msg|iter)$")
 _SIZE_UNIT = re.compile(r"[(\[_ .]([kmg]?)(i?)(?:b|bytes?)\s*[)\]]?\s*$")
 #: Names that a table without a heading gets.
 _NUMBERED = "column {}"
+#: What the benchmarks call the mean of a call, without blanks, the best first: of an operation that does not block the
+#: communication alone, without the computing meanwhile.
+_MEANS = ("AvgLatency(us)", "Latency(us)", "PureComm.(us)", "t_avg[usec]", "t[usec]", "t_pure[usec]")
+_WITH_COMPUTING = ("Overall(us)", "t_ovrl[usec]")
+#: Of Intel's, those that call nothing where there are no bytes.
+_COLLECTIVE = re.compile(
+    r"I?(?:all(?:reduce|gatherv?|toallv?)|reduce(?:_scatter(?:_block)?)?|bcast|gatherv?|scatterv?)", re.IGNORECASE
+)
+#: What launchers put before each line of a rank: [0] of -prepend-rank, [1,0]<stdout>: of --tag-output, 0: of srun -l.
+_PREFIX = re.compile(r"(\[(?:[^\]\s,]*,)?\d+\](?:<std(?:out|err)>:|(?=\s|$))|\s*\d+:(?=\s)) ?")
 _SIZE_HEADING = re.compile(r"#?\s*(?:Size|bytes)\b")
 _HEADING = re.compile(r"#\s*(?:Size\b|bytes\b|repetitions\b|(?:Avg )?Latency ?\(us\))")
 _TITLE = re.compile(r"#[#\s]*(?:(?P<osu>OSU .*)|Benchmarking\s+(?P<intel>.*))")
@@ -59,7 +72,7 @@ def unit_in(name: str) -> str | None:
     if rate_in(name) is not None:
         return None
     bracketed = re.search(r"[(\[]\s*([a-zµμ]+)\s*[)\]]\s*$", text)
-    suffixed = re.search(r"[_ .]([a-zµμ]+)$", text)
+    suffixed = None if _is_rate_by_name(text) else re.search(r"[_ .]([a-zµμ]+)$", text)
     for match in (bracketed, suffixed):
         if match and (unit := _SPELLED.get(match[1], match[1])) in SECONDS:
             return unit
@@ -74,7 +87,9 @@ def rate_in(name: str) -> float | None:
     match = _RATE.search(name)
     if match is None:
         return None
-    prefix, binary, what = match.groups()
+    prefix, binary, what = (
+        one or other or "" for one, other in zip(match.groups()[:3], match.groups()[3:], strict=True)
+    )
     bits = what == "b" or what.lower().startswith("bit")
     return float((1024 if binary else 1000) ** _POWERS[prefix.lower()]) / (8 if bits else 1)
 
@@ -89,7 +104,16 @@ def size_unit_in(name: str) -> tuple[int, bool] | None:
 
 def is_rate(name: str) -> bool:
     """Whether a column holds a rate, by its unit or its name."""
-    return rate_in(name) is not None or (unit_in(name) is None and stem(name) in _BANDWIDTHS)
+    return rate_in(name) is not None or (unit_in(name) is None and _is_rate_by_name(name.strip().lower()))
+
+
+def _is_rate_by_name(text: str) -> bool:
+    """Whether words of a name say a rate and none says a time: bandwidth_mb_s and msgs_s, but not time_ops_s."""
+    words = re.findall(r"[a-zµμ]+", text)
+    if not words or any(word.rstrip("s") in _DURATIONS or word == "times" for word in words[:-1] or words):
+        return False
+    per_second = len(words) > 1 and words[-1] in ("s", "sec", "second") and _COUNTED.fullmatch(words[-2])
+    return bool(per_second) or any(word in _BANDWIDTHS for word in words)
 
 
 def is_size(name: str) -> bool:
@@ -104,7 +128,10 @@ def is_duration(name: str) -> bool:
 
 def preferred(names: list[str]) -> str | None:
     """Of several columns of durations the mean, else the only one; None where neither tells which."""
-    means = [name for name in names if re.search(r"avg|mean|average", name.lower())]
+    plain = {name.replace(" ", ""): name for name in names}
+    if (known := next((plain[name] for name in _MEANS if name in plain), None)) is not None:
+        return known
+    means = [name for name in names if {"avg", "mean", "average"} & set(re.findall(r"[a-z]+", name.lower()))]
     return means[0] if len(means) == 1 else names[0] if len(names) == 1 else None
 
 
@@ -185,7 +212,20 @@ def table_of(
         if count:
             notes = (*notes, f"{counted(count, 'row')} {reason} left out")
     x, duration_s = (np.array(column, dtype=np.float64) for column in zip(*kept, strict=True))
+    if slow := _slower_than_larger(x, duration_s):
+        show = size_text if in_bytes else "{:.7g}".format
+        between = [show(low) + (f" to {show(high)}" if low < high else "") for low, high in slow]
+        notes = (f"slower than larger sizes are {' and '.join(between)}", *notes)
     return DurationTable(name, x, duration_s, *columns, unit, in_bytes, notes)
+
+
+def _slower_than_larger(x: Floats, duration_s: Floats) -> list[tuple[float, float]]:
+    """From where to where sizes take a quarter longer than some larger one, by the medians of each."""
+    sizes = np.unique(x)
+    middle = np.array([np.median(duration_s[x == size]) for size in sizes])
+    slow = np.append(middle[:-1] > 1.25 * np.minimum.accumulate(middle[::-1])[::-1][1:], False)
+    edges = np.flatnonzero(np.diff(np.concatenate(([0], slow.astype(int), [0]))))
+    return [(float(sizes[low]), float(sizes[high - 1])) for low, high in zip(edges[::2], edges[1::2], strict=True)]
 
 
 def plain_table(
@@ -216,6 +256,7 @@ def plain_table(
     only = {column_named(name, columns): value for name, value in only.items()}
     for name in only:
         _check(name, columns, where)
+    unused = [name for name in columns if name not in (size, duration, *only)]
     rows = [row for row in rows if all(row[1][columns.index(name)] == value for name, value in only.items())]
     if not rows:
         raise InputError(f"{where}: no row has {' and '.join(f'{name}={value}' for name, value in only.items())}")
@@ -232,6 +273,8 @@ def plain_table(
     notes = (f"durations are size / {duration}",) if rate_Bps else ()
     if unsure:
         notes = (*notes, f"sizes are {size} times {bytes_of_unit} bytes")
+    if unused:
+        notes = (*notes, f"not used: {counted(len(unused), 'column')} {', '.join(unused)[:200]}")
     name = ", ".join((Path(where).name, *(f"{column}={value}" for column, value in only.items())))
     in_bytes = bool(rate_Bps) or is_size(size) or not heading
     return table_of(name, parsed, where, (size, duration), time, in_bytes=in_bytes, notes=notes)
@@ -316,7 +359,8 @@ class Block:
 
     title     : the line of OSU's without its #, or the name of Intel's benchmark; processes: None where it is not said
     columns   : names as in the heading; none before there is one
-    skipped   : numbers of the lines among the rows that something else wrote
+    skipped   : numbers of the lines among the rows that something else wrote;  empty: of Intel's operations, which call
+                nothing where there are no bytes
     """
 
     title: str
@@ -324,6 +368,12 @@ class Block:
     columns: list[str] = field(default_factory=list)
     rows: list[tuple[int, list[str]]] = field(default_factory=list)
     skipped: list[int] = field(default_factory=list)
+    empty: list[int] = field(default_factory=list)
+
+    @property
+    def mean_column(self) -> str | None:
+        """That of the mean time of a call; None where there is none, as of bandwidths."""
+        return preferred([name for name in self.columns if unit_in(name)])
 
 
 def benchmark_tables(lines: list[str], where: str, column: str | None) -> tuple[DurationTable, ...]:
@@ -332,37 +382,76 @@ def benchmark_tables(lines: list[str], where: str, column: str | None) -> tuple[
     column : name of the column of durations; None: the mean, or the only one; a rate where there is no duration
     Raises InputError where there is no table, or no such column.
     """
-    blocks = [block for block in benchmark_blocks(lines) if block.rows and _SIZE_HEADING.match(block.columns[0])]
-    tables = tuple(table for block in blocks if (table := _table(block, where, column)) is not None)
+    every = benchmark_blocks(lines, where)
+    blocks = [block for block in every if block.rows and _SIZE_HEADING.match(block.columns[0])]
+    tables = [table for block in blocks if (table := _table(block, where, column)) is not None]
+    if tables and len(every) > len(tables):
+        left_out = f"{counted(len(every) - len(tables), 'further table')} without sizes, rows or such a column left out"
+        tables[0] = replace(tables[0], notes=(*tables[0].notes, left_out))
     if not tables:
         named = f" with a column {column!r}" if column else ""
         headings = dict.fromkeys(", ".join(block.columns) for block in blocks)
         has = "; ".join(headings) or "no rows under any heading"
         raise InputError(f"{where}: holds no table of sizes and durations{named}; it has {has}")
-    return tables
+    return tuple(tables)
 
 
-def benchmark_blocks(lines: Iterable[str]) -> list[Block]:
-    """The blocks of the output of OSU's and Intel's benchmarks, those without rows too; all other lines are skipped."""
+def without_prefix(lines: list[str], heading: Callable[[str], object]) -> tuple[list[str], tuple[str, ...]]:
+    """Lines without what a launcher put before each, where it did so before a heading; a sentence on those left out.
+
+    heading : tells one. What other ranks printed, or that one on standard error, becomes a comment.
+    """
+    matches = [_PREFIX.match(line) for line in lines]
+    first = next((match for match in matches if match and heading(match.string[match.end() :])), None)
+    if first is None or any(heading(line) for line in lines):
+        return lines, ()
+    others = [at for at, match in enumerate(matches, 1) if match and match[1].strip() != first[1].strip()]
+    plain = [line[match.end() :] if match else line for line, match in zip(lines, matches, strict=True)]
+    for at in others:
+        plain[at - 1] = "#"
+    text = f"{lines_text(others)} left out, as the launcher's {first[1].strip()} is not before them"
+    return plain, (text,) if others else ()
+
+
+def is_heading(line: str) -> bool:
+    """Whether the benchmarks begin a table with it."""
+    return line.lstrip().startswith("#") and _HEADING.match(line.strip()) is not None
+
+
+def benchmark_blocks(lines: Sequence[str], where: str) -> list[Block]:
+    """The blocks of the output of OSU's and Intel's benchmarks, those without rows too; all other lines are skipped.
+
+    Raises InputError for rows below a title without a heading, and for rows that have not a cell for each column.
+    """
     blocks: list[Block] = []
-    current = Block("")
+    current, below_title = Block(""), False
     for number, line in enumerate(lines, start=1):
         text = line.strip()
         if _HEADING.match(text):
             # OSU's names have blanks in them and two or more between, Intel's have none.
             intel = "[usec]" in text or text.startswith("#bytes")
             names = text.split() if intel else re.split(r"\s{2,}|\t", text.lstrip("# "))
-            current = Block(current.title, current.processes, names)
+            current, below_title = Block(current.title, current.processes, names), False
             blocks.append(current)
         elif match := _TITLE.match(text):
-            current = Block(match["osu"] or match["intel"])
+            current, below_title = Block(match["osu"] or match["intel"]), True
         elif match := _PROCESSES.match(text):
             current = Block(current.title, int(match["count"]))
         elif current.columns and re.match(r"[-+]?\.?\d", text):
+            cells = text.split()
             if is_log_line(text):
                 current.skipped.append(number)
+            elif len(cells) != len(current.columns):
+                raise InputError(
+                    f"{where}:{number}: has {len(cells)} columns where the heading has {len(current.columns)}; the "
+                    "file is damaged, run the benchmark again"
+                )
+            elif cells[0] == "0" and current.columns[0] == "#bytes" and _COLLECTIVE.match(current.title):
+                current.empty.append(number)
             else:
-                current.rows.append((number, text.split()))
+                current.rows.append((number, cells))
+        elif below_title and all(_number(cell) is not None for cell in [*text.split(), "", ""][:2]):
+            raise InputError(f"{where}:{number}: a row below no heading; the file is damaged, run the benchmark again")
         elif not text and current.columns and current.processes is not None:
             current = Block(current.title, current.processes)  # an empty line ends a table of Intel's
     return blocks
@@ -378,21 +467,35 @@ def is_log_line(text: str) -> bool:
     return bool(re.match(r"\d+[-:/]\d", first)) or len(words) > 1
 
 
-def skipped_note(numbers: Sequence[int]) -> str:
-    """A sentence on lines that are no rows."""
-    lines = ", ".join(map(str, numbers[:5])) + (", ..." if len(numbers) > 5 else "")
-    return f"line{'s' if len(numbers) > 1 else ''} {lines} skipped: no row of numbers, something else wrote there"
+def notes_on(blocks: Sequence[Block], column: str = "") -> tuple[str, ...]:
+    """Sentences on the lines of blocks that are not used, and on the column of the time where that is not plain."""
+    reasons = (
+        (
+            "skipped, as something else wrote there",
+            [at for block in blocks for at in block.skipped],
+        ),
+        ("of 0 bytes, for which nothing is called, left out", [at for block in blocks for at in block.empty]),
+    )
+    notes = [f"{lines_text(numbers)} {why}" for why, numbers in reasons if numbers]
+    for name in dict.fromkeys(name for block in blocks for name in block.columns if name in _WITH_COMPUTING):
+        alone = "" if column == name else "the time is that of the communication alone; "
+        notes.append(f"{alone}{name} has what was computed meanwhile, too")
+    return tuple(notes)
+
+
+def lines_text(numbers: Sequence[int]) -> str:
+    """Lines 4, 5, ...: of many the first ones."""
+    return f"line{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers[:5]))}{', ...' * (len(numbers) > 5)}"
 
 
 def _table(block: Block, where: str, column: str | None) -> DurationTable | None:
     name = block.title + (f", {block.processes} processes" if block.processes is not None else "") or where
-    times = [one for one in block.columns[1:] if unit_in(one)]
-    rates = [one for one in block.columns[1:] if rate_in(one)]
+    known = [one for one in block.columns[1:] if unit_in(one) or rate_in(one)]
     if column is not None:
         named = column_named(column, block.columns)
-        chosen = named if named in (*times, *rates) else None
+        chosen = named if named in known else None
     else:
-        chosen = preferred(times) or next(iter((*times, *rates)), None)
+        chosen = block.mean_column or next(iter(known), None)
     if chosen is None:
         return None
     at, unit, rate_Bps = block.columns.index(chosen), unit_in(chosen), rate_in(chosen)
@@ -402,16 +505,14 @@ def _table(block: Block, where: str, column: str | None) -> DurationTable | None
         if size is None:
             raise InputError(f"{where}:{number}: the size is {cells[0][:40]!r}; it must be a whole number of bytes")
         checked(size, cells[0], "size", f"{where}:{number}")
-        value = _number(cells[at]) if at < len(cells) else None
+        value = _number(cells[at])
         if value is not None:
             checked(value, cells[at], "duration" if unit else "rate", f"{where}:{number}")
         if unit is not None:
             rows.append((number, size, None if value is None else value * SECONDS[unit]))
         else:
             rows.append((number, size, size / (value * rate_Bps) if value and rate_Bps and size else None))
-    notes = () if unit else (_of_rate(chosen, name),)
-    if block.skipped:
-        notes = (*notes, skipped_note(block.skipped))
+    notes = (*(() if unit else (_of_rate(chosen, name),)), *notes_on([block], chosen))
     return table_of(name, rows, where, (block.columns[0].lstrip("#"), chosen), unit or "us", notes=notes)
 
 
@@ -448,11 +549,14 @@ def read_durations(
     if unit is not None and unit not in SECONDS and rate_in(unit) is None:
         raise InputError(f"the unit is {unit!r:.40}; it must be one of {', '.join(SECONDS)}, or of a rate: {RATES}")
     lines = read_text(path, "a table of sizes and durations", MOST_BYTES).removeprefix("\ufeff").splitlines()
-    if not any(line.lstrip().startswith("#") and _SIZE_HEADING.match(line.lstrip()) for line in lines):
-        return (plain_table(lines, str(path), x=x, y=y, unit=unit, only=only or {}),)
+    lines, others = without_prefix(lines, is_heading)
+    if not any(map(is_heading, lines)):
+        lines, others = without_prefix(lines, lambda line: line[:1].isalpha())
+        table = plain_table(lines, str(path), x=x, y=y, unit=unit, only=only or {})
+        return (replace(table, notes=(*table.notes, *others)),)
     if x is not None or only:
         raise InputError(f"{path}: is the output of a benchmark, whose sizes are known: --x and --where are for CSV")
     tables = benchmark_tables(lines, str(path), y)
     if unit is not None and any(unit != table.unit for table in tables):
         raise InputError(f"{path}: its durations are in {tables[0].unit}, and the unit given is {unit}; leave it out")
-    return tables
+    return (replace(tables[0], notes=(*tables[0].notes, *others)), *tables[1:])

@@ -67,9 +67,10 @@ def description(trace: Trace, width: int = UNLIMITED) -> str:
 def description_fields(trace: Trace) -> list[tuple[str, str]]:
     """What is known of where a trace comes from, by name."""
     known = (
-        (key, trace.metadata.get(key)) for key in ("version", "seed", "created", "command", "engine", "mpi", "hosts")
+        (key, trace.metadata.get(key))
+        for key in ("version", "seed", "created", "command", "engine", "mpi", "hosts", "left_out")
     )
-    return [(key, _plain(value)) for key, value in known if value not in (None, "", [])]
+    return [(key.replace("_", " "), _plain(value)) for key, value in known if value not in (None, "", [])]
 
 
 def facts(trace: Trace) -> dict[str, Any]:

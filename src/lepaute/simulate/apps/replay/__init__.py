@@ -236,7 +236,9 @@ class TraceReplay(LaidApplication):
         if share > 0.005:
             part = "all" if share > 0.9995 else percent(share)
             told.append(f"{part} of the computing is the program's own code, {self.factor(platform).words}")
-        told += [f"the recording: {text}" for text in self._metadata.get("warnings") or ()]
+        told += [f"{text} (the recording)" for text in self._metadata.get("warnings") or ()]
+        if left_out := self._metadata.get("left_out"):
+            told.append(f"{', '.join(map(str, left_out))} left out of the recording")
         return [*told, *super().warnings(platform, run, most_ranks_on_a_node)]
 
     def __getstate__(self) -> dict[str, Any]:
