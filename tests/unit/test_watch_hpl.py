@@ -114,14 +114,13 @@ def test_results_without_a_date_take_the_one_given_or_the_file_s(tmp_path, capsy
         assert problem in capsys.readouterr().err
     (tmp_path / "night.zip").touch()
     assert main([*words, str(tmp_path / "none"), "--date", "2026-01-31", str(tmp_path / "night.zip")]) == 2
-    assert (
-        "night.zip: a date is given for results of HPL without one; an archive has its own" in capsys.readouterr().err
-    )
+    assert "night.zip: a date is given, and an archive has its own" in capsys.readouterr().err
     assert not (tmp_path / "none").exists()
     file.write_text(f"{LINE}\n{START}")
     dated = read_foreign(file, node="n", date_s=1e9)
     assert list(dated["started_s"]) != [1e9]  # a date in the file is the right one
-    with pytest.raises(InputError, match="a date is given for results of HPL without one, and the format is google"):
+    assert dated.attrs["left_out"] == ["1 date that is given, of a result with its own"]
+    with pytest.raises(InputError, match="a date is given, and results of google-benchmark have their own"):
         read_foreign(DATA / "watch/foreign/google_benchmark_plain.json", file_date=True)
 
 

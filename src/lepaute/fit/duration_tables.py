@@ -274,7 +274,7 @@ def plain_table(
     if unsure:
         notes = (*notes, f"sizes are {size} times {bytes_of_unit} bytes")
     if unused:
-        notes = (*notes, f"not used: {counted(len(unused), 'column')} {', '.join(unused)[:200]}")
+        notes = (*notes, f"{counted(len(unused), 'column')} not used ({', '.join(unused)[:200]})")
     name = ", ".join((Path(where).name, *(f"{column}={value}" for column, value in only.items())))
     in_bytes = bool(rate_Bps) or is_size(size) or not heading
     return table_of(name, parsed, where, (size, duration), time, in_bytes=in_bytes, notes=notes)

@@ -14,7 +14,7 @@ import numpy
 
 from lepaute.errors import InputError
 from lepaute.kit.documents import unpacked
-from lepaute.kit.text import counted
+from lepaute.kit.text import tally
 from lepaute.trace.table import COMPUTING, FORMATS_TEXT, KERNEL, MOST_RANKS, MPI, Trace, trace_of_columns
 
 #: Calls that no trace of ours has.
@@ -177,6 +177,6 @@ class Calls:
         columns["kind"] = numpy.array([MPI if name.startswith("MPI_") else KERNEL for name in names])[columns["name"]]
         known = {"ranks": int(columns["rank"].max()) + 1, "whole": True, **metadata, **(given or {})}
         if self.left_out:
-            known["left_out"] = [counted(count, what) for what, count in self.left_out.items()]
+            known["left_out"] = tally(self.left_out)
         known["warnings"] = [*(given or {}).get("warnings", ()), *metadata.get("warnings", ())]
         return trace_of_columns(columns, names, known, where)

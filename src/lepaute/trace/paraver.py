@@ -147,7 +147,7 @@ class _Reader:
             elif application in of:
                 raise InputError(f"{where}: a message between two applications; a trace is of one")
             else:
-                self.calls.left_out["record of another application, without calls of MPI,"] += 1
+                self.calls.left_out["record| of another application, without calls of MPI,"] += 1
         for task, (name, *_) in self.inside.items():
             raise InputError(f"{path}: task {task + 1} is in {name} at the end: truncated")
         if self._is_short and (cut := self.initialized - self.finalized):
@@ -197,7 +197,7 @@ class _Reader:
                 elif _SENT <= type_ <= _COMM and task in self.inside:
                     self.inside[task][2][type_] = value
                 else:
-                    self.calls.left_out["event that is not one of MPI"] += 1
+                    self.calls.left_out["event| that is not one of MPI"] += 1
             self.last = max(self.last, time)
             self.begin_s.setdefault(task, time * self.unit_s)
             if task not in self.finalized:
@@ -233,7 +233,7 @@ class _Reader:
             if name in messages.SENDRECVS:
                 self.arrivals[row] = self._add(task, messages.ARRIVAL, start, start, {})
         else:
-            what = "creation of a communicator without one" if name in messages.CREATIONS else "call of no message"
+            what = "creation| of a communicator without one" if name in messages.CREATIONS else "call| of no message"
             self.calls.left_out[what] += 1
 
     def _add(self, task: int, name: str, start: int, end: int, told: dict[int, int]) -> int:

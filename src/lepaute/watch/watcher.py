@@ -2,6 +2,7 @@
 
 import zipfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -10,6 +11,7 @@ import pandas
 from lepaute.errors import InputError
 from lepaute.kit.later import later
 from lepaute.kit.notebook import facts_html
+from lepaute.kit.text import counted
 from lepaute.store import Ingested, Store, open_store
 from lepaute.store.rows import run_dates
 from lepaute.store.tables import VERDICTS
@@ -104,12 +106,17 @@ class Watch:
             is_archive = format is None and (path.suffix == ".zip" or zipfile.is_zipfile(path))
             (archives if is_archive else others).append(path)
         if archives and (date_s is not None or file_date):
-            raise InputError(f"{archives[0]}: a date is given for results of HPL without one; an archive has its own")
+            raise InputError(f"{archives[0]}: a date is given, and an archive has its own; leave it out")
         options = {"cluster": cluster, "node": node, "mapping": mapping, "date_s": date_s, "file_date": file_date}
         foreign = _foreign_values(others, format, options) if others else None
-        return self.store.ingest(
+        done = self.store.ingest(
             archives, cluster=cluster, values_of=lambda archive: _factors_of(archive, cluster), values=foreign
         )
+        if foreign is None:
+            return done
+        known = len(foreign) - done.values
+        left_out = [*foreign.attrs["left_out"], *([f"{counted(known, 'value')} known before"] if known else [])]
+        return replace(done, left_out=tuple(left_out))
 
     def changelog(self) -> Changelog:
         """The events and outliers in force."""
@@ -238,9 +245,10 @@ def _factors_of(archive: Any, cluster: str) -> "pandas.DataFrame":
 def _foreign_values(paths: Sequence[Path], kind: str | None, options: dict[str, Any]) -> "pandas.DataFrame":
     from lepaute.watch.foreign import read_foreign
 
-    parts = []
+    parts, left_out = [], []
     for path in paths:
         part = read_foreign(path, kind, **options)
+        left_out += [f"{path}: {text}" for text in part.attrs.pop("left_out")]
         latest = part.iloc[int(part["started_s"].to_numpy().argmax())]
         refuse_future(float(latest["started_s"]), str(latest["job"]), str(path), "correct the date")
         parts.append(part)
@@ -254,4 +262,6 @@ def _foreign_values(paths: Sequence[Path], kind: str | None, options: dict[str, 
             f"{one} and {other}: {first['factor'][:80]} of node {first['node'][:40]!r}{cpu}, job {first['job'][:40]} "
             "is in both, and not the same; leave one of the files out, or tell the jobs apart"
         )
-    return values.reset_index(drop=True)
+    values = values.reset_index(drop=True)
+    values.attrs["left_out"] = left_out
+    return values
