@@ -166,7 +166,7 @@ def test_rows_of_several_numbers_of_ranks_are_kept_apart(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (("4.34  ", "4.3x  "), r"osu.txt:6: '1 4.3x 4.10 4.60 1000' is no row of sizes and times"),
+        (("4.34  ", "4.3x  "), r"osu.txt:6: '4.3x' is not a number; the file is damaged"),
         (("4.60 ", "nan  "), r"osu.txt:6: "),
         (("1000\n", "9" * 5000 + "\n"), r"osu.txt:6: "),
         (("4.34  ", "-4.34 "), r"osu.txt:6: "),

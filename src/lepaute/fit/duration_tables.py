@@ -39,6 +39,9 @@ _RATE = re.compile(
 #: What a count or an amount ends in, where "_s" after it is "per second".
 _COUNTED = re.compile(r"(?:[kmgtpe]?i?(?:b|bytes?|bits?|flops?|ops?)|[a-z]{2,}s|msg|iter)$")
 _SIZE_UNIT = re.compile(r"[(\[_ .]([kmg]?)(i?)(?:b|bytes?)\s*[)\]]?\s*$")
+#: What a benchmark writes where it has no number, or a check.
+_NO_NUMBERS = ("-", "n/a", "na", "nan", "pass")
+_AGAIN = "the file is damaged, run the benchmark again"
 #: Names that a table without a heading gets.
 _NUMBERED = "column {}"
 #: What the benchmarks call the mean of a call, without blanks, the best first: of an operation that does not block the
@@ -386,7 +389,9 @@ def benchmark_tables(lines: list[str], where: str, column: str | None) -> tuple[
     blocks = [block for block in every if block.rows and _SIZE_HEADING.match(block.columns[0])]
     tables = [table for block in blocks if (table := _table(block, where, column)) is not None]
     if tables and len(every) > len(tables):
-        left_out = f"{counted(len(every) - len(tables), 'further table')} without sizes, rows or such a column left out"
+        rows = sum(len(block.rows) for block in every) - sum(len(table.x) for table in tables)
+        further = counted(len(every) - len(tables), "further table")
+        left_out = f"{further} ({counted(rows, 'row')}) without sizes or such a column left out"
         tables[0] = replace(tables[0], notes=(*tables[0].notes, left_out))
     if not tables:
         named = f" with a column {column!r}" if column else ""
@@ -443,15 +448,20 @@ def benchmark_blocks(lines: Sequence[str], where: str) -> list[Block]:
                 current.skipped.append(number)
             elif len(cells) != len(current.columns):
                 raise InputError(
-                    f"{where}:{number}: has {len(cells)} columns where the heading has {len(current.columns)}; the "
-                    "file is damaged, run the benchmark again"
+                    f"{where}:{number}: has {len(cells)} columns where the heading has {len(current.columns)}; {_AGAIN}"
                 )
+            elif words := [
+                cell
+                for cell in cells[is_size(current.columns[0]) :]
+                if _number(cell) is None and cell.lower() not in _NO_NUMBERS
+            ]:
+                raise InputError(f"{where}:{number}: {words[0][:40]!r} is not a number; {_AGAIN}")
             elif cells[0] == "0" and current.columns[0] == "#bytes" and _COLLECTIVE.match(current.title):
                 current.empty.append(number)
             else:
                 current.rows.append((number, cells))
         elif below_title and all(_number(cell) is not None for cell in [*text.split(), "", ""][:2]):
-            raise InputError(f"{where}:{number}: a row below no heading; the file is damaged, run the benchmark again")
+            raise InputError(f"{where}:{number}: a row below no heading; {_AGAIN}")
         elif not text and current.columns and current.processes is not None:
             current = Block(current.title, current.processes)  # an empty line ends a table of Intel's
     return blocks

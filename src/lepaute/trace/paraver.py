@@ -177,6 +177,8 @@ class _Reader:
 
     def _take(self, kind: str, fields: list[int], where: str) -> None:
         if kind == "c":
+            if fields[1] in self.members or len(fields) != 3 + fields[2]:
+                raise InputError(f"{where}: communicator {fields[1]} is there twice, or has not {fields[2]} members")
             self.members[fields[1]] = fields[2]
         elif kind == "3":
             self.messages.append((where, fields))
@@ -245,6 +247,8 @@ class _Reader:
             self.single.update((row,) if peer == NOBODY else ())
             return row
         comm, sent, received = told[_COMM], told.get(_SENT, 0), told.get(_RECEIVED, 0)
+        if comm not in self.members:
+            raise InputError(f"{self.path}: task {task + 1}: {name} in communicator {comm}, which has no record (c:)")
         if plain == "MPI_Alltoall":
             size = sent * self.members.get(comm, self.tasks)
         elif plain in ("MPI_Bcast", "MPI_Reduce", "MPI_Reduce_scatter"):

@@ -309,6 +309,7 @@ class _Reader:
         size_bytes = 0.0
         if form:
             size_bytes = sum(self._bytes(count, found[of_type], where, action) for count in counts[of_bytes])
+            self._bytes("0", found["other"], where, action)
         root = self._rank(found["root"], where, f"{action}'s root", 0.0)
         mpi = _MPI_NAMES.get(name, f"MPI_{name.capitalize()}")
         peer = root if "root" in form else -1
