@@ -163,14 +163,6 @@ def _rankfiles() -> list[bytes]:
     ]
 
 
-def _read_hostfile(path: Path) -> object:
-    return read_hostfile(path, load_platform("dahu"))
-
-
-def _read_rankfile(path: Path) -> object:
-    return read_rankfile(path, load_platform("dahu"))
-
-
 def _xml() -> list[bytes]:
     files = [path.read_bytes() for path in sorted((DATA / "simgrid").glob("*.xml"))]
     small = load_platform(DATA / "platforms/small.yaml")
@@ -393,10 +385,6 @@ def _hpl_results() -> list[bytes]:
     return [path.read_bytes() for path in sorted((DATA / "hpl_out").glob("*.out"))]
 
 
-def _read_hpl_results(path: Path) -> object:
-    return read_hpl_results(path, {})
-
-
 def _studies() -> list[bytes]:
     examples = DATA.parents[1] / "examples"
     return [
@@ -404,19 +392,11 @@ def _studies() -> list[bytes]:
     ]
 
 
-def _read_study(path: Path) -> None:
-    load_study(path)
-
-
 def _inventories() -> list[bytes]:
     return [
         b"node,chassis,rack\nnode[1-4],c1,r1\nnode[5-8],c2,r1\nnode9,,r2\n",
         b"\xef\xbb\xbfnode,switch\n13/14,s1\n15,s2\n",
     ]
-
-
-def _read_inventory(path: Path) -> object:
-    return read_inventory(path)
 
 
 def _changelogs() -> list[bytes]:
@@ -439,33 +419,23 @@ day,node,cpu,mnk,1,sd:mnk
 """
 
 
-def _read_coefficients(path: Path) -> object:
-    return read_coefficients(path)
-
-
-def _read_slots(path: Path) -> object:
-    return read_slots(read_text(path, "a hostfile"), path.name)
-
-
 def _node_sets() -> list[bytes]:
     return [b"node[1-4,7].site", b"a,b,c-[001-100]", b"dahu-1-2"]
-
-
-def _read_node_set(path: Path) -> None:
-    parse_node_set(path.read_bytes().decode(errors="surrogateescape"))
 
 
 #: Lines with a word, and no comments.
 LINES = r"\s*[^#\s]"
 KINDS = {
     "durations": Kind(_benchmark_outputs, _read_durations, rows=r"\s*\d"),
-    "hpl-results": Kind(_hpl_results, _read_hpl_results, rows=r"W[RC]"),
-    "study": Kind(_studies, _read_study),
-    "inventory": Kind(_inventories, _read_inventory, rows=LINES),
+    "hpl-results": Kind(_hpl_results, lambda path: read_hpl_results(path, {}), rows=r"W[RC]"),
+    "study": Kind(_studies, load_study),
+    "inventory": Kind(_inventories, read_inventory, rows=LINES),
     "changelog": Kind(_changelogs, _read_changelog, rows=LINES),
-    "coefficients": Kind(lambda: [_COEFFICIENTS], _read_coefficients, rows=LINES),
-    "slots": Kind(_hostfiles, _read_slots, rows=r"[^#=]*(slots?.*)?$"),
-    "node-set": Kind(_node_sets, _read_node_set),
+    "coefficients": Kind(lambda: [_COEFFICIENTS], read_coefficients, rows=LINES),
+    "slots": Kind(
+        _hostfiles, lambda path: read_slots(read_text(path, "a hostfile"), path.name), rows=r"[^#=]*(slots?.*)?$"
+    ),
+    "node-set": Kind(_node_sets, lambda path: parse_node_set(path.read_bytes().decode(errors="surrogateescape"))),
     "benchmark-output": Kind(_short_outputs, _compare_output, share=0.2, rows=r"\s*\d"),
     "google-benchmark": Kind(_google_benchmarks, _read_foreign, rows=r"    [{}]"),
     "reframe": Kind(_reframe_logs, _read_foreign, rows=r"(?!.*job_completion_time).*\S"),
@@ -476,8 +446,8 @@ KINDS = {
     "platform": Kind(_platforms, _read_platform),
     "set": Kind(_settings, _read_settings),
     "hpl-dat": Kind(_hpl_dat, _read_hpl_dat),
-    "hostfile": Kind(_hostfiles, _read_hostfile, rows=r"[^#=]*(slots?.*)?$"),
-    "rankfile": Kind(_rankfiles, _read_rankfile, rows=LINES),
+    "hostfile": Kind(_hostfiles, lambda path: read_hostfile(path, load_platform("dahu")), rows=r"[^#=]*(slots?.*)?$"),
+    "rankfile": Kind(_rankfiles, lambda path: read_rankfile(path, load_platform("dahu")), rows=LINES),
     "xml": Kind(_xml, _read_xml),
     "design": Kind(good_files, _read_design, _changed_design, rows=LINES),
     "trace": Kind(_traces, _read_trace, _changed_trace),

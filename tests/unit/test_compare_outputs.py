@@ -118,7 +118,7 @@ def test_rows_of_intel_are_read_with_their_ranks(tmp_path: Path) -> None:
     assert {one.run for one in output.means} == {0}
     assert output.notes == (
         "line 8 of 0 bytes, for which nothing is called, left out",
-        "the time is that of the communication alone; t_ovrl[usec] has what was computed meanwhile, too",
+        "the time is t_pure[usec]; t_ovrl[usec] has what was computed meanwhile, too",
     )
 
 

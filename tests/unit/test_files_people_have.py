@@ -20,7 +20,7 @@ CASES = {
     "segment {}/01-rate-named-mb_s.csv": "'bandwidth_mb_s' is a rate by its name, of unknown unit; give --unit MB/s",
     "segment {}/02-imb-zero-row.txt": "caveat: line 8 of 0 bytes, for which nothing is called, left out",
     "segment {}/03-prepend-rank.txt": "from    OSU MPI Latency Test v7.4: 17 sizes from 1 B to 64 KiB, Avg Latency(us)",
-    "segment {}/11-nonblocking-overall.txt": "Pure Comm.(us)\n1 caveat: the time is that of the communication alone",
+    "segment {}/11-nonblocking-overall.txt": "1 caveat: the time is Pure Comm.(us); Overall(us) has what",
     "segment {}/17-imb-two-sizes.txt": "17-imb-two-sizes.txt: Reduce, 2 processes: 2 sizes; give 3 or more",
     "segment {}/19-hump.txt": "caveats: slower than larger sizes are 8 KiB to 32 KiB;",
     "compare a={0}/13-two-hundred-times-a.txt b={0}/13-two-hundred-times-b.txt": "  b takes 200 times as long in these "
@@ -80,6 +80,9 @@ def test_compressed_files_are_read_by_their_content_and_refused_where_they_are_c
     data = bytes(pack((DATA / "19-hump.txt").read_bytes()))
     (tmp_path / "t.txt").write_bytes(data)
     assert len(lp.fit.read_durations(tmp_path / "t.txt")[0].x) == 19
+    (tmp_path / "t.txt").write_bytes(pack(bytes(65 << 20)))
+    with pytest.raises(lp.errors.InputError, match=r"has more than 67108864 bytes"):
+        lp.fit.read_durations(tmp_path / "t.txt")
     (tmp_path / "t.txt").write_bytes(data[: len(data) // 2])
     with pytest.raises(lp.errors.InputError, match=r"ends in the middle of its .* data; copy it again"):
         lp.fit.read_durations(tmp_path / "t.txt")

@@ -55,7 +55,7 @@ def test_calls_messages_and_operations_are_read(tmp_path: Path) -> None:
         "which call ended the request of a send is not told: the oldest is taken",
         "1 send and 1 receive without a record of communication, taken for MPI_PROC_NULL's",
     ]
-    assert made.metadata["left_out"] == [
+    assert made.metadata["omitted"] == [
         "1 state", "1 call of no message", "1 creation of a communicator without one", "1 event that is not one of MPI"
     ]  # fmt: skip
     assert numpy.isclose(made.start_s[0], 2e-7)

@@ -1,6 +1,5 @@
 """`lepaute segment`: tables of OSU and Intel benchmarks and CSV, and what is said of them."""
 
-import gzip
 import json
 from pathlib import Path
 
@@ -176,19 +175,6 @@ def test_other_log_lines_are_skipped_and_a_damaged_row_is_refused(tmp_path, line
     (tmp_path / "t.txt").write_text("\n".join(text))
     with pytest.raises(InputError, match=r":10: the size is '6x4'"):
         read_durations(tmp_path / "t.txt")
-
-
-def test_compressed_tables_are_read_by_their_content(tmp_path):
-    for name in ("osu_latency.txt", "two_operations.csv"):
-        (tmp_path / name).write_bytes(gzip.compress((DATA / name).read_bytes()))
-        only = {"operation": "send"} if name.endswith("csv") else None
-        packed, plain = (read_durations(folder / name, only=only) for folder in (tmp_path, DATA))
-        assert [list(one.duration_s) for one in packed] == [list(one.duration_s) for one in plain]
-    (tmp_path / "bomb.gz").write_bytes(gzip.compress(bytes(65 << 20)))
-    with pytest.raises(
-        InputError, match=r"bomb\.gz: has more than 67108864 bytes; a table of sizes and durations must be smaller"
-    ):
-        read_durations(tmp_path / "bomb.gz")
 
 
 def test_what_the_sizes_were_too_few_for_is_said(tmp_path, capsys):

@@ -69,13 +69,11 @@ def command(
     if not chosen:
         raise InputError(f"{file}: no table is named {table!r:.60}; there are {_names(tables)}")
     few = [each for each in chosen if len(set(each.x.tolist())) < LEAST_SIZES]
-    left_out = [
-        f"{each.name}: {counted(len(set(each.x.tolist())), 'size')}; give {LEAST_SIZES} or more" for each in few
-    ]
+    omitted = [f"{each.name}: {counted(len(set(each.x.tolist())), 'size')}; give {LEAST_SIZES} or more" for each in few]
     chosen = [each for each in chosen if len(set(each.x.tolist())) >= LEAST_SIZES]
     if not chosen:
-        raise InputError(f"{file}: {left_out[0]}")
-    warn(left_out)
+        raise InputError(f"{file}: {omitted[0]}")
+    warn(omitted)
     for option, path, what in (("--plot", plot, "draws"), ("--report", report, "is of")):
         if path is not None and len(chosen) > 1:
             raise InputError(f"{option} {what} one table; choose it with --table: {_names(chosen)}")
@@ -84,7 +82,7 @@ def command(
         for each in chosen
     ]
     if as_json:
-        print(json_text({"file": str(file), "tables": list(map(as_object, chosen, lines)), "left_out": left_out}))
+        print(json_text({"file": str(file), "tables": list(map(as_object, chosen, lines)), "omitted": omitted}))
     else:
         width = terminal_columns(sys.stdout)
         print("\n\n".join(_text_of(*each, width, details=details) for each in zip(chosen, lines, strict=True)))

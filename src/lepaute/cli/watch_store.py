@@ -25,8 +25,7 @@ VARIABLE = "LEPAUTE_STORE"
 MOST_CHARACTERS = 2000
 NODES_HELP = "such as dahu-13, 13/14 or node[13-16]"
 Place = Annotated[
-    str | None,
-    typer.Option("--store", metavar="PLACE", help=f"a folder or a postgresql:// URL; default: ${VARIABLE}"),
+    str | None, typer.Option("--store", metavar="PLACE", help=f"a folder or a postgresql:// URL; default: ${VARIABLE}")
 ]
 Cluster = Annotated[str | None, typer.Option(metavar="NAME", help="only this cluster")]
 Nodes = Annotated[str | None, typer.Option(metavar="SET", help=NODES_HELP)]
@@ -106,8 +105,7 @@ def ingest(
     store: Place = None,
     cluster: Annotated[str, typer.Option(metavar="NAME", help="cluster the nodes belong to")] = "",
     file_format: Annotated[
-        str | None,
-        typer.Option("--format", help="one of google-benchmark, reframe, hpl and csv; default: recognised"),
+        str | None, typer.Option("--format", help="one of google-benchmark, reframe, hpl and csv; default: recognised")
     ] = None,
     node: Annotated[str, typer.Option(help="node name to use instead of the one in the file")] = "",
     mapping: Annotated[Path | None, typer.Option(help="YAML that describes the columns of a CSV file")] = None,
@@ -144,13 +142,13 @@ def ingest(
     )
     if as_json:
         fields = {"added": list(done.added), "known": list(done.known), "values": done.values}
-        print(json_text(fields | {"left_out": list(done.left_out)}))
+        print(json_text(fields | {"omitted": list(done.omitted)}))
         return
     new = counted(done.values, "new factor value") if done.values else "nothing new"
     text = f"{new} from {counted(len(files), 'file')}"
     if done.added or done.known:
         text += f"; {counted(len(done.added), 'archive')} added, {len(done.known)} known already"
-    print(answer_text(text, [("left out", each) for each in done.left_out], (), terminal_columns(sys.stdout)))
+    print(answer_text(text, [("left out", each) for each in done.omitted], (), terminal_columns(sys.stdout)))
 
 
 def _seconds_of(date: str) -> float:

@@ -25,8 +25,9 @@ from lepaute.compare.comparison import Comparison
 from lepaute.compare.setting import Source
 from lepaute.compare.verdicts import MARGIN, Correction, verdicts
 from lepaute.errors import InputError
-from lepaute.fit.duration_tables import Block, benchmark_blocks, is_heading, notes_on, without_prefix
+from lepaute.fit.duration_tables import Block, benchmark_blocks, is_heading, notes_on
 from lepaute.kit.documents import read_bytes
+from lepaute.kit.printed_time import without_prefix
 
 OSU, INTEL = "OSU micro-benchmarks", "Intel MPI Benchmarks"
 MOST_BYTES = 32 << 20

@@ -10,7 +10,7 @@ Other lines, such as those of mpirun, are skipped.
 
 import csv
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -19,6 +19,7 @@ import numpy as np
 from lepaute.errors import InputError
 from lepaute.fit.numeric import Floats
 from lepaute.kit.documents import read_text
+from lepaute.kit.printed_time import lines_text, without_prefix
 from lepaute.kit.quantities import size_of
 from lepaute.kit.text import counted, size_text
 
@@ -33,14 +34,11 @@ _BANDWIDTHS = ("bandwidth", "bw", "throughput", "rate", "speed")
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 #: The case of a single letter tells bits from bytes; Intel writes Mbytes/sec.
 _RATE = re.compile(
-    r"(?:^|[^A-Za-z])(?:([kKMGT]?)(i?)(B|b)|([kKmMgGtT]?)(i?)([Bb]ytes?|[Bb]its?))"
-    r"(?:/|p|_|\s*per\s*|_per_)(?:s|sec|second)(?![A-Za-z])"
+    r"(?:^|[^A-Za-z])([kKmMgGtT]?)(i?)(B|b|[Bb]ytes?|[Bb]its?)(?:/|p|_|\s*per\s*|_per_)(?:s|sec|second)(?![A-Za-z])"
 )
 #: What a count or an amount ends in, where "_s" after it is "per second".
 _COUNTED = re.compile(r"(?:[kmgtpe]?i?(?:b|bytes?|bits?|flops?|ops?)|[a-z]{2,}s|msg|iter)$")
 _SIZE_UNIT = re.compile(r"[(\[_ .]([kmg]?)(i?)(?:b|bytes?)\s*[)\]]?\s*$")
-#: What a benchmark writes where it has no number, or a check.
-_NO_NUMBERS = ("-", "n/a", "na", "nan", "pass")
 _AGAIN = "the file is damaged, run the benchmark again"
 #: Names that a table without a heading gets.
 _NUMBERED = "column {}"
@@ -52,8 +50,6 @@ _WITH_COMPUTING = ("Overall(us)", "t_ovrl[usec]")
 _COLLECTIVE = re.compile(
     r"I?(?:all(?:reduce|gatherv?|toallv?)|reduce(?:_scatter(?:_block)?)?|bcast|gatherv?|scatterv?)", re.IGNORECASE
 )
-#: What launchers put before each line of a rank: [0] of -prepend-rank, [1,0]<stdout>: of --tag-output, 0: of srun -l.
-_PREFIX = re.compile(r"(\[(?:[^\]\s,]*,)?\d+\](?:<std(?:out|err)>:|(?=\s|$))|\s*\d+:(?=\s)) ?")
 _SIZE_HEADING = re.compile(r"#?\s*(?:Size|bytes)\b")
 _HEADING = re.compile(r"#\s*(?:Size\b|bytes\b|repetitions\b|(?:Avg )?Latency ?\(us\))")
 _TITLE = re.compile(r"#[#\s]*(?:(?P<osu>OSU .*)|Benchmarking\s+(?P<intel>.*))")
@@ -88,11 +84,9 @@ def rate_in(name: str) -> float | None:
     None where it tells none, as in mbps, which could be of bits or of bytes.
     """
     match = _RATE.search(name)
-    if match is None:
+    if match is None or (len(match[3]) == 1 and match[1] in ("m", "g", "t")):
         return None
-    prefix, binary, what = (
-        one or other or "" for one, other in zip(match.groups()[:3], match.groups()[3:], strict=True)
-    )
+    prefix, binary, what = match.groups()
     bits = what == "b" or what.lower().startswith("bit")
     return float((1024 if binary else 1000) ** _POWERS[prefix.lower()]) / (8 if bits else 1)
 
@@ -131,10 +125,9 @@ def is_duration(name: str) -> bool:
 
 def preferred(names: list[str]) -> str | None:
     """Of several columns of durations the mean, else the only one; None where neither tells which."""
-    plain = {name.replace(" ", ""): name for name in names}
-    if (known := next((plain[name] for name in _MEANS if name in plain), None)) is not None:
-        return known
-    means = [name for name in names if {"avg", "mean", "average"} & set(re.findall(r"[a-z]+", name.lower()))]
+    known = {name.replace(" ", ""): name for name in names}
+    means = [known[name] for name in _MEANS if name in known][:1]
+    means = means or [name for name in names if {"avg", "mean", "average"} & set(re.findall("[a-z]+", name.lower()))]
     return means[0] if len(means) == 1 else names[0] if len(names) == 1 else None
 
 
@@ -391,31 +384,14 @@ def benchmark_tables(lines: list[str], where: str, column: str | None) -> tuple[
     if tables and len(every) > len(tables):
         rows = sum(len(block.rows) for block in every) - sum(len(table.x) for table in tables)
         further = counted(len(every) - len(tables), "further table")
-        left_out = f"{further} ({counted(rows, 'row')}) without sizes or such a column left out"
-        tables[0] = replace(tables[0], notes=(*tables[0].notes, left_out))
+        omitted = f"{further} ({counted(rows, 'row')}) without sizes or such a column left out"
+        tables[0] = replace(tables[0], notes=(*tables[0].notes, omitted))
     if not tables:
         named = f" with a column {column!r}" if column else ""
         headings = dict.fromkeys(", ".join(block.columns) for block in blocks)
         has = "; ".join(headings) or "no rows under any heading"
         raise InputError(f"{where}: holds no table of sizes and durations{named}; it has {has}")
     return tuple(tables)
-
-
-def without_prefix(lines: list[str], heading: Callable[[str], object]) -> tuple[list[str], tuple[str, ...]]:
-    """Lines without what a launcher put before each, where it did so before a heading; a sentence on those left out.
-
-    heading : tells one. What other ranks printed, or that one on standard error, becomes a comment.
-    """
-    matches = [_PREFIX.match(line) for line in lines]
-    first = next((match for match in matches if match and heading(match.string[match.end() :])), None)
-    if first is None or any(heading(line) for line in lines):
-        return lines, ()
-    others = [at for at, match in enumerate(matches, 1) if match and match[1].strip() != first[1].strip()]
-    plain = [line[match.end() :] if match else line for line, match in zip(lines, matches, strict=True)]
-    for at in others:
-        plain[at - 1] = "#"
-    text = f"{lines_text(others)} left out, as the launcher's {first[1].strip()} is not before them"
-    return plain, (text,) if others else ()
 
 
 def is_heading(line: str) -> bool:
@@ -447,14 +423,9 @@ def benchmark_blocks(lines: Sequence[str], where: str) -> list[Block]:
             if is_log_line(text):
                 current.skipped.append(number)
             elif len(cells) != len(current.columns):
-                raise InputError(
-                    f"{where}:{number}: has {len(cells)} columns where the heading has {len(current.columns)}; {_AGAIN}"
-                )
-            elif words := [
-                cell
-                for cell in cells[is_size(current.columns[0]) :]
-                if _number(cell) is None and cell.lower() not in _NO_NUMBERS
-            ]:
+                has = f"has {len(cells)} columns where the heading has {len(current.columns)}"
+                raise InputError(f"{where}:{number}: {has}; {_AGAIN}")
+            elif words := [cell for cell in cells[is_size(current.columns[0]) :] if not _is_value(cell)]:
                 raise InputError(f"{where}:{number}: {words[0][:40]!r} is not a number; {_AGAIN}")
             elif cells[0] == "0" and current.columns[0] == "#bytes" and _COLLECTIVE.match(current.title):
                 current.empty.append(number)
@@ -467,6 +438,11 @@ def benchmark_blocks(lines: Sequence[str], where: str) -> list[Block]:
     return blocks
 
 
+def _is_value(cell: str) -> bool:
+    """Whether a benchmark writes this where it has a number, or none, or has checked what it sent."""
+    return _number(cell) is not None or cell.lower() in ("-", "n/a", "na", "nan", "pass")
+
+
 def is_log_line(text: str) -> bool:
     """Whether something else wrote this among the rows: it begins with a date or a time, or has several words.
 
@@ -477,25 +453,15 @@ def is_log_line(text: str) -> bool:
     return bool(re.match(r"\d+[-:/]\d", first)) or len(words) > 1
 
 
-def notes_on(blocks: Sequence[Block], column: str = "") -> tuple[str, ...]:
+def notes_on(blocks: Sequence[Block], column: str | None = None) -> tuple[str, ...]:
     """Sentences on the lines of blocks that are not used, and on the column of the time where that is not plain."""
-    reasons = (
-        (
-            "skipped, as something else wrote there",
-            [at for block in blocks for at in block.skipped],
-        ),
-        ("of 0 bytes, for which nothing is called, left out", [at for block in blocks for at in block.empty]),
-    )
-    notes = [f"{lines_text(numbers)} {why}" for why, numbers in reasons if numbers]
-    for name in dict.fromkeys(name for block in blocks for name in block.columns if name in _WITH_COMPUTING):
-        alone = "" if column == name else "the time is that of the communication alone; "
-        notes.append(f"{alone}{name} has what was computed meanwhile, too")
-    return tuple(notes)
-
-
-def lines_text(numbers: Sequence[int]) -> str:
-    """Lines 4, 5, ...: of many the first ones."""
-    return f"line{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers[:5]))}{', ...' * (len(numbers) > 5)}"
+    skipped, empty = ([at for block in blocks for at in getattr(block, name)] for name in ("skipped", "empty"))
+    notes = [f"{lines_text(skipped)} skipped, as something else wrote there"] if skipped else []
+    notes += [f"{lines_text(empty)} of 0 bytes, for which nothing is called, left out"] if empty else []
+    for block in blocks:
+        for name in set(_WITH_COMPUTING) & set(block.columns):
+            notes.append(f"the time is {column or block.mean_column}; {name} has what was computed meanwhile, too")
+    return tuple(dict.fromkeys(notes))
 
 
 def _table(block: Block, where: str, column: str | None) -> DurationTable | None:

@@ -50,7 +50,7 @@ class Ingested:
     added: tuple[str, ...]
     known: tuple[str, ...]
     values: int = 0
-    left_out: tuple[str, ...] = ()
+    omitted: tuple[str, ...] = ()
 
     def _repr_html_(self) -> str:
         facts = [("archives added", len(self.added)), ("known before", len(self.known)), ("new values", self.values)]

@@ -64,7 +64,7 @@ def read_foreign(path: Path, metadata: Mapping[str, Any] | None = None, *, rate:
     """
     kind = kind_of(path)
     if kind is None:
-        raise InputError(f"{path}: not a trace of another program that is read: {FORMATS_TEXT}")
+        raise InputError(f"{path}: not a trace of another program; read are {FORMATS_TEXT.partition(', ')[2]}")
     if rate is not None and kind != "time_independent":
         raise InputError(f"{path}: has times, not amounts of computing, for which --flop-rate is")
     read = import_module(f"lepaute.trace.{kind}").convert
@@ -108,12 +108,12 @@ class Calls:
     """Rows of calls, as they are read, with the clock of each rank for formats that have no times.
 
     clock_s : of each rank the end of what it has done so far
-    left_out: how many of what is in the file are no rows, by what they are
+    omitted: how many of what is in the file are no rows, by what they are
     """
 
     def __init__(self) -> None:
         self.clock_s: dict[int, float] = {}
-        self.left_out: Counter[str] = Counter()
+        self.omitted: Counter[str] = Counter()
         self._names: dict[str, int] = {}
         self._columns: dict[str, array[Any]] = {
             **{name: array("d") for name in ("start_s", "duration_s", "size_bytes", "n")},
@@ -176,7 +176,7 @@ class Calls:
         names = list(self._names)
         columns["kind"] = numpy.array([MPI if name.startswith("MPI_") else KERNEL for name in names])[columns["name"]]
         known = {"ranks": int(columns["rank"].max()) + 1, "whole": True, **metadata, **(given or {})}
-        if self.left_out:
-            known["left_out"] = tally(self.left_out)
+        if self.omitted:
+            known["omitted"] = tally(self.omitted)
         known["warnings"] = [*(given or {}).get("warnings", ()), *metadata.get("warnings", ())]
         return trace_of_columns(columns, names, known, where)

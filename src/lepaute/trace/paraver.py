@@ -27,7 +27,7 @@ from lepaute.trace.table import MOST_RANKS, NOBODY, Trace
 _HEADER = re.compile(r"#Paraver \([^)]*\):(\d{1,18})(_ns)?:\d+(?:\([\d,]*\))?:(\d{1,4}):(.*)")
 _APPLICATION = re.compile(r"(\d{1,9})\([\d,:]*\)(?:,\d+)?(?::|$)")
 #: Of records the place of their application; of communications that of the sender and of the receiver.
-_OF_WHOM = {"1": (1,), "2": (1,), "3": (1, 7), "c": (0,)}
+_OF_WHOM = {"1": (1,), "2": (1,), "3": (1, 7), "c": (0,), "i": (0,)}
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 _ENTER = range(50000001, 50000006)
 _SENT, _RECEIVED, _ROOT, _COMM = range(50100001, 50100005)
@@ -94,7 +94,7 @@ def _application(path: Path, tasks: list[int]) -> int:
     calling = {
         fields[1]
         for _, kind, fields in _records(path)
-        if kind == "2" and any(type_ in _ENTER for type_ in fields[5::2])
+        if kind == "2" and 0 < fields[1] <= len(tasks) and any(type_ in _ENTER for type_ in fields[5::2])
     }
     if len(calling) != 1:
         named = f"{', '.join(map(str, sorted(calling)))} call" if calling else "none calls"
@@ -117,8 +117,6 @@ class _Reader:
         self.path, self.calls, self.names, self.labels = path, Calls(), _names(names), names
         self.unit_s, self.last = 1e-9 if is_ns else 1e-6, 0
         application = _application(path, tasks)
-        if not 0 < application <= len(tasks):
-            raise InputError(f"{path}: application {application} of {len(tasks)}")
         self.tasks = tasks[application - 1]
         self.initialized = set[int]()
         self.begin_s: dict[int, float] = {}
@@ -147,7 +145,7 @@ class _Reader:
             elif application in of:
                 raise InputError(f"{where}: a message between two applications; a trace is of one")
             else:
-                self.calls.left_out["record| of another application, without calls of MPI,"] += 1
+                self.calls.omitted["record| of another application, without calls of MPI,"] += 1
         for task, (name, *_) in self.inside.items():
             raise InputError(f"{path}: task {task + 1} is in {name} at the end: truncated")
         if self._is_short and (cut := self.initialized - self.finalized):
@@ -182,28 +180,28 @@ class _Reader:
             self.members[fields[1]] = fields[2]
         elif kind == "3":
             self.messages.append((where, fields))
-        elif kind == "1":
-            self.last = max(self.last, fields[5])
-            self.calls.left_out["state"] += 1
+        elif kind in ("1", "i"):
+            self.last = max(self.last, fields[5] if kind == "1" else 0)
+            self.calls.omitted["state" if kind == "1" else "intercommunicator"] += 1
         else:
-            task, thread, time = fields[2] - 1, fields[3], fields[4]
-            if not 0 <= task < self.tasks:
-                raise InputError(f"{where}: task {task + 1} of {self.tasks}")
-            for type_, value in zip(fields[5::2], fields[6::2], strict=True):
-                if type_ in _ENTER and thread != 1:
-                    raise InputError(
-                        f"{where}: MPI from thread {thread} of task {task + 1}: only the first one is read"
-                    )
-                if type_ in _ENTER:
-                    self._turn(task, value, time, where)
-                elif _SENT <= type_ <= _COMM and task in self.inside:
-                    self.inside[task][2][type_] = value
-                else:
-                    self.calls.left_out["event| that is not one of MPI"] += 1
-            self.last = max(self.last, time)
-            self.begin_s.setdefault(task, time * self.unit_s)
-            if task not in self.finalized:
-                self.end_s[task] = time * self.unit_s
+            self._events(fields[2] - 1, fields[3], fields[4], fields[5:], where)
+
+    def _events(self, task: int, thread: int, time: int, pairs: list[int], where: str) -> None:
+        if not 0 <= task < self.tasks:
+            raise InputError(f"{where}: task {task + 1} of {self.tasks}")
+        for type_, value in zip(pairs[::2], pairs[1::2], strict=True):
+            if type_ in _ENTER and thread != 1:
+                raise InputError(f"{where}: MPI from thread {thread} of task {task + 1}: only the first one is read")
+            if type_ in _ENTER:
+                self._turn(task, value, time, where)
+            elif _SENT <= type_ <= _COMM and task in self.inside:
+                self.inside[task][2][type_] = value
+            else:
+                self.calls.omitted["event| that is not one of MPI"] += 1
+        self.last = max(self.last, time)
+        self.begin_s.setdefault(task, time * self.unit_s)
+        if task not in self.finalized:
+            self.end_s[task] = time * self.unit_s
 
     def _turn(self, task: int, value: int, time: int, where: str) -> None:
         """A call that begins, or ends with 0; calls within others are the library's own."""
@@ -236,7 +234,7 @@ class _Reader:
                 self.arrivals[row] = self._add(task, messages.ARRIVAL, start, start, {})
         else:
             what = "creation| of a communicator without one" if name in messages.CREATIONS else "call| of no message"
-            self.calls.left_out[what] += 1
+            self.calls.omitted[what] += 1
 
     def _add(self, task: int, name: str, start: int, end: int, told: dict[int, int]) -> int:
         more: dict[str, Any] = {"start_s": start * self.unit_s, "duration_s": (end - start) * self.unit_s}
@@ -250,7 +248,7 @@ class _Reader:
         if comm not in self.members:
             raise InputError(f"{self.path}: task {task + 1}: {name} in communicator {comm}, which has no record (c:)")
         if plain == "MPI_Alltoall":
-            size = sent * self.members.get(comm, self.tasks)
+            size = sent * self.members[comm]
         elif plain in ("MPI_Bcast", "MPI_Reduce", "MPI_Reduce_scatter"):
             size = max(sent, received)
         else:

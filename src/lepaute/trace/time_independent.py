@@ -225,7 +225,7 @@ class _Reader:
         elif action not in _NOTHING:
             raise InputError(f"{where}: the action {words[1][:40]!r} is not known")
         else:
-            self.calls.left_out[f"call| of {action}, which moves nothing,"] += 1
+            self.calls.omitted[f"call| of {action}, which moves nothing,"] += 1
 
     def _values(self, values: list[str], least: int, most: int, where: str, action: str, what: str) -> None:
         if not least <= len(values) <= most:

@@ -191,8 +191,7 @@ def read_changelog(events: Path | None = None, outliers: Path | None = None) -> 
     Raises InputError, with file and line, for what is no entry.
     """
     return Changelog(
-        _entries(events, "type", Event) if events else (),
-        _entries(outliers, "jobid", Outlier) if outliers else (),
+        _entries(events, "type", Event) if events else (), _entries(outliers, "jobid", Outlier) if outliers else ()
     )
 
 

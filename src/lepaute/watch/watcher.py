@@ -115,8 +115,8 @@ class Watch:
         if foreign is None:
             return done
         known = len(foreign) - done.values
-        left_out = [*foreign.attrs["left_out"], *([f"{counted(known, 'value')} known before"] if known else [])]
-        return replace(done, left_out=tuple(left_out))
+        omitted = [*foreign.attrs["omitted"], *([f"{counted(known, 'value')} known before"] if known else [])]
+        return replace(done, omitted=tuple(omitted))
 
     def changelog(self) -> Changelog:
         """The events and outliers in force."""
@@ -245,10 +245,10 @@ def _factors_of(archive: Any, cluster: str) -> "pandas.DataFrame":
 def _foreign_values(paths: Sequence[Path], kind: str | None, options: dict[str, Any]) -> "pandas.DataFrame":
     from lepaute.watch.foreign import read_foreign
 
-    parts, left_out = [], []
+    parts, omitted = [], []
     for path in paths:
         part = read_foreign(path, kind, **options)
-        left_out += [f"{path}: {text}" for text in part.attrs.pop("left_out")]
+        omitted += [f"{path}: {text}" for text in part.attrs.pop("omitted")]
         latest = part.iloc[int(part["started_s"].to_numpy().argmax())]
         refuse_future(float(latest["started_s"]), str(latest["job"]), str(path), "correct the date")
         parts.append(part)
@@ -263,5 +263,5 @@ def _foreign_values(paths: Sequence[Path], kind: str | None, options: dict[str, 
             "is in both, and not the same; leave one of the files out, or tell the jobs apart"
         )
     values = values.reset_index(drop=True)
-    values.attrs["left_out"] = left_out
+    values.attrs["omitted"] = omitted
     return values

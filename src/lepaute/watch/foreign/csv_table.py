@@ -97,9 +97,9 @@ class _Reader:
         self._cluster = _cell(mapping.cluster or Cell(value=cluster), at)
         self._node = _cell(mapping.node or Cell(value=node), at)
         self._cpu, self._job = _cell(mapping.cpu, at), _cell(mapping.job, at)
-        self._left_out = source.left_out
+        self._omitted = source.omitted
         if unnamed := [column[:60] for column in heading if column not in at]:
-            self._left_out[f"column| that the mapping does not name ({', '.join(unnamed)[:300]})"] = len(unnamed)
+            self._omitted[f"column| that the mapping does not name ({', '.join(unnamed)[:300]})"] = len(unnamed)
         self._date = _cell(mapping.date, at)
         form = (ISO, "UTC") if mapping.date is None else (mapping.date.form, mapping.date.timezone)
         self._seconds = date_reader(*form) if source.date_s is None else lambda _: source.date_s or 0.0
@@ -178,7 +178,7 @@ class _Reader:
             return [(name, math.nan) for name, _, _ in texts]
         there = [each for each in texts if each[2].lower() not in NO_VALUE]
         if len(there) < len(texts):
-            self._left_out["cell| without a value"] += len(texts) - len(there)
+            self._omitted["cell| without a value"] += len(texts) - len(there)
         return [(name, self._number_of(text, unit, name)) for name, unit, text in there]
 
     def _stratum(self, cells: list[str]) -> str:

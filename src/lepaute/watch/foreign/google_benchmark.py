@@ -95,7 +95,7 @@ def _benchmarks(entries: list[Any], source: Source) -> dict[str, _Benchmark]:
             raise InputError(f"{where}: run_name is {_quoted(run)}; a name is expected")
         aggregate = _aggregate(entry, full)
         if entry.get("skipped") is True or aggregate not in (None, "mean"):
-            source.left_out[
+            source.omitted[
                 "benchmark| that was skipped" if entry.get("skipped") is True else f"row| of aggregates ({aggregate})"
             ] += 1
             continue

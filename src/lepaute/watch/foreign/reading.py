@@ -44,7 +44,7 @@ def read_foreign(
     mapping : of CSV, the YAML file that says what its columns are
     date_s  : of the results of HPL that have no date, and of CSV whose mapping has none;  file_date: take the date of
               the file's last change for it
-    What is in the file and has no row is in `attrs` of the table, as `left_out`. Without file_date the same file gives
+    What is in the file and has no row is in `attrs` of the table, as `omitted`. Without file_date the same file gives
     the same rows, its jobs' ids included, wherever and whenever it is read. Dates that do not say their time zone are
     taken as UTC, unless the mapping says another.
     Raises InputError, one line with file and place, for what cannot be read.
@@ -67,15 +67,15 @@ def read_foreign(
         from lepaute.watch.foreign.mapping import Mapping, read_mapping
 
         columns = mapping if isinstance(mapping, Mapping) else read_mapping(mapping)
-        return _with_left_out(read_csv_table(source, columns, cluster, node), source)
+        return _with_omitted(read_csv_table(source, columns, cluster, node), source)
     if mapping is not None:
         raise InputError(f"{path}: a mapping is for CSV files, and the format is {chosen}; leave one out")
-    return _with_left_out(_READERS[chosen][1](source, cluster, node), source)
+    return _with_omitted(_READERS[chosen][1](source, cluster, node), source)
 
 
-def _with_left_out(values: "pd.DataFrame", source: Source) -> "pd.DataFrame":
+def _with_omitted(values: "pd.DataFrame", source: Source) -> "pd.DataFrame":
     twice = values.attrs.pop("twice", 0)
-    values.attrs["left_out"] = tally({**source.left_out, **({"value| that is there twice": twice} if twice else {})})
+    values.attrs["omitted"] = tally({**source.omitted, **({"value| that is there twice": twice} if twice else {})})
     return values
 
 

@@ -26,14 +26,14 @@ class Source:
     """A file of another program. data: its content, unpacked; of a database, or where it is not `whole`, the beginning.
 
     date_s: of what has no date in the file, where somebody has given one
-    left_out: how many of what is in it have no rows, by what they are
+    omitted: how many of what is in it have no rows, by what they are
     """
 
     path: Path
     data: bytes
     date_s: float | None = None
     whole: bool = True
-    left_out: Counter[str] = field(default_factory=Counter)
+    omitted: Counter[str] = field(default_factory=Counter)
 
     @property
     def name(self) -> str:

@@ -237,8 +237,8 @@ class TraceReplay(LaidApplication):
             part = "all" if share > 0.9995 else percent(share)
             told.append(f"{part} of the computing is the program's own code, {self.factor(platform).words}")
         told += [f"{text} (the recording)" for text in self._metadata.get("warnings") or ()]
-        if left_out := self._metadata.get("left_out"):
-            told.append(f"{', '.join(map(str, left_out))} left out of the recording")
+        if omitted := self._metadata.get("omitted"):
+            told.append(f"{', '.join(map(str, omitted))} left out of the recording")
         return [*told, *super().warnings(platform, run, most_ranks_on_a_node)]
 
     def __getstate__(self) -> dict[str, Any]:
