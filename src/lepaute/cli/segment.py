@@ -65,22 +65,19 @@ def command(
     check_outputs({"--plot": files_of(plot), "--report": report}, inputs=[file], force=force)
     check_page_name(report)
     tables = read_durations(file, x=x or None, y=y or None, unit=unit or None, only=_conditions(where or ()))
-    chosen = [each for each in tables if table.lower() in each.name.lower()]
+    chosen = [part for part in tables if table.lower() in part.name.lower()]
     if not chosen:
         raise InputError(f"{file}: no table is named {table!r:.60}; there are {_names(tables)}")
-    few = [each for each in chosen if len(set(each.x.tolist())) < LEAST_SIZES]
-    omitted = [f"{each.name}: {counted(len(set(each.x.tolist())), 'size')}; give {LEAST_SIZES} or more" for each in few]
-    chosen = [each for each in chosen if len(set(each.x.tolist())) >= LEAST_SIZES]
-    if not chosen:
+    few = [part for part in chosen if part.sizes < LEAST_SIZES]
+    omitted = [f"{part.name}: {counted(part.sizes, 'size')}; give {LEAST_SIZES} or more" for part in few]
+    if not (chosen := [part for part in chosen if part.sizes >= LEAST_SIZES]):
         raise InputError(f"{file}: {omitted[0]}")
     warn(omitted)
     for option, path, what in (("--plot", plot, "draws"), ("--report", report, "is of")):
         if path is not None and len(chosen) > 1:
             raise InputError(f"{option} {what} one table; choose it with --table: {_names(chosen)}")
-    lines = [
-        segment(each.x, each.duration_s, objective=objective, n_breakpoints=breakpoints)  # type: ignore[arg-type]
-        for each in chosen
-    ]
+    options: Any = {"objective": objective, "n_breakpoints": breakpoints}
+    lines = [segment(part.x, part.duration_s, **options) for part in chosen]
     if as_json:
         print(json_text({"file": str(file), "tables": list(map(as_object, chosen, lines)), "omitted": omitted}))
     else:
@@ -137,7 +134,7 @@ def as_object(table: "DurationTable", line: "SegmentedLine") -> dict[str, Any]:
         "answer": sentence(table, line),
         "size_column": table.x_name,
         "duration_column": table.y_name,
-        "sizes": len(set(table.x.tolist())),
+        "sizes": table.sizes,
         "durations": len(table.x),
         "objective": line.objective,
         "likeliest_breakpoint": _likeliest(line),

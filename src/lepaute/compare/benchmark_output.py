@@ -25,7 +25,7 @@ from lepaute.compare.comparison import Comparison
 from lepaute.compare.setting import Source
 from lepaute.compare.verdicts import MARGIN, Correction, verdicts
 from lepaute.errors import InputError
-from lepaute.fit.duration_tables import Block, benchmark_blocks, is_heading, notes_on
+from lepaute.fit.duration_tables import HEADING, Block, benchmark_blocks, notes_on
 from lepaute.kit.documents import read_bytes
 from lepaute.kit.printed_time import without_prefix
 
@@ -226,7 +226,7 @@ def is_benchmark_output(path: str | Path) -> bool:
             head = file.read(1 << 20).decode("utf-8", "replace")
     except (OSError, ValueError):
         return False
-    return any(_title(line) is not None for line in without_prefix(head.splitlines(), is_heading)[0])
+    return any(_title(line) is not None for line in without_prefix(head.splitlines(), HEADING)[0])
 
 
 def read_output(path: str | Path) -> BenchmarkOutput:
@@ -236,7 +236,7 @@ def read_output(path: str | Path) -> BenchmarkOutput:
     """
     path = Path(path)
     text = read_bytes(path, "the output of one of the benchmarks", MOST_BYTES).decode("utf-8", "replace")
-    lines, others = without_prefix(text.splitlines(), is_heading)
+    lines, others = without_prefix(text.splitlines(), HEADING)
     titles = [title for line in lines if (title := _title(line)) is not None]
     suites = {suite for suite, _ in titles}
     if len(suites) != 1:

@@ -34,24 +34,20 @@ def _of_medians(verdict: Verdict, left: str, right: str) -> str:
         return f"{right} is faster by {_saved(verdict.ratio, verdict.high, verdict.low)}"
     if outcome == "no difference above the margin":
         return f"no difference above {100 * verdict.margin:g} %"
-    if _is_single(verdict):
-        return f"{_of_runs([verdict], left, right)} in these two runs, one run each: not tested"
+    if single := _of_single_runs([verdict], (left, right)):
+        return f"{single} in these two runs, one run each: not tested"
     return f"no difference shown; {_needed(verdict)}"
 
 
-def _is_single(verdict: Verdict) -> bool:
-    """Whether there is one run of each library, of which no test can tell anything."""
-    return verdict.left_mpiruns == verdict.right_mpiruns == 1 and not verdict.session_ratios
-
-
-def _of_runs(verdicts: Sequence[Verdict], left: str, right: str) -> str:
-    """How many times as long the slower one takes, in these rows."""
-    ratios = sorted(one.ratio for one in verdicts)
-    slower = right
-    if ratios[-1] < 1:
-        slower, ratios = left, sorted(1 / ratio for ratio in ratios)
-    low, high = three_digits(ratios[0]), three_digits(ratios[-1])
-    return f"{slower} takes {low}{f' to {high}' if high != low else ''} times as long"
+def _of_single_runs(rows: Sequence[Verdict], names: tuple[str, str]) -> str:
+    """How many times as long the slower one takes, where there is one run of each, of which no test can tell anything;
+    else nothing."""
+    if any(row.session_ratios or {row.left_mpiruns, row.right_mpiruns} != {1} for row in rows):
+        return ""
+    ratios = sorted(row.ratio for row in rows)
+    power = -1 if ratios[-1] < 1 else 1
+    ends = dict.fromkeys(three_digits(ratio**power) for ratio in (ratios[0], ratios[-1])[::power])
+    return f"{names[power > 0]} takes {' to '.join(ends)} times as long"
 
 
 def operation_name(verdict: Verdict) -> str:
@@ -71,9 +67,8 @@ def answer(verdicts: Sequence[Verdict], left: str, right: str, scope: str) -> st
         f"{outcomes.count('undecided')} undecided",
     ]
     if {*outcomes} == {"undecided"}:
-        counts = ["none is decided"]
-        if all(map(_is_single, verdicts)):
-            counts = [f"none is tested, with one run each; {_of_runs(verdicts, left, right)} in these two"]
+        single = _of_single_runs(verdicts, (left, right))
+        counts = [f"none is tested, with one run each; {single} in these two" if single else "none is decided"]
     parts = [
         *counts,
         *(
@@ -115,11 +110,11 @@ def _saved(ratio: float, low_ratio: float, high_ratio: float) -> str:
     return f"{three_digits(saved)} % ({three_digits(bounds[0])} to {three_digits(bounds[1])} %)"
 
 
-def _needed(verdict: Verdict) -> str:
-    if verdict.session_ratios:
-        return _sessions_needed(len(verdict.session_ratios), verdict.forecast_sessions)
-    made = min(verdict.left_mpiruns, verdict.right_mpiruns)
-    forecast = verdict.forecast
+def _needed(row: Verdict) -> str:
+    if row.session_ratios:
+        return _sessions_needed(len(row.session_ratios), row.forecast_sessions)
+    made = min(row.left_mpiruns, row.right_mpiruns)
+    forecast = row.forecast
     if forecast is None:
         few = "1 mpirun of each library is" if made == 1 else f"{made} mpiruns of each library are"
         return f"{few} too few to say how many would decide"

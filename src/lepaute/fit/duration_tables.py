@@ -1,11 +1,8 @@
 """Tables of sizes and durations from elsewhere: output of the OSU and Intel MPI benchmarks, CSV.
 
-Plain tables: CSV with commas, semicolons or tabs, or columns set apart by blanks; with or without a heading.
-
-Output of the OSU micro-benchmarks (versions 3 to 7) and of the Intel MPI Benchmarks (IMB-MPI1).
-
-Both print blocks of columns under a heading: `# Size  Latency (us)` of OSU, `#bytes #repetitions t[usec]` of Intel.
-Other lines, such as those of mpirun, are skipped.
+CSV has commas, semicolons or tabs, or columns set apart by blanks; with or without a heading. The OSU micro-benchmarks
+(versions 3 to 7) and the Intel MPI Benchmarks (IMB-MPI1) print blocks of columns below headings `# Size  Latency (us)`,
+or `#bytes #repetitions t[usec]`. Other lines, such as those of mpirun, are skipped.
 """
 
 import csv
@@ -40,8 +37,6 @@ _RATE = re.compile(
 _COUNTED = re.compile(r"(?:[kmgtpe]?i?(?:b|bytes?|bits?|flops?|ops?)|[a-z]{2,}s|msg|iter)$")
 _SIZE_UNIT = re.compile(r"[(\[_ .]([kmg]?)(i?)(?:b|bytes?)\s*[)\]]?\s*$")
 _AGAIN = "the file is damaged, run the benchmark again"
-#: Names that a table without a heading gets.
-_NUMBERED = "column {}"
 #: What the benchmarks call the mean of a call, without blanks, the best first: of an operation that does not block the
 #: communication alone, without the computing meanwhile.
 _MEANS = ("AvgLatency(us)", "Latency(us)", "PureComm.(us)", "t_avg[usec]", "t[usec]", "t_pure[usec]")
@@ -51,7 +46,8 @@ _COLLECTIVE = re.compile(
     r"I?(?:all(?:reduce|gatherv?|toallv?)|reduce(?:_scatter(?:_block)?)?|bcast|gatherv?|scatterv?)", re.IGNORECASE
 )
 _SIZE_HEADING = re.compile(r"#?\s*(?:Size|bytes)\b")
-_HEADING = re.compile(r"#\s*(?:Size\b|bytes\b|repetitions\b|(?:Avg )?Latency ?\(us\))")
+#: With what a table of the benchmarks begins.
+HEADING = re.compile(r"#\s*(?:Size\b|bytes\b|repetitions\b|(?:Avg )?Latency ?\(us\))")
 _TITLE = re.compile(r"#[#\s]*(?:(?P<osu>OSU .*)|Benchmarking\s+(?P<intel>.*))")
 _PROCESSES = re.compile(r"#\s*#processes\s*=\s*(?P<count>[0-9]{1,9})\b")
 #: Benchmarks whose rate adds up several messages that travel at once, by the beginning of their titles.
@@ -91,7 +87,7 @@ def rate_in(name: str) -> float | None:
     return float((1024 if binary else 1000) ** _POWERS[prefix.lower()]) / (8 if bits else 1)
 
 
-def size_unit_in(name: str) -> tuple[int, bool] | None:
+def _size_unit_in(name: str) -> tuple[int, bool] | None:
     """Bytes of the unit that a name tells, and whether it could mean another one, as KB does; None without a unit."""
     match = _SIZE_UNIT.search(name.strip().lower())
     if match is None or rate_in(name) is not None:
@@ -113,9 +109,9 @@ def _is_rate_by_name(text: str) -> bool:
     return bool(per_second) or any(word in _BANDWIDTHS for word in words)
 
 
-def is_size(name: str) -> bool:
+def _is_size(name: str) -> bool:
     """Whether a column looks like one of sizes: by its unit or its name."""
-    return size_unit_in(name) is not None or _letters(name) in _SIZES
+    return _size_unit_in(name) is not None or _letters(name) in _SIZES
 
 
 def is_duration(name: str) -> bool:
@@ -123,7 +119,7 @@ def is_duration(name: str) -> bool:
     return unit_in(name) is not None or (stem(name) in _DURATIONS and not is_rate(name))
 
 
-def preferred(names: list[str]) -> str | None:
+def _preferred(names: list[str]) -> str | None:
     """Of several columns of durations the mean, else the only one; None where neither tells which."""
     known = {name.replace(" ", ""): name for name in names}
     means = [known[name] for name in _MEANS if name in known][:1]
@@ -131,7 +127,7 @@ def preferred(names: list[str]) -> str | None:
     return means[0] if len(means) == 1 else names[0] if len(names) == 1 else None
 
 
-def column_named(wanted: str, columns: list[str]) -> str:
+def _column_named(wanted: str, columns: list[str]) -> str:
     """The column with that name, else the only one that has it before its unit: t_max of t_max[usec]."""
     alike = [name for name in columns if wanted and stem(name) == _letters(wanted)]
     return wanted if wanted in columns or len(alike) != 1 else alike[0]
@@ -172,8 +168,13 @@ class DurationTable:
     in_bytes: bool = True
     notes: tuple[str, ...] = field(default=())
 
+    @property
+    def sizes(self) -> int:
+        """How many there are, each counted once."""
+        return len(np.unique(self.x))
+
     def __repr__(self) -> str:
-        return f"<DurationTable {self.name!r}: {len(np.unique(self.x))} sizes, {self.y_name!r}>"
+        return f"<DurationTable {self.name!r}: {self.sizes} sizes, {self.y_name!r}>"
 
 
 def checked(value: float, cell: str, what: str, where: str) -> float:
@@ -210,21 +211,20 @@ def table_of(
     x, duration_s = (np.array(column, dtype=np.float64) for column in zip(*kept, strict=True))
     if slow := _slower_than_larger(x, duration_s):
         show = size_text if in_bytes else "{:.7g}".format
-        between = [show(low) + (f" to {show(high)}" if low < high else "") for low, high in slow]
-        notes = (f"slower than larger sizes are {' and '.join(between)}", *notes)
+        notes = (f"slower than larger sizes are {' and '.join(' to '.join(map(show, each)) for each in slow)}", *notes)
     return DurationTable(name, x, duration_s, *columns, unit, in_bytes, notes)
 
 
-def _slower_than_larger(x: Floats, duration_s: Floats) -> list[tuple[float, float]]:
-    """From where to where sizes take a quarter longer than some larger one, by the medians of each."""
+def _slower_than_larger(x: Floats, duration_s: Floats) -> list[list[float]]:
+    """Runs of sizes that take a quarter longer than some larger one, by their medians: each by its first and last."""
     sizes = np.unique(x)
     middle = np.array([np.median(duration_s[x == size]) for size in sizes])
     slow = np.append(middle[:-1] > 1.25 * np.minimum.accumulate(middle[::-1])[::-1][1:], False)
-    edges = np.flatnonzero(np.diff(np.concatenate(([0], slow.astype(int), [0]))))
-    return [(float(sizes[low]), float(sizes[high - 1])) for low, high in zip(edges[::2], edges[1::2], strict=True)]
+    edges = np.flatnonzero(np.diff(slow, prepend=False, append=False))
+    return [np.unique(sizes[[low, high - 1]]).tolist() for low, high in zip(edges[::2], edges[1::2], strict=True)]
 
 
-def plain_table(
+def _plain_table(
     lines: list[str], where: str, *, x: str | None, y: str | None, unit: str | None, only: Mapping[str, str]
 ) -> DurationTable:
     """The table of a file; lines that begin with # are comments.
@@ -243,13 +243,13 @@ def plain_table(
     rows = [(number, _cells(line, delimiter, f"{where}:{number}")) for number, line in numbered]
     first = rows[0][1][0]  # of a row of numbers, such as 64 or 64K
     heading = [] if _number(first) is not None or first[:1].isdigit() else rows.pop(0)[1]
-    columns = heading or [_NUMBERED.format(place + 1) for place in range(len(rows[0][1]))]
+    columns = heading or [f"column {place + 1}" for place in range(len(rows[0][1]))]
     for number, cells in rows:
         if len(cells) != len(columns):
             raise InputError(f"{where}:{number}: {len(cells)} cells, where the first line has {len(columns)}")
     size, duration = _chosen(columns, x, y, where)
     time, rate_Bps = _unit(duration, unit, where)
-    only = {column_named(name, columns): value for name, value in only.items()}
+    only = {_column_named(name, columns): value for name, value in only.items()}
     for name in only:
         _check(name, columns, where)
     unused = [name for name in columns if name not in (size, duration, *only)]
@@ -257,7 +257,7 @@ def plain_table(
     if not rows:
         raise InputError(f"{where}: no row has {' and '.join(f'{name}={value}' for name, value in only.items())}")
     at, by = columns.index(size), columns.index(duration)
-    bytes_of_unit, unsure = size_unit_in(size) or (1, False)
+    bytes_of_unit, unsure = _size_unit_in(size) or (1, False)
     parsed = []
     for number, cells in rows:
         x_value = _size(cells[at], f"{where}:{number}") * bytes_of_unit
@@ -272,7 +272,7 @@ def plain_table(
     if unused:
         notes = (*notes, f"{counted(len(unused), 'column')} not used ({', '.join(unused)[:200]})")
     name = ", ".join((Path(where).name, *(f"{column}={value}" for column, value in only.items())))
-    in_bytes = bool(rate_Bps) or is_size(size) or not heading
+    in_bytes = bool(rate_Bps) or _is_size(size) or not heading
     return table_of(name, parsed, where, (size, duration), time, in_bytes=in_bytes, notes=notes)
 
 
@@ -287,15 +287,15 @@ def _cells(line: str, delimiter: str | None, where: str) -> list[str]:
 
 def _chosen(columns: list[str], x: str | None, y: str | None, where: str) -> tuple[str, str]:
     """The columns of sizes, and of durations or, where there is none, of rates."""
-    x, y = (name and column_named(name, columns) for name in (x, y))
+    x, y = (name and _column_named(name, columns) for name in (x, y))
     for name in (x, y):
         if name is not None:
             _check(name, columns, where)
-    sizes = [x] if x else [name for name in columns if is_size(name)]
+    sizes = [x] if x else [name for name in columns if _is_size(name)]
     rest = [name for name in columns if name not in sizes]
     durations = [y] if y else [name for name in rest if is_duration(name)] or [name for name in rest if is_rate(name)]
     size = sizes[0] if len(sizes) == 1 else None
-    duration = preferred(durations)
+    duration = _preferred(durations)
     if len(columns) == 2:
         size = size or next(name for name in columns if name != duration)
         duration = duration or next(name for name in columns if name != size)
@@ -355,8 +355,7 @@ class Block:
 
     title     : the line of OSU's without its #, or the name of Intel's benchmark; processes: None where it is not said
     columns   : names as in the heading; none before there is one
-    skipped   : numbers of the lines among the rows that something else wrote;  empty: of Intel's operations, which call
-                nothing where there are no bytes
+    skipped   : numbers of the lines among the rows that something else wrote;  empty: of those of 0 bytes (_COLLECTIVE)
     """
 
     title: str
@@ -369,10 +368,10 @@ class Block:
     @property
     def mean_column(self) -> str | None:
         """That of the mean time of a call; None where there is none, as of bandwidths."""
-        return preferred([name for name in self.columns if unit_in(name)])
+        return _preferred([name for name in self.columns if unit_in(name)])
 
 
-def benchmark_tables(lines: list[str], where: str, column: str | None) -> tuple[DurationTable, ...]:
+def _benchmark_tables(lines: list[str], where: str, column: str | None) -> tuple[DurationTable, ...]:
     """The tables of the file, in its order; blocks without sizes, such as Barrier's, are none.
 
     column : name of the column of durations; None: the mean, or the only one; a rate where there is no duration
@@ -380,11 +379,11 @@ def benchmark_tables(lines: list[str], where: str, column: str | None) -> tuple[
     """
     every = benchmark_blocks(lines, where)
     blocks = [block for block in every if block.rows and _SIZE_HEADING.match(block.columns[0])]
-    tables = [table for block in blocks if (table := _table(block, where, column)) is not None]
-    if tables and len(every) > len(tables):
-        rows = sum(len(block.rows) for block in every) - sum(len(table.x) for table in tables)
-        further = counted(len(every) - len(tables), "further table")
-        omitted = f"{further} ({counted(rows, 'row')}) without sizes or such a column left out"
+    of_blocks = {id(block): table for block in blocks if (table := _table(block, where, column)) is not None}
+    tables = list(of_blocks.values())
+    if tables and (further := [len(block.rows) for block in every if id(block) not in of_blocks]):
+        count = f"{counted(len(further), 'further table')} ({counted(sum(further), 'row')})"
+        omitted = f"{count} without sizes or such a column left out"
         tables[0] = replace(tables[0], notes=(*tables[0].notes, omitted))
     if not tables:
         named = f" with a column {column!r}" if column else ""
@@ -392,11 +391,6 @@ def benchmark_tables(lines: list[str], where: str, column: str | None) -> tuple[
         has = "; ".join(headings) or "no rows under any heading"
         raise InputError(f"{where}: holds no table of sizes and durations{named}; it has {has}")
     return tuple(tables)
-
-
-def is_heading(line: str) -> bool:
-    """Whether the benchmarks begin a table with it."""
-    return line.lstrip().startswith("#") and _HEADING.match(line.strip()) is not None
 
 
 def benchmark_blocks(lines: Sequence[str], where: str) -> list[Block]:
@@ -408,7 +402,7 @@ def benchmark_blocks(lines: Sequence[str], where: str) -> list[Block]:
     current, below_title = Block(""), False
     for number, line in enumerate(lines, start=1):
         text = line.strip()
-        if _HEADING.match(text):
+        if HEADING.match(text):
             # OSU's names have blanks in them and two or more between, Intel's have none.
             intel = "[usec]" in text or text.startswith("#bytes")
             names = text.split() if intel else re.split(r"\s{2,}|\t", text.lstrip("# "))
@@ -420,12 +414,12 @@ def benchmark_blocks(lines: Sequence[str], where: str) -> list[Block]:
             current = Block(current.title, int(match["count"]))
         elif current.columns and re.match(r"[-+]?\.?\d", text):
             cells = text.split()
-            if is_log_line(text):
+            if _is_log_line(text):
                 current.skipped.append(number)
             elif len(cells) != len(current.columns):
                 has = f"has {len(cells)} columns where the heading has {len(current.columns)}"
                 raise InputError(f"{where}:{number}: {has}; {_AGAIN}")
-            elif words := [cell for cell in cells[is_size(current.columns[0]) :] if not _is_value(cell)]:
+            elif words := [cell for cell in cells[_is_size(current.columns[0]) :] if not _is_value(cell)]:
                 raise InputError(f"{where}:{number}: {words[0][:40]!r} is not a number; {_AGAIN}")
             elif cells[0] == "0" and current.columns[0] == "#bytes" and _COLLECTIVE.match(current.title):
                 current.empty.append(number)
@@ -443,7 +437,7 @@ def _is_value(cell: str) -> bool:
     return _number(cell) is not None or cell.lower() in ("-", "n/a", "na", "nan", "pass")
 
 
-def is_log_line(text: str) -> bool:
+def _is_log_line(text: str) -> bool:
     """Whether something else wrote this among the rows: it begins with a date or a time, or has several words.
 
     A row with one cell that is no number is none: it is damaged.
@@ -468,7 +462,7 @@ def _table(block: Block, where: str, column: str | None) -> DurationTable | None
     name = block.title + (f", {block.processes} processes" if block.processes is not None else "") or where
     known = [one for one in block.columns[1:] if unit_in(one) or rate_in(one)]
     if column is not None:
-        named = column_named(column, block.columns)
+        named = _column_named(column, block.columns)
         chosen = named if named in known else None
     else:
         chosen = block.mean_column or next(iter(known), None)
@@ -525,14 +519,14 @@ def read_durations(
     if unit is not None and unit not in SECONDS and rate_in(unit) is None:
         raise InputError(f"the unit is {unit!r:.40}; it must be one of {', '.join(SECONDS)}, or of a rate: {RATES}")
     lines = read_text(path, "a table of sizes and durations", MOST_BYTES).removeprefix("\ufeff").splitlines()
-    lines, others = without_prefix(lines, is_heading)
-    if not any(map(is_heading, lines)):
-        lines, others = without_prefix(lines, lambda line: line[:1].isalpha())
-        table = plain_table(lines, str(path), x=x, y=y, unit=unit, only=only or {})
+    lines, others = without_prefix(lines, HEADING)
+    if not any(HEADING.match(line.strip()) for line in lines):
+        lines, others = without_prefix(lines, re.compile("[A-Za-z]"))
+        table = _plain_table(lines, str(path), x=x, y=y, unit=unit, only=only or {})
         return (replace(table, notes=(*table.notes, *others)),)
     if x is not None or only:
         raise InputError(f"{path}: is the output of a benchmark, whose sizes are known: --x and --where are for CSV")
-    tables = benchmark_tables(lines, str(path), y)
+    tables = _benchmark_tables(lines, str(path), y)
     if unit is not None and any(unit != table.unit for table in tables):
         raise InputError(f"{path}: its durations are in {tables[0].unit}, and the unit given is {unit}; leave it out")
     return (replace(tables[0], notes=(*tables[0].notes, *others)), *tables[1:])

@@ -77,10 +77,10 @@ def read_bytes(path: str | Path, kind: str, most_bytes: int = MOST_BYTES) -> byt
 
 
 @contextmanager
-def unpacked(path: str | Path, kind: str) -> Iterator[BinaryIO]:
+def unpacked(path: str | Path, what: str) -> Iterator[BinaryIO]:
     """A stream of the content of a file, unpacked where it is compressed by its content (_COMPRESSED).
 
-    kind: what the file should be, for messages
+    what: the kind of file that is expected, for messages
     Raises InputError, one line, also while the stream is read: for what cannot be read, pipes that nobody has opened,
     devices, and compressed data that are damaged or end too early.
     """
@@ -88,7 +88,7 @@ def unpacked(path: str | Path, kind: str) -> Iterator[BinaryIO]:
     try:
         mode = Path(path).stat().st_mode
         if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or (stat.S_ISFIFO(mode) and _IS_OPEN.match(str(path)))):
-            raise InputError(f"{path}: is a pipe, a device or a socket; give {kind}, as a file")
+            raise InputError(f"{path}: is a pipe, a device or a socket; give {what}, as a file")
         with Path(path).open("rb") as file:
             head = file.peek(8)[:8]
             name = next((known for known, magic in _COMPRESSED.items() if head.startswith(magic)), "")
@@ -99,13 +99,13 @@ def unpacked(path: str | Path, kind: str) -> Iterator[BinaryIO]:
     except (OSError, EOFError, zlib.error, import_module("lzma").LZMAError) as error:
         if getattr(error, "strerror", None) is None:  # of what unpacks
             is_cut = isinstance(error, EOFError) or "Truncated" in str(error)
-            what = f"ends in the middle of its {name} data" if is_cut else f"is a damaged {name} file"
-            raise InputError(f"{path}: {what}; copy it again") from None
-        raise InputError(f"{path}: cannot be read ({error.strerror}); give {kind}") from None
+            state = f"ends in the middle of its {name} data" if is_cut else f"is a damaged {name} file"
+            raise InputError(f"{path}: {state}; copy it again") from None
+        raise InputError(f"{path}: cannot be read ({error.strerror}); give {what}") from None
     except ValueError as error:
         if "null byte" not in str(error):
             raise
-        raise InputError(f"{str(path)!r}: is not a file name; give {kind}") from None
+        raise InputError(f"{str(path)!r}: is not a file name; give {what}") from None
 
 
 def read_json(data: bytes | str, origin: str, *, most_bytes: int = MOST_BYTES) -> Any:

@@ -1,7 +1,7 @@
 """What programs print: the time, found by a regular expression of the user's; what launchers put before each line."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import inf
 
 from lepaute.errors import InputError
@@ -40,14 +40,14 @@ def value_in(lines: Sequence[str], pattern: str) -> float:
     return value
 
 
-def without_prefix(lines: list[str], heading: Callable[[str], object]) -> tuple[list[str], tuple[str, ...]]:
+def without_prefix(lines: list[str], heading: re.Pattern[str]) -> tuple[list[str], tuple[str, ...]]:
     """Lines without what a launcher put before each, where it did so before a heading; a sentence on those left out.
 
-    heading : tells one. What other ranks printed, or that one on standard error, becomes a comment.
+    heading : begins with it. What other ranks printed, or that one on standard error, becomes a comment.
     """
     matches = [_PREFIX.match(line) for line in lines]
-    first = next((match for match in matches if match and heading(match.string[match.end() :])), None)
-    if first is None or any(heading(line) for line in lines):
+    first = next((match for match in matches if match and heading.match(match.string[match.end() :].strip())), None)
+    if first is None or any(heading.match(line.strip()) for line in lines):
         return lines, ()
     others = [at for at, match in enumerate(matches, 1) if match and match[1].strip() != first[1].strip()]
     plain = [line[match.end() :] if match else line for line, match in zip(lines, matches, strict=True)]

@@ -34,7 +34,7 @@ def counted(count: int, noun: str) -> str:
 def tally(counts: Mapping[str, int]) -> list[str]:
     """How many there are of each: {"cell| without a value": 3} is 3 cells without a value."""
     parts = [(count, *what.partition("|")) for what, count in counts.items()]
-    return [f"{counted(count, noun)}{rest}" for count, noun, _, rest in parts]
+    return [f"{counted(count, noun)}{tail}" for count, noun, _, tail in parts]
 
 
 def ranks_text(ranks: int) -> str:

@@ -80,33 +80,33 @@ class _Reader:
         if self.rank >= 0:
             if line == "}":
                 self.rank = -1
-            elif found := _OPERATION.fullmatch(line):
-                return self._operation(number, found)
-            elif found := _ORDER.fullmatch(line):
-                return self._order(*found.groups())
+            elif match := _OPERATION.fullmatch(line):
+                return self._operation(number, match)
+            elif match := _ORDER.fullmatch(line):
+                return self._order(*match.groups())
             else:
                 return "neither an operation nor an order of two"
-        elif found := _RANKS.fullmatch(line):
-            if self.ranks or int(found[1]) > MOST_RANKS:
+        elif match := _RANKS.fullmatch(line):
+            if self.ranks or int(match[1]) > MOST_RANKS:
                 return "said twice" if self.ranks else f"at most {MOST_RANKS} are simulated"
-            self.ranks = int(found[1])
-        elif (found := _RANK.fullmatch(line)) and int(found[1]) < self.ranks and int(found[1]) not in self.known:
-            self.rank, self.labels = int(found[1]), {}
+            self.ranks = int(match[1])
+        elif (match := _RANK.fullmatch(line)) and int(match[1]) < self.ranks and int(match[1]) not in self.known:
+            self.rank, self.labels = int(match[1]), {}
             self.known.add(self.rank)
         else:
             return f"not a rank, one of {self.ranks} (num_ranks), or that rank again"
         return ""
 
-    def _operation(self, number: int, found: re.Match[str]) -> str:
-        words = found[7].split()
+    def _operation(self, number: int, match: re.Match[str]) -> str:
+        words = match[7].split()
         options = dict(zip(words[::2], words[1::2], strict=True))
-        peer, tag = (-1 if each in _ANY else each for each in (int(found[6] or 0), int(options.get("tag", 0))))
-        if peer >= self.ranks or (found[4] == "send" and min(peer, tag) < 0):
+        peer, tag = (-1 if each in _ANY else each for each in (int(match[6] or 0), int(options.get("tag", 0))))
+        if peer >= self.ranks or (match[4] == "send" and min(peer, tag) < 0):
             return "there is no such rank or tag"
-        operation = _Operation(number, self.rank, found[2] or found[4], float(found[3] or found[5]), peer, tag)
+        operation = _Operation(number, self.rank, match[2] or match[4], float(match[3] or match[5]), peer, tag)
         self.further += options.get("cpu", "0") != "0"
         self.operations.append(operation)
-        known = found[1] and self.labels.setdefault(found[1], operation) is not operation
+        known = match[1] and self.labels.setdefault(match[1], operation) is not operation
         return "the label is defined twice" if known else ""
 
     def _order(self, label: str, order: str, other: str) -> str:

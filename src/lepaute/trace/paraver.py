@@ -74,15 +74,15 @@ def _heading(path: Path) -> tuple[int, bool, list[int]]:
 
 
 def _records(path: Path) -> Iterator[tuple[str, str, list[int]]]:
-    """Where each record stands, its kind, and its other numbers."""
+    """Where each record stands, its code, and its other numbers."""
     for number, words in words_of(path):
-        kind, *fields = words[0].split(":")
+        code, *fields = words[0].split(":")
         where = f"{path}, line {number}"
         try:
             numbers = [_number(field) for field in fields]
-            if len(words) > 1 or kind not in _OF_WHOM or len(numbers) <= _OF_WHOM[kind][-1]:
-                raise ValueError(kind)
-            yield where, kind, numbers
+            if len(words) > 1 or code not in _OF_WHOM or len(numbers) <= _OF_WHOM[code][-1]:
+                raise ValueError(code)
+            yield where, code, numbers
         except ValueError:
             raise InputError(f"{where}: {' '.join(words)[:60]!r} is not a record of Paraver") from None
 
@@ -93,8 +93,8 @@ def _application(path: Path, tasks: list[int]) -> int:
         return 1
     calling = {
         fields[1]
-        for _, kind, fields in _records(path)
-        if kind == "2" and 0 < fields[1] <= len(tasks) and any(type_ in _ENTER for type_ in fields[5::2])
+        for _, code, fields in _records(path)
+        if code == "2" and 0 < fields[1] <= len(tasks) and any(type_ in _ENTER for type_ in fields[5::2])
     }
     if len(calling) != 1:
         named = f"{', '.join(map(str, sorted(calling)))} call" if calling else "none calls"
@@ -133,15 +133,15 @@ class _Reader:
         self.joined: set[int] = set()
         self.single: set[int] = set()  # rows of messages without their other side
         self.messages: list[tuple[str, list[int]]] = []
-        for where, kind, fields in _records(path):
-            of = {fields[place] for place in _OF_WHOM[kind]}
+        for where, code, fields in _records(path):
+            of = {fields[place] for place in _OF_WHOM[code]}
             if of == {application}:
                 try:
-                    self._take(kind, fields, where)
+                    self._take(code, fields, where)
                 except LepauteError:
                     raise
                 except (ValueError, IndexError):
-                    raise InputError(f"{where}: {kind}:{str(fields)[1:60]} is not a record of Paraver") from None
+                    raise InputError(f"{where}: {code}:{str(fields)[1:60]} is not a record of Paraver") from None
             elif application in of:
                 raise InputError(f"{where}: a message between two applications; a trace is of one")
             else:
@@ -173,16 +173,16 @@ class _Reader:
             texts.append(f"{alone} without a record of communication, taken for MPI_PROC_NULL's")
         return texts
 
-    def _take(self, kind: str, fields: list[int], where: str) -> None:
-        if kind == "c":
+    def _take(self, code: str, fields: list[int], where: str) -> None:
+        if code == "c":
             if fields[1] in self.members or len(fields) != 3 + fields[2]:
                 raise InputError(f"{where}: communicator {fields[1]} is there twice, or has not {fields[2]} members")
             self.members[fields[1]] = fields[2]
-        elif kind == "3":
+        elif code == "3":
             self.messages.append((where, fields))
-        elif kind in ("1", "i"):
-            self.last = max(self.last, fields[5] if kind == "1" else 0)
-            self.calls.omitted["state" if kind == "1" else "intercommunicator"] += 1
+        elif code in ("1", "i"):
+            self.last = max(self.last, fields[5] if code == "1" else 0)
+            self.calls.omitted["state" if code == "1" else "intercommunicator"] += 1
         else:
             self._events(fields[2] - 1, fields[3], fields[4], fields[5:], where)
 

@@ -12,7 +12,7 @@ where its computing ends. The files do not tell
 """
 
 import re
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -135,8 +135,7 @@ class _Reader:
         self.calls = Calls()
         self.ranks: dict[int, _Rank] = {}
         self._told: dict[str, int] = defaultdict(int)
-        # By receiver and tag: messages less the receives of them whose sender is known, and rows of the other receives.
-        self._left: dict[tuple[int, int], int] = defaultdict(int)
+        # By receiver and tag: rows of the receives whose sender is not known.
         self._unknown: dict[tuple[int, int], list[int]] = defaultdict(list)
         # By source, receiver and tag: sends or receives without the other side, each with its bytes and line; receivers
         # that may take those of others, too; by receiver what is wrong with a message.
@@ -150,14 +149,16 @@ class _Reader:
             for row, test in list(rank.tested.items()):
                 rank.over([row], test)
         self._check_complete(where)
-        for (rank_, tag), rows in self._unknown.items():
-            left = max(0, self._left[rank_, tag])
-            if left >= len(rows) or (rank_, -1) in self._unknown:
+        coming: Counter[tuple[int, int]] = Counter()
+        for (_, receiver, tag), alone in self._single.items():
+            coming[receiver, tag] += sum(what == "sends" for what, _, _ in alone)
+        for (receiver, tag), rows in self._unknown.items():
+            if coming[receiver, tag] >= len(rows) or (receiver, -1) in self._unknown:
                 continue
-            if left:
+            if coming[receiver, tag]:
                 raise InputError(
-                    f"{where}: of {len(rows)} receives of rank {rank_} with tag {tag} the sender is not told, and "
-                    f"there are {left} messages for them: which ones are from MPI_PROC_NULL is not known"
+                    f"{where}: of {len(rows)} receives of rank {receiver} with tag {tag} the sender is not told, and "
+                    f"there are {coming[receiver, tag]} messages: which ones are from MPI_PROC_NULL is not known"
                 )
             for row in rows:
                 self.calls.set(row, peer=NOBODY)
@@ -245,9 +246,7 @@ class _Reader:
         sends = action.endswith("send")
         named = (peer if peer >= 0 else NOBODY) if sends else max(peer, -1)
         row = self.calls.add(rank.number, _MESSAGES[action], named, size_bytes, max(tag, -1))
-        if sends or named >= 0:
-            self._left[(named, tag) if sends else (rank.number, tag)] += 1 if sends else -1
-        else:
+        if not sends and named < 0:
             self._unknown[rank.number, max(tag, -1)].append(row)
         if not sends and min(named, tag) < 0:
             self._unsure.add(rank.number)

@@ -176,7 +176,7 @@ class _Reader:
             texts = [(unit.named(name), unit, cells[self._value_at])]
         if state != "done":
             return [(name, math.nan) for name, _, _ in texts]
-        there = [each for each in texts if each[2].lower() not in NO_VALUE]
+        there = [text for text in texts if text[2].lower() not in NO_VALUE]
         if len(there) < len(texts):
             self._omitted["cell| without a value"] += len(texts) - len(there)
         return [(name, self._number_of(text, unit, name)) for name, unit, text in there]

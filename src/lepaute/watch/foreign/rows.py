@@ -150,7 +150,7 @@ def checked_table(frame: "pd.DataFrame", name: str) -> "pd.DataFrame":
     """
     if frame.empty:
         raise InputError(f"{name}: has no value of any factor; give results of benchmarks that ran")
-    given = len(frame)
+    count = len(frame)
     if frame.duplicated(KEY).any():
         frame = frame.drop_duplicates(ignore_index=True)
         twice = frame[frame.duplicated(KEY)]
@@ -164,7 +164,7 @@ def checked_table(frame: "pd.DataFrame", name: str) -> "pd.DataFrame":
         values = check_values(frame)
     except InputError as problem:
         raise InputError(f"{name}: {problem}") from None
-    values.attrs["twice"] = given - len(frame)
+    values.attrs["twice"] = count - len(frame)
     return values
 
 
