@@ -86,6 +86,9 @@ def test_compressed_files_are_read_by_their_content_and_refused_where_they_are_c
     (tmp_path / "t.txt").write_bytes(data[: len(data) // 2])
     with pytest.raises(lp.errors.InputError, match=r"ends in the middle of its .* data; copy it again"):
         lp.fit.read_durations(tmp_path / "t.txt")
+    (tmp_path / "t.txt").write_bytes(data[:20] + b"\xff" * 20 + data[40:])
+    with pytest.raises(lp.errors.InputError):
+        lp.fit.read_durations(tmp_path / "t.txt")
 
 
 @pytest.mark.parametrize("prefix", ["[0] ", "[1,0]<stdout>:", "[prterun-n1-17@1,0]<stdout>: ", " 0: "])

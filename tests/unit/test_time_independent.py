@@ -113,7 +113,9 @@ def test_an_unknown_rank_is_nobody_where_no_message_is_left_and_any_source_other
         ("Recv", 0, NOBODY), ("Recv", 0, 1), ("Send", 0, 1), ("Send", 1, 0), ("Send", 1, NOBODY), ("Recv", 1, -1),
     ]  # fmt: skip
     replayed(path)
-    with pytest.raises(InputError, match="of 2 receives of rank 0 with tag 1 the sender is not told, and there are 1 messages"):
+    with pytest.raises(
+        InputError, match="of 2 receives of rank 0 with tag 1 the sender is not told, and there are 1 messages"
+    ):
         convert(written(path, "0 recv -333 1 8", "0 recv -333 1 8", "1 send 0 1 8"))
 
 

@@ -244,13 +244,9 @@ def test_cells_beside_the_values_are_checked(tmp_path: Path) -> None:
 
 def test_files_that_are_no_text_are_refused_with_what_to_do(tmp_path: Path) -> None:
     good = b"start,node,rate\n10,n\xe9,1\n"
-    damaged = gzip.compress(b"start,node,rate\n" + b"10,n,1\n" * 1000)
     (tmp_path / "m.yaml").write_text(SMALL)
     for content, words in (
         (good, "/t.csv:2: is not UTF-8 text; convert the file"),
-        (damaged[:-20], "/t.csv: ends in the middle of its gzip data; copy it again"),
-        (damaged[:20] + b"\xff" * 20 + damaged[40:], "/t.csv: "),
-        (gzip.compress(b"\0" * (65 << 20)), "/t.csv: has more than"),
         (b"\xff\xfes\0t\0", "/t.csv:1: is not UTF-8 text"),
     ):
         (tmp_path / "t.csv").write_bytes(content)

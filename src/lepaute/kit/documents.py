@@ -97,11 +97,11 @@ def unpacked(path: str | Path, what: str) -> Iterator[BinaryIO]:
             else:
                 yield import_module(name).open(file) if name else file
     except (OSError, EOFError, zlib.error, import_module("lzma").LZMAError) as error:
-        if getattr(error, "strerror", None) is None:  # of what unpacks
+        if (reason := getattr(error, "strerror", None)) is None:  # of what unpacks
             is_cut = isinstance(error, EOFError) or "Truncated" in str(error)
             state = f"ends in the middle of its {name} data" if is_cut else f"is a damaged {name} file"
             raise InputError(f"{path}: {state}; copy it again") from None
-        raise InputError(f"{path}: cannot be read ({error.strerror}); give {what}") from None
+        raise InputError(f"{path}: cannot be read ({reason}); give {what}") from None
     except ValueError as error:
         if "null byte" not in str(error):
             raise

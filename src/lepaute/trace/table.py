@@ -412,3 +412,5 @@ def check_metadata(document: object, where: str) -> None:
     numbers = (metadata.ranks, metadata.first_node, *(metadata.nodes or ()))
     if any(number is not None and not 0 <= number < 2**31 for number in numbers):
         raise InputError(f"{where}: ranks or nodes holds an invalid number; the file is damaged")
+    if (metadata.ranks or 0) > MOST_RANKS:
+        raise InputError(f"{where}: {metadata.ranks} ranks; at most {MOST_RANKS} are simulated")

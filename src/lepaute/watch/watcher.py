@@ -103,7 +103,7 @@ class Watch:
         others: list[Path] = []
         for path in map(Path, paths):
             # a damaged archive, too, so that it is refused as such
-            is_archive = format is None and (path.suffix == ".zip" or zipfile.is_zipfile(path))
+            is_archive = format is None and (path.suffix == ".zip" or (path.is_file() and zipfile.is_zipfile(path)))
             (archives if is_archive else others).append(path)
         if archives and (date_s is not None or file_date):
             raise InputError(f"{archives[0]}: a date is given, and an archive has its own; leave it out")
