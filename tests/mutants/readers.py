@@ -10,6 +10,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from oracles.mutated_designs import good_files, mutated
 
@@ -68,12 +69,14 @@ class Kind:
     """originals: what is changed;  read: a mutant that stands in a file, raising LepauteError where it is refused.
 
     share: of the mutants, where a tenth of those of another kind cost as much
+    rows : which lines say something of their own, a pattern; `read` then returns what they are read as
     """
 
     originals: Callable[[], list[bytes]]
-    read: Callable[[Path], None]
+    read: Callable[[Path], Any]
     change: Callable[[random.Random, bytes, list[bytes]], tuple[str, bytes]] = changed
     share: float = 1.0
+    rows: str = ""
 
 
 def outcomes(name: str, first: int, count: int, seed: int, folder: Path) -> Iterator[Outcome]:
@@ -88,7 +91,7 @@ def outcomes(name: str, first: int, count: int, seed: int, folder: Path) -> Iter
         yield outcome_of(number, way, kind.read, path)
 
 
-def outcome_of(number: int, way: str, read: Callable[[Path], None], path: Path) -> Outcome:
+def outcome_of(number: int, way: str, read: Callable[[Path], Any], path: Path) -> Outcome:
     """What becomes of one mutant."""
     try:
         read(path)
@@ -158,14 +161,6 @@ def _rankfiles() -> list[bytes]:
         b"rank 0=dahu-1 slot=0:1\nrank 1=dahu-1 slot=3\nrank 2=dahu-2 slots=0-3\n",
         b"# three\nrank 0 = n1 slot=0:1,2\nrank 1 = n1 slot=1:*\nrank 2 = n2 slot=7\n",
     ]
-
-
-def _read_hostfile(path: Path) -> None:
-    read_hostfile(path, load_platform("dahu"))
-
-
-def _read_rankfile(path: Path) -> None:
-    read_rankfile(path, load_platform("dahu"))
 
 
 def _xml() -> list[bytes]:
@@ -251,11 +246,12 @@ def _changed_design(rng: random.Random, _data: bytes, others: list[bytes]) -> tu
     return "bytes, lines, cells", mutated(rng, others)
 
 
-def _read_design(path: Path) -> None:
+def _read_design(path: Path) -> object:
     design = read_design(path)
     assert parse_design(design.to_csv(), "again") == design
     if path.stat().st_size % 100 == 0:
         summary_of(design)
+    return design.to_csv()
 
 
 _FOREIGN = DATA / "watch" / "foreign"
@@ -326,16 +322,19 @@ def _hpl_output() -> list[bytes]:
     return [short, short, files[1], files[0].replace(b"\n---", start + b"---"), *others]
 
 
-def _read_foreign(path: Path) -> None:
+def _read_foreign(path: Path) -> object:
     """As the format that it is recognised as, and as the one that it was."""
     asked = {"google-benchmark": "google-benchmark", "hpl-output": "hpl"}.get(path.suffix[1:], "reframe")
     values = read_foreign(path, asked, node="n1" if asked == "hpl" or b"reframe 3" in path.read_bytes()[:100] else "")
     assert len(values)
     values.value.sum()
+    return values.to_csv(), values.attrs
 
 
-def _read_csv(path: Path) -> None:
-    assert len(read_foreign(path, mapping=parse_mapping(_MAPPING.decode(), "m.yaml")))
+def _read_csv(path: Path) -> object:
+    values = read_foreign(path, mapping=parse_mapping(_MAPPING.decode(), "m.yaml"))
+    assert len(values)
+    return values.to_csv(), values.attrs
 
 
 def _read_mapping(path: Path) -> None:
@@ -368,25 +367,22 @@ def _short_outputs() -> list[bytes]:
     return [b"\n".join(data.split(b"\n")[:lines]) + b"\n" for data, lines in zip(whole, (6, 28, 99, 99), strict=True)]
 
 
-def _compare_output(path: Path) -> None:
+def _compare_output(path: Path) -> object:
     """With itself, an empty line more."""
-    read_output(path)
+    read = read_output(path)
     assert is_benchmark_output(path)
     other = path.with_suffix(".other")
     other.write_bytes(path.read_bytes() + b"\n")
     outputs(path, other).to_dict()
+    return read
 
 
-def _read_durations(path: Path) -> None:
-    assert read_durations(path)
+def _read_durations(path: Path) -> object:
+    return [(table, table.x.tolist(), table.duration_s.tolist(), table.notes) for table in read_durations(path)]
 
 
 def _hpl_results() -> list[bytes]:
     return [path.read_bytes() for path in sorted((DATA / "hpl_out").glob("*.out"))]
-
-
-def _read_hpl_results(path: Path) -> None:
-    read_hpl_results(path, {})
 
 
 def _studies() -> list[bytes]:
@@ -396,10 +392,6 @@ def _studies() -> list[bytes]:
     ]
 
 
-def _read_study(path: Path) -> None:
-    load_study(path)
-
-
 def _inventories() -> list[bytes]:
     return [
         b"node,chassis,rack\nnode[1-4],c1,r1\nnode[5-8],c2,r1\nnode9,,r2\n",
@@ -407,20 +399,15 @@ def _inventories() -> list[bytes]:
     ]
 
 
-def _read_inventory(path: Path) -> None:
-    read_inventory(path)
-
-
 def _changelogs() -> list[bytes]:
     return [path.read_bytes() for name in ("events", "outliers") for path in sorted(DATA.rglob(f"{name}.csv"))]
 
 
-def _read_changelog(path: Path) -> None:
+def _read_changelog(path: Path) -> object:
     """As both of its files; refused where it is neither."""
     with contextlib.suppress(LepauteError):
-        read_changelog(path)
-        return
-    read_changelog(None, path)
+        return read_changelog(path)
+    return read_changelog(None, path)
 
 
 _COEFFICIENTS = b"""# of a day
@@ -432,51 +419,43 @@ day,node,cpu,mnk,1,sd:mnk
 """
 
 
-def _read_coefficients(path: Path) -> None:
-    read_coefficients(path)
-
-
-def _read_slots(path: Path) -> None:
-    read_slots(read_text(path, "a hostfile"), path.name)
-
-
 def _node_sets() -> list[bytes]:
     return [b"node[1-4,7].site", b"a,b,c-[001-100]", b"dahu-1-2"]
 
 
-def _read_node_set(path: Path) -> None:
-    parse_node_set(path.read_bytes().decode(errors="surrogateescape"))
-
-
+#: Lines with a word, and no comments.
+LINES = r"\s*[^#\s]"
 KINDS = {
-    "durations": Kind(_benchmark_outputs, _read_durations),
-    "hpl-results": Kind(_hpl_results, _read_hpl_results),
-    "study": Kind(_studies, _read_study),
-    "inventory": Kind(_inventories, _read_inventory),
-    "changelog": Kind(_changelogs, _read_changelog),
-    "coefficients": Kind(lambda: [_COEFFICIENTS], _read_coefficients),
-    "slots": Kind(_hostfiles, _read_slots),
-    "node-set": Kind(_node_sets, _read_node_set),
-    "benchmark-output": Kind(_short_outputs, _compare_output, share=0.2),
-    "google-benchmark": Kind(_google_benchmarks, _read_foreign),
-    "reframe": Kind(_reframe_logs, _read_foreign),
+    "durations": Kind(_benchmark_outputs, _read_durations, rows=r"\s*\d"),
+    "hpl-results": Kind(_hpl_results, lambda path: read_hpl_results(path, {}), rows=r"W[RC]"),
+    "study": Kind(_studies, load_study),
+    "inventory": Kind(_inventories, read_inventory, rows=LINES),
+    "changelog": Kind(_changelogs, _read_changelog, rows=LINES),
+    "coefficients": Kind(lambda: [_COEFFICIENTS], read_coefficients, rows=LINES),
+    "slots": Kind(
+        _hostfiles, lambda path: read_slots(read_text(path, "a hostfile"), path.name), rows=r"[^#=]*(slots?.*)?$"
+    ),
+    "node-set": Kind(_node_sets, lambda path: parse_node_set(path.read_bytes().decode(errors="surrogateescape"))),
+    "benchmark-output": Kind(_short_outputs, _compare_output, share=0.2, rows=r"\s*\d"),
+    "google-benchmark": Kind(_google_benchmarks, _read_foreign, rows=r"    [{}]"),
+    "reframe": Kind(_reframe_logs, _read_foreign, rows=r"(?!.*job_completion_time).*\S"),
     "reframe-base": Kind(_reframe_databases, _read_foreign, _changed_database),
-    "hpl-output": Kind(_hpl_output, _read_foreign),
-    "csv": Kind(lambda: [_CSV, gzip.compress(_CSV)], _read_csv),
+    "hpl-output": Kind(_hpl_output, _read_foreign, rows=r"W[RC]"),
+    "csv": Kind(lambda: [_CSV, gzip.compress(_CSV)], _read_csv, rows=LINES),
     "mapping": Kind(lambda: [_MAPPING], _read_mapping),
     "platform": Kind(_platforms, _read_platform),
     "set": Kind(_settings, _read_settings),
     "hpl-dat": Kind(_hpl_dat, _read_hpl_dat),
-    "hostfile": Kind(_hostfiles, _read_hostfile),
-    "rankfile": Kind(_rankfiles, _read_rankfile),
+    "hostfile": Kind(_hostfiles, lambda path: read_hostfile(path, load_platform("dahu")), rows=r"[^#=]*(slots?.*)?$"),
+    "rankfile": Kind(_rankfiles, lambda path: read_rankfile(path, load_platform("dahu")), rows=LINES),
     "xml": Kind(_xml, _read_xml),
-    "design": Kind(good_files, _read_design, _changed_design),
+    "design": Kind(good_files, _read_design, _changed_design, rows=LINES),
     "trace": Kind(_traces, _read_trace, _changed_trace),
     "replay": Kind(written.recordings, written.read_replay, _changed_trace),
-    "smpi-trace": Kind(written.paje_traces, written.read_paje),
-    "time-independent": Kind(written.time_independent_traces, written.read_foreign_trace),
-    "goal": Kind(written.goal_schedules, written.read_foreign_trace),
-    "paraver": Kind(written.paraver_traces, written.read_paraver),
+    "smpi-trace": Kind(written.paje_traces, written.read_paje, rows=r"([6-9]|1\d) "),
+    "time-independent": Kind(written.time_independent_traces, written.read_foreign_trace, rows=LINES),
+    "goal": Kind(written.goal_schedules, written.read_foreign_trace, rows=r"(\w+ ?: ?)?(send|recv|calc)[^/]*$"),
+    "paraver": Kind(written.paraver_traces, written.read_paraver, rows=LINES),
     "observations": Kind(written.observations, written.read_observations, written.changed_table),
     "store-index": Kind(written.store_indices, written.read_store_index, written.changed_json, 0.2),
     "store-table": Kind(written.store_tables, written.read_store_table, written.changed_table, 0.1),

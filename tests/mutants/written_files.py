@@ -238,10 +238,10 @@ def paje_traces() -> list[bytes]:
     return [exchange().text().encode(), posted().text().encode()]
 
 
-def read_paje(path: Path) -> None:
+def read_paje(path: Path) -> object:
     trace = convert(path)
     assert (trace.duration_s >= 0).all()
-    description(trace)
+    return description(trace), trace.to_frame().to_csv()
 
 
 def time_independent_traces() -> list[bytes]:
@@ -263,14 +263,15 @@ def paraver_traces() -> list[bytes]:
     return [prv_of(read_trace(folder / "run.parquet"), folder).read_bytes()]
 
 
-def read_paraver(path: Path) -> None:
+def read_paraver(path: Path) -> object:
     prv(path.parent, 1).with_suffix(".pcf").replace(path.with_suffix(".pcf"))
-    read_foreign_trace(path)
+    return read_foreign_trace(path)
 
 
-def read_foreign_trace(path: Path) -> None:
+def read_foreign_trace(path: Path) -> object:
     files_of(path)
-    description(read_foreign(path))
+    trace = read_foreign(path)
+    return description(trace), trace.to_frame().to_csv()
 
 
 @cache

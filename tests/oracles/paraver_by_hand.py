@@ -18,7 +18,8 @@ def prv(folder: Path, tasks: int, *records: str, unit: str = "_ns") -> Path:
     path = folder / "run.prv"
     threads = ",".join(["1:1"] * tasks)
     world = ":".join(map(str, range(1, tasks + 1)))
-    head = f"#Paraver (28/11/2026 at 10:02):1000000000{unit}:1({tasks}):1:{tasks}({threads}),1"
+    last = max((int(record.split(":")[5 if record[0] != "1" else 6]) for record in records), default=1)
+    head = f"#Paraver (28/11/2026 at 10:02):{last}{unit}:1({tasks}):1:{tasks}({threads}),1"
     path.write_text("\n".join([head, f"c:1:1:{tasks}:{world}", *records]) + "\n")
     labels = "\n".join(f"{code} {name}" for code, name in enumerate(NAMES))
     path.with_suffix(".pcf").write_text(

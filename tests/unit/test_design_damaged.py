@@ -1,5 +1,6 @@
 """A damaged design file is read or refused, and nothing else happens."""
 
+import gzip
 from pathlib import Path
 
 import pytest
@@ -46,9 +47,12 @@ def test_what_a_spreadsheet_adds_is_taken_off(tmp_path: Path) -> None:
     assert list(read_design(path)) == [{"op": "a,b", "size_bytes": 1, "ratio": 0.5}]
 
 
-def test_a_file_without_end_is_refused_before_it_fills_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_without_end_is_refused_before_it_fills_the_memory(monkeypatch, tmp_path: Path) -> None:
     monkeypatch.setattr(table, "MOST_LINE_BYTES", 1 << 16)
-    with pytest.raises(DesignError, match=r"/dev/zero:1: too long for a design table; the most is 65536 bytes a line"):
+    (tmp_path / "x.gz").write_bytes(gzip.compress(bytes(1 << 20)))
+    with pytest.raises(DesignError, match=r"x.gz:1: too long for a design table; the most is 65536 bytes a line"):
+        read_design(tmp_path / "x.gz")
+    with pytest.raises(DesignError, match="/dev/zero: is a pipe, a device or a socket"):
         read_design("/dev/zero")
 
 

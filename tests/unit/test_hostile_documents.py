@@ -130,7 +130,7 @@ def test_a_large_file_is_refused_before_it_is_parsed(tmp_path: Path) -> None:
     path.write_bytes(b"a: [\n" * (MOST_BYTES // 5 + 1))  # no YAML, which nobody finds
     with pytest.raises(PlatformError, match="has more than 8388608 bytes; a platform file must be smaller"):
         load_platform(path)
-    with pytest.raises(InputError, match="has more than"):
+    with pytest.raises(InputError, match="is a pipe, a device or a socket"):
         read_text("/dev/zero", "a text")
 
 

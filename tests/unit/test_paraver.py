@@ -51,7 +51,13 @@ def test_calls_messages_and_operations_are_read(tmp_path: Path) -> None:
     assert joined[1][0] == joined[1][1] >= 0
     assert made.metadata["begins_s"] == pytest.approx([1e-7, 0.9e-7])
     assert made.metadata["ends_s"] == pytest.approx([4e-7, 3.7e-7])
-    assert made.metadata["warnings"] == ["which call ended the request of a send is not told: the oldest is taken"]
+    assert made.metadata["warnings"] == [
+        "which call ended the request of a send is not told: the oldest is taken",
+        "1 send and 1 receive without a record of communication, taken for MPI_PROC_NULL's",
+    ]
+    assert made.metadata["omitted"] == [
+        "1 state", "1 call of no message", "1 creation of a communicator without one", "1 event that is not one of MPI"
+    ]  # fmt: skip
     assert numpy.isclose(made.start_s[0], 2e-7)
 
 
@@ -97,7 +103,7 @@ def test_times_are_microseconds_where_the_header_says_no_unit(tmp_path: Path) ->
             call(1, 5, 6, "MPI_Neighbor_alltoall", kind=2),
             "line 4: task 1: MPI_Neighbor_alltoall: such a trace does not tell of which neighbours",
         ),
-        (["3:1:1:1:1:5"], "line 3: a communication has 15 numbers, this one 6"),
+        (["3:1:1:1:1:5"], "line 3: '3:1:1:1:1:5' is not a record of Paraver"),
     ],
 )
 def test_records_that_cannot_be_are_named(records: list[str], complaint: str, tmp_path: Path) -> None:
@@ -117,5 +123,5 @@ def test_what_is_cut_or_lacks_its_names_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"run.pcf: no such file; it has the names of calls"):
         convert(path)
     path.write_text("#Paraver of something else\n")
-    with pytest.raises(InputError, match="line 1: not the header of a Paraver trace of one application"):
+    with pytest.raises(InputError, match="line 1: not the header of a Paraver trace"):
         lp.read_trace(path)

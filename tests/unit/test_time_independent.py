@@ -59,7 +59,7 @@ def test_examples_of_simgrid_take_what_they_compute_and_a_few_messages(name: str
 def test_sizes_are_items_times_those_of_their_datatype(tmp_path: Path) -> None:
     path = written(
         tmp_path / "all.txt",
-        *("0 init", "1 init 1"),  # counts of bytes, and of doubles, where the line has no datatype
+        *("0 init", "1 init 1", "0 finalize", "1 finalize"),  # counts of bytes, and of doubles
         *("0 send 1 5 10", "0 send 1 5 10 1", "1 recv 0 5 10", "1 recv 0 5 10 1"),
         *(f"{rank} {call}" for call in ("alltoall 3 3 1 1", "gatherv 4 4 4 1 1 1", "scatterv 4 4 3 1 5 5",
           "reducescatter 7 9 0 0", "alltoallv 9 2 3 9 2 3 4 4", "allreduce 6 0", "barrier") for rank in (0, 1)),
@@ -74,7 +74,7 @@ def test_sizes_are_items_times_those_of_their_datatype(tmp_path: Path) -> None:
 
 
 def test_amounts_take_the_rate_of_dgemm_or_that_which_is_given(tmp_path: Path) -> None:
-    path = written(tmp_path / "one.txt", "0 init", "0 compute 3e9", "0 reduce 1 1e9 0 0")
+    path = written(tmp_path / "one.txt", "0 init", "0 compute 3e9", "0 reduce 1 1e9 0 0", "0 finalize")
     rate = dgemm_rate(lp.load_platform("dahu"))
     assert rate is not None
     assert replayed(path).time_s.mean == pytest.approx(4e9 / rate, rel=1e-3)
@@ -113,7 +113,9 @@ def test_an_unknown_rank_is_nobody_where_no_message_is_left_and_any_source_other
         ("Recv", 0, NOBODY), ("Recv", 0, 1), ("Send", 0, 1), ("Send", 1, 0), ("Send", 1, NOBODY), ("Recv", 1, -1),
     ]  # fmt: skip
     replayed(path)
-    with pytest.raises(InputError, match="of 2 receives of rank 0 with tag 1 the sender is not told, and there are 1"):
+    with pytest.raises(
+        InputError, match="of 2 receives of rank 0 with tag 1 the sender is not told, and there are 1 messages"
+    ):
         convert(written(path, "0 recv -333 1 8", "0 recv -333 1 8", "1 send 0 1 8"))
 
 
@@ -148,7 +150,7 @@ def test_what_is_no_trace_is_no_trace(tmp_path: Path) -> None:
     assert kind_of(tmp_path / "nothing") is None
     assert kind_of(written(tmp_path / "words", "some words")) is None
     with pytest.raises(InputError, match="has no calls"):
-        convert(written(path, "0 init"))
+        convert(written(path, "0 init", "0 finalize"))
 
 
 def test_the_command_line_reads_both_kinds_of_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,6 +10,7 @@ from oracles.traces_by_hand import call, exchange, trace
 
 from lepaute.errors import InputError
 from lepaute.trace import read_trace, trace_of_columns, write_trace
+from lepaute.trace.table import check_metadata
 
 
 def test_a_column_that_means_nothing_may_be_left_out() -> None:
@@ -64,10 +65,15 @@ def test_a_table_that_is_no_trace_is_refused_in_a_line_that_says_why(tmp_path, c
 
 def test_a_file_that_is_no_parquet_or_not_there_is_refused(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("rank,start_s\n0,1\n")
-    with pytest.raises(InputError, match=r"is not a readable table"):
+    with pytest.raises(InputError, match=r"of no format that is read: Parquet"):
         read_trace(tmp_path / "t.csv")
     with pytest.raises(InputError, match=r"no such file"):
         read_trace(tmp_path / "none.parquet")
+
+
+def test_more_ranks_than_are_simulated_are_refused_when_the_file_is_opened() -> None:
+    with pytest.raises(InputError, match="t: 1073741824 ranks; at most 4194304 are simulated"):
+        check_metadata({"ranks": 2**30}, "t")
 
 
 def test_an_empty_trace_is_a_trace(tmp_path: Path) -> None:

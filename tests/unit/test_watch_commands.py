@@ -62,10 +62,10 @@ def refusal(capsys: pytest.CaptureFixture[str], *words: object) -> str:
 
 def test_a_file_is_ingested_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ("ingest", FLEET, "--mapping", MAPPING, "--store", tmp_path / "store")
-    assert found(capsys, *words) == {"added": [], "known": [], "values": 4110}
+    assert found(capsys, *words) == {"added": [], "known": [], "values": 4110, "omitted": []}
     status, text = answer(capsys, *words)
     assert status == 0
-    assert text == "nothing new from 1 file\n"
+    assert text == "nothing new from 1 file\n  left out 4110 values known before\n"
 
 
 def test_a_file_that_cannot_be_read_makes_no_store_and_changes_none(ingested, tmp_path, capsys):

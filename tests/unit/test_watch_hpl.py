@@ -119,7 +119,8 @@ def test_results_without_a_date_take_the_one_given_or_the_file_s(tmp_path, capsy
     file.write_text(f"{LINE}\n{START}")
     dated = read_foreign(file, node="n", date_s=1e9)
     assert list(dated["started_s"]) != [1e9]  # a date in the file is the right one
-    with pytest.raises(InputError, match="a date is given for results of HPL without one, and the format is google"):
+    assert dated.attrs["omitted"] == ["1 date that is given, of a result with its own"]
+    with pytest.raises(InputError, match="a date is given, and results of google-benchmark have their own"):
         read_foreign(DATA / "watch/foreign/google_benchmark_plain.json", file_date=True)
 
 

@@ -10,18 +10,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lepaute.cli.options import AsJson, Details, Force
-from lepaute.cli.terminal import answer_text, details_text, json_text, note
+from lepaute.cli.terminal import answer_text, details_text, json_text, note, warn
 from lepaute.errors import InputError
 from lepaute.kit.files import write_whole
 from lepaute.kit.outputs import check_outputs
 from lepaute.kit.picture import files_of, picture_files
 from lepaute.kit.printable import terminal_columns
 from lepaute.kit.tables import shown_table
+from lepaute.kit.text import counted
 
 if TYPE_CHECKING:
     from lepaute.fit.duration_tables import DurationTable
     from lepaute.fit.segmentation import SegmentedLine
     from lepaute.fit.segmentation.result import Interval
+
+#: Through two sizes a line goes whatever they are.
+LEAST_SIZES = 3
 
 
 def command(
@@ -61,18 +65,21 @@ def command(
     check_outputs({"--plot": files_of(plot), "--report": report}, inputs=[file], force=force)
     check_page_name(report)
     tables = read_durations(file, x=x or None, y=y or None, unit=unit or None, only=_conditions(where or ()))
-    chosen = [each for each in tables if table.lower() in each.name.lower()]
+    chosen = [part for part in tables if table.lower() in part.name.lower()]
     if not chosen:
         raise InputError(f"{file}: no table is named {table!r:.60}; there are {_names(tables)}")
+    few = [part for part in chosen if part.sizes < LEAST_SIZES]
+    omitted = [f"{part.name}: {counted(part.sizes, 'size')}; give {LEAST_SIZES} or more" for part in few]
+    if not (chosen := [part for part in chosen if part.sizes >= LEAST_SIZES]):
+        raise InputError(f"{file}: {omitted[0]}")
+    warn(omitted)
     for option, path, what in (("--plot", plot, "draws"), ("--report", report, "is of")):
         if path is not None and len(chosen) > 1:
             raise InputError(f"{option} {what} one table; choose it with --table: {_names(chosen)}")
-    lines = [
-        segment(each.x, each.duration_s, objective=objective, n_breakpoints=breakpoints)  # type: ignore[arg-type]
-        for each in chosen
-    ]
+    options: Any = {"objective": objective, "n_breakpoints": breakpoints}
+    lines = [segment(part.x, part.duration_s, **options) for part in chosen]
     if as_json:
-        print(json_text({"file": str(file), "tables": list(map(as_object, chosen, lines))}))
+        print(json_text({"file": str(file), "tables": list(map(as_object, chosen, lines)), "omitted": omitted}))
     else:
         width = terminal_columns(sys.stdout)
         print("\n\n".join(_text_of(*each, width, details=details) for each in zip(chosen, lines, strict=True)))
@@ -127,7 +134,7 @@ def as_object(table: "DurationTable", line: "SegmentedLine") -> dict[str, Any]:
         "answer": sentence(table, line),
         "size_column": table.x_name,
         "duration_column": table.y_name,
-        "sizes": len(set(table.x.tolist())),
+        "sizes": table.sizes,
         "durations": len(table.x),
         "objective": line.objective,
         "likeliest_breakpoint": _likeliest(line),

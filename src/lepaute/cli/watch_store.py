@@ -2,6 +2,7 @@
 
 import datetime as dt
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lepaute.cli.options import AsJson
-from lepaute.cli.terminal import json_text
+from lepaute.cli.terminal import answer_text, json_text
 from lepaute.errors import InputError
 from lepaute.kit.files import scratch_folder, sync
+from lepaute.kit.printable import terminal_columns
 from lepaute.kit.text import counted
 
 if TYPE_CHECKING:
@@ -109,10 +111,10 @@ def ingest(
     mapping: Annotated[Path | None, typer.Option(help="YAML that describes the columns of a CSV file")] = None,
     date: Annotated[
         str | None,
-        typer.Option(metavar="DATE", help="date of HPL results without one: 2026-01-31 or 2026-01-31T07:24, UTC"),
+        typer.Option(metavar="DATE", help="of HPL and CSV without a date: 2026-01-31 or 2026-01-31T07:24, UTC"),
     ] = None,
     file_date: Annotated[
-        bool, typer.Option("--file-date", help="take the date of the file's last change for HPL results without one")
+        bool, typer.Option("--file-date", help="take the date of the file's last change for HPL and CSV without one")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -126,7 +128,7 @@ def ingest(
     for file in files:
         if file.is_dir():
             raise InputError(f"{file} is a directory; give the files in it, such as {file / '*.zip'}")
-        if not file.is_file():
+        if not file.exists():
             raise InputError(f"{file}: there is no such file")
     done = ingested(
         place_of(store),
@@ -139,13 +141,14 @@ def ingest(
         file_date=file_date,
     )
     if as_json:
-        print(json_text({"added": list(done.added), "known": list(done.known), "values": done.values}))
+        fields = {"added": list(done.added), "known": list(done.known), "values": done.values}
+        print(json_text(fields | {"omitted": list(done.omitted)}))
         return
     new = counted(done.values, "new factor value") if done.values else "nothing new"
     text = f"{new} from {counted(len(files), 'file')}"
     if done.added or done.known:
         text += f"; {counted(len(done.added), 'archive')} added, {len(done.known)} known already"
-    print(text)
+    print(answer_text(text, [("left out", each) for each in done.omitted], (), terminal_columns(sys.stdout)))
 
 
 def _seconds_of(date: str) -> float:

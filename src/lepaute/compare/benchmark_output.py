@@ -13,7 +13,7 @@ import hashlib
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
@@ -25,8 +25,9 @@ from lepaute.compare.comparison import Comparison
 from lepaute.compare.setting import Source
 from lepaute.compare.verdicts import MARGIN, Correction, verdicts
 from lepaute.errors import InputError
-from lepaute.fit.duration_tables import Block, benchmark_blocks, skipped_note
+from lepaute.fit.duration_tables import HEADING, Block, benchmark_blocks, notes_on
 from lepaute.kit.documents import read_bytes
+from lepaute.kit.printed_time import without_prefix
 
 OSU, INTEL = "OSU micro-benchmarks", "Intel MPI Benchmarks"
 MOST_BYTES = 32 << 20
@@ -37,8 +38,6 @@ _OSU_TITLE = re.compile(
 _INTEL_TITLE = re.compile(r"#\s*Intel\s*\(R\) MPI Benchmark\D*(?P<version>[\d.]+[\w.]*)?")
 _INTEL_BENCHMARK = re.compile(r"#\s*Benchmarking\s+(?P<name>\S+)")
 _WHOLE = re.compile(r"[0-9]{1,15}")
-#: Means over calls and ranks, in microseconds, the best first.
-_MEANS = ("Avg Latency(us)", "Latency(us)", "Pure Comm.(us)", "t_avg[usec]", "t[usec]", "t_pure[usec]")
 _SIZES, _COUNTS = ("Size", "#bytes"), ("Iterations", "#repetitions")
 _MPI_NAMES = {
     "broadcast": "Bcast",
@@ -79,14 +78,14 @@ class Mean:
 class BenchmarkOutput:
     """The rows of a file; suite: OSU or INTEL; version: as its titles say, empty where they do not.
 
-    skipped: numbers of lines among the rows that something else wrote
+    notes: sentences on the lines that are not used
     """
 
     path: Path
     suite: str
     version: str
     means: tuple[Mean, ...]
-    skipped: tuple[int, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def named_output(word: str) -> tuple[str | None, Path] | None:
@@ -201,7 +200,7 @@ def _name(mean: Mean, several: bool) -> str:
 
 
 def _warnings(both: tuple[BenchmarkOutput, ...], runs: int) -> tuple[str, ...]:
-    lines = [f"{one.path.name}: {skipped_note(one.skipped)}" for one in both if one.skipped]
+    lines = [f"{one.path.name}: {text}" for one in both for text in one.notes]
     if runs < FEW_RUNS:
         few = "there is one run" if runs == 1 else f"there are {runs} runs"
         lines.append(
@@ -227,7 +226,7 @@ def is_benchmark_output(path: str | Path) -> bool:
             head = file.read(1 << 20).decode("utf-8", "replace")
     except (OSError, ValueError):
         return False
-    return any(_title(line) is not None for line in head.splitlines())
+    return any(_title(line) is not None for line in without_prefix(head.splitlines(), HEADING)[0])
 
 
 def read_output(path: str | Path) -> BenchmarkOutput:
@@ -237,15 +236,18 @@ def read_output(path: str | Path) -> BenchmarkOutput:
     """
     path = Path(path)
     text = read_bytes(path, "the output of one of the benchmarks", MOST_BYTES).decode("utf-8", "replace")
-    titles = [title for line in text.splitlines() if (title := _title(line)) is not None]
+    lines, others = without_prefix(text.splitlines(), HEADING)
+    titles = [title for line in lines if (title := _title(line)) is not None]
     suites = {suite for suite, _ in titles}
     if len(suites) != 1:
         what = "is no output" if not suites else "has output of both"
         raise InputError(f"{path}: {what} of the {OSU} or the {INTEL}; give a file with what one of them printed")
+    every = benchmark_blocks(lines, str(path))
     blocks = [
         block
-        for block in benchmark_blocks(text.splitlines())
-        if _OSU_TITLE.match(f"# {block.title}") or (block.title and not block.title.startswith("OSU "))
+        for block in every
+        if block.mean_column
+        and (_OSU_TITLE.match(f"# {block.title}") or (block.title and not block.title.startswith("OSU ")))
     ]
     means = tuple(_means(path, blocks))
     if not means:
@@ -256,7 +258,11 @@ def read_output(path: str | Path) -> BenchmarkOutput:
         suites.pop(),
         ", ".join(versions),
         means,
-        tuple(sorted(number for block in blocks for number in block.skipped)),
+        (
+            *notes_on(blocks),
+            *others,
+            *(f"a table without a mean time left out: {block.title[:80]}" for block in every if block not in blocks),
+        ),
     )
 
 
@@ -270,42 +276,29 @@ def _title(line: str) -> tuple[str, str] | None:
     return None
 
 
-def _means(path: Path, blocks: Iterable[Block]) -> Iterator[Mean]:
+def _means(path: Path, blocks: list[Block]) -> Iterator[Mean]:
     runs: Counter[tuple[str, str, int | None]] = Counter()
     for block in blocks:
         title = _OSU_TITLE.match(f"# {block.title}")
         operation, form = _operation(title["name"], title["memory"]) if title else _intel_operation(block.title)
         key = (operation, form, block.processes)
-        columns = [name.replace(" (", "(") for name in block.columns]
         for number, words in block.rows:
-            if (row := _row(f"{path}:{number}", words, columns)) is not None:
-                size_bytes, calls, mean_s = row
-                yield Mean(operation, form, size_bytes, block.processes, runs[key], calls, mean_s)
+            size_bytes, calls, mean_s = _row(f"{path}:{number}", dict(zip(block.columns, words, strict=True)), block)
+            yield Mean(operation, form, size_bytes, block.processes, runs[key], calls, mean_s)
         runs[key] += 1
 
 
-def _row(where: str, words: list[str], columns: list[str]) -> tuple[int, int, float] | None:
-    """Size, calls and mean of a row; None where its table has no mean time, as one of bandwidths."""
-    wanted = next((name for name in _MEANS if name in columns), None)
-    if wanted is None:
-        return None
-    if len(words) != len(columns):
-        raise InputError(
-            f"{where}: has {len(words)} columns where the heading has {len(columns)}; "
-            "the file is damaged, run the benchmark again"
-        )
-    row = dict(zip(columns, words, strict=True))
+def _row(where: str, row: dict[str, str], block: Block) -> tuple[int, int, float]:
+    """Size, calls and mean of a row."""
     size = next((row[name] for name in _SIZES if name in row), "0")
     count = next((row[name] for name in _COUNTS if name in row), "0")
-    mean_us = _number(row[wanted])
-    whole = all(_WHOLE.fullmatch(one) for one in (size, count))
     times = [_number(word) for name, word in row.items() if name.endswith(("(us)", "[usec]"))]
-    if not whole or not all(time >= 0 for time in times):
+    if not (all(_WHOLE.fullmatch(one) for one in (size, count)) and all(time >= 0 for time in times)):
         raise InputError(
-            f"{where}: {' '.join(words)[:60]!r} is no row of sizes and times of 0 or more; "
+            f"{where}: {' '.join(row.values())[:60]!r} is no row of sizes and times of 0 or more; "
             "the file is damaged, run the benchmark again"
         )
-    return int(size), int(count), mean_us * 1e-6
+    return int(size), int(count), _number(row[block.mean_column or ""]) * 1e-6
 
 
 def _number(word: str) -> float:

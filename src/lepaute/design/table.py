@@ -23,7 +23,8 @@ from lepaute.design.columns import (
     shortened,
     split_cells,
 )
-from lepaute.errors import DesignError, LepauteError
+from lepaute.errors import DesignError, InputError
+from lepaute.kit.documents import unpacked
 from lepaute.kit.files import write_whole
 from lepaute.kit.later import later
 from lepaute.kit.notebook import table_html
@@ -142,13 +143,10 @@ def parse_design(text: str, where: str) -> Design:
 def read_design(path: Path | str) -> Design:
     """The design stored in a file; raises DesignError when there is none or it is malformed or far too large."""
     try:
-        with Path(path).open("rb") as file:
+        with unpacked(path, "a design table") as file:
             return _design_of(_lines(file, str(path)), str(path))
-    except LepauteError:
-        raise
-    except (OSError, ValueError) as problem:  # ValueError: a name with a null character
-        reason = getattr(problem, "strerror", None) or str(problem)
-        raise DesignError(f"{path}: cannot be read ({reason}); check the name") from None
+    except InputError as problem:
+        raise DesignError(str(problem)) from None
 
 
 def write_design(design: Design, path: Path | str) -> None:

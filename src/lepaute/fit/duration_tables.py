@@ -1,17 +1,14 @@
 """Tables of sizes and durations from elsewhere: output of the OSU and Intel MPI benchmarks, CSV.
 
-Plain tables: CSV with commas, semicolons or tabs, or columns set apart by blanks; with or without a heading.
-
-Output of the OSU micro-benchmarks (versions 3 to 7) and of the Intel MPI Benchmarks (IMB-MPI1).
-
-Both print blocks of columns under a heading: `# Size  Latency (us)` of OSU, `#bytes #repetitions t[usec]` of Intel.
-Other lines, such as those of mpirun, are skipped.
+CSV has commas, semicolons or tabs, or columns set apart by blanks; with or without a heading. The OSU micro-benchmarks
+(versions 3 to 7) and the Intel MPI Benchmarks (IMB-MPI1) print blocks of columns below headings `# Size  Latency (us)`,
+or `#bytes #repetitions t[usec]`. Other lines, such as those of mpirun, are skipped.
 """
 
 import csv
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -19,8 +16,9 @@ import numpy as np
 from lepaute.errors import InputError
 from lepaute.fit.numeric import Floats
 from lepaute.kit.documents import read_text
+from lepaute.kit.printed_time import lines_text, without_prefix
 from lepaute.kit.quantities import size_of
-from lepaute.kit.text import counted
+from lepaute.kit.text import counted, size_text
 
 #: Seconds of each unit, by the names that --unit takes.
 SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
@@ -29,17 +27,27 @@ RATES = "MB/s, GB/s, Gb/s"
 _SPELLED = {"sec": "s", "second": "s", "seconds": "s", "msec": "ms", "usec": "us", "µs": "us", "μs": "us", "nsec": "ns"}
 _SIZES = ("size", "bytes", "msgsize", "messagesize", "msgbytes", "messagebytes", "nbytes", "sizebytes", "length")
 _DURATIONS = ("duration", "time", "latency", "elapsed", "seconds", "t")
-_BANDWIDTHS = ("bandwidth", "bw", "throughput", "rate")
+_BANDWIDTHS = ("bandwidth", "bw", "throughput", "rate", "speed")
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
-#: The case of the letters tells bits from bytes; Intel writes Mbytes/sec.
+#: The case of a single letter tells bits from bytes; Intel writes Mbytes/sec.
 _RATE = re.compile(
-    r"(?:^|[^A-Za-z])([kKMGT]?)(i?)(B|b|[Bb]ytes?|[Bb]its?)(?:/|p|_|\s*per\s*|_per_)(?:s|sec|second)(?![A-Za-z])"
+    r"(?:^|[^A-Za-z])([kKmMgGtT]?)(i?)(B|b|[Bb]ytes?|[Bb]its?)(?:/|p|_|\s*per\s*|_per_)(?:s|sec|second)(?![A-Za-z])"
 )
+#: What a count or an amount ends in, where "_s" after it is "per second".
+_COUNTED = re.compile(r"(?:[kmgtpe]?i?(?:b|bytes?|bits?|flops?|ops?)|[a-z]{2,}s|msg|iter)$")
 _SIZE_UNIT = re.compile(r"[(\[_ .]([kmg]?)(i?)(?:b|bytes?)\s*[)\]]?\s*$")
-#: Names that a table without a heading gets.
-_NUMBERED = "column {}"
+_AGAIN = "the file is damaged, run the benchmark again"
+#: What the benchmarks call the mean of a call, without blanks, the best first: of an operation that does not block the
+#: communication alone, without the computing meanwhile.
+_MEANS = ("AvgLatency(us)", "Latency(us)", "PureComm.(us)", "t_avg[usec]", "t[usec]", "t_pure[usec]")
+_WITH_COMPUTING = ("Overall(us)", "t_ovrl[usec]")
+#: Of Intel's, those that call nothing where there are no bytes.
+_COLLECTIVE = re.compile(
+    r"I?(?:all(?:reduce|gatherv?|toallv?)|reduce(?:_scatter(?:_block)?)?|bcast|gatherv?|scatterv?)", re.IGNORECASE
+)
 _SIZE_HEADING = re.compile(r"#?\s*(?:Size|bytes)\b")
-_HEADING = re.compile(r"#\s*(?:Size\b|bytes\b|repetitions\b|(?:Avg )?Latency ?\(us\))")
+#: With what a table of the benchmarks begins.
+HEADING = re.compile(r"#\s*(?:Size\b|bytes\b|repetitions\b|(?:Avg )?Latency ?\(us\))")
 _TITLE = re.compile(r"#[#\s]*(?:(?P<osu>OSU .*)|Benchmarking\s+(?P<intel>.*))")
 _PROCESSES = re.compile(r"#\s*#processes\s*=\s*(?P<count>[0-9]{1,9})\b")
 #: Benchmarks whose rate adds up several messages that travel at once, by the beginning of their titles.
@@ -59,7 +67,7 @@ def unit_in(name: str) -> str | None:
     if rate_in(name) is not None:
         return None
     bracketed = re.search(r"[(\[]\s*([a-zµμ]+)\s*[)\]]\s*$", text)
-    suffixed = re.search(r"[_ .]([a-zµμ]+)$", text)
+    suffixed = None if _is_rate_by_name(text) else re.search(r"[_ .]([a-zµμ]+)$", text)
     for match in (bracketed, suffixed):
         if match and (unit := _SPELLED.get(match[1], match[1])) in SECONDS:
             return unit
@@ -72,14 +80,14 @@ def rate_in(name: str) -> float | None:
     None where it tells none, as in mbps, which could be of bits or of bytes.
     """
     match = _RATE.search(name)
-    if match is None:
+    if match is None or (len(match[3]) == 1 and match[1] in ("m", "g", "t")):
         return None
     prefix, binary, what = match.groups()
     bits = what == "b" or what.lower().startswith("bit")
     return float((1024 if binary else 1000) ** _POWERS[prefix.lower()]) / (8 if bits else 1)
 
 
-def size_unit_in(name: str) -> tuple[int, bool] | None:
+def _size_unit_in(name: str) -> tuple[int, bool] | None:
     """Bytes of the unit that a name tells, and whether it could mean another one, as KB does; None without a unit."""
     match = _SIZE_UNIT.search(name.strip().lower())
     if match is None or rate_in(name) is not None:
@@ -89,12 +97,21 @@ def size_unit_in(name: str) -> tuple[int, bool] | None:
 
 def is_rate(name: str) -> bool:
     """Whether a column holds a rate, by its unit or its name."""
-    return rate_in(name) is not None or (unit_in(name) is None and stem(name) in _BANDWIDTHS)
+    return rate_in(name) is not None or (unit_in(name) is None and _is_rate_by_name(name.strip().lower()))
 
 
-def is_size(name: str) -> bool:
+def _is_rate_by_name(text: str) -> bool:
+    """Whether words of a name say a rate and none says a time: bandwidth_mb_s and msgs_s, but not time_ops_s."""
+    words = re.findall(r"[a-zµμ]+", text)
+    if not words or any(word.rstrip("s") in _DURATIONS or word == "times" for word in words[:-1] or words):
+        return False
+    per_second = len(words) > 1 and words[-1] in ("s", "sec", "second") and _COUNTED.fullmatch(words[-2])
+    return bool(per_second) or any(word in _BANDWIDTHS for word in words)
+
+
+def _is_size(name: str) -> bool:
     """Whether a column looks like one of sizes: by its unit or its name."""
-    return size_unit_in(name) is not None or _letters(name) in _SIZES
+    return _size_unit_in(name) is not None or _letters(name) in _SIZES
 
 
 def is_duration(name: str) -> bool:
@@ -102,13 +119,15 @@ def is_duration(name: str) -> bool:
     return unit_in(name) is not None or (stem(name) in _DURATIONS and not is_rate(name))
 
 
-def preferred(names: list[str]) -> str | None:
+def _preferred(names: list[str]) -> str | None:
     """Of several columns of durations the mean, else the only one; None where neither tells which."""
-    means = [name for name in names if re.search(r"avg|mean|average", name.lower())]
+    known = {name.replace(" ", ""): name for name in names}
+    means = [known[name] for name in _MEANS if name in known][:1]
+    means = means or [name for name in names if {"avg", "mean", "average"} & set(re.findall("[a-z]+", name.lower()))]
     return means[0] if len(means) == 1 else names[0] if len(names) == 1 else None
 
 
-def column_named(wanted: str, columns: list[str]) -> str:
+def _column_named(wanted: str, columns: list[str]) -> str:
     """The column with that name, else the only one that has it before its unit: t_max of t_max[usec]."""
     alike = [name for name in columns if wanted and stem(name) == _letters(wanted)]
     return wanted if wanted in columns or len(alike) != 1 else alike[0]
@@ -149,8 +168,13 @@ class DurationTable:
     in_bytes: bool = True
     notes: tuple[str, ...] = field(default=())
 
+    @property
+    def sizes(self) -> int:
+        """How many there are, each counted once."""
+        return len(np.unique(self.x))
+
     def __repr__(self) -> str:
-        return f"<DurationTable {self.name!r}: {len(np.unique(self.x))} sizes, {self.y_name!r}>"
+        return f"<DurationTable {self.name!r}: {self.sizes} sizes, {self.y_name!r}>"
 
 
 def checked(value: float, cell: str, what: str, where: str) -> float:
@@ -185,10 +209,22 @@ def table_of(
         if count:
             notes = (*notes, f"{counted(count, 'row')} {reason} left out")
     x, duration_s = (np.array(column, dtype=np.float64) for column in zip(*kept, strict=True))
+    if slow := _slower_than_larger(x, duration_s):
+        show = size_text if in_bytes else "{:.7g}".format
+        notes = (f"slower than larger sizes are {' and '.join(' to '.join(map(show, each)) for each in slow)}", *notes)
     return DurationTable(name, x, duration_s, *columns, unit, in_bytes, notes)
 
 
-def plain_table(
+def _slower_than_larger(x: Floats, duration_s: Floats) -> list[list[float]]:
+    """Runs of sizes that take a quarter longer than some larger one, by their medians: each by its first and last."""
+    sizes = np.unique(x)
+    middle = np.array([np.median(duration_s[x == size]) for size in sizes])
+    slow = np.append(middle[:-1] > 1.25 * np.minimum.accumulate(middle[::-1])[::-1][1:], False)
+    edges = np.flatnonzero(np.diff(slow, prepend=False, append=False))
+    return [np.unique(sizes[[low, high - 1]]).tolist() for low, high in zip(edges[::2], edges[1::2], strict=True)]
+
+
+def _plain_table(
     lines: list[str], where: str, *, x: str | None, y: str | None, unit: str | None, only: Mapping[str, str]
 ) -> DurationTable:
     """The table of a file; lines that begin with # are comments.
@@ -207,20 +243,21 @@ def plain_table(
     rows = [(number, _cells(line, delimiter, f"{where}:{number}")) for number, line in numbered]
     first = rows[0][1][0]  # of a row of numbers, such as 64 or 64K
     heading = [] if _number(first) is not None or first[:1].isdigit() else rows.pop(0)[1]
-    columns = heading or [_NUMBERED.format(place + 1) for place in range(len(rows[0][1]))]
+    columns = heading or [f"column {place + 1}" for place in range(len(rows[0][1]))]
     for number, cells in rows:
         if len(cells) != len(columns):
             raise InputError(f"{where}:{number}: {len(cells)} cells, where the first line has {len(columns)}")
     size, duration = _chosen(columns, x, y, where)
     time, rate_Bps = _unit(duration, unit, where)
-    only = {column_named(name, columns): value for name, value in only.items()}
+    only = {_column_named(name, columns): value for name, value in only.items()}
     for name in only:
         _check(name, columns, where)
+    unused = [name for name in columns if name not in (size, duration, *only)]
     rows = [row for row in rows if all(row[1][columns.index(name)] == value for name, value in only.items())]
     if not rows:
         raise InputError(f"{where}: no row has {' and '.join(f'{name}={value}' for name, value in only.items())}")
     at, by = columns.index(size), columns.index(duration)
-    bytes_of_unit, unsure = size_unit_in(size) or (1, False)
+    bytes_of_unit, unsure = _size_unit_in(size) or (1, False)
     parsed = []
     for number, cells in rows:
         x_value = _size(cells[at], f"{where}:{number}") * bytes_of_unit
@@ -232,8 +269,10 @@ def plain_table(
     notes = (f"durations are size / {duration}",) if rate_Bps else ()
     if unsure:
         notes = (*notes, f"sizes are {size} times {bytes_of_unit} bytes")
+    if unused:
+        notes = (*notes, f"{counted(len(unused), 'column')} not used ({', '.join(unused)[:200]})")
     name = ", ".join((Path(where).name, *(f"{column}={value}" for column, value in only.items())))
-    in_bytes = bool(rate_Bps) or is_size(size) or not heading
+    in_bytes = bool(rate_Bps) or _is_size(size) or not heading
     return table_of(name, parsed, where, (size, duration), time, in_bytes=in_bytes, notes=notes)
 
 
@@ -248,15 +287,15 @@ def _cells(line: str, delimiter: str | None, where: str) -> list[str]:
 
 def _chosen(columns: list[str], x: str | None, y: str | None, where: str) -> tuple[str, str]:
     """The columns of sizes, and of durations or, where there is none, of rates."""
-    x, y = (name and column_named(name, columns) for name in (x, y))
+    x, y = (name and _column_named(name, columns) for name in (x, y))
     for name in (x, y):
         if name is not None:
             _check(name, columns, where)
-    sizes = [x] if x else [name for name in columns if is_size(name)]
+    sizes = [x] if x else [name for name in columns if _is_size(name)]
     rest = [name for name in columns if name not in sizes]
     durations = [y] if y else [name for name in rest if is_duration(name)] or [name for name in rest if is_rate(name)]
     size = sizes[0] if len(sizes) == 1 else None
-    duration = preferred(durations)
+    duration = _preferred(durations)
     if len(columns) == 2:
         size = size or next(name for name in columns if name != duration)
         duration = duration or next(name for name in columns if name != size)
@@ -316,7 +355,7 @@ class Block:
 
     title     : the line of OSU's without its #, or the name of Intel's benchmark; processes: None where it is not said
     columns   : names as in the heading; none before there is one
-    skipped   : numbers of the lines among the rows that something else wrote
+    skipped   : numbers of the lines among the rows that something else wrote;  empty: of those of 0 bytes (_COLLECTIVE)
     """
 
     title: str
@@ -324,51 +363,81 @@ class Block:
     columns: list[str] = field(default_factory=list)
     rows: list[tuple[int, list[str]]] = field(default_factory=list)
     skipped: list[int] = field(default_factory=list)
+    empty: list[int] = field(default_factory=list)
+
+    @property
+    def mean_column(self) -> str | None:
+        """That of the mean time of a call; None where there is none, as of bandwidths."""
+        return _preferred([name for name in self.columns if unit_in(name)])
 
 
-def benchmark_tables(lines: list[str], where: str, column: str | None) -> tuple[DurationTable, ...]:
+def _benchmark_tables(lines: list[str], where: str, column: str | None) -> tuple[DurationTable, ...]:
     """The tables of the file, in its order; blocks without sizes, such as Barrier's, are none.
 
     column : name of the column of durations; None: the mean, or the only one; a rate where there is no duration
     Raises InputError where there is no table, or no such column.
     """
-    blocks = [block for block in benchmark_blocks(lines) if block.rows and _SIZE_HEADING.match(block.columns[0])]
-    tables = tuple(table for block in blocks if (table := _table(block, where, column)) is not None)
+    every = benchmark_blocks(lines, where)
+    blocks = [block for block in every if block.rows and _SIZE_HEADING.match(block.columns[0])]
+    of_blocks = {id(block): table for block in blocks if (table := _table(block, where, column)) is not None}
+    tables = list(of_blocks.values())
+    if tables and (further := [len(block.rows) for block in every if id(block) not in of_blocks]):
+        count = f"{counted(len(further), 'further table')} ({counted(sum(further), 'row')})"
+        omitted = f"{count} without sizes or such a column left out"
+        tables[0] = replace(tables[0], notes=(*tables[0].notes, omitted))
     if not tables:
         named = f" with a column {column!r}" if column else ""
         headings = dict.fromkeys(", ".join(block.columns) for block in blocks)
         has = "; ".join(headings) or "no rows under any heading"
         raise InputError(f"{where}: holds no table of sizes and durations{named}; it has {has}")
-    return tables
+    return tuple(tables)
 
 
-def benchmark_blocks(lines: Iterable[str]) -> list[Block]:
-    """The blocks of the output of OSU's and Intel's benchmarks, those without rows too; all other lines are skipped."""
+def benchmark_blocks(lines: Sequence[str], where: str) -> list[Block]:
+    """The blocks of the output of OSU's and Intel's benchmarks, those without rows too; all other lines are skipped.
+
+    Raises InputError for rows below a title without a heading, and for rows that have not a cell for each column.
+    """
     blocks: list[Block] = []
-    current = Block("")
+    current, below_title = Block(""), False
     for number, line in enumerate(lines, start=1):
         text = line.strip()
-        if _HEADING.match(text):
+        if HEADING.match(text):
             # OSU's names have blanks in them and two or more between, Intel's have none.
             intel = "[usec]" in text or text.startswith("#bytes")
             names = text.split() if intel else re.split(r"\s{2,}|\t", text.lstrip("# "))
-            current = Block(current.title, current.processes, names)
+            current, below_title = Block(current.title, current.processes, names), False
             blocks.append(current)
         elif match := _TITLE.match(text):
-            current = Block(match["osu"] or match["intel"])
+            current, below_title = Block(match["osu"] or match["intel"]), True
         elif match := _PROCESSES.match(text):
             current = Block(current.title, int(match["count"]))
         elif current.columns and re.match(r"[-+]?\.?\d", text):
-            if is_log_line(text):
+            cells = text.split()
+            if _is_log_line(text):
                 current.skipped.append(number)
+            elif len(cells) != len(current.columns):
+                has = f"has {len(cells)} columns where the heading has {len(current.columns)}"
+                raise InputError(f"{where}:{number}: {has}; {_AGAIN}")
+            elif words := [cell for cell in cells[_is_size(current.columns[0]) :] if not _is_value(cell)]:
+                raise InputError(f"{where}:{number}: {words[0][:40]!r} is not a number; {_AGAIN}")
+            elif cells[0] == "0" and current.columns[0] == "#bytes" and _COLLECTIVE.match(current.title):
+                current.empty.append(number)
             else:
-                current.rows.append((number, text.split()))
+                current.rows.append((number, cells))
+        elif below_title and all(_number(cell) is not None for cell in [*text.split(), "", ""][:2]):
+            raise InputError(f"{where}:{number}: a row below no heading; {_AGAIN}")
         elif not text and current.columns and current.processes is not None:
             current = Block(current.title, current.processes)  # an empty line ends a table of Intel's
     return blocks
 
 
-def is_log_line(text: str) -> bool:
+def _is_value(cell: str) -> bool:
+    """Whether a benchmark writes this where it has a number, or none, or has checked what it sent."""
+    return _number(cell) is not None or cell.lower() in ("-", "n/a", "na", "nan", "pass")
+
+
+def _is_log_line(text: str) -> bool:
     """Whether something else wrote this among the rows: it begins with a date or a time, or has several words.
 
     A row with one cell that is no number is none: it is damaged.
@@ -378,21 +447,25 @@ def is_log_line(text: str) -> bool:
     return bool(re.match(r"\d+[-:/]\d", first)) or len(words) > 1
 
 
-def skipped_note(numbers: Sequence[int]) -> str:
-    """A sentence on lines that are no rows."""
-    lines = ", ".join(map(str, numbers[:5])) + (", ..." if len(numbers) > 5 else "")
-    return f"line{'s' if len(numbers) > 1 else ''} {lines} skipped: no row of numbers, something else wrote there"
+def notes_on(blocks: Sequence[Block], column: str | None = None) -> tuple[str, ...]:
+    """Sentences on the lines of blocks that are not used, and on the column of the time where that is not plain."""
+    skipped, empty = ([at for block in blocks for at in getattr(block, name)] for name in ("skipped", "empty"))
+    notes = [f"{lines_text(skipped)} skipped, as something else wrote there"] if skipped else []
+    notes += [f"{lines_text(empty)} of 0 bytes, for which nothing is called, left out"] if empty else []
+    for block in blocks:
+        for name in set(_WITH_COMPUTING) & set(block.columns):
+            notes.append(f"the time is {column or block.mean_column}; {name} has what was computed meanwhile, too")
+    return tuple(dict.fromkeys(notes))
 
 
 def _table(block: Block, where: str, column: str | None) -> DurationTable | None:
     name = block.title + (f", {block.processes} processes" if block.processes is not None else "") or where
-    times = [one for one in block.columns[1:] if unit_in(one)]
-    rates = [one for one in block.columns[1:] if rate_in(one)]
+    known = [one for one in block.columns[1:] if unit_in(one) or rate_in(one)]
     if column is not None:
-        named = column_named(column, block.columns)
-        chosen = named if named in (*times, *rates) else None
+        named = _column_named(column, block.columns)
+        chosen = named if named in known else None
     else:
-        chosen = preferred(times) or next(iter((*times, *rates)), None)
+        chosen = block.mean_column or next(iter(known), None)
     if chosen is None:
         return None
     at, unit, rate_Bps = block.columns.index(chosen), unit_in(chosen), rate_in(chosen)
@@ -402,16 +475,14 @@ def _table(block: Block, where: str, column: str | None) -> DurationTable | None
         if size is None:
             raise InputError(f"{where}:{number}: the size is {cells[0][:40]!r}; it must be a whole number of bytes")
         checked(size, cells[0], "size", f"{where}:{number}")
-        value = _number(cells[at]) if at < len(cells) else None
+        value = _number(cells[at])
         if value is not None:
             checked(value, cells[at], "duration" if unit else "rate", f"{where}:{number}")
         if unit is not None:
             rows.append((number, size, None if value is None else value * SECONDS[unit]))
         else:
             rows.append((number, size, size / (value * rate_Bps) if value and rate_Bps and size else None))
-    notes = () if unit else (_of_rate(chosen, name),)
-    if block.skipped:
-        notes = (*notes, skipped_note(block.skipped))
+    notes = (*(() if unit else (_of_rate(chosen, name),)), *notes_on([block], chosen))
     return table_of(name, rows, where, (block.columns[0].lstrip("#"), chosen), unit or "us", notes=notes)
 
 
@@ -448,11 +519,14 @@ def read_durations(
     if unit is not None and unit not in SECONDS and rate_in(unit) is None:
         raise InputError(f"the unit is {unit!r:.40}; it must be one of {', '.join(SECONDS)}, or of a rate: {RATES}")
     lines = read_text(path, "a table of sizes and durations", MOST_BYTES).removeprefix("\ufeff").splitlines()
-    if not any(line.lstrip().startswith("#") and _SIZE_HEADING.match(line.lstrip()) for line in lines):
-        return (plain_table(lines, str(path), x=x, y=y, unit=unit, only=only or {}),)
+    lines, others = without_prefix(lines, HEADING)
+    if not any(HEADING.match(line.strip()) for line in lines):
+        lines, others = without_prefix(lines, re.compile("[A-Za-z]"))
+        table = _plain_table(lines, str(path), x=x, y=y, unit=unit, only=only or {})
+        return (replace(table, notes=(*table.notes, *others)),)
     if x is not None or only:
         raise InputError(f"{path}: is the output of a benchmark, whose sizes are known: --x and --where are for CSV")
-    tables = benchmark_tables(lines, str(path), y)
+    tables = _benchmark_tables(lines, str(path), y)
     if unit is not None and any(unit != table.unit for table in tables):
         raise InputError(f"{path}: its durations are in {tables[0].unit}, and the unit given is {unit}; leave it out")
-    return tables
+    return (replace(tables[0], notes=(*tables[0].notes, *others)), *tables[1:])

@@ -9,12 +9,16 @@ of other types, anchors that hold themselves.
 
 import json
 import re
+import stat
 import types
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
+from importlib import import_module
+from io import BufferedReader
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Never, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Never, Union, get_args, get_origin
 
 from lepaute.errors import InputError
 from lepaute.kit.numbers import path_of
@@ -30,6 +34,10 @@ MOST_DEPTH = 50
 #: Brackets and commas of JSON: each can cost a Python object of some 70 bytes from one or two bytes of text.
 MOST_JSON_MARKS = 4_000_000
 
+#: What reads compressed data, and how they begin.
+_COMPRESSED = {"gzip": b"\x1f\x8b", "bz2": b"BZh", "lzma": b"\xfd7zXZ\0", "zstd": b"\x28\xb5\x2f\xfd"}
+#: Pipes whose other end is there: <(command) of a shell.
+_IS_OPEN = re.compile(r"/(dev|proc)/")
 _TAGS = "tag:yaml.org,2002:"
 #: No number of a document is written with more characters; what is longer is text.
 _LONGEST_NUMBER = 100
@@ -60,31 +68,44 @@ def read_text(path: str | Path, kind: str, most_bytes: int = MOST_BYTES) -> str:
 
 
 def read_bytes(path: str | Path, kind: str, most_bytes: int = MOST_BYTES) -> bytes:
-    """The content of a file, unpacked where it is gzip by its content; raises as `read_text`, and for damaged gzip."""
-    try:
-        with Path(path).open("rb") as stream:
-            data = stream.read(most_bytes + 1)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}); give {kind}") from None
-    except ValueError:  # a name with a zero byte
-        raise InputError(f"{str(path)!r}: is not a file name; give {kind}") from None
+    """The content of a file, as `unpacked` gives it; raises as that and `read_text`."""
+    with unpacked(path, kind) as stream:
+        data = stream.read(most_bytes + 1)
     if len(data) > most_bytes:
         raise InputError(f"{path}: has more than {most_bytes} bytes; {kind} must be smaller")
-    if not data.startswith(b"\x1f\x8b"):
-        return data
-    content = bytearray()
-    while data:  # each member of a gzip file
-        unpacker = zlib.decompressobj(wbits=31)
-        try:
-            content += unpacker.decompress(data, most_bytes + 1 - len(content))
-        except zlib.error:
-            raise InputError(f"{path}: is a damaged gzip file; copy it again") from None
-        if len(content) > most_bytes:
-            raise InputError(f"{path}: unpacks to more than {most_bytes} bytes; split it")
-        if not unpacker.eof:
-            raise InputError(f"{path}: ends in the middle of its gzip data; copy it again")
-        data = unpacker.unused_data.lstrip(b"\0")
-    return bytes(content)
+    return data
+
+
+@contextmanager
+def unpacked(path: str | Path, what: str) -> Iterator[BinaryIO]:
+    """A stream of the content of a file, unpacked where it is compressed by its content (_COMPRESSED).
+
+    what: the kind of file that is expected, for messages
+    Raises InputError, one line, also while the stream is read: for what cannot be read, pipes that nobody has opened,
+    devices, and compressed data that are damaged or end too early.
+    """
+    name = ""
+    try:
+        mode = Path(path).stat().st_mode
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or (stat.S_ISFIFO(mode) and _IS_OPEN.match(str(path)))):
+            raise InputError(f"{path}: is a pipe, a device or a socket; give {what}, as a file")
+        with Path(path).open("rb") as file:
+            head = file.peek(8)[:8]
+            name = next((known for known, magic in _COMPRESSED.items() if head.startswith(magic)), "")
+            if name == "zstd":
+                yield BufferedReader(import_module("pyarrow").CompressedInputStream(file, name))
+            else:
+                yield import_module(name).open(file) if name else file
+    except (OSError, EOFError, zlib.error, import_module("lzma").LZMAError) as error:
+        if (reason := getattr(error, "strerror", None)) is None:  # of what unpacks
+            is_cut = isinstance(error, EOFError) or "Truncated" in str(error)
+            state = f"ends in the middle of its {name} data" if is_cut else f"is a damaged {name} file"
+            raise InputError(f"{path}: {state}; copy it again") from None
+        raise InputError(f"{path}: cannot be read ({reason}); give {what}") from None
+    except ValueError as error:
+        if "null byte" not in str(error):
+            raise
+        raise InputError(f"{str(path)!r}: is not a file name; give {what}") from None
 
 
 def read_json(data: bytes | str, origin: str, *, most_bytes: int = MOST_BYTES) -> Any:

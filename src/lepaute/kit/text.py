@@ -3,7 +3,7 @@
 import math
 import re
 import textwrap
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 #: Units without a prefix of their own that get one.
@@ -29,6 +29,12 @@ _WORDS = re.compile(r"\b[a-z]+,? [a-z]+\b")
 def counted(count: int, noun: str) -> str:
     """1 job, 3 jobs: of nouns that take an s."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def tally(counts: Mapping[str, int]) -> list[str]:
+    """How many there are of each: {"cell| without a value": 3} is 3 cells without a value."""
+    parts = [(count, *what.partition("|")) for what, count in counts.items()]
+    return [f"{counted(count, noun)}{tail}" for count, noun, _, tail in parts]
 
 
 def ranks_text(ranks: int) -> str:

@@ -380,11 +380,7 @@ class ChangeEvidence:
         return np.asarray(np.sqrt(1 + relative), dtype=np.float64)
 
     def update(
-        self,
-        values: Floats,
-        groups: Integers | None = None,
-        common: Floats | None = None,
-        least: Floats | None = None,
+        self, values: Floats, groups: Integers | None = None, common: Floats | None = None, least: Floats | None = None
     ) -> None:
         """Takes a value of each stream, NaN where there is none; shape (streams,).
 

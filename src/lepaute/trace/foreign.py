@@ -3,7 +3,9 @@
 import math
 import re
 from array import array
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -11,10 +13,10 @@ from typing import Any
 import numpy
 
 from lepaute.errors import InputError
-from lepaute.trace.table import COMPUTING, KERNEL, MPI, Trace, trace_of_columns
+from lepaute.kit.documents import unpacked
+from lepaute.kit.text import tally
+from lepaute.trace.table import COMPUTING, FORMATS_TEXT, KERNEL, MOST_RANKS, MPI, Trace, trace_of_columns
 
-#: What they are called, in messages.
-KINDS_TEXT = "SimGrid's smpirun -trace or -trace-ti, OTF2, GOAL, Paraver"
 #: Calls that no trace of ours has.
 LEFT_OUT = frozenset(("MPI_Init", "MPI_Init_thread", "MPI_Finalize"))
 #: Calls that communicate and that a replay cannot make: they are kept, and refused by it by name.
@@ -24,22 +26,20 @@ NOT_REPLAYED = re.compile(
 #: Flop/s at which amounts of computing are seconds where nothing tells of the machine.
 UNIT_RATE = 1e9
 _HEAD_BYTES = 1 << 16
+LONGEST_LINE = 1 << 26
 
 
 def kind_of(path: Path) -> str | None:
     """The module here that reads it, with convert(path, metadata); None where none does, as of a trace of ours."""
+    if not path.exists():
+        return None
     if path.suffix == ".otf2" or (path.is_dir() and any(path.glob("*.otf2"))):
-        return "otf2_reader" if path.exists() else None
+        return "otf2_reader"
     if path.is_dir():
         first_file = min(path.glob("*.txt"), default=None)
         return None if first_file is None else kind_of(first_file)
-    if not path.is_file():
-        return None
-    try:
-        with path.open("rb") as file:
-            head = file.read(_HEAD_BYTES)
-    except OSError:
-        return None
+    with unpacked(path, "a trace") as file:
+        head = file.read(_HEAD_BYTES)
     if head.startswith(b"#Paraver"):
         return "paraver"
     lines = (line.strip() for line in head.split(b"\n"))
@@ -64,7 +64,7 @@ def read_foreign(path: Path, metadata: Mapping[str, Any] | None = None, *, rate:
     """
     kind = kind_of(path)
     if kind is None:
-        raise InputError(f"{path}: not a trace of another program that can be read: {KINDS_TEXT}")
+        raise InputError(f"{path}: not a trace of another program; read are {FORMATS_TEXT.partition(', ')[2]}")
     if rate is not None and kind != "time_independent":
         raise InputError(f"{path}: has times, not amounts of computing, for which --flop-rate is")
     read = import_module(f"lepaute.trace.{kind}").convert
@@ -77,23 +77,20 @@ def files_of(path: Path) -> list[Path]:
     if path.is_dir() or path.suffix == ".otf2":
         folder = path if path.is_dir() else path.parent
         return sorted(each for each in folder.rglob("*") if each.is_file())
-    if kind_of(path) == "time_independent":
-        from lepaute.trace.time_independent import rank_files
-
-        return list(dict.fromkeys((path, *rank_files(path))))
-    return [path]
+    kind = kind_of(path)
+    if kind not in ("time_independent", "paraver"):
+        return [path]
+    more: list[Path] = import_module(f"lepaute.trace.{kind}").further_files(path)
+    return list(dict.fromkeys((path, *more)))
 
 
 def words_of(path: Path) -> Iterator[tuple[int, list[str]]]:
     """Number and words of each line that has any and is no comment (#); raises InputError for what cannot be read."""
-    try:
-        with path.open(encoding="utf-8", errors="replace") as file:
-            for number, line in enumerate(file, 1):
-                words = line.split()
-                if words and not words[0].startswith("#"):
-                    yield number, words
-    except OSError as problem:
-        raise InputError(f"{path}: cannot be read: {problem.strerror}") from None
+    with unpacked(path, "a trace") as file:
+        for number, line in enumerate(iter(partial(file.readline, LONGEST_LINE), b""), 1):
+            words = line.decode("utf-8", "replace").split()
+            if words and not words[0].startswith("#"):
+                yield number, words
 
 
 def number_in(word: str, where: str, what: str, least: float = 0.0, as_type: Callable[[str], float] = float) -> float:
@@ -111,10 +108,12 @@ class Calls:
     """Rows of calls, as they are read, with the clock of each rank for formats that have no times.
 
     clock_s : of each rank the end of what it has done so far
+    omitted: how many of what is in the file are no rows, by what they are
     """
 
     def __init__(self) -> None:
         self.clock_s: dict[int, float] = {}
+        self.omitted: Counter[str] = Counter()
         self._names: dict[str, int] = {}
         self._columns: dict[str, array[Any]] = {
             **{name: array("d") for name in ("start_s", "duration_s", "size_bytes", "n")},
@@ -171,11 +170,13 @@ class Calls:
         if not len(self):
             raise InputError(f"{where}: it has no calls")
         columns = {name: numpy.array(column) for name, column in self._columns.items()}
-        for name, most in (("rank", 1 << 24), ("peer", 1 << 31), ("comm", 1 << 31)):
+        for name, most in (("rank", MOST_RANKS), ("peer", 1 << 31), ("comm", 1 << 31)):
             if not -3 < columns[name].min() <= columns[name].max() < most:
                 raise InputError(f"{where}: {name} {int(columns[name].max())} exceeds what a trace can hold")
         names = list(self._names)
         columns["kind"] = numpy.array([MPI if name.startswith("MPI_") else KERNEL for name in names])[columns["name"]]
         known = {"ranks": int(columns["rank"].max()) + 1, "whole": True, **metadata, **(given or {})}
+        if self.omitted:
+            known["omitted"] = tally(self.omitted)
         known["warnings"] = [*(given or {}).get("warnings", ()), *metadata.get("warnings", ())]
         return trace_of_columns(columns, names, known, where)

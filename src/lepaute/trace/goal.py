@@ -18,7 +18,7 @@ from typing import Any
 from lepaute.errors import InputError
 from lepaute.kit.text import counted
 from lepaute.trace.foreign import Calls, words_of
-from lepaute.trace.table import Trace
+from lepaute.trace.table import MOST_RANKS, Trace
 
 _RANKS = re.compile(r"num_ranks (\d{1,9})")
 _RANK = re.compile(r"rank (\d{1,9}) ?\{")
@@ -61,7 +61,7 @@ class _Reader:
     """The operations of all ranks; further: how many of them are for another processor."""
 
     def __init__(self, path: Path) -> None:
-        self.ranks, self.rank, self.further = 0, -1, 0
+        self.ranks, self.rank, self.further, self.known = 0, -1, 0, set[int]()
         self.operations: list[_Operation] = []
         self.labels: dict[str, _Operation] = {}
         for number, words in words_of(path):
@@ -71,36 +71,42 @@ class _Reader:
                 raise InputError(f"{path}, line {number}: {line[:60]!r}: {problem}")
         if self.rank >= 0:
             raise InputError(f"{path}: rank {self.rank} does not end, with a brace; the file is truncated")
+        if len(self.known) < self.ranks:
+            first = next(rank for rank in range(self.ranks) if rank not in self.known)
+            raise InputError(f"{path}: has {len(self.known)} of {self.ranks} ranks, not rank {first}; it is truncated")
 
     def _take(self, number: int, line: str) -> str:
         """What is wrong with a line."""
         if self.rank >= 0:
             if line == "}":
                 self.rank = -1
-            elif found := _OPERATION.fullmatch(line):
-                return self._operation(number, found)
-            elif found := _ORDER.fullmatch(line):
-                return self._order(*found.groups())
+            elif match := _OPERATION.fullmatch(line):
+                return self._operation(number, match)
+            elif match := _ORDER.fullmatch(line):
+                return self._order(*match.groups())
             else:
                 return "neither an operation nor an order of two"
-        elif found := _RANKS.fullmatch(line):
-            self.ranks = int(found[1])
-        elif (found := _RANK.fullmatch(line)) and int(found[1]) < self.ranks:
-            self.rank, self.labels = int(found[1]), {}
+        elif match := _RANKS.fullmatch(line):
+            if self.ranks or int(match[1]) > MOST_RANKS:
+                return "said twice" if self.ranks else f"at most {MOST_RANKS} are simulated"
+            self.ranks = int(match[1])
+        elif (match := _RANK.fullmatch(line)) and int(match[1]) < self.ranks and int(match[1]) not in self.known:
+            self.rank, self.labels = int(match[1]), {}
+            self.known.add(self.rank)
         else:
-            return f"not a rank, one of {self.ranks} (num_ranks)"
+            return f"not a rank, one of {self.ranks} (num_ranks), or that rank again"
         return ""
 
-    def _operation(self, number: int, found: re.Match[str]) -> str:
-        words = found[7].split()
+    def _operation(self, number: int, match: re.Match[str]) -> str:
+        words = match[7].split()
         options = dict(zip(words[::2], words[1::2], strict=True))
-        peer, tag = (-1 if each in _ANY else each for each in (int(found[6] or 0), int(options.get("tag", 0))))
-        if peer >= self.ranks or (found[4] == "send" and min(peer, tag) < 0):
+        peer, tag = (-1 if each in _ANY else each for each in (int(match[6] or 0), int(options.get("tag", 0))))
+        if peer >= self.ranks or (match[4] == "send" and min(peer, tag) < 0):
             return "there is no such rank or tag"
-        operation = _Operation(number, self.rank, found[2] or found[4], float(found[3] or found[5]), peer, tag)
+        operation = _Operation(number, self.rank, match[2] or match[4], float(match[3] or match[5]), peer, tag)
         self.further += options.get("cpu", "0") != "0"
         self.operations.append(operation)
-        known = found[1] and self.labels.setdefault(found[1], operation) is not operation
+        known = match[1] and self.labels.setdefault(match[1], operation) is not operation
         return "the label is defined twice" if known else ""
 
     def _order(self, label: str, order: str, other: str) -> str:
@@ -134,11 +140,10 @@ class _Run:
                 self._push(free_s[operation.rank], [operation])
             else:
                 free_s[operation.rank] = time_s + self._begin(operation, time_s)
-        for operation in operations:
-            if operation in self.open["recv", operation.rank]:
-                raise InputError(
-                    f"{self.where}, line {operation.line}: rank {operation.rank} receives what nobody sends"
-                )
+        for (kind, _), alone in self.open.items():
+            for operation in alone:
+                what = "receives what nobody sends" if kind == "recv" else "sends what nobody receives"
+                raise InputError(f"{self.where}, line {operation.line}: rank {operation.rank} {what}")
         of_rank: dict[int, list[_Operation]] = defaultdict(list)
         for operation in operations:
             if operation.lacks:

@@ -8,9 +8,11 @@ Source: "Paje trace file format", Schnorr, Stein and Kergommeaux, 2013; checked 
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from lepaute.errors import InputError, LepauteError
+from lepaute.kit.documents import unpacked
 
 #: Kinds of events that are told.
 POP, RESET, PUSH, SET, START, END, CREATE, DESTROY = range(8)
@@ -100,16 +102,13 @@ class PajeReader:
         return self._lines
 
     def __iter__(self) -> Iterator[Event]:
-        try:
-            with self.path.open("rb") as file:
-                if not file.readline(1 << 16).startswith((b"#", b"%")):
-                    raise InputError(
-                        f"{self.path}, line 1: not a Paje trace, which begins with %EventDef; smpirun -trace writes one"
-                    )
-                file.seek(0)
-                yield from self._events(file)
-        except OSError as problem:
-            raise InputError(f"{self.path}: cannot be read: {problem.strerror}") from None
+        with unpacked(self.path, "a Paje trace") as file:
+            first = file.readline(1 << 16)
+            if not first.startswith((b"#", b"%")):
+                raise InputError(
+                    f"{self.path}, line 1: not a Paje trace, which begins with %EventDef; smpirun -trace writes one"
+                )
+            yield from self._events(chain((first,), file))
 
     # ---- lines -------------------------------------------------------------------------------------------------------
 

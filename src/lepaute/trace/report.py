@@ -67,9 +67,10 @@ def description(trace: Trace, width: int = UNLIMITED) -> str:
 def description_fields(trace: Trace) -> list[tuple[str, str]]:
     """What is known of where a trace comes from, by name."""
     known = (
-        (key, trace.metadata.get(key)) for key in ("version", "seed", "created", "command", "engine", "mpi", "hosts")
+        (key, trace.metadata.get(key))
+        for key in ("version", "seed", "created", "command", "engine", "mpi", "hosts", "omitted")
     )
-    return [(key, _plain(value)) for key, value in known if value not in (None, "", [])]
+    return [(key.replace("_", " "), _plain(value)) for key, value in known if value not in (None, "", [])]
 
 
 def facts(trace: Trace) -> dict[str, Any]:
@@ -176,11 +177,7 @@ def breakdown_tables(breakdown: Breakdown, most_rows: int) -> Tables:
     tables: Tables = [
         ("All ranks together" + (estimate if breakdown.estimated else ""), ("where", "time", "share"), of_all),
         ("Each rank, per cent of its time", ("rank", "time", *categories), shortened(of_ranks, most_rows)),
-        (
-            "Kernels and MPI routines",
-            ("call", "calls", "time", "share", "median"),
-            shortened(of_calls, 2 * most_rows),
-        ),
+        ("Kernels and MPI routines", ("call", "calls", "time", "share", "median"), shortened(of_calls, 2 * most_rows)),
         ("Each step, all ranks together", ("step", "time", *categories[:-1]), shortened(of_steps, most_rows)),
     ]
     return tables if breakdown.steps else tables[:-1]

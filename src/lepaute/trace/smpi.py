@@ -36,7 +36,7 @@ from lepaute.trace.messages import (
     SENDS,
     WAITS,
 )
-from lepaute.trace.table import COMPUTING, KERNEL, MPI, Trace, trace_of_columns
+from lepaute.trace.table import COMPUTING, KERNEL, MOST_RANKS, MPI, Trace, trace_of_columns
 
 STATES, LINKS = "MPI_STATE", "MPI_LINK"
 #: States that stand for time between calls. `kernel` is what a replay calls it.
@@ -48,7 +48,6 @@ MISSPELT = {"MPI_Iallggather": "MPI_Iallgather"}
 INTERNALS = "tracing/smpi/internals:yes"
 COARSE_DIGITS = 6
 WITHOUT_SIZE = frozenset(("MPI_Barrier", "MPI_Probe", *PROBES, *WAITS))
-MOST_RANKS = 1 << 24
 MOST_TAG = 1 << 40
 
 

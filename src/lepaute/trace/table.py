@@ -11,7 +11,7 @@ import numpy
 from numpy import typing as npt
 
 from lepaute.errors import InputError
-from lepaute.kit.documents import read_json
+from lepaute.kit.documents import read_json, unpacked
 from lepaute.kit.files import whole_file
 from lepaute.kit.json_values import from_json
 from lepaute.kit.later import later
@@ -26,6 +26,10 @@ else:
     pandas = later("pandas")
 
 FORMAT = "lepaute-trace/1"
+#: What is read, in messages; the first is `FORMAT`.
+FORMATS_TEXT = "Parquet of Lepaute, SMPI's -trace (Paje) and -trace-ti, OTF2, GOAL, Paraver's .prv"
+#: No simulation has more.
+MOST_RANKS = 1 << 22
 KINDS = ("kernel", "mpi", "phase")
 KERNEL, MPI, PHASE = range(3)
 
@@ -271,6 +275,13 @@ def open_trace(path: str | Path, most_bytes: int) -> "tuple[pq.ParquetFile, Path
     if not path.exists():
         raise InputError(f"{path}: no such file; `lepaute record -o` writes traces")
     known = {*(name for name, _, _ in NUMBERS), *TEXTS}
+    if not path.is_dir():
+        with unpacked(path, "a trace") as content, path.open("rb") as stored:
+            is_parquet = content.read(4) == b"PAR1"
+            if is_parquet and stored.read(4) != b"PAR1":
+                raise InputError(f"{path}: is compressed; a Parquet file is so inside: unpack it")
+    if path.is_dir() or not is_parquet:
+        raise InputError(f"{path}: of no format that is read: {FORMATS_TEXT}")
     file = open_parquet(path, str(path), most_bytes=most_bytes, columns=known)
     refuse_bytes(str(path), file.metadata.num_rows * ROW_BYTES, most_bytes)
     return file, path, _metadata(path, file.schema_arrow.metadata or {})
@@ -401,3 +412,5 @@ def check_metadata(document: object, where: str) -> None:
     numbers = (metadata.ranks, metadata.first_node, *(metadata.nodes or ()))
     if any(number is not None and not 0 <= number < 2**31 for number in numbers):
         raise InputError(f"{where}: ranks or nodes holds an invalid number; the file is damaged")
+    if (metadata.ranks or 0) > MOST_RANKS:
+        raise InputError(f"{where}: {metadata.ranks} ranks; at most {MOST_RANKS} are simulated")

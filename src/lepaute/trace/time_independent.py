@@ -11,13 +11,14 @@ where its computing ends. The files do not tell
 - whether a test found something: taken is that the last one did where nothing else waits.
 """
 
-from collections import defaultdict, deque
+import re
+from collections import Counter, defaultdict, deque
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from lepaute.errors import InputError
-from lepaute.kit.text import counted
+from lepaute.kit.text import counted, ranks_text
 from lepaute.trace.foreign import UNIT_RATE, Calls, number_in, words_of
 from lepaute.trace.messages import BLOCKING_OF
 from lepaute.trace.table import NOBODY, Trace
@@ -45,7 +46,7 @@ _COLLECTIVES = {
 }
 _MPI_NAMES = {"reducescatter": "MPI_Reduce_scatter"}
 _MESSAGES = {name: f"MPI_{name.capitalize()}" for name in ("send", "ssend", "recv", "isend", "issend", "irecv")}
-_NOTHING = frozenset(("finalize", "location", "comm_size", "comm_split", "comm_dup"))
+_NOTHING = frozenset(("location", "comm_size", "comm_split", "comm_dup"))
 _UNTOLD = frozenset(("testall", "testany", "testsome", "start", "startall"))
 _WAITS = {"waitall": "MPI_Waitall", "waitany": "MPI_Waitany", "waitsome": "MPI_Waitsome"}
 
@@ -56,8 +57,10 @@ def convert(path: Path, metadata: Mapping[str, Any] | None = None, *, rate: floa
     rate : flop/s at which the amounts were counted (SMPI's smpi/host-speed); None: the trace has `flop_rate`
     Raises InputError, one line with file and line.
     """
-    files = rank_files(path)
-    ranks = {words[0] for file in files for _, words in words_of(file)}
+    files = further_files(path)
+    ranks = {
+        int(words[0]) for file in files for _, words in words_of(file) if re.fullmatch(r"\d{1,9}", words[0], re.ASCII)
+    }
     reader = _Reader(len(ranks), rate)
     for file in files:
         for number, words in words_of(file):
@@ -68,7 +71,7 @@ def convert(path: Path, metadata: Mapping[str, Any] | None = None, *, rate: floa
     return reader.calls.trace(known | ({} if rate else {"flop_rate": UNIT_RATE}), metadata, str(path))
 
 
-def rank_files(path: Path) -> list[Path]:
+def further_files(path: Path) -> list[Path]:
     """The files with actions: those of a folder, or of a list, which may name them from the folder of the run."""
     if path.is_dir():
         return sorted(path.glob("*.txt"))
@@ -78,19 +81,29 @@ def rank_files(path: Path) -> list[Path]:
     files = []
     for number, words in words_of(path):
         name = Path(" ".join(words))
-        places = (path.parent / name, path.parent / Path(*name.parts[-2:]), name)
+        places = dict.fromkeys(
+            (path.parent / name, path.parent / Path(*name.parts[-2:]), path.parent / name.name, name)
+        )
         found = [place for place in places if place.is_file()]
         if not found:
-            raise InputError(f"{path}, line {number}: {str(name)[:80]!r}, a rank's file, does not exist")
+            looked = ", ".join(map(str, places))[:400]
+            raise InputError(
+                f"{path}, line {number}: {str(name)[:80]!r}, a rank's file, does not exist; looked for {looked}"
+            )
+        if found[0] in files:
+            raise InputError(f"{path}, line {number}: {str(name)[:80]!r} is named twice, or two files of that name are")
         files.append(found[0])
     return files
 
 
 class _Rank:
-    """A rank's requests: by what the file calls them, and in their order; which test looked at them last."""
+    """A rank's requests: by what the file calls them, and in their order; which test looked at them last.
+
+    is_open: it has begun, with init, and not ended
+    """
 
     def __init__(self, calls: Calls, number: int) -> None:
-        self.calls, self.number = calls, number
+        self.calls, self.number, self.is_open = calls, number, False
         self.type = "6"  # what counts are of where the file does not say
         self.by_key: dict[tuple[int, ...], deque[int]] = defaultdict(deque)
         self.key_of: dict[int, tuple[int, ...]] = {}
@@ -122,26 +135,54 @@ class _Reader:
         self.calls = Calls()
         self.ranks: dict[int, _Rank] = {}
         self._told: dict[str, int] = defaultdict(int)
-        # By receiver and tag: messages less the receives of them whose sender is known, and rows of the other receives.
-        self._left: dict[tuple[int, int], int] = defaultdict(int)
+        # By receiver and tag: rows of the receives whose sender is not known.
         self._unknown: dict[tuple[int, int], list[int]] = defaultdict(list)
+        # By source, receiver and tag: sends or receives without the other side, each with its bytes and line; receivers
+        # that may take those of others, too; by receiver what is wrong with a message.
+        self._single: dict[tuple[int, int, int], deque[tuple[str, float, str]]] = defaultdict(deque)
+        self._unsure: set[int] = set()
+        self._wrong: dict[int, str] = {}
 
     def finish(self, where: str) -> None:
         """What is known when all has been read: requests that tests ended, receives from nobody."""
         for rank in self.ranks.values():
             for row, test in list(rank.tested.items()):
                 rank.over([row], test)
-        for (rank_, tag), rows in self._unknown.items():
-            left = max(0, self._left[rank_, tag])
-            if left >= len(rows) or (rank_, -1) in self._unknown:
+        self._check_complete(where)
+        coming: Counter[tuple[int, int]] = Counter()
+        for (_, receiver, tag), alone in self._single.items():
+            coming[receiver, tag] += sum(what == "sends" for what, _, _ in alone)
+        for (receiver, tag), rows in self._unknown.items():
+            if coming[receiver, tag] >= len(rows) or (receiver, -1) in self._unknown:
                 continue
-            if left:
+            if coming[receiver, tag]:
                 raise InputError(
-                    f"{where}: of {len(rows)} receives of rank {rank_} with tag {tag} the sender is not told, and "
-                    f"there are {left} messages for them: which ones are from MPI_PROC_NULL is not known"
+                    f"{where}: of {len(rows)} receives of rank {receiver} with tag {tag} the sender is not told, and "
+                    f"there are {coming[receiver, tag]} messages: which ones are from MPI_PROC_NULL is not known"
                 )
             for row in rows:
                 self.calls.set(row, peer=NOBODY)
+
+    def _check_complete(self, where: str) -> None:
+        """Refuses what is cut, or no whole trace: ranks that are missing or do not end, messages without a side."""
+        for number, rank in self.ranks.items():
+            if rank.is_open:
+                raise InputError(f"{where}: rank {number} begins (init) and does not end (finalize); it is truncated")
+        if (last := max(self.ranks, default=-1)) >= self.count:
+            first = next(number for number in range(last) if number not in self.ranks)
+            raise InputError(
+                f"{where}: has lines of {ranks_text(self.count)}, none of rank {first} of {last}; it is truncated"
+            )
+        for (source, receiver, _), alone in self._single.items():
+            what, _, place = alone[0] if alone else ("", 0.0, "")
+            text = f"rank {source} sends what rank {receiver} does not receive"
+            if what == "receives":
+                text = f"rank {receiver} receives what rank {source} does not send"
+            if what:
+                self._wrong.setdefault(receiver, f"{place}: {text}; it is truncated, or not a whole trace")
+        for receiver, text in self._wrong.items():
+            if receiver not in self._unsure:
+                raise InputError(text)
 
     def warnings(self) -> list[str]:
         said = {
@@ -157,8 +198,8 @@ class _Reader:
             raise InputError(f"{where}: begins with {' '.join(words)[:40]!r}, which is not a rank and its action")
         number, action, values = int(words[0]), words[1].lower(), words[2:]
         rank = self.ranks.setdefault(number, _Rank(self.calls, number))
-        if action == "init":
-            rank.type = "0" if values else "6"
+        if action in ("init", "finalize"):
+            rank.type, rank.is_open = ("0" if values else "6") if action == "init" else rank.type, action == "init"
         elif action in ("compute", "sleep"):
             self._values(values, 1, 1, where, action, "an amount")
             amount = number_in(values[0], where, f"{action}'s amount")
@@ -170,7 +211,8 @@ class _Reader:
             self._values(values, 4, 6, where, "sendrecv", "count and rank of both messages, and their datatypes")
             for at, name in ((0, "MPI_Sendrecv"), (2, "MPI_Sendrecv_arrival")):
                 kind = values[4 + at // 2] if len(values) > 4 + at // 2 else rank.type
-                peer = int(number_in(values[at + 1], where, "sendrecv's rank", -1e9, int))
+                peer = self._rank(values[at + 1], where, "sendrecv's rank")
+                self._unsure.update((rank.number, peer))
                 size_bytes = self._bytes(values[at], kind, where, "sendrecv")
                 self.calls.add(rank.number, name, peer if peer >= 0 else NOBODY, size_bytes, 0)
         elif action in ("wait", "test"):
@@ -183,6 +225,8 @@ class _Reader:
             raise InputError(f"{where}: {action}: such a trace does not tell of which requests")
         elif action not in _NOTHING:
             raise InputError(f"{where}: the action {words[1][:40]!r} is not known")
+        else:
+            self.calls.omitted[f"call| of {action}, which moves nothing,"] += 1
 
     def _values(self, values: list[str], least: int, most: int, where: str, action: str, what: str) -> None:
         if not least <= len(values) <= most:
@@ -196,17 +240,39 @@ class _Reader:
 
     def _message(self, rank: _Rank, action: str, values: list[str], where: str) -> None:
         self._values(values, 3, 4, where, action, "rank, tag, count and datatype (SimGrid 3.25 and later)")
-        peer, tag = (int(number_in(word, where, f"{action}'s rank or tag", -1e9, int)) for word in values[:2])
+        peer = self._rank(values[0], where, f"{action}'s rank")
+        tag = int(number_in(values[1], where, f"{action}'s tag", -1e9, int))
         size_bytes = self._bytes(values[2], values[3] if len(values) > 3 else rank.type, where, action)
         sends = action.endswith("send")
         named = (peer if peer >= 0 else NOBODY) if sends else max(peer, -1)
         row = self.calls.add(rank.number, _MESSAGES[action], named, size_bytes, max(tag, -1))
-        if sends or named >= 0:
-            self._left[(named, tag) if sends else (rank.number, tag)] += 1 if sends else -1
-        else:
+        if not sends and named < 0:
             self._unknown[rank.number, max(tag, -1)].append(row)
+        if not sends and min(named, tag) < 0:
+            self._unsure.add(rank.number)
+        elif named >= 0:
+            self._match((rank.number, named, tag) if sends else (named, rank.number, tag), sends, size_bytes, where)
         if action.startswith("i") and named != NOBODY:
             rank.begin(row, (rank.number, peer, tag) if sends else (peer, rank.number, tag))
+
+    def _match(self, key: tuple[int, int, int], sends: bool, size_bytes: float, where: str) -> None:
+        """A message with its other side, in their order."""
+        alone, what = self._single[key], "sends" if sends else "receives"
+        if not alone or alone[0][0] == what:
+            alone.append((what, size_bytes, where))
+            return
+        _, other_bytes, place = alone.popleft()
+        sent, room = (size_bytes, other_bytes) if sends else (other_bytes, size_bytes)
+        if sent > room:
+            text = f"receives {room:.0f} bytes of a message of {sent:.0f} from rank {key[0]}"
+            self._wrong.setdefault(key[1], f"{place if sends else where}: rank {key[1]} {text}")
+
+    def _rank(self, word: str, where: str, what: str, least: float = -1e9) -> int:
+        """One that there is, or below 0."""
+        number = int(number_in(word, where, what, least, int))
+        if number >= self.count:
+            raise InputError(f"{where}: {what} is {number}; there are {ranks_text(self.count)}")
+        return number
 
     def _one(self, rank: _Rank, action: str, values: list[str], where: str) -> None:
         self._values(values, 3, 3, where, action, "source, target and tag")
@@ -242,7 +308,8 @@ class _Reader:
         size_bytes = 0.0
         if form:
             size_bytes = sum(self._bytes(count, found[of_type], where, action) for count in counts[of_bytes])
-        root = int(number_in(found["root"], where, f"{action}'s root", 0.0, int))
+            self._bytes("0", found["other"], where, action)
+        root = self._rank(found["root"], where, f"{action}'s root", 0.0)
         mpi = _MPI_NAMES.get(name, f"MPI_{name.capitalize()}")
         peer = root if "root" in form else -1
         if name == "alltoall":

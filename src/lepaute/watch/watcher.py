@@ -2,6 +2,7 @@
 
 import zipfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -10,6 +11,7 @@ import pandas
 from lepaute.errors import InputError
 from lepaute.kit.later import later
 from lepaute.kit.notebook import facts_html
+from lepaute.kit.text import counted
 from lepaute.store import Ingested, Store, open_store
 from lepaute.store.rows import run_dates
 from lepaute.store.tables import VERDICTS
@@ -101,16 +103,21 @@ class Watch:
         others: list[Path] = []
         for path in map(Path, paths):
             # a damaged archive, too, so that it is refused as such
-            is_archive = format is None and (path.suffix == ".zip" or zipfile.is_zipfile(path))
+            is_archive = format is None and (path.suffix == ".zip" or (path.is_file() and zipfile.is_zipfile(path)))
             (archives if is_archive else others).append(path)
         of_others = {"--node": node, "--mapping": mapping and not others, "--date": date_s, "--file-date": file_date}
         if archives and (unused := [name for name, value in of_others.items() if value]):
             raise InputError(f"{archives[0]}: {unused[0]} is for files of other programs; leave it out")
         options = {"cluster": cluster, "node": node, "mapping": mapping, "date_s": date_s, "file_date": file_date}
         foreign = _foreign_values(others, format, options) if others else None
-        return self.store.ingest(
+        done = self.store.ingest(
             archives, cluster=cluster, values_of=lambda archive: _factors_of(archive, cluster), values=foreign
         )
+        if foreign is None:
+            return done
+        known = len(foreign) - done.values
+        omitted = [*foreign.attrs["omitted"], *([f"{counted(known, 'value')} known before"] if known else [])]
+        return replace(done, omitted=tuple(omitted))
 
     def changelog(self) -> Changelog:
         """The events and outliers in force."""
@@ -239,9 +246,10 @@ def _factors_of(archive: Any, cluster: str) -> "pandas.DataFrame":
 def _foreign_values(paths: Sequence[Path], kind: str | None, options: dict[str, Any]) -> "pandas.DataFrame":
     from lepaute.watch.foreign import read_foreign
 
-    parts = []
+    parts, omitted = [], []
     for path in paths:
         part = read_foreign(path, kind, **options)
+        omitted += [f"{path}: {text}" for text in part.attrs.pop("omitted")]
         latest = part.iloc[int(part["started_s"].to_numpy().argmax())]
         refuse_future(float(latest["started_s"]), str(latest["job"]), str(path), "correct the date")
         parts.append(part)
@@ -255,4 +263,6 @@ def _foreign_values(paths: Sequence[Path], kind: str | None, options: dict[str, 
             f"{one} and {other}: {first['factor'][:80]} of node {first['node'][:40]!r}{cpu}, job {first['job'][:40]} "
             "is in both, and not the same; leave one of the files out, or tell the jobs apart"
         )
-    return values.reset_index(drop=True)
+    values = values.reset_index(drop=True)
+    values.attrs["omitted"] = omitted
+    return values

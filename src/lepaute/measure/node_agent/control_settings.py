@@ -89,8 +89,7 @@ _RULES: dict[str, _Rule | dict[str, _Rule]] = {
     ),
     "frequency": dict.fromkeys(("min_hz", "max_hz", "fixed_hz"), _HERTZ),
     "pinning": _Rule(
-        _CPUS.words,
-        lambda value: value == "cores" or (_CPUS.fits(value) and all(cpu == int(cpu) for cpu in value)),
+        _CPUS.words, lambda value: value == "cores" or (_CPUS.fits(value) and all(cpu == int(cpu) for cpu in value))
     ),
     "scheduling": {
         "class": _one_of(*_CLASSES),

@@ -12,7 +12,7 @@ import pandas as pd
 from lepaute.errors import InputError
 from lepaute.watch.foreign.mapping import NO_VALUE, Cell, Mapping
 from lepaute.watch.foreign.rows import Source, check_names, checked_table, digest, node_of, number_of_text
-from lepaute.watch.foreign.units import Unit, date_reader, unit_of
+from lepaute.watch.foreign.units import ISO, Unit, date_reader, unit_of
 from lepaute.watch.values import WHOLE_NODE
 
 #: What a table may have between its cells, where the mapping does not say it.
@@ -24,7 +24,7 @@ def read_csv_table(source: Source, mapping: Mapping, cluster: str, node: str) ->
     """The factor values of a CSV file with a heading; lines that begin with # are comments.
 
     Cells without a value (empty, NA, NaN, -) have no row; where the state of a job is not `done`, each factor has one
-    without a value.
+    without a value. Dates are those of the mapping, or that of the source.
     Raises InputError, with file and line, for columns that are missing and cells that are not what the mapping says.
     """
     for name, text, cell in (("cluster", cluster, mapping.cluster), ("node", node, mapping.node)):
@@ -32,6 +32,11 @@ def read_csv_table(source: Source, mapping: Mapping, cluster: str, node: str) ->
             raise InputError(
                 f"{source.name}: the {name} is given, {text[:40]!r}, and the mapping says it, too; leave one"
             )
+    if (mapping.date is None) == (source.date_s is None):
+        problem = "no date is given, and the mapping says none; add date: to it, or give --date"
+        if mapping.date is not None:
+            problem = "a date is given, and the mapping says it, too; leave one"
+        raise InputError(f"{source.name}: {problem}")
     if mapping.node is None:
         node_of(node, "", source.name)
     columns = _Columns()
@@ -92,7 +97,12 @@ class _Reader:
         self._cluster = _cell(mapping.cluster or Cell(value=cluster), at)
         self._node = _cell(mapping.node or Cell(value=node), at)
         self._cpu, self._job = _cell(mapping.cpu, at), _cell(mapping.job, at)
-        self._date_at, self._date = at[mapping.date.column], date_reader(mapping.date.form, mapping.date.timezone)
+        self._omitted = source.omitted
+        if unnamed := [column[:60] for column in heading if column not in at]:
+            self._omitted[f"column| that the mapping does not name ({', '.join(unnamed)[:300]})"] = len(unnamed)
+        self._date = _cell(mapping.date, at)
+        form = (ISO, "UTC") if mapping.date is None else (mapping.date.form, mapping.date.timezone)
+        self._seconds = date_reader(*form) if source.date_s is None else lambda _: source.date_s or 0.0
         self._state_at = None if mapping.state is None else at[mapping.state.column]
         self._states = {} if mapping.state is None else mapping.state.by_text()
         self._stratum_at = [at[column] for column in mapping.stratum]
@@ -149,7 +159,7 @@ class _Reader:
         if not node:
             raise InputError("the node is empty")
         cpu = WHOLE_NODE if self._mapping.cpu is None else _cpu(self._cpu(cells))
-        started_s = self._date(cells[self._date_at])
+        started_s = self._seconds(self._date(cells))
         job = digest("csv", cluster, node, started_s) if self._mapping.job is None else self._job(cells)
         if not job:
             raise InputError("the job is empty")
@@ -166,7 +176,10 @@ class _Reader:
             texts = [(unit.named(name), unit, cells[self._value_at])]
         if state != "done":
             return [(name, math.nan) for name, _, _ in texts]
-        return [(name, self._number_of(text, unit, name)) for name, unit, text in texts if text.lower() not in NO_VALUE]
+        there = [text for text in texts if text[2].lower() not in NO_VALUE]
+        if len(there) < len(texts):
+            self._omitted["cell| without a value"] += len(texts) - len(there)
+        return [(name, self._number_of(text, unit, name)) for name, unit, text in there]
 
     def _stratum(self, cells: list[str]) -> str:
         if not self._stratum_at:

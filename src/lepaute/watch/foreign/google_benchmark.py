@@ -69,7 +69,7 @@ def read_google_benchmark(source: Source, cluster: str, node: str) -> pd.DataFra
     built = {key: value for key, value in context.items() if key not in _OF_THE_MACHINE}
     job = digest(document)
     rows: list[Row] = []
-    for name, benchmark in _benchmarks(entries, source.name).items():
+    for name, benchmark in _benchmarks(entries, source).items():
         stratum = digest("google-benchmark", program, built, benchmark.repeated)
         head = (cluster, node, WHOLE_NODE, job, started_s, stratum)
         if benchmark.failed:
@@ -82,11 +82,11 @@ def read_google_benchmark(source: Source, cluster: str, node: str) -> pd.DataFra
     return table_of(rows, source.name)
 
 
-def _benchmarks(entries: list[Any], name: str) -> dict[str, _Benchmark]:
+def _benchmarks(entries: list[Any], source: Source) -> dict[str, _Benchmark]:
     """By the name of the run, in the order of the file."""
     benchmarks: dict[str, _Benchmark] = {}
     for number, entry in enumerate(entries):
-        where = f"{name}: benchmarks[{number}]"
+        where = f"{source.name}: benchmarks[{number}]"
         if not isinstance(entry, dict):
             raise InputError(f"{where} is no object; give the file that --benchmark_out wrote")
         full = _field(entry, "name", str, where)
@@ -95,6 +95,9 @@ def _benchmarks(entries: list[Any], name: str) -> dict[str, _Benchmark]:
             raise InputError(f"{where}: run_name is {_quoted(run)}; a name is expected")
         aggregate = _aggregate(entry, full)
         if entry.get("skipped") is True or aggregate not in (None, "mean"):
+            source.omitted[
+                "benchmark| that was skipped" if entry.get("skipped") is True else f"row| of aggregates ({aggregate})"
+            ] += 1
             continue
         run = run if aggregate is None or "run_name" in entry else run.removesuffix("_mean")
         where = f"{where} ({run[:60]})"

@@ -42,6 +42,8 @@ def read_hpl(source: Source, cluster: str, node: str) -> pd.DataFrame:
             parameters[parameter["name"]] = parameter["text"]
         elif (result := results.result(line, at + 1)) is not None:
             started_s = _start_s(lines[at + 1 : at + 1 + _NEAR], current_s, f"{source.name}:{at + 1}")
+            if source.date_s not in (None, started_s):
+                source.omitted["date| that is given, of a result with its own"] += 1
             stratum = digest("hpl", result.code, result.n, result.nb, result.p, result.q, parameters)
             job = digest(cluster, node, started_s, stratum, result.time, result.rate)
             rate_flops = flop_count(result.n) / result.time_s

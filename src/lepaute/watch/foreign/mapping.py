@@ -56,17 +56,18 @@ class Cell(_Part):
         return self
 
 
-class Date(_Part):
-    """column, form and time zone (of dates that do not say theirs) as `dates.date_reader` takes them."""
+class Date(Cell):
+    """form and time zone (of dates that do not say theirs) as `units.date_reader` takes them."""
 
-    column: Name
     form: str = ISO
     timezone: str = "UTC"
 
     @model_validator(mode="after")
     def _readable(self) -> Self:
         try:
-            date_reader(self.form, self.timezone)
+            read = date_reader(self.form, self.timezone)
+            if self.value is not None:
+                read(self.value)
         except InputError as problem:
             raise _fault(f"is wrong: {problem}") from None
         return self
@@ -122,15 +123,15 @@ class Mapping(_Part):
     factor, value, unit : of a table with a row a value instead: columns of the factor's name, of the value and of its
               unit; names get the unit at their end
     stratum : columns whose texts together say what is comparable
-    cluster, node, cpu and job may be left out: they are then those of the arguments, the whole node, and a digest of
-    machine and date.
+    cluster, node, cpu, job and date may be left out: they are then those of the arguments, the whole node, and a digest
+    of machine and date.
     """
 
     cluster: SomeCell | None = None
     node: SomeCell | None = None
     cpu: SomeCell | None = None
     job: SomeCell | None = None
-    date: Annotated[Date, BeforeValidator(_column)]
+    date: Annotated[Date, BeforeValidator(_column)] | None = None
     factors: dict[Name, Factor] | None = None
     factor: SomeCell | None = None
     value: Name | None = None
@@ -166,9 +167,9 @@ class Mapping(_Part):
 
     def columns(self) -> tuple[str, ...]:
         """All columns that it names, each once."""
-        cells = (self.cluster, self.node, self.cpu, self.job, self.factor, self.unit)
+        cells = (self.cluster, self.node, self.cpu, self.job, self.date, self.factor, self.unit)
         named = [cell.column for cell in cells if cell is not None and cell.column is not None]
-        named += [self.date.column, *self.stratum, *(each.column for each in (self.factors or {}).values())]
+        named += [*self.stratum, *(each.column for each in (self.factors or {}).values())]
         named += [self.value] if self.value is not None else []
         named += [self.state.column] if self.state is not None else []
         return tuple(dict.fromkeys(named))

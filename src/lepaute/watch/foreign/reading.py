@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lepaute.errors import InputError
+from lepaute.kit.text import tally
 from lepaute.watch.foreign.google_benchmark import is_google_benchmark, read_google_benchmark
 from lepaute.watch.foreign.hpl import is_hpl, read_hpl
 from lepaute.watch.foreign.reframe import is_reframe, read_reframe
@@ -41,9 +42,11 @@ def read_foreign(
     format  : one of FORMATS; None: by the content, or csv where there is a mapping
     cluster : of the nodes; node: what it ran on, in place of what the file says of itself
     mapping : of CSV, the YAML file that says what its columns are
-    date_s  : of the results of HPL that have no date;  file_date: take the date of the file's last change for it
-    Without file_date the same file gives the same rows, its jobs' ids included, wherever and whenever it is read. Dates
-    that do not say their time zone are taken as UTC, unless the mapping says another.
+    date_s  : of the results of HPL that have no date, and of CSV whose mapping has none;  file_date: take the date of
+              the file's last change for it
+    What is in the file and has no row is in `attrs` of the table, as `omitted`. Without file_date the same file gives
+    the same rows, its jobs' ids included, wherever and whenever it is read. Dates that do not say their time zone are
+    taken as UTC, unless the mapping says another.
     Raises InputError, one line with file and place, for what cannot be read.
     """
     if file_date and date_s is not None:
@@ -52,10 +55,9 @@ def read_foreign(
     chosen = format.lower() if format else CSV if mapping is not None else _recognised(source)
     if chosen not in FORMATS:
         raise InputError(f"the format is {chosen[:40]!r}; it must be one of {', '.join(FORMATS)}")
-    if (date_s is not None or file_date) and chosen != "hpl":
-        raise InputError(
-            f"{path}: a date is given for results of HPL without one, and the format is {chosen}; leave it out"
-        )
+    if (date_s is not None or file_date) and chosen not in ("hpl", CSV):
+        raise InputError(f"{path}: a date is given, and results of {chosen} have their own; leave it out")
+    source = replace(source, date_s=source.path.stat().st_mtime if file_date else date_s)
     if chosen == CSV:
         if mapping is None:
             raise InputError(
@@ -65,13 +67,16 @@ def read_foreign(
         from lepaute.watch.foreign.mapping import Mapping, read_mapping
 
         columns = mapping if isinstance(mapping, Mapping) else read_mapping(mapping)
-        return read_csv_table(source, columns, cluster, node)
-    if file_date:
-        date_s = source.path.stat().st_mtime
-    source = replace(source, date_s=date_s)
+        return _with_omitted(read_csv_table(source, columns, cluster, node), source)
     if mapping is not None:
         raise InputError(f"{path}: a mapping is for CSV files, and the format is {chosen}; leave one out")
-    return _READERS[chosen][1](source, cluster, node)
+    return _with_omitted(_READERS[chosen][1](source, cluster, node), source)
+
+
+def _with_omitted(values: "pd.DataFrame", source: Source) -> "pd.DataFrame":
+    twice = values.attrs.pop("twice", 0)
+    values.attrs["omitted"] = tally({**source.omitted, **({"value| that is there twice": twice} if twice else {})})
+    return values
 
 
 def _recognised(source: Source) -> str:

@@ -13,7 +13,7 @@ import math
 import re
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -81,10 +81,10 @@ def read_reframe(source: Source, cluster: str, node: str) -> pd.DataFrame:
     Raises InputError, with the line or the session and case, for what ReFrame would not write.
     """
     cases = _cases_of_database(source) if source.is_database else _cases_of_log(source)
-    return table_of(_rows_of(cases, cluster, node), source.name)
+    return table_of(_rows_of(list(cases), cluster, node, source.omitted), source.name)
 
 
-def _rows_of(cases: Iterable[Case], cluster: str, node: str) -> list[Row]:
+def _rows_of(every: list[Case], cluster: str, node: str, omitted: Counter[str]) -> list[Row]:
     """The rows of all cases.
 
     A case that failed before it had variables has the rows of those that other cases of its test have. One that came
@@ -92,7 +92,8 @@ def _rows_of(cases: Iterable[Case], cluster: str, node: str) -> list[Row]:
     Raises InputError, with the place, for a value of no node, for an unknown result, and where a node is given although
     the cases ran on several.
     """
-    cases = [case for case in cases if case.result != SKIPPED]
+    cases = [case for case in every if case.result != SKIPPED]
+    omitted.update({"case| that was skipped": len(every) - len(cases)} if len(every) > len(cases) else {})
     several = sorted({case.nodes for case in cases if case.nodes})
     if node and len(several) > 1:
         raise InputError(
@@ -110,6 +111,7 @@ def _rows_of(cases: Iterable[Case], cluster: str, node: str) -> list[Row]:
             )
         measured = any(value is not None for value, _ in case.variables.values())
         if not (node or case.nodes or measured):
+            omitted["case| that came to no node"] += 1
             continue
         place = (cluster or case.system, node_of(node, case.nodes, case.where), WHOLE_NODE)
         head = (*place, _job(case), case.ended_s, digest("reframe", sorted(case.what.items())))

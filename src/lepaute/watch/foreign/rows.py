@@ -4,8 +4,9 @@ import hashlib
 import io
 import json
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,12 +26,14 @@ class Source:
     """A file of another program. data: its content, unpacked; of a database, or where it is not `whole`, the beginning.
 
     date_s: of what has no date in the file, where somebody has given one
+    omitted: how many of what is in it have no rows, by what they are
     """
 
     path: Path
     data: bytes
     date_s: float | None = None
     whole: bool = True
+    omitted: Counter[str] = field(default_factory=Counter)
 
     @property
     def name(self) -> str:
@@ -147,6 +150,7 @@ def checked_table(frame: "pd.DataFrame", name: str) -> "pd.DataFrame":
     """
     if frame.empty:
         raise InputError(f"{name}: has no value of any factor; give results of benchmarks that ran")
+    count = len(frame)
     if frame.duplicated(KEY).any():
         frame = frame.drop_duplicates(ignore_index=True)
         twice = frame[frame.duplicated(KEY)]
@@ -157,9 +161,11 @@ def checked_table(frame: "pd.DataFrame", name: str) -> "pd.DataFrame":
                 "remove one, or tell the jobs apart"
             )
     try:
-        return check_values(frame)
+        values = check_values(frame)
     except InputError as problem:
         raise InputError(f"{name}: {problem}") from None
+    values.attrs["twice"] = count - len(frame)
+    return values
 
 
 def check_names(names: Iterable[tuple[str, str]], name: str) -> None:

@@ -102,62 +102,34 @@ class Unit:
 
 
 _DECIMAL = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
-
-
 _BINARY = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40, "Pi": 2.0**50, "Ei": 2.0**60}
-
-
 _SMALL = {"m": 1e-3, "u": 1e-6, "µ": 1e-6, "μ": 1e-6, "n": 1e-9, "p": 1e-12}
-
-
 #: Word -> suffix, what one is in it, and the prefixes that it takes.
 _WORDS: dict[str, tuple[str, float, dict[str, float]]] = {
     "B": ("B", 1.0, _DECIMAL | _BINARY),
-    "bit": ("B", 0.125, _DECIMAL | _BINARY),
-    "b": ("B", 0.125, _DECIMAL | _BINARY),
+    **dict.fromkeys(("bit", "b"), ("B", 0.125, _DECIMAL | _BINARY)),
     "flop": ("flop", 1.0, _DECIMAL),
     "s": ("s", 1.0, {"": 1.0} | _SMALL),
     "Hz": ("Hz", 1.0, _DECIMAL),
-    "W": ("W", 1.0, _DECIMAL | _SMALL),
-    "J": ("J", 1.0, _DECIMAL | _SMALL),
-    "V": ("V", 1.0, _DECIMAL | _SMALL),
-    "A": ("A", 1.0, _DECIMAL | _SMALL),
+    **{word: (word, 1.0, _DECIMAL | _SMALL) for word in "WJVA"},
 }
-
-
 #: Those that take no prefix, in lower case.
 _WHOLE = {
-    "": Unit(""),
-    "1": Unit(""),
-    "%": Unit("", 0.01),
-    "percent": Unit("", 0.01),
-    "sec": Unit("s"),
-    "seconds": Unit("s"),
+    **dict.fromkeys(("", "1"), Unit("")),
+    **dict.fromkeys(("%", "percent"), Unit("", 0.01)),
+    **dict.fromkeys(("sec", "seconds"), Unit("s")),
     "min": Unit("s", 60.0),
     "h": Unit("s", 3600.0),
     "usec": Unit("s", 1e-6),
     "msec": Unit("s", 1e-3),
-    "c": Unit("degC"),
-    "°c": Unit("degC"),
-    "degc": Unit("degC"),
-    "celsius": Unit("degC"),
-    "k": Unit("degC", 1.0, -273.15),
-    "kelvin": Unit("degC", 1.0, -273.15),
-    "°f": Unit("degC", 5.0 / 9.0, -160.0 / 9.0),
-    "degf": Unit("degC", 5.0 / 9.0, -160.0 / 9.0),
+    **dict.fromkeys(("c", "°c", "degc", "celsius"), Unit("degC")),
+    **dict.fromkeys(("k", "kelvin"), Unit("degC", 1.0, -273.15)),
+    **dict.fromkeys(("°f", "degf"), Unit("degC", 5.0 / 9.0, -160.0 / 9.0)),
     "rpm": Unit("rpm"),
 }
-
-
 _PER_SECOND = re.compile(r"(.*?)\s*(?:/\s*(?:s|sec|second)|[_ ]?per[_ ]s(?:ec|econd)?)")
-
-
 _LONGEST = 40
-
-
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9]*")
-
-
 EXAMPLES = "s, ms, Hz, GHz, W, J, degC, K, B/s, MB/s, GiB/s, Gbit/s, flop/s, Gflop/s, items/s, %, or 1 for none"
 
 

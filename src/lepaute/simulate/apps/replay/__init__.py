@@ -232,12 +232,14 @@ class TraceReplay(LaidApplication):
 
         own = run.kernels.get(COMPUTING)
         share = 0.0 if own is None else own.time_s / max(run.computing_s, 1e-300)
-        told = []
+        texts = []
         if share > 0.005:
             part = "all" if share > 0.9995 else percent(share)
-            told.append(f"{part} of the computing is the program's own code, {self.factor(platform).words}")
-        told += [f"the recording: {text}" for text in self._metadata.get("warnings") or ()]
-        return [*told, *super().warnings(platform, run, most_ranks_on_a_node)]
+            texts.append(f"{part} of the computing is the program's own code, {self.factor(platform).words}")
+        omitted = ", ".join(map(str, self._metadata.get("omitted") or ()))
+        texts += [f"{text} (the recording)" for text in self._metadata.get("warnings") or ()]
+        texts += [f"{omitted} left out of the recording"] if omitted else []
+        return [*texts, *super().warnings(platform, run, most_ranks_on_a_node)]
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_on"}
