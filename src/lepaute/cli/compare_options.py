@@ -127,7 +127,7 @@ class CompareOptions:
         metavar="SHARE",
         quantity=share_of,
     )
-    strict: bool = option_field(False, "With --fail-if-slower: end with status 3 where a row is undecided.")
+    strict: bool = option_field(False, "With --fail-if-slower: end with status 3 where a row is undecided, not only where one is not tested.")
     measure_only: bool = option_field(False, "Write the archive, and say nothing of which is faster.")
     report: Path | None = option_field(None, "The comparison as a page.", metavar="FILE.html")
     plot: Path | None = option_field(None, "Change by size, as .png, .svg or .pdf.", metavar="FILE")

@@ -8,8 +8,11 @@ from contextlib import contextmanager
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 from lepaute.kit.printable import PrintableStream, printable, terminal_columns, unfiltered
 from lepaute.kit.text import caveat_line, counted, duration, folded, seconds
+from lepaute.stats.decision import Answer, Decision
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -46,6 +49,12 @@ def note(text: str) -> None:
 def announce(wall_s: float, what: str) -> None:
     """A line on standard error that says before a long command begins how long it will take, and for what."""
     note(f"lepaute: this will take about {duration(wall_s)}: {what}")
+
+
+def end_by(decision: Decision, wrong: Answer, *, strict: bool = False) -> None:
+    """Ends the command where a limit that was set does not hold, or is not known to; arguments as of `status`."""
+    if status := decision.status(wrong, strict=strict):
+        raise typer.Exit(status)
 
 
 def warn(sentences: Iterable[str]) -> None:

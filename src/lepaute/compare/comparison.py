@@ -26,6 +26,7 @@ from lepaute.errors import InputError
 from lepaute.kit.frames import frame_of
 from lepaute.kit.notebook import Public
 from lepaute.kit.text import duration, exact_size
+from lepaute.stats.decision import Decision
 
 #: Both run-times of section 3.2 of the paper: the slowest rank's own, or from the first start to the last end.
 RunTime = Literal["local", "global"]
@@ -99,6 +100,7 @@ class Comparison(Public):
             "primary": list(self.primary),
             "archives": [_plain(asdict(one)) for one in self.archives],
             "answer": self.answer,
+            **self.decision.to_dict(),
             "estimand": self.estimand,
             "sessions": len(self.archives) if self.is_over_sessions else 1,
             "warnings": list(self.warnings),
@@ -124,7 +126,8 @@ class Comparison(Public):
         likely = [one.forecast.likely if one.forecast else float("nan") for one in self.verdicts]
         rows = [row | {"forecast_mpiruns": each} for row, each in zip(self._rows(), likely, strict=True)]
         kinds = {name: kind for name, kind in get_type_hints(Verdict).items() if name != "forecast"}
-        kinds |= {"session_ratios": "object", "outcome": str, "stars": str, "slow_calls": str | None, "sentence": str}
+        kinds |= dict.fromkeys(("session_ratios", "weaknesses"), "object")
+        kinds |= {"outcome": str, "stars": str, "slow_calls": str | None, "sentence": str}
         return frame_of(rows, {**kinds, "algorithms": "object", "forecast_mpiruns": float})
 
     def write_report(self, path: str | Path) -> None:
@@ -171,6 +174,13 @@ class Comparison(Public):
         """How many rows each library wins, in one sentence."""
         on = f"on {self.ranks} ranks, " if self.all_ranks else ""
         return on + answer(self.verdicts, self.left, self.right, self.scope)
+
+    @property
+    def decision(self) -> Decision:
+        """That most rows are decided, either way; of none that could be tested that is unknown."""
+        decided = [one.decision.is_decided for one in self.verdicts]
+        several = Decision.of_several((one.decision for one in self.verdicts), "unknown")
+        return Decision.of(2 * sum(decided) > len(decided), False, () if any(decided) else several.weaknesses)
 
     @cached_property
     def single_calls(self) -> tuple[tuple[SingleCalls, ...], ...]:

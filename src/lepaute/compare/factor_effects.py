@@ -18,17 +18,18 @@ import numpy.typing as npt
 import pandas
 
 from lepaute.compare.summaries import ROW
-from lepaute.compare.verdicts import CONFIDENCE, CORRECTIONS, SIGNIFICANT, Correction, verdicts_of_each
+from lepaute.compare.verdicts import CONFIDENCE, CORRECTIONS, SIGNIFICANT, Correction, Tested, verdicts_of_each
 from lepaute.kit.text import counted, exact_size
 from lepaute.measure.comparison.cases import name_of
-from lepaute.stats.aligned_ranks import aligned_rank_test, aligned_shift
+from lepaute.stats.aligned_ranks import aligned_rank_test, aligned_shift, least_p_of
+from lepaute.stats.decision import Decision, Weakness
 
 #: Rows that a sentence names.
 MOST_NAMED = 4
 
 
 @dataclass(frozen=True, slots=True)
-class FactorEffect:
+class FactorEffect(Tested):
     """A level of a factor against the first one, for a library and a row on a number of ranks.
 
     ratio: of the time with `level` over that with `reference`, with its 95 % interval
@@ -51,19 +52,12 @@ class FactorEffect:
     p_value: float
     p_corrected: float
     margin: float
+    weaknesses: tuple[Weakness, ...] = ()
 
     @property
-    def outcome(self) -> Literal["slower", "faster", "no effect above the margin", "undecided"]:
-        if self.p_corrected <= SIGNIFICANT:
-            return "slower" if self.ratio > 1 else "faster"
-        if 1 / (1 + self.margin) <= self.low and self.high <= 1 + self.margin:
-            return "no effect above the margin"
-        return "undecided"
-
-    @property
-    def stars(self) -> str:
-        """As those of verdicts."""
-        return "*" * sum(self.p_corrected <= level for level in (0.05, 0.01, 0.001))
+    def outcome(self) -> Literal["slower", "faster", "no effect above the margin", "undecided", "untested"]:
+        changed: Literal["slower", "faster"] = "slower" if self.ratio > 1 else "faster"
+        return self.decision.pick(changed, "no effect above the margin", "undecided", "untested")
 
     @property
     def change(self) -> str:
@@ -142,6 +136,9 @@ def factor_effects(
                 p_value=p_value,
                 p_corrected=p_corrected,
                 margin=margin,
+                weaknesses=()
+                if least_p_of(sides.second, sides.strata) <= SIGNIFICANT
+                else (Weakness("too few", "too few mpiruns of each level to show anything"),),
             )
         )
     return tuple(effects)
@@ -204,15 +201,26 @@ def effect_sentences(
     lines = []
     for factor, reference, level in dict.fromkeys((one.factor, one.reference, one.level) for one in effects):
         mine = [one for one in effects if (one.factor, one.level) == (factor, level)]
-        shown = [one for one in mine if one.outcome in ("slower", "faster")]
-        what = f"{factor} {level} against {reference}"
+        shown = [one for one in mine if one.decision.is_shown]
+        what, rows = f"{factor} {level} against {reference}", counted(len(mine), "row")
         if not shown:
-            lines.append(f"{what} is shown to change none of {counted(len(mine), 'row')}")
+            untested = all(one.decision.answer == "unknown" for one in mine)
+            decision = Decision.of(
+                False, all(one.decision.is_decided for one in mine), mine[0].weaknesses if untested else ()
+            )
+            lines.append(
+                decision.words(
+                    "",
+                    f"{what} is shown to change none of {rows} by more than {100 * mine[0].margin:g} %",
+                    f"{what} is not shown to change any of {rows}",
+                    f"{what} is not tested in {rows}",
+                )
+            )
             continue
         most = max(shown, key=lambda one: abs(log(one.ratio)))
         slower = sum(one.outcome == "slower" for one in shown)
         lines.append(
-            f"{what} makes {slower} of {counted(len(mine), 'row')} slower and {len(shown) - slower} faster, most of "
+            f"{what} makes {slower} of {rows} slower and {len(shown) - slower} faster, most of "
             f"all {_row_text(most.operation, most.form, most.size_bytes)} of {most.library}: {most.change}"
         )
     for factor in dict.fromkeys(one.factor for one in effects):

@@ -36,11 +36,12 @@ from lepaute.kit.options import word_of
 from lepaute.kit.text import counted, exact_size
 from lepaute.measure.comparison.cases import name_of
 from lepaute.measure.comparison.numbers import LEVEL
-from lepaute.stats.aligned_ranks import RankTest, Shift, aligned_rank_test, aligned_shift, values_to_decide
+from lepaute.stats.aligned_ranks import RankTest, Shift, aligned_rank_test, aligned_shift, least_p_of, values_to_decide
+from lepaute.stats.decision import Decision, Weakness
 from lepaute.stats.multiple_tests import benjamini_hochberg, holm
 from lepaute.stats.student import student_quantile
 
-Outcome = Literal["left faster", "right faster", "no difference above the margin", "undecided"]
+Outcome = Literal["left faster", "right faster", "no difference above the margin", "undecided", "untested"]
 #: What the correction for many rows bounds: the share of false ones among the decided, or the chance of any.
 Correction = Literal["fdr", "holm"]
 CORRECTIONS = {"fdr": benjamini_hochberg, "holm": holm}
@@ -70,8 +71,31 @@ class Forecast:
     high: float
 
 
+class Tested:
+    """A ratio of times that was tested; weaknesses: of what it was tested by."""
+
+    __slots__ = ()
+    ratio: float
+    low: float
+    high: float
+    p_corrected: float
+    margin: float
+    weaknesses: tuple[Weakness, ...]
+
+    @property
+    def decision(self) -> Decision:
+        """Whether a difference is shown, or that there is none above the margin."""
+        none = 1 / (1 + self.margin) <= self.low and self.high <= 1 + self.margin
+        return Decision.of(self.p_corrected <= SIGNIFICANT, none, self.weaknesses)
+
+    @property
+    def stars(self) -> str:
+        """* for a corrected p-value of at most 0.05, ** of 0.01, *** of 0.001."""
+        return "*" * (self.decision.is_shown * sum(self.p_corrected <= level for level in (0.05, 0.01, 0.001)))
+
+
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Tested):
     """What is known about one operation, form and size.
 
     left_s, right_s : medians over mpiruns of each library, seconds; over sessions geometric means, of these and of them
@@ -107,14 +131,12 @@ class Verdict:
     forecast: Forecast | None
     session_ratios: tuple[float, ...] = ()
     forecast_sessions: Forecast | None = None
+    weaknesses: tuple[Weakness, ...] = ()
 
     @property
     def outcome(self) -> Outcome:
-        if self.p_corrected <= SIGNIFICANT:
-            return "left faster" if self.ratio > 1 else "right faster"
-        if 1 / (1 + self.margin) <= self.low and self.high <= 1 + self.margin:
-            return "no difference above the margin"
-        return "undecided"
+        faster: Outcome = "left faster" if self.ratio > 1 else "right faster"
+        return self.decision.pick(faster, "no difference above the margin", "undecided", "untested")
 
     @property
     def slow_calls(self) -> Literal["left", "right"] | None:
@@ -122,11 +144,6 @@ class Verdict:
         if self.p_slow > SIGNIFICANT or self.left_slow == self.right_slow:
             return None
         return "left" if self.left_slow > self.right_slow else "right"
-
-    @property
-    def stars(self) -> str:
-        """* for a corrected p-value of at most 0.05, ** of 0.01, *** of 0.001."""
-        return "*" * sum(self.p_corrected <= level for level in (0.05, 0.01, 0.001))
 
 
 def correction_of(word: str) -> Correction:
@@ -208,10 +225,11 @@ def verdicts_of_each(
             p_slow=p_slow,
             forecast=None,
             session_ratios=row.session_ratios(),
+            weaknesses=row.weaknesses(),
         )
         # A row alone among others that do not differ has to be as clear as this.
         level = SIGNIFICANT / sum(each == (row.name in primary) for each in first)
-        result[part].append(one if one.outcome != "undecided" else row.with_forecast(one, level))
+        result[part].append(one if one.decision.is_decided else row.with_forecast(one, level))
     return [tuple(each) for each in result]
 
 
@@ -259,6 +277,14 @@ class _Row:
     def test(self) -> RankTest | sessions.SessionsTest:
         return aligned_rank_test(self.values, self.second, self.blocks)
 
+    def weaknesses(self) -> tuple[Weakness, ...]:
+        """That the clearest difference could not be shown."""
+        if least_p_of(self.second, self.blocks) <= SIGNIFICANT:
+            return ()
+        fewest, needed = min(int((self.second == side).sum()) for side in (False, True)), values_to_decide(SIGNIFICANT)
+        least = f"and {needed} are needed" if fewest < needed else "too few of them in one block"
+        return (Weakness("too few", f"{counted(fewest, 'mpirun')} of each library, {least}"),)
+
     def slow_p(self) -> float:
         """Of the same shares of slow calls, two-sided, before any correction."""
         return aligned_rank_test(self.slow, self.second, self.blocks).two_sided
@@ -304,6 +330,11 @@ class _SessionsRow(_Row):
 
     def test(self) -> sessions.SessionsTest:
         return sessions.student_test(self._means, CONFIDENCE)
+
+    def weaknesses(self) -> tuple[Weakness, ...]:
+        if (made := len(self._means)) >= sessions.LEAST:
+            return ()
+        return (Weakness("too few", f"{counted(made, 'session')}, and {sessions.LEAST} are needed"),)
 
     def slow_p(self) -> float:
         return sessions.student_test(self._means_of(self.slow)).two_sided
@@ -379,33 +410,45 @@ def _forecast(needed: npt.NDArray[np.float64], most: int) -> Forecast:
 class Gate:
     """Whether a library became slower by more than what is allowed, for a pipeline that has to stop then.
 
-    slower   : rows of which the right library is shown to take longer by more than the share
-    undecided: rows of which it may: the interval holds both more and less
+    rows: of each whether the right library takes longer by more than the share: shown (for), shown not (against), or
+        neither: the interval holds both more and less
     """
 
     right: str
     share: float
-    slower: tuple[Verdict, ...]
-    undecided: tuple[Verdict, ...]
-    rows: int
+    rows: tuple[tuple[Decision, Verdict], ...]
+
+    @property
+    def decision(self) -> Decision:
+        """That it is slower in any row."""
+        return Decision.of_several(decision for decision, _ in self.rows)
 
     @property
     def sentence(self) -> str:
         """The answer, in one line."""
         limit = f"{100 * self.share:g} %"
-        if self.slower:
-            return f"{self.right} is slower by more than {limit} in {_named(self.slower)}"
-        if self.undecided:
-            rows = _named(self.undecided)
-            return f"{self.right} is shown to be slower by more than {limit} in no row; undecided: {rows}"
-        return f"{self.right} is slower by more than {limit} in none of {counted(self.rows, 'row')}"
+        open_rows = "".join(
+            f"; {answer}: {_named(rows)}"
+            for answer, name in (("undecided", "undecided"), ("not tested", "unknown"))
+            if (rows := self.of(name))
+        )
+        return self.decision.pick(
+            f"{self.right} is slower by more than {limit} in {_named(self.of('for'))}{open_rows}",
+            f"{self.right} is slower by more than {limit} in none of {counted(len(self.rows), 'row')}",
+            *2 * (f"{self.right} is not shown to be slower by more than {limit}{open_rows or ': no row'}",),
+        )
+
+    def of(self, answer: str) -> tuple[Verdict, ...]:
+        """The rows that are decided so."""
+        return tuple(row for decision, row in self.rows if decision.answer == answer)
 
 
 def gate(verdicts: tuple[Verdict, ...], right: str, share: float) -> Gate:
     """share: of the left library's time, 0.05 for 5 %"""
-    slower = tuple(one for one in verdicts if one.p_corrected <= SIGNIFICANT and one.low > 1 + share)
-    undecided = tuple(one for one in verdicts if one not in slower and one.high > 1 + share)
-    return Gate(right, share, slower, undecided, len(verdicts))
+    limit = 1 + share
+    slower = (Decision.of(row.decision.is_shown and row.low > limit, row.high <= limit, row.weaknesses)
+              for row in verdicts)  # fmt: skip
+    return Gate(right, share, tuple(zip(slower, verdicts, strict=True)))
 
 
 def _named(rows: tuple[Verdict, ...]) -> str:

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from math import inf, isfinite
 
 from lepaute.compare.guidelines import Violation
-from lepaute.compare.sessions import LEAST as LEAST_SESSIONS
 from lepaute.compare.summaries import SLOW
-from lepaute.compare.verdicts import MOST_TIMES, Correction, Forecast, Verdict
+from lepaute.compare.verdicts import MOST_TIMES, Correction, Verdict
 from lepaute.kit.text import counted, exact_size, seconds, three_digits
 from lepaute.measure.comparison.cases import name_of
+from lepaute.stats.decision import Decision
 
 
 def sentence(verdict: Verdict, left: str, right: str) -> str:
@@ -27,14 +27,29 @@ def _of_slow_calls(verdict: Verdict, left: str, right: str) -> str:
 
 
 def _of_medians(verdict: Verdict, left: str, right: str) -> str:
-    outcome = verdict.outcome
-    if outcome == "left faster":
-        return f"{left} is faster by {_saved(1 / verdict.ratio, 1 / verdict.low, 1 / verdict.high)}"
-    if outcome == "right faster":
-        return f"{right} is faster by {_saved(verdict.ratio, verdict.high, verdict.low)}"
-    if outcome == "no difference above the margin":
-        return f"no difference above {100 * verdict.margin:g} %"
-    return f"no difference shown; {_needed(verdict)}"
+    decision, faster = verdict.decision, left
+    saved = (verdict.ratio, verdict.high, verdict.low)
+    if decision.is_shown and verdict.outcome == "left faster":
+        saved = (1 / verdict.ratio, 1 / verdict.low, 1 / verdict.high)
+    elif decision.is_shown:
+        faster = right
+    needed = _needed(verdict) if verdict.forecast or verdict.forecast_sessions or verdict.outcome == "undecided" else ""
+    return decision.words(
+        f"{faster} is faster by {_saved(*saved)}" if decision.is_shown else "",
+        f"no difference above {100 * verdict.margin:g} %",
+        f"no difference shown; {needed}",
+        f"{_took([verdict], left, right)}not tested",
+    ) + (f"; {needed}" if needed and verdict.outcome == "untested" else "")
+
+
+def _took(verdicts: Sequence[Verdict], left: str, right: str) -> str:
+    """By how much the same library took longer in all these rows, whether or not that is shown."""
+    ratios = sorted(verdict.ratio for verdict in verdicts)
+    if not (isfinite(sum(ratios)) and (ratios[0] > 1 or 0 < ratios[-1] < 1)):
+        return ""
+    slower = right if ratios[0] > 1 else left
+    ends = [three_digits(max(ratio, 1 / ratio)) for ratio in ratios]
+    return f"{slower} took {' to '.join(dict.fromkeys((min(ends, key=float), max(ends, key=float))))} times as long, "
 
 
 def operation_name(verdict: Verdict) -> str:
@@ -53,8 +68,15 @@ def answer(verdicts: Sequence[Verdict], left: str, right: str, scope: str) -> st
         f"no difference above {100 * verdicts[0].margin:g} % in {outcomes.count('no difference above the margin')}",
         f"{outcomes.count('undecided')} undecided",
     ]
+    if untested := [one for one in verdicts if one.outcome == "untested"]:
+        counts.append(f"{len(untested)} not tested")
+    decision = Decision.of_several((one.decision for one in verdicts), "unknown")
+    if len(untested) == len(verdicts):
+        counts = [f"{_took(verdicts, left, right)}{decision.words('', '', '', 'none is tested')}"]
+    elif not any(one.decision.is_decided for one in verdicts):
+        counts = ["none is decided", *counts[4:]]
     parts = [
-        *(["none is decided"] if {*outcomes} == {"undecided"} else counts),
+        *counts,
         *(
             f"{name} has more slow calls in {count}"
             for name, side in ((left, "left"), (right, "right"))
@@ -95,24 +117,13 @@ def _saved(ratio: float, low_ratio: float, high_ratio: float) -> str:
 
 
 def _needed(verdict: Verdict) -> str:
-    if verdict.session_ratios:
-        return _sessions_needed(len(verdict.session_ratios), verdict.forecast_sessions)
-    made = min(verdict.left_mpiruns, verdict.right_mpiruns)
-    forecast = verdict.forecast
+    made, what, forecast = len(verdict.session_ratios), "sessions", verdict.forecast_sessions
+    if not made:
+        made, what = min(verdict.left_mpiruns, verdict.right_mpiruns), "mpiruns of each library"
+        forecast = verdict.forecast
     if forecast is None:
-        few = "1 mpirun of each library is" if made == 1 else f"{made} mpiruns of each library are"
-        return f"{few} too few to say how many would decide"
+        return f"{made} {what} are too few to say how many would decide"
     if forecast.likely == inf:
-        return f"more than {100 * made} mpiruns of each library would be needed"
+        return f"more than {MOST_TIMES * made} {what} would be needed"
     upper = "many" if forecast.high == inf else f"{forecast.high:.0f}"
-    return f"about {forecast.likely:.0f} mpiruns of each library would decide ({forecast.low:.0f} to {upper})"
-
-
-def _sessions_needed(made: int, forecast: Forecast | None) -> str:
-    few = f"{counted(made, 'session')}, and {LEAST_SESSIONS} are needed; " if made < LEAST_SESSIONS else ""
-    if forecast is None:
-        return f"{few}too few to say how many sessions would decide"
-    if forecast.likely == inf:
-        return f"{few}more than {MOST_TIMES * made} sessions would be needed"
-    upper = "many" if forecast.high == inf else f"{forecast.high:.0f}"
-    return f"{few}about {forecast.likely:.0f} sessions would decide ({forecast.low:.0f} to {upper})"
+    return f"about {forecast.likely:.0f} {what} would decide ({forecast.low:.0f} to {upper})"
