@@ -21,11 +21,15 @@ MEANINGS = {
 #: Words of a command -> when it ends with a status that says more than done and bad input.
 OF_COMMANDS: dict[str, tuple[tuple[int, str], ...]] = {
     **{
-        f"verify {name}": ((FAILED, "with `--tolerance`, a prediction is further off"),)
+        f"verify {name}": (
+            (FAILED, "with `--tolerance`, a prediction is further off"),
+            (entry.UNDECIDED, "with `--tolerance`, every run of a case was disturbed"),
+        )
         for name in ("command stencil", "command trace")
     },
     "verify hpl": (
         (FAILED, "with `--tolerance`, a prediction is further off"),
+        (entry.UNDECIDED, "with `--tolerance`, every run of a case was disturbed"),
         (FAILED, "with `--results`, a residual check of HPL failed"),
     ),
     "record": ((FAILED, "the recorded program failed; its trace is written"),),

@@ -7,13 +7,16 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 from lepaute.kit.text import counted
+from lepaute.stats.decision import Decision, Weakness
+from lepaute.verify.comparison import decision_of
 
 if TYPE_CHECKING:
     from lepaute.platform import Platform
     from lepaute.simulate.apps.hpl.hpl_out import HplResult
     from lepaute.verify.campaign import Case
 
-AS_EXPECTED, SLOWER, FASTER, FAILED, UNKNOWN = "as_expected", "slower", "faster", "failed", "unknown"
+AS_EXPECTED, SLOWER, FASTER = "as_expected", "slower", "faster"
+UNDECIDED, FAILED, UNKNOWN = "undecided", "failed", "unknown"
 LEAST_TOLD = 0.03  # of the predicted time; a smaller gap needs no cause
 MANY_TIMES = 3.0  # from here on a gap is told as a multiple, not in per cent
 #: More than a core of 2026 does in double precision: about 5 GHz times 32 operations a cycle.
@@ -39,11 +42,13 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """text: the answer;  lines: of the case in the middle of those that are off, `case`;  causes: the likeliest first
+    """decision: that all is as predicted;  text: the answer;  lines: of the case in the middle of those that are off,
+    `case`;  causes: the likeliest first
 
     time_off_percent: by which its runs took longer than predicted, below 0 less; None where none is off
     """
 
+    decision: Decision
     value: str
     text: str
     time_off_percent: float | None = None
@@ -53,7 +58,13 @@ class Verdict:
 
     def to_dict(self) -> dict[str, Any]:
         causes = [asdict(cause) for cause in self.causes]
-        return {"verdict": self.value, "time_off_percent": self.time_off_percent, "causes": causes}
+        return {
+            "verdict": self.value,
+            "answer": self.text,
+            **self.decision.to_dict(),
+            "time_off_percent": self.time_off_percent,
+            "causes": causes,
+        }
 
 
 def verdict(
@@ -69,24 +80,36 @@ def verdict(
     With several cases the limit is such that chance puts any of them outside in 5 % of files.
     """
     if failed := [result.line for result in results if result.failed]:
-        lines = ", ".join(map(str, failed[:8])) + (", ..." if len(failed) > 8 else "")
+        lines = ", ".join(map(str, failed[:8])) + (f" and {len(failed) - 8} more" if len(failed) > 8 else "")
         count = f"{len(failed)} of {counted(len(results), 'result')}"
-        return Verdict(
-            FAILED, f"Your {source} is no valid result: HPL's residual check FAILED for {count}, line {lines}"
-        )
+        why = Weakness("failed", f"HPL's residual check FAILED for {count}, line {lines}")
+        decision = Decision.of(False, False, [why])
+        compared = "; the others are compared" if cases else ", and is not compared"
+        return Verdict(decision, FAILED, f"Your {source} is no valid result{compared}: {decision.reasons[0]}")
+    decisions = list(map(decision_of, rows))
+    known = [decision for decision in decisions if decision.answer != "unknown"]
+    if not known:
+        decision = Decision.of_several(decisions, "unknown")
+        return Verdict(decision, UNKNOWN, decision.words("", "", "", f"Your {source} cannot be judged"))
     judged = [
         (row["measured_time_s"] / row["predicted_time_s"], case, row)
-        for case, row in zip(cases, rows, strict=True)
-        if row["inside_interval"] is not None and row["predicted_time_s"] > 0.0
+        for case, row, decision in zip(cases, rows, decisions, strict=True)
+        if decision in known and row["predicted_time_s"] > 0.0
     ]
-    if not judged:
-        return Verdict(UNKNOWN, f"Your {source} cannot be judged: a single simulated run has no interval (--runs 10)")
     limit = NormalDist().inv_cdf(1.0 - 0.025 / len(judged)) / NormalDist().inv_cdf(0.975)
     off = [one for one in judged if abs(one[0] - 1.0) >= LEAST_TOLD and _beyond(*one) > limit]
     if not off:
         ratios = sorted(ratio for ratio, *_ in judged)
         to = f" to {_longer(ratios[-1])}" if ratios[1:] else ""
-        return Verdict(AS_EXPECTED, f"Your {source} is as expected: {_longer(ratios[0])}{to} than predicted")
+        wide = sum(decision.answer == "undecided" for decision in known)
+        decision = Decision.of(not wide, False)
+        text = decision.words(
+            f"is as expected: {_longer(ratios[0])}{to} than predicted",
+            "",
+            f"may be as expected: {_longer(ratios[0])}{to} than predicted, but the intervals of {wide} of "
+            f"{counted(len(judged), 'case')} are too wide to show it",
+        )
+        return Verdict(decision, decision.pick(AS_EXPECTED, "", UNDECIDED, ""), f"Your {source} {text}")
     slower, faster = ([one for one in off if (one[0] > 1.0) is way] for way in (True, False))
     same = sorted(slower if len(slower) >= len(faster) else faster, key=lambda one: abs(math.log(one[0])))
     ratio, case, row = same[len(same) // 2]
@@ -100,8 +123,9 @@ def verdict(
     gap = [_gap(case, row)]
     if causes[1:]:
         gap.append(f"  look at, in this order: {'; '.join(cause.text for cause in causes)}")
-    value = SLOWER if ratio > 1.0 else FASTER
-    return Verdict(value, f"Your {source} {size}{among}; {likely}", 100.0 * (ratio - 1.0), causes, case, tuple(gap))
+    value, decision = SLOWER if ratio > 1.0 else FASTER, Decision.of(False, True)
+    text = f"Your {source} {size}{among}; {likely}"
+    return Verdict(decision, value, text, 100.0 * (ratio - 1.0), causes, case, tuple(gap))
 
 
 def causes_of(

@@ -62,6 +62,8 @@ class KnownResults:
 
     def bests(self) -> list[str]:
         """For each N of which there are several cases: the fastest that was measured, and that was predicted."""
+        if not self.cases:
+            return []
         measured_s = dict(
             zip(map(id, (case.prediction for case in self.cases)), self.table["measured_time_s"], strict=True)
         )
@@ -104,15 +106,17 @@ class KnownResults:
             }
             for case, row in zip(self.cases, rows, strict=True)
         ]
-        return self.verdict.to_dict() | joint_record(records, self.table)
+        return self.verdict.to_dict() | (joint_record(records, self.table) if records else {"verifications": []})
 
     def save(self, folder: Path) -> None:
         """Writes results.csv, verification.json, verification.png and verification.svg."""
         from lepaute.verify.plot import plot
 
         folder.mkdir(parents=True, exist_ok=True)
-        write_whole(folder / RESULTS_FILE, self.table.to_csv(index=False))
         write_whole(folder / JSON_FILE, json.dumps(self.to_dict(), indent=1) + "\n")
+        if not self.cases:
+            return
+        write_whole(folder / RESULTS_FILE, self.table.to_csv(index=False))
         title = f"HPL: predicted, and as in {self.source}"
         plot(self.table, self.run_table, folder / PLOT_NAME, title, foot_of_cases(self.cases), known=True)
 
@@ -126,14 +130,17 @@ def known_results(
 ) -> KnownResults:
     """The results of the file against the predictions of their cases, one for all results of the same parameters.
 
-    Results whose residual check failed are compared only where all are.
+    Results whose residual check failed are not compared; where all did, nothing is predicted.
     predict(cases, repeat): another `repeat` is another run on the same machines and days; of cases with several results
     given, errors: as in hpl_results.parse_hpl_results
     """
     import pandas
 
     read = read_hpl_results(path, given)
-    results = [result for result in read if not result.failed] or read
+    results = [result for result in read if not result.failed]
+    if not results:
+        judged = verdict(path.name, read, (), (), platform)
+        return KnownResults(path.name, [], read, pandas.DataFrame(), pandas.DataFrame(), judged)
     hpls = list(dict.fromkeys(result.hpl for result in results))
     predictions = dict(zip(hpls, predict(hpls, 0), strict=True))
     several = [hpl for hpl, count in Counter(result.hpl for result in results).items() if count > 1]

@@ -144,10 +144,6 @@ def joint_record(records: list[dict[str, Any]], table: "pandas.DataFrame") -> di
     return {"verifications": records, "one_sided": None if found is None else found.to_dict()}
 
 
-def exceeds(table: "pandas.DataFrame", tolerance: float) -> bool:
-    return bool((table["error_percent"].abs() > 100.0 * tolerance).any())
-
-
 def _known(value: float) -> float | None:
     return None if math.isnan(value) else value
 
