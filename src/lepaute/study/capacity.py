@@ -150,6 +150,11 @@ class Front:
         found = [one for one in self.members if one.probability >= 0.5]
         return tuple(sorted(found, key=lambda one: one.spreads[self.responses[0]].middle))
 
+    @property
+    def is_clear(self) -> bool:
+        """Whether some are likely on the front."""
+        return bool(self.likely)
+
     def comparable(self, member: Member) -> bool:
         """Whether it may be called better or worse than others."""
         return member.point not in self.trusts or self.trusts[member.point].comparable

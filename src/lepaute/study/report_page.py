@@ -24,6 +24,7 @@ from lepaute.study.evaluation import (
 from lepaute.study.ranking import Ranking
 from lepaute.study.sensitivity import Effects
 from lepaute.study.sobol import SobolIndices
+from lepaute.study.trust import decision_of
 from lepaute.study.tune import Tuned
 from lepaute.study.whatif import WhatIfAnswer
 
@@ -57,10 +58,9 @@ class PageFacts:
 
 
 class _Content(NamedTuple):
-    """What the page of a question has of its own; doubtful : whether the answer leaves much open."""
+    """What the page of a question has of its own."""
 
     answer: str
-    doubtful: bool
     sure: Sequence[str]
     pictures: Sequence[tuple[str, plot.Picture | None]]
     tables: Sequence[dict[str, Any] | None]
@@ -109,7 +109,6 @@ def page(facts: PageFacts, answer: "Answer", outcomes: Sequence[Outcome] = ()) -
     content = contents[type(answer)](answer)
     first, *others = content.tables
     is_short = first is not None and len(first["rows"]) <= MOST_SHOWN_ROWS
-    is_doubtful = content.doubtful or any(line.startswith("not comparable") for line in facts.caveats)
     return render(
         "lepaute.study",
         "study.html.j2",
@@ -122,7 +121,7 @@ def page(facts: PageFacts, answer: "Answer", outcomes: Sequence[Outcome] = ()) -
             for command in facts.commands
         ],
         answer=content.answer,
-        state="notable" if is_doubtful else "fine",
+        state=decision_of(answer).state("for"),
         sure=content.sure,
         beware=[*facts.caveats, *_outside(outcomes)],
         pictures=[
@@ -175,7 +174,6 @@ def _whatif(found: WhatIfAnswer) -> _Content:
         sure.append(f"published figures: {found.source}")
     return _Content(
         found.sentence,
-        found.told_apart < len(found.comparisons) / 2 or found.runs < 2,
         sure,
         [(f"Change of {noun(name)}", plot.changes(found, name)) for name in found.responses],
         [records_table("Comparisons", _comparisons(found))],
@@ -200,7 +198,6 @@ def _tuned(found: Tuned) -> _Content:
         tables.insert(0, records_table("Real runs", rows))
     return _Content(
         found.sentence,
-        near + 1 > max(1, (others + 1) // 4),
         sure,
         [
             ("Ranking", plot.ranking(ranking)),
@@ -240,7 +237,6 @@ def _effects(found: Effects) -> _Content:
     ]
     return _Content(
         found.sentence,
-        not any(term.is_significant for term in found.terms),
         sure,
         [("Effects", plot.tornado(found)), ("Shares of the variance", plot.shares(found))],
         [records_table("Levels", levels), records_table("Analysis of variance", rows)],
@@ -261,7 +257,7 @@ def _sobol(found: SobolIndices) -> _Content:
         for name in found.total
     ]
     pictures = [("Shares of the variance", plot.shares(found))]
-    return _Content(found.text, False, sure, pictures, [records_table("Sobol indices", rows)])
+    return _Content(found.text, sure, pictures, [records_table("Sobol indices", rows)])
 
 
 def _front(found: Front) -> _Content:
@@ -278,7 +274,7 @@ def _front(found: Front) -> _Content:
         for one in found.members[:MOST_TABLE_ROWS]
     ]
     tables = [records_table("Configurations", rows), _refusals(found.refused)]
-    return _Content(found.text, False, sure, [("Pareto front", plot.pareto(found))], tables)
+    return _Content(found.text, sure, [("Pareto front", plot.pareto(found))], tables)
 
 
 def _comparisons(found: WhatIfAnswer) -> list[dict[str, Any]]:
@@ -297,9 +293,7 @@ def _comparisons(found: WhatIfAnswer) -> list[dict[str, Any]]:
             if found.source is not None:
                 figure = each.published_of(side)
                 row["published"] = "" if figure is None else figure.text
-            row["comparable"] = "yes" if side.trust.comparable else "no"
-            if side.refusal:
-                row["refused"] = side.refusal
+            row["comparable"] = f"no: {side.refusal}" if side.refusal else side.trust.words
             rows.append(row)
     return rows[:MOST_TABLE_ROWS]
 
@@ -348,7 +342,7 @@ def _standings(ranking: Ranking) -> list[dict[str, Any]]:
             "95 %": one.interval_text or "–",
             "best, %": 100.0 * one.probability,
             "extrapolated, %": 100.0 * one.trust.computing,
-            "comparable": "no" if one.flagged else "yes",
+            "comparable": one.trust.words,
         }
         for one in ranking.standings[:MOST_TABLE_ROWS]
     ]

@@ -34,7 +34,7 @@ from lepaute.study.pools import DaskPool, Threads, worker_schedulers
 from lepaute.study.results import Results
 from lepaute.study.schema import Placed, Study, study_text
 from lepaute.study.session import Session, estimate
-from lepaute.study.trust import caveats
+from lepaute.study.trust import caveats, decision_of
 
 if TYPE_CHECKING:
     import pandas
@@ -51,13 +51,17 @@ _MODULES = {"whatif": "whatif", "tune": "tune_question", "sensitivity": "sensiti
 
 
 class Answer(Protocol):
-    """What a question gives: for a person, and as a JSON object; trusts : of the points that it judged."""
+    """What a question gives: for a person, and as a JSON object; trusts : of the points that it judged; is_clear :
+    whether it leaves little open, as far as these are comparable; None: a single run of each tells nothing."""
 
     @property
     def text(self) -> str: ...
 
     @property
     def trusts(self) -> "Mapping[Point, Trust]": ...
+
+    @property
+    def is_clear(self) -> bool | None: ...
 
     def to_dict(self) -> dict[str, Any]: ...
 
@@ -86,6 +90,7 @@ class StudyRun(Public):
         """The JSON object."""
         return {
             **self.answer.to_dict(),
+            **decision_of(self.answer).to_dict(),
             "title": self.study.title,
             "seed": self.study.seed,
             "simulated": self.simulated,

@@ -130,6 +130,11 @@ class Effects:
     trusts: Mapping[Point, Trust] = field(default_factory=dict)
 
     @property
+    def is_clear(self) -> bool | None:
+        """Whether a factor is shown to matter."""
+        return any(term.is_significant for term in self.terms) if self.is_known else None
+
+    @property
     def text(self) -> str:
         """The sentence, and a line for each factor: its best and its worst level, and whether it goes up or down."""
         return "\n".join([self.sentence, *(f"  {term.name}: {self.direction_of(term)}" for term in self.single_terms)])

@@ -81,6 +81,11 @@ class SobolIndices:
         return self.total[name].low <= 0.0
 
     @property
+    def is_clear(self) -> bool:
+        """Whether a factor shows an effect."""
+        return not all(map(self.is_null, self.total))
+
+    @property
     def text(self) -> str:
         """The answer in one sentence."""
         parts = [f"{name} {index.text}" for name, index in self.total.items() if not self.is_null(name)]

@@ -4,12 +4,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from lepaute.simulate.prediction.trust import DRAWN, LEAST_OUTSIDE, SEEDS, Trust, relative_sd
+from lepaute.stats.decision import SPOILS, Decision, Weakness
 from lepaute.study.evaluation import Evaluate, Outcome, Point, Trial, called
 
 if TYPE_CHECKING:
     from lepaute.platform.schema import Platform
     from lepaute.simulate.conditions import Conditions
     from lepaute.study.configuration import Configurations
+    from lepaute.study.running import Answer
 
 
 class Judge:
@@ -57,6 +59,17 @@ def by_share(outcomes: Iterable[Outcome]) -> Trust:
         return Trust(0.0)
     share = first.extrapolated
     return Trust(share, first.messages_outside, None if share >= LEAST_OUTSIDE else 0.0)
+
+
+def decision_of(answer: "Answer") -> Decision:
+    """That the answer to a question leaves little open: unknown where none of its points is comparable."""
+    of_points = [trust.decision for trust in answer.trusts.values()]
+    none = bool(of_points) and not any(each.is_shown for each in of_points)
+    weaknesses = dict.fromkeys(weakness for each in of_points for weakness in each.weaknesses)
+    some = [weakness for weakness in weaknesses if none or not SPOILS[weakness.cause]]
+    if answer.is_clear is None:
+        some.append(Weakness("too few", "one run of each configuration"))
+    return Decision.of(bool(answer.is_clear) and all(each.is_shown for each in of_points), False, some)
 
 
 def _of_cables(platforms: "Sequence[Platform]") -> list[str]:

@@ -85,6 +85,12 @@ class Tuned:
         return self.ranking.best.point if self.real is None else self.real.best
 
     @property
+    def is_clear(self) -> bool | None:
+        """Whether a quarter of the points at most may be the best."""
+        few = max(1, len(self.ranking.standings) // 4)
+        return len(self.ranking.near) <= few if self.real is not None or self.ranking.best.runs > 1 else None
+
+    @property
     def text(self) -> str:
         """The sentence, and a table of the first points."""
         titles, rows, rest = self.table()

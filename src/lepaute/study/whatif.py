@@ -12,7 +12,8 @@ from lepaute.kit.text import counted, number
 from lepaute.simulate.prediction.prediction import Spread, spread_of
 from lepaute.simulate.prediction.trust import Trust
 from lepaute.stats.control_variates import Controls, controls_of_ratio
-from lepaute.study.difference import NO_DIFFERENCE, PairDifference, difference
+from lepaute.stats.decision import Decision, Weakness
+from lepaute.study.difference import NO_DIFFERENCE, ROUNDING, PairDifference, difference
 from lepaute.study.evaluation import (
     LESS_IS_BETTER,
     SCENARIO,
@@ -96,13 +97,26 @@ class LevelComparison:
         apart = next((side for side in (self.other, self.reference) if side.trust.reasons), None)
         return () if apart is None else (f"at {apart.level} {'; '.join(apart.trust.reasons)}",)
 
+    def decision(self, response: str) -> Decision:
+        """That a response differs: known where both sides are comparable, whatever the figures are."""
+        weakest = max((self.other, self.reference), key=lambda side: (not side.trust.comparable, side.trust.computing))
+        weaknesses = [
+            Weakness(each.cause, f"at {weakest.level} {each.text}") for each in weakest.trust.decision.weaknesses
+        ]
+        found = self.differences.get(response)
+        return Decision.of_ratio(found and found.low, found and found.high, weaknesses, margin=ROUNDING)
+
     def to_dict(self) -> dict[str, Any]:
         """An entry of the JSON."""
+        decisions = {name: self.decision(name) for name in self.differences}
         return {
             "setting": dict(self.setting),
             "reference": self.reference.to_dict(),
             "other": self.other.to_dict(),
-            "differences": {name: each.to_dict() for name, each in self.differences.items()},
+            "differences": {
+                name: each.to_dict() | {"told_apart": decisions[name].is_shown, **decisions[name].to_dict()}
+                for name, each in self.differences.items()
+            },
             "comparable": not self.reasons,
             "shared_errors": self.shared,
             **{
@@ -128,8 +142,12 @@ class WhatIfAnswer:
     @property
     def told_apart(self) -> int:
         """Comparable ones of which the first response differs by more than their interval."""
-        differences = [self._difference(each) for each in self.comparisons if not each.reasons]
-        return sum(each is not None and each.is_told_apart for each in differences)
+        return sum(each.decision(self.responses[0]).is_shown for each in self.comparisons)
+
+    @property
+    def is_clear(self) -> bool | None:
+        """Whether half of the changes can be told from the base."""
+        return 2 * self.told_apart >= len(self.comparisons) if self.runs > 1 else None
 
     @property
     def trusts(self) -> dict[Point, Trust]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from lepaute.kit.text import percent, two_digits
 from lepaute.simulate.conditions import Conditions, Layers, layers_of
 from lepaute.simulate.engine import MESSAGES, Engine, KernelUse, MessageUse, Simulator
+from lepaute.stats.decision import Decision, Weakness
 
 if TYPE_CHECKING:
     from lepaute.platform.schema import Platform
@@ -164,6 +165,8 @@ def _sizes(use: "MessageUse") -> str:
 MOST_UNCERTAIN = 0.05
 #: Where that was not simulated (a single run, an emulated program), no larger share of its computing is outside.
 MOST_COMPUTING = 0.5
+#: A larger share is said beside what is compared all the same.
+MUCH_COMPUTING = 0.1
 #: Messages of sizes outside take no larger share of computing and moving messages.
 MOST_MESSAGES = 0.2
 #: Seeds of the draws. They are the same for all predictions and commands, so that equal predictions are judged alike.
@@ -189,22 +192,33 @@ class Trust:
     time_relative_sd: float | None = None
 
     @property
+    def decision(self) -> Decision:
+        """That the prediction may be called better or worse than another one."""
+        sd, extrapolated = self.time_relative_sd, f"{percent(self.computing)} of its computing is extrapolated"
+        sent = f"messages of sizes outside take {percent(self.messages)} of its computing and communication"
+        uncertain = f"extrapolation alone makes its time uncertain by ± {percent(1.96 * (sd or 0.0))}"
+        lacks = (
+            (sd is None and self.computing > MOST_COMPUTING, Weakness("outside", extrapolated)),
+            (sd is not None and sd > MOST_UNCERTAIN, Weakness("outside", uncertain)),
+            (self.messages > MOST_MESSAGES, Weakness("outside", sent)),
+            (self.computing > MUCH_COMPUTING, Weakness("partly outside", extrapolated)),
+        )
+        return Decision.of(True, False, [weakness for applies, weakness in lacks if applies])
+
+    @property
     def comparable(self) -> bool:
         """Whether the prediction may be called better or worse than another one."""
-        return not self.reasons
+        return self.decision.is_shown
 
     @property
     def reasons(self) -> tuple[str, ...]:
         """Why it is not comparable, in words; none where it is."""
-        found: list[str] = []
-        if self.time_relative_sd is None:
-            if self.computing > MOST_COMPUTING:
-                found.append(f"{percent(self.computing)} of its computing is extrapolated")
-        elif self.time_relative_sd > MOST_UNCERTAIN:
-            found.append(f"extrapolation alone makes its time uncertain by ± {percent(1.96 * self.time_relative_sd)}")
-        if self.messages > MOST_MESSAGES:
-            found.append(f"messages of sizes outside take {percent(self.messages)} of its computing and communication")
-        return tuple(found)
+        return () if self.comparable else self.decision.reasons
+
+    @property
+    def words(self) -> str:
+        """Whether it is, and what speaks against it."""
+        return self.decision.words("; ".join(("yes", *self.decision.reasons)), "no", "no", "no")
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -219,6 +233,7 @@ class Trust:
             "messages_share": self.messages,
             "extrapolation_relative_sd": self.time_relative_sd,
             "reasons": list(self.reasons),
+            "weaknesses": self.decision.to_dict()["weaknesses"],
         }
 
 
