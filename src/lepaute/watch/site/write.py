@@ -19,7 +19,7 @@ from lepaute.store import Store
 from lepaute.watch.alarms.worth_a_look import LABEL
 from lepaute.watch.changelog import ALL, Event
 from lepaute.watch.kept import keep_text, kept_text
-from lepaute.watch.notices.absences import Absence, absences, absences_of
+from lepaute.watch.notices.absences import Absence, absences, absences_of, last_data
 from lepaute.watch.notices.notice import Notice, few_machines, notices, unconfirmed_changes, worth_a_look
 from lepaute.watch.open_regressions import OpenRegressions, open_regressions, packed_values
 from lepaute.watch.report.factor_history import P_LEVELS, FactorRows, factor_rows
@@ -32,7 +32,7 @@ from lepaute.watch.report.summary import (
     suspicions_of,
     uncovered,
 )
-from lepaute.watch.site.front import answer, cost_text, effect_of, last_data, page_name, regression_line, summary_of
+from lepaute.watch.site.front import answer, cost_text, effect_of, page_name, regression_line, summary_of
 from lepaute.watch.site.notebook import notebook_of
 from lepaute.watch.site.read import NodeSeries, overview_data, script_of
 from lepaute.watch.site.states import SAID, STATES, WEIGHT, FactorStates, StateMap, drawn, state_map, states_of
@@ -190,7 +190,7 @@ def _write_pages(store: "Store", writer: _Writer, now_s: float) -> None:
     latest = latest[latest["started_s"] >= recent_s(float(regressed.values["started_s"].max()))]
     writer.page("nodes.html", "nodes.html.j2", nodes=said.nodes, said=SAID, title="Nodes")
     states = {state: sum(each["state"] == state for each in said.nodes) for state in STATES}
-    last = last_data(regressed, now_s)[0]
+    last = last_data(regressed.values, now_s)[0]
     machines = {(each["cluster"], each["factor"]): each["machines"] for each in said.summaries}
     writer.page(
         "index.html",
