@@ -125,6 +125,7 @@ def as_object(table: "DurationTable", line: "SegmentedLine") -> dict[str, Any]:
     return {
         "name": table.name,
         "answer": sentence(table, line),
+        **line.decision.to_dict(),
         "size_column": table.x_name,
         "duration_column": table.y_name,
         "sizes": len(set(table.x.tolist())),

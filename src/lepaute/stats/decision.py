@@ -99,9 +99,9 @@ class Decision:
         why = "; ".join(self.reasons)
         return self.pick(shown, against, undecided, f"{unknown}: {why}" if why else unknown)
 
-    def state(self, good: Answer) -> State:
-        """The colour of a page: fine for the good answer alone."""
-        return "unable" if self.answer == "unknown" else "fine" if self.answer == good else "notable"
+    def state(self, *good: Answer) -> State:
+        """The colour of a page: fine for the good answers alone."""
+        return "unable" if self.answer == "unknown" else "fine" if self.answer in good else "notable"
 
     def status(self, wrong: Answer, *, strict: bool = False) -> int:
         """Of a command with a limit: 1 for the wrong answer, 3 for what is unknown; strict: and for undecided."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from lepaute import _core
 from lepaute.fit.numeric import Floats, Integers, sandwich
-from lepaute.fit.segmentation.points import MOST_CANDIDATES, Objective, Points, thinned
+from lepaute.fit.segmentation.points import MOST_CANDIDATES, Objective, Points, fewest_segments_of_least, thinned
 from lepaute.kit.later import later
 from lepaute.kit.notebook import table_html
 from lepaute.kit.picture import (
@@ -29,6 +29,7 @@ from lepaute.kit.picture import (
     write_picture,
 )
 from lepaute.kit.text import counted, seconds, size_text, two_digits
+from lepaute.stats.decision import Decision
 from lepaute.stats.student import student_quantile
 
 if TYPE_CHECKING:
@@ -236,7 +237,21 @@ class SegmentedLine:
             return self._without_breakpoint(size)
         places = [size(place) for place in self.breakpoints]
         listed = places[0] if len(places) == 1 else f"{', '.join(places[:-1])} and {places[-1]}"
-        return f"{counted(len(places), 'breakpoint')}, after {listed}"
+        text = f"{counted(len(places), 'breakpoint')}, after {listed}"
+        return self.decision.words(text, "", f"{text}, as was asked for; these data do not prove so many")
+
+    @property
+    def decision(self) -> Decision:
+        """That there are breakpoints; where there is none, that one line holds is the contrary."""
+        from lepaute.fit.segmentation.search import likeliest_breakpoint
+
+        criteria = np.array([cut.criterion for cut in self.candidates])
+        proven = fewest_segments_of_least(criteria) - 1 if len(criteria) > 1 else 0
+        if not len(criteria):  # of several series together, which chose
+            proven = len(self.breakpoints)
+        likeliest = None if self.breakpoints else likeliest_breakpoint(self)
+        holds = likeliest is not None and likeliest.is_negligible
+        return Decision.of(0 < len(self.breakpoints) <= proven, holds)
 
     def jumps(self, *, in_bytes: bool = True) -> list[tuple[str, str]]:
         """Of each breakpoint its place, and in words its 95 % interval and what the two lines say there, in seconds."""
