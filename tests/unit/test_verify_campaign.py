@@ -7,6 +7,7 @@ import math
 import sys
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from support_verify import PROGRAM, measured, predicted, silent
@@ -15,11 +16,11 @@ from lepaute.errors import InputError
 from lepaute.simulate import Hpl
 from lepaute.simulate.prediction.prediction import SimulationFigures
 from lepaute.verify.campaign import Case, Plan, run_cases
-from lepaute.verify.comparison import compare, one_sided, run_table, sentence, within
+from lepaute.verify.comparison import compare, decision_of, one_sided, run_table, sentence, within
 from lepaute.verify.plot import plot
 from lepaute.verify.real_run import RealRun
 from lepaute.verify.report import run_lines, show, warning_lines
-from lepaute.verify.seal import RunJournal, held, seal_predictions, sealed_before
+from lepaute.verify.seal import RunJournal, Seal, held, seal_predictions, sealed_before
 from lepaute.verify.verification import Verification, check_unused
 
 
@@ -240,6 +241,12 @@ def test_a_case_with_disturbed_runs_only_is_judged_by_them_and_says_so():
     (row,) = table.to_dict("records")
     assert row["only_disturbed"]
     assert row["measured_time_s"] == 2.0
+    assert decision_of(row).to_dict()["weaknesses"] == [
+        {"cause": "disturbed", "text": "every run was disturbed by other load"}
+    ]
+    assert [within(table, limit).status("against") for limit in (0.0, 9.0)] == [3, 3], "whatever its error is"
+    verification = Verification(CASES[:1], Seal(Path(), "0" * 64, ""), [], table, frame)
+    assert (verification.to_dict()["decision"], verification.decision.state("for")) == ("unknown", "unable")
     assert "every run was disturbed" in run_lines(table, frame)
 
 

@@ -21,6 +21,7 @@ from lepaute.kit.text import number
 from lepaute.platform.values import MOST_CORES
 from lepaute.simulate.prediction.trust import Trust
 from lepaute.stats.control_variates import Controls, adjusted
+from lepaute.stats.decision import Decision
 from lepaute.stats.intervals import median_of_runs, prediction_interval
 from lepaute.study.evaluation import (
     LESS_IS_BETTER,
@@ -42,7 +43,7 @@ from lepaute.study.evaluation import (
 from lepaute.study.pricing import Pricing
 from lepaute.study.ready import grid_text
 from lepaute.study.schema import FieldPath, Name, Real, Value, described
-from lepaute.study.trust import Judge
+from lepaute.study.trust import Judge, decision_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -151,9 +152,10 @@ class Front:
         return tuple(sorted(found, key=lambda one: one.spreads[self.responses[0]].middle))
 
     @property
-    def is_clear(self) -> bool:
-        """Whether some are likely on the front."""
-        return bool(self.likely)
+    def decision(self) -> Decision:
+        """That some are likely on the front."""
+        clear = bool(self.likely)
+        return decision_of(clear, self.trusts.values())
 
     def comparable(self, member: Member) -> bool:
         """Whether it may be called better or worse than others."""

@@ -24,7 +24,6 @@ from lepaute.study.evaluation import (
 from lepaute.study.ranking import Ranking
 from lepaute.study.sensitivity import Effects
 from lepaute.study.sobol import SobolIndices
-from lepaute.study.trust import decision_of
 from lepaute.study.tune import Tuned
 from lepaute.study.whatif import WhatIfAnswer
 
@@ -121,7 +120,7 @@ def page(facts: PageFacts, answer: "Answer", outcomes: Sequence[Outcome] = ()) -
             for command in facts.commands
         ],
         answer=content.answer,
-        state=decision_of(answer).state("for"),
+        state=answer.decision.state("for"),
         sure=content.sure,
         beware=[*facts.caveats, *_outside(outcomes)],
         pictures=[

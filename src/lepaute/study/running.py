@@ -27,6 +27,7 @@ from lepaute.kit.notebook import Public, facts_html
 from lepaute.kit.text import counted
 from lepaute.simulate.application import Application
 from lepaute.simulate.prediction.trust import Trust
+from lepaute.stats.decision import Decision
 from lepaute.study.checking import opened_study, planned_trials
 from lepaute.study.configuration import Configurations
 from lepaute.study.evaluation import Outcome, Point, Trial
@@ -34,7 +35,7 @@ from lepaute.study.pools import DaskPool, Threads, worker_schedulers
 from lepaute.study.results import Results
 from lepaute.study.schema import Placed, Study, study_text
 from lepaute.study.session import Session, estimate
-from lepaute.study.trust import caveats, decision_of
+from lepaute.study.trust import caveats
 
 if TYPE_CHECKING:
     import pandas
@@ -51,8 +52,8 @@ _MODULES = {"whatif": "whatif", "tune": "tune_question", "sensitivity": "sensiti
 
 
 class Answer(Protocol):
-    """What a question gives: for a person, and as a JSON object; trusts : of the points that it judged; is_clear :
-    whether it leaves little open, as far as these are comparable; None: a single run of each tells nothing."""
+    """What a question gives: for a person, and as a JSON object; trusts : of the points that it judged; decision :
+    that it leaves little open."""
 
     @property
     def text(self) -> str: ...
@@ -61,7 +62,7 @@ class Answer(Protocol):
     def trusts(self) -> "Mapping[Point, Trust]": ...
 
     @property
-    def is_clear(self) -> bool | None: ...
+    def decision(self) -> Decision: ...
 
     def to_dict(self) -> dict[str, Any]: ...
 
@@ -90,7 +91,7 @@ class StudyRun(Public):
         """The JSON object."""
         return {
             **self.answer.to_dict(),
-            **decision_of(self.answer).to_dict(),
+            **self.answer.decision.to_dict(),
             "title": self.study.title,
             "seed": self.study.seed,
             "simulated": self.simulated,

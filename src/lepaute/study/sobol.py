@@ -17,7 +17,9 @@ import numpy as np
 
 from lepaute.errors import InputError
 from lepaute.simulate.prediction.trust import Trust
+from lepaute.stats.decision import Decision
 from lepaute.study.evaluation import Evaluate, Point, Trial, Value, noun
+from lepaute.study.trust import decision_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -81,9 +83,10 @@ class SobolIndices:
         return self.total[name].low <= 0.0
 
     @property
-    def is_clear(self) -> bool:
-        """Whether a factor shows an effect."""
-        return not all(map(self.is_null, self.total))
+    def decision(self) -> Decision:
+        """That a factor shows an effect."""
+        clear = not all(map(self.is_null, self.total))
+        return decision_of(clear, self.trusts.values())
 
     @property
     def text(self) -> str:

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from lepaute.platform.schema import Platform
     from lepaute.simulate.conditions import Conditions
     from lepaute.study.configuration import Configurations
-    from lepaute.study.running import Answer
 
 
 class Judge:
@@ -61,15 +60,18 @@ def by_share(outcomes: Iterable[Outcome]) -> Trust:
     return Trust(share, first.messages_outside, None if share >= LEAST_OUTSIDE else 0.0)
 
 
-def decision_of(answer: "Answer") -> Decision:
-    """That the answer to a question leaves little open: unknown where none of its points is comparable."""
-    of_points = [trust.decision for trust in answer.trusts.values()]
+def decision_of(is_clear: bool | None, trusts: Iterable[Trust]) -> Decision:
+    """That an answer leaves little open: unknown where nothing that it rests on is comparable.
+
+    is_clear : whether it leaves little open if that is comparable; None: a single run of each tells nothing
+    """
+    of_points = [trust.decision for trust in trusts]
     none = bool(of_points) and not any(each.is_shown for each in of_points)
     weaknesses = dict.fromkeys(weakness for each in of_points for weakness in each.weaknesses)
     some = [weakness for weakness in weaknesses if none or not SPOILS[weakness.cause]]
-    if answer.is_clear is None:
+    if is_clear is None:
         some.append(Weakness("too few", "one run of each configuration"))
-    return Decision.of(bool(answer.is_clear) and all(each.is_shown for each in of_points), False, some)
+    return Decision.of(bool(is_clear) and all(each.is_shown for each in of_points), False, some)
 
 
 def _of_cables(platforms: "Sequence[Platform]") -> list[str]:

@@ -31,7 +31,7 @@ from lepaute.study.evaluation import (
     trials_of,
 )
 from lepaute.study.pricing import Pricing
-from lepaute.study.trust import Judge, by_share
+from lepaute.study.trust import Judge, by_share, decision_of
 
 if TYPE_CHECKING:
     from lepaute.study.configuration import Configurations
@@ -94,15 +94,18 @@ class LevelComparison:
     @property
     def reasons(self) -> tuple[str, ...]:
         """Why the two are not comparable, in words, of one that is why; none where they are."""
-        apart = next((side for side in (self.other, self.reference) if side.trust.reasons), None)
-        return () if apart is None else (f"at {apart.level} {'; '.join(apart.trust.reasons)}",)
+        side = self.weakest
+        return (f"at {side.level} {'; '.join(side.trust.reasons)}",) if side.trust.reasons else ()
+
+    @property
+    def weakest(self) -> Side:
+        """The side that is not comparable, or is extrapolated further."""
+        return max((self.other, self.reference), key=lambda side: (not side.trust.comparable, side.trust.computing))
 
     def decision(self, response: str) -> Decision:
         """That a response differs: known where both sides are comparable, whatever the figures are."""
-        weakest = max((self.other, self.reference), key=lambda side: (not side.trust.comparable, side.trust.computing))
-        weaknesses = [
-            Weakness(each.cause, f"at {weakest.level} {each.text}") for each in weakest.trust.decision.weaknesses
-        ]
+        side = self.weakest
+        weaknesses = [Weakness(each.cause, f"at {side.level} {each.text}") for each in side.trust.decision.weaknesses]
         found = self.differences.get(response)
         return Decision.of_ratio(found and found.low, found and found.high, weaknesses, margin=ROUNDING)
 
@@ -145,9 +148,10 @@ class WhatIfAnswer:
         return sum(each.decision(self.responses[0]).is_shown for each in self.comparisons)
 
     @property
-    def is_clear(self) -> bool | None:
-        """Whether half of the changes can be told from the base."""
-        return 2 * self.told_apart >= len(self.comparisons) if self.runs > 1 else None
+    def decision(self) -> Decision:
+        """That half of the changes can be told from the base."""
+        clear = 2 * self.told_apart >= len(self.comparisons)
+        return decision_of(clear if self.runs > 1 else None, [each.weakest.trust for each in self.comparisons])
 
     @property
     def trusts(self) -> dict[Point, Trust]:

@@ -11,6 +11,7 @@ from lepaute.kit.files import write_whole
 from lepaute.simulate.apps.hpl.hpl_out import HplResult, default_of, read_hpl_results
 from lepaute.simulate.prediction.comparing import sd_on_one_day
 from lepaute.simulate.prediction.sweep import Sweep
+from lepaute.stats.decision import Decision
 from lepaute.verify.campaign import Case
 from lepaute.verify.comparison import compare, comparison_record
 from lepaute.verify.gap import Verdict, verdict
@@ -49,6 +50,11 @@ class KnownResults:
     table: "pandas.DataFrame"
     run_table: "pandas.DataFrame"
     verdict: Verdict
+
+    @property
+    def decision(self) -> Decision:
+        """That all is as predicted."""
+        return self.verdict.decision
 
     def warnings(self) -> list[str]:
         """Parameters that neither the file nor the command line says."""
@@ -106,7 +112,8 @@ class KnownResults:
             }
             for case, row in zip(self.cases, rows, strict=True)
         ]
-        return self.verdict.to_dict() | (joint_record(records, self.table) if records else {"verifications": []})
+        found = self.verdict.to_dict()
+        return found | (joint_record(records, self.table) if records else {"verifications": []}) | found
 
     def save(self, folder: Path) -> None:
         """Writes results.csv, verification.json, verification.png and verification.svg."""

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 from lepaute.kit.text import counted, seconds
 from lepaute.report.figures import figure_svg
 from lepaute.report.page import records_table, render
-from lepaute.stats.decision import Decision
-from lepaute.verify.comparison import decision_of, sentence, sentence_without_drift
+from lepaute.verify.comparison import sentence, sentence_without_drift
 from lepaute.verify.naming import names_of_cases
 from lepaute.verify.plot import plot
 from lepaute.verify.report import case_rows, slow_state_line, warning_lines
@@ -51,7 +50,7 @@ def page(
     from markupsafe import Markup
 
     if not results.cases:
-        facts, state = "nothing was predicted", Decision("unknown").state("for")
+        facts, state = "nothing was predicted", results.decision.state("for")
         empty: dict[str, Any] = dict.fromkeys(("further", "beware", "pictures", "shown", "tables"), ())
         return render(
             "lepaute.report", "evidence.html.j2", title=title, facts=facts, answer=answer, state=state, **empty
@@ -66,14 +65,13 @@ def page(
     made_of = [("platform", f"{first.platform_name} {first.platform_sha256[:12]}"), ("seed", str(first.seed))]
     made_of += [] if seal is None else [("predictions", seal.sha256[:12])]
     head, rows = case_rows(table, with_drift=told)
-    decision = Decision.of_several(map(decision_of, table.to_dict("records")), "against")
     return render(
         "lepaute.report",
         "evidence.html.j2",
         title=title,
         facts=_facts(results, seal),
         answer=answer,
-        state=decision.state("for"),
+        state=results.decision.state("for"),
         figures=_figures(table.to_dict("records")),
         further=[line for line in (*others, slow_state_line(results.cases), *further) if line],
         beware=[

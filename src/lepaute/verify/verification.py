@@ -17,9 +17,10 @@ from lepaute.kit.picture import origin
 from lepaute.kit.text import counted
 from lepaute.simulate.apps.hpl import Hpl
 from lepaute.simulate.apps.hpl.hpl_out import real_report
+from lepaute.stats.decision import Decision
 from lepaute.stats.disturbance import seen_by
 from lepaute.verify.campaign import Case, Plan, RecordedRun, measured_record, predict_cases, run_cases, run_record
-from lepaute.verify.comparison import compare, comparison_record, one_sided, run_table, sentence
+from lepaute.verify.comparison import compare, comparison_record, decision_of, one_sided, run_table, sentence
 from lepaute.verify.machine import MachineDrift, machine_drift, readings_of
 from lepaute.verify.real_run import Here, Program, RealRun, Site
 from lepaute.verify.seal import (
@@ -69,6 +70,11 @@ class Verification:
     def sentence(self) -> str:
         return sentence(self.table)
 
+    @property
+    def decision(self) -> Decision:
+        """That all is as predicted."""
+        return Decision.of_several(map(decision_of, self.table.to_dict("records")), "against")
+
     def records(self) -> list[dict[str, Any]]:
         """One dictionary a case: the keys of its prediction, `measured` (every run), and how they compare."""
         return [
@@ -87,7 +93,7 @@ class Verification:
 
     def to_dict(self) -> dict[str, Any]:
         """What --json prints: the record of a single case, or {"verifications": [...]}, and `machine_drift`."""
-        whole = joint_record(self.records(), self.table)
+        whole = joint_record(self.records(), self.table) | self.decision.to_dict()
         return whole if self.drift is None else {**whole, "machine_drift": self.drift.to_dict()}
 
     def hpl_out(self) -> str:
