@@ -18,20 +18,14 @@ MEANINGS = {
     entry.INTERRUPTED: "Interrupted, by Ctrl-C (128 + SIGINT).",
     entry.PIPE_CLOSED: "Whoever read the output went away, as `head` does (128 + SIGPIPE).",
 }
+_TOLERANCE = (
+    (FAILED, "with `--tolerance`, a prediction is further off"),
+    (entry.UNDECIDED, "with `--tolerance`, every run of a case was disturbed"),
+)
 #: Words of a command -> when it ends with a status that says more than done and bad input.
 OF_COMMANDS: dict[str, tuple[tuple[int, str], ...]] = {
-    **{
-        f"verify {name}": (
-            (FAILED, "with `--tolerance`, a prediction is further off"),
-            (entry.UNDECIDED, "with `--tolerance`, every run of a case was disturbed"),
-        )
-        for name in ("command stencil", "command trace")
-    },
-    "verify hpl": (
-        (FAILED, "with `--tolerance`, a prediction is further off"),
-        (entry.UNDECIDED, "with `--tolerance`, every run of a case was disturbed"),
-        (FAILED, "with `--results`, a residual check of HPL failed"),
-    ),
+    **dict.fromkeys(("verify command stencil", "verify command trace"), _TOLERANCE),
+    "verify hpl": (*_TOLERANCE, (FAILED, "with `--results`, a residual check of HPL failed")),
     "record": ((FAILED, "the recorded program failed; its trace is written"),),
     "predict hpl": (
         (FAILED, "`lepaute predict FILE.py:CLASS --check`: the class makes other calls than the recording"),

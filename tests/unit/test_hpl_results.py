@@ -328,12 +328,6 @@ def test_of_many_cases_chance_puts_one_a_little_outside() -> None:
 def test_a_result_that_hpl_calls_wrong_is_none_and_ends_with_status_1(tmp_path, capsys):
     check = "||Ax-b||_oo/(eps*(||A||_oo*||x||_oo+||b||_oo)*N)=  1234.0000000 ...... FAILED\n"
     file, words = tmp_path / "HPL.out", ["verify", "hpl", "-p", "dahu", "--runs", "2", "--results"]
-    file.write_text(_result(n=4000, time_s=9.0) + check)
-    assert main([*words, str(file)]) == 1
-    verdict = (
-        "Your HPL.out is no valid result, and is not compared: HPL's residual check FAILED for 1 of 1 result, line 1"
-    )
-    assert capsys.readouterr().out == f"{verdict}.\n"
     file.write_text(_result(n=4000, time_s=9.0) + check + _result(n=4000, time_s=4.0))
     assert main([*words, str(file), "--json"]) == 1
     told = json.loads(capsys.readouterr().out)

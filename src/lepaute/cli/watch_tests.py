@@ -129,7 +129,7 @@ def run_tests(tested: TestOptions, options: ReportOptions, store: Place = None) 
     """
     from lepaute.cli.watch_answer import tested_text
     from lepaute.store.tables import OBSERVED, SAID
-    from lepaute.watch.report.kept_summary import keep_summary, kept_summary
+    from lepaute.watch.report.summary import keep_summary, kept_summary
     from lepaute.watch.values import day_of, plain
 
     with opened(store) as watch:

@@ -199,41 +199,34 @@ def effect_sentences(
 ) -> list[str]:
     """For each level how many rows it changes, and by how much at most; and whether it changes the libraries' order."""
     lines = []
-    for factor, reference, level in dict.fromkeys((one.factor, one.reference, one.level) for one in effects):
-        mine = [one for one in effects if (one.factor, one.level) == (factor, level)]
-        shown = [one for one in mine if one.decision.is_shown]
-        what, rows = f"{factor} {level} against {reference}", counted(len(mine), "row")
+    for factor, reference, level in dict.fromkeys((row.factor, row.reference, row.level) for row in effects):
+        of_level = [row for row in effects if (row.factor, row.level) == (factor, level)]
+        shown = [row for row in of_level if row.decision.is_shown]
+        what, rows = f"{factor} {level} against {reference}", counted(len(of_level), "row")
         if not shown:
-            untested = all(one.decision.answer == "unknown" for one in mine)
-            decision = Decision.of(
-                False, all(one.decision.is_decided for one in mine), mine[0].weaknesses if untested else ()
-            )
-            lines.append(
-                decision.words(
-                    "",
-                    f"{what} is shown to change none of {rows} by more than {100 * mine[0].margin:g} %",
-                    f"{what} is not shown to change any of {rows}",
-                    f"{what} is not tested in {rows}",
-                )
-            )
+            none = f"{what} is shown to change none of {rows} by more than {100 * of_level[0].margin:g} %"
+            open_rows = f"{what} is not shown to change any of {rows}"
+            untested = f"{open_rows}, {sum(row.decision.answer == 'unknown' for row in of_level)} not tested"
+            decision = Decision.of_several((row.decision for row in of_level), "undecided")
+            lines.append(decision.words("", none, open_rows, untested))
             continue
-        most = max(shown, key=lambda one: abs(log(one.ratio)))
-        slower = sum(one.outcome == "slower" for one in shown)
+        most = max(shown, key=lambda row: abs(log(row.ratio)))
+        slower = sum(row.outcome == "slower" for row in shown)
         lines.append(
             f"{what} makes {slower} of {rows} slower and {len(shown) - slower} faster, most of "
             f"all {_row_text(most.operation, most.form, most.size_bytes)} of {most.library}: {most.change}"
         )
-    for factor in dict.fromkeys(one.factor for one in effects):
-        mine_changed = [one for one in changes if one.factor == factor]
-        if not mine_changed:
+    for factor in dict.fromkeys(row.factor for row in effects):
+        changed = [row for row in changes if row.factor == factor]
+        if not changed:
             lines.append(f"{factor} is not shown to change the order of {left} and {right} in any row")
             continue
         named = [
-            f"{_row_text(one.operation, one.form, one.size_bytes)} ({left} faster with {', '.join(one.left)}, {right} "
-            f"with {', '.join(one.right)})"
-            for one in mine_changed[:MOST_NAMED]
+            f"{_row_text(row.operation, row.form, row.size_bytes)} ({left} faster with {', '.join(row.left)}, {right} "
+            f"with {', '.join(row.right)})"
+            for row in changed[:MOST_NAMED]
         ]
-        more = f" and {len(mine_changed) - MOST_NAMED} more" if len(mine_changed) > MOST_NAMED else ""
+        more = f" and {len(changed) - MOST_NAMED} more" if len(changed) > MOST_NAMED else ""
         lines.append(f"{factor} changes the order of {left} and {right} in {', '.join(named)}{more}")
     return lines
 

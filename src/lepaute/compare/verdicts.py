@@ -281,9 +281,9 @@ class _Row:
         """That the clearest difference could not be shown."""
         if least_p_of(self.second, self.blocks) <= SIGNIFICANT:
             return ()
-        fewest, needed = min(int((self.second == side).sum()) for side in (False, True)), values_to_decide(SIGNIFICANT)
-        least = f"and {needed} are needed" if fewest < needed else "too few of them in one block"
-        return (Weakness("too few", f"{counted(fewest, 'mpirun')} of each library, {least}"),)
+        fewest, needed = min(int(self.second.sum()), int((~self.second).sum())), values_to_decide(SIGNIFICANT)
+        most = f"and {needed} are needed" if fewest < needed else "too few of them in one block"
+        return (Weakness("too few", f"{counted(fewest, 'mpirun')} of each library, {most}"),)
 
     def slow_p(self) -> float:
         """Of the same shares of slow calls, two-sided, before any correction."""
@@ -427,16 +427,12 @@ class Gate:
     def sentence(self) -> str:
         """The answer, in one line."""
         limit = f"{100 * self.share:g} %"
-        open_rows = "".join(
-            f"; {answer}: {_named(rows)}"
-            for answer, name in (("undecided", "undecided"), ("not tested", "unknown"))
-            if (rows := self.of(name))
-        )
-        return self.decision.pick(
-            f"{self.right} is slower by more than {limit} in {_named(self.of('for'))}{open_rows}",
-            f"{self.right} is slower by more than {limit} in none of {counted(len(self.rows), 'row')}",
-            *2 * (f"{self.right} is not shown to be slower by more than {limit}{open_rows or ': no row'}",),
-        )
+        words = {"undecided": "undecided", "not tested": "unknown"}
+        open_rows = "".join(f"; {word}: {_named(rows)}" for word, name in words.items() if (rows := self.of(name)))
+        slower, none = f"{self.right} is slower by more than {limit}", counted(len(self.rows), "row")
+        not_shown = f"{self.right} is not shown to be slower by more than {limit}{open_rows or ': no row'}"
+        shown = f"{slower} in {_named(self.of('for'))}{open_rows}"
+        return self.decision.pick(shown, f"{slower} in none of {none}", not_shown, not_shown)
 
     def of(self, answer: str) -> tuple[Verdict, ...]:
         """The rows that are decided so."""

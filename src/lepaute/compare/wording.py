@@ -26,28 +26,27 @@ def _of_slow_calls(verdict: Verdict, left: str, right: str) -> str:
     return f"; {names[verdict.slow_calls]} has more slow calls: {more} % against {less} % beyond {SLOW:g} medians"
 
 
-def _of_medians(verdict: Verdict, left: str, right: str) -> str:
-    decision, faster = verdict.decision, left
-    saved = (verdict.ratio, verdict.high, verdict.low)
-    if decision.is_shown and verdict.outcome == "left faster":
-        saved = (1 / verdict.ratio, 1 / verdict.low, 1 / verdict.high)
+def _of_medians(row: Verdict, left: str, right: str) -> str:
+    decision, shown = row.decision, ""
+    if decision.is_shown and row.ratio > 1:
+        shown = f"{left} is faster by {_saved(1 / row.ratio, 1 / row.low, 1 / row.high)}"
     elif decision.is_shown:
-        faster = right
-    needed = _needed(verdict) if verdict.forecast or verdict.forecast_sessions or verdict.outcome == "undecided" else ""
+        shown = f"{right} is faster by {_saved(row.ratio, row.high, row.low)}"
+    needed = _needed(row) if row.forecast or row.forecast_sessions or row.outcome == "undecided" else ""
     return decision.words(
-        f"{faster} is faster by {_saved(*saved)}" if decision.is_shown else "",
-        f"no difference above {100 * verdict.margin:g} %",
+        shown,
+        f"no difference above {100 * row.margin:g} %",
         f"no difference shown; {needed}",
-        f"{_took([verdict], left, right)}not tested",
-    ) + (f"; {needed}" if needed and verdict.outcome == "untested" else "")
+        f"{_took([row], left, right)}not tested",
+    ) + (f"; {needed}" if needed and row.outcome == "untested" else "")
 
 
-def _took(verdicts: Sequence[Verdict], left: str, right: str) -> str:
+def _took(rows: Sequence[Verdict], *labels: str) -> str:
     """By how much the same library took longer in all these rows, whether or not that is shown."""
-    ratios = sorted(verdict.ratio for verdict in verdicts)
+    ratios = sorted(row.ratio for row in rows)
     if not (isfinite(sum(ratios)) and (ratios[0] > 1 or 0 < ratios[-1] < 1)):
         return ""
-    slower = right if ratios[0] > 1 else left
+    slower = labels[ratios[0] > 1]
     ends = [three_digits(max(ratio, 1 / ratio)) for ratio in ratios]
     return f"{slower} took {' to '.join(dict.fromkeys((min(ends, key=float), max(ends, key=float))))} times as long, "
 
@@ -61,26 +60,26 @@ def answer(verdicts: Sequence[Verdict], left: str, right: str, scope: str) -> st
     """How many rows each library wins, in one sentence, and what that speaks of."""
     if not verdicts:
         return f"{left} and {right} were measured with no operation and size in common"
-    outcomes = [one.outcome for one in verdicts]
+    outcomes = [row.outcome for row in verdicts]
     counts = [
         f"{left} is faster in {outcomes.count('left faster')}",
         f"{right} in {outcomes.count('right faster')}",
         f"no difference above {100 * verdicts[0].margin:g} % in {outcomes.count('no difference above the margin')}",
         f"{outcomes.count('undecided')} undecided",
     ]
-    if untested := [one for one in verdicts if one.outcome == "untested"]:
+    if untested := [row for row in verdicts if row.outcome == "untested"]:
         counts.append(f"{len(untested)} not tested")
-    decision = Decision.of_several((one.decision for one in verdicts), "unknown")
+    decision = Decision.of_several((row.decision for row in verdicts), "unknown")
     if len(untested) == len(verdicts):
         counts = [f"{_took(verdicts, left, right)}{decision.words('', '', '', 'none is tested')}"]
-    elif not any(one.decision.is_decided for one in verdicts):
+    elif not any(row.decision.is_decided for row in verdicts):
         counts = ["none is decided", *counts[4:]]
     parts = [
         *counts,
         *(
             f"{name} has more slow calls in {count}"
             for name, side in ((left, "left"), (right, "right"))
-            if (count := sum(one.slow_calls == side for one in verdicts))
+            if (count := sum(row.slow_calls == side for row in verdicts))
         ),
     ]
     return f"of {counted(len(verdicts), 'row')}, {', '.join(parts)}; {scope}"
@@ -116,11 +115,11 @@ def _saved(ratio: float, low_ratio: float, high_ratio: float) -> str:
     return f"{three_digits(saved)} % ({three_digits(bounds[0])} to {three_digits(bounds[1])} %)"
 
 
-def _needed(verdict: Verdict) -> str:
-    made, what, forecast = len(verdict.session_ratios), "sessions", verdict.forecast_sessions
+def _needed(row: Verdict) -> str:
+    made, what, forecast = len(row.session_ratios), "sessions", row.forecast_sessions
     if not made:
-        made, what = min(verdict.left_mpiruns, verdict.right_mpiruns), "mpiruns of each library"
-        forecast = verdict.forecast
+        made, what = min(row.left_mpiruns, row.right_mpiruns), "mpiruns of each library"
+        forecast = row.forecast
     if forecast is None:
         return f"{made} {what} are too few to say how many would decide"
     if forecast.likely == inf:

@@ -60,7 +60,7 @@ def block_sizes(values: int) -> tuple[int, ...]:
     return tuple(values // blocks + (number < values % blocks) for number in range(blocks))
 
 
-def least_p(values: int) -> float:
+def _least_p(values: int) -> float:
     """The two-sided p-value of the clearest difference between so many values of either sample, in these blocks."""
     return min(1.0, 2 / prod(comb(2 * size, size) for size in block_sizes(values)))
 
@@ -79,7 +79,7 @@ def values_to_decide(level: float) -> int:
     """
     if not 0 < level < 1:
         raise InputError(f"the level is {level!r}; it must lie between 0 and 1, such as 0.05")
-    return next(values for values in itertools.count(1) if least_p(values) <= level)
+    return next(values for values in itertools.count(1) if _least_p(values) <= level)
 
 
 def aligned_rank_test(values: npt.ArrayLike, second: npt.ArrayLike, blocks: npt.ArrayLike) -> RankTest:

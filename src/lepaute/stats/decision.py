@@ -13,8 +13,9 @@ from typing import Any, Literal, TypeVar
 Answer = Literal["for", "against", "undecided", "unknown"]
 T = TypeVar("T")
 State = Literal["fine", "notable", "unable"]
+Cause = Literal["failed", "disturbed", "too few", "unplaced", "outside", "partly outside", "copied", "approximated"]
 #: Of each weakness, whether it leaves nothing to decide.
-SPOILS: Mapping[str, bool] = {
+SPOILS: Mapping[Cause, bool] = {
     "failed": True,  # its own check calls a result wrong
     "disturbed": True,  # everything was, by other load
     "too few": True,  # the clearest difference could not be shown by as many, or there is no interval
@@ -28,14 +29,10 @@ SPOILS: Mapping[str, bool] = {
 
 @dataclass(frozen=True, slots=True)
 class Weakness:
-    """cause: a key of SPOILS;  text: in words, with figures"""
+    """text: in words, with figures"""
 
-    cause: str
+    cause: Cause
     text: str
-
-    def __post_init__(self) -> None:
-        if self.cause not in SPOILS:
-            raise ValueError(f"{self.cause!r} is no weakness; it must be one of {', '.join(SPOILS)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +85,9 @@ class Decision:
     @property
     def reasons(self) -> tuple[str, ...]:
         """The weaknesses in words: where nothing is known, those that are why."""
-        return tuple(one.text for one in self.weaknesses if self.answer != "unknown" or SPOILS[one.cause])
+        return tuple(
+            weakness.text for weakness in self.weaknesses if self.answer != "unknown" or SPOILS[weakness.cause]
+        )
 
     def pick(self, shown: T, against: T, undecided: T, unknown: T) -> T:
         """What belongs to its answer."""

@@ -154,8 +154,7 @@ class Front:
     @property
     def decision(self) -> Decision:
         """That some are likely on the front."""
-        clear = bool(self.likely)
-        return decision_of(clear, self.trusts.values())
+        return decision_of(bool(self.likely), self.trusts.values())
 
     def comparable(self, member: Member) -> bool:
         """Whether it may be called better or worse than others."""

@@ -85,8 +85,7 @@ class SobolIndices:
     @property
     def decision(self) -> Decision:
         """That a factor shows an effect."""
-        clear = not all(map(self.is_null, self.total))
-        return decision_of(clear, self.trusts.values())
+        return decision_of(not all(map(self.is_null, self.total)), self.trusts.values())
 
     @property
     def text(self) -> str:

@@ -105,7 +105,9 @@ class LevelComparison:
     def decision(self, response: str) -> Decision:
         """That a response differs: known where both sides are comparable, whatever the figures are."""
         side = self.weakest
-        weaknesses = [Weakness(each.cause, f"at {side.level} {each.text}") for each in side.trust.decision.weaknesses]
+        weaknesses = [
+            Weakness(weakness.cause, f"at {side.level} {weakness.text}") for weakness in side.trust.decision.weaknesses
+        ]
         found = self.differences.get(response)
         return Decision.of_ratio(found and found.low, found and found.high, weaknesses, margin=ROUNDING)
 

@@ -100,13 +100,13 @@ def verdict(
     off = [one for one in judged if abs(one[0] - 1.0) >= LEAST_TOLD and _beyond(*one) > limit]
     if not off:
         ratios = sorted(ratio for ratio, *_ in judged)
-        to = f" to {_longer(ratios[-1])}" if ratios[1:] else ""
+        to = f" to {_against_predicted(ratios[-1])}" if ratios[1:] else ""
         wide = sum(decision.answer == "undecided" for decision in known)
         decision = Decision.of(not wide, False)
         text = decision.words(
-            f"is as expected: {_longer(ratios[0])}{to} than predicted",
+            f"is as expected: {_against_predicted(ratios[0])}{to} than predicted",
             "",
-            f"may be as expected: {_longer(ratios[0])}{to} than predicted, but the intervals of {wide} of "
+            f"may be as expected: {_against_predicted(ratios[0])}{to} than predicted, but the intervals of {wide} of "
             f"{counted(len(judged), 'case')} are too wide to show it",
         )
         return Verdict(decision, decision.pick(AS_EXPECTED, "", UNDECIDED, ""), f"Your {source} {text}")
@@ -115,7 +115,7 @@ def verdict(
     ratio, case, row = same[len(same) // 2]
     assumed = any(result.assumed for result in results)
     causes = tuple(causes_of(case, ratio, platform, per_node=per_node, assumed=assumed))
-    size = f"is {_per_cent(ratio)} slow" if ratio > 1.0 else f"takes {_longer(ratio)} than predicted"
+    size = f"is {_per_cent(ratio)} slow" if ratio > 1.0 else f"takes {_against_predicted(ratio)} than predicted"
     if ratio >= MANY_TIMES:
         size = f"takes {ratio:.3g} times as long as predicted"
     among = f" in {len(same)} of {counted(len(judged), 'case')}" if len(judged) > 1 else ""
@@ -199,7 +199,7 @@ def _per_cent(ratio: float) -> str:
     return f"{100.0 * abs(ratio - 1.0):.0f} %"
 
 
-def _longer(ratio: float) -> str:
+def _against_predicted(ratio: float) -> str:
     return f"{_per_cent(ratio)} {'longer' if ratio > 1.0 else 'less time'}"
 
 

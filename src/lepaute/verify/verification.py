@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
 from lepaute.kit.files import write_whole
+from lepaute.kit.numbers import none_if_nan
 from lepaute.kit.picture import origin
 from lepaute.kit.text import counted
 from lepaute.simulate.apps.hpl import Hpl
@@ -82,8 +83,8 @@ class Verification:
                 **case.prediction.to_dict(),
                 "measured": [measured_record(case, run) for run in self.runs if run.case == index],
                 **comparison_record(row),
-                "drift_percent": _known(row["drift_percent"]),
-                "error_without_drift_percent": _known(row["error_without_drift_percent"]),
+                "drift_percent": none_if_nan(row["drift_percent"]),
+                "error_without_drift_percent": none_if_nan(row["error_without_drift_percent"]),
                 "inside_without_drift": row["inside_without_drift"],
                 "predictions_sha256": self.seal.sha256,
                 "predictions_created": self.seal.created,
@@ -148,10 +149,6 @@ def joint_record(records: list[dict[str, Any]], table: "pandas.DataFrame") -> di
         return records[0]
     found = one_sided(table["error_percent"].tolist())
     return {"verifications": records, "one_sided": None if found is None else found.to_dict()}
-
-
-def _known(value: float) -> float | None:
-    return None if math.isnan(value) else value
 
 
 def check_unused(folder: Path, names: Sequence[str] = CAMPAIGN_FILES) -> None:

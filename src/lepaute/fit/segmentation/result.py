@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     import pandas
     from matplotlib import axes as mpl_axes
     from matplotlib import figure as mpl_figure
+
+    from lepaute.fit.segmentation.search import LikeliestBreakpoint
 else:
     pandas, mpl_axes, mpl_figure = later("pandas"), later("matplotlib.axes"), later("matplotlib.figure")
 
@@ -214,7 +216,7 @@ class SegmentedLine:
             upper, lower = figure.subplots(2, 1, sharex=True, gridspec_kw={"height_ratios": [3, 1]})
         else:
             figure, upper, lower = own_figure(ax), ax, None
-        draw_segments(self, upper, lower, x_label, y_label, y_unit, size)
+        _draw_segments(self, upper, lower, x_label, y_label, y_unit, size)
         if ax is None:
             foot = f"{source or 'points'}: {counted(len(self.x), 'duration')}, objective {self.objective}"
             entitle(figure, finding, measured_origin(foot))
@@ -243,15 +245,19 @@ class SegmentedLine:
     @property
     def decision(self) -> Decision:
         """That there are breakpoints; where there is none, that one line holds is the contrary."""
-        from lepaute.fit.segmentation.search import likeliest_breakpoint
-
         criteria = np.array([cut.criterion for cut in self.candidates])
         proven = fewest_segments_of_least(criteria) - 1 if len(criteria) > 1 else 0
         if not len(criteria):  # of several series together, which chose
             proven = len(self.breakpoints)
-        likeliest = None if self.breakpoints else likeliest_breakpoint(self)
+        likeliest = None if self.breakpoints else self._likeliest
         holds = likeliest is not None and likeliest.is_negligible
         return Decision.of(0 < len(self.breakpoints) <= proven, holds)
+
+    @property
+    def _likeliest(self) -> "LikeliestBreakpoint | None":
+        from lepaute.fit.segmentation.search import likeliest_breakpoint
+
+        return likeliest_breakpoint(self)
 
     def jumps(self, *, in_bytes: bool = True) -> list[tuple[str, str]]:
         """Of each breakpoint its place, and in words its 95 % interval and what the two lines say there, in seconds."""
@@ -264,9 +270,7 @@ class SegmentedLine:
         return found
 
     def _without_breakpoint(self, size: Callable[[float], str]) -> str:
-        from lepaute.fit.segmentation.search import likeliest_breakpoint
-
-        likeliest = likeliest_breakpoint(self)
+        likeliest = self._likeliest
         if likeliest is None:
             return "No breakpoint can be proven with these data"
         if likeliest.is_negligible:
@@ -278,7 +282,7 @@ class SegmentedLine:
         )
 
 
-def draw_segments(
+def _draw_segments(
     fitted: SegmentedLine,
     upper: Any,
     lower: Any,

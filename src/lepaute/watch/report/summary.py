@@ -7,11 +7,12 @@ not yet enough to say anything. Machines of which the same can be said on the sa
 import datetime as dt
 import json
 import math
+import types
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields, is_dataclass
 from statistics import median
-from typing import Any
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 import pandas as pd
@@ -21,6 +22,7 @@ from lepaute.store.packed import row_keys
 from lepaute.watch.alarms.steps import alike_changes, same_machines
 from lepaute.watch.alarms.worth_a_look import LABEL
 from lepaute.watch.changelog import ALL, Inventory
+from lepaute.watch.kept import keep_text, kept_text
 from lepaute.watch.named_nodes import nodes_text
 from lepaute.watch.notices.absences import Absence, absences_of
 from lepaute.watch.notices.notice import ABSENT, Notice
@@ -407,3 +409,35 @@ def absence_text(each: Absence) -> str:
     failed = f"; its last {counted(each.jobs, 'job')} {state}" if each.jobs else ""
     others = f"; others reported on {counted(each.days, 'day')} since" if each.days else ""
     return f"{name}: {since}{others}{failed}"
+
+
+def kept_summary(of: object) -> Summary | None:
+    """The summary that was kept for the same, None without one; of : all that decides it, as for `kept_text`."""
+    text = kept_text(of)
+    if text is None:
+        return None
+    try:
+        summary: Summary = _rebuilt(Summary, json.loads(text))
+    except (KeyError, TypeError, ValueError):  # damaged
+        return None
+    return summary
+
+
+def keep_summary(of: object, summary: Summary) -> None:
+    """Keeps it for `kept_summary`."""
+    keep_text(of, json.dumps(asdict(summary), default=dt.date.isoformat))
+
+
+def _rebuilt(kind: Any, value: Any) -> Any:
+    """An object of this kind from JSON: dataclasses, tuples and dates, whose numbers may be none."""
+    if get_origin(kind) in (Union, types.UnionType):
+        (kind,) = (each for each in get_args(kind) if each is not type(None))
+        return None if value is None else _rebuilt(kind, value)
+    if get_origin(kind) is tuple:
+        kinds = get_args(kind)
+        kinds = kinds[:1] * len(value) if kinds[-1] is ... else kinds
+        return tuple(_rebuilt(one, each) for one, each in zip(kinds, value, strict=True))
+    if isinstance(kind, type) and is_dataclass(kind):
+        hints = get_type_hints(kind)
+        return kind(**{field.name: _rebuilt(hints[field.name], value[field.name]) for field in fields(kind)})
+    return dt.date.fromisoformat(value) if kind is dt.date else value
