@@ -1,9 +1,8 @@
 """The comparison of two MPI libraries from archives: from raw calls to verdicts."""
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
-from math import isfinite
 from pathlib import Path
 from typing import Any, Literal, get_args, get_type_hints
 
@@ -24,6 +23,7 @@ from lepaute.compare.verdicts import MARGIN, Correction, Verdict, verdicts_of_ea
 from lepaute.compare.wording import answer, operation_name, sentence
 from lepaute.errors import InputError
 from lepaute.kit.frames import frame_of
+from lepaute.kit.json_values import finite_json
 from lepaute.kit.notebook import Public
 from lepaute.kit.text import duration, exact_size
 from lepaute.stats.decision import Decision
@@ -91,14 +91,14 @@ class Comparison(Public):
         return {
             "left": self.left,
             "right": self.right,
-            "libraries": [_plain(asdict(one)) for one in self.libraries],
+            "libraries": [finite_json(one) for one in self.libraries],
             "ranks": self.ranks or None,
             "nodes": list(self.nodes),
             "run_time": self.run_time,
             "margin": self.margin,
             "correction": self.correction,
             "primary": list(self.primary),
-            "archives": [_plain(asdict(one)) for one in self.archives],
+            "archives": [finite_json(one) for one in self.archives],
             "answer": self.answer,
             **self.decision.to_dict(),
             "estimand": self.estimand,
@@ -108,14 +108,14 @@ class Comparison(Public):
             "derived": derived_lines(self),
             "calls_left_out": self.left_out,
             "rows": self._rows(),
-            "effects": [{**_plain(asdict(one)), "outcome": one.outcome, "stars": one.stars} for one in self.effects],
-            "order_changes": [_plain(asdict(one)) for one in self.order_changes],
-            "guidelines": [{**_plain(asdict(one)), "violated": one.is_violated} for one in self.guidelines],
-            "flags": [_plain(asdict(one)) for one in self.flags],
+            "effects": [{**finite_json(one), "outcome": one.outcome, "stars": one.stars} for one in self.effects],
+            "order_changes": [finite_json(one) for one in self.order_changes],
+            "guidelines": [{**finite_json(one), "violated": one.is_violated} for one in self.guidelines],
+            "flags": [finite_json(one) for one in self.flags],
             "normality_of_means": normality_sentence(self.sample_means),
-            "mpiruns": _plain(self.summaries.to_dict("records")),
-            "rank_times": _plain(self.rank_times.to_dict("records")),
-            "single_calls": [_plain(one.to_dict()) for row in self.single_calls for one in row],
+            "mpiruns": finite_json(self.summaries.to_dict("records")),
+            "rank_times": finite_json(self.rank_times.to_dict("records")),
+            "single_calls": [finite_json(one.to_dict()) for row in self.single_calls for one in row],
         }
 
     def to_frame(self) -> pandas.DataFrame:
@@ -159,7 +159,7 @@ class Comparison(Public):
     def _rows(self) -> list[dict[str, Any]]:
         return [
             {
-                **_plain(asdict(one)),
+                **finite_json(one),
                 "outcome": one.outcome,
                 "stars": one.stars,
                 "slow_calls": one.slow_calls,
@@ -361,15 +361,6 @@ def campaign_summaries(campaign: "Archive", run_time: RunTime = "global") -> pan
     calls = mpi_campaign.calls(campaign).assign(campaign=0)
     subject, _, _ = _subjects(calls[calls["operation"] != NO_SUBJECT])
     return mpirun_summaries(subject, f"{run_time}_s")
-
-
-def _plain(value: Any) -> Any:
-    """With None in the place of numbers that JSON has not."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
-    return None if isinstance(value, float) and not isfinite(value) else value
 
 
 def _joined(

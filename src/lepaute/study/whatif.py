@@ -109,7 +109,8 @@ class LevelComparison:
             Weakness(weakness.cause, f"at {side.level} {weakness.text}") for weakness in side.trust.decision.weaknesses
         ]
         found = self.differences.get(response)
-        return Decision.of_ratio(found and found.low, found and found.high, weaknesses, margin=ROUNDING)
+        ends = (None, None) if found is None else (found.low, found.high)
+        return Decision.of_ratio(*ends, weaknesses, margin=ROUNDING)
 
     def to_dict(self) -> dict[str, Any]:
         """An entry of the JSON."""

@@ -7,16 +7,17 @@ not yet enough to say anything. Machines of which the same can be said on the sa
 import datetime as dt
 import json
 import math
-import types
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import asdict, dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from statistics import median
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from lepaute.errors import InputError
+from lepaute.kit.json_values import finite_json, from_json
 from lepaute.kit.text import counted
 from lepaute.store.packed import row_keys
 from lepaute.watch.alarms.steps import alike_changes, same_machines
@@ -417,27 +418,11 @@ def kept_summary(of: object) -> Summary | None:
     if text is None:
         return None
     try:
-        summary: Summary = _rebuilt(Summary, json.loads(text))
-    except (KeyError, TypeError, ValueError):  # damaged
+        return from_json(Summary, json.loads(text))
+    except (InputError, ValueError):  # damaged
         return None
-    return summary
 
 
 def keep_summary(of: object, summary: Summary) -> None:
     """Keeps it for `kept_summary`."""
-    keep_text(of, json.dumps(asdict(summary), default=dt.date.isoformat))
-
-
-def _rebuilt(kind: Any, value: Any) -> Any:
-    """An object of this kind from JSON: dataclasses, tuples and dates, whose numbers may be none."""
-    if get_origin(kind) in (Union, types.UnionType):
-        (kind,) = (each for each in get_args(kind) if each is not type(None))
-        return None if value is None else _rebuilt(kind, value)
-    if get_origin(kind) is tuple:
-        kinds = get_args(kind)
-        kinds = kinds[:1] * len(value) if kinds[-1] is ... else kinds
-        return tuple(_rebuilt(one, each) for one, each in zip(kinds, value, strict=True))
-    if isinstance(kind, type) and is_dataclass(kind):
-        hints = get_type_hints(kind)
-        return kind(**{field.name: _rebuilt(hints[field.name], value[field.name]) for field in fields(kind)})
-    return dt.date.fromisoformat(value) if kind is dt.date else value
+    keep_text(of, json.dumps(finite_json(summary)))
