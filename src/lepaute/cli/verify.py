@@ -208,7 +208,7 @@ def verified(
     from lepaute.verify.campaign import Plan
     from lepaute.verify.comparison import CAUSES
     from lepaute.verify.seal import held
-    from lepaute.verify.verification import verify
+    from lepaute.verify.verification import chosen_runs, verify
 
     folder, resume = options.output, options.resume
     plan = Plan(repeats=options.repeats, order_seed=options.seed)
@@ -238,20 +238,14 @@ def verified(
             predict, platform=machine, seed=options.seed, applied=overrides, mapping=mapping, lag_s=lag_s
         )
         with progress_bar() as tell:
-            verification = verify(
-                cases,
-                program,
-                plan,
-                partial(predicted, runs=runs),
-                folder,
-                tell,
-                _tell_sealed,
-                site=site,
-                sentinel=None if guard is None else machine.sentinel,
+            campaign = chosen_runs(
+                *(cases, program, plan, partial(predicted, runs=runs), folder, site, tell),
                 guard=guard,
                 again=partial(predicted, runs=min(runs, _RUNS_AGAIN), repeat=1),
+                sealed=_tell_sealed,
                 resume=resume,
             )
+            verification = verify(campaign, None if guard is None else machine.sentinel)
         _print_and_save(verification, options, title, causes or CAUSES)
     return verification.table
 

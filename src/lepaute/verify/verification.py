@@ -4,7 +4,7 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -23,7 +23,7 @@ from lepaute.stats.disturbance import seen_by
 from lepaute.verify.campaign import Case, Plan, RecordedRun, measured_record, predict_cases, run_cases, run_record
 from lepaute.verify.comparison import compare, comparison_record, decision_of, one_sided, run_table, sentence
 from lepaute.verify.machine import MachineDrift, machine_drift, readings_of
-from lepaute.verify.real_run import Here, Program, RealRun, Site
+from lepaute.verify.real_run import Program, RealRun, Site
 from lepaute.verify.seal import (
     JOURNAL_FILE,
     PREDICTIONS_FILE,
@@ -268,41 +268,12 @@ def chosen_runs(
         journal.close()
 
 
-def verify(
-    applications: Sequence["Application"],
-    program: Program,
-    plan: Plan,
-    predict: Callable[[Any], "Prediction"],
-    folder: Path,
-    progress: Callable[[str, float], None],
-    sealed: Callable[[Seal, int], None],
-    *,
-    site: Site | None = None,
-    sentinel: "Sentinel | None" = None,
-    guard: "Guard | None" = None,
-    again: Callable[[Any], "Prediction"] | None = None,
-    resume: bool = False,
-) -> Verification:
-    """Predict all, seal, run all for real, compare; each run is in the folder's journal before the next one starts.
+def verify(begun: AbstractContextManager[ChosenRuns], sentinel: "Sentinel | None" = None) -> Verification:
+    """Makes all runs of a campaign (`chosen_runs`, which says what is raised), and compares.
 
-    progress(what, fraction done) is called before each step of the two long parts.
-    site    : where the real runs are made, default: this machine
-    sentinel: of the platform; the other arguments and what is raised are those of `chosen_runs`
+    sentinel: of the platform
     """
-    site = Here(program) if site is None else site
-    with chosen_runs(
-        applications,
-        program,
-        plan,
-        predict,
-        folder,
-        site,
-        progress,
-        guard=guard,
-        again=again,
-        sealed=sealed,
-        resume=resume,
-    ) as campaign:
+    with begun as campaign:
         campaign.make()
     runs_frame = run_table(campaign.cases, campaign.runs, sentinel)
     drift = None if sentinel is None else machine_drift(readings_of(runs_frame), sentinel)
