@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 import yaml
 from long_tests import long_but
-from support_comparisons import campaign
+from support_comparisons import BLOCKS, campaign
 
 from lepaute.cli.main import main
 
@@ -19,19 +19,11 @@ CHECK = "||Ax-b||_oo/(eps*(||A||_oo*||x||_oo+||b||_oo)*N)=  1234.0000000 ...... 
 Words = list[str]
 
 
-def sessions(count: int) -> Callable[[Path], Words]:
+def campaigns(blocks: int = BLOCKS, allowed: str = "5%", sessions: int = 1) -> Callable[[Path], Words]:
     def words(folder: Path) -> Words:
-        for number in range(count):
-            campaign(folder / f"{number}.zip", session=number, longer=0.3)
-        return ["compare", *(str(folder / f"{number}.zip") for number in range(count)), "--fail-if-slower", "5%"]
-
-    return words
-
-
-def of_blocks(blocks: int, allowed: str) -> Callable[[Path], Words]:
-    def words(folder: Path) -> Words:
-        campaign(folder / "c.zip", blocks=blocks)
-        return ["compare", str(folder / "c.zip"), "--fail-if-slower", allowed]
+        for number in range(sessions):
+            campaign(folder / f"{number}.zip", blocks=blocks, session=number)
+        return ["compare", *map(str, sorted(folder.glob("*.zip"))), "--fail-if-slower", allowed]
 
     return words
 
@@ -99,12 +91,12 @@ class Planted(NamedTuple):
 
 
 CASES = {
-    "compare, nothing": Planted(of_blocks(12, "60%"), 0, "openmpi is faster in 1", "for", None, "fine"),
-    "compare, slower": Planted(of_blocks(12, "5%"), 1, "openmpi is faster in 1", "for", None, "fine"),
-    "compare, too few": Planted(of_blocks(4, "60%"), 3, "none is tested: 3 mpiruns of", "unknown", "too few", "unable"),
+    "compare, nothing": Planted(campaigns(12, "60%"), 0, "openmpi is faster in 1", "for", None, "fine"),
+    "compare, slower": Planted(campaigns(12, "5%"), 1, "openmpi is faster in 1", "for", None, "fine"),
+    "compare, too few": Planted(campaigns(4, "60%"), 3, "none is tested: 3 mpiruns of", "unknown", "too few", "unable"),
     "outputs, too few": Planted(outputs(1), 3, "200 times as long, none is tested", "unknown", "too few", "unable"),
     "outputs, nothing": Planted(outputs(5), 1, "a is faster in 3, b in 0", "for", None, "fine"),
-    "sessions, too few": Planted(sessions(2), 3, "none is tested: 2 sessions", "unknown", "too few", "unable"),
+    "sessions, too few": Planted(campaigns(sessions=2), 3, "is tested: 2 sessions", "unknown", "too few", "unable"),
     "results, nothing": Planted(results({1.65: "PASSED"}), 0, "is as expected", "for", None, "fine"),
     "results, slower": Planted(results({9.0: "PASSED"}), 0, "takes 5.48 times as long", "against", None, "notable"),
     "results, failed": Planted(results({1.4: "FAILED"}), 1, "and is not compared", "unknown", "failed", "unable"),
