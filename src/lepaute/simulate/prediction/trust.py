@@ -233,7 +233,6 @@ class Trust:
             "messages_share": self.messages,
             "extrapolation_relative_sd": self.time_relative_sd,
             "reasons": list(self.reasons),
-            "weaknesses": self.decision.to_dict()["weaknesses"],
         }
 
 
