@@ -39,9 +39,9 @@ from lepaute.fit import platform_and_models
 from lepaute.measure.calibration.campaign import calibrate
 from lepaute.platform import dump_platform
 from lepaute.verify.campaign import Plan
-from lepaute.verify.real_run import built_program, check_machine
+from lepaute.verify.real_run import Here, built_program, check_machine
 from lepaute.verify.seal import JOURNAL_FILE
-from lepaute.verify.verification import verify
+from lepaute.verify.verification import chosen_runs, verify
 
 STUDY = "block_sizes"
 MEASURED, BETWEEN, BEYOND = (64, 128, 256), (96, 192), (16, 32)
@@ -91,16 +91,14 @@ def campaign(platform: Platform, folder: Path, *, quick: bool) -> pandas.DataFra
     for case in cases:
         check_machine(case)
     folder.mkdir(parents=True, exist_ok=True)
-    found = verify(
-        cases,
-        built_program(print),
-        Plan(repeats=repeats, order_seed=1),
-        lambda case: predict(case, platform, runs=runs, seed=1),
-        folder,
-        tell,
-        lambda seal, _: print(f"sealed: {seal.sha256} at {seal.created}"),
+    program, plan = built_program(print), Plan(repeats=repeats, order_seed=1)
+    begun = chosen_runs(
+        *(cases, program, plan, lambda case: predict(case, platform, runs=runs, seed=1)),
+        *(folder, Here(program), tell),
+        sealed=lambda seal, _: print(f"sealed: {seal.sha256} at {seal.created}"),
         resume=(folder / JOURNAL_FILE).is_file(),
     )
+    found = verify(begun)
     found.save(folder, "HPL by block size: predicted and measured")
     predictions = [case.prediction for case in found.cases]
     return found.table.assign(

@@ -44,9 +44,9 @@ from lepaute.platform import dump_platform
 from lepaute.study.evaluation import Outcome, Point, Trial
 from lepaute.study.tune_real import correct
 from lepaute.verify.campaign import Plan
-from lepaute.verify.real_run import built_program, check_machine
+from lepaute.verify.real_run import Here, built_program, check_machine
 from lepaute.verify.seal import JOURNAL_FILE
-from lepaute.verify.verification import verify
+from lepaute.verify.verification import chosen_runs, verify
 
 STUDY = "tuning_here"
 MEASURED = (64, 128, 256)
@@ -96,16 +96,14 @@ def measured(options: Options) -> None:
         check_machine(case)
     campaign = folder / "campaign"
     campaign.mkdir(exist_ok=True)
-    found = verify(
-        cases,
-        built_program(print),
-        Plan(repeats=REPEATS, order_seed=1),
-        lambda case: predict(case, platform, runs=SIMULATED_RUNS, seed=1),
-        campaign,
-        tell,
-        lambda seal, finished: print(f"sealed: {seal.sha256} at {seal.created}, {finished} runs known"),
+    program, plan = built_program(print), Plan(repeats=REPEATS, order_seed=1)
+    begun = chosen_runs(
+        *(cases, program, plan, lambda case: predict(case, platform, runs=SIMULATED_RUNS, seed=1)),
+        *(campaign, Here(program), tell),
+        sealed=lambda seal, finished: print(f"sealed: {seal.sha256} at {seal.created}, {finished} runs known"),
         resume=(campaign / JOURNAL_FILE).is_file(),
     )
+    found = verify(begun)
     settings = [{name: getattr(case.hpl, name) for name in FIELDS} for case in found.cases]
     table = found.run_table
     columns = ["order", "repeat", "attempt", "started", "time_s", "disturbed", "causes"]

@@ -3,7 +3,6 @@
 from markdown_text import Pages, table
 
 from lepaute.cli import entry
-from lepaute.cli.compare import UNDECIDED
 
 #: A check that was asked for did not pass, or the user's own program failed.
 FAILED = 1
@@ -13,22 +12,20 @@ MEANINGS = {
     FAILED: "A check did not pass, or a program or an experiment of yours failed. The answer is printed all the same.",
     entry.BAD_INPUT: "Bad input, or something missing on this machine: one line on standard error says where, what was"
     " found, and what to do. Nothing was written.",
-    UNDECIDED: "`lepaute compare --strict`: the measurements do not tell.",
+    entry.UNDECIDED: "A limit was set, and what was measured does not tell whether it holds.",
     entry.DEFECT: "A defect of Lepaute. The line names the file that has the traceback; please report it.",
     entry.OUT_OF_MEMORY: "Not enough memory, or address space (`ulimit -v`): make the task smaller.",
     entry.INTERRUPTED: "Interrupted, by Ctrl-C (128 + SIGINT).",
     entry.PIPE_CLOSED: "Whoever read the output went away, as `head` does (128 + SIGPIPE).",
 }
+_TOLERANCE = (
+    (FAILED, "with `--tolerance`, a prediction is further off"),
+    (entry.UNDECIDED, "with `--tolerance`, every run of a case was disturbed"),
+)
 #: Words of a command -> when it ends with a status that says more than done and bad input.
 OF_COMMANDS: dict[str, tuple[tuple[int, str], ...]] = {
-    **{
-        f"verify {name}": ((FAILED, "with `--tolerance`, a prediction is further off"),)
-        for name in ("command stencil", "command trace")
-    },
-    "verify hpl": (
-        (FAILED, "with `--tolerance`, a prediction is further off"),
-        (FAILED, "with `--results`, a residual check of HPL failed"),
-    ),
+    **dict.fromkeys(("verify command stencil", "verify command trace"), _TOLERANCE),
+    "verify hpl": (*_TOLERANCE, (FAILED, "with `--results`, a residual check of HPL failed")),
     "record": ((FAILED, "the recorded program failed; its trace is written"),),
     "predict hpl": (
         (FAILED, "`lepaute predict FILE.py:CLASS --check`: the class makes other calls than the recording"),
@@ -42,7 +39,7 @@ OF_COMMANDS: dict[str, tuple[tuple[int, str], ...]] = {
     "archive diff": ((FAILED, "with `--exit-code`, the setups differ"),),
     "compare": (
         (FAILED, "with `--fail-if-slower`, the right library is slower by more"),
-        (UNDECIDED, "with `--strict` and `--fail-if-slower`, a row is undecided"),
+        (entry.UNDECIDED, "with `--fail-if-slower`, a row could not be tested, or with `--strict` is undecided"),
     ),
     "doctor": ((entry.BAD_INPUT, "something is missing; warnings alone end with 0"),),
     "platform check": ((entry.BAD_INPUT, "the file has faults"),),

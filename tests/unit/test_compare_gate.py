@@ -35,22 +35,27 @@ def test_a_pipeline_stops_where_a_row_is_shown_to_be_slower_by_more_than_allowed
 
 
 def test_what_is_undecided_is_said_and_has_a_status_of_its_own_where_that_is_wanted(tmp_path, capsys):
-    path = tmp_path / "few.zip"
-    campaign(path, blocks=4)
-    for options, wanted in (((), 0), (("--strict",), 3)):
-        code, _, said = status(capsys, path, "--fail-if-slower", "5%", *options)
-        assert code == wanted
-        assert "mpich is shown to be slower by more than 5 % in no row; undecided: 2 rows: " in said
+    many, few = (tmp_path / f"{blocks}.zip" for blocks in (12, 4))
+    for path in (many, few):
+        campaign(path, blocks=int(path.stem))
+    for path, share, options, wanted, words in (
+        (many, "35%", (), 0, "undecided: 1 row: Bcast"),
+        (many, "35%", ("--strict",), 3, "undecided: 1 row: Bcast"),
+        (few, "5%", (), 3, "not tested: 2 rows: Allreduce"),
+    ):
+        code, _, said = status(capsys, path, "--fail-if-slower", share, *options)
+        assert code == wanted, said
+        assert f"mpich is not shown to be slower by more than {share[:-1]} %; {words}" in said
 
 
 def test_rows_are_slower_undecided_or_neither() -> None:
     rng = np.random.default_rng(4)
     slow = verdicts(World(effect=0.2, of_mpirun=0.005).summaries(rng, 2, 2, 4), "a", "b")
-    assert len(gate(slow, "b", 0.05).slower) == 2
-    assert gate(slow, "b", 0.5).slower == gate(slow, "b", 0.5).undecided == ()
+    assert len(gate(slow, "b", 0.05).of("for")) == 2
+    assert len(gate(slow, "b", 0.5).of("against")) == 2
     equal = verdicts(World(of_mpirun=0.1).summaries(rng, 2, 2, 4), "a", "b")
-    assert gate(equal, "b", 0.01).slower == ()
-    assert gate(equal, "b", 0.01).undecided
+    assert gate(equal, "b", 0.01).decision.answer == "undecided"
+    assert gate((), "b", 0.01).decision.status("for") == 3, "of no row nothing is known"
 
 
 def test_several_libraries_stand_in_one_table_beside_the_first(tmp_path, capsys):

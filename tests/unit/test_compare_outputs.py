@@ -132,7 +132,8 @@ def test_outputs_of_real_runs_are_read() -> None:
 def test_one_run_of_each_library_shows_no_difference_however_large(tmp_path: Path) -> None:
     left, right = repeated(tmp_path / "a.txt", 1, 1, 1), repeated(tmp_path / "b.txt", 3, 1, 2)
     found = outputs(left, right)
-    assert [one.outcome for one in found.verdicts] == ["undecided", "undecided"]
+    assert [one.outcome for one in found.verdicts] == ["untested", "untested"]
+    assert "b took 2.9" in found.answer, "what was seen is said, though it is not tested"
     assert [one.ratio for one in found.verdicts] == pytest.approx([3, 3], rel=0.1)
     assert any("no difference can be shown" in line for line in found.warnings)
     assert any("do not say how many ranks" in line for line in found.warnings)

@@ -172,7 +172,7 @@ def test_the_command_gives_json_and_files_and_an_exit_status(tmp_path, capsys):
     whole = json.loads(capsys.readouterr().out)
     told = whole["verifications"]
     assert json.loads((folder / "verification.json").read_text()) == whole
-    assert list(whole)[:3] == ["verdict", "error_percent", "causes"]
+    assert list(whole)[:3] == ["verdict", "answer", "decision"]
     assert (whole["verdict"], whole["causes"][0]["cause"], whole["causes"][0]["seen"]) == ("slower", "small", True)
     assert told[0]["measured"][0]["line"] == 47
     assert told[0]["results"] == "HPL.out"
@@ -310,9 +310,9 @@ def _judged(ratio: float, count: int = 1, **changed: object) -> Verdict:
     """Of `count` cases the first took so many times as long as predicted; intervals are ± 10 %."""
     rows = [
         {"measured_time_s": 100.0 * (ratio if at == 0 else 1.02), "predicted_time_s": 100.0, "mean_low_s": 100.0 / 1.1,
-         "mean_high_s": 110.0, "inside_interval": True,
+         "mean_high_s": 110.0, "inside_interval": True, "flop_count": 1e12, "low_s": 90.0, "high_s": 110.0,
          "error_percent": 100.0 * (1.0 / (ratio if at == 0 else 1.02) - 1.0),
-         "measured_rate_gflops": 1.0, "predicted_rate_gflops": 1.0} | changed
+         "measured_rate_gflops": 1.0, "predicted_rate_gflops": 1.0, "only_disturbed": False} | changed
         for at in range(count)
     ]  # fmt: skip
     return verdict("HPL.out", [], [_case(ranks=32)] * count, rows, load_platform("dahu"))
@@ -328,6 +328,7 @@ def test_the_verdict_comes_in_one_line_with_size_direction_and_the_likeliest_cau
     assert (_judged(3000.0).value, _judged(3000.0).causes) == ("slower", ())
     assert (_judged(0.6).value, round(_judged(0.6).error_percent or 0.0)) == ("faster", 67)
     assert _judged(1.12, inside_interval=None).value == "unknown"
+    assert _judged(1.02, high_s=200.0).value == "undecided"
 
 
 def test_of_many_cases_chance_puts_one_a_little_outside() -> None:
@@ -341,10 +342,6 @@ def test_of_many_cases_chance_puts_one_a_little_outside() -> None:
 def test_a_result_that_hpl_calls_wrong_is_none_and_ends_with_status_1(tmp_path, capsys):
     check = "||Ax-b||_oo/(eps*(||A||_oo*||x||_oo+||b||_oo)*N)=  1234.0000000 ...... FAILED\n"
     file, words = tmp_path / "HPL.out", ["verify", "hpl", "-p", "dahu", "--runs", "2", "--results"]
-    file.write_text(_result(n=4000, time_s=9.0) + check)
-    assert main([*words, str(file)]) == 1
-    verdict = "Your HPL.out is no valid result: HPL's residual check FAILED for 1 of 1 result, line 1.\n"
-    assert capsys.readouterr().out.startswith(verdict)
     file.write_text(_result(n=4000, time_s=9.0) + check + _result(n=4000, time_s=4.0))
     assert main([*words, str(file), "--json"]) == 1
     told = json.loads(capsys.readouterr().out)

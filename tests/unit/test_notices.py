@@ -6,11 +6,12 @@ import json
 import numpy as np
 from support.fleets import BEGIN_S, DAY_S, fleet_values
 
+from lepaute.kit.json_values import finite_json
 from lepaute.watch.changelog import Changelog, Outlier
 from lepaute.watch.changelog import NodeSet as Nodes
 from lepaute.watch.notices.notice import notices
 from lepaute.watch.proposals.platform_events import propose
-from lepaute.watch.values import backward_jobs, check_values, plain
+from lepaute.watch.values import backward_jobs, check_values
 
 MACHINES, DAYS = 32, 60
 
@@ -30,7 +31,7 @@ def test_a_node_that_was_bad_from_the_start_is_unlike_its_peers_and_no_event() -
         ("unlike its peers", "4", 1),
     ]
     assert all(-0.35 < each.size < -0.15 for each in found)
-    json.dumps(plain(found), allow_nan=False)
+    json.dumps(finite_json(found), allow_nan=False)
 
 
 def test_two_kinds_of_processors_in_a_node_are_compared_with_their_like() -> None:

@@ -7,6 +7,7 @@ import math
 import sys
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from support_verify import PROGRAM, measured, predicted, silent
@@ -15,12 +16,12 @@ from lepaute.errors import InputError
 from lepaute.simulate import Hpl
 from lepaute.simulate.prediction.prediction import SimulationFigures
 from lepaute.verify.campaign import Case, Plan, run_cases
-from lepaute.verify.comparison import compare, one_sided, run_table, sentence
+from lepaute.verify.comparison import compare, decision_of, one_sided, run_table, sentence, within
 from lepaute.verify.plot import plot
 from lepaute.verify.real_run import RealRun
 from lepaute.verify.report import run_lines, show, warning_lines
-from lepaute.verify.seal import RunJournal, held, seal_predictions, sealed_before
-from lepaute.verify.verification import Verification, check_unused, exceeds
+from lepaute.verify.seal import RunJournal, Seal, held, seal_predictions, sealed_before
+from lepaute.verify.verification import Verification, check_unused
 
 
 def case_of(hpl: Hpl, times_s: list[float]) -> Case:
@@ -240,6 +241,12 @@ def test_a_case_with_disturbed_runs_only_is_judged_by_them_and_says_so():
     (row,) = table.to_dict("records")
     assert row["only_disturbed"]
     assert row["measured_time_s"] == 2.0
+    assert decision_of(row).to_dict()["weaknesses"] == [
+        {"cause": "disturbed", "text": "every run was disturbed by other load"}
+    ]
+    assert [within(table, limit).status("against") for limit in (0.0, 9.0)] == [3, 3], "whatever its error is"
+    verification = Verification(CASES[:1], Seal(Path(), "0" * 64, ""), [], table, frame)
+    assert (verification.to_dict()["decision"], verification.decision.state("for")) == ("unknown", "unable")
     assert "every run was disturbed" in run_lines(table, frame)
 
 
@@ -345,8 +352,7 @@ def test_the_record_of_a_case_has_the_keys_of_the_contract(tmp_path):
     assert len(record["measured"]) == 1
     assert record["measured"][0]["ranks"][0]["cpu_s"] == 1.0
     json.dumps(both.to_dict(), allow_nan=False)
-    assert exceeds(table, -1.0)
-    assert not exceeds(table, 1.0)
+    assert [within(table, limit).status("against") for limit in (-1.0, 1.0)] == [1, 0]
 
 
 def test_the_picture_is_drawn_for_several_grids_for_one_and_without_interval(tmp_path):
@@ -387,7 +393,7 @@ def test_the_picture_tells_cases_apart_that_have_one_size_and_grid(tmp_path, mon
 
 def test_many_cases_are_drawn_as_predicted_against_measured(tmp_path, monkeypatch):
     cases = [case_of(Hpl(n=1000 + n, q=q), [0.99, 1.0]) for n in range(96) for q in (1, 2)]
-    table, frame, _ = whole({case: [1.0] for case in range(191)}, {191: [2.0] * 4}, cases)
+    table, frame, _ = whole({case: [1.0 + (case == 0)] for case in range(191)}, {191: [2.0] * 4}, cases)
     words = words_of(monkeypatch, table, frame, tmp_path / "many.png")
     assert {"predicted = measured", "grid 1 × 1", "grid 1 × 2", "hollow: outside"} <= set(words)
     assert "grey: every run disturbed by other load" in words

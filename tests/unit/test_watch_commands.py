@@ -4,6 +4,7 @@ import json
 import shlex
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
@@ -111,13 +112,16 @@ def test_health_is_that_of_the_data_whether_or_not_anybody_has_tested(ingested, 
 
 
 @pytest.mark.slow
-def test_all_commands_find_a_node_by_its_names_and_none_by_another(tested, capsys):
+def test_all_commands_find_a_node_by_its_names_and_none_by_another(tested, capsys, monkeypatch):
     at = ("--store", tested)
     for name in ("node7", "demo-node7"):
         assert [each["node"] for each in found(capsys, "health", name, *at)["nodes"]] == ["node7"]
         status, text = answer(capsys, "health", name, *at)
         assert (status, text.partition(" (")[0]) == (1, f"{name}: regressed: a confirmation run is needed")
     assert found(capsys, "test", "--node", "demo-node7", *at)["nodes"] == 1
+    old = "node6: unknown (no value since 2026-02-28, of any node)"
+    assert old in answer(capsys, "health", "node[5-6],node99", *at)[1]
+    monkeypatch.setattr("lepaute.cli.watch_nodes.time", SimpleNamespace(time=lambda: 1772366400.0))  # 1 March 2026
     status, text = answer(capsys, "health", "node[5-6],node99", *at)
     assert (status, text) == (
         2,

@@ -14,10 +14,11 @@ from lepaute.store import open_store
 from lepaute.watch.changelog import Inventory
 from lepaute.watch.changelog_edits import record_inventory
 from lepaute.watch.factors.dgemm import MODEL_FACTORS, PRODUCT_FACTORS
+from lepaute.watch.notices.absences import last_data
 from lepaute.watch.open_regressions import open_regressions
 from lepaute.watch.report.models import MODELS, models_of, title_of
 from lepaute.watch.report.summary import Change, Regression
-from lepaute.watch.site.front import answer, cost_text, last_data
+from lepaute.watch.site.front import answer, cost_text
 from lepaute.watch.site.states import STATES, StateMap, drawn
 from lepaute.watch.site.write import write_site
 
@@ -87,7 +88,7 @@ def test_what_is_not_known_is_not_called_healthy(tmp_path: Path) -> None:
     assert answer(found, states, on_time) == {
         "state": "fine", "text": f"Nothing open in 6 nodes, last data {last}.", "rest": "",
     }  # fmt: skip
-    assert last_data(found, on_time) == (last, "")
+    assert last_data(found.values, on_time) == (last, "")
     late = answer(found, states, FIRST_S + 60 * DAY_S)
     assert late["state"] == "notable"
     assert "No data for 41 days, before that every day" in late["text"]

@@ -7,10 +7,11 @@ import math
 import numpy as np
 import pandas as pd
 
+from lepaute.kit.json_values import finite_json
 from lepaute.watch.notices.absences import absences_of
 from lepaute.watch.notices.notice import ABSENT, UNLIKE_PEERS, Notice
 from lepaute.watch.report.summary import regressions_of, summarise, suspicions_of, waiting_of
-from lepaute.watch.values import day_of, plain
+from lepaute.watch.values import day_of
 
 DAY_S = 86400.0
 START_S = dt.datetime(2026, 3, 1, tzinfo=dt.UTC).timestamp()
@@ -148,7 +149,7 @@ def test_machines_that_wait_for_as_many_jobs_are_one_report() -> None:
 def test_the_summary_is_plain_json() -> None:
     verdicts = pd.DataFrame([verdict("7", 5, 1e-9)])
     found = summarise([verdicts], pd.DataFrame([value("7", 5)]), pd.DataFrame([alarm("7")]), level=1e-4)
-    text = json.loads(json.dumps(plain(found), allow_nan=False))
+    text = json.loads(json.dumps(finite_json(found), allow_nan=False))
     assert text["regressions"][0]["since"] == "2026-03-11"
     assert text["suspicions"][0]["changes"][0]["size"] is None
 

@@ -11,7 +11,7 @@ from lepaute.archive import Archive
 from lepaute.cli.compare_options import CompareOptions, MeasureOptions
 from lepaute.cli.options import arguments_of, refuse_options, refuse_others
 from lepaute.cli.run import PythonOnNodes, SchedulerName
-from lepaute.cli.terminal import announce, json_text, note, notes_printed, progress_bar, warn
+from lepaute.cli.terminal import announce, end_by, json_text, note, notes_printed, progress_bar, warn
 from lepaute.errors import InputError
 from lepaute.kit.outputs import check_archive_output, check_outputs
 from lepaute.kit.printable import terminal_columns
@@ -21,8 +21,6 @@ from lepaute.measure.schedulers import Request
 if TYPE_CHECKING:
     from lepaute.compare.comparison import Comparison
 
-#: Exit status where --strict wants to know and the measurements do not tell.
-UNDECIDED = 3
 #: Parameters that an answer uses, and a measurement.
 _ANSWERING = arguments_of(CompareOptions) - {"tune", "measure_only"} | {"libraries"}
 _MEASURING = arguments_of(MeasureOptions, Request) | {"libraries", "output", "scheduler", "python", "force"}
@@ -266,6 +264,7 @@ def _show(
     from lepaute.cli.compare_text import answered_comparison
     from lepaute.compare.report import all_data
     from lepaute.compare.verdicts import gate
+    from lepaute.stats.decision import Decision
 
     if len({each.right for each in comparisons}) == 1:
         options.write(comparisons)
@@ -279,7 +278,4 @@ def _show(
     gates = [gate(each.verdicts, each.right, options.fail_if_slower) for each in comparisons]
     for comparison, each in zip(comparisons, gates, strict=True):
         note((f"on {comparison.ranks} ranks, " if comparison.all_ranks else "") + each.sentence)
-    if any(each.slower for each in gates):
-        raise typer.Exit(1)
-    if options.strict and any(each.undecided for each in gates):
-        raise typer.Exit(UNDECIDED)
+    end_by(Decision.of_several(each.decision for each in gates), "for", strict=options.strict)

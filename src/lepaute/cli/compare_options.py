@@ -125,11 +125,11 @@ class CompareOptions:
     right: str | None = option_field(None, "The one to compare it with.", metavar="LABEL")
     fail_if_slower: float | None = option_field(
         None,
-        "End with status 1 where the right library is shown to take longer than the left one by more.",
+        "End with status 1 where the right library is shown to take longer by more, 3 where a row is not tested.",
         metavar="SHARE",
         quantity=share_of,
     )
-    strict: bool = option_field(False, "With --fail-if-slower: end with status 3 where a row is undecided.")
+    strict: bool = option_field(False, "With --fail-if-slower: end with status 3 where a row is undecided, too.")
     measure_only: bool = option_field(False, "Write the archive, and say nothing of which is faster.")
     report: Path | None = option_field(None, "The comparison as a page.", metavar="FILE.html")
     plot: Path | None = option_field(None, "Change by size, as .png, .svg or .pdf.", metavar="FILE")

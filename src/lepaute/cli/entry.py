@@ -1,8 +1,8 @@
 """The outermost frame of every command: it turns each way of ending into an exit status and at most one line.
 
-0 done; 1 the user's subject failed (the command raised `typer.Exit(1)`); 2 bad input or environment; 3 undecided, where
-`lepaute compare --strict` wants to know; 70 a defect of ours, whose traceback is in a file that the line names; 71 not
-enough memory; 130 interrupted; 141 the reader of our output went away.
+0 done; 1 the user's subject failed (the command raised `typer.Exit(1)`); 2 bad input or environment; 3 a limit was set
+and what was measured does not tell whether it holds (`Decision.status`); 70 a defect of ours, whose traceback is in a
+file that the line names; 71 not enough memory; 130 interrupted; 141 the reader of our output went away.
 `LEPAUTE_DEBUG=1` lets exceptions through, with their traceback.
 
 Nothing is imported here that a command could do without: until `guarded` runs, Ctrl-C shows a traceback.
@@ -18,6 +18,7 @@ from lepaute.errors import LepauteError
 
 DONE = 0
 BAD_INPUT = 2
+UNDECIDED = 3
 DEFECT = 70  # EX_SOFTWARE of sysexits.h
 OUT_OF_MEMORY = 71  # EX_OSERR
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it

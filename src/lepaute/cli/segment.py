@@ -1,6 +1,5 @@
 """`lepaute segment FILE`: the sizes at which timings change slope or jump, from OSU or Intel MPI benchmarks or CSV."""
 
-import math
 import shlex
 import sys
 from collections.abc import Sequence
@@ -22,7 +21,6 @@ from lepaute.kit.text import counted
 if TYPE_CHECKING:
     from lepaute.fit.duration_tables import DurationTable
     from lepaute.fit.segmentation import SegmentedLine
-    from lepaute.fit.segmentation.result import Interval
 
 #: Through two sizes a line goes whatever they are.
 LEAST_SIZES = 3
@@ -132,6 +130,7 @@ def as_object(table: "DurationTable", line: "SegmentedLine") -> dict[str, Any]:
     return {
         "name": table.name,
         "answer": sentence(table, line),
+        **line.decision.to_dict(),
         "size_column": table.x_name,
         "duration_column": table.y_name,
         "sizes": table.sizes,
@@ -139,7 +138,7 @@ def as_object(table: "DurationTable", line: "SegmentedLine") -> dict[str, Any]:
         "objective": line.objective,
         "likeliest_breakpoint": _likeliest(line),
         "breakpoints": [
-            {"size": place, "interval": _finite(interval)}
+            {"size": place, "interval": list(interval)}
             for place, interval in zip(line.breakpoints, line.breakpoint_intervals, strict=True)
         ],
         "segments": [
@@ -148,9 +147,9 @@ def as_object(table: "DurationTable", line: "SegmentedLine") -> dict[str, Any]:
                 "high": each.high,
                 "durations": each.n_points,
                 "intercept_s": each.intercept,
-                "intercept_interval_s": _finite(each.intercept_interval),
+                "intercept_interval_s": list(each.intercept_interval),
                 "slope_s": each.slope,
-                "slope_interval_s": _finite(each.slope_interval),
+                "slope_interval_s": list(each.slope_interval),
             }
             for each in line.segments
         ],
@@ -174,7 +173,3 @@ def _likeliest(line: "SegmentedLine") -> dict[str, Any] | None:
         "differs_at_most": likeliest.at_most,
         "one_line_holds": likeliest.is_negligible,
     }
-
-
-def _finite(interval: "Interval") -> list[float | None]:
-    return [end if math.isfinite(end) else None for end in interval]

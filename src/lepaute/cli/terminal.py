@@ -5,11 +5,14 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from math import isfinite
 from typing import TYPE_CHECKING, Any
 
+import typer
+
+from lepaute.kit.json_values import finite_json
 from lepaute.kit.printable import PrintableStream, printable, terminal_columns, unfiltered
 from lepaute.kit.text import caveat_line, counted, duration, folded, seconds
+from lepaute.stats.decision import Answer, Decision
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -27,15 +30,7 @@ def json_text(value: Any, default: Callable[[Any], Any] | None = None) -> str:
     try:
         return json.dumps(value, indent=2, default=default, allow_nan=False)
     except ValueError:
-        return json.dumps(_finite(value), indent=2, default=default, allow_nan=False)
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _finite(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(each) for each in value]
-    return None if isinstance(value, float) and not isfinite(value) else value
+        return json.dumps(finite_json(value), indent=2, default=default, allow_nan=False)
 
 
 def note(text: str) -> None:
@@ -46,6 +41,12 @@ def note(text: str) -> None:
 def announce(wall_s: float, what: str) -> None:
     """A line on standard error that says before a long command begins how long it will take, and for what."""
     note(f"lepaute: this will take about {duration(wall_s)}: {what}")
+
+
+def end_by(decision: Decision, wrong: Answer, *, strict: bool = False) -> None:
+    """Ends the command where a limit that was set does not hold, or is not known to; arguments as of `status`."""
+    if status := decision.status(wrong, strict=strict):
+        raise typer.Exit(status)
 
 
 def warn(sentences: Iterable[str]) -> None:

@@ -18,6 +18,7 @@ from lepaute.cli.run import PythonOnNodes, SchedulerName
 from lepaute.cli.simulation import check_not_given, platform_of
 from lepaute.cli.terminal import (
     announce,
+    end_by,
     json_text,
     note,
     notes_printed,
@@ -71,7 +72,10 @@ class VerifyOptions:
     repeats: int = option_field(4, "real runs of each case")
     xhpl: Path | None = option_field(None, "your own xhpl instead of the one built here")
     tolerance: float | None = option_field(
-        None, "exit with status 1 if an error exceeds this, such as 5%", metavar="SHARE", quantity=share_of
+        None,
+        "exit with 1 if an error exceeds this, such as 5%, with 3 if one is unknown",
+        metavar="SHARE",
+        quantity=share_of,
     )
     details: bool = option_field(False, DETAILS_HELP)
     as_json: bool = option_field(False, "one JSON object on standard output", name="json")
@@ -148,11 +152,11 @@ def hpl(
 
 
 def end_by_tolerance(table: Any, options: VerifyOptions) -> None:
-    """Ends with status 1 where an error of the table exceeds --tolerance."""
-    from lepaute.verify.verification import exceeds
+    """Ends with status 1 where an error of the table exceeds --tolerance, with 3 where one is not known."""
+    from lepaute.verify.comparison import within
 
-    if options.tolerance is not None and exceeds(table, options.tolerance):
-        raise typer.Exit(1)
+    if options.tolerance is not None:
+        end_by(within(table, options.tolerance), "against")
 
 
 def check_folder(options: VerifyOptions) -> None:
@@ -204,7 +208,7 @@ def verified(
     from lepaute.verify.campaign import Plan
     from lepaute.verify.comparison import CAUSES
     from lepaute.verify.seal import held
-    from lepaute.verify.verification import verify
+    from lepaute.verify.verification import chosen_runs, verify
 
     folder, resume = options.output, options.resume
     plan = Plan(repeats=options.repeats, order_seed=options.seed)
@@ -234,20 +238,14 @@ def verified(
             predict, platform=machine, seed=options.seed, applied=overrides, mapping=mapping, lag_s=lag_s
         )
         with progress_bar() as tell:
-            verification = verify(
-                cases,
-                program,
-                plan,
-                partial(predicted, runs=runs),
-                folder,
-                tell,
-                _tell_sealed,
-                site=site,
-                sentinel=None if guard is None else machine.sentinel,
+            campaign = chosen_runs(
+                *(cases, program, plan, partial(predicted, runs=runs), folder, site, tell),
                 guard=guard,
                 again=partial(predicted, runs=min(runs, _RUNS_AGAIN), repeat=1),
+                sealed=_tell_sealed,
                 resume=resume,
             )
+            verification = verify(campaign, None if guard is None else machine.sentinel)
         _print_and_save(verification, options, title, causes or CAUSES)
     return verification.table
 

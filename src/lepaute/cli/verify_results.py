@@ -36,7 +36,6 @@ def compared_with_results(context: typer.Context, results: Path, values: dict[st
     from lepaute.cli.prediction_text import where_the_time_goes
     from lepaute.cli.verify_site import spread
     from lepaute.simulate import Mapping, predict_all
-    from lepaute.verify.gap import FAILED
     from lepaute.verify.known_results import CAUSES, FILES, known_results
     from lepaute.verify.verification import JSON_FILE, PLOT_FILE, check_unused
 
@@ -78,7 +77,8 @@ def compared_with_results(context: typer.Context, results: Path, values: dict[st
     try:
         if not options.as_json:
             print(folded(f"{judged.text}.", terminal_columns(sys.stdout), 2))
-        print_results(known, warnings_in, options, [*gap_lines, *known.bests()], causes=CAUSES)
+        if known.cases or options.as_json:
+            print_results(known, warnings_in, options, [*gap_lines, *known.bests()], causes=CAUSES)
     finally:  # whoever does not read the results to their end has them in the folder
         if folder is not None:
             known.save(folder)
@@ -88,9 +88,9 @@ def compared_with_results(context: typer.Context, results: Path, values: dict[st
             title = f"HPL: predicted, and as in {known.source}"
             beside = [*known.warnings(), *(line.strip() for line in gap_lines), *known.bests()]
             write_whole(options.report, page(known, title, CAUSES, beside, answer=judged.text))
-    if folder is not None and not options.as_json:
+    if folder is not None and not options.as_json and known.cases:
         print(f"Picture: {folder / PLOT_FILE}.")
-    if judged.value == FAILED:
+    if any(weakness.cause == "failed" for weakness in judged.decision.weaknesses):
         raise typer.Exit(1)
     return known.table
 

@@ -17,6 +17,7 @@ from lepaute.cli.run import workload_parameters
 from lepaute.cli.terminal import json_text, note
 from lepaute.cli.watch_store import Cluster, Place, check_text, ingested, opened, place_of
 from lepaute.errors import InputError
+from lepaute.kit.json_values import finite_json
 from lepaute.kit.node_sets import fold_node_set, parse_node_set
 from lepaute.kit.options import option_field
 from lepaute.kit.printable import terminal_columns
@@ -194,7 +195,6 @@ def health(
     from lepaute.watch.alarms.worth_a_look import LABEL
     from lepaute.watch.drains import Drains, Verdict, limit_of, node_health
     from lepaute.watch.named_nodes import nodes_named, the_node
-    from lepaute.watch.values import plain
 
     limit = limit_of(most, "--most")
     this_node = os.environ.get("SLURMD_NODENAME") or socket.gethostname().partition(".")[0]
@@ -220,7 +220,7 @@ def health(
             drains = Drains(states, limit.of(len(states)), slurm.drain)
         judged = node_health(watch.store, meant, time.time(), drains)
     if as_json:
-        print(json_text({"nodes": [{**plain(node), "verdict": node.verdict.name.lower()} for node in judged]}))
+        print(json_text({"nodes": [{**finite_json(node), "verdict": node.verdict.name.lower()} for node in judged]}))
     else:
         lines = _health_lines(judged, drains)
         if looks := [f"  {line}" for node in judged for line in node.worth_a_look.lines]:

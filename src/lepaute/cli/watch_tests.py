@@ -15,6 +15,7 @@ from lepaute.cli.terminal import BAR_AFTER_S, json_text, progress_bar
 from lepaute.cli.watch_store import NODES_HELP, Place, check_text, date_of, end_of, opened, stage, start_of
 from lepaute.errors import InputError
 from lepaute.kit.files import write_whole
+from lepaute.kit.json_values import finite_json
 from lepaute.kit.options import option_field
 from lepaute.kit.outputs import check_outputs
 from lepaute.kit.printable import terminal_columns
@@ -129,8 +130,8 @@ def run_tests(tested: TestOptions, options: ReportOptions, store: Place = None) 
     """
     from lepaute.cli.watch_answer import tested_text
     from lepaute.store.tables import OBSERVED, SAID
-    from lepaute.watch.report.kept_summary import keep_summary, kept_summary
-    from lepaute.watch.values import day_of, plain
+    from lepaute.watch.report.summary import keep_summary, kept_summary
+    from lepaute.watch.values import day_of
 
     with opened(store) as watch:
         settings, asked = _settings(watch, options), (tested.asked, options.asked, day_of(time.time()))
@@ -143,7 +144,7 @@ def run_tests(tested: TestOptions, options: ReportOptions, store: Place = None) 
             if watch.store.state(OBSERVED) == observed:  # nothing came in meanwhile
                 keep_summary((watch.store.state(SAID), settings, asked), summary)
     if tested.as_json:
-        print(json_text({**plain(summary), "new_alarms": new}))
+        print(json_text({**finite_json(summary), "new_alarms": new}))
     else:
         print(tested_text(summary, settings.level, terminal_columns(sys.stdout), details=options.details))
     strong = any(suspicion.p_value < STRONG for suspicion in summary.suspicions)

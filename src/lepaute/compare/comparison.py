@@ -1,9 +1,8 @@
 """The comparison of two MPI libraries from archives: from raw calls to verdicts."""
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
-from math import isfinite
 from pathlib import Path
 from typing import Any, Literal, get_args, get_type_hints
 
@@ -24,8 +23,10 @@ from lepaute.compare.verdicts import MARGIN, Correction, Verdict, verdicts_of_ea
 from lepaute.compare.wording import answer, operation_name, sentence
 from lepaute.errors import InputError
 from lepaute.kit.frames import frame_of
+from lepaute.kit.json_values import finite_json
 from lepaute.kit.notebook import Public
 from lepaute.kit.text import counted, duration, exact_size
+from lepaute.stats.decision import Decision
 from lepaute.stats.disturbance import seen_by
 
 #: Both run-times of section 3.2 of the paper: the slowest rank's own, or from the first start to the last end.
@@ -93,15 +94,16 @@ class Comparison(Public):
         return {
             "left": self.left,
             "right": self.right,
-            "libraries": [_plain(asdict(one)) for one in self.libraries],
+            "libraries": [finite_json(one) for one in self.libraries],
             "ranks": self.ranks or None,
             "nodes": list(self.nodes),
             "run_time": self.run_time,
             "margin": self.margin,
             "correction": self.correction,
             "primary": list(self.primary),
-            "archives": [_plain(asdict(one)) for one in self.archives],
+            "archives": [finite_json(one) for one in self.archives],
             "answer": self.answer,
+            **self.decision.to_dict(),
             "estimand": self.estimand,
             "disturbed": self.disturbed,
             "sessions": len(self.archives) if self.is_over_sessions else 1,
@@ -110,14 +112,14 @@ class Comparison(Public):
             "derived": derived_lines(self),
             "calls_left_out": self.left_out,
             "rows": self._rows(),
-            "effects": [{**_plain(asdict(one)), "outcome": one.outcome, "stars": one.stars} for one in self.effects],
-            "order_changes": [_plain(asdict(one)) for one in self.order_changes],
-            "guidelines": [{**_plain(asdict(one)), "violated": one.is_violated} for one in self.guidelines],
-            "flags": [_plain(asdict(one)) for one in self.flags],
+            "effects": [{**finite_json(one), "outcome": one.outcome, "stars": one.stars} for one in self.effects],
+            "order_changes": [finite_json(one) for one in self.order_changes],
+            "guidelines": [{**finite_json(one), "violated": one.is_violated} for one in self.guidelines],
+            "flags": [finite_json(one) for one in self.flags],
             "normality_of_means": normality_sentence(self.sample_means),
-            "mpiruns": _plain(self.summaries.to_dict("records")),
-            "rank_times": _plain(self.rank_times.to_dict("records")),
-            "single_calls": [_plain(one.to_dict()) for row in self.single_calls for one in row],
+            "mpiruns": finite_json(self.summaries.to_dict("records")),
+            "rank_times": finite_json(self.rank_times.to_dict("records")),
+            "single_calls": [finite_json(one.to_dict()) for row in self.single_calls for one in row],
         }
 
     def to_frame(self) -> pandas.DataFrame:
@@ -128,7 +130,8 @@ class Comparison(Public):
         likely = [one.forecast.likely if one.forecast else float("nan") for one in self.verdicts]
         rows = [row | {"forecast_mpiruns": each} for row, each in zip(self._rows(), likely, strict=True)]
         kinds = {name: kind for name, kind in get_type_hints(Verdict).items() if name != "forecast"}
-        kinds |= {"session_ratios": "object", "outcome": str, "stars": str, "slow_calls": str | None, "sentence": str}
+        kinds |= dict.fromkeys(("session_ratios", "weaknesses"), "object")
+        kinds |= {"outcome": str, "stars": str, "slow_calls": str | None, "sentence": str}
         return frame_of(rows, {**kinds, "algorithms": "object", "forecast_mpiruns": float})
 
     def write_report(self, path: str | Path) -> None:
@@ -160,7 +163,7 @@ class Comparison(Public):
     def _rows(self) -> list[dict[str, Any]]:
         return [
             {
-                **_plain(asdict(one)),
+                **finite_json(one),
                 "outcome": one.outcome,
                 "stars": one.stars,
                 "slow_calls": one.slow_calls,
@@ -175,6 +178,13 @@ class Comparison(Public):
         """How many rows each library wins, in one sentence."""
         on = f"on {self.ranks} ranks, " if self.all_ranks else ""
         return on + answer(self.verdicts, self.left, self.right, self.scope, self.disturbed)
+
+    @property
+    def decision(self) -> Decision:
+        """That most rows are decided, either way; of none that could be tested that is unknown."""
+        decided = [one.decision.is_decided for one in self.verdicts]
+        several = Decision.of_several((one.decision for one in self.verdicts), "unknown")
+        return Decision.of(2 * sum(decided) > len(decided), False, () if any(decided) else several.weaknesses)
 
     @cached_property
     def single_calls(self) -> tuple[tuple[SingleCalls, ...], ...]:
@@ -288,7 +298,7 @@ def archives(
     weakening += _of_sessions(opened, facts, shared) if over_sessions else ratio_warnings(summaries, *chosen)
     decided = verdicts_of_each(parts, *chosen, margin=margin, correction=correction, primary=rows_first)
     rows = decided[numbers.index(ranks)]
-    if disturbed and any(row.has_undisturbed_pair for row in rows):
+    if disturbed and not all(row.is_disturbed for row in rows):
         weakening.append(f"{disturbed} and decide nothing")
     return Comparison(
         left=chosen[0],
@@ -365,15 +375,6 @@ def _disturbed(mpiruns: pandas.DataFrame) -> str:
     """How many of the mpiruns that count were disturbed, and what saw it; empty where none was."""
     causes = mpiruns.loc[mpiruns["disturbed"].astype(bool), "causes"].astype(str)
     return f"{len(causes)} of {counted(len(mpiruns), 'mpirun')} were disturbed {seen_by(causes)}" if len(causes) else ""
-
-
-def _plain(value: Any) -> Any:
-    """With None in the place of numbers that JSON has not."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
-    return None if isinstance(value, float) and not isfinite(value) else value
 
 
 def _joined(

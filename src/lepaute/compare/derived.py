@@ -142,7 +142,7 @@ def slow_ranks(found: "Comparison") -> tuple[SlowRank, ...]:
     table = found.rank_times.set_index(_RANK)["own_s"].sort_index() if len(found.rank_times) else None
     rows: dict[tuple[str, str], list[SlowRank]] = {}
     for one in found.verdicts:
-        if table is not None and one.outcome in ("left faster", "right faster"):
+        if table is not None and one.decision.is_shown:
             row = _slow_rank(one, found, table)
             if row is not None:
                 rows.setdefault((one.operation, one.form), []).append(row)

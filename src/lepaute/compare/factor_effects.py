@@ -23,19 +23,21 @@ from lepaute.compare.verdicts import (
     CORRECTIONS,
     SIGNIFICANT,
     Correction,
+    Tested,
     undisturbed_pairs,
     verdicts_of_each,
 )
 from lepaute.kit.text import counted, exact_size
 from lepaute.measure.comparison.cases import name_of
-from lepaute.stats.aligned_ranks import aligned_rank_test, aligned_shift
+from lepaute.stats.aligned_ranks import aligned_rank_test, aligned_shift, least_p_of
+from lepaute.stats.decision import Decision, Weakness
 
 #: Rows that a sentence names.
 MOST_NAMED = 4
 
 
 @dataclass(frozen=True, slots=True)
-class FactorEffect:
+class FactorEffect(Tested):
     """A level of a factor against the first one, for a library and a row on a number of ranks.
 
     ratio: of the time with `level` over that with `reference`, with its 95 % interval
@@ -58,19 +60,12 @@ class FactorEffect:
     p_value: float
     p_corrected: float
     margin: float
+    weaknesses: tuple[Weakness, ...] = ()
 
     @property
-    def outcome(self) -> Literal["slower", "faster", "no effect above the margin", "undecided"]:
-        if self.p_corrected <= SIGNIFICANT:
-            return "slower" if self.ratio > 1 else "faster"
-        if 1 / (1 + self.margin) <= self.low and self.high <= 1 + self.margin:
-            return "no effect above the margin"
-        return "undecided"
-
-    @property
-    def stars(self) -> str:
-        """As those of verdicts."""
-        return "*" * sum(self.p_corrected <= level for level in (0.05, 0.01, 0.001))
+    def outcome(self) -> Literal["slower", "faster", "no effect above the margin", "undecided", "untested"]:
+        changed: Literal["slower", "faster"] = "slower" if self.ratio > 1 else "faster"
+        return self.decision.pick(changed, "no effect above the margin", "undecided", "untested")
 
     @property
     def change(self) -> str:
@@ -154,9 +149,17 @@ def factor_effects(
                 p_value=p_value,
                 p_corrected=p_corrected,
                 margin=margin,
+                weaknesses=_weaknesses(sides),
             )
         )
     return tuple(effects)
+
+
+def _weaknesses(sides: _Sides) -> tuple[Weakness, ...]:
+    if not sides.decides:
+        return (Weakness("disturbed", "no undisturbed mpiruns of both levels"),)
+    enough = least_p_of(sides.second, sides.strata) <= SIGNIFICANT
+    return () if enough else (Weakness("too few", "too few mpiruns of each level to show anything"),)
 
 
 def order_changes(
@@ -214,30 +217,34 @@ def effect_sentences(
 ) -> list[str]:
     """For each level how many rows it changes, and by how much at most; and whether it changes the libraries' order."""
     lines = []
-    for factor, reference, level in dict.fromkeys((one.factor, one.reference, one.level) for one in effects):
-        mine = [one for one in effects if (one.factor, one.level) == (factor, level)]
-        shown = [one for one in mine if one.outcome in ("slower", "faster")]
-        what = f"{factor} {level} against {reference}"
+    for factor, reference, level in dict.fromkeys((row.factor, row.reference, row.level) for row in effects):
+        of_level = [row for row in effects if (row.factor, row.level) == (factor, level)]
+        shown = [row for row in of_level if row.decision.is_shown]
+        what, rows = f"{factor} {level} against {reference}", counted(len(of_level), "row")
         if not shown:
-            lines.append(f"{what} is shown to change none of {counted(len(mine), 'row')}")
+            none = f"{what} is shown to change none of {rows} by more than {100 * of_level[0].margin:g} %"
+            open_rows = f"{what} is not shown to change any of {rows}"
+            untested = f"{open_rows}, {sum(row.decision.answer == 'unknown' for row in of_level)} not tested"
+            decision = Decision.of_several((row.decision for row in of_level), "undecided")
+            lines.append(decision.words("", none, open_rows, untested))
             continue
-        most = max(shown, key=lambda one: abs(log(one.ratio)))
-        slower = sum(one.outcome == "slower" for one in shown)
+        most = max(shown, key=lambda row: abs(log(row.ratio)))
+        slower = sum(row.outcome == "slower" for row in shown)
         lines.append(
-            f"{what} makes {slower} of {counted(len(mine), 'row')} slower and {len(shown) - slower} faster, most of "
+            f"{what} makes {slower} of {rows} slower and {len(shown) - slower} faster, most of "
             f"all {_row_text(most.operation, most.form, most.size_bytes)} of {most.library}: {most.change}"
         )
-    for factor in dict.fromkeys(one.factor for one in effects):
-        mine_changed = [one for one in changes if one.factor == factor]
-        if not mine_changed:
+    for factor in dict.fromkeys(row.factor for row in effects):
+        changed = [row for row in changes if row.factor == factor]
+        if not changed:
             lines.append(f"{factor} is not shown to change the order of {left} and {right} in any row")
             continue
         named = [
-            f"{_row_text(one.operation, one.form, one.size_bytes)} ({left} faster with {', '.join(one.left)}, {right} "
-            f"with {', '.join(one.right)})"
-            for one in mine_changed[:MOST_NAMED]
+            f"{_row_text(row.operation, row.form, row.size_bytes)} ({left} faster with {', '.join(row.left)}, {right} "
+            f"with {', '.join(row.right)})"
+            for row in changed[:MOST_NAMED]
         ]
-        more = f" and {len(mine_changed) - MOST_NAMED} more" if len(mine_changed) > MOST_NAMED else ""
+        more = f" and {len(changed) - MOST_NAMED} more" if len(changed) > MOST_NAMED else ""
         lines.append(f"{factor} changes the order of {left} and {right} in {', '.join(named)}{more}")
     return lines
 

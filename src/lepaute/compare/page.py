@@ -34,7 +34,7 @@ MOST_SHOWN_ROWS = 16
 #: Rows that have pictures of their calls: five of 4 kB each, so that a page stays below 5 MB.
 MOST_PICTURED = 240
 _RUN_TIMES = {"local": "the slowest rank's own", "global": "first start to last end"}
-_STATES = {"left faster": "left", "right faster": "right", "undecided": "open"}
+_STATES = {"left faster": "left", "right faster": "right", "no difference above the margin": "fine"}
 
 
 def page(found: "Comparison") -> str:
@@ -44,7 +44,6 @@ def page(found: "Comparison") -> str:
     doubts = flagged(found.flags)
     operations = _operations(found)
     behind = _behind(found)
-    undecided = sum(one.outcome == "undecided" for one in found.verdicts)
     return render(
         "lepaute.compare",
         "comparison.html.j2",
@@ -53,7 +52,7 @@ def page(found: "Comparison") -> str:
         estimand=found.estimand,
         over_sessions=found.is_over_sessions,
         correction=correction_sentence(found.correction),
-        state="notable" if undecided > len(found.verdicts) / 2 or not found.verdicts else "fine",
+        state=found.decision.state("for"),
         facts=_facts(found),
         made_of=[(one.file, one.id[:12]) for one in found.archives],
         beware=list(dict.fromkeys((*found.warnings, *doubts))),
@@ -108,7 +107,7 @@ def _row(one: Verdict, found: "Comparison", behind: dict[tuple[str, str, int], A
         "right": seconds(one.right_s),
         "sentence": sentence(one, found.left, found.right),
         "stars": one.stars,
-        "state": _STATES.get(one.outcome, "fine"),
+        "state": _STATES.get(one.outcome, "open"),
         "change": change(one),
         "p": f"{one.p_corrected:.2g}",
         "mpiruns": f"{one.left_mpiruns}, {one.right_mpiruns}",

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pandas
 
 from lepaute.compare.resampling import MEANS, OBSERVATIONS, TRIALS, SampleMeans, resampled_trials
-from lepaute.compare.verdicts import SIGNIFICANT, Verdict
+from lepaute.compare.verdicts import Verdict
 from lepaute.compare.wording import operation_name
 from lepaute.kit.text import axis_unit, exact_size, seconds
 from lepaute.measure.comparison.cases import name_of
@@ -81,7 +81,7 @@ def _ratios(rows: Sequence[Verdict], left: str, right: str) -> Picture:
     high = np.minimum(100.0 * (np.array([one.high if isfinite(one.high) else 1e9 for one in rows]) - 1.0), FARTHEST)
     high = np.maximum(high, change)
     horizontal = _size_axis(sizes)
-    shown = np.array([one.p_corrected <= SIGNIFICANT for one in rows])
+    shown = np.array([one.decision.is_shown for one in rows])
     return Picture(
         f"Difference of {operation_name(rows[0])} by size, {right} against {left}: "
         + ", ".join(

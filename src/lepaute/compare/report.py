@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lepaute.compare.verdicts import SIGNIFICANT, Verdict
+from lepaute.compare.verdicts import Verdict
 from lepaute.compare.wording import operation_name
 from lepaute.errors import InputError
 from lepaute.kit.files import check_output, write_whole
@@ -96,7 +96,7 @@ def _draw(panel: "Axes", name: str, rows: Sequence[Verdict]) -> None:
     places = np.arange(len(rows))
     change = np.array([_percent(one.ratio) for one in rows])
     low, high = (np.array([_percent(getattr(one, end)) for one in rows]) for end in ("low", "high"))
-    shown = np.array([one.p_corrected <= SIGNIFICANT for one in rows], dtype=bool)
+    shown = np.array([one.decision.is_shown for one in rows], dtype=bool)
     panel.axhline(0.0, color=SOFT, lw=0.8)
     panel.axhspan(*(_percent(1 + sign * rows[0].margin) for sign in (-1, 1)), color=RULE, lw=0)
     for chosen, colour, marker, label in ((shown, _SHOWN, "o", "shown"), (~shown, _FAINT, "x", "not shown")):

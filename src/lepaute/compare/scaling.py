@@ -97,8 +97,8 @@ def write_scaling(comparisons: Sequence[Comparison], path: "Path") -> None:
             ranks = [each.ranks for each, _ in shown]
             axes.plot(ranks, times, color=colour, linewidth=1.4, label=label)
             for (each, one), number, time in zip(shown, ranks, times, strict=True):
-                decided = one.outcome in ("left faster", "right faster")
-                axes.plot([number], [time], "o", color=colour, markerfacecolor=colour if decided else "white")
+                shade = colour if one.decision.is_shown else "white"
+                axes.plot([number], [time], "o", color=colour, markerfacecolor=shade)
                 mine = each.summaries[each.summaries["library"] == label]
                 mine = mine[(mine["operation"] == row[0]) & (mine["form"] == row[1]) & (mine["size_bytes"] == row[2])]
                 dots = factor * mine[each.value]

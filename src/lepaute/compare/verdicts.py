@@ -40,11 +40,12 @@ from lepaute.kit.options import word_of
 from lepaute.kit.text import counted, exact_size
 from lepaute.measure.comparison.cases import name_of
 from lepaute.measure.comparison.numbers import LEVEL
-from lepaute.stats.aligned_ranks import RankTest, Shift, aligned_rank_test, aligned_shift, values_to_decide
+from lepaute.stats.aligned_ranks import RankTest, Shift, aligned_rank_test, aligned_shift, least_p_of, values_to_decide
+from lepaute.stats.decision import Decision, Weakness
 from lepaute.stats.multiple_tests import benjamini_hochberg, holm
 from lepaute.stats.student import student_quantile
 
-Outcome = Literal["left faster", "right faster", "no difference above the margin", "undecided"]
+Outcome = Literal["left faster", "right faster", "no difference above the margin", "undecided", "untested"]
 #: What the correction for many rows bounds: the share of false ones among the decided, or the chance of any.
 Correction = Literal["fdr", "holm"]
 CORRECTIONS = {"fdr": benjamini_hochberg, "holm": holm}
@@ -61,7 +62,7 @@ _QUANTILES = 199
 MOST_TIMES = 100
 #: Mpiruns of each library from which a forecast is made.
 LEAST = 5
-_NOT_DECIDED = RankTest(1.0, 1.0, 1.0, 1.0)
+_NOT_DECIDED = RankTest(1.0, 1.0, 1.0)
 #: Rows that the sentence of a gate names.
 _MOST_NAMED = 5
 
@@ -75,8 +76,31 @@ class Forecast:
     high: float
 
 
+class Tested:
+    """A ratio of times that was tested; weaknesses: of what it was tested by."""
+
+    __slots__ = ()
+    ratio: float
+    low: float
+    high: float
+    p_corrected: float
+    margin: float
+    weaknesses: tuple[Weakness, ...]
+
+    @property
+    def decision(self) -> Decision:
+        """Whether a difference is shown, or that there is none above the margin."""
+        none = 1 / (1 + self.margin) <= self.low and self.high <= 1 + self.margin
+        return Decision.of(self.p_corrected <= SIGNIFICANT, none, self.weaknesses)
+
+    @property
+    def stars(self) -> str:
+        """* for a corrected p-value of at most 0.05, ** of 0.01, *** of 0.001."""
+        return "*" * (self.decision.is_shown * sum(self.p_corrected <= level for level in (0.05, 0.01, 0.001)))
+
+
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Tested):
     """What is known about one operation, form and size.
 
     left_s, right_s : medians over mpiruns of each library, seconds; over sessions geometric means, of these and of them
@@ -90,7 +114,7 @@ class Verdict:
     session_ratios  : of each session (geometric means); () where all mpiruns are of one session
     forecast_sessions: sessions that would decide, in the place of `forecast`
     disturbed_mpiruns: of both libraries, which are not among left_mpiruns and right_mpiruns
-    has_undisturbed_pair: False: nothing is decided; times, ratio and numbers of mpiruns are of disturbed ones too
+        but where nothing is decided for them (is_disturbed)
     """
 
     operation: str
@@ -115,19 +139,21 @@ class Verdict:
     session_ratios: tuple[float, ...] = ()
     forecast_sessions: Forecast | None = None
     disturbed_mpiruns: int = 0
-    has_undisturbed_pair: bool = True
+    weaknesses: tuple[Weakness, ...] = ()
 
     @property
     def row(self) -> tuple[str, str, int]:
         return self.operation, self.form, self.size_bytes
 
     @property
+    def is_disturbed(self) -> bool:
+        """Whether nothing is decided since no undisturbed mpiruns can be compared."""
+        return any(weakness.cause == "disturbed" for weakness in self.weaknesses)
+
+    @property
     def outcome(self) -> Outcome:
-        if self.p_corrected <= SIGNIFICANT:
-            return "left faster" if self.ratio > 1 else "right faster"
-        if 1 / (1 + self.margin) <= self.low and self.high <= 1 + self.margin:
-            return "no difference above the margin"
-        return "undecided"
+        faster: Outcome = "left faster" if self.ratio > 1 else "right faster"
+        return self.decision.pick(faster, "no difference above the margin", "undecided", "untested")
 
     @property
     def slow_calls(self) -> Literal["left", "right"] | None:
@@ -135,11 +161,6 @@ class Verdict:
         if self.p_slow > SIGNIFICANT or self.left_slow == self.right_slow:
             return None
         return "left" if self.left_slow > self.right_slow else "right"
-
-    @property
-    def stars(self) -> str:
-        """* for a corrected p-value of at most 0.05, ** of 0.01, *** of 0.001."""
-        return "*" * sum(self.p_corrected <= level for level in (0.05, 0.01, 0.001))
 
 
 def correction_of(word: str) -> Correction:
@@ -218,12 +239,12 @@ def verdicts_of_each(
             forecast=None,
             session_ratios=row.session_ratios(),
             disturbed_mpiruns=row.disturbed,
-            has_undisturbed_pair=row.has_undisturbed_pair,
+            weaknesses=row.weaknesses(),
         )
         # A row alone among others that do not differ has to be as clear as this.
         level = SIGNIFICANT / sum(each == (row.name in primary) for each in first)
-        is_open = one.outcome == "undecided" and one.has_undisturbed_pair
-        result[part].append(row.with_forecast(one, level) if is_open else one)
+        closed = one.decision.is_decided or one.is_disturbed
+        result[part].append(one if closed else row.with_forecast(one, level))
     return [tuple(each) for each in result]
 
 
@@ -286,6 +307,19 @@ class _Row:
     def test(self) -> RankTest | sessions.SessionsTest:
         return aligned_rank_test(self.values, self.second, self.blocks)
 
+    def weaknesses(self) -> tuple[Weakness, ...]:
+        """That the clearest difference could not be shown."""
+        if not self.has_undisturbed_pair:
+            return (Weakness("disturbed", f"{self.disturbed} of {counted(len(self.second), 'mpirun')} were disturbed"),)
+        return self._too_few()
+
+    def _too_few(self) -> tuple[Weakness, ...]:
+        if least_p_of(self.second, self.blocks) <= SIGNIFICANT:
+            return ()
+        fewest, needed = min(int(self.second.sum()), int((~self.second).sum())), values_to_decide(SIGNIFICANT)
+        most = f"and {needed} are needed" if fewest < needed else "too few of them in one block"
+        return (Weakness("too few", f"{counted(fewest, 'mpirun')} of each library, {most}"),)
+
     def slow_p(self) -> float:
         """Of the same shares of slow calls, two-sided, before any correction."""
         return aligned_rank_test(self.slow, self.second, self.blocks).two_sided
@@ -331,6 +365,11 @@ class _SessionsRow(_Row):
 
     def test(self) -> sessions.SessionsTest:
         return sessions.student_test(self._means, CONFIDENCE)
+
+    def _too_few(self) -> tuple[Weakness, ...]:
+        if (made := len(self._means)) >= sessions.LEAST:
+            return ()
+        return (Weakness("too few", f"{counted(made, 'session')}, and {sessions.LEAST} are needed"),)
 
     def slow_p(self) -> float:
         return sessions.student_test(self._means_of(self.slow)).two_sided
@@ -406,33 +445,41 @@ def _forecast(needed: npt.NDArray[np.float64], most: int) -> Forecast:
 class Gate:
     """Whether a library became slower by more than what is allowed, for a pipeline that has to stop then.
 
-    slower   : rows of which the right library is shown to take longer by more than the share
-    undecided: rows of which it may: the interval holds both more and less
+    rows: of each whether the right library takes longer by more than the share: shown (for), shown not (against), or
+        neither: the interval holds both more and less
     """
 
     right: str
     share: float
-    slower: tuple[Verdict, ...]
-    undecided: tuple[Verdict, ...]
-    rows: int
+    rows: tuple[tuple[Decision, Verdict], ...]
+
+    @property
+    def decision(self) -> Decision:
+        """That it is slower in any row."""
+        return Decision.of_several(decision for decision, _ in self.rows)
 
     @property
     def sentence(self) -> str:
         """The answer, in one line."""
         limit = f"{100 * self.share:g} %"
-        if self.slower:
-            return f"{self.right} is slower by more than {limit} in {_named(self.slower)}"
-        if self.undecided:
-            rows = _named(self.undecided)
-            return f"{self.right} is shown to be slower by more than {limit} in no row; undecided: {rows}"
-        return f"{self.right} is slower by more than {limit} in none of {counted(self.rows, 'row')}"
+        words = {"undecided": "undecided", "not tested": "unknown"}
+        open_rows = "".join(f"; {word}: {_named(rows)}" for word, name in words.items() if (rows := self.of(name)))
+        slower, none = f"{self.right} is slower by more than {limit}", counted(len(self.rows), "row")
+        not_shown = f"{self.right} is not shown to be slower by more than {limit}{open_rows or ': no row'}"
+        shown = f"{slower} in {_named(self.of('for'))}{open_rows}"
+        return self.decision.pick(shown, f"{slower} in none of {none}", not_shown, not_shown)
+
+    def of(self, answer: str) -> tuple[Verdict, ...]:
+        """The rows that are decided so."""
+        return tuple(row for decision, row in self.rows if decision.answer == answer)
 
 
 def gate(verdicts: tuple[Verdict, ...], right: str, share: float) -> Gate:
     """share: of the left library's time, 0.05 for 5 %"""
-    slower = tuple(one for one in verdicts if one.p_corrected <= SIGNIFICANT and one.low > 1 + share)
-    undecided = tuple(one for one in verdicts if one not in slower and one.high > 1 + share)
-    return Gate(right, share, slower, undecided, len(verdicts))
+    limit = 1 + share
+    slower = (Decision.of(row.decision.is_shown and row.low > limit, row.high <= limit, row.weaknesses)
+              for row in verdicts)  # fmt: skip
+    return Gate(right, share, tuple(zip(slower, verdicts, strict=True)))
 
 
 def _named(rows: tuple[Verdict, ...]) -> str:

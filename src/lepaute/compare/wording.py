@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from math import inf, isfinite
 
 from lepaute.compare.guidelines import Violation
-from lepaute.compare.sessions import LEAST as LEAST_SESSIONS
 from lepaute.compare.summaries import SLOW
-from lepaute.compare.verdicts import MOST_TIMES, Correction, Forecast, Verdict
+from lepaute.compare.verdicts import MOST_TIMES, Correction, Verdict
 from lepaute.kit.text import counted, exact_size, seconds, three_digits
 from lepaute.measure.comparison.cases import name_of
+from lepaute.stats.decision import Decision
 
 
 def sentence(verdict: Verdict, left: str, right: str) -> str:
@@ -26,21 +26,29 @@ def _of_slow_calls(row: Verdict, left: str, right: str) -> str:
     return f"; {names[row.slow_calls]} has more slow calls: {more} % against {less} % beyond {SLOW:g} medians"
 
 
-def _of_medians(verdict: Verdict, left: str, right: str) -> str:
-    outcome = verdict.outcome
-    if outcome == "left faster":
-        return f"{left} is faster by {_saved(1 / verdict.ratio, 1 / verdict.low, 1 / verdict.high)}"
-    if outcome == "right faster":
-        return f"{right} is faster by {_saved(verdict.ratio, verdict.high, verdict.low)}"
-    if outcome == "no difference above the margin":
-        return f"no difference above {100 * verdict.margin:g} %"
-    return f"no difference shown; {_needed(verdict)}" if verdict.has_undisturbed_pair else _disturbed(verdict, right)
+def _of_medians(row: Verdict, left: str, right: str) -> str:
+    decision, shown = row.decision, ""
+    if decision.is_shown and row.ratio > 1:
+        shown = f"{left} is faster by {_saved(1 / row.ratio, 1 / row.low, 1 / row.high)}"
+    elif decision.is_shown:
+        shown = f"{right} is faster by {_saved(row.ratio, row.high, row.low)}"
+    needed = _needed(row) if row.forecast or row.forecast_sessions or row.outcome == "undecided" else ""
+    return decision.words(
+        shown,
+        f"no difference above {100 * row.margin:g} %",
+        f"no difference shown; {needed}",
+        f"{_took([row], left, right)}not tested",
+    ) + (f"; {needed}" if needed and row.outcome == "untested" else "")
 
 
-def _disturbed(row: Verdict, right: str) -> str:
-    made = counted(row.left_mpiruns + row.right_mpiruns, "mpirun")
-    ratio = f"{right} took {three_digits(row.ratio)} times as long"
-    return f"undecided: {row.disturbed_mpiruns} of {made} were disturbed; {ratio}"
+def _took(rows: Sequence[Verdict], *labels: str) -> str:
+    """By how much the same library took longer in all these rows, whether or not that is shown."""
+    ratios = sorted(row.ratio for row in rows)
+    if not (isfinite(sum(ratios)) and (ratios[0] > 1 or 0 < ratios[-1] < 1)):
+        return ""
+    slower = labels[ratios[0] > 1]
+    ends = [three_digits(max(ratio, 1 / ratio)) for ratio in ratios]
+    return f"{slower} took {' to '.join(dict.fromkeys((min(ends, key=float), max(ends, key=float))))} times as long, "
 
 
 def operation_name(verdict: Verdict) -> str:
@@ -52,7 +60,7 @@ def answer(rows: Sequence[Verdict], left: str, right: str, scope: str, disturbed
     """How many rows each library wins, in one sentence, and what that speaks of; disturbed: how many mpiruns were."""
     if not rows:
         return f"{left} and {right} were measured with no operation and size in common"
-    if not any(row.has_undisturbed_pair for row in rows):
+    if all(row.is_disturbed for row in rows):
         return f"{disturbed}: nothing is decided in {counted(len(rows), 'row')}; {scope}"
     outcomes = [row.outcome for row in rows]
     counts = [
@@ -61,8 +69,15 @@ def answer(rows: Sequence[Verdict], left: str, right: str, scope: str, disturbed
         f"no difference above {100 * rows[0].margin:g} % in {outcomes.count('no difference above the margin')}",
         f"{outcomes.count('undecided')} undecided",
     ]
+    if untested := [row for row in rows if row.outcome == "untested"]:
+        counts.append(f"{len(untested)} not tested")
+    decision = Decision.of_several((row.decision for row in rows), "unknown")
+    if len(untested) == len(rows):
+        counts = [f"{_took(rows, left, right)}{decision.words('', '', '', 'none is tested')}"]
+    elif not any(row.decision.is_decided for row in rows):
+        counts = ["none is decided", *counts[4:]]
     parts = [
-        *(["none is decided"] if {*outcomes} == {"undecided"} else counts),
+        *counts,
         *(
             f"{name} has more slow calls in {count}"
             for name, side in ((left, "left"), (right, "right"))
@@ -102,25 +117,14 @@ def _saved(ratio: float, low_ratio: float, high_ratio: float) -> str:
     return f"{three_digits(saved)} % ({three_digits(bounds[0])} to {three_digits(bounds[1])} %)"
 
 
-def _needed(verdict: Verdict) -> str:
-    if verdict.session_ratios:
-        return _sessions_needed(len(verdict.session_ratios), verdict.forecast_sessions)
-    made = min(verdict.left_mpiruns, verdict.right_mpiruns)
-    forecast = verdict.forecast
+def _needed(row: Verdict) -> str:
+    made, what, forecast = len(row.session_ratios), "sessions", row.forecast_sessions
+    if not made:
+        made, what = min(row.left_mpiruns, row.right_mpiruns), "mpiruns of each library"
+        forecast = row.forecast
     if forecast is None:
-        few = "1 mpirun of each library is" if made == 1 else f"{made} mpiruns of each library are"
-        return f"{few} too few to say how many would decide"
+        return f"{made} {what} are too few to say how many would decide"
     if forecast.likely == inf:
-        return f"more than {100 * made} mpiruns of each library would be needed"
+        return f"more than {MOST_TIMES * made} {what} would be needed"
     upper = "many" if forecast.high == inf else f"{forecast.high:.0f}"
-    return f"about {forecast.likely:.0f} mpiruns of each library would decide ({forecast.low:.0f} to {upper})"
-
-
-def _sessions_needed(made: int, forecast: Forecast | None) -> str:
-    few = f"{counted(made, 'session')}, and {LEAST_SESSIONS} are needed; " if made < LEAST_SESSIONS else ""
-    if forecast is None:
-        return f"{few}too few to say how many sessions would decide"
-    if forecast.likely == inf:
-        return f"{few}more than {MOST_TIMES * made} sessions would be needed"
-    upper = "many" if forecast.high == inf else f"{forecast.high:.0f}"
-    return f"{few}about {forecast.likely:.0f} sessions would decide ({forecast.low:.0f} to {upper})"
+    return f"about {forecast.likely:.0f} {what} would decide ({forecast.low:.0f} to {upper})"

@@ -30,7 +30,7 @@ def page(table: "DurationTable", line: "SegmentedLine", source: str, command: st
         title=f"Where the durations of {table.name} change slope or jump",
         facts=f"{source}: {origin(table)}",
         answer=answer,
-        state="fine" if line.breakpoints or line.finding().startswith("One line") else "notable",
+        state=line.decision.state("for", "against"),
         further=[f"{place} ({told})" for place, told in line.jumps(in_bytes=table.in_bytes)],
         beware=[*table.notes, *line.notes],
         pictures=[

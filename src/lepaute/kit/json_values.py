@@ -4,6 +4,7 @@ A field of the dataclass is a member of the object, by name. Members without a f
 if the class has one. A field of ABSENT_IF_NONE is left out of the object while it is None.
 """
 
+import datetime as dt
 import functools
 import math
 import types
@@ -75,6 +76,21 @@ def to_json(value: Any) -> Any:
     return value
 
 
+def finite_json(value: Any) -> Any:
+    """The same, with dates as text, numbers of NumPy as Python's, and None for what is not finite."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: finite_json(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(name): finite_json(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite_json(item) for item in value]
+    if isinstance(value, dt.date):
+        return value.isoformat()
+    if hasattr(value, "dtype"):  # a scalar of NumPy
+        value = value.item()
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
 @functools.cache
 def _plan(kind: type, lenient: bool) -> "tuple[tuple[Field[Any], Callable[[Any], Any]], ...]":
     hints = get_type_hints(kind)
@@ -98,6 +114,8 @@ def _converter(hint: Any, lenient: bool) -> Callable[[Any], Any]:
     if isinstance(hint, type) and is_dataclass(hint):
         made: type = hint
         return lambda value: from_json(made, _expect(value, dict, "an object"), lenient=lenient)
+    if hint is dt.date:
+        return lambda value: dt.date.fromisoformat(_expect(value, str, "a date"))
     if hint in (Any, object):
         return lambda value: value
     return functools.partial(_scalar, hint, lenient=lenient)

@@ -34,13 +34,14 @@ def render(package: str, template: str, **values: Any) -> str:
     header, footer) and imports macros for folding, checks, pictures and tables from `parts.html.j2`.
 
     A page that answers one question fills the blocks `finding`, `evidence` and `details`, and gives
-      answer   : the sentence that the command prints first;  state : fine, notable or serious
+      answer   : the sentence that the command prints first;  state : fine, notable, serious or unable;
+                 a page without one has no colour
       figures  : (value, what of) in large type
       commands : (words, command) that make it again
     Any page may give
       made_of  : name and value of what made the page (digest of an archive or platform, seed); the version is added
     """
-    given = {"made_of": (), "figures": (), "commands": (), "state": "fine", **values}
+    given = {"made_of": (), "figures": (), "commands": (), "state": "", **values}
     return _environment(package).get_template(template).render(**given, version=__version__)
 
 

@@ -21,6 +21,7 @@ from lepaute.platform.values import MOST_CORES
 from lepaute.simulate.prediction.prediction import Spread
 from lepaute.simulate.prediction.trust import Trust
 from lepaute.stats.control_variates import Controls, adjusted
+from lepaute.stats.decision import Decision
 from lepaute.study.evaluation import (
     LESS_IS_BETTER,
     RESPONSES,
@@ -42,7 +43,7 @@ from lepaute.study.evaluation import (
 from lepaute.study.pricing import Pricing
 from lepaute.study.ready import grid_text
 from lepaute.study.schema import FieldPath, Name, Real, Value, described
-from lepaute.study.trust import Judge
+from lepaute.study.trust import Judge, decision_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -138,6 +139,11 @@ class Front:
         """On the front with a probability of a half or more, in the order of the first response."""
         found = [one for one in self.members if one.probability >= 0.5]
         return tuple(sorted(found, key=lambda one: one.spreads[self.responses[0]].mean))
+
+    @property
+    def decision(self) -> Decision:
+        """That some are likely on the front."""
+        return decision_of(bool(self.likely), self.trusts.values())
 
     def comparable(self, member: Member) -> bool:
         """Whether it may be called better or worse than others."""

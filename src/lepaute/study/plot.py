@@ -111,7 +111,7 @@ def changes(answer: WhatIfAnswer, response: str) -> Picture | None:
     rows = [each.differences[response] for each in compared]
     if not rows:
         return None
-    apart = [one.is_told_apart for one in rows]
+    apart = [each.decision(response).is_shown for each in compared]
     most = max(max(abs(log2(one.ratio)), 0.01) for one in rows)
     is_large = most > log2(LARGE_RATIO)
     right = [f"× {number(one.ratio)}" if is_large else signed_percent(one.ratio - 1.0, 2) for one in rows]

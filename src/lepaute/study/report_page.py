@@ -58,10 +58,9 @@ class PageFacts:
 
 
 class _Content(NamedTuple):
-    """What the page of a question has of its own; doubtful : whether the answer leaves much open."""
+    """What the page of a question has of its own."""
 
     answer: str
-    doubtful: bool
     sure: Sequence[str]
     pictures: Sequence[tuple[str, plot.Picture | None]]
     tables: Sequence[dict[str, Any] | None]
@@ -110,7 +109,6 @@ def page(facts: PageFacts, answer: "Answer", outcomes: Sequence[Outcome] = ()) -
     content = contents[type(answer)](answer)
     first, *others = content.tables
     is_short = first is not None and len(first["rows"]) <= MOST_SHOWN_ROWS
-    is_doubtful = content.doubtful or any(line.startswith("not comparable") for line in facts.caveats)
     return render(
         "lepaute.study",
         "study.html.j2",
@@ -123,7 +121,7 @@ def page(facts: PageFacts, answer: "Answer", outcomes: Sequence[Outcome] = ()) -
             for command in facts.commands
         ],
         answer=content.answer,
-        state="notable" if is_doubtful else "fine",
+        state=answer.decision.state("for"),
         sure=content.sure,
         beware=[*facts.caveats, *_outside(outcomes)],
         pictures=[
@@ -175,7 +173,6 @@ def _whatif(answer: WhatIfAnswer) -> _Content:
         sure.append(f"published figures: {answer.source}")
     return _Content(
         answer.sentence,
-        answer.told_apart < len(answer.comparisons) / 2 or answer.runs < 2,
         sure,
         [(f"Change of {noun(name)}", plot.changes(answer, name)) for name in answer.responses],
         [records_table("Comparisons", _comparisons(answer))],
@@ -200,7 +197,6 @@ def _tuned(found: Tuned) -> _Content:
         tables.insert(0, records_table("Real runs", rows))
     return _Content(
         found.sentence,
-        near + 1 > max(1, (others + 1) // 4),
         sure,
         [
             ("Ranking", plot.ranking(ranking)),
@@ -240,7 +236,6 @@ def _effects(found: Effects) -> _Content:
     ]
     return _Content(
         found.sentence,
-        not any(term.is_significant for term in found.terms),
         sure,
         [("Effects", plot.tornado(found)), ("Shares of the variance", plot.shares(found))],
         [records_table("Levels", levels), records_table("Analysis of variance", rows)],
@@ -261,7 +256,7 @@ def _sobol(found: SobolIndices) -> _Content:
         for name in found.total
     ]
     pictures = [("Shares of the variance", plot.shares(found))]
-    return _Content(found.text, False, sure, pictures, [records_table("Sobol indices", rows)])
+    return _Content(found.text, sure, pictures, [records_table("Sobol indices", rows)])
 
 
 def _front(found: Front) -> _Content:
@@ -278,7 +273,7 @@ def _front(found: Front) -> _Content:
         for one in found.members[:MOST_TABLE_ROWS]
     ]
     tables = [records_table("Configurations", rows), _refusals(found.refused)]
-    return _Content(found.text, False, sure, [("Pareto front", plot.pareto(found))], tables)
+    return _Content(found.text, sure, [("Pareto front", plot.pareto(found))], tables)
 
 
 def _comparisons(answer: WhatIfAnswer) -> list[dict[str, Any]]:
@@ -297,9 +292,7 @@ def _comparisons(answer: WhatIfAnswer) -> list[dict[str, Any]]:
             if answer.source is not None:
                 figure = each.published_of(side)
                 row["published"] = "" if figure is None else figure.text
-            row["comparable"] = side.trust.in_words
-            if side.refusal:
-                row["refused"] = side.refusal
+            row["comparable"] = f"no: {side.refusal}" if side.refusal else side.trust.words
             rows.append(row)
     return rows[:MOST_TABLE_ROWS]
 
@@ -335,7 +328,7 @@ def _standings(ranking: Ranking) -> list[dict[str, Any]]:
             "against the best": "the best" if one is ranking.best else one.in_words,
             "best, %": 100.0 * one.probability,
             "extrapolated, %": 100.0 * one.trust.computing,
-            "comparable": one.trust.in_words,
+            "comparable": one.trust.words,
         }
         for one in ranking.standings[:MOST_TABLE_ROWS]
     ]

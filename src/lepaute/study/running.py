@@ -26,6 +26,7 @@ from lepaute.kit.notebook import Public, facts_html
 from lepaute.kit.text import counted, duration
 from lepaute.simulate.application import Application
 from lepaute.simulate.prediction.trust import Trust
+from lepaute.stats.decision import Decision
 from lepaute.study.checking import opened_study, question_of, rehearsed
 from lepaute.study.configuration import Configurations
 from lepaute.study.evaluation import Outcome, Point, Trial
@@ -48,13 +49,17 @@ MOST_WORKERS = 4096
 
 
 class Answer(Protocol):
-    """What a question gives: for a person, and as a JSON object; trusts : of the points that it judged."""
+    """What a question gives: for a person, and as a JSON object; trusts : of the points that it judged; decision :
+    that it leaves little open."""
 
     @property
     def text(self) -> str: ...
 
     @property
     def trusts(self) -> "Mapping[Point, Trust]": ...
+
+    @property
+    def decision(self) -> Decision: ...
 
     def to_dict(self) -> dict[str, Any]: ...
 
@@ -91,6 +96,7 @@ class StudyRun(Public):
         """The JSON object."""
         return {
             **self.answer.to_dict(),
+            **self.answer.decision.to_dict(),
             "title": self.study.title,
             "seed": self.study.seed,
             "simulated": self.simulated,

@@ -20,6 +20,7 @@ import numpy as np
 from lepaute.errors import InputError
 from lepaute.kit.text import two_digits
 from lepaute.simulate.prediction.trust import Trust
+from lepaute.stats.decision import Decision
 from lepaute.stats.student import student_quantile
 from lepaute.study.evaluation import (
     LESS_IS_BETTER,
@@ -33,7 +34,7 @@ from lepaute.study.evaluation import (
     trials_of,
 )
 from lepaute.study.sobol import FEWEST, SobolIndices, of_levels, quantile_of, simulations_of, sobol
-from lepaute.study.trust import Judge
+from lepaute.study.trust import Judge, decision_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -128,6 +129,12 @@ class Effects:
     seeds: int
     left_out: tuple[Point, ...]
     trusts: Mapping[Point, Trust] = field(default_factory=dict)
+
+    @property
+    def decision(self) -> Decision:
+        """That a factor is shown to matter."""
+        clear = any(term.is_significant for term in self.terms) if self.is_known else None
+        return decision_of(clear, self.trusts.values())
 
     @property
     def text(self) -> str:

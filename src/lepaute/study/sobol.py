@@ -17,7 +17,9 @@ import numpy as np
 
 from lepaute.errors import InputError
 from lepaute.simulate.prediction.trust import Trust
+from lepaute.stats.decision import Decision
 from lepaute.study.evaluation import Evaluate, Point, Trial, Value, noun
+from lepaute.study.trust import decision_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -79,6 +81,11 @@ class SobolIndices:
     def is_null(self, name: str) -> bool:
         """Whether nothing shows that the factor has an effect."""
         return self.total[name].low <= 0.0
+
+    @property
+    def decision(self) -> Decision:
+        """That a factor shows an effect."""
+        return decision_of(not all(map(self.is_null, self.total)), self.trusts.values())
 
     @property
     def text(self) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from lepaute.simulate.prediction.trust import DRAWN, LEAST_OUTSIDE, SEEDS, Trust, relative_sd
+from lepaute.stats.decision import SPOILS, Decision, Weakness
 from lepaute.study.evaluation import Evaluate, Outcome, Point, Trial, called
 
 if TYPE_CHECKING:
@@ -57,6 +58,20 @@ def by_share(outcomes: Iterable[Outcome]) -> Trust:
         return Trust(0.0)
     share = first.extrapolated
     return Trust(share, first.messages_outside, None if share >= LEAST_OUTSIDE else 0.0)
+
+
+def decision_of(is_clear: bool | None, trusts: Iterable[Trust]) -> Decision:
+    """That an answer leaves little open: unknown where nothing that it rests on is comparable.
+
+    is_clear : whether it leaves little open if that is comparable; None: a single run of point tells nothing
+    """
+    of_points = [trust.decision for trust in trusts]
+    none = bool(of_points) and not any(point.is_shown for point in of_points)
+    weaknesses = dict.fromkeys(weakness for point in of_points for weakness in point.weaknesses)
+    some = [weakness for weakness in weaknesses if none or not SPOILS[weakness.cause]]
+    if is_clear is None:
+        some.append(Weakness("too few", "one run of point configuration"))
+    return Decision.of(bool(is_clear) and all(point.is_shown for point in of_points), False, some)
 
 
 def _of_cables(platforms: "Sequence[Platform]") -> list[str]:

@@ -19,6 +19,7 @@ from lepaute.kit.tables import text_table
 from lepaute.kit.text import number
 from lepaute.simulate.prediction.trust import Trust
 from lepaute.stats.control_variates import Controls
+from lepaute.stats.decision import Decision
 from lepaute.study.evaluation import (
     LESS_IS_BETTER,
     Evaluate,
@@ -33,7 +34,7 @@ from lepaute.study.evaluation import (
     trials_of,
 )
 from lepaute.study.ranking import Ranking, Standing, rank
-from lepaute.study.trust import Judge
+from lepaute.study.trust import Judge, decision_of
 from lepaute.study.tune_real import Corrected
 
 #: Enough: the chosen point is expected to be worse by at most this share than the best, as far as simulations can tell.
@@ -85,6 +86,13 @@ class Tuned:
     def best(self) -> Point:
         """The point to take: of those that are comparable, where any is."""
         return self.ranking.best.point if self.real is None else self.real.best
+
+    @property
+    def decision(self) -> Decision:
+        """That a quarter of the points at most may be the best."""
+        few = max(1, len(self.ranking.standings) // 4)
+        clear = len(self.ranking.near) <= few if self.real is not None or self.ranking.best.runs > 1 else None
+        return decision_of(clear, self.trusts.values())
 
     @property
     def text(self) -> str:

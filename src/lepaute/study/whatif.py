@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 from lepaute.errors import InputError
 from lepaute.kit.tables import text_table
 from lepaute.kit.text import counted
-from lepaute.simulate.prediction.comparing import NO_DIFFERENCE, Difference, Pairing
+from lepaute.simulate.prediction.comparing import NO_DIFFERENCE, ROUNDING, Difference, Pairing
 from lepaute.simulate.prediction.prediction import Spread
 from lepaute.simulate.prediction.trust import Trust
 from lepaute.stats.control_variates import Controls
+from lepaute.stats.decision import Decision, Weakness
 from lepaute.study.difference import difference, same_geometry
 from lepaute.study.evaluation import (
     LESS_IS_BETTER,
@@ -31,7 +32,7 @@ from lepaute.study.evaluation import (
     trials_of,
 )
 from lepaute.study.pricing import Pricing
-from lepaute.study.trust import Judge
+from lepaute.study.trust import Judge, decision_of
 
 if TYPE_CHECKING:
     from lepaute.study.configuration import Configurations
@@ -98,8 +99,23 @@ class LevelComparison:
     @property
     def reasons(self) -> tuple[str, ...]:
         """Why the two are not comparable, in words, of one that is why; none where they are."""
-        apart = next((side for side in (self.other, self.reference) if side.trust.reasons), None)
-        return () if apart is None else (f"at {apart.level} {'; '.join(apart.trust.reasons)}",)
+        side = self.weakest
+        return (f"at {side.level} {'; '.join(side.trust.reasons)}",) if side.trust.reasons else ()
+
+    @property
+    def weakest(self) -> Side:
+        """The side that is not comparable, or is extrapolated further."""
+        return max((self.other, self.reference), key=lambda side: (not side.trust.comparable, side.trust.computing))
+
+    def decision(self, response: str) -> Decision:
+        """That a response differs: known where both sides are comparable, whatever the figures are."""
+        side = self.weakest
+        weaknesses = [
+            Weakness(weakness.cause, f"at {side.level} {weakness.text}") for weakness in side.trust.decision.weaknesses
+        ]
+        found = self.differences.get(response)
+        ends = (None, None) if found is None else (found.low, found.high)
+        return Decision.of_ratio(*ends, weaknesses, margin=ROUNDING)
 
     @property
     def same_geometry(self) -> bool:
@@ -109,12 +125,17 @@ class LevelComparison:
     def to_dict(self) -> dict[str, Any]:
         """An entry of the JSON."""
         points = {"reference": dict(self.reference.point), "other": dict(self.other.point)}
+        decisions = {name: self.decision(name) for name in self.differences}
         return {
             "setting": dict(self.setting),
             "reference": self.reference.to_dict(),
             "other": self.other.to_dict(),
             "differences": {
-                name: points | {"response": name} | found.to_dict() | {"same_geometry": self.same_geometry}
+                name: points
+                | {"response": name}
+                | found.to_dict()
+                | {"same_geometry": self.same_geometry, "told_apart": decisions[name].is_shown}
+                | decisions[name].to_dict()
                 for name, found in self.differences.items()
             },
             "comparable": not self.reasons,
@@ -142,13 +163,19 @@ class WhatIfAnswer:
     @property
     def told_apart(self) -> int:
         """Comparable ones of which the first response differs by more than their interval."""
-        return sum(change.is_told_apart for each, change in self._changes if not each.reasons)
+        return sum(each.decision(self.responses[0]).is_shown for each in self.comparisons)
 
     @property
     def _changes(self) -> list[tuple[LevelComparison, Difference]]:
         """Of the first response where both have it, the largest first."""
         known = [(each, change) for each in self.comparisons if (change := self._difference(each)) is not None]
         return sorted(known, key=lambda pair: -abs(log(pair[1].ratio)))
+
+    @property
+    def decision(self) -> Decision:
+        """That half of the changes can be told from the base."""
+        clear = 2 * self.told_apart >= len(self.comparisons)
+        return decision_of(clear if self.runs > 1 else None, [each.weakest.trust for each in self.comparisons])
 
     @property
     def trusts(self) -> dict[Point, Trust]:

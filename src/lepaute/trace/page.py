@@ -102,7 +102,6 @@ def page(trace: Trace, command: str = "") -> str:
         facts=f"{len(trace):,} calls of {held}",
         made_of=[(name, str(value)) for name, value in known if value not in (None, "")],
         answer=found.sentence,
-        state="fine",
         figures=_figures(found, breakdown),
         waiting=_waiting_lines(found.waiting, breakdown),
         waiters=_waiters(breakdown),

@@ -1,13 +1,14 @@
 """Predictions and real runs as one table: a row a case."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from lepaute.kit.text import counted
+from lepaute.stats.decision import Decision, Weakness
 from lepaute.verify import naming
 from lepaute.verify.campaign import Case, RecordedRun, run_record
 from lepaute.verify.machine import compute_share, time_without_drift
@@ -156,12 +157,37 @@ def _without_drift(table: "pandas.DataFrame", runs: "pandas.DataFrame", counts: 
     table["inside_without_drift"] = _inside_mean(measured, bounds)
 
 
+def decision_of(row: Mapping[Any, Any]) -> Decision:
+    """That the runs of a case are as predicted; row: of compare. Inside a wide interval nearly any run is, which
+    shows nothing."""
+    inside, is_wide = row["inside_interval"], row["high_s"] > WIDE * row["low_s"] > 0.0
+    lacks = [] if inside is not None else [Weakness("too few", "a single simulated run has no interval (--runs 10)")]
+    return Decision.of(inside is True and not is_wide, inside is False, [*lacks, *_spoilt(row)])
+
+
+def within(table: "pandas.DataFrame", tolerance: float) -> Decision:
+    """That no error exceeds a share of the measured time."""
+    return Decision.of_several(
+        (
+            Decision.of(within, not within, _spoilt(row))
+            for row in table.to_dict("records")
+            for within in [abs(row["error_percent"]) <= 100.0 * tolerance]
+        ),
+        "against",
+    )
+
+
+def _spoilt(row: Mapping[Any, Any]) -> list[Weakness]:
+    return [Weakness("disturbed", "every run was disturbed by other load")] if row["only_disturbed"] else []
+
+
 def comparison_record(row: dict[Any, Any]) -> dict[str, Any]:
     """How a case compares, as JSON shows it; row: of compare."""
     keys = ("measured_time_s", "error_percent", "inside_interval")
     return {
         **{key: row[key] for key in keys},
         **({"measured_rate_gflops": row["measured_rate_gflops"]} if "measured_rate_gflops" in row else {}),
+        **decision_of(row).to_dict(),
         "runs_counting": int(row["n_counting"]),
         "runs_inside": None if math.isnan(row["n_inside"]) else int(row["n_inside"]),
         "interval_of_mean_s": None if math.isnan(row["mean_low_s"]) else [row["mean_low_s"], row["mean_high_s"]],

@@ -7,13 +7,16 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 from lepaute.kit.text import counted, four_digits
+from lepaute.stats.decision import Decision, Weakness
+from lepaute.verify.comparison import decision_of
 
 if TYPE_CHECKING:
     from lepaute.platform import Platform
     from lepaute.simulate.apps.hpl.hpl_out import HplResult
     from lepaute.verify.campaign import Case
 
-AS_EXPECTED, SLOWER, FASTER, FAILED, UNKNOWN = "as_expected", "slower", "faster", "failed", "unknown"
+AS_EXPECTED, SLOWER, FASTER = "as_expected", "slower", "faster"
+UNDECIDED, FAILED, UNKNOWN = "undecided", "failed", "unknown"
 LEAST_TOLD = 0.03  # of the predicted time; a smaller gap needs no cause
 #: More than a core of 2026 does in double precision: about 5 GHz times 32 operations a cycle.
 MOST_OF_A_CORE_FLOPS = 250e9
@@ -38,11 +41,13 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """text: the answer;  lines: of the case in the middle of those that are off, `case`;  causes: the likeliest first
+    """decision: that all is as predicted;  text: the answer;  lines: of the case in the middle of those that are off,
+    `case`;  causes: the likeliest first
 
     error_percent: of that case, as of comparison.compare; None where none is off
     """
 
+    decision: Decision
     value: str
     text: str
     error_percent: float | None = None
@@ -52,7 +57,13 @@ class Verdict:
 
     def to_dict(self) -> dict[str, Any]:
         causes = [asdict(cause) for cause in self.causes]
-        return {"verdict": self.value, "error_percent": self.error_percent, "causes": causes}
+        return {
+            "verdict": self.value,
+            "answer": self.text,
+            **self.decision.to_dict(),
+            "error_percent": self.error_percent,
+            "causes": causes,
+        }
 
 
 def verdict(
@@ -68,24 +79,36 @@ def verdict(
     With several cases the limit is such that chance puts any of them outside in 5 % of files.
     """
     if failed := [result.line for result in results if result.failed]:
-        lines = ", ".join(map(str, failed[:8])) + (", ..." if len(failed) > 8 else "")
+        lines = ", ".join(map(str, failed[:8])) + (f" and {len(failed) - 8} more" if len(failed) > 8 else "")
         count = f"{len(failed)} of {counted(len(results), 'result')}"
-        return Verdict(
-            FAILED, f"Your {source} is no valid result: HPL's residual check FAILED for {count}, line {lines}"
-        )
+        why = Weakness("failed", f"HPL's residual check FAILED for {count}, line {lines}")
+        decision = Decision.of(False, False, [why])
+        compared = "; the others are compared" if cases else ", and is not compared"
+        return Verdict(decision, FAILED, f"Your {source} is no valid result{compared}: {decision.reasons[0]}")
+    decisions = list(map(decision_of, rows))
+    known = [decision for decision in decisions if decision.answer != "unknown"]
+    if not known:
+        decision = Decision.of_several(decisions, "unknown")
+        return Verdict(decision, UNKNOWN, decision.words("", "", "", f"Your {source} cannot be judged"))
     judged = [
         (row["measured_time_s"] / row["predicted_time_s"], case, row)
-        for case, row in zip(cases, rows, strict=True)
-        if row["inside_interval"] is not None and row["predicted_time_s"] > 0.0
+        for case, row, decision in zip(cases, rows, decisions, strict=True)
+        if decision in known and row["predicted_time_s"] > 0.0
     ]
-    if not judged:
-        return Verdict(UNKNOWN, f"Your {source} cannot be judged: a single simulated run has no interval (--runs 10)")
     limit = NormalDist().inv_cdf(1.0 - 0.025 / len(judged)) / NormalDist().inv_cdf(0.975)
     off = [one for one in judged if abs(one[0] - 1.0) >= LEAST_TOLD and _beyond(*one) > limit]
     if not off:
         errors = sorted(row["error_percent"] for *_, row in judged)
-        to = f" to {_error(errors[-1])}" if errors[1:] else ""
-        return Verdict(AS_EXPECTED, f"Your {source} is as expected: error {_error(errors[0])}{to}")
+        found = f"error {_error(errors[0])}{f' to {_error(errors[-1])}' if errors[1:] else ''}"
+        wide = sum(decision.answer == "undecided" for decision in known)
+        decision = Decision.of(not wide, False)
+        text = decision.words(
+            f"is as expected: {found}",
+            "",
+            f"may be as expected: {found}, but the intervals of {wide} of {counted(len(judged), 'case')} are too wide "
+            "to show it",
+        )
+        return Verdict(decision, decision.pick(AS_EXPECTED, "", UNDECIDED, ""), f"Your {source} {text}")
     slower, faster = ([one for one in off if (one[0] > 1.0) is way] for way in (True, False))
     same = sorted(slower if len(slower) >= len(faster) else faster, key=lambda one: abs(math.log(one[0])))
     ratio, case, row = same[len(same) // 2]
@@ -97,8 +120,9 @@ def verdict(
     gap = [_gap(case, row)]
     if causes[1:]:
         gap.append(f"  look at, in this order: {'; '.join(cause.text for cause in causes)}")
-    value = SLOWER if ratio > 1.0 else FASTER
-    return Verdict(value, f"Your {source} {size}; {likely}", row["error_percent"], causes, case, tuple(gap))
+    value, decision = SLOWER if ratio > 1.0 else FASTER, Decision.of(False, True)
+    text = f"Your {source} {size}; {likely}"
+    return Verdict(decision, value, text, row["error_percent"], causes, case, tuple(gap))
 
 
 def causes_of(

@@ -11,6 +11,7 @@ from lepaute.kit.files import write_whole
 from lepaute.simulate.apps.hpl.hpl_out import HplResult, default_of, read_hpl_results
 from lepaute.simulate.prediction.comparing import sd_on_one_day
 from lepaute.simulate.prediction.sweep import Sweep
+from lepaute.stats.decision import Decision
 from lepaute.verify.campaign import Case
 from lepaute.verify.comparison import compare, comparison_record
 from lepaute.verify.gap import Verdict, verdict
@@ -50,6 +51,11 @@ class KnownResults:
     run_table: "pandas.DataFrame"
     verdict: Verdict
 
+    @property
+    def decision(self) -> Decision:
+        """That all is as predicted."""
+        return self.verdict.decision
+
     def warnings(self) -> list[str]:
         """Parameters that neither the file nor the command line says."""
         if assumed := dict.fromkeys(field for result in self.results for field in result.assumed):
@@ -62,6 +68,8 @@ class KnownResults:
 
     def bests(self) -> list[str]:
         """For each N of which there are several cases: the fastest that was measured, and that was predicted."""
+        if not self.cases:
+            return []
         measured_s = dict(
             zip(map(id, (case.prediction for case in self.cases)), self.table["measured_time_s"], strict=True)
         )
@@ -104,15 +112,18 @@ class KnownResults:
             }
             for case, row in zip(self.cases, rows, strict=True)
         ]
-        return self.verdict.to_dict() | joint_record(records, self.table)
+        found = self.verdict.to_dict()
+        return found | (joint_record(records, self.table) if records else {"verifications": []}) | found
 
     def save(self, folder: Path) -> None:
         """Writes results.csv, verification.json, verification.png and verification.svg."""
         from lepaute.verify.plot import plot
 
         folder.mkdir(parents=True, exist_ok=True)
-        write_whole(folder / RESULTS_FILE, self.table.to_csv(index=False))
         write_whole(folder / JSON_FILE, json.dumps(self.to_dict(), indent=1) + "\n")
+        if not self.cases:
+            return
+        write_whole(folder / RESULTS_FILE, self.table.to_csv(index=False))
         title = f"HPL: predicted, and as in {self.source}"
         plot(self.table, self.run_table, folder / PLOT_NAME, title, foot_of_cases(self.cases), known=True)
 
@@ -126,14 +137,17 @@ def known_results(
 ) -> KnownResults:
     """The results of the file against the predictions of their cases, one for all results of the same parameters.
 
-    Results whose residual check failed are compared only where all are.
+    Results whose residual check failed are not compared; where all did, nothing is predicted.
     predict(cases, repeat): another `repeat` is another run on the same machines and days; of cases with several results
     given, errors: as in hpl_results.parse_hpl_results
     """
     import pandas
 
     read = read_hpl_results(path, given)
-    results = [result for result in read if not result.failed] or read
+    results = [result for result in read if not result.failed]
+    if not results:
+        judged = verdict(path.name, read, (), (), platform)
+        return KnownResults(path.name, [], read, pandas.DataFrame(), pandas.DataFrame(), judged)
     hpls = list(dict.fromkeys(result.hpl for result in results))
     predictions = dict(zip(hpls, predict(hpls, 0), strict=True))
     several = [hpl for hpl, count in Counter(result.hpl for result in results).items() if count > 1]

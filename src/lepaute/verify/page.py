@@ -49,6 +49,12 @@ def page(
     """
     from markupsafe import Markup
 
+    if not results.cases:
+        facts, state = "nothing was predicted", results.decision.state("for")
+        empty: dict[str, Any] = dict.fromkeys(("further", "beware", "pictures", "shown", "tables"), ())
+        return render(
+            "lepaute.report", "evidence.html.j2", title=title, facts=facts, answer=answer, state=state, **empty
+        )
     table, runs, first = results.table, results.run_table, results.cases[0].prediction
     told = drift is not None and drift.significant
     answer, *others = [*([answer] if answer else []), *sentence(table, causes).split("\n")]
@@ -59,14 +65,13 @@ def page(
     made_of = [("platform", f"{first.platform_name} {first.platform_sha256[:12]}"), ("seed", str(first.seed))]
     made_of += [] if seal is None else [("predictions", seal.sha256[:12])]
     head, rows = case_rows(table, with_drift=told)
-    outside = int((table["inside_interval"] == False).sum())  # noqa: E712  (None is neither)
     return render(
         "lepaute.report",
         "evidence.html.j2",
         title=title,
         facts=_facts(results, seal),
         answer=answer,
-        state="notable" if outside or table["inside_interval"].isna().any() else "fine",
+        state=results.decision.state("for"),
         figures=_figures(table.to_dict("records")),
         further=[line for line in (*others, slow_state_line(results.cases), *further) if line],
         beware=[

@@ -19,7 +19,7 @@ from lepaute.kit.picture import (
     shown_once,
     write_picture,
 )
-from lepaute.verify.comparison import sentence
+from lepaute.verify.comparison import decision_of, sentence
 from lepaute.verify.naming import panels_of, varied_columns
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ def _draw_errors(axis: Any, position: int, row: dict[Any, Any], runs: "pandas.Da
         axis.plot(
             position + OFFSET + HALF_WIDTH, without, "D", ms=5.0, mec=WITHOUT_DRIFT, mfc="white", mew=1.3, zorder=5
         )
-    outside = row["inside_interval"] is False
+    outside = decision_of(row).answer == "against"
     ends = [percent(row[key]) for key in ("predicted_time_s", "low_s", "high_s") if not math.isnan(row[key])]
     below = max(ends) < 0  # then the number goes below too, away from the line of zero
     axis.annotate(
@@ -254,7 +254,7 @@ def _scatter(table: "pandas.DataFrame", path: Path | None) -> "Figure":
     ]
     if len(grids) > MOST_NAMED:
         handles.append(Line2D([], [], ls="none", label=f"and {len(grids) - MOST_NAMED} more grids"))
-    if (table["inside_interval"] == False).any():  # noqa: E712  (None is neither)
+    if any(decision_of(row).answer == "against" for row in table.to_dict("records")):
         handles.append(Line2D([], [], mec=MEASURED, mfc="white", marker="o", ls="none", ms=5, label="hollow: outside"))
     if table["only_disturbed"].any():
         label = "grey: every run disturbed by other load"
@@ -268,7 +268,7 @@ def _draw_case(axis: Any, row: dict[Any, Any], marker: str) -> None:
     if row["low_s"] > 0.0:  # neither without interval, nor where it reaches a duration of zero
         axis.plot([measured] * 2, [row["low_s"], row["high_s"]], color=PREDICTED, alpha=0.45, lw=1.4, zorder=2)
     colour = DISTURBED if row["only_disturbed"] else MEASURED
-    face = "white" if row["inside_interval"] is False else colour
+    face = "white" if decision_of(row).answer == "against" else colour
     axis.plot(measured, mean, marker, ms=4.5, mec=colour, mfc=face, mew=1.0, zorder=3)
 
 

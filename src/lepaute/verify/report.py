@@ -7,7 +7,7 @@ from lepaute.kit.printable import terminal_columns
 from lepaute.kit.tables import shown_table
 from lepaute.kit.text import folded, four_digits
 from lepaute.stats.disturbance import seen_by
-from lepaute.verify.comparison import CAUSES, sentence, sentence_without_drift
+from lepaute.verify.comparison import CAUSES, decision_of, sentence, sentence_without_drift
 from lepaute.verify.naming import names_of_cases, varied_columns
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def _cells(row: dict[Any, Any]) -> tuple[str, ...]:
         four_digits(row["measured_time_s"]),
         _interval(row["mean_low_s"], row["mean_high_s"]),
         f"{row['error_percent']:+.1f} %",
-        _verdict(row["inside_interval"]),
+        decision_of(row).pick("in", "OUT", "in", "-"),
     )
 
 
@@ -128,15 +128,12 @@ def _interval(low: float, high: float) -> str:
     return "-" if math.isnan(low) else f"{low:.3g} to {high:.3g}"
 
 
-def _verdict(inside: bool | None) -> str:
-    return "-" if inside is None else "in" if inside else "OUT"
-
-
 def _drift_cells(row: dict[Any, Any]) -> tuple[str, ...]:
     if math.isnan(row["drift_percent"]):
         return "-", "-", "-"
+    without = decision_of(row | {"inside_interval": row["inside_without_drift"]})
     return (
         f"{row['drift_percent']:+.1f} %",
         f"{row['error_without_drift_percent']:+.1f} %",
-        _verdict(row["inside_without_drift"]),
+        without.pick("in", "OUT", "in", "-"),
     )

@@ -4,7 +4,7 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -13,15 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
 from lepaute.kit.files import write_whole
+from lepaute.kit.numbers import none_if_nan
 from lepaute.kit.picture import origin
 from lepaute.kit.text import counted
 from lepaute.simulate.apps.hpl import Hpl
 from lepaute.simulate.apps.hpl.hpl_out import real_report
+from lepaute.stats.decision import Decision
 from lepaute.stats.disturbance import seen_by
 from lepaute.verify.campaign import Case, Plan, RecordedRun, measured_record, predict_cases, run_cases, run_record
-from lepaute.verify.comparison import compare, comparison_record, one_sided, run_table, sentence
+from lepaute.verify.comparison import compare, comparison_record, decision_of, one_sided, run_table, sentence
 from lepaute.verify.machine import MachineDrift, machine_drift, readings_of
-from lepaute.verify.real_run import Here, Program, RealRun, Site
+from lepaute.verify.real_run import Program, RealRun, Site
 from lepaute.verify.seal import (
     JOURNAL_FILE,
     PREDICTIONS_FILE,
@@ -69,6 +71,11 @@ class Verification:
     def sentence(self) -> str:
         return sentence(self.table)
 
+    @property
+    def decision(self) -> Decision:
+        """That all is as predicted."""
+        return Decision.of_several(map(decision_of, self.table.to_dict("records")), "against")
+
     def records(self) -> list[dict[str, Any]]:
         """One dictionary a case: the keys of its prediction, `measured` (every run), and how they compare."""
         return [
@@ -76,8 +83,8 @@ class Verification:
                 **case.prediction.to_dict(),
                 "measured": [measured_record(case, run) for run in self.runs if run.case == index],
                 **comparison_record(row),
-                "drift_percent": _known(row["drift_percent"]),
-                "error_without_drift_percent": _known(row["error_without_drift_percent"]),
+                "drift_percent": none_if_nan(row["drift_percent"]),
+                "error_without_drift_percent": none_if_nan(row["error_without_drift_percent"]),
                 "inside_without_drift": row["inside_without_drift"],
                 "predictions_sha256": self.seal.sha256,
                 "predictions_created": self.seal.created,
@@ -87,7 +94,7 @@ class Verification:
 
     def to_dict(self) -> dict[str, Any]:
         """What --json prints: the record of a single case, or {"verifications": [...]}, and `machine_drift`."""
-        whole = joint_record(self.records(), self.table)
+        whole = joint_record(self.records(), self.table) | self.decision.to_dict()
         return whole if self.drift is None else {**whole, "machine_drift": self.drift.to_dict()}
 
     def hpl_out(self) -> str:
@@ -142,14 +149,6 @@ def joint_record(records: list[dict[str, Any]], table: "pandas.DataFrame") -> di
         return records[0]
     found = one_sided(table["error_percent"].tolist())
     return {"verifications": records, "one_sided": None if found is None else found.to_dict()}
-
-
-def exceeds(table: "pandas.DataFrame", tolerance: float) -> bool:
-    return bool((table["error_percent"].abs() > 100.0 * tolerance).any())
-
-
-def _known(value: float) -> float | None:
-    return None if math.isnan(value) else value
 
 
 def check_unused(folder: Path, names: Sequence[str] = CAMPAIGN_FILES) -> None:
@@ -269,41 +268,12 @@ def chosen_runs(
         journal.close()
 
 
-def verify(
-    applications: Sequence["Application"],
-    program: Program,
-    plan: Plan,
-    predict: Callable[[Any], "Prediction"],
-    folder: Path,
-    progress: Callable[[str, float], None],
-    sealed: Callable[[Seal, int], None],
-    *,
-    site: Site | None = None,
-    sentinel: "Sentinel | None" = None,
-    guard: "Guard | None" = None,
-    again: Callable[[Any], "Prediction"] | None = None,
-    resume: bool = False,
-) -> Verification:
-    """Predict all, seal, run all for real, compare; each run is in the folder's journal before the next one starts.
+def verify(begun: AbstractContextManager[ChosenRuns], sentinel: "Sentinel | None" = None) -> Verification:
+    """Makes all runs of a campaign (`chosen_runs`, which says what is raised), and compares.
 
-    progress(what, fraction done) is called before each step of the two long parts.
-    site    : where the real runs are made, default: this machine
-    sentinel: of the platform; the other arguments and what is raised are those of `chosen_runs`
+    sentinel: of the platform
     """
-    site = Here(program) if site is None else site
-    with chosen_runs(
-        applications,
-        program,
-        plan,
-        predict,
-        folder,
-        site,
-        progress,
-        guard=guard,
-        again=again,
-        sealed=sealed,
-        resume=resume,
-    ) as campaign:
+    with begun as campaign:
         campaign.make()
     runs_frame = run_table(campaign.cases, campaign.runs, sentinel)
     drift = None if sentinel is None else machine_drift(readings_of(runs_frame), sentinel)

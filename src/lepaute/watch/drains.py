@@ -20,7 +20,7 @@ from lepaute.measure.schedulers.types import NodeState
 from lepaute.store import Store
 from lepaute.store.tables import NODE_ACTIONS
 from lepaute.watch.changelog import ALL, names_of_node
-from lepaute.watch.notices.absences import LATE_DAYS, absences_of
+from lepaute.watch.notices.absences import LATE_DAYS, absences_of, last_data
 from lepaute.watch.notices.notice import worth_a_look
 from lepaute.watch.open_regressions import open_regressions
 from lepaute.watch.report.summary import WorthALook, change_text, regressions_of, since_text
@@ -32,6 +32,8 @@ REQUESTED, DRAINED, FAILED, RESUMED, CLOSED = "requested", "drained", "failed", 
 MARK = "lepaute: "
 #: A drain is recorded before it is carried out; a scheduler that does not show it so much later was overruled.
 SETTLED_S = 300.0
+#: Of a node and factor: three have a scatter, which another one is held against.
+FEWEST_JOBS = 4
 
 
 class Verdict(Enum):
@@ -199,6 +201,7 @@ def node_health(
         if each.last is not None and each.days >= LATE_DAYS
         for cluster, node, _ in each.machines
     }
+    last, late = last_data(every.values, now_s)
     health = []
     for name, known in nodes.items():
         if known is None:
@@ -207,7 +210,7 @@ def node_health(
         cluster, node = known
         own = found.values[(found.values["cluster"] == cluster) & (found.values["node"] == node)]
         regressed = found.rows[(found.rows["cluster"] == cluster) & found.rows["node"].isin([node, ALL])]
-        unknown = silent.get(known, "") if (own["state"] == "done").any() else "no job has left a value"
+        unknown = silent.get(known, "") or _few(own) or (f"no value since {last}, of any node" if late else "")
         state = None if drains is None else drains.states.get(name)
         test = partial(_tested, regressed, own, known, state, unknown, now_s)
         reason = _reason(regressed) or unknown
@@ -220,6 +223,15 @@ def node_health(
         replace(each, worth_a_look=WorthALook(tuple(one for one in looks if (one.cluster, one.node) == known)))
         for each, known in zip(health, nodes.values(), strict=True)
     ]
+
+
+def _few(values: "pd.DataFrame") -> str:
+    """Why too few jobs of a node ended well to tell a change, "" where they are enough."""
+    done = values[values["state"] == "done"]
+    jobs = int(done.groupby(["cpu", "factor", "stratum"], observed=True).size().max()) if len(done) else 0
+    if jobs >= FEWEST_JOBS:
+        return ""
+    return f"{counted(jobs, 'job')} of a factor, and {FEWEST_JOBS} are needed" if jobs else "no job has left a value"
 
 
 def _tested(

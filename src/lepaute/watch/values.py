@@ -5,12 +5,10 @@ in another way (design, content, protocol, software) has another one.
 """
 
 import datetime as dt
-import math
 import time
 import weakref
 from bisect import bisect_right
 from collections.abc import Collection, Iterable
-from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -175,21 +173,6 @@ def start_of(date: dt.date) -> float:
 def day_numbers(times_s: "npt.ArrayLike") -> "npt.NDArray[np.int64]":
     """Days since 1970, UTC, of moments in seconds since the epoch."""
     return np.floor(np.asarray(times_s, np.float64) / DAY_S).astype(np.int64)
-
-
-def plain(value: Any) -> Any:
-    """The value as JSON has it: objects, lists, dates as text, None for what is not finite."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, dict):
-        return {name: plain(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    if isinstance(value, dt.date):
-        return value.isoformat()
-    if hasattr(value, "dtype"):  # a scalar of NumPy
-        value = value.item()
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 # ---- dates that cannot be right --------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import numpy as np
 
 from lepaute import _core
 from lepaute.fit.numeric import Floats, Integers, sandwich
-from lepaute.fit.segmentation.points import MOST_CANDIDATES, Objective, Points, thinned
+from lepaute.fit.segmentation.points import MOST_CANDIDATES, Objective, Points, fewest_segments_of_least, thinned
 from lepaute.kit.later import later
 from lepaute.kit.notebook import table_html
 from lepaute.kit.picture import (
@@ -29,12 +29,15 @@ from lepaute.kit.picture import (
     write_picture,
 )
 from lepaute.kit.text import counted, seconds, size_text, two_digits
+from lepaute.stats.decision import Decision
 from lepaute.stats.student import student_quantile
 
 if TYPE_CHECKING:
     import pandas
     from matplotlib import axes as mpl_axes
     from matplotlib import figure as mpl_figure
+
+    from lepaute.fit.segmentation.search import LikeliestBreakpoint
 else:
     pandas, mpl_axes, mpl_figure = later("pandas"), later("matplotlib.axes"), later("matplotlib.figure")
 
@@ -213,7 +216,7 @@ class SegmentedLine:
             upper, lower = figure.subplots(2, 1, sharex=True, gridspec_kw={"height_ratios": [3, 1]})
         else:
             figure, upper, lower = own_figure(ax), ax, None
-        draw_segments(self, upper, lower, x_label, y_label, y_unit, size)
+        _draw_segments(self, upper, lower, x_label, y_label, y_unit, size)
         if ax is None:
             foot = f"{source or 'points'}: {counted(len(self.x), 'duration')}, objective {self.objective}"
             entitle(figure, finding, measured_origin(foot))
@@ -236,7 +239,25 @@ class SegmentedLine:
             return self._without_breakpoint(size)
         places = [size(place) for place in self.breakpoints]
         listed = places[0] if len(places) == 1 else f"{', '.join(places[:-1])} and {places[-1]}"
-        return f"{counted(len(places), 'breakpoint')}, after {listed}"
+        text = f"{counted(len(places), 'breakpoint')}, after {listed}"
+        return self.decision.words(text, "", f"{text}, as was asked for; these data do not prove so many")
+
+    @property
+    def decision(self) -> Decision:
+        """That there are breakpoints; where there is none, that one line holds is the contrary."""
+        criteria = np.array([cut.criterion for cut in self.candidates])
+        proven = fewest_segments_of_least(criteria) - 1 if len(criteria) > 1 else 0
+        if not len(criteria):  # of several series together, which chose
+            proven = len(self.breakpoints)
+        likeliest = None if self.breakpoints else self._likeliest
+        holds = likeliest is not None and likeliest.is_negligible
+        return Decision.of(0 < len(self.breakpoints) <= proven, holds)
+
+    @property
+    def _likeliest(self) -> "LikeliestBreakpoint | None":
+        from lepaute.fit.segmentation.search import likeliest_breakpoint
+
+        return likeliest_breakpoint(self)
 
     def jumps(self, *, in_bytes: bool = True) -> list[tuple[str, str]]:
         """Of each breakpoint its place, and in words its 95 % interval and what the two lines say there, in seconds."""
@@ -249,9 +270,7 @@ class SegmentedLine:
         return found
 
     def _without_breakpoint(self, size: Callable[[float], str]) -> str:
-        from lepaute.fit.segmentation.search import likeliest_breakpoint
-
-        likeliest = likeliest_breakpoint(self)
+        likeliest = self._likeliest
         if likeliest is None:
             return "No breakpoint can be proven with these data"
         if likeliest.is_negligible:
@@ -263,7 +282,7 @@ class SegmentedLine:
         )
 
 
-def draw_segments(
+def _draw_segments(
     fitted: SegmentedLine,
     upper: Any,
     lower: Any,

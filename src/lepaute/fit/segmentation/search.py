@@ -88,13 +88,13 @@ def segment(
         raise FitError(f"shape is {shape!r}; it is line or constant")
     constant = shape == "constant"
     most = n_breakpoints if n_breakpoints is not None else most_breakpoints
-    checked_numbers(most, least_points)
+    _checked_numbers(most, least_points)
     if breakpoints is not None:
         if n_breakpoints is not None:
             raise FitError("n_breakpoints and breakpoints are both given; give the number or the places")
-        chosen = given_places(points, breakpoints)
-        left = residual_of(points, chosen, constant)
-        candidates: tuple[Partition, ...] = (Partition(chosen, left, float("nan")),)
+        chosen = _given_places(points, breakpoints)
+        residual = residual_of(points, chosen, constant)
+        candidates: tuple[Partition, ...] = (Partition(chosen, residual, float("nan")),)
     else:
         least = min(least_points, max(1, len(points) // 2)) if n_breakpoints is None else least_points
         candidates = _candidates(points, constant, least, max(most, most_breakpoints) + 1)
@@ -113,19 +113,19 @@ def segment(
     fitted = SegmentedLine(
         chosen,
         lines,
-        gains_of(candidates, points.least_residual),
+        _gains_of(candidates, points.least_residual),
         breakpoint_intervals(points, chosen, residual, constant, LEAST_POINTS),
         candidates,
         objective,
         np.asarray(x, dtype=np.float64),
         np.asarray(y, dtype=np.float64),
-        notes_on(points, candidates, lines, constant, tried),
+        _notes_on(points, candidates, lines, constant, tried),
     )
-    order = () if breakpoints is not None else note_on_the_order(fitted, points.least_residual)
+    order = () if breakpoints is not None else _note_on_the_order(fitted, points.least_residual)
     return replace(fitted, notes=(*fitted.notes, *order))
 
 
-def note_on_the_order(fitted: SegmentedLine, least_residual: float) -> tuple[str, ...]:
+def _note_on_the_order(fitted: SegmentedLine, least_residual: float) -> tuple[str, ...]:
     """That points were measured in the order of their sizes, by a machine whose speed lasted from one to the next.
 
     The criterion takes points for independent: of 200 with a correlation of 0.8 it finds 2.3 breakpoints where there is
@@ -151,20 +151,20 @@ def note_on_the_order(fitted: SegmentedLine, least_residual: float) -> tuple[str
     )
 
 
-def checked_numbers(breakpoints: Any, least_points: Any) -> None:
+def _checked_numbers(breakpoints: Any, least_points: Any) -> None:
     """Raises FitError unless both are whole numbers, of breakpoints at least 0, of points in a segment at least 1."""
     for name, number, least in (("the number of breakpoints", breakpoints, 0), ("least_points", least_points, 1)):
         if not isinstance(number, (int, np.integer)) or number < least:
             raise FitError(f"{name} is {number}; it is a whole number, at least {least}")
 
 
-def gains_of(candidates: Sequence[Partition], tiny: float) -> tuple[float, ...]:
+def _gains_of(candidates: Sequence[Partition], tiny: float) -> tuple[float, ...]:
     """The factor by which each further breakpoint divides the objective; what is below `tiny` counts as that."""
     left = [max(one.residual, tiny) for one in candidates]
     return tuple(before / after if after > 0 else 1.0 for before, after in zip(left[:-1], left[1:], strict=True))
 
 
-def given_places(points: Points, breakpoints: Sequence[float]) -> tuple[float, ...]:
+def _given_places(points: Points, breakpoints: Sequence[float]) -> tuple[float, ...]:
     """Breakpoints that were given, each moved down to the last x that it leaves below.
 
     Raises FitError where they do not increase, or leave a segment without points.
@@ -190,7 +190,7 @@ def _candidates(points: Points, constant: bool, least: int, most: int) -> tuple[
     return tuple(Partition(cut, left, float(value)) for (cut, left), value in zip(cuts, criterion, strict=True))
 
 
-def notes_on(
+def _notes_on(
     points: Points, candidates: Sequence[Partition], lines: Sequence[Line], constant: bool, most: int | None
 ) -> tuple[str, ...]:
     """A sentence for each limit that the points set, each with what would lift it; none where they were enough.
@@ -277,7 +277,7 @@ def segment_jointly(
     """
     if not series:
         raise FitError("segment_jointly needs at least one pair (x, y)")
-    checked_numbers(n_breakpoints if n_breakpoints is not None else most_breakpoints, least_points)
+    _checked_numbers(n_breakpoints if n_breakpoints is not None else most_breakpoints, least_points)
     parts = [points_of(x, y, objective) for x, y in series]
     most = (n_breakpoints if n_breakpoints is not None else most_breakpoints) + 1
     variances = [_variance(part, residual_of(part, (), False), 1) for part in parts]
@@ -308,7 +308,7 @@ def segment_jointly(
     fitted = tuple(
         _one(part, pair, chosen, float(left)) for part, pair, left in zip(parts, series, residuals[count], strict=True)
     )
-    return JointlySegmented(chosen, fitted, gains_of(partitions, 0.0), partitions)
+    return JointlySegmented(chosen, fitted, _gains_of(partitions, 0.0), partitions)
 
 
 def _variance(part: Points, residual: float, segments: int) -> float:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from lepaute.kit.text import percent, two_digits
 from lepaute.simulate.conditions import Conditions, Layers, layers_of
 from lepaute.simulate.engine import MESSAGES, Engine, KernelUse, MessageUse, Simulator
+from lepaute.stats.decision import Decision, Weakness
 
 if TYPE_CHECKING:
     from lepaute.platform.schema import Platform
@@ -165,7 +166,7 @@ def _sizes(use: "MessageUse") -> str:
 #: What is compared with others has a time that extrapolation makes uncertain by no larger a standard deviation.
 MOST_UNCERTAIN = 0.05
 #: Where that was not simulated (of an emulated program), no larger share of its computing is outside: more
-#: can make the time as uncertain, as block sizes of half those that were fitted do.
+#: can make the time as uncertain, as block sizes of half those that were fitted do. It is said beside what is compared.
 MOST_COMPUTING = 0.1
 #: Of a point of a search that nobody has looked at: it is, before it may be named.
 MOST_UNSEEN = 0.5
@@ -196,30 +197,39 @@ class Trust:
     seen: bool = True
 
     @property
-    def comparable(self) -> bool:
-        """Whether the prediction may be called better or worse than another one."""
-        return not self.reasons
+    def decision(self) -> Decision:
+        """That the prediction may be called better or worse than another one."""
+        sd, extrapolated = self.time_relative_sd, f"{percent(self.computing)} of its computing is extrapolated"
+        sent = f"messages of sizes outside take {percent(self.messages)} of its computing and communication"
+        uncertain = f"extrapolation alone makes its time uncertain by ± {percent(1.96 * (sd or 0.0))}"
+        most = MOST_COMPUTING if self.seen else MOST_UNSEEN
+        lacks = (
+            (sd is None and self.computing > most, Weakness("outside", extrapolated)),
+            (sd is not None and sd > MOST_UNCERTAIN, Weakness("outside", uncertain)),
+            (self.messages > MOST_MESSAGES, Weakness("outside", sent)),
+            (self.computing > MOST_COMPUTING, Weakness("partly outside", extrapolated)),
+        )
+        return Decision.of(True, False, [weakness for applies, weakness in lacks if applies])
 
     @property
-    def in_words(self) -> str:
+    def comparable(self) -> bool:
+        """Whether the prediction may be called better or worse than another one."""
+        return self.decision.is_shown
+
+    @property
+    def words(self) -> str:
         """Of a column: no; yes; or what extrapolation leaves open: yes, ± 4.2 % by extrapolation."""
         if not self.comparable:
             return "no"
-        sd = self.time_relative_sd
-        return "yes" if sd is None or sd < LEAST_TOLD else f"yes, ± {percent(1.96 * sd)} by extrapolation"
+        sd = self.time_relative_sd or 0.0
+        return ", ".join(
+            ("yes", *([f"± {percent(1.96 * sd)} by extrapolation"] if sd >= LEAST_TOLD else self.decision.reasons))
+        )
 
     @property
     def reasons(self) -> tuple[str, ...]:
         """Why it is not comparable, in words; none where it is."""
-        found: list[str] = []
-        if self.time_relative_sd is None:
-            if self.computing > (MOST_COMPUTING if self.seen else MOST_UNSEEN):
-                found.append(f"{percent(self.computing)} of its computing is extrapolated")
-        elif self.time_relative_sd > MOST_UNCERTAIN:
-            found.append(f"extrapolation alone makes its time uncertain by ± {percent(1.96 * self.time_relative_sd)}")
-        if self.messages > MOST_MESSAGES:
-            found.append(f"messages of sizes outside take {percent(self.messages)} of its computing and communication")
-        return tuple(found)
+        return () if self.comparable else self.decision.reasons
 
     @property
     def warnings(self) -> tuple[str, ...]:

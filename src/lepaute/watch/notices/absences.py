@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from lepaute.kit.text import counted
 from lepaute.store.packed import row_keys
 from lepaute.store.tables import STATES
 from lepaute.watch.values import DAY_S, MACHINE, NODE, Machine, day_numbers, day_of
@@ -38,6 +39,20 @@ class Absence:
     days: int
     state: str
     jobs: int
+
+
+def last_data(values: "pd.DataFrame", now_s: float) -> tuple[dt.date, str]:
+    """The day of the latest value, and what to say where it should not be the latest: "" while data are on time."""
+    done = values.loc[values["state"] == "done", "started_s"].to_numpy(np.float64)
+    if not len(done):
+        return day_of(float(values["started_s"].max())), "No job has ever ended well: nothing is known"
+    days = np.unique(np.floor(done / DAY_S))
+    usual = float(np.median(np.diff(days))) if len(days) > 2 else 1.0
+    gone = int(now_s // DAY_S - days[-1])
+    late = gone > LATE_INTERVALS * usual and gone >= LATE_DAYS
+    often = "every day" if usual <= 1 else f"every {usual:.0f} days"
+    text = f"No data for {counted(gone, 'day')}, before that {often}: what has happened since is not known"
+    return day_of(days[-1] * DAY_S), text if late else ""
 
 
 def absences(jobs: "pd.DataFrame") -> "pd.DataFrame":

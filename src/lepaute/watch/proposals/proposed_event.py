@@ -17,13 +17,14 @@ from typing import Any
 
 from lepaute.errors import InputError
 from lepaute.kit.documents import read_text
+from lepaute.kit.json_values import finite_json
 from lepaute.kit.node_sets import fold_node_set
 from lepaute.kit.numbers import path_of
 from lepaute.kit.text import counted
 from lepaute.watch.changelog import ALL, MOST_BYTES, Event, Inventory, NodeSet, Outlier
 from lepaute.watch.named_nodes import nodes_text
 from lepaute.watch.values import MACHINE as MACHINE_COLUMNS
-from lepaute.watch.values import NODE, Machine, Node, day_of, plain
+from lepaute.watch.values import NODE, Machine, Node, day_of
 
 #: Shapes: a new level, a drift, or days after which all was as before.
 STEP, DRIFT, DAYS = "step", "drift", "days"
@@ -251,7 +252,7 @@ class ProposedEvent:
             "other_changes": self.other_changes,
             "reason": self.reason,
         }
-        return dict(plain(values))
+        return dict(finite_json(values))
 
     def __str__(self) -> str:
         when = f"{day_of(self.after_s)} to {day_of(self.before_s)}"

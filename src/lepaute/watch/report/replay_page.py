@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from lepaute.kit.json_values import finite_json
 from lepaute.kit.text import counted, two_digits
 from lepaute.report.page import picture_values, records_table, render
 from lepaute.report.svg import Layer, Picture, axis
 from lepaute.watch.report.history import ChangeAlarm, Day, alarms_answer
 from lepaute.watch.report.summary import Regression, change_text, machines_text, regression_nodes, since_text
-from lepaute.watch.values import plain
 
 #: Days of suspicious tests that are listed.
 MOST_SUSPICIONS = 500
@@ -43,8 +43,8 @@ class Replayed:
         """The JSON object."""
         return {
             "answer": alarms_answer(self.days),
-            "days": plain(self.days),
-            "regressions": plain(self.still_open),
+            "days": finite_json(self.days),
+            "regressions": finite_json(self.still_open),
             "tests": self.tests,
             "false_alarms": self.false_alarms,
             "level": self.level,

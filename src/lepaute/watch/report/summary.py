@@ -16,11 +16,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from lepaute.errors import InputError
+from lepaute.kit.json_values import finite_json, from_json
 from lepaute.kit.text import counted
 from lepaute.store.packed import row_keys
 from lepaute.watch.alarms.steps import alike_changes, same_machines
 from lepaute.watch.alarms.worth_a_look import LABEL
 from lepaute.watch.changelog import ALL, Inventory
+from lepaute.watch.kept import keep_text, kept_text
 from lepaute.watch.named_nodes import nodes_text
 from lepaute.watch.notices.absences import Absence, absences_of
 from lepaute.watch.notices.notice import ABSENT, Notice
@@ -407,3 +410,19 @@ def absence_text(each: Absence) -> str:
     failed = f"; its last {counted(each.jobs, 'job')} {state}" if each.jobs else ""
     others = f"; others reported on {counted(each.days, 'day')} since" if each.days else ""
     return f"{name}: {since}{others}{failed}"
+
+
+def kept_summary(of: object) -> Summary | None:
+    """The summary that was kept for the same, None without one; of : all that decides it, as for `kept_text`."""
+    text = kept_text(of)
+    if text is None:
+        return None
+    try:
+        return from_json(Summary, json.loads(text))
+    except (InputError, ValueError):  # damaged
+        return None
+
+
+def keep_summary(of: object, summary: Summary) -> None:
+    """Keeps it for `kept_summary`."""
+    keep_text(of, json.dumps(finite_json(summary)))

@@ -3,7 +3,6 @@
 import datetime as dt
 import math
 from collections.abc import Iterable, Sequence
-from statistics import median
 from typing import Any
 
 import numpy as np
@@ -11,13 +10,13 @@ import numpy as np
 from lepaute.kit.text import counted, with_interval
 from lepaute.report.page import anchor
 from lepaute.watch.changelog import ALL, Event
-from lepaute.watch.notices.absences import LATE_DAYS, LATE_INTERVALS
+from lepaute.watch.notices.absences import last_data
 from lepaute.watch.open_regressions import OpenRegressions
 from lepaute.watch.report.factor_history import FactorRows
 from lepaute.watch.report.models import title_of
 from lepaute.watch.report.summary import Change, Regression, change_text, recent_s, regression_nodes, since_text
 from lepaute.watch.site.states import COEFFICIENTS
-from lepaute.watch.values import DAY_S, day_of
+from lepaute.watch.values import day_of
 
 #: Jobs on either side of an event that are compared.
 JOBS = 10
@@ -31,7 +30,7 @@ def answer(found: "OpenRegressions", states: dict[str, int], now_s: float) -> di
     states : how many nodes are in each state of the map
     """
     nodes = sum(states.values())
-    last, late = last_data(found, now_s)
+    last, late = last_data(found.values, now_s)
     where = f"{counted(nodes, 'node')}, last data {last}"
     reports = found.reports
     if reports:
@@ -47,24 +46,10 @@ def answer(found: "OpenRegressions", states: dict[str, int], now_s: float) -> di
     known = {"silent": "silent", "failed": "failed", "suspicious": "suspicious", "unjudged": "not judged"}
     rest = [f"{states[kind]} {known[kind]}" for kind in kinds if states[kind]]
     if state == "fine" and (rest or late):
-        state = "notable"
+        state = "notable" if states["fine"] else "unable"
     if late:
         text = f"{text}. {late}"
     return {"state": state, "text": f"{text}.", "rest": f"Nodes: {', '.join(rest)}." if rest else ""}
-
-
-def last_data(found: "OpenRegressions", now_s: float) -> tuple[dt.date, str]:
-    """The day of the latest value, and what to say where it should not be the latest: "" while data are on time."""
-    done = found.values.loc[found.values["state"] == "done", "started_s"].to_numpy(np.float64)
-    if not len(done):
-        return day_of(float(found.values["started_s"].max())), "No job has ever ended well: nothing is known"
-    days = np.unique(np.floor(done / DAY_S))
-    usual = float(median(np.diff(days))) if len(days) > 2 else 1.0
-    gone = int(now_s // DAY_S - days[-1])
-    late = gone > LATE_INTERVALS * usual and gone >= LATE_DAYS
-    often = "every day" if usual <= 1 else f"every {usual:.0f} days"
-    text = f"No data for {counted(gone, 'day')}, before that {often}: what has happened since is not known"
-    return day_of(days[-1] * DAY_S), text if late else ""
 
 
 def cost_text(report: Regression, machines: int, last: dt.date) -> str:

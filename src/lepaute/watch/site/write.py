@@ -1,5 +1,6 @@
 """The pages of a watch, as a folder: whole, or as it was before."""
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -18,15 +19,15 @@ from lepaute.report.page import render
 from lepaute.store import Store
 from lepaute.watch.alarms.worth_a_look import LABEL
 from lepaute.watch.changelog import ALL, Event
+from lepaute.watch.judging.judge import AND
 from lepaute.watch.kept import keep_text, kept_text
-from lepaute.watch.notices.absences import Absence, absences, absences_of
+from lepaute.watch.notices.absences import Absence, absences, absences_of, last_data
 from lepaute.watch.notices.notice import Notice, few_machines, notices, unconfirmed_changes, worth_a_look
 from lepaute.watch.open_regressions import OpenRegressions, open_regressions, packed_values
 from lepaute.watch.report.factor_history import P_LEVELS, FactorRows, factor_rows
 from lepaute.watch.report.models import models_of, moved_in, title_of
 from lepaute.watch.report.summary import Change, absence_text, recent_s, suspicion_text, suspicions_of, uncovered
-from lepaute.watch.site.front import answer, cost_text, effect_of, last_data, page_name, regression_line, summary_of
-from lepaute.watch.site.notebook import notebook_of
+from lepaute.watch.site.front import answer, cost_text, effect_of, page_name, regression_line, summary_of
 from lepaute.watch.site.read import NodeSeries, overview_data, script_of
 from lepaute.watch.site.states import SAID, STATES, WEIGHT, FactorStates, StateMap, drawn, state_map, states_of
 from lepaute.watch.values import DAY_S, day_of
@@ -183,7 +184,7 @@ def _write_pages(store: "Store", writer: _Writer, now_s: float) -> None:
     latest = latest[latest["started_s"] >= recent_s(float(regressed.values["started_s"].max()))]
     writer.page("nodes.html", "nodes.html.j2", nodes=said.nodes, said=SAID, title="Nodes")
     states = {state: sum(each["state"] == state for each in said.nodes) for state in STATES}
-    last = last_data(regressed, now_s)[0]
+    last = last_data(regressed.values, now_s)[0]
     machines = {(each["cluster"], each["factor"]): each["machines"] for each in said.summaries}
     writer.page(
         "index.html",
@@ -297,7 +298,7 @@ def _write_factor_data(
     data = overview_data(factor, dict(pages), marks)
     name = summary["page"].removesuffix(".html")
     writer.data(name, data)
-    writer.file(f"{name}.ipynb", notebook_of(factor.cluster, factor.name, summary["worst"]))
+    writer.file(f"{name}.ipynb", _notebook_of(factor.cluster, factor.name, summary["worst"]))
     return {
         "title": f"{factor.cluster + ': ' if factor.cluster else ''}{summary['title']}",
         "summary": summary,
@@ -378,3 +379,70 @@ def _write_nodes(
 
 def _titled(changes: "Iterable[Change]") -> "list[Change]":
     return [replace(each, factor=title_of(each.factor)) for each in changes]
+
+
+def _notebook_of(cluster: str, factor: str, node: str) -> str:
+    """The text of a notebook (nbformat 4.5) of a factor, or a vector "a & b"; node: the one whose evolution it has.
+
+    The store is that of LEPAUTE_STORE: a page tells nobody where a store is, or its password.
+    """
+    names = factor.split(AND)
+    asked = repr(names[0] if len(names) == 1 else names)
+    cells: list[tuple[str, str]] = [
+        (
+            "markdown",
+            f"# {_as_markdown(title_of(factor))}{f' of {_as_markdown(cluster)}' if cluster else ''}\n\n"
+            "The pictures of the page of `lepaute watch site`, made anew from the store. Name it below, or set "
+            "`LEPAUTE_STORE`.",
+        ),
+        (
+            "code",
+            "import os\n\nimport lepaute as lp\n\n"
+            'watch = lp.watch.open(os.environ["LEPAUTE_STORE"], create=False)\n'
+            f"factor = watch.factor({asked}, cluster={cluster!r})\nfactor",
+        ),
+        ("markdown", "**All CPUs**: each job, the mean of several, the values."),
+        ("code", 'factor.overview("jobs");'),
+        ("code", 'if factor.window:\n    factor.overview("means")'),
+    ]
+    if len(names) == 1:
+        cells += [
+            ("code", 'factor.overview("values");'),
+            ("markdown", "**The last value of each CPU**: how they are distributed, and where they are."),
+            ("code", "factor.distribution()\nfactor.spread"),
+            ("code", "factor.places();"),
+            ("markdown", "**One node** over time, with the interval in which its next job was expected."),
+            ("code", f"node = {node!r}\nfactor.evolution(node);"),
+            ("code", 'if factor.window:\n    factor.evolution(node, view="means")'),
+        ]
+    else:
+        cells += [
+            ("markdown", "**Which coefficient moved**, of the CPUs that stand out."),
+            ("code", f"names = {names!r}\nfor each in factor.moved:\n    print(each.node, each.cpu, each.text(names))"),
+        ]
+    cells += [
+        ("markdown", "**The numbers**, to go on from here."),
+        ("code", 'factor.rows.sort_values("p_value").head(10)'),
+        ("code", "watch.close()"),
+    ]
+    document = {
+        "cells": [_cell(at, kind, text) for at, (kind, text) in enumerate(cells)],
+        "metadata": {
+            "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+            "language_info": {"name": "python"},
+        },
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
+    return json.dumps(document, indent=1, ensure_ascii=True) + "\n"
+
+
+def _cell(at: int, kind: str, text: str) -> dict[str, Any]:
+    lines = text.splitlines(keepends=True)
+    common = {"cell_type": kind, "id": f"cell-{at}", "metadata": {}, "source": lines}
+    return common if kind == "markdown" else {**common, "execution_count": None, "outputs": []}
+
+
+def _as_markdown(text: str) -> str:
+    """A name as Markdown shows it letter by letter: nothing in it is a tag, a link or a picture."""
+    return "".join(f"&#{ord(letter)};" if letter in "<>&[]()*_`!#\\$\n" else letter for letter in text)
