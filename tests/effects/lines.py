@@ -34,11 +34,12 @@ FOLDER = Path(__file__).parent
 DATA = FOLDER.parent / "data"
 #: What differs between two runs of one command line: dates, digests, folders, how long it took, how much memory.
 NOISE = re.compile(
-    r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?[.\d]*(Z|[+-]\d\d:?\d\d| UTC)?|[0-9a-f]{12,}|/\S*/(cases/\d+/(work|tmp|home)|in0?-variants/\d+)/?"
+    r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?[.\d]*(Z|[+-]\d\d:?\d\d| UTC)?"
+    r"|\b(?=[0-9e]*[abcdf])[0-9a-f]{12,64}\b|/\S*/(cases/\d+/(work|tmp|home)|in0?-variants/\d+)/?"
     r'|"(wall_s|cpu_s|user_s|peak_rss_bytes|engine_bytes|created|command)": [^\n]*'
 )
 #: Files that only quote what was asked.
-QUOTED = {"study.yaml"}
+QUOTED = {"study.yaml", "report.html"}
 EQUAL = "is ignored"
 
 
@@ -143,7 +144,7 @@ def options_of(command: str) -> dict[str, Any]:
 
 
 def ignored(line: Line, server: Any) -> list[str]:
-    """What is wrong with a command line: options without effect that nothing names, or with one that is not declared."""
+    """What is wrong with a command line: options that have no effect and are not named, or an effect nobody declared."""
     verdicts = _verdicts(line, line.rows, [], server)
     if "--json" in options_of(line.command):
         again = [row for row in line.rows if verdicts[row] in (EQUAL, "")]
@@ -259,8 +260,7 @@ def write_files(folder: Path) -> None:
         archive.add_bytes("design.csv", design.to_csv().encode())
     dat = (DATA / "hpl_dat" / "HPL.dat").read_text().replace("0            SWAP", "2            SWAP")
     (folder / "mix.dat").write_text(dat.replace("0            U ", "1            U "))
-    small, layer = DATA / "platforms" / "small.yaml", folder / "transfer.yaml"
-    base = {"application": {"name": "hpl", "n": 200, "grid": "2x2"}, "platform": str(small), "seed": 1}
+    base = {"application": {"name": "hpl", "n": 200, "grid": "2x2"}, "platform": str(DATA / "platforms" / "small.yaml")}
     nb = {"nb": {"path": "application.nb", "levels": [32, 64, 96]}}
     wide = {"width": {"path": "scale.bandwidth", "range": [0.5, 2.0]}, "rate": {"path": "scale.dgemm", "range": [1, 2]}}
     cost = {"cost": "nodes * time_s"}

@@ -1,5 +1,6 @@
 """A study opened and checked before anything is simulated: what cannot be is refused with its line in the file."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,9 @@ from lepaute.kit.documents import guess, read_text
 from lepaute.kit.text import counted
 from lepaute.platform import Platform
 from lepaute.simulate import Hpl
+from lepaute.simulate.prediction.wording import NOT_SAMPLED
 from lepaute.study.configuration import Configurations
-from lepaute.study.evaluation import SCENARIO, Point, Trial, trials_of
+from lepaute.study.evaluation import SCENARIO, Outcome, Point, Trial, trials_of
 from lepaute.study.schema import RESPONSES, Study, located, parse_study, study_of
 from lepaute.study.session import Estimate, Session, estimate
 from lepaute.study.whatif import whatif_trials
@@ -93,9 +95,33 @@ def planned_trials(study: Study, configurations: Configurations) -> list[Trial]:
         return whatif_trials(study, configurations, study.runs)
     if any(factor.levels is None for factor in study.factors.values()):
         return []
-    trials = trials_of(configurations.points(), study.runs, study.seed)
-    most = study.budget.simulations
+    points = configurations.points()
+    most = most_tuned(study, len(points)) if study.question == "tune" else study.budget.simulations
+    runs = -(-most // len(points)) if study.question == "tune" and most is not None else study.runs
+    trials = trials_of(points, runs, study.seed)
     return trials if most is None or len(trials) <= most else trials[:: -(-len(trials) // most)]
+
+
+def most_tuned(study: Study, points: int) -> int:
+    """Simulations that tuning among so many points makes at most: its budget, or the study's runs of each, or two."""
+    return study.budget.simulations or points * (study.runs if "runs" in study.model_fields_set else 2)
+
+
+def unused_keys(study: Study, configurations: Configurations, outcomes: Sequence[Outcome]) -> list[str]:
+    """A sentence on each key that has no effect on the answer."""
+    notes, (first, *others) = [], study.responses
+    of_budget = study.budget.simulations is not None or any(each.levels is None for each in study.factors.values())
+    if study.question == "tune" and "runs" in study.model_fields_set and of_budget:
+        notes.append("runs has no effect: tune gives each as many runs as it needs within budget.simulations")
+    if study.question in ("tune", "sensitivity") and others:
+        notes.append(f"responses: the answer is about {first} alone; of {', '.join(others)} results.csv has the values")
+    if study.base.fidelity == "sampled" and not any(outcome.sampling_sd for outcome in outcomes):
+        notes.append(f"fidelity {NOT_SAMPLED}")
+    start = _first_levels(study)
+    points = [start, *(start.with_(**{name: level}) for name, levels in study.levels.items() for level in levels[1:])]
+    reasons = [configurations.check(point).unused for point in points]
+    names = [name for name in study.base.application if all(name in of_point for of_point in reasons)]
+    return [*notes, *(f"application.{name} has no effect: {reasons[0][name]}" for name in names)]
 
 
 def check_study(configurations: Configurations, text: str | None = None, origin: str = "study") -> None:

@@ -145,11 +145,12 @@ class Configurations:
                 self._kept.popitem(last=False)
             return made
 
-    def check(self, point: Point) -> None:
-        """Raises InputError or PlatformError for an application or a platform that cannot be, each by itself."""
+    def check(self, point: Point) -> Application:
+        """The application at a point; raises InputError or PlatformError for one, or a platform, that cannot be."""
         values = self._values(point)
-        application_of(self._application_values(values), self.folder)
+        application = application_of(self._application_values(values), self.folder)
         self._platform(values)
+        return application
 
     def points(self) -> list[Point]:
         """All combinations of levels that the constraints allow, in the order of the file, the last factor fastest."""

@@ -24,10 +24,10 @@ from lepaute.errors import InputError, LepauteError
 from lepaute.kit.files import write_whole
 from lepaute.kit.later import later
 from lepaute.kit.notebook import Public, facts_html
-from lepaute.kit.text import counted
+from lepaute.kit.text import counted, duration
 from lepaute.simulate.application import Application
 from lepaute.simulate.prediction.trust import Trust
-from lepaute.study.checking import opened_study, planned_trials
+from lepaute.study.checking import opened_study, planned_trials, unused_keys
 from lepaute.study.configuration import Configurations
 from lepaute.study.evaluation import Outcome, Point, Trial
 from lepaute.study.pools import DaskPool, Threads, worker_schedulers
@@ -184,7 +184,10 @@ def run_study(
             module = import_module(f"lepaute.study.{_MODULES[original.question]}")
             answer: Answer = getattr(module, original.question)(configurations.study, configurations, evaluate)
         outcomes = tuple(seen.values())
-        notes = caveats(outcomes, configurations, answer.trusts)
+        notes = (
+            *unused_keys(configurations.study, configurations, outcomes),
+            *caveats(outcomes, configurations, answer.trusts),
+        )
         run = StudyRun(original, answer, outcomes, session.simulated, session.reused, place, notes)
     except LepauteError:
         if place is not None and is_new and not results.any:
@@ -217,15 +220,21 @@ def _session(
         raise InputError(f"workers is {workers}; 1 to {MOST_WORKERS} simulate side by side")
     threads = Threads(configurations, workers)
     session = Session(configurations, results, threads, progress=progress, most=study.budget.simulations)
-    expected = estimate(session, planned_trials(study, configurations))
+    planned = planned_trials(study, configurations)
+    expected = estimate(session, planned)
     wall_s, seconds = expected.wall_s, study.budget.seconds
     if expected.missing and announce is not None and (wall_s is None or wall_s > 1.0):
         announce(expected.text)
-    if seconds is not None and wall_s is None:
-        raise InputError("how long emulations take is not known in advance; give budget.simulations and no seconds")
-    if seconds is not None and expected.cpu_s is not None and expected.cpu_s > seconds:
+    if seconds is not None and (wall_s is None or not planned):
+        what = "emulations" if planned else "a study of ranges"
         raise InputError(
-            f"the simulations take about {expected.cpu_s:.0f} s and the budget is {seconds:g} s; "
+            f"budget.seconds is {seconds:g}, and how long {what} will take is not known in advance; give "
+            "budget.simulations instead"
+        )
+    cpu_s = wall_s if expected.cpu_s is None else expected.cpu_s
+    if seconds is not None and cpu_s is not None and cpu_s > seconds:
+        raise InputError(
+            f"the simulations take about {duration(cpu_s)} and budget.seconds is {seconds:g}; "
             "raise it, or ask for fewer runs or levels"
         )
     if scheduler is None:

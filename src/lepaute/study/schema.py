@@ -187,6 +187,10 @@ class Placed(Value):
     def _has_its_file(self) -> Self:
         if self.kind != "random" and self.file is None:
             raise fault(f"is missing; a mapping by {self.kind} names it", "file")
+        if self.kind != "random" and "seed" in self.model_fields_set:
+            raise fault(f"is of a random order, and ranks are placed by {self.kind}; remove it", "seed")
+        if self.file is None and "hosts" in self.model_fields_set:
+            raise fault("is of the hosts of a file, and there is none; remove it", "hosts")
         return self
 
 
@@ -220,6 +224,10 @@ class Base(Value):
     def _names_an_application(self) -> Self:
         from lepaute.simulate.apps.own.loading import names_a_class
 
+        if self.nodes is None and "seed" in self.model_fields_set:
+            raise fault(
+                "draws the cluster of base.nodes, and there is none; remove it (that of the runs: seed)", "seed"
+            )
         given = self.application.get("class")
         if given is not None and "name" not in self.application:
             if not isinstance(given, str) or not names_a_class(given):
@@ -375,12 +383,23 @@ class Study(Value):
         for name in self.derived:
             if name in RESPONSES or name in self.factors:
                 raise fault("is the name of something else already; rename it", "derived", name)
+        self._draws_a_mapping(paths)
         count = 1
         for name, levels in self.levels.items():
             count *= len(levels)
             if count > MOST_POINTS:
                 raise fault(f"has too many levels: all together more than {MOST_POINTS} points", "factors", name)
         return self._whatif_is_about_its_factors()
+
+    def _draws_a_mapping(self, paths: dict[str, str]) -> None:
+        """A seed of the mapping varies only where a mapping is random."""
+        kinds = [*self.scenarios.values(), {path: self.factors[name].levels or () for path, name in paths.items()}]
+        drawn = any("random" in (of.get("mapping.kind") or ()) for of in kinds)
+        if drawn or "random" in (self.base.mapping, getattr(self.base.mapping, "kind", None)):
+            return
+        if "mapping.seed" in paths:
+            at = ("factors", paths["mapping.seed"], "path")
+            raise fault("is the seed of a random mapping, and no mapping is random: give base.mapping: random", *at)
 
     def _asks_one_question(self) -> None:
         if SCENARIO in self.factors and self.scenarios:

@@ -9,6 +9,7 @@ import numpy as np
 
 from lepaute.errors import InputError
 from lepaute.simulate.prediction.sweep import remedy_of
+from lepaute.study.checking import most_tuned
 from lepaute.study.evaluation import SCENARIO, Evaluate, Point, Value
 from lepaute.study.pricing import Pricing
 from lepaute.study.schema import Factor
@@ -117,8 +118,8 @@ def _distribution(name: str, factor: Factor) -> "BaseDistribution":
 
 
 def tune(study: "Study", configurations: "Configurations", evaluate: Evaluate) -> Tuned:
-    """The likely best by the study's first response, within its budget of simulations: twice as many as there are
-    combinations of levels unless it names one. Raises InputError where no point can be."""
+    """The likely best by the study's first response, within its budget of simulations: as many runs of each
+    combination of levels as it names, or two, unless it has one. Raises InputError where no point can be."""
     tuned = _tuned(study, configurations, evaluate)
     standings = tuned.ranking.standings[:MOST_LOOKED_AT]
     cases = {one.point: _case(configurations, one.point) for one in standings}
@@ -138,7 +139,7 @@ def _tuned(study: "Study", configurations: "Configurations", evaluate: Evaluate)
     crossed = prod(len(levels) for levels in study.levels.values())
     if all(factor.levels is not None for factor in study.factors.values()) and crossed <= MOST_HALVED:
         points = configurations.points()
-        budget = budget or 2 * len(points)
+        budget = most_tuned(study, len(points))
         return halve(points, evaluate, budget, response=response, seed=study.seed, tolerance=tolerance, price=price)
     space = dict(study.factors)
     if study.scenarios:
