@@ -41,6 +41,8 @@ NOISE = re.compile(
 #: Files that only quote what was asked.
 QUOTED = {"study.yaml", "report.html"}
 EQUAL = "is ignored"
+#: hostile/test_json_output.py and laws/test_outputs_need_force.py try them.
+ELSEWHERE = ("--help", "--json", "--force")
 
 
 class Row(NamedTuple):
@@ -138,15 +140,15 @@ def _rows(head: str, blocks: dict[str, list[str]]) -> Iterator[str]:
 
 
 def options_of(command: str) -> dict[str, Any]:
-    """All options of a command, by their long names."""
+    """The options of a command that are tried here, by their long names."""
     named = {_name(parameter): parameter for parameter in commands()[command].params}
-    return {name: option for name, option in named.items() if name.startswith("--") and name != "--help"}
+    return {name: option for name, option in named.items() if name.startswith("--") and name not in ELSEWHERE}
 
 
 def ignored(line: Line, server: Any) -> list[str]:
-    """What is wrong with a command line: options that have no effect and are not named, or an effect nobody declared."""
+    """What is wrong with a command line: options that have no effect and are not named, or an undeclared effect."""
     verdicts = _verdicts(line, line.rows, [], server)
-    if "--json" in options_of(line.command):
+    if any("--json" in option.opts for option in commands()[line.command].params):
         again = [row for row in line.rows if verdicts[row] in (EQUAL, "")]
         verdicts |= _verdicts(line, [row for row in again if row.reason or verdicts[row] == EQUAL], ["--json"], server)
     return [f"{' '.join(row.tried)} {verdict}: {line}" for row, verdict in verdicts.items() if verdict]
@@ -222,35 +224,25 @@ def _parts(answer: dict[str, Any], tried: str, option: str) -> dict[str, list[st
     texts = {"standard output": answer["stdout"], **answer["files"]}
     if option == "--details":  # caveats are written there
         texts["standard error"] = answer["stderr"]
-    # The name of an output is the only thing that may differ between its values.
+    # The name of an output is the only thing in which its values may differ.
     name_of_output = tried.partition("=")[2].split(".")[0] if option == "--output" else ""
-    parts = {}
-    for name, text in texts.items():
-        plain = NOISE.sub("", _without_echo(text, option))
-        kept = plain.replace(name_of_output, "out") if name_of_output else plain
-        stem = NOISE.sub("", name)
-        where = (
-            f"out{stem.removeprefix(name_of_output)}" if name_of_output and stem.startswith(name_of_output) else stem
-        )
-        if name.split("/")[-1] not in QUOTED:
-            parts[where] = [" ".join(line.split()) for line in kept.splitlines()]
-    return parts
+
+    def plain(text: str) -> str:
+        text = NOISE.sub("", _without_echo(text, option))
+        return text.replace(name_of_output, "out") if name_of_output else text
+
+    kept = {name: text for name, text in texts.items() if name.split("/")[-1] not in QUOTED}
+    return {plain(name): [" ".join(line.split()) for line in plain(text).splitlines()] for name, text in kept.items()}
 
 
 def write_files(folder: Path) -> None:
     """Those that command lines name, beside those of the hostile values."""
     write_inputs(folder)
-    (folder / "steps.txt").write_text("".join(f"{2**k} {1 + 2**k / 1000 + 9 * (k > 9)}\n" for k in range(20)))
-    rows = [f"{2**k},{3**k},{1 + 2**k / 1000},{2 + 2**k / 100 + k % 3 / 50},{'xy'[k % 2]}\n" for k in range(18)]
-    (folder / "columns.csv").write_text("".join(["size,other,a_us,b_us,class\n", *rows]))
+    for path in (FOLDER / "inputs").iterdir():
+        (folder / path.name).write_text(path.read_text().replace("{in}", str(folder)).replace("{data}", str(DATA)))
     platform = ["-p", str(DATA / "platforms" / "small.yaml"), "--force"]
     hpl = ["predict", "hpl", *platform, "--n", "256", "--nb", "64", "--grid", "2x1", "--runs", "1"]
     assert main([*hpl, "--trace", str(folder / "other.parquet")]) == 0
-    four = yaml.safe_load((DATA / "platforms" / "small.yaml").read_text())
-    four["nodes"]["count"], four["kernels"][0]["pieces"][1]["per_cpu"]["rows"][0][0] = 4, 3
-    (folder / "four.yaml").write_text(yaml.safe_dump(four | {"name": "four"}))
-    four["network"]["node_link"]["bandwidth_Bps"], four["name"] = 3e9, "slow"
-    (folder / "slow.yaml").write_text(yaml.safe_dump(four))
     write_calibration(folder / "calibration.zip")
     with ArchiveWriter(folder / "experiment.zip", {"kind": "experiment", "created": "2026-11-21T00:00:00"}) as archive:
         design = full_factorial({"ranks": [2, 4], "threads": [1, 2]}, replications=8, seed=1)
@@ -258,21 +250,3 @@ def write_files(folder: Path) -> None:
         table["duration_s"] = 1e-3 * table["threads"] * (1 + 0.01 * np.random.default_rng(4).normal(size=32))
         archive.add_table("observations/observations.parquet", table.assign(other_s=1 / table["duration_s"]))
         archive.add_bytes("design.csv", design.to_csv().encode())
-    dat = (DATA / "hpl_dat" / "HPL.dat").read_text().replace("0            SWAP", "2            SWAP")
-    (folder / "mix.dat").write_text(dat.replace("0            U ", "1            U "))
-    base = {"application": {"name": "hpl", "n": 200, "grid": "2x2"}, "platform": str(DATA / "platforms" / "small.yaml")}
-    nb = {"nb": {"path": "application.nb", "levels": [32, 64, 96]}}
-    wide = {"width": {"path": "scale.bandwidth", "range": [0.5, 2.0]}, "rate": {"path": "scale.dgemm", "range": [1, 2]}}
-    cost = {"cost": "nodes * time_s"}
-    parts = {"catalogue": str(folder / "parts.yaml"), "nodes": [2]}
-    for name, asked in {
-        "whatif": {"factors": nb}, "tune": {"factors": nb}, "ranges": {"question": "sensitivity", "factors": wide},
-        "best": {"question": "tune", "factors": wide, "budget": {"simulations": 12}},
-        "sensitivity": {"factors": nb}, "capacity": {"capacity": parts},
-    }.items():  # fmt: skip
-        study = {"question": name, "base": base, "runs": 2, "derived": cost, **asked}
-        (folder / f"keys_{name}.yaml").write_text(yaml.safe_dump(study, sort_keys=False))
-    (folder / "hosts").write_text("node-2:2\nnode-1:2\n")
-    (folder / "named_hosts").write_text("node-2 slots=2\nnode-1 slots=2\n")
-    (folder / "ranks").write_text("".join(f"rank {rank}=node-{2 - rank % 2} slot={rank // 2}\n" for rank in range(4)))
-    (folder / "transfer.yaml").write_text("{source: made up, relative_sd: 0.05, studies: [a]}\n")

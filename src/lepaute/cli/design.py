@@ -89,9 +89,7 @@ class GeneralSizes:
 
     sizes: str = option_field(LOG_PRODUCT, "General sizes: log-product, independent, product (uniform) or fixed-k.")
     products: int = option_field(
-        60,
-        "How many products m*n*k (log-product); all permutations of each are measured.",
-        maximum=MOST_ROWS,
+        60, "How many products m*n*k (log-product); all permutations of each are measured.", maximum=MOST_ROWS
     )
     lowest: float = option_field(1e3, "Lowest product (log-product).")
     highest: float = option_field(1.3e9, "Highest product.")
@@ -114,8 +112,7 @@ def dgemm(
         str | None, typer.Option(help="What the operands hold, a factor: random,constant,sequential,masked:40.")
     ] = None,
     warm: Annotated[
-        str | None,
-        typer.Option(help="A factor: 0 for operands at a random place, 1 for operands just used; 0,1."),
+        str | None, typer.Option(help="A factor: 0 for operands at a random place, 1 for operands just used; 0,1.")
     ] = None,
     target: Annotated[
         str | None, typer.Option("--for", metavar="hpl", help="Sizes that this application uses: hpl.")

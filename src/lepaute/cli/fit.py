@@ -202,8 +202,8 @@ def fit(
     check_outputs(outputs, inputs=archives, force=force)
     if of_experiments:
         of_models = {
-            "--output": is_given(context, "output"), "--name": options.name, "--report": report, "--kernel-model": forms,
-            "--network-condition": options.network_condition,
+            "--output": is_given(context, "output"), "--name": options.name, "--report": report,
+            "--kernel-model": forms, "--network-condition": options.network_condition,
         }  # fmt: skip
         if given := [option for option, value in of_models.items() if value]:
             raise InputError(f"{given[0]} applies to models, and experiments yield none; give calibrations")

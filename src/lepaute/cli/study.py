@@ -13,14 +13,7 @@ import typer
 from lepaute.cli.entry import INTERRUPTED, complain
 from lepaute.cli.options import App, AsJson, Details
 from lepaute.cli.simulation import PlatformName
-from lepaute.cli.terminal import (
-    BAR_AFTER_S,
-    json_text,
-    note,
-    notes_printed,
-    progress_bar,
-    warn,
-)
+from lepaute.cli.terminal import BAR_AFTER_S, json_text, note, notes_printed, progress_bar, warn
 from lepaute.errors import InputError
 from lepaute.kit.options import option_field
 from lepaute.kit.printable import terminal_columns
@@ -64,7 +57,7 @@ class StudyOptions:
 
     def repeating(self, words: Sequence[str]) -> str:
         """The command, with the options without which it gives other results."""
-        return shlex.join([*words, *_given({"--runs": self.runs, "--seed": self.seed})])
+        return shlex.join([*words, *_words({"--runs": self.runs, "--seed": self.seed})])
 
 
 QUESTIONS = {
@@ -81,9 +74,9 @@ def command_of(question: str) -> Callable[..., None]:
     """The command that answers a question."""
 
     def command(file: StudyFile, options: StudyOptions, details: Details = False, as_json: AsJson = False) -> None:
-        check_question(file, question)
+        _check_question(file, question)
         words = ["lepaute", "study", question, str(file)]
-        printed(studied(file, options.folder(file.stem), options, words), as_json=as_json, details=details)
+        printed(_studied(file, options.folder(file.stem), options, words), as_json=as_json, details=details)
 
     command.__doc__ = QUESTIONS[question]
     return command
@@ -93,19 +86,17 @@ def tune(
     file: StudyFile,
     options: StudyOptions,
     real_runs: Annotated[
-        int | None,
-        typer.Option(help="correct the simulation by at most N runs of the real HPL on this machine"),
+        int | None, typer.Option(help="correct the simulation by at most N runs of the real HPL on this machine")
     ] = None,
     other_machine: Annotated[
-        bool,
-        typer.Option("--other-machine", help="with --real-runs: even if the platform describes another machine"),
+        bool, typer.Option("--other-machine", help="with --real-runs: even if the platform describes another machine")
     ] = False,
     details: Details = False,
     as_json: AsJson = False,
 ) -> None:
     """Which configuration is best."""
-    check_question(file, "tune")
-    words = ["lepaute", "study", "tune", str(file), *_given({"--real-runs": real_runs})]
+    _check_question(file, "tune")
+    words = ["lepaute", "study", "tune", str(file), *_words({"--real-runs": real_runs})]
     if real_runs is not None:
         printed(
             tuned_for_real(file, real_runs, options, words, other_machine=other_machine),
@@ -115,10 +106,10 @@ def tune(
         return
     if other_machine:
         raise InputError("--other-machine goes with --real-runs; leave it out")
-    printed(studied(file, options.folder(file.stem), options, words), as_json=as_json, details=details)
+    printed(_studied(file, options.folder(file.stem), options, words), as_json=as_json, details=details)
 
 
-def check_question(file: Path, question: str) -> None:
+def _check_question(file: Path, question: str) -> None:
     """Raises InputError for a study that asks another one."""
     from lepaute.study.schema import load_study
 
@@ -126,7 +117,7 @@ def check_question(file: Path, question: str) -> None:
         raise InputError(f"{file}: asks the question {its_own}; use `lepaute study {its_own}`")
 
 
-def studied(file: "Path | Study", folder: Path, options: StudyOptions, words: list[str]) -> "StudyRun":
+def _studied(file: "Path | Study", folder: Path, options: StudyOptions, words: list[str]) -> "StudyRun":
     """Runs a study, of a file or ready; words: the command without runs and seed."""
     from lepaute.study.running import run_study
 
@@ -149,7 +140,7 @@ def studied(file: "Path | Study", folder: Path, options: StudyOptions, words: li
         os._exit(INTERRUPTED)  # a normal exit would wait for the simulations that are under way
 
 
-def _given(options: Mapping[str, object]) -> list[str]:
+def _words(options: Mapping[str, object]) -> list[str]:
     return [word for name, value in options.items() if value is not None for word in (name, str(value))]
 
 
@@ -224,8 +215,8 @@ def ready(
         print(study_text(study), end="")
         return
     subject_options = {"-p": platform, "--n": n, "--nb": nb, "--grid": grid, "--threads-per-rank": threads}
-    words = ["lepaute", "study", "ready", name, *_given(subject_options)]
-    printed(studied(study, options.folder(name), options, words), as_json=as_json, details=details)
+    words = ["lepaute", "study", "ready", name, *_words(subject_options)]
+    printed(_studied(study, options.folder(name), options, words), as_json=as_json, details=details)
 
 
 def schema() -> None:
@@ -270,12 +261,12 @@ def tuned_for_real(
     resumed = campaign_folder if options.resume and campaign_folder.exists() else None
     opened = opened_site(where, platform, program, threads, None, calibrated=False, resumed=resumed)
     with notes_printed(), opened as (site, seen_program, _):
-        run = studied(file, folder, options, words)
+        run = _studied(file, folder, options, words)
         assert isinstance(run.answer, Tuned)
         points, seed = run.answer.candidates(), run.study.seed
         guard = sentinel_guard(platform, seen_program.coretype, other_machine=other_machine)
         with held(campaign_folder), progress_bar() as tell, chosen_runs(
-            [application_at(configurations, point) for point in points],
+            [_application_at(configurations, point) for point in points],
             seen_program,
             Plan(MOST_REPEATED, seed),
             _predictor(configurations, points[0], platform, seed),
@@ -302,16 +293,11 @@ def _predictor(
 
     conditions = configurations.at(point).conditions
     return lambda hpl: predict(
-        hpl,
-        platform,
-        runs=SIMULATED_RUNS,
-        seed=seed,
-        layers=conditions.layers,
-        fidelity=conditions.fidelity,
+        hpl, platform, runs=SIMULATED_RUNS, seed=seed, layers=conditions.layers, fidelity=conditions.fidelity
     )
 
 
-def application_at(configurations: "Configurations", point: "Point") -> "Hpl":
+def _application_at(configurations: "Configurations", point: "Point") -> "Hpl":
     """The run of HPL at a point of a study that was checked."""
     from lepaute.simulate import Hpl
 

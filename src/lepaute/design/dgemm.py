@@ -242,12 +242,7 @@ def with_conditions(
 
 
 def content_design(
-    seed: int,
-    *,
-    sizes: Sequence[Triple],
-    contents: Sequence[str],
-    warm: Sequence[int] = (0,),
-    replications: int = 1,
+    seed: int, *, sizes: Sequence[Triple], contents: Sequence[str], warm: Sequence[int] = (0,), replications: int = 1
 ) -> Design:
     """The same few products under every combination of the conditions, `replications` times, fully shuffled."""
     plain = Design({"generator": "lepaute design dgemm"}, COLUMNS, tuple(("dgemm", *triple) for triple in sizes))

@@ -42,10 +42,7 @@ SIZES_BYTES = tuple(4**power for power in range(13))
 
 
 def p2p_design(
-    seed: int,
-    *,
-    counts: Mapping[str, int] = DEFAULT_COUNTS,
-    size_range_bytes: tuple[int, int] = (1, 64 * MEBIBYTE),
+    seed: int, *, counts: Mapping[str, int] = DEFAULT_COUNTS, size_range_bytes: tuple[int, int] = (1, 64 * MEBIBYTE)
 ) -> Design:
     """Fully shuffled operations.
 

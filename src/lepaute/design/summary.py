@@ -90,13 +90,7 @@ def summary_of(design: Design) -> DesignSummary:
     complete = all(one == next(iter(held.values())) for one in held.values())
     replications = (min(times, default=0), max(times, default=0))
     return DesignSummary(
-        len(design),
-        factors,
-        len(treatments),
-        replications,
-        blocks,
-        complete,
-        _fraction(design.header, treatments),
+        len(design), factors, len(treatments), replications, blocks, complete, _fraction(design.header, treatments)
     )
 
 

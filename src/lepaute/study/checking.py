@@ -110,7 +110,7 @@ def most_tuned(study: Study, points: int) -> int:
 def unused_keys(study: Study, configurations: Configurations, outcomes: Sequence[Outcome]) -> list[str]:
     """A sentence on each key that has no effect on the answer."""
     notes, (first, *others) = [], study.responses
-    of_budget = study.budget.simulations is not None or any(each.levels is None for each in study.factors.values())
+    of_budget = study.budget.simulations is not None or any(factor.levels is None for factor in study.factors.values())
     if study.question == "tune" and "runs" in study.model_fields_set and of_budget:
         notes.append("runs has no effect: tune gives each as many runs as it needs within budget.simulations")
     if study.question in ("tune", "sensitivity") and others:
@@ -137,6 +137,7 @@ def check_study(configurations: Configurations, text: str | None = None, origin:
         except LepauteError as error:
             raise located(at, f"cannot be: {error}", text, origin) from None
 
+    _check_mapping_seed(study, text, origin)
     for name in study.scenarios:
         tried(Point({SCENARIO: name}), "scenarios", name)
     if not study.scenarios:
@@ -156,6 +157,17 @@ def check_study(configurations: Configurations, text: str | None = None, origin:
         known.add(name)
     if all(factor.levels is not None for factor in study.factors.values()) and not configurations.points():
         raise located(("constraints",), "hold at no point; loosen one", text, origin)
+
+
+def _check_mapping_seed(study: Study, text: str | None, origin: str) -> None:
+    """Raises InputError where the seed of a random mapping varies, and none is random."""
+    orders: list[Any] = [study.base.mapping, getattr(study.base.mapping, "kind", None)]
+    orders += [values.get("mapping.kind") for values in study.scenarios.values()]
+    paths = {factor.path: (name, factor.levels or ()) for name, factor in study.factors.items()}
+    name, _ = paths.get("mapping.seed", (None, ()))
+    if name is not None and "random" not in (*orders, *paths.get("mapping.kind", (None, ()))[1]):
+        problem = "is the seed of a random mapping, and none is random; give base.mapping: random"
+        raise located(("factors", name, "path"), problem, text, origin)
 
 
 def _check_names(used: Any, known: Any, at: tuple[str | int, ...], text: str | None, origin: str) -> None:

@@ -383,23 +383,12 @@ class Study(Value):
         for name in self.derived:
             if name in RESPONSES or name in self.factors:
                 raise fault("is the name of something else already; rename it", "derived", name)
-        self._draws_a_mapping(paths)
         count = 1
         for name, levels in self.levels.items():
             count *= len(levels)
             if count > MOST_POINTS:
                 raise fault(f"has too many levels: all together more than {MOST_POINTS} points", "factors", name)
         return self._whatif_is_about_its_factors()
-
-    def _draws_a_mapping(self, paths: dict[str, str]) -> None:
-        """A seed of the mapping varies only where a mapping is random."""
-        kinds = [*self.scenarios.values(), {path: self.factors[name].levels or () for path, name in paths.items()}]
-        drawn = any("random" in (of.get("mapping.kind") or ()) for of in kinds)
-        if drawn or "random" in (self.base.mapping, getattr(self.base.mapping, "kind", None)):
-            return
-        if "mapping.seed" in paths:
-            at = ("factors", paths["mapping.seed"], "path")
-            raise fault("is the seed of a random mapping, and no mapping is random: give base.mapping: random", *at)
 
     def _asks_one_question(self) -> None:
         if SCENARIO in self.factors and self.scenarios:

@@ -56,10 +56,7 @@ def comparison_text(comparison: Comparison, left: str, right: str, width: int = 
         only.setdefault(("left" if on_left else "right", why), []).append(f"{name} ({on_left + on_right})")
     for (side, why), names in only.items():
         lines.append(f"only in the {side} trace, not in the comparison of order: {', '.join(names)}: {why}")
-    lines += [
-        "",
-        "Durations: right / left of calls of the same sizes",
-    ]
+    lines += ["", "Durations: right / left of calls of the same sizes"]
     lines = [folded(line, width, len(line) - len(line.lstrip()) + 2) for line in lines]
     table = shown_table(TITLES, map(_row, comparison.classes), width, drop=(11, 9, 7, 6, 3))
     return "\n".join([*lines, table])

@@ -176,11 +176,7 @@ def breakdown_tables(breakdown: Breakdown, most_rows: int) -> Tables:
     tables: Tables = [
         ("All ranks together" + (estimate if breakdown.estimated else ""), ("where", "time", "share"), of_all),
         ("Each rank, per cent of its time", ("rank", "time", *categories), shortened(of_ranks, most_rows)),
-        (
-            "Kernels and MPI routines",
-            ("call", "calls", "time", "share", "median"),
-            shortened(of_calls, 2 * most_rows),
-        ),
+        ("Kernels and MPI routines", ("call", "calls", "time", "share", "median"), shortened(of_calls, 2 * most_rows)),
         ("Each step, all ranks together", ("step", "time", *categories[:-1]), shortened(of_steps, most_rows)),
     ]
     return tables if breakdown.steps else tables[:-1]
