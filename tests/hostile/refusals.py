@@ -13,7 +13,7 @@ import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -41,11 +41,13 @@ class Server:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment,
         )  # fmt: skip
 
-    def run(self, cases: Sequence[Case]) -> list[dict[str, Any]]:
+    def run(self, cases: Sequence[Case], path: str | None = None) -> list[dict[str, Any]]:
+        """What became of each; with a path its programs are found, and answers have the files that were written."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         words = [case.words for case in cases]
-        request = {"cases": words, "folder": str(self.folder / "cases"), "fifo": str(self.inputs / "fifo")}
+        folder, fifo = str(self.folder / "cases"), str(self.inputs / "fifo")
+        request = {"cases": words, "folder": folder, "fifo": fifo, "path": path}
         self.process.stdin.write(json.dumps(request) + "\n")
         self.process.stdin.flush()
         answers: list[dict[str, Any]] = json.loads(self.process.stdout.readline())
@@ -63,9 +65,9 @@ class Server:
 
 
 @contextmanager
-def serving(inputs: Path, folder: Path) -> Iterator[Server]:
+def serving(inputs: Path, folder: Path, write: Callable[[Path], None] = write_inputs) -> Iterator[Server]:
     """A server of command lines; their inputs are in a folder that cannot be written, and are the same at the end."""
-    write_inputs(inputs)
+    write(inputs)
     before = contents(inputs)
     inputs.chmod(0o555)
     server = Server(folder, inputs)

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 import warnings
+import zlib
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,10 @@ NOT_PRELOADED = ("lepaute.fit.population.posterior",)
 
 
 def serve() -> None:
-    """Reads {"cases": [[word, ...], ...], "folder": ..., "fifo": ...} as lines of JSON; answers what became of each."""
+    """Reads {"cases": [[word, ...], ...], "folder": ..., "fifo": ...} as lines of JSON; answers what became of each.
+
+    With "path", its programs are found, each command line is run once, and the answer has the "files" that it wrote.
+    """
     for module in pkgutil.walk_packages(lepaute.__path__, "lepaute."):
         if module.name not in NOT_PRELOADED and "node_agent" not in module.name and not module.name.endswith("main"):
             import_module(module.name)
@@ -61,11 +65,12 @@ def serve() -> None:
     gc.freeze()
     for line in sys.stdin:
         request = json.loads(line)
-        print(json.dumps(run_all(request["cases"], Path(request["folder"]), Path(request["fifo"]))), flush=True)
+        places = Path(request["folder"]), Path(request["fifo"])
+        print(json.dumps(run_all(request["cases"], *places, request.get("path"))), flush=True)
     os._exit(0)  # without taking apart what is imported
 
 
-def run_all(cases: list[list[str]], folder: Path, fifo: Path) -> list[dict[str, Any]]:
+def run_all(cases: list[list[str]], folder: Path, fifo: Path, path: str | None) -> list[dict[str, Any]]:
     """What became of each command line; several in one process, which is quicker than a process for each.
 
     The memory of all is compared with what the first took. One that the process did not survive, or whose answer is not
@@ -73,11 +78,12 @@ def run_all(cases: list[list[str]], folder: Path, fifo: Path) -> list[dict[str, 
     """
     answers: list[dict[str, Any]] = []
     while len(answers) < len(cases):
-        together = run_in_one(cases[len(answers) : len(answers) + TOGETHER], folder, fifo)
+        together = run_in_one(cases[len(answers) : len(answers) + TOGETHER], folder, fifo, path)
         assert together, "a process that ran no command line"
         for answer in together:
             words, usual_bytes = cases[len(answers)], (answers or together)[0]["memory_bytes"]
-            answers.append(answer if _is_plain(answer, usual_bytes) else run_in_one([words], folder, fifo)[0])
+            is_final = path is not None or _is_plain(answer, usual_bytes)
+            answers.append(answer if is_final else run_in_one([words], folder, fifo, path)[0])
     return answers
 
 
@@ -90,7 +96,7 @@ def _is_plain(answer: dict[str, Any], usual_bytes: int) -> bool:
     )
 
 
-def run_in_one(cases: list[list[str]], folder: Path, fifo: Path) -> list[dict[str, Any]]:
+def run_in_one(cases: list[list[str]], folder: Path, fifo: Path, path: str | None) -> list[dict[str, Any]]:
     """Answers of command lines that one process ran one after the other, up to the one that ended or stopped it.
 
     An answer: status (negative: signal; SIGPROF after HANG_CPU_S), whether it waited for HANG_S and was stopped,
@@ -102,7 +108,7 @@ def run_in_one(cases: list[list[str]], folder: Path, fifo: Path) -> list[dict[st
             (folder / str(number) / name).mkdir(parents=True)
     child = os.fork()
     if child == 0:
-        _be_the_commands(cases, folder)
+        _be_the_commands(cases, folder, path)
     # Somebody at the other end of the pipe, who writes nothing and reads all.
     reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
     timed_out, done, began_s = False, 0, time.monotonic()
@@ -137,12 +143,25 @@ def run_in_one(cases: list[list[str]], folder: Path, fifo: Path) -> list[dict[st
                 "left": {
                     name: sorted(set(os.listdir(place / name)) - MEANT_TO_STAY) for name in ("work", "tmp", "home")
                 },
+                "files": {} if path is None else contents(place / "work"),
             }
         )
     return answers
 
 
-def _be_the_commands(cases: list[list[str]], folder: Path) -> None:
+def contents(folder: Path) -> dict[str, str]:
+    """The texts of all files below a folder by their names; of other files a checksum."""
+    texts = {}
+    for path in sorted(each for each in folder.rglob("*") if each.is_file()):
+        content = path.read_bytes()
+        with contextlib.suppress(UnicodeDecodeError):
+            texts[str(path.relative_to(folder))] = content.decode()
+            continue
+        texts[str(path.relative_to(folder))] = str(zlib.crc32(content))
+    return texts
+
+
+def _be_the_commands(cases: list[list[str]], folder: Path, path: str | None) -> None:
     try:
         os.setsid()
         obey_permissions()
@@ -153,7 +172,7 @@ def _be_the_commands(cases: list[list[str]], folder: Path) -> None:
         for number, words in enumerate(cases):
             place = folder / str(number)
             signal.setitimer(signal.ITIMER_PROF, HANG_CPU_S)
-            status = _run_command(words, place)
+            status = _run_command(words, place, path)
             used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
             told = {"status": status, "timed_out": False, "memory_bytes": used}
             (place / "ended.part").write_text(json.dumps(told))
@@ -162,10 +181,12 @@ def _be_the_commands(cases: list[list[str]], folder: Path) -> None:
         os._exit(0)
 
 
-def _run_command(words: list[str], place: Path) -> int:
+def _run_command(words: list[str], place: Path, path: str | None) -> int:
     status = 99
     try:
-        os.environ.update(TMPDIR=str(place / "tmp"), LEPAUTE_HOME=str(place / "home"), PATH=str(place / "path"))
+        # What is built is built once, where programs of this machine build it.
+        home = place / "home" if path is None else place.parent.with_name("home")
+        os.environ.update(TMPDIR=str(place / "tmp"), LEPAUTE_HOME=str(home), PATH=path or str(place / "path"))
         os.chdir(place / "work")
         for descriptor, name, flags in ((0, os.devnull, os.O_RDONLY), (1, "stdout", 0), (2, "stderr", 0)):
             opened = os.open(place / name if descriptor else name, flags or os.O_WRONLY | os.O_CREAT, 0o600)

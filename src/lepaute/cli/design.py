@@ -20,6 +20,7 @@ from lepaute.cli.options import (
     is_given,
     with_options_of,
 )
+from lepaute.cli.simulation import note_unused
 from lepaute.cli.terminal import json_text
 from lepaute.errors import DesignError, InputError
 from lepaute.kit.options import option_field
@@ -136,7 +137,13 @@ def dgemm(
         _refuse(context, vars(general), "is for general sizes; --for hpl takes those of the run")
         if values["n"] is None:
             raise InputError("give the run of HPL: --n N, with --nb and --grid")
-        design = _sizes_of_hpl(Hpl(**values), platform, table.seed, rows or 400)
+        if platform is None:
+            _refuse(context, ("threads_per_rank",), "takes the times of a platform; give its name with --platform")
+        hpl = Hpl(**values)
+        note_unused(
+            context, Hpl, [dict.fromkeys(("swap_threshold", "equil", "align"), "no call of dgemm depends on it")]
+        )
+        design = _sizes_of_hpl(hpl, platform, table.seed, rows or 400)
     if content is not None or warm is not None:
         states = numbers_of(warm, "--warm") if warm is not None else [0]
         contents = content.split(",") if content is not None else ["random"]

@@ -61,8 +61,18 @@ class ProgramOptions(ProgramSettings):
             raise InputError("--source builds the program and --binary names one that is built; give one of them")
         if self.skip and self.source is None:
             raise InputError("--skip takes effect when the program is linked; give --source and --make")
+        if self.make != "make" and self.source is None:
+            raise InputError("--make builds what is in the folder --source; give it too")
         if not words and self.binary is None:
             raise InputError("no program is named; write it after two dashes: lepaute emulate ... -- PROGRAM ARGS")
+
+    def unused(self) -> dict[str, str]:
+        """Options that have no effect beside the others, each with the reason."""
+        unused = {"--private": "nothing is folded (--fold)"} if self.private and self.fold is None else {}
+        if self.computing == "none":
+            of_computing = {"--no-contention": not self.contention, "--memory-share": self.memory_share is not None}
+            unused |= {name: "no computing is timed" for name, has_value in of_computing.items() if has_value}
+        return unused
 
     def program(self, words: list[str], folder: Path) -> tuple[Path, tuple[str, ...]]:
         """The program, which is built in the folder where there is a source, and its arguments."""
@@ -118,6 +128,8 @@ def program(
 
     words = words or []
     options.check(words)
+    for name, reason in options.unused().items():
+        note(f"lepaute: {name} has no effect: {reason}")
     counts = _counts_of(ranks, traces, plot)
     inputs = [options.binary, *simulation.inputs, *placement.inputs]
     check_outputs({**traces.outputs, "--plot": files_of(plot)}, inputs=inputs, force=force)

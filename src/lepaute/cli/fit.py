@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lepaute.archive import Archive
-from lepaute.cli.options import AsJson, Details, Force
+from lepaute.cli.options import AsJson, Details, Force, is_given
 from lepaute.cli.run import PythonOnNodes, SchedulerName
 from lepaute.cli.terminal import announce, json_text, note, notes_printed, progress_bar, warn
 from lepaute.errors import InputError
@@ -175,6 +175,7 @@ class FitOptions:
 
 
 def fit(
+    context: typer.Context,
     archives: Annotated[list[Path], typer.Argument(metavar="ARCHIVE...", help="calibrations of one machine")],
     options: FitOptions,
     report: Report = None,
@@ -200,7 +201,10 @@ def fit(
     }
     check_outputs(outputs, inputs=archives, force=force)
     if of_experiments:
-        of_models = {"--report": report, "--kernel-model": forms, "--network-condition": options.network_condition}
+        of_models = {
+            "--output": is_given(context, "output"), "--name": options.name, "--report": report,
+            "--kernel-model": forms, "--network-condition": options.network_condition,
+        }  # fmt: skip
         if given := [option for option, value in of_models.items() if value]:
             raise InputError(f"{given[0]} applies to models, and experiments yield none; give calibrations")
         _print_findings(opened, options, as_json=as_json)

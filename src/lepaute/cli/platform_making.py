@@ -260,7 +260,7 @@ def population(
     groups: Annotated[int, typer.Option(min=1, max=8, help="groups of nodes, at most")] = 4,
     draw: Annotated[str, typer.Option(help="what a run draws: none, days or nodes-and-days")] = "days",
     mcmc: Annotated[bool, typer.Option("--mcmc", help="also sample the posterior (needs the extra mcmc)")] = False,
-    seed: Annotated[int, typer.Option(help="of the sampling")] = 1,
+    seed: Annotated[int | None, typer.Option(help="of the sampling by --mcmc; default: 1")] = None,
     output: Output = Path("with-population.yaml"),
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="picture of pairs of coefficients and the groups, .png or .svg")
@@ -278,6 +278,8 @@ def population(
     check_outputs({"--output": output, "--plot": files_of(plot)}, inputs=[*sources, of], force=force)
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", kernel):
         raise InputError(f"--kernel is {kernel[:80]!r}; it is the name of a kernel, such as dgemm")
+    if seed is not None and not mcmc:
+        raise InputError("--seed is of the sampling by --mcmc, which is not asked for; leave it out")
     platform = load_platform(of)
     data = _coefficients(sources, kernel)
     fitted = generative(data, most_groups=groups)
@@ -287,7 +289,7 @@ def population(
     if mcmc:
         from lepaute.fit.population.posterior import posterior
 
-        sampled = posterior(data, fitted, seed=seed)
+        sampled = posterior(data, fitted, seed=1 if seed is None else seed)
         rest += sampled.lines()
         document["posterior"] = sampled.to_dict()
     dump_platform(drawing, output)

@@ -23,6 +23,7 @@ from lepaute.kit.text import counted
 from lepaute.simulate.apps import APPLICATIONS, application_class
 from lepaute.simulate.apps.own import OwnFiles
 from lepaute.simulate.apps.own.loading import names_a_class
+from lepaute.simulate.prediction.wording import NOT_SAMPLED
 
 if TYPE_CHECKING:
     from lepaute.platform import Platform
@@ -154,6 +155,8 @@ def _predict(
     except KeyboardInterrupt:
         complain("interrupted")
         os._exit(INTERRUPTED)  # a normal exit would wait for the runs that are under way
+    if fidelity == "sampled" and all(prediction.fidelity == "full" for prediction in predictions):
+        note(f"lepaute: --fidelity {NOT_SAMPLED}")
     problems, ranks = ({getattr(each, of) for each in applications} for of in ("problem", "ranks"))
     points: list[ScalingPoint] = []
     if len(problems) == 1 and len(ranks) > 1 and not from_file:

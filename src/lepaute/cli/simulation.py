@@ -240,13 +240,24 @@ def applications_of(
     )
     if combinations is not None:
         check_not_given(context, application, files.decides, files.input_option)
+        note_unused(context, application, [run.unused for run in combinations])
         return combinations, True
     missing = [flag for name, flag in flags.items() if flag.is_required and values[name] is None]
     if missing:
         instead = f", or {files.input_option} FILE" if files.input_option else ""
         option = f"{missing[0].name} {missing[0].argument.upper()}"
         raise InputError(f"no run of {application.title} is described: give {option} and further options{instead}")
-    return list(dict.fromkeys(application(**values | one) for one in each)), False
+    combinations = list(dict.fromkeys(application(**values | one) for one in each))
+    note_unused(context, application, [run.unused for run in combinations])
+    return combinations, False
+
+
+def note_unused(context: typer.Context, application: type, unused: Sequence[dict[str, str]]) -> None:
+    """Names, on standard error, the options of the command line whose fields are unused in all runs."""
+    for flag in flags_of(application):
+        reasons = [of_run.get(flag.fields[0].name) for of_run in unused]
+        if is_given(context, flag.argument) and all(reasons):
+            note(f"lepaute: {flag.name} has no effect: {reasons[0]}")
 
 
 def own_class(text: str, command: str, taken: Collection[str]) -> "type[Application]":

@@ -57,7 +57,7 @@ class StudyOptions:
 
     def repeating(self, words: Sequence[str]) -> str:
         """The command, with the options without which it gives other results."""
-        return shlex.join([*words, *_given({"--runs": self.runs, "--seed": self.seed})])
+        return shlex.join([*words, *_words({"--runs": self.runs, "--seed": self.seed})])
 
 
 QUESTIONS = {
@@ -74,9 +74,9 @@ def command_of(question: str) -> Callable[..., None]:
     """The command that answers a question."""
 
     def command(file: StudyFile, options: StudyOptions, details: Details = False, as_json: AsJson = False) -> None:
-        check_question(file, question)
+        _check_question(file, question)
         words = ["lepaute", "study", question, str(file)]
-        printed(studied(file, options.folder(file.stem), options, words), as_json=as_json, details=details)
+        printed(_studied(file, options.folder(file.stem), options, words), as_json=as_json, details=details)
 
     command.__doc__ = QUESTIONS[question]
     return command
@@ -95,8 +95,8 @@ def tune(
     as_json: AsJson = False,
 ) -> None:
     """Which configuration is best."""
-    check_question(file, "tune")
-    words = ["lepaute", "study", "tune", str(file), *_given({"--real-runs": real_runs})]
+    _check_question(file, "tune")
+    words = ["lepaute", "study", "tune", str(file), *_words({"--real-runs": real_runs})]
     if real_runs is not None:
         printed(
             tuned_for_real(file, real_runs, options, words, other_machine=other_machine),
@@ -106,10 +106,10 @@ def tune(
         return
     if other_machine:
         raise InputError("--other-machine goes with --real-runs; leave it out")
-    printed(studied(file, options.folder(file.stem), options, words), as_json=as_json, details=details)
+    printed(_studied(file, options.folder(file.stem), options, words), as_json=as_json, details=details)
 
 
-def check_question(file: Path, question: str) -> None:
+def _check_question(file: Path, question: str) -> None:
     """Raises InputError for a study that asks another one."""
     from lepaute.study.schema import load_study
 
@@ -117,7 +117,7 @@ def check_question(file: Path, question: str) -> None:
         raise InputError(f"{file}: asks the question {its_own}; use `lepaute study {its_own}`")
 
 
-def studied(file: "Path | Study", folder: Path, options: StudyOptions, words: list[str]) -> "StudyRun":
+def _studied(file: "Path | Study", folder: Path, options: StudyOptions, words: list[str]) -> "StudyRun":
     """Runs a study, of a file or ready; words: the command without runs and seed."""
     from lepaute.study.running import run_study
 
@@ -140,7 +140,7 @@ def studied(file: "Path | Study", folder: Path, options: StudyOptions, words: li
         os._exit(INTERRUPTED)  # a normal exit would wait for the simulations that are under way
 
 
-def _given(options: Mapping[str, object]) -> list[str]:
+def _words(options: Mapping[str, object]) -> list[str]:
     return [word for name, value in options.items() if value is not None for word in (name, str(value))]
 
 
@@ -214,8 +214,8 @@ def ready(
         print(study_text(study), end="")
         return
     subject_options = {"-p": platform, "--n": n, "--nb": nb, "--grid": grid, "--threads-per-rank": threads}
-    words = ["lepaute", "study", "ready", name, *_given(subject_options)]
-    printed(studied(study, options.folder(name), options, words), as_json=as_json, details=details)
+    words = ["lepaute", "study", "ready", name, *_words(subject_options)]
+    printed(_studied(study, options.folder(name), options, words), as_json=as_json, details=details)
 
 
 def schema() -> None:
@@ -260,12 +260,12 @@ def tuned_for_real(
     resumed = campaign_folder if options.resume and campaign_folder.exists() else None
     opened = opened_site(where, platform, program, threads, None, calibrated=False, resumed=resumed)
     with notes_printed(), opened as (site, seen_program, _):
-        run = studied(file, folder, options, words)
+        run = _studied(file, folder, options, words)
         assert isinstance(run.answer, Tuned)
         points, seed = run.answer.candidates(), run.study.seed
         guard = sentinel_guard(platform, seen_program.coretype, other_machine=other_machine)
         with held(campaign_folder), progress_bar() as tell, chosen_runs(
-            [application_at(configurations, point) for point in points],
+            [_application_at(configurations, point) for point in points],
             seen_program,
             Plan(MOST_REPEATED, seed),
             _predictor(configurations, points[0], platform, seed),
@@ -296,7 +296,7 @@ def _predictor(
     )
 
 
-def application_at(configurations: "Configurations", point: "Point") -> "Hpl":
+def _application_at(configurations: "Configurations", point: "Point") -> "Hpl":
     """The run of HPL at a point of a study that was checked."""
     from lepaute.simulate import Hpl
 

@@ -16,15 +16,7 @@ import typer
 from lepaute.cli.options import DETAILS_HELP, App, Force, with_options_of
 from lepaute.cli.run import PythonOnNodes, SchedulerName
 from lepaute.cli.simulation import check_not_given, platform_of
-from lepaute.cli.terminal import (
-    announce,
-    end_by,
-    json_text,
-    note,
-    notes_printed,
-    progress_bar,
-    warn,
-)
+from lepaute.cli.terminal import announce, end_by, json_text, note, notes_printed, progress_bar, warn
 from lepaute.errors import InputError
 from lepaute.kit.extras import need
 from lepaute.kit.files import write_whole

@@ -53,7 +53,9 @@ def fractional(
     labels = [",".join(names) for names in sorted(checked)]
     sizes = [len(one.values) for one in levels]
     if isinstance(generators, str) or bool(generators) == (count is not None):
-        raise DesignError("a fraction needs either a list of generators such as ['d=a*b*c'], or a count of treatments")
+        raise DesignError(
+            "a fraction needs either generators such as ['d=a*b*c'] (--generator) or a count of treatments (--count)"
+        )
     two = all(size == 2 for size in sizes)
     if generators or (count is not None and two and type(count) is int and count > 0 and count & (count - 1) == 0):
         if not two:

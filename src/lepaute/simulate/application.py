@@ -113,7 +113,7 @@ class Application(Public):
         "estimated_run_s events fidelities files heading is_sampled kernel_costs kernel_models label names_mapping "
         "native noisy on own_draw own_kernels parameter_kinds problem rate rate_of run_details several share_done "
         "simulated_share summary title trace_ranks trace_rows uncertain uncertain_own_code unknown_collectives "
-        "warnings".split()
+        "unused warnings".split()
     )
 
     title: ClassVar[str]
@@ -168,6 +168,11 @@ class Application(Public):
 
     def detail_kinds(self) -> dict[str, Any]:
         """The same of `run_details`."""
+        return {}
+
+    @property
+    def unused(self) -> dict[str, str]:
+        """Parameters whose value has no effect on the simulated run, beside the others; each with the reason."""
         return {}
 
     def rate_of(self, time_s: float) -> float | None:

@@ -15,6 +15,7 @@ from lepaute.platform import Platform
 from lepaute.simulate import Hpl
 from lepaute.simulate.application import GFLOPS
 from lepaute.simulate.prediction.trust import DRAWN, SEEDS, cost_in_runs
+from lepaute.simulate.prediction.wording import NOT_SAMPLED
 from lepaute.stats.control_variates import LEAST_CONTROLLED
 from lepaute.study.configuration import Configurations
 from lepaute.study.evaluation import SCENARIO, Evaluate, Outcome, Point, Trial
@@ -153,7 +154,7 @@ def rehearsed(session: Session) -> Estimate:
     expected = estimate(session, list(rehearsal.trials), rehearsal.scale)
     points = len({trial.point for trial in rehearsal.trials})
     if study.question == "tune":
-        most = study.budget.simulations or (2 * points if rehearsal.is_crossed else USUAL_BUDGET)
+        most = most_tuned(study, points) if rehearsal.is_crossed else study.budget.simulations or USUAL_BUDGET
         judged = min(points, most) if rehearsal.is_crossed else max(2, most // 4)
         priced = most // LEAST_CONTROLLED
     elif study.question == "whatif" and study.budget.precision is not None:
@@ -163,6 +164,28 @@ def rehearsed(session: Session) -> Estimate:
         return expected
     further = len(DRAWN) * len(SEEDS) * judged * any(rehearsal.judged.values()) + priced
     return replace(expected, most=max(most, expected.missing), most_further=max(further, expected.further))
+
+
+def most_tuned(study: Study, points: int) -> int:
+    """Simulations that tuning among so many points makes at most: its budget, or the study's runs of each, or two."""
+    return study.budget.simulations or points * (study.runs if "runs" in study.model_fields_set else 2)
+
+
+def unused_keys(study: Study, configurations: Configurations, outcomes: Sequence[Outcome]) -> list[str]:
+    """A sentence on each key that has no effect on the answer."""
+    notes, (first, *others) = [], study.responses
+    of_budget = study.budget.simulations is not None or any(factor.levels is None for factor in study.factors.values())
+    if study.question == "tune" and "runs" in study.model_fields_set and of_budget:
+        notes.append("runs has no effect: tune gives each as many runs as it needs within budget.simulations")
+    if study.question in ("tune", "sensitivity") and others:
+        notes.append(f"responses: the answer is about {first} alone; of {', '.join(others)} results.csv has the values")
+    if study.base.fidelity == "sampled" and not any(outcome.sampling_sd for outcome in outcomes):
+        notes.append(f"fidelity {NOT_SAMPLED}")
+    start = _first_levels(study)
+    points = [start, *(start.with_(**{name: level}) for name, levels in study.levels.items() for level in levels[1:])]
+    reasons = [configurations.check(point).unused for point in points]
+    names = [name for name in study.base.application if all(name in of_point for of_point in reasons)]
+    return [*notes, *(f"application.{name} has no effect: {reasons[0][name]}" for name in names)]
 
 
 def check_study(configurations: Configurations, text: str | None = None, origin: str = "study") -> None:

@@ -129,12 +129,13 @@ class Configurations:
                 self._kept.popitem(last=False)
             return made
 
-    def check(self, point: Point) -> None:
-        """Raises InputError or PlatformError for an application, a platform or a mapping that cannot be, each by
-        itself."""
+    def check(self, point: Point) -> Application:
+        """The application at a point; raises InputError or PlatformError for one, a platform or a mapping that cannot
+        be, each by itself."""
         values = self._values(point)
         application = application_of(self._application_values(values), self.folder)
         self._mapping(values, self._platform(values), application)
+        return application
 
     def points(self) -> list[Point]:
         """All combinations of levels that the constraints allow, in the order of the file, the last factor fastest."""

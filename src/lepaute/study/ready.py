@@ -44,6 +44,11 @@ class Subject(NamedTuple):
             more = {"nodes": self.platform.nodes.count} | more
         return {"application": {"name": "hpl", **kept}, "platform": self.name, "fidelity": self.fidelity, **more}
 
+    def refuse_grid(self, why: str) -> None:
+        """Raises InputError where a grid is given to a study that takes grids of its own."""
+        if "grid" in self.application:
+            raise InputError(f"--grid is {self.application['grid']}, and {why}; leave it out")
+
     @property
     def drawn(self) -> dict[str, Any]:
         """Of the base, where nodes that differ are needed: a cluster drawn once, unless the platform has a population
@@ -70,7 +75,8 @@ class Subject(NamedTuple):
         if self.sizes:
             sizes = {"n": {"path": "application.n", "levels": list(self.sizes)}}
             content = content | {"factors": sizes | content.get("factors", {})}
-        return study_of({"runs": self.runs, "seed": self.seed, "responses": ["time_s", "rate_gflops"], **content})
+        responses = ["time_s", "rate_gflops"] if content["question"] == "whatif" else ["time_s"]
+        return study_of({"runs": self.runs, "seed": self.seed, "responses": responses, **content})
 
 
 def temporal_variability(subject: Subject, levels: Sequence[float] = (0.0, 0.02, 0.04, 0.06, 0.08, 0.1)) -> Study:
@@ -97,6 +103,7 @@ def spatial_variability(subject: Subject, levels: Sequence[float] = (0.0, 0.5, 1
 
 def slowest_nodes(subject: Subject, levels: Sequence[int] | None = None, grids: Sequence[str] | None = None) -> Study:
     """Whether HPL is faster without the slowest nodes, on the best grid of each number of nodes."""
+    subject.refuse_grid("slowest-nodes takes the best grid of each number of nodes")
     count, each = subject.platform.nodes.count, subject.ranks_per_node
     left_out = list(range(min(16, count // 4) + 1)) if levels is None else list(levels)
     model = subject.platform.kernel("dgemm", subject.threads)
@@ -191,8 +198,9 @@ def rank_mapping(subject: Subject, tree: str | None = None, draws: int = 3) -> S
 
 def scaling(subject: Subject, points: int = 5) -> Study:
     """How a machine scales: ranks doubled four times, up to all of it, the matrix growing with the memory."""
+    subject.refuse_grid("scaling takes the grid nearest to a square of each number of ranks")
     if subject.sizes:
-        raise InputError("weak scaling takes one n, of the whole machine; the others follow from it")
+        raise InputError("--n has several values; weak scaling takes one, of the whole machine, and the others from it")
     n = int(subject.application.get("n", 50_000))
     scenarios: dict[str, Any] = {}
     for step in range(points - 1, -1, -1):
@@ -214,8 +222,10 @@ def scaling(subject: Subject, points: int = 5) -> Study:
 def nb_and_grid(
     subject: Subject, sizes: Sequence[int] = (64, 96, 128, 192, 256), grids: Sequence[str] | None = None
 ) -> Study:
-    """The best block size and grid."""
-    chosen = grids_of(subject.ranks) if grids is None else grids
+    """The best block size and grid; one of them alone where the other is given."""
+    of_subject = subject.application
+    sizes = [of_subject["nb"]] if "nb" in of_subject else sizes
+    chosen = [of_subject["grid"]] if "grid" in of_subject else grids_of(subject.ranks) if grids is None else grids
     return subject.study(
         question="tune",
         title="Block size and grid",
@@ -224,7 +234,6 @@ def nb_and_grid(
             "nb": {"path": "application.nb", "levels": list(sizes)},
             "grid": {"path": "application.grid", "levels": list(chosen)},
         },
-        budget={"simulations": subject.runs * len(sizes) * len(chosen)},
     )
 
 

@@ -27,7 +27,7 @@ from lepaute.kit.text import counted, duration
 from lepaute.simulate.application import Application
 from lepaute.simulate.prediction.trust import Trust
 from lepaute.stats.decision import Decision
-from lepaute.study.checking import opened_study, question_of, rehearsed
+from lepaute.study.checking import opened_study, question_of, rehearsed, unused_keys
 from lepaute.study.configuration import Configurations
 from lepaute.study.evaluation import Outcome, Point, Trial
 from lepaute.study.pools import DaskPool, Threads, worker_schedulers
@@ -197,7 +197,8 @@ def run_study(
             more = {"is_over": session.is_over} if original.question in ("tune", "whatif") else {}
             answer: Answer = question_of(original)(affordable, configurations, evaluate, **more)
         outcomes = tuple(seen.values())
-        notes = (*spent, *caveats(outcomes, configurations, answer.trusts))
+        unused = unused_keys(configurations.study, configurations, outcomes)
+        notes = (*spent, *unused, *caveats(outcomes, configurations, answer.trusts))
         run = StudyRun(original, answer, outcomes, session.simulated, session.reused, session.further, place, notes)
     except LepauteError:
         if place is not None and is_new and not results.any:

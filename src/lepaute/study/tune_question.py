@@ -9,7 +9,7 @@ import numpy as np
 
 from lepaute.errors import InputError
 from lepaute.simulate.prediction.sweep import remedy_of
-from lepaute.study.checking import USUAL_BUDGET
+from lepaute.study.checking import USUAL_BUDGET, most_tuned
 from lepaute.study.evaluation import SCENARIO, Evaluate, Point, Value
 from lepaute.study.pricing import Pricing
 from lepaute.study.schema import Factor
@@ -121,8 +121,8 @@ def tune(
     evaluate: Evaluate,
     is_over: Callable[[float], bool] = lambda _: False,
 ) -> Tuned:
-    """The likely best by the study's first response, within its budget of simulations: twice as many as there are
-    combinations of levels unless it names one; is_over : as of `halve`. Raises InputError where no point can be."""
+    """The likely best by the study's first response, within its budget of simulations: unless it has one, as many runs
+    of each combination of levels as it names, or two; is_over : as of `halve`. Raises InputError where no point can be."""
     tuned = _tuned(study, configurations, evaluate, is_over)
     standings = tuned.ranking.standings[:MOST_LOOKED_AT]
     cases = {one.point: _case(configurations, one.point) for one in standings}
@@ -147,7 +147,7 @@ def _tuned(
     crossed = prod(len(levels) for levels in study.levels.values())
     if all(factor.levels is not None for factor in study.factors.values()) and crossed <= MOST_HALVED:
         points = configurations.points()
-        return halve(points, evaluate, budget or 2 * len(points), **how)
+        return halve(points, evaluate, most_tuned(study, len(points)), **how)
     space = dict(study.factors)
     if study.scenarios:
         space[SCENARIO] = Factor.model_construct(levels=tuple(study.scenarios))

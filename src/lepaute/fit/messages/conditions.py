@@ -51,7 +51,7 @@ def loaded_series(
     if condition not in measured:
         have = f"only under {', '.join(measured)}" if measured else "nor under any other"
         raise FitError(
-            f"the ring was not measured under {condition}, {have}; calibrate it, or choose another condition"
+            f"the ring was not measured under {condition}, {have}; calibrate it, or give another --network-condition"
         )
     exchanges = _calls(table, condition, "exchange")
     if condition == "iprobe+dgemm":

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from lepaute.simulate.prediction.sweep import ScalingPoint, Sweep
 
 
+#: Of a fidelity that was asked for.
+NOT_SAMPLED = "sampled has no effect: there are so few steps that all are simulated"
 #: Of runs that meet the slow state: what is less, or more, is said without its figure.
 LEAST_SHARE_OF_RUNS, MOST_SHARE_OF_RUNS = 0.001, 0.995
 

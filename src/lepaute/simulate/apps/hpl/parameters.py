@@ -339,6 +339,15 @@ class Hpl(Application):
         return 8 * self.n * (self.n + 1)
 
     @property
+    def unused(self) -> dict[str, str]:
+        unused = {"align": "where arrays begin is not simulated"}
+        if self.swap != "mix":
+            unused["swap_threshold"] = f"rows are swapped by {self.swap}, and mix alone has a threshold"
+        if self.swap == "binary-exchange":
+            unused["equil"] = "rows are swapped by binary-exchange, and spread-roll alone evens them out"
+        return unused
+
+    @property
     def threshold(self) -> int:
         """The swapping threshold in columns."""
         return self.nb if self.swap_threshold is None else self.swap_threshold

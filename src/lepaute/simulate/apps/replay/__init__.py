@@ -145,6 +145,10 @@ class TraceReplay(LaidApplication):
         return super().parameters() | {"recording": str(self.recording)}
 
     @property
+    def unused(self) -> dict[str, str]:
+        return {} if self._read.survey.meetings else {"collectives": "the recording has no collective call"}
+
+    @property
     def problem(self) -> str:
         return str(self.recording)
 

@@ -100,6 +100,11 @@ class Stencil(Application):
             )
 
     @property
+    def unused(self) -> dict[str, str]:
+        unused = {} if self.allreduce != "none" else {"allreduce_values": "nothing is reduced"}
+        return unused if self.cell_bytes else unused | {"node_memory_Bps": "cells move no bytes (--cell-bytes)"}
+
+    @property
     def noisy(self) -> bool:
         return self.noise_relative_sd > 0.0
 
