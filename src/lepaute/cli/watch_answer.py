@@ -45,12 +45,14 @@ def tested_text(summary: "Summary", false_alarms: float, width: int, *, details:
 
 def _answer(summary: "Summary") -> str:
     """1 open regression: demo node7 ...; or in how many machines nothing has, and how many cannot be judged."""
-    absent = {machine for each in summary.absences for machine in each.machines}
-    blind = len(absent.union(*(each.machines for each in summary.waiting)))
+    blind, others = summary.unjudged, summary.for_the_worse
     unknown = f"{blind} of {counted(summary.machines, 'CPU')} cannot be judged" if blind else ""
     if regressions := summary.regressions:
         largest = f"{'the largest ' * (len(regressions) > 1)}{largest_text(regressions[0])}"
         return "; ".join(filter(None, [f"{counted(len(regressions), 'open regression')}: {largest}", unknown]))
+    if others:
+        more = f"; and {len(others) - 1} more" if len(others) > 1 else ""
+        return "; ".join(filter(None, [f"No change is confirmed, but {_caveat(others[0])}{more}", unknown]))
     if blind >= summary.machines:
         return f"Nothing can be said of {counted(summary.machines, 'CPU')}: silent, or too few jobs"
     since = "" if summary.first is None else f" since {summary.first}"

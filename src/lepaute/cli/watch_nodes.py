@@ -190,15 +190,17 @@ def health(
     ] = None,
     as_json: AsJson = False,
 ) -> int:
-    """Says whether nodes have regressed; exit status 1 if one has, else 2 if nothing is known of one.
+    """Says whether nodes have regressed; exit status 1 if one has.
 
-    The regressions are those of `lepaute watch test`. With
+    Else 3 if one is unlike its peers, 4 if a change of one is not confirmed yet, 2 if nothing is known of one. The
+    regressions are those of `lepaute watch test`. With
     --drain it asks for a confirmation run first, and never touches a node that somebody else drained or resumed.
     """
     from lepaute.measure.schedulers import scheduler
     from lepaute.watch.alarms.worth_a_look import LABEL
-    from lepaute.watch.drains import Drains, Verdict, limit_of, node_health
+    from lepaute.watch.drains import Drains, limit_of, node_health
     from lepaute.watch.named_nodes import nodes_named, the_node
+    from lepaute.watch.report.summary import EXIT_STATUS
     from lepaute.watch.values import plain
 
     limit = limit_of(most, "--most")
@@ -230,8 +232,8 @@ def health(
             lines += [f"{LABEL}:", *looks]
         width = terminal_columns(sys.stdout)
         print("\n".join(folded(line, width, 2) for line in lines))
-    verdicts = {node.verdict for node in judged}
-    return 1 if verdicts - {Verdict.HEALTHY, Verdict.UNKNOWN} else 2 if Verdict.UNKNOWN in verdicts else 0
+    statuses = {node.verdict.exit_status for node in judged}
+    return next(status for status in EXIT_STATUS.values() if status in statuses)
 
 
 def _health_lines(judged: "Sequence[NodeHealth]", drains: "Drains | None") -> list[str]:
@@ -243,11 +245,12 @@ def _health_lines(judged: "Sequence[NodeHealth]", drains: "Drains | None") -> li
     known_first = sorted(judged, key=lambda node: node.verdict is Verdict.UNKNOWN)
     texts = {node.name: _health_text(node, drains) for node in known_first}
     quiet = [name for name, text in texts.items() if text == f"{name}: {Verdict.HEALTHY.value}"]
-    unknown = sum(node.verdict is Verdict.UNKNOWN for node in judged)
-    regressed = sum(node.verdict not in (Verdict.HEALTHY, Verdict.UNKNOWN) for node in judged)
+    counts = Counter(node.verdict for node in judged)
+    others = {verdict: counts.pop(verdict, 0) for verdict in (Verdict.UNLIKE, Verdict.NOT_CONFIRMED, Verdict.UNKNOWN)}
+    regressed = sum(counts.values()) - counts[Verdict.HEALTHY]
     parts = [
         f"{regressed} of {counted(len(judged), 'node')} {'has' if regressed == 1 else 'have'} regressed",
-        *([f"{unknown} {'is' if unknown == 1 else 'are'} unknown"] if unknown else []),
+        *(f"{count} {verdict.value}" for verdict, count in others.items() if count),
     ]
     folded_names = [f"{fold_node_set(tuple(quiet))}: {Verdict.HEALTHY.value}"] if quiet else []
     return [", ".join(parts), *(text for name, text in texts.items() if name not in quiet), *folded_names]

@@ -17,14 +17,26 @@ import pandas as pd
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.text import counted
 from lepaute.measure.schedulers.types import NodeState
+from lepaute.stats.change_evidence import FEWEST
 from lepaute.store import Store
 from lepaute.store.tables import NODE_ACTIONS
 from lepaute.watch.changelog import ALL, names_of_node
 from lepaute.watch.notices.absences import LATE_DAYS, absences_of
-from lepaute.watch.notices.notice import worth_a_look
+from lepaute.watch.notices.notice import UNCONFIRMED, UNLIKE_PEERS, notices, unconfirmed_changes, worth_a_look
 from lepaute.watch.open_regressions import open_regressions
-from lepaute.watch.report.summary import WorthALook, change_text, regressions_of, since_text
-from lepaute.watch.values import Node
+from lepaute.watch.report.summary import (
+    CHANGED,
+    EXIT_STATUS,
+    FINE,
+    NOT_CONFIRMED,
+    UNKNOWN,
+    UNLIKE,
+    WorthALook,
+    change_text,
+    regressions_of,
+    since_text,
+)
+from lepaute.watch.values import DAY_S, Node, day_of
 
 #: Actions that a store keeps (store.tables.NODE_ACTIONS).
 REQUESTED, DRAINED, FAILED, RESUMED, CLOSED = "requested", "drained", "failed", "resumed", "closed"
@@ -32,6 +44,8 @@ REQUESTED, DRAINED, FAILED, RESUMED, CLOSED = "requested", "drained", "failed", 
 MARK = "lepaute: "
 #: A drain is recorded before it is carried out; a scheduler that does not show it so much later was overruled.
 SETTLED_S = 300.0
+#: What is older says nothing of today, unless results of a node come so seldom: then this many of its usual intervals.
+STALE_S, STALE_INTERVALS = 30 * DAY_S, 3.0
 
 
 class Verdict(Enum):
@@ -45,7 +59,15 @@ class Verdict(Enum):
     TAKEN = "regressed, and drained by somebody else"
     RESUMED = "regressed, and resumed by somebody: left alone"
     SHARED = "regressed, as all nodes of its cluster: nothing to drain it for"
+    UNLIKE = "unlike its peers"
+    NOT_CONFIRMED = "changed, not confirmed yet"
     UNKNOWN = "unknown"
+
+    @property
+    def exit_status(self) -> int:
+        """Of a command that says so."""
+        of_others = {Verdict.UNLIKE: UNLIKE, Verdict.NOT_CONFIRMED: NOT_CONFIRMED, Verdict.UNKNOWN: UNKNOWN}
+        return EXIT_STATUS[FINE if self is Verdict.HEALTHY else of_others.get(self, CHANGED)]
 
 
 def is_ours(state: NodeState) -> bool:
@@ -199,6 +221,9 @@ def node_health(
         if each.last is not None and each.days >= LATE_DAYS
         for cluster, node, _ in each.machines
     }
+    meant = [node for node in nodes.values() if node is not None]
+    peers = every.values[every.values["cluster"].isin({cluster for cluster, _ in meant})]
+    others = [each for each in (*notices(peers, every.changelog), *unconfirmed_changes(every, meant)) if each.is_worse]
     health = []
     for name, known in nodes.items():
         if known is None:
@@ -207,10 +232,14 @@ def node_health(
         cluster, node = known
         own = found.values[(found.values["cluster"] == cluster) & (found.values["node"] == node)]
         regressed = found.rows[(found.rows["cluster"] == cluster) & found.rows["node"].isin([node, ALL])]
-        unknown = silent.get(known, "") if (own["state"] == "done").any() else "no job has left a value"
+        unknown = silent.get(known, "") or _unknown(own, every.changelog.resets_s([known])[known], now_s)
         state = None if drains is None else drains.states.get(name)
-        test = partial(_tested, regressed, own, known, state, unknown, now_s)
-        reason = _reason(regressed) or unknown
+        of_node = [each for each in others if each.cluster == cluster and (each.node == node or node in each.text)]
+        other = (Verdict.UNKNOWN, unknown) if unknown else (Verdict.HEALTHY, "")
+        for verdict, kind in ((Verdict.NOT_CONFIRMED, UNCONFIRMED), (Verdict.UNLIKE, UNLIKE_PEERS)):
+            other = next(((verdict, each.text) for each in of_node if each.kind == kind), other)
+        test = partial(_tested, regressed, own, known, state, other[0], now_s)
+        reason = _reason(regressed) or other[1]
         if drains is None:
             health.append(NodeHealth(name, cluster, node, test(store.node_actions()), reason))
         else:
@@ -227,13 +256,27 @@ def _tested(
     own: "pd.DataFrame",
     known: Node,
     scheduler: NodeState | None,
-    unknown: str,
+    other: Verdict,
     now_s: float,
     actions: "pd.DataFrame",
 ) -> Verdict:
-    """unknown : why nothing is known of a node without an open regression, "" where something is"""
+    """other : of a node without an open regression"""
     verdict = verdict_of(regressed, own, _history(actions, *known), scheduler, now_s)
-    return Verdict.UNKNOWN if unknown and verdict is Verdict.HEALTHY else verdict
+    return other if verdict is Verdict.HEALTHY else verdict
+
+
+def _unknown(values: "pd.DataFrame", resets_s: Sequence[float], now_s: float) -> str:
+    """Why nothing can be said of a node with these values, "" where something can."""
+    done = values[values["state"] == "done"]
+    if done.empty:
+        return "no job has left a value"
+    dates_s = np.sort(done.drop_duplicates("job")["started_s"].to_numpy(np.float64))
+    usual_s = float(np.median(np.diff(dates_s))) if len(dates_s) > 1 else 0.0
+    if now_s - dates_s[-1] > max(STALE_S, STALE_INTERVALS * usual_s):
+        return f"the latest of its results is of {day_of(dates_s[-1])}"
+    since = done[done["started_s"] >= max((each for each in resets_s if each <= dates_s[-1]), default=-np.inf)]
+    most = int(since.groupby(["cpu", "factor", "stratum"], observed=True).size().max()) if len(since) else 0
+    return "" if most > FEWEST else f"{counted(most, 'result')} since its last event, and {FEWEST + 1} are needed"
 
 
 def _act(
@@ -273,7 +316,7 @@ def _act(
 
 
 def _next_action(verdict: Verdict, last: str) -> str | None:
-    if verdict in (Verdict.HEALTHY, Verdict.SHARED):
+    if verdict in (Verdict.HEALTHY, Verdict.SHARED, Verdict.UNLIKE, Verdict.NOT_CONFIRMED):
         return None if last == CLOSED else CLOSED
     if verdict is Verdict.RESUMED:
         return None if last == RESUMED else RESUMED
