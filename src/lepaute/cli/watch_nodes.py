@@ -237,14 +237,15 @@ def health(
 
 
 def _health_lines(judged: "Sequence[NodeHealth]", drains: "Drains | None") -> list[str]:
-    """Of several nodes how many have regressed first; then a line for each, those without anything to tell together."""
+    """Of several nodes how many have regressed first; then a line for those of which the same can be said."""
     from lepaute.watch.drains import Verdict
 
     if len(judged) == 1:
-        return [_health_text(judged[0], drains)]
+        return [f"{judged[0].name}: {_health_text(judged[0], drains)}"]
     known_first = sorted(judged, key=lambda node: node.verdict is Verdict.UNKNOWN)
-    texts = {node.name: _health_text(node, drains) for node in known_first}
-    quiet = [name for name, text in texts.items() if text == f"{name}: {Verdict.HEALTHY.value}"]
+    alike: dict[str, list[str]] = {}
+    for node in known_first:
+        alike.setdefault(_health_text(node, drains), []).append(node.name)
     counts = Counter(node.verdict for node in judged)
     others = {verdict: counts.pop(verdict, 0) for verdict in (Verdict.UNLIKE, Verdict.NOT_CONFIRMED, Verdict.UNKNOWN)}
     regressed = sum(counts.values()) - counts[Verdict.HEALTHY]
@@ -252,18 +253,19 @@ def _health_lines(judged: "Sequence[NodeHealth]", drains: "Drains | None") -> li
         f"{regressed} of {counted(len(judged), 'node')} {'has' if regressed == 1 else 'have'} regressed",
         *(f"{count} {verdict.value}" for verdict, count in others.items() if count),
     ]
-    folded_names = [f"{fold_node_set(tuple(quiet))}: {Verdict.HEALTHY.value}"] if quiet else []
-    return [", ".join(parts), *(text for name, text in texts.items() if name not in quiet), *folded_names]
+    quiet = alike.pop(Verdict.HEALTHY.value, None)
+    lines = [*alike.items(), *([(Verdict.HEALTHY.value, quiet)] if quiet else [])]
+    return [", ".join(parts), *(f"{fold_node_set(tuple(names))}: {text}" for text, names in lines)]
 
 
 def _health_text(node: "NodeHealth", drains: "Drains | None") -> str:
     from lepaute.watch.drains import Verdict, is_ours
 
-    text = f"{node.name}: {node.verdict.value}"
+    text = node.verdict.value
     if drains is not None and node.verdict is Verdict.REQUEST:
-        text = f"{node.name}: regressed: a confirmation run is asked for"
+        text = "regressed: a confirmation run is asked for"
     elif drains is not None and node.verdict is Verdict.DRAIN:
-        text = f"{node.name}: regressed, and confirmed; {node.problem or 'drained now'}"
+        text = f"regressed, and confirmed; {node.problem or 'drained now'}"
     elif drains is not None and node.verdict is Verdict.HEALTHY:
         state = drains.states.get(node.name)
         text += ", and still drained: resume it by hand" if state is not None and is_ours(state) else ""
