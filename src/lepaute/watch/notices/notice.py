@@ -4,7 +4,7 @@ And groups of so few machines that an alarm takes many jobs, and changes that th
 has confirmed them.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from math import inf, nan
@@ -79,9 +79,21 @@ class Notice:
         """Whether it is of a machine that is unlike its peers, or changed, for the worse."""
         return self.kind in (UNLIKE_PEERS, UNCONFIRMED) and is_worse(self.factor, 1 if self.size > 0 else -1)
 
+    @property
+    def caveat(self) -> str:
+        """Its text, after what it is of: the beginning alone is shown."""
+        kinds = {UNLIKE_PEERS: "unlike its peers, ", UNCONFIRMED: "unconfirmed change of ", DATES: "wrong dates of "}
+        return f"{kinds.get(self.kind, '')}{self}"
+
     def __str__(self) -> str:
         name = " ".join(each for each in (self.cluster, self.node) if each)
         return self.text if self.kind == UNCONFIRMED or not name else f"{name}: {self.text}"
+
+
+def worse_first(noticed: Iterable[Notice]) -> tuple[Notice, ...]:
+    """Those for the worse: of machines that are unlike their peers, then of unconfirmed changes, the largest first."""
+    worse = (notice for notice in noticed if notice.is_worse)
+    return tuple(sorted(worse, key=lambda notice: (notice.kind != UNLIKE_PEERS, -abs(notice.size))))
 
 
 def notices(

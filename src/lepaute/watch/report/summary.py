@@ -23,7 +23,7 @@ from lepaute.watch.alarms.worth_a_look import LABEL
 from lepaute.watch.changelog import ALL, Inventory
 from lepaute.watch.named_nodes import nodes_text
 from lepaute.watch.notices.absences import Absence, absences_of
-from lepaute.watch.notices.notice import ABSENT, UNLIKE_PEERS, Notice
+from lepaute.watch.notices.notice import ABSENT, UNLIKE_PEERS, Notice, worse_first
 from lepaute.watch.proposals.proposed_event import shared_groups
 from lepaute.watch.values import DAY_S, MACHINE, WHOLE_NODE, Machine, Node, day_of, nodes_of
 
@@ -136,8 +136,7 @@ class Summary:
     @property
     def for_the_worse(self) -> tuple[Notice, ...]:
         """Of machines that are worse than their peers, then of changes that are not confirmed, the largest first."""
-        worse = (each for each in self.notices if each.is_worse)
-        return tuple(sorted(worse, key=lambda each: (each.kind != UNLIKE_PEERS, -abs(each.size))))
+        return worse_first(self.notices)
 
     @property
     def verdict(self) -> str:
