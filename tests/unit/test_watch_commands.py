@@ -3,6 +3,7 @@
 import json
 import shlex
 import shutil
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -125,9 +126,9 @@ def test_all_commands_find_a_node_by_its_names_and_none_by_another(tested, capsy
     status, text = answer(capsys, "health", "node[5-6],node99", *at)
     assert (status, text) == (
         2,
-        "0 of 3 nodes have regressed, 2 are unknown\n"
+        "0 of 3 nodes have regressed, 3 unknown\n"
         "node5: unknown (no value since 2026-02-25; others reported on 3 days since)\n"
-        "node99: unknown (the store has no such node)\nnode6: no open regression\n",
+        "node6: unknown (no value since 2026-02-28, of any node)\nnode99: unknown (the store has no such node)\n",
     )
     assert answer(capsys, "health", "node[7,99]", *at)[0] == 1
     cost = ("cost", "node99", "-p", "dahu", "--n", "100")
@@ -175,11 +176,15 @@ def test_the_json_has_what_the_text_has(tested: Path, capsys: pytest.CaptureFixt
 
 
 @pytest.mark.slow
-def test_nodes_that_are_well_end_with_status_zero(tested: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nodes_that_are_well_end_with_status_zero_and_what_is_not_confirmed_has_its_own(tested, capsys) -> None:
     status, text = answer(capsys, "test", "--store", tested, "--node", "node[1-2,4]")
-    assert status == 0
+    assert status == 4
     assert "3 nodes, 6 CPUs" in text
-    assert text.startswith("No open regression in 6 CPUs since 2026-01-02\n")
+    assert text.startswith(
+        "No change is confirmed, but unconfirmed change of demo node[1-12], since 2026-01-31: mean_freq"
+    )
+    status, text = answer(capsys, "test", "--store", tested, "--node", "node[1-2,4]", "--until", "2026-01-30")
+    assert (status, text.splitlines()[0]) == (0, "No open regression in 6 CPUs since 2026-01-02")
 
 
 @pytest.mark.slow
@@ -292,8 +297,9 @@ def test_an_event_that_explains_a_regression_ends_it(tested, tmp_path, capsys):
     words = ("--date", "2026-02-28", "--cluster", "demo", "--node", "node7", "--reason", "new fan", "--author", "joe")
     (event,) = found(capsys, "events", "add", *words, "--store", store)["ids"]
     status, text = answer(capsys, "test", "--store", store)
-    assert status == 0
-    assert text.startswith("No open regression in 18 CPUs since 2026-01-02; 6 of 24 CPUs cannot be judged\n")
+    assert status == 4
+    assert text.startswith("No change is confirmed, but unconfirmed change of demo node[1-12], since 2026-01-31: ")
+    assert "; 6 of 24 CPUs cannot be judged\n" in text
     assert "demo node7 cpu 0, 1: 3 more jobs" in answer(capsys, "test", "--store", store, "--details")[1]
     withdrawn = answer(capsys, "events", "withdraw", event[:8], "--reason", "not yet", "--store", store)[1]
     assert withdrawn == f"1 entry withdrawn: {event[:8]}\n"
@@ -382,17 +388,44 @@ def test_the_effect_of_a_planned_change_is_that_of_all_and_of_each(ingested, cap
 
 
 @pytest.mark.slow
-def test_of_three_nodes_it_is_said_how_many_jobs_an_alarm_takes_and_strict_tells_strong_evidence(tmp_path, capsys):
+def test_of_two_nodes_it_is_said_how_many_jobs_an_alarm_takes_and_strict_tells_strong_evidence(tmp_path, capsys):
     with open_store(tmp_path / "store") as store:
-        store.add_values(planted(3, 31, (Fault((2,), -0.1, 30),), 5))
+        store.add_values(planted(2, 31, (Fault((2,), -0.1, 30),), 5))
     status, text = answer(capsys, "test", "--store", tmp_path / "store", "--details")
     assert status == 0
-    few = "c: 3 machines, fewer than 5: a change of 5 % is confirmed after about "
+    few = "c: 2 machines, fewer than 3: a change of 5 % is confirmed after about "
     assert few in text
-    assert few in answer(capsys, "test", "--node", "n3", "--store", tmp_path / "store", "--details")[1]
+    assert few in answer(capsys, "test", "--node", "n1", "--store", tmp_path / "store", "--details")[1]
     assert "2026-01-31  c n2: dgemm_rate_flops lower" in text
     assert answer(capsys, "test", "--strict", "--store", tmp_path / "store")[0] == 1
-    assert answer(capsys, "test", "--strict", "--node", "n3", "--store", tmp_path / "store")[0] == 0
+    assert answer(capsys, "test", "--strict", "--node", "n1", "--store", tmp_path / "store")[0] == 0
+
+
+@pytest.mark.slow
+def test_one_night_names_a_node_of_three_that_became_much_slower_and_health_says_it_alike(tmp_path, capsys) -> None:
+    values = planted(3, 31, (Fault((2,), -0.1, 30),), 5)
+    values["started_s"] += time.time() - values["started_s"].max()
+    with open_store(tmp_path / "store") as store:
+        store.add_values(values)
+    status, text = answer(capsys, "test", "--store", tmp_path / "store")
+    assert (status, text.split(", since")[0]) == (4, "No change is confirmed, but unconfirmed change of c n2")
+    status, text = answer(capsys, "health", "n[1-3]", "--store", tmp_path / "store")
+    first, second, last = text.splitlines()
+    assert (status, first) == (4, "0 of 3 nodes have regressed, 1 changed, not confirmed yet")
+    assert second.startswith("n2: changed, not confirmed yet (c n2, since ")
+    assert last == "n[1,3]: no open regression"
+
+
+def test_one_sweep_names_the_node_that_is_unlike_its_peers_and_knows_nothing_else(tmp_path, capsys) -> None:
+    values = planted(40, 1, (Fault((7,), -0.5, 0),), 5)
+    values["started_s"] += time.time() - values["started_s"].max()
+    with open_store(tmp_path / "store") as store:
+        store.add_values(values)
+    status, text = answer(capsys, "test", "--store", tmp_path / "store")
+    assert (status, text[:50]) == (3, "No change is confirmed, but unlike its peers, c n7")
+    status, text = answer(capsys, "health", "n[6-7]", "--store", tmp_path / "store")
+    assert status == 3
+    assert "n6: unknown (1 job of a factor, and 4 are needed)" in text
 
 
 @pytest.mark.slow

@@ -85,14 +85,14 @@ def test_what_is_not_known_is_not_called_healthy(tmp_path: Path) -> None:
     states = dict.fromkeys(STATES, 0) | {"fine": 6}
     last = dt.date(2023, 12, 4)
     on_time = FIRST_S + 21 * DAY_S
-    assert answer(found, states, on_time) == {
+    assert answer(found, states, (), on_time) == {
         "state": "fine", "text": f"Nothing open in 6 nodes, last data {last}.", "rest": "",
     }  # fmt: skip
     assert last_data(found.values, on_time) == (last, "")
-    late = answer(found, states, FIRST_S + 60 * DAY_S)
+    late = answer(found, states, (), FIRST_S + 60 * DAY_S)
     assert late["state"] == "notable"
     assert "No data for 41 days, before that every day" in late["text"]
-    unjudged = answer(found, states | {"fine": 5, "unjudged": 1}, on_time)
+    unjudged = answer(found, states | {"fine": 5, "unjudged": 1}, (), on_time)
     assert unjudged["state"] == "notable"
     assert unjudged["rest"] == "Nodes: 1 not judged."
 

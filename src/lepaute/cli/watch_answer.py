@@ -5,7 +5,6 @@ from collections.abc import Sequence
 
 from lepaute.cli.terminal import answer_text, details_text
 from lepaute.kit.text import counted, two_digits
-from lepaute.watch.notices.notice import DATES, UNCONFIRMED, UNLIKE_PEERS, Notice
 from lepaute.watch.report.history import ChangeAlarm, Day, alarms_answer
 from lepaute.watch.report.summary import (
     Regression,
@@ -40,17 +39,19 @@ def tested_text(summary: "Summary", false_alarms: float, width: int, *, details:
     if len(regressions) > most:
         regressions[most - 1 :] = [f"{regressions[most - 1]}; and {len(regressions) - most} more; --details"]
     facts = [*(("open", text) for text in regressions), *rests]
-    return answer_text(answer, facts, list(map(_caveat, summary.notices)), width)
+    return answer_text(answer, facts, [notice.caveat for notice in summary.notices], width)
 
 
 def _answer(summary: "Summary") -> str:
     """1 open regression: demo node7 ...; or in how many machines nothing has, and how many cannot be judged."""
-    absent = {machine for each in summary.absences for machine in each.machines}
-    blind = len(absent.union(*(each.machines for each in summary.waiting)))
+    blind, others = summary.unjudged, summary.for_the_worse
     unknown = f"{blind} of {counted(summary.machines, 'CPU')} cannot be judged" if blind else ""
     if regressions := summary.regressions:
         largest = f"{'the largest ' * (len(regressions) > 1)}{largest_text(regressions[0])}"
         return "; ".join(filter(None, [f"{counted(len(regressions), 'open regression')}: {largest}", unknown]))
+    if others:
+        more = f"; and {len(others) - 1} more" if len(others) > 1 else ""
+        return "; ".join(filter(None, [f"No change is confirmed, but {others[0].caveat}{more}", unknown]))
     if blind >= summary.machines:
         return f"Nothing can be said of {counted(summary.machines, 'CPU')}: silent, or too few jobs"
     since = "" if summary.first is None else f" since {summary.first}"
@@ -119,12 +120,6 @@ def _regression(regression: "Regression", most: int | None = None, *, told: bool
     if told:
         return f"{_limited(texts[1:], most)}; {alarm}" if len(texts) > 1 else alarm
     return f"{regression_nodes(regression)}, {since_text(regression)}: {_limited(texts, most)}; {alarm}"
-
-
-def _caveat(notice: "Notice") -> str:
-    """Its text, after what it is of: the beginning alone is shown."""
-    kinds = {UNLIKE_PEERS: "unlike its peers, ", UNCONFIRMED: "unconfirmed change of ", DATES: "wrong dates of "}
-    return f"{kinds.get(notice.kind, '')}{notice}"
 
 
 def _in_full(regression: "Regression") -> str:

@@ -186,15 +186,17 @@ def health(
     ] = None,
     as_json: AsJson = False,
 ) -> int:
-    """Says whether nodes have regressed; exit status 1 if one has, else 2 if nothing is known of one.
+    """Says whether nodes have regressed; exit status 1 if one has.
 
-    The regressions are those of `lepaute watch test`. With
+    Else 3 if one is unlike its peers, 4 if a change of one is not confirmed yet, 2 if nothing is known of one. The
+    regressions are those of `lepaute watch test`. With
     --drain it asks for a confirmation run first, and never touches a node that somebody else drained or resumed.
     """
     from lepaute.measure.schedulers import scheduler
     from lepaute.watch.alarms.worth_a_look import LABEL
-    from lepaute.watch.drains import Drains, Verdict, limit_of, node_health
+    from lepaute.watch.drains import Drains, limit_of, node_health
     from lepaute.watch.named_nodes import nodes_named, the_node
+    from lepaute.watch.report.summary import EXIT_STATUS
 
     limit = limit_of(most, "--most")
     this_node = os.environ.get("SLURMD_NODENAME") or socket.gethostname().partition(".")[0]
@@ -227,37 +229,40 @@ def health(
             lines += [f"{LABEL}:", *looks]
         width = terminal_columns(sys.stdout)
         print("\n".join(folded(line, width, 2) for line in lines))
-    verdicts = {node.verdict for node in judged}
-    return 1 if verdicts - {Verdict.HEALTHY, Verdict.UNKNOWN} else 2 if Verdict.UNKNOWN in verdicts else 0
+    statuses = {node.verdict.exit_status for node in judged}
+    return next(status for status in EXIT_STATUS.values() if status in statuses)
 
 
 def _health_lines(judged: "Sequence[NodeHealth]", drains: "Drains | None") -> list[str]:
-    """Of several nodes how many have regressed first; then a line for each, those without anything to tell together."""
+    """Of several nodes how many have regressed first; then a line for those of which the same can be said."""
     from lepaute.watch.drains import Verdict
 
     if len(judged) == 1:
-        return [_health_text(judged[0], drains)]
+        return [f"{judged[0].name}: {_health_text(judged[0], drains)}"]
     known_first = sorted(judged, key=lambda node: node.verdict is Verdict.UNKNOWN)
-    texts = {node.name: _health_text(node, drains) for node in known_first}
-    quiet = [name for name, text in texts.items() if text == f"{name}: {Verdict.HEALTHY.value}"]
-    unknown = sum(node.verdict is Verdict.UNKNOWN for node in judged)
-    regressed = sum(node.verdict not in (Verdict.HEALTHY, Verdict.UNKNOWN) for node in judged)
+    alike: dict[str, list[str]] = {}
+    for node in known_first:
+        alike.setdefault(_health_text(node, drains), []).append(node.name)
+    counts = Counter(node.verdict for node in judged)
+    others = {verdict: counts.pop(verdict, 0) for verdict in (Verdict.UNLIKE, Verdict.NOT_CONFIRMED, Verdict.UNKNOWN)}
+    regressed = sum(counts.values()) - counts[Verdict.HEALTHY]
     parts = [
         f"{regressed} of {counted(len(judged), 'node')} {'has' if regressed == 1 else 'have'} regressed",
-        *([f"{unknown} {'is' if unknown == 1 else 'are'} unknown"] if unknown else []),
+        *(f"{count} {verdict.value}" for verdict, count in others.items() if count),
     ]
-    folded_names = [f"{fold_node_set(tuple(quiet))}: {Verdict.HEALTHY.value}"] if quiet else []
-    return [", ".join(parts), *(text for name, text in texts.items() if name not in quiet), *folded_names]
+    quiet = alike.pop(Verdict.HEALTHY.value, None)
+    lines = [*alike.items(), *([(Verdict.HEALTHY.value, quiet)] if quiet else [])]
+    return [", ".join(parts), *(f"{fold_node_set(tuple(names))}: {text}" for text, names in lines)]
 
 
 def _health_text(node: "NodeHealth", drains: "Drains | None") -> str:
     from lepaute.watch.drains import Verdict, is_ours
 
-    text = f"{node.name}: {node.verdict.value}"
+    text = node.verdict.value
     if drains is not None and node.verdict is Verdict.REQUEST:
-        text = f"{node.name}: regressed: a confirmation run is asked for"
+        text = "regressed: a confirmation run is asked for"
     elif drains is not None and node.verdict is Verdict.DRAIN:
-        text = f"{node.name}: regressed, and confirmed; {node.problem or 'drained now'}"
+        text = f"regressed, and confirmed; {node.problem or 'drained now'}"
     elif drains is not None and node.verdict is Verdict.HEALTHY:
         state = drains.states.get(node.name)
         text += ", and still drained: resume it by hand" if state is not None and is_ours(state) else ""

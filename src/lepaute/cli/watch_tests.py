@@ -124,13 +124,14 @@ class ReportOptions:
 def run_tests(tested: TestOptions, options: ReportOptions, store: Place = None) -> int:
     """Tests new jobs and reports the machines that changed; exit status 1 while a regression is open.
 
-    A regression is an alarm of a procedure that bounds the share of false alarms over all machines, factors and days.
-    It is open until the machine is back or an event explains it. A suspicious test is a single one: among thousands,
-    some always are.
+    Else it is 3 where a machine is unlike its peers, 4 where a change for the worse is not confirmed yet, and 2 where
+    nothing can be said of any machine. A regression is an alarm of a procedure that bounds the share of false alarms
+    over all machines, factors and days. It is open until the machine is back or an event explains it. A suspicious
+    test is a single one: among thousands, some always are.
     """
     from lepaute.cli.watch_answer import tested_text
     from lepaute.store.tables import OBSERVED, SAID
-    from lepaute.watch.report.summary import keep_summary, kept_summary
+    from lepaute.watch.report.summary import EXIT_STATUS, keep_summary, kept_summary
     from lepaute.watch.values import day_of
 
     with opened(store) as watch:
@@ -144,11 +145,11 @@ def run_tests(tested: TestOptions, options: ReportOptions, store: Place = None) 
             if watch.store.state(OBSERVED) == observed:  # nothing came in meanwhile
                 keep_summary((watch.store.state(SAID), settings, asked), summary)
     if tested.as_json:
-        print(json_text({**finite_json(summary), "new_alarms": new}))
+        print(json_text({"verdict": summary.verdict, **finite_json(summary), "new_alarms": new}))
     else:
         print(tested_text(summary, settings.level, terminal_columns(sys.stdout), details=options.details))
     strong = any(suspicion.p_value < STRONG for suspicion in summary.suspicions)
-    return 1 if summary.regressions or (options.strict and strong) else 0
+    return 1 if options.strict and strong else EXIT_STATUS[summary.verdict]
 
 
 def _settings(watch: "Watch", options: ReportOptions) -> "AlarmSettings":
@@ -205,8 +206,9 @@ def _tested(
         open_here = judged.of_nodes(nodes)
         # Alarms compare with all machines of a cluster, also with those that nobody asks about.
         peers = judged.values[judged.values["cluster"].isin({cluster for cluster, _ in nodes})]
+        asked = {*nodes, *((cluster, "") for cluster, _ in nodes)}
         sentences = [
-            *notices(values, judged.changelog),
+            *(each for each in notices(judged.values, judged.changelog) if (each.cluster, each.node) in asked),
             *unconfirmed_changes(judged, nodes),
             *few_machines(peers, judged.changelog),
         ]

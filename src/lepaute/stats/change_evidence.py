@@ -49,7 +49,7 @@ TAIL_DEGREES, HEAVY_SCALE = 4, 1.2
 #: The group's variance is worth at most so many values of one's own.
 MOST_PRIOR_DEGREES = 40.0
 #: Fewer streams say nothing of each other.
-FEWEST_PEERS = 5
+FEWEST_PEERS = 3
 #: Days over which the slow part of a common effect is a mean: a season, not the weather.
 SLOW_DAYS = 15
 #: Innovations further out than this move level and scale as if they were there; for a scale that rests on few values,

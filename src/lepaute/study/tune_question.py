@@ -121,8 +121,11 @@ def tune(
     evaluate: Evaluate,
     is_over: Callable[[float], bool] = lambda _: False,
 ) -> Tuned:
-    """The likely best by the study's first response, within its budget of simulations: unless it has one, as many runs
-    of each combination of levels as it names, or two; is_over : as of `halve`. Raises InputError where no point can be."""
+    """The likely best by the study's first response, within its budget of simulations: unless it has one, as many
+    runs of each combination of levels as it names, or two. Raises InputError where no point can be.
+
+    is_over : as of `halve`
+    """
     tuned = _tuned(study, configurations, evaluate, is_over)
     standings = tuned.ranking.standings[:MOST_LOOKED_AT]
     cases = {one.point: _case(configurations, one.point) for one in standings}

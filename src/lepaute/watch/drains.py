@@ -21,9 +21,20 @@ from lepaute.store import Store
 from lepaute.store.tables import NODE_ACTIONS
 from lepaute.watch.changelog import ALL, names_of_node
 from lepaute.watch.notices.absences import LATE_DAYS, absences_of, last_data
-from lepaute.watch.notices.notice import worth_a_look
+from lepaute.watch.notices.notice import UNCONFIRMED, UNLIKE_PEERS, notices, unconfirmed_changes, worth_a_look
 from lepaute.watch.open_regressions import open_regressions
-from lepaute.watch.report.summary import WorthALook, change_text, regressions_of, since_text
+from lepaute.watch.report.summary import (
+    CHANGED,
+    EXIT_STATUS,
+    FINE,
+    NOT_CONFIRMED,
+    UNKNOWN,
+    UNLIKE,
+    WorthALook,
+    change_text,
+    regressions_of,
+    since_text,
+)
 from lepaute.watch.values import Node
 
 #: Actions that a store keeps (store.tables.NODE_ACTIONS).
@@ -47,7 +58,15 @@ class Verdict(Enum):
     TAKEN = "regressed, and drained by somebody else"
     RESUMED = "regressed, and resumed by somebody: left alone"
     SHARED = "regressed, as all nodes of its cluster: nothing to drain it for"
+    UNLIKE = "unlike its peers"
+    NOT_CONFIRMED = "changed, not confirmed yet"
     UNKNOWN = "unknown"
+
+    @property
+    def exit_status(self) -> int:
+        """Of a command that says so."""
+        of_others = {Verdict.UNLIKE: UNLIKE, Verdict.NOT_CONFIRMED: NOT_CONFIRMED, Verdict.UNKNOWN: UNKNOWN}
+        return EXIT_STATUS[FINE if self is Verdict.HEALTHY else of_others.get(self, CHANGED)]
 
 
 def is_ours(state: NodeState) -> bool:
@@ -202,6 +221,9 @@ def node_health(
         for cluster, node, _ in each.machines
     }
     last, late = last_data(every.values, now_s)
+    meant = [node for node in nodes.values() if node is not None]
+    peers = every.values[every.values["cluster"].isin({cluster for cluster, _ in meant})]
+    others = [each for each in (*notices(peers, every.changelog), *unconfirmed_changes(every, meant)) if each.is_worse]
     health = []
     for name, known in nodes.items():
         if known is None:
@@ -212,8 +234,12 @@ def node_health(
         regressed = found.rows[(found.rows["cluster"] == cluster) & found.rows["node"].isin([node, ALL])]
         unknown = silent.get(known, "") or _few(own) or (f"no value since {last}, of any node" if late else "")
         state = None if drains is None else drains.states.get(name)
-        test = partial(_tested, regressed, own, known, state, unknown, now_s)
-        reason = _reason(regressed) or unknown
+        of_node = [each for each in others if each.cluster == cluster and node in (each.node, *each.nodes)]
+        other = (Verdict.UNKNOWN, unknown) if unknown else (Verdict.HEALTHY, "")
+        for verdict, kind in ((Verdict.NOT_CONFIRMED, UNCONFIRMED), (Verdict.UNLIKE, UNLIKE_PEERS)):
+            other = next(((verdict, each.text) for each in of_node if each.kind == kind), other)
+        test = partial(_tested, regressed, own, known, state, other[0], now_s)
+        reason = _reason(regressed) or other[1]
         if drains is None:
             health.append(NodeHealth(name, cluster, node, test(store.node_actions()), reason))
         else:
@@ -239,13 +265,13 @@ def _tested(
     own: "pd.DataFrame",
     known: Node,
     scheduler: NodeState | None,
-    unknown: str,
+    other: Verdict,
     now_s: float,
     actions: "pd.DataFrame",
 ) -> Verdict:
-    """unknown : why nothing is known of a node without an open regression, "" where something is"""
+    """other : of a node without an open regression"""
     verdict = verdict_of(regressed, own, _history(actions, *known), scheduler, now_s)
-    return Verdict.UNKNOWN if unknown and verdict is Verdict.HEALTHY else verdict
+    return other if verdict is Verdict.HEALTHY else verdict
 
 
 def _act(
@@ -285,7 +311,7 @@ def _act(
 
 
 def _next_action(verdict: Verdict, last: str) -> str | None:
-    if verdict in (Verdict.HEALTHY, Verdict.SHARED):
+    if verdict in (Verdict.HEALTHY, Verdict.SHARED, Verdict.UNLIKE, Verdict.NOT_CONFIRMED):
         return None if last == CLOSED else CLOSED
     if verdict is Verdict.RESUMED:
         return None if last == RESUMED else RESUMED

@@ -44,10 +44,8 @@ class OpenRegressions:
             mine = is_of(table, concerned)
             return table if mine.all() else table[mine].reset_index(drop=True)
 
-        rows, judged = (
-            part(self.rows),
-            replace(self.judged, alarms=part(self.judged.alarms), looks=part(self.judged.looks)),
-        )
+        own = {name: part(getattr(self.judged, name)) for name in ("alarms", "looks", "unconfirmed")}
+        rows, judged = part(self.rows), replace(self.judged, **own)
         reports = regressions_of(rows, self.changelog.inventory, nodes_of(self.values))
         return OpenRegressions(rows, reports, part(self.values), judged, self.changelog, self.steps)
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -35,11 +35,10 @@ from lepaute.stats.student import student_quantile
 if TYPE_CHECKING:
     import pandas
     from matplotlib import axes as mpl_axes
-    from matplotlib import figure as mpl_figure
 
     from lepaute.fit.segmentation.search import LikeliestBreakpoint
 else:
-    pandas, mpl_axes, mpl_figure = later("pandas"), later("matplotlib.axes"), later("matplotlib.figure")
+    pandas, mpl_axes = later("pandas"), later("matplotlib.axes")
 
 Interval = tuple[float, float]
 #: So many points are drawn large.
@@ -150,30 +149,6 @@ class SegmentedLine:
             lines.append(f"{count:11d}  {one.residual:9.4g}  {gain:>5}  {places}{chosen}")
         return "\n".join(lines)
 
-    @overload
-    def plot(
-        self,
-        path: str | Path | None = ...,
-        *,
-        x_label: str = ...,
-        y_label: str = ...,
-        y_unit: float = ...,
-        in_bytes: bool = ...,
-        source: str = ...,
-        ax: None = ...,
-    ) -> "mpl_figure.Figure": ...
-    @overload
-    def plot(
-        self,
-        path: str | Path | None = ...,
-        *,
-        x_label: str = ...,
-        y_label: str = ...,
-        y_unit: float = ...,
-        in_bytes: bool = ...,
-        source: str = ...,
-        ax: "mpl_axes.Axes",
-    ) -> "mpl_axes.Axes": ...
     def plot(
         self,
         path: str | Path | None = None,
@@ -184,7 +159,7 @@ class SegmentedLine:
         in_bytes: bool = True,
         source: str = "",
         ax: "mpl_axes.Axes | None" = None,
-    ) -> "mpl_figure.Figure | mpl_axes.Axes":
+    ) -> Any:
         """Draws points, lines and breakpoints, on logarithmic axes where all is above 0, and below relative residuals.
 
         Parameters

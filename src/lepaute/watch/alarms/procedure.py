@@ -34,6 +34,8 @@ from lepaute.watch.values import DAY_S, check_values
 #: Relative changes up to this are nobody's concern: a fifth of the smallest that the literature found worth an entry,
 #: so that such a one is still found.
 LEAST_CHANGE = 0.002
+#: Lines about unconfirmed changes that a cluster in which nothing changes has on average, before its next event.
+UNCONFIRMED_CHANCE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +57,13 @@ class Judged:
     """Days that were judged, a row each (columns of the store's table `alarm_days`), and their alarms (`alarms`).
 
     looks : what is worth a look besides, and no alarm, a row each (`watch.alarms.worth_a_look`)
+    unconfirmed : machines with evidence of a change on the last day that is not enough for an alarm yet; as alarms
     """
 
     days: "pd.DataFrame"
     alarms: "pd.DataFrame"
     looks: "pd.DataFrame"
+    unconfirmed: "pd.DataFrame"
 
 
 def judge_days(
@@ -79,11 +83,13 @@ def judge_days(
     """
     settings, log = settings or AlarmSettings(), changelog or Changelog()
     streams = streams_of(check_values(values), log)
-    days, alarms, looks = _run(streams, settings, log.inventory, progress) if streams.values.size else ([], [], [])
-    frame = pd.DataFrame(alarms, columns=list(ALARMS.columns))
+    found = _run(streams, settings, log.inventory, progress) if streams.values.size else ([], [], [], [])
+    days, alarms, looks, unconfirmed = found
     types: dict[str, Any] = {"text": "str", "integer": np.int64, "real": np.float64, "flag": np.bool_}
-    frame = frame.astype({name: types[kind] for name, kind in ALARMS.columns.items()})
-    return Judged(pd.DataFrame(days, columns=list(ALARM_DAYS.columns)), frame, looks_of(looks, settings.least_change))
+    columns = {name: types[kind] for name, kind in ALARMS.columns.items()}
+    of_days = pd.DataFrame(days, columns=list(ALARM_DAYS.columns))
+    changes = [pd.DataFrame(rows, columns=list(columns)).astype(columns) for rows in (alarms, unconfirmed)]
+    return Judged(of_days, changes[0], looks_of(looks, settings.least_change), changes[1])
 
 
 def judged_once(
@@ -144,8 +150,8 @@ def check_settings(store: "Store", asked: AlarmSettings) -> None:
 
 def _run(
     streams: Streams, settings: AlarmSettings, inventory: Inventory, progress: Callable[[float], None] | None
-) -> tuple[list[dict[str, object]], list[dict[str, object]], list[Look]]:
-    """Takes the values round by round, and judges at the end of each day; the rows of days and of alarms, and looks."""
+) -> tuple[list[dict[str, object]], list[dict[str, object]], list[Look], list[dict[str, object]]]:
+    """Takes the values round by round, and judges at the end of each day; what is in `Judged`, in its order."""
     days: list[dict[str, object]] = []
     alarms: list[dict[str, object]] = []
     stretches, fdr = Stretches(streams, settings.least_change), OnlineFdr(settings.level)
@@ -171,4 +177,7 @@ def _run(
         stretches.restart_after(at, new_alarms)
         if len(days) in LOOKS:
             stretches.regroup(at, inventory)
-    return days, alarms, stretches.looks(len(streams.day) - 1)
+    last = len(streams.day) - 1
+    said = {"day": str(np.datetime64(int(streams.day[last]), "D")), "judged_s": time.time()}
+    unconfirmed = [said | row for row in stretches.unconfirmed(last, UNCONFIRMED_CHANCE)]
+    return days, alarms, stretches.looks(last), unconfirmed

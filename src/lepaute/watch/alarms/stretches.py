@@ -277,6 +277,17 @@ class Stretches:
         self._new &= ~tested
         return {self.names[number]: float(evidence[number]) for number in chosen}
 
+    def unconfirmed(self, at: int, chance: float) -> list[dict[str, object]]:
+        """Of each machine whose evidence, of a mean of at most 1, is as the streams of its cluster / chance."""
+        evidence = self.state.evidence()
+        cluster = pd.factorize(self.streams.keys["cluster"])[0]
+        enough = np.bincount(cluster)[cluster] / chance
+        return [
+            {"evidence": float(evidence[number]), "enough": float(enough[number]), **row}
+            for number in np.flatnonzero(evidence >= enough).tolist()
+            for row in self.describe(self.names[number], at)
+        ]
+
     def describe(self, name: str, at: int) -> list[dict[str, object]]:
         """What an alarm says of its stream: columns of the table of alarms; of a group, a row for each machine."""
         number = self.number[name]

@@ -4,7 +4,7 @@ And groups of so few machines that an alarm takes many jobs, and changes that th
 has confirmed them.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from math import inf, nan
@@ -16,7 +16,7 @@ import pandas as pd
 from lepaute.kit.text import counted
 from lepaute.stats.change_evidence import FEWEST_PEERS
 from lepaute.watch.alarms.procedure import AlarmSettings, judged_once
-from lepaute.watch.alarms.sizes import worse_direction
+from lepaute.watch.alarms.sizes import is_worse, worse_direction
 from lepaute.watch.alarms.worth_a_look import look_text
 from lepaute.watch.changelog import ALL, Changelog
 from lepaute.watch.judging.reference import references
@@ -61,6 +61,7 @@ class Notice:
     cpu      : -1 where it is about the node; factor: empty where it is about none
     since_s  : the first job that it is about, or the last one before
     size     : relative to the median of its peers; NaN for other kinds
+    nodes    : that an unconfirmed change is of, where they are several
     p_value  : corrected for the number of machines and factors; NaN for dates, which are no test
     """
 
@@ -73,10 +74,28 @@ class Notice:
     size: float
     p_value: float
     text: str
+    nodes: tuple[str, ...] = ()
+
+    @property
+    def is_worse(self) -> bool:
+        """Whether it is of a machine that is unlike its peers, or changed, for the worse."""
+        return self.kind in (UNLIKE_PEERS, UNCONFIRMED) and is_worse(self.factor, 1 if self.size > 0 else -1)
+
+    @property
+    def caveat(self) -> str:
+        """Its text, after what it is of: the beginning alone is shown."""
+        kinds = {UNLIKE_PEERS: "unlike its peers, ", UNCONFIRMED: "unconfirmed change of ", DATES: "wrong dates of "}
+        return f"{kinds.get(self.kind, '')}{self}"
 
     def __str__(self) -> str:
         name = " ".join(each for each in (self.cluster, self.node) if each)
         return self.text if self.kind == UNCONFIRMED or not name else f"{name}: {self.text}"
+
+
+def worse_first(noticed: Iterable[Notice]) -> tuple[Notice, ...]:
+    """Those for the worse: of machines that are unlike their peers, then of unconfirmed changes, the largest first."""
+    worse = (notice for notice in noticed if notice.is_worse)
+    return tuple(sorted(worse, key=lambda notice: (notice.kind != UNLIKE_PEERS, -abs(notice.size))))
 
 
 def notices(
@@ -159,8 +178,11 @@ def _vanished(table: "pd.DataFrame", level: float) -> Iterator[Notice]:
 
 # ---- machines that never were as their peers -------------------------------------------------------------------------
 
-#: Fewer machines have no usual spread; fewer jobs no level.
+#: Fewer machines say nothing of a usual spread by themselves; fewer jobs are no level, unless most have as few, as in
+#: a first sweep.
 FEWEST_MACHINES, FEWEST_JOBS = 8, 3
+#: The spread among machines of a model is taken for this, worth so many machines, where they are fewer.
+USUAL_SPREAD, WORTH = 0.03, 4
 _SIMULATED = 20_000
 
 
@@ -172,30 +194,47 @@ def _unlike_peers(
     Processors of the same number in their nodes are compared, in one cluster and stratum, each by its median since its
     last event and without the effects of the days. The distance from the median of all, in median absolute deviations,
     is compared with the largest distance among as many simulated normal levels; a third of the machines may be unlike.
+    Of fewer than FEWEST_MACHINES each is compared with the others by Student's t, over a spread moderated by what is
+    usual (Smyth, Statistical Applications in Genetics and Molecular Biology 3, 2004).
     `level` is the chance of any where levels are normal, over all factors and groups. Machines of two kinds under one
     name of a cluster are rightly unlike: give them clusters of their own.
     """
     groups = [group for factor in sorted(table["factor"].unique()) for group in _groups(table, factor, changelog)]
     for factor, rows in groups:
         size = rows["level"].to_numpy(np.float64)
-        spread = 1.4826 * float(np.median(np.abs(size - np.median(size))))
-        if spread == 0:
-            continue
-        distance = np.abs(size - np.median(size)) / spread
-        largest = _largest_distances(len(size))
-        p = (1 + len(largest) - np.searchsorted(largest, distance)) / (1 + len(largest)) * len(groups)
+        p = _chances(size) * len(groups)
         least = least_change_of(factor, least_change)
         for at in np.flatnonzero(p <= level):
-            relative = float((1 + size[at]) / (1 + np.median(size)) - 1)
+            relative = float((1 + size[at]) / (1 + np.median(np.delete(size, at))) - 1)
             if abs(relative) < least:
                 continue
             row = rows.iloc[at]
             cpu, since_s = int(row["cpu"]), float(row["since_s"])
             text = (
                 f"{f'cpu {cpu}, ' if cpu >= 0 else ''}{factor} {100 * relative:+.1f} % from the median of its "
-                f"{len(size) - 1} peers over all {int(row['jobs'])} jobs since {day_of(since_s)}"
+                f"{len(size) - 1} peers over {counted(int(row['jobs']), 'job')} since {day_of(since_s)}"
             )
             yield Notice(UNLIKE_PEERS, row["cluster"], row["node"], cpu, factor, since_s, relative, float(p[at]), text)
+
+
+def _chances(size: "Floats") -> "Floats":
+    """Of each machine, that any of them is as far from its peers by chance."""
+    if len(size) >= FEWEST_MACHINES:
+        off = np.abs(size - np.median(size))
+        if not (spread := 1.4826 * float(np.median(off))):
+            return np.ones(len(size))
+        largest = _largest_distances(len(size))
+        return np.asarray((1 + len(largest) - np.searchsorted(largest, off / spread)) / (1 + len(largest)))
+    from scipy.special import stdtr
+
+    chances = []
+    for at in range(len(size)):
+        others = np.delete(size, at)
+        degrees = WORTH + len(others) - 1
+        variance = (WORTH * USUAL_SPREAD**2 + float(((others - others.mean()) ** 2).sum())) / degrees
+        t = abs(size[at] - others.mean()) / np.sqrt(variance * (1 + 1 / len(others)))
+        chances.append(min(1.0, 2 * float(stdtr(degrees, -t)) * len(size)))
+    return np.array(chances)
 
 
 def _groups(table: "pd.DataFrame", factor: str, changelog: Changelog) -> "Iterator[tuple[str, pd.DataFrame]]":
@@ -220,8 +259,9 @@ def _groups(table: "pd.DataFrame", factor: str, changelog: Changelog) -> "Iterat
         levels["since_s"] = part["started_s"].to_numpy()[first]
         # of each machine the latest stretch
         levels = levels.sort_values("since_s", kind="stable").drop_duplicates(["node", "cpu"], keep="last")
-        levels = levels[levels["jobs"] >= FEWEST_JOBS]
-        if len(levels) >= FEWEST_MACHINES:
+        lasting = levels[levels["jobs"] >= FEWEST_JOBS]
+        levels = lasting if 2 * len(lasting) >= len(levels) else levels
+        if len(levels) >= FEWEST_PEERS:
             yield factor, levels.sort_values("node", kind="stable").reset_index(drop=True)
 
 
@@ -250,7 +290,7 @@ def few_machines(values: "pd.DataFrame", changelog: Changelog) -> tuple[Notice, 
     """A notice for each cluster with a factor of fewer than FEWEST_PEERS machines: after how many jobs an alarm comes.
 
     values : as check_values returns it. The number is that of the alarm procedure itself, for a machine of each factor
-    that is worse by CHANGE from now on and does not scatter: about as many.
+    that is worse by CHANGE from now on, and scatters as it did: about as many.
     """
     found = []
     for cluster, rows in values[values["state"] == "done"].groupby("cluster", sort=True):
@@ -278,6 +318,8 @@ def _jobs_to_alarm(rows: "pd.DataFrame", changelog: Changelog) -> int:
     last = last.assign(value=level * (1 + direction * CHANGE), archive="").reset_index()
     job = np.repeat(np.arange(1, MOST_JOBS + 1), len(last))
     after = pd.concat([last] * MOST_JOBS, ignore_index=True)
+    scatter = (rows["value"] / ordered["value"].transform("median")).to_numpy(np.float64)
+    after["value"] *= np.random.default_rng(len(rows)).choice(scatter, len(after))
     after["started_s"] = day_s + DAY_S * job
     # a machine has a factor once in a job
     after["job"] = [f"\0{number} {stratum}" for number, stratum in zip(job, after["stratum"], strict=True)]
@@ -313,11 +355,12 @@ def worth_a_look(found: "OpenRegressions") -> tuple[Notice, ...]:
 def unconfirmed_changes(found: "OpenRegressions", nodes: Collection[Node] | None = None) -> tuple[Notice, ...]:
     """A notice for each proposal of a lasting change, better or worse, that no alarm has and no event is later than.
 
+    And for each machine that has most of the evidence for an alarm (`Judged.unconfirmed`), where no proposal names it.
     found : of all nodes, who are asked together; nodes : (cluster, node) that are of interest, all by default
     """
     confirmed = pd.DataFrame(found.steps, columns=found.judged.alarms.columns)
     reported = standing_events(confirmed, found.values)
-    unconfirmed = []
+    unconfirmed, named = [], set[Node](zip(found.rows["cluster"], found.rows["node"], strict=True))
     for event in propose(found.values, found.changelog, standing=confirmed, points=found.change_points()):
         resets = found.changelog.resets_s(event.nodes).values()
         over = all(max(each, default=-inf) > event.before_s for each in resets)
@@ -325,8 +368,16 @@ def unconfirmed_changes(found: "OpenRegressions", nodes: Collection[Node] | None
         if event.shape == DAYS or event in reported or over or not of_interest:
             continue
         text = f"{event.nodes_text}, since {event.date}: {event.reason}; not confirmed (lepaute watch events propose)"
-        cluster, node = event.nodes[0]
-        node = node if len(event.nodes) == 1 else ""
-        factor, size = event.factors[0].factor, event.factors[0].size
-        unconfirmed.append(Notice(UNCONFIRMED, cluster, node, -1, factor, event.before_s, size, event.p_value, text))
+        cluster, names = event.nodes[0][0], tuple(node for _, node in event.nodes)
+        size = (event.factors[0].factor, event.before_s, event.factors[0].size, event.p_value)
+        unconfirmed.append(Notice(UNCONFIRMED, cluster, names[0] if len(names) == 1 else "", -1, *size, text, names))
+        named |= set(event.nodes)
+    for row in found.judged.unconfirmed.to_dict("records"):
+        cluster, node, factor = row["cluster"], row["node"], row["factor"]
+        if (cluster, node) in named or (nodes is not None and (cluster, node) not in nodes):
+            continue
+        name = " ".join(filter(None, (cluster, node, f"cpu {row['cpu']}" if row["cpu"] >= 0 else "")))
+        text = f"{name}, since {day_of(row['changed_s'])}: {factor} {100 * row['size']:+.1f} %; not confirmed yet"
+        machine = (UNCONFIRMED, cluster, node, int(row["cpu"]), factor)
+        unconfirmed.append(Notice(*machine, row["changed_s"], row["size"], nan, text))
     return tuple(unconfirmed)

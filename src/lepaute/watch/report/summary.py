@@ -26,10 +26,13 @@ from lepaute.watch.changelog import ALL, Inventory
 from lepaute.watch.kept import keep_text, kept_text
 from lepaute.watch.named_nodes import nodes_text
 from lepaute.watch.notices.absences import Absence, absences_of
-from lepaute.watch.notices.notice import ABSENT, Notice
+from lepaute.watch.notices.notice import ABSENT, UNLIKE_PEERS, Notice, worse_first
 from lepaute.watch.proposals.proposed_event import shared_groups
 from lepaute.watch.values import DAY_S, MACHINE, WHOLE_NODE, Machine, Node, day_of, nodes_of
 
+#: What the watch says of a machine or of all, the weightiest first, and the exit status of a command that says so.
+CHANGED, UNLIKE, NOT_CONFIRMED, UNKNOWN, FINE = "changed", "unlike its peers", "not confirmed", "unknown", "fine"
+EXIT_STATUS = {CHANGED: 1, UNLIKE: 3, NOT_CONFIRMED: 4, UNKNOWN: 2, FINE: 0}
 #: Suspicious tests are those of the latest days, unless asked otherwise.
 RECENT_DAYS = 7
 #: Columns of verdicts that a summary is made of.
@@ -127,6 +130,25 @@ class Summary:
     tests: int
     first: dt.date | None
     last: dt.date | None
+
+    @property
+    def unjudged(self) -> int:
+        """Machines of which nothing can be said: silent, or with too few jobs."""
+        return len({machine for each in (*self.absences, *self.waiting) for machine in each.machines})
+
+    @property
+    def for_the_worse(self) -> tuple[Notice, ...]:
+        """Of machines that are worse than their peers, then of changes that are not confirmed, the largest first."""
+        return worse_first(self.notices)
+
+    @property
+    def verdict(self) -> str:
+        """The weightiest that can be said: one of EXIT_STATUS."""
+        if self.regressions:
+            return CHANGED
+        if notices := self.for_the_worse:
+            return UNLIKE if notices[0].kind == UNLIKE_PEERS else NOT_CONFIRMED
+        return UNKNOWN if self.unjudged >= self.machines else FINE
 
 
 def summarise(

@@ -11,6 +11,7 @@ from lepaute.kit.text import counted, with_interval
 from lepaute.report.page import anchor
 from lepaute.watch.changelog import ALL, Event
 from lepaute.watch.notices.absences import last_data
+from lepaute.watch.notices.notice import Notice, worse_first
 from lepaute.watch.open_regressions import OpenRegressions
 from lepaute.watch.report.factor_history import FactorRows
 from lepaute.watch.report.models import title_of
@@ -24,7 +25,7 @@ JOBS = 10
 _SPEEDS = ("_flops", "_per_s", "_s", "_Hz")
 
 
-def answer(found: "OpenRegressions", states: dict[str, int], now_s: float) -> dict[str, Any]:
+def answer(found: "OpenRegressions", states: dict[str, int], noticed: Sequence[Notice], now_s: float) -> dict[str, Any]:
     """Of all clusters: state (the class of its colour), the sentence, and what it rests on.
 
     states : how many nodes are in each state of the map
@@ -40,6 +41,11 @@ def answer(found: "OpenRegressions", states: dict[str, int], now_s: float) -> di
             f": {regression_nodes(reports[0])}, since {since}" if len(reports) == 1 else f"; the oldest since {since}"
         )
         state = "serious"
+    elif worse := worse_first(noticed):
+        more = f"; and {len(worse) - 1} more" if len(worse) > 1 else ""
+        text, state = f"No change is confirmed on {where}, but {worse[0].caveat}{more}", "notable"
+    elif states["unjudged"] + states["silent"] + states["failed"] >= nodes:
+        text, state = f"Nothing can be said of {where}", "unable"
     else:
         text, state = f"Nothing open in {where}", "fine"
     kinds = ("silent", "failed", "suspicious", "unjudged")

@@ -190,7 +190,7 @@ def _write_pages(store: "Store", writer: _Writer, now_s: float) -> None:
         "index.html",
         "index.html.j2",
         title="Watch",
-        answer=answer(regressed, states, now_s),
+        answer=answer(regressed, states, (*noticed, *unconfirmed), now_s),
         maps=said.maps,
         suspicions=[{"text": suspicion_text(each, _titled(each.changes))} for each in suspicions_of(latest)],
         silent=[

@@ -1,0 +1,61 @@
+"""Three to eight machines: how soon a change of one is named, and how rarely one is named that did not change."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from support.fleets import fleet_values
+
+from lepaute.watch.alarms.procedure import judge_days
+from lepaute.watch.notices.notice import UNLIKE_PEERS, notices
+
+pytestmark = pytest.mark.slow
+#: Scatter of a machine, and what a night does to all; nights before the change; in the next so many it is to be named.
+NOISE, OF_NIGHT, BEFORE = 0.008, 0.6, 30
+
+
+def fleet(machines: int, nights: int, size: float, seed: int) -> pd.DataFrame:
+    """The first machine is changed by `size` from night BEFORE on."""
+    rng = np.random.default_rng((20261129, machines, seed))
+    z = rng.normal(size=(machines, nights)) + OF_NIGHT * rng.normal(size=nights)
+    z[0, BEFORE:] += size / NOISE
+    return fleet_values(z, noise=NOISE, seed=seed)
+
+
+def named(values: pd.DataFrame) -> set[tuple[str, int]]:
+    """The machines of alarms and of unconfirmed changes."""
+    judged = judge_days(values)
+    return {key for rows in (judged.alarms, judged.unconfirmed) for key in zip(rows["node"], rows["cpu"], strict=True)}
+
+
+@pytest.mark.parametrize(
+    ("size", "nights", "share"), [(-0.06, 3, 0.55), (-0.06, 10, 0.93), (-0.03, 10, 0.7), (-0.03, 30, 0.93)]
+)
+@pytest.mark.parametrize("machines", [3, 4, 8])
+@pytest.mark.long
+def test_a_machine_that_became_slower_is_named(machines: int, size: float, nights: int, share: float) -> None:
+    fleets = 40
+    found = sum(("1", 0) in named(fleet(machines, BEFORE + nights, size, seed)) for seed in range(fleets))
+    assert found >= stats.binom.ppf(0.001, fleets, share)
+
+
+@pytest.mark.parametrize("machines", [3, 8])
+def test_a_machine_is_named_once_a_year_at_most_where_nothing_changes(machines: int) -> None:
+    fleets, nights = 10, 180
+    false = sum(len(named(fleet(machines, nights, 0.0, seed))) for seed in range(fleets))
+    assert false <= stats.poisson.ppf(0.999, fleets * nights / 365)
+
+
+@pytest.mark.parametrize("machines", [4, 7])
+@pytest.mark.parametrize("jobs", [1, 5])
+def test_a_machine_that_was_slow_from_its_first_day_is_unlike_its_peers_and_no_other_is(machines, jobs) -> None:
+    rng = np.random.default_rng((20261129, machines, jobs))
+    unlike, false, fleets = 0, 0, 40
+    for seed in range(fleets):
+        values = fleet_values(rng.normal(size=(2 * machines, jobs)), noise=NOISE, seed=seed)
+        false += any(each.kind == UNLIKE_PEERS for each in notices(values))
+        values.loc[(values["node"] == "2") & (values["cpu"] == 0), "value"] *= 0.57
+        found = {(each.node, each.cpu) for each in notices(values) if each.kind == UNLIKE_PEERS}
+        unlike += ("2", 0) in found
+    assert unlike == fleets
+    assert false <= stats.binom.ppf(0.999, fleets, 0.05)
