@@ -41,13 +41,6 @@ def test_without_draws_of_single_runs_all_runs_of_a_day_are_the_same() -> None:
     assert (found.ratio, found.low, found.high, found.run_noise) == (1.0, 1.0, 1.0, False)
 
 
-def test_the_effect_of_a_run_is_another_one_in_each_run_of_a_day() -> None:
-    quiet = Layers(coefficients=False, discrepancy=False, noise=False)
-    one, other = (lp.predict(HPL, with_run_effect(0.05), runs=3, repeat=repeat, layers=quiet) for repeat in (0, 1))
-    assert lp.difference(one, other).run_noise
-    assert all(a.time_s != b.time_s for a, b in zip(one.run_list, other.run_list, strict=True))
-
-
 def test_the_day_and_the_coefficients_of_a_cpu_are_the_same_whatever_runs_on_it() -> None:
     # one rank only computes; day and discrepancy are factors of all that it does
     platform = override(SMALL, {"kernels[0].discrepancy_relative_sd": "0.1", "days.cpu_relative_sd": "0.1"})
@@ -65,12 +58,15 @@ def test_the_day_and_the_coefficients_of_a_cpu_are_the_same_whatever_runs_on_it(
 
 
 def test_the_ratio_is_that_of_the_stated_times_and_its_interval_holds_the_noise_of_two_runs() -> None:
-    one, other = (lp.predict(HPL, SMALL, runs=5, settings=settings) for settings in ({}, {"scale.dgemm": 0.98}))
+    platform, quiet = with_run_effect(0.05), Layers(noise=False)
+    one, other = (
+        lp.predict(HPL, platform, runs=5, settings=settings, layers=quiet) for settings in ({}, {"scale.dgemm": 0.98})
+    )
     found = lp.difference(one, other)
     assert found == lp.difference(one, other)  # the reference is simulated once more, and once
     ratios = [b.time_s / a.time_s for a, b in zip(one.run_list, other.run_list, strict=True)]
     assert found.ratio == pytest.approx(median_of_runs(ratios))
-    apart = lp.difference(lp.predict(HPL, SMALL, runs=5, repeat=1), other)
+    apart = lp.difference(lp.predict(HPL, platform, runs=5, repeat=1, layers=quiet), other)
     assert (found.shared, found.run_noise, apart.shared) == (True, True, True)
     assert found.high / found.low == pytest.approx(apart.high / apart.low, rel=1e-12)
     assert prediction_interval(ratios).ends[0] > found.low  # without noise there is next to nothing between them

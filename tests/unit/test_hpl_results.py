@@ -256,9 +256,6 @@ def test_a_run_that_took_longer_is_told_so_with_the_predicted_times_and_where_to
     assert f"{told['rate_gflops']['mean']:.4g}" == rate
     assert "  look at, in this order: several ranks, threads or programs on one core; another machine" in out
     assert "  where   computing" in out
-    file.write_text(_result(n=4000, time_s=40.0))
-    assert main([*OF_FILE, str(file), "--runs", "10"]) == 0
-    assert f"Your slow.out is slow: 40 s, predicted {predicted_s:g} s (error -" in capsys.readouterr().out
 
 
 def test_a_core_that_did_more_than_any_core_can_is_asked_for_its_threads(tmp_path, capsys):

@@ -365,9 +365,6 @@ def test_low_and_high_are_numbers_where_there_is_no_interval_too(prediction):
     assert not single.time_s.has_interval
     assert prediction.time_s.has_interval
     assert single.to_dict()["time_s"]["low"] is None
-    again = lp.predict(lp.Hpl(n=2000, p=2, q=2), "dahu", runs=1, repeat=1)
-    assert np.isnan(lp.difference(single, again).low)
-    assert not lp.difference(single, again).is_told_apart
 
 
 def test_numbers_are_settings_as_texts_are():

@@ -64,14 +64,8 @@ def test_each_level_takes_the_best_of_the_factors_that_are_to_be_chosen() -> Non
     asked = study(
         factors={"grid": {"path": "application.grid", "levels": ["1x8", "2x4"]}}, whatif={"best_of": ["grid"]}
     )
-    best = {"base": "2x4", "half": "1x8"}
-    times_s = {"base": 1.0, "half": 1.5}
-
-    def time_s(trial: Trial) -> float:
-        scenario = str(trial.point["scenario"])
-        return times_s[scenario] * (1.0 if best[scenario] == trial.point["grid"] else 2.0)
-
-    answer = answer_of(asked, time_s)
+    times_s = {("base", "2x4"): 1.0, ("base", "1x8"): 2.0, ("half", "1x8"): 1.5, ("half", "2x4"): 3.0}
+    answer = answer_of(asked, lambda trial: times_s[str(trial.point["scenario"]), str(trial.point["grid"])])
     (comparison,) = answer.comparisons
     assert comparison.reference.point["grid"] == "2x4"
     assert comparison.other.point["grid"] == "1x8"

@@ -303,7 +303,7 @@ def mean_text(values: Spread, factor: float = 1.0) -> str:
     """The same without a unit, as in a column whose title has it."""
     if not values.has_interval or values.low == values.high:
         return number(values.mean * factor, 4)
-    return with_interval(*(end * factor for end in (values.mean, values.low, values.high)), "").partition(" ")[0]
+    return with_interval(values.mean * factor, values.low * factor, values.high * factor, "").partition(" ")[0]
 
 
 def called(point: Point) -> str:
