@@ -124,7 +124,7 @@ def test_values_too_wide_to_draw_are_refused(tmp_path: Path, capsys: pytest.Capt
         ("sample -f x=loguniform:1 --count 2", "write loguniform:LOW:HIGH"),
         ("sample -f x=loguniform:0:1 --count 2", "both bounds must be above 0"),
         ("sample -f m,n=1,2;3 --count 3", "each tuple has 2 values"),
-        ("fractional -f a=0,1 -f b=0,1", "either a list of generators"),
+        ("fractional -f a=0,1 -f b=0,1", "either generators"),
         ("fractional -f a=0,1 -f b=0,1 -f c=0,1 -g c=a*z", "write NEW=FACTOR*FACTOR"),
         ("fractional -f a=0,1 -f b=0,1 -f c=0,1 -g c=a", "factors that always change together"),
         ("fractional -f a=0,1,2 -f b=0,1 --count 99", "give a number from 3"),

@@ -139,16 +139,16 @@ def dgemm(
             raise InputError("give the run of HPL: --n N, with --nb and --grid")
         if platform is None:
             _refuse(context, ("threads_per_rank",), "takes the times of a platform; give its name with --platform")
-        hpl = Hpl(**values)
-        note_unused(
-            context, Hpl, [dict.fromkeys(("swap_threshold", "equil", "align"), "no call of dgemm depends on it")]
-        )
-        design = _sizes_of_hpl(hpl, platform, table.seed, rows or 400)
+        design = _sizes_of_hpl(Hpl(**values), platform, table.seed, rows or 400)
     if content is not None or warm is not None:
         states = numbers_of(warm, "--warm") if warm is not None else [0]
         contents = content.split(",") if content is not None else ["random"]
         design = with_conditions(design, contents=contents, warm=states, seed=table.seed)
     table.write(design)
+    if target is not None:
+        note_unused(
+            context, Hpl, [dict.fromkeys(("swap_threshold", "equil", "align"), "no call of dgemm depends on it")]
+        )
 
 
 def _general_sizes(context: typer.Context, general: GeneralSizes, rows: int | None, seed: int) -> "Design":

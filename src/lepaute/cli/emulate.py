@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import typer
 
 from lepaute.cli.options import App, AsJson, Details, Force, with_options_of
-from lepaute.cli.simulation import Placement, Simulation, TraceFiles, applications_of
+from lepaute.cli.simulation import Placement, Simulation, TraceFiles, applications_of, note_unused
 from lepaute.cli.terminal import json_text, note, simulated_date
 from lepaute.errors import InputError
 from lepaute.kit.options import option_field
@@ -66,13 +66,10 @@ class ProgramOptions(ProgramSettings):
         if not words and self.binary is None:
             raise InputError("no program is named; write it after two dashes: lepaute emulate ... -- PROGRAM ARGS")
 
-    def unused(self) -> dict[str, str]:
-        """Options that have no effect beside the others, each with the reason."""
-        unused = {"--private": "nothing is folded (--fold)"} if self.private and self.fold is None else {}
-        if self.computing == "none":
-            of_computing = {"--no-contention": not self.contention, "--memory-share": self.memory_share is not None}
-            unused |= {name: "no computing is timed" for name, has_value in of_computing.items() if has_value}
-        return unused
+    def unused(self) -> list[str]:
+        """Options that have no effect beside the others."""
+        of_computing = {"--no-contention": not self.contention, "--memory-share": self.memory_share is not None}
+        return [name for name, has_value in of_computing.items() if has_value and self.computing == "none"]
 
     def program(self, words: list[str], folder: Path) -> tuple[Path, tuple[str, ...]]:
         """The program, which is built in the folder where there is a source, and its arguments."""
@@ -128,8 +125,6 @@ def program(
 
     words = words or []
     options.check(words)
-    for name, reason in options.unused().items():
-        note(f"lepaute: {name} has no effect: {reason}")
     counts = _counts_of(ranks, traces, plot)
     inputs = [options.binary, *simulation.inputs, *placement.inputs]
     check_outputs({**traces.outputs, "--plot": files_of(plot)}, inputs=inputs, force=force)
@@ -188,6 +183,8 @@ def program(
         if plot is not None:
             plot_scaling(points, plot)
         _write_trace(traces, folder, predictions[0])
+    for name in options.unused():
+        note(f"lepaute: {name} has no effect: no computing is timed")
 
 
 @app.command()
@@ -231,6 +228,7 @@ def hpl(
             print("\n".join(answered(each, machine, width, details=details) for each in predictions))
         part = (START_S, START_S + predictions[0].run_list[0].time_s)
         _write_trace(traces, folder, predictions[0], part)
+    note_unused(context, Hpl, [run.unused for run in hpls])
 
 
 def _whole_s(simulation: EmulatedRuns, hpls: "Sequence[Application]", mapping: "Mapping") -> float | None:

@@ -12,7 +12,7 @@ import typer
 from lepaute.cli.against import Compared, alternatives, compared_with
 from lepaute.cli.entry import INTERRUPTED, complain
 from lepaute.cli.options import FORCE_HELP, App, Details, flags_of, with_options_of
-from lepaute.cli.simulation import Placement, Simulation, TraceFiles, applications_of, own_class
+from lepaute.cli.simulation import Placement, Simulation, TraceFiles, applications_of, note_unused, own_class
 from lepaute.cli.terminal import BAR_AFTER_S, announce, json_text, note, progress_bar
 from lepaute.errors import InputError
 from lepaute.kit.options import option_field
@@ -104,6 +104,7 @@ def command_of(application: "type[Application]") -> Callable[..., None]:
             from_file=from_file,
             details=details,
         )
+        note_unused(context, application, [run.unused for run in applications])
 
     what = "time and rate" if application.rate is not None else "time"
     command.__doc__ = (

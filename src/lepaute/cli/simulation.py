@@ -240,16 +240,13 @@ def applications_of(
     )
     if combinations is not None:
         check_not_given(context, application, files.decides, files.input_option)
-        note_unused(context, application, [run.unused for run in combinations])
         return combinations, True
     missing = [flag for name, flag in flags.items() if flag.is_required and values[name] is None]
     if missing:
         instead = f", or {files.input_option} FILE" if files.input_option else ""
         option = f"{missing[0].name} {missing[0].argument.upper()}"
         raise InputError(f"no run of {application.title} is described: give {option} and further options{instead}")
-    combinations = list(dict.fromkeys(application(**values | one) for one in each))
-    note_unused(context, application, [run.unused for run in combinations])
-    return combinations, False
+    return list(dict.fromkeys(application(**values | one) for one in each)), False
 
 
 def note_unused(context: typer.Context, application: type, unused: Sequence[dict[str, str]]) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from lepaute.cli.options import App, Force, flags_of, with_options_of
-from lepaute.cli.simulation import applications_of, own_class, platform_of
+from lepaute.cli.simulation import applications_of, note_unused, own_class, platform_of
 from lepaute.cli.verify import VerifyOptions, check_folder, end_by_tolerance, verified
 from lepaute.errors import InputError
 from lepaute.kit.options import option_field
@@ -95,7 +95,9 @@ def command_of(application: "type[Application]") -> Callable[..., None]:
         where = where_of(None, Request(), None, None, other_machine=options.other_machine)
         told = f", {cases[0].label}," if len(cases) == 1 else ""
         title = f"{cases[0].heading}{told} on this machine: predicted and measured"
-        end_by_tolerance(verified(cases, lambda: real, options, where, title, CAUSES), options)
+        verification = verified(cases, lambda: real, options, where, title, CAUSES)
+        note_unused(context, application, [case.unused for case in cases])
+        end_by_tolerance(verification, options)
 
     command.__doc__ = (
         f"Predicts {application.summary}, seals that, runs a command of yours in shuffled order, and compares.\n\n"

@@ -185,11 +185,12 @@ class Placed(Value):
 
     @model_validator(mode="after")
     def _has_its_file(self) -> Self:
-        if self.kind != "random" and self.file is None:
-            raise fault(f"is missing; a mapping by {self.kind} names it", "file")
-        if self.kind != "random" and "seed" in self.model_fields_set:
-            raise fault(f"is of a random order, and ranks are placed by {self.kind}; remove it", "seed")
-        if self.file is None and "hosts" in self.model_fields_set:
+        if self.kind != "random":
+            if self.file is None:
+                raise fault(f"is missing; a mapping by {self.kind} names it", "file")
+            if "seed" in self.model_fields_set:
+                raise fault("is of a random order, and the file places the ranks; remove it", "seed")
+        elif self.file is None and "hosts" in self.model_fields_set:
             raise fault("is of the hosts of a file, and there is none; remove it", "hosts")
         return self
 
@@ -225,9 +226,7 @@ class Base(Value):
         from lepaute.simulate.apps.own.loading import names_a_class
 
         if self.nodes is None and "seed" in self.model_fields_set:
-            raise fault(
-                "draws the cluster of base.nodes, and there is none; remove it (that of the runs: seed)", "seed"
-            )
+            raise fault("draws the cluster of base.nodes, which is not given; remove it (of runs: seed)", "seed")
         given = self.application.get("class")
         if given is not None and "name" not in self.application:
             if not isinstance(given, str) or not names_a_class(given):
