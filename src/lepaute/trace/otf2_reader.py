@@ -180,6 +180,7 @@ class _Archive:
 
     def _message(self, rank: _Rank, name: str, time_s: float, events: Any) -> None:
         if not events:
+            self.calls.omitted["message| without an event of it, taken for MPI_PROC_NULL's,"] += 1
             self._add(rank, name, time_s, NOBODY)
         for event in events[:1]:
             peer = event.receiver if name in messages.SENDS and name != messages.ARRIVAL else event.sender
