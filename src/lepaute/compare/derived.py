@@ -90,7 +90,7 @@ def _overlaps(found: "Comparison") -> list[str]:
         pure = alone.get((one.operation, one.size_bytes))
         if one.form == OVERLAPPED and pure is not None and work_s > 0:
             times = ((found.left, pure.left_s, one.left_s), (found.right, pure.right_s, one.right_s))
-            sides = [f"{label} {100 * overlap(*both_s, work_s):.0f} %" for label, *both_s in times]
+            sides = [f"{label} {100 * overlap(pure_s, total_s, work_s):.0f} %" for label, pure_s, total_s in times]
             name = name_of(one.operation, NONBLOCKING)
             work = f"{seconds(work_s)} of work"
             lines.append(f"{name} of {exact_size(one.size_bytes)} overlaps with {work}: {', '.join(sides)}")
