@@ -89,7 +89,7 @@ class StudyRun(Public):
     @property
     def counts(self) -> str:
         """How many simulations there were, in words."""
-        further = f" and {self.further} that judge and price them" if self.further else ""
+        further = f" ({self.further} more to judge them)" if self.further else ""
         return f"{counted(self.simulated, 'simulation')}{further}, {self.reused} known before"
 
     def to_dict(self) -> dict[str, Any]:

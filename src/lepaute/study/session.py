@@ -216,11 +216,13 @@ class Estimate:
         text = f"{counted(self.missing, 'simulation')}{f', at most {self.most},' if self.most > self.missing else ''}"
         text += f" ({self.known} known already)" if self.known else ""
         if self.most_further:
-            text += f" and at most {self.most_further} that judge and price them"
+            text += f" (at most {self.most_further} more to judge them)"
         if self.wall_s is None:
             text += " by emulation, one after the other; how long one takes is not known in advance"
         else:
-            text += f", about {duration(self.wall_s)} on {counted(self.workers, 'worker')}"
+            ratio = 1.0 + self.study_share * (self.most / max(self.missing, 1) - 1.0)
+            most = f", at most {duration(self.wall_s * ratio)}," if ratio > 1.0 else ""
+            text += f", about {duration(self.wall_s)}{most} on {counted(self.workers, 'worker')}"
         if self.longest is not None and self.longest[1] > 0.0:
             text += f"; {100.0 * self.longest[1]:.0f} % of it at {self.longest[0]}"
         if self.refused:
