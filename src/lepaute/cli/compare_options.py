@@ -64,7 +64,7 @@ class MeasureOptions:
     )
     budget_s: float = option_field(
         "5min",
-        "Time for all mpiruns together; half as much again for repetitions of disturbed ones.",
+        "Time for all mpiruns, sentinels apart; half as much again for repetitions of disturbed ones.",
         name="budget",
         metavar="TIME",
         quantity=time_of,

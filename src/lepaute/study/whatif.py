@@ -114,8 +114,8 @@ class LevelComparison:
             Weakness(weakness.cause, f"at {side.level} {weakness.text}") for weakness in side.trust.decision.weaknesses
         ]
         found = self.differences.get(response)
-        ends = (None, None) if found is None else (found.low, found.high)
-        return Decision.of_ratio(*ends, weaknesses, margin=ROUNDING)
+        low, high = (None, None) if found is None else (found.low, found.high)
+        return Decision.of_ratio(low, high, weaknesses, margin=ROUNDING)
 
     @property
     def same_geometry(self) -> bool:

@@ -134,7 +134,7 @@ class Summary:
     @property
     def unjudged(self) -> int:
         """Machines of which nothing can be said: silent, or with too few jobs."""
-        return len({machine for each in (*self.absences, *self.waiting) for machine in each.machines})
+        return len(set[Machine]().union(*(each.machines for each in self.absences), *(w.machines for w in self.waiting)))
 
     @property
     def for_the_worse(self) -> tuple[Notice, ...]:
