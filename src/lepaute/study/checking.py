@@ -174,9 +174,9 @@ def most_tuned(study: Study, points: int) -> int:
 def unused_keys(study: Study, configurations: Configurations, outcomes: Sequence[Outcome]) -> list[str]:
     """A sentence on each key that has no effect on the answer."""
     notes, (first, *others) = [], study.responses
-    of_budget = study.budget.simulations is not None or any(factor.levels is None for factor in study.factors.values())
-    if study.question == "tune" and "runs" in study.model_fields_set and of_budget:
-        notes.append("runs has no effect: tune gives each as many runs as it needs within budget.simulations")
+    has_ranges = any(factor.levels is None for factor in study.factors.values())
+    if "runs" in study.model_fields_set and (has_ranges or (study.question == "tune" and study.budget.simulations)):
+        notes.append(f"runs has no effect: {study.question} makes as many runs as it needs within budget.simulations")
     if study.question in ("tune", "sensitivity") and others:
         notes.append(f"responses: the answer is about {first} alone; of {', '.join(others)} results.csv has the values")
     if study.base.fidelity == "sampled" and not any(outcome.sampling_sd for outcome in outcomes):
