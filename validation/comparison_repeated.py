@@ -139,7 +139,9 @@ def continued_rows(found: dict[str, Rows], table: pandas.DataFrame) -> list[Fore
             block=later["block"] + 1 + mine["block"].max(), mpirun=later["mpirun"] + 1 + mine["mpirun"].max()
         )
         whole = pandas.concat([mine, after], ignore_index=True)
-        needed[name] = deciding(whole, STEPS) if any(one.outcome == "undecided" for one in found[name].values()) else {}
+        needed[name] = (
+            deciding(whole, STEPS) if any(not one.decision.is_decided for one in found[name].values()) else {}
+        )
     return with_forecasts(found, needed)
 
 
@@ -149,7 +151,7 @@ def deciding(table: pandas.DataFrame, counts: Sequence[int]) -> dict[tuple[str, 
     number = numbers(table)
     for count in counts:
         for key, one in by_row(judged(table[number < count], LEFT, RIGHT)).items():
-            if one.outcome != "undecided":
+            if one.decision.is_decided:
                 decided.setdefault(key, count)
     return decided
 
@@ -159,7 +161,7 @@ def with_forecasts(found: dict[str, Rows], needed: dict[str, dict[tuple[str, int
         (name, key, one.forecast.likely, needed[name].get(key, np.inf))
         for name in CONTINUED
         for key, one in found[name].items()
-        if one.outcome == "undecided" and one.forecast is not None
+        if not one.decision.is_decided and one.forecast is not None
     ]
 
 
@@ -174,7 +176,7 @@ def goals_of(found: dict[str, Rows], forecasts: list[Forecast], continued: list[
     first, second, reference = found["first"], found["second"], found["reference"]
     same = [first[key].outcome == second[key].outcome for key in reference]
     different = [key for key, one in reference.items() if abs(np.log(one.ratio)) > np.log(1.02)]
-    decided = [campaign[key].outcome != "undecided" for campaign in (first, second) for key in different]
+    decided = [campaign[key].decision.is_decided for campaign in (first, second) for key in different]
     held = [c[key].low <= one.ratio <= c[key].high for c in (first, second) for key, one in reference.items()]
     by_reference, by_continuing = (
         [value for _, _, forecast, needed in rows if (value := is_right(forecast, needed)) is not None]

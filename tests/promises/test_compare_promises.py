@@ -179,7 +179,7 @@ def test_a_forecast_holds_what_it_takes_in_the_share_it_says() -> None:
             (
                 2 * blocks
                 for blocks in np.unique(np.round(9 * 1.2 ** np.arange(11)).astype(int))
-                if verdicts(table[table["block"] < blocks], "a", "b")[0].outcome != "undecided"
+                if verdicts(table[table["block"] < blocks], "a", "b")[0].decision.is_decided
             ),
             120,
         )
