@@ -169,11 +169,7 @@ def folded(text: str, width: int, indent: int = 0) -> str:
     if len(text) <= width:
         return text
     lines = textwrap.wrap(
-        unbroken(text),
-        width,
-        subsequent_indent=" " * indent,
-        break_long_words=False,
-        break_on_hyphens=False,
+        unbroken(text), width, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False
     )
     return "\n".join(lines).replace("\u00a0", " ")
 

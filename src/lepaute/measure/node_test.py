@@ -38,11 +38,7 @@ PINGPONGS, QUICK_PINGPONGS = 400, 60
 MOST_BYTES = 8 << 20
 LIMIT_S = 120.0
 #: What is absent, and how the names of its columns begin.
-SENSORS = {
-    "frequency of the cores": ("frequency_core",),
-    "temperature": ("temperature_",),
-    "power": ("power_",),
-}
+SENSORS = {"frequency of the cores": ("frequency_core",), "temperature": ("temperature_",), "power": ("power_",)}
 
 
 Seconds = Annotated[float, Field(ge=0.0, le=86_400.0)]
