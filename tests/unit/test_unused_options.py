@@ -50,7 +50,7 @@ UNUSED = {
 VALUES = {
     "--report": "x.html",
     "--plot": "x.png",
-    "--scaling": "x.png",
+    "--scaling": "y.png",
     "--csv": "x.csv",
     "--latex": "x.tex",
     "--factor": "cache=warm,cold",

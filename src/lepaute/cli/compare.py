@@ -61,8 +61,7 @@ def command(
         _show(compared, options)
         return
     where = {"request": request, "scheduler": scheduler, "python": python}
-    _refuse_unused(context, libraries, measuring, options)
-    measured = _measured(libraries, measuring, options, output, where)
+    measured = _measured(context, libraries, measuring, options, output, where)
     if options.measure_only:
         return
     if options.tune is not None:
@@ -158,7 +157,12 @@ def _compared_campaigns(campaigns: Sequence[Archive], options: CompareOptions) -
 
 
 def _measured(
-    libraries: list[str], measuring: MeasureOptions, options: CompareOptions, output: Path, where: dict[str, Any]
+    context: typer.Context,
+    libraries: list[str],
+    measuring: MeasureOptions,
+    options: CompareOptions,
+    output: Path,
+    where: dict[str, Any],
 ) -> list[Archive]:
     """Measures, and prints what; the archive of every session.
 
@@ -177,6 +181,7 @@ def _measured(
     outputs = [path for path in targets if not (measuring.resume and len(targets) > 1 and path.exists())]
     written = options.outputs_of(measuring.ranks)
     check_outputs({"--output": outputs, **written, "--tune": options.tune}, force=options.force)
+    _refuse_unused(context, libraries, measuring, options)
     if options.scaling is not None and len(measuring.ranks) == 1:
         raise InputError("--scaling is of several numbers of ranks; give them to --np, such as 2,4,8")
     if len(libraries) != 2 and not (options.left and options.right):
