@@ -175,44 +175,7 @@ def test_the_second_system_of_an_input_file_can_be_recorded(mpicc: Path, tmp_pat
 
 # ---- small programs --------------------------------------------------------------------------------------------------
 
-RING = """
-#include <mpi.h>
-#include <string.h>
-#include <stdlib.h>
-void dscal_(const int *n, const double *a, double *x, const int *incx);
-int main(int argc, char **argv) {
-    double x[100] = {0}, sum, one = 1.0;
-    int rank, ranks, n = 100, step = 1, flag;
-    MPI_Init(&argc, &argv);
-    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    MPI_Comm turned; /* its rank r is rank ranks - 1 - r of the world */
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_split(MPI_COMM_WORLD, 0, -rank, &turned);
-    MPI_Comm_rank(turned, &rank);
-    int next = (rank + 1) % ranks, before = (rank + ranks - 1) % ranks;
-    MPI_Datatype pair;
-    MPI_Type_vector(2, 1, 3, MPI_DOUBLE, &pair);
-    MPI_Type_commit(&pair);
-    for (int i = 0; i < 10; i++) {
-        MPI_Request requests[2];
-        MPI_Irecv(x, 50, MPI_DOUBLE, MPI_ANY_SOURCE, 3, turned, &requests[0]);
-        MPI_Isend(x + 50, 5, pair, next, 3, turned, &requests[1]);
-        MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
-        MPI_Waitall(1, &requests[1], MPI_STATUSES_IGNORE);
-        MPI_Sendrecv(x, 7, MPI_INT, next, 4, x + 50, 50, MPI_INT, before, 4, turned, MPI_STATUS_IGNORE);
-        for (int look = 0; look < 1000; look++)
-            MPI_Iprobe(next, 99, turned, &flag, MPI_STATUS_IGNORE);
-        dscal_(&n, &one, x, &step);
-        MPI_Allreduce(x, &sum, 1, MPI_DOUBLE, MPI_SUM, turned);
-        MPI_Bcast(x, 2, MPI_DOUBLE, 0, turned);
-    }
-    MPI_Comm_free(&turned);
-    if (argc > 1 && strcmp(argv[1], "dies") == 0)
-        abort();
-    MPI_Finalize();
-    return argc > 1 ? atoi(argv[1]) : 0;
-}
-"""
+RING = Path(__file__).parents[1].joinpath("data", "programs", "record_ring.c").read_text()
 
 
 @pytest.fixture(scope="module")
@@ -268,34 +231,7 @@ def test_ranks_sizes_and_names_are_those_of_the_program(ring: Path, tmp_path: Pa
     assert set(of("MPI_Allreduce").comm.tolist()) == {1}  # all ranks, but another communicator
 
 
-LATE_COMER = """
-#include <mpi.h>
-#include <unistd.h>
-int main(void) {
-    static double x[4][100];
-    double sum;
-    int rank, ranks;
-    MPI_Init(0, 0);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    MPI_Comm pair; /* ranks 0 and 1; the others are one each */
-    MPI_Comm_split(MPI_COMM_WORLD, rank < 2 ? 0 : rank, rank, &pair);
-    int up = rank ? rank - 1 : MPI_PROC_NULL, down = rank + 1 < ranks ? rank + 1 : MPI_PROC_NULL;
-    if (rank == 0)
-        usleep(200000);
-    MPI_Request requests[4];
-    MPI_Irecv(x[0], 100, MPI_DOUBLE, up, 1, MPI_COMM_WORLD, &requests[0]);
-    MPI_Irecv(x[1], 100, MPI_DOUBLE, down, 2, MPI_COMM_WORLD, &requests[1]);
-    MPI_Isend(x[2], 100, MPI_DOUBLE, up, 2, MPI_COMM_WORLD, &requests[2]);
-    MPI_Isend(x[3], 100, MPI_DOUBLE, down, 1, MPI_COMM_WORLD, &requests[3]);
-    MPI_Waitall(4, requests, MPI_STATUSES_IGNORE);
-    if (rank == 0)
-        usleep(300000);
-    MPI_Allreduce(x[0], &sum, 1, MPI_DOUBLE, MPI_SUM, pair);
-    MPI_Sendrecv(x[0], 100, MPI_DOUBLE, up, 3, x[1], 100, MPI_DOUBLE, down, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    MPI_Finalize();
-}
-"""
+LATE_COMER = Path(__file__).parents[1].joinpath("data", "programs", "record_late_comer.c").read_text()
 
 
 def test_a_breakdown_tells_own_code_and_waiting_for_a_rank_that_comes_late(mpicc: Path, tmp_path: Path) -> None:
