@@ -37,7 +37,8 @@ HOME = "/home/jane"
 #: How long something will take, or how far it is: printed where it takes long, which depends on the processors.
 ANNOUNCED = re.compile(
     r"lepaute: (?:this will take about |[\d,]+ simulations(?: \([^)]*\))?, about "
-    r"|.*its duration is not known in advance|.* is written; fitting the models$|simulated .* in |.*, \d+ %(?:, about .* left)?$)"
+    r"|.*its duration is not known in advance"
+    r"|.* is written; fitting the models$|simulated .* in |.*, \d+ %(?:, about .* left)?$)"
 )
 #: Of Linux's prctl: the signal when the process that started this one has ended.
 PR_SET_PDEATHSIG = 1

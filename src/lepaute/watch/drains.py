@@ -237,7 +237,7 @@ def node_health(
         of_node = [each for each in others if each.cluster == cluster and node in (each.node, *each.nodes)]
         other = (Verdict.UNKNOWN, unknown) if unknown else (Verdict.HEALTHY, "")
         for verdict, kind in ((Verdict.NOT_CONFIRMED, UNCONFIRMED), (Verdict.UNLIKE, UNLIKE_PEERS)):
-            other = next(((verdict, each.text) for each in of_node if each.kind == kind), other)
+            other = next(((verdict, each.text.partition("; not")[0]) for each in of_node if each.kind == kind), other)
         test = partial(_tested, regressed, own, known, state, other[0], now_s)
         reason = _reason(regressed) or other[1]
         if drains is None:

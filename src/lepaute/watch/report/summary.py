@@ -134,7 +134,8 @@ class Summary:
     @property
     def unjudged(self) -> int:
         """Machines of which nothing can be said: silent, or with too few jobs."""
-        return len(set[Machine]().union(*(each.machines for each in self.absences), *(w.machines for w in self.waiting)))
+        silent = set[Machine]().union(*(absence.machines for absence in self.absences))
+        return len(silent.union(*(waiting.machines for waiting in self.waiting)))
 
     @property
     def for_the_worse(self) -> tuple[Notice, ...]:
