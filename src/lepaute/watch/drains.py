@@ -232,12 +232,13 @@ def node_health(
         cluster, node = known
         own = found.values[(found.values["cluster"] == cluster) & (found.values["node"] == node)]
         regressed = found.rows[(found.rows["cluster"] == cluster) & found.rows["node"].isin([node, ALL])]
-        unknown = silent.get(known, "") or _few(own) or (f"no value since {last}, of any node" if late else "")
         state = None if drains is None else drains.states.get(name)
         of_node = [each for each in others if each.cluster == cluster and node in (each.node, *each.nodes)]
-        other = (Verdict.UNKNOWN, unknown) if unknown else (Verdict.HEALTHY, "")
+        other = (Verdict.UNKNOWN, few) if (few := _few(own)) else (Verdict.HEALTHY, "")
         for verdict, kind in ((Verdict.NOT_CONFIRMED, UNCONFIRMED), (Verdict.UNLIKE, UNLIKE_PEERS)):
             other = next(((verdict, each.text.partition("; not")[0]) for each in of_node if each.kind == kind), other)
+        if old := silent.get(known, "") or (f"no value since {last}, of any node" if late else ""):
+            other = Verdict.UNKNOWN, old
         test = partial(_tested, regressed, own, known, state, other[0], now_s)
         reason = _reason(regressed) or other[1]
         if drains is None:
