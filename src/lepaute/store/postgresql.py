@@ -192,7 +192,9 @@ class _PostgresqlWriter(Writer):
 
         options = csv.WriteOptions(include_header=False, quoting_style="needed")
         columns = ", ".join(rows.column_names)
-        command = f"copy {table} ({columns}) from stdin (format csv, force_not_null ({_texts(rows)}))"
+        # Of a column of texts an empty one is a text, not an absent value.
+        texts = ", ".join(field.name for field in rows.schema if types.is_string(field.type))
+        command = f"copy {table} ({columns}) from stdin (format csv, force_not_null ({texts}))"
         with self._connection.cursor() as cursor, cursor.copy(command) as copy:
             for batch in rows.to_batches(max_chunksize=50_000):
                 text = io.BytesIO()
@@ -214,11 +216,6 @@ def _hidden(text: str, url: str) -> str:
         if password := urlsplit(url).password:
             return text.replace(password, "***")
     return text
-
-
-def _texts(rows: pyarrow.Table) -> str:
-    """The columns of texts: an empty one is a text, not an absent value."""
-    return ", ".join(field.name for field in rows.schema if types.is_string(field.type))
 
 
 def _by_node(rows: pyarrow.Table, node_column: str) -> Iterator[tuple[str, pyarrow.Table]]:

@@ -136,7 +136,12 @@ def diagnose(
     held = {observed.kernel_name(model): ranges_of(model) for model in models.kernels}
     subjects = [replace(subject, ranges=held[subject.name]) for subject in subjects]
     subjects += [
-        replace(subject_of(calls, 1.0, wandering=False), ranges=_sizes(calls)) for calls in operations if len(calls)
+        replace(
+            subject_of(calls, 1.0, wandering=False),
+            ranges=f"{calls.size.min():.0f} to {calls.size.max():.0f} bytes" if calls.size.any() else "",
+        )
+        for calls in operations
+        if len(calls)
     ]
     judged = [(machine_name(machine), 1.0, machine.checks) for machine in machines]
     if episodes is not None:
@@ -202,10 +207,6 @@ def ranges_of(model: "KernelModel") -> str:
             before = ends.get(letter, (low, high))
             ends[letter] = (min(low, before[0]), max(high, before[1]))
     return ", ".join(f"{letter} {low} to {high}" for letter, (low, high) in sorted(ends.items()))
-
-
-def _sizes(calls: Residuals) -> str:
-    return f"{calls.size.min():.0f} to {calls.size.max():.0f} bytes" if calls.size.any() else ""
 
 
 def machine_name(machine: Machine) -> str:

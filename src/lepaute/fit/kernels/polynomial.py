@@ -51,18 +51,11 @@ from lepaute.stats import algebra
 
 #: Terms that a fit of a kernel tries, most important first: of two that the data cannot distinguish, the first is kept.
 DEFAULT_TERMS: dict[str, tuple[str, ...]] = {
-    "dgemm": ("mnk", "mn", "mk", "nk", "1"),
-    "dgemm_nn": ("mnk", "mn", "mk", "nk", "1"),
-    "dtrsm": ("mnk", "mn", "m", "n", "1"),
-    "dtrsm_left": ("mnk", "mn", "m", "n", "1"),
-    "dgemv": ("mn", "m", "n", "1"),
-    "dger": ("mn", "m", "n", "1"),
+    **dict.fromkeys(("dgemm", "dgemm_nn"), ("mnk", "mn", "mk", "nk", "1")),
+    **dict.fromkeys(("dtrsm", "dtrsm_left"), ("mnk", "mn", "m", "n", "1")),
+    **dict.fromkeys(("dgemv", "dger"), ("mn", "m", "n", "1")),
     "dtrsv": ("nn", "n", "1"),
-    "dscal": ("n", "1"),
-    "idamax": ("n", "1"),
-    "daxpy": ("n", "1"),
-    "dcopy": ("n", "1"),
-    "dlocswp": ("n", "1"),
+    **dict.fromkeys(("dscal", "idamax", "daxpy", "dcopy", "dlocswp"), ("n", "1")),
     "pdfact_glue": ("m", "n", "1"),
     "pdupdate_glue": ("1",),
     "first_touch": ("n", "1"),

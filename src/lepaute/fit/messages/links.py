@@ -87,17 +87,9 @@ def _segments(parts: tuple[FittedSegment, ...] | None) -> list[dict[str, Any]] |
 
 
 def _segment(part: FittedSegment) -> dict[str, Any]:
-    return {
-        "above_bytes": part.above_bytes,
-        "protocol": part.protocol,
-        "latency_s": part.latency_s,
-        "bandwidth_Bps": part.bandwidth_Bps,
-        "send": list(part.send),
-        "isend": list(part.isend),
-        "receive": list(part.receive),
-        "noise_relative_sd": part.noise_relative_sd,
-        "noise": {"modes": [asdict(mode) for mode in part.modes]} if part.modes else None,
-    }
+    fields = asdict(part)
+    modes = fields.pop("modes")
+    return {**fields, "noise": {"modes": modes} if modes else None}
 
 
 def node_link_Bps(between: networks.FittedNetwork) -> float:  # noqa: N802 - the unit

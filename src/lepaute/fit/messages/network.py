@@ -367,9 +367,7 @@ def looks_first(looks: Series | None) -> bool:
     if looks is None:
         return False
     _, calls = np.unique(looks.within(RARELY_TWICE_BYTES, np.inf).size_bytes, return_counts=True)
-    if len(calls) == 0:
-        return False
-    return bool(np.median(calls) > 1.0)
+    return len(calls) > 0 and bool(np.median(calls) > 1.0)
 
 
 def call_cost(calls: Series | None) -> float:

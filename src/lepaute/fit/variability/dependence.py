@@ -210,7 +210,8 @@ def dependence_reports(
     table : observations as `pooled_observations` makes them, in the order in which `fitted` got its calls
     """
     codes, categories = table["kernel"].cat.codes.to_numpy(), table["kernel"].cat.categories
-    process = _process_numbers(table)
+    # hashes: np.unique would sort all texts
+    process = numbered([pandas.factorize(table[column].astype(str), sort=True)[0] for column in PROCESS])
     start_s = table["start_s"].to_numpy(dtype=np.float64)
     reports = []
     for name, (calls, kernel) in fitted.items():
@@ -263,11 +264,6 @@ def report_of(
         previous,
         error,
     )
-
-
-def _process_numbers(table: "pandas.DataFrame") -> Integers:
-    # hashes: np.unique would sort all texts
-    return numbered([pandas.factorize(table[column].astype(str), sort=True)[0] for column in PROCESS])
 
 
 def _correlation(z: Floats, code: Integers, lag: int) -> float:

@@ -126,9 +126,7 @@ class Progress:
         The fit at the end is paid for, too. A check that takes longer than a block comes after every second one.
         """
         check_s = _CHECK_S if self.last is None else self.last.cost_s
-        if reached is not None and goal.met(reached):
-            return "stop"
-        if self.left_s < self.block_s + check_s:
+        if (reached is not None and goal.met(reached)) or self.left_s < self.block_s + check_s:
             return "stop"
         if reached is not None:
             return "measure"

@@ -228,8 +228,6 @@ class Comparison(Campaign):
                 entry = entries.AlgorithmSeen(cell.label, case.operation, case.form, case.size_bytes, algorithm, ranks)
                 self.workspace.note(entry)
 
-    # ---- what was decided ------------------------------------------------------------------------------------------
-
     def _chosen_numbers(self) -> dict[Case, entries.CaseNumbers]:
         """Of every case, and of nothing; decided once."""
         if not self.workspace.noted(entries.FirstStage):
@@ -290,8 +288,6 @@ class Comparison(Campaign):
     def _cases(self, label: str | None) -> tuple[Case, ...]:
         """Those that a library can be measured with; None: any of them."""
         return entries.measurable(self.workspace, self._request, tuple(self._cells) if label is None else (label,))
-
-    # ---- blocks ----------------------------------------------------------------------------------------------------
 
     def _block(self, block: int) -> None:
         """Every library as often as the block says, each as often as it failed again, and what was disturbed again."""
@@ -359,8 +355,6 @@ class Comparison(Campaign):
         if self._lost[label] >= MOST_LOST:
             raise EnvironmentProblem(f"{label}: one mpirun after the other failed, the last one: {made[-1].failure}")
 
-    # ---- what is known meanwhile -------------------------------------------------------------------------------------
-
     @property
     def _ended(self) -> list[entries.MpirunEnded]:
         return entries.ended_mpiruns(self.workspace)
@@ -393,11 +387,6 @@ class Comparison(Campaign):
         )
 
     @property
-    def _least(self) -> int:
-        """Mpiruns of each library below which nothing can be decided."""
-        return values_to_decide(counting.LEVEL / self._tests)
-
-    @property
     def _tests(self) -> int:
         return len(self._request.all_ranks) * (len(self._request.primary) or max(1, len(self._cases(None))))
 
@@ -405,8 +394,8 @@ class Comparison(Campaign):
         """Whether the budget is spent; for what it takes to decide anything, it may take half as much again."""
         if self._request.mpiruns is not None:
             return False
-        budget_s = self._request.budget_s * (1.0 if self._made >= self._least else MOST_OVERRUN)
-        return self._spent_s >= budget_s
+        is_decidable = self._made >= values_to_decide(counting.LEVEL / self._tests)
+        return self._spent_s >= self._request.budget_s * (1.0 if is_decidable else MOST_OVERRUN)
 
     def _wall_s(self, label: str) -> float:
         """Of a complete mpirun of the campaign, the median; of the trial before there is one."""

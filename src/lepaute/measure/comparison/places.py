@@ -101,8 +101,6 @@ class Place:
             taken[machine] += 1
         return tuple(places)
 
-    # ---- programs ----------------------------------------------------------------------------------------------
-
     def equip(self, libraries: Sequence[ReadyLibrary]) -> None:
         """Puts the probes on the nodes. Raises EnvironmentProblem where they cannot run there."""
         if self.is_here:
@@ -201,8 +199,6 @@ class Place:
             texts.append(content.decode(errors="replace"))
         return texts
 
-    # ---- what else the machines do -------------------------------------------------------------------------------
-
     def samples(self, ranks: int) -> dict[str, Sample]:
         """Of each machine that so many ranks use, by the first of its names there."""
         if self.is_here:  # what this process uses counts as the campaign's own
@@ -266,8 +262,6 @@ def place_of(nodes: Nodes, launch: RankLaunch | None, per_node: int | None, slot
     counts = tuple(slots[name] if slots else per_node or len(layouts[name].cores) for name in nodes.names)
     return Place(nodes, layouts, facts, counts, launch)
 
-
-# ---- the network ---------------------------------------------------------------------------------------------------
 
 #: Words for devices, by the beginnings of their paths.
 _DEVICES = {

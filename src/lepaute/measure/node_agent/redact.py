@@ -323,10 +323,10 @@ class Redactor:
             text = _without_keys(text)
         for needle, pattern in _FORMS:
             if needle in lower:
-                text = pattern.sub(_token, text)
+                text = pattern.sub(lambda match: (match[1] if match.re.groups else "") + REDACTED, text)
         if _ANY_PROGRAM.search(text):
             for pattern in _PROGRAM_FORMS:
-                text = pattern.sub(_program, text)
+                text = pattern.sub(lambda match: f"{match['head']}{match['quote'] or ''}{REDACTED}", text)
         if any(word in lower for word in ("authorization", "cookie", "x-")):
             text = _HEADER.sub(_header, text)
         if any(
@@ -427,14 +427,6 @@ def _after_option(program: Program, words: list[str], number: int) -> Iterator[t
         following = "".join(words[number + 1 : number + 2])
         if re.match(program.value, following):
             yield number + 1, REDACTED
-
-
-def _token(match: re.Match[str]) -> str:
-    return (match[1] if match.re.groups else "") + REDACTED
-
-
-def _program(match: re.Match[str]) -> str:
-    return f"{match['head']}{match['quote'] or ''}{REDACTED}"
 
 
 def _header(match: re.Match[str]) -> str:

@@ -63,11 +63,6 @@ _LOOK_S = 0.2
 _COMPLAINT_BYTES = 2000
 
 
-def agent_argv(node: NodeAddress, python: str) -> list[str]:
-    """What to start here so that the agent starts on the node; `python` is the interpreter there."""
-    return node.argv([python, "-I", "-c", _FIRST])
-
-
 def agent_program(nonce: str, root: str = "/") -> bytes:
     """What goes to the agent's standard input first.
 
@@ -153,7 +148,7 @@ class Channel:
         return self.address.name
 
     def _start(self, python: str, root: str) -> None:
-        argv = agent_argv(self.address, python)
+        argv = self.address.argv([python, "-I", "-c", _FIRST])
         try:
             # A session of its own: Ctrl-C here is answered by the controller, which ends things in order.
             self._process = subprocess.Popen(

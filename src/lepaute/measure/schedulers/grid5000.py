@@ -230,9 +230,6 @@ def _addresses(names: tuple[str, ...], request: types.Request) -> tuple[types.No
     return tuple(types.NodeAddress(name, _prefix(name, request), joined=True) for name in names)
 
 
-# ---- the REST API ----------------------------------------------------------------------------------------------------
-
-
 class Grid5000Api:
     """Calls for one site. No message of an exception ever holds credentials."""
 

@@ -77,15 +77,8 @@ class SlurmTests(types.BatchSystem):
     def submit(self, node: str, words: Sequence[str], log: Path, walltime_s: int) -> str:
         literal_log = str(log).replace("%", "%%")  # sbatch replaces % and what follows it in the name of a log
         argv = [
-            "sbatch",
-            "--parsable",
-            f"--job-name={types.JOB_NAME}",
-            f"--nodelist={check_node_name(node)}",
-            "--nodes=1",
-            "--exclusive",
-            "--mem=0",
-            f"--nice={NICE}",
-            "--no-requeue",
+            *("sbatch", "--parsable", f"--job-name={types.JOB_NAME}", f"--nodelist={check_node_name(node)}"),
+            *("--nodes=1", "--exclusive", "--mem=0", f"--nice={NICE}", "--no-requeue"),
             f"--time={types.clock_time(walltime_s)}",
             f"--output={literal_log}",
             f"--chdir={log.parent}",
@@ -300,22 +293,9 @@ def _addresses(job: str, names: tuple[str, ...]) -> tuple[types.NodeAddress, ...
 def _srun(job: str, node: str) -> tuple[str, ...]:
     """The words that make srun run one program on a node of a job, standard input and output passed byte by byte."""
     return (
-        "srun",
-        f"--jobid={job}",
-        "--job-name=lepaute",
-        f"--nodelist={node}",
-        "--nodes=1",
-        "--ntasks=1",
+        *("srun", f"--jobid={job}", "--job-name=lepaute", f"--nodelist={node}", "--nodes=1", "--ntasks=1"),
         # Another step may have the same CPUs and memory: a program that runs on all nodes beside this one.
-        "--overlap",
-        "--mem=0",
-        "--cpu-bind=none",
-        "--mpi=none",
-        "--unbuffered",
-        "--input=all",
-        "--no-kill",
-        "--kill-on-bad-exit=0",
+        *("--overlap", "--mem=0", "--cpu-bind=none", "--mpi=none", "--unbuffered", "--input=all", "--no-kill"),
         # One Ctrl-C ends it, where srun would tell the state of the step first.
-        "--quit-on-interrupt",
-        "--quiet",
+        *("--kill-on-bad-exit=0", "--quit-on-interrupt", "--quiet"),
     )

@@ -351,9 +351,6 @@ class BatchSystem(Protocol):
     def cancel(self, job: str) -> None: ...
 
 
-# ---- what schedulers share -------------------------------------------------------------------------------------------
-
-
 def clock_time(duration_s: int) -> str:
     """HH:MM:SS, as Slurm and OAR take durations; hours beyond 99 get as many digits as they need."""
     return f"{duration_s // 3600:02d}:{duration_s // 60 % 60:02d}:{duration_s % 60:02d}"

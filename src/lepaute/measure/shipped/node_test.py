@@ -76,8 +76,6 @@ class NodeTest(lp.Job):
             for what in node_test.absent_sensors(self.workspace.entries(f"monitoring/{node}")):
                 self._absent(node, what, "the node has no such sensor, or does not let us read it")
 
-    # ---- dgemm -------------------------------------------------------------------------------------------------------
-
     def _dgemm(self) -> None:
         """At least two whole blocks: each size is called as often as any other, and has a standard deviation."""
         began_s, block, length = time.monotonic(), -1, 0
@@ -130,8 +128,6 @@ class NodeTest(lp.Job):
         if not calls:
             raise EnvironmentProblem(self.nodes.none_left())
         return calls
-
-    # ---- the other parts ---------------------------------------------------------------------------------------------
 
     def _shuffled_parts(self) -> list[Callable[[], None]]:
         """Everything but dgemm, which has the steady window; the order is drawn as that of its calls."""
