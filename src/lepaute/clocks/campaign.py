@@ -180,7 +180,8 @@ class Clocks(Campaign):
         if made < clock_request.MPIRUNS_FOR_PAIRS and self._request.mpiruns is None:
             self.warn(
                 f"the budget of {seconds(self._request.budget_s)} held {counted(made, 'mpirun')}; "
-                f"{clock_request.LEAST_MPIRUNS} give intervals, {clock_request.MPIRUNS_FOR_PAIRS} tell six methods apart"
+                f"{clock_request.LEAST_MPIRUNS} give intervals, "
+                f"{clock_request.MPIRUNS_FOR_PAIRS} tell six methods apart"
             )
 
     @property
@@ -264,7 +265,6 @@ class Clocks(Campaign):
         return {channel.name: ranks[channel.hello.boot] for channel in self.nodes.channels}
 
     def _command(self, words: list[str]) -> Start:
-        """What the first node runs."""
         launcher, library = self._library.launcher, self._library
         if self.options.on_this_machine:
             start = launcher.start(self._ranks, cores=self._pus, use_scheduler=False)

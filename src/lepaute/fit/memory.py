@@ -284,7 +284,6 @@ def _unseen(cache: Cache) -> str:
 
 
 def hierarchy_text(hierarchy: MemoryHierarchy) -> str:
-    """The hierarchy as text."""
     title = f"memory hierarchy of {hierarchy.node}" if hierarchy.node else "memory hierarchy"
     return "\n".join([title, *hierarchy_lines(hierarchy)])
 

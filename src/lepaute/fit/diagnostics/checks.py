@@ -251,14 +251,12 @@ def scatter(groups: Classed) -> flag.Check:
 
 
 def number_of_calls(calls: Residuals) -> flag.Check:
-    """Are there enough calls?"""
     count = len(calls)
     grade = 3.0 if count < flag.TOO_FEW_CALLS else 1.0 if count < flag.FEW_CALLS else 0.0
     return flag.checked("calls", grade, float(count), None, count=count)
 
 
 def constant(calls: Residuals) -> flag.Check:
-    """Are durations all the same?"""
     if len(calls) < ENOUGH_TO_BE_EQUAL:
         return flag.unable("constant", "Too few calls to tell whether their durations are all the same.")
     distinct = len(np.unique(calls.measured_s))
@@ -280,7 +278,6 @@ def tick(calls: Residuals) -> flag.Check:
 
 
 def one_size(calls: Residuals) -> flag.Check:
-    """Was more than one size measured?"""
     distinct = len(np.unique(calls.size))
     grade = 2.0 if distinct == 1 else 1.0 if distinct == 2 else 0.0
     return flag.checked("sizes", grade, float(distinct), None, count=counted(distinct, "size"))

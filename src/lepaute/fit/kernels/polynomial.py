@@ -81,7 +81,6 @@ INTERRUPTED_CALLS = 20.0
 
 
 def default_terms(kernel: str) -> tuple[str, ...]:
-    """Terms for a kernel by name."""
     return DEFAULT_TERMS.get(kernel, MATRIX_TERMS)
 
 

@@ -54,7 +54,6 @@ class Episodes:
 
     @property
     def slow_state(self) -> SlowState:
-        """The layer of a platform."""
         seen = self.estimate
         return SlowState(
             share=_rounded(seen.share),

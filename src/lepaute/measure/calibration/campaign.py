@@ -184,7 +184,6 @@ class Calibration(Campaign):
         }
 
     def _reckoned_s(self, blocks: int) -> float:
-        """Of so many planned blocks."""
         rate = min(about.kernel_set.gflops for about in self._measured)
         nodes = ([run for run in runs if run.block < blocks] for runs in self._plans.values())
         links = [link.run for link in self._links if link.run.block < blocks]

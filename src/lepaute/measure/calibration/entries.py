@@ -122,7 +122,7 @@ def order_of(name: str) -> int:
     return int(name.removeprefix(SENTINEL))
 
 
-def tables(workspace: Workspace) -> "Iterator[tuple[str, pandas.DataFrame]]":
+def tables(workspace: Workspace) -> Iterator[tuple[str, pandas.DataFrame]]:
     """The tables `kernels`, `p2p`, `ring`, `flows`, `semantics` and `sentinels`, each if there are rows.
 
     A last line that was cut short is left out.
@@ -155,7 +155,6 @@ def tables(workspace: Workspace) -> "Iterator[tuple[str, pandas.DataFrame]]":
 
 
 def warnings(workspace: Workspace) -> list[str]:
-    """What the archive shall say of disturbed runs."""
     # Send-completion semantics are no durations: other load slows the search down, its answer stays right.
     # A disturbed sentinel is not made again, and tells what it shall.
     runs: dict[tuple[str, int, str], list[bool | Sequence[str]]] = {}

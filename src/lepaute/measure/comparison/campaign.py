@@ -179,7 +179,6 @@ class Comparison(Campaign):
                     )
 
     def _prepare(self, cell: mpirun.Cell) -> None:
-        """Sets the machines to the levels of a cell."""
         if control := factors.control_of(cell.setting.levels):
             self.set_conditions(**control)
 

@@ -114,7 +114,6 @@ class Place:
                     self.nodes.put(program, f"{library.key}/{program.name}")
 
     def program(self, library: ReadyLibrary, name: str) -> str:
-        """Its path there."""
         if self.is_here:
             return str(library.program.with_name(name))
         return f"{self.nodes.place}/{library.key}/{name}"
@@ -229,7 +228,6 @@ class Place:
         )
 
     def written(self, loads: Mapping[str, Load]) -> dict[str, Any]:
-        """For the journal."""
         return (
             asdict(next(iter(loads.values()))) if self.is_here else {name: asdict(each) for name, each in loads.items()}
         )

@@ -171,14 +171,12 @@ class Channel:
         """Writes what is to be sent, until told to end: no interrupt gets into the middle of a message here."""
         stream = self._process.stdin
         assert stream is not None
-        try:
+        with contextlib.suppress(OSError, ValueError):  # the reader notices as well, and says why
             stream.write(agent_program(self._nonce, self._root))
             stream.flush()
             while (outgoing := self._outgoing.get()) is not None:
                 self._sender.send(outgoing.message, outgoing.payload)
                 outgoing.sent.set()
-        except (OSError, ValueError):
-            pass  # the reader notices as well, and says why
         with contextlib.suppress(OSError, ValueError):
             stream.close()
 

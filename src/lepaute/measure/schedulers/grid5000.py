@@ -264,7 +264,6 @@ class Grid5000Api:
             self._session.mount(scheme, HTTPAdapter(max_retries=again))
 
     def submit_job(self, body: Mapping[str, object]) -> str:
-        """The number of the new job."""
         return _identifier(self._call("POST", "jobs", body), "job")
 
     def job(self, number: str) -> Mapping[str, object]:
@@ -280,7 +279,6 @@ class Grid5000Api:
         self._call("DELETE", f"jobs/{number}")
 
     def submit_deployment(self, body: Mapping[str, object]) -> str:
-        """The identifier of the new deployment."""
         return _identifier(self._call("POST", "deployments", body), "deployment")
 
     def deployment(self, identifier: str) -> Mapping[str, object]:

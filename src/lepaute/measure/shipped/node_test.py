@@ -46,7 +46,6 @@ class NodeTest(lp.Job):
         return begun if begun is not None else node_test.node_test_design(self.seed, scale, secrets.randbelow(2**31))
 
     def setup(self) -> None:
-        """Equips the nodes and warms them up."""
         probes = build_probes(progress=self.record_of_run.log)
         equip(self.nodes, probes, built_there=self.options.on_this_machine)
         self.nodes.put(probes.memory, "probe-memory")
