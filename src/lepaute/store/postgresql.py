@@ -15,7 +15,7 @@ from pyarrow import csv, types
 from lepaute.errors import EnvironmentProblem
 from lepaute.kit.extras import need
 from lepaute.store.backend import Backend, NoStoreError, Parameters, Writer, parquet_rows
-from lepaute.store.tables import TABLES, VERSION, Table, changed, check_version, migrated
+from lepaute.store.tables import ARROW_TYPES, TABLES, VERSION, Table, changed, check_version, migrated
 
 if TYPE_CHECKING:
     import psycopg
@@ -162,12 +162,7 @@ class _PostgresqlWriter(Writer):
         return _result(self._connection, query, parameters, packed=packed)
 
     def stage(self, rows: pyarrow.Table) -> None:
-        names = {
-            pyarrow.string(): "text",
-            pyarrow.int64(): "integer",
-            pyarrow.float64(): "real",
-            pyarrow.bool_(): "flag",
-        }
+        names = {type_: kind for kind, type_ in ARROW_TYPES.items()}
         columns = ", ".join(f"{field.name} {_SQL_TYPES[names[field.type]]}" for field in rows.schema)
         self._connection.execute("drop table if exists pg_temp.staged")
         self._connection.execute(f"create temporary table staged ({columns}) on commit drop")
@@ -189,7 +184,6 @@ class _PostgresqlWriter(Writer):
         return label
 
     def _copy(self, table: str, rows: pyarrow.Table) -> None:
-
         options = csv.WriteOptions(include_header=False, quoting_style="needed")
         columns = ", ".join(rows.column_names)
         # Of a column of texts an empty one is a text, not an absent value.

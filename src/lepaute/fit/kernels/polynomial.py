@@ -152,11 +152,6 @@ class CoefficientError:
         both = np.outer(known, known)
         return replace(self, independent=self.independent * both, clustered=self.clustered * both)
 
-    @property
-    def excess_variance(self) -> float:
-        """Of the excess, not inflated."""
-        return float(max(self.independent[-1, -1], self.clustered[-1, -1]))
-
     def covariance(self, effects: ProcessEffects | None = None) -> Floats:
         """The covariance, inflated so that normal intervals of 95 % are those of Student's t, see `inflation`."""
         freedom = self.degrees_of_freedom
@@ -493,7 +488,7 @@ def machine_excess(fits: Iterable[PolynomialFit]) -> tuple[float, float]:
         part = fit.time_s / (1.0 + fit.excess)
         below += part
         above += part * fit.excess
-        variance += part**2 * fit.error.excess_variance
+        variance += part**2 * float(max(fit.error.independent[-1, -1], fit.error.clustered[-1, -1]))
         squares += (part * fit.excess) ** 2 / fit.excess_calls if fit.excess_calls > 0 else 0.0
     if above <= 0.0:
         return 0.0, 0.0
