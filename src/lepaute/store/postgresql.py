@@ -15,7 +15,7 @@ from pyarrow import csv, types
 from lepaute.errors import EnvironmentProblem
 from lepaute.kit.extras import need
 from lepaute.store.backend import Backend, NoStoreError, Parameters, Writer, parquet_rows
-from lepaute.store.tables import ARROW_TYPES, TABLES, VERSION, Table, changed, check_version, migrated
+from lepaute.store.tables import ARROW_TYPES, TABLES, VERSION, Kind, Table, changed, check_version, migrated
 
 if TYPE_CHECKING:
     import psycopg
@@ -236,14 +236,8 @@ def _result(
     cursor = psycopg.ClientCursor(connection)
     text = cursor.mogrify(query.replace("%", "%%").replace("?", "%s"), list(parameters))
     cursor.execute(f"select * from ({text}) as nothing limit 0")
-    types = {
-        16: pyarrow.bool_(),
-        20: pyarrow.int64(),
-        23: pyarrow.int64(),
-        25: pyarrow.string(),
-        701: pyarrow.float64(),
-    }
-    columns = {column.name: types[column.type_code] for column in cursor.description or ()}
+    kinds: dict[int, Kind] = {16: "flag", 20: "integer", 23: "integer", 25: "text", 701: "real"}
+    columns = {column.name: ARROW_TYPES[kinds[column.type_code]] for column in cursor.description or ()}
     columns |= {name: pyarrow.dictionary(pyarrow.int32(), pyarrow.string()) for name in packed if name in columns}
     out = io.BytesIO()
     with cursor.copy(f"copy ({text}) to stdout (format csv)") as copy:

@@ -136,9 +136,7 @@ def day_scales(data: Coefficients, of_unit: Integers) -> DayScales | None:
         mean=_placed(np.array(mean)[rows], known, size),
         covariance_log=_placed(model.covariance[rows], known, size),
         pooled_typical=_placed(
-            np.outer(*[np.exp(pooled.centre[0])] * 2) * _correlation(data, seen, np.ones(data.units, dtype=bool)),
-            known,
-            size,
+            np.outer(pooled_sd, pooled_sd) * _correlation(data, seen, np.ones(data.units, dtype=bool)), known, size
         ),
         pooled_log=_placed(pooled.covariance[0], known, size),
         log_scale=_columns(log_scale, known, size),
