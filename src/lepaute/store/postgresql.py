@@ -162,7 +162,7 @@ class _PostgresqlWriter(Writer):
         return _result(self._connection, query, parameters, packed=packed)
 
     def stage(self, rows: pyarrow.Table) -> None:
-        names = {type_: kind for kind, type_ in ARROW_TYPES.items()}
+        names = {type_: name for name, type_ in ARROW_TYPES.items()}
         columns = ", ".join(f"{field.name} {_SQL_TYPES[names[field.type]]}" for field in rows.schema)
         self._connection.execute("drop table if exists pg_temp.staged")
         self._connection.execute(f"create temporary table staged ({columns}) on commit drop")
@@ -236,8 +236,8 @@ def _result(
     cursor = psycopg.ClientCursor(connection)
     text = cursor.mogrify(query.replace("%", "%%").replace("?", "%s"), list(parameters))
     cursor.execute(f"select * from ({text}) as nothing limit 0")
-    kinds: dict[int, Kind] = {16: "flag", 20: "integer", 23: "integer", 25: "text", 701: "real"}
-    columns = {column.name: ARROW_TYPES[kinds[column.type_code]] for column in cursor.description or ()}
+    of_code: dict[int, Kind] = {16: "flag", 20: "integer", 23: "integer", 25: "text", 701: "real"}
+    columns = {column.name: ARROW_TYPES[of_code[column.type_code]] for column in cursor.description or ()}
     columns |= {name: pyarrow.dictionary(pyarrow.int32(), pyarrow.string()) for name in packed if name in columns}
     out = io.BytesIO()
     with cursor.copy(f"copy ({text}) to stdout (format csv)") as copy:

@@ -114,12 +114,12 @@ TOKENS = (
     Token("$apr1$", r"\$apr1\$[./\w]{1,8}\$[./\w]{22}(?![./\w])", "httpd.apache.org: password formats"),
     Token("$2", r"\$2[abxy]?\$\d\d\$[./\w]{53}", "crypt(5)"),
     *(
-        Token(f"${kind}$", rf"\${kind}\$(?:rounds=\d{{1,9}}\$)?[./\w]{{1,16}}\${hash_}(?![./\w])", "crypt(5)")
-        for kind, hash_ in (("5", r"[./\w]{43}"), ("6", r"[./\w]{86}"))
+        Token(f"${name}$", rf"\${name}\$(?:rounds=\d{{1,9}}\$)?[./\w]{{1,16}}\${hash_}(?![./\w])", "crypt(5)")
+        for name, hash_ in (("5", r"[./\w]{43}"), ("6", r"[./\w]{86}"))
     ),
     *(
-        Token(f"${kind}$", rf"\${kind}\$[./\w]{{1,16}}\$[./\w]{{1,86}}\$[./\w]{{43}}", "crypt(5)")
-        for kind in ("y", "gy")
+        Token(f"${name}$", rf"\${name}\$[./\w]{{1,16}}\$[./\w]{{1,86}}\$[./\w]{{43}}", "crypt(5)")
+        for name in ("y", "gy")
     ),
     Token(
         "$argon2",
