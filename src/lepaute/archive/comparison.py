@@ -62,9 +62,7 @@ class Comparison:
 def compare(a: Setup, b: Setup) -> Comparison:
     """Both setups, thing by thing."""
     keys = sorted({*a.facts, *b.facts}, key=lambda key: (GROUPS.index(key[0]), key[1]))
-    changes: list[Change] = []
-    for key in keys:
-        changes.extend(_changes(key, a.facts.get(key, {}), b.facts.get(key, {})))
+    changes = [change for key in keys for change in _changes(key, a.facts.get(key, {}), b.facts.get(key, {}))]
     # The order of a design's rows says nothing more where the rows themselves differ.
     other_rows = {change.what for change in changes if change.what.endswith(": rows in any order")}
     order = {what.replace(": rows in any order", ": rows in their order") for what in other_rows}
@@ -136,8 +134,6 @@ def _pair(
     known_a.extend(nodes_a)
     known_b.extend(nodes_b)
 
-
-# ---- for a person, and as JSON ---------------------------------------------------------------------------------------
 
 WIDTH = 100
 #: Without --all: lines of a group, lines of a text's difference, characters of a value.

@@ -251,9 +251,6 @@ def _entry(file: BinaryIO, header: _Header) -> Entry:
     return Entry(header.name, method == _DEFLATED, offset, packed, size)
 
 
-# ---- the seal --------------------------------------------------------------------------------------------------------
-
-
 def seal(path: Path) -> None:
     """Appends the seal to a zip without comment, just closed."""
     with path.open("r+b") as file:

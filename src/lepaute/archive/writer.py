@@ -13,17 +13,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from lepaute.archive import documents
 from lepaute.archive.container import CHUNK_BYTES, MOST_BYTES, RATIO_MATTERS_BYTES, seal
-from lepaute.archive.documents import (
-    COMMANDS,
-    MANIFEST,
-    METADATA,
-    MOST_MEMBERS,
-    RO_CRATE,
-    Member,
-    check_name,
-    manifest_bytes,
-)
 from lepaute.archive.metadata import Metadata
 from lepaute.archive.ro_crate import ro_crate_metadata
 from lepaute.errors import ArchiveError
@@ -34,7 +25,7 @@ if TYPE_CHECKING:
 
 #: One date for all members (the earliest a zip can hold): the same content gives the same file.
 _DATE = (1980, 1, 1, 0, 0, 0)
-_RESERVED = (COMMANDS, MANIFEST, METADATA, RO_CRATE)
+_RESERVED = (documents.COMMANDS, documents.MANIFEST, documents.METADATA, documents.RO_CRATE)
 #: What packs better than this in a quick try is stored as it is: a reader takes more than MOST_RATIO for a bomb. One
 #: byte repeated gives 229 in the quick try and 1029 in the thorough one (measured).
 _QUICK_RATIO = 100
@@ -56,7 +47,7 @@ class ArchiveWriter:
                 raise ArchiveError(f"the metadata of an archive lack {key}; give its kind and the date it was created")
         self.path = Path(path)
         self.metadata = metadata
-        self._members: dict[str, Member] = {}
+        self._members: dict[str, documents.Member] = {}
         self._folders: set[str] = set()
         self._unpacked_bytes = 0
         self._commands: _JsonList | None = None
@@ -132,7 +123,7 @@ class ArchiveWriter:
                         member.write(chunk)
         except OSError as problem:
             raise ArchiveError(f"{source}: cannot be read into the archive ({problem.strerror})") from None
-        self._members[name] = Member(digest.hexdigest(), written)
+        self._members[name] = documents.Member(digest.hexdigest(), written)
 
     def add_table(self, name: str, frame: "pandas.DataFrame") -> None:
         """Adds a data frame: as Parquet, or as CSV when the name ends in .csv; the index is not kept."""
@@ -181,15 +172,18 @@ class ArchiveWriter:
     def _finish(self, packed: zipfile.ZipFile) -> None:
         assert self._commands is not None
         self._commands.close()
-        self._add_file(COMMANDS, self._commands.path)
-        self._add(METADATA, _json(self.metadata))
-        self._add(RO_CRATE, _json(ro_crate_metadata(Metadata.of(self.metadata), {**self._members, MANIFEST: None})))
-        manifest = manifest_bytes(self._members)
-        packed.writestr(_entry(MANIFEST, manifest), manifest)
+        self._add_file(documents.COMMANDS, self._commands.path)
+        self._add(documents.METADATA, _json(self.metadata))
+        self._add(
+            documents.RO_CRATE,
+            _json(ro_crate_metadata(Metadata.of(self.metadata), {**self._members, documents.MANIFEST: None})),
+        )
+        manifest = documents.manifest_bytes(self._members)
+        packed.writestr(_entry(documents.MANIFEST, manifest), manifest)
 
     def _ready_for(self, name: str, size_bytes: int) -> zipfile.ZipFile:
         """The zip, when a member of this name and size can be added; what a reader would refuse is refused here."""
-        check_name(name)
+        documents.check_name(name)
         if name in self._members:
             raise ArchiveError(f"member {name} exists already; choose another name")
         if self._zip is None:
@@ -198,8 +192,8 @@ class ArchiveWriter:
         if name in self._folders or not self._members.keys().isdisjoint(parents):
             raise ArchiveError(f"member {name} would be both a file and a folder; choose another name")
         self._folders.update(parents)
-        if len(self._members) + len(_RESERVED) >= MOST_MEMBERS and name not in _RESERVED:
-            raise ArchiveError(f"an archive holds at most {MOST_MEMBERS} members; pack small files into one")
+        if len(self._members) + len(_RESERVED) >= documents.MOST_MEMBERS and name not in _RESERVED:
+            raise ArchiveError(f"an archive holds at most {documents.MOST_MEMBERS} members; pack small files into one")
         if self._unpacked_bytes + size_bytes > MOST_BYTES - _KEPT_FREE_BYTES and name not in _RESERVED:
             raise ArchiveError(f"with member {name} the archive would be larger than {MOST_BYTES} bytes; leave it out")
         self._unpacked_bytes += size_bytes
@@ -207,7 +201,7 @@ class ArchiveWriter:
 
     def _add(self, name: str, data: bytes) -> None:
         self._ready_for(name, len(data)).writestr(_entry(name, data), data)
-        self._members[name] = Member.of(data)
+        self._members[name] = documents.Member.of(data)
 
 
 def _check_free(name: str) -> None:

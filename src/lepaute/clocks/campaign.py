@@ -9,16 +9,7 @@ from typing import Any, ClassVar
 
 import pandas
 
-from lepaute.clocks.request import (
-    KIND,
-    LEAST_MPIRUNS,
-    MOST_MPIRUNS,
-    MPIRUNS_FOR_PAIRS,
-    ClockFacts,
-    ClockRequest,
-    design_text,
-    table_of,
-)
+from lepaute.clocks import request as clock_request
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.builds import built_once, digests
 from lepaute.kit.command import complaint_of
@@ -88,7 +79,7 @@ def tables(workspace: Workspace) -> "Iterator[tuple[str, pandas.DataFrame]]":
     ended = {each.mpirun: each for each in workspace.noted(BlockEnded)}
     complete = [each for each in begun if each.mpirun in ended and not ended[each.mpirun].failure]
     parts = [(each.mpirun, read_raw(workspace.folder / "raw" / f"{each.stem}.csv")[0]) for each in complete]
-    yield "synchronisations", table_of(parts)
+    yield "synchronisations", clock_request.table_of(parts)
     rows = []
     for each in begun:
         row = {"mpirun": each.mpirun, "block": each.block, "order": ",".join(each.order), "seed": each.seed}
@@ -106,7 +97,7 @@ def warnings(workspace: Workspace) -> list[str]:
 
 
 #: What the archive of a campaign holds.
-CONTENT = Content(KIND, ("mpiruns",), tables, warnings)
+CONTENT = Content(clock_request.KIND, ("mpiruns",), tables, warnings)
 
 
 class Clocks(Campaign):
@@ -119,7 +110,7 @@ class Clocks(Campaign):
         options: Options,
         library: NamedLibrary,
         program: Path,
-        request: ClockRequest,
+        request: clock_request.ClockRequest,
         slots: int | Mapping[str, int] | None,
         tell: Progress,
     ) -> None:
@@ -128,13 +119,13 @@ class Clocks(Campaign):
         self._library, self._program, self._request, self._slots = library, program, request, slots
 
     def _more_metadata(self) -> dict[str, Any]:
-        return {KIND: to_json(ClockFacts(asked=self._request))}
+        return {clock_request.KIND: to_json(clock_request.ClockFacts(asked=self._request))}
 
     def prepare_machine(self) -> None:
         """Also puts the probe there; what cannot be measured is refused here, and leaves nothing behind."""
         self.tell("looking at the machine", 0.0)
         super().prepare_machine()
-        begun = from_json(ClockFacts, self.workspace.state.more.get(KIND), lenient=True)
+        begun = from_json(clock_request.ClockFacts, self.workspace.state.more.get(clock_request.KIND), lenient=True)
         check_begun_with(
             "measurement",
             *({name.replace("_", " "): value for name, value in to_json(each).items()}
@@ -171,7 +162,7 @@ class Clocks(Campaign):
         self._node_pus = {name: int(about["node_cores"]) for name, about in known.items()}
         # How many nodes the ranks fill
         before = [sum(self._per_node[:number]) for number in range(len(self._per_node))]
-        self._facts = ClockFacts(
+        self._facts = clock_request.ClockFacts(
             asked=self._request,
             ranks=self._ranks,
             nodes=self.nodes.names[: sum(filled < self._ranks for filled in before)],
@@ -179,17 +170,18 @@ class Clocks(Campaign):
             launcher=str(self._library.launcher),
             shares_cores=shares_cores,
         )
-        self.workspace.state.more[KIND] = to_json(self._facts)
+        self.workspace.state.more[clock_request.KIND] = to_json(self._facts)
         self.workspace.save()
 
     def run(self) -> None:
         while not self._is_over():
             self._block(len(self._complete))
         made = len(self._complete)
-        if made < MPIRUNS_FOR_PAIRS and self._request.mpiruns is None:
+        if made < clock_request.MPIRUNS_FOR_PAIRS and self._request.mpiruns is None:
             self.warn(
                 f"the budget of {seconds(self._request.budget_s)} held {counted(made, 'mpirun')}; "
-                f"{LEAST_MPIRUNS} give intervals, {MPIRUNS_FOR_PAIRS} tell six methods apart"
+                f"{clock_request.LEAST_MPIRUNS} give intervals, "
+                f"{clock_request.MPIRUNS_FOR_PAIRS} tell six methods apart"
             )
 
     @property
@@ -202,7 +194,7 @@ class Clocks(Campaign):
             return len(made) >= (asked or 1)
         longest_s = max(each.wall_s for each in made)
         spent_s = sum(each.wall_s for each in self.workspace.noted(BlockEnded))
-        return len(made) >= MOST_MPIRUNS or spent_s + longest_s > self._request.budget_s
+        return len(made) >= clock_request.MOST_MPIRUNS or spent_s + longest_s > self._request.budget_s
 
     def _block(self, block: int) -> None:
         """One complete mpirun. Raises EnvironmentProblem where one after the other fails."""
@@ -222,7 +214,7 @@ class Clocks(Campaign):
         spent_s = sum(each.wall_s for each in made)
         share = block / request.mpiruns if request.mpiruns else min(1.0, spent_s / request.budget_s)
         self.tell(f"mpirun {block + 1}" + (f" of {request.mpiruns}" if request.mpiruns else ""), 0.98 * share)
-        self.workspace.keep_file(f"designs/{begun.stem}.csv", design_text(order).encode())
+        self.workspace.keep_file(f"designs/{begun.stem}.csv", clock_request.design_text(order).encode())
         self.workspace.note(begun)
         raw = self.workspace.folder / "raw" / f"{begun.stem}.csv"
         raw.parent.mkdir(exist_ok=True)
@@ -273,7 +265,6 @@ class Clocks(Campaign):
         return {channel.name: ranks[channel.hello.boot] for channel in self.nodes.channels}
 
     def _command(self, words: list[str]) -> Start:
-        """What the first node runs."""
         launcher, library = self._library.launcher, self._library
         if self.options.on_this_machine:
             start = launcher.start(self._ranks, cores=self._pus, use_scheduler=False)
@@ -319,7 +310,7 @@ def _built_probe(library: NamedLibrary, tell: Progress) -> Path:
 
 def measure_clocks(
     out_archive: str | Path,
-    asked: ClockRequest,
+    asked: clock_request.ClockRequest,
     *,
     library: str | None = None,
     slots: int | Mapping[str, int] | None = None,

@@ -132,7 +132,6 @@ class Found:
         return next(one for one in self.costs if one.method == method)
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
         from lepaute.clocks.wording import answer
 
         return {

@@ -33,7 +33,6 @@ def write_plot(found: Found, path: Path) -> None:
 
 
 def foot(found: Found) -> str:
-    """What made it."""
     source = f"{found.file} ({found.id[:12]})"
     if not found.about.simulated:
         return measured_origin(f"{source} · {found.mpiruns} mpiruns · 95 % intervals of medians")

@@ -86,7 +86,6 @@ class ClockRequest:
                 raise InputError(f"a drift of {value:g} ppm; give 0 to {MOST_DRIFT_PPM:g}")
 
     def order(self, block: int, seed: int) -> list[str]:
-        """The methods in the order of a block."""
         methods = list(self.methods)
         random.Random(f"clocks {seed} {block}").shuffle(methods)
         return methods

@@ -44,5 +44,4 @@ __all__ = [
 
 
 def __dir__() -> list[str]:
-    """The public names."""
     return sorted([*__all__, "__doc__", "__file__", "__name__", "__path__"])

@@ -65,7 +65,6 @@ def cell_of(value: Value) -> str:
 
 
 def quoted(text: str) -> str:
-    """`text` in double quotes, those inside doubled."""
     return '"' + text.replace('"', '""') + '"'
 
 

@@ -13,20 +13,8 @@ and Gi are powers of 1024.
 import math
 import re
 
+from lepaute.design import factors
 from lepaute.design.columns import Value, cell_of, is_integer, quoted, shortened, split_cells, text_of
-from lepaute.design.factors import (
-    Factor,
-    Levels,
-    Names,
-    Product,
-    Range,
-    levels_of,
-    log_spaced,
-    log_uniform,
-    log_uniform_product,
-    uniform,
-    uniform_product,
-)
 from lepaute.errors import DesignError, LepauteError
 from lepaute.kit.quantities import BINARY, DECIMAL
 
@@ -44,7 +32,7 @@ _SIZE = re.compile(r"[0-9]+(?:\.[0-9]+)? ?(?:[kKMG]i?[bB]?|[bB])")
 _EXAMPLE = "write NAME=LEVEL,LEVEL,... or NAME=loguniform:LOW:HIGH"
 
 
-def parse_factor(text: str) -> tuple[Names, Factor]:
+def parse_factor(text: str) -> tuple[factors.Names, factors.Factor]:
     """The names and the factor that a text describes; raises DesignError with what to write."""
     name, equals, given = text.partition("=")
     if not equals or not name or not given or "\n" in text:
@@ -55,26 +43,26 @@ def parse_factor(text: str) -> tuple[Names, Factor]:
         if distribution:
             return names, _distribution(names, distribution[1], distribution[2].split(":"))
         if len(names) == 1:
-            return names, levels_of(names, _column(split_cells(given)))
+            return names, factors.levels_of(names, _column(split_cells(given)))
         rows = [split_cells(item) for item in _split_tuples(given)]
         if any(len(row) != len(names) for row in rows):
             example = ";".join(",".join([str(number)] * len(names)) for number in (8, 16))
             raise ValueError(f"each tuple has {len(names)} values: {shortened(name)}={example}")
         columns = [_column([row[place] for row in rows]) for place in range(len(names))]
-        return names, levels_of(names, list(zip(*columns, strict=True)))
+        return names, factors.levels_of(names, list(zip(*columns, strict=True)))
     except LepauteError:
         raise
     except (ValueError, DesignError) as problem:
         raise DesignError(f"factor {shortened(text)!r}: {problem}") from None
 
 
-def factor_text(names: Names, factor: Factor) -> str:
+def factor_text(names: factors.Names, factor: factors.Factor) -> str:
     """The text from which `parse_factor` makes the same names and factor; of very many levels only a summary."""
     return f"{','.join(names)}={_levels_text(factor)}"
 
 
-def _levels_text(factor: Factor) -> str:
-    if isinstance(factor, Levels):
+def _levels_text(factor: factors.Factor) -> str:
+    if isinstance(factor, factors.Levels):
         text = ";".join(",".join(map(_word, level)) for level in factor.values)
         if len(factor.types) == 1:
             text = ",".join(_word(value) for (value,) in factor.values)
@@ -82,10 +70,10 @@ def _levels_text(factor: Factor) -> str:
             first, last = (",".join(map(_word, level)) for level in (factor.values[0], factor.values[-1]))
             return f"{len(factor.values)} levels, the first {first[:1000]}, the last {last[:1000]}"
         return text
-    word = "loguniform" if isinstance(factor, Range | Product) and factor.logarithmic else "uniform"
-    if isinstance(factor, Range):
+    word = "loguniform" if isinstance(factor, factors.Range | factors.Product) and factor.logarithmic else "uniform"
+    if isinstance(factor, factors.Range):
         return f"{word}:{_word(factor.low)}:{_word(factor.high)}"
-    if isinstance(factor, Product):
+    if isinstance(factor, factors.Product):
         most, least = (",".join(map(str, bounds)) for bounds in (factor.most, factor.least))
         return f"{word}product:{_word(factor.low)}:{_word(factor.high)}:{most}:{least}"
     raise TypeError(f"no text for {type(factor)}")
@@ -131,17 +119,17 @@ def _column(given: list[str]) -> list[Value]:
     return [text_of(cell) for cell in cells]
 
 
-def _distribution(names: Names, word: str, arguments: list[str]) -> Factor:
+def _distribution(names: factors.Names, word: str, arguments: list[str]) -> factors.Factor:
     if word in {"uniform", "loguniform"} and len(arguments) == 2:
         low, high = map(number_of, arguments)
-        return uniform(low, high) if word == "uniform" else log_uniform(low, high)
+        return factors.uniform(low, high) if word == "uniform" else factors.log_uniform(low, high)
     if word == "logspace" and len(arguments) == 3:
         low, high, count = map(number_of, arguments)
-        return levels_of(names, log_spaced(low, high, count))  # type: ignore[arg-type]
+        return factors.levels_of(names, factors.log_spaced(low, high, count))  # type: ignore[arg-type]
     if word.endswith("product") and len(arguments) in {3, 4}:
         low, high = map(number_of, arguments[:2])
         most, *least = ([number_of(part) for part in bounds.split(",")] for bounds in arguments[2:])
-        make = uniform_product if word == "uniformproduct" else log_uniform_product
+        make = factors.uniform_product if word == "uniformproduct" else factors.log_uniform_product
         return make(low, high, most=most, least=least[0] if least else None)  # type: ignore[arg-type]
     form = {"logspace": "LOW:HIGH:COUNT", "uniform": "LOW:HIGH", "loguniform": "LOW:HIGH"}
     raise ValueError(f"write {word}:{form.get(word, 'LOW:HIGH:MOST,MOST')}")

@@ -15,19 +15,7 @@ from lepaute.archive.setups.topology import Cache
 from lepaute.errors import FitError
 from lepaute.fit.numeric import Floats
 from lepaute.fit.segmentation.points import BREAKPOINT_PARAMETERS, Points, best_cuts
-from lepaute.kit.picture import (
-    BLACK,
-    RULE,
-    SERIES,
-    bare,
-    entitle,
-    measured_origin,
-    new_figure,
-    plain_decades,
-    shown_once,
-    sizes_of_memory,
-    write_picture,
-)
+from lepaute.kit import picture
 from lepaute.kit.text import size_text
 from lepaute.stats.intervals import median_interval
 
@@ -296,7 +284,6 @@ def _unseen(cache: Cache) -> str:
 
 
 def hierarchy_text(hierarchy: MemoryHierarchy) -> str:
-    """The hierarchy as text."""
     title = f"memory hierarchy of {hierarchy.node}" if hierarchy.node else "memory hierarchy"
     return "\n".join([title, *hierarchy_lines(hierarchy)])
 
@@ -354,7 +341,7 @@ def plot_hierarchies(hierarchies: tuple[MemoryHierarchy, ...], path: Path | None
 
     path : of `kit.picture.picture_files`;  source : where the measurements are from, for the foot
     """
-    figure = new_figure((9.0, 0.7 + 4.8 * len(hierarchies)), for_file=path is not None)
+    figure = picture.new_figure((9.0, 0.7 + 4.8 * len(hierarchies)), for_file=path is not None)
     axes = figure.subplots(len(hierarchies), 1, squeeze=False)[:, 0]
     for axis, hierarchy in zip(axes, hierarchies, strict=True):
         _lines(axis, hierarchy)
@@ -362,23 +349,23 @@ def plot_hierarchies(hierarchies: tuple[MemoryHierarchy, ...], path: Path | None
         axis.set_yscale("log")
         sizes = [size for curve in hierarchy.curves for size in curve.size_bytes]
         ends = min(sizes) / 1.15, max(sizes) * 1.15
-        sizes_of_memory(axis.xaxis, (min(sizes), max(sizes)))
+        picture.sizes_of_memory(axis.xaxis, (min(sizes), max(sizes)))
         values = [value * 1e-9 for curve in hierarchy.curves for value in curve.bandwidth]
-        plain_decades(axis.yaxis, (min(values), max(values)))
+        picture.plain_decades(axis.yaxis, (min(values), max(values)))
         _ends(axis, hierarchy, ends)
         axis.set_xlim(*ends)
         axis.set_xlabel("size of the buffer")
         axis.set_ylabel("bandwidth of reading, median (GB/s)")
         if len(hierarchies) > 1:
             axis.set_title(finding(hierarchy), loc="left", fontsize=9)
-        axis.grid(color=RULE, lw=0.8, which="major")
-        bare(axis)
+        axis.grid(color=picture.RULE, lw=0.8, which="major")
+        picture.bare(axis)
         axis.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
     whole = finding(hierarchies[0]) if len(hierarchies) == 1 else f"Bandwidth of reading on {len(hierarchies)} nodes"
-    entitle(figure, whole, measured_origin(source or "measurements of memory"))
+    picture.entitle(figure, whole, picture.measured_origin(source or "measurements of memory"))
     if path is not None:
-        write_picture(figure, path)
-    return shown_once(figure, path)
+        picture.write_picture(figure, path)
+    return picture.shown_once(figure, path)
 
 
 def _fastest(plateau: Plateau) -> Bandwidth:
@@ -390,7 +377,7 @@ def _lines(axis: Any, hierarchy: MemoryHierarchy) -> None:
     most = max(curve.unroll for curve in hierarchy.curves)
     for curve in hierarchy.curves:
         way = ways.index((curve.element_bytes, curve.stride))
-        colour, marker = SERIES[way % len(SERIES)], "osD^vPX"[way % 7]
+        colour, marker = picture.SERIES[way % len(picture.SERIES)], "osD^vPX"[way % 7]
         values = [value * 1e-9 for value in curve.bandwidth]
         style = "-" if curve.unroll == most else ":"
         axis.plot(
@@ -422,7 +409,7 @@ def _ends(axis: Any, hierarchy: MemoryHierarchy, ends: tuple[float, float]) -> N
     caches = sorted(hierarchy.known, key=lambda cache: cache.size_bytes)
     for number, cache in enumerate(caches):
         label = None if number else "size of a cache (hwloc)"
-        axis.axvline(cache.size_bytes, color=BLACK, linestyle="--", linewidth=0.9, label=label)
+        axis.axvline(cache.size_bytes, color=picture.BLACK, linestyle="--", linewidth=0.9, label=label)
     limits = [ends[0], *(cache.size_bytes for cache in caches), math.inf]
     names = [*(f"L{cache.level}\n{size_text(cache.size_bytes)}" for cache in caches), "memory"]
     for name, low, high in zip(names, limits[:-1], limits[1:], strict=True):

@@ -85,7 +85,6 @@ class _Mixture:
 
     @classmethod
     def of_one(cls, points: Floats, least_sd: float) -> "_Mixture":
-        """One normal distribution."""
         mean, sd = float(np.mean(points)), float(np.sqrt(np.var(points) + least_sd**2))
         density = -0.5 * float(np.mean((points - mean) ** 2)) / sd**2 - np.log(sd) - 0.5 * np.log(2 * np.pi)
         return cls(np.ones(1), np.array([mean]), np.array([sd]), float(density))

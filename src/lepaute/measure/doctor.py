@@ -59,7 +59,6 @@ def something_missing(checks: Sequence[Check]) -> bool:
 
 
 def check_compiler() -> Iterator[Check]:
-    """The C compiler that builds the probes and HPL."""
     path = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
     if path is None:
         yield Check("C compiler", "missing", "none", "apt-get install gcc libc6-dev")
@@ -201,7 +200,6 @@ def check_extras() -> Iterator[Check]:
 
 
 def check_cores() -> Iterator[Check]:
-    """Cores and memory that this process may use."""
     layout, threads = layout_here(), len(os.sched_getaffinity(0))
     cores = len(layout.cores)
     sockets = "" if len(layout.sockets) < 2 else f" on {len(layout.sockets)} sockets"

@@ -210,7 +210,6 @@ class NodeTests:
         return [record for record in self.records if record.outcome == "submitted"]
 
     def kept(self) -> list[SubmittedTest]:
-        """The complete tests that the store could not take yet."""
         return [record for record in self.records if record.outcome == "not stored"]
 
     def cancel_all(self, reason: str, now_s: float) -> None:

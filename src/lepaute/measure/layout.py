@@ -68,13 +68,8 @@ class Layout:
 
     @property
     def facts(self) -> LayoutFacts:
-        return LayoutFacts(
-            self.source,
-            pu=tuple(core.pu for core in self.cores),
-            socket=tuple(core.socket for core in self.cores),
-            numa=tuple(core.numa for core in self.cores),
-            l3=tuple(core.l3 for core in self.cores),
-        )
+        numbers = [(core.pu, core.socket, core.numa, core.l3) for core in self.cores]
+        return LayoutFacts(self.source, *zip(*numbers, strict=True))
 
 
 def layout_of(sources: Mapping[str, Any], allowed: Collection[int], made_up: str | None = None) -> Layout:

@@ -2,14 +2,11 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from lepaute.measure.node_agent.facts import machine_load
 from lepaute.measure.nodes.channel import NodeLost
+from lepaute.measure.nodes.group import Nodes
 from lepaute.stats.disturbance import load_causes, seen_by
-
-if TYPE_CHECKING:
-    from lepaute.measure.nodes.group import Nodes
 
 #: Repetitions of what other load disturbed, at the end of its block: load that stays cannot be outlived.
 MOST_REPETITIONS = 2
@@ -50,7 +47,7 @@ def sample() -> Sample:
     return Sample(**machine_load())
 
 
-def samples(nodes: "Nodes", names: Sequence[str], own_s: float = 0.0) -> dict[str, Sample]:
+def samples(nodes: Nodes, names: Sequence[str], own_s: float = 0.0) -> dict[str, Sample]:
     """Of these nodes; own_s: CPU time of this process, where it shares the node. Raises NodeLost where one is lost."""
     counters = nodes.call("load")
     if lost := [name for name in names if name not in counters]:

@@ -6,16 +6,12 @@ The raw file that a probe writes has `#@key=value` lines, the names of its colum
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from lepaute.kit.builds import built_once, digests
 from lepaute.measure.hpl_source import HPL_KERNELS, build_hpl, hpl_include_flags
 from lepaute.measure.plan import FLOWS, P2P, RING, SEMANTICS, SERIAL, STEPS, PlannedRun
 from lepaute.measure.toolchain import C_FLAGS, Toolchain, find_toolchain, probe_source
 from lepaute.version import __version__
-
-if TYPE_CHECKING:
-    pass
 
 _COMMON = ("probe_common.c",)
 _LOG = (*_COMMON, "kernel_log.c")

@@ -65,9 +65,7 @@ class Table:
 
 def _cell(value: Value) -> str:
     """Floats so that they come back the same, nothing for None."""
-    if value is None:
-        return ""
-    return repr(value) if isinstance(value, float) else str(value)
+    return "" if value is None else repr(value) if isinstance(value, float) else str(value)
 
 
 def _line_of(cells: Sequence[str]) -> str:
@@ -178,9 +176,6 @@ def _is_float(cell: str) -> bool:
         return repr(float(cell)) == cell and cell not in ("inf", "-inf", "nan")
     except ValueError:
         return False
-
-
-# ---- of probes -------------------------------------------------------------------------------------------------------
 
 
 def rows_of(text: str) -> list[dict[str, str]]:

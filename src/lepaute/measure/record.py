@@ -132,9 +132,6 @@ def record(
         return Recording(trace_of_records(records, metadata, solve), returncode, causes)
 
 
-# ---- the command -----------------------------------------------------------------------------------------------------
-
-
 #: Programs of MPI libraries; where one is not there, find_launcher() says what to install.
 _LAUNCHERS = frozenset({"mpirun", "mpiexec"})
 
@@ -216,9 +213,6 @@ def _hpl_input(dat: Path | None) -> str | None:
     except (OSError, UnicodeDecodeError) as problem:
         reason = problem.strerror if isinstance(problem, OSError) else "not a text file"
         raise InputError(f"{path}: {reason}; {HPL} reads HPL.dat of the working folder, or the file of --dat") from None
-
-
-# ---- what is built ---------------------------------------------------------------------------------------------------
 
 
 def build_recorder(library: MpiLibrary, progress: Callable[[str], None] | None = None) -> Path:

@@ -177,9 +177,6 @@ def _text(value: bytes) -> str:
     return bytes(value).split(b"\0", 1)[0].decode(errors="replace")
 
 
-# ---- all ranks -------------------------------------------------------------------------------------------------------
-
-
 def trace_of_records(records: Sequence[RankRecord], metadata: dict[str, Any], solve: int = 1) -> Trace:
     """One trace of all ranks.
 

@@ -32,7 +32,6 @@ def squares(x: Floats, weight: Floats | None = None) -> Floats:
 
 
 def dot(a: Floats, b: Floats) -> float:
-    """The sum of a b, for vectors of one length."""
     return float(np.sum(a * b))
 
 

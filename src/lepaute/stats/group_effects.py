@@ -187,8 +187,6 @@ def _cuts(likeness: Floats, node: Integers) -> Iterator[Integers]:
             yield group
 
 
-# ---- wander that no group explains -----------------------------------------------------------------------------------
-
 #: Half of mean squared differences over these days: of the first, noise of neighbours is gone, of the second a wander.
 NEAR_DAYS, FAR_DAYS = (6, 7, 8), (15, 16, 17, 18)
 #: Of a wander, the correlation of neighbours that is assumed, the largest that is promised; and its long-run variance.

@@ -11,10 +11,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import pandas
+import pandas
 
 #: (size_bytes, test, outcome, patience_ms); tests are `deadlock`, `corruption`, `silent`.
 Row = tuple[int, str, str, int]
@@ -60,7 +58,7 @@ class SemanticLimits:
     undecided_bytes: tuple[int, ...] = ()
 
 
-def rows_of(frame: "pandas.DataFrame") -> list[Row]:
+def rows_of(frame: pandas.DataFrame) -> list[Row]:
     """The answers in observations/semantics.parquet that the limits follow from: of rank 0, without a backlog."""
     mine = frame[(frame["rank"] == 0) & (frame["backlog"] == 0)]
     columns = (mine[name].tolist() for name in ("size_bytes", "test", "outcome", "patience_ms"))

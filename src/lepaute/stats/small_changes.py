@@ -56,7 +56,6 @@ class SmallChanges(ChangeEvidence):
         self.begins = np.ones(len(self.count), np.bool_)
 
     def restart(self, streams: Integers) -> None:
-        """As ChangeEvidence."""
         super(SmallChanges, self).restart(streams)
         self.largest[streams] = 0.0
 

@@ -18,7 +18,8 @@ def student_quantile(probability: float, degrees_of_freedom: float) -> float:
 
     Raises InputError for other probabilities, or degrees of freedom that are not positive.
     """
-    _check(degrees_of_freedom)
+    if not (isfinite(degrees_of_freedom) and degrees_of_freedom > 0):
+        raise InputError(f"degrees of freedom are {degrees_of_freedom!r}; they must be finite and above 0")
     if not 0 < probability < 1:
         raise InputError(f"the probability of a quantile is {probability!r}; it must lie between 0 and 1")
     if probability == 0.5:
@@ -28,17 +29,9 @@ def student_quantile(probability: float, degrees_of_freedom: float) -> float:
     low, high = -700.0, 700.0
     while high - low > 1e-13 * max(1.0, abs(low)):
         middle = 0.5 * (low + high)
-        if _upper_tail(exp(middle), degrees_of_freedom) > tail:
-            low = middle
-        else:
-            high = middle
+        low, high = (middle, high) if _upper_tail(exp(middle), degrees_of_freedom) > tail else (low, middle)
     t = exp(0.5 * (low + high))
     return t if probability > 0.5 else -t
-
-
-def _check(degrees_of_freedom: float) -> None:
-    if not (isfinite(degrees_of_freedom) and degrees_of_freedom > 0):
-        raise InputError(f"degrees of freedom are {degrees_of_freedom!r}; they must be finite and above 0")
 
 
 def _upper_tail(t: float, nu: float) -> float:

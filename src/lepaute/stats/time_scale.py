@@ -281,8 +281,6 @@ def _lasting(sd: Floats, weight: Floats) -> LastingEffect:
     from scipy import optimize, stats
 
     def quantile(share: float) -> float:
-        """Below which the absolute effect lies with this chance."""
-
         def missing(value: float) -> float:
             return float(weight @ stats.norm.sf(value / sd)) - 0.5 * (1.0 - share)
 

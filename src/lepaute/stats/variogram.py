@@ -22,6 +22,8 @@ from dataclasses import dataclass
 from math import exp, expm1, fsum, isinf, log, pi, sqrt
 from typing import TYPE_CHECKING
 
+from lepaute.kit.later import later
+
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     Floats = npt.NDArray[np.float64]
     #: Dates and values, in any order; one for each machine, whose clocks need have nothing in common.
     Series = tuple[Sequence[float] | Floats, Sequence[float] | Floats]
+else:
+    np = later("numpy")
 
 #: Fewer values than this say nothing of wandering.
 FEWEST = 6
@@ -104,7 +108,6 @@ def variance_between(slope_per_s: float, range_s: float, groups: "Sequence[Float
     What an analysis of variance finds for its effect of the group, values without error: half the mean square of the
     difference of two such means. 0 with fewer than two groups.
     """
-    import numpy as np
 
     def between(one: "Floats", other: "Floats") -> float:
         lags = np.abs(np.subtract.outer(one, other))
@@ -131,8 +134,6 @@ def fit_variogram(series: "Sequence[Series]") -> VariogramModel | None:
     nothing and the nugget is where it is largest. It is the exponential variogram whose intervals at LAGS_S after the
     series are nearest to those of that mixture. The nugget is that of the most likely range.
     """
-    import numpy as np
-
     prepared = [_thinned(*_ordered(dates, values)) for dates, values in series if len(dates) > 1]
     count = sum(len(t) for t, _ in prepared)
     if count < FEWEST or count == len(prepared):
@@ -156,8 +157,6 @@ def _nearest(ranges_s: "Floats", slopes: "Floats", weights: "Floats", span_s: fl
 
     slopes, weights : by range and slope, shape (ranges, slopes)
     """
-    import numpy as np
-
     # What a slope of 1 makes of the variance at each lag, shape (ranges, lags).
     unit = np.array([[variance_after(1.0, float(range_s), span_s, lag_s) for lag_s in LAGS_S] for range_s in ranges_s])
     wanted = np.array([_quantile(slopes * of_range[:, None], weights) for of_range in unit.T])
@@ -201,8 +200,6 @@ class _Likelihood:
     """
 
     def __init__(self, prepared: "Sequence[tuple[Floats, Floats]]", range_s: float) -> None:
-        import numpy as np
-
         eigenvalues, contrasts = [], []
         for t, z in prepared:
             lags = np.abs(np.subtract.outer(t, t))
@@ -230,8 +227,6 @@ class _Likelihood:
 
 
 def _ordered(dates: "Sequence[float] | Floats", values: "Sequence[float] | Floats") -> "tuple[Floats, Floats]":
-    import numpy as np
-
     t, z = np.asarray(dates, dtype=np.float64), np.asarray(values, dtype=np.float64)
     order = np.argsort(t, kind="stable")
     return t[order], without_spikes(z[order])
@@ -242,8 +237,6 @@ def without_spikes(values: "Floats") -> "Floats":
 
     Far is beyond SPIKE_SD times the robust standard deviation of all such distances. A step stays where it is.
     """
-    import numpy as np
-
     padded = np.pad(values, NEIGHBOURS, mode="reflect") if len(values) > NEIGHBOURS else values
     if len(padded) == len(values):
         return values
@@ -255,8 +248,6 @@ def without_spikes(values: "Floats") -> "Floats":
 
 
 def _thinned(t: "Floats", z: "Floats") -> "tuple[Floats, Floats]":
-    import numpy as np
-
     if len(t) <= MOST_VALUES:
         return t, z
     parts = np.array_split(np.arange(len(t)), MOST_VALUES)

@@ -42,9 +42,6 @@ def all_rows(reader: Reader, table: Table) -> pandas.DataFrame:
     return frame
 
 
-# ---- events and outliers ---------------------------------------------------------------------------------------------
-
-
 def add_entries(backend: Backend, table: Table, frame: pandas.DataFrame, *, once: bool = False) -> tuple[str, ...]:
     """Records those that are not in force; returns the ids of all, which tell their content.
 
@@ -106,9 +103,6 @@ def _last_revisions(reader: Reader, table: Table) -> dict[str, tuple[int, bool]]
     """Of each id the last revision, and whether that withdrew it."""
     rows = reader.read(f"select id, revision, withdrawn from {table.name} order by id, revision").to_pylist()
     return {row["id"]: (row["revision"], row["withdrawn"]) for row in rows}
-
-
-# ---- judged days and simulated runs ----------------------------------------------------------------------------------
 
 
 def add_judged_days(backend: Backend, days: pandas.DataFrame, alarms: pandas.DataFrame, after: str) -> bool:

@@ -15,7 +15,7 @@ from pyarrow import csv, types
 from lepaute.errors import EnvironmentProblem
 from lepaute.kit.extras import need
 from lepaute.store.backend import Backend, NoStoreError, Parameters, Writer, parquet_rows
-from lepaute.store.tables import TABLES, VERSION, Table, changed, check_version, migrated
+from lepaute.store.tables import ARROW_TYPES, TABLES, VERSION, Kind, Table, changed, check_version, migrated
 
 if TYPE_CHECKING:
     import psycopg
@@ -162,12 +162,7 @@ class _PostgresqlWriter(Writer):
         return _result(self._connection, query, parameters, packed=packed)
 
     def stage(self, rows: pyarrow.Table) -> None:
-        names = {
-            pyarrow.string(): "text",
-            pyarrow.int64(): "integer",
-            pyarrow.float64(): "real",
-            pyarrow.bool_(): "flag",
-        }
+        names = {type_: name for name, type_ in ARROW_TYPES.items()}
         columns = ", ".join(f"{field.name} {_SQL_TYPES[names[field.type]]}" for field in rows.schema)
         self._connection.execute("drop table if exists pg_temp.staged")
         self._connection.execute(f"create temporary table staged ({columns}) on commit drop")
@@ -189,10 +184,11 @@ class _PostgresqlWriter(Writer):
         return label
 
     def _copy(self, table: str, rows: pyarrow.Table) -> None:
-
         options = csv.WriteOptions(include_header=False, quoting_style="needed")
         columns = ", ".join(rows.column_names)
-        command = f"copy {table} ({columns}) from stdin (format csv, force_not_null ({_texts(rows)}))"
+        # Of a column of texts an empty one is a text, not an absent value.
+        texts = ", ".join(field.name for field in rows.schema if types.is_string(field.type))
+        command = f"copy {table} ({columns}) from stdin (format csv, force_not_null ({texts}))"
         with self._connection.cursor() as cursor, cursor.copy(command) as copy:
             for batch in rows.to_batches(max_chunksize=50_000):
                 text = io.BytesIO()
@@ -214,11 +210,6 @@ def _hidden(text: str, url: str) -> str:
         if password := urlsplit(url).password:
             return text.replace(password, "***")
     return text
-
-
-def _texts(rows: pyarrow.Table) -> str:
-    """The columns of texts: an empty one is a text, not an absent value."""
-    return ", ".join(field.name for field in rows.schema if types.is_string(field.type))
 
 
 def _by_node(rows: pyarrow.Table, node_column: str) -> Iterator[tuple[str, pyarrow.Table]]:
@@ -245,14 +236,8 @@ def _result(
     cursor = psycopg.ClientCursor(connection)
     text = cursor.mogrify(query.replace("%", "%%").replace("?", "%s"), list(parameters))
     cursor.execute(f"select * from ({text}) as nothing limit 0")
-    types = {
-        16: pyarrow.bool_(),
-        20: pyarrow.int64(),
-        23: pyarrow.int64(),
-        25: pyarrow.string(),
-        701: pyarrow.float64(),
-    }
-    columns = {column.name: types[column.type_code] for column in cursor.description or ()}
+    of_code: dict[int, Kind] = {16: "flag", 20: "integer", 23: "integer", 25: "text", 701: "real"}
+    columns = {column.name: ARROW_TYPES[of_code[column.type_code]] for column in cursor.description or ()}
     columns |= {name: pyarrow.dictionary(pyarrow.int32(), pyarrow.string()) for name in packed if name in columns}
     out = io.BytesIO()
     with cursor.copy(f"copy ({text}) to stdout (format csv)") as copy:

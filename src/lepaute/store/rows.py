@@ -104,9 +104,6 @@ def _check_cells(table: Table, rows: pyarrow.Table) -> None:
             raise InputError(f"{table.name}: a value is infinite; leave it absent (NaN) where there is none")
 
 
-# ---- of archives -----------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class RawTable:
     name: str

@@ -26,6 +26,12 @@ STEPS: Mapping[int, Mapping[str, str]] = {
 
 #: Only a real may be absent.
 Kind = Literal["text", "integer", "real", "flag"]
+ARROW_TYPES: Mapping[Kind, pyarrow.DataType] = {
+    "text": pyarrow.string(),
+    "integer": pyarrow.int64(),
+    "real": pyarrow.float64(),
+    "flag": pyarrow.bool_(),
+}
 #: The columns that are not text, which have the same type in all tables.
 _KINDS: Mapping[Kind, tuple[str, ...]] = {
     "integer": ("cpu", "rows", "r", "p", "n", "direction", "missing", "revision", "seed", "repeat"),
@@ -58,13 +64,7 @@ class Table:
 
     @property
     def schema(self) -> pyarrow.Schema:
-        types = {
-            "text": pyarrow.string(),
-            "integer": pyarrow.int64(),
-            "real": pyarrow.float64(),
-            "flag": pyarrow.bool_(),
-        }
-        return pyarrow.schema([pyarrow.field(name, types[kind]) for name, kind in self.columns.items()])
+        return pyarrow.schema([pyarrow.field(name, ARROW_TYPES[kind]) for name, kind in self.columns.items()])
 
 
 def _table(name: str, columns: str, key: str, *, as_added: bool = False) -> Table:

@@ -54,8 +54,6 @@ def _counted(items: Iterable[str]) -> frozenset[str]:
     return frozenset(item if number == 1 else f"{number} x {item}" for item, number in Counter(items).items())
 
 
-# ---- hardware --------------------------------------------------------------------------------------------------------
-
 _CPU = {
     "model name": "processor",
     "cpu family": "processor family",
@@ -187,8 +185,6 @@ def lstopo(text: str) -> list[Fact]:
     return facts
 
 
-# ---- the running system ----------------------------------------------------------------------------------------------
-
 #: Words of the kernel command line that name this node's disk, image or address, not how it runs.
 _OWN_WORDS = re.compile(r"(BOOT_IMAGE|root|initrd|resume|ip|BOOTIF|hostname|nfsroot|UUID|ds)=.*", re.DOTALL)
 _SELECTED = re.compile(r"\[([^\]\n]*)\]")
@@ -276,8 +272,6 @@ def _setting(what: str, text: str) -> list[Fact]:
     return [Fact(SYSTEM, what, value)] if values else []
 
 
-# ---- software --------------------------------------------------------------------------------------------------------
-
 #: Of a job, a session or a user, not of a setup.
 _OWN_VARIABLE = re.compile(
     r"SLURM_(JOB_?ID|JOBID|STEP.*|TASK_PID|JOB_START_TIME|JOB_END_TIME|TOPOLOGY_ADDR|NODEID|SRUN_COMM_PORT|JOB_UID"
@@ -330,8 +324,6 @@ def variables(text: str) -> list[Fact]:
         if isinstance(value, str) and not _OWN_VARIABLE.fullmatch(name)
     ]
 
-
-# ---- files -----------------------------------------------------------------------------------------------------------
 
 #: By the name of the file without its folders and its ending.
 _READERS: dict[str, Callable[[str], list[Fact]]] = {

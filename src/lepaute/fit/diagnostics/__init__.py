@@ -8,19 +8,9 @@ import numpy as np
 
 from lepaute.archive import Archive
 from lepaute.fit.diagnostics import checks, observed
+from lepaute.fit.diagnostics import flag as flagging
 from lepaute.fit.diagnostics.course import Machine, machine_of, series_of, slow_change, step
 from lepaute.fit.diagnostics.findings import summary
-from lepaute.fit.diagnostics.flag import (
-    ALPHA,
-    SEVERITIES,
-    Check,
-    Flag,
-    checked,
-    dependence_flags,
-    factor_flags,
-    flags_of,
-    longer,
-)
 from lepaute.fit.diagnostics.residuals import Classed, Residuals, classed
 from lepaute.fit.numeric import one_blas_thread, subset
 from lepaute.fit.observations.calibrations import calibrations, hosts_of, seen_hosts, shape_of
@@ -54,7 +44,7 @@ class Subject:
     name: str
     calls: Classed
     share: float
-    checks: tuple[Check, ...]
+    checks: tuple[flagging.Check, ...]
     ranges: str = ""
 
 
@@ -71,7 +61,7 @@ class Diagnosis:
     archives: tuple[dict[str, str], ...]
     subjects: tuple[Subject, ...]
     machines: tuple[Machine, ...]
-    flags: tuple[Flag, ...]
+    flags: tuple[flagging.Flag, ...]
     missing: tuple[str, ...]
     alpha: float
     factor_tests: Any = None
@@ -81,11 +71,11 @@ class Diagnosis:
         return f"<Diagnosis: {len(self.serious)} serious of {len(self.flags)} findings on {len(self.subjects)} models>"
 
     @property
-    def serious(self) -> tuple[Flag, ...]:
+    def serious(self) -> tuple[flagging.Flag, ...]:
         """The flags that speak against using the models."""
         return tuple(flag for flag in self.flags if flag.severity == "serious")
 
-    def of(self, subject: str) -> tuple[Flag, ...]:
+    def of(self, subject: str) -> tuple[flagging.Flag, ...]:
         """The flags of one subject."""
         return tuple(flag for flag in self.flags if flag.subject == subject)
 
@@ -109,7 +99,7 @@ class Diagnosis:
 
 @one_blas_thread()
 def diagnose(
-    archives: "Archive | Iterable[Archive]", models: Models, *, alpha: float = ALPHA, alone: bool = True
+    archives: "Archive | Iterable[Archive]", models: Models, *, alpha: float = flagging.ALPHA, alone: bool = True
 ) -> Diagnosis:
     """Judges models by the observations of archives: those they were fitted to, or others of the same nodes.
 
@@ -146,26 +136,35 @@ def diagnose(
     held = {observed.kernel_name(model): ranges_of(model) for model in models.kernels}
     subjects = [replace(subject, ranges=held[subject.name]) for subject in subjects]
     subjects += [
-        replace(subject_of(calls, 1.0, wandering=False), ranges=_sizes(calls)) for calls in operations if len(calls)
+        replace(
+            subject_of(calls, 1.0, wandering=False),
+            ranges=f"{calls.size.min():.0f} to {calls.size.max():.0f} bytes" if calls.size.any() else "",
+        )
+        for calls in operations
+        if len(calls)
     ]
     judged = [(machine_name(machine), 1.0, machine.checks) for machine in machines]
     if episodes is not None:
-        by, what = longer(episodes.slower), episodes.witnesses
-        seen = checked("episode", episodes.slower, episodes.slow_s, None, by=by, what=what)
+        by, what = flagging.longer(episodes.slower), episodes.witnesses
+        seen = flagging.checked("episode", episodes.slower, episodes.slow_s, None, by=by, what=what)
         judged.append(("machine", 1.0, (seen,)))
     judged += [(subject.name, subject.share, subject.checks) for subject in subjects]
     judged += [
-        (f"kernel {name}", 1.0, (checked("no model", 1.0, float(calls), None, name=name, calls=calls),))
+        (f"kernel {name}", 1.0, (flagging.checked("no model", 1.0, float(calls), None, name=name, calls=calls),))
         for name, calls in missing
     ]
     factors, dependence = getattr(models, "factor_tests", None), getattr(models, "dependence", None)
     shares = {subject.name.removeprefix("kernel "): subject.share for subject in subjects}
-    flags = [*flags_of(judged, alpha), *factor_flags(factors, shares, alpha), *dependence_flags(dependence, shares)]
+    flags = [
+        *flagging.flags_of(judged, alpha),
+        *flagging.factor_flags(factors, shares, alpha),
+        *flagging.dependence_flags(dependence, shares),
+    ]
     return Diagnosis(
         tuple(_about(archive) for archive in given),
         tuple(subjects),
         machines,
-        tuple(sorted(flags, key=lambda flag: SEVERITIES.index(flag.severity))),
+        tuple(sorted(flags, key=lambda flag: flagging.SEVERITIES.index(flag.severity))),
         tuple(name for name, _ in missing),
         alpha,
         factors,
@@ -177,7 +176,7 @@ def subject_of(calls: Residuals, share: float, *, wandering: bool) -> Subject:
     """All checks of one kernel or operation."""
     groups = classed(calls)
     sized = calls.weighs_time or calls.size.any()
-    made: list[Check] = [checks.number_of_calls(calls), checks.one_size(calls)] if sized else []
+    made: list[flagging.Check] = [checks.number_of_calls(calls), checks.one_size(calls)] if sized else []
     made += [checks.constant(calls), checks.tick(calls)]
     if len(calls):
         several_hosts = len(set(calls.hosts)) > 1
@@ -210,10 +209,6 @@ def ranges_of(model: "KernelModel") -> str:
     return ", ".join(f"{letter} {low} to {high}" for letter, (low, high) in sorted(ends.items()))
 
 
-def _sizes(calls: Residuals) -> str:
-    return f"{calls.size.min():.0f} to {calls.size.max():.0f} bytes" if calls.size.any() else ""
-
-
 def machine_name(machine: Machine) -> str:
     """The subject of flags of the machine as a whole."""
     return f"host {machine.host}" if machine.host else "machine"
@@ -230,7 +225,7 @@ def _about(archive: "Archive") -> dict[str, str]:
     }
 
 
-def _check(check: Check) -> dict[str, Any]:
+def _check(check: flagging.Check) -> dict[str, Any]:
     large = check.able and check.size >= check.limits.notable
     return {
         "kind": check.kind,

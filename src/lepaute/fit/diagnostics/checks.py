@@ -4,17 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lepaute.fit.diagnostics.flag import (
-    FEW_CALLS,
-    KINDS,
-    TOO_FEW_CALLS,
-    Check,
-    Limits,
-    checked,
-    longer,
-    nothing,
-    unable,
-)
+from lepaute.fit.diagnostics import flag
 from lepaute.fit.diagnostics.residuals import Classed, Residuals
 from lepaute.fit.kernels.polynomial import r_squared
 from lepaute.fit.numeric import Floats, Integers
@@ -75,14 +65,16 @@ def contrasts(values: Floats, number: Integers, unit: Integers) -> list[Contrast
     return result
 
 
-def level(calls: Classed) -> Check:
+def level(calls: Classed) -> flag.Check:
     """Does all that was measured add up to what the model says?"""
     if not calls.of.modelled:
-        return unable("level", "There is no model of this operation alone: it is compared with its running median.")
+        return flag.unable(
+            "level", "There is no model of this operation alone: it is compared with its running median."
+        )
     process = np.unique(calls.of.process, return_inverse=True)[1]
     processes = int(process.max()) + 1
     if processes < FEWEST_UNITS:
-        return unable("level", f"Too few processes ({processes}) to tell whether the mean is right.")
+        return flag.unable("level", f"Too few processes ({processes}) to tell whether the mean is right.")
     # Sums, interruptions included, as an application adds them up. Of messages, ratios, since each size matters as
     # much, without interruptions, which models of messages leave out.
     if calls.of.weighs_time:
@@ -93,47 +85,49 @@ def level(calls: Classed) -> Check:
     sums = np.bincount(process, weights=over - total * under)
     error = float(np.sqrt(np.sum(sums**2) * processes / (processes - 1))) / float(under.sum())
     t = (total - 1.0) / error if error > 0 else 0.0
-    return checked("level", abs(total - 1.0), t, _two_sided(t, processes - 1), by=longer(total - 1.0))
+    return flag.checked("level", abs(total - 1.0), t, _two_sided(t, processes - 1), by=flag.longer(total - 1.0))
 
 
-def size(calls: Classed) -> Check:
+def size(calls: Classed) -> flag.Check:
     """Is the mean right at all sizes, or too high at some and too low at others?"""
     if not calls.of.modelled:
-        return unable("size", "No model of sizes to judge: the calls are compared with their own running median.")
+        return flag.unable("size", "No model of sizes to judge: the calls are compared with their own running median.")
     if len(calls.counts) < 2:
-        return unable("size", "All calls are of about one size, so that residuals cannot depend on it.")
+        return flag.unable("size", "All calls are of about one size, so that residuals cannot depend on it.")
     classes = contrasts(calls.ratio / calls.ratio.mean(), calls.number, calls.unit)
-    worst = _worst(calls, classes, np.array([abs(each.difference) for each in classes]), KINDS["size"].limits)
+    worst = _worst(calls, classes, np.array([abs(each.difference) for each in classes]), flag.KINDS["size"].limits)
     if worst is None:
-        return unable("size", "Too few independent calls of each size to tell whether the mean is right everywhere.")
+        return flag.unable(
+            "size", "Too few independent calls of each size to tell whether the mean is right everywhere."
+        )
     contrast = classes[worst]
-    return checked(
+    return flag.checked(
         "size",
         abs(contrast.difference),
         contrast.t,
         min(1.0, contrast.p_value * len(classes)),
         sizes=_sizes_of(calls, worst),
-        by=longer(contrast.difference),
+        by=flag.longer(contrast.difference),
     )
 
 
-def spread(calls: Classed) -> Check:
+def spread(calls: Classed) -> flag.Check:
     """Heteroscedasticity: does the scatter of single calls change with size otherwise than the model says?"""
     if not calls.of.noise_modelled:
-        return unable("spread", "There is no model of the noise of this operation to judge.")
+        return flag.unable("spread", "There is no model of the noise of this operation to judge.")
     if len(calls.counts) < 2:
-        return unable("spread", "All calls are of about one size, so that their scatter cannot depend on it.")
+        return flag.unable("spread", "All calls are of about one size, so that their scatter cannot depend on it.")
     if not np.any(calls.scale > 0):
-        return unable("spread", "Single calls do not scatter at all.")
+        return flag.unable("spread", "Single calls do not scatter at all.")
     away = np.abs(calls.ratio - calls.mean[calls.number]) * calls.of.predicted_s / calls.of.deviation_s
     classes = contrasts(away / float(away.mean()), calls.number, calls.unit)
     factors = np.array([1.0 + each.difference for each in classes])
     sizes = np.maximum(factors, 1.0 / np.maximum(factors, 1e-3)) - 1.0
-    worst = _worst(calls, classes, sizes, KINDS["spread"].limits)
+    worst = _worst(calls, classes, sizes, flag.KINDS["spread"].limits)
     if worst is None:
-        return unable("spread", "Too few independent calls of each size to tell whether the scatter is right.")
+        return flag.unable("spread", "Too few independent calls of each size to tell whether the scatter is right.")
     contrast = classes[worst]
-    return checked(
+    return flag.checked(
         "spread",
         float(sizes[worst]),
         contrast.t,
@@ -144,7 +138,7 @@ def spread(calls: Classed) -> Check:
     )
 
 
-def _worst(calls: Classed, classes: list[Contrast], sizes: Floats, limits: Limits) -> int | None:
+def _worst(calls: Classed, classes: list[Contrast], sizes: Floats, limits: flag.Limits) -> int | None:
     """The class to report: the most certain of those that matter and are large, or the largest; None: no test."""
     share = calls.time_share() if calls.of.weighs_time else np.ones(len(sizes))
     matters = [at for at, each in enumerate(classes) if share[at] >= LEAST_TIME_SHARE and each.t != 0.0]
@@ -165,7 +159,7 @@ def _two_sided(t: float, degrees: float) -> float:
     return 2.0 * float(stdtr(degrees, -abs(t)))
 
 
-def autocorrelation(calls: Classed, *, wandering: bool = False) -> Check:
+def autocorrelation(calls: Classed, *, wandering: bool = False) -> flag.Check:
     """Correlation of successive calls within one process, from ranks; what their sizes and the process explain is off.
 
     wandering : the platform has a component that successive calls share: then a correlation is no defect
@@ -177,7 +171,7 @@ def autocorrelation(calls: Classed, *, wandering: bool = False) -> Check:
     follows = number[1:] == number[:-1]
     pairs = int(np.count_nonzero(follows))
     if pairs < FEWEST_PAIRS or np.ptp(value) == 0.0:
-        return unable("autocorrelation", f"Too few successive calls ({pairs}) to estimate their correlation.")
+        return flag.unable("autocorrelation", f"Too few successive calls ({pairs}) to estimate their correlation.")
     rank = np.argsort(np.argsort(value, kind="stable"), kind="stable").astype(np.float64)
     before, after = rank[:-1][follows], rank[1:][follows]
     deviations = float(np.std(before) * np.std(after))
@@ -186,14 +180,14 @@ def autocorrelation(calls: Classed, *, wandering: bool = False) -> Check:
     effect = max(rho, 0.0)
     factor = ((1 + effect) / max(1 - effect, 1e-3)) ** 0.5
     p_value = 0.5 * float(erfc(z / 2**0.5))
-    if wandering and effect >= KINDS["autocorrelation"].limits.notable:
+    if wandering and effect >= flag.KINDS["autocorrelation"].limits.notable:
         text = f"Successive calls are correlated ({rho:.2f}); the platform models it (wandering)."
-        return Check("autocorrelation", effect, z, p_value, Limits(np.inf, np.inf), "", text)
-    limits = Limits(np.inf, np.inf) if wandering else None
-    return checked("autocorrelation", effect, z, p_value, limits=limits, rho=rho, factor=factor)
+        return flag.Check("autocorrelation", effect, z, p_value, flag.Limits(np.inf, np.inf), "", text)
+    limits = flag.Limits(np.inf, np.inf) if wandering else None
+    return flag.checked("autocorrelation", effect, z, p_value, limits=limits, rho=rho, factor=factor)
 
 
-def places(calls: Classed, kind: str = "cores") -> Check:
+def places(calls: Classed, kind: str = "cores") -> flag.Check:
     """Differences between "cores", or "hosts", that last over processes: Kruskal and Wallis' test of processes.
 
     A process is one value, the mean of its calls over that of all with its setting (probe); processes are independent
@@ -203,16 +197,16 @@ def places(calls: Classed, kind: str = "cores") -> Check:
     labels = np.array(names, dtype=object)[calls.of.place]
     known, place = np.unique(labels.astype(str), return_inverse=True)
     if len(known) < 2:
-        return unable(kind, f"All calls were made on one of the {kind}.")
+        return flag.unable(kind, f"All calls were made on one of the {kind}.")
     values, of_place = _processes(calls, place.astype(np.int64))
     groups = [values[of_place == number] for number in range(len(known))]
     able = [number for number, group in enumerate(groups) if len(group) >= FEWEST_PROCESSES]
     if len(able) < 2:
-        return unable(
+        return flag.unable(
             kind, f"Too few processes on each of the {kind} to tell a lasting difference from one of a process."
         )
     if np.ptp(np.concatenate([groups[number] for number in able])) == 0.0:
-        return nothing(kind, f"All {kind} take the same time.", 1.0)
+        return flag.nothing(kind, f"All {kind} take the same time.", 1.0)
     from scipy.stats import kruskal
 
     means = {number: float(groups[number].mean()) for number in able}
@@ -220,7 +214,7 @@ def places(calls: Classed, kind: str = "cores") -> Check:
     effect = means[slow] / means[fast] - 1.0 if means[fast] > 0 else 0.0
     test = kruskal(*[groups[number] for number in able])
     facts = {"slow": known[slow], "fast": known[fast], "by": percent(effect), "count": len(able), "what": kind}
-    return checked(kind, effect, float(test.statistic), float(test.pvalue), **facts)
+    return flag.checked(kind, effect, float(test.statistic), float(test.pvalue), **facts)
 
 
 def _processes(calls: Classed, place: Integers) -> tuple[Floats, Integers]:
@@ -236,7 +230,7 @@ def _processes(calls: Classed, place: Integers) -> tuple[Floats, Integers]:
     return result, place[first]
 
 
-def outliers(calls: Classed) -> Check:
+def outliers(calls: Classed) -> flag.Check:
     """The share of the time that was spent far above the usual duration of calls of the same size; of messages, the
     share of such calls."""
     of = calls.of
@@ -245,48 +239,45 @@ def outliers(calls: Classed) -> Check:
     count = int(np.count_nonzero(calls.cut))
     # Models of messages leave interruptions out, so that only their number matters.
     share = time_share if of.weighs_time else count / len(of)
-    return checked("outliers", share, float(count), None, count=count, calls=len(of), by=percent(time_share))
+    return flag.checked("outliers", share, float(count), None, count=count, calls=len(of), by=percent(time_share))
 
 
-def scatter(groups: Classed) -> Check:
+def scatter(groups: Classed) -> flag.Check:
     """How far single calls are from the model, interruptions cut off; its R squared goes along."""
     calls = groups.of
     error = float(np.mean(np.abs(groups.ratio - 1.0)))
     squared = r_squared(calls.measured_s, calls.predicted_s)
-    return checked("goodness", error, squared, None, by=percent(error), squared=squared)
+    return flag.checked("goodness", error, squared, None, by=percent(error), squared=squared)
 
 
-def number_of_calls(calls: Residuals) -> Check:
-    """Are there enough calls?"""
+def number_of_calls(calls: Residuals) -> flag.Check:
     count = len(calls)
-    grade = 3.0 if count < TOO_FEW_CALLS else 1.0 if count < FEW_CALLS else 0.0
-    return checked("calls", grade, float(count), None, count=count)
+    grade = 3.0 if count < flag.TOO_FEW_CALLS else 1.0 if count < flag.FEW_CALLS else 0.0
+    return flag.checked("calls", grade, float(count), None, count=count)
 
 
-def constant(calls: Residuals) -> Check:
-    """Are durations all the same?"""
+def constant(calls: Residuals) -> flag.Check:
     if len(calls) < ENOUGH_TO_BE_EQUAL:
-        return unable("constant", "Too few calls to tell whether their durations are all the same.")
+        return flag.unable("constant", "Too few calls to tell whether their durations are all the same.")
     distinct = len(np.unique(calls.measured_s))
     first, equal = seconds(float(calls.measured_s[0])), 1.0 if distinct == 1 else 0.0
-    return checked("constant", equal, float(distinct), None, calls=len(calls), first=first, count=distinct)
+    return flag.checked("constant", equal, float(distinct), None, calls=len(calls), first=first, count=distinct)
 
 
-def tick(calls: Residuals) -> Check:
+def tick(calls: Residuals) -> flag.Check:
     """Does the clock resolve durations of this length?"""
     distinct = np.unique(calls.measured_s)
     if len(distinct) < 3:
-        return unable("clock", "Too few different durations to estimate the resolution of the clock.")
+        return flag.unable("clock", "Too few different durations to estimate the resolution of the clock.")
     step_s, usual_s = float(np.min(np.diff(distinct))), float(np.median(calls.measured_s))
     ratio = step_s / usual_s if usual_s > 0 else 1.0
     zero = float(np.mean(calls.measured_s <= 0.0))
     ratio = max(ratio, 1.0 if zero > 0.5 else 0.2 if zero > 0.05 else 0.0)
     usual, step = seconds(usual_s), seconds(step_s)
-    return checked("clock", ratio, step_s, None, usual=usual, step=step, zero=percent(zero))
+    return flag.checked("clock", ratio, step_s, None, usual=usual, step=step, zero=percent(zero))
 
 
-def one_size(calls: Residuals) -> Check:
-    """Was more than one size measured?"""
+def one_size(calls: Residuals) -> flag.Check:
     distinct = len(np.unique(calls.size))
     grade = 2.0 if distinct == 1 else 1.0 if distinct == 2 else 0.0
-    return checked("sizes", grade, float(distinct), None, count=counted(distinct, "size"))
+    return flag.checked("sizes", grade, float(distinct), None, count=counted(distinct, "size"))

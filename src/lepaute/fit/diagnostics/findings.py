@@ -108,7 +108,6 @@ class Figures:
 
 
 def figures(diagnosis: "Diagnosis") -> Figures:
-    """Those of a diagnosis."""
     kernels = [subject for subject in diagnosis.subjects if subject.calls.of.weighs_time and len(subject.calls.of)]
     shares = np.array([subject.share for subject in kernels])
     clean = np.array([not diagnosis.of(subject.name) for subject in kernels], dtype=np.float64)

@@ -102,13 +102,11 @@ class Classed:
         return value[order], number[order]
 
     def time_share(self) -> Floats:
-        """Share of the time of each class."""
         time_s = np.bincount(self.number, weights=self.of.measured_s, minlength=len(self.counts))
         return time_s / max(float(time_s.sum()), 1e-300)
 
 
 def classed(calls: Residuals) -> Classed:
-    """Puts calls into classes of size."""
     number = classes_of(calls.predicted_s)
     count = int(number.max()) + 1 if len(number) else 0
     ratio = calls.ratio

@@ -300,6 +300,4 @@ def _polynomial(terms: tuple[str, ...], values: Any, *, positive: bool = False) 
 
 
 def _bounds(bounds: Mapping[str, tuple[float, float]] | None) -> dict[str, list[int]] | None:
-    if not bounds:
-        return None
-    return {letter: [int(low), int(high)] for letter, (low, high) in bounds.items()}
+    return {letter: [int(low), int(high)] for letter, (low, high) in (bounds or {}).items()} or None

@@ -51,18 +51,11 @@ from lepaute.stats import algebra
 
 #: Terms that a fit of a kernel tries, most important first: of two that the data cannot distinguish, the first is kept.
 DEFAULT_TERMS: dict[str, tuple[str, ...]] = {
-    "dgemm": ("mnk", "mn", "mk", "nk", "1"),
-    "dgemm_nn": ("mnk", "mn", "mk", "nk", "1"),
-    "dtrsm": ("mnk", "mn", "m", "n", "1"),
-    "dtrsm_left": ("mnk", "mn", "m", "n", "1"),
-    "dgemv": ("mn", "m", "n", "1"),
-    "dger": ("mn", "m", "n", "1"),
+    **dict.fromkeys(("dgemm", "dgemm_nn"), ("mnk", "mn", "mk", "nk", "1")),
+    **dict.fromkeys(("dtrsm", "dtrsm_left"), ("mnk", "mn", "m", "n", "1")),
+    **dict.fromkeys(("dgemv", "dger"), ("mn", "m", "n", "1")),
     "dtrsv": ("nn", "n", "1"),
-    "dscal": ("n", "1"),
-    "idamax": ("n", "1"),
-    "daxpy": ("n", "1"),
-    "dcopy": ("n", "1"),
-    "dlocswp": ("n", "1"),
+    **dict.fromkeys(("dscal", "idamax", "daxpy", "dcopy", "dlocswp"), ("n", "1")),
     "pdfact_glue": ("m", "n", "1"),
     "pdupdate_glue": ("1",),
     "first_touch": ("n", "1"),
@@ -88,7 +81,6 @@ INTERRUPTED_CALLS = 20.0
 
 
 def default_terms(kernel: str) -> tuple[str, ...]:
-    """Terms for a kernel by name."""
     return DEFAULT_TERMS.get(kernel, MATRIX_TERMS)
 
 
@@ -159,11 +151,6 @@ class CoefficientError:
         known[-1] = 0.0
         both = np.outer(known, known)
         return replace(self, independent=self.independent * both, clustered=self.clustered * both)
-
-    @property
-    def excess_variance(self) -> float:
-        """Of the excess, not inflated."""
-        return float(max(self.independent[-1, -1], self.clustered[-1, -1]))
 
     def covariance(self, effects: ProcessEffects | None = None) -> Floats:
         """The covariance, inflated so that normal intervals of 95 % are those of Student's t, see `inflation`."""
@@ -501,7 +488,7 @@ def machine_excess(fits: Iterable[PolynomialFit]) -> tuple[float, float]:
         part = fit.time_s / (1.0 + fit.excess)
         below += part
         above += part * fit.excess
-        variance += part**2 * fit.error.excess_variance
+        variance += part**2 * float(max(fit.error.independent[-1, -1], fit.error.clustered[-1, -1]))
         squares += (part * fit.excess) ** 2 / fit.excess_calls if fit.excess_calls > 0 else 0.0
     if above <= 0.0:
         return 0.0, 0.0

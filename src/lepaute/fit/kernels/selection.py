@@ -104,7 +104,7 @@ def noise_scores(kernel: FittedKernel, calls: Calls) -> NoiseScores:
         (_log_normal(residual, blur), 0),
         (_log_half_normal(residual, constant, blur), int(where.max()) + 1),
         (_log_half_normal(residual, deviation, blur), n_sd),
-        (_log_mixture(residual, deviation, modes, blur), n_sd + 3 * len(modes) - 3),
+        (log_density(residual / deviation, modes, blur / deviation) - np.log(deviation), n_sd + 3 * len(modes) - 3),
     )
     bic = np.array([-2.0 * float(np.sum(density)) + count * np.log(len(residual)) for density, count in fits])
     return NoiseScores(tuple(float(value) for value in bic - bic.min()), modes, len(residual))
@@ -134,11 +134,6 @@ def _log_half_normal(residual: Floats, deviation: Floats, blur: Floats) -> Float
     width = np.hypot(scale, blur)
     above = residual + deviation * _MEAN
     result: Floats = np.log(2.0) + _log_normal(above, width) + log_ndtr(above * scale / (blur * width))
-    return result
-
-
-def _log_mixture(residual: Floats, deviation: Floats, modes: tuple[Mode, ...], blur: Floats) -> Floats:
-    result: Floats = log_density(residual / deviation, modes, blur / deviation) - np.log(deviation)
     return result
 
 

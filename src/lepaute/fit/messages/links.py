@@ -17,43 +17,14 @@ from typing import Any
 import pandas
 
 from lepaute.errors import FitError
-from lepaute.fit.messages.conditions import (
-    FEWEST,
-    ConditionEffect,
-    condition_effects,
-    conditions_of,
-    loaded_series,
-    receives_after_probes,
-)
-from lepaute.fit.messages.distances import (
-    BETWEEN,
-    INSIDE,
-    SAME_SWITCH,
-    DistanceEffect,
-    FlowCurve,
-    SwitchTree,
-    distance_effects,
-    flow_curve,
-    longer_way,
-    start_errors,
-    uplink_Bps,
-)
-from lepaute.fit.messages.network import (
-    LARGE_BYTES,
-    NOT_SHARED,
-    FittedNetwork,
-    ProtocolLimits,
-    fit_network,
-    fit_segments,
-    limits_by_tests,
-    size_range,
-)
+from lepaute.fit.messages import conditions, distances
+from lepaute.fit.messages import network as networks
 from lepaute.fit.messages.segment import FittedSegment, Series, relative_line, series_of
 from lepaute.platform.schema import Network
 
 
 def network_model(
-    fitted: FittedNetwork, between: FittedNetwork | None = None, link_Bps: float | None = None
+    fitted: networks.FittedNetwork, between: networks.FittedNetwork | None = None, link_Bps: float | None = None
 ) -> Network:
     """The network of the machines that were measured.
 
@@ -85,7 +56,7 @@ def network_model(
     )
 
 
-def _class(network: FittedNetwork) -> dict[str, Any]:
+def _class(network: networks.FittedNetwork) -> dict[str, Any]:
     return {
         "segments": _segments(network.segments),
         "noncontiguous": _segments(network.noncontiguous),
@@ -96,7 +67,7 @@ def _class(network: FittedNetwork) -> dict[str, Any]:
     }
 
 
-def _errors(network: FittedNetwork) -> dict[str, float | None]:
+def _errors(network: networks.FittedNetwork) -> dict[str, float | None]:
     """Where starts do not show how much calls differ, they are taken to differ as transfers do."""
     return {
         "discrepancy_relative_sd": network.start_relative_sd or None,
@@ -104,7 +75,7 @@ def _errors(network: FittedNetwork) -> dict[str, float | None]:
     }
 
 
-def _busy(network: FittedNetwork) -> dict[str, Any] | None:
+def _busy(network: networks.FittedNetwork) -> dict[str, Any] | None:
     """What a start of mpirun does to all of its messages it does to these."""
     if network.busy is None:
         return None
@@ -116,20 +87,12 @@ def _segments(parts: tuple[FittedSegment, ...] | None) -> list[dict[str, Any]] |
 
 
 def _segment(part: FittedSegment) -> dict[str, Any]:
-    return {
-        "above_bytes": part.above_bytes,
-        "protocol": part.protocol,
-        "latency_s": part.latency_s,
-        "bandwidth_Bps": part.bandwidth_Bps,
-        "send": list(part.send),
-        "isend": list(part.isend),
-        "receive": list(part.receive),
-        "noise_relative_sd": part.noise_relative_sd,
-        "noise": {"modes": [asdict(mode) for mode in part.modes]} if part.modes else None,
-    }
+    fields = asdict(part)
+    modes = fields.pop("modes")
+    return {**fields, "noise": {"modes": modes} if modes else None}
 
 
-def node_link_Bps(between: FittedNetwork) -> float:  # noqa: N802 - the unit
+def node_link_Bps(between: networks.FittedNetwork) -> float:  # noqa: N802 - the unit
     """Bytes per second of the link: what the fastest of the large messages makes use of.
 
     Messages of one core at a time do not show whether several would get more; a link that one flow fills is assumed.
@@ -137,7 +100,9 @@ def node_link_Bps(between: FittedNetwork) -> float:  # noqa: N802 - the unit
     bounds = [part.above_bytes for part in between.segments] + [inf]
     uppers = [high for _, high in pairwise(bounds)]
     return max(
-        1.0 / _per_byte_s(part) for part, high in zip(between.segments, uppers, strict=True) if high > LARGE_BYTES
+        1.0 / _per_byte_s(part)
+        for part, high in zip(between.segments, uppers, strict=True)
+        if high > networks.LARGE_BYTES
     )
 
 
@@ -171,27 +136,27 @@ def _per_byte_s(part: FittedSegment) -> float:
     return 1.0 / part.bandwidth_Bps + part.send[1] + part.receive[1]
 
 
-def with_busy_receivers(idle: FittedNetwork, frames: Sequence[pandas.DataFrame]) -> FittedNetwork:
+def with_busy_receivers(idle: networks.FittedNetwork, frames: Sequence[pandas.DataFrame]) -> networks.FittedNetwork:
     """The network with segments of messages to busy receivers; as it was where the ring has too few of them.
 
     idle   : with its limits
     frames : ring observations of the same class of links
     """
-    receives = receives_after_probes(frames)
+    receives = conditions.receives_after_probes(frames)
     assert idle.limits is not None
     eager_bytes = idle.limits.eager_bytes
     copies, above = receives.within(-1.0, eager_bytes), receives.within(eager_bytes, inf)
-    if len(above if eager_bytes < inf else copies) < FEWEST:
+    if len(above if eager_bytes < inf else copies) < conditions.FEWEST:
         return idle
     segments = [part for part in idle.segments if part.protocol == "eager"]
-    if len(copies) >= FEWEST:
+    if len(copies) >= conditions.FEWEST:
         taking = relative_line(copies, copies.capped_s)
         segments = [replace(part, receive=taking) for part in segments]
     if len(above):
         nothing = receives.within(inf, inf)
-        first, *others = fit_segments(above, nothing, nothing, idle.limits, pairs=False)
+        first, *others = networks.fit_segments(above, nothing, nothing, idle.limits, pairs=False)
         segments += [replace(first, above_bytes=int(eager_bytes) if segments else 0), *others]
-    return replace(idle, busy=tuple(segments), busy_sizes=size_range(receives))
+    return replace(idle, busy=tuple(segments), busy_sizes=networks.size_range(receives))
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,12 +197,12 @@ class FittedLinks:
     notes           : for readers of the platform, one sentence each
     """
 
-    inside: FittedNetwork
-    between: FittedNetwork | None
+    inside: networks.FittedNetwork
+    between: networks.FittedNetwork | None
     link_Bps: float | None  # noqa: N815 - the unit
-    flows: FlowCurve | None
-    tree: SwitchTree | None
-    effects: tuple[ConditionEffect, ...]
+    flows: distances.FlowCurve | None
+    tree: distances.SwitchTree | None
+    effects: tuple[conditions.ConditionEffect, ...]
     notes: list[str]
 
 
@@ -253,27 +218,27 @@ def fitted_links(
     Raises FitError where the messages inside nodes are too few, or were not measured under the condition.
     """
     idle, inside, effects, notes = _fit(tables.of("local"), "local", condition)
-    notes += _told(distance_effects(tables.of("local").p2p, idle.segments, INSIDE))
+    notes += _told(distances.distance_effects(tables.of("local").p2p, idle.segments, distances.INSIDE))
     between, link_Bps, flows, tree = None, None, None, None
     remote = tables.of("remote")
     if several and any(len(frame) for frame in remote.p2p):
         fit = _fit(remote, "remote", condition)
-        far = distance_effects(remote.p2p, fit[0].segments, BETWEEN)
-        longer = longer_way(far) if switches else None
+        far = distances.distance_effects(remote.p2p, fit[0].segments, distances.BETWEEN)
+        longer = distances.longer_way(far) if switches else None
         if longer is not None:
             # The segments are those of one switch; the tree has what comes on top.
-            fit = _fit(remote.at(SAME_SWITCH), "remote", condition)
+            fit = _fit(remote.at(distances.SAME_SWITCH), "remote", condition)
         idle, between, more, unknown = fit
-        flows = flow_curve(remote.flows)
+        flows = distances.flow_curve(remote.flows)
         link_Bps, effects, notes = node_link_Bps(idle), (*effects, *more), notes + unknown
         if flows is not None:
             link_Bps = max(link_Bps, flows.best[1])
         if longer is not None:
-            tree = SwitchTree(switches, longer, uplink_Bps(remote.flows))
+            tree = distances.SwitchTree(switches, longer, distances.uplink_Bps(remote.flows))
             notes += [effect.sentence() for effect in far if effect.matters] + [tree.sentence()]
         else:
             notes += _told(far)
-        if idle.exchange_ratio > NOT_SHARED:
+        if idle.exchange_ratio > networks.NOT_SHARED:
             notes.append(
                 f"Two opposite messages between nodes take {idle.exchange_ratio:.2f} times as long as one alone, which "
                 "a platform, whose links are as wide in each direction, does not hold."
@@ -283,35 +248,35 @@ def fitted_links(
     return FittedLinks(inside, between, link_Bps, flows, tree, effects, notes)
 
 
-def _told(effects: Sequence[DistanceEffect]) -> list[str]:
+def _told(effects: Sequence[distances.DistanceEffect]) -> list[str]:
     """Of differences that the platform does not have."""
     return [f"{effect.sentence()} The platform has one model of both." for effect in effects if effect.matters]
 
 
 def _fit(
     tables: MessageTables, link: str, condition: str | None
-) -> tuple[FittedNetwork, FittedNetwork, tuple[ConditionEffect, ...], list[str]]:
+) -> tuple[networks.FittedNetwork, networks.FittedNetwork, tuple[conditions.ConditionEffect, ...], list[str]]:
     """The network of the point-to-point measurements, the one under the condition, what all conditions change, and of
     which the ring tells too little: it is needed for nothing else unless its condition is asked for."""
     usual = series_of(tables.p2p)
-    limits = limits_by_tests(tables.semantics)
-    idle = fit_network(usual, limits)
-    transfers, calls = start_errors(tables.p2p, idle.segments)
+    limits = networks.limits_by_tests(tables.semantics)
+    idle = networks.fit_network(usual, limits)
+    transfers, calls = distances.start_errors(tables.p2p, idle.segments)
     idle = replace(idle, start_relative_sd=transfers, start_overhead_sd=calls)
     assert idle.limits is not None
     eager = idle.limits.eager_bytes
-    names = [*conditions_of(tables.ring)]
+    names = [*conditions.conditions_of(tables.ring)]
     if condition is not None and condition not in names:
         names.append(condition)  # loaded_series says what is missing
     loaded, unknown = {}, []
     for name in names:
         try:
-            loaded[name] = loaded_series(tables.ring, name, eager, usual)
+            loaded[name] = conditions.loaded_series(tables.ring, name, eager, usual)
         except FitError as problem:
             if name == condition:
                 raise
             unknown.append(f"What messages take under {name} ({link}) is unknown: {problem}.")
-    effects = condition_effects(link, {name: part["pingpong"] for name, part in loaded.items()}, eager)
+    effects = conditions.condition_effects(link, {name: part["pingpong"] for name, part in loaded.items()}, eager)
     if condition is None:
         under = with_busy_receivers(idle, tables.ring)
     else:
@@ -319,12 +284,14 @@ def _fit(
     return idle, under, effects, unknown
 
 
-def _loaded(idle: FittedNetwork, series: dict[str, Series], limits: ProtocolLimits) -> FittedNetwork:
+def _loaded(
+    idle: networks.FittedNetwork, series: dict[str, Series], limits: networks.ProtocolLimits
+) -> networks.FittedNetwork:
     """The segments under a condition; all else as on idle nodes, which the ring does not measure: what flows share, the
     cost of probes, messages with gaps."""
     half = series["pingpong"].scaled(0.5)
-    segments = fit_segments(half, series["isend"], series["recv"], limits)
-    return replace(idle, segments=segments, sizes=size_range(half))
+    segments = networks.fit_segments(half, series["isend"], series["recv"], limits)
+    return replace(idle, segments=segments, sizes=networks.size_range(half))
 
 
 def _of(frame: pandas.DataFrame, link: str) -> pandas.DataFrame:

@@ -113,28 +113,21 @@ def eager_limit_bytes(isend: Series, half: Series, receive: Series) -> float:
 
 def _parted(receive: Series, last_eager_bytes: float) -> float:
     """Sum of absolute deviations of the logarithm from a line below and a line above."""
-    return sum(
-        _off_line(part)
-        for part in (receive.within(-1.0, last_eager_bytes), receive.within(last_eager_bytes, np.inf))
-        if len(part) > 0
-    )
+    parts = (receive.within(-1.0, last_eager_bytes), receive.within(last_eager_bytes, np.inf))
+    return sum(_off_line(part.size_bytes, part.capped_s, np.log(part.duration_s)) for part in parts if len(part) > 0)
 
 
-def _off_line(part: Series) -> float:
-    x, y = part.size_bytes, part.capped_s
+def _off_line(x: Floats, y: Floats, log_duration: Floats) -> float:
     intercept, slope = weighted_line(x, y, 1.0 / y**2)
     line = np.maximum(intercept + max(slope, 0.0) * x, 1e-10)
-    return float(np.sum(np.abs(np.log(part.duration_s) - np.log(line))))
+    return float(np.sum(np.abs(log_duration - np.log(line))))
 
 
 def _deviation(isend: Series, log_duration: Floats, last_eager: int) -> float:
     """Sum of absolute deviations when the sizes up to index last_eager are eager and all others announced."""
-    low = slice(0, last_eager + 1)
-    x, y = isend.size_bytes[low], isend.capped_s[low]
-    intercept, slope = weighted_line(x, y, 1.0 / y**2)
-    line = np.maximum(intercept + max(slope, 0.0) * x, 1e-10)
-    above = log_duration[last_eager + 1 :]
-    return float(np.sum(np.abs(log_duration[low] - np.log(line))) + np.sum(np.abs(above - np.median(above))))
+    low, above = slice(0, last_eager + 1), log_duration[last_eager + 1 :]
+    eager = _off_line(isend.size_bytes[low], isend.capped_s[low], log_duration[low])
+    return eager + float(np.sum(np.abs(above - np.median(above))))
 
 
 def limits_by_tests(frames: Sequence[pandas.DataFrame]) -> ProtocolLimits | None:
@@ -367,9 +360,7 @@ def looks_first(looks: Series | None) -> bool:
     if looks is None:
         return False
     _, calls = np.unique(looks.within(RARELY_TWICE_BYTES, np.inf).size_bytes, return_counts=True)
-    if len(calls) == 0:
-        return False
-    return bool(np.median(calls) > 1.0)
+    return len(calls) > 0 and bool(np.median(calls) > 1.0)
 
 
 def call_cost(calls: Series | None) -> float:

@@ -64,7 +64,6 @@ class Series:
         return subset(self, (self.size_bytes > low) & (self.size_bytes <= high))
 
     def scaled(self, factor: float) -> "Series":
-        """Durations times a factor."""
         return Series(self.size_bytes, self.duration_s * factor, self.capped_s * factor, self.typical_s * factor)
 
 

@@ -3,18 +3,14 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas
 
+from lepaute.archive import Archive
 from lepaute.errors import FitError
 from lepaute.fit.numeric import Booleans, Floats, Integers
 from lepaute.kit.numbers import of_type
-
-if TYPE_CHECKING:
-    import pandas
-
-    from lepaute.archive import Archive
 
 #: What all nodes of a platform have in common.
 _ALIKE = ("cpu_model", "node_cores")
@@ -27,11 +23,9 @@ OF_TWO_CORES = frozenset({"hpl_steps_2x1", "hpl_steps_1x1_pair"})
 DIGITS = 6
 
 
-def calibrations(archives: "Archive | Iterable[Archive]") -> "list[Archive]":
+def calibrations(archives: Archive | Iterable[Archive]) -> list[Archive]:
     """The archives as a list. Raises FitError where one is no calibration or is given twice, or they or their
     nodes are not alike."""
-    from lepaute.archive import Archive
-
     if isinstance(archives, str | Path):
         raise FitError(f"{archives}: is the name of an archive; give lepaute.Archive.open({str(archives)!r})")
     if not isinstance(archives, Archive):
@@ -68,12 +62,12 @@ def calibrations(archives: "Archive | Iterable[Archive]") -> "list[Archive]":
     return given
 
 
-def hosts_of(archive: "Archive") -> tuple[str, ...]:
+def hosts_of(archive: Archive) -> tuple[str, ...]:
     """The nodes that were measured, in the order of the platform's; archives of older versions have one."""
     return tuple(archive.about.machines) or (archive.about.host,)
 
 
-def seen_hosts(hosts: tuple[str, ...], frames: "Sequence[pandas.DataFrame]") -> tuple[tuple[str, ...], tuple[str, ...]]:
+def seen_hosts(hosts: tuple[str, ...], frames: Sequence[pandas.DataFrame]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Of several nodes, those with kernel observations, and those without: a node may be lost before it has any.
 
     Raises FitError where no node has any.
@@ -86,7 +80,7 @@ def seen_hosts(hosts: tuple[str, ...], frames: "Sequence[pandas.DataFrame]") -> 
     return tuple(host for host in hosts if host in seen), tuple(host for host in hosts if host not in seen)
 
 
-def _check_alike(archive: "Archive") -> None:
+def _check_alike(archive: Archive) -> None:
     machines = archive.about.machines
     for key in (*_ALIKE, "blas"):
         values = {
@@ -109,7 +103,6 @@ class NodeShape:
 
     @property
     def sockets(self) -> int:
-        """How many sockets there are."""
         return len(set(self.socket))
 
     @property
@@ -140,7 +133,7 @@ class NodeShape:
         return np.round(np.clip(share, 0.0, 1.0), DIGITS)
 
 
-def shape_of(archives: "Sequence[Archive]") -> NodeShape:
+def shape_of(archives: Sequence[Archive]) -> NodeShape:
     """The shape of the nodes that the archives measured: one socket where they do not tell, or where sockets differ in
     size.
 
@@ -167,7 +160,7 @@ def _sockets(machine: object) -> tuple[int, ...]:
     return tuple(order.index(name) for name in names)
 
 
-def with_loads(frame: "pandas.DataFrame") -> "pandas.DataFrame":
+def with_loads(frame: pandas.DataFrame) -> pandas.DataFrame:
     """The table with the columns LOAD; those that are absent are taken from the names of probes."""
     missing = [column for column in LOAD if column not in frame.columns]
     if not missing:
@@ -177,7 +170,7 @@ def with_loads(frame: "pandas.DataFrame") -> "pandas.DataFrame":
     return frame.assign(**{column: 1 if column == THREADS else active for column in missing})
 
 
-def probe_under_load(table: "pandas.DataFrame") -> "pandas.Series[str]":
+def probe_under_load(table: pandas.DataFrame) -> "pandas.Series[str]":
     """Names of probes that tell loads and threads apart: "hpl_steps_1x1 on 16 cores", "dgemm on 16 cores, 8 threads".
 
     A probe that was only made under one load, with one thread, keeps its name.

@@ -100,9 +100,7 @@ class Calls:
 
     def launches(self) -> Integers:
         """Number of the launch of each call, shape (calls,)."""
-        if self.launch is not None:
-            return self.launch
-        return numbered((self.block, self.cpu, self.probe))
+        return numbered((self.block, self.cpu, self.probe)) if self.launch is None else self.launch
 
     def nonempty(self) -> Booleans:
         """Which calls have work to do: no parameter that others have is 0; shape (calls,)."""

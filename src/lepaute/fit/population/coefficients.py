@@ -7,21 +7,24 @@ are given, else a block of the one.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas
 
+from lepaute.archive import Archive
 from lepaute.errors import FitError, InputError
+from lepaute.fit.kernels.polynomial import fit_polynomial
 from lepaute.fit.numeric import Floats, Integers
+from lepaute.fit.observations.calibrations import THREADS, calibrations, hosts_of, seen_hosts, shape_of
+from lepaute.fit.observations.calls import Calls, calls_by_kernel, place_of, pooled_observations
+from lepaute.fit.observations.columns import KERNELS, checked_table, without_disturbed
+from lepaute.fit.observations.factors import usual_conditions
+from lepaute.fit.variability.crowding import crowding_of, relieved
 from lepaute.kit.frames import read_csv
 from lepaute.kit.numbers import path_of
 from lepaute.kit.parquet import open_parquet, reading_table
 from lepaute.kit.text import counted
-
-if TYPE_CHECKING:
-    from lepaute.archive import Archive
-    from lepaute.fit.observations.calls import Calls
 
 #: duration = alpha mnk + beta, with a standard deviation of gamma mnk (Cornebize's thesis, equation 4.2).
 #: Of a table: a cpu and a day each.
@@ -70,7 +73,7 @@ class Coefficients:
 
 
 def coefficients_of_table(
-    frame: "pandas.DataFrame", *, source: str = "a table", terms: Sequence[str] = TERMS
+    frame: pandas.DataFrame, *, source: str = "a table", terms: Sequence[str] = TERMS
 ) -> Coefficients:
     """The coefficients in a table with the columns node, cpu (0 where it lacks), day or date, and one for each term.
 
@@ -121,18 +124,13 @@ def read_coefficients(path: str | Path, terms: Sequence[str] = TERMS) -> Coeffic
     return coefficients_of_table(frame, source=str(path), terms=terms)
 
 
-def coefficients_of_archives(archives: "Archive | Iterable[Archive]", kernel: str = "dgemm") -> Coefficients:
+def coefficients_of_archives(archives: Archive | Iterable[Archive], kernel: str = "dgemm") -> Coefficients:
     """alpha, beta and gamma of each core on each day, from calibrations of the same nodes.
 
     A day is an archive, or, where there is one archive, a block of fresh processes. The mean is fitted as all kernels
     are; gamma is the fitted standard deviation in proportion to mnk, by least squares over the calls.
     Raises FitError where no core has enough calls of the kernel on any day.
     """
-    from lepaute.fit.observations.calibrations import THREADS, calibrations, hosts_of, seen_hosts, shape_of
-    from lepaute.fit.observations.calls import calls_by_kernel, place_of, pooled_observations
-    from lepaute.fit.observations.columns import KERNELS, checked_table, without_disturbed
-    from lepaute.fit.observations.factors import usual_conditions
-    from lepaute.fit.variability.crowding import crowding_of, relieved
 
     given = calibrations(archives)
     shape = shape_of(given)
@@ -160,10 +158,8 @@ def coefficients_of_archives(archives: "Archive | Iterable[Archive]", kernel: st
     return coefficients_of_table(table, source=f"{what} of {', '.join(hosts)}")
 
 
-def _line(calls: "Calls") -> tuple[float, float, float] | None:
+def _line(calls: Calls) -> tuple[float, float, float] | None:
     """(alpha, beta, gamma) of some calls; None where they do not determine a line."""
-    from lepaute.fit.kernels.polynomial import fit_polynomial
-
     calls = calls.where(calls.nonempty() & (calls.duration_s > 0))
     work = calls.m * calls.n * calls.k
     if len(calls) < LEAST_CALLS or len(np.unique(work)) < 2:
@@ -175,7 +171,7 @@ def _line(calls: "Calls") -> tuple[float, float, float] | None:
     return float(mean.get("mnk", 0.0)), float(mean.get("1", 0.0)), gamma
 
 
-def _numbers(frame: "pandas.DataFrame", column: str, source: str) -> Floats:
+def _numbers(frame: pandas.DataFrame, column: str, source: str) -> Floats:
     values = pandas.to_numeric(frame[column], errors="coerce").to_numpy(dtype=np.float64)
     bad = np.flatnonzero(~np.isfinite(values))
     if len(bad):
@@ -191,7 +187,7 @@ def _numbers(frame: "pandas.DataFrame", column: str, source: str) -> Floats:
     return values
 
 
-def _of_rows(terms: tuple[str, ...], keys: "pandas.DataFrame", values: Floats, source: str) -> Coefficients:
+def _of_rows(terms: tuple[str, ...], keys: pandas.DataFrame, values: Floats, source: str) -> Coefficients:
     """Names to numbers in their own order, several rows of a cpu and day to their mean."""
     names, node = _numbered(keys["node"])
     _, cpu = _numbered(keys["cpu"])

@@ -125,17 +125,18 @@ def day_scales(data: Coefficients, of_unit: Integers) -> DayScales | None:
     label = model.label[data.unit]
     typical, mean = [], []
     for number in range(len(model.centre)):
-        correlation = _correlation(data, seen, model.label == number)
-        typical.append(_outer(np.exp(model.centre[number])) * correlation)
+        sd = np.exp(model.centre[number])
+        typical.append(np.outer(sd, sd) * _correlation(data, seen, model.label == number))
         freedom = seen.freedom[model.label == number].sum(axis=0)
         part = seen.residuals[label == number]
         mean.append(part.T @ part / np.sqrt(np.outer(freedom, freedom)))
+    pooled_sd = np.exp(pooled.centre[0])
     return DayScales(
         typical=_placed(np.array(typical)[rows], known, size),
         mean=_placed(np.array(mean)[rows], known, size),
         covariance_log=_placed(model.covariance[rows], known, size),
         pooled_typical=_placed(
-            _outer(np.exp(pooled.centre[0])) * _correlation(data, seen, np.ones(data.units, dtype=bool)), known, size
+            np.outer(pooled_sd, pooled_sd) * _correlation(data, seen, np.ones(data.units, dtype=bool)), known, size
         ),
         pooled_log=_placed(pooled.covariance[0], known, size),
         log_scale=_columns(log_scale, known, size),
@@ -246,11 +247,6 @@ def _correlation(data: Coefficients, seen: _Seen, units: "np.ndarray[tuple[int],
     root = np.sqrt(np.diag(product))
     found: Floats = product / np.outer(root, root) if len(scaled) else np.eye(scaled.shape[1])
     return found
-
-
-def _outer(sd: Floats) -> Floats:
-    product: Floats = sd[:, None] * sd[None, :]
-    return product
 
 
 def _placed(matrices: Floats, known: Integers, size: int) -> Floats:

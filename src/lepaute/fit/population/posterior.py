@@ -11,18 +11,16 @@ correlations LKJ(1), weights Dirichlet(1).
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from lepaute.errors import FitError
 from lepaute.fit.numeric import Floats, Integers
 from lepaute.fit.population.coefficients import Coefficients
+from lepaute.fit.population.generative import Generative
 from lepaute.kit.extras import need
 from lepaute.stats.covariances import unit_means
-
-if TYPE_CHECKING:
-    from lepaute.fit.population.generative import Generative
 
 WARMUP, DRAWS, CHAINS = 500, 500, 2
 #: Above, chains have not mixed (Vehtari et al., Bayesian Analysis 16, 2021).
@@ -78,7 +76,7 @@ class Posterior:
 
 
 def posterior(
-    data: Coefficients, fitted: "Generative", *, seed: int = 1, warmup: int = WARMUP, draws: int = DRAWS
+    data: Coefficients, fitted: Generative, *, seed: int = 1, warmup: int = WARMUP, draws: int = DRAWS
 ) -> Posterior:
     """Samples the posterior, with as many groups as `fitted` has; chains begin at the moments.
 
@@ -149,7 +147,7 @@ def _statistics(data: Coefficients, y: Floats) -> _Statistics:
     return _Statistics(means, days, deviations.T @ deviations, freedom, data.node_of_unit, data.nodes)
 
 
-def _start(fitted: "Generative", centre: Floats, scale: Floats) -> dict[str, Floats]:
+def _start(fitted: Generative, centre: Floats, scale: Floats) -> dict[str, Floats]:
     """The moments in scaled units, away from the edge of what is possible."""
     size = len(scale)
     theta = np.array([(group.theta - centre) / scale for group in fitted.groups])

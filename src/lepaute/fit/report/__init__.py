@@ -42,7 +42,10 @@ def page(diagnosis: Diagnosis, title: str) -> str:
         "report.html.j2",
         title=title,
         archives=[{**one, "created": _day(one["created"])} for one in diagnosis.archives],
-        made_of=_made_of(diagnosis),
+        made_of=[
+            (f"archive of {one['file']}", one["id"][:12] + (f", seed {one['seed']}" if one["seed"] else ""))
+            for one in diagnosis.archives
+        ],
         state=found[0].severity if found else "fine",
         answer=answer(diagnosis),
         figures=figures(diagnosis).texts,
@@ -81,14 +84,6 @@ def page(diagnosis: Diagnosis, title: str) -> str:
 def _day(created: str) -> str:
     """2026-11-27 08:33 UTC, of the time stamp of an archive."""
     return f"{created[:10]} {created[11:16]} UTC" if created.endswith("+00:00") else created
-
-
-def _made_of(diagnosis: Diagnosis) -> list[tuple[str, str]]:
-    """Digest and seed of each archive, for the foot of the page."""
-    return [
-        (f"archive of {one['file']}", one["id"][:12] + (f", seed {one['seed']}" if one["seed"] else ""))
-        for one in diagnosis.archives
-    ]
 
 
 def _finding(one: Finding) -> dict[str, Any]:

@@ -39,7 +39,6 @@ class BlockEffects:
 
     @property
     def blocks(self) -> int:
-        """How many blocks there are."""
         return len(np.unique(self.block))
 
     def of_block(self, block: int) -> float:
@@ -140,7 +139,6 @@ def wandering_of(scale: TimeScale) -> Wandering:
 
 
 def process_effects(effects: BlockEffects) -> ProcessEffects:
-    """The effects as the errors of coefficients take them."""
     sd = effects.sd
     return ProcessEffects(sd.block_sd, float(np.hypot(sd.launch_sd, sd.process_sd)), sd.block_degrees_of_freedom)
 

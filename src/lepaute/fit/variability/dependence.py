@@ -7,11 +7,11 @@ two, with what a process has in common divided out.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas
 
+from lepaute.archive import Archive
 from lepaute.fit.kernels.kernel_fit import FittedKernel
 from lepaute.fit.kernels.polynomial import CUT_SD
 from lepaute.fit.numeric import Booleans, Floats, Integers
@@ -19,11 +19,6 @@ from lepaute.fit.observations.calls import Calls, numbered, place_of
 from lepaute.fit.variability.steps import hpl_steps
 from lepaute.kit.text import percent
 from lepaute.stats import algebra
-
-if TYPE_CHECKING:
-    import pandas
-
-    from lepaute.archive import Archive
 
 FEWEST_STEPS_OF_CLOCK = 30
 #: Samples of the monitoring further apart than this say nothing of what was between them.
@@ -59,7 +54,6 @@ class FrequencyEffect:
 
     @property
     def sentence(self) -> str:
-        """What that means, for a reader of the fit's report."""
         clock = f"the clock of a core varied by {percent(self.relative_range)} while steps of HPL were measured"
         if self.relative_range < LEAST_RANGE:
             return f"frequency: {clock}: too little to matter."
@@ -69,7 +63,7 @@ class FrequencyEffect:
         )
 
 
-def monitoring_of(archive: "Archive", hosts: tuple[str, ...]) -> dict[int, "pandas.DataFrame"]:
+def monitoring_of(archive: Archive, hosts: tuple[str, ...]) -> dict[int, "pandas.DataFrame"]:
     """The monitoring of each host by its position, where the archive has it with a frequency of cores.
 
     Monitoring numbers hardware threads; its columns get the numbers of the cores whose processes are bound to them.
@@ -92,7 +86,7 @@ def monitoring_of(archive: "Archive", hosts: tuple[str, ...]) -> dict[int, "pand
 
 
 def frequency_effect(
-    table: "pandas.DataFrame",
+    table: pandas.DataFrame,
     fitted: Mapping[str, tuple[Calls, FittedKernel]],
     monitoring: Mapping[int, "pandas.DataFrame"],
 ) -> FrequencyEffect | None:
@@ -186,7 +180,6 @@ class DependenceReport:
 
     @property
     def sentence(self) -> str:
-        """What that means, for a reader of the fit's report."""
         if not self.batch:
             return f"{self.kernel}: too few successive calls."
         text = (
@@ -203,14 +196,15 @@ class DependenceReport:
 
 
 def dependence_reports(
-    table: "pandas.DataFrame", fitted: Mapping[str, tuple[Calls, FittedKernel]], wandering_relative_sd: float
+    table: pandas.DataFrame, fitted: Mapping[str, tuple[Calls, FittedKernel]], wandering_relative_sd: float
 ) -> list[DependenceReport]:
     """A report for each kernel with enough calls inside steps of HPL.
 
     table : observations as `pooled_observations` makes them, in the order in which `fitted` got its calls
     """
     codes, categories = table["kernel"].cat.codes.to_numpy(), table["kernel"].cat.categories
-    process = _process_numbers(table)
+    # hashes: np.unique would sort all texts
+    process = numbered([pandas.factorize(table[column].astype(str), sort=True)[0] for column in PROCESS])
     start_s = table["start_s"].to_numpy(dtype=np.float64)
     reports = []
     for name, (calls, kernel) in fitted.items():
@@ -263,11 +257,6 @@ def report_of(
         previous,
         error,
     )
-
-
-def _process_numbers(table: "pandas.DataFrame") -> Integers:
-    # hashes: np.unique would sort all texts
-    return numbered([pandas.factorize(table[column].astype(str), sort=True)[0] for column in PROCESS])
 
 
 def _correlation(z: Floats, code: Integers, lag: int) -> float:

@@ -54,7 +54,6 @@ class Episodes:
 
     @property
     def slow_state(self) -> SlowState:
-        """The layer of a platform."""
         seen = self.estimate
         return SlowState(
             share=_rounded(seen.share),
@@ -134,7 +133,8 @@ def in_usual_state(
         return table, list(watched), None
     slow = np.zeros(len(table), dtype=np.bool_)
     slow[seen] = episodes.rows
-    return table[~slow].reset_index(drop=True), without_slow(watched), episodes
+    marked = [replace(watch, disturbed=watch.disturbed | slow_sentinels(watch)) for watch in watched]
+    return table[~slow].reset_index(drop=True), marked, episodes
 
 
 def episodes_of_parts(parts: Parts, watches: Sequence[Watch], hosts: Sequence[str]) -> Episodes | None:
@@ -292,8 +292,3 @@ def _busy_cores(parts: Parts, usable: Booleans, stretches: Sequence[SlowStretch]
     fewest = int(min(active[one.launch] for one in stretches))
     busy, idle = (_seconds(parts, usable & mask) for mask in (parts.active >= fewest, parts.active < fewest))
     return fewest if busy > 0.0 and len(stretches) / busy * idle > EXPECTED_ALONE else None
-
-
-def without_slow(watches: Sequence[Watch]) -> list[Watch]:
-    """The same, the slow sentinels marked as disturbed."""
-    return [replace(watch, disturbed=watch.disturbed | slow_sentinels(watch)) for watch in watches]

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import isinf, sqrt
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lepaute.archive import Archive
 from lepaute.fit.numeric import Booleans, Floats, Integers, subset
 from lepaute.fit.observations.columns import SENTINELS, checked_table
 from lepaute.kit.text import duration, percent, three_digits
@@ -16,9 +16,6 @@ from lepaute.stats.intervals import upper_trimmed_mean
 from lepaute.stats.level_shift import largest_shift
 from lepaute.stats.steps import theil_sen
 from lepaute.stats.variogram import VariogramModel, fit_variogram, variance_between
-
-if TYPE_CHECKING:
-    from lepaute.archive import Archive
 
 #: Relative changes below this are not told, however certain; chance that a machine that stays the same is called
 #: wandering.
@@ -66,7 +63,7 @@ class Watch:
         return subset(self, keep) if 2 * np.count_nonzero(keep) >= len(self) else self
 
 
-def watches(archives: "Sequence[Archive]") -> list[Watch]:
+def watches(archives: Sequence[Archive]) -> list[Watch]:
     """Of every node in every archive that has sentinels. Raises FitError for a table that cannot be."""
     found = []
     for number, archive in enumerate(archives):

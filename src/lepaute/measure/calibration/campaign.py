@@ -15,19 +15,10 @@ from lepaute.design.hpl_step import DEFAULT_NBS
 from lepaute.errors import EnvironmentProblem, InputError, LepauteError
 from lepaute.kit.json_values import ABSENT_IF_NONE, from_json, to_json
 from lepaute.kit.text import counted, percent
+from lepaute.measure.calibration import precision
 from lepaute.measure.calibration.attempt import Attempt, Attempts, Sentinels, Site, next_repetition
 from lepaute.measure.calibration.entries import CALIBRATION, AttemptEntry, RawFile, SlowRun, tables
 from lepaute.measure.calibration.machines import Measured, check_alike, equip, look_at
-from lepaute.measure.calibration.precision import (
-    PROBES_FOR,
-    USUAL_PROBES,
-    Check,
-    FurtherBlock,
-    Goal,
-    Progress,
-    Reached,
-    main_kernels,
-)
 from lepaute.measure.calibration.send_completion import search
 from lepaute.measure.calibration.speed import SpeedWitness
 from lepaute.measure.experiment.campaign import (
@@ -98,7 +89,7 @@ class Calibration(Campaign):
         asked: CalibrationFacts,
         switches: Switches | None,
         tell: Tell,
-        goal: Goal | None = None,
+        goal: precision.Goal | None = None,
     ) -> None:
         """asked: what the user asked for, as long as nothing else is known;  goal: None: the planned blocks"""
         super().__init__(options, tell)
@@ -193,7 +184,6 @@ class Calibration(Campaign):
         }
 
     def _reckoned_s(self, blocks: int) -> float:
-        """Of so many planned blocks."""
         rate = min(about.kernel_set.gflops for about in self._measured)
         nodes = ([run for run in runs if run.block < blocks] for runs in self._plans.values())
         links = [link.run for link in self._links if link.run.block < blocks]
@@ -204,7 +194,7 @@ class Calibration(Campaign):
         planned, goal = self._scale.blocks, self._goal
         cores = counted(len(self._measured[0].cores), "core")
         self.tell(f"measuring {cores}", _PREPARED)
-        self._further = {each.block: each.probes for each in self.workspace.noted(FurtherBlock)}
+        self._further = {each.block: each.probes for each in self.workspace.noted(precision.FurtherBlock)}
         self._plan(1 + max(self._further, default=0))
         runs = [run for each in self._plans.values() for run in each]
         self._take_up_attempts([*runs, *(link.run for link in self._links)])
@@ -256,14 +246,14 @@ class Calibration(Campaign):
         begun = (attempt.run.block >= block for each in self._attempts.values() for attempt in each)
         if block in self._further or any(begun):
             return True
-        reached: Reached | None = None
+        reached: precision.Reached | None = None
         while True:
-            last = next(reversed(self.workspace.noted(Check)), None)
+            last = next(reversed(self.workspace.noted(precision.Check)), None)
             layer = "" if last is None else last.layer
-            probes = PROBES_FOR.get(layer, USUAL_PROBES)
+            probes = precision.PROBES_FOR.get(layer, precision.USUAL_PROBES)
             share = 1.0 if block < planned else self._share_of_block(probes)
             left_s = self._budget_s - (now_s() - self._begun_s)
-            step = Progress(block, left_s, share * self._block_s, last).next_step(self._goal, reached)
+            step = precision.Progress(block, left_s, share * self._block_s, last).next_step(self._goal, reached)
             if step != "check":
                 break
             try:
@@ -273,7 +263,7 @@ class Calibration(Campaign):
                 self._goal = None
                 return block < planned
         if step == "measure" and block >= planned:
-            self.workspace.note(FurtherBlock(block, probes))
+            self.workspace.note(precision.FurtherBlock(block, probes))
             self._further[block] = probes
             self._plan(block + 1)
         return step == "measure"
@@ -285,7 +275,7 @@ class Calibration(Campaign):
         further = [run for run in runs if run.load == ALL and run.probe in probes]
         return reckoned_s(further, rate) / reckoned_s(runs, rate)
 
-    def _check(self, blocks: int, goal: Goal) -> Reached:
+    def _check(self, blocks: int, goal: precision.Goal) -> precision.Reached:
         """How precise a prediction is by what there is; raises what the assessment raises."""
         self.tell(f"how precise predictions are after {counted(blocks, 'block')}", self._share())
         began_s = now_s()
@@ -293,14 +283,16 @@ class Calibration(Campaign):
         try:
             with ArchiveWriter(path, metadata_of(self.workspace, CALIBRATION)) as archive:
                 for name, table in tables(self.workspace):
-                    kept = main_kernels(table) if name == "kernels" else table
+                    kept = precision.main_kernels(table) if name == "kernels" else table
                     archive.add_table(f"observations/{name}.parquet", kept)
             reached = goal.assess(Archive.open(path))
         finally:
             path.unlink(missing_ok=True)
         ended_s = now_s()
         cost_s, elapsed_s = ended_s - began_s, ended_s - self._begun_s
-        self.workspace.note(Check(blocks, elapsed_s, cost_s, reached.half_width, reached.floor, reached.layer))
+        self.workspace.note(
+            precision.Check(blocks, elapsed_s, cost_s, reached.half_width, reached.floor, reached.layer)
+        )
         return reached
 
     def _take_up_attempts(self, runs: list[PlannedRun]) -> None:
@@ -456,7 +448,7 @@ def calibrate(
     switches: Switches | None = None,
     seed: int = 1,
     progress: Tell | None = None,
-    goal: Goal | None = None,
+    goal: precision.Goal | None = None,
     announce: Announce | None = None,
     scheduler: str = "local",
     request: Request | None = None,

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
+
+import pandas
 
 from lepaute.kit.json_values import ABSENT_IF_NONE
 from lepaute.kit.text import counted
@@ -12,9 +14,6 @@ from lepaute.measure.machine_load import disturbance_warnings
 from lepaute.measure.plan import FLOWS, P2P, RING, SEMANTICS
 from lepaute.measure.raw_files import read_raw
 from lepaute.measure.sentinel import SENTINEL
-
-if TYPE_CHECKING:
-    import pandas
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,18 +103,9 @@ class SlowRun(Entry):
 
 
 #: Columns that tell the attempt, for kernels and for messages.
-_OF_KERNELS = (
-    "block",
-    "attempt",
-    "disturbed",
-    "slow",
-    "host",
-    "probe",
-    "active_cores",
-    "active_socket_cores",
-    "threads",
-)
-_OF_MESSAGES = ("block", "attempt", "disturbed", "slow", "host", "link", "peer", "distance")
+_OF_ALL = ("block", "attempt", "disturbed", "slow", "host")
+_OF_KERNELS = (*_OF_ALL, "probe", "active_cores", "active_socket_cores", "threads")
+_OF_MESSAGES = (*_OF_ALL, "link", "peer", "distance")
 #: Tables that a probe has of its own; all others are of kernels. Of the search for limits also which round it was.
 _TABLES = {
     P2P: ("p2p", _OF_MESSAGES),
@@ -132,13 +122,11 @@ def order_of(name: str) -> int:
     return int(name.removeprefix(SENTINEL))
 
 
-def tables(workspace: Workspace) -> "Iterator[tuple[str, pandas.DataFrame]]":
+def tables(workspace: Workspace) -> Iterator[tuple[str, pandas.DataFrame]]:
     """The tables `kernels`, `p2p`, `ring`, `flows`, `semantics` and `sentinels`, each if there are rows.
 
     A last line that was cut short is left out.
     """
-    import pandas
-
     attempts = {entry.key: entry for entry in workspace.noted(AttemptEntry)}
     slow = {entry.key for entry in workspace.noted(SlowRun)}
     names = ("kernels", "p2p", "ring", "flows", "semantics", "sentinels")
@@ -167,7 +155,6 @@ def tables(workspace: Workspace) -> "Iterator[tuple[str, pandas.DataFrame]]":
 
 
 def warnings(workspace: Workspace) -> list[str]:
-    """What the archive shall say of disturbed runs."""
     # Send-completion semantics are no durations: other load slows the search down, its answer stays right.
     # A disturbed sentinel is not made again, and tells what it shall.
     runs: dict[tuple[str, int, str], list[bool | Sequence[str]]] = {}

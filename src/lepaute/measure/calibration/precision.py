@@ -3,17 +3,15 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import sqrt
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
+import pandas
+
+from lepaute.archive import Archive
 from lepaute.errors import InputError
 from lepaute.kit.text import counted, duration, percent
 from lepaute.measure.experiment.entries import Entry
 from lepaute.measure.plan import DGEMM, STEPS, STEPS_COLUMN
-
-if TYPE_CHECKING:
-    import pandas
-
-    from lepaute.archive import Archive
 
 DEFAULT_PRECISION, DEFAULT_BUDGET_S = 0.05, 240.0
 #: It also stops so close above what no longer measuring can go below.
@@ -47,7 +45,7 @@ class Reached:
 
 
 #: Fits what an archive holds so far, and says how well it predicts.
-Assess = Callable[["Archive"], Reached]
+Assess = Callable[[Archive], Reached]
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +124,7 @@ class Progress:
         The fit at the end is paid for, too. A check that takes longer than a block comes after every second one.
         """
         check_s = _CHECK_S if self.last is None else self.last.cost_s
-        if reached is not None and goal.met(reached):
-            return "stop"
-        if self.left_s < self.block_s + check_s:
+        if (reached is not None and goal.met(reached)) or self.left_s < self.block_s + check_s:
             return "stop"
         if reached is not None:
             return "measure"
@@ -138,7 +134,7 @@ class Progress:
         return "check"
 
 
-def main_kernels(calls: "pandas.DataFrame") -> "pandas.DataFrame":
+def main_kernels(calls: pandas.DataFrame) -> pandas.DataFrame:
     """Those in which nearly all time is, and no phases, which would lack the others: a fifth of the rows."""
     calls = calls[~calls["kernel"].astype(str).str.startswith(_PHASES)]
     share = calls.groupby(calls["kernel"].astype(str))["duration_s"].sum() / calls["duration_s"].sum()

@@ -7,10 +7,10 @@ with those of the same probe in other blocks. Whether a step was slow is the rul
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+import pandas
 
 from lepaute.kit.text import duration, percent
 from lepaute.measure.calibration.entries import AttemptEntry, RawFile, SlowRun
@@ -20,9 +20,6 @@ from lepaute.measure.raw_files import read_raw, whole_lines
 from lepaute.measure.sentinel import SENTINEL, duration_of
 from lepaute.stats.algebra import nonnegative_solution, products, squares, times
 from lepaute.stats.disturbance import STEPS, beside_slow_causes, centred, slow_limit, slow_sentinels, slow_stretches
-
-if TYPE_CHECKING:
-    import pandas
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -147,10 +144,8 @@ class SpeedWitness:
         return result
 
 
-def _products_of(attempt: AttemptEntry, frames: "Sequence[pandas.DataFrame]") -> _Products | None:
+def _products_of(attempt: AttemptEntry, frames: Sequence[pandas.DataFrame]) -> _Products | None:
     """None of a probe without products of matrices."""
-    import pandas
-
     calls = [frame[frame["kernel"].astype(str).str.startswith("dgemm")] for frame in frames if "kernel" in frame]
     table = pandas.concat(calls, ignore_index=True).sort_values(["core", "start_s"]) if calls else pandas.DataFrame()
     if table.empty:

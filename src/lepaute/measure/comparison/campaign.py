@@ -13,50 +13,12 @@ from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.json_values import from_json, to_json
 from lepaute.kit.mpi_launcher import binding_works
 from lepaute.kit.text import counted, seconds
+from lepaute.measure.comparison import entries, factors, mpirun
 from lepaute.measure.comparison import numbers as counting
 from lepaute.measure.comparison.algorithms import algorithms_of
 from lepaute.measure.comparison.cases import Case, ComparisonRequest
-from lepaute.measure.comparison.entries import (
-    COMPARISON,
-    COMPLETE,
-    FAILED,
-    AlgorithmSeen,
-    CaseNumbers,
-    FirstStage,
-    MpirunBegun,
-    MpirunEnded,
-    MpirunsChosen,
-    ended_mpiruns,
-    first_stage_calls,
-    measurable,
-    trial_calls,
-)
-from lepaute.measure.comparison.factors import (
-    CACHE,
-    FREQUENCY,
-    PAGES,
-    PINNING,
-    Build,
-    build_of,
-    combinations,
-    control_of,
-    levels_text,
-    variables_of,
-)
 from lepaute.measure.comparison.facts import facts_of
 from lepaute.measure.comparison.libraries import ReadyLibrary, doubts
-from lepaute.measure.comparison.mpirun import (
-    BROADCAST,
-    TRIAL,
-    Cell,
-    Mpiruns,
-    Setting,
-    Started,
-    Trials,
-    Watch,
-    check_start,
-    private_cache_bytes,
-)
 from lepaute.measure.comparison.numbers import library_order, mpirun_seed, shuffled_batches
 from lepaute.measure.comparison.places import NodeFiles, place_of
 from lepaute.measure.experiment.campaign import Campaign, Progress, check_begun_with
@@ -85,12 +47,12 @@ MOST_FILES = 4 * MOST_MEMBERS // 5
 class Comparison(Campaign):
     """Trials of each library, the first mpiruns, and as many more as these say; in blocks, each in one random order."""
 
-    archive_content: ClassVar[Content] = COMPARISON
+    archive_content: ClassVar[Content] = entries.COMPARISON
 
     def __init__(
         self,
         options: Options,
-        libraries: Mapping[Build, Sequence[ReadyLibrary]],
+        libraries: Mapping[factors.Build, Sequence[ReadyLibrary]],
         request: ComparisonRequest,
         tell: Progress,
     ) -> None:
@@ -116,25 +78,25 @@ class Comparison(Campaign):
         self._cells = self._chosen_cells()
         self._place.equip([library for each in self._builds.values() for library in each])
         self._check_controls()
-        checked: dict[tuple[object, ...], Started] = {}
+        checked: dict[tuple[object, ...], mpirun.Started] = {}
         for name, cell in self._cells.items():
             alike = (cell.library.key, cell.setting.ranks, cell.setting.pus, cell.setting.pages)
             if alike not in checked:
                 self.tell(f"starting {name}", 0.0)
-                checked[alike] = check_start(self._place, cell)
+                checked[alike] = mpirun.check_start(self._place, cell)
             started = checked[alike]
             self._texts.setdefault(cell.label, started.text)
             self._networks[name] = started.network
             said = doubts(cell.library, started.ignored) if cell.setting.ranks == self._request.ranks else []
             for line in [each for each in said if each not in self.workspace.state.warnings]:
                 self.warn(line)
-        self._maker = Mpiruns(self.workspace, self._place, Watch(self._sentinel()), self._prepare)
-        self._trials = Trials(self._maker, self.workspace, self._cells, self._request, self.seed, self.warn)
+        self._maker = mpirun.Mpiruns(self.workspace, self._place, mpirun.Watch(self._sentinel()), self._prepare)
+        self._trials = mpirun.Trials(self._maker, self.workspace, self._cells, self._request, self.seed, self.warn)
         self._trials.make(lambda text: self.tell(text, 0.02))
         self._numbers = self._chosen_numbers()
         self._save_facts()
 
-    def _chosen_cells(self) -> dict[str, Cell]:
+    def _chosen_cells(self) -> dict[str, mpirun.Cell]:
         """Every library on every number of ranks, with every combination of levels, by name."""
         request, place = self._request, self._place
         shared = [ranks for ranks in request.all_ranks if place.shares_cores(ranks)]
@@ -147,42 +109,44 @@ class Comparison(Campaign):
         binds = binds or all(binding_works(library.named.launcher) for library in self._libraries.values())
         if not binds:
             self.warn("ranks are not bound to cores: this machine does not allow it")
-        if any(name == PINNING for name, _ in request.factors):
+        if any(name == factors.PINNING for name, _ in request.factors):
             if shared or not binds:
-                raise InputError(f"--factor {PINNING}: ranks cannot be bound here, or share cores; give fewer to --np")
+                raise InputError(
+                    f"--factor {factors.PINNING}: ranks cannot be bound here, or share cores; give fewer to --np"
+                )
             if any(place.pus(ranks) == place.pus(ranks, spread=True) for ranks in request.all_ranks):
-                self.warn(f"{PINNING}: the levels core and spread are the same places for these ranks")
+                self.warn(f"{factors.PINNING}: the levels core and spread are the same places for these ranks")
         if len(place.names) > 1 and len(set(place.nodes_of(request.ranks))) == 1:
             self.warn(
                 f"all ranks fit on {place.names[0]}: nothing is sent between nodes; give a smaller --ranks-per-node, "
                 "or more ranks (--np)"
             )
         files = SystemFiles(self.options.system_root) if place.is_here else NodeFiles(self.nodes)
-        every = combinations(request.varied)
-        is_cold = [levels.get(CACHE, "cold" if request.cold else "warm") == "cold" for levels in every]
-        cold_bytes = private_cache_bytes(files) if any(is_cold) else 0
+        every = factors.combinations(request.varied)
+        is_cold = [levels.get(factors.CACHE, "cold" if request.cold else "warm") == "cold" for levels in every]
+        cold_bytes = mpirun.private_cache_bytes(files) if any(is_cold) else 0
         synchronisation = request.synchronisation or ("dissemination" if shared else counting.BY_LEAD)
         cells = {}
         for levels, cold in zip(every, is_cold, strict=True):
-            for library in self._builds[build_of(levels)]:
-                own = variables_of(levels, library.named.library.family)
+            for library in self._builds[factors.build_of(levels)]:
+                own = factors.variables_of(levels, library.named.library.family)
                 if own:
                     named = replace(library.named, variables=(*library.named.variables, *own.items()))
                     facts = replace(library.facts, settings=named.settings(os.environ))
                     library = replace(library, named=named, facts=facts)  # noqa: PLW2901
                 for ranks in request.all_ranks:
-                    pinning = levels.get(PINNING, "core")
+                    pinning = levels.get(factors.PINNING, "core")
                     bound = binds and ranks not in shared and pinning != "none"
                     pus = place.pus(ranks, spread=pinning == "spread") if bound else None
                     words = [f"on {ranks} ranks"] if request.fewer_ranks else []
-                    words += [f"with {levels_text(levels)}"] if levels else []
+                    words += [f"with {factors.levels_text(levels)}"] if levels else []
                     name = " ".join([library.label, *words])
-                    setting = Setting(
+                    setting = mpirun.Setting(
                         *(request, ranks, pus, synchronisation, cold_bytes if cold else 0),
-                        levels.get(PAGES, "default"),
+                        levels.get(factors.PAGES, "default"),
                         levels,
                     )
-                    cells[name] = Cell(name, library, setting)
+                    cells[name] = mpirun.Cell(name, library, setting)
         return cells
 
     def _sentinel(self) -> NodeSentinel | None:
@@ -202,19 +166,20 @@ class Comparison(Campaign):
 
     def _check_controls(self) -> None:
         """Raises EnvironmentProblem where a machine cannot be set to a level, or has no pages of it."""
-        for levels in combinations(self._request.varied):
-            if (control := control_of(levels)) and self.set_conditions(**control):
+        for levels in factors.combinations(self._request.varied):
+            if (control := factors.control_of(levels)) and self.set_conditions(**control):
                 why = self.workspace.state.warnings[-1:] or ["it has no such control"]
-                level = levels[FREQUENCY]
-                raise EnvironmentProblem(f"--factor {FREQUENCY}: {level} cannot be set: {why[0]}")
-        if any(levels.get(PAGES) == "huge" for levels in combinations(self._request.varied)):
+                level = levels[factors.FREQUENCY]
+                raise EnvironmentProblem(f"--factor {factors.FREQUENCY}: {level} cannot be set: {why[0]}")
+        if any(levels.get(factors.PAGES) == "huge" for levels in factors.combinations(self._request.varied)):
             for name, result in self.nodes.run("cat", _HUGE_PAGES, check=False).items():
                 if not result.ok or "[never]" in result.stdout:
-                    raise EnvironmentProblem(f"--factor {PAGES}: {name} has no transparent huge pages ({_HUGE_PAGES})")
+                    raise EnvironmentProblem(
+                        f"--factor {factors.PAGES}: {name} has no transparent huge pages ({_HUGE_PAGES})"
+                    )
 
-    def _prepare(self, cell: Cell) -> None:
-        """Sets the machines to the levels of a cell."""
-        if control := control_of(cell.setting.levels):
+    def _prepare(self, cell: mpirun.Cell) -> None:
+        if control := factors.control_of(cell.setting.levels):
             self.set_conditions(**control)
 
     @property
@@ -222,7 +187,7 @@ class Comparison(Campaign):
         return next(iter(self._cells.values())).setting.synchronisation
 
     def run(self) -> None:
-        stage = self.workspace.noted(FirstStage)[0]
+        stage = self.workspace.noted(entries.FirstStage)[0]
         # As long as the budget says, or as the mpiruns that were asked for take by the trial
         several, mpiruns = len(self._libraries), self._request.mpiruns
         of = f"{several} libraries side by side" if several > 1 else "one library"
@@ -237,9 +202,9 @@ class Comparison(Campaign):
             block += 1
             if block == first and not self._is_over():
                 # How many of each library in all is decided once.
-                if not self.workspace.noted(MpirunsChosen):
+                if not self.workspace.noted(entries.MpirunsChosen):
                     self.workspace.note(self._decision(stage.mpiruns, first))
-                chosen = self.workspace.noted(MpirunsChosen)[0].mpiruns
+                chosen = self.workspace.noted(entries.MpirunsChosen)[0].mpiruns
                 self._sizes += block_sizes(chosen - stage.mpiruns) if chosen > stage.mpiruns else ()
                 self._save_facts()
         if self._is_over() and self._made < sum(self._sizes):
@@ -251,26 +216,24 @@ class Comparison(Campaign):
         self._save_facts()
 
     def _find_algorithms(self) -> None:
-        known = {(each.library, each.ranks) for each in self.workspace.noted(AlgorithmSeen)}
-        reference = combinations(self._request.varied)[0]
+        known = {(each.library, each.ranks) for each in self.workspace.noted(entries.AlgorithmSeen)}
+        reference = factors.combinations(self._request.varied)[0]
         for name, cell in self._cells.items():
             ranks = cell.setting.ranks if self._request.fewer_ranks else 0
             if (cell.label, ranks) in known or cell.setting.levels != reference:
                 continue
             self.tell(f"which algorithms {name} runs", 0.98)
             for case, algorithm in algorithms_of(self._place, cell, self._cases(name)).items():
-                entry = AlgorithmSeen(cell.label, case.operation, case.form, case.size_bytes, algorithm, ranks)
+                entry = entries.AlgorithmSeen(cell.label, case.operation, case.form, case.size_bytes, algorithm, ranks)
                 self.workspace.note(entry)
 
-    # ---- what was decided ------------------------------------------------------------------------------------------
-
-    def _chosen_numbers(self) -> dict[Case, CaseNumbers]:
+    def _chosen_numbers(self) -> dict[Case, entries.CaseNumbers]:
         """Of every case, and of nothing; decided once."""
-        if not self.workspace.noted(FirstStage):
+        if not self.workspace.noted(entries.FirstStage):
             request, cases = self._request, self._cases(None)
-            trial = trial_calls(self.workspace, TRIAL)
+            trial = entries.trial_calls(self.workspace, mpirun.TRIAL)
             cold_bytes = max(cell.setting.cold_bytes for cell in self._cells.values())
-            windows = counting.first_windows_ns(trial, cases, self._synchronisation, cold_bytes, BROADCAST)
+            windows = counting.first_windows_ns(trial, cases, self._synchronisation, cold_bytes, mpirun.BROADCAST)
             chosen = counting.numbers_of_trial(
                 trial,
                 self._trials.durations_s,
@@ -285,17 +248,19 @@ class Comparison(Campaign):
             )
             for case, window_ns in windows.items():
                 calls = chosen.calls.get(case, 0)
-                entry = CaseNumbers(case.operation, case.form, case.size_bytes, calls, window_ns)
+                entry = entries.CaseNumbers(case.operation, case.form, case.size_bytes, calls, window_ns)
                 self.workspace.note(entry)
             planned_s = self._spent_s + len(self._cells) * chosen.first_mpiruns * chosen.mpirun_s
-            self.workspace.note(FirstStage(chosen.first_mpiruns, planned_s, chosen.derivation))
-        return {entry.case: entry for entry in self.workspace.noted(CaseNumbers)}
+            self.workspace.note(entries.FirstStage(chosen.first_mpiruns, planned_s, chosen.derivation))
+        return {entry.case: entry for entry in self.workspace.noted(entries.CaseNumbers)}
 
-    def _decision(self, first: int, blocks: int) -> MpirunsChosen:
+    def _decision(self, first: int, blocks: int) -> entries.MpirunsChosen:
         if self._request.mpiruns is not None:
-            return MpirunsChosen(self._request.mpiruns, False, ())
+            return entries.MpirunsChosen(self._request.mpiruns, False, ())
         column = counting.run_time_column(self._synchronisation)
-        needed = counting.mpiruns_needed(first_stage_calls(self.workspace, blocks), column, self._request.precision)
+        needed = counting.mpiruns_needed(
+            entries.first_stage_calls(self.workspace, blocks), column, self._request.precision
+        )
         wanted = counting.mpiruns_for(needed, first)
         left_s = max(0.0, self._request.budget_s - self._spent_s)
         each_s = max(1e-3, sum(self._wall_s(label) for label in self._cells))
@@ -312,7 +277,7 @@ class Comparison(Campaign):
         if capped:
             text += f"; with a budget of {seconds(self._request.budget_s)} there are {mpiruns}"
             self.warn(text)
-        return MpirunsChosen(
+        return entries.MpirunsChosen(
             mpiruns,
             capped,
             (text,),
@@ -321,9 +286,7 @@ class Comparison(Campaign):
 
     def _cases(self, label: str | None) -> tuple[Case, ...]:
         """Those that a library can be measured with; None: any of them."""
-        return measurable(self.workspace, self._request, tuple(self._cells) if label is None else (label,))
-
-    # ---- blocks ----------------------------------------------------------------------------------------------------
+        return entries.measurable(self.workspace, self._request, tuple(self._cells) if label is None else (label,))
 
     def _block(self, block: int) -> None:
         """Every library as often as the block says, each as often as it failed again, and what was disturbed again."""
@@ -337,26 +300,26 @@ class Comparison(Campaign):
         while (again := self._next_repetition(block)) is not None:
             self._start(block, again, order[again])
 
-    def _at(self, block: int, place: int) -> list[MpirunEnded]:
+    def _at(self, block: int, place: int) -> list[entries.MpirunEnded]:
         return [each for each in self._ended if (each.block, each.place) == (block, place)]
 
     def _is_open(self, block: int, place: int) -> bool:
         outcomes = [each.outcome for each in self._at(block, place)]
-        return COMPLETE not in outcomes and outcomes.count(FAILED) <= MOST_RETRIES
+        return entries.COMPLETE not in outcomes and outcomes.count(entries.FAILED) <= MOST_RETRIES
 
     def _next_repetition(self, block: int) -> int | None:
         """The place whose start is to be repeated next; those with the fewest attempts first."""
         allowed_s = counting.REPEATED_SHARE * self._request.budget_s - self._repeated_s
         due: dict[int, int] = {}
         for place in range(len(self._cells) * self._sizes[block]):
-            made = [start for start in self._at(block, place) if start.outcome == COMPLETE]
+            made = [start for start in self._at(block, place) if start.outcome == entries.COMPLETE]
             disturbed = bool(made) and all(start.disturbed for start in made)
             if disturbed and len(made) <= MOST_REPETITIONS and made[-1].wall_s <= allowed_s:
                 due[place] = len(made)
         return min(due, key=lambda place: due[place], default=None)
 
     def _start(self, block: int, place: int, label: str) -> None:
-        attempt = sum((each.block, each.place) == (block, place) for each in self.workspace.noted(MpirunBegun))
+        attempt = sum((each.block, each.place) == (block, place) for each in self.workspace.noted(entries.MpirunBegun))
         again = f", attempt {attempt + 1}" if attempt else ""
         number = len(self._cells) * sum(self._sizes[:block]) + place
         total = len(self._cells) * sum(self._sizes)
@@ -373,7 +336,7 @@ class Comparison(Campaign):
             seed=seed,
             limit_s=self._limit_s(label),
         )
-        if ended.outcome == FAILED:
+        if ended.outcome == entries.FAILED:
             self.warn(f"{label}: mpirun {ended.mpirun} failed and is kept: {ended.failure}")
 
     def _limit_s(self, label: str) -> float:
@@ -383,7 +346,7 @@ class Comparison(Campaign):
 
     def _check_lost(self, block: int, place: int, label: str) -> None:
         made = self._at(block, place)
-        if any(each.outcome == COMPLETE for each in made):
+        if any(each.outcome == entries.COMPLETE for each in made):
             self._lost[label] = 0
             return
         self._lost[label] += 1
@@ -391,14 +354,12 @@ class Comparison(Campaign):
         if self._lost[label] >= MOST_LOST:
             raise EnvironmentProblem(f"{label}: one mpirun after the other failed, the last one: {made[-1].failure}")
 
-    # ---- what is known meanwhile -------------------------------------------------------------------------------------
-
     @property
-    def _ended(self) -> list[MpirunEnded]:
-        return ended_mpiruns(self.workspace)
+    def _ended(self) -> list[entries.MpirunEnded]:
+        return entries.ended_mpiruns(self.workspace)
 
-    def _complete(self, label: str) -> list[MpirunEnded]:
-        return [each for each in self._ended if (each.cell, each.outcome) == (label, COMPLETE)]
+    def _complete(self, label: str) -> list[entries.MpirunEnded]:
+        return [each for each in self._ended if (each.cell, each.outcome) == (label, entries.COMPLETE)]
 
     @property
     def _spent_s(self) -> float:
@@ -413,7 +374,7 @@ class Comparison(Campaign):
         for start in self._ended:
             place = (start.block, start.place)
             repeated_s += start.wall_s if start.block >= 0 and place in complete else 0.0
-            complete |= {place} if start.outcome == COMPLETE else set()
+            complete |= {place} if start.outcome == entries.COMPLETE else set()
         return repeated_s
 
     @property
@@ -425,11 +386,6 @@ class Comparison(Campaign):
         )
 
     @property
-    def _least(self) -> int:
-        """Mpiruns of each library below which nothing can be decided."""
-        return values_to_decide(counting.LEVEL / self._tests)
-
-    @property
     def _tests(self) -> int:
         return len(self._request.all_ranks) * (len(self._request.primary) or max(1, len(self._cases(None))))
 
@@ -437,8 +393,8 @@ class Comparison(Campaign):
         """Whether the budget is spent; for what it takes to decide anything, it may take half as much again."""
         if self._request.mpiruns is not None:
             return False
-        budget_s = self._request.budget_s * (1.0 if self._made >= self._least else MOST_OVERRUN)
-        return self._spent_s >= budget_s
+        is_decidable = self._made >= values_to_decide(counting.LEVEL / self._tests)
+        return self._spent_s >= self._request.budget_s * (1.0 if is_decidable else MOST_OVERRUN)
 
     def _wall_s(self, label: str) -> float:
         """Of a complete mpirun of the campaign, the median; of the trial before there is one."""

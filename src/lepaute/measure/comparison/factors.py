@@ -15,6 +15,7 @@ Every library is measured with every combination, in the same blocks.
 """
 
 import itertools
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -54,9 +55,7 @@ def factors_named(texts: Sequence[str]) -> tuple[Factor, ...]:
     names = [each.name for each in factors]
     if (twice := next((name for name in names if names.count(name) > 1), None)) is not None:
         raise InputError(f"--factor {twice} is given twice; give all its levels at once")
-    cells = 1
-    for each in factors:
-        cells *= len(each.levels)
+    cells = math.prod(len(each.levels) for each in factors)
     if cells > MOST_CELLS:
         raise InputError(f"--factor: there are {cells} combinations of levels; give at most {MOST_CELLS}")
     return tuple(factors)

@@ -9,17 +9,8 @@ from pathlib import Path
 from lepaute.archive.mpi_campaign import CampaignFacts, CaseFacts, LibraryFacts, algorithm_key, settings_text
 from lepaute.kit.json_values import to_json
 from lepaute.kit.text import seconds
+from lepaute.measure.comparison import entries
 from lepaute.measure.comparison.cases import REDUCTIONS, ComparisonRequest
-from lepaute.measure.comparison.entries import (
-    COMPLETE,
-    AlgorithmSeen,
-    CaseNumbers,
-    FirstStage,
-    Lacking,
-    MpirunEnded,
-    MpirunsChosen,
-    measurable,
-)
 from lepaute.measure.comparison.mpirun import Cell
 from lepaute.measure.comparison.numbers import batches_of
 from lepaute.measure.comparison.places import Place
@@ -42,8 +33,10 @@ def facts_of(
     environment: the folder with what the first node is and runs
     """
     request = cells[0].setting.request
-    chosen, stage = workspace.noted(MpirunsChosen), workspace.noted(FirstStage)
-    complete = [each for each in workspace.noted(MpirunEnded) if each.block >= 0 and each.outcome == COMPLETE]
+    chosen, stage = workspace.noted(entries.MpirunsChosen), workspace.noted(entries.FirstStage)
+    complete = [
+        each for each in workspace.noted(entries.MpirunEnded) if each.block >= 0 and each.outcome == entries.COMPLETE
+    ]
     made = {(each.cell, each.block, each.place) for each in complete}
     mpiruns = min((sum(name == cell.name for name, _, _ in made) for cell in cells), default=0)
     libraries = tuple(_completed(workspace, library, cells) for library in libraries)
@@ -61,7 +54,7 @@ def facts_of(
         blocks=len({block for _, block, _ in made}),
         mpiruns=mpiruns,
         planned_s=stage[0].planned_s if stage else 0.0,
-        spent_s=sum(each.wall_s for each in workspace.noted(MpirunEnded)),
+        spent_s=sum(each.wall_s for each in workspace.noted(entries.MpirunEnded)),
         capped=bool(chosen and chosen[0].capped),
         factors=factors_of(cells, place, networks, libraries, environment, mpiruns, seed),
         derivation=(*(stage[0].derivation if stage else ()), *(chosen[0].derivation if chosen else ())),
@@ -72,10 +65,12 @@ def facts_of(
 
 def _completed(workspace: Workspace, library: LibraryFacts, cells: Sequence[Cell]) -> LibraryFacts:
     mine = {cell.name for cell in cells if cell.label == library.label}
-    lacking = {f"{each.operation} ({each.form})": each.why for each in workspace.noted(Lacking) if each.library in mine}
+    lacking = {
+        f"{each.operation} ({each.form})": each.why for each in workspace.noted(entries.Lacking) if each.library in mine
+    }
     algorithms = {
         algorithm_key(str(each.case), each.ranks): each.algorithm
-        for each in workspace.noted(AlgorithmSeen)
+        for each in workspace.noted(entries.AlgorithmSeen)
         if each.library == library.label
     }
     return replace(library, lacking=lacking, algorithms=algorithms)
@@ -84,9 +79,9 @@ def _completed(workspace: Workspace, library: LibraryFacts, cells: Sequence[Cell
 def _case_facts(
     workspace: Workspace, request: ComparisonRequest, labels: Sequence[str], needed: Mapping[str, float | None]
 ) -> tuple[CaseFacts, ...]:
-    numbers = {entry.case: entry for entry in workspace.noted(CaseNumbers)}
+    numbers = {entry.case: entry for entry in workspace.noted(entries.CaseNumbers)}
     facts = []
-    for case in measurable(workspace, request, labels):
+    for case in entries.measurable(workspace, request, labels):
         if (entry := numbers.get(case)) is None:
             continue
         counts = [count for label in labels if (count := needed.get(f"{label}: {case}")) is not None]

@@ -10,19 +10,8 @@ from lepaute.kit.documents import read_bytes
 from lepaute.kit.hostfiles import read_slots
 from lepaute.kit.node_sets import check_node_name, fold_node_set
 from lepaute.kit.numbers import path_of, whole
+from lepaute.measure.comparison import cases
 from lepaute.measure.comparison.campaign import Comparison
-from lepaute.measure.comparison.cases import (
-    DATATYPE,
-    MOST_RANKS,
-    OPERATOR,
-    ComparisonRequest,
-    operations_of,
-    reduction_in,
-    reduction_of,
-    rows_of,
-    sizes_of,
-    with_overlapped,
-)
 from lepaute.measure.comparison.factors import build_of, combinations, factors_named
 from lepaute.measure.comparison.libraries import NamedLibrary, named_libraries, ready_library
 from lepaute.measure.experiment.campaign import Announce, Progress, campaign_options, silent, unannounced
@@ -51,8 +40,8 @@ def measure_libraries(
     mpiruns: int | None = None,
     limit_s: float | None = None,
     primary: Sequence[str] = (),
-    datatype: str = DATATYPE,
-    op: str = OPERATOR,
+    datatype: str = cases.DATATYPE,
+    op: str = cases.OPERATOR,
     root: int = 0,
     compute_s: float | None = None,
     ranks_per_node: int | None = None,
@@ -132,8 +121,8 @@ def request_of(
     sizes: str = DEFAULT_SIZES,
     ranks: int | Sequence[int] = 2,
     primary: Sequence[str] = (),
-    datatype: str = DATATYPE,
-    op: str = OPERATOR,
+    datatype: str = cases.DATATYPE,
+    op: str = cases.OPERATOR,
     compute_s: float | None = None,
     ranks_per_node: int | None = None,
     hostfile: str | Path | None = None,
@@ -142,20 +131,20 @@ def request_of(
     factors: Sequence[str] | None = None,
     python: str | None = None,  # noqa: ARG001 - where, not what
     **more: Any,
-) -> ComparisonRequest:
+) -> cases.ComparisonRequest:
     """The request that arguments of `measure_libraries` make; raises InputError for what makes no sense."""
     *fewer, most = _numbers_of_ranks(ranks)
     _, wanted, slots = asked_place(hostfile, scheduler, request, ranks_per_node)
-    operations, reduction = operations_of(ops), reduction_of(datatype, op)
+    operations, reduction = cases.operations_of(ops), cases.reduction_of(datatype, op)
     if compute_s is not None:
-        operations = with_overlapped(operations)
-    return ComparisonRequest(
+        operations = cases.with_overlapped(operations)
+    return cases.ComparisonRequest(
         libraries=tuple((each.label, each.spec) for each in named),
         operations=operations,
-        sizes_bytes=sizes_of(sizes, seed, reduction_in(operations, reduction)),
+        sizes_bytes=cases.sizes_of(sizes, seed, cases.reduction_in(operations, reduction)),
         ranks=most,
         fewer_ranks=tuple(fewer),
-        primary=rows_of(primary),
+        primary=cases.rows_of(primary),
         datatype=reduction.datatype,
         op=reduction.op,
         compute_s=compute_s or 0.0,
@@ -170,7 +159,7 @@ def request_of(
 def _numbers_of_ranks(ranks: int | Sequence[int]) -> list[int]:
     """Increasing. Raises InputError for none, and for what are no numbers of ranks."""
     given = [ranks] if isinstance(ranks, int) else list(ranks)
-    numbers = sorted({whole(each, "--np", 2, MOST_RANKS + 1) for each in given})
+    numbers = sorted({whole(each, "--np", 2, cases.MOST_RANKS + 1) for each in given})
     if not numbers:
         raise InputError("--np is empty; give a number of ranks, or several such as 2,4,8")
     return numbers

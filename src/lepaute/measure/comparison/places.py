@@ -101,8 +101,6 @@ class Place:
             taken[machine] += 1
         return tuple(places)
 
-    # ---- programs ----------------------------------------------------------------------------------------------
-
     def equip(self, libraries: Sequence[ReadyLibrary]) -> None:
         """Puts the probes on the nodes. Raises EnvironmentProblem where they cannot run there."""
         if self.is_here:
@@ -116,7 +114,6 @@ class Place:
                     self.nodes.put(program, f"{library.key}/{program.name}")
 
     def program(self, library: ReadyLibrary, name: str) -> str:
-        """Its path there."""
         if self.is_here:
             return str(library.program.with_name(name))
         return f"{self.nodes.place}/{library.key}/{name}"
@@ -201,8 +198,6 @@ class Place:
             texts.append(content.decode(errors="replace"))
         return texts
 
-    # ---- what else the machines do -------------------------------------------------------------------------------
-
     def samples(self, ranks: int) -> dict[str, Sample]:
         """Of each machine that so many ranks use, by the first of its names there."""
         if self.is_here:  # what this process uses counts as the campaign's own
@@ -233,7 +228,6 @@ class Place:
         )
 
     def written(self, loads: Mapping[str, Load]) -> dict[str, Any]:
-        """For the journal."""
         return (
             asdict(next(iter(loads.values()))) if self.is_here else {name: asdict(each) for name, each in loads.items()}
         )
@@ -266,8 +260,6 @@ def place_of(nodes: Nodes, launch: RankLaunch | None, per_node: int | None, slot
     counts = tuple(slots[name] if slots else per_node or len(layouts[name].cores) for name in nodes.names)
     return Place(nodes, layouts, facts, counts, launch)
 
-
-# ---- the network ---------------------------------------------------------------------------------------------------
 
 #: Words for devices, by the beginnings of their paths.
 _DEVICES = {

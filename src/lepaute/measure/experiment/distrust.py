@@ -117,11 +117,8 @@ def monitored(node: str, samples: Samples) -> Iterator[Verdict]:
     does not end it. What is of the time since the sample before gives a verdict that begins there.
     """
     times = numbers(samples, "time_s")
-    yield from _hot(node, samples, times)
-    yield from _others(node, samples, times)
-    yield from _stolen(node, samples, times)
-    yield from _clock(node, samples, times)
-    yield from _throttled(node, samples, times)
+    for look in (_hot, _others, _stolen, _clock, _throttled):
+        yield from look(node, samples, times)
 
 
 def columns(samples: Samples, start: str, end: str) -> list[str]:

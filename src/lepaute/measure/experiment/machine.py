@@ -80,14 +80,12 @@ class Machine:
         return self._note_controls(self._nodes.call("control", _CONTROL_S, wanted=dict(settings)))
 
     def undo(self) -> None:
-        """Puts every setting back to what it was."""
         self._note_controls(self._nodes.call("undo", _CONTROL_S, self._refused("undone")))
 
     def _refused(self, what: str) -> Callable[[str], None]:
         return lambda problem: self._record.warn(f"not {what}: {problem}")
 
     def warm_up(self, duration_s: float) -> None:
-        """stress-ng on all cores of all nodes."""
         if duration_s > 0:
             self._record.log(f"warming up for {duration_s:g} s")
             settings = {"warm_up": {"duration_s": duration_s}}

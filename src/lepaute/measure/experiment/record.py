@@ -84,7 +84,6 @@ class Record:
         return self._redactor.argv(argv)
 
     def command(self, result: Result) -> None:
-        """A command that has ended, with its output."""
         if result.environment.items() - self._variables.items():
             # Secrets that a command was given are secrets in its output, and in everything that follows.
             self._variables.update(result.environment)
@@ -107,7 +106,6 @@ class Record:
         self.workspace.journal(entry.JOURNAL).add(self.clean(to_json(entry)))
 
     def lost(self, node: str, why: str) -> None:
-        """A node that has dropped out."""
         loss = self.clean(to_json(LostNode(node, now(), why, self.phase)))
         self.workspace.state.lost_nodes.append(from_json(LostNode, loss))
         self.workspace.save()

@@ -106,11 +106,9 @@ class Workspace:
             return self._journals[name]
 
     def entries(self, name: str) -> list[dict[str, Any]]:
-        """What the journal of that name holds."""
         return list(entries(self.folder / f"{name}.jsonl"))
 
     def note(self, entry: Entry) -> None:
-        """Appends an entry to its journal."""
         self.journal(entry.JOURNAL).add(to_json(entry))
 
     def noted(self, kind: type[AnyEntry]) -> list[AnyEntry]:
@@ -118,7 +116,6 @@ class Workspace:
         return [from_json(kind, entry, f"{kind.JOURNAL}.jsonl") for entry in self.entries(kind.JOURNAL)]
 
     def table(self, name: str) -> Table:
-        """The table of measurements of that name."""
         if not name.replace("_", "").replace("-", "").isalnum():
             raise InputError(f"{name[:60]!r} cannot name a table; use letters, digits, - and _")
         if name not in self._tables:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -12,7 +13,19 @@ from pathlib import Path
 from typing import Any
 
 from . import control_settings
-from .control_journal import Change, Journal, NodeLock, Record, fold, guard, record, report_path, undo_journal, warning
+from .control_journal import (
+    Change,
+    Journal,
+    NodeLock,
+    Record,
+    current_value,
+    fold,
+    guard,
+    record,
+    report_path,
+    undo_journal,
+    warning,
+)
 from .system_files import Run, SystemFiles, format_cpus, run_command, why
 
 _WARM_UP_SLICE_S = 10.0
@@ -138,10 +151,8 @@ class Controls:
         for name, stage in _STAGES.items():
             if name in fine:
                 for change in stage(self._files, fine[name])[0]:
-                    try:
+                    with contextlib.suppress(OSError):  # told when it is to be changed
                         self._before.setdefault(change.target, self._files.setting(change.target))
-                    except OSError:
-                        continue  # told when it is to be changed
 
     def _stage(self, name: str, value: Any) -> list[Record]:
         planned, records = _STAGES[name](self._files, value)
@@ -183,16 +194,11 @@ class Controls:
 
     def _settle(self) -> None:
         """Notes what the changed files read once all is set: at the end a different value is somebody else's."""
-        values = []
-        for target in self._journal.targets:
-            try:
-                values.append((target, self._files.setting(target)))
-            except OSError:
-                continue  # gone with its CPU; undo finds it again once the CPU is back
-        try:
-            self._journal.settle(values)
-        except OSError:
-            return  # a full disk: undo then sets back whatever it finds
+        values = [(target, current_value(self._files, target)) for target in self._journal.targets]
+        # One that cannot be read is gone with its CPU; undo finds it again once the CPU is back. After a full disk undo
+        # sets back whatever it finds.
+        with contextlib.suppress(OSError):
+            self._journal.settle([(target, value) for target, value in values if value is not None])
 
     def _request_latency(self, value: Any) -> Record:
         """The other way to shallow idle states: a request that holds as long as its file is open."""
@@ -251,15 +257,14 @@ def undo_leftover(journal: Path, files: SystemFiles) -> list[Record]:
     """
     records: list[Record] = []
     report = report_path(Path(journal))
-    try:
+    # No report is the ordinary case, and half a one tells of nothing that needs doing.
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         lines = report.read_text().splitlines()
         report.unlink()
         for line in lines:
             one = json.loads(line)
             one["message"] = f"by the watchdog of an earlier experiment that was killed: {one['message']}"
             records.append(one)
-    except (OSError, ValueError, KeyError, TypeError):
-        pass  # no report is the ordinary case, and half a one tells of nothing that needs doing
     for one in undo_journal(Path(journal), files):
         one["message"] = f"left behind by an earlier experiment that was killed: {one['message']}"
         records.append(one)

@@ -180,7 +180,7 @@ def undo_journal(path: Path, files: SystemFiles) -> list[Record]:
         return [warning("undo", str(path), f"the journal of machine control cannot be read: {why(error)}")]
     records = [warning("undo", str(path), message) for message in wrong]
     # All are read first: giving back one (turbo) may change what another (the frequency limit) reads.
-    remaining = [(entry, _current(files, entry.target)) for entry in reversed(entries)]
+    remaining = [(entry, current_value(files, entry.target)) for entry in reversed(entries)]
     todo: list[tuple[Entry, str | None]] = []
     for entry, current in remaining:
         if current is not None and entry.after is not None and current not in {entry.after, entry.before}:
@@ -197,7 +197,7 @@ def undo_journal(path: Path, files: SystemFiles) -> list[Record]:
         records.append(record(entry.control, entry.target, "warning", message, current, current))
     deadline_s = time.monotonic() + _SETTLING_S
     for entry, current in restored:
-        after = _current(files, entry.target)
+        after = current_value(files, entry.target)
         if after != entry.before:  # another control held it when it was written first
             after = _again(files, entry, deadline_s)
         fine = after == entry.before
@@ -232,7 +232,7 @@ def _write_back(
         todo = [(entry, current) for entry, current, _ in refused]
 
 
-def _current(files: SystemFiles, target: str) -> str | None:
+def current_value(files: SystemFiles, target: str) -> str | None:
     try:
         return files.setting(target)
     except OSError:
@@ -243,8 +243,8 @@ def _again(files: SystemFiles, entry: Entry, deadline_s: float) -> str | None:
     try:
         files.write(entry.target, entry.before)
     except OSError:
-        return _current(files, entry.target)
-    while (current := _current(files, entry.target)) != entry.before and time.monotonic() < deadline_s:
+        return current_value(files, entry.target)
+    while (current := current_value(files, entry.target)) != entry.before and time.monotonic() < deadline_s:
         time.sleep(0.02)
     return current
 

@@ -195,12 +195,10 @@ def journal_folder(files: SystemFiles) -> Path:
     Raises PermissionError where somebody else has made the folder.
     """
     folder = files.path("run/lepaute")
-    try:
+    with contextlib.suppress(OSError):
         folder.mkdir(mode=0o700, exist_ok=True)
         if os.access(folder, os.W_OK):
             return folder
-    except OSError:
-        pass
     folder = Path(tempfile.gettempdir()) / f"lepaute-controls-{os.geteuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
     status = folder.lstat()

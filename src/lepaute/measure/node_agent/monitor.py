@@ -166,14 +166,8 @@ def parse_stat(data: bytes) -> Process:
     """A line of /proc/PID/stat; the name in it may hold spaces and brackets, so fields count from the last one."""
     name = data[data.index(b"(") + 1 : data.rindex(b")")].decode(errors="replace")
     fields = data[data.rindex(b")") + 2 :].split()
-    return Process(
-        name=name,
-        parent=int(fields[1]),
-        session=int(fields[3]),
-        flags=int(fields[6]),
-        ticks=int(fields[11]) + int(fields[12]),
-        start=int(fields[19]),
-    )
+    parent, session, flags, user, system, start = (int(fields[place]) for place in (1, 3, 6, 11, 12, 19))
+    return Process(name, parent, session, flags, user + system, start)
 
 
 class Monitor:

@@ -114,12 +114,12 @@ TOKENS = (
     Token("$apr1$", r"\$apr1\$[./\w]{1,8}\$[./\w]{22}(?![./\w])", "httpd.apache.org: password formats"),
     Token("$2", r"\$2[abxy]?\$\d\d\$[./\w]{53}", "crypt(5)"),
     *(
-        Token(f"${kind}$", rf"\${kind}\$(?:rounds=\d{{1,9}}\$)?[./\w]{{1,16}}\${hash_}(?![./\w])", "crypt(5)")
-        for kind, hash_ in (("5", r"[./\w]{43}"), ("6", r"[./\w]{86}"))
+        Token(f"${name}$", rf"\${name}\$(?:rounds=\d{{1,9}}\$)?[./\w]{{1,16}}\${hash_}(?![./\w])", "crypt(5)")
+        for name, hash_ in (("5", r"[./\w]{43}"), ("6", r"[./\w]{86}"))
     ),
     *(
-        Token(f"${kind}$", rf"\${kind}\$[./\w]{{1,16}}\$[./\w]{{1,86}}\$[./\w]{{43}}", "crypt(5)")
-        for kind in ("y", "gy")
+        Token(f"${name}$", rf"\${name}\$[./\w]{{1,16}}\$[./\w]{{1,86}}\$[./\w]{{43}}", "crypt(5)")
+        for name in ("y", "gy")
     ),
     Token(
         "$argon2",
@@ -323,10 +323,10 @@ class Redactor:
             text = _without_keys(text)
         for needle, pattern in _FORMS:
             if needle in lower:
-                text = pattern.sub(_token, text)
+                text = pattern.sub(lambda match: (match[1] if match.re.groups else "") + REDACTED, text)
         if _ANY_PROGRAM.search(text):
             for pattern in _PROGRAM_FORMS:
-                text = pattern.sub(_program, text)
+                text = pattern.sub(lambda match: f"{match['head']}{match['quote'] or ''}{REDACTED}", text)
         if any(word in lower for word in ("authorization", "cookie", "x-")):
             text = _HEADER.sub(_header, text)
         if any(
@@ -427,14 +427,6 @@ def _after_option(program: Program, words: list[str], number: int) -> Iterator[t
         following = "".join(words[number + 1 : number + 2])
         if re.match(program.value, following):
             yield number + 1, REDACTED
-
-
-def _token(match: re.Match[str]) -> str:
-    return (match[1] if match.re.groups else "") + REDACTED
-
-
-def _program(match: re.Match[str]) -> str:
-    return f"{match['head']}{match['quote'] or ''}{REDACTED}"
 
 
 def _header(match: re.Match[str]) -> str:

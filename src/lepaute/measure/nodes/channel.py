@@ -63,11 +63,6 @@ _LOOK_S = 0.2
 _COMPLAINT_BYTES = 2000
 
 
-def agent_argv(node: NodeAddress, python: str) -> list[str]:
-    """What to start here so that the agent starts on the node; `python` is the interpreter there."""
-    return node.argv([python, "-I", "-c", _FIRST])
-
-
 def agent_program(nonce: str, root: str = "/") -> bytes:
     """What goes to the agent's standard input first.
 
@@ -153,7 +148,7 @@ class Channel:
         return self.address.name
 
     def _start(self, python: str, root: str) -> None:
-        argv = agent_argv(self.address, python)
+        argv = self.address.argv([python, "-I", "-c", _FIRST])
         try:
             # A session of its own: Ctrl-C here is answered by the controller, which ends things in order.
             self._process = subprocess.Popen(
@@ -176,14 +171,12 @@ class Channel:
         """Writes what is to be sent, until told to end: no interrupt gets into the middle of a message here."""
         stream = self._process.stdin
         assert stream is not None
-        try:
+        with contextlib.suppress(OSError, ValueError):  # the reader notices as well, and says why
             stream.write(agent_program(self._nonce, self._root))
             stream.flush()
             while (outgoing := self._outgoing.get()) is not None:
                 self._sender.send(outgoing.message, outgoing.payload)
                 outgoing.sent.set()
-        except (OSError, ValueError):
-            pass  # the reader notices as well, and says why
         with contextlib.suppress(OSError, ValueError):
             stream.close()
 

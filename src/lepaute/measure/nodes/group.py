@@ -303,9 +303,7 @@ class Nodes:
 
 def placed(channel: Channel, path: str | Path | None) -> str | None:
     """A path on the node: relative ones lie in the experiment's folder there."""
-    if path is None:
-        return channel.folder or None
-    return str(Path(channel.folder or ".") / path)
+    return (channel.folder or None) if path is None else str(Path(channel.folder or ".") / path)
 
 
 def send_file(channel: Channel, path: str | None, data: bytes, mode: int) -> "Future[dict[str, Any]]":

@@ -84,7 +84,6 @@ class Pool:
                 raise
 
     def _open(self, address: NodeAddress) -> Channel | str:
-        """The connection, or why there is none."""
         try:
             channel = Channel(address, python=self._python, root=self._root)
             self._opened.append(channel)

@@ -20,20 +20,8 @@ from urllib.parse import urlsplit
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.documents import read_text, read_yaml
 from lepaute.kit.node_sets import fold_node_set
+from lepaute.measure.schedulers import types
 from lepaute.measure.schedulers.hosts import ssh_prefix
-from lepaute.measure.schedulers.types import (
-    Allocation,
-    NodeAddress,
-    Plan,
-    Request,
-    Scheduler,
-    Tell,
-    assigned_nodes,
-    check_word,
-    clock_time,
-    existing_job,
-    wait_until_running,
-)
 
 if TYPE_CHECKING:
     import requests
@@ -54,7 +42,7 @@ _PUBLIC_KEYS = ("id_ed25519.pub", "id_ecdsa.pub", "id_rsa.pub")
 _DEPLOYMENT_BEFORE = {"waiting", "processing"}
 
 
-class Grid5000Scheduler(Scheduler):
+class Grid5000Scheduler(types.Scheduler):
     """Submits a job and deploys `image`, or uses the running job `job` and leaves it alone afterwards."""
 
     supports = (
@@ -66,7 +54,7 @@ class Grid5000Scheduler(Scheduler):
         self._poll_s = poll_s
         self._backoff_s = backoff_s
 
-    def acquire(self, request: Request, tell: Tell) -> Allocation:
+    def acquire(self, request: types.Request, tell: types.Tell) -> types.Allocation:
         self._check(request)
         api = Grid5000Api(_site(request), backoff_s=self._backoff_s)
         key = _public_key() if request.image is not None else ""
@@ -74,13 +62,13 @@ class Grid5000Scheduler(Scheduler):
             return self._use(api, request, request.job, key, tell)
         return self._submit(api, request, key, tell)
 
-    def plan(self, request: Request) -> Plan:
+    def plan(self, request: types.Request) -> types.Plan:
         self._check(request)
         url = Grid5000Api(_site(request)).url
         job = [f"POST {url}/jobs {_job(request, 'lepaute-NUMBER')}"] if request.job is None else []
         number = request.job or "JOB"
         deployment = {"nodes": ["NODE"], "environment": request.image, "key": "PUBLIC KEY"}
-        return Plan(
+        return types.Plan(
             (
                 *job,
                 f"GET {url}/jobs/{number}",
@@ -90,27 +78,29 @@ class Grid5000Scheduler(Scheduler):
             )
         )
 
-    def _check(self, request: Request) -> None:
+    def _check(self, request: types.Request) -> None:
         """Raises InputError for all that can be known to be wrong before anything is reserved."""
-        existing_job(request, "grid5000", "Grid'5000", self.supports, "[0-9]{1,12}")
+        types.existing_job(request, "grid5000", "Grid'5000", self.supports, "[0-9]{1,12}")
         request.check_ssh_config()
         if request.image is not None:
-            check_word("--image", request.image)
+            types.check_word("--image", request.image)
         _job(request, "")
 
-    def _use(self, api: "Grid5000Api", request: Request, number: str, key: str, tell: Tell) -> Allocation:
+    def _use(
+        self, api: "Grid5000Api", request: types.Request, number: str, key: str, tell: types.Tell
+    ) -> types.Allocation:
         status = api.job(number)
         if status.get("state") != "running":
             raise EnvironmentProblem(
                 f"Grid'5000 job {number} is {status.get('state')}; it has nodes only while it is running"
             )
-        job_nodes = assigned_nodes(f"Grid'5000 job {number}", status.get("assigned_nodes"))
+        job_nodes = types.assigned_nodes(f"Grid'5000 job {number}", status.get("assigned_nodes"))
         names = request.choose(job_nodes, number, request.node_names())
         names, dropped = self._deploy(api, request, names, key, tell)
         facts = {"scheduler": "grid5000", "job": number, "submitted": False, "image": request.image, "dropped": dropped}
-        return Allocation(_addresses(names, request), facts)
+        return types.Allocation(_addresses(names, request), facts)
 
-    def _submit(self, api: "Grid5000Api", request: Request, key: str, tell: Tell) -> Allocation:
+    def _submit(self, api: "Grid5000Api", request: types.Request, key: str, tell: types.Tell) -> types.Allocation:
         """Asks for a job and waits for it. However the wait ends, a job that is not returned is deleted."""
         name = f"lepaute-{secrets.token_hex(6)}"
         body = _job(request, name)
@@ -130,8 +120,8 @@ class Grid5000Scheduler(Scheduler):
             numbers.append(number)
             job = f"Grid'5000 job {number}"
             tell(f"{job} is waiting for nodes")
-            status = wait_until_running(job, lambda: api.job(number), self._poll_s, tell)
-            reserved = assigned_nodes(job, status.get("assigned_nodes"))
+            status = types.wait_until_running(job, lambda: api.job(number), self._poll_s, tell)
+            reserved = types.assigned_nodes(job, status.get("assigned_nodes"))
             tell(f"{job} has {fold_node_set(reserved)}")
             names, dropped = self._deploy(api, request, reserved, key, tell)
         except BaseException:
@@ -141,10 +131,10 @@ class Grid5000Scheduler(Scheduler):
             "scheduler": "grid5000", "job": number, "submitted": True, "asked": body, "nodes": list(names),
             "image": request.image, "dropped": dropped,
         }  # fmt: skip
-        return Allocation(_addresses(names, request), facts, end)
+        return types.Allocation(_addresses(names, request), facts, end)
 
     def _deploy(
-        self, api: "Grid5000Api", request: Request, names: tuple[str, ...], key: str, tell: Tell
+        self, api: "Grid5000Api", request: types.Request, names: tuple[str, ...], key: str, tell: types.Tell
     ) -> tuple[tuple[str, ...], list[str]]:
         """The nodes on which the image was deployed, in order, and those on which every attempt failed."""
         if request.image is None:
@@ -181,7 +171,7 @@ class Grid5000Scheduler(Scheduler):
             time.sleep(self._poll_s)
 
 
-def _site(request: Request) -> str:
+def _site(request: types.Request) -> str:
     """The site that is named, or the one that this machine belongs to."""
     if request.site is not None:
         return check_g5k_name("site", request.site)
@@ -191,7 +181,7 @@ def _site(request: Request) -> str:
     raise InputError("outside of Grid'5000 the site must be given; give one such as --site grenoble")
 
 
-def _job(request: Request, name: str) -> dict[str, object]:
+def _job(request: types.Request, name: str) -> dict[str, object]:
     """The body of a submission; its members are those of oarsub's options."""
     names = request.node_names()
     duration_s = request.duration_s()
@@ -201,10 +191,10 @@ def _job(request: Request, name: str) -> dict[str, object]:
     if names:  # letters, digits, dots and hyphens: nothing in them could leave the quotes
         properties.append(f"host in ({', '.join(repr(each) for each in names)})")
     if request.properties is not None:
-        properties.append(check_word("--constraint", request.properties))
+        properties.append(types.check_word("--constraint", request.properties))
     body: dict[str, object] = {
         "name": name,
-        "resources": f"nodes={request.size(names)},walltime={clock_time(duration_s)}",
+        "resources": f"nodes={request.size(names)},walltime={types.clock_time(duration_s)}",
         "command": f"sleep {duration_s}",
         "stdout": "/dev/null",
         "stderr": "/dev/null",
@@ -214,9 +204,9 @@ def _job(request: Request, name: str) -> dict[str, object]:
     if request.image is not None:
         body["types"] = ["deploy"]
     if request.queue is not None:
-        body["queue"] = check_word("--queue", request.queue)
+        body["queue"] = types.check_word("--queue", request.queue)
     if request.account is not None:
-        body["project"] = check_word("--account", request.account)
+        body["project"] = types.check_word("--account", request.account)
     return body
 
 
@@ -231,16 +221,13 @@ def _public_key() -> str:
     )
 
 
-def _prefix(name: str, request: Request) -> tuple[str, ...]:
+def _prefix(name: str, request: types.Request) -> tuple[str, ...]:
     """As root on a deployed image, else as the present user."""
     return ssh_prefix(name, request.ssh_config, user="root" if request.image is not None else None)
 
 
-def _addresses(names: tuple[str, ...], request: Request) -> tuple[NodeAddress, ...]:
-    return tuple(NodeAddress(name, _prefix(name, request), joined=True) for name in names)
-
-
-# ---- the REST API ----------------------------------------------------------------------------------------------------
+def _addresses(names: tuple[str, ...], request: types.Request) -> tuple[types.NodeAddress, ...]:
+    return tuple(types.NodeAddress(name, _prefix(name, request), joined=True) for name in names)
 
 
 class Grid5000Api:
@@ -277,7 +264,6 @@ class Grid5000Api:
             self._session.mount(scheme, HTTPAdapter(max_retries=again))
 
     def submit_job(self, body: Mapping[str, object]) -> str:
-        """The number of the new job."""
         return _identifier(self._call("POST", "jobs", body), "job")
 
     def job(self, number: str) -> Mapping[str, object]:
@@ -293,7 +279,6 @@ class Grid5000Api:
         self._call("DELETE", f"jobs/{number}")
 
     def submit_deployment(self, body: Mapping[str, object]) -> str:
-        """The identifier of the new deployment."""
         return _identifier(self._call("POST", "deployments", body), "deployment")
 
     def deployment(self, identifier: str) -> Mapping[str, object]:

@@ -11,19 +11,10 @@ from lepaute.kit.text import counted
 from lepaute.measure.schedulers.types import Allocation, NodeAddress, Plan, RankLaunch, Request, Scheduler, Tell
 
 _SSH_SETTINGS = (
-    "BatchMode=yes",
-    "ConnectTimeout=10",
-    "ServerAliveInterval=15",
-    "ServerAliveCountMax=3",
+    *("BatchMode=yes", "ConnectTimeout=10", "ServerAliveInterval=15", "ServerAliveCountMax=3"),
     # A user's master connection outlives ours, and the number of its sessions is limited (MaxSessions).
-    "ControlMaster=no",
-    "ControlPath=none",
-    "ForwardX11=no",
-    "ForwardAgent=no",
-    "ClearAllForwardings=yes",
-    "RequestTTY=no",
-    "EscapeChar=none",
-    "PermitLocalCommand=no",
+    *("ControlMaster=no", "ControlPath=none", "ForwardX11=no", "ForwardAgent=no", "ClearAllForwardings=yes"),
+    *("RequestTTY=no", "EscapeChar=none", "PermitLocalCommand=no"),
 )
 
 

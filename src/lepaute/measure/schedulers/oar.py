@@ -18,30 +18,7 @@ from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.command import run_command
 from lepaute.kit.documents import read_json
 from lepaute.kit.node_sets import check_node_name, fold_node_set
-from lepaute.measure.schedulers.types import (
-    ANSWER_S,
-    BEFORE_RUNNING,
-    JOB_NAME,
-    Allocation,
-    BatchSystem,
-    JobState,
-    NodeAddress,
-    Plan,
-    RankLaunch,
-    Request,
-    Scheduler,
-    Tell,
-    WaitingJob,
-    WorkerJobs,
-    answer_of,
-    assigned_nodes,
-    check_word,
-    clock_time,
-    existing_job,
-    wait_until_running,
-    warn_of_unused,
-    word_options,
-)
+from lepaute.measure.schedulers import types
 
 #: OAR's documentation asks not to poll oarstat more often than needed.
 _POLL_S = 5.0
@@ -51,7 +28,7 @@ _ENDED = {"Terminated", "Error"}
 _MOST_ANSWER_BYTES = 256 << 20
 
 
-class OarTests(BatchSystem):
+class OarTests(types.BatchSystem):
     """partition, account: as queue and project of oarsub."""
 
     scheduler = "oar"
@@ -59,7 +36,7 @@ class OarTests(BatchSystem):
     def __init__(self, partition: str | None = None, account: str | None = None, qos: str | None = None) -> None:
         if qos is not None:
             raise InputError("--qos is of Slurm; oar has none")
-        self._options = word_options({"--queue": ("--partition", partition), "--project": ("--account", account)})
+        self._options = types.word_options({"--queue": ("--partition", partition), "--project": ("--account", account)})
 
     def idle(self) -> dict[str, bool]:
         alive: dict[str, bool] = {}
@@ -74,23 +51,23 @@ class OarTests(BatchSystem):
             busy |= set(map(str, addresses)) if isinstance(addresses, list) else set()
         return {name: well and name not in busy for name, well in alive.items()}
 
-    def waiting(self) -> list[WaitingJob]:
+    def waiting(self) -> list[types.WaitingJob]:
         return []
 
-    def states(self, jobs: Collection[str]) -> dict[str, JobState]:
-        states: dict[str, JobState] = {}
+    def states(self, jobs: Collection[str]) -> dict[str, types.JobState]:
+        states: dict[str, types.JobState] = {}
         for job in _jobs() if jobs else ():
             number, state = _number(job), str(job.get("state"))
             if number in jobs and state not in _ENDED:
-                states[number] = "pending" if state.lower() in BEFORE_RUNNING else "running"
+                states[number] = "pending" if state.lower() in types.BEFORE_RUNNING else "running"
         return states
 
     def submit(self, node: str, words: Sequence[str], log: Path, walltime_s: int) -> str:
         argv = [
             "oarsub",
-            f"--name={JOB_NAME}",
+            f"--name={types.JOB_NAME}",
             "--type=besteffort",
-            f"--resource=/nodes=1,walltime={clock_time(walltime_s)}",
+            f"--resource=/nodes=1,walltime={types.clock_time(walltime_s)}",
             f"--property=network_address = '{check_node_name(node)}'",
             *self._options,
             f"--directory={log.parent}",
@@ -101,52 +78,52 @@ class OarTests(BatchSystem):
         return _submitted(argv, f"submitting the test of {node}")
 
     def cancel(self, job: str) -> None:
-        answer_of(["oardel", job], f"deleting OAR job {job}")
+        types.answer_of(["oardel", job], f"deleting OAR job {job}")
 
 
-class OarScheduler(Scheduler):
+class OarScheduler(types.Scheduler):
     """Uses the job of `job` or OAR_JOB_ID and leaves it alone afterwards; without either submits one."""
 
     supports = ("nodes", "count", "walltime_s", "queue", "account", "properties", "job")
     idle_tests = OarTests
     # Without this option dask-jobqueue warns that OAR is not told of the memory.
-    worker_jobs = WorkerJobs("OARCluster", {"memory_per_core_property_name": "not_applicable"})
+    worker_jobs = types.WorkerJobs("OARCluster", {"memory_per_core_property_name": "not_applicable"})
 
     def __init__(self, poll_s: float = _POLL_S) -> None:
         self._poll_s = poll_s
 
-    def acquire(self, request: Request, tell: Tell) -> Allocation:
+    def acquire(self, request: types.Request, tell: types.Tell) -> types.Allocation:
         job = self._existing_job(request)
         return self._submit(request, tell) if job is None else _use(job, request, tell)
 
-    def plan(self, request: Request) -> Plan:
+    def plan(self, request: types.Request) -> types.Plan:
         job = self._existing_job(request)
         if job is not None:
-            return Plan((f"use the nodes of the existing job {job}", shlex.join(oarsh_prefix(job, "NODE"))))
+            return types.Plan((f"use the nodes of the existing job {job}", shlex.join(oarsh_prefix(job, "NODE"))))
         steps = (_oarsub(request, "lepaute-NUMBER"), _oarstat("JOB"), oarsh_prefix("JOB", "NODE"), ["oardel", "JOB"])
-        return Plan(tuple(shlex.join(step) for step in steps))
+        return types.Plan(tuple(shlex.join(step) for step in steps))
 
-    def rank_launch(self, request: Request) -> RankLaunch:  # noqa: ARG002 - the same for all
-        return RankLaunch(remote_shell=("oarsh",))
+    def rank_launch(self, request: types.Request) -> types.RankLaunch:  # noqa: ARG002 - the same for all
+        return types.RankLaunch(remote_shell=("oarsh",))
 
-    def _existing_job(self, request: Request) -> str | None:
-        return existing_job(request, "oar", "OAR", self.supports, "[0-9]{1,12}", "OAR_JOB_ID")
+    def _existing_job(self, request: types.Request) -> str | None:
+        return types.existing_job(request, "oar", "OAR", self.supports, "[0-9]{1,12}", "OAR_JOB_ID")
 
-    def _submit(self, request: Request, tell: Tell) -> Allocation:
+    def _submit(self, request: types.Request, tell: types.Tell) -> types.Allocation:
         name = f"lepaute-{secrets.token_hex(6)}"
         argv = _oarsub(request, name)
         job: str | None = None
         try:
             job = number = _submitted(argv, "oarsub")
             tell(f"OAR job {job} is waiting for nodes")
-            status = wait_until_running(f"OAR job {job}", lambda: _status(number), self._poll_s, tell)
-            names = assigned_nodes(f"OAR job {job}", status.get("assigned_network_address"))
+            status = types.wait_until_running(f"OAR job {job}", lambda: _status(number), self._poll_s, tell)
+            names = types.assigned_nodes(f"OAR job {job}", status.get("assigned_network_address"))
         except BaseException:
             _delete(job, name)
             raise
         tell(f"OAR job {job} has {fold_node_set(names)}")
         facts = {"scheduler": "oar", "job": job, "submitted": True, "argv": argv, "nodes": list(names)}
-        return Allocation(_addresses(job, names), facts, functools.partial(_delete, job, ""))
+        return types.Allocation(_addresses(job, names), facts, functools.partial(_delete, job, ""))
 
 
 def oarsh_prefix(job: str, node: str) -> tuple[str, ...]:
@@ -160,8 +137,8 @@ def oarsh_prefix(job: str, node: str) -> tuple[str, ...]:
     return ("env", f"OAR_JOB_ID={job}", "oarsh", "-T", "-x", *options, node, "--")
 
 
-def _use(job: str, request: Request, tell: Tell) -> Allocation:
-    warn_of_unused(request, f"OAR job {job}", tell)
+def _use(job: str, request: types.Request, tell: types.Tell) -> types.Allocation:
+    types.warn_of_unused(request, f"OAR job {job}", tell)
     node_file = os.environ.get("OAR_NODEFILE") if job == os.environ.get("OAR_JOB_ID") else None
     if node_file is not None:
         job_nodes = _read_node_file(Path(node_file))
@@ -169,10 +146,10 @@ def _use(job: str, request: Request, tell: Tell) -> Allocation:
         status = _status(job)
         if status.get("state") != "Running":
             raise EnvironmentProblem(f"OAR job {job} is {status.get('state')}; it has nodes only while it is running")
-        job_nodes = assigned_nodes(f"OAR job {job}", status.get("assigned_network_address"))
+        job_nodes = types.assigned_nodes(f"OAR job {job}", status.get("assigned_network_address"))
     names = request.choose(job_nodes, job, request.node_names())
     tell(f"using {fold_node_set(names)} of OAR job {job}")
-    return Allocation(_addresses(job, names), {"scheduler": "oar", "job": job, "submitted": False})
+    return types.Allocation(_addresses(job, names), {"scheduler": "oar", "job": job, "submitted": False})
 
 
 def _read_node_file(file: Path) -> tuple[str, ...]:
@@ -187,20 +164,20 @@ def _read_node_file(file: Path) -> tuple[str, ...]:
     return tuple(map(check_node_name, names))
 
 
-def _oarsub(request: Request, name: str) -> list[str]:
+def _oarsub(request: types.Request, name: str) -> list[str]:
     names = request.node_names()
     duration_s = request.duration_s()
     properties = []
     if request.properties is not None:
-        properties.append(check_word("--constraint", request.properties))
+        properties.append(types.check_word("--constraint", request.properties))
     if names:  # letters, digits, dots and hyphens: nothing in them could leave the quotes
         properties.append(f"network_address in ({', '.join(map(repr, names))})")
     return [
         "oarsub",
         f"--name={name}",
-        f"--resource=/nodes={request.size(names)},walltime={clock_time(duration_s)}",
+        f"--resource=/nodes={request.size(names)},walltime={types.clock_time(duration_s)}",
         *([f"--property={' and '.join(f'({each})' for each in properties)}"] if properties else []),
-        *word_options({"--queue": ("--queue", request.queue), "--project": ("--account", request.account)}),
+        *types.word_options({"--queue": ("--queue", request.queue), "--project": ("--account", request.account)}),
         "--stdout=/dev/null",
         "--stderr=/dev/null",
         f"sleep {duration_s}",
@@ -208,7 +185,7 @@ def _oarsub(request: Request, name: str) -> list[str]:
 
 
 def _submitted(argv: list[str], what: str) -> str:
-    answer = run_command(argv, what=what, timeout_s=ANSWER_S)
+    answer = run_command(argv, what=what, timeout_s=types.ANSWER_S)
     job = _SUBMITTED.search(answer.stdout)
     if job is None:
         raise EnvironmentProblem(f"oarsub printed no job id: {(answer.stdout + answer.stderr).strip()[-400:]}")
@@ -238,7 +215,7 @@ def _number(job: Mapping[str, object]) -> str:
 
 
 def _json_of(argv: list[str]) -> object:
-    answer = answer_of(argv, argv[0])
+    answer = types.answer_of(argv, argv[0])
     try:
         return read_json(answer, argv[0], most_bytes=_MOST_ANSWER_BYTES)
     except InputError:
@@ -263,8 +240,8 @@ def _delete(job: str | None, name: str) -> None:
             jobs = _jobs("oarstat", "--user", "--json")
             job = next((_number(each) for each in jobs if each.get("name") == name), None)
         if job is not None:
-            answer_of(["oardel", job], "oardel")
+            types.answer_of(["oardel", job], "oardel")
 
 
-def _addresses(job: str, names: tuple[str, ...]) -> tuple[NodeAddress, ...]:
-    return tuple(NodeAddress(name, oarsh_prefix(job, name), joined=True) for name in names)
+def _addresses(job: str, names: tuple[str, ...]) -> tuple[types.NodeAddress, ...]:
+    return tuple(types.NodeAddress(name, oarsh_prefix(job, name), joined=True) for name in names)

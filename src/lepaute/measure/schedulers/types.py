@@ -79,10 +79,7 @@ def walltime_of(text: str) -> float:
     parts = text.split(":")
     if len(parts) > 3 or not all(re.fullmatch("[0-9]{1,9}", each) for each in parts) or not int("".join(parts)):
         raise InputError(f"--walltime is {text!r}; give seconds, or h:mm:ss such as 2:00:00")
-    seconds = 0
-    for part in parts:
-        seconds = 60 * seconds + int(part)
-    return float(seconds)
+    return float(sum(60**place * int(part) for place, part in enumerate(reversed(parts))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,9 +346,6 @@ class BatchSystem(Protocol):
         ...
 
     def cancel(self, job: str) -> None: ...
-
-
-# ---- what schedulers share -------------------------------------------------------------------------------------------
 
 
 def clock_time(duration_s: int) -> str:

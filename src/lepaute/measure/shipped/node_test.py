@@ -20,36 +20,10 @@ from lepaute.archive.metadata import MachineFacts
 from lepaute.design import Design
 from lepaute.errors import EnvironmentProblem
 from lepaute.kit.json_values import to_json
-from lepaute.measure import node_test_disk
+from lepaute.measure import node_test, node_test_disk
+from lepaute.measure import node_test_workloads as workloads
 from lepaute.measure.calibration.machines import equip, layouts_of
 from lepaute.measure.layout import Layout
-from lepaute.measure.node_test import (
-    FULL,
-    QUICK,
-    CoreCalls,
-    Parameters,
-    absent_sensors,
-    have_a_core_each,
-    memory_rows,
-    messages_between,
-    messages_inside,
-    neighbours,
-    node_test_design,
-    numa_threads,
-    pingpongs,
-    run_block,
-    together,
-)
-from lepaute.measure.node_test_workloads import (
-    INSTALL,
-    QUICK_REPETITIONS,
-    REPETITIONS,
-    Workload,
-    chosen_workloads,
-    figures_of,
-    run_workload,
-    stress_version,
-)
 from lepaute.measure.nodes.group import Nodes, each_machine
 from lepaute.measure.nodes.results import CommandFailed
 from lepaute.measure.probes import build_probes
@@ -66,13 +40,12 @@ class NodeTest(lp.Job):
     reference_period_s = 0.0  # the test is the reference
 
     def design(self) -> Design:
-        self._chosen = Parameters.of(self.parameters)
+        self._chosen = node_test.Parameters.of(self.parameters)
         begun = self.workspace.design  # of a run that is resumed: its order was drawn
-        scale = QUICK if self._chosen.quick else FULL
-        return begun if begun is not None else node_test_design(self.seed, scale, secrets.randbelow(2**31))
+        scale = node_test.QUICK if self._chosen.quick else node_test.FULL
+        return begun if begun is not None else node_test.node_test_design(self.seed, scale, secrets.randbelow(2**31))
 
     def setup(self) -> None:
-        """Equips the nodes and warms them up."""
         probes = build_probes(progress=self.record_of_run.log)
         equip(self.nodes, probes, built_there=self.options.on_this_machine)
         self.nodes.put(probes.memory, "probe-memory")
@@ -99,15 +72,13 @@ class NodeTest(lp.Job):
         for part in self._shuffled_parts():
             part()
         for node in self.nodes.names:
-            for what in absent_sensors(self.workspace.entries(f"monitoring/{node}")):
+            for what in node_test.absent_sensors(self.workspace.entries(f"monitoring/{node}")):
                 self._absent(node, what, "the node has no such sensor, or does not let us read it")
-
-    # ---- dgemm -------------------------------------------------------------------------------------------------------
 
     def _dgemm(self) -> None:
         """At least two whole blocks: each size is called as often as any other, and has a standard deviation."""
         began_s, block, length = time.monotonic(), -1, 0
-        calls: dict[str, list[CoreCalls]] = {}
+        calls: dict[str, list[node_test.CoreCalls]] = {}
         for row in self.rows():
             if row["block"] != block:
                 block = int(str(row["block"]))
@@ -135,15 +106,15 @@ class NodeTest(lp.Job):
         rows = tuple(row[:at] for row in design.rows if row[at] == block)
         return Design({"generator": "lepaute node test"}, design.columns[:at], rows)
 
-    def _on_all_cores(self, block: Design) -> dict[str, list[CoreCalls]]:
+    def _on_all_cores(self, block: Design) -> dict[str, list[node_test.CoreCalls]]:
         """The calls of each node that made them; machines side by side. A node that fails is given up."""
-        calls: dict[str, list[CoreCalls]] = {}
+        calls: dict[str, list[node_test.CoreCalls]] = {}
         lock, seed = Lock(), secrets.randbelow(2**31)
 
         def work(node: Nodes, _stopping: Event) -> None:
             name = node.names[0]
             try:
-                made = run_block(node, self._layouts[name], block, seed)
+                made = node_test.run_block(node, self._layouts[name], block, seed)
             except CommandFailed as problem:
                 if len(self.nodes) < 2:
                     raise
@@ -157,13 +128,11 @@ class NodeTest(lp.Job):
             raise EnvironmentProblem(self.nodes.none_left())
         return calls
 
-    # ---- the other parts ---------------------------------------------------------------------------------------------
-
     def _shuffled_parts(self) -> list[Callable[[], None]]:
         """Everything but dgemm, which has the steady window; the order is drawn as that of its calls."""
         design = self.workspace.design
         assert design is not None
-        repetitions = QUICK_REPETITIONS if self._chosen.quick else REPETITIONS
+        repetitions = workloads.QUICK_REPETITIONS if self._chosen.quick else workloads.REPETITIONS
         parts: list[Callable[[], None]] = [self._memory, self._disk, self._messages]
         parts += [
             partial(self._workload, workload, number) for workload in self._workloads for number in range(repetitions)
@@ -172,15 +141,15 @@ class NodeTest(lp.Job):
         return [parts[at] for at in order.tolist()]
 
     def _memory(self) -> None:
-        design = memory_rows(self.seed, quick=self._chosen.quick)
+        design = node_test.memory_rows(self.seed, quick=self._chosen.quick)
         self.record_of_run.keep("designs/memory.csv", design.to_csv().encode())
         rows: list[tuple[str, int, dict[str, str]]] = []
 
         def work(node: Nodes, _stopping: Event) -> None:
             (name,) = node.names
             node.write("memory.csv", design.to_csv())
-            for numa, threads in numa_threads(self._layouts[name]).items():
-                node.shell(together(threads, "memory.csv", self.seed), timeout_s=MEMORY_LIMIT_S)
+            for numa, threads in node_test.numa_threads(self._layouts[name]).items():
+                node.shell(node_test.together(threads, "memory.csv", self.seed), timeout_s=MEMORY_LIMIT_S)
                 for thread in threads:
                     (content,) = node.read(f"memory.{thread}.csv").values()
                     rows.extend((name, numa, row) for row in rows_of(content.decode()))
@@ -223,7 +192,7 @@ class NodeTest(lp.Job):
             )
 
     def _messages(self) -> None:
-        design = pingpongs(self.seed, quick=self._chosen.quick)
+        design = node_test.pingpongs(self.seed, quick=self._chosen.quick)
         self.record_of_run.keep("designs/p2p.csv", design.to_csv().encode())
         found: list[tuple[str, str, str, list[dict[str, float | str]]]] = []
 
@@ -233,19 +202,19 @@ class NodeTest(lp.Job):
             if len(layout.cores) < 2:
                 self._absent(name, "messages inside the node", "it lends one core only")
                 return
-            rows = messages_inside(node, layout, design, self.seed)
+            rows = node_test.messages_inside(node, layout, design, self.seed)
             found.append((name, name, layout.distance(0, 1), rows))
 
         self._part("messages inside the node", work)
-        for first, second in neighbours(self.nodes.names):
+        for first, second in node_test.neighbours(self.nodes.names):
             if not {first, second} <= set(self.nodes.names):
                 continue
             pair = (self.nodes[first], self.nodes[second])
-            if not have_a_core_each(pair, self._layouts):
+            if not node_test.have_a_core_each(pair, self._layouts):
                 self._absent(first, f"messages to {second}", "both are one machine, which lends one core only")
                 continue
             try:
-                rows = messages_between(pair, self._layouts, self.options.rank_launch(), design, self.seed)
+                rows = node_test.messages_between(pair, self._layouts, self.options.rank_launch(), design, self.seed)
                 found.append((first, second, "", rows))
             except CommandFailed as problem:
                 self._absent(first, f"messages to {second}", str(problem))
@@ -257,7 +226,7 @@ class NodeTest(lp.Job):
     def _find_stress(self) -> None:
         """The version of stress-ng on each node that has it, where it is needed; the others lack its workloads."""
         chosen = self._chosen
-        self._workloads = chosen_workloads(chosen.workloads, chosen.workload_s, self.parameters)
+        self._workloads = workloads.chosen_workloads(chosen.workloads, chosen.workload_s, self.parameters)
         self._stress: dict[str, str] = {}
         self._given_up: set[tuple[str, str]] = set()
         names = [workload.name for workload in self._workloads if workload.stressor is not None]
@@ -265,16 +234,16 @@ class NodeTest(lp.Job):
             return
         lacking: list[str] = []
         for node in self.nodes:
-            if (version := stress_version(node)) is not None:
+            if (version := workloads.stress_version(node)) is not None:
                 self._stress[node.names[0]] = version
                 continue
             lacking += node.names
             self._given_up |= {(node.names[0], name) for name in names}
-            self._absent(node.names[0], f"workloads {', '.join(names)}", INSTALL)
+            self._absent(node.names[0], f"workloads {', '.join(names)}", workloads.INSTALL)
         if lacking:
-            self.record_of_run.log(f"no workloads of stress-ng on {', '.join(lacking)[:200]}: {INSTALL}")
+            self.record_of_run.log(f"no workloads of stress-ng on {', '.join(lacking)[:200]}: {workloads.INSTALL}")
 
-    def _workload(self, workload: Workload, repetition: int) -> None:
+    def _workload(self, workload: workloads.Workload, repetition: int) -> None:
         """One run on each node; of a node where it failed once, no more."""
         rows: list[tuple[str, float, list[tuple[str, float]]]] = []
         chosen = self._chosen
@@ -284,8 +253,10 @@ class NodeTest(lp.Job):
             if (name, workload.name) in self._given_up:
                 return
             try:
-                result = run_workload(node, self._layouts[name], workload, chosen.workload_s, chosen.disk_folder)
-                rows.append((name, result.duration_s, figures_of(workload, result)))
+                result = workloads.run_workload(
+                    node, self._layouts[name], workload, chosen.workload_s, chosen.disk_folder
+                )
+                rows.append((name, result.duration_s, workloads.figures_of(workload, result)))
             except (CommandFailed, EnvironmentProblem):
                 self._given_up.add((name, workload.name))
                 raise
