@@ -1,6 +1,7 @@
 """What tests of every kind share, and the lanes in which `scripts/run_tests.py` runs them side by side."""
 
 import csv
+import json
 import shlex
 import signal
 from collections.abc import Callable, Iterator
@@ -85,6 +86,37 @@ def patient(opened: Callable[..., Any]) -> Callable[..., Any]:
         return found
 
     return opened_patiently
+
+
+@pytest.fixture
+def output_of(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Runs a command line: what it prints on standard output."""
+    from lepaute.cli.main import main
+
+    def output(*words: str, status: int = 0) -> str:
+        assert main([*words]) == status
+        return capsys.readouterr().out
+
+    return output
+
+
+@pytest.fixture
+def json_of(output_of: Callable[..., str]) -> Callable[..., Any]:
+    return lambda *words, **status: json.loads(output_of(*words, **status))
+
+
+@pytest.fixture
+def refusal_of(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Runs a command line that is refused: the line on standard error, which is all that it prints."""
+    from lepaute.cli.main import main
+
+    def refusal(*words: str) -> str:
+        assert main([*words]) == 2
+        output, line = capsys.readouterr()
+        assert (output, line.count("\n")) == ("", 1)
+        return line
+
+    return refusal
 
 
 @pytest.fixture(scope="session")

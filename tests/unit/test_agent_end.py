@@ -31,12 +31,10 @@ class BareAgent:
         self.read()
 
     def write(self, data: bytes) -> None:
-        assert self.process.stdin is not None
         self.process.stdin.write(data)
         self.process.stdin.flush()
 
     def read(self) -> dict:
-        assert self.process.stdout is not None
         return json.loads(self.process.stdout.readline())
 
     def tell(self, **message: object) -> None:
@@ -45,7 +43,6 @@ class BareAgent:
     def close(self) -> None:
         for stream in (self.process.stdout, self.process.stdin):
             with contextlib.suppress(OSError):
-                assert stream is not None
                 stream.close()
 
 

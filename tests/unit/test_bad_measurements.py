@@ -136,13 +136,12 @@ POOR = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("defect", POOR)
-def test_poor_observations_are_fitted_and_flagged_and_the_serious_are_printed(defect, tmp_path, capsys):
+def test_poor_observations_are_fitted_and_flagged_and_the_serious_are_printed(defect, tmp_path, capsys, json_of):
     change, kind, said = POOR[defect]
     kernels = change(kernel_rows(kernels=("dgemm", "dtrsm") if defect == "one kernel takes no time" else ("dgemm",)))
     path = write_calibration(tmp_path / "poor.zip", kernels=kernels)
     fit = ["fit", str(path), "-o", str(tmp_path / "p.yaml"), "--force"]
-    assert main([*fit, "--json"]) == 0
-    flags = [flag for flag in json.loads(capsys.readouterr().out)["flags"] if flag["kind"] == kind]
+    flags = [flag for flag in json_of(*fit, "--json")["flags"] if flag["kind"] == kind]
     assert len(flags) == 1
     assert said in flags[0]["sentence"]
     assert main([*fit, "--details"]) == 0
@@ -163,12 +162,11 @@ def test_messages_of_one_size_are_refused_or_flagged(tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_constant_durations_of_messages_are_flagged(tmp_path, capsys):
+def test_constant_durations_of_messages_are_flagged(tmp_path, json_of):
     messages = message_rows()
     messages = messages.assign(duration_s=1e-4, start_s=np.arange(len(messages)) * 2e-3)
     path = write_calibration(tmp_path / "poor.zip", messages=messages)
-    assert main(["fit", str(path), "-o", str(tmp_path / "p.yaml"), "--json"]) == 0
-    flags = json.loads(capsys.readouterr().out)["flags"]
+    flags = json_of("fit", str(path), "-o", str(tmp_path / "p.yaml"), "--json")["flags"]
     assert ("message pingpong", "constant", "serious") in {(f["subject"], f["kind"], f["severity"]) for f in flags}
 
 

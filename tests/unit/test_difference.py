@@ -1,6 +1,5 @@
 """Differences of two predictions: what cancels, what does not, and what is refused."""
 
-import json
 import re
 from math import nan
 from pathlib import Path
@@ -8,7 +7,6 @@ from pathlib import Path
 import pytest
 
 import lepaute as lp
-from lepaute.cli.main import main
 from lepaute.errors import InputError
 from lepaute.platform import Platform, load_platform, override
 from lepaute.platform.data_sheet import DataSheet, platform_from
@@ -115,9 +113,8 @@ def test_a_difference_in_words() -> None:
     assert Difference(11.0, 6.89, 16.28, True, True).in_words() == "1,000 % more (95 %: 589 to 1,528 % more)"
 
 
-def test_the_command_tells_each_difference(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([*BASE, "--against", "nb=32", "--against", "grid=1x4", "--against", "platform=dahu"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+def test_the_command_tells_each_difference(output_of):
+    lines = output_of(*BASE, "--against", "nb=32", "--against", "grid=1x4", "--against", "platform=dahu").splitlines()
     assert sum(line.startswith("nb 32 against 64: ") for line in lines) == 1
     assert sum(line.startswith("grid 1x4 against 2x2: ") for line in lines) == 1
     (platform,) = [line for line in lines if line.startswith("platform dahu-2020-01 against small: ")]
@@ -141,18 +138,13 @@ def test_the_command_tells_each_difference(capsys: pytest.CaptureFixture[str]) -
         ("scale.zig=2", "--against scale.zig=2: "),
     ],
 )
-def test_a_field_or_value_that_cannot_be_is_refused_in_one_line(given, told, capsys):
-    assert main([*BASE, "--against", given]) == 2
-    captured = capsys.readouterr()
-    assert captured.err.startswith(f"lepaute: {told}")
-    assert captured.err.count("\n") == 1
-    assert captured.out == ""
+def test_a_field_or_value_that_cannot_be_is_refused_in_one_line(given, told, refusal_of):
+    assert refusal_of(*BASE, "--against", given).startswith(f"lepaute: {told}")
 
 
-def test_the_mapping_and_fields_of_the_platform_can_be_what_changes(capsys):
+def test_the_mapping_and_fields_of_the_platform_can_be_what_changes(json_of):
     given = [*BASE, "--json", "--against", "mapping=random", "--against", "scale.bandwidth=0.1"]
-    assert main(given) == 0
-    mapped, slower = json.loads(capsys.readouterr().out)["differences"]
+    mapped, slower = json_of(*given)["differences"]
     assert (mapped["field"], mapped["value"], mapped["against"]) == ("mapping", "random", "sequential")
     assert (slower["field"], slower["value"]) == ("scale.bandwidth", "0.1")
     assert slower["ratio"]["mean"] > 1.0

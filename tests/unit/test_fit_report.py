@@ -254,14 +254,12 @@ def test_the_three_figures_are_those_of_planted_errors(diagnosis):
 
 
 @pytest.mark.slow
-def test_the_command_prints_the_serious_findings_and_writes_both_reports(tmp_path, capsys):
+def test_the_command_prints_the_serious_findings_and_writes_both_reports(tmp_path, output_of, json_of):
     kernels = slower_from_the_middle(kernel_rows(20, 200, kernels=("dgemm", "dtrsm"), gap_s=5.0))
     path = write_calibration(tmp_path / "c.zip", kernels=kernels)
     out, page = tmp_path / "p.yaml", tmp_path / "r.html"
-    assert main(["fit", str(path), "-o", str(out), "--json"]) == 0
-    data = json.loads(capsys.readouterr().out)
-    assert main(["fit", str(path), "-o", str(out), "--report", str(page), "--force"]) == 0
-    told = capsys.readouterr().out
+    data = json_of("fit", str(path), "-o", str(out), "--json")
+    told = output_of("fit", str(path), "-o", str(out), "--report", str(page), "--force")
     # The terminal, the page and the data say one sentence.
     answered = data["answer"]
     assert told.splitlines()[0] == answered

@@ -17,7 +17,6 @@ def test_where_all_is_looked_at_every_call_is_counted_once() -> None:
     table = kernel_calls(hpl)
     still = Layers.only()
     trace = predict(hpl, load_platform("dahu"), runs=1, layers=still, fidelity="full", trace=TraceRequest()).trace
-    assert trace is not None
     inside = trace.where((trace.kind == 0) & (trace.step >= 0))
     assert (table.ranks, table.steps) == (4, hpl.steps)
     assert table.calls.sum() == pytest.approx(len(inside))

@@ -1,12 +1,10 @@
 """Where ranks go: sequential, random, hostfile, rankfile."""
 
-import json
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from lepaute.cli.main import main
 from lepaute.errors import InputError
 from lepaute.platform import load_platform, override
 from lepaute.simulate import Hpl, Mapping, predict
@@ -123,19 +121,17 @@ def test_in_order_there_are_no_more_hosts_than_nodes(dahu):
     assert rankfile_slots(ranks, "ranks", dahu, hosts="in-order") == slots_of([(1, 1), (0, 0)])
 
 
-def test_the_command_maps_hosts_as_asked(tmp_path, capsys):
+def test_the_command_maps_hosts_as_asked(tmp_path, refusal_of, json_of):
     (tmp_path / "hosts").write_text("user@192.168.7.1\nuser@192.168.7.2\n")
     words = ["predict", "hpl", "-p", "dahu", "--n", "500", "--grid", "1x2", "--runs", "1", "--json"]
     given = ["--hostfile", str(tmp_path / "hosts")]
-    assert main([*words, *given, "--map-hosts", "In-Order"]) == 0
-    assert json.loads(capsys.readouterr().out)["parameters"]["mapping_slots"] == "1:0 2:0"
+    assert json_of(*words, *given, "--map-hosts", "In-Order")["parameters"]["mapping_slots"] == "1:0 2:0"
     for more, problem in (
         (given, "hosts:1: 192.168.7.1 is an address, and a name that ends in the number of its node is needed"),
         ([*given, "--map-hosts", "random"], "--map-hosts is 'random'; it must be one of by-number, in-order"),
         (["--map-hosts", "in-order"], "--map-hosts goes with --hostfile or --rankfile, and there is neither"),
     ):
-        assert main([*words, *more]) == 2
-        assert problem in capsys.readouterr().err
+        assert problem in refusal_of(*words, *more)
 
 
 def test_any_name_without_a_number_is_the_only_node_of_a_platform_with_one():

@@ -223,7 +223,6 @@ with local_nodes(["alpha"], {(folder := unique())!r}) as nodes:
     nodes.run("sleep", "55.125")
 """
     engine = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
-    assert engine.stdout is not None
     pid, place = engine.stdout.readline().split()
     wait_until(
         lambda: any("55.125" in cmdline(each) for each in Path("/proc").glob("[0-9]*") if each.name != pid),

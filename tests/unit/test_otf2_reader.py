@@ -1,6 +1,5 @@
 """OTF2 archives that are read: as Score-P writes them, of a recording, and what is none."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -195,9 +194,7 @@ def cut(made: Written) -> None:
         (cut, "rank 0 is in MPI_Barrier at the end: truncated"),
     ],
 )
-def test_what_cannot_be_is_one_line_with_the_rank(
-    fault: Callable[[Written], None], complaint: str, tmp_path: Path
-) -> None:
+def test_what_cannot_be_is_one_line_with_the_rank(fault, complaint, tmp_path):
     made = Written(tmp_path / "archive")
     fault(made)
     with pytest.raises(InputError) as raised:

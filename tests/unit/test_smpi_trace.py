@@ -289,13 +289,11 @@ def test_what_is_no_paje_trace_is_refused(file: Path, text: str, complaint: str)
         ("--cfg=tracing:yes", "--cfg=tracing/smpi/internals:yes", "which records each message twice"),
     ],
 )
-def test_what_cannot_be_is_refused_with_its_line(file, capsys, old, new, complaint):
+def test_what_cannot_be_is_refused_with_its_line(file, refusal_of, old, new, complaint):
     plain = exchange().text()
     assert old in plain
     file.write_text(plain.replace(old, new, 1))
-    assert main(["trace", "convert", str(file), "-o", str(file.parent / "t.parquet")]) == 2
-    told = capsys.readouterr()
-    (line,) = told.err.splitlines()
+    line = refusal_of("trace", "convert", str(file), "-o", str(file.parent / "t.parquet"))
     assert line.startswith(f"lepaute: {file}")
     assert complaint in line
     assert not (file.parent / "t.parquet").exists()

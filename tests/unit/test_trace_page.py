@@ -38,7 +38,6 @@ def test_the_answer_names_the_rank_that_waits_most_and_for_whom():
         "33.3 % of the ranks' time is computing, 33.3 % waiting, 33.3 % transfer and overhead; "
         "rank 1 waits most, 66.7 % of its time, mostly for rank 0"
     )
-    assert found.waiting is not None
     assert (found.waiting.rank, found.waiting.whom, found.waiting.time_s) == (1, 0, 2.0)
 
 
