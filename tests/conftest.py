@@ -93,8 +93,8 @@ def output_of(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
     """Runs a command line: what it prints on standard output."""
     from lepaute.cli.main import main
 
-    def output(*words: str, status: int = 0) -> str:
-        assert main([*words]) == status
+    def output(*words: object, status: int = 0) -> str:
+        assert main([*map(str, words)]) == status
         return capsys.readouterr().out
 
     return output
@@ -110,8 +110,8 @@ def refusal_of(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
     """Runs a command line that is refused: the line on standard error, which is all that it prints."""
     from lepaute.cli.main import main
 
-    def refusal(*words: str) -> str:
-        assert main([*words]) == 2
+    def refusal(*words: object) -> str:
+        assert main([*map(str, words)]) == 2
         output, line = capsys.readouterr()
         assert (output, line.count("\n")) == ("", 1)
         return line

@@ -85,7 +85,7 @@ def test_rates_are_those_of_the_application() -> None:
 def test_the_stencil_takes_what_hpl_takes(tmp_path, refusal_of, json_of):
     command = [*STENCIL_COMMAND, "--json", "--runs", "2"]
     picture, trace = tmp_path / "runs.png", tmp_path / "trace.parquet"
-    result = json_of(*command, "--mapping", "random", "--plot", str(picture), "--trace", str(trace))
+    result = json_of(*command, "--mapping", "random", "--plot", picture, "--trace", trace)
     assert result["parameters"]["mapping"] == "random"
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert trace.is_file()

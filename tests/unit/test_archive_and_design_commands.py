@@ -16,11 +16,11 @@ def archive_file(tmp_path: Path) -> Path:
 
 
 def test_show_and_verify_name_the_id_and_the_members(archive_file, output_of, json_of):
-    shown = json_of("archive", "show", str(archive_file), "--json")
+    shown = json_of("archive", "show", archive_file, "--json")
     assert shown["metadata"]["host"] == "node-1"
     assert shown["members"]["raw/block0/p2p.csv"]["size_bytes"] == 4
-    assert "raw/block0/p2p.csv" in output_of("archive", "show", str(archive_file))
-    assert shown["id"][:12] in output_of("archive", "verify", str(archive_file))
+    assert "raw/block0/p2p.csv" in output_of("archive", "show", archive_file)
+    assert shown["id"][:12] in output_of("archive", "verify", archive_file)
     missing = archive_file.with_name("none.zip")
-    good, bad = json_of("archive", "verify", str(archive_file), str(missing), "--json", status=2)["archives"]
+    good, bad = json_of("archive", "verify", archive_file, missing, "--json", status=2)["archives"]
     assert (good["whole"], good["id"], bad["whole"], bad["path"]) == (True, shown["id"], False, str(missing))

@@ -216,10 +216,10 @@ def test_machine_control_is_compared_by_what_it_reached() -> None:
 
 def test_exit_status_and_json(tmp_path, json_of, output_of):
     a, b = experiment_archive(tmp_path / "a.zip"), experiment_archive(tmp_path / "b.zip", seed=8)
-    assert "  seed: 7 -> 8" in output_of("archive", "diff", str(a), str(b))
+    assert "  seed: 7 -> 8" in output_of("archive", "diff", a, b)
     assert main(["archive", "diff", str(a), str(b), "--exit-code"]) == 1
-    output_of("archive", "diff", str(a), str(a), "--exit-code")
-    printed = json_of("archive", "diff", str(a), str(b), "--json")
+    output_of("archive", "diff", a, a, "--exit-code")
+    printed = json_of("archive", "diff", a, b, "--json")
     assert printed["same"] is False
     assert printed["a"]["id"] == Archive.open(a).id
     assert printed["differences"] == [

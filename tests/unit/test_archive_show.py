@@ -93,9 +93,9 @@ def test_what_a_strangers_archive_says_cannot_command_the_terminal(tmp_path, out
     )
     screen(path)
     for options in ([], ["--members"], ["--json"]):
-        printed = output_of("archive", "show", str(path), *options)
+        printed = output_of("archive", "show", path, *options)
         assert all(line.isprintable() for line in printed.split("\n"))
-    assert all(line.isprintable() for line in output_of("archive", "diff", str(path), str(path), "--all").split("\n"))
+    assert all(line.isprintable() for line in output_of("archive", "diff", path, path, "--all").split("\n"))
 
 
 @pytest.mark.parametrize("value", [None, True, 3, -1, 1e300, "x", [], {}, [None], [[]], {"a": 1}, 10**400])
@@ -124,8 +124,8 @@ def test_a_calibration_is_shown_too(tmp_path: Path) -> None:
 
 def test_json_keeps_its_keys_and_members_lists_all(tmp_path, output_of, json_of):
     path = experiment_archive(tmp_path / "a.zip")
-    assert set(json_of("archive", "show", str(path), "--json")) == {"id", "metadata", "members"}
-    printed = output_of("archive", "show", str(path), "--members")
+    assert set(json_of("archive", "show", path, "--json")) == {"id", "metadata", "members"}
+    printed = output_of("archive", "show", path, "--members")
     assert all(name in printed for name in Archive.open(path).members())
 
 
@@ -169,6 +169,6 @@ def test_into_a_pipe_nothing_is_cut_or_broken(tmp_path, output_of):
         failure={"phase": "setup", "type": "X", "message": cause, "node": "n1", "command": 0, "stderr_tail": ""},
         commands=[command("n1", [word] * 3, returncode=1, stderr="")],
     )
-    lines = output_of("archive", "show", str(path)).splitlines()
+    lines = output_of("archive", "show", path).splitlines()
     assert any(f"n1$ {word} {word} {word}" in line for line in lines)
     assert any(cause.strip() in line for line in lines)

@@ -38,7 +38,7 @@ def test_the_command_line_and_python_give_the_same_table(capsys: pytest.CaptureF
     ],
 )
 def test_a_fraction_says_what_it_leaves_out_and_mixes(given, told, tmp_path, output_of):
-    assert output_of("design", "fractional", *given.split(), "-o", str(tmp_path / "f.csv")).startswith(
+    assert output_of("design", "fractional", *given.split(), "-o", tmp_path / "f.csv").startswith(
         f"{tmp_path / 'f.csv'}: {told}"
     )
 
@@ -58,11 +58,11 @@ def test_show_tells_levels_ranges_blocks_and_first_rows(tmp_path, json_of, outpu
     path = tmp_path / "d.csv"
     command = "design factorial -f size_bytes=1,1Ki -f op=send,recv --replications 5 --blocks 2".split()
     assert main([*command, "-o", str(path)]) == 0
-    printed = output_of("design", "show", str(path))
+    printed = output_of("design", "show", path)
     assert "40 rows of 4 treatments, each 5 times in each of 2 blocks" in printed
     assert "size_bytes (int): 2 levels, 1, 1024; 20 rows each" in printed
     assert "and 35 more rows" in printed
-    shown = json_of("design", "show", str(path), "--json")
+    shown = json_of("design", "show", path, "--json")
     assert shown["factors"][2]["counts"] == [["recv", 20], ["send", 20]]
 
 
@@ -99,7 +99,7 @@ def test_every_design_has_a_picture(tmp_path: Path, arguments: list[str]) -> Non
 def test_values_too_wide_to_draw_are_refused(tmp_path, refusal_of):
     path = str(tmp_path / "d.csv")
     assert main(["design", "sample", "-f", "x=uniform:-1.0e308:1.0e308", "--count", "5", "-o", path]) == 0
-    assert "x has values beyond" in refusal_of("design", "picture", path, "-o", str(tmp_path / "d.png"))
+    assert "x has values beyond" in refusal_of("design", "picture", path, "-o", tmp_path / "d.png")
 
 
 @pytest.mark.parametrize(

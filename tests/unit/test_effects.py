@@ -171,6 +171,6 @@ def test_the_json_of_a_sweep_has_the_effects(tmp_path, json_of):
     for line, text in ((5, "1"), (6, "6000"), (7, "2"), (8, "128 256"), (10, "1"), (11, "4"), (12, "4")):
         lines[line - 1] = text
     (tmp_path / "HPL.dat").write_text("\n".join(lines))
-    told = json_of("predict", "hpl", "-p", "dahu", "--dat", str(tmp_path / "HPL.dat"), "--runs", "2", "--json")
+    told = json_of("predict", "hpl", "-p", "dahu", "--dat", tmp_path / "HPL.dat", "--runs", "2", "--json")
     assert told["best"] == [place for each in told["problems"] for place in each["best"]]
     assert all(each["parameters"] for each in told["problems"])

@@ -107,10 +107,10 @@ def test_a_platform_that_does_not_say_its_power_has_no_energy(capsys):
 def test_the_command_prints_joules_and_average_watts(tmp_path, output_of, json_of):
     path = tmp_path / "tiny.yaml"
     path.write_text(WITH_POWER.format(cores=4), encoding="utf-8")
-    result = json_of("predict", "hpl", "-p", str(path), "--n", "4", "--nb", "4", "--json")
+    result = json_of("predict", "hpl", "-p", path, "--n", "4", "--nb", "4", "--json")
     assert set(result["energy_j"]) == {"mean", "low", "high"}
     assert result["energy_j"]["mean"] == pytest.approx(150 * result["time_s"]["mean"])
-    assert "150 W on average" in output_of("predict", "hpl", "-p", str(path), "--n", "4", "--nb", "4")
+    assert "150 W on average" in output_of("predict", "hpl", "-p", path, "--n", "4", "--nb", "4")
 
 
 def test_power_is_part_of_the_file_and_shown():

@@ -112,14 +112,14 @@ def test_a_rate_is_not_read_as_seconds(name: str, tmp_path: Path) -> None:
 
 def test_columns_that_are_not_used_are_named(tmp_path, output_of):
     (tmp_path / "t.csv").write_text("size,time_us,node,meaning_us\n" + "".join(f"{size},2,a,1\n" for size in (1, 2, 3)))
-    assert "2 columns not used (node, meaning_us)" in output_of("segment", str(tmp_path / "t.csv"), "--y", "time_us")
+    assert "2 columns not used (node, meaning_us)" in output_of("segment", tmp_path / "t.csv", "--y", "time_us")
     (tmp_path / "w.csv").write_text(
         "day,node,rate,heat,rack\n2026-01-01,a,1,,r\n2026-01-01,a,1,,r\n2026-01-02,a,2,,r\n"
     )
     factors = "{rate_flops: {column: rate, unit: flop/s}, heat_degC: {column: heat, unit: degC}}"
     (tmp_path / "m.yaml").write_text(f"node: node\ndate: day\nfactors: {factors}\n")
     words = ["watch", "ingest", str(tmp_path / "w.csv"), "--mapping", str(tmp_path / "m.yaml"), "--store"]
-    told = [line.partition("w.csv: ")[2] for line in output_of(*words, str(tmp_path / "store")).splitlines()[1:]]
+    told = [line.partition("w.csv: ")[2] for line in output_of(*words, tmp_path / "store").splitlines()[1:]]
     assert told == [
         "1 column that the mapping does not name (rack)",
         "3 cells without a value",

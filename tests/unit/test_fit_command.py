@@ -79,11 +79,11 @@ def test_the_command_prints_a_table_and_writes_the_platform_with_the_kernels_tha
     archive_path, tmp_path, output_of
 ):
     out = tmp_path / "machine.yaml"
-    verdict = output_of("fit", str(archive_path), "-o", str(out))
+    verdict = output_of("fit", archive_path, "-o", out)
     assert re.match(r"This calibration is (not )?good\b", verdict)
     assert re.search(r"^  error   [0-9.]+ % mean error of the kernel models", verdict, re.MULTILINE)
     assert len(verdict.splitlines()) <= 7
-    detailed = output_of("fit", str(archive_path), "-o", str(out), "--force", "--details")
+    detailed = output_of("fit", archive_path, "-o", out, "--force", "--details")
     assert detailed.startswith(verdict.splitlines()[0])
     printed = detailed.splitlines()
     at = next(at for at, line in enumerate(printed) if line.split()[:2] == ["kernel", "calls"])
@@ -160,7 +160,7 @@ def test_the_platform_has_what_messages_to_busy_receivers_cost_in_the_ring(tmp_p
 def test_what_cannot_be_fitted_is_refused_in_one_line(archive_path, tmp_path, refusal_of, second, words, told):
     archives = [archive_path] if second is None else [archive_path, second(tmp_path / "other.zip")]
     archives = archives[1:] if second is archive_with_a_ring else archives
-    assert told in refusal_of("fit", *map(str, archives), *words, "-o", str(tmp_path / "p.yaml"))
+    assert told in refusal_of("fit", *map(str, archives), *words, "-o", tmp_path / "p.yaml")
     assert not (tmp_path / "p.yaml").exists()
 
 

@@ -241,7 +241,7 @@ def test_a_calibration_tells_of_content_and_its_models_stay_the_same(tmp_path, o
     (test,) = fitted.factor_tests
     assert test.matters
     assert any("less time with content=constant" in note and "random content" in note for note in fitted.notes)
-    told = output_of("fit", str(path), "-o", str(tmp_path / "p.yaml"), "--details")
+    told = output_of("fit", path, "-o", tmp_path / "p.yaml", "--details")
     assert "less time with content=constant than with content=random" in told
     assert "masked:40" in told
 
@@ -249,7 +249,7 @@ def test_a_calibration_tells_of_content_and_its_models_stay_the_same(tmp_path, o
 def test_a_calibration_has_no_picture_of_memory(tmp_path, refusal_of):
     path = write_calibration(tmp_path / "c.zip", kernel_rows())
     assert "--plot draws the memory hierarchy of an experiment" in refusal_of(
-        "fit", str(path), "-o", str(tmp_path / "p.yaml"), "--plot", str(tmp_path / "p.png")
+        "fit", path, "-o", tmp_path / "p.yaml", "--plot", tmp_path / "p.png"
     )
     assert not (tmp_path / "p.yaml").exists()
 
@@ -332,8 +332,8 @@ def test_what_cannot_be_compared_is_told_with_what_there_is(tmp_path: Path) -> N
 
 def test_a_picture_of_what_was_not_measured_is_refused(tmp_path, refusal_of, output_of):
     archive = experiment(tmp_path / "e.zip", process_calls(0.1))
-    assert "with pinning=free than with pinning=pinned" in output_of("fit", str(archive.path))
-    assert "these archives measured none" in refusal_of("fit", str(archive.path), "--plot", str(tmp_path / "e.png"))
+    assert "with pinning=free than with pinning=pinned" in output_of("fit", archive.path)
+    assert "these archives measured none" in refusal_of("fit", archive.path, "--plot", tmp_path / "e.png")
     assert not (tmp_path / "e.png").exists()
 
 

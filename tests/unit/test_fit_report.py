@@ -258,8 +258,8 @@ def test_the_command_prints_the_serious_findings_and_writes_both_reports(tmp_pat
     kernels = slower_from_the_middle(kernel_rows(20, 200, kernels=("dgemm", "dtrsm"), gap_s=5.0))
     path = write_calibration(tmp_path / "c.zip", kernels=kernels)
     out, page = tmp_path / "p.yaml", tmp_path / "r.html"
-    data = json_of("fit", str(path), "-o", str(out), "--json")
-    told = output_of("fit", str(path), "-o", str(out), "--report", str(page), "--force")
+    data = json_of("fit", path, "-o", out, "--json")
+    told = output_of("fit", path, "-o", out, "--report", page, "--force")
     # The terminal, the page and the data say one sentence.
     answered = data["answer"]
     assert told.splitlines()[0] == answered

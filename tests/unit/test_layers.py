@@ -112,14 +112,14 @@ def test_a_layer_of_other_studies_multiplies_every_run_and_is_named(tmp_path, js
     layer = Transfer("docs/evidence", 0.03, ("one cluster", "another"))
     assert read_transfer(tmp_path / "layer.yaml") == layer
     plain = json_of(*COMMAND, "--json")
-    found = json_of(*COMMAND, "--transfer", str(tmp_path / "layer.yaml"), "--json")
+    found = json_of(*COMMAND, "--transfer", tmp_path / "layer.yaml", "--json")
     factors = [layer.factor(1 + run, HPL) for run in range(len(plain["runs"]))]
     times = [run["time_s"] for run in plain["runs"]]
     assert [run["time_s"] for run in found["runs"]] == [t * f for t, f in zip(times, factors, strict=True)]
     assert found["parameters"]["transfer"] == layer.to_dict()
     assert found["interval_parts"]["relative_sd"]["transfer"] == 0.03
-    assert "3 % learnt from other studies" in output_of(*COMMAND, "--transfer", str(tmp_path / "layer.yaml"))
-    detailed = output_of(*COMMAND, "--transfer", str(tmp_path / "layer.yaml"), "--details")
+    assert "3 % learnt from other studies" in output_of(*COMMAND, "--transfer", tmp_path / "layer.yaml")
+    detailed = output_of(*COMMAND, "--transfer", tmp_path / "layer.yaml", "--details")
     assert "  layer   3 % learnt from other studies: one cluster, another\n" in detailed
 
 
@@ -148,4 +148,4 @@ def test_the_error_of_a_configuration_cancels_between_platforms_and_not_between_
 )
 def test_a_bad_layer_is_one_line(text, words, tmp_path, refusal_of):
     (tmp_path / "layer.yaml").write_text(text)
-    assert words in refusal_of(*COMMAND, "--transfer", str(tmp_path / "layer.yaml"))
+    assert words in refusal_of(*COMMAND, "--transfer", tmp_path / "layer.yaml")

@@ -284,9 +284,7 @@ def test_an_application_can_be_sent_to_another_process() -> None:
 def test_fields_become_options_and_the_whole_product_follows(tmp_path, output_of, json_of):
     command = ["predict", f"{CG}:Cg", "-p", "dahu", "--n", "16", "--iterations", "4", "--runs", "3", "--no-parts"]
     gantt, trace = tmp_path / "gantt.svg", tmp_path / "cg.parquet"
-    told = json_of(
-        *command, "--grid", "2x2x2", "--json", "--against", "n=20", "--gantt", str(gantt), "--trace", str(trace)
-    )
+    told = json_of(*command, "--grid", "2x2x2", "--json", "--against", "n=20", "--gantt", gantt, "--trace", trace)
     assert told["application"] == "cg"
     assert told["parameters"]["grid"] == [2, 2, 2]
     assert told["differences"][0]["field"] == "n"
@@ -294,7 +292,7 @@ def test_fields_become_options_and_the_whole_product_follows(tmp_path, output_of
     assert gantt.stat().st_size > 1000
     assert {"MPI_Waitall", "spmv", "allreduce"} <= set(lp.read_trace(trace).names)
     assert len(json_of(*command, "--grid", "2x2x2,4x2x2", "--json")["predictions"]) == 2
-    assert "Points of a process along each dimension" in output_of("predict", str(CG), "--help")
+    assert "Points of a process along each dimension" in output_of("predict", CG, "--help")
 
 
 REFUSED = {

@@ -49,7 +49,7 @@ def units_of(figure: Figure) -> list[str]:
 
 
 def test_the_title_of_a_prediction_is_the_first_line_of_the_terminal(prediction, tmp_path, output_of):
-    first = output_of(*WORDS, "--plot", str(tmp_path / "runs")).splitlines()[0]
+    first = output_of(*WORDS, "--plot", tmp_path / "runs").splitlines()[0]
     axes = prediction.plot(tmp_path / "again.png")
     title = title_of(own_figure(axes))
     assert first.startswith(title)
@@ -103,7 +103,7 @@ def test_a_sweep_marks_the_best_and_scaling_has_the_sentence_of_the_terminal(tmp
 @pytest.mark.parametrize("name", ["osu_three_protocols", "osu_latency"])
 def test_a_segmentation_has_the_breakpoints_of_the_terminal(name, tmp_path, output_of):
     file = DATA / "duration_tables" / f"{name}.txt"
-    told = output_of("segment", str(file), "--plot", str(tmp_path / "s.svg"))
+    told = output_of("segment", file, "--plot", tmp_path / "s.svg")
     svg = (tmp_path / "s.svg").read_text()
     title = re.search(r"<dc:title>(.*)</dc:title>", svg)
     assert told.startswith(title[1].split(". ")[0])

@@ -16,7 +16,7 @@ def test_list_names_each_platform_once_with_its_size(output_of):
 
 
 def test_show_says_what_is_modelled_and_where_it_comes_from(output_of):
-    shown = output_of("platform", "show", str(DATA / "small.yaml"), "--details")
+    shown = output_of("platform", "show", DATA / "small.yaml", "--details")
     assert "1e-10 mnk - 1e-10 mn + 2e-06; sd 1e-12 mnk, half-normal; 2 CPUs have their own" in shown
     assert "1 <= k <= 16" in shown
     assert "nodes     2 (numbers 1 to 2), 2 cores on 2 CPUs (modulo), 8 GiB each" in shown
@@ -39,18 +39,18 @@ def test_show_yaml_prints_a_file_that_check_accepts(capsys, output_of, tmp_path)
     assert main(["platform", "show", "dahu", "--yaml"]) == 0
     file = tmp_path / "copy.yaml"
     file.write_text(capsys.readouterr().out, encoding="utf-8")
-    assert ": valid, platform dahu-2020-01: 32 nodes" in output_of("platform", "check", str(file))
+    assert ": valid, platform dahu-2020-01: 32 nodes" in output_of("platform", "check", file)
 
 
 def test_check_of_a_bad_file_is_status_2_and_one_line_without_a_traceback(refusal_of):
     assert "latency_with_unit.yaml:27: network.remote.segments[0].latency_s is '1.2us'" in refusal_of(
-        "platform", "check", str(DATA / "bad" / "latency_with_unit.yaml")
+        "platform", "check", DATA / "bad" / "latency_with_unit.yaml"
     )
 
 
 def test_check_prints_json_for_programs(json_of):
     good = json_of("platform", "check", "stampede-like", "--json")
     assert (good["valid"], good["name"]) == (True, "stampede-like")
-    bad = json_of("platform", "check", str(DATA / "bad" / "latency_with_unit.yaml"), "--json", status=2)
+    bad = json_of("platform", "check", DATA / "bad" / "latency_with_unit.yaml", "--json", status=2)
     assert not bad["valid"]
     assert "latency_s is '1.2us'" in bad["faults"][0]

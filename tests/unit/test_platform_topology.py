@@ -138,5 +138,5 @@ def test_show_says_how_the_nodes_are_joined(output_of, tmp_path):
     ]  # fmt: skip
     file = tmp_path / "p.yaml"
     file.write_text(platform_text(platform), encoding="utf-8")
-    shown = output_of("platform", "show", str(file), "--details")
+    shown = output_of("platform", "show", file, "--details")
     assert "  topology      fat-tree 2;4,4;1,2;1,2: 4 + 2 switches\n                level 1: 50 GB/s\n" in shown

@@ -164,7 +164,7 @@ def test_the_sentence_follows_the_answer_and_options_choose_the_runs(output_of, 
     usual, anyway = (json_of(*words, option, "--json") for option in ("--undisturbed", "--any"))
     assert usual["time_s"] == anyway["undisturbed_time_s"]
     assert anyway["time_s"] == anyway["any"]["time_s"] == usual["any"]["time_s"]
-    shown = output_of("platform", "show", str(tmp_path / "p.yaml"))
+    shown = output_of("platform", "show", tmp_path / "p.yaml")
     assert "8 % of the time a node takes 1.75 times as long, for 4 s on average" in shown
     assert main(["platform", "check", str(tmp_path / "p.yaml")]) == 0
     wild = override(dahu, {"slow_state": "{share: 0.8, length_s: 4, factor: 175}"})

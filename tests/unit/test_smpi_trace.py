@@ -293,7 +293,7 @@ def test_what_cannot_be_is_refused_with_its_line(file, refusal_of, old, new, com
     plain = exchange().text()
     assert old in plain
     file.write_text(plain.replace(old, new, 1))
-    line = refusal_of("trace", "convert", str(file), "-o", str(file.parent / "t.parquet"))
+    line = refusal_of("trace", "convert", file, "-o", file.parent / "t.parquet")
     assert line.startswith(f"lepaute: {file}")
     assert complaint in line
     assert not (file.parent / "t.parquet").exists()

@@ -216,7 +216,7 @@ def test_the_command_says_not_comparable_in_text_json_and_picture(tmp_path, json
     file, picture = tmp_path / "HPL.dat", tmp_path / "sweep.png"
     file.write_text(DAT.format(count=2, sizes="32 128"))
     command = ["predict", "hpl", "-p", "dahu", "--dat", str(file), "--runs", "2"]
-    text = output_of(*command, "--plot", str(picture))
+    text = output_of(*command, "--plot", picture)
     assert text.startswith("Only one of 2 is comparable: N = 6000  NB = 128  ")
     assert any(line.startswith("  apart   1 of 2 not comparable: ") for line in text.splitlines())
     text = output_of(*command, "--details")

@@ -25,7 +25,7 @@ DAHU = load_platform("dahu")
 def test_a_cluster_has_what_was_asked_for_and_says_what_is_assumed(tmp_path, output_of):
     file = tmp_path / "c.yaml"
     arguments = ["--nodes", "256", "--like", "dahu-2019-04", "--spatial", "2x", "--temporal", "0.5", "--seed", "3"]
-    assert "256 nodes of 32 cores, " in (printed := output_of("platform", "synthesize", *arguments, "-o", str(file)))
+    assert "256 nodes of 32 cores, " in (printed := output_of("platform", "synthesize", *arguments, "-o", file))
     assert "of the population of dahu-2019-04, spatial 2x, temporal 0.5, seed 3" in printed
     cluster = load_platform(file)
     assert (cluster.nodes.count, cluster.nodes.cores, cluster.days) == (256, 32, None)
@@ -89,7 +89,7 @@ def test_a_topology_without_such_a_form_is_refused(topology: dict[str, object], 
 )
 def test_bad_options_are_status_2_and_one_line(options, told, tmp_path, refusal_of):
     file = tmp_path / "c.yaml"
-    assert told in refusal_of("platform", "synthesize", *options, "-o", str(file))
+    assert told in refusal_of("platform", "synthesize", *options, "-o", file)
     assert not file.exists()
 
 
@@ -104,7 +104,7 @@ def daily(path: Path, days: int = 6) -> Path:
 
 def test_a_population_is_fitted_to_a_table_and_put_into_a_platform(tmp_path, output_of):
     table, file = daily(tmp_path / "daily.csv"), tmp_path / "mine.yaml"
-    shown = output_of("platform", "population", str(table), "--of", "dahu", "-o", str(file))
+    shown = output_of("platform", "population", table, "--of", "dahu", "-o", file)
     assert "8 nodes, 2 groups" in shown
     assert "group 1 1 node, 2 CPUs" in shown
     content = yaml.safe_load(file.read_text())["population"]
@@ -124,7 +124,7 @@ def test_a_population_is_fitted_to_a_table_and_put_into_a_platform(tmp_path, out
 def test_a_table_that_determines_no_population_is_refused(change, told, tmp_path, refusal_of):
     table = daily(tmp_path / "daily.csv")
     change(pandas.read_csv(table)).to_csv(table, index=False)
-    assert told in refusal_of("platform", "population", str(table), "--of", "dahu", "-o", str(tmp_path / "p.yaml"))
+    assert told in refusal_of("platform", "population", table, "--of", "dahu", "-o", tmp_path / "p.yaml")
 
 
 def test_two_tables_or_an_unknown_draw_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,14 +17,14 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_show_names_the_run_and_its_calls(file, output_of):
-    told = output_of("trace", "show", str(file))
+    told = output_of("trace", "show", file)
     assert told.startswith("HPL N = 384, NB = 64, 4 × 1, recorded: 96 calls in 26.9 s on 4 ranks\n")
     assert "steps:    0 to 5" in told
     assert any(line.split()[:3] == ["dgemm", "kernel", "24"] for line in told.splitlines())
 
 
 def test_show_prints_json_for_programs(file, json_of):
-    told = json_of("trace", "show", str(file), "--json")
+    told = json_of("trace", "show", file, "--json")
     assert told["headline"] == "HPL N = 384, NB = 64, 4 × 1, recorded"
     assert (told["ranks"], told["steps"]) == ([0, 1, 2, 3], [0, 5])
     (dgemm,) = [each for each in told["calls"] if each["call"] == "dgemm"]
@@ -34,7 +34,7 @@ def test_show_prints_json_for_programs(file, json_of):
 
 def test_each_command_writes_its_file(file, tmp_path, capsys, output_of):
     assert main(["trace", "gantt", str(file), "-o", str(tmp_path / "g.png"), "--ranks", "0,2-3", "--steps", "1:2"]) == 0
-    output_of("trace", "perfetto", str(file), "-o", str(tmp_path / "p.json"))
+    output_of("trace", "perfetto", file, "-o", tmp_path / "p.json")
     assert main(["trace", "breakdown", str(file), "--json", "--plot", str(tmp_path / "b.png")]) == 0
     assert json.loads(capsys.readouterr().out)["all"]["compute"] == pytest.approx(6 * (1 + 4 * 3))
     assert {path.name for path in tmp_path.iterdir()} == {"t.parquet", "g.png", "p.json", "b.png"}
@@ -76,6 +76,6 @@ def test_an_empty_trace_is_shown_and_refused_for_a_picture(tmp_path, capsys, out
     whole = exchange()
     write_trace(whole.where(whole.rank > 9), tmp_path / "t.parquet")
     assert main(["trace", "show", str(tmp_path / "t.parquet")]) == 0
-    output_of("trace", "breakdown", str(tmp_path / "t.parquet"))
+    output_of("trace", "breakdown", tmp_path / "t.parquet")
     assert main(["trace", "gantt", str(tmp_path / "t.parquet"), "-o", str(tmp_path / "g.png")]) == 2
     assert capsys.readouterr().err == "lepaute: the trace is empty: nothing to draw\n"

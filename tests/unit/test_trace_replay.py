@@ -273,12 +273,12 @@ def test_the_command_line_predicts_compares_and_traces(tmp_path, refusal_of, jso
     path, traced = tmp_path / "run.parquet", tmp_path / "again.parquet"
     time_s = recorded(path, Random(which=2))
     command = ["predict", "trace", str(path), "-p", "dahu", "--without", "all", "--runs", "2", "--json"]
-    found = json_of(*command, "--against", "own-code=0.5", "--trace", str(traced))
+    found = json_of(*command, "--against", "own-code=0.5", "--trace", traced)
     assert found["application"] == "trace"
     assert found["time_s"]["mean"] == pytest.approx(time_s, rel=1e-3)
     assert found["differences"][0]["time_s"]["mean"] < 0.9 * time_s
     assert replayed(traced).time_s.mean == pytest.approx(time_s, rel=3e-3)
-    assert "none.parquet: No such file" in refusal_of(*command[:2], str(tmp_path / "none.parquet"), *command[3:])
+    assert "none.parquet: No such file" in refusal_of(*command[:2], tmp_path / "none.parquet", *command[3:])
 
 
 def test_a_replay_can_be_sent_and_read_back(tmp_path: Path) -> None:
