@@ -88,8 +88,7 @@ def test_a_complete_calibration_gets_further_blocks_beside_those_it_has(small, p
     archive = Archive.open(calibrate(place, goal=better, resume=True))
     # By this clock a check takes longer than a block is reckoned to take, and a further block takes: two before each.
     assert blocks_of(archive) == list(range(FEWEST + 4))
-    count = len(first.json("blocks.json"))
-    assert archive.json("blocks.json")[:count] == first.json("blocks.json")
+    assert archive.json("blocks.json")[: len(first.json("blocks.json"))] == first.json("blocks.json")
     assert [check["half_width"] for check in archive.json("precision.json")] == [0.04, 0.04, 0.02]
     assert set(first.members()) <= set(archive.members())
     raw = [name for name in first.members() if name.startswith("raw/")]

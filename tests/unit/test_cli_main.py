@@ -273,8 +273,7 @@ def test_the_version_is_that_of_the_package(output_of):
 @pytest.mark.parametrize("command", ["", "doctor", "predict hpl", "emulate hpl", "trace"])
 def test_help_of_a_command_is_what_its_option_prints(command, output_of):
     words = command.split()
-    expected = output_of(*words, "--help")
-    assert output_of("help", *words) == expected
+    assert output_of("help", *words) == output_of(*words, "--help")
 
 
 def test_help_of_what_is_no_command_is_refused_in_one_line(refusal_of):

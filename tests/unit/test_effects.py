@@ -141,8 +141,7 @@ def test_a_quick_calibration_asked_for_larger_matrices_has_a_remedy(of: Callable
         small.append(model.model_copy(update={"pieces": tuple(pieces)}))
     quick = dahu.model_copy(update={"kernels": tuple(small), "archive_id": "0" * 64})
     calibrated = replace(far, conditions=replace(far.conditions, platform=quick))
-    remedy = Sweep((calibrated, calibrated)).remedy
-    assert remedy.startswith("lepaute calibrate, without --quick")
+    assert Sweep((calibrated, calibrated)).remedy.startswith("lepaute calibrate, without --quick")
 
 
 def complaint(capsys: pytest.CaptureFixture[str], *words: str) -> str:

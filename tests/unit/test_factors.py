@@ -375,8 +375,7 @@ def test_a_run_that_failed_before_it_measured_has_rows_of_what_its_design_would_
     assert set(table["cpu"]) == {0, 1}  # as the node's environment tells
     assert set(table["stratum"]) == {""}  # nothing was measured with which it could be compared
     assert len(table) == 2 * 10
-    unknown = experiment(tmp_path / "b.zip", **failed)
-    assert values(unknown).empty
+    assert values(experiment(tmp_path / "b.zip", **failed)).empty
 
 
 def test_a_node_that_left_no_rows_of_what_the_others_measured_is_missing(tmp_path: Path) -> None:

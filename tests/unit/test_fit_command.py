@@ -48,8 +48,7 @@ def test_a_platform_is_made_that_can_be_loaded_and_has_a_cpu_for_each_core(archi
 @pytest.mark.slow
 def test_two_archives_of_one_machine_have_the_blocks_of_both(archive_path, tmp_path):
     again = write_calibration(tmp_path / "again.zip", created="2026-11-22T00:00:00+00:00")
-    fitted = models([Archive.open(archive_path), Archive.open(again)])
-    assert fitted.days.degrees_of_freedom == 9
+    assert models([Archive.open(archive_path), Archive.open(again)]).days.degrees_of_freedom == 9
 
 
 @pytest.mark.slow

@@ -203,8 +203,7 @@ def test_glue_ignores_other_rows_of_the_design_and_runs_with_messages():
     rows = [("dgemm", 1, 1, 1, 10.0, 1e-3, 1), ("pdfact", 1, 1, 0, 9.9, 0.3, 1)]
     frame = observations(rows, design_row=[1, 2])
     assert glue_calls(pooled_observations([frame]))["pdfact_glue"].duration_s == pytest.approx([0.3 - CLOCK_S])
-    together = observations(rows, probe="hpl_steps_2x1")
-    assert glue_calls(pooled_observations([together])) == {}
+    assert glue_calls(pooled_observations([observations(rows, probe="hpl_steps_2x1")])) == {}
 
 
 def test_glue_does_not_mix_the_attempts_of_a_run():

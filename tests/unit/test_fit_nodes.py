@@ -147,5 +147,4 @@ def test_a_node_that_was_lost_before_it_had_rows_is_no_node_of_the_platform(tmp_
     ],
 )
 def test_nodes_of_two_kinds_are_refused_in_one_line(tmp_path, refusal_of, n2, told):
-    path = write(tmp_path / "c.zip", **n2)
-    assert told in refusal_of("fit", path, "-o", tmp_path / "p.yaml")
+    assert told in refusal_of("fit", write(tmp_path / "c.zip", **n2), "-o", tmp_path / "p.yaml")

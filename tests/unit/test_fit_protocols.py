@@ -78,8 +78,7 @@ def semantics() -> pandas.DataFrame:
 
 
 def test_tests_of_what_sends_promise_give_the_limits():
-    limits = limits_by_tests([semantics()])
-    assert limits == ProtocolLimits(EAGER, DETACHED, 1_000_000)
+    assert limits_by_tests([semantics()]) == ProtocolLimits(EAGER, DETACHED, 1_000_000)
 
 
 def test_messages_sent_before_do_not_count():

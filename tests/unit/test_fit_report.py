@@ -113,8 +113,7 @@ def test_a_link_of_a_finding_shows_its_subject(browser, page_file):
     link.click()
     assert tab.url.endswith(target)
     assert tab.locator(target).is_visible()
-    top = tab.evaluate(f"document.querySelector('{target}').getBoundingClientRect().top")
-    assert -5 <= top < 900
+    assert -5 <= tab.evaluate(f"document.querySelector('{target}').getBoundingClientRect().top") < 900
     context.close()
 
 
@@ -289,8 +288,7 @@ def test_a_platform_can_be_judged_by_measurements_of_another_day(tmp_path):
     second = Archive.open(write_calibration(tmp_path / "second.zip", kernels=later, messages=message_rows(seed=6)))
     found = diagnose(second, load_platform(tmp_path / "p.yaml"))
     (level,) = [flag for flag in found.of("kernel dgemm") if flag.kind == "level"]
-    assert level.severity == "serious"
-    assert level.size == pytest.approx(0.3, abs=0.03)
+    assert (level.severity, level.size) == ("serious", pytest.approx(0.3, abs=0.03))
 
 
 def test_factors_and_dependence_of_the_fit_become_flags_and_tables(diagnosis):

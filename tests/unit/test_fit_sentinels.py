@@ -63,8 +63,7 @@ def test_a_machine_that_wandered_is_told_with_figures(tmp_path: Path, level: np.
 def test_a_machine_that_stays_is_not_told_of(tmp_path: Path) -> None:
     watch = watch_of(tmp_path, STILL)
     assert change_of(watch) is None
-    drift = drift_of([watch])
-    assert drift.relative_sd(600.0) < 0.01
+    assert drift_of([watch]).relative_sd(600.0) < 0.01
 
 
 def test_the_drift_of_a_machine_that_stepped_is_wide(tmp_path: Path) -> None:

@@ -165,8 +165,7 @@ def test_nothing_is_run_twice(prefix: Path) -> None:
 
 def test_what_is_on_path_is_the_default_and_needs_no_environment(prefix: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", f"{prefix}/bin:/usr/bin:/bin")
-    assert find_library().mpicc == prefix / "bin/mpicc"
-    assert find_library().environment == ()
+    assert (find_library().mpicc, find_library().environment) == (prefix / "bin/mpicc", ())
     assert installed_libraries()[0] == find_library()
 
 

@@ -62,8 +62,7 @@ def test_a_job_of_computing_alone_takes_as_much_longer_as_its_node() -> None:
     assert cost.slowdown.ratio == pytest.approx(1.2, abs=0.02)
     assert cost.without is None
     assert cost.gain is None
-    assert cost.nodes == 1
-    assert cost.spare_nodes == 1
+    assert (cost.nodes, cost.spare_nodes) == (1, 1)
 
 
 def test_the_node_is_among_those_of_the_job_wherever_it_stands() -> None:

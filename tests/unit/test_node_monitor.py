@@ -214,8 +214,7 @@ def test_on_this_machine_rows_have_all_columns_and_the_cost_is_told() -> None:
     rows, summary = watch(SystemFiles(), 5)
     assert {"time_s", "monotonic_s", "monitor_cpu_s", "memory_used_bytes", "load1", "others_share"} <= set(rows[0])
     assert all(set(row) == set(rows[0]) for row in rows)
-    assert summary["samples"] == len(rows)
-    assert summary["problem"] == ""
+    assert (summary["samples"], summary["problem"]) == (len(rows), "")
     assert summary["monitor_cpu_s"] >= rows[-1]["monitor_cpu_s"] >= rows[0]["monitor_cpu_s"] == 0.0
     assert summary["monitor_cpu_s_per_sample"] == pytest.approx(summary["monitor_cpu_s"] / len(rows))
 

@@ -95,8 +95,7 @@ def test_waitany_goes_on_with_the_request_that_ends_first() -> None:
             yield me.send(0, 8)
 
     rows = calls_of(course, 4)
-    found = rows[(rows["rank"] == 0) & (rows["name"] == "MPI_Waitany")]
-    assert found["peer"].tolist() == [2]
+    assert rows[(rows["rank"] == 0) & (rows["name"] == "MPI_Waitany")]["peer"].tolist() == [2]
     assert time_of(course, 4) == pytest.approx(11.0, rel=1e-4)
 
 
@@ -167,8 +166,7 @@ def test_collectives_send_as_many_messages_as_their_algorithms(ranks: int) -> No
             yield me.compute(app.unit, 1e-6)
             yield getattr(me, what)(*(() if what == "barrier" else (8,)), **more)
 
-        run = lp.predict(fixed(course, ranks), "dahu", runs=1)
-        assert run.simulation.messages == messages, what
+        assert lp.predict(fixed(course, ranks), "dahu", runs=1).simulation.messages == messages, what
 
 
 def test_neighbours_are_those_of_the_stencil() -> None:
@@ -272,13 +270,11 @@ def test_steps_that_repeat_each_other_are_kept_once() -> None:
     assert [len(code.ops) for code in long.parameters.rank_code] == [
         len(code.ops) for code in short.parameters.rank_code
     ]
-    assert long.steps == 2000
-    assert long.events == pytest.approx(1000 * short.events)
+    assert (long.steps, long.events) == (2000, pytest.approx(1000 * short.events))
 
 
 def test_an_application_can_be_sent_to_another_process() -> None:
-    sent = pickle.loads(pickle.dumps(Fixed(ranks=3)))
-    assert sent == Fixed(ranks=3)
+    assert pickle.loads(pickle.dumps(Fixed(ranks=3))) == Fixed(ranks=3)
 
 
 def test_fields_become_options_and_the_whole_product_follows(tmp_path, output_of, json_of):

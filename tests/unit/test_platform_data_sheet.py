@@ -171,8 +171,7 @@ def test_shares_of_the_peak_are_the_fit_to_published_dgemm_and_their_errors_thos
 )
 def test_the_middle_of_what_runs_draw_for_dgemm_is_the_share_of_the_peak(given, share, relative_sd) -> None:
     platform = sheet(dgemm_flops=None, peak_flops=60e9, **given)
-    model = platform.kernel("dgemm")
-    assert model.discrepancy_relative_sd == relative_sd
+    assert platform.kernel("dgemm").discrepancy_relative_sd == relative_sd
     middle = 1.0 if not given else np.exp(0.5 * relative_sd**2)
     assert dgemm_rate(platform) * middle == pytest.approx(share * 60e9, rel=1e-6)
 

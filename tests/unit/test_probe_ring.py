@@ -59,8 +59,7 @@ def test_each_wait_that_polls_ends_with_one_look_that_finds_the_message(built, c
     waits = Counter(
         (row["design_row"], row["rank"]) for row in rows if row["call"] == "recv" and "iprobe" in row["condition"]
     )
-    found = Counter((row["design_row"], row["rank"]) for row in rows if row["found"] == "1")
-    assert found == waits
+    assert Counter((row["design_row"], row["rank"]) for row in rows if row["found"] == "1") == waits
     assert set(waits.values()) == {1}
     for row in rows:
         if row["call"] == "exchange":

@@ -277,8 +277,7 @@ def test_urls_of_our_own_variables_are_found_wherever_they_are_and_folders_are_n
 
 
 def test_a_secret_that_is_a_number_is_not_looked_for_inside_measurements() -> None:
-    redactor = Redactor({"PIN_TOKEN": "123456"})
-    assert redactor.text("71234560 123456") == f"71234560 {REDACTED}"
+    assert Redactor({"PIN_TOKEN": "123456"}).text("71234560 123456") == f"71234560 {REDACTED}"
 
 
 def test_variables_with_smelling_names_lose_their_whole_value_and_others_what_is_secret_in_them() -> None:

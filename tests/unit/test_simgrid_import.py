@@ -289,8 +289,7 @@ def test_a_billion_laughs_is_not_expanded() -> None:
 def test_the_command_writes_a_platform_that_check_and_show_take(capsys, output_of, tmp_path):
     out = tmp_path / "taurus.yaml"
     assert main(["platform", "import", str(DATA / "taurus.xml"), "-o", str(out)]) == 0
-    printed = capsys.readouterr()
-    assert f"{out}: platform taurus: 16 nodes of 12 cores" in printed.out
+    assert f"{out}: platform taurus: 16 nodes of 12 cores" in capsys.readouterr().out
     assert "watt_per_state" in output_of("platform", "import", DATA / "taurus.xml", "-o", out, "--force", "--details")
     assert main(["platform", "check", str(out)]) == 0
     assert "taurus: 16 nodes of 12 cores, " in output_of("platform", "show", out)

@@ -50,8 +50,7 @@ def test_an_interval_never_reaches_zero_and_that_of_rates_is_that_of_times_inver
     assert low is not None
     assert high is not None
     assert 0.0 < low < high < math.inf
-    rates = prediction_interval([5.0 / time for time in times])
-    assert rates == pytest.approx((5.0 / high, 5.0 / low))
+    assert prediction_interval([5.0 / time for time in times]) == pytest.approx((5.0 / high, 5.0 / low))
 
 
 def test_times_as_far_apart_as_numbers_can_be_have_finite_bounds() -> None:

@@ -300,8 +300,7 @@ def test_many_small_changes_become_few_files_and_lose_nothing(tmp_path: Path) ->
             store.add_values(values(nodes=1, jobs=1, first_job=job))
             assert len(other.values()) == 4 * (job + 1), "a reader that was there before sees every change"
         assert store.values()["job"].nunique() == jobs
-    files = list((tmp_path / "store").rglob("factor_values*.parquet"))
-    assert len(files) <= 2 * MERGED_FILES
+    assert len(list((tmp_path / "store").rglob("factor_values*.parquet"))) <= 2 * MERGED_FILES
 
 
 @pytest.mark.slow

@@ -107,8 +107,7 @@ def test_a_population_is_fitted_to_a_table_and_put_into_a_platform(tmp_path, out
     shown = output_of("platform", "population", table, "--of", "dahu", "-o", file)
     assert "8 nodes, 2 groups" in shown
     assert "group 1 1 node, 2 CPUs" in shown
-    content = yaml.safe_load(file.read_text())["population"]
-    assert content["terms"] == ["mnk", "1", "sd:mnk"]
+    assert yaml.safe_load(file.read_text())["population"]["terms"] == ["mnk", "1", "sd:mnk"]
     assert main(["platform", "synthesize", "--nodes", "3", "--like", str(file), "-o", str(tmp_path / "s.yaml")]) == 0
     assert load_platform(tmp_path / "s.yaml").nodes.count == 3
 
