@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import shlex
 import signal
 from collections.abc import Callable, Iterator
@@ -148,6 +149,14 @@ def real_hpl() -> "HplProgram":
         return built_program()
     except EnvironmentProblem as problem:
         pytest.skip(f"the real HPL cannot be built here: {problem}")
+
+
+@pytest.fixture(scope="session")
+def two_cores() -> tuple[int, int]:
+    cores = sorted(os.sched_getaffinity(0))
+    if len(cores) < 2:
+        pytest.skip("messages want two cores")
+    return cores[0], cores[1]
 
 
 @pytest.fixture(scope="session")

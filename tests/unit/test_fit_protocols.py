@@ -16,16 +16,12 @@ def one_way_s(size: np.ndarray) -> np.ndarray:
     return np.where(size <= EAGER, 1e-6 + size / 2e9, np.where(size <= DETACHED, 3e-6 + size / 4e9, 2e-5 + size / 8e9))
 
 
-def posting_s(size: np.ndarray) -> np.ndarray:
-    return np.where(size <= EAGER, 2e-7 + size / 2e10, 4e-7)
-
-
 def operations(seed: int = 1) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     rng = np.random.default_rng(seed)
     made = {}
     for name, cost in (
         ("pingpong", lambda size: 2 * one_way_s(size)),
-        ("isend", posting_s),
+        ("isend", lambda size: np.where(size <= EAGER, 2e-7 + size / 2e10, 4e-7)),
         ("recv", lambda size: np.where(size <= EAGER, 3e-7 + size / 2e10, one_way_s(size))),
     ):
         size = np.floor(10 ** rng.uniform(0, 7, 400))

@@ -57,26 +57,19 @@ def measured_node(root: Path) -> SystemFiles:
     return machines.write(root, files)
 
 
-def change(files: SystemFiles, values: dict[str, str]) -> None:
-    for name, value in values.items():
-        files.write(name, value)
-
-
 def test_every_column_has_the_value_that_the_files_say(tmp_path: Path) -> None:
     files = measured_node(tmp_path)
     found = Found(files, now_s=100.0)
     assert found.absent == []
-    change(
-        files,
-        {
-            f"{RAPL}/intel-rapl:0/energy_uj": "4000000",  # past the end of its range
-            f"{RAPL}/intel-rapl:0:0/energy_uj": "9000000",
-            f"{RAPL}/intel-rapl:1/energy_uj": "0",
-            "proc/stat": "cpu  130 0 10 140 0 0 0 20 0 0",
-            "sys/class/net/eth0/statistics/rx_bytes": "1500",
-            "sys/class/infiniband/mlx5_0/ports/1/counters/port_rcv_data": "35",
-        },
-    )
+    for name, value in {
+        f"{RAPL}/intel-rapl:0/energy_uj": "4000000",  # past the end of its range
+        f"{RAPL}/intel-rapl:0:0/energy_uj": "9000000",
+        f"{RAPL}/intel-rapl:1/energy_uj": "0",
+        "proc/stat": "cpu  130 0 10 140 0 0 0 20 0 0",
+        "sys/class/net/eth0/statistics/rx_bytes": "1500",
+        "sys/class/infiniband/mlx5_0/ports/1/counters/port_rcv_data": "35",
+    }.items():
+        files.write(name, value)
     row: dict[str, Any] = {}
     for sensor in found.sensors:
         sensor.read(row, 102.0)

@@ -200,13 +200,6 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("what", WRONG)
-def test_what_ends_in_nothing_is_told_with_ranks_calls_and_lines(what: str) -> None:
-    course, message = WRONG[what]
-    with pytest.raises(SimulationError, match=message):
-        time_of(course)
-
-
 MISUSE = {
     "left out": (
         lambda me, _app: (me.allreduce(8) for _ in range(2 - me.rank)),
@@ -223,10 +216,10 @@ MISUSE = {
 }
 
 
-@pytest.mark.parametrize("what", MISUSE)
-def test_what_a_program_may_not_do_is_refused_with_the_line(what: str) -> None:
-    course, message = MISUSE[what]
-    with pytest.raises(InputError, match=message):
+@pytest.mark.parametrize("what", [*WRONG, *MISUSE])
+def test_what_ends_in_nothing_or_may_not_be_is_told_with_ranks_calls_and_lines(what):
+    course, message = (WRONG | MISUSE)[what]
+    with pytest.raises(SimulationError if what in WRONG else InputError, match=message):
         time_of(course)
 
 

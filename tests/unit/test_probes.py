@@ -25,14 +25,6 @@ NB = 32
 PHASES = {"pdfact", "pdupdate", "pdtrsv"}
 
 
-@pytest.fixture(scope="session")
-def two_cores() -> tuple[int, int]:
-    cores = sorted(os.sched_getaffinity(0))
-    if len(cores) < 2:
-        pytest.skip("messages want two cores")
-    return cores[0], cores[1]
-
-
 def _core() -> int:
     return min(os.sched_getaffinity(0))
 

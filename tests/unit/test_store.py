@@ -214,9 +214,16 @@ def test_a_store_of_an_older_version_is_read_and_becomes_one_of_this_version(whe
         assert store.add_values(values()) == 0
 
 
-def test_a_store_of_a_later_version_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "store.json").write_text(json.dumps({"version": 99}))
-    with pytest.raises(InputError, match=r"is a store of version 99, .* upgrade"):
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("store.json", '{"version": 99}', "is a store of version 99, .* upgrade"),
+        ("thesis.tex", "", "holds other files and no store"),
+    ],
+)
+def test_a_folder_of_a_later_version_or_of_something_else_is_no_store(name, text, told, tmp_path):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(InputError, match=told):
         open_store(tmp_path)
 
 
@@ -272,12 +279,6 @@ def test_a_column_of_another_type_is_refused_as_damage(values_are: str, tmp_path
     pyarrow.parquet.write_table(rows.set_column(at, "value", pyarrow.array([other] * len(rows))), path)
     with open_store(tmp_path / "store") as store, pytest.raises(InputError, match="the store is damaged"):
         store.values()
-
-
-def test_a_folder_of_something_else_is_no_store(tmp_path: Path) -> None:
-    (tmp_path / "thesis.tex").write_text("")
-    with pytest.raises(InputError, match="holds other files and no store"):
-        open_store(tmp_path)
 
 
 def test_a_folder_whose_name_is_not_utf8_is_refused(tmp_path: Path) -> None:
