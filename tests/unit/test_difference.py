@@ -21,6 +21,10 @@ BASE = ["predict", "hpl", "-p", str(Path(__file__).parent.parent / "data" / "pla
 BASE += ["--n", "600", "--nb", "64", "--grid", "2x2", "--runs", "3"]
 
 
+def with_run_effect(relative_sd: float) -> Platform:
+    return override(SMALL, {"days.run_relative_sd": str(relative_sd)})
+
+
 def test_run_zero_of_a_day_is_the_run_of_its_seed_and_others_differ_in_their_noise() -> None:
     first, again, second = (lp.predict(HPL, SMALL, runs=2, repeat=repeat).run_list for repeat in (0, 0, 1))
     assert first == again == lp.predict(HPL, SMALL, runs=2).run_list
@@ -37,8 +41,7 @@ def test_without_draws_of_single_runs_all_runs_of_a_day_are_the_same() -> None:
 
 def test_the_effect_of_a_run_is_another_one_in_each_run_of_a_day() -> None:
     quiet = Layers(coefficients=False, discrepancy=False, noise=False)
-    machine = override(SMALL, {"days.run_relative_sd": "0.05"})
-    one, other = (lp.predict(HPL, machine, runs=3, repeat=repeat, layers=quiet) for repeat in (0, 1))
+    one, other = (lp.predict(HPL, with_run_effect(0.05), runs=3, repeat=repeat, layers=quiet) for repeat in (0, 1))
     assert lp.difference(one, other).run_noise
     assert all(a.time_s != b.time_s for a, b in zip(one.run_list, other.run_list, strict=True))
 

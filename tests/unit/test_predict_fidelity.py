@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from lepaute.cli.main import main
 from lepaute.errors import InputError
 from lepaute.platform import load_platform, override
 from lepaute.simulate import Hpl, predict
@@ -97,8 +98,8 @@ def test_a_fidelity_that_does_not_exist_is_refused(dahu):
         predict(Hpl(n=1000), dahu, runs=1, fidelity="coarse")
 
 
-def test_the_command_takes_the_fidelity(refusal_of, output_of):
+def test_the_command_takes_the_fidelity(capsys, json_of):
     command = ["predict", "hpl", "--platform", "dahu", "--n", "70000", "--nb", "128", "--grid", "4x4"]
-    output = output_of(*command, "--runs", "1", "--fidelity", "sampled", "--json")
-    assert json.loads(output)["fidelity"] == "sampled"
-    assert "fidelity is 'coarse'" in refusal_of(*command, "--fidelity", "coarse")
+    assert json_of(*command, "--runs", "1", "--fidelity", "sampled", "--json")["fidelity"] == "sampled"
+    assert main([*command, "--fidelity", "coarse"]) == 2
+    assert "fidelity is 'coarse'" in capsys.readouterr().err
