@@ -87,8 +87,7 @@ def test_observations_that_cannot_be_are_refused_in_one_line_that_says_where(tab
 
 
 def test_the_made_up_observations_without_a_defect_are_fitted(tmp_path, capsys):
-    path = write_calibration(tmp_path / "good.zip")
-    assert main(["fit", str(path), "-o", str(tmp_path / "p.yaml")]) == 0
+    assert main(["fit", str(write_calibration(tmp_path / "good.zip")), "-o", str(tmp_path / "p.yaml")]) == 0
     assert "warning" not in capsys.readouterr().err
 
 

@@ -62,8 +62,7 @@ def test_show_tells_levels_ranges_blocks_and_first_rows(tmp_path, json_of, outpu
     assert "40 rows of 4 treatments, each 5 times in each of 2 blocks" in printed
     assert "size_bytes (int): 2 levels, 1, 1024; 20 rows each" in printed
     assert "and 35 more rows" in printed
-    shown = json_of("design", "show", path, "--json")
-    assert shown["factors"][2]["counts"] == [["recv", 20], ["send", 20]]
+    assert json_of("design", "show", path, "--json")["factors"][2]["counts"] == [["recv", 20], ["send", 20]]
 
 
 def test_a_mix_of_files_names_its_kinds(tmp_path: Path) -> None:

@@ -115,8 +115,7 @@ def test_settings_of_smpi_leave_the_clock_to_simblas_and_forbid_a_free_test(tmp_
     settings = settings_of(tiny(), 8, Options(stack_kib=2048), tmp_path)
     assert settings["smpi/wtime"] == "0"
     assert float(settings["smpi/test"]) > 0
-    assert settings["smpi/tmpdir"] == str(tmp_path)
-    assert settings["contexts/stack-size"] == "2048"
+    assert (settings["smpi/tmpdir"], settings["contexts/stack-size"]) == (str(tmp_path), "2048")
     assert settings["smpi/privatization"] == "dlopen"
     assert settings_of(tiny(), 8, Options(privatize=False), tmp_path)["smpi/privatization"] == "no"
     assert Keep(trace=tmp_path / "t").settings()["tracing/filename"] == str(tmp_path / "t")

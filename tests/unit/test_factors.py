@@ -344,8 +344,7 @@ def test_nodes_that_failed_were_aborted_or_are_missing_have_a_row_for_each_facto
     }  # fmt: skip
     assert table["value"].isna().all()  # also of n1, which was measured: its run did not end
     for node in ("n1", "n2", "n3"):
-        mine = table[(table["node"] == node) & (table["factor"] == "dgemm_rate_flops")]
-        assert set(mine["cpu"]) == {0, 1}
+        assert set(table[(table["node"] == node) & (table["factor"] == "dgemm_rate_flops")]["cpu"]) == {0, 1}
     # the strata are those that were measured, so that it is seen what is absent
     assert len(set(table.loc[table["factor"] == "dgemm_rate_flops", "stratum"])) == 1
 

@@ -38,8 +38,7 @@ def test_messages_between_the_two_limits_are_detached_and_cost_their_posting_and
         "detached": EAGER,
         "rendezvous": DETACHED,
     }
-    assert first["detached"].send == first["detached"].isend
-    assert first["detached"].receive == (0.0, 0.0)
+    assert (first["detached"].send, first["detached"].receive) == (first["detached"].isend, (0.0, 0.0))
     assert first["rendezvous"].send == first["rendezvous"].receive == (0.0, 0.0)
     size = np.array([2000.0, 10_000.0, 60_000.0])
     assert network.one_way_s(size) / one_way_s(size) == pytest.approx(np.full(3, 1.016), abs=0.015)

@@ -35,8 +35,7 @@ def test_a_sentinel_is_the_trimmed_mean_of_its_calls_mean_over_cores(tmp_path: P
     assert len(watch) == COUNT
     assert watch.size == (1024, 1024, 128)
     # The one interrupted call of twenty is left out: 5 ms and the mean of the noise of a call, 0.8 %.
-    assert watch.duration_s == pytest.approx(np.full(COUNT, 5.040e-3), rel=0.01)
-    assert watch.blocks == 5
+    assert (watch.duration_s, watch.blocks) == (pytest.approx(np.full(COUNT, 5.040e-3), rel=0.01), 5)
 
 
 def test_the_sentinel_of_the_platform_has_its_error(tmp_path: Path) -> None:

@@ -45,8 +45,7 @@ def test_a_platform_has_the_layers_that_draw_something(dahu: Platform) -> None:
     assert "days" in layers_of(dahu, HPL)
     no_effect = "{common_relative_sd: 0, cpu_relative_sd: 0, degrees_of_freedom: 4}"
     assert "days" not in layers_of(override(dahu, {"days": no_effect}), HPL)
-    of_a_run = no_effect.replace("{", "{run_relative_sd: 0.01, ")
-    assert "days" in layers_of(override(dahu, {"days": of_a_run}), HPL)
+    assert "days" in layers_of(override(dahu, {"days": no_effect.replace("{", "{run_relative_sd: 0.01, ")}), HPL)
     assert "days" in layers_of(override(dahu, {"days": "null", "population.draw": "days"}), HPL)
     assert "network" not in layers_of(plain, HPL)
     stated = override(plain, {"network.remote.discrepancy_relative_sd": "0.1"})

@@ -135,8 +135,7 @@ def test_every_installed_library_is_listed_once_and_the_default_one_first() -> N
 def test_a_debian_alternative_is_the_library_that_its_name_says(library: MpiLibrary) -> None:
     assert library.mpicc.name == f"mpicc.{library.family}"
     assert library.launcher.path.name == f"mpirun.{library.family}"
-    assert library.launcher.family == library.family
-    assert library.launcher.version == library.version
+    assert (library.launcher.family, library.launcher.version) == (library.family, library.version)
     assert find_library(f"mpicc.{library.family}") == find_library(f"mpirun.{library.family}") == library
 
 

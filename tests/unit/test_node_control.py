@@ -59,8 +59,7 @@ def test_an_intel_node_is_set_as_wanted_and_given_back_exactly(tmp_path, files, 
     records = control.apply(EVERYTHING)
     assert {one["status"] for one in records} == {"done"}
     during = machines.tree(files.root)
-    assert during[f"{CPU}/smt/control"] == "off"
-    assert during[f"{CPU}/intel_pstate/no_turbo"] == "1"
+    assert (during[f"{CPU}/smt/control"], during[f"{CPU}/intel_pstate/no_turbo"]) == ("off", "1")
     assert during[f"{CPU}/cpufreq/policy3/scaling_governor"] == "performance"
     assert during[f"{CPU}/cpufreq/policy3/scaling_min_freq"] == "2100000"
     assert during[f"{CPU}/cpufreq/policy3/scaling_max_freq"] == "2100000"

@@ -136,8 +136,7 @@ def test_sensors_that_a_node_does_not_show_are_named_with_the_reason(tmp_path: P
 def test_a_sensor_that_is_slow_to_answer_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = measured_node(tmp_path)
     monkeypatch.setattr(sensors, "reading_time_s", lambda _: 0.004)
-    absent = dict(Found(files, 0.0).absent)
-    assert "coretemp Core 0: left out, a reading takes 4.0 ms" in absent["temperature"]
+    assert "coretemp Core 0: left out, a reading takes 4.0 ms" in dict(Found(files, 0.0).absent)["temperature"]
 
 
 def stat(pid: int, name: str, parent: int, session: int, ticks: int, flags: int = 0) -> str:

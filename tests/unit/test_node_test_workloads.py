@@ -166,8 +166,7 @@ def test_workloads_are_conditions_of_themselves_alone(tmp_path: Path) -> None:
     assert strata(tmp_path / "b.zip", rows(cores=3), **more) == plain
     assert len(strata(tmp_path / "c.zip", rows(stress_ng="0.17")) & plain) == 0
     assert len(strata(tmp_path / "d.zip", rows(), disk_folder="/data") & plain) == 0
-    stress = rows().query("workload == 'branch'").drop(columns="pattern")
-    assert strata(tmp_path / "e.zip", stress) < plain
+    assert strata(tmp_path / "e.zip", rows().query("workload == 'branch'").drop(columns="pattern")) < plain
 
 
 @pytest.mark.parametrize(

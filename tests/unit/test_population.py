@@ -200,8 +200,7 @@ def test_other_correlations_groups_or_terms_are_drawn_otherwise() -> None:
     rows = [list(row) for row in before.covariance_temporal]
     rows[0][1] *= 0.5
     rows[1][0] *= 0.5
-    changed = before.model_copy(update={"covariance_temporal": tuple(map(tuple, rows))})
-    assert not drawn_alike(before, changed)
+    assert not drawn_alike(before, before.model_copy(update={"covariance_temporal": tuple(map(tuple, rows))}))
     assert not drawn_alike(before, before.model_copy(update={"draw": "none"}))
     assert not drawn_alike(before, None)
     assert drawn_alike(None, None)

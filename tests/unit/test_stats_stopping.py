@@ -25,8 +25,7 @@ def test_the_rank_agrees_with_scipy(count: int, miss: float) -> None:
 def test_the_interval_of_a_mean_is_students() -> None:
     # mean 10, sd 1, t(2, 0.975) = 4.30265: half-width 4.30265 / sqrt(3) = 2.48414
     progress = assess([9.0, 10.0, 11.0], THREE)
-    assert progress.estimate == 10
-    assert progress.interval == pytest.approx((7.51586, 12.48414), rel=1e-5)
+    assert (progress.estimate, progress.interval) == (10, pytest.approx((7.51586, 12.48414), rel=1e-5))
     assert progress.relative_half_width == pytest.approx(0.248414, rel=1e-5)
     assert progress.reached
     assert progress.more == 0

@@ -176,8 +176,7 @@ def test_events_are_recorded_once_withdrawn_and_recorded_again(store: Store) -> 
     assert store.events()["reason"].tolist() == ['fan "3",\nnew']
     store.add_events(events("cooling"))
     assert len(store.events()) == 2
-    history = store.events(history=True).query("reason == 'cooling'")
-    assert history["author"].tolist() == ["jane", "john", "jane"]
+    assert store.events(history=True).query("reason == 'cooling'")["author"].tolist() == ["jane", "john", "jane"]
     with pytest.raises(InputError, match="there is none with id 0"):
         store.withdraw_events(["0"], "john")
 

@@ -75,8 +75,7 @@ def test_sizes_are_items_times_those_of_their_datatype(tmp_path: Path) -> None:
 
 def test_amounts_take_the_rate_of_dgemm_or_that_which_is_given(tmp_path: Path) -> None:
     path = written(tmp_path / "one.txt", "0 init", "0 compute 3e9", "0 reduce 1 1e9 0 0", "0 finalize")
-    rate = dgemm_rate(lp.load_platform("dahu"))
-    assert replayed(path).time_s.mean == pytest.approx(4e9 / rate, rel=1e-3)
+    assert replayed(path).time_s.mean == pytest.approx(4e9 / dgemm_rate(lp.load_platform("dahu")), rel=1e-3)
     assert replayed(path, own_code=0.5).time_s.mean == pytest.approx(2.0, rel=1e-3)  # of 1 Gflop/s
     assert main(["trace", "convert", str(path), "--flop-rate", "2e9", "-o", str(tmp_path / "x.parquet")]) == 0
     assert replayed(tmp_path / "x.parquet").time_s.mean == pytest.approx(2.0, rel=1e-3)
