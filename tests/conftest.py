@@ -1,6 +1,8 @@
 """What tests of every kind share, and the lanes in which `scripts/run_tests.py` runs them side by side."""
 
 import csv
+import json
+import os
 import shlex
 import signal
 from collections.abc import Callable, Iterator
@@ -87,6 +89,37 @@ def patient(opened: Callable[..., Any]) -> Callable[..., Any]:
     return opened_patiently
 
 
+@pytest.fixture
+def output_of(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Runs a command line: what it prints on standard output."""
+    from lepaute.cli.main import main
+
+    def output(*words: object, status: int = 0) -> str:
+        assert main([*map(str, words)]) == status
+        return capsys.readouterr().out
+
+    return output
+
+
+@pytest.fixture
+def json_of(output_of: Callable[..., str]) -> Callable[..., Any]:
+    return lambda *words, **status: json.loads(output_of(*words, **status))
+
+
+@pytest.fixture
+def refusal_of(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Runs a command line that is refused: the line on standard error, which is all that it prints."""
+    from lepaute.cli.main import main
+
+    def refusal(*words: object) -> str:
+        assert main([*map(str, words)]) == 2
+        output, line = capsys.readouterr()
+        assert (output, line.count("\n")) == ("", 1)
+        return line
+
+    return refusal
+
+
 @pytest.fixture(scope="session")
 def dahu() -> "Platform":
     from lepaute.platform import load_platform
@@ -116,6 +149,14 @@ def real_hpl() -> "HplProgram":
         return built_program()
     except EnvironmentProblem as problem:
         pytest.skip(f"the real HPL cannot be built here: {problem}")
+
+
+@pytest.fixture(scope="session")
+def two_cores() -> tuple[int, int]:
+    cores = sorted(os.sched_getaffinity(0))
+    if len(cores) < 2:
+        pytest.skip("messages want two cores")
+    return cores[0], cores[1]
 
 
 @pytest.fixture(scope="session")

@@ -51,8 +51,7 @@ def test_least_squares_are_those_of_lapack_and_nnls(seed: int) -> None:
     assert np.all(last_free[:-1] >= 0)
     assert left(last_free) == pytest.approx(left(parted), rel=1e-9)
     data = np.column_stack([x / np.abs(x).max(axis=0), y])
-    sums = algebra.squares(data, weight)
-    assert algebra.residuals(sums[None], 1e-12)[0] == pytest.approx(left(free), rel=1e-8)
+    assert algebra.residuals(algebra.squares(data, weight)[None], 1e-12)[0] == pytest.approx(left(free), rel=1e-8)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -1,12 +1,10 @@
 """`lepaute archive` and `lepaute design` from the command line: output, exit status, one line for each error."""
 
-import json
 from pathlib import Path
 
 import pytest
 
 from lepaute.archive import ArchiveWriter
-from lepaute.cli.main import main
 
 
 @pytest.fixture
@@ -17,16 +15,12 @@ def archive_file(tmp_path: Path) -> Path:
     return path
 
 
-def test_show_and_verify_name_the_id_and_the_members(archive_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["archive", "show", str(archive_file), "--json"]) == 0
-    shown = json.loads(capsys.readouterr().out)
+def test_show_and_verify_name_the_id_and_the_members(archive_file, output_of, json_of):
+    shown = json_of("archive", "show", archive_file, "--json")
     assert shown["metadata"]["host"] == "node-1"
     assert shown["members"]["raw/block0/p2p.csv"]["size_bytes"] == 4
-    assert main(["archive", "show", str(archive_file)]) == 0
-    assert "raw/block0/p2p.csv" in capsys.readouterr().out
-    assert main(["archive", "verify", str(archive_file)]) == 0
-    assert shown["id"][:12] in capsys.readouterr().out
+    assert "raw/block0/p2p.csv" in output_of("archive", "show", archive_file)
+    assert shown["id"][:12] in output_of("archive", "verify", archive_file)
     missing = archive_file.with_name("none.zip")
-    assert main(["archive", "verify", str(archive_file), str(missing), "--json"]) == 2
-    good, bad = json.loads(capsys.readouterr().out)["archives"]
+    good, bad = json_of("archive", "verify", archive_file, missing, "--json", status=2)["archives"]
     assert (good["whole"], good["id"], bad["whole"], bad["path"]) == (True, shown["id"], False, str(missing))

@@ -1,6 +1,5 @@
 """`lepaute archive diff`: names what differs between two setups, and nothing that differs whenever one looks."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -215,15 +214,12 @@ def test_machine_control_is_compared_by_what_it_reached() -> None:
     assert list(control_facts({"n1": 3, "n2": [None, []]})) != expected
 
 
-def test_exit_status_and_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_exit_status_and_json(tmp_path, json_of, output_of):
     a, b = experiment_archive(tmp_path / "a.zip"), experiment_archive(tmp_path / "b.zip", seed=8)
-    assert main(["archive", "diff", str(a), str(b)]) == 0
-    assert "  seed: 7 -> 8" in capsys.readouterr().out
+    assert "  seed: 7 -> 8" in output_of("archive", "diff", a, b)
     assert main(["archive", "diff", str(a), str(b), "--exit-code"]) == 1
-    assert main(["archive", "diff", str(a), str(a), "--exit-code"]) == 0
-    capsys.readouterr()
-    assert main(["archive", "diff", str(a), str(b), "--json"]) == 0
-    printed = json.loads(capsys.readouterr().out)
+    output_of("archive", "diff", a, a, "--exit-code")
+    printed = json_of("archive", "diff", a, b, "--json")
     assert printed["same"] is False
     assert printed["a"]["id"] == Archive.open(a).id
     assert printed["differences"] == [

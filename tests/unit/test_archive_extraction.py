@@ -99,12 +99,10 @@ def test_an_archive_that_changes_meanwhile_leaves_no_wrong_file(archive: Archive
     assert list((tmp_path / "out").iterdir()) == []
 
 
-def test_the_command_says_how_many_files_and_refuses_in_one_line(archive, tmp_path, capsys):
+def test_the_command_says_how_many_files_and_refuses_in_one_line(archive, tmp_path, refusal_of, output_of):
     arguments = ["archive", "extract", str(archive.path), "raw", "log.txt", "-o", str(tmp_path / "out")]
-    assert main(arguments) == 0
-    assert capsys.readouterr().out == f"{tmp_path / 'out'}: 2 files of {archive.path}, 61 B\n"
-    assert main(arguments) == 2
-    assert capsys.readouterr().err.count("\n") == 1
+    assert output_of(*arguments) == f"{tmp_path / 'out'}: 2 files of {archive.path}, 61 B\n"
+    refusal_of(*arguments)
     assert main([*arguments, "--force"]) == 0
 
 

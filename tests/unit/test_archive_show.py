@@ -1,6 +1,5 @@
 """The first screen of an archive: 24 lines of 100 columns that say what it is, and why it failed."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -80,7 +79,7 @@ def test_an_interrupted_experiment_without_a_failure_says_so(tmp_path: Path) -> 
     assert any("lepaute run croaring.py --resume -o" in line for line in lines)
 
 
-def test_what_a_strangers_archive_says_cannot_command_the_terminal(tmp_path, capsys):
+def test_what_a_strangers_archive_says_cannot_command_the_terminal(tmp_path, output_of):
     evil = "\x1b]0;owned\x07\x1b[2J\u202e\r\nFAKE"
     path = failed_archive(
         tmp_path / "a.zip",
@@ -94,11 +93,9 @@ def test_what_a_strangers_archive_says_cannot_command_the_terminal(tmp_path, cap
     )
     screen(path)
     for options in ([], ["--members"], ["--json"]):
-        assert main(["archive", "show", str(path), *options]) == 0
-        printed = capsys.readouterr().out
+        printed = output_of("archive", "show", path, *options)
         assert all(line.isprintable() for line in printed.split("\n"))
-    assert main(["archive", "diff", str(path), str(path), "--all"]) == 0
-    assert all(line.isprintable() for line in capsys.readouterr().out.split("\n"))
+    assert all(line.isprintable() for line in output_of("archive", "diff", path, path, "--all").split("\n"))
 
 
 @pytest.mark.parametrize("value", [None, True, 3, -1, 1e300, "x", [], {}, [None], [[]], {"a": 1}, 10**400])
@@ -125,12 +122,10 @@ def test_a_calibration_is_shown_too(tmp_path: Path) -> None:
     assert "openblas, Zen" in shown
 
 
-def test_json_keeps_its_keys_and_members_lists_all(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_keeps_its_keys_and_members_lists_all(tmp_path, output_of, json_of):
     path = experiment_archive(tmp_path / "a.zip")
-    assert main(["archive", "show", str(path), "--json"]) == 0
-    assert set(json.loads(capsys.readouterr().out)) == {"id", "metadata", "members"}
-    assert main(["archive", "show", str(path), "--members"]) == 0
-    printed = capsys.readouterr().out
+    assert set(json_of("archive", "show", path, "--json")) == {"id", "metadata", "members"}
+    printed = output_of("archive", "show", path, "--members")
     assert all(name in printed for name in Archive.open(path).members())
 
 
@@ -167,14 +162,13 @@ def test_text_is_made_plain_and_fits() -> None:
     assert wrapped("one two three four", 7, 2) == ["one two", "thre..."]
 
 
-def test_into_a_pipe_nothing_is_cut_or_broken(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_into_a_pipe_nothing_is_cut_or_broken(tmp_path, output_of):
     word, cause = "x" * 300, "word " * 100
     path = failed_archive(
         tmp_path / "a.zip",
         failure={"phase": "setup", "type": "X", "message": cause, "node": "n1", "command": 0, "stderr_tail": ""},
         commands=[command("n1", [word] * 3, returncode=1, stderr="")],
     )
-    assert main(["archive", "show", str(path)]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = output_of("archive", "show", path).splitlines()
     assert any(f"n1$ {word} {word} {word}" in line for line in lines)
     assert any(cause.strip() in line for line in lines)

@@ -38,10 +38,6 @@ def copied(frame):
     return pandas.concat([frame, frame.iloc[20:30]], ignore_index=True)
 
 
-def in_milliseconds(frame):
-    return frame.assign(duration_s=frame["duration_s"] * 1e3)
-
-
 #: What is wrong with the kernels' table -> what the error says of it, besides the table's name.
 BAD_KERNELS = {
     "empty": (lambda frame: frame.iloc[:0], "no kernel observations"),
@@ -50,7 +46,7 @@ BAD_KERNELS = {
     "durations are infinite": (put("duration_s", np.inf, rows=3), "row 8 (dgemm) and 2 more: duration_s is inf"),
     "a duration is negative": (put("duration_s", -1e-6), "duration_s is -1e-06, below 0; a clock that went backwards"),
     "a duration of a month": (put("duration_s", 2.6e6), "more than a week"),
-    "durations in milliseconds": (in_milliseconds, "durations are in seconds"),
+    "durations in milliseconds": (lambda f: f.assign(duration_s=f["duration_s"] * 1e3), "durations are in seconds"),
     "a date is NaN": (put("start_s", np.nan), "start_s is nan"),
     "the clock goes backwards": (backwards, "the clock went backwards"),
     "rows appear twice": (copied, "row 3001 (dgemm) and 9 more: is an exact copy"),
@@ -79,40 +75,24 @@ BAD_MESSAGES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("defect", BAD_KERNELS)
-def test_kernel_observations_that_cannot_be_are_refused_in_one_line_that_says_where(defect, tmp_path, capsys):
-    change, said = BAD_KERNELS[defect]
-    assert_refused(tmp_path, capsys, said, kernels=change(kernel_rows()))
-
-
-@pytest.mark.parametrize("defect", BAD_MESSAGES)
-def test_message_observations_that_cannot_be_are_refused_in_one_line_that_says_where(defect, tmp_path, capsys):
-    change, said = BAD_MESSAGES[defect]
-    assert_refused(tmp_path, capsys, said, messages=change(message_rows()))
-
-
-def assert_refused(tmp_path, capsys, said, **tables):
-    path = write_calibration(tmp_path / "bad.zip", **tables)
-    assert main(["fit", str(path), "-o", str(tmp_path / "p.yaml")]) == 2
-    error = capsys.readouterr().err
-    assert said in error
-    assert len(error.splitlines()) == 1
-    assert "Traceback" not in error
+@pytest.mark.parametrize(
+    ("table", "defect"), [("kernels", defect) for defect in BAD_KERNELS] + [("messages", bad) for bad in BAD_MESSAGES]
+)
+def test_observations_that_cannot_be_are_refused_in_one_line_that_says_where(table, defect, tmp_path, refusal_of):
+    rows, defects = {"kernels": (kernel_rows, BAD_KERNELS), "messages": (message_rows, BAD_MESSAGES)}[table]
+    change, said = defects[defect]
+    path = write_calibration(tmp_path / "bad.zip", **{table: change(rows())})
+    assert said in refusal_of("fit", path, "-o", tmp_path / "p.yaml")
     assert not (tmp_path / "p.yaml").exists()
 
 
 def test_the_made_up_observations_without_a_defect_are_fitted(tmp_path, capsys):
-    path = write_calibration(tmp_path / "good.zip")
-    assert main(["fit", str(path), "-o", str(tmp_path / "p.yaml")]) == 0
+    assert main(["fit", str(write_calibration(tmp_path / "good.zip")), "-o", str(tmp_path / "p.yaml")]) == 0
     assert "warning" not in capsys.readouterr().err
 
 
 def constant(frame):
     return frame.assign(duration_s=1e-3, start_s=np.arange(len(frame)) * 2e-3)
-
-
-def of_one_size(frame):
-    return frame.assign(m=100, n=100)
 
 
 def half_are_zero(frame):
@@ -121,28 +101,23 @@ def half_are_zero(frame):
     return frame.assign(duration_s=frame["duration_s"].where(~zero, 0.0))
 
 
-def few(frame):
-    return frame.groupby("block").head(3)
-
-
 #: What is poor about kernels -> kind of the flag, and what a person reads of it.
 POOR = {
     "durations are constant": (constant, "constant", "All 3000 durations are exactly 1 ms"),
-    "one size only": (of_one_size, "sizes", "Calls of only 1 size were measured"),
+    "one size only": (lambda frame: frame.assign(m=100, n=100), "sizes", "Calls of only 1 size were measured"),
     "one kernel takes no time": (half_are_zero, "no model", "and has no model: simulations assume"),
-    "few calls": (few, "calls", "Only 15 calls were measured"),
+    "few calls": (lambda frame: frame.groupby("block").head(3), "calls", "Only 15 calls were measured"),
 }
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("defect", POOR)
-def test_poor_observations_are_fitted_and_flagged_and_the_serious_are_printed(defect, tmp_path, capsys):
+def test_poor_observations_are_fitted_and_flagged_and_the_serious_are_printed(defect, tmp_path, capsys, json_of):
     change, kind, said = POOR[defect]
     kernels = change(kernel_rows(kernels=("dgemm", "dtrsm") if defect == "one kernel takes no time" else ("dgemm",)))
     path = write_calibration(tmp_path / "poor.zip", kernels=kernels)
     fit = ["fit", str(path), "-o", str(tmp_path / "p.yaml"), "--force"]
-    assert main([*fit, "--json"]) == 0
-    flags = [flag for flag in json.loads(capsys.readouterr().out)["flags"] if flag["kind"] == kind]
+    flags = [flag for flag in json_of(*fit, "--json")["flags"] if flag["kind"] == kind]
     assert len(flags) == 1
     assert said in flags[0]["sentence"]
     assert main([*fit, "--details"]) == 0
@@ -163,12 +138,11 @@ def test_messages_of_one_size_are_refused_or_flagged(tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_constant_durations_of_messages_are_flagged(tmp_path, capsys):
+def test_constant_durations_of_messages_are_flagged(tmp_path, json_of):
     messages = message_rows()
     messages = messages.assign(duration_s=1e-4, start_s=np.arange(len(messages)) * 2e-3)
     path = write_calibration(tmp_path / "poor.zip", messages=messages)
-    assert main(["fit", str(path), "-o", str(tmp_path / "p.yaml"), "--json"]) == 0
-    flags = json.loads(capsys.readouterr().out)["flags"]
+    flags = json_of("fit", path, "-o", tmp_path / "p.yaml", "--json")["flags"]
     assert ("message pingpong", "constant", "serious") in {(f["subject"], f["kind"], f["severity"]) for f in flags}
 
 

@@ -49,7 +49,6 @@ def test_programs_are_run_in_turn_in_alternating_order() -> None:
 def test_an_event_is_a_message_or_a_turn_of_a_rank_in_a_step() -> None:
     square = cases.Square(side=2, steps=25)
     point = Point.of(NOW.name, square, cost(1.3), start_s=0.3)
-    assert point is not None
     assert point.events == 900 + 4 * 25
     assert point.event_ns == pytest.approx(1e6)  # 1 s for 1000 events
     assert Point.of(NOW.name, square, cost(0.2), start_s=0.3) is None

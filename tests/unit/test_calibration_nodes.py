@@ -118,8 +118,7 @@ def test_nodes_of_two_kinds_are_refused_before_anything_is_measured(machine, pla
     ],
 )
 def test_a_library_that_a_node_lacks_is_named_with_its_package(stderr: str, told: str) -> None:
-    trial = Result("n", ("./probe-dgemm",), None, 127, "", stderr, "", 0.0)
-    assert why_not(trial).startswith(told)
+    assert why_not(Result("n", ("./probe-dgemm",), None, 127, "", stderr, "", 0.0)).startswith(told)
     assert "apt-get install openmpi-bin" in why_not(Result("n", ("mpirun",), None, None, "", "", "", 0.0, error="none"))
 
 

@@ -36,8 +36,7 @@ def test_what_was_measured_before_a_failure_or_ctrl_c_is_archived_as_partial_and
     done = len(machine.runs())
     Archive.open(calibrate(place, quick=True, resume=True))
     assert len(machine.runs()) - done == RUNS + SEMANTIC_ROUNDS - (BLOCK - 1)
-    again = Archive.open(place)
-    assert len(again.json("blocks.json")) == RUNS + SEMANTIC_ROUNDS
+    assert len(Archive.open(place).json("blocks.json")) == RUNS + SEMANTIC_ROUNDS
     assert names_in(place) == ["c.zip"]
 
 

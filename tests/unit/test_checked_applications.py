@@ -151,15 +151,12 @@ class Pair(lp.Application):
 """
 
 
-def test_predict_holds_an_application_against_a_recording_first(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_predict_holds_an_application_against_a_recording_first(tmp_path, capsys, output_of):
     (tmp_path / "pair.py").write_text(PAIR)
     rows = [row for rank in (0, 1) for row in rows_of(rank)[:3]]
     write(tmp_path / "run.parquet", rows)
     command = ["predict", f"{tmp_path}/pair.py", "-p", "dahu", "--runs", "1", "--check", f"{tmp_path}/run.parquet"]
-    assert main(command) == 0
-    assert "Pair takes" in capsys.readouterr().out
+    assert "Pair takes" in output_of(*command)
     assert main([*command, "--size", "81"]) == 1
     said = capsys.readouterr()
     assert said.out == ""

@@ -151,9 +151,8 @@ def test_nothing_that_is_printed_controls_the_terminal(capsys: pytest.CaptureFix
     assert err == "error \\x1b[2J \\udcff\n"
 
 
-def test_a_message_of_any_length_is_a_short_line(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["x" * 100_000]) == 2
-    err = capsys.readouterr().err
+def test_a_message_of_any_length_is_a_short_line(refusal_of):
+    err = refusal_of("x" * 100_000)
     assert len(err) < 2000
     assert "'lepaute --help' lists them" in err
 
@@ -209,19 +208,15 @@ def test_an_interrupt_is_one_line_and_status_130(install: Install, capsys: pytes
         (["doctor", "--m", "1"], "no such option: --m"),
     ],
 )
-def test_a_command_line_that_cannot_be_is_one_line_and_status_2(install, capsys, arguments, complaint):
+def test_a_command_line_that_cannot_be_is_one_line_and_status_2(install, refusal_of, arguments, complaint):
     def command(n: int = 0) -> None:
         raise AssertionError(n)
 
     install(command=command)
-    assert main(arguments) == 2
-    captured = capsys.readouterr()
-    assert captured.err.startswith(f"lepaute: {complaint}")
-    assert captured.err.count("\n") == 1
-    assert captured.out == ""
+    assert refusal_of(*arguments).startswith(f"lepaute: {complaint}")
 
 
-def test_the_only_subcommand_of_a_command_keeps_its_name(install: Install, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_only_subcommand_of_a_command_keeps_its_name(install, refusal_of, output_of):
     app = typer.Typer()
 
     @app.command("hpl")
@@ -229,11 +224,9 @@ def test_the_only_subcommand_of_a_command_keeps_its_name(install: Install, capsy
         print("n is", n)
 
     install(command=app)
-    assert main(["doctor", "hpl", "7"]) == 0
-    assert capsys.readouterr().out == "n is 7\n"
-    assert main(["doctor", "7"]) == 2
-    assert main(["doctor"]) == 2
-    assert "missing command" in capsys.readouterr().err
+    assert output_of("doctor", "hpl", "7") == "n is 7\n"
+    refusal_of("doctor", "7")
+    assert "missing command" in refusal_of("doctor")
 
 
 def test_the_help_of_the_program_loads_neither_typer_nor_a_command() -> None:
@@ -253,8 +246,6 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
         "sys.exit(guarded(many))"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
-        assert child.stdout is not None
-        assert child.stderr is not None
         child.stdout.readline()
         child.stdout.close()
         complaints = child.stderr.read()
@@ -272,26 +263,21 @@ def test_debugging_lets_errors_of_the_user_through(monkeypatch: pytest.MonkeyPat
         guarded(run)
 
 
-def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_version_is_that_of_the_package(output_of):
     import lepaute
 
     for option in ("--version", "-V"):
-        assert main([option]) == 0
-        assert capsys.readouterr().out == f"lepaute {lepaute.__version__}\n"
+        assert output_of(option) == f"lepaute {lepaute.__version__}\n"
 
 
 @pytest.mark.parametrize("command", ["", "doctor", "predict hpl", "emulate hpl", "trace"])
-def test_help_of_a_command_is_what_its_option_prints(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_of_a_command_is_what_its_option_prints(command, output_of):
     words = command.split()
-    assert main([*words, "--help"]) == 0
-    expected = capsys.readouterr().out
-    assert main(["help", *words]) == 0
-    assert capsys.readouterr().out == expected
+    assert output_of("help", *words) == output_of(*words, "--help")
 
 
-def test_help_of_what_is_no_command_is_refused_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["help", "doktor"]) == 2
-    assert "there is no command 'doktor'; did you mean 'doctor'?" in capsys.readouterr().err
+def test_help_of_what_is_no_command_is_refused_in_one_line(refusal_of):
+    assert "there is no command 'doktor'; did you mean 'doctor'?" in refusal_of("help", "doktor")
 
 
 def test_a_full_disk_is_named_where_the_system_names_no_file(monkeypatch, tmp_path, capsys):

@@ -30,8 +30,7 @@ def test_a_model_gives_the_reference_s_time_to_the_nanosecond(clock_code, x0, y0
 def test_a_joined_model_is_one_model_after_the_other(clock_code, x0, y0, u0, v0, b, c, span):
     inner, outer = Model(x0, y0, b), Model(y0 + u0, v0, c)
     joined = clock_code.lep_clock_joined(inner, outer)
-    expected = truth(outer, truth(inner, Fraction(x0 + span)))
-    assert abs(clock_code.lep_clock_at(joined, x0 + span) - expected) <= 2
+    assert abs(clock_code.lep_clock_at(joined, x0 + span) - truth(outer, truth(inner, Fraction(x0 + span)))) <= 2
 
 
 def test_three_clocks_joined_tell_the_first_one_s_time(clock_code: Any) -> None:
@@ -99,8 +98,7 @@ def test_points_whose_messages_all_waited_in_one_direction_move_the_line_little(
         offsets[late] += 1e6
         bounds[late] += 1e6
     model = line_through(clock_code, x, offsets, [100.0] * 20, bounds)
-    assert model.drift == pytest.approx(4e-5, rel=1e-3)
-    assert model.bound_ns == 700.0
+    assert (model.drift, model.bound_ns) == (pytest.approx(4e-5, rel=1e-3), 700.0)
     # Without the round trips the three points would turn it by far: 1 ms at one end of 0.4 s.
     assert abs(line_through(clock_code, x, offsets, [100.0] * 20).drift - 4e-5) > 1e-3
 
@@ -117,8 +115,7 @@ def test_an_offset_without_scatter_is_exact(clock_code: Any, method: str, count:
     """Latencies of 700 ns there and back, 5 s ahead: whatever the estimate, that is the offset."""
     exchanges = [Exchange(i * 10_000, i * 10_000 + 700 + 5 * SECOND, i * 10_000 + 1400) for i in range(count)]
     offset = offset_of(clock_code, method, (Exchange * count)(*exchanges))
-    assert offset.offset_ns == 5 * SECOND
-    assert offset.bound_ns == 700
+    assert (offset.offset_ns, offset.bound_ns) == (5 * SECOND, 700)
     assert offset.deviation_ns < 1
 
 

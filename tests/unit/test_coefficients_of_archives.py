@@ -61,14 +61,11 @@ def test_too_few_calls_are_refused(tmp_path: Path) -> None:
         coefficients_of_archives(archive(tmp_path / "few.zip", kernels(1.0, rows=20)))
 
 
-def test_the_command_makes_a_population_of_calibrations(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_makes_a_population_of_calibrations(tmp_path, output_of):
     days = enumerate((1.0, 1.1, 0.9, 1.05))
     names = [str(archive(tmp_path / f"{number}.zip", kernels(day, blocks=1)).path) for number, day in days]
-    assert main(["platform", "population", *names, "--of", "dahu", "-o", str(tmp_path / "p.yaml")]) == 0
-    assert "2 nodes, 1 group" in capsys.readouterr().out
+    assert "2 nodes, 1 group" in output_of("platform", "population", *names, "--of", "dahu", "-o", tmp_path / "p.yaml")
     population = load_platform(tmp_path / "p.yaml").population
-    assert population is not None
-    assert population.covariance_common is not None
     # all cores are slower and faster together: 1.0, 1.1, 0.9, 1.05 of a mean rate of 2.6e-11
     alpha_sd = (population.covariance_common[0][0]) ** 0.5
     assert alpha_sd == pytest.approx(2.6e-11 * np.std([1.0, 1.1, 0.9, 1.05], ddof=1), rel=0.1)

@@ -1,6 +1,5 @@
 """`lepaute design` over any factors, from the command line: tables, show, pictures, and one line for each error."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -38,11 +37,10 @@ def test_the_command_line_and_python_give_the_same_table(capsys: pytest.CaptureF
         ("-f a=1,2 -f b=1,2 --count 4", "4 rows, all different"),
     ],
 )
-def test_a_fraction_says_what_it_leaves_out_and_mixes(
-    given: str, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["design", "fractional", *given.split(), "-o", str(tmp_path / "f.csv")]) == 0
-    assert capsys.readouterr().out.startswith(f"{tmp_path / 'f.csv'}: {told}")
+def test_a_fraction_says_what_it_leaves_out_and_mixes(given, told, tmp_path, output_of):
+    assert output_of("design", "fractional", *given.split(), "-o", tmp_path / "f.csv").startswith(
+        f"{tmp_path / 'f.csv'}: {told}"
+    )
 
 
 def test_the_factors_in_the_header_make_the_same_table_again(tmp_path: Path) -> None:
@@ -56,18 +54,15 @@ def test_the_factors_in_the_header_make_the_same_table_again(tmp_path: Path) -> 
     assert again.read_bytes() == first.read_bytes()
 
 
-def test_show_tells_levels_ranges_blocks_and_first_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_tells_levels_ranges_blocks_and_first_rows(tmp_path, json_of, output_of):
     path = tmp_path / "d.csv"
     command = "design factorial -f size_bytes=1,1Ki -f op=send,recv --replications 5 --blocks 2".split()
     assert main([*command, "-o", str(path)]) == 0
-    assert main(["design", "show", str(path)]) == 0
-    printed = capsys.readouterr().out
+    printed = output_of("design", "show", path)
     assert "40 rows of 4 treatments, each 5 times in each of 2 blocks" in printed
     assert "size_bytes (int): 2 levels, 1, 1024; 20 rows each" in printed
     assert "and 35 more rows" in printed
-    assert main(["design", "show", str(path), "--json"]) == 0
-    shown = json.loads(capsys.readouterr().out)
-    assert shown["factors"][2]["counts"] == [["recv", 20], ["send", 20]]
+    assert json_of("design", "show", path, "--json")["factors"][2]["counts"] == [["recv", 20], ["send", 20]]
 
 
 def test_a_mix_of_files_names_its_kinds(tmp_path: Path) -> None:
@@ -100,11 +95,10 @@ def test_every_design_has_a_picture(tmp_path: Path, arguments: list[str]) -> Non
     assert sorted(path.name for path in tmp_path.iterdir()) == ["d.csv", "d.png"]
 
 
-def test_values_too_wide_to_draw_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = str(tmp_path / "d.csv")
-    assert main(["design", "sample", "-f", "x=uniform:-1.0e308:1.0e308", "--count", "5", "-o", path]) == 0
-    assert main(["design", "picture", path, "-o", str(tmp_path / "d.png")]) == 2
-    assert "x has values beyond" in capsys.readouterr().err
+def test_values_too_wide_to_draw_are_refused(tmp_path, output_of, refusal_of):
+    path = tmp_path / "d.csv"
+    output_of("design", "sample", "-f", "x=uniform:-1.0e308:1.0e308", "--count", "5", "-o", path)
+    assert "x has values beyond" in refusal_of("design", "picture", path, "-o", tmp_path / "d.png")
 
 
 @pytest.mark.parametrize(
@@ -147,9 +141,5 @@ def test_values_too_wide_to_draw_are_refused(tmp_path: Path, capsys: pytest.Capt
         ("collective --operations foo", "unknown collective operation foo"),
     ],
 )
-def test_what_cannot_be_is_one_line_and_exit_status_2(capsys, arguments, message):
-    assert main(["design", *arguments.split()]) == 2
-    printed = capsys.readouterr()
-    assert printed.out == ""
-    assert printed.err.count("\n") == 1
-    assert message in printed.err
+def test_what_cannot_be_is_one_line_and_exit_status_2(refusal_of, arguments, message):
+    assert message in refusal_of("design", *arguments.split())

@@ -44,8 +44,7 @@ def test_conditions_belong_to_dgemm() -> None:
 
 def test_the_memory_design_has_allocations_of_its_own_and_batches_where_they_are_asked_for() -> None:
     sizes = hierarchy_sizes(1024, 8192)
-    assert sizes[0] == 1024
-    assert sizes[-1] == 8192
+    assert (sizes[0], sizes[-1]) == (1024, 8192)
     assert len(sizes) == 13
     assert all(size % 64 == 0 for size in sizes)
     options = {"strides": [1, 8], "element_bytes": [8], "unrolls": [8], "allocations": 2, "fresh": True}

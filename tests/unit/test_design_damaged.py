@@ -8,12 +8,23 @@ import pytest
 from lepaute.design import Design, full_factorial, read_design, table, write_design
 from lepaute.errors import DesignError
 
+MESSAGES = "#@generator=test\n#@seed=3\ndesign_row,operation,size_bytes\n0,recv,1\n1,pingpong,64\n"
 GOOD = '#@generator=test\n#@columns=op:text,size_bytes:int,ratio:real\ndesign_row,op,size_bytes,ratio\n0,"a,b",1,0.5\n'
 
 
 @pytest.mark.parametrize(
     ("found", "wrong", "line", "message"),
     [
+        ("1,pingpong,64", "1,pingpong,-8", 5, "size_bytes is -8; expected an integer >= 0"),
+        ("1,pingpong,64", "1,pingpong,64.5", 5, "size_bytes is 64.5; expected an integer >= 0"),
+        ("1,pingpong,64", "1,pingpong, 64", 5, "size_bytes is  64; expected an integer >= 0"),
+        ("1,pingpong,64", "1,pingpong,", 5, "size_bytes is ; expected an integer >= 0"),
+        ("0,recv,1", "0,receive,1", 4, "operation is receive; expected one of recv, isend"),
+        ("1,pingpong,64", "2,pingpong,64", 5, "design_row is 2; expected 1"),
+        ("1,pingpong,64", "1,pingpong", 5, "2 values; expected 3"),
+        ("design_row,operation", "row,operation", 3, "the first column is 'row'; expected design_row"),
+        ("operation,size_bytes", "operation,size", 3, "no design has the columns operation,size"),
+        ("#@seed=3", "# seed 3", 2, "expected #@key=value"),
         ("1,0.5", "1.0,0.5", 4, "size_bytes is 1.0; expected a whole number"),
         ("1,0.5", "9223372036854775808,0.5", 4, "size_bytes is 9223372036854775808; expected a whole number"),
         ("1,0.5", "1,nan", 4, "ratio is nan; expected a finite number"),
@@ -31,14 +42,16 @@ GOOD = '#@generator=test\n#@columns=op:text,size_bytes:int,ratio:real\ndesign_ro
         ("#@generator=test", "#@columns=a:int", 2, "the header 'columns' is given twice"),
     ],
 )
-def test_a_wrong_line_of_a_general_design_is_named(tmp_path, found, wrong, line, message):
-    assert found in GOOD
+def test_a_wrong_line_is_named_with_its_number_and_what_was_expected(tmp_path, found, wrong, line, message):
+    good = GOOD if found in GOOD else MESSAGES
+    assert found in good
     path = tmp_path / "d.csv"
-    path.write_text(GOOD.replace(found, wrong), encoding="utf-8")
+    path.write_text(good.replace(found, wrong), encoding="utf-8")
     with pytest.raises(DesignError) as caught:
         read_design(path)
     assert str(caught.value).startswith(f"{path}:{line}: ")
     assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
 def test_what_a_spreadsheet_adds_is_taken_off(tmp_path: Path) -> None:
@@ -82,3 +95,21 @@ def test_a_text_that_is_not_one_printable_line_is_refused(value: str) -> None:
         full_factorial({"op": [value, "b"]}, seed=1)
     with pytest.raises(DesignError, match="expected a text of one line"):
         Design({"columns": "op:text"}, ("op",), ((value,),))
+
+
+def test_a_file_that_is_missing_empty_or_not_text_is_an_error_of_one_line(tmp_path: Path) -> None:
+    (tmp_path / "empty.csv").write_text("")
+    (tmp_path / "binary.csv").write_bytes(b"\xff\xfe\x00\x80")
+    for name, message in (("none.csv", "cannot be read"), ("empty.csv", "no line of column"), ("binary.csv", "text")):
+        with pytest.raises(DesignError, match=message) as caught:
+            read_design(tmp_path / name)
+        assert "\n" not in str(caught.value)
+
+
+def test_a_design_made_in_python_is_checked_as_a_file_is() -> None:
+    with pytest.raises(DesignError, match="row 0: m is 0; expected an integer >= 1"):
+        Design({}, ("kind", "m", "n", "k"), (("dgemm", 0, 1, 1),))
+    with pytest.raises(DesignError, match="row 0 has 3 values for 4 columns"):
+        Design({}, ("kind", "m", "n", "k"), (("dgemm", 1, 1),))
+    with pytest.raises(DesignError, match="line break"):
+        Design({"note": "two\nlines"}, ("operation", "size_bytes"), ())

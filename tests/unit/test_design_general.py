@@ -107,8 +107,7 @@ def test_blocks_of_a_mix_stay_together_and_kinds_are_shuffled_within() -> None:
     mixed = lp.design.mix(send, barrier, seed=3)
     assert mixed.column("block") == [0] * 6 + [1] * 6 + [2] * 6
     for block in range(3):
-        found = Counter(row["operation"] for row in mixed if row["block"] == block)
-        assert found == {"send": 4, "barrier": 2}
+        assert Counter(row["operation"] for row in mixed if row["block"] == block) == {"send": 4, "barrier": 2}
     assert mixed.header["part.1.seed"] == "2"
     # 3 blocks in which all sends come before the barriers: once in 15^3 seeds
     assert [row["operation"] for row in mixed] != (["send"] * 4 + ["barrier"] * 2) * 3

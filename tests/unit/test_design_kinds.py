@@ -116,6 +116,5 @@ def test_a_fit_knows_every_kernel_that_hpl_calls() -> None:
 def test_levels_of_the_options_come_equally_often() -> None:
     drawn = drawn_step_options(np.random.default_rng(1), 12)
     for name in ("l1", "pfact", "rfact", "ndiv", "equil"):
-        counts = collections.Counter(getattr(options, name) for options in drawn)
-        assert len(set(counts.values())) == 1, name
+        assert len(set(collections.Counter(getattr(options, name) for options in drawn).values())) == 1, name
     assert set(collections.Counter((options.u, options.swap) for options in drawn).values()) == {4}

@@ -1,13 +1,11 @@
 """The doctor: what is missing is named with the command that installs it; the exit status says whether it matters."""
 
-import json
 import os
 from pathlib import Path
 
 import psutil
 import pytest
 
-from lepaute.cli.main import main
 from lepaute.errors import EnvironmentProblem
 from lepaute.kit.extras import EXTRAS
 from lepaute.measure import doctor
@@ -193,23 +191,20 @@ def test_what_is_not_ok_says_what_to_do() -> None:
 
 
 @pytest.mark.parametrize(("status", "code"), [("ok", 0), ("warning", 0), ("missing", 2)])
-def test_the_exit_status_is_2_only_when_something_is_missing(monkeypatch, capsys, status, code):
+def test_the_exit_status_is_2_only_when_something_is_missing(monkeypatch, output_of, json_of, status, code):
     check = Check("C compiler", status, "found this", "do that")  # type: ignore[arg-type]
     monkeypatch.setattr(doctor, "_CHECKS", {"C compiler": lambda: [check]})
-    assert main(["doctor", "--json"]) == code
-    assert json.loads(capsys.readouterr().out) == {
+    assert json_of("doctor", "--json", status=code) == {
         "checks": [{"name": "C compiler", "status": status, "found": "found this", "remedy": "do that"}]
     }
-    assert main(["doctor"]) == code
-    printed = capsys.readouterr().out
+    printed = output_of("doctor", status=code)
     assert all(word in printed for word in ("C compiler", status, "found this", "do that"))
 
 
-def test_into_a_pipe_a_finding_is_one_line_that_nothing_breaks(monkeypatch, capsys):
+def test_into_a_pipe_a_finding_is_one_line_that_nothing_breaks(monkeypatch, output_of):
     found, remedy = "a path " + "/very/long" * 30, "install " + "this and that " * 20 + "."
     monkeypatch.setattr(doctor, "_CHECKS", {"HPL": lambda: [Check("HPL", "warning", found, remedy)]})
-    assert main(["doctor"]) == 0
-    _answer, _titles, line = capsys.readouterr().out.splitlines()
+    _answer, _titles, line = output_of("doctor").splitlines()
     assert line.split("  ", 1)[0] == "warning"
     assert found in line
     assert remedy in line

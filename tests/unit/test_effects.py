@@ -1,6 +1,5 @@
 """What each parameter of a sweep changes: from predictions that differ in it alone, for each problem by itself."""
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from math import exp
@@ -142,9 +141,7 @@ def test_a_quick_calibration_asked_for_larger_matrices_has_a_remedy(of: Callable
         small.append(model.model_copy(update={"pieces": tuple(pieces)}))
     quick = dahu.model_copy(update={"kernels": tuple(small), "archive_id": "0" * 64})
     calibrated = replace(far, conditions=replace(far.conditions, platform=quick))
-    remedy = Sweep((calibrated, calibrated)).remedy
-    assert remedy is not None
-    assert remedy.startswith("lepaute calibrate, without --quick")
+    assert Sweep((calibrated, calibrated)).remedy.startswith("lepaute calibrate, without --quick")
 
 
 def complaint(capsys: pytest.CaptureFixture[str], *words: str) -> str:
@@ -168,12 +165,11 @@ def test_an_hpl_out_given_as_hpl_dat_is_named(capsys: pytest.CaptureFixture[str]
     assert "--results" in told
 
 
-def test_the_json_of_a_sweep_has_the_effects(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_json_of_a_sweep_has_the_effects(tmp_path, json_of):
     lines = (Path(__file__).parents[1] / "data/hpl_dat/HPL.dat").read_text().splitlines()
     for line, text in ((5, "1"), (6, "6000"), (7, "2"), (8, "128 256"), (10, "1"), (11, "4"), (12, "4")):
         lines[line - 1] = text
     (tmp_path / "HPL.dat").write_text("\n".join(lines))
-    assert main(["predict", "hpl", "-p", "dahu", "--dat", str(tmp_path / "HPL.dat"), "--runs", "2", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
+    told = json_of("predict", "hpl", "-p", "dahu", "--dat", tmp_path / "HPL.dat", "--runs", "2", "--json")
     assert told["best"] == [place for each in told["problems"] for place in each["best"]]
     assert all(each["parameters"] for each in told["problems"])

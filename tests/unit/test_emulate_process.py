@@ -26,7 +26,6 @@ def watched(tmp_path: Path, limits: Limits, goes_on_s: float, on_line=None):
 
 def test_a_process_without_progress_is_stopped(tmp_path: Path) -> None:
     ended = watched(tmp_path, Limits(stall_s=0.3), HANG_S)
-    assert ended.stopped is not None
     assert "for 0.3 s it made no MPI call" in ended.stopped
 
 

@@ -1,10 +1,7 @@
 """Energy of a run: hand calculations, from the formula to the whole command."""
 
-import json
-
 import pytest
 
-from lepaute.cli.main import main
 from lepaute.platform import load_platform
 from lepaute.platform.io import parse_platform, platform_text
 from lepaute.platform.schema import Power
@@ -107,15 +104,13 @@ def test_a_platform_that_does_not_say_its_power_has_no_energy(capsys):
     assert "energy_j" not in predict(Stencil(cells=(5, 1, 1), cell_time_s=1.0), quiet).to_dict()
 
 
-def test_the_command_prints_joules_and_average_watts(tmp_path, capsys):
+def test_the_command_prints_joules_and_average_watts(tmp_path, output_of, json_of):
     path = tmp_path / "tiny.yaml"
     path.write_text(WITH_POWER.format(cores=4), encoding="utf-8")
-    assert main(["predict", "hpl", "-p", str(path), "--n", "4", "--nb", "4", "--json"]) == 0
-    result = json.loads(capsys.readouterr().out)
+    result = json_of("predict", "hpl", "-p", path, "--n", "4", "--nb", "4", "--json")
     assert set(result["energy_j"]) == {"mean", "low", "high"}
     assert result["energy_j"]["mean"] == pytest.approx(150 * result["time_s"]["mean"])
-    assert main(["predict", "hpl", "-p", str(path), "--n", "4", "--nb", "4"]) == 0
-    assert "150 W on average" in capsys.readouterr().out
+    assert "150 W on average" in output_of("predict", "hpl", "-p", path, "--n", "4", "--nb", "4")
 
 
 def test_power_is_part_of_the_file_and_shown():

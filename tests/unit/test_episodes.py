@@ -71,7 +71,6 @@ def test_an_episode_on_all_cores_is_left_out_and_becomes_a_layer(tmp_path: Path)
     assert any("slow for a while" in text for text in warnings)
     # 1.5 s of 5 blocks of about 2.9 s on both cores: a tenth of the time, at 1.7 times the duration.
     state = platform.slow_state
-    assert state is not None
     assert state.factor == pytest.approx(1.7, rel=0.08)
     assert state.share * np.exp(-2 * state.share_error) < 0.1 < state.share * np.exp(2 * state.share_error)
     assert state.least_busy_cores is None
@@ -92,10 +91,7 @@ def test_slow_sentinels_alone_make_a_layer_and_one_does_not(tmp_path: Path) -> N
     level[[8, 21]] = 0.8
     three, warnings = fitted(tmp_path / "three.zip", steps_of_two_cores({}, 1.0), sentinel_rows(level))
     assert one.slow_state is None
-    assert three.slow_state is not None
     assert three.slow_state.factor == pytest.approx(1.8, rel=0.02)
-    assert three.sentinel is not None
-    assert one.sentinel is not None
     assert three.sentinel.duration_s == pytest.approx(one.sentinel.duration_s, rel=0.03)  # of the usual state
     assert any("3 of 30 sentinels" in text for text in warnings)
 
@@ -105,8 +101,6 @@ def test_a_repetition_counts_for_the_models_and_not_for_the_state(tmp_path: Path
     again = second[second["block"] == 2].assign(attempt=1, start_s=lambda rows: rows["start_s"] + 300.0)
     alone, _ = fitted(tmp_path / "first.zip", first)
     both, _ = fitted(tmp_path / "both.zip", pandas.concat([first, again], ignore_index=True))
-    assert both.slow_state is not None
-    assert alone.slow_state is not None
     assert both.slow_state.source == alone.slow_state.source
     for name in ("share", "length_s", "factor"):
         assert getattr(both.slow_state, name) == pytest.approx(getattr(alone.slow_state, name), rel=0.1)
@@ -133,7 +127,6 @@ def test_an_episode_is_seen_though_the_first_core_had_ended() -> None:
         np.arange(170),
     )
     episodes = episodes_of_parts(parts, [], ["here"])
-    assert episodes is not None
     assert (episodes.rows >= slow).all()
     assert episodes.estimate.factor == pytest.approx(0.095 / 0.0605, rel=0.02)
 

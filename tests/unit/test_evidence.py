@@ -27,7 +27,6 @@ def test_what_to_trust_is_what_the_committed_tables_say() -> None:
     found = re.search(
         r"<!-- begin what_to_trust: generated, do not edit -->\n(.*?)\n<!-- end what_to_trust -->", page, re.DOTALL
     )
-    assert found is not None
     assert found.group(1) == what_to_trust.section(EVIDENCE / DATA), "run validation/what_to_trust.py"
 
 

@@ -368,8 +368,7 @@ def test_the_cells_of_a_notebook_are_the_script_of_a_class_that_they_define(monk
     assert source_of(Job) == (name, text)  # `with lp.Job(...)`, by hand
     monkeypatch.delattr(main, "In")
     assert source_of(Job) is None
-    here = type("Mine", (Job,), {"__module__": __name__})
-    assert (source_of(here) or ("", b""))[0] == Path(__file__).name
+    assert (source_of(type("Mine", (Job,), {"__module__": __name__})) or ("", b""))[0] == Path(__file__).name
 
 
 def test_a_notebook_shows_one_line_of_the_log_and_every_warning(monkeypatch, capsys):

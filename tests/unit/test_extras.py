@@ -82,9 +82,7 @@ def test_the_modules_of_each_extra_are_those_that_pyproject_installs() -> None:
     assert {module for extra in EXTRAS.values() for module in extra} - {"jax", "numpyro", "otf2"} == declared("all")
 
 
-def test_a_command_names_its_own_extra_and_others_the_first_that_has_the_module(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_command_names_its_own_extra_and_others_the_first_that_has_the_module(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     error = ImportError(name="pyarrow.parquet")
     assert str(missing_extra(error, "trace", "trace")).endswith(
@@ -129,9 +127,7 @@ def test_the_core_alone_predicts_segments_and_shows_platforms(tmp_path: Path) ->
 
 @pytest.mark.slow
 @pytest.mark.parametrize("words", [[one.name] for one in COMMANDS if one.extra], ids=lambda words: words[0])
-def test_a_command_without_its_extra_ends_with_2_and_the_line_that_installs_it(
-    tmp_path: Path, words: list[str]
-) -> None:
+def test_a_command_without_its_extra_ends_with_2_and_the_line_that_installs_it(tmp_path, words):
     extra = next(one.extra for one in COMMANDS if one.name == words[0])
     ran = core_only(tmp_path, *words, "anything")
     assert ran.returncode == 2

@@ -344,8 +344,7 @@ def test_nodes_that_failed_were_aborted_or_are_missing_have_a_row_for_each_facto
     }  # fmt: skip
     assert table["value"].isna().all()  # also of n1, which was measured: its run did not end
     for node in ("n1", "n2", "n3"):
-        mine = table[(table["node"] == node) & (table["factor"] == "dgemm_rate_flops")]
-        assert set(mine["cpu"]) == {0, 1}
+        assert set(table[(table["node"] == node) & (table["factor"] == "dgemm_rate_flops")]["cpu"]) == {0, 1}
     # the strata are those that were measured, so that it is seen what is absent
     assert len(set(table.loc[table["factor"] == "dgemm_rate_flops", "stratum"])) == 1
 
@@ -375,8 +374,7 @@ def test_a_run_that_failed_before_it_measured_has_rows_of_what_its_design_would_
     assert set(table["cpu"]) == {0, 1}  # as the node's environment tells
     assert set(table["stratum"]) == {""}  # nothing was measured with which it could be compared
     assert len(table) == 2 * 10
-    unknown = experiment(tmp_path / "b.zip", **failed)
-    assert values(unknown).empty
+    assert values(experiment(tmp_path / "b.zip", **failed)).empty
 
 
 def test_a_node_that_left_no_rows_of_what_the_others_measured_is_missing(tmp_path: Path) -> None:

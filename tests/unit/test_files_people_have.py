@@ -3,7 +3,6 @@
 import bz2
 import gzip
 import lzma
-from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow
@@ -48,9 +47,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("command", CASES)
-def test_a_file_is_read_or_refused_as_it_should_be(
-    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_is_read_or_refused_as_it_should_be(command, tmp_path, capsys):
     status = main([word.format(DATA, tmp_path) for word in command.split()])
     printed = capsys.readouterr()
     assert CASES[command] in printed.out + printed.err
@@ -69,9 +66,7 @@ def test_messages_without_a_record_are_refused_where_no_other_side_is_known(tmp_
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress, pyarrow.Codec("zstd").compress])
-def test_compressed_files_are_read_by_their_content_and_refused_where_they_are_cut(
-    pack: Callable[[bytes], bytes], tmp_path: Path
-) -> None:
+def test_compressed_files_are_read_by_their_content_and_refused_where_they_are_cut(pack, tmp_path):
     plain = lp.read_trace(DATA / "15-ti-list" / "run" / "list.txt")
     (tmp_path / "one.txt").write_bytes(
         pack(b"0 init\n0 send 1 0 1e6\n1 init\n1 recv 0 0 1e6\n1 finalize\n0 finalize\n")
@@ -115,18 +110,16 @@ def test_a_rate_is_not_read_as_seconds(name: str, tmp_path: Path) -> None:
         lp.fit.read_durations(tmp_path / "t.csv")
 
 
-def test_columns_that_are_not_used_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_columns_that_are_not_used_are_named(tmp_path, output_of):
     (tmp_path / "t.csv").write_text("size,time_us,node,meaning_us\n" + "".join(f"{size},2,a,1\n" for size in (1, 2, 3)))
-    assert main(["segment", str(tmp_path / "t.csv"), "--y", "time_us"]) == 0
-    assert "2 columns not used (node, meaning_us)" in capsys.readouterr().out
+    assert "2 columns not used (node, meaning_us)" in output_of("segment", tmp_path / "t.csv", "--y", "time_us")
     (tmp_path / "w.csv").write_text(
         "day,node,rate,heat,rack\n2026-01-01,a,1,,r\n2026-01-01,a,1,,r\n2026-01-02,a,2,,r\n"
     )
     factors = "{rate_flops: {column: rate, unit: flop/s}, heat_degC: {column: heat, unit: degC}}"
     (tmp_path / "m.yaml").write_text(f"node: node\ndate: day\nfactors: {factors}\n")
     words = ["watch", "ingest", str(tmp_path / "w.csv"), "--mapping", str(tmp_path / "m.yaml"), "--store"]
-    assert main([*words, str(tmp_path / "store")]) == 0
-    told = [line.partition("w.csv: ")[2] for line in capsys.readouterr().out.splitlines()[1:]]
+    told = [line.partition("w.csv: ")[2] for line in output_of(*words, tmp_path / "store").splitlines()[1:]]
     assert told == [
         "1 column that the mapping does not name (rack)",
         "3 cells without a value",

@@ -40,9 +40,7 @@ def test_a_platform_is_made_that_can_be_loaded_and_has_a_cpu_for_each_core(archi
     assert [row.kernel for row in quality] == ["dgemm"]
     assert quality[0].group_error < 0.02
     dgemm = platform.kernel("dgemm")
-    assert dgemm is not None
     assert dgemm.pieces[-1].mean["mnk"] == pytest.approx(2.5e-11 * 1.04, rel=0.02)  # noise of mean 4 %
-    assert platform.days is not None
     assert platform.days.degrees_of_freedom == 4
     assert "not measured" in platform.description
 
@@ -50,9 +48,7 @@ def test_a_platform_is_made_that_can_be_loaded_and_has_a_cpu_for_each_core(archi
 @pytest.mark.slow
 def test_two_archives_of_one_machine_have_the_blocks_of_both(archive_path, tmp_path):
     again = write_calibration(tmp_path / "again.zip", created="2026-11-22T00:00:00+00:00")
-    fitted = models([Archive.open(archive_path), Archive.open(again)])
-    assert fitted.days is not None
-    assert fitted.days.degrees_of_freedom == 9
+    assert models([Archive.open(archive_path), Archive.open(again)]).days.degrees_of_freedom == 9
 
 
 @pytest.mark.slow
@@ -61,7 +57,6 @@ def test_disturbed_runs_do_not_move_the_models(made, tmp_path):
     fitted = models(Archive.open(disturbed))
     (dgemm,), (quiet,) = fitted.kernels, made[0].kernels
     assert dgemm.pieces[-1].mean["mnk"] == pytest.approx(quiet.pieces[-1].mean["mnk"], rel=0.02)
-    assert fitted.days is not None
     assert fitted.days.degrees_of_freedom == 2  # three blocks are left
     assert (fitted.warnings, fitted.notes) == ([], [])
 
@@ -76,28 +71,24 @@ def test_where_too_many_runs_were_disturbed_all_are_used_and_the_platform_and_a_
     assert "hpl_steps_1x1 0, hpl_steps_1x1 1" in warning
     platform = load_platform(tmp_path / "p.yaml")
     assert platform.description.count("Other load disturbed the calibration") == 1
-    assert platform.days is not None
     assert platform.days.degrees_of_freedom == 4
 
 
 def test_the_command_prints_a_table_and_writes_the_platform_with_the_kernels_that_were_measured(
-    archive_path, tmp_path, capsys
+    archive_path, tmp_path, output_of
 ):
     out = tmp_path / "machine.yaml"
-    assert main(["fit", str(archive_path), "-o", str(out)]) == 0
-    verdict = capsys.readouterr().out
+    verdict = output_of("fit", archive_path, "-o", out)
     assert re.match(r"This calibration is (not )?good\b", verdict)
     assert re.search(r"^  error   [0-9.]+ % mean error of the kernel models", verdict, re.MULTILINE)
     assert len(verdict.splitlines()) <= 7
-    assert main(["fit", str(archive_path), "-o", str(out), "--force", "--details"]) == 0
-    detailed = capsys.readouterr().out
+    detailed = output_of("fit", archive_path, "-o", out, "--force", "--details")
     assert detailed.startswith(verdict.splitlines()[0])
     printed = detailed.splitlines()
     at = next(at for at, line in enumerate(printed) if line.split()[:2] == ["kernel", "calls"])
     assert printed[at + 1].startswith("dgemm")
     platform = load_platform(out)
     assert platform.name == "machine"
-    assert platform.blas is not None
     assert (platform.blas.core, platform.blas.coretype_env) == ("Haswell", None)
 
 
@@ -149,7 +140,6 @@ def test_the_platform_has_what_messages_to_busy_receivers_cost_in_the_ring(tmp_p
     archive = archive_with_a_ring(tmp_path / "ring.zip", receives_of_busy_ranks())
     assert main(["fit", str(archive), "-o", str(tmp_path / "platform.yaml")]) == 0
     network = load_platform(tmp_path / "platform.yaml").network
-    assert network.remote.busy is not None
     idle, busy = network.remote.segments[-1], network.remote.busy.segments[-1]
     idle_s, busy_s = (1 / part.bandwidth_Bps + part.send[1] + part.receive[1] for part in (idle, busy))  # of a byte
     assert busy_s / idle_s == pytest.approx(5.5, rel=0.1)  # all is eager: MPI_Recv takes 5 in place of a half
@@ -166,25 +156,21 @@ def test_the_platform_has_what_messages_to_busy_receivers_cost_in_the_ring(tmp_p
         (archive_with_a_ring, ("--network-condition", "iprobe"), "not measured under iprobe, only under idle, dgemm"),
     ],
 )
-def test_what_cannot_be_fitted_is_refused_in_one_line(archive_path, tmp_path, capsys, second, words, told):
+def test_what_cannot_be_fitted_is_refused_in_one_line(archive_path, tmp_path, refusal_of, second, words, told):
     archives = [archive_path] if second is None else [archive_path, second(tmp_path / "other.zip")]
     archives = archives[1:] if second is archive_with_a_ring else archives
-    assert main(["fit", *map(str, archives), *words, "-o", str(tmp_path / "p.yaml")]) == 2
-    error = capsys.readouterr().err
-    assert told in error
-    assert len(error.splitlines()) == 1
+    assert told in refusal_of("fit", *map(str, archives), *words, "-o", tmp_path / "p.yaml")
     assert not (tmp_path / "p.yaml").exists()
 
 
 @pytest.mark.slow
-def test_a_kernel_model_can_be_asked_for_and_what_was_tried_is_shown(archive_path, tmp_path, capsys):
+def test_a_kernel_model_can_be_asked_for_and_what_was_tried_is_shown(archive_path, tmp_path, capsys, output_of):
     out = tmp_path / "machine.yaml"
     command = ["fit", str(archive_path), "-o", str(out), "--kernel-model", "M-1/N-1", "--details"]
     assert main(command) == 0
     assert {model.form for model in load_platform(str(out)).kernels} == {"M-1/N-1"}
     assert "asked for" in capsys.readouterr().out
-    assert main([*command[:-3], "--details", "--force"]) == 0
-    printed = capsys.readouterr().out
+    printed = output_of(*command[:-3], "--details", "--force")
     assert "M-0" in printed
     assert "BIC above the best" in printed
     assert "dgemm: " in printed  # the sentence on successive calls

@@ -80,9 +80,7 @@ def test_the_network_under_a_condition_takes_the_time_that_was_measured_under_it
 
 
 def test_pieces_of_dgemm_between_two_polls_are_no_time_of_a_message():
-    network = links(condition="iprobe+dgemm").inside
-    small = np.array([10.0, 1000.0])
-    assert (network.one_way_s(small) < 0.1 * CHUNK_S).all()
+    assert (links(condition="iprobe+dgemm").inside.one_way_s(np.array([10.0, 1000.0])) < 0.1 * CHUNK_S).all()
 
 
 @pytest.mark.slow
@@ -190,8 +188,7 @@ def test_a_ring_of_no_message_of_a_size_is_refused():
 def test_a_ring_with_too_few_messages_is_told_and_stops_only_who_asks_for_it():
     few = MessageTables([p2p()], [], [pandas.concat([ring(("idle",)).head(6), ring(("dgemm",))])])
     fitted = fitted_links(few, False)
-    assert fitted.inside == links(()).inside
-    assert fitted.effects == ()
+    assert (fitted.inside, fitted.effects) == (links(()).inside, ())
     (note,) = fitted.notes
     assert note.startswith("What messages take under idle (local) is unknown: the ring has 6 messages")
     with pytest.raises(FitError, match="6 messages under idle"):

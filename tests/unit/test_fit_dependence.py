@@ -39,8 +39,7 @@ def test_independent_calls_have_no_autocorrelation_and_sums_as_wide_as_they_shou
     found = report(normal(1))
     # five standard errors of a correlation, and of the root of a chi-square of 160 batches
     assert max(abs(found.lag_1), abs(found.lag_10)) < 5 / COUNT**0.5
-    assert found.batch == 50
-    assert found.width == pytest.approx(1.0, abs=5 / (2 * 160) ** 0.5)
+    assert (found.batch, found.width) == (50, pytest.approx(1.0, abs=5 / (2 * 160) ** 0.5))
     assert not found.is_limit
     assert abs(found.previous_percent) < 5 * found.previous_error
 

@@ -116,7 +116,6 @@ def test_a_kernel_becomes_a_valid_model_of_a_platform():
     piece = model.pieces[-1]
     assert piece.where is None
     assert piece.noise.kind == "half-normal"
-    assert piece.per_cpu is not None
     assert [row[:2] for row in piece.per_cpu.rows] == [(1.0, 0.0), (1.0, 1.0)]
     assert model.discrepancy_relative_sd == 0.02
 
@@ -126,7 +125,6 @@ def test_the_spread_between_blocks_is_recovered(planted):
     # Little noise: a block's sum rests on a few large calls, whose scatter would pass for an effect of the core.
     measured = calls("dgemm", 8, count=6000, blocks=40, block_sd=planted, noise=0.005)
     effects = block_effects([(measured, fit_kernel(measured))])
-    assert effects is not None
     assert effects.sd.block_degrees_of_freedom == 39
     # The sample deviation of 40 effects is within a third of the planted one but once in ten thousand.
     assert effects.sd.block_sd == pytest.approx(planted, rel=0.45)
@@ -146,8 +144,6 @@ def test_steps_of_other_options_in_each_block_tell_nothing_of_the_block_or_the_p
     both = dataclasses.replace(steps, **joined, probes=("hpl_steps_1x1", "hpl_steps_options"))
     kernel = fit_kernel(steps)
     mine, alone = block_effects([(both, kernel)]), block_effects([(steps, kernel)])
-    assert mine is not None
-    assert alone is not None
     assert mine.sd == alone.sd
 
 
@@ -207,8 +203,7 @@ def test_glue_ignores_other_rows_of_the_design_and_runs_with_messages():
     rows = [("dgemm", 1, 1, 1, 10.0, 1e-3, 1), ("pdfact", 1, 1, 0, 9.9, 0.3, 1)]
     frame = observations(rows, design_row=[1, 2])
     assert glue_calls(pooled_observations([frame]))["pdfact_glue"].duration_s == pytest.approx([0.3 - CLOCK_S])
-    together = observations(rows, probe="hpl_steps_2x1")
-    assert glue_calls(pooled_observations([together])) == {}
+    assert glue_calls(pooled_observations([observations(rows, probe="hpl_steps_2x1")])) == {}
 
 
 def test_glue_does_not_mix_the_attempts_of_a_run():

@@ -46,8 +46,7 @@ def network():
 def test_the_eager_limit_is_found(network):
     segments = network.segments
     assert next(part.above_bytes for part in segments if part.protocol == "rendezvous") == LIMIT
-    assert segments[0].protocol == "eager"
-    assert segments[0].above_bytes == 0
+    assert (segments[0].protocol, segments[0].above_bytes) == ("eager", 0)
 
 
 def test_one_way_times_are_recovered_within_the_mean_of_the_noise(network):

@@ -16,16 +16,12 @@ def one_way_s(size: np.ndarray) -> np.ndarray:
     return np.where(size <= EAGER, 1e-6 + size / 2e9, np.where(size <= DETACHED, 3e-6 + size / 4e9, 2e-5 + size / 8e9))
 
 
-def posting_s(size: np.ndarray) -> np.ndarray:
-    return np.where(size <= EAGER, 2e-7 + size / 2e10, 4e-7)
-
-
 def operations(seed: int = 1) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     rng = np.random.default_rng(seed)
     made = {}
     for name, cost in (
         ("pingpong", lambda size: 2 * one_way_s(size)),
-        ("isend", posting_s),
+        ("isend", lambda size: np.where(size <= EAGER, 2e-7 + size / 2e10, 4e-7)),
         ("recv", lambda size: np.where(size <= EAGER, 3e-7 + size / 2e10, one_way_s(size))),
     ):
         size = np.floor(10 ** rng.uniform(0, 7, 400))
@@ -42,8 +38,7 @@ def test_messages_between_the_two_limits_are_detached_and_cost_their_posting_and
         "detached": EAGER,
         "rendezvous": DETACHED,
     }
-    assert first["detached"].send == first["detached"].isend
-    assert first["detached"].receive == (0.0, 0.0)
+    assert (first["detached"].send, first["detached"].receive) == (first["detached"].isend, (0.0, 0.0))
     assert first["rendezvous"].send == first["rendezvous"].receive == (0.0, 0.0)
     size = np.array([2000.0, 10_000.0, 60_000.0])
     assert network.one_way_s(size) / one_way_s(size) == pytest.approx(np.full(3, 1.016), abs=0.015)
@@ -78,8 +73,7 @@ def semantics() -> pandas.DataFrame:
 
 
 def test_tests_of_what_sends_promise_give_the_limits():
-    limits = limits_by_tests([semantics()])
-    assert limits == ProtocolLimits(EAGER, DETACHED, 1_000_000)
+    assert limits_by_tests([semantics()]) == ProtocolLimits(EAGER, DETACHED, 1_000_000)
 
 
 def test_messages_sent_before_do_not_count():

@@ -113,8 +113,7 @@ def test_a_link_of_a_finding_shows_its_subject(browser, page_file):
     link.click()
     assert tab.url.endswith(target)
     assert tab.locator(target).is_visible()
-    top = tab.evaluate(f"document.querySelector('{target}').getBoundingClientRect().top")
-    assert -5 <= top < 900
+    assert -5 <= tab.evaluate(f"document.querySelector('{target}').getBoundingClientRect().top") < 900
     context.close()
 
 
@@ -254,14 +253,12 @@ def test_the_three_figures_are_those_of_planted_errors(diagnosis):
 
 
 @pytest.mark.slow
-def test_the_command_prints_the_serious_findings_and_writes_both_reports(tmp_path, capsys):
+def test_the_command_prints_the_serious_findings_and_writes_both_reports(tmp_path, output_of, json_of):
     kernels = slower_from_the_middle(kernel_rows(20, 200, kernels=("dgemm", "dtrsm"), gap_s=5.0))
     path = write_calibration(tmp_path / "c.zip", kernels=kernels)
     out, page = tmp_path / "p.yaml", tmp_path / "r.html"
-    assert main(["fit", str(path), "-o", str(out), "--json"]) == 0
-    data = json.loads(capsys.readouterr().out)
-    assert main(["fit", str(path), "-o", str(out), "--report", str(page), "--force"]) == 0
-    told = capsys.readouterr().out
+    data = json_of("fit", path, "-o", out, "--json")
+    told = output_of("fit", path, "-o", out, "--report", page, "--force")
     # The terminal, the page and the data say one sentence.
     answered = data["answer"]
     assert told.splitlines()[0] == answered
@@ -291,8 +288,7 @@ def test_a_platform_can_be_judged_by_measurements_of_another_day(tmp_path):
     second = Archive.open(write_calibration(tmp_path / "second.zip", kernels=later, messages=message_rows(seed=6)))
     found = diagnose(second, load_platform(tmp_path / "p.yaml"))
     (level,) = [flag for flag in found.of("kernel dgemm") if flag.kind == "level"]
-    assert level.severity == "serious"
-    assert level.size == pytest.approx(0.3, abs=0.03)
+    assert (level.severity, level.size) == ("serious", pytest.approx(0.3, abs=0.03))
 
 
 def test_factors_and_dependence_of_the_fit_become_flags_and_tables(diagnosis):

@@ -121,8 +121,7 @@ def test_series_that_share_breakpoints_find_together_what_one_alone_does_not_see
     together = segment_jointly(series)
     assert len(together.breakpoints) == 1
     below = max(float(x[x <= 65536].max()) for x, _ in series)
-    above = min(float(x[x > 65536].min()) for x, _ in series)
-    assert below <= together.breakpoints[0] <= above
+    assert below <= together.breakpoints[0] <= min(float(x[x > 65536].min()) for x, _ in series)
     assert [len(one.segments) for one in together.series] == [2, 2]
     assert together.gains[0] > together.gains[1]
 

@@ -35,13 +35,11 @@ def test_a_sentinel_is_the_trimmed_mean_of_its_calls_mean_over_cores(tmp_path: P
     assert len(watch) == COUNT
     assert watch.size == (1024, 1024, 128)
     # The one interrupted call of twenty is left out: 5 ms and the mean of the noise of a call, 0.8 %.
-    assert watch.duration_s == pytest.approx(np.full(COUNT, 5.040e-3), rel=0.01)
-    assert watch.blocks == 5
+    assert (watch.duration_s, watch.blocks) == (pytest.approx(np.full(COUNT, 5.040e-3), rel=0.01), 5)
 
 
 def test_the_sentinel_of_the_platform_has_its_error(tmp_path: Path) -> None:
     sentinel = sentinel_of([watch_of(tmp_path, STEP)])
-    assert sentinel is not None
     assert sentinel.duration_s == pytest.approx(5.040e-3 * (1 + 0.06 * 0.2), rel=0.004)
     # Of 30 with 0.3 % on each of two cores; one step of 6 % among 29 differences adds a little.
     assert 0.0003 < sentinel.relative_error < 0.0020
@@ -58,21 +56,17 @@ def test_the_sentinel_of_the_platform_has_its_error(tmp_path: Path) -> None:
 )
 def test_a_machine_that_wandered_is_told_with_figures(tmp_path: Path, level: np.ndarray, text: str) -> None:
     found = change_of(watch_of(tmp_path, level))
-    assert found is not None
     assert re.search(text, found.sentence), found.sentence
 
 
 def test_a_machine_that_stays_is_not_told_of(tmp_path: Path) -> None:
     watch = watch_of(tmp_path, STILL)
     assert change_of(watch) is None
-    drift = drift_of([watch])
-    assert drift is not None
-    assert drift.relative_sd(600.0) < 0.01
+    assert drift_of([watch]).relative_sd(600.0) < 0.01
 
 
 def test_the_drift_of_a_machine_that_stepped_is_wide(tmp_path: Path) -> None:
     drift = drift_of([watch_of(tmp_path, STEP)])
-    assert drift is not None
     assert 0.02 < drift.relative_sd(600.0) < 0.3
     assert drift.span_s == pytest.approx(4.0 * (COUNT - 1))
     assert drift.common_relative_sd > 0.005
@@ -104,7 +98,6 @@ def test_the_fit_and_its_report_tell(tmp_path: Path) -> None:
     platform, fitted = platform_and_models(archive, "here")
     assert any("the machine slowed by" in text for text in fitted.warnings)
     assert platform.sentinel is not None
-    assert platform.days is not None
     assert platform.days.drift is not None
     assert platform.days.at_lag(3600).common_relative_sd > platform.days.common_relative_sd
     diagnosis = diagnose(archive, fitted)
@@ -118,7 +111,6 @@ def test_the_fit_and_its_report_tell(tmp_path: Path) -> None:
 def test_archives_without_sentinels_have_no_drift(tmp_path: Path) -> None:
     platform, fitted = platform_and_models(Archive.open(write_calibration(tmp_path / "old.zip")), "here")
     assert platform.sentinel is None
-    assert platform.days is not None
     assert platform.days.drift is None
     assert not any("slowed" in text for text in fitted.warnings)
 

@@ -39,8 +39,6 @@ def steps(level_sd: float) -> pandas.DataFrame:
 
 def test_steps_that_differ_within_processes_are_a_wandering_and_no_effect_of_runs(tmp_path: Path) -> None:
     fitted = models(Archive.open(write_calibration(tmp_path / "calibration.zip", kernels=steps(0.08))))
-    assert fitted.wandering is not None
-    assert fitted.days is not None
     # 80 correlated steps know a standard deviation to about 12 %.
     assert 0.04 < fitted.wandering.relative_sd < 0.14
     assert 0.0 < fitted.wandering.relative_sd_error < 0.5

@@ -70,5 +70,4 @@ def test_a_wander_that_neighbours_do_not_show_is_seen_and_a_correlation_that_the
     white = rng.normal(size=(120, 64))
     assert 0.2 < hidden_wander(white + own, np.full(64, 0.15)) < 0.8  # half of the variance
     assert hidden_wander(white, np.full(64, 0.1)) == 0.0
-    correlated = autoregressive(rng.normal(size=(64, 120)), 0.6).T
-    assert hidden_wander(correlated, np.full(64, 0.62)) == 0.0
+    assert hidden_wander(autoregressive(rng.normal(size=(64, 120)), 0.6).T, np.full(64, 0.62)) == 0.0

@@ -23,14 +23,11 @@ ALL = [each for command in COMMANDS for each in each_command(command.name, built
 
 
 @pytest.mark.parametrize("words", [words for words, _ in ALL])
-def test_help_names_values_and_cuts_nothing(words: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([*words.split(), "-h"]) == 0
-    shown = capsys.readouterr().out
+def test_help_names_values_and_cuts_nothing(words, output_of):
+    shown = output_of(*words.split(), "-h")
     assert not re.search(r"<[a-z]|list\[|\bINTEGER\b", shown), "a type of Python instead of a name"
-    commands = shown.partition("\nCommands:\n")[2].partition("\nExamples:")[0]
-    assert "..." not in commands, "a summary that was cut"
-    assert main([*words.split(), "--help"]) == 0
-    assert capsys.readouterr().out == shown
+    assert "..." not in shown.partition("\nCommands:\n")[2].partition("\nExamples:")[0], "a summary that was cut"
+    assert output_of(*words.split(), "--help") == shown
 
 
 @pytest.mark.parametrize(
@@ -92,11 +89,10 @@ def test_an_option_has_one_heading_and_those_of_hpl_stand_last(capsys: pytest.Ca
     assert OTHER in headings("trace gantt", capsys)  # a few options need no headings
 
 
-def test_values_keep_their_letters_and_only_fields_of_hpl_dat_have_numbers(capsys: pytest.CaptureFixture[str]) -> None:
+def test_values_keep_their_letters_and_only_fields_of_hpl_dat_have_numbers(output_of):
     shown = {}
     for words in ("design factorial", "predict hpl", "segment", "platform new"):
-        assert main([*words.split(), "-h"]) == 0
-        shown[words] = " ".join(capsys.readouterr().out.split())
+        shown[words] = " ".join(output_of(*words.split(), "-h").split())
     assert " size_bytes=1,1Ki,1Mi" in shown["design factorial"]
     assert " auto, full or sampled" in shown["predict hpl"]
     assert " log: relative errors" in shown["segment"]

@@ -1,11 +1,9 @@
 """HPL.dat: read as HPL reads it, refused where HPL silently takes something else, combinations in its order."""
 
-import json
 from pathlib import Path
 
 import pytest
 
-from lepaute.cli.main import main
 from lepaute.errors import InputError
 from lepaute.simulate import Hpl
 from lepaute.simulate.apps.hpl.hpl_dat import HplDat, parse_hpl_dat, read_hpl_dat
@@ -184,12 +182,10 @@ def test_a_file_that_ends_too_early_says_what_is_missing():
         *(("pmap", "Column-major", "column"), ("l1", "No-Transposed", "no-transposed"), ("equil", "Yes", True)),
     ],
 )
-def test_options_take_hpl_s_own_names_in_any_case(option, given, word, capsys):
+def test_options_take_hpl_s_own_names_in_any_case(option, given, word, refusal_of, json_of):
     words = ["predict", "hpl", "-p", "dahu", "--n", "300", "--runs", "1", "--json", f"--{option}", given]
-    assert main(words) == 0
-    assert json.loads(capsys.readouterr().out)["parameters"][option] == word
-    assert main([*words[:-1], "magic"]) == 2
-    assert f"{option} is 'magic'; it must be one of " in capsys.readouterr().err
+    assert json_of(*words)["parameters"][option] == word
+    assert f"{option} is 'magic'; it must be one of " in refusal_of(*words[:-1], "magic")
 
 
 def test_the_combinations_come_in_the_order_of_hpl_s_own_loops():

@@ -75,6 +75,11 @@ def record(node: str, outcome: str, submitted_s: float, ended_s: float | None = 
     return SubmittedTest(node, "1", "slurm", submitted_s, Path(), f"{node}-{submitted_s}", outcome, "", ended_s)  # type: ignore[arg-type]
 
 
+@pytest.fixture
+def batch() -> MadeUp:
+    return MadeUp()
+
+
 def test_requested_nodes_come_first_then_those_never_measured_then_the_oldest() -> None:
     histories = {
         "n1": NodeHistory(NOW_S - 8 * DAY_S),
@@ -102,8 +107,7 @@ def test_a_failed_test_is_not_repeated_at_once_and_a_cancelled_one_is() -> None:
     assert set(due_nodes(nodes, {}, records, 7 * DAY_S, NOW_S + RETRY_S + 1, seed=1)) == {"n1", "n2"}
 
 
-def test_only_idle_nodes_are_tested_and_so_many_at_a_time(tmp_path: Path) -> None:
-    batch = MadeUp()
+def test_only_idle_nodes_are_tested_and_so_many_at_a_time(tmp_path, batch):
     batch.free["n2"] = False
     tests, _ = made(tmp_path, batch, at_a_time=2)
     tests.round(NOW_S)
@@ -118,8 +122,7 @@ def test_only_idle_nodes_are_tested_and_so_many_at_a_time(tmp_path: Path) -> Non
     assert "before it began" in tests.records[0].reason
 
 
-def test_a_job_that_waits_for_nodes_ends_the_youngest_tests_and_none_is_submitted_meanwhile(tmp_path: Path) -> None:
-    batch = MadeUp()
+def test_a_job_that_waits_for_nodes_ends_the_youngest_tests_and_none_is_submitted_meanwhile(tmp_path, batch):
     tests, said = made(tmp_path, batch, at_a_time=3)
     tests.round(NOW_S)
     assert len(batch.submitted) == 3
@@ -135,8 +138,7 @@ def test_a_job_that_waits_for_nodes_ends_the_youngest_tests_and_none_is_submitte
     assert len(batch.jobs) == 3 or len(batch.submitted) > 3
 
 
-def test_a_job_that_names_its_nodes_ends_the_tests_there_alone(tmp_path: Path) -> None:
-    batch = MadeUp()
+def test_a_job_that_names_its_nodes_ends_the_tests_there_alone(tmp_path, batch):
     tests, _ = made(tmp_path, batch, at_a_time=3)
     tests.round(NOW_S)
     node = batch.submitted[1]
@@ -147,8 +149,7 @@ def test_a_job_that_names_its_nodes_ends_the_tests_there_alone(tmp_path: Path) -
     assert batch.submitted[3:] == [left]  # others' nodes are tested on, and that one is not
 
 
-def test_a_test_that_does_not_start_since_somebody_was_faster_is_taken_back(tmp_path: Path) -> None:
-    batch = MadeUp()
+def test_a_test_that_does_not_start_since_somebody_was_faster_is_taken_back(tmp_path, batch):
     tests, _ = made(tmp_path, batch)
     tests.round(NOW_S)
     batch.jobs["1"] = (batch.submitted[0], "pending")
@@ -159,8 +160,7 @@ def test_a_test_that_does_not_start_since_somebody_was_faster_is_taken_back(tmp_
     assert tests.records[0].outcome == "not started"
 
 
-def test_a_job_without_an_archive_failed_and_its_log_says_why(tmp_path: Path) -> None:
-    batch = MadeUp()
+def test_a_job_without_an_archive_failed_and_its_log_says_why(tmp_path, batch):
     tests, _ = made(tmp_path, batch)
     tests.round(NOW_S)
     tests.records[0].log.write_text("starting\nlepaute: there is no room on the device\n\n")
@@ -172,8 +172,7 @@ def test_a_job_without_an_archive_failed_and_its_log_says_why(tmp_path: Path) ->
     assert kept == tests.records[: len(kept)]
 
 
-def test_a_refused_submission_is_recorded_and_the_next_node_is_not_stopped_by_it(tmp_path: Path) -> None:
-    batch = MadeUp()
+def test_a_refused_submission_is_recorded_and_the_next_node_is_not_stopped_by_it(tmp_path, batch):
     batch.refuses = True
     tests, said = made(tmp_path, batch)
     for at in range(4):
@@ -183,9 +182,8 @@ def test_a_refused_submission_is_recorded_and_the_next_node_is_not_stopped_by_it
     assert "invalid account" in said[0]
 
 
-def test_an_archive_that_the_store_cannot_take_is_kept_and_offered_again(tmp_path: Path) -> None:
+def test_an_archive_that_the_store_cannot_take_is_kept_and_offered_again(tmp_path, batch):
     """By a store that is away, then by one whose disk is full; the next run takes it."""
-    batch = MadeUp()
     tests, said = made(tmp_path, batch)
     problems: list[Exception] = [EnvironmentProblem("no connection"), OSError(28, "No space left on device")]
     taken: list[Path] = []
@@ -217,8 +215,7 @@ def test_an_archive_that_the_store_cannot_take_is_kept_and_offered_again(tmp_pat
     assert any("not stored" in line for line in said)
 
 
-def test_a_test_that_has_ended_when_the_command_does_is_not_cancelled(tmp_path: Path) -> None:
-    batch = MadeUp()
+def test_a_test_that_has_ended_when_the_command_does_is_not_cancelled(tmp_path, batch):
     tests, _ = made(tmp_path, batch)
     tests.round(NOW_S)
     (only,) = tests.open()
@@ -227,8 +224,7 @@ def test_a_test_that_has_ended_when_the_command_does_is_not_cancelled(tmp_path: 
     assert [one.outcome for one in submitted_tests(tmp_path)] == ["not stored"]
 
 
-def test_a_clock_that_is_set_back_overwrites_no_record(tmp_path: Path) -> None:
-    batch = MadeUp()
+def test_a_clock_that_is_set_back_overwrites_no_record(tmp_path, batch):
     batch.free = {"n1": True}
     tests, _ = made(tmp_path, batch)
     for _ in range(2):
@@ -239,8 +235,7 @@ def test_a_clock_that_is_set_back_overwrites_no_record(tmp_path: Path) -> None:
     assert len(submitted_tests(tmp_path)) == len(tests.touched) == 2
 
 
-def test_the_end_of_the_command_cancels_what_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    batch = MadeUp()
+def test_the_end_of_the_command_cancels_what_runs(tmp_path, monkeypatch, batch):
     tests, _ = made(tmp_path, batch, at_a_time=2)
 
     def interrupted(_seconds: float) -> None:
@@ -253,8 +248,7 @@ def test_the_end_of_the_command_cancels_what_runs(tmp_path: Path, monkeypatch: p
     assert {each.outcome for each in submitted_tests(tmp_path)} == {"cancelled"}
 
 
-def test_tests_are_cancelled_also_where_that_cannot_be_recorded(tmp_path: Path) -> None:
-    batch = MadeUp()
+def test_tests_are_cancelled_also_where_that_cannot_be_recorded(tmp_path, batch):
     folder = tmp_path / "records"
     folder.mkdir()
     tests, said = made(folder, batch, at_a_time=2)
@@ -267,8 +261,7 @@ def test_tests_are_cancelled_also_where_that_cannot_be_recorded(tmp_path: Path) 
     assert sum("not recorded" in each for each in said) == 2
 
 
-def test_nodes_without_a_result_are_reported_after_the_limit(tmp_path: Path) -> None:
-    batch = MadeUp()
+def test_nodes_without_a_result_are_reported_after_the_limit(tmp_path, batch):
     tests, _ = made(tmp_path, batch, {"n1": NodeHistory(NOW_S - 3 * DAY_S), "n2": NodeHistory(NOW_S)})
     assert tests.late(batch.free, 2 * DAY_S, NOW_S) == ["n1"]
     tests.records.append(record("n1", "cancelled", NOW_S - 2.5 * DAY_S))

@@ -41,9 +41,7 @@ def test_what_is_damaged_in_the_cache_is_made_anew(cache: Path, damage: bytes | 
     assert file.read_bytes() == content
 
 
-def test_a_text_that_changes_and_sources_that_change_are_checked(
-    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_text_that_changes_and_sources_that_change_are_checked(cache, tmp_path, monkeypatch):
     path = tmp_path / "mine.yaml"
     text = (SHIPPED_FOLDER / "stampede-like.yaml").read_text(encoding="utf-8")
     path.write_text(text, encoding="utf-8")

@@ -17,7 +17,6 @@ def test_where_all_is_looked_at_every_call_is_counted_once() -> None:
     table = kernel_calls(hpl)
     still = Layers.only()
     trace = predict(hpl, load_platform("dahu"), runs=1, layers=still, fidelity="full", trace=TraceRequest()).trace
-    assert trace is not None
     inside = trace.where((trace.kind == 0) & (trace.step >= 0))
     assert (table.ranks, table.steps) == (4, hpl.steps)
     assert table.calls.sum() == pytest.approx(len(inside))
@@ -42,5 +41,4 @@ def test_a_run_that_is_only_sampled_has_its_calls_as_well() -> None:
 
 
 def test_more_ranks_than_the_shipped_nodes_hold_are_placed_on_more_of_them() -> None:
-    table = kernel_calls(Hpl(n=20_000, nb=256, p=40, q=40))
-    assert table.calls.sum() > 0
+    assert kernel_calls(Hpl(n=20_000, nb=256, p=40, q=40)).calls.sum() > 0

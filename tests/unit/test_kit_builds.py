@@ -46,7 +46,6 @@ def test_two_processes_at_once_build_once(tmp_path: Path) -> None:
 
 def test_what_a_killed_build_left_is_removed_by_the_next(tmp_path: Path) -> None:
     with start(tmp_path, 60.0) as process:
-        assert process.stdout is not None
         assert process.stdout.readline() == "building\n"
         os.kill(process.pid, signal.SIGKILL)
     assert len(list((tmp_path / "cache").glob("*.new"))) == 1

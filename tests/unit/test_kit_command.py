@@ -55,8 +55,7 @@ def test_the_limit_of_a_program_does_not_count_its_suspension(monkeypatch: pytes
             os.kill(number, signal.SIGCONT)
 
     threading.Thread(target=go_on).start()
-    record = run_command([sys.executable, "-c", script], what="the script", timeout_s=1.0)
-    assert record.stdout.endswith("on\n")
+    assert run_command([sys.executable, "-c", script], what="the script", timeout_s=1.0).stdout.endswith("on\n")
     assert now_s[0] > 2.0
 
 

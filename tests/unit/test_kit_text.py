@@ -133,8 +133,7 @@ def test_no_value_is_printed_with_an_exponent_or_in_many_digits(unit: str) -> No
             shown = quantity(value, unit)
             number, _, of = shown.partition(" ")
             assert "e" not in number
-            factor = scaled_unit(unit, value)[1]
-            assert float(number) == pytest.approx(value * factor, rel=6e-4)
+            assert float(number) == pytest.approx(value * scaled_unit(unit, value)[1], rel=6e-4)
             assert of.endswith(unit.removeprefix("G"))
             assert len(number) <= 5 or unit == "s" or value < 1.0
             assert "e" not in seconds(value)

@@ -1,10 +1,7 @@
 """A prediction some time after the calibration: the day's effect grows by the drift, and the result says so."""
 
-import json
-
 import pytest
 
-from lepaute.cli.main import main
 from lepaute.errors import InputError, PlatformError
 from lepaute.kit.quantities import lag_of
 from lepaute.platform import Platform, override
@@ -22,7 +19,6 @@ def drifting(dahu: Platform) -> Platform:
 
 
 def test_the_effect_of_the_day_grows_with_the_lag(drifting: Platform) -> None:
-    assert drifting.days is not None
     common = drifting.days.common_relative_sd
     # Of a random walk: 2 * slope * (lag + span / 3), less what the blocks hold already.
     expected = (common**2 + 2e-6 * (600 + 40) - 0.005**2) ** 0.5
@@ -35,7 +31,6 @@ def test_the_effect_of_the_day_grows_with_the_lag(drifting: Platform) -> None:
 
 def test_a_bounded_drift_stops_growing(drifting: Platform) -> None:
     bounded = override(drifting, {"days.drift.range_s": "10"})
-    assert bounded.days is not None
     assert bounded.days.at_lag(600) == pytest.approx(bounded.days.at_lag(6000))
     assert bounded.days.at_lag(600).common_relative_sd < drifting.days.at_lag(600).common_relative_sd  # type: ignore[union-attr]
 
@@ -65,7 +60,6 @@ def test_both_fields_survive_a_file_and_leave_other_digests_alone(dahu: Platform
     whole = override(dahu, {"days.drift": DRIFT, "sentinel": SENTINEL})
     assert parse_platform(platform_text(whole)) == whole
     assert "drift" not in platform_text(dahu)
-    assert whole.sentinel is not None
     assert whole.sentinel.gflops == pytest.approx(53.7, abs=0.1)
 
 
@@ -101,7 +95,6 @@ def test_a_lag_from_python_must_be_possible(dahu: Platform) -> None:
             predict(HPL, dahu, runs=2, lag_s=lag_s)
 
 
-def test_the_command_line_takes_a_lag(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_line_takes_a_lag(json_of):
     words = ("predict", "hpl", "-p", "dahu", "--n", "600", "--grid", "2x2", "--runs", "2", "--lag", "10min", "--json")
-    assert main([*words, "--set", f"days.drift={DRIFT}"]) == 0
-    assert json.loads(capsys.readouterr().out)["parameters"]["lag_s"] == 600
+    assert json_of(*words, "--set", f"days.drift={DRIFT}")["parameters"]["lag_s"] == 600

@@ -1,13 +1,10 @@
 """Layers of uncertainty: switched off by name, and what each adds to the half-width of an interval."""
 
-import json
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from lepaute.cli.main import main
 from lepaute.errors import InputError
 from lepaute.platform import Platform, load_platform, override
 from lepaute.simulate import Hpl, Layers, Stencil, predict
@@ -17,12 +14,6 @@ from lepaute.simulate.prediction.parts import FREE_EVENTS, RUNS, Parts, are_free
 HPL = Hpl(n=1200, p=2, q=2)
 COMMAND = ("predict", "hpl", "-p", "dahu", "--n", "1200", "--grid", "2x2")
 LAYER = "{source: docs/evidence, relative_sd: 0.03, studies: [one cluster, another]}"
-
-
-def json_of(capsys: pytest.CaptureFixture[str], *options: str) -> dict[str, object]:
-    assert main([*COMMAND, *options, "--json"]) == 0
-    found: dict[str, object] = json.loads(capsys.readouterr().out)
-    return found
 
 
 def test_layers_are_switched_off_by_name() -> None:
@@ -54,8 +45,7 @@ def test_a_platform_has_the_layers_that_draw_something(dahu: Platform) -> None:
     assert "days" in layers_of(dahu, HPL)
     no_effect = "{common_relative_sd: 0, cpu_relative_sd: 0, degrees_of_freedom: 4}"
     assert "days" not in layers_of(override(dahu, {"days": no_effect}), HPL)
-    of_a_run = no_effect.replace("{", "{run_relative_sd: 0.01, ")
-    assert "days" in layers_of(override(dahu, {"days": of_a_run}), HPL)
+    assert "days" in layers_of(override(dahu, {"days": no_effect.replace("{", "{run_relative_sd: 0.01, ")}), HPL)
     assert "days" in layers_of(override(dahu, {"days": "null", "population.draw": "days"}), HPL)
     assert "network" not in layers_of(plain, HPL)
     stated = override(plain, {"network.remote.discrepancy_relative_sd": "0.1"})
@@ -80,18 +70,15 @@ def test_squares_of_the_parts_sum_up_to_that_of_the_half_width() -> None:
     assert Parts({"days": 0.0}, 10, "full").half_widths(0.0) == {"days": 0.0}
 
 
-def test_parts_are_told_by_text_json_and_python(capsys: pytest.CaptureFixture[str]) -> None:
-    told = json_of(capsys, "--parts")
+def test_parts_are_told_by_text_json_and_python(json_of, output_of):
+    told = json_of(*COMMAND, "--parts", "--json")
     parts = predict(HPL, "dahu", parts=True).parts
-    assert parts is not None
     assert set(parts.relative_sd) == set(part_names(HPL, load_platform("dahu"), Layers()))
     assert "pivots" in parts.relative_sd
-    half_width = 50 * (told["time_s"]["high"] - told["time_s"]["low"]) / told["time_s"]["mean"]  # type: ignore[index]
+    half_width = 50 * (told["time_s"]["high"] - told["time_s"]["low"]) / told["time_s"]["mean"]
     assert told["interval_parts"] == parts.to_dict(half_width)
-    assert main([*COMMAND, "--parts"]) == 0
-    assert f"; ± {half_width:.1f} %, mostly " in capsys.readouterr().out
-    assert main([*COMMAND, "--parts", "--details"]) == 0
-    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  ± ")]
+    assert f"; ± {half_width:.1f} %, mostly " in output_of(*COMMAND, "--parts")
+    (line,) = [line for line in output_of(*COMMAND, "--parts", "--details").splitlines() if line.startswith("  ± ")]
     assert line.startswith(f"  ±       {half_width:.1f} %: ")
     assert "days " in line
 
@@ -103,39 +90,36 @@ def test_parts_leave_the_prediction_as_it_is_and_repeat() -> None:
     assert told.parts == again.parts
 
 
-def test_parts_are_told_unasked_where_they_cost_little(dahu: Platform, capsys: pytest.CaptureFixture[str]) -> None:
+def test_parts_are_told_unasked_where_they_cost_little(dahu, json_of, output_of):
     assert are_free(HPL, dahu, Layers(), 10, "auto")
     large = Hpl(n=40_000, p=16, q=16)
     assert large.events * RUNS * len(part_names(large, dahu, Layers())) > FREE_EVENTS
     assert not are_free(large, dahu, Layers(), 10, "auto")
     assert are_free(large, dahu, Layers(), 100, "auto")  # half the cost of the prediction itself
-    assert "interval_parts" in json_of(capsys)
-    assert "interval_parts" not in json_of(capsys, "--no-parts")
-    assert main([*COMMAND, "--no-parts", "--details"]) == 0
-    assert "--parts tells what the" in capsys.readouterr().out
+    assert "interval_parts" in json_of(*COMMAND, "--json")
+    assert "interval_parts" not in json_of(*COMMAND, "--no-parts", "--json")
+    assert "--parts tells what the" in output_of(*COMMAND, "--no-parts", "--details")
 
 
-def test_one_run_has_no_parts(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "interval_parts" not in json_of(capsys, "--runs", "1")
-    assert main([*COMMAND, "--runs", "1", "--parts"]) == 2
-    assert "one run has none" in capsys.readouterr().err
+def test_one_run_has_no_parts(json_of, refusal_of):
+    assert "interval_parts" not in json_of(*COMMAND, "--runs", "1", "--json")
+    assert "one run has none" in refusal_of(*COMMAND, "--runs", "1", "--parts")
 
 
-def test_a_layer_of_other_studies_multiplies_every_run_and_is_named(tmp_path, capsys):
+def test_a_layer_of_other_studies_multiplies_every_run_and_is_named(tmp_path, json_of, output_of):
     (tmp_path / "layer.yaml").write_text(LAYER)
     layer = Transfer("docs/evidence", 0.03, ("one cluster", "another"))
     assert read_transfer(tmp_path / "layer.yaml") == layer
-    plain = json_of(capsys)
-    found = json_of(capsys, "--transfer", str(tmp_path / "layer.yaml"))
-    factors = [layer.factor(1 + run, HPL) for run in range(len(plain["runs"]))]  # type: ignore[arg-type]
-    times = [run["time_s"] for run in plain["runs"]]  # type: ignore[attr-defined]
-    assert [run["time_s"] for run in found["runs"]] == [t * f for t, f in zip(times, factors, strict=True)]  # type: ignore[attr-defined]
-    assert found["parameters"]["transfer"] == layer.to_dict()  # type: ignore[index]
-    assert found["interval_parts"]["relative_sd"]["transfer"] == 0.03  # type: ignore[index]
-    assert main([*COMMAND, "--transfer", str(tmp_path / "layer.yaml")]) == 0
-    assert "3 % learnt from other studies" in capsys.readouterr().out
-    assert main([*COMMAND, "--transfer", str(tmp_path / "layer.yaml"), "--details"]) == 0
-    assert "  layer   3 % learnt from other studies: one cluster, another\n" in capsys.readouterr().out
+    plain = json_of(*COMMAND, "--json")
+    found = json_of(*COMMAND, "--transfer", tmp_path / "layer.yaml", "--json")
+    factors = [layer.factor(1 + run, HPL) for run in range(len(plain["runs"]))]
+    times = [run["time_s"] for run in plain["runs"]]
+    assert [run["time_s"] for run in found["runs"]] == [t * f for t, f in zip(times, factors, strict=True)]
+    assert found["parameters"]["transfer"] == layer.to_dict()
+    assert found["interval_parts"]["relative_sd"]["transfer"] == 0.03
+    assert "3 % learnt from other studies" in output_of(*COMMAND, "--transfer", tmp_path / "layer.yaml")
+    detailed = output_of(*COMMAND, "--transfer", tmp_path / "layer.yaml", "--details")
+    assert "  layer   3 % learnt from other studies: one cluster, another\n" in detailed
 
 
 def test_the_error_of_a_configuration_cancels_between_platforms_and_not_between_configurations() -> None:
@@ -161,9 +145,6 @@ def test_the_error_of_a_configuration_cancels_between_platforms_and_not_between_
         ("{", "layer.yaml:2:1: is not YAML"),
     ],
 )
-def test_a_bad_layer_is_one_line(text: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_bad_layer_is_one_line(text, words, tmp_path, refusal_of):
     (tmp_path / "layer.yaml").write_text(text)
-    assert main([*COMMAND, "--transfer", str(tmp_path / "layer.yaml")]) == 2
-    complaint = capsys.readouterr().err
-    assert words in complaint
-    assert complaint.count("\n") == 1
+    assert words in refusal_of(*COMMAND, "--transfer", tmp_path / "layer.yaml")

@@ -45,13 +45,11 @@ HWLOC_1 = (
 
 
 def pus(layout: Layout | None) -> list[int]:
-    assert layout is not None
     return [core.pu for core in layout.cores]
 
 
 def test_a_core_is_bound_to_its_first_thread_and_numbered_in_logical_order() -> None:
     layout = from_hwloc(HWLOC_2, range(8))
-    assert layout is not None
     assert pus(layout) == [0, 1, 2, 3]
     assert [core.number for core in layout.cores] == [0, 1, 2, 3]
     assert [core.smt_pus for core in layout.cores] == [(0, 4), (1, 5), (2, 6), (3, 7)]
@@ -63,7 +61,6 @@ def test_what_the_affinity_mask_takes_away_is_not_measured_and_the_rest_is_numbe
     # Of core 0 only the second thread is left, core 1 and socket 1's core 2 are gone.
     layout = from_hwloc(HWLOC_2, {4, 3, 7})
     assert pus(layout) == [4, 3]
-    assert layout is not None
     assert layout.cores[1].smt_pus == (3, 7)
     assert layout.facts.socket == (0, 1)
 
@@ -71,7 +68,6 @@ def test_what_the_affinity_mask_takes_away_is_not_measured_and_the_rest_is_numbe
 def test_in_logical_order_a_socket_comes_before_the_next_even_where_the_system_numbers_them_alternately() -> None:
     layout = from_hwloc(HWLOC_1, range(4))
     assert pus(layout) == [0, 2, 1, 3]
-    assert layout is not None
     assert layout.facts.socket == layout.facts.numa == (0, 0, 1, 1)
     assert layout.facts.l3 == (0, 1, 2, 3)
 
@@ -82,11 +78,9 @@ def test_the_kernel_tells_the_same_as_hwloc() -> None:
 
     told = [place(cpu, cpu % 4 // 2, [cpu % 4, cpu % 4 + 4], [0, 1, 4, 5] if cpu % 4 < 2 else []) for cpu in range(8)]
     layout, expected = from_sysfs(told, range(8)), from_hwloc(HWLOC_2, range(8))
-    assert expected is not None
     assert layout.cores == expected.cores
     alternating = [place(cpu, cpu % 2, [cpu], [cpu]) for cpu in range(4)]
     expected = from_hwloc(HWLOC_1, range(4))
-    assert expected is not None
     assert from_sysfs(alternating, range(4)).cores == expected.cores
     # A kernel that tells nothing: every thread is a core, all on one socket.
     assert from_sysfs([], {3, 5}).facts.socket == (0, 0)
@@ -100,10 +94,8 @@ def test_what_is_no_topology_of_these_threads_is_not_believed(xml: str) -> None:
 
 def test_distances_and_the_cores_beside_one() -> None:
     layout = from_hwloc(HWLOC_1, range(4))
-    assert layout is not None
     assert [layout.distance(0, other) for other in (1, 2)] == ["same-socket", "other-socket"]
     two = from_hwloc(HWLOC_2, range(8))
-    assert two is not None
     assert two.distance(2, 3) == "same-l3"
     assert two.active_beside(2, (0, 2, 3)) == 2
 
@@ -130,7 +122,6 @@ def test_what_hwloc_itself_prints_is_understood(description: str) -> None:
     parts = {key: int(count) for key, count in (part.split(":") for part in description.split())}
     cores = parts.get("package", 1) * parts.get("l3", 1) * parts.get("numa", 1) * parts.get("core", parts["pu"])
     layout = from_hwloc(xml, range(xml.count('type="PU"')))
-    assert layout is not None
     assert len(layout.cores) == cores
     assert len(layout.sockets) == parts.get("package", 1)
     assert len(set(layout.facts.numa)) == max(1, parts.get("package", 1) * parts.get("numa", 0))

@@ -1,12 +1,10 @@
 """Where ranks go: sequential, random, hostfile, rankfile."""
 
-import json
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from lepaute.cli.main import main
 from lepaute.errors import InputError
 from lepaute.platform import load_platform, override
 from lepaute.simulate import Hpl, Mapping, predict
@@ -51,54 +49,8 @@ def test_every_order_of_four_slots_is_drawn_about_equally_often():
     assert all(131 <= count <= 269 for count in seen.values())
 
 
-@pytest.mark.parametrize(
-    ("text", "slots"),
-    [
-        ("dahu-3 slots=2\ndahu-1 slots=1\n", [(2, 0), (2, 1), (0, 0)]),
-        ("dahu-3:2\ndahu-1\n", [(2, 0), (2, 1), (0, 0)]),
-        ("dahu-1\ndahu-2\ndahu-1\n", [(0, 0), (1, 0), (0, 1)]),
-        ("# a comment\n\n  dahu-32.grenoble.example.org  slots = 1 max_slots=4  # the last\n", [(31, 0)]),
-        ("1 slots=2", [(0, 0), (0, 1)]),
-        ("root@dahu-3 2\ndahu-3 cpu=1 user=x", [(2, 0), (2, 1), (2, 2)]),
-        ("dahu-[1-2] slots=2\nroot@dahu-[7,3],dahu-1:1", [(0, 0), (0, 1), (1, 0), (1, 1), (6, 0), (2, 0), (0, 2)]),
-        ("dahu-1 max_slots=2\ndahu-2 count=1 max-slots=2", [(0, 0), (0, 1), (1, 0)]),
-    ],
-)
-def test_a_hostfile_gives_slots_in_the_order_of_its_lines(dahu, text, slots):
-    assert hostfile_slots(text, "hosts", dahu) == slots_of(slots)
-
-
 def test_a_slot_of_several_threads_takes_as_many_cores(dahu):
     assert hostfile_slots("dahu-1:2\ndahu-2:1", "hosts", dahu, 16) == slots_of([(0, 0), (0, 16), (1, 0)])
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("dahu-1\ndahu-33\n", "hosts:2: host dahu-33 is no node of platform dahu-2020-01, whose nodes have the"),
-        ("dahu-0", "hosts:1: host dahu-0 is no node"),
-        ("frontend", "hosts:1: host frontend has no number at its end"),
-        ("10.0.0.3", "hosts:1: 10.0.0.3 is an address"),
-        ("dahu-1 slots=33", "hosts:1: host dahu-1 has now 33 slots, and a node"),
-        ("dahu-1:20\ndahu-2\ndahu-1:13", "hosts:3: host dahu-1 has now 33 slots"),
-        ("dahu-1 slots=many", "hosts:1: slots is 'many'"),
-        ("dahu-1 slots=3 max_slots=2", "hosts:1: has 3 slots, and at most 2"),
-        ("dahu-1 slots=0", "hosts:1: host dahu-1 has 0 slots"),
-        ("dahu-1 cores=4", "hosts:1: cores is no key"),
-        ("dahu-1 dahu-2", "hosts:1: 'dahu-1 dahu-2' is no host"),
-        ("dahu-1\nyeti-1", "hosts:2: hosts dahu-1 and yeti-1 are both node 1"),
-        ("8*dahu-1", "hosts:1: '8*dahu-1' is no host"),
-        ("dahu-1\n+n1", "hosts:2: '+n1' is no host"),
-        ("dahu-[1-", "hosts:1: 'dahu-[1-' is not a"),
-        ("dahu-[3-1]", "hosts:1: 'dahu-[3-1]' is not a set of nodes"),
-        ("dahu-[1-99999] slots=1", "hosts:1: 'dahu-[1-99999]' names more than 10000 nodes"),
-        ("# nothing\n", "hosts: names no host"),
-    ],
-)
-def test_a_bad_hostfile_is_refused_with_its_line(dahu, text, words):
-    with pytest.raises(InputError) as refusal:
-        hostfile_slots(text, "hosts", dahu)
-    assert str(refusal.value).startswith(words)
 
 
 @pytest.mark.parametrize(
@@ -123,19 +75,17 @@ def test_in_order_there_are_no_more_hosts_than_nodes(dahu):
     assert rankfile_slots(ranks, "ranks", dahu, hosts="in-order") == slots_of([(1, 1), (0, 0)])
 
 
-def test_the_command_maps_hosts_as_asked(tmp_path, capsys):
+def test_the_command_maps_hosts_as_asked(tmp_path, refusal_of, json_of):
     (tmp_path / "hosts").write_text("user@192.168.7.1\nuser@192.168.7.2\n")
     words = ["predict", "hpl", "-p", "dahu", "--n", "500", "--grid", "1x2", "--runs", "1", "--json"]
     given = ["--hostfile", str(tmp_path / "hosts")]
-    assert main([*words, *given, "--map-hosts", "In-Order"]) == 0
-    assert json.loads(capsys.readouterr().out)["parameters"]["mapping_slots"] == "1:0 2:0"
+    assert json_of(*words, *given, "--map-hosts", "In-Order")["parameters"]["mapping_slots"] == "1:0 2:0"
     for more, problem in (
         (given, "hosts:1: 192.168.7.1 is an address, and a name that ends in the number of its node is needed"),
         ([*given, "--map-hosts", "random"], "--map-hosts is 'random'; it must be one of by-number, in-order"),
         (["--map-hosts", "in-order"], "--map-hosts goes with --hostfile or --rankfile, and there is neither"),
     ):
-        assert main([*words, *more]) == 2
-        assert problem in capsys.readouterr().err
+        assert problem in refusal_of(*words, *more)
 
 
 def test_any_name_without_a_number_is_the_only_node_of_a_platform_with_one():
@@ -146,6 +96,14 @@ def test_any_name_without_a_number_is_the_only_node_of_a_platform_with_one():
 @pytest.mark.parametrize(
     ("text", "slots"),
     [
+        ("dahu-3 slots=2\ndahu-1 slots=1\n", [(2, 0), (2, 1), (0, 0)]),
+        ("dahu-3:2\ndahu-1\n", [(2, 0), (2, 1), (0, 0)]),
+        ("dahu-1\ndahu-2\ndahu-1\n", [(0, 0), (1, 0), (0, 1)]),
+        ("# a comment\n\n  dahu-32.grenoble.example.org  slots = 1 max_slots=4  # the last\n", [(31, 0)]),
+        ("1 slots=2", [(0, 0), (0, 1)]),
+        ("root@dahu-3 2\ndahu-3 cpu=1 user=x", [(2, 0), (2, 1), (2, 2)]),
+        ("dahu-[1-2] slots=2\nroot@dahu-[7,3],dahu-1:1", [(0, 0), (0, 1), (1, 0), (1, 1), (6, 0), (2, 0), (0, 2)]),
+        ("dahu-1 max_slots=2\ndahu-2 count=1 max-slots=2", [(0, 0), (0, 1), (1, 0)]),
         # Core c is on cpu c mod 2: cpu 1 has the cores 1, 3, 5, ...
         ("rank 0=dahu-1 slot=0:1\nrank 1=dahu-1 slot=1:2", [(0, 2), (0, 5)]),
         ("rank 1=dahu-2 slot=3\nrank 0=dahu-1 slot=31", [(0, 31), (1, 3)]),
@@ -153,8 +111,8 @@ def test_any_name_without_a_number_is_the_only_node_of_a_platform_with_one():
         ("rank 0=dahu-1 slot=1:*\nrank 1=dahu-1 slot=1:0,1", [(0, 1), (0, 3)]),
     ],
 )
-def test_a_rankfile_gives_each_rank_its_core(dahu, text, slots):
-    assert rankfile_slots(text, "ranks", dahu) == slots_of(slots)
+def test_a_hostfile_gives_slots_in_the_order_of_its_lines_and_a_rankfile_each_rank_its_core(dahu, text, slots):
+    assert (rankfile_slots if text.startswith("rank") else hostfile_slots)(text, "file", dahu) == slots_of(slots)
 
 
 def test_a_rank_of_several_threads_takes_its_cores_or_those_behind_its_one_core(dahu):
@@ -166,6 +124,24 @@ def test_a_rank_of_several_threads_takes_its_cores_or_those_behind_its_one_core(
 @pytest.mark.parametrize(
     ("text", "words"),
     [
+        ("dahu-1\ndahu-33\n", "hosts:2: host dahu-33 is no node of platform dahu-2020-01, whose nodes have the"),
+        ("dahu-0", "hosts:1: host dahu-0 is no node"),
+        ("frontend", "hosts:1: host frontend has no number at its end"),
+        ("10.0.0.3", "hosts:1: 10.0.0.3 is an address"),
+        ("dahu-1 slots=33", "hosts:1: host dahu-1 has now 33 slots, and a node"),
+        ("dahu-1:20\ndahu-2\ndahu-1:13", "hosts:3: host dahu-1 has now 33 slots"),
+        ("dahu-1 slots=many", "hosts:1: slots is 'many'"),
+        ("dahu-1 slots=3 max_slots=2", "hosts:1: has 3 slots, and at most 2"),
+        ("dahu-1 slots=0", "hosts:1: host dahu-1 has 0 slots"),
+        ("dahu-1 cores=4", "hosts:1: cores is no key"),
+        ("dahu-1 dahu-2", "hosts:1: 'dahu-1 dahu-2' is no host"),
+        ("dahu-1\nyeti-1", "hosts:2: hosts dahu-1 and yeti-1 are both node 1"),
+        ("8*dahu-1", "hosts:1: '8*dahu-1' is no host"),
+        ("dahu-1\n+n1", "hosts:2: '+n1' is no host"),
+        ("dahu-[1-", "hosts:1: 'dahu-[1-' is not a"),
+        ("dahu-[3-1]", "hosts:1: 'dahu-[3-1]' is not a set of nodes"),
+        ("dahu-[1-99999] slots=1", "hosts:1: 'dahu-[1-99999]' names more than 10000 nodes"),
+        ("# nothing\n", "hosts: names no host"),
         ("rank 0=dahu-1 slot=32", "ranks:1: slot=32: a node of dahu-2020-01 has cores 0 to 31"),
         ("rank 0=dahu-1 slot=0:16", "ranks:1: slot=0:16: its cpu 0 has cores 0 to 15"),
         ("rank 0=dahu-1 slot=2:0", "ranks:1: slot=2:0: there is no cpu 2"),
@@ -179,9 +155,9 @@ def test_a_rank_of_several_threads_takes_its_cores_or_those_behind_its_one_core(
         ("", "ranks: places no rank"),
     ],
 )
-def test_a_bad_rankfile_is_refused_with_its_line(dahu, text, words):
+def test_a_bad_hostfile_or_rankfile_is_refused_with_its_line(dahu, text, words):
     with pytest.raises(InputError) as refusal:
-        rankfile_slots(text, "ranks", dahu)
+        (hostfile_slots if words.startswith("hosts") else rankfile_slots)(text, words[:5], dahu)
     assert str(refusal.value).startswith(words)
 
 

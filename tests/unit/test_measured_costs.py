@@ -1,6 +1,5 @@
 """Costs that are measured in a recording: which times count, what a unit is, and what is refused."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +7,6 @@ import pytest
 from oracles.replays import call, write
 
 import lepaute as lp
-from lepaute.cli.main import main
 from lepaute.errors import InputError
 from lepaute.simulate.apps.own.loading import loaded
 
@@ -57,13 +55,10 @@ def test_the_time_between_two_calls_is_that_of_a_unit_of_the_recorded_run(tmp_pa
     assert application(tmp_path).kernel_costs[0][1] == pytest.approx(2.0 / 5**3)
 
 
-def test_a_prediction_takes_the_measured_time_and_says_where_it_is_from(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_prediction_takes_the_measured_time_and_says_where_it_is_from(tmp_path, json_of):
     recording(tmp_path / "run.parquet")
     application(tmp_path)
-    assert main(["predict", f"{tmp_path}/app.py", "-p", "dahu", "--without", "all", "--runs", "1", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
+    told = json_of("predict", f"{tmp_path}/app.py", "-p", "dahu", "--without", "all", "--runs", "1", "--json")
     assert told["time_s"]["mean"] == pytest.approx(2.0, rel=1e-4)
     assert any(
         text.startswith(

@@ -37,8 +37,7 @@ def test_messages_within_the_fitted_sizes_are_counted_and_nothing_is_told():
     platform = dahu(**BOTH_UP_TO_A_GIGABYTE)
     prediction = predict(HPL, platform, runs=1, mapping=ACROSS)
     by_link = {use.link: use for use in prediction.message_use}
-    assert by_link["remote"].outside_messages == 0
-    assert by_link["remote"].fitted_bytes == (1, 1000000000)
+    assert (by_link["remote"].outside_messages, by_link["remote"].fitted_bytes) == (0, (1, 1000000000))
     assert sum(use.messages for use in prediction.message_use) == prediction.simulation.messages
     assert messages_told(prediction) == []
 

@@ -87,7 +87,6 @@ def test_a_real_program_runs_on_as_many_ranks_as_asked_each_on_its_core(library:
     (tmp_path / "ranks.c").write_text(RANKS)
     library.compile([str(tmp_path / "ranks.c"), "-o", str(tmp_path / "ranks")], what="building the ranks")
     launcher = library.launcher
-    assert launcher is not None
     check_program(launcher, tmp_path / "ranks")
     start = launcher.start(2)
     done = run_command([*start.argv, tmp_path / "ranks"], what="ranks", timeout_s=HANG_S, environment=start.environment)
@@ -110,7 +109,6 @@ def test_a_program_of_one_library_is_not_started_by_the_launcher_of_another(tmp_
     (tmp_path / "ranks.c").write_text(RANKS)
     program = tmp_path / "ranks"
     mine, other = find_library("mpich"), find_library("openmpi").launcher
-    assert other is not None
     mine.compile([str(tmp_path / "ranks.c"), "-o", str(program)], what="building the ranks")
     with pytest.raises(InputError, match=r"is linked to MPICH, and .* starts programs of Open MPI") as problem:
         check_program(other, program)
@@ -136,10 +134,8 @@ def test_every_installed_library_is_listed_once_and_the_default_one_first() -> N
 @pytest.mark.machine
 def test_a_debian_alternative_is_the_library_that_its_name_says(library: MpiLibrary) -> None:
     assert library.mpicc.name == f"mpicc.{library.family}"
-    assert library.launcher is not None
     assert library.launcher.path.name == f"mpirun.{library.family}"
-    assert library.launcher.family == library.family
-    assert library.launcher.version == library.version
+    assert (library.launcher.family, library.launcher.version) == (library.family, library.version)
     assert find_library(f"mpicc.{library.family}") == find_library(f"mpirun.{library.family}") == library
 
 
@@ -154,7 +150,6 @@ def test_a_prefix_its_wrapper_and_its_launcher_name_the_same_library(prefix: Pat
     # Programs and launcher find their library although its prefix is not on PATH.
     assert dict(library.environment)["PATH"].startswith(f"{prefix}/bin:")
     assert dict(library.environment)["LD_LIBRARY_PATH"].startswith(f"{prefix}/lib")
-    assert library.launcher is not None
     assert library.launcher.start(1).environment["PATH"] == dict(library.environment)["PATH"]
 
 
@@ -169,8 +164,7 @@ def test_nothing_is_run_twice(prefix: Path) -> None:
 
 def test_what_is_on_path_is_the_default_and_needs_no_environment(prefix: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", f"{prefix}/bin:/usr/bin:/bin")
-    assert find_library().mpicc == prefix / "bin/mpicc"
-    assert find_library().environment == ()
+    assert (find_library().mpicc, find_library().environment) == (prefix / "bin/mpicc", ())
     assert installed_libraries()[0] == find_library()
 
 
@@ -191,7 +185,6 @@ def test_the_launcher_is_that_of_the_library_also_where_the_plain_name_is_anothe
     script(folder / "mpirun", "mpirun (Open MPI) 4.1.4")
     script(folder / "mpirun.mpich", "HYDRA build details:\n    Version:     4.0.2")
     launcher = find_library(folder / "mpicc").launcher
-    assert launcher is not None
     assert (launcher.path.name, launcher.family, launcher.version) == ("mpirun.mpich", MPICH, "4.0.2")
 
 

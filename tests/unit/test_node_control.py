@@ -36,19 +36,30 @@ def controls(files: SystemFiles, folder: Path, run: Any = done) -> Controls:
     return Controls(files, folder / "journal", run, watchdog=False)
 
 
+@pytest.fixture
+def files(tmp_path: Path) -> SystemFiles:
+    return machines.intel(tmp_path / "root")
+
+
+@pytest.fixture
+def before(files: SystemFiles) -> dict[str, str]:
+    return machines.tree(files.root)
+
+
+@pytest.fixture
+def control(files: SystemFiles, tmp_path: Path) -> Controls:
+    return controls(files, tmp_path)
+
+
 def by_control(records: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     return {one["control"]: one for one in records}
 
 
-def test_an_intel_node_is_set_as_wanted_and_given_back_exactly(tmp_path: Path) -> None:
-    files = machines.intel(tmp_path / "root")
-    before = machines.tree(files.root)
-    control = controls(files, tmp_path)
+def test_an_intel_node_is_set_as_wanted_and_given_back_exactly(tmp_path, files, before, control):
     records = control.apply(EVERYTHING)
     assert {one["status"] for one in records} == {"done"}
     during = machines.tree(files.root)
-    assert during[f"{CPU}/smt/control"] == "off"
-    assert during[f"{CPU}/intel_pstate/no_turbo"] == "1"
+    assert (during[f"{CPU}/smt/control"], during[f"{CPU}/intel_pstate/no_turbo"]) == ("off", "1")
     assert during[f"{CPU}/cpufreq/policy3/scaling_governor"] == "performance"
     assert during[f"{CPU}/cpufreq/policy3/scaling_min_freq"] == "2100000"
     assert during[f"{CPU}/cpufreq/policy3/scaling_max_freq"] == "2100000"
@@ -72,8 +83,7 @@ def test_cpus_with_the_same_outcome_share_one_record(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("hertz", [1.0e9, 3.7e9])
-def test_limits_never_cross_on_the_way_to_a_fixed_frequency_and_back(tmp_path: Path, hertz: float) -> None:
-    files = machines.intel(tmp_path / "root")
+def test_limits_never_cross_on_the_way_to_a_fixed_frequency_and_back(tmp_path, hertz, files):
     for policy in range(4):
         (files.root / f"{CPU}/cpufreq/policy{policy}/scaling_min_freq").write_text("2000000")
         (files.root / f"{CPU}/cpufreq/policy{policy}/scaling_max_freq").write_text("3000000")
@@ -95,25 +105,21 @@ def test_a_limit_that_another_control_changes_too_comes_back_as_it_was_before_bo
     assert machines.tree(files.root) == before
 
 
-def test_cpus_that_a_job_does_not_get_back_are_told(tmp_path: Path) -> None:
-    files = machines.intel(tmp_path / "root")
-    control = controls(files, tmp_path)
+def test_cpus_that_a_job_does_not_get_back_are_told(files, control):
     control.apply({"hyper_threading": False})
     files.write("proc/self/status", "Cpus_allowed_list:\t0-1")
     (message,) = [one["message"] for one in control.undo() if one["status"] == "warning"]
     assert message.startswith("this job may not use the CPUs 2-3 any more")
 
 
-def test_a_journal_that_cannot_be_written_leaves_the_node_as_it_is(tmp_path: Path) -> None:
-    files = machines.intel(tmp_path / "root")
+def test_a_journal_that_cannot_be_written_leaves_the_node_as_it_is(tmp_path, files):
     (tmp_path / "journal").mkdir()  # as good as a full disk: nothing can be written to it
     (record,) = [one for one in controls(files, tmp_path).apply({"turbo": False}) if one["control"] == "turbo"]
     assert "not done, since the journal" in record["message"]
     assert files.setting(f"{CPU}/intel_pstate/no_turbo") == "0"
 
 
-def test_the_folder_of_the_journal_is_made_or_the_reason_told(tmp_path: Path) -> None:
-    files = machines.intel(tmp_path / "root")
+def test_the_folder_of_the_journal_is_made_or_the_reason_told(tmp_path, files):
     assert controls(files, tmp_path / "a/b").apply({"turbo": False})[0]["status"] == "done"
     (tmp_path / "file").touch()
     (record,) = controls(files, tmp_path / "file").apply({"governor": "performance"})
@@ -182,14 +188,12 @@ def test_a_governor_that_is_not_there_is_named_with_those_that_are(tmp_path: Pat
     assert record["message"] == "there is no governor ondemand; there are: performance, powersave"
 
 
-def test_idle_states_are_limited_by_name_too(tmp_path: Path) -> None:
-    files = machines.intel(tmp_path / "root")
+def test_idle_states_are_limited_by_name_too(tmp_path, files):
     controls(files, tmp_path).apply({"c_states": {"max": "C1"}})
     assert [files.setting(f"{CPU}/cpu0/cpuidle/state{k}/disable") for k in range(3)] == ["0", "0", "1"]
 
 
-def test_idle_states_without_switches_are_limited_by_a_request_that_is_held_open(tmp_path: Path) -> None:
-    files = machines.intel(tmp_path / "root")
+def test_idle_states_without_switches_are_limited_by_a_request_that_is_held_open(tmp_path, files):
     for name in files.glob(f"{CPU}/cpu*/cpuidle/state*/disable"):
         files.path(name).unlink()
     latency = tmp_path / "root/dev/cpu_dma_latency"
@@ -208,9 +212,7 @@ def _held_open() -> list[Path]:
     return [link.readlink() for link in Path("/proc/self/fd").iterdir() if link.is_symlink()]
 
 
-def test_a_value_that_somebody_else_changed_meanwhile_is_left_with_a_warning(tmp_path: Path) -> None:
-    files = machines.intel(tmp_path / "root")
-    control = controls(files, tmp_path)
+def test_a_value_that_somebody_else_changed_meanwhile_is_left_with_a_warning(files, control):
     control.apply({"turbo": False, "page_placement": {"swappiness": 10}})
     files.write("proc/sys/vm/swappiness", "33")
     records = by_control(control.undo())
@@ -220,8 +222,7 @@ def test_a_value_that_somebody_else_changed_meanwhile_is_left_with_a_warning(tmp
     assert files.setting("proc/sys/vm/swappiness") == "33"
 
 
-def test_demands_that_make_no_sense_are_refused_one_by_one_and_the_others_are_done(tmp_path: Path) -> None:
-    files = machines.intel(tmp_path / "root")
+def test_demands_that_make_no_sense_are_refused_one_by_one_and_the_others_are_done(tmp_path, files):
     records = by_control(controls(files, tmp_path).apply({"turbo": "maybe", "overclock": 9, "governor": "performance"}))
     assert records["turbo"]["message"].startswith("not done: 'maybe' is not")
     assert records["overclock"]["message"].startswith("not done: no such control; there are: hyper_threading, turbo")
@@ -302,10 +303,7 @@ def test_a_frequency_the_processor_does_not_have_is_told(tmp_path: Path) -> None
     assert "9 GHz is outside what the processor has: 1 to 3.7 GHz" in records[0]["message"]
 
 
-def test_a_second_demand_keeps_the_values_from_before_the_first(tmp_path: Path) -> None:
-    files = machines.intel(tmp_path / "root")
-    before = machines.tree(files.root)
-    control = controls(files, tmp_path)
+def test_a_second_demand_keeps_the_values_from_before_the_first(files, before, control):
     control.apply({"page_placement": {"swappiness": 10}})
     control.apply({"page_placement": {"swappiness": 20}})
     control.undo()
@@ -328,8 +326,7 @@ def test_a_journal_of_a_stranger_cannot_make_us_write_elsewhere(tmp_path: Path) 
     assert machines.tree(files.root) == {"etc/shadow": "kept", "sys/kernel/x": "kept"}
 
 
-def test_a_journal_from_before_the_last_boot_is_of_no_effect(tmp_path: Path) -> None:
-    files = machines.intel(tmp_path / "root")
+def test_a_journal_from_before_the_last_boot_is_of_no_effect(tmp_path, files):
     controls(files, tmp_path).apply({"turbo": False})
     files.write("proc/sys/kernel/random/boot_id", "another")
     assert undo_journal(tmp_path / "journal", files) == []

@@ -32,7 +32,6 @@ def holder(folder: Path, *more: str) -> subprocess.Popen[str]:
     """A process that has the node of `folder` under control when this returns."""
     argv = [sys.executable, "-c", _HOLDER, str(folder / "root"), str(folder / "journal"), *more]
     process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
     assert json.loads(process.stdout.readline()) == ["done", "done", "done"]
     return process
 
@@ -65,7 +64,6 @@ def test_the_values_come_back_when_the_process_in_control_is_killed(tmp_path: Pa
         assert machines.tree(files.root) != before
         process.send_signal(number)
         process.wait(HANG_S)
-        assert process.stdout is not None
         assert process.stdout.read() == ""  # at once: the watchdog does not hold the output open
     wait_until(lambda: machines.tree(files.root) == before, "the values of before")
     wait_until(lambda: not (tmp_path / "journal").exists(), "the end of the journal")

@@ -57,26 +57,19 @@ def measured_node(root: Path) -> SystemFiles:
     return machines.write(root, files)
 
 
-def change(files: SystemFiles, values: dict[str, str]) -> None:
-    for name, value in values.items():
-        files.write(name, value)
-
-
 def test_every_column_has_the_value_that_the_files_say(tmp_path: Path) -> None:
     files = measured_node(tmp_path)
     found = Found(files, now_s=100.0)
     assert found.absent == []
-    change(
-        files,
-        {
-            f"{RAPL}/intel-rapl:0/energy_uj": "4000000",  # past the end of its range
-            f"{RAPL}/intel-rapl:0:0/energy_uj": "9000000",
-            f"{RAPL}/intel-rapl:1/energy_uj": "0",
-            "proc/stat": "cpu  130 0 10 140 0 0 0 20 0 0",
-            "sys/class/net/eth0/statistics/rx_bytes": "1500",
-            "sys/class/infiniband/mlx5_0/ports/1/counters/port_rcv_data": "35",
-        },
-    )
+    for name, value in {
+        f"{RAPL}/intel-rapl:0/energy_uj": "4000000",  # past the end of its range
+        f"{RAPL}/intel-rapl:0:0/energy_uj": "9000000",
+        f"{RAPL}/intel-rapl:1/energy_uj": "0",
+        "proc/stat": "cpu  130 0 10 140 0 0 0 20 0 0",
+        "sys/class/net/eth0/statistics/rx_bytes": "1500",
+        "sys/class/infiniband/mlx5_0/ports/1/counters/port_rcv_data": "35",
+    }.items():
+        files.write(name, value)
     row: dict[str, Any] = {}
     for sensor in found.sensors:
         sensor.read(row, 102.0)
@@ -143,8 +136,7 @@ def test_sensors_that_a_node_does_not_show_are_named_with_the_reason(tmp_path: P
 def test_a_sensor_that_is_slow_to_answer_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = measured_node(tmp_path)
     monkeypatch.setattr(sensors, "reading_time_s", lambda _: 0.004)
-    absent = dict(Found(files, 0.0).absent)
-    assert "coretemp Core 0: left out, a reading takes 4.0 ms" in absent["temperature"]
+    assert "coretemp Core 0: left out, a reading takes 4.0 ms" in dict(Found(files, 0.0).absent)["temperature"]
 
 
 def stat(pid: int, name: str, parent: int, session: int, ticks: int, flags: int = 0) -> str:
@@ -214,8 +206,7 @@ def test_on_this_machine_rows_have_all_columns_and_the_cost_is_told() -> None:
     rows, summary = watch(SystemFiles(), 5)
     assert {"time_s", "monotonic_s", "monitor_cpu_s", "memory_used_bytes", "load1", "others_share"} <= set(rows[0])
     assert all(set(row) == set(rows[0]) for row in rows)
-    assert summary["samples"] == len(rows)
-    assert summary["problem"] == ""
+    assert (summary["samples"], summary["problem"]) == (len(rows), "")
     assert summary["monitor_cpu_s"] >= rows[-1]["monitor_cpu_s"] >= rows[0]["monitor_cpu_s"] == 0.0
     assert summary["monitor_cpu_s_per_sample"] == pytest.approx(summary["monitor_cpu_s"] / len(rows))
 

@@ -75,8 +75,7 @@ def test_a_quick_test_is_short_unless_told_otherwise() -> None:
 
 def test_all_cores_of_a_numa_node_read_at_once_each_by_one_hardware_thread() -> None:
     cores = [Core(number, 2 * number, number // 4, number // 2, number // 4, (2 * number,)) for number in range(8)]
-    threads = numa_threads(Layout(tuple(cores), "test"))
-    assert threads == {0: [0, 2], 1: [4, 6], 2: [8, 10], 3: [12, 14]}
+    assert numa_threads(Layout(tuple(cores), "test")) == {0: [0, 2], 1: [4, 6], 2: [8, 10], 3: [12, 14]}
     assert len(memory_rows(1, quick=True).rows) < len(memory_rows(1, quick=False).rows)
 
 

@@ -166,8 +166,7 @@ def test_workloads_are_conditions_of_themselves_alone(tmp_path: Path) -> None:
     assert strata(tmp_path / "b.zip", rows(cores=3), **more) == plain
     assert len(strata(tmp_path / "c.zip", rows(stress_ng="0.17")) & plain) == 0
     assert len(strata(tmp_path / "d.zip", rows(), disk_folder="/data") & plain) == 0
-    stress = rows().query("workload == 'branch'").drop(columns="pattern")
-    assert strata(tmp_path / "e.zip", stress) < plain
+    assert strata(tmp_path / "e.zip", rows().query("workload == 'branch'").drop(columns="pattern")) < plain
 
 
 @pytest.mark.parametrize(
@@ -222,9 +221,7 @@ def test_watch_has_an_alarm_of_a_workload_that_lost_more_than_its_least_change()
 
 
 @pytest.mark.slow
-def test_a_slower_disk_is_an_open_regression_of_test_replay_and_site(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_slower_disk_is_an_open_regression_of_test_replay_and_site(tmp_path, output_of, monkeypatch):
     rng = np.random.default_rng(3)
     names = [f"n{number}" for number in range(1, 9)]
     for day in range(30):
@@ -240,12 +237,9 @@ def test_a_slower_disk_is_an_open_regression_of_test_replay_and_site(
         more: dict[str, Any] = {"name": "NodeTest", "run_id": f"r{day}", "created": start, "phases": phases}
         experiment(tmp_path / f"{day}.zip", {"workloads": pandas.DataFrame(told)}, names, **more)
     monkeypatch.chdir(tmp_path)
-    assert main(["watch", "ingest", *(f"{day}.zip" for day in range(30)), "--store", "s", "--cluster", "c"]) == 0
-    capsys.readouterr()
-    assert main(["watch", "test", "--store", "s"]) == 1
-    found = capsys.readouterr().out
+    output_of("watch", "ingest", *(f"{day}.zip" for day in range(30)), "--store", "s", "--cluster", "c")
+    found = output_of("watch", "test", "--store", "s", status=1)
     assert re.search(r"1 open regression.* c n6: workload_disk_ops_per_s -(39|40|41)", found)
-    assert main(["watch", "replay", "--store", "s"]) == 0
-    assert "workload_disk_ops_per_s" in capsys.readouterr().out
+    assert "workload_disk_ops_per_s" in output_of("watch", "replay", "--store", "s")
     assert main(["watch", "site", "--store", "s", "-o", "site"]) == 0
     assert "workload_disk_ops_per_s" in (tmp_path / "site" / "index.html").read_text()

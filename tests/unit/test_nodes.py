@@ -52,8 +52,7 @@ printable = st.text(st.characters(blacklist_characters="\0", blacklist_categorie
 @given(st.lists(printable, min_size=1, max_size=4))
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_words_reach_the_program_as_they_are(nodes, words):
-    told = nodes["alpha"].run("printf", "%s\\0", *words).stdout
-    assert told.split("\0")[:-1] == words
+    assert nodes["alpha"].run("printf", "%s\\0", *words).stdout.split("\0")[:-1] == words
 
 
 @pytest.mark.parametrize("word", ["a b", "'", '"; rm -rf /tmp/x', "$(id)", "`id`", "a\nb", "-n", "*", "\\", "é\u202e"])
@@ -103,8 +102,7 @@ def cmdline(process: Path) -> str:
 
 def test_what_a_program_leaves_running_is_ended_and_told(nodes):
     result = nodes["alpha"].shell("sleep 77.25 & echo done").only
-    assert result.stdout == "done\n"
-    assert result.left_behind == 1
+    assert (result.stdout, result.left_behind) == ("done\n", 1)
     assert not [pid for pid in Path("/proc").glob("[0-9]*") if "77.25" in cmdline(pid)]
 
 
@@ -194,8 +192,7 @@ def test_a_node_that_is_killed_takes_only_its_own_result_along():
         assert doomed.hello.pid > 0
         two.run("sh", "-c", "true")
         os.kill(doomed.hello.pid, signal.SIGKILL)
-        results = two.run("sleep", "0.3")
-        assert list(results) == ["alpha"]
+        assert list(two.run("sleep", "0.3")) == ["alpha"]
         assert [node for node, _ in lost] == ["beta"]
         assert two.names == ("alpha",)
         with pytest.raises(NodeLost, match="no node is left"):
@@ -223,7 +220,6 @@ with local_nodes(["alpha"], {(folder := unique())!r}) as nodes:
     nodes.run("sleep", "55.125")
 """
     engine = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
-    assert engine.stdout is not None
     pid, place = engine.stdout.readline().split()
     wait_until(
         lambda: any("55.125" in cmdline(each) for each in Path("/proc").glob("[0-9]*") if each.name != pid),
@@ -304,8 +300,7 @@ def test_a_node_that_fails_where_others_do_not_is_given_up_where_that_is_wanted(
     with local_nodes(["alpha", "beta"], unique(), lost) as two:
         sparing = Nodes(two.channels, Remembered(), spares=lambda: True)
         two["beta"].write("flag", "")
-        results = sparing.shell("test ! -e flag || { echo it is full >&2; exit 1; }")
-        assert list(results) == ["alpha"]
+        assert list(sparing.shell("test ! -e flag || { echo it is full >&2; exit 1; }")) == ["alpha"]
         assert sparing.names == ("alpha",)
         assert lost == [("beta", "sh failed: exit status 1: it is full")]
         with pytest.raises(CommandFailed, match="command 'false' failed on alpha"):
@@ -444,8 +439,7 @@ def test_clocks_of_names_of_one_machine_agree(nodes):
 def test_the_offset_is_that_of_the_quickest_probe():
     # Sent at 10, answered with 110.2, received at 10.4: the middle is 10.2, so the node is 100 s ahead, +- 0.2.
     found = best_offset("n", [(0.0, 109.0, 9.0), (10.0, 110.2, 10.4)])
-    assert found.offset_s == pytest.approx(100.0)
-    assert found.error_s == pytest.approx(0.2)
+    assert (found.offset_s, found.error_s) == (pytest.approx(100.0), pytest.approx(0.2))
 
 
 @pytest.mark.parametrize("name", ["-oProxyCommand=id", "a;b", "a b", "a\nb", "", "ä", "a/b", "x" * 300, "node1.", ".x"])

@@ -1,12 +1,12 @@
 """OTF2 archives that are read: as Score-P writes them, of a recording, and what is none."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from oracles.replays import replayed
 from oracles.traces_by_hand import call, rows, trace
+from support_own import Mixed
 
 import lepaute as lp
 from lepaute.errors import EnvironmentProblem, InputError
@@ -132,29 +132,8 @@ def test_bytes_of_score_p_and_sizes_are_each_others_inverse(members: int) -> Non
             assert size_of(name, *told, members, me, me == 0) == whole, (name, me)
 
 
-class Mixed(lp.Application):
-    """Messages of both kinds within and beside a part of the ranks, and operations of both kinds."""
-
-    ranks: int = 5
-    unit = lp.Cost(1.0)
-
-    def run(self, me: Any) -> Any:
-        part = yield me.split(me.rank % 2)
-        for step in me.steps(6):
-            yield me.compute(self.unit, 1e-4 * (1 + (me.rank + step) % 3))
-            sent = yield me.isend((me.rank + 1) % me.size, 3000, 4)
-            got = yield me.irecv((me.rank - 2) % me.size, 3)
-            yield me.send((me.rank + 2) % me.size, 200_000 if step % 2 else 100, 3)
-            yield me.wait(got)
-            yield me.receive((me.rank - 1) % me.size, 4)
-            yield me.wait(sent)
-            yield part.allreduce(80)
-            yield me.bcast(1000, step % me.size)
-            yield me.alltoall(500)
-
-
 def test_an_archive_of_a_recording_is_replayed_as_the_recording(tmp_path: Path) -> None:
-    found = lp.predict(Mixed(), "dahu", runs=1, layers=lp.Layers.only(), trace=lp.TraceRequest())
+    found = lp.predict(Mixed(in_parts=True), "dahu", runs=1, layers=lp.Layers.only(), trace=lp.TraceRequest())
     assert found.trace is not None
     write_trace(found.trace, tmp_path / "run.parquet")
     write_otf2(found.trace, tmp_path / "archive")
@@ -162,22 +141,6 @@ def test_an_archive_of_a_recording_is_replayed_as_the_recording(tmp_path: Path) 
     path = tmp_path / "archive"
     assert replayed(path).time_s.mean == pytest.approx(recorded_s, rel=5e-3)  # nanoseconds, and computing in gaps
     assert len(lp.read_trace(path)) == len(lp.read_trace(path / "traces.otf2"))
-
-
-def ended_by_nobody(made: Written) -> None:
-    made.call(0, "MPI_Wait", ("mpi_isend_complete", 9))
-
-
-def beyond_the_group(made: Written) -> None:
-    made.call(1, "MPI_Send", ("mpi_send", 2, made.world, 3, 16))
-
-
-def neighbours(made: Written) -> None:
-    made.call(1, "MPI_Neighbor_alltoall")
-
-
-def matched(made: Written) -> None:
-    made.call(0, "MPI_Mrecv", ("mpi_mrecv", 3, 16))
 
 
 def cut(made: Written) -> None:
@@ -188,16 +151,26 @@ def cut(made: Written) -> None:
 @pytest.mark.parametrize(
     ("fault", "complaint"),
     [
-        (ended_by_nobody, "rank 0: MPI_Wait ends request 9, which is not open"),
-        (beyond_the_group, "rank 1: MPI_Send: no rank 2 in 'MPI_COMM_WORLD'"),
-        (matched, "rank 0: MPI_Mrecv: matched probes are not read"),
-        (neighbours, "rank 1: MPI_Neighbor_alltoall: an archive does not tell of which neighbours"),
+        (
+            lambda made: made.call(0, "MPI_Wait", ("mpi_isend_complete", 9)),
+            "rank 0: MPI_Wait ends request 9, which is not open",
+        ),
+        (
+            lambda made: made.call(1, "MPI_Send", ("mpi_send", 2, made.world, 3, 16)),
+            "rank 1: MPI_Send: no rank 2 in 'MPI_COMM_WORLD'",
+        ),
+        (
+            lambda made: made.call(0, "MPI_Mrecv", ("mpi_mrecv", 3, 16)),
+            "rank 0: MPI_Mrecv: matched probes are not read",
+        ),
+        (
+            lambda made: made.call(1, "MPI_Neighbor_alltoall"),
+            "rank 1: MPI_Neighbor_alltoall: an archive does not tell of which neighbours",
+        ),
         (cut, "rank 0 is in MPI_Barrier at the end: truncated"),
     ],
 )
-def test_what_cannot_be_is_one_line_with_the_rank(
-    fault: Callable[[Written], None], complaint: str, tmp_path: Path
-) -> None:
+def test_what_cannot_be_is_one_line_with_the_rank(fault, complaint, tmp_path):
     made = Written(tmp_path / "archive")
     fault(made)
     with pytest.raises(InputError) as raised:

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from lepaute.archive import ArchiveWriter
-from lepaute.cli.main import main
 from lepaute.errors import InputError
 from lepaute.kit.outputs import check_archive_output
 from lepaute.platform import load_platform
@@ -51,15 +50,13 @@ READERS = [
 
 
 @pytest.mark.parametrize(("words", "file"), READERS, ids=[f"{words} {file}" for words, file in READERS])
-def test_no_command_writes_over_what_it_reads(words, file, folder, capsys):
+def test_no_command_writes_over_what_it_reads(words, file, folder, refusal_of):
     before = contents(folder)
-    assert main([*words.split(), file]) == 2
-    assert "is also an input" in capsys.readouterr().err
+    assert "is also an input" in refusal_of(*words.split(), file)
     assert contents(folder) == before
     if file != "xhpl-lepaute":
         Path("link").symlink_to(file)
-        assert main([*words.split(), "link"]) == 2
-        assert "is also an input" in capsys.readouterr().err
+        assert "is also an input" in refusal_of(*words.split(), "link")
 
 
 @pytest.mark.parametrize(
@@ -69,12 +66,9 @@ def test_no_command_writes_over_what_it_reads(words, file, folder, capsys):
      "trace breakdown t.parquet --plot t.parquet", "trace compare t.parquet u.parquet --plot u.parquet",
      "design picture d.csv -o d.csv", "segment d.csv --plot d.csv"],
 )  # fmt: skip
-def test_a_picture_has_the_name_of_a_picture_and_so_of_no_input(words, folder, capsys):
+def test_a_picture_has_the_name_of_a_picture_and_so_of_no_input(words, folder, refusal_of):
     before = contents(folder)
-    assert main(words.split()) == 2
-    told = capsys.readouterr().err
-    assert told.count("\n") == 1
-    assert "a picture's name ends in .png, .svg or .pdf" in told
+    assert "a picture's name ends in .png, .svg or .pdf" in refusal_of(*words.split())
     assert contents(folder) == before
 
 
@@ -83,10 +77,9 @@ def test_a_picture_has_the_name_of_a_picture_and_so_of_no_input(words, folder, c
     ["calibrate -o new.zip --archive new.zip", "predict hpl -p p.yaml --n 100 -o new.png --plot ./new",
      "fit c.zip -o new.html --report new.html", "predict hpl -p p.yaml --n 100 --trace new.svg --gantt new"],
 )  # fmt: skip
-def test_two_outputs_of_one_name_are_refused(words: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_outputs_of_one_name_are_refused(words, folder, refusal_of):
     before = contents(folder)
-    assert main(words.split()) == 2
-    assert "writes it too" in capsys.readouterr().err
+    assert "writes it too" in refusal_of(*words.split())
     assert contents(folder) == before
 
 

@@ -46,10 +46,8 @@ def test_the_share_is_that_of_the_calls_of_the_trace_over_all_computing():
     low, high = 100, 400
     prediction = predict(HPL, narrowed(low, high), runs=1, trace=TraceRequest())
     trace = prediction.trace
-    assert trace is not None
     dgemm = (trace.kind == 0) & np.array([trace.names[name] == "dgemm" for name in trace.name])
     outside = dgemm & ((trace.m < low / 1.1) | (trace.m > 1.1 * high))  # within 10 % is as good as fitted
-    assert prediction.first is not None
     expected = trace.duration_s[outside].sum() / prediction.first.computing_s
     told = prediction.to_dict()["outside_ranges"]
     assert 0.05 < expected < 0.9  # or the test would show nothing
@@ -63,7 +61,6 @@ def test_the_share_is_that_of_the_calls_of_the_trace_over_all_computing():
 
 def test_nothing_is_outside_where_the_ranges_hold_every_call():
     prediction = predict(HPL, narrowed(0, 10**6), runs=1)
-    assert prediction.outside is not None
     assert prediction.outside.share == 0.0
     assert "no computing was outside the fitted ranges" in readable(prediction, narrowed(0, 10**6))
 
@@ -71,7 +68,6 @@ def test_nothing_is_outside_where_the_ranges_hold_every_call():
 def test_the_text_tells_the_share_of_computing():
     machine = narrowed(100, 400)
     prediction = predict(HPL, machine, runs=1)
-    assert prediction.outside is not None
     (line,) = [line for line in readable(prediction, machine).splitlines() if line.startswith("  ranges")]
     share = 100 * prediction.outside.share
     assert line == (f"  ranges  {share:.2g} % of computing (dgemm {share:.2g} %) was outside the fitted ranges")
@@ -87,8 +83,6 @@ def test_kernels_whose_ranges_the_platform_does_not_say_are_counted_apart():
         for kernel in machine.kernels
     )
     prediction = predict(HPL, machine.model_copy(update={"kernels": kernels}), runs=1)
-    assert prediction.outside is not None
-    assert prediction.first is not None
     expected = prediction.kernel_time_s["dtrsm"] / prediction.first.computing_s
     assert prediction.outside.unknown_share == pytest.approx(expected)
     assert "has no fitted ranges in the platform" in prediction.outside.text()
@@ -113,8 +107,6 @@ def test_messages_of_sizes_that_were_not_fitted_are_counted_in_hpl_and_in_the_st
     remote = network.remote.model_copy(update=known)
     small = platform.model_copy(update={"network": network.model_copy(update={"loopback": loopback, "remote": remote})})
     prediction = predict(HPL, small, runs=1)
-    assert prediction.outside is not None
-    assert prediction.breakdown is not None
     parts = {part.name: part.share for part in prediction.outside.messages or ()}
     assert list(parts) == ["loopback", "loopback_noncontiguous"]  # four ranks, one node
     all_s = sum(use.time_s for use in prediction.message_use)
@@ -142,8 +134,7 @@ def test_messages_have_the_part_of_the_moving_time_that_their_sizes_have_of_all_
     assert outside_ranges({}, tiny(), 10.0, messages=[]).messages is None  # a platform that does not say the sizes
     # 1.5 s of 4 s of messages, which take 2.5 s beside 10 s of computing
     assert found.messages_share == pytest.approx(1.5 / 4.0)
-    assert found.messages_of_work == pytest.approx(0.2 * 1.5 / 4.0)
-    assert found.share == 0.0
+    assert (found.messages_of_work, found.share) == (pytest.approx(0.2 * 1.5 / 4.0), 0.0)
     assert [part.name for part in found.messages or ()] == ["remote"]
     assert found.to_dict()["messages"]["remote"]["sizes"] == "2000 to 9000 bytes, fitted in 1 to 1000"
     assert "38 % of moving messages (messages between nodes 38 %)" in found.text()
@@ -153,7 +144,6 @@ def test_messages_have_the_part_of_the_moving_time_that_their_sizes_have_of_all_
 def test_nodes_that_are_drawn_anew_have_no_ranges():
     dahu = override(load_platform("dahu"), {"population.draw": "nodes-and-days"})
     prediction = predict(replace(HPL, nb=100), dahu, runs=1)
-    assert prediction.outside is not None
     dgemm_share = prediction.kernel_time_s["dgemm"] / (HPL.ranks * prediction.run_list[0].time_s)
     assert prediction.outside.unknown_share >= 0.999 * dgemm_share
 
@@ -167,7 +157,5 @@ def test_messages_of_a_class_of_unknown_ranges_keep_their_part_of_the_moving_tim
     both = predict(
         hpl, override(load_platform("dahu"), beyond | {"network.loopback.range_bytes": "[0, 100000000]"}), runs=1
     )
-    assert alone.outside is not None
-    assert both.outside is not None
     assert alone.outside.messages is not None
     assert alone.outside.messages == both.outside.messages

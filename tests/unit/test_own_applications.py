@@ -1,6 +1,5 @@
 """Applications of one's own: what their ranks yield, against twins that are slow and obvious."""
 
-import json
 import pickle
 import random
 import re
@@ -12,7 +11,6 @@ import pytest
 from support_own import NOTHING, Fixed, calls_of, fixed, time_of
 
 import lepaute as lp
-from lepaute.cli.main import main
 from lepaute.errors import InputError, SimulationError
 from lepaute.simulate.apps.own.loading import loaded
 from lepaute.simulate.apps.own.rank import Cartesian
@@ -97,8 +95,7 @@ def test_waitany_goes_on_with_the_request_that_ends_first() -> None:
             yield me.send(0, 8)
 
     rows = calls_of(course, 4)
-    found = rows[(rows["rank"] == 0) & (rows["name"] == "MPI_Waitany")]
-    assert found["peer"].tolist() == [2]
+    assert rows[(rows["rank"] == 0) & (rows["name"] == "MPI_Waitany")]["peer"].tolist() == [2]
     assert time_of(course, 4) == pytest.approx(11.0, rel=1e-4)
 
 
@@ -169,8 +166,7 @@ def test_collectives_send_as_many_messages_as_their_algorithms(ranks: int) -> No
             yield me.compute(app.unit, 1e-6)
             yield getattr(me, what)(*(() if what == "barrier" else (8,)), **more)
 
-        run = lp.predict(fixed(course, ranks), "dahu", runs=1)
-        assert run.simulation.messages == messages, what
+        assert lp.predict(fixed(course, ranks), "dahu", runs=1).simulation.messages == messages, what
 
 
 def test_neighbours_are_those_of_the_stencil() -> None:
@@ -204,13 +200,6 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("what", WRONG)
-def test_what_ends_in_nothing_is_told_with_ranks_calls_and_lines(what: str) -> None:
-    course, message = WRONG[what]
-    with pytest.raises(SimulationError, match=message):
-        time_of(course)
-
-
 MISUSE = {
     "left out": (
         lambda me, _app: (me.allreduce(8) for _ in range(2 - me.rank)),
@@ -227,10 +216,10 @@ MISUSE = {
 }
 
 
-@pytest.mark.parametrize("what", MISUSE)
-def test_what_a_program_may_not_do_is_refused_with_the_line(what: str) -> None:
-    course, message = MISUSE[what]
-    with pytest.raises(InputError, match=message):
+@pytest.mark.parametrize("what", [*WRONG, *MISUSE])
+def test_what_ends_in_nothing_or_may_not_be_is_told_with_ranks_calls_and_lines(what):
+    course, message = (WRONG | MISUSE)[what]
+    with pytest.raises(SimulationError if what in WRONG else InputError, match=message):
         time_of(course)
 
 
@@ -253,7 +242,6 @@ def test_random_numbers_are_others_in_each_run_and_the_same_for_a_seed() -> None
 def test_the_error_of_a_cost_is_a_part_of_the_interval_and_its_noise_another() -> None:
     cg = loaded(str(CG))(grid="2x1x1", n=20, iterations=3)
     found = lp.predict(cg, "dahu", runs=20, parts=True)
-    assert found.parts is not None
     assert {"discrepancy", "noise"} <= set(found.parts.relative_sd)
     assert found.parts.relative_sd["discrepancy"] == pytest.approx(0.05, rel=0.6)
     assert lp.predict(cg, "dahu", runs=5, layers=NOTHING).time_s.half_width_percent == pytest.approx(0.0, abs=1e-9)
@@ -275,35 +263,25 @@ def test_steps_that_repeat_each_other_are_kept_once() -> None:
     assert [len(code.ops) for code in long.parameters.rank_code] == [
         len(code.ops) for code in short.parameters.rank_code
     ]
-    assert long.steps == 2000
-    assert long.events == pytest.approx(1000 * short.events)
+    assert (long.steps, long.events) == (2000, pytest.approx(1000 * short.events))
 
 
 def test_an_application_can_be_sent_to_another_process() -> None:
-    sent = pickle.loads(pickle.dumps(Fixed(ranks=3)))
-    assert sent == Fixed(ranks=3)
+    assert pickle.loads(pickle.dumps(Fixed(ranks=3))) == Fixed(ranks=3)
 
 
-def test_fields_become_options_and_the_whole_product_follows(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_fields_become_options_and_the_whole_product_follows(tmp_path, output_of, json_of):
     command = ["predict", f"{CG}:Cg", "-p", "dahu", "--n", "16", "--iterations", "4", "--runs", "3", "--no-parts"]
     gantt, trace = tmp_path / "gantt.svg", tmp_path / "cg.parquet"
-    assert (
-        main([*command, "--grid", "2x2x2", "--json", "--against", "n=20", "--gantt", str(gantt), "--trace", str(trace)])
-        == 0
-    )
-    told = json.loads(capsys.readouterr().out)
+    told = json_of(*command, "--grid", "2x2x2", "--json", "--against", "n=20", "--gantt", gantt, "--trace", trace)
     assert told["application"] == "cg"
     assert told["parameters"]["grid"] == [2, 2, 2]
     assert told["differences"][0]["field"] == "n"
     assert told["time_s"]["low"] < told["time_s"]["mean"] < told["time_s"]["high"]
     assert gantt.stat().st_size > 1000
     assert {"MPI_Waitall", "spmv", "allreduce"} <= set(lp.read_trace(trace).names)
-    assert main([*command, "--grid", "2x2x2,4x2x2", "--json"]) == 0
-    assert len(json.loads(capsys.readouterr().out)["predictions"]) == 2
-    assert main(["predict", str(CG), "--help"]) == 0
-    assert "Points of a process along each dimension" in capsys.readouterr().out
+    assert len(json_of(*command, "--grid", "2x2x2,4x2x2", "--json")["predictions"]) == 2
+    assert "Points of a process along each dimension" in output_of("predict", CG, "--help")
 
 
 REFUSED = {
@@ -316,12 +294,9 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("text", REFUSED)
-def test_a_file_without_an_application_is_refused_in_one_line(
-    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_without_an_application_is_refused_in_one_line(text, tmp_path, refusal_of):
     (tmp_path / "app.py").write_text(text)
-    assert main(["predict", f"{tmp_path}/app.py", "-p", "dahu"]) == 2
-    said = capsys.readouterr().err.strip()
+    said = refusal_of("predict", f"{tmp_path}/app.py", "-p", "dahu").strip()
     assert len(said.splitlines()) == 1
     assert re.search(REFUSED[text], said), said
 

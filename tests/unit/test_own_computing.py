@@ -72,8 +72,7 @@ def test_nothing_is_told_by_cores_that_do_not_slow_each_other_or_by_too_few_inte
     assert slowdowns_of(times(few), 2, 2, tiny()) == Slowdowns()
     assert slowdowns_of(times({"a": place(1e-3, 1.5)}, contention=1.05), 2, 2, tiny()) == Slowdowns()
     assert slowdowns_of(OwnTimes(), 2, 2, tiny()) == Slowdowns()
-    given = slowdowns_of(times(few), 2, 2, tiny(), given_share=1.0)
-    assert given == Slowdowns(2.0, {}, 1.0)
+    assert slowdowns_of(times(few), 2, 2, tiny(), given_share=1.0) == Slowdowns(2.0, {}, 1.0)
 
 
 def test_a_platform_with_the_bandwidth_of_its_cores_decides_and_else_this_machine() -> None:

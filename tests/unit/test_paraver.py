@@ -1,13 +1,13 @@
 """Paraver's traces: what events and communications become of, and that a recording written so is replayed as it was."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy
 import pytest
 from oracles.paraver_by_hand import NAMES, prv, prv_of
 from oracles.replays import replayed
 from oracles.traces_by_hand import rows
+from support_own import Mixed
 
 import lepaute as lp
 from lepaute.errors import InputError
@@ -59,23 +59,6 @@ def test_calls_messages_and_operations_are_read(tmp_path: Path) -> None:
         "1 state", "1 call of no message", "1 creation of a communicator without one", "1 event that is not one of MPI"
     ]  # fmt: skip
     assert numpy.isclose(made.start_s[0], 2e-7)
-
-
-class Mixed(lp.Application):
-    """Messages of both kinds, and operations of all ranks."""
-
-    ranks: int = 5
-    unit = lp.Cost(1.0)
-
-    def run(self, me: Any) -> Any:
-        for step in me.steps(6):
-            yield me.compute(self.unit, 1e-4 * (1 + (me.rank + step) % 3))
-            sent = yield me.isend((me.rank + 1) % me.size, 3000, 4)
-            got = yield me.irecv((me.rank - 2) % me.size, 3)
-            yield me.send((me.rank + 2) % me.size, 200_000 if step % 2 else 100, 3)
-            yield me.wait(got)
-            yield me.receive((me.rank - 1) % me.size, 4)
-            yield me.wait(sent)
 
 
 def test_a_recording_written_so_is_replayed_as_the_recording(tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
 from lepaute.archive.setups.topology import Cache
-from lepaute.cli.main import main
 from lepaute.errors import InputError
 from lepaute.fit import segment
 from lepaute.fit.memory import finding, hierarchy_text, memory_hierarchy, plot_hierarchies
@@ -49,9 +48,8 @@ def units_of(figure: Figure) -> list[str]:
     return labels
 
 
-def test_the_title_of_a_prediction_is_the_first_line_of_the_terminal(prediction, tmp_path, capsys):
-    assert main([*WORDS, "--plot", str(tmp_path / "runs")]) == 0
-    first = capsys.readouterr().out.splitlines()[0]
+def test_the_title_of_a_prediction_is_the_first_line_of_the_terminal(prediction, tmp_path, output_of):
+    first = output_of(*WORDS, "--plot", tmp_path / "runs").splitlines()[0]
     axes = prediction.plot(tmp_path / "again.png")
     title = title_of(own_figure(axes))
     assert first.startswith(title)
@@ -91,26 +89,23 @@ def test_a_prediction_of_a_file_is_drawn_with_its_interval(prediction, tmp_path)
     assert "0 nodes" not in axes.get_title(loc="left")
 
 
-def test_a_sweep_marks_the_best_and_scaling_has_the_sentence_of_the_terminal(tmp_path, capsys):
+def test_a_sweep_marks_the_best_and_scaling_has_the_sentence_of_the_terminal(tmp_path, output_of):
     grids = predict_all([Hpl(n=3000, p=p, q=q) for p, q in ((1, 1), (1, 2), (2, 2))], "dahu", runs=12)
     axes = plot_sweep(grids)
     assert {"fastest"} < {text.get_text() for text in own_figure(axes).legends[0].get_texts()}
     assert axes.get_xlabel() == "rate (Gflop/s), mean and 95 % of further runs"
     figure = plot_scaling(scaling(grids), tmp_path / "s.png")
     assert units_of(figure) == ["ranks", "time of a run (s)", "ranks", "efficiency against 1 rank (%)"]
-    assert main([*WORDS, "--grid", "1x1,1x2,2x2"]) == 0
-    assert capsys.readouterr().out.splitlines()[0] == title_of(figure)
+    assert output_of(*WORDS, "--grid", "1x1,1x2,2x2").splitlines()[0] == title_of(figure)
     assert "36 simulated runs" in foot_of(figure)
 
 
 @pytest.mark.parametrize("name", ["osu_three_protocols", "osu_latency"])
-def test_a_segmentation_has_the_breakpoints_of_the_terminal(name, tmp_path, capsys):
+def test_a_segmentation_has_the_breakpoints_of_the_terminal(name, tmp_path, output_of):
     file = DATA / "duration_tables" / f"{name}.txt"
-    assert main(["segment", str(file), "--plot", str(tmp_path / "s.svg")]) == 0
-    told = capsys.readouterr().out
+    told = output_of("segment", file, "--plot", tmp_path / "s.svg")
     svg = (tmp_path / "s.svg").read_text()
     title = re.search(r"<dc:title>(.*)</dc:title>", svg)
-    assert title is not None
     assert told.startswith(title[1].split(". ")[0])
     assert title[1].startswith("3 breakpoints" if name == "osu_three_protocols" else "No breakpoint can be proven")
     assert f"{name}.txt" in svg  # at its foot
@@ -140,7 +135,6 @@ def test_the_memory_hierarchy_names_its_levels_and_has_the_figures_of_the_termin
     found = memory_hierarchy(pandas.DataFrame(rows), [Cache(1, 1 << 15, 1), Cache(2, 1 << 20, 1)], node="n1")
     figure = plot_hierarchies((found,), tmp_path / "m", "memory.zip")
     ends = re.fullmatch(r"From ([0-9.]+ GB/s) in L1 to ([0-9.]+ GB/s) in memory \(one core of n1\)", title_of(figure))
-    assert ends is not None
     told = re.findall(r"[KM]iB: ([0-9.]+ GB/s)", hierarchy_text(found))
     assert [told[0], told[-1]] == list(ends.groups())
     unknown = finding(memory_hierarchy(pandas.DataFrame(rows), [], node=""))

@@ -32,8 +32,6 @@ def network(convert: ModuleType) -> ModuleType:
 
 def loaded(script: Path) -> ModuleType:
     specification = importlib.util.spec_from_file_location(script.stem, script)
-    assert specification is not None
-    assert specification.loader is not None
     module = importlib.util.module_from_spec(specification)
     sys.modules[script.stem] = module  # data classes look their module up
     specification.loader.exec_module(module)

@@ -67,8 +67,7 @@ def test_the_command_writes_a_platform_that_names_what_was_guessed(tmp_path, cap
     assert main(["platform", "new", *words, "-o", str(sheet)]) == 0
     given = ["--between", str(DATA / "osu_three_protocols.txt"), "--within", str(DATA / "imb_mpi1.txt")]
     assert main(["platform", "messages", str(sheet), *given, "--eager", "16K", "-o", str(made)]) == 0
-    told = capsys.readouterr()
-    assert "3 breakpoints, after 512 B, 16 KiB and 256 KiB" in told.out
+    assert "3 breakpoints, after 512 B, 16 KiB and 256 KiB" in capsys.readouterr().out
     platform = load_platform(made)
     assert [(s.above_bytes, s.protocol) for s in platform.network.remote.segments] == [
         (0, "eager"), (512, "eager"), (16384, "rendezvous"), (262144, "rendezvous"),
@@ -88,11 +87,10 @@ def test_the_command_writes_a_platform_that_names_what_was_guessed(tmp_path, cap
         ("m,time_us\n1,2\n2,3\n", "the sizes, 'm', are not known to be bytes; call the column size_bytes"),
     ],
 )
-def test_what_is_no_ping_pong_is_refused(tmp_path, capsys, text, message):
+def test_what_is_no_ping_pong_is_refused(tmp_path, refusal_of, text, message):
     (tmp_path / "t.txt").write_text(text)
     words = ["platform", "messages", "dahu", "--between", str(tmp_path / "t.txt"), "-o", str(tmp_path / "p.yaml")]
-    assert main(words) == 2
-    assert message in capsys.readouterr().err
+    assert message in refusal_of(*words)
     assert not (tmp_path / "p.yaml").exists()
 
 

@@ -29,8 +29,7 @@ def test_fewer_nodes_are_the_first_ones() -> None:
 def test_nodes_beyond_the_measured_ones_are_as_these_in_turn_and_the_platform_says_so() -> None:
     larger = override(DAHU, {"nodes.count": "40"})
     measured, continued = rows(DAHU), rows(larger)
-    assert continued[33, 0] == measured[1, 0]
-    assert continued[40, 1] == measured[8, 1]
+    assert (continued[33, 0], continued[40, 1]) == (measured[1, 0], measured[8, 1])
     assert larger.assumed is not None
     assert [each.text for each in larger.assumed] == ["nodes 33 to 40: as nodes 1 to 32, in turn"]
 
@@ -38,7 +37,6 @@ def test_nodes_beyond_the_measured_ones_are_as_these_in_turn_and_the_platform_sa
 def test_the_machine_may_be_so_large_that_its_table_would_not_be_read() -> None:
     huge = override(DAHU, {"nodes.count": "200000"})
     assert len(rows(huge)) == 64
-    assert huge.assumed is not None
     assert huge.assumed[0].what == "nodes 33 to 200000: all alike, as the typical cpu"
 
 
@@ -53,9 +51,5 @@ def test_a_fat_tree_grows_with_its_nodes_or_is_replaced() -> None:
 def test_a_cluster_with_groups_of_nodes_keeps_them() -> None:
     like = load_platform("dahu-2019-04")
     cluster = synthesize(like, population_of(like), nodes=8)
-    assert cluster.population is not None
     groups = cluster.population.group_of_node
-    assert groups is not None
-    smaller = override(cluster, {"nodes.count": "4"}).population
-    assert smaller is not None
-    assert smaller.group_of_node == groups[:4]
+    assert override(cluster, {"nodes.count": "4"}).population.group_of_node == groups[:4]

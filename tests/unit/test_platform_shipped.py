@@ -17,9 +17,7 @@ DAHU = ["dahu-2019-04", "dahu-2019-07", "dahu-2019-10", "dahu-2020-01", "dahu-20
 def dgemm_s(platform: Platform, node: int, cpu: int, m: int, n: int, k: int) -> float:
     """Mean duration of a dgemm on a cpu, written out."""
     model = platform.kernel("dgemm")
-    assert model is not None
     table = model.pieces[-1].per_cpu
-    assert table is not None
     row = next(row for row in table.rows if row[:2] == (node, cpu))
     terms = {"mnk": m * n * k, "mn": m * n, "mk": m * k, "nk": n * k, "1": 1}
     return sum(value * terms[name] for name, value in zip(table.columns, row, strict=True) if name in terms)
@@ -46,9 +44,7 @@ def test_a_dahu_platform_has_the_machine_of_the_published_runs(name: str) -> Non
     assert platform.network.flow_factor == "bound"
     assert platform.network.loopback.shared is False
     model = platform.kernel("dgemm")
-    assert model is not None
     table = model.pieces[-1].per_cpu
-    assert table is not None
     assert {row[:2] for row in table.rows} == {(node, cpu) for node in range(1, 33) for cpu in (0, 1)}
     assert model.pieces[-1].noise.kind == "half-normal"
 
@@ -81,7 +77,6 @@ def test_nodes_13_to_16_are_slow_when_their_cooling_failed(name: str, slow: bool
 
 def test_an_unknown_cpu_has_the_default_row_which_leaves_the_slow_nodes_out() -> None:
     model = load_platform("dahu-2019-04").kernel("dgemm")
-    assert model is not None
     assert model.pieces[-1].mean == {"mnk": 6.8645e-11, "mn": -1.793648e-10, "mk": 1.604311e-09, "nk": 2.922754e-09,
                                     "1": 5.249134e-07}  # fmt: skip
 
@@ -89,7 +84,6 @@ def test_an_unknown_cpu_has_the_default_row_which_leaves_the_slow_nodes_out() ->
 @pytest.mark.parametrize("name", ["dahu-2020-01", "dahu-2020-01-loaded"])
 def test_an_update_with_k_of_256_is_slower_by_the_published_ratio(name: str) -> None:
     model = load_platform(name).kernel("dgemm")
-    assert model is not None
     large, _, last = model.pieces
 
     def update_s(mean: dict[str, float], k: int) -> float:
@@ -103,8 +97,6 @@ def test_an_update_with_k_of_256_is_slower_by_the_published_ratio(name: str) -> 
     assert large.where == {"k": (193, 1_000_000)}
     assert large.range == {"m": (108, 15493), "n": (108, 15493), "k": (256, 512)}
     assert last.range == {"m": (168, 15493), "n": (168, 15493), "k": (128, 128)}
-    assert large.per_cpu is not None
-    assert last.per_cpu is not None
     ratios = [a[2] / b[2] for a, b in zip(large.per_cpu.rows, last.per_cpu.rows, strict=True)]
     assert max(ratios) - min(ratios) < 1e-6  # assumed: the same for all CPUs
 
@@ -113,9 +105,7 @@ def test_an_update_with_k_of_256_is_slower_by_the_published_ratio(name: str) -> 
 def test_kernels_may_be_off_by_what_calibrations_differ_by_and_say_where_that_is_from(name: str) -> None:
     platform = load_platform(name)
     dgemm = platform.kernel("dgemm")
-    assert dgemm is not None
     assert dgemm.discrepancy_relative_sd == 0.02  # six calibrations of seven CPUs: 1.99 %
-    assert dgemm.discrepancy_source is not None
     assert dgemm.discrepancy_source.startswith("six published calibrations of the same 7 CPUs")
     own = {tuple(piece.where or ()): piece.discrepancy_relative_sd for piece in dgemm.pieces}
     large = {("k",): 0.035} if "2020" in name else {}
@@ -129,10 +119,8 @@ def test_the_small_kernels_are_the_whole_published_table() -> None:
     platform = load_platform("dahu")
     means = {model.kernel: model.pieces[0].mean for model in platform.kernels if model.kernel != "dgemm"}
     assert len(means) == 24
-    assert means["dtrsm"] == {"mnk": 5.44554e-11}
-    assert means["dgemv"] == {"mn": 1.278804e-09}
-    assert means["idamax"] == {"n": 6.052262e-10}
-    assert means["dtrsv"] == {"1": 2.438651e-05}
+    assert (means["dtrsm"], means["dgemv"]) == ({"mnk": 5.44554e-11}, {"mn": 1.278804e-09})
+    assert (means["idamax"], means["dtrsv"]) == ({"n": 6.052262e-10}, {"1": 2.438651e-05})
     assert means["dlaswp04T"] == {"mn": 8.498957e-09}
     assert means["dlaswp00N"] == {"1": 0.0}  # known, and costs nothing: no warning that it is not modelled
     assert "dlocswp" not in means
@@ -171,8 +159,6 @@ def test_the_loaded_network_has_latencies_of_a_route_as_fitted() -> None:
 @pytest.mark.parametrize("name", DAHU)
 def test_days_come_from_the_daily_calibrations_of_the_same_state(name: str) -> None:
     days = load_platform(name).days
-    assert days is not None
-    assert days.source is not None
     slow = name in ("dahu-2019-04", "dahu-2019-10")
     assert ("dgemm_daily_slownodes" if slow else "dgemm_daily_good") in days.source
     assert days.degrees_of_freedom == (23 if slow else 21)  # dates - 1
@@ -190,10 +176,8 @@ def test_an_assumed_platform_says_so_first_and_claims_no_days(name: str) -> None
 def test_stampede_like_has_the_published_network_and_an_assumed_rate() -> None:
     platform = load_platform("stampede-like")
     for segment in platform.network.remote.segments:
-        assert segment.latency_s == 1.04e-05
-        assert segment.bandwidth_Bps == 0.795 * 7e9
+        assert (segment.latency_s, segment.bandwidth_Bps) == (1.04e-05, 0.795 * 7e9)
     model = platform.kernel("dgemm")
-    assert model is not None
     # 345.6 Gflop/s of two processors and 1073.6 of the accelerator
     assert platform.nodes.peak_flops_per_core == pytest.approx(1419.2e9)
     assert 2 / model.pieces[0].mean["mnk"] == pytest.approx(0.8 * 1419.2e9)
@@ -221,5 +205,4 @@ def test_kernels_that_nobody_measured_scale_with_dgemm_and_say_what_they_may_be_
         unmodelled(platform, [kernel for kernel in KERNELS if not kernel.endswith("glue") and kernel not in UNNEEDED])
         == []
     )
-    assert platform.assumed is not None
     assert len(platform.assumed) == 3

@@ -126,7 +126,7 @@ def test_a_topology_is_written_read_and_overridden_like_any_field() -> None:
         override(platform, {"nodes.count": "8", "topology.removed": "null"})
 
 
-def test_show_says_how_the_nodes_are_joined(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_show_says_how_the_nodes_are_joined(output_of, tmp_path):
     platform = with_topology(
         """{kind: fat-tree, parameters: "2;4,4;1,2;1,2", levels: [{}, {bandwidth_Bps: 5e10}], removed: [s2.1],
         limiters: {node_bandwidth_Bps: 2e10}, changed: [{name: n1-s1.0, latency_s: 1e-6}]}""",
@@ -138,6 +138,5 @@ def test_show_says_how_the_nodes_are_joined(capsys: pytest.CaptureFixture[str], 
     ]  # fmt: skip
     file = tmp_path / "p.yaml"
     file.write_text(platform_text(platform), encoding="utf-8")
-    assert main(["platform", "show", str(file), "--details"]) == 0
-    shown = capsys.readouterr().out
+    shown = output_of("platform", "show", file, "--details")
     assert "  topology      fat-tree 2;4,4;1,2;1,2: 4 + 2 switches\n                level 1: 50 GB/s\n" in shown

@@ -98,10 +98,8 @@ def test_a_fidelity_that_does_not_exist_is_refused(dahu):
         predict(Hpl(n=1000), dahu, runs=1, fidelity="coarse")
 
 
-def test_the_command_takes_the_fidelity(capsys):
+def test_the_command_takes_the_fidelity(capsys, json_of):
     command = ["predict", "hpl", "--platform", "dahu", "--n", "70000", "--nb", "128", "--grid", "4x4"]
-    assert main([*command, "--runs", "1", "--fidelity", "sampled", "--json"]) == 0
-    output = capsys.readouterr().out
-    assert json.loads(output)["fidelity"] == "sampled"
+    assert json_of(*command, "--runs", "1", "--fidelity", "sampled", "--json")["fidelity"] == "sampled"
     assert main([*command, "--fidelity", "coarse"]) == 2
     assert "fidelity is 'coarse'" in capsys.readouterr().err

@@ -2,7 +2,6 @@
 
 import pytest
 
-from lepaute.cli.main import main
 from lepaute.errors import InputError
 from lepaute.platform import override
 from lepaute.simulate import Layers, Stencil, predict
@@ -61,8 +60,7 @@ def test_a_grid_larger_than_the_machine_is_refused(dahu):
         predict(Stencil(cells=(64, 64, 64), grid=(33, 33, 1), cell_time_s=1e-9), dahu)
 
 
-def test_the_command_says_what_a_person_wants(capsys):
-    assert main([*COMMAND, "--cell-bytes", "16", "--node-memory-bandwidth", "1e11"]) == 0
-    printed = capsys.readouterr().out
+def test_the_command_says_what_a_person_wants(output_of):
+    printed = output_of(*COMMAND, "--cell-bytes", "16", "--node-memory-bandwidth", "1e11")
     for words in ("64 x 64 x 64 cells, 10 iterations, 2 x 2 x 2 ranks on 1 node of dahu-2020-01", "(95 %: ", "cells/s"):
         assert words in printed

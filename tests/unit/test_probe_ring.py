@@ -1,7 +1,7 @@
 """The ring probe does what the design says: who speaks to whom, and what the ranks do besides."""
 
-import os
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -14,16 +14,8 @@ from lepaute.measure import probes
 pytestmark = pytest.mark.machine
 
 
-@pytest.fixture(scope="module")
-def cores() -> list[int]:
-    found = sorted(os.sched_getaffinity(0))
-    if len(found) < 2:
-        pytest.skip("a ring wants two cores")
-    return found[:2]
-
-
 def run_design(
-    built: probes.Probes, folder: Path, cpus: list[int], *options: str
+    built: probes.Probes, folder: Path, cpus: Sequence[int], *options: str
 ) -> tuple[list[dict[str, str]], list[Row]]:
     design = ring_design(5, ranks=len(cpus), sizes=4, size_range_bytes=(1, 1 << 20))
     write_design(design, folder / "d.csv")
@@ -39,8 +31,8 @@ def calls_of(rows: list[Row], role: str, operation: str, condition: str) -> set[
     }  # fmt: skip
 
 
-def test_ranks_poll_and_compute_where_the_condition_says_so_and_nowhere_else(built, cores, tmp_path):
-    _, rows = run_design(built, tmp_path, cores)
+def test_ranks_poll_and_compute_where_the_condition_says_so_and_nowhere_else(built, two_cores, tmp_path):
+    _, rows = run_design(built, tmp_path, two_cores)
     plain = {"exchange", "send", "recv"}
     shift = {"exchange", "isend", "recv", "wait"}
     for role in ("first", "second"):
@@ -54,13 +46,12 @@ def test_ranks_poll_and_compute_where_the_condition_says_so_and_nowhere_else(bui
     assert {"iprobe"} <= calls_of(rows, "all", "shift", "iprobe+dgemm") - shift <= {"iprobe", "dgemm"}
 
 
-def test_each_wait_that_polls_ends_with_one_look_that_finds_the_message(built, cores, tmp_path):
-    _, rows = run_design(built, tmp_path, cores)
+def test_each_wait_that_polls_ends_with_one_look_that_finds_the_message(built, two_cores, tmp_path):
+    _, rows = run_design(built, tmp_path, two_cores)
     waits = Counter(
         (row["design_row"], row["rank"]) for row in rows if row["call"] == "recv" and "iprobe" in row["condition"]
     )
-    found = Counter((row["design_row"], row["rank"]) for row in rows if row["found"] == "1")
-    assert found == waits
+    assert Counter((row["design_row"], row["rank"]) for row in rows if row["found"] == "1") == waits
     assert set(waits.values()) == {1}
     for row in rows:
         if row["call"] == "exchange":
@@ -71,8 +62,10 @@ def test_each_wait_that_polls_ends_with_one_look_that_finds_the_message(built, c
             assert int(row["polls"]) >= kept  # those beyond the first that found nothing are counted only
 
 
-def test_the_calls_of_an_exchange_lie_within_it(built: probes.Probes, cores: list[int], tmp_path: Path) -> None:
-    _, rows = run_design(built, tmp_path, cores)
+def test_the_calls_of_an_exchange_lie_within_it(
+    built: probes.Probes, two_cores: tuple[int, int], tmp_path: Path
+) -> None:
+    _, rows = run_design(built, tmp_path, two_cores)
     whole = {(row["design_row"], row["rank"]): row for row in rows if row["call"] == "exchange"}
     tick_s = 2e-9  # both columns are rounded to a nanosecond
     for row in rows:
@@ -82,9 +75,9 @@ def test_the_calls_of_an_exchange_lie_within_it(built: probes.Probes, cores: lis
         assert start + float(row["duration_s"]) <= first + float(around["duration_s"]) + tick_s
 
 
-def test_a_ring_over_nodes_goes_from_node_to_node_and_others_stand_by(built, cores, tmp_path):
+def test_a_ring_over_nodes_goes_from_node_to_node_and_others_stand_by(built, two_cores, tmp_path):
     # Four ranks on two cores, as if two nodes had two each.
-    headers, rows = run_design(built, tmp_path, [*cores, *cores], "--ranks-per-node", "2")
+    headers, rows = run_design(built, tmp_path, [*two_cores, *two_cores], "--ranks-per-node", "2")
     assert [header["place"] for header in headers] == ["0", "2", "1", "3"]
     rank_of = {int(header["place"]): header["rank"] for header in headers}
     speaking = {(row["design_row"], row["role"]): row for row in rows if row["call"] == "exchange"}
@@ -111,9 +104,9 @@ def test_a_ring_over_nodes_goes_from_node_to_node_and_others_stand_by(built, cor
         ("0,pingpong,idle,8,2,0,0,0\n", ":2: first is '2'; it wants an integer from 0 to 1"),
     ],
 )
-def test_a_design_that_cannot_be_is_refused(built, cores, tmp_path, row, complaint):
+def test_a_design_that_cannot_be_is_refused(built, two_cores, tmp_path, row, complaint):
     design = tmp_path / "d.csv"
     design.write_text("design_row,operation,condition,size_bytes,first,m,n,k\n" + row)
     with pytest.raises(EnvironmentProblem) as caught:
-        run_ring(built, design, tmp_path / "raw", cores)
+        run_ring(built, design, tmp_path / "raw", two_cores)
     assert f"{design}{complaint}" in str(caught.value)

@@ -72,8 +72,7 @@ def test_a_process_that_fails_takes_the_others_along_with_one_line(built, pus, t
 def test_cores_that_make_no_sense_are_refused(built, tmp_path, more, complaint):
     words = ["--design", str(_dgemm_design(tmp_path, 1)), "--out", str(tmp_path / "raw"), "--seed", "1", *more]
     done = subprocess.run([str(built.dgemm), *words], capture_output=True, text=True, timeout=HANG_S, check=False)
-    assert done.returncode == 2
-    assert done.stderr == f"probe-dgemm: {complaint}\n"
+    assert (done.returncode, done.stderr) == (2, f"probe-dgemm: {complaint}\n")
 
 
 def test_a_process_of_two_threads_uses_two_cores(built: probes.Probes, pus: tuple[int, int], tmp_path: Path) -> None:

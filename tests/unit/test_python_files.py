@@ -12,7 +12,6 @@ from support_run import run_lepaute
 
 import lepaute as lp
 from lepaute.archive import Archive
-from lepaute.cli.main import main
 from lepaute.kit import python_files
 from lepaute.kit.python_files import Program
 from lepaute.simulate.apps.own.loading import _KNOWN, loaded
@@ -199,9 +198,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("what", HOSTILE)
-def test_what_a_program_may_not_do_is_said_in_one_line(
-    tmp_path: Path, what: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_a_program_may_not_do_is_said_in_one_line(tmp_path, what, monkeypatch, refusal_of):
     code, expected = HOSTILE[what]
     (tmp_path / "main.py").write_text(
         f"import sys, lepaute as lp\nclass A(lp.Application):\n    ranks: int = 2\n    work = lp.Cost(1e-6)\n{code}\n"
@@ -211,11 +208,7 @@ def test_what_a_program_may_not_do_is_said_in_one_line(
     monkeypatch.setattr(python_files, "_CHECK_EVERY_S", 0.01)
     if what == "silent":
         monkeypatch.setattr(python_files, "LONGEST_SILENCE_S", 0.1)
-    assert main(["predict", "main.py", "-p", "dahu"]) == 2
-    output = capsys.readouterr()
-    assert output.out == ""
-    (line,) = output.err.splitlines()
-    assert expected in line
+    assert expected in refusal_of("predict", "main.py", "-p", "dahu")
 
 
 #: What in `run` no seed repeats, and how it is said; None: the seed repeats it.
@@ -265,9 +258,7 @@ def test_modules_of_one_name_in_two_folders_are_two_and_both_applications_of_one
     assert loaded("other.py", tmp_path / "a").file_sha256 != before
 
 
-def test_a_session_keeps_the_modules_that_it_has_imported_itself(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_session_keeps_the_modules_that_it_has_imported_itself(tmp_path, monkeypatch):
     written(tmp_path, APPLICATION, "module")
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "helper", raising=False)

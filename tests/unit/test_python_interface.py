@@ -221,8 +221,7 @@ def test_a_plot_is_drawn_on_the_axes_that_are_given_or_on_new_ones_which_it_retu
 
     pyplot.switch_backend("agg")
     pyplot.close("all")
-    of_file = prediction.plot(tmp_path / "runs.png")
-    assert isinstance(of_file, Axes)
+    assert isinstance(prediction.plot(tmp_path / "runs.png"), Axes)
     assert (tmp_path / "runs.png").read_bytes().startswith(b"\x89PNG")
     assert pyplot.get_fignums() == []  # a file is written without a trace in pyplot
     shown = prediction.plot()

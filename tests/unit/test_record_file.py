@@ -135,8 +135,7 @@ def test_messages_have_the_numbers_of_the_communicators_that_collectives_name(tm
 
 def test_the_time_of_a_rank_goes_on_to_where_it_ended(tmp_path: Path) -> None:
     trace = trace_of_records([written(tmp_path / "0", (5_000, "dgemm", 700, 3, (1, 1, 1)), end_ns=9_000)], {})
-    assert trace.metadata["begins_s"] == [0.0]
-    assert trace.metadata["ends_s"] == pytest.approx([9e-6])
+    assert (trace.metadata["begins_s"], trace.metadata["ends_s"]) == ([0.0], pytest.approx([9e-6]))
 
 
 def test_stamps_go_to_the_clock_of_rank_0_along_a_straight_line(tmp_path: Path) -> None:
@@ -155,8 +154,7 @@ def test_stamps_go_to_the_clock_of_rank_0_along_a_straight_line(tmp_path: Path) 
 def test_ranks_on_several_hosts_are_several_nodes(tmp_path: Path) -> None:
     records = [written(tmp_path / str(rank), (1, "dgemm", 1, 0, (1, 1, 1)), rank=rank, ranks=2) for rank in (1, 0)]
     trace = trace_of_records(records, {})
-    assert trace.metadata["hosts"] == ["host0", "host1"]
-    assert trace.metadata["nodes"] == [0, 1]
+    assert (trace.metadata["hosts"], trace.metadata["nodes"]) == (["host0", "host1"], [0, 1])
     assert trace.rank.tolist() == [0, 1]
 
 

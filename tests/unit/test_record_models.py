@@ -101,8 +101,7 @@ def test_dumps_and_schemas_are_those_of_pydantic() -> None:
     class Holder(BaseModel):
         tree: Tree
 
-    held = Holder.model_validate({"tree": {"leaf": {"size": 6}}})
-    assert held.tree == tree
+    assert Holder.model_validate({"tree": {"leaf": {"size": 6}}}).tree == tree
     assert "Leaf" in Holder.model_json_schema()["$defs"]
 
 

@@ -65,8 +65,7 @@ def test_calls_of_the_recorder_take_the_place_of_smpis(tmp_path: Path) -> None:
     assert reductions.size_bytes.tolist() == [8.0, 8.0]
     looks = made.where(made.named(["MPI_Test"]))
     assert (looks.n[0], looks.size_bytes[0]) == (40, 0)
-    assert made.metadata["unsized"] == ["MPI_Ialltoallw"]
-    assert made.metadata["warnings"] == []
+    assert (made.metadata["unsized"], made.metadata["warnings"]) == (["MPI_Ialltoallw"], [])
 
 
 def test_a_file_that_is_cut_is_refused(tmp_path: Path) -> None:

@@ -23,11 +23,9 @@ def path(tmp_path: Path) -> Path:
 
 def test_it_is_a_layer_of_its_own_in_the_interval(path: Path) -> None:
     found = lp.predict(lp.TraceReplay(path, own_code=BOUNDS), "dahu", runs=12, parts=True)
-    assert found.parts is not None
     assert max(found.parts.relative_sd, key=lambda name: found.parts.relative_sd[name]) == "own_code"
     assert found.parts.relative_sd["own_code"] == pytest.approx(0.3 / 1.96, rel=0.6)
     known = lp.predict(lp.TraceReplay(path, own_code=(1.0, 1.0)), "dahu", runs=12, parts=True)
-    assert known.parts is not None
     assert "own_code" not in known.parts.relative_sd
 
 

@@ -1,6 +1,5 @@
 """Several grids in one prediction: time, speed-up and efficiency, as a table, as JSON and as a picture."""
 
-import json
 import math
 
 import pytest
@@ -41,9 +40,8 @@ def test_runs_of_other_seeds_have_no_speed_up(predictions):
         scaling([predictions[0], predict(Hpl(n=3000, q=2), "dahu", runs=3, seed=2)])
 
 
-def test_the_command_prints_a_table_with_a_line_for_each_grid(capsys):
-    assert main([*WORDS, "1x1,1x2,2x2"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+def test_the_command_prints_a_table_with_a_line_for_each_grid(capsys, output_of):
+    lines = output_of(*WORDS, "1x1,1x2,2x2").splitlines()
     assert lines[0].startswith("HPL on 4 ranks takes ")
     assert lines[0].endswith(" as fast as on 1 rank")
     at = next(at for at, line in enumerate(lines) if line.split()[:4] == ["ranks", "run", "time", "s"])
@@ -58,11 +56,9 @@ def test_a_speed_up_between_times_that_are_not_comparable_says_so(capsys):
     assert capsys.readouterr().out.splitlines()[0].endswith(" as fast as on 1 rank, which is not comparable")
 
 
-def test_grids_of_equal_ranks_are_a_choice_and_no_scaling(capsys):
-    assert main([*WORDS, "2x2,4x1"]) == 0
-    assert capsys.readouterr().out.startswith("Fastest")
-    assert main([*WORDS, "2x2,4x1", "--json"]) == 0
-    assert "scaling" not in json.loads(capsys.readouterr().out)
+def test_grids_of_equal_ranks_are_a_choice_and_no_scaling(json_of, output_of):
+    assert output_of(*WORDS, "2x2,4x1").startswith("Fastest")
+    assert "scaling" not in json_of(*WORDS, "2x2,4x1", "--json")
 
 
 def test_of_several_grids_with_the_most_ranks_the_fastest_is_the_answer(predictions):
@@ -71,9 +67,8 @@ def test_of_several_grids_with_the_most_ranks_the_fastest_is_the_answer(predicti
         assert span_of(last.time_s) in scaling_answer(scaling([predictions[at] for at in order]))
 
 
-def test_the_json_has_the_predictions_and_their_scaling(capsys, predictions):
-    assert main([*WORDS, "1x1,2x2,4x1", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
+def test_the_json_has_the_predictions_and_their_scaling(json_of, predictions):
+    told = json_of(*WORDS, "1x1,2x2,4x1", "--json")
     assert [one["parameters"]["p"] for one in told["predictions"]] == [1, 2, 4]
     assert [one["ranks"] for one in told["scaling"]] == [1, 4, 4]
     assert told["predictions"][1]["time_s"] == predictions[2].time_s.to_dict()
@@ -100,15 +95,13 @@ def test_the_picture_and_hpls_report_hold_all_grids(tmp_path, capsys, prediction
         (("1x1,1x2", "--trace", "t.parquet"), "a trace is of one combination, and there are 2"),
     ],
 )
-def test_what_takes_one_grid_refuses_several(words, complaint, capsys):
-    assert main([*WORDS, *words]) == 2
-    assert complaint in capsys.readouterr().err
+def test_what_takes_one_grid_refuses_several(words, complaint, refusal_of):
+    assert complaint in refusal_of(*WORDS, *words)
 
 
-def test_a_stencil_takes_several_grids_too(capsys):
+def test_a_stencil_takes_several_grids_too(json_of):
     words = ["predict", "stencil", "-p", "dahu", "--cells", "64x64x64", "--cell-time", "1e-8", "--runs", "12", "--json"]
-    assert main([*words, "--grid", "1x1x1,2x1x1"]) == 0
-    speed_up = json.loads(capsys.readouterr().out)["scaling"][1]["speed_up"]
+    speed_up = json_of(*words, "--grid", "1x1x1,2x1x1")["scaling"][1]["speed_up"]
     low, high = speed_up["low"], speed_up["high"]
     assert 1.0 < low <= high < 2.0
     assert math.isfinite(high)

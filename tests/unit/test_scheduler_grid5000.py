@@ -29,18 +29,15 @@ class Site:
 
     def answer(self, method: str, path: str, *answers: str | tuple[int, str]) -> None:
         """Each answer: the name of a recorded one, or a status and a text."""
-        known = [(201 if method == "POST" else 200, _read(each)) if isinstance(each, str) else each for each in answers]
-        self.answers[method, path] = known
+        status = 201 if method == "POST" else 200
+        recorded = {each: (_DATA / f"{each}.json").read_text() for each in answers if isinstance(each, str)}
+        self.answers[method, path] = [(status, recorded[each]) if each in recorded else each for each in answers]
 
     def posted(self, path: str) -> list[dict[str, object]]:
         return [body for method, where, body in self.asked if (method, where) == ("POST", path)]
 
     def count(self, method: str, path: str) -> int:
         return sum((method, path) == each[:2] for each in self.asked)
-
-
-def _read(name: str) -> str:
-    return (_DATA / f"{name}.json").read_text()
 
 
 @pytest.fixture

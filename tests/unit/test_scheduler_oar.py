@@ -173,7 +173,6 @@ def test_ctrl_c_while_waiting_deletes_the_job(oar: Path) -> None:
         "scheduler('oar').acquire(Request(), lambda text: print(text, flush=True))\n"
     )
     waiting = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    assert waiting.stdout is not None
     assert b"is waiting" in waiting.stdout.readline()
     assert b"Waiting" in waiting.stdout.readline()
     waiting.send_signal(signal.SIGINT)

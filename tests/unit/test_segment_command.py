@@ -1,6 +1,5 @@
 """`lepaute segment`: tables of OSU and Intel benchmarks and CSV, and what is said of them."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -145,24 +144,21 @@ def test_the_rate_of_several_messages_at_once_is_said_to_be_that(tmp_path):
     )
 
 
-def test_the_command_says_where_the_line_changes_and_what_each_line_is(capsys):
-    assert main(["segment", str(DATA / "osu_three_protocols.txt")]) == 0
-    printed = capsys.readouterr().out
+def test_the_command_says_where_the_line_changes_and_what_each_line_is(output_of):
+    printed = output_of("segment", DATA / "osu_three_protocols.txt")
     assert printed.startswith("3 breakpoints, after 512 B, 16 KiB and 256 KiB; half of the durations lie within ")
     assert "\n  512 B   95 %: 512 B to 1 KiB; 1.57 µs becomes 3.36 µs\n" in printed
     assert "\n  from    OSU MPI Latency Test v7.4: 23 sizes from 1 B to 4 MiB, Avg Latency(us)\n" in printed
     assert "<- chosen" not in printed
-    assert main(["segment", str(DATA / "osu_three_protocols.txt"), "--details"]) == 0
-    assert "<- chosen" in capsys.readouterr().out
+    assert "<- chosen" in output_of("segment", DATA / "osu_three_protocols.txt", "--details")
     assert "6.32 GB/s" in printed  # made with 1 / 0.16 ns = 6.25
 
 
-def test_a_log_line_among_the_rows_is_skipped_and_said(capsys):
+def test_a_log_line_among_the_rows_is_skipped_and_said(output_of):
     path = DATA / "osu_log_line.txt"
     (table,) = read_durations(path)
     assert list(table.x[6:9]) == [32, 64, 128]
-    assert main(["segment", str(path), "--details"]) == 0
-    assert "line 10 skipped, as something else wrote there\n" in capsys.readouterr().out
+    assert "line 10 skipped, as something else wrote there\n" in output_of("segment", path, "--details")
 
 
 @pytest.mark.parametrize("line", ["10:00:01 node1 create_qp failed", "2 of 4 ranks wait", "05/01/2024 12 3"])
@@ -183,9 +179,8 @@ def test_what_the_sizes_were_too_few_for_is_said(tmp_path, capsys):
     assert "1 caveat: 6 distinct sizes cannot prove a breakpoint; --details" in capsys.readouterr().out
 
 
-def test_json_has_sizes_in_bytes_and_durations_in_seconds(capsys):
-    assert main(["segment", str(DATA / "two_operations.csv"), "--where", "operation=send", "--json"]) == 0
-    (table,) = json.loads(capsys.readouterr().out)["tables"]
+def test_json_has_sizes_in_bytes_and_durations_in_seconds(json_of):
+    (table,) = json_of("segment", DATA / "two_operations.csv", "--where", "operation=send", "--json")["tables"]
     assert [one["size"] for one in table["breakpoints"]] == list(MADE)
     assert [one["slope_s"] for one in table["segments"]] == pytest.approx([1e-9, 6e-10, 3e-10, 1.6e-10], rel=0.2)
 

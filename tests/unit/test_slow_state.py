@@ -1,6 +1,5 @@
 """The slow state of a machine: its draws against a slow twin, and what predictions, studies and plans make of it."""
 
-import json
 import random
 from math import sqrt
 from pathlib import Path
@@ -122,8 +121,7 @@ def test_an_undisturbed_prediction_is_the_same_bit_for_bit_and_that_of_any_run_i
     )
 
     anyway = predict(HPL, slow, runs=60, state="any")
-    assert anyway.time_s == anyway.any_time_s
-    assert anyway.rate == anyway.any_rate
+    assert (anyway.time_s, anyway.rate) == (anyway.any_time_s, anyway.any_rate)
     assert anyway.undisturbed_time_s.high < anyway.time_s.high
     assert anyway.to_dict()["parameters"]["state"] == "any"
     ratios = [run.time_s / run.undisturbed.time_s for run in anyway.run_list]
@@ -155,24 +153,18 @@ def test_any_run_without_a_slow_state_is_an_undisturbed_one_and_says_so(dahu):
         predict(Hpl(n=500), dahu, runs=2, state="slow")
 
 
-def test_the_sentence_follows_the_answer_and_options_choose_the_runs(capsys, dahu, tmp_path):
+def test_the_sentence_follows_the_answer_and_options_choose_the_runs(output_of, json_of, dahu, tmp_path):
     dump_platform(override(dahu, {"slow_state": SLOW}), tmp_path / "p.yaml")
     words = ["predict", "hpl", "-p", str(tmp_path / "p.yaml"), "--n", "500", "--runs", "8", "--no-parts"]
-    shown = []
-    for options in ([], ["--any"], ["--undisturbed"]):
-        assert main([*words, *options]) == 0
-        shown.append(capsys.readouterr().out.splitlines()[0])
+    shown = [output_of(*words, *options).splitlines()[0] for options in ([], ["--any"], ["--undisturbed"])]
     assert ". About one run in 12 meets the slow state of this machine and takes up to 1.8 times as long" in shown[0]
     assert "; undisturbed: " in shown[1]
     assert shown[2] == shown[0]
-    for option in ("--undisturbed", "--any"):
-        assert main([*words, option, "--json"]) == 0
-        shown.append(capsys.readouterr().out)
-    usual, anyway = map(json.loads, shown[3:])
+    usual, anyway = (json_of(*words, option, "--json") for option in ("--undisturbed", "--any"))
     assert usual["time_s"] == anyway["undisturbed_time_s"]
     assert anyway["time_s"] == anyway["any"]["time_s"] == usual["any"]["time_s"]
-    assert main(["platform", "show", str(tmp_path / "p.yaml")]) == 0
-    assert "8 % of the time a node takes 1.75 times as long, for 4 s on average" in capsys.readouterr().out
+    shown = output_of("platform", "show", tmp_path / "p.yaml")
+    assert "8 % of the time a node takes 1.75 times as long, for 4 s on average" in shown
     assert main(["platform", "check", str(tmp_path / "p.yaml")]) == 0
     wild = override(dahu, {"slow_state": "{share: 0.8, length_s: 4, factor: 175}"})
     assert any("slow_state has share 0.8 and factor 175" in sentence for sentence in implausible(wild))

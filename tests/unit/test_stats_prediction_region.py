@@ -24,8 +24,7 @@ def test_one_value_against_four_is_what_the_formula_gives_by_hand() -> None:
 
 def test_several_new_values_are_a_t_test_whose_variance_is_that_of_the_earlier_ones() -> None:
     found = region_test([1.0, 2.0, 4.0, 5.0], [1.0, 0.0, -1.0])
-    assert found.statistic == pytest.approx(4 * 3 / 7 * 9 / (10 / 3))
-    assert found.direction == -1
+    assert (found.statistic, found.direction) == (pytest.approx(4 * 3 / 7 * 9 / (10 / 3)), -1)
 
 
 def test_the_end_of_the_interval_is_where_p_is_the_level() -> None:

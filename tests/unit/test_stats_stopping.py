@@ -25,8 +25,7 @@ def test_the_rank_agrees_with_scipy(count: int, miss: float) -> None:
 def test_the_interval_of_a_mean_is_students() -> None:
     # mean 10, sd 1, t(2, 0.975) = 4.30265: half-width 4.30265 / sqrt(3) = 2.48414
     progress = assess([9.0, 10.0, 11.0], THREE)
-    assert progress.estimate == 10
-    assert progress.interval == pytest.approx((7.51586, 12.48414), rel=1e-5)
+    assert (progress.estimate, progress.interval) == (10, pytest.approx((7.51586, 12.48414), rel=1e-5))
     assert progress.relative_half_width == pytest.approx(0.248414, rel=1e-5)
     assert progress.reached
     assert progress.more == 0
@@ -43,8 +42,7 @@ def test_the_interval_of_a_geometric_mean_is_that_of_the_logarithms() -> None:
 
 def test_the_interval_of_a_median_is_between_ordered_values() -> None:
     progress = assess([float(v) for v in range(10, 0, -1)], Target(statistic="median", least=10, most=10))
-    assert progress.estimate == 5.5
-    assert progress.interval == (2, 9)
+    assert (progress.estimate, progress.interval) == (5.5, (2, 9))
 
 
 def test_a_median_of_too_few_values_can_be_anything() -> None:
@@ -145,8 +143,7 @@ def test_a_budget_goes_to_those_furthest_from_their_target_first() -> None:
     levels = {"wide": WIDE, "wider": [0.1, 3.9] * 10, "new": []}
     target = Target(relative_half_width=0.1)
     assert next_round(levels, target, observations=15) == {"wide": 0, "wider": 0, "new": 15}
-    plan = next_round(levels, target, observations=100)
-    assert plan == {"wide": 0, "wider": 80, "new": 20}
+    assert next_round(levels, target, observations=100) == {"wide": 0, "wider": 80, "new": 20}
     assert next_round(levels, target, observations=0) == dict.fromkeys(levels, 0)
 
 

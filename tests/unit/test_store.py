@@ -176,8 +176,7 @@ def test_events_are_recorded_once_withdrawn_and_recorded_again(store: Store) -> 
     assert store.events()["reason"].tolist() == ['fan "3",\nnew']
     store.add_events(events("cooling"))
     assert len(store.events()) == 2
-    history = store.events(history=True).query("reason == 'cooling'")
-    assert history["author"].tolist() == ["jane", "john", "jane"]
+    assert store.events(history=True).query("reason == 'cooling'")["author"].tolist() == ["jane", "john", "jane"]
     with pytest.raises(InputError, match="there is none with id 0"):
         store.withdraw_events(["0"], "john")
 
@@ -214,9 +213,16 @@ def test_a_store_of_an_older_version_is_read_and_becomes_one_of_this_version(whe
         assert store.add_values(values()) == 0
 
 
-def test_a_store_of_a_later_version_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "store.json").write_text(json.dumps({"version": 99}))
-    with pytest.raises(InputError, match=r"is a store of version 99, .* upgrade"):
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("store.json", '{"version": 99}', "is a store of version 99, .* upgrade"),
+        ("thesis.tex", "", "holds other files and no store"),
+    ],
+)
+def test_a_folder_of_a_later_version_or_of_something_else_is_no_store(name, text, told, tmp_path):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(InputError, match=told):
         open_store(tmp_path)
 
 
@@ -274,12 +280,6 @@ def test_a_column_of_another_type_is_refused_as_damage(values_are: str, tmp_path
         store.values()
 
 
-def test_a_folder_of_something_else_is_no_store(tmp_path: Path) -> None:
-    (tmp_path / "thesis.tex").write_text("")
-    with pytest.raises(InputError, match="holds other files and no store"):
-        open_store(tmp_path)
-
-
 def test_a_folder_whose_name_is_not_utf8_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"store-.* is no text in UTF-8"):
         open_store(tmp_path / "store-\udcff")
@@ -300,8 +300,7 @@ def test_many_small_changes_become_few_files_and_lose_nothing(tmp_path: Path) ->
             store.add_values(values(nodes=1, jobs=1, first_job=job))
             assert len(other.values()) == 4 * (job + 1), "a reader that was there before sees every change"
         assert store.values()["job"].nunique() == jobs
-    files = list((tmp_path / "store").rglob("factor_values*.parquet"))
-    assert len(files) <= 2 * MERGED_FILES
+    assert len(list((tmp_path / "store").rglob("factor_values*.parquet"))) <= 2 * MERGED_FILES
 
 
 @pytest.mark.slow

@@ -1,12 +1,10 @@
 """Several predictions side by side: no best among those whose time extrapolation decides, and what is ahead of it."""
 
-import json
 import re
 from dataclasses import replace
 
 import pytest
 
-from lepaute.cli.main import main
 from lepaute.cli.prediction_text import summary
 from lepaute.kit.picture import own_figure
 from lepaute.platform import load_platform
@@ -53,13 +51,9 @@ HPL.out      output file name (if any)
 """
 
 
-def swept(*block_sizes: int) -> list[Prediction]:
-    return predict_all([Hpl(n=6000, nb=nb, p=4, q=4) for nb in block_sizes], "dahu", runs=6)
-
-
 @pytest.fixture(scope="module")
 def sweep() -> list[Prediction]:
-    return swept(*BLOCK_SIZES)
+    return predict_all([Hpl(n=6000, nb=nb, p=4, q=4) for nb in BLOCK_SIZES], "dahu", runs=6)
 
 
 def test_block_sizes_that_dahu_was_not_measured_at_are_not_comparable(sweep: list[Prediction]) -> None:
@@ -113,7 +107,6 @@ def test_what_is_certainly_faster_is_named_first_though_it_is_not_comparable(swe
 
 def test_the_best_is_one_of_those_that_are_comparable(sweep: list[Prediction]) -> None:
     best = Sweep(tuple(sweep)).best
-    assert best is not None
     assert best.comparable
     assert min(one.time_s.mean for one in sweep[:3]) < best.time_s.mean  # as it was: an extrapolated one named best
     assert fastest(Sweep(tuple(sweep))).startswith("Fastest of 3 comparable (of 6): N = 6000")
@@ -215,23 +208,20 @@ def test_warnings_that_differ_in_the_kernel_are_one_line_that_names_the_kernels(
     assert caveats(common) == ["the same", f"of one (1 of {len(sweep)})"]
 
 
-def test_the_command_says_not_comparable_in_text_json_and_picture(tmp_path, capsys):
+def test_the_command_says_not_comparable_in_text_json_and_picture(tmp_path, json_of, output_of):
     file, picture = tmp_path / "HPL.dat", tmp_path / "sweep.png"
     file.write_text(DAT.format(count=2, sizes="32 128"))
     command = ["predict", "hpl", "-p", "dahu", "--dat", str(file), "--runs", "2"]
-    assert main([*command, "--plot", str(picture)]) == 0
-    text = capsys.readouterr().out
+    text = output_of(*command, "--plot", picture)
     assert text.startswith("Only one of 2 is comparable: N = 6000  NB = 128  ")
     assert any(line.startswith("  apart   1 of 2 not comparable: ") for line in text.splitlines())
-    assert main([*command, "--details"]) == 0
-    text = capsys.readouterr().out
+    text = output_of(*command, "--details")
     assert text.startswith("Only one of 2 is comparable: N = 6000  NB = 128  ")
     (line,) = [line for line in text.splitlines() if line.startswith("WR") and line.endswith("not comparable")]
     assert line.split()[2] == "32"
     assert "best    N = 6000  NB = 128" in text
     assert picture.read_bytes().startswith(b"\x89PNG")
-    assert main([*command, "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)["predictions"]
+    told = json_of(*command, "--json")["predictions"]
     assert [one["comparable"] for one in told] == [False, True]
 
 
@@ -246,8 +236,6 @@ def test_a_difference_from_an_extrapolated_block_size_is_not_cancelled() -> None
 
 def width(found: Difference) -> float:
     """How many times the lower end of an interval the upper end is."""
-    assert found.low is not None
-    assert found.high is not None
     return found.high / found.low
 
 

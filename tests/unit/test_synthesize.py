@@ -22,11 +22,10 @@ from lepaute.simulate.machine.synthesis import synthesize
 DAHU = load_platform("dahu")
 
 
-def test_a_cluster_has_what_was_asked_for_and_says_what_is_assumed(tmp_path, capsys):
+def test_a_cluster_has_what_was_asked_for_and_says_what_is_assumed(tmp_path, output_of):
     file = tmp_path / "c.yaml"
     arguments = ["--nodes", "256", "--like", "dahu-2019-04", "--spatial", "2x", "--temporal", "0.5", "--seed", "3"]
-    assert main(["platform", "synthesize", *arguments, "-o", str(file)]) == 0
-    assert "256 nodes of 32 cores, " in (printed := capsys.readouterr().out)
+    assert "256 nodes of 32 cores, " in (printed := output_of("platform", "synthesize", *arguments, "-o", file))
     assert "of the population of dahu-2019-04, spatial 2x, temporal 0.5, seed 3" in printed
     cluster = load_platform(file)
     assert (cluster.nodes.count, cluster.nodes.cores, cluster.days) == (256, 32, None)
@@ -39,15 +38,12 @@ def test_a_cluster_has_what_was_asked_for_and_says_what_is_assumed(tmp_path, cap
 def test_a_cluster_of_twice_as_many_nodes_begins_with_the_same_ones() -> None:
     few, many = (synthesize(DAHU, population_of(DAHU), nodes=nodes) for nodes in (4, 8))
     first, second = (cluster.kernels[0].pieces[0].per_cpu for cluster in (few, many))
-    assert first is not None
-    assert second is not None
     assert first.rows == second.rows[:8]
 
 
 def test_without_variability_all_cpus_and_all_days_are_alike() -> None:
     cluster = synthesize(DAHU, population_of(DAHU), nodes=6, spatial=0.0, temporal=0.0)
     table = cluster.kernels[0].pieces[0].per_cpu
-    assert table is not None
     assert len({row[2:] for row in table.rows}) == 1
 
 
@@ -91,12 +87,9 @@ def test_a_topology_without_such_a_form_is_refused(topology: dict[str, object], 
         ([], "missing option '--nodes'"),
     ],
 )
-def test_bad_options_are_status_2_and_one_line(options, told, tmp_path, capsys):
+def test_bad_options_are_status_2_and_one_line(options, told, tmp_path, refusal_of):
     file = tmp_path / "c.yaml"
-    assert main(["platform", "synthesize", *options, "-o", str(file)]) == 2
-    printed = capsys.readouterr()
-    assert told in printed.err
-    assert len(printed.err.splitlines()) == 1
+    assert told in refusal_of("platform", "synthesize", *options, "-o", file)
     assert not file.exists()
 
 
@@ -109,14 +102,12 @@ def daily(path: Path, days: int = 6) -> Path:
     return path
 
 
-def test_a_population_is_fitted_to_a_table_and_put_into_a_platform(tmp_path, capsys):
+def test_a_population_is_fitted_to_a_table_and_put_into_a_platform(tmp_path, output_of):
     table, file = daily(tmp_path / "daily.csv"), tmp_path / "mine.yaml"
-    assert main(["platform", "population", str(table), "--of", "dahu", "-o", str(file)]) == 0
-    shown = capsys.readouterr().out
+    shown = output_of("platform", "population", table, "--of", "dahu", "-o", file)
     assert "8 nodes, 2 groups" in shown
     assert "group 1 1 node, 2 CPUs" in shown
-    content = yaml.safe_load(file.read_text())["population"]
-    assert content["terms"] == ["mnk", "1", "sd:mnk"]
+    assert yaml.safe_load(file.read_text())["population"]["terms"] == ["mnk", "1", "sd:mnk"]
     assert main(["platform", "synthesize", "--nodes", "3", "--like", str(file), "-o", str(tmp_path / "s.yaml")]) == 0
     assert load_platform(tmp_path / "s.yaml").nodes.count == 3
 
@@ -129,13 +120,10 @@ def test_a_population_is_fitted_to_a_table_and_put_into_a_platform(tmp_path, cap
         (lambda f: f.drop(columns="node"), "there is no column node"),
     ],
 )
-def test_a_table_that_determines_no_population_is_refused(change, told, tmp_path, capsys) -> None:
+def test_a_table_that_determines_no_population_is_refused(change, told, tmp_path, refusal_of):
     table = daily(tmp_path / "daily.csv")
     change(pandas.read_csv(table)).to_csv(table, index=False)
-    assert main(["platform", "population", str(table), "--of", "dahu", "-o", str(tmp_path / "p.yaml")]) == 2
-    printed = capsys.readouterr()
-    assert told in printed.err
-    assert len(printed.err.splitlines()) == 1
+    assert told in refusal_of("platform", "population", table, "--of", "dahu", "-o", tmp_path / "p.yaml")
 
 
 def test_two_tables_or_an_unknown_draw_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -152,16 +140,13 @@ def test_a_cluster_like_a_platform_without_a_population_has_cpus_that_differ(nam
     assert main(["platform", "synthesize", "--nodes", "500", "--like", name, "--spatial", "2x", "-o", str(file)]) == 0
     cluster, like = load_platform(file), load_platform(name)
     table, typical = cluster.kernels[0].pieces[0].per_cpu, like.kernels[0].pieces[0].mean
-    assert table is not None
     ratios = np.array([row[2] for row in table.rows]) / typical["mnk"]
     assert len(ratios) == 500 * like.nodes.cpus
     # assumed: 3 %, here twice that; the standard error of a mean of 500 is 0.27 %, of a standard deviation 0.19 %
     assert ratios.mean() == pytest.approx(1.0, abs=0.012)
     assert ratios.std() == pytest.approx(0.06, abs=0.009)
-    assert cluster.assumed is not None
     assert "differences between the CPUs of 500 nodes" in cluster.assumed[-1].what
     few = synthesize(like, None, nodes=2, spatial=2.0).kernels[0].pieces[0].per_cpu
-    assert few is not None
     assert few.rows == table.rows[: len(few.rows)]
 
 
@@ -171,13 +156,10 @@ def test_nodes_like_a_calibrated_cluster_differ_as_its_own_do() -> None:
     spread = []
     for platform in (like, cluster):
         table = platform.kernels[0].pieces[-1].per_cpu
-        assert table is not None
         values = np.array([row[2] for row in table.rows])
         spread.append(values.std(ddof=1) / values.mean())
     assert spread[1] == pytest.approx(spread[0], rel=0.15)  # 64 CPUs: the standard error of theirs is 9 %
     assert len(cluster.kernels[0].pieces) == len(like.kernels[0].pieces)
-    assert cluster.days is not None
-    assert like.days is not None
     assert cluster.days.common_relative_sd == pytest.approx(3.0 * like.days.common_relative_sd)
 
 
@@ -198,7 +180,6 @@ def test_nodes_drawn_like_a_platform_whose_noise_is_a_mixture_keep_its_modes(dra
     else:
         own = with_population(like, population_of(dahu).model_dump() | {"draw": draw})
         drawn = on_its_day(own, seed=1).kernel("dgemm")
-    assert drawn is not None
     assert drawn.pieces[0].noise.kind == "mixture"
     assert drawn.pieces[0].noise.modes == like.kernel("dgemm").pieces[0].noise.modes  # type: ignore[union-attr]
     assert drawn.form is None

@@ -12,10 +12,8 @@ from lepaute.trace.report import breakdown_text
 def test_of_a_recording_a_receive_is_late_until_its_send_begins() -> None:
     found = breakdown_of(exchange(late_s=2.0))
     # Rank 0 computes 2 s and sends 1 s; rank 1 waits these 2 s, and the message takes the last.
-    assert found.by_rank_s[0, COMPUTE] == 2.0
-    assert found.by_rank_s[0, TRANSFER] == 1.0
-    assert found.by_rank_s[1, LATE] == 2.0
-    assert found.by_rank_s[1, TRANSFER] == 1.0
+    assert (found.by_rank_s[0, COMPUTE], found.by_rank_s[0, TRANSFER]) == (2.0, 1.0)
+    assert (found.by_rank_s[1, LATE], found.by_rank_s[1, TRANSFER]) == (2.0, 1.0)
     assert found.estimated
 
 
@@ -41,8 +39,7 @@ def test_of_an_immediate_receive_the_wait_is_late() -> None:
         call(1, "MPI_Wait", 1.0, 4.0, peer=0, tag=1, size_bytes=8),
     )
     found = breakdown_of(posted)
-    assert found.by_rank_s[1, LATE] == 3.0
-    assert found.by_rank_s[1, TRANSFER] == 1.25
+    assert (found.by_rank_s[1, LATE], found.by_rank_s[1, TRANSFER]) == (3.0, 1.25)
     assert found.by_rank_s[1, OWN_CODE] == 0.75  # between the two calls
 
 
@@ -59,8 +56,8 @@ def waitall(**joined: int) -> Trace:
 
 def test_a_wait_for_several_requests_is_late_until_the_last_of_the_others_begins() -> None:
     found = breakdown_of(waitall(completion=7))
-    assert found.by_rank_s[1, LATE] == 3.0  # the send that it receives began at 4 s
-    assert found.by_rank_s[1, TRANSFER] == 1.5
+    # the send that it receives began at 4 s
+    assert (found.by_rank_s[1, LATE], found.by_rank_s[1, TRANSFER]) == (3.0, 1.5)
     assert found.unknown == ()
 
 
@@ -89,8 +86,7 @@ def test_what_a_sendrecv_waits_for_its_sender_is_late() -> None:
             call(1, "MPI_Send", 3.0, 1.0, peer=0, tag=1, size_bytes=8),
         )
     )
-    assert found.by_rank_s[0, LATE] == 3.0
-    assert found.by_rank_s[0, TRANSFER] == 1.0
+    assert (found.by_rank_s[0, LATE], found.by_rank_s[0, TRANSFER]) == (3.0, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -174,8 +170,7 @@ def test_of_a_simulation_the_parts_are_its_own_and_the_rest_of_a_call_is_overhea
 
 def test_the_table_names_the_longest_calls_first_with_their_share() -> None:
     found = breakdown_of(hpl_like(ranks=3, steps=4))
-    assert found.by_name[0].name == "dgemm"
-    assert found.by_name[0].calls == 12
+    assert (found.by_name[0].name, found.by_name[0].calls) == ("dgemm", 12)
     assert found.by_name[0].time_s == pytest.approx(36.0)
     assert {one.name for one in found.by_name} == {
         "dgemm",

@@ -16,17 +16,15 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "t.parquet"
 
 
-def test_show_names_the_run_and_its_calls(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["trace", "show", str(file)]) == 0
-    told = capsys.readouterr().out
+def test_show_names_the_run_and_its_calls(file, output_of):
+    told = output_of("trace", "show", file)
     assert told.startswith("HPL N = 384, NB = 64, 4 × 1, recorded: 96 calls in 26.9 s on 4 ranks\n")
     assert "steps:    0 to 5" in told
     assert any(line.split()[:3] == ["dgemm", "kernel", "24"] for line in told.splitlines())
 
 
-def test_show_prints_json_for_programs(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["trace", "show", str(file), "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
+def test_show_prints_json_for_programs(file, json_of):
+    told = json_of("trace", "show", file, "--json")
     assert told["headline"] == "HPL N = 384, NB = 64, 4 × 1, recorded"
     assert (told["ranks"], told["steps"]) == ([0, 1, 2, 3], [0, 5])
     (dgemm,) = [each for each in told["calls"] if each["call"] == "dgemm"]
@@ -34,21 +32,19 @@ def test_show_prints_json_for_programs(file: Path, capsys: pytest.CaptureFixture
     assert dgemm["most_k"] > 0
 
 
-def test_each_command_writes_its_file(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_command_writes_its_file(file, tmp_path, capsys, output_of):
     assert main(["trace", "gantt", str(file), "-o", str(tmp_path / "g.png"), "--ranks", "0,2-3", "--steps", "1:2"]) == 0
-    assert main(["trace", "perfetto", str(file), "-o", str(tmp_path / "p.json")]) == 0
-    capsys.readouterr()
+    output_of("trace", "perfetto", file, "-o", tmp_path / "p.json")
     assert main(["trace", "breakdown", str(file), "--json", "--plot", str(tmp_path / "b.png")]) == 0
     assert json.loads(capsys.readouterr().out)["all"]["compute"] == pytest.approx(6 * (1 + 4 * 3))
     assert {path.name for path in tmp_path.iterdir()} == {"t.parquet", "g.png", "p.json", "b.png"}
 
 
-def test_compare_exits_with_1_where_it_was_asked_for_sameness_and_finds_none(file, tmp_path, capsys):
+def test_compare_exits_with_1_where_it_was_asked_for_sameness_and_finds_none(file, tmp_path, capsys, output_of):
     write_trace(hpl_like(ranks=4, steps=5), tmp_path / "other.parquet")
     both = [str(file), str(tmp_path / "other.parquet")]
     assert main(["trace", "compare", str(file), str(file), "--same"]) == 0
-    assert main(["trace", "compare", *both]) == 0
-    capsys.readouterr()
+    output_of("trace", "compare", *both)
     assert main(["trace", "compare", *both, "--same", "--plot", str(tmp_path / "c.png")]) == 1
     told = capsys.readouterr()
     assert told.err == "warning: the traces are from different runs: n: 384 and 320\n"
@@ -69,21 +65,17 @@ def test_compare_exits_with_1_where_it_was_asked_for_sameness_and_finds_none(fil
         (["compare", "FILE", "none.parquet"], "none.parquet: no such file"),
     ],
 )
-def test_what_cannot_be_is_refused_in_one_line(file, monkeypatch, capsys, words, complaint):
+def test_what_cannot_be_is_refused_in_one_line(file, monkeypatch, refusal_of, words, complaint):
     monkeypatch.chdir(file.parent)
-    assert main(["trace", *(str(file) if word == "FILE" else word for word in words)]) == 2
-    told = capsys.readouterr()
-    assert told.out == ""
-    (line,) = told.err.splitlines()
+    line = refusal_of("trace", *(str(file) if word == "FILE" else word for word in words))
     assert line.startswith(f"lepaute: {complaint}")
     assert {path.name for path in file.parent.iterdir()} == {"t.parquet"}
 
 
-def test_an_empty_trace_is_shown_and_refused_for_a_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_empty_trace_is_shown_and_refused_for_a_picture(tmp_path, capsys, output_of):
     whole = exchange()
     write_trace(whole.where(whole.rank > 9), tmp_path / "t.parquet")
     assert main(["trace", "show", str(tmp_path / "t.parquet")]) == 0
-    assert main(["trace", "breakdown", str(tmp_path / "t.parquet")]) == 0
-    capsys.readouterr()
+    output_of("trace", "breakdown", tmp_path / "t.parquet")
     assert main(["trace", "gantt", str(tmp_path / "t.parquet"), "-o", str(tmp_path / "g.png")]) == 2
     assert capsys.readouterr().err == "lepaute: the trace is empty: nothing to draw\n"

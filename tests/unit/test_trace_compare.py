@@ -60,8 +60,7 @@ def test_durations_are_paired_by_size_so_that_a_call_more_shifts_nothing() -> No
     left = trace(call(0, "dscal", 0.0, 1.0, n=1), call(0, "dscal", 1.0, 2.0, n=2))
     right = trace(call(0, "dscal", 0.0, 9.0, n=3), call(0, "dscal", 10.0, 1.5, n=1), call(0, "dscal", 12.0, 3.0, n=2))
     (dscal,) = compare_traces(left, right).classes
-    assert dscal.paired == 2
-    assert dscal.ratio_percentiles == (1.5,) * 5
+    assert (dscal.paired, dscal.ratio_percentiles) == (2, (1.5,) * 5)
 
 
 def test_calls_that_one_side_alone_knows_are_listed_and_left_out_of_the_order() -> None:
@@ -94,8 +93,7 @@ def test_pieces_of_an_update_and_looks_for_a_panel_are_no_difference() -> None:
     # dtrsm's m is as wide as the piece here: what is not the same in all pieces is summed.
     found = compare_traces(trace(*pieces(10, 10, 30, looks=2)), trace(*pieces(20, 30, looks=1)))
     assert found.same_sizes, found.first + found.first_size
-    assert found.probes == (6, 2)
-    assert found.idle == (6, 2)
+    assert (found.probes, found.idle) == ((6, 2), (6, 2))
     assert {one.name: (one.left_calls, one.right_calls, one.total_ratio) for one in found.classes} == {
         "dgemm": (1, 1, pytest.approx(1.0)),
         "dtrsm": (1, 1, pytest.approx(1.0)),

@@ -38,7 +38,6 @@ def test_the_answer_names_the_rank_that_waits_most_and_for_whom():
         "33.3 % of the ranks' time is computing, 33.3 % waiting, 33.3 % transfer and overhead; "
         "rank 1 waits most, 66.7 % of its time, mostly for rank 0"
     )
-    assert found.waiting is not None
     assert (found.waiting.rank, found.waiting.whom, found.waiting.time_s) == (1, 0, 2.0)
 
 
@@ -203,8 +202,7 @@ def test_the_page_of_a_thousand_ranks_and_half_a_million_calls_is_some_megabytes
     )
     write_report(made, tmp_path / "p.html")
     assert (tmp_path / "p.html").stat().st_size < 5e6
-    tab = opened(browser, tmp_path / "p.html")
-    assert tab.evaluate("document.getElementById('gantt').height") >= ranks
+    assert opened(browser, tmp_path / "p.html").evaluate("document.getElementById('gantt').height") >= ranks
 
 
 def test_the_command_writes_a_page_that_says_what_the_data_do_and_refuses_other_names(tmp_path, monkeypatch, capsys):

@@ -75,9 +75,7 @@ def test_a_message_that_lacks_a_side_is_named_whatever_part_it_is_in(path: Path)
 
 
 @pytest.mark.usefixtures("short_parts")
-def test_ranks_out_of_order_are_read_at_once_and_refused_where_they_are_too_many(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ranks_out_of_order_are_read_at_once_and_refused_where_they_are_too_many(path, monkeypatch):
     rows = len(read_trace(path))
     grouped(path, 5, np.arange(rows)[::-1])
     (part,) = TraceParts(path)

@@ -11,7 +11,6 @@ import pytest
 from oracles.replays import LARGE, NOTHING, call, replayed, write
 
 import lepaute as lp
-from lepaute.cli.main import main
 from lepaute.errors import InputError, SimulationError
 from lepaute.simulate.apps.replay.own_code import between
 from lepaute.trace import write_trace
@@ -270,18 +269,16 @@ def test_calls_that_cannot_be_replayed_are_refused_by_name(name: str, tmp_path: 
 # ---- as any application ----------------------------------------------------------------------------------------------
 
 
-def test_the_command_line_predicts_compares_and_traces(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_line_predicts_compares_and_traces(tmp_path, refusal_of, json_of):
     path, traced = tmp_path / "run.parquet", tmp_path / "again.parquet"
     time_s = recorded(path, Random(which=2))
     command = ["predict", "trace", str(path), "-p", "dahu", "--without", "all", "--runs", "2", "--json"]
-    assert main([*command, "--against", "own-code=0.5", "--trace", str(traced)]) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = json_of(*command, "--against", "own-code=0.5", "--trace", traced)
     assert found["application"] == "trace"
     assert found["time_s"]["mean"] == pytest.approx(time_s, rel=1e-3)
     assert found["differences"][0]["time_s"]["mean"] < 0.9 * time_s
     assert replayed(traced).time_s.mean == pytest.approx(time_s, rel=3e-3)
-    assert main([*command[:2], str(tmp_path / "none.parquet"), *command[3:]]) == 2
-    assert "none.parquet: No such file" in capsys.readouterr().err
+    assert "none.parquet: No such file" in refusal_of(*command[:2], tmp_path / "none.parquet", *command[3:])
 
 
 def test_a_replay_can_be_sent_and_read_back(tmp_path: Path) -> None:

@@ -64,8 +64,7 @@ def test_equal_algorithms_change_nothing() -> None:
 
 
 def test_a_variant_counts_only_for_the_operations_that_it_forces() -> None:
-    table = campaign({"mpi": {8: 1.0}, "mpi.1": {8: 0.5}})
-    assert choices(table, "mpi", {"mpi.1": {"allreduce": "1"}}) == ()
+    assert choices(campaign({"mpi": {8: 1.0}, "mpi.1": {8: 0.5}}), "mpi", {"mpi.1": {"allreduce": "1"}}) == ()
 
 
 def choice(operation: str, size_bytes: int, algorithm: str) -> Choice:
