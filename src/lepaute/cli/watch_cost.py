@@ -102,7 +102,10 @@ def cost(
     factors = CpuFactors.of_processors(
         machine.nodes, state.cpus, state.log_slowdown, state.log_covariance, state.degrees_of_freedom
     )
-    number = _number_of(state.node) if platform_node is None else platform_node
+    match = search(r"(\d{1,9})$", state.node.partition(".")[0])
+    if match is None:
+        raise InputError(f"the name {state.node[:80]} does not end in a number; give --platform-node N")
+    number = int(match[1]) if platform_node is None else platform_node
     with progress_bar(BAR_AFTER_S) as tell:
         result = node_cost(
             hpl,
@@ -275,10 +278,3 @@ def _speed(values: "pd.DataFrame", node: str) -> str:
             f"{', '.join(sorted(there))}"
         )
     return found
-
-
-def _number_of(name: str) -> int:
-    match = search(r"(\d{1,9})$", name.partition(".")[0])
-    if match is None:
-        raise InputError(f"the name {name[:80]} does not end in a number; give --platform-node N")
-    return int(match[1])

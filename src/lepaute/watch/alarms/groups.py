@@ -129,7 +129,8 @@ def _of_fleet(
         place = {node: number for number, node in enumerate(dict.fromkeys(nodes))}
         of_node: Integers = np.array([place[each] for each in nodes], dtype=np.int64)
         group, share = found_groups(deviations, of_node, changed)
-        return [(group, share, _found_names(group, nodes))] if share > 0 else []
+        members = [sorted({nodes[i][1] for i in np.flatnonzero(group == each)}) for each in range(int(group.max()) + 1)]
+        return [(group, share, [f"{FOUND} {'/'.join(each)}" for each in members])] if share > 0 else []
     layers = []
     for group, names in sorted(known, key=lambda each: len(each[1]) / max(1, int((each[0] >= 0).sum()))):
         share = share_of(np.where(changed, np.nan, deviations), group)
@@ -147,11 +148,6 @@ def _known_groups(kind: str, nodes: list[tuple[str, str]], inventory: Inventory)
         return np.full(len(nodes), -1, np.int64), []
     number = {name: place for place, name in enumerate(names)}
     return np.array([number.get(name or "", -1) for name in of_stream], np.int64), [f"{kind} {name}" for name in names]
-
-
-def _found_names(group: Integers, nodes: list[tuple[str, str]]) -> list[str]:
-    members = [sorted({nodes[i][1] for i in np.flatnonzero(group == each)}) for each in range(int(group.max()) + 1)]
-    return [f"{FOUND} {'/'.join(each)}" for each in members]
 
 
 def within_stretches(values: Floats, stretch: Integers) -> Floats:
