@@ -75,7 +75,7 @@ class Table:
             from lepaute.design.summary import summary_of
 
             write_design(design, self.output)
-            summary, width = summary_of(design), terminal_columns(sys.stdout)
+            summary, width = summary_of(design), terminal_columns()
             if self.as_json:
                 print(json_text({"output": str(self.output), **_as_object(design, summary)}))
                 return
@@ -316,7 +316,7 @@ def show(file: File, details: Details = False, as_json: AsJson = False) -> None:
     if as_json:
         print(json_text(_as_object(design, summary)))
         return
-    width = terminal_columns(sys.stdout)
+    width = terminal_columns()
     header = _header_lines(design, width) if details else []
     factors = _factor_lines(summary, width, details=details)
     answer = folded(f"{file}: {summary.sentence}", width, 2)

@@ -227,7 +227,7 @@ def hpl(
             objects = [prediction.to_dict() for prediction in predictions]
             print(json_text({"predictions": objects} if from_file else objects[0]))
         else:
-            width = terminal_columns(sys.stdout)
+            width = terminal_columns()
             print("\n".join(answered(each, machine, width, details=details) for each in predictions))
         part = (START_S, START_S + predictions[0].run_list[0].time_s)
         _write_trace(traces, folder, predictions[0], part)

@@ -1,6 +1,5 @@
 """What commands of `lepaute platform` say of a platform that they wrote or looked at, as text and as JSON."""
 
-import sys
 from collections.abc import Mapping, Sequence
 from math import exp
 from pathlib import Path
@@ -80,7 +79,7 @@ def tell(
     if document is not None:
         print(json_text({**document, "warnings": list(caveats)}))
         return
-    width = terminal_columns(sys.stdout)
+    width = terminal_columns()
     if details:
         rest = [*(f"  {name}: {text}" for name, text in facts), *(f"warning: {caveat}" for caveat in caveats)]
         print(details_text(answer, "\n".join(rest), width))

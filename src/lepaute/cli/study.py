@@ -2,7 +2,6 @@
 
 import os
 import shlex
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -151,7 +150,7 @@ def printed(run: "StudyRun", *, as_json: bool, details: bool) -> None:
         return
     from lepaute.cli.study_text import answered_study
 
-    print(answered_study(run, terminal_columns(sys.stdout), details=details))
+    print(answered_study(run, terminal_columns(), details=details))
     note(f"{run.folder}: {run.counts}; results.csv, answer.json, report.html")
 
 
@@ -163,7 +162,7 @@ def check(file: StudyFile, as_json: AsJson = False) -> None:
     if as_json:
         print(json_text(found.to_dict()))
         return
-    width = terminal_columns(sys.stdout)
+    width = terminal_columns()
     print("\n".join(folded(line, width, 4) for line in found.text.split("\n")))
 
 

@@ -1,7 +1,6 @@
 """`lepaute record` and `lepaute trace`: traces of real runs, what is in a trace, and its pictures."""
 
 import shlex
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -80,7 +79,7 @@ def show(file: File, as_json: AsJson = False) -> None:
     from lepaute.trace.report import description, facts
 
     trace = read_trace(file)
-    print(json_text(facts(trace), default=str) if as_json else description(trace, terminal_columns(sys.stdout)))
+    print(json_text(facts(trace), default=str) if as_json else description(trace, terminal_columns()))
 
 
 @app.command()
@@ -182,9 +181,7 @@ def breakdown(
     check_page_name(report)
     trace = read_trace(file)
     time_spent = breakdown_of(trace)
-    print(
-        json_text(breakdown_dict(time_spent)) if as_json else breakdown_text(time_spent, terminal_columns(sys.stdout))
-    )
+    print(json_text(breakdown_dict(time_spent)) if as_json else breakdown_text(time_spent, terminal_columns()))
     if plot is not None:
         plot_breakdown(time_spent, plot, headline(trace), foot(trace))
     if report is not None:
@@ -223,7 +220,7 @@ def compare(
         print(json_text(comparison_dict(comparison)))
     else:
         titles = (f"{left}: {headline(one)}", f"{right}: {headline(other)}")
-        print(comparison_text(comparison, *titles, terminal_columns(sys.stdout)))
+        print(comparison_text(comparison, *titles, terminal_columns()))
     if plot is not None:
         plot_comparison(comparison, plot, headline(one), headline(other))
     if report is not None:

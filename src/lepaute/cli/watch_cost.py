@@ -1,6 +1,5 @@
 """`lepaute watch cost NODE`: what a node that has changed costs an HPL, and what leaving it out would."""
 
-import sys
 from dataclasses import dataclass
 from re import search
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -121,7 +120,7 @@ def cost(
     if as_json:
         print(json_text({**_state_dict(state), **result.to_dict()}))
     else:
-        print(_cost_text(state, result, terminal_columns(sys.stdout), details=details))
+        print(_cost_text(state, result, terminal_columns(), details=details))
 
 
 def _cost_text(state: "NodeState", result: "NodeCost", width: int, *, details: bool) -> str:

@@ -15,11 +15,11 @@ from lepaute.compare.single_calls import LEAST, MOST, NUMBERS, SingleCalls, inde
 from lepaute.compare.wording import operation_name
 from lepaute.kit.text import axis_unit, exact_size, seconds
 from lepaute.report.svg import Axis, Layer, Picture, axis
+from lepaute.stats.expanding import Booleans, Floats
 
 if TYPE_CHECKING:
     from lepaute.compare.verdicts import Verdict
 
-Floats = npt.NDArray[np.float64]
 
 #: Mpiruns of a library, and ranks, that are drawn.
 MOST_MPIRUNS, MOST_RANKS = 40, 64
@@ -217,7 +217,7 @@ def _thinned(one: SingleCalls) -> npt.NDArray[np.intp]:
 
 
 def _stretches(
-    marked: npt.NDArray[np.bool_],
+    marked: Booleans,
 ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp], npt.NDArray[np.intp]]:
     """Of each row of (rows, bins), runs of marked bins: row, first edge, last edge."""
     padded = np.pad(marked, ((0, 0), (1, 1))).astype(np.int8)

@@ -158,9 +158,7 @@ def _trend_and_normal_p(logs: "np.ndarray[tuple[int], np.dtype[np.float64]]") ->
     return float(kendalltau(np.arange(len(logs)), logs).pvalue), float(shapiro(logs).pvalue)
 
 
-def _changing_ratios(
-    summaries: pandas.DataFrame, left: str, right: str, value: str = "median_s"
-) -> tuple[tuple[str, str, int], ...]:
+def _changing_ratios(summaries: pandas.DataFrame, left: str, right: str) -> tuple[tuple[str, str, int], ...]:
     """The rows whose ratio of the two libraries changes beyond chance while the campaign runs: a stretch of it differs.
 
     The mpiruns of both are taken in the pairs in which they came: the first ones of a block, the second ones.
@@ -173,9 +171,8 @@ def _changing_ratios(
         operation, form, size_bytes = cast("tuple[str, str, int]", key)
         ordered = table.sort_values("mpirun")
         number = ordered.groupby(["library", "block"], observed=True).cumcount()
-        values = (
-            ordered.assign(number=number).pivot(index=["block", "number"], columns="library", values=value).sort_index()
-        )
+        ordered = ordered.assign(number=number)
+        values = ordered.pivot(index=["block", "number"], columns="library", values="median_s").sort_index()
         if {left, right} <= set(values):
             ratios = np.log((values[right] / values[left]).dropna().to_numpy(dtype=np.float64))
             shift = largest_shift(ratios) if len(ratios) >= LEAST_MPIRUNS else None

@@ -231,11 +231,7 @@ def _libraries(found: "Comparison") -> dict[str, Any] | None:
         {
             "library": one.label,
             "named": one.spec,
-            "version": one.version,
-            "mpicc": one.mpicc,
-            "mpirun": one.mpirun,
-            "compiler": one.compiler,
-            "flags": one.flags,
+            **{name: getattr(one, name) for name in ("version", "mpicc", "mpirun", "compiler", "flags")},
             "variables": settings_text({**one.variables, **one.settings}),
             "not measured": "; ".join(f"{name}: {why}" for name, why in one.lacking.items()),
         }
@@ -247,14 +243,10 @@ def _libraries(found: "Comparison") -> dict[str, Any] | None:
 
 def _archive(one: Source) -> dict[str, Any]:
     return {
-        "file": one.file,
-        "id": one.id,
-        "origin": one.origin,
-        "command": one.command,
+        **{name: getattr(one, name) for name in ("file", "id", "origin", "command", "derivation")},
         "factors": records_table(
             "Experimental factors", [{"factor": name, "level": level} for name, level in one.factors.items()]
         ),
-        "derivation": one.derivation,
     }
 
 

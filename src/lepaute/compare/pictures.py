@@ -15,11 +15,11 @@ from lepaute.compare.wording import operation_name
 from lepaute.kit.text import axis_unit, exact_size, seconds
 from lepaute.measure.comparison.cases import name_of
 from lepaute.report.svg import Axis, Layer, Picture, axis
+from lepaute.stats.expanding import Floats
 
 if TYPE_CHECKING:
     from lepaute.compare.comparison import Comparison
 
-Floats = npt.NDArray[np.float64]
 
 #: Classes of the style sheet for the left and for the right library: blue, and orange.
 LEFT, RIGHT = "", " second"

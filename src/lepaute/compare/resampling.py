@@ -16,8 +16,7 @@ import pandas
 
 from lepaute.compare.summaries import ROW
 from lepaute.errors import InputError
-
-Floats = npt.NDArray[np.float64]
+from lepaute.stats.expanding import Floats
 
 #: Observations in a mean; means that are drawn of each.
 OBSERVATIONS = (30, 500)

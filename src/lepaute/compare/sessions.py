@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import stdtr, stdtrit
 
-Floats = npt.NDArray[np.float64]
+from lepaute.stats.expanding import Booleans, Floats
 
 #: Sessions below which there is no verdict, and below which a state of the machine may well be missed.
 LEAST, FEW = 3, 6
@@ -37,9 +37,7 @@ class SessionsTest:
     higher: float
 
 
-def session_means(
-    values: Floats, second: npt.NDArray[np.bool_], blocks: npt.ArrayLike, sessions: npt.ArrayLike
-) -> Floats:
+def session_means(values: Floats, second: Booleans, blocks: npt.ArrayLike, sessions: npt.ArrayLike) -> Floats:
     """How far the second sample lies above the first one, mean of each session that has both; shape (sessions,).
 
     values, second, blocks, sessions: shape (n,); a block belongs to one session. A block counts by its values, n1 n2 /

@@ -46,12 +46,10 @@ from lepaute.study.schema import FieldPath, Name, Real, Value, described
 from lepaute.study.trust import Judge, decision_of
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
+    from lepaute.stats.expanding import Booleans, Floats
     from lepaute.study.configuration import Configurations
     from lepaute.study.schema import Study
 
-    Floats = npt.NDArray[np.float64]
 
 #: Responses of the front of machines.
 JUDGED = ("time_s", "cost", "energy_j")
@@ -363,7 +361,7 @@ def front(
     return Front(tuple(responses), tuple(members), refused)
 
 
-def is_on_front(values: "Floats") -> "npt.NDArray[np.bool_]":
+def is_on_front(values: "Floats") -> "Booleans":
     """Which rows of (points, responses), less being better, no other row beats: as good in all and better in one."""
     found = np.ones(len(values), dtype=bool)
     for at, one in enumerate(values):

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import exp, fsum, hypot, inf, nan, sqrt
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,15 +18,11 @@ from lepaute.simulate.prediction.comparing import Difference
 from lepaute.simulate.prediction.prediction import Spread
 from lepaute.simulate.prediction.trust import Trust
 from lepaute.stats.control_variates import Adjusted, Controls, adjusted, controls_of_ratio
+from lepaute.stats.expanding import Floats
 from lepaute.stats.intervals import prediction_interval
 from lepaute.stats.student import student_quantile
 from lepaute.study.evaluation import LESS_IS_BETTER, Outcome, Point, sampling_sd_of_mean, spread
 from lepaute.study.trust import by_share
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    Floats = npt.NDArray[np.float64]
 
 #: With fewer runs in common, a point's own spread counts for little: that of all points stands beside it, with as many
 #: degrees of freedom as this.

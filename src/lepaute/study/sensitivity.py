@@ -10,7 +10,7 @@ levels into account. Sums of squares are of type II: those of a term after all o
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
 from math import exp, log, sqrt
 from typing import TYPE_CHECKING, Any
@@ -37,12 +37,10 @@ from lepaute.study.sobol import FEWEST, SobolIndices, of_levels, quantile_of, si
 from lepaute.study.trust import Judge, decision_of
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
+    from lepaute.stats.expanding import Floats
     from lepaute.study.configuration import Configurations
     from lepaute.study.schema import Study
 
-    Floats = npt.NDArray[np.float64]
 
 #: A term of smaller p-value is called significant.
 LEVEL = 0.05
@@ -98,13 +96,8 @@ class Term:
         """An entry of the JSON."""
         return {
             "term": list(self.factors),
-            "share": self.share,
-            "degrees": self.degrees,
-            "f": self.f,
-            "p_value": self.p_value,
-            "levels": [
-                {"level": one.level, "effect": one.effect, "low": one.low, "high": one.high} for one in self.levels
-            ],
+            **{name: getattr(self, name) for name in ("share", "degrees", "f", "p_value")},
+            "levels": [asdict(level) for level in self.levels],
         }
 
 

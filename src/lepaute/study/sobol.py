@@ -22,11 +22,9 @@ from lepaute.study.evaluation import Evaluate, Point, Trial, Value, noun
 from lepaute.study.trust import decision_of
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
+    from lepaute.stats.expanding import Floats, Integers
     from lepaute.study.schema import Distribution, Factor
 
-    Floats = npt.NDArray[np.float64]
 
 #: From a probability to the value of a factor.
 Quantile = Callable[[float], Value]
@@ -170,7 +168,7 @@ def _indices(table: "Floats", second: "Floats", seed: int) -> tuple[list[Index],
 
     count, inputs = len(table), table.shape[1] - 2
 
-    def estimates(rows: "npt.NDArray[np.int64]") -> "Floats":
+    def estimates(rows: "Integers") -> "Floats":
         """Of each resample, a line of `rows`: all first indices, all total ones, the noise."""
         # shape (inputs + 2, count, resamples): SALib takes samples along its first axis, and others beside it
         part, again = table.T[:, rows.T], second[rows.T]

@@ -182,12 +182,7 @@ class Tuned:
         """The JSON object."""
         return {
             "best": dict(self.best),
-            "remedy": self.remedy,
-            "simulations": self.simulations,
-            "budget": self.budget,
-            "ended": self.ended,
-            "points": self.points,
-            "method": self.method,
+            **{name: getattr(self, name) for name in "remedy simulations budget ended points method".split()},
             **self.ranking.to_dict(),
             **({} if self.real is None else {"real": self.real.to_dict()}),
         }

@@ -269,11 +269,7 @@ class WhatIfAnswer:
         return {
             "question": "whatif",
             "answer": self.sentence,
-            "factor": self.factor,
-            "base": self.base,
-            "runs": self.runs,
-            "same_noise": self.same_noise,
-            "told_apart": self.told_apart,
+            **{name: getattr(self, name) for name in ("factor", "base", "runs", "same_noise", "told_apart")},
             **({} if self.source is None else {"published_source": self.source}),
             "comparisons": [each.to_dict() for each in self.comparisons],
         }

@@ -261,30 +261,25 @@ def hpl_input_text(hpl: Hpl, to_stdout: bool = True) -> str:
     return HplDat.of(hpl, threshold=NO_RESIDUAL_CHECK, device=TO_STDOUT if to_stdout else TO_FILE).text()
 
 
-class Program(Protocol):
-    """What a campaign runs on this machine: HPL, or a command of the user's; of the applications that it runs."""
-
-    def check(self, application: Any, /) -> None:
-        """Raises InputError where this machine cannot run it."""
-
-    def run(self, application: Any, timeout_s: float, /) -> RealRun:
-        """Makes one real run; raises EnvironmentProblem where it fails or takes longer."""
-        ...
-
-    def sealed(self) -> dict[str, Any]:
-        """What is sealed of it, with the predictions."""
-        ...
-
-
-class Site(Protocol):
-    """What a campaign needs of the place of its real runs."""
-
+class _Runs(Protocol):
     def check(self, application: Any, /) -> None:
         """Raises InputError where the run does not fit there."""
 
     def run(self, application: Any, timeout_s: float, /) -> RealRun:
         """Makes one real run; raises EnvironmentProblem where it fails or takes longer."""
         ...
+
+
+class Program(_Runs, Protocol):
+    """What a campaign runs on this machine: HPL, or a command of the user's; of the applications that it runs."""
+
+    def sealed(self) -> dict[str, Any]:
+        """What is sealed of it, with the predictions."""
+        ...
+
+
+class Site(_Runs, Protocol):
+    """What a campaign needs of the place of its real runs."""
 
     def watch(self, guard: Guard) -> float:
         """Runs a sentinel on all cores; the seconds of a call. Raises EnvironmentProblem where it fails."""

@@ -4,21 +4,16 @@ import datetime as dt
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from lepaute.kit.text import counted
+from lepaute.stats.expanding import Floats
 from lepaute.store.packed import row_keys
 from lepaute.store.tables import STATES
 from lepaute.watch.values import DAY_S, MACHINE, NODE, Machine, day_numbers, day_of
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    Floats = npt.NDArray[np.float64]
-
 
 #: A machine does not report if it is late by so many of its usual intervals, and others reported on so many days.
 LATE_INTERVALS, LATE_DAYS = 3.0, 3

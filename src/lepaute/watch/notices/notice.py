@@ -40,11 +40,9 @@ from lepaute.watch.values import (
 )
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
+    from lepaute.stats.expanding import Floats
     from lepaute.watch.open_regressions import OpenRegressions
 
-    Floats = npt.NDArray[np.float64]
 
 #: Kinds; of an unconfirmed change the text says itself of which nodes it is.
 UNLIKE_PEERS, ABSENT, DATES, FEW, UNCONFIRMED, SMALL = (

@@ -3,18 +3,13 @@
 from dataclasses import dataclass
 from functools import lru_cache
 from math import inf, sqrt
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import stdtr
 
+from lepaute.stats.expanding import Floats
 from lepaute.stats.level_shift import independent_values
 from lepaute.watch.proposals.watched_series import WatchedSeries
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    Floats = npt.NDArray[np.float64]
 
 #: So many effects of the days have a mean that is the season.
 SEASON_VALUES = 15

@@ -8,23 +8,17 @@ what a machine does by itself; by itself, it shows what happened to all.
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from lepaute.stats.change_evidence import COMMON_MEMORY, ChangeEvidence
+from lepaute.stats.expanding import Floats, Integers
 from lepaute.stats.rank_cusum import FEWEST, cautious_correlation, differences_correlation, levels_correlation
 from lepaute.stats.steps import SHORTEST
 from lepaute.watch.changelog import Changelog
 from lepaute.watch.judging.reference import references
 from lepaute.watch.values import DAY_S, MACHINE, day_numbers, vectors
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    Floats = npt.NDArray[np.float64]
-    Integers = npt.NDArray[np.int64]
-    import pandas as pd
 
 #: Machines without which a day has no effect of its own.
 FEWEST_MACHINES = 8

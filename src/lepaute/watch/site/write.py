@@ -58,18 +58,15 @@ class _Writer:
 
     def data(self, name: str, data: Mapping[str, Any]) -> None:
         """What the page of this name, without .html, loads; before the page."""
-        self.sizes[f"{name}.html"] = self._put(f"data/{name}.js", script_of(data))
+        self.sizes[f"{name}.html"] = self.file(f"data/{name}.js", script_of(data))
 
     def page(self, name: str, template: str, **values: Any) -> None:
         size = self.sizes.get(name, 0)
         script = f"{name.removesuffix('.html')}.js" if size else None
         html = render(_PACKAGE, template, site=self.title, made=self.made, data_script=script, **values)
-        self.sizes[name] = size + self._put(name, html)
+        self.sizes[name] = size + self.file(name, html)
 
-    def file(self, name: str, text: str) -> None:
-        self._put(name, text)
-
-    def _put(self, name: str, text: str) -> int:
+    def file(self, name: str, text: str) -> int:
         content = text.encode()
         (self.folder / name).write_bytes(content)
         return len(content)
