@@ -16,6 +16,7 @@ from lepaute.cli.options import (
     AsJson,
     Details,
     Force,
+    PictureFile,
     flags_of,
     is_given,
     with_options_of,
@@ -330,9 +331,7 @@ def _as_object(design: "Design", summary: "DesignSummary") -> dict[str, Any]:
 @app.command()
 def picture(
     file: File,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="The picture to write, .png or .svg.", show_default=False)
-    ],
+    output: PictureFile,
     force: Force = False,
 ) -> None:
     """Draws what is covered: each pair of factors, and each factor against the order of execution."""

@@ -126,8 +126,7 @@ def program(
     from lepaute.simulate.prediction.sweep import repeat_references, scaling
     from lepaute.simulate.smpi.emulate import Smpi
 
-    words = words or []
-    options.check(words)
+    options.check(words or [])
     for name, reason in options.unused().items():
         note(f"lepaute: {name} has no effect: {reason}")
     counts = _counts_of(ranks, traces, plot)
@@ -137,7 +136,7 @@ def program(
     check_runs(counts, simulation.runs)
     mapping = placement.on(simulation.read(), 1)
     with temporary_folder("lepaute-emulate-", plain=True) as folder:
-        path, arguments = options.program(words, folder)
+        path, arguments = options.program(words or [], folder)
         settings = {each.name: getattr(options, each.name) for each in fields(ProgramSettings)}
         first = ProgramRun(program=path, np=counts[0], arguments=shlex.join(arguments), **settings)
         programs = [replace(first, np=count).application for count in counts]

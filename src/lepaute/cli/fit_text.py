@@ -23,7 +23,6 @@ def verdict_text(
 ) -> str:
     """Whether a fit is good, by how much it is off, and what to do: as its report says, which has the rest.
 
-    caveats  : what else whoever fits should know;  reported: whether a report is written
     disturbed: whether the models include runs that other load disturbed, which explains findings before they do
     """
     from lepaute.fit.diagnostics.findings import answer, figures, findings

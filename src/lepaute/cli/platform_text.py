@@ -39,10 +39,7 @@ def tell_written(
     headline: str = "",
     **further: Any,
 ) -> None:
-    """A platform that was written: a headline, or a line as `show` has it; what else is to be said, and its doubts.
-
-    further : what the JSON has besides the platform
-    """
+    """A platform that was written: a headline, or a line as `show` has it; what else is to be said, and its doubts."""
     from lepaute.platform.data_sheet import dgemm_rate
     from lepaute.platform.overview import facts, in_one_line
     from lepaute.platform.plausibility import implausible

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from lepaute.cli.options import App, AsJson, Force
+from lepaute.cli.options import App, AsJson, Force, PictureFile
 from lepaute.cli.terminal import json_text, note, warn
 from lepaute.errors import InputError
 from lepaute.kit.files import check_output, is_stream, write_whole
@@ -85,9 +85,7 @@ def show(file: File, as_json: AsJson = False) -> None:
 @app.command()
 def gantt(
     file: File,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="The picture to write, .png or .svg.", show_default=False)
-    ],
+    output: PictureFile,
     ranks: Annotated[str | None, typer.Option(help="Ranks to draw, such as 0-3,7; by default all, at most 64.")] = None,
     steps: Annotated[str | None, typer.Option(help="First and last panel to draw, such as 10-12.")] = None,
     low_s: Annotated[float | None, typer.Option("--from", help="Draw from this time on, in seconds.")] = None,

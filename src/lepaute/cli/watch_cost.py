@@ -226,16 +226,12 @@ def _state_dict(state: "NodeState") -> dict[str, Any]:
         ratio, low, high = state.slowdown(cpu)
         cpus.append({"cpu": cpu, "slowdown": {"mean": ratio, "low": low, "high": high}})
     return {
-        "cluster": state.cluster,
-        "node": state.node,
-        "factor": state.factor,
+        **{name: getattr(state, name) for name in ("cluster", "node", "factor")},
         "state": {
             "cpus": cpus,
             "jobs_now": state.r,
             "jobs_before": state.n,
-            "now_s": list(state.now_s),
-            "before_s": list(state.before_s),
-            "stratum": state.stratum,
+            **{name: getattr(state, name) for name in ("now_s", "before_s", "stratum")},
         },
     }
 

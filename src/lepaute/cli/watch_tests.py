@@ -301,5 +301,4 @@ def replay(
     if tested.as_json:
         print(json_text({"verdicts": len(verdicts), **replayed.to_dict()}))
     else:
-        width = terminal_columns()
-        print(replayed_text(days, still_open, tests, false_alarms, width, details=details))
+        print(replayed_text(days, still_open, tests, false_alarms, terminal_columns(), details=details))

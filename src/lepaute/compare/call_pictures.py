@@ -42,8 +42,7 @@ def of_row(
 ) -> list[Picture]:
     """All pictures of a row.
 
-    values: columns library, mpirun, value_s, what the verdict takes of each mpirun; ranks: as of
-            `mpi_campaign.rank_times`; names: of the left and of the right library
+    values: columns library, mpirun, value_s, what the verdict takes of each mpirun; ranks: `mpi_campaign.rank_times`
     """
     subject = f"{operation_name(row)} of {exact_size(row.size_bytes)}"
     style = dict(zip(names, _STYLES, strict=True))
@@ -220,8 +219,7 @@ def _stretches(
     marked: Booleans,
 ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp], npt.NDArray[np.intp]]:
     """Of each row of (rows, bins), runs of marked bins: row, first edge, last edge."""
-    padded = np.pad(marked, ((0, 0), (1, 1))).astype(np.int8)
-    change = np.diff(padded, axis=1)
+    change = np.diff(np.pad(marked, ((0, 0), (1, 1))).astype(np.int8), axis=1)
     row, low = np.nonzero(change == 1)
     return row, low, np.nonzero(change == -1)[1]
 

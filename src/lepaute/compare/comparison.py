@@ -40,15 +40,10 @@ _NO_SUBJECT = "none"
 class Comparison(Public):
     """Two libraries side by side.
 
-    left, right : labels;  libraries: facts of both
     verdicts    : one for each operation, form and size that both were measured with
-    guidelines  : of each library, those that were measured
     summaries   : one value for each mpirun and row, with and without Tukey's filter (`mpirun_summaries`)
-    flags       : of each library and row
     sample_means: of each library and row, whether means of its calls are normal
-    left_out    : calls that do not count, by reason
-    warnings    : what weakens the comparison as a whole, sentences
-    archives    : where the measurements come from
+    left_out    : calls that do not count, by reason;  warnings : what weakens the comparison as a whole, sentences
     ranks       : 0 where the measurements do not say
     nodes       : the node of each rank; empty on one machine
     effects, order_changes: of the factors that were varied beside the libraries, on this number of ranks

@@ -183,7 +183,7 @@ def order_changes(
         faster: dict[tuple[int, str, str, int], dict[str, list[str]]] = {}
         for (level, ranks, _), verdicts in zip(kept, decided, strict=True):
             for one in verdicts:
-                row = faster.setdefault((ranks, one.operation, one.form, one.size_bytes), {})
+                row = faster.setdefault((ranks, *one.row), {})
                 row.setdefault(one.outcome, []).append(level)
         changes += [
             OrderChange(factor, *row, tuple(each["left faster"]), tuple(each["right faster"]))

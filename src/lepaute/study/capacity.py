@@ -122,10 +122,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Front:
-    """All points, those on the front with the largest probability first; refused: points that cannot be.
-
-    trusts : of the points that were judged
-    """
+    """All points, those on the front with the largest probability first; refused: points that cannot be."""
 
     responses: tuple[str, ...]
     members: tuple[Member, ...]
@@ -203,8 +200,7 @@ def capacity(study: "Study", configurations: "Configurations", evaluate: Evaluat
     controls = Pricing(configurations, evaluate)(groups)
     machines = machines_of(study, configurations.folder)
     answer = front_of_machines(outcomes, machines, seed=study.seed, controls=controls)
-    chosen = {one.point: groups[one.point] for one in answer.members}
-    return replace(answer, trusts=judge(chosen))
+    return replace(answer, trusts=judge({one.point: groups[one.point] for one in answer.members}))
 
 
 def study_of_machines(study: "Study", folder: Path | None = None) -> "Study":
@@ -320,8 +316,7 @@ def front_of_machines(
 
 
 def _with_costs(outcome: Outcome, machine: PricedMachine) -> Outcome:
-    time_s = outcome["time_s"]
-    energy = outcome.responses.get("energy_j", 0.0) + machine.watts * time_s
+    energy = outcome.responses.get("energy_j", 0.0) + machine.watts * outcome["time_s"]
     costs = {"cost": machine.price, "energy_j": energy}
     if energy == 0.0:
         raise InputError(f"{machine.name} draws nothing: neither its parts nor the platform say what; give watts")

@@ -96,7 +96,6 @@ class Ranking:
 
     expected_loss : how much worse than the best the first one is expected to be, as far as further simulations could
         tell: relative, an upper bound; infinite while every point has one run
-    refused : points that cannot be, with the reason
     """
 
     response: str
@@ -136,10 +135,7 @@ class Ranking:
 
 @dataclass(frozen=True)
 class _Runs:
-    """Logarithms by seed, less is better; and what else is known of a point.
-
-    outcomes : by seed;  controls : of the runs, in the order of their seeds
-    """
+    """Logarithms and outcomes by seed, less is better; controls of the runs, in the order of their seeds."""
 
     point: Point
     logs: Mapping[int, float]
@@ -298,10 +294,7 @@ def _runs_of(
 
 
 def _gap(one: _Runs, best: _Runs, repeated: _Runs | None = None) -> _Gap:
-    """From seeds that both have; the spread is that of these alone.
-
-    repeated : the best with other noise, whose distance decides the spread about the same mean
-    """
+    """From seeds that both have; repeated : the best with other noise, which decides the spread about the same mean."""
     reference = repeated or best
     seeds = [seed for seed in one.logs if seed in reference.logs]
     if not seeds:

@@ -367,8 +367,7 @@ def sensitivity(study: "Study", configurations: "Configurations", evaluate: Eval
     response = study.responses[0]
     if all(factor.levels is not None for factor in study.factors.values()):
         outcomes = evaluate(trials_of(configurations.points(), study.runs, study.seed))
-        found = effects(outcomes, response)
-        return replace(found, trusts=Judge(evaluate)(by_point(outcomes)))
+        return replace(effects(outcomes, response), trusts=Judge(evaluate)(by_point(outcomes)))
     if study.constraints:
         raise InputError("Sobol indices need factors that vary independently: constraints do not go with ranges")
     quantiles = {name: quantile_of(factor) for name, factor in study.factors.items()}

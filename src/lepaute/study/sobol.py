@@ -8,7 +8,7 @@ taken off. Every run of a row is another repeat on its machine and day.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from math import exp, floor, log, log1p, sqrt
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
@@ -44,9 +44,6 @@ class Index:
     value: float
     low: float
     high: float
-
-    def to_dict(self) -> dict[str, float]:
-        return {"value": self.value, "low": self.low, "high": self.high}
 
     @property
     def text(self) -> str:
@@ -98,10 +95,10 @@ class SobolIndices:
         return {
             "response": self.response,
             "factors": [
-                {"factor": name, "first": self.first[name].to_dict(), "total": self.total[name].to_dict()}
+                {"factor": name, "first": asdict(self.first[name]), "total": asdict(self.total[name])}
                 for name in self.total
             ],
-            "machine_and_day": {"first": self.machine_first.to_dict(), "total": self.machine.to_dict()},
+            "machine_and_day": {"first": asdict(self.machine_first), "total": asdict(self.machine)},
             "noise_share": self.noise,
             "rows": self.rows,
             "refused_rows": self.refused,

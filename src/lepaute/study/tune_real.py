@@ -205,7 +205,6 @@ def correct(
 
     simulated : time_s of all points that may be run, with equal seeds
     real      : runs a point and returns its seconds
-    trusts    : of the points that were judged
     """
     if runs < 1:
         raise InputError(f"there are {runs} real runs; give one at least")

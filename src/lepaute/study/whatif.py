@@ -340,8 +340,7 @@ def _answer(
             compared += [(setting, base, side) for side in sides if side is not base]
     if not compared:
         raise InputError("nothing can be compared: the constraints leave no level beside the base")
-    chosen = {side.point: of_point[side.point] for _, *sides in compared for side in sides}
-    trusts = judge(chosen)
+    trusts = judge({side.point: of_point[side.point] for _, *sides in compared for side in sides})
     pairs = [_paired(study, configurations, reference, other) for _, reference, other in compared]
     again = dict.fromkeys(
         reference.point

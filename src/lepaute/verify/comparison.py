@@ -190,10 +190,7 @@ def comparison_record(row: dict[Any, Any]) -> dict[str, Any]:
 
 
 def sentence(table: "pandas.DataFrame", causes: str = CAUSES) -> str:
-    """The verification in one sentence, and others where something limits what it says.
-
-    causes: what errors of one sign may share
-    """
+    """The verification in a sentence, and others on what limits it; causes: what errors of one sign may share."""
     judged = table[table["inside_interval"].notna()]
     inside = "No interval: a single simulated run has none (use --runs 10)" if judged.empty else _inside(judged)
     found = one_sided(table["error_percent"].tolist())

@@ -220,7 +220,6 @@ def _scatter(table: "pandas.DataFrame", path: Path | None) -> "Figure":
     """The predicted duration and its interval over the measured mean, on one scale, a marker a grid.
 
     Filled where the mean is inside the interval, hollow where it is outside, grey where every run was disturbed.
-    table: as of comparison.compare
     """
     from matplotlib.lines import Line2D
 

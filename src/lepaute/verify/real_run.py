@@ -29,19 +29,24 @@ from lepaute.simulate.apps.hpl.hpl_dat import TO_STDOUT, HplDat, check_sayable
 from lepaute.verify.disturbance import NodeLoad, RankLoad
 
 
-def watch_here(guard: Guard) -> float:
-    """Seconds of a call. Raises EnvironmentProblem where the program fails."""
-    with temporary_folder("lepaute-sentinel-") as folder:
-        design, out = folder / "design.csv", folder / "raw.csv"
-        design.write_text(guard.design)
-        run_command(
-            guard.words(str(guard.program), str(design), str(out), _pus(guard.cores)),
-            what="the sentinel",
-            timeout_s=LIMIT_S,
-            environment=guard.environment,
-            folder=folder,
-        )
-        return duration_of(path.read_text() for path in sorted(folder.glob(f"{out.name}.r*")))
+class Here:
+    """What is run on this machine."""
+
+    __slots__ = ()
+
+    def watch(self, guard: Guard) -> float:
+        """Seconds of a call of the sentinel. Raises EnvironmentProblem where it fails."""
+        with temporary_folder("lepaute-sentinel-") as folder:
+            design, out = folder / "design.csv", folder / "raw.csv"
+            design.write_text(guard.design)
+            run_command(
+                guard.words(str(guard.program), str(design), str(out), _pus(guard.cores)),
+                what="the sentinel",
+                timeout_s=LIMIT_S,
+                environment=guard.environment,
+                folder=folder,
+            )
+            return duration_of(path.read_text() for path in sorted(folder.glob(f"{out.name}.r*")))
 
 
 @cache
@@ -69,7 +74,7 @@ class RealRun:
 
 
 @dataclass(frozen=True, slots=True)
-class HplProgram:
+class HplProgram(Here):
     """The real HPL: the driver of Lepaute, which reports each rank in JSON, or a user's own xhpl.
 
     coretype: value of OPENBLAS_CORETYPE, that of the calibration; None leaves it unset.
@@ -284,19 +289,3 @@ class Site(_Runs, Protocol):
     def watch(self, guard: Guard) -> float:
         """Runs a sentinel on all cores; the seconds of a call. Raises EnvironmentProblem where it fails."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class Here:
-    """This machine."""
-
-    program: Program
-
-    def check(self, application: Application) -> None:
-        self.program.check(application)
-
-    def run(self, application: Application, timeout_s: float) -> RealRun:
-        return self.program.run(application, timeout_s)
-
-    def watch(self, guard: Guard) -> float:
-        return watch_here(guard)

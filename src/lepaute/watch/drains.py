@@ -142,10 +142,7 @@ def limit_of(text: str, option: str) -> Callable[[int], int]:
 
 
 def requested_runs(actions: "pd.DataFrame", cluster: str) -> dict[str, float]:
-    """Node -> when a run of it was asked for, seconds since the epoch, where nothing was done about it since.
-
-    actions : rows of a store's node actions
-    """
+    """Node -> when a run of it was asked for, seconds since the epoch, where nothing was done about it since."""
     last = _last_actions(actions, cluster)
     rows = last[last["action"] == REQUESTED]
     return dict(zip(rows["node"], rows["recorded_s"].astype(float), strict=True))

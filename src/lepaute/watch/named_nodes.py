@@ -26,7 +26,6 @@ def nodes_text(cluster: str, nodes: Iterable[str]) -> str:
 def nodes_named(known: Iterable[Node], text: str, cluster: str | None = None) -> dict[str, tuple[Node, ...]]:
     """Each name of a set, and the nodes that it means: none, or one of each cluster that has it.
 
-    known   : the nodes of the store
     cluster : whose nodes are meant; None: of any
     Raises InputError for what is no set, and where no node is of the cluster.
     """

@@ -162,10 +162,7 @@ def within_stretches(values: Floats, stretch: Integers) -> Floats:
 
 
 class GroupEffects:
-    """The effects of the groups of some layers, round by round, and the evidence that the level of one changed.
-
-    first : of each layer, the number of its first group; members : the streams of each group
-    """
+    """The effects of the groups of some layers, round by round, and the evidence that the level of one changed."""
 
     def __init__(self, layers: tuple[Layer, ...], rounds: int) -> None:
         self.layers = layers

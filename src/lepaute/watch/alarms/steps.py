@@ -376,9 +376,6 @@ def _date(row: Row) -> float:
     return float(row["changed_s"])
 
 
-# ---- reports ---------------------------------------------------------------------------------------------------------
-
-
 def alike_changes(standing: Iterable[dict[Any, Any]]) -> list[list[list[dict[Any, Any]]]]:
     """The rows of each report, of which each list is of one factor and direction."""
     alike: dict[tuple[Any, ...], list[dict[Any, Any]]] = defaultdict(list)

@@ -139,8 +139,7 @@ def _absent(values: "pd.DataFrame") -> "Iterator[tuple[tuple[str, int], dt.date 
     first, done, started_s = first[order], done[order], started_s[order]
     begin = np.flatnonzero(np.diff(machine[order], prepend=-1))
     end = np.append(begin[1:], len(order))
-    place = np.arange(len(order))
-    last_done = np.maximum.reduceat(np.where(done, place, -1), begin)
+    last_done = np.maximum.reduceat(np.where(done, np.arange(len(order)), -1), begin)
     day = np.floor(started_s / DAY_S)
     days = np.unique(day[done])
     later = np.where(last_done >= 0, len(days) - np.searchsorted(days, day[last_done], side="right"), len(days))

@@ -198,10 +198,7 @@ def _stretches(series: WatchedSeries) -> list[tuple[int, int]]:
 
 
 def _p_value(series: WatchedSeries, step: float, drawn_in: "Floats") -> float:
-    """Of having any change: a step somewhere or, unless a season is left in it, a drift with DRIFT_SHARE of it all.
-
-    step : the p-value of a step; drawn_in : its winsorized values
-    """
+    """Of having any change: a step (of this p-value) or, if no season is left, a drift with DRIFT_SHARE of it all."""
     drift = line_of(series, values=drawn_in).p_value if series.node and not series.local else 1.0
     return min(1.0, step / (1 - DRIFT_SHARE), drift / DRIFT_SHARE)
 
@@ -435,8 +432,7 @@ def _with_common(one: WatchedSeries, mine: _Cut | None, cut: _Cut) -> ChangePoin
     half = cut.shift.half_width(cut.confidence)
     if mine is not None:
         half = sqrt(half**2 + mine.shift.half_width(mine.confidence) ** 2)
-    near = one.relative[max(0, index - COMMON_REACH) : index]
-    base = 1.0 + float(np.median(near)) + cut.shift.before
+    base = 1.0 + float(np.median(one.relative[max(0, index - COMMON_REACH) : index])) + cut.shift.before
     base = base if base > 0 else 1.0
     p_value = min(cut.p_value, mine.p_value) if mine is not None else cut.p_value
     found = _point(one, index - 1, index, difference / base, half / base, p_value, base)

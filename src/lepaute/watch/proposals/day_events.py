@@ -231,8 +231,7 @@ def _recurring(members: "Integers", pairs: "Floats", level: float) -> "list[tupl
             group += near
             left = [other for other in left if other not in near]
         if len(group) >= FEWEST_NODES:
-            inner = pairs[np.ix_(group, group)]
-            sets.append((np.array(sorted(group)), float(inner.min())))
+            sets.append((np.array(sorted(group)), float(pairs[np.ix_(group, group)].min())))
     return sets
 
 

@@ -124,9 +124,6 @@ def shared_groups(inventory: Inventory, changed: Iterable[Node], measured: Itera
     return tuple(sorted(found, key=lambda group: (group.p_value, group.kind, group.name)))
 
 
-# ---- proposals -------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class FactorChange:
     """What became of a factor: the median over its machines, and the least and largest bound of their intervals.

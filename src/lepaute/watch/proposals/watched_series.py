@@ -269,8 +269,6 @@ def of_equal_length(series: "Sequence[Floats]") -> "Iterator[tuple[list[int], Fl
         yield own, np.stack([series[place] for place in own])
 
 
-# ---- sudden changes --------------------------------------------------------------------------------------------------
-
 # Of a series in which a season is left: by how far they are, where ranks would need many values after. The evidence is
 # that of the alarms (`stats.change_evidence`), with a memory that follows a season; one over its largest value is a
 # p-value (Ville's inequality), however often it is looked at. It has no date, so that is looked for among the values

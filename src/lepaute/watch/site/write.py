@@ -128,9 +128,6 @@ def plot_library() -> str:
     return text
 
 
-# ---- the pages -------------------------------------------------------------------------------------------------------
-
-
 def _event_page(event: Event) -> str:
     return page_name("event", event.date, event.nodes.cluster, event.nodes.text, event.reason)
 
