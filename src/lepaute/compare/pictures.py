@@ -190,8 +190,7 @@ def _quantiles(pair: Sequence[SampleMeans], scaled: Sequence[Floats], subject: s
 
 def _scaled(means_s: Floats) -> Floats:
     spread = float(np.std(means_s))
-    result: Floats = (means_s - means_s.mean()) / (spread if spread > 0 else 1.0)
-    return result
+    return np.asarray((means_s - means_s.mean()) / (spread if spread > 0 else 1.0))
 
 
 def _row(one: SampleMeans) -> tuple[str, str, int]:

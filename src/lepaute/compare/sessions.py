@@ -54,8 +54,7 @@ def session_means(values: Floats, second: Booleans, blocks: npt.ArrayLike, sessi
     weight = count[0] * count[1] / count.sum(axis=0)
     sums = np.bincount(session, weight * (total[1] / count[1] - total[0] / count[0]))
     weights = np.bincount(session, weight)
-    means: Floats = sums[weights > 0] / weights[weights > 0]
-    return means
+    return np.asarray(sums[weights > 0] / weights[weights > 0])
 
 
 def student_test(means: Floats, confidence: float = 0.95) -> SessionsTest:
@@ -81,8 +80,7 @@ def sessions_to_decide(truths: Floats, spread: float, made: int, most: int, leve
     error = spread / np.sqrt(counts)
     shown, none_left = (error * stdtrit(counts - 1, 1 - each / 2) for each in (level, 0.05))
     decided = (truths[:, None] >= shown) | (margin - truths[:, None] >= none_left)
-    needed: Floats = np.where(decided.any(axis=1), counts[decided.argmax(axis=1)], most + 1.0)
-    return needed
+    return np.asarray(np.where(decided.any(axis=1), counts[decided.argmax(axis=1)], most + 1.0))
 
 
 def doubts(sessions: int, seeds: Sequence[int | None], hosts: Sequence[str]) -> list[str]:

@@ -155,8 +155,7 @@ def _over_mpiruns(runs: list[Floats], lags: int) -> Floats:
     known = every[~np.isnan(every[:, 0])]
     if not len(known):
         return np.full((0, 3), np.nan)
-    quartiles: Floats = np.percentile(known, [25, 50, 75], axis=0).T
-    return quartiles
+    return np.asarray(np.percentile(known, [25, 50, 75], axis=0).T)
 
 
 def rank_correlations(times: Floats, lags: int) -> Floats:

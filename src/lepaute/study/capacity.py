@@ -368,8 +368,7 @@ def _on_front(logs: "Floats", controls: Sequence[Controls | None], seed: int) ->
     """Probability of each point; logs of shape (points, responses, seeds), controls of the points."""
     count = logs.shape[2]
     if count == 1:
-        alone: Floats = is_on_front(logs[:, :, 0]).astype(np.float64)
-        return alone
+        return np.asarray(is_on_front(logs[:, :, 0]).astype(np.float64))
     left = [[adjusted(of.tolist(), known) for of in point] for point, known in zip(logs, controls, strict=True)]
     adjusted_logs = np.array([[one.logs for one in point] for point in left])
     middle = adjusted_logs.mean(axis=2)
@@ -386,5 +385,4 @@ def _on_front(logs: "Floats", controls: Sequence[Controls | None], seed: int) ->
     for each in range(draws):
         drawn = middle + scale[each] * (apart @ generator.standard_normal(count))
         hits += is_on_front(drawn if places is None else drawn + explained[:, :, places[each]])
-    found: Floats = hits / draws
-    return found
+    return np.asarray(hits / draws)

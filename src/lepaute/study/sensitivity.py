@@ -287,8 +287,7 @@ def _dummies(points: Sequence[Point], term: tuple[str, ...]) -> "Floats":
 def _orthonormal(columns: "Floats") -> "Floats":
     """A basis of what the columns span."""
     left, size, _ = np.linalg.svd(columns, full_matrices=False)
-    basis: Floats = left[:, size > 1e-9 * max(size.max(), 1e-300)]
-    return basis
+    return np.asarray(left[:, size > 1e-9 * max(size.max(), 1e-300)])
 
 
 def _basis_of(others: Sequence["Floats"], own: "Floats", count: int) -> "Floats":
@@ -296,8 +295,7 @@ def _basis_of(others: Sequence["Floats"], own: "Floats", count: int) -> "Floats"
     before = _orthonormal(np.hstack([np.ones((count, 1)), *others]))
     rest = own - before @ (before.T @ own)
     left, size, _ = np.linalg.svd(rest, full_matrices=False)
-    basis: Floats = left[:, size > 1e-6]
-    return basis
+    return np.asarray(left[:, size > 1e-6])
 
 
 def _term(

@@ -178,8 +178,7 @@ def _indices(table: "Floats", second: "Floats", seed: int) -> tuple[list[Index],
         firsts = [first_order(part[0], part[at], part[-1]) for at in range(1, inputs + 1)]
         totals = [total_order(part[0], part[at], part[-1]) - noise for at in range(1, inputs + 1)]
         totals[-1] += noise  # a run's own noise is drawn from the seed as well
-        found: Floats = np.where(varies, np.array([*firsts, *totals, noise]), 0.0).T
-        return found
+        return np.asarray(np.where(varies, np.array([*firsts, *totals, noise]), 0.0).T)
 
     generator = np.random.default_rng(seed)
     (middle,) = estimates(np.arange(count)[None, :])

@@ -189,8 +189,7 @@ class RealModel:
         levels = [point.get(name) for point in self.points]
         first = {level: number for number, level in enumerate(dict.fromkeys(levels))}
         places = np.array([first[level] for level in levels])
-        same: Floats = (places[:, None] == places[None, :]).astype(np.float64)
-        return same
+        return np.asarray((places[:, None] == places[None, :]).astype(np.float64))
 
 
 def correct(

@@ -201,8 +201,7 @@ def _day_p_values(hit: "Booleans", tested: "Booleans") -> "Floats":
 
     hits, tests = hit.sum(axis=1), tested.sum(axis=1)
     rate = (hits.sum() - hits + 1) / (tests.sum() - tests + 1)
-    p: Floats = binom.sf(hits - 1, tests, np.minimum(1.0, rate))
-    return p
+    return np.asarray(binom.sf(hits - 1, tests, np.minimum(1.0, rate)))
 
 
 def _pair_p_values(hit: "Booleans", tested: "Booleans") -> "Floats":

@@ -57,8 +57,7 @@ def smoothed(common: "Floats") -> "Floats":
     """Means of SEASON_VALUES neighbours, fewer at both ends, around 0."""
     ones = np.ones(min(SEASON_VALUES, len(common)))
     means = np.convolve(common, ones, "same") / _neighbours(len(common))
-    slow: Floats = means - means.mean()
-    return slow
+    return np.asarray(means - means.mean())
 
 
 @lru_cache(maxsize=256)
@@ -71,5 +70,4 @@ def winsorized(x: "Floats") -> "Floats":
     """Spikes say nothing about a response; of each row, shape (..., n)."""
     middle = np.median(x, axis=-1, keepdims=True)
     reach = 3 * 1.4826 * np.median(np.abs(x - middle), axis=-1, keepdims=True)
-    kept: Floats = np.clip(x, middle - reach, middle + reach)
-    return kept
+    return np.asarray(np.clip(x, middle - reach, middle + reach))
