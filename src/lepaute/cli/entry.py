@@ -63,11 +63,10 @@ def guarded(run: Callable[[], int]) -> int:
                 complain("interrupted")
             try:
                 sys.stdout.flush()
-            except (OSError, ValueError):
+            except (OSError, ValueError):  # so that the interpreter's own flush at exit does not fail again
                 nowhere = os.open(os.devnull, os.O_WRONLY)
                 os.dup2(nowhere, sys.stdout.fileno())
                 os.close(nowhere)
-
         return status
 
 

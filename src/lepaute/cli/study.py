@@ -97,15 +97,12 @@ def tune(
     _check_question(file, "tune")
     words = ["lepaute", "study", "tune", str(file), *_words({"--real-runs": real_runs})]
     if real_runs is not None:
-        printed(
-            tuned_for_real(file, real_runs, options, words, other_machine=other_machine),
-            as_json=as_json,
-            details=details,
-        )
-        return
-    if other_machine:
+        run = tuned_for_real(file, real_runs, options, words, other_machine=other_machine)
+    elif other_machine:
         raise InputError("--other-machine goes with --real-runs; leave it out")
-    printed(_studied(file, options.folder(file.stem), options, words), as_json=as_json, details=details)
+    else:
+        run = _studied(file, options.folder(file.stem), options, words)
+    printed(run, as_json=as_json, details=details)
 
 
 def _check_question(file: Path, question: str) -> None:

@@ -113,11 +113,6 @@ class ReportOptions:
     details: bool = option_field(False, DETAILS_HELP)
     strict: bool = option_field(False, "exit status 1 for a recent test of p < 1e-6 as well, confirmed or not")
 
-    @property
-    def asked(self) -> tuple[object, ...]:
-        """What decides the summary, besides the settings."""
-        return self.since_s, self.until_s
-
 
 def run_tests(tested: TestOptions, options: ReportOptions, store: Place = None) -> int:
     """Tests new jobs and reports the machines that changed; exit status 1 while a regression is open.
@@ -133,7 +128,8 @@ def run_tests(tested: TestOptions, options: ReportOptions, store: Place = None) 
     from lepaute.watch.values import day_of
 
     with opened(store) as watch:
-        settings, asked = _settings(watch, options), (tested.asked, options.asked, day_of(time.time()))
+        settings = _settings(watch, options)
+        asked = tested.asked, options.since_s, options.until_s, day_of(time.time())
         kept = None if tested.csv is not None else kept_summary((watch.store.state(SAID), settings, asked))
         if kept is not None:
             summary, new = kept, list[dict[str, Any]]()

@@ -118,7 +118,7 @@ def verdict(
     size = f"is {'slow' if ratio > 1.0 else 'fast'}{among}: {_times(row)} (error {_error(row['error_percent'])})"
     likely = f"most likely {causes[0].text}" if causes else "unknown why: no cause that is known makes so large a gap"
     rates = f"{row['measured_rate_gflops']:.4g} Gflop/s, predicted {row['predicted_rate_gflops']:.4g}"
-    gap = [(f"{case.label}: {_times(row)}; {rates}")]
+    gap = [f"{case.label}: {_times(row)}; {rates}"]
     if causes[1:]:
         gap.append(f"  look at, in this order: {'; '.join(cause.text for cause in causes)}")
     value, decision = SLOWER if ratio > 1.0 else FASTER, Decision.of(False, True)

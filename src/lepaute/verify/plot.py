@@ -231,7 +231,7 @@ def _scatter(table: "pandas.DataFrame", path: Path | None) -> "Figure":
     for row, panel in zip(table.to_dict("records"), panels, strict=True):
         _draw_case(axis, row, markers[panel])
     drawn = table[["measured_time_s", "predicted_time_s", "low_s", "high_s"]].to_numpy().ravel()
-    positive = [float(value) for value in drawn if value > 0.0]
+    positive = [float(value) for value in drawn if value > 0.0]  # NaN is not
     ends = min(positive) / 1.15, max(positive) * 1.15
     axis.plot(ends, ends, color=SOFT, lw=0.9, ls="--", zorder=1)
     axis.set_xscale("log")

@@ -34,7 +34,6 @@ def nodes_named(known: Iterable[Node], text: str, cluster: str | None = None) ->
     if cluster is not None and cluster not in clusters:
         named = ", ".join(of or "nodes of none" for of in clusters)[:200]
         raise InputError(f"the store has no cluster {cluster[:80]!r}; it has {named or 'no values yet'}")
-
     candidates = [node for node in nodes if cluster in (None, node[0])]
     names = NodeSet(ALL, text).names()
     if names is None:
