@@ -62,7 +62,7 @@ def test_a_node_without_values_is_unknown() -> None:
 
 
 def test_a_limit_is_a_number_or_a_share_rounded_down() -> None:
-    assert [limit_of(text, "--most").of(50) for text in ("3", "5%", "1.9%", "0", "100%")] == [3, 2, 0, 0, 50]
+    assert [limit_of(text, "--most")(50) for text in ("3", "5%", "1.9%", "0", "100%")] == [3, 2, 0, 0, 50]
     for text in ("-1", "101%", "many", "", "nan%", "٣"):
         with pytest.raises(InputError, match="--most is"):
             limit_of(text, "--most")

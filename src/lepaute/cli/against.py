@@ -20,10 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Alternative:
-    """The run with one thing changed.
-
-    field : as the command line has it;  value, before : as a person reads them
-    """
+    """The run with one thing changed: a field, as the command line has it; value, before : as a person reads them."""
 
     field: str
     value: str
@@ -215,8 +212,7 @@ def _with_value(field: str, value: str, described: Any, machine: "Platform", pla
         known = f"{', '.join(flags)}, platform, mapping or a field of the platform"
         raise InputError(f"{before.heading} has no parameter {field[:80]!r}; give {known}")
     flag = flags[field]
-    values = flag.values(_converted(flag, value, type(described)))
-    changed = replace(described, **values)
+    changed = replace(described, **flag.values(_converted(flag, value, type(described))))
     if changed == described:
         raise InputError(f"{field} has that value already; give another one")
     application = _application(changed)

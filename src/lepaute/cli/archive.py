@@ -52,7 +52,7 @@ def _width() -> int:
     """Columns of a screen of an archive, which is not as wide as a wide terminal."""
     from lepaute.archive.screen import WIDTH
 
-    columns = terminal_columns(sys.stdout)
+    columns = terminal_columns()
     return min(columns, WIDTH) if sys.stdout.isatty() else columns
 
 

@@ -1,6 +1,5 @@
 """`lepaute clocks`: how well clocks are brought together, measured here, on nodes or simulated, and by which method."""
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -192,7 +191,7 @@ def _show(found: "Found", options: ClockAnswer, archive: Path) -> None:
     if options.as_json:
         print(json_text(found.to_dict()))
         return
-    width = terminal_columns(sys.stdout)
+    width = terminal_columns()
     table = shown_table(titles(found), table_rows(found), width)
     if options.details:
         facts = "\n".join(f"  {name:<7} {text}" for name, text in fact_lines(found))

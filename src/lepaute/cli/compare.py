@@ -1,6 +1,5 @@
 """`lepaute compare`: MPI libraries, measured side by side into an archive, and which is faster."""
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -277,7 +276,7 @@ def _show(
         several = {"reference": comparisons[0].left, "comparisons": [each.to_dict() for each in comparisons]}
         print(json_text(several if len(comparisons) > 1 else all_data(comparisons[0])))
     else:
-        print(answered_comparison(comparisons, measured, terminal_columns(sys.stdout), details=options.details))
+        print(answered_comparison(comparisons, measured, terminal_columns(), details=options.details))
     if options.fail_if_slower is None:
         return
     gates = [gate(each.verdicts, each.right, options.fail_if_slower) for each in comparisons]

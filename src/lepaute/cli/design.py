@@ -16,6 +16,7 @@ from lepaute.cli.options import (
     AsJson,
     Details,
     Force,
+    PictureFile,
     flags_of,
     is_given,
     with_options_of,
@@ -75,7 +76,7 @@ class Table:
             from lepaute.design.summary import summary_of
 
             write_design(design, self.output)
-            summary, width = summary_of(design), terminal_columns(sys.stdout)
+            summary, width = summary_of(design), terminal_columns()
             if self.as_json:
                 print(json_text({"output": str(self.output), **_as_object(design, summary)}))
                 return
@@ -316,7 +317,7 @@ def show(file: File, details: Details = False, as_json: AsJson = False) -> None:
     if as_json:
         print(json_text(_as_object(design, summary)))
         return
-    width = terminal_columns(sys.stdout)
+    width = terminal_columns()
     header = _header_lines(design, width) if details else []
     factors = _factor_lines(summary, width, details=details)
     answer = folded(f"{file}: {summary.sentence}", width, 2)
@@ -330,9 +331,7 @@ def _as_object(design: "Design", summary: "DesignSummary") -> dict[str, Any]:
 @app.command()
 def picture(
     file: File,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="The picture to write, .png or .svg.", show_default=False)
-    ],
+    output: PictureFile,
     force: Force = False,
 ) -> None:
     """Draws what is covered: each pair of factors, and each factor against the order of execution."""

@@ -1,6 +1,5 @@
 """`lepaute doctor`: what is installed, what is missing, what would disturb a measurement."""
 
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -33,7 +32,7 @@ def command(as_json: AsJson = False) -> None:
 
 
 def _print_table(checks: "Sequence[Check]") -> None:
-    titles, width = ("status", "what", "found", "what to do"), terminal_columns(sys.stdout)
+    titles, width = ("status", "what", "found", "what to do"), terminal_columns()
     print(folded(_sentence(checks), width, 2))
     rows = [(check.status, *(printable(text) for text in (check.name, check.found, check.remedy))) for check in checks]
     print(shown_table(titles, rows, width, left=range(len(titles))))

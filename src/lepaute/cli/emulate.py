@@ -125,6 +125,8 @@ def program(
 
     words = words or []
     options.check(words)
+    for name, reason in options.unused().items():
+        note(f"lepaute: {name} has no effect: {reason}")
     counts = _counts_of(ranks, traces, plot)
     inputs = [options.binary, *simulation.inputs, *placement.inputs]
     check_outputs({**traces.outputs, "--plot": files_of(plot)}, inputs=inputs, force=force)
@@ -132,7 +134,7 @@ def program(
     check_runs(counts, simulation.runs)
     mapping = placement.on(simulation.read(), 1)
     with temporary_folder("lepaute-emulate-", plain=True) as folder:
-        path, arguments = options.program(words, folder)
+        path, arguments = options.program(words or [], folder)
         settings = {each.name: getattr(options, each.name) for each in fields(ProgramSettings)}
         first = ProgramRun(program=path, np=counts[0], arguments=shlex.join(arguments), **settings)
         programs = [replace(first, np=count).application for count in counts]
@@ -224,7 +226,7 @@ def hpl(
             objects = [prediction.to_dict() for prediction in predictions]
             print(json_text({"predictions": objects} if from_file else objects[0]))
         else:
-            width = terminal_columns(sys.stdout)
+            width = terminal_columns()
             print("\n".join(answered(each, machine, width, details=details) for each in predictions))
         part = (START_S, START_S + predictions[0].run_list[0].time_s)
         _write_trace(traces, folder, predictions[0], part)

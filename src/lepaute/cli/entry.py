@@ -61,7 +61,12 @@ def guarded(run: Callable[[], int]) -> int:
                 complain(line)
             elif status == INTERRUPTED:
                 complain("interrupted")
-            _silence_broken_output()
+            try:
+                sys.stdout.flush()
+            except (OSError, ValueError):  # so that the interpreter's own flush at exit does not fail again
+                nowhere = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(nowhere, sys.stdout.fileno())
+                os.close(nowhere)
         return status
 
 
@@ -225,13 +230,3 @@ def _noted_interrupt() -> Iterator[Callable[[], bool]]:
     finally:
         for number in ours:
             signal.signal(number, usual[number])
-
-
-def _silence_broken_output() -> None:
-    """Lets the interpreter's own flush at exit go nowhere instead of failing again."""
-    try:
-        sys.stdout.flush()
-    except (OSError, ValueError):
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
-        os.close(nowhere)

@@ -1,6 +1,5 @@
 """`lepaute calibrate` and `lepaute fit`: platforms of what was measured just now, or of archives; quality of models."""
 
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -243,12 +242,12 @@ def _print_findings(archives: list[Archive], options: FitOptions, *, as_json: bo
                 objects.append({"archive": str(archive.path), **result.to_dict()})
                 continue
             told = [finding(hierarchy) for hierarchy in result.hierarchies] or [f"{archive.path}: {result.table}"]
-            print("\n".join(folded(line, terminal_columns(sys.stdout), 2) for line in told))
+            print("\n".join(folded(line, terminal_columns(), 2) for line in told))
             _print_factors(result.factor_tests)
             for line in result.notes:
-                print(folded(line, terminal_columns(sys.stdout), 2))
+                print(folded(line, terminal_columns(), 2))
             for hierarchy in result.hierarchies:
-                print("\n".join(folded(line, terminal_columns(sys.stdout), 4) for line in hierarchy_lines(hierarchy)))
+                print("\n".join(folded(line, terminal_columns(), 4) for line in hierarchy_lines(hierarchy)))
     if as_json:
         print(json_text({"findings": objects}))
     if options.plot is not None:
@@ -264,7 +263,7 @@ def _print_factors(tests: "Sequence[FactorTest]") -> None:
     from lepaute.fit.observations.factors import factor_table
 
     if tests:
-        width = terminal_columns(sys.stdout)
+        width = terminal_columns()
         lines = (folded(line, width, 2) for line in factor_table(tests).split("\n"))
         print("", *lines, "", sep="\n")
 
@@ -304,7 +303,7 @@ class _Told:
         from lepaute.cli.fit_text import dependence_text, quality_table, selection_table, verdict_text
         from lepaute.fit.fitted_models import DISTURBED
 
-        width = terminal_columns(sys.stdout)
+        width = terminal_columns()
         disturbed = any(each.startswith(DISTURBED) for each in caveats)
         shown = () if self.details else caveats
         print(verdict_text(diagnosis, shown, self.report is not None, width, disturbed=disturbed))
@@ -317,7 +316,7 @@ class _Told:
         tables = (
             quality_table(fitted.quality, width),
             selection_table(fitted.selections, width),
-            folded(dependence_text(fitted.dependence, fitted.quality, everything=True), width, 2),
+            folded(dependence_text(fitted.dependence, fitted.quality), width, 2),
             "\n".join(folded(sentence, width, 2) for sentence in sentences),
         )
         print("".join(f"\n{text}\n" for text in tables if text), end="")

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from lepaute.fit.kernels.selection import Selection
     from lepaute.fit.variability.dependence import DependenceReport
 
-#: Kernels that take less of the time are passed over unless everything is asked for.
-LEAST_SHARE = 0.01
 #: Serious findings that a verdict names.
 MOST_FINDINGS = 2
 
@@ -25,7 +23,6 @@ def verdict_text(
 ) -> str:
     """Whether a fit is good, by how much it is off, and what to do: as its report says, which has the rest.
 
-    caveats  : what else whoever fits should know;  reported: whether a report is written
     disturbed: whether the models include runs that other load disturbed, which explains findings before they do
     """
     from lepaute.fit.diagnostics.findings import answer, figures, findings
@@ -93,20 +90,12 @@ def selection_table(selections: "Sequence[Selection]", width: int) -> str:
     return f"{folded(explained, width)}\n{shown_table(titles, lines, width, left=(0, 1, len(titles) - 1))}"
 
 
-def dependence_text(
-    reports: "Sequence[DependenceReport]", quality: "Sequence[QualityRow]", *, everything: bool = False
-) -> str:
-    """A sentence for each kernel whose sums the model's layers do not cover, or for each; "" where there is none."""
+def dependence_text(reports: "Sequence[DependenceReport]", quality: "Sequence[QualityRow]") -> str:
+    """A sentence for each kernel, on whether the model's layers cover its sums; "" where there is none."""
     time_s = {row.kernel: row.time_s for row in quality}
-    whole = sum(time_s.values())
-    chosen = [
-        report
-        for report in sorted(reports, key=lambda report: -time_s.get(report.kernel, 0.0))
-        if everything or (report.is_limit and time_s.get(report.kernel, 0.0) > LEAST_SHARE * whole)
-    ]
     lines = []
-    for report in chosen:
+    for report in sorted(reports, key=lambda report: -time_s.get(report.kernel, 0.0)):
         known = [(lag, value) for lag, value in zip((1, 10, 100), report.lags, strict=True) if math.isfinite(value)]
         lags = ", ".join(f"{value:.2f} at lag {lag}" for lag, value in known)
-        lines.append(f"{report.sentence} (autocorrelation {lags})" if everything and known else report.sentence)
+        lines.append(f"{report.sentence} (autocorrelation {lags})" if known else report.sentence)
     return "\n".join(lines)

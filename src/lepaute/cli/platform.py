@@ -1,6 +1,5 @@
 """`lepaute platform ...`: shipped platforms, files, and SimGrid's; `platform_making` has those that make new ones."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -41,7 +40,7 @@ def list_platforms(as_json: AsJson = False) -> None:
         (name, *one_line(sizes[name])) if name in sizes else (name, "", "", f"another name of {ALIASES[name]}")
         for name in names
     ]
-    width = terminal_columns(sys.stdout)
+    width = terminal_columns()
     print(folded(f"{counted(len(own), 'platform')}, for -p NAME; or a file of your own machine", width, 2))
     print(shown_table(("name", "nodes", "cores", "what"), rows, width, left=(0, 3)))
 
@@ -71,7 +70,7 @@ def show(
     if as_yaml:
         print(platform_text(platform).rstrip("\n"))
         return
-    width = terminal_columns(sys.stdout)
+    width = terminal_columns()
     if details:
         print(details_text(in_one_line(platform), summary(platform), width))
     else:

@@ -1,7 +1,6 @@
 """`lepaute platform new`, `messages`, `synthesize`, `population`: of data sheets, ping-pongs and populations."""
 
 import re
-import sys
 from dataclasses import MISSING, asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -297,7 +296,7 @@ def population(
     shown = document if as_json else None
     tell(f"{output}: {answer}", group_facts(fitted), fitted.notes, details=details, document=shown)
     for line in [] if as_json else rest:
-        print(folded(line, terminal_columns(sys.stdout), 4))
+        print(folded(line, terminal_columns(), 4))
     if plot is not None:
         names = ", ".join(path.name for path in sources)
         plot_population(data, fitted, kernel, plot, source=names if len(sources) < 4 else f"{len(sources)} archives")

@@ -1,6 +1,5 @@
 """What commands of `lepaute platform` say of a platform that they wrote or looked at, as text and as JSON."""
 
-import sys
 from collections.abc import Mapping, Sequence
 from math import exp
 from pathlib import Path
@@ -40,10 +39,7 @@ def tell_written(
     headline: str = "",
     **further: Any,
 ) -> None:
-    """A platform that was written: a headline, or a line as `show` has it; what else is to be said, and its doubts.
-
-    further : what the JSON has besides the platform
-    """
+    """A platform that was written: a headline, or a line as `show` has it; what else is to be said, and its doubts."""
     from lepaute.platform.data_sheet import dgemm_rate
     from lepaute.platform.overview import facts, in_one_line
     from lepaute.platform.plausibility import implausible
@@ -80,7 +76,7 @@ def tell(
     if document is not None:
         print(json_text({**document, "warnings": list(caveats)}))
         return
-    width = terminal_columns(sys.stdout)
+    width = terminal_columns()
     if details:
         rest = [*(f"  {name}: {text}" for name, text in facts), *(f"warning: {caveat}" for caveat in caveats)]
         print(details_text(answer, "\n".join(rest), width))

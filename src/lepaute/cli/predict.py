@@ -1,7 +1,6 @@
 """`lepaute predict NAME`: how long an application will take on a platform, and with one thing changed."""
 
 import os
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -283,7 +282,7 @@ def _texts(
 ) -> list[str]:
     from lepaute.cli.prediction_answer import answered, answered_scaling, answered_sweep
 
-    width = terminal_columns(sys.stdout)
+    width = terminal_columns()
     if len(predictions) == 1:
         return [  # who asks for a difference reads it first
             *(each.text(width, details=details) for each in compared),

@@ -269,10 +269,7 @@ def _with_time(prediction: "Prediction") -> str:
 
 
 def effect_lines(predictions: "Sequence[Prediction]", *, one_line: bool = False) -> list[str]:
-    """A line for each parameter that varies among predictions of one problem; none where nothing does.
-
-    one_line: however long it becomes, for whoever folds it
-    """
+    """A line for each parameter that varies among predictions of one problem; one_line: however long it becomes."""
     parameters = effects(predictions)
     if not parameters:
         return []

@@ -1,7 +1,6 @@
 """`lepaute segment FILE`: the sizes at which timings change slope or jump, from OSU or Intel MPI benchmarks or CSV."""
 
 import shlex
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -79,7 +78,7 @@ def command(
     if as_json:
         print(json_text({"file": str(file), "tables": list(map(as_object, chosen, lines)), "omitted": omitted}))
     else:
-        width = terminal_columns(sys.stdout)
+        width = terminal_columns()
         print("\n\n".join(_text_of(*each, width, details=details) for each in zip(chosen, lines, strict=True)))
     ((durations, line), *_) = zip(chosen, lines, strict=True)
     if plot is not None:

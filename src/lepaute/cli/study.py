@@ -2,7 +2,6 @@
 
 import os
 import shlex
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -98,15 +97,12 @@ def tune(
     _check_question(file, "tune")
     words = ["lepaute", "study", "tune", str(file), *_words({"--real-runs": real_runs})]
     if real_runs is not None:
-        printed(
-            tuned_for_real(file, real_runs, options, words, other_machine=other_machine),
-            as_json=as_json,
-            details=details,
-        )
-        return
-    if other_machine:
+        run = tuned_for_real(file, real_runs, options, words, other_machine=other_machine)
+    elif other_machine:
         raise InputError("--other-machine goes with --real-runs; leave it out")
-    printed(_studied(file, options.folder(file.stem), options, words), as_json=as_json, details=details)
+    else:
+        run = _studied(file, options.folder(file.stem), options, words)
+    printed(run, as_json=as_json, details=details)
 
 
 def _check_question(file: Path, question: str) -> None:
@@ -151,7 +147,7 @@ def printed(run: "StudyRun", *, as_json: bool, details: bool) -> None:
         return
     from lepaute.cli.study_text import answered_study
 
-    print(answered_study(run, terminal_columns(sys.stdout), details=details))
+    print(answered_study(run, terminal_columns(), details=details))
     note(f"{run.folder}: {run.counts}; results.csv, answer.json, report.html")
 
 
@@ -163,7 +159,7 @@ def check(file: StudyFile, as_json: AsJson = False) -> None:
     if as_json:
         print(json_text(found.to_dict()))
         return
-    width = terminal_columns(sys.stdout)
+    width = terminal_columns()
     print("\n".join(folded(line, width, 4) for line in found.text.split("\n")))
 
 

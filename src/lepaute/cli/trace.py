@@ -1,13 +1,12 @@
 """`lepaute record` and `lepaute trace`: traces of real runs, what is in a trace, and its pictures."""
 
 import shlex
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from lepaute.cli.options import App, AsJson, Force
+from lepaute.cli.options import App, AsJson, Force, PictureFile
 from lepaute.cli.terminal import json_text, note, warn
 from lepaute.errors import InputError
 from lepaute.kit.files import check_output, is_stream, write_whole
@@ -80,15 +79,13 @@ def show(file: File, as_json: AsJson = False) -> None:
     from lepaute.trace.report import description, facts
 
     trace = read_trace(file)
-    print(json_text(facts(trace), default=str) if as_json else description(trace, terminal_columns(sys.stdout)))
+    print(json_text(facts(trace), default=str) if as_json else description(trace, terminal_columns()))
 
 
 @app.command()
 def gantt(
     file: File,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="The picture to write, .png or .svg.", show_default=False)
-    ],
+    output: PictureFile,
     ranks: Annotated[str | None, typer.Option(help="Ranks to draw, such as 0-3,7; by default all, at most 64.")] = None,
     steps: Annotated[str | None, typer.Option(help="First and last panel to draw, such as 10-12.")] = None,
     low_s: Annotated[float | None, typer.Option("--from", help="Draw from this time on, in seconds.")] = None,
@@ -182,9 +179,7 @@ def breakdown(
     check_page_name(report)
     trace = read_trace(file)
     time_spent = breakdown_of(trace)
-    print(
-        json_text(breakdown_dict(time_spent)) if as_json else breakdown_text(time_spent, terminal_columns(sys.stdout))
-    )
+    print(json_text(breakdown_dict(time_spent)) if as_json else breakdown_text(time_spent, terminal_columns()))
     if plot is not None:
         plot_breakdown(time_spent, plot, headline(trace), foot(trace))
     if report is not None:
@@ -223,7 +218,7 @@ def compare(
         print(json_text(comparison_dict(comparison)))
     else:
         titles = (f"{left}: {headline(one)}", f"{right}: {headline(other)}")
-        print(comparison_text(comparison, *titles, terminal_columns(sys.stdout)))
+        print(comparison_text(comparison, *titles, terminal_columns()))
     if plot is not None:
         plot_comparison(comparison, plot, headline(one), headline(other))
     if report is not None:

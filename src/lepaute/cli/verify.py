@@ -307,7 +307,7 @@ def print_results(
         print(json_text(results.to_dict()))
     else:
         show(results.table, results.run_table, sys.stdout, **shown)
-        width = terminal_columns(sys.stdout)
+        width = terminal_columns()
         lines = filter(None, (slow_state_line(results.cases), *further))
         print("".join(f"{folded(line, width, 4)}\n" for line in lines), end="")
         warnings, width = warning_lines(results.cases, warnings_in), terminal_columns(sys.stderr)

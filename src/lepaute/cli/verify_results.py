@@ -1,6 +1,5 @@
 """`lepaute verify hpl --results`: an HPL.out beside predictions of its cases; nothing is run."""
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -76,7 +75,7 @@ def compared_with_results(context: typer.Context, results: Path, values: dict[st
     warnings_in = "--json" if folder is None else JSON_FILE
     try:
         if not options.as_json:
-            print(folded(f"{judged.text}.", terminal_columns(sys.stdout), 2))
+            print(folded(f"{judged.text}.", terminal_columns(), 2))
         if known.cases or options.as_json:
             print_results(known, warnings_in, options, [*gap_lines, *known.bests()], causes=CAUSES)
     finally:  # whoever does not read the results to their end has them in the folder

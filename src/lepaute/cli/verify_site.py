@@ -97,7 +97,7 @@ def opened_site(
     Raises InputError where the platform is of another machine, unless --other-machine.
     """
     from lepaute.verify.machine import check_same_machine
-    from lepaute.verify.real_run import Here, HplProgram
+    from lepaute.verify.real_run import HplProgram
     from lepaute.verify.seal import sealed_coretype
 
     def with_kernels(chosen: str | None, seen: "list[SeenNode]") -> AProgram:
@@ -114,7 +114,7 @@ def opened_site(
             of_hpl = isinstance(program, HplProgram)  # a command may have no BLAS
             kernels = kernels_here(platform.blas) if of_hpl or platform.blas is not None else (None, None)
             program = with_kernels(kernels[0], [this_node(kernels[1])])
-        yield Here(program), program, None
+        yield program, program, None
         return
 
     from lepaute.verify.node_site import NodeSite, lent_nodes

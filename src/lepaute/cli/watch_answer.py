@@ -25,10 +25,7 @@ MOST_SUSPICIONS = 2
 
 
 def tested_text(summary: "Summary", false_alarms: float, width: int, *, details: bool) -> str:
-    """The report of `watch test` on a terminal of `width` columns, or in a file.
-
-    false_alarms : the share of alarms that are false, in expectation
-    """
+    """The report of `watch test`, for so many columns; false_alarms : the share that is false, in expectation."""
     answer = _answer(summary)
     if details:
         return details_text(answer, "\n".join([*_sections(summary), _rests_on(summary, false_alarms)]), width)
@@ -135,9 +132,6 @@ def _limited(texts: Sequence[str], most: int | None) -> str:
 def _span(first: dt.date, last: dt.date | None) -> str:
     """2026-01-02 to 2026-03-01."""
     return f"{first}" if last in (None, first) else f"{first} to {last}"
-
-
-# ---- a replay --------------------------------------------------------------------------------------------------------
 
 
 def replayed_text(

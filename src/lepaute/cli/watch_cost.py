@@ -1,6 +1,5 @@
 """`lepaute watch cost NODE`: what a node that has changed costs an HPL, and what leaving it out would."""
 
-import sys
 from dataclasses import dataclass
 from re import search
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -102,7 +101,10 @@ def cost(
     factors = CpuFactors.of_processors(
         machine.nodes, state.cpus, state.log_slowdown, state.log_covariance, state.degrees_of_freedom
     )
-    number = _number_of(state.node) if platform_node is None else platform_node
+    match = search(r"(\d{1,9})$", state.node.partition(".")[0])
+    if match is None:
+        raise InputError(f"the name {state.node[:80]} does not end in a number; give --platform-node N")
+    number = int(match[1]) if platform_node is None else platform_node
     with progress_bar(BAR_AFTER_S) as tell:
         result = node_cost(
             hpl,
@@ -118,7 +120,7 @@ def cost(
     if as_json:
         print(json_text({**_state_dict(state), **result.to_dict()}))
     else:
-        print(_cost_text(state, result, terminal_columns(sys.stdout), details=details))
+        print(_cost_text(state, result, terminal_columns(), details=details))
 
 
 def _cost_text(state: "NodeState", result: "NodeCost", width: int, *, details: bool) -> str:
@@ -224,16 +226,12 @@ def _state_dict(state: "NodeState") -> dict[str, Any]:
         ratio, low, high = state.slowdown(cpu)
         cpus.append({"cpu": cpu, "slowdown": {"mean": ratio, "low": low, "high": high}})
     return {
-        "cluster": state.cluster,
-        "node": state.node,
-        "factor": state.factor,
+        **{name: getattr(state, name) for name in ("cluster", "node", "factor")},
         "state": {
             "cpus": cpus,
             "jobs_now": state.r,
             "jobs_before": state.n,
-            "now_s": list(state.now_s),
-            "before_s": list(state.before_s),
-            "stratum": state.stratum,
+            **{name: getattr(state, name) for name in ("now_s", "before_s", "stratum")},
         },
     }
 
@@ -275,10 +273,3 @@ def _speed(values: "pd.DataFrame", node: str) -> str:
             f"{', '.join(sorted(there))}"
         )
     return found
-
-
-def _number_of(name: str) -> int:
-    match = search(r"(\d{1,9})$", name.partition(".")[0])
-    if match is None:
-        raise InputError(f"the name {name[:80]} does not end in a number; give --platform-node N")
-    return int(match[1])

@@ -2,7 +2,6 @@
 
 import getpass
 import json
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -70,7 +69,7 @@ def list_entries(
     taken_back = f", {counted(withdrawals, 'withdrawal')}" if withdrawals else ""
     dates = sorted(each.entry.date for each in entries)
     print(f"{_count(len(entries) - withdrawals)}{taken_back}, {dates[0]} to {dates[-1]}")
-    width = terminal_columns(sys.stdout)
+    width = terminal_columns()
     for each in entries:
         print(folded(_entry_text(each), width, ID_CHARACTERS + 2))
 
@@ -268,7 +267,7 @@ def propose(options: ProposalOptions, store: Place = None, details: Details = Fa
     if as_json:
         print(json_text({"proposals": [{"id": key, **event.as_json()} for key, event in shown.items()]}))
         return
-    print("\n".join(_proposal_lines(shown, len(proposals), terminal_columns(sys.stdout), details=details)))
+    print("\n".join(_proposal_lines(shown, len(proposals), terminal_columns(), details=details)))
 
 
 def _proposal_lines(shown: "dict[str, ProposedEvent]", found: int, width: int, *, details: bool) -> list[str]:
@@ -347,7 +346,7 @@ def effect(
     if as_json:
         print(json_text({"date": day.isoformat(), "changes": json.loads(changes.to_json(orient="records"))}))
     else:
-        width = terminal_columns(sys.stdout)
+        width = terminal_columns()
         print("\n".join(folded(line, width, 4) for line in _effect_lines(changes, day, details=details)))
 
 

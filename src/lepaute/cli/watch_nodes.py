@@ -2,7 +2,6 @@
 
 import os
 import socket
-import sys
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -219,7 +218,7 @@ def health(
         if drain:
             slurm = scheduler("slurm")
             states = slurm.node_states(partition)
-            drains = Drains(states, limit.of(len(states)), slurm.drain)
+            drains = Drains(states, limit(len(states)), slurm.drain)
         judged = node_health(watch.store, meant, time.time(), drains)
     if as_json:
         print(json_text({"nodes": [{**finite_json(node), "verdict": node.verdict.name.lower()} for node in judged]}))
@@ -227,7 +226,7 @@ def health(
         lines = _health_lines(judged, drains)
         if looks := [f"  {line}" for node in judged for line in node.worth_a_look.lines]:
             lines += [f"{LABEL}:", *looks]
-        width = terminal_columns(sys.stdout)
+        width = terminal_columns()
         print("\n".join(folded(line, width, 2) for line in lines))
     statuses = {node.verdict.exit_status for node in judged}
     return next(status for status in EXIT_STATUS.values() if status in statuses)

@@ -2,7 +2,6 @@
 
 import datetime as dt
 import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -148,7 +147,7 @@ def ingest(
     text = f"{new} from {counted(len(files), 'file')}"
     if done.added or done.known:
         text += f"; {counted(len(done.added), 'archive')} added, {len(done.known)} known already"
-    print(answer_text(text, [("left out", each) for each in done.omitted], (), terminal_columns(sys.stdout)))
+    print(answer_text(text, [("left out", each) for each in done.omitted], (), terminal_columns()))
 
 
 def _seconds_of(date: str) -> float:

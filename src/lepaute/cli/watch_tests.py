@@ -1,9 +1,8 @@
 """`lepaute watch test` and `replay`: which machines have changed, and what would have been said on each day."""
 
 import json
-import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from lepaute.watch import Watch
     from lepaute.watch.alarms.procedure import AlarmSettings
     from lepaute.watch.report.summary import Summary
-    from lepaute.watch.values import Node
 
 #: A test below this is evidence by itself: one of a million by chance.
 STRONG = 1e-6
@@ -115,11 +113,6 @@ class ReportOptions:
     details: bool = option_field(False, DETAILS_HELP)
     strict: bool = option_field(False, "exit status 1 for a recent test of p < 1e-6 as well, confirmed or not")
 
-    @property
-    def asked(self) -> tuple[object, ...]:
-        """What decides the summary, besides the settings."""
-        return self.since_s, self.until_s
-
 
 def run_tests(tested: TestOptions, options: ReportOptions, store: Place = None) -> int:
     """Tests new jobs and reports the machines that changed; exit status 1 while a regression is open.
@@ -135,7 +128,8 @@ def run_tests(tested: TestOptions, options: ReportOptions, store: Place = None) 
     from lepaute.watch.values import day_of
 
     with opened(store) as watch:
-        settings, asked = _settings(watch, options), (tested.asked, options.asked, day_of(time.time()))
+        settings = _settings(watch, options)
+        asked = tested.asked, options.since_s, options.until_s, day_of(time.time())
         kept = None if tested.csv is not None else kept_summary((watch.store.state(SAID), settings, asked))
         if kept is not None:
             summary, new = kept, list[dict[str, Any]]()
@@ -147,7 +141,7 @@ def run_tests(tested: TestOptions, options: ReportOptions, store: Place = None) 
     if tested.as_json:
         print(json_text({"verdict": summary.verdict, **finite_json(summary), "new_alarms": new}))
     else:
-        print(tested_text(summary, settings.level, terminal_columns(sys.stdout), details=options.details))
+        print(tested_text(summary, settings.level, terminal_columns(), details=options.details))
     strong = any(suspicion.p_value < STRONG for suspicion in summary.suspicions)
     return 1 if options.strict and strong else EXIT_STATUS[summary.verdict]
 
@@ -244,15 +238,6 @@ def chosen_values(
     return values[is_of(values, {pair for pairs in named.values() for pair in pairs})]
 
 
-def _of_machines(rows: "pd.DataFrame", nodes: "Sequence[Node]") -> "pd.DataFrame":
-    """The rows of these (cluster, node), or of all of a cluster: names may be those of another cluster, too."""
-    from lepaute.watch.changelog import ALL
-    from lepaute.watch.values import is_of
-
-    kept = {*nodes, *((cluster, ALL) for cluster, _ in nodes)}
-    return rows[is_of(rows, kept)].reset_index(drop=True)
-
-
 def replay(
     tested: TestOptions,
     store: Place = None,
@@ -271,7 +256,7 @@ def replay(
     from lepaute.report.page import check_page_name, write_report
     from lepaute.watch.alarms.procedure import settings_of
     from lepaute.watch.judging.replay import replay as replay_days
-    from lepaute.watch.open_regressions import open_regressions, packed_values
+    from lepaute.watch.open_regressions import open_regressions, packed_values, rows_of
     from lepaute.watch.report.history import days_of, evenings_of
     from lepaute.watch.report.replay_page import Replayed, page
     from lepaute.watch.values import nodes_of
@@ -300,7 +285,7 @@ def replay(
             progress=stage(tell, "testing jobs", 0.3, 0.6),
         )
         evenings = evenings_of(known, first, last, stage(tell, "asking each evening", 0.6))
-        news = {day: _of_machines(rows, nodes) for day, rows in evenings.items()}
+        news = {day: rows_of(rows, nodes) for day, rows in evenings.items()}
     still_open = known.of_nodes(nodes).reports
     days = days_of(verdicts, news, level=1.0 - tested.confidence)
     tested.write(verdicts)
@@ -312,5 +297,4 @@ def replay(
     if tested.as_json:
         print(json_text({"verdicts": len(verdicts), **replayed.to_dict()}))
     else:
-        width = terminal_columns(sys.stdout)
-        print(replayed_text(days, still_open, tests, false_alarms, width, details=details))
+        print(replayed_text(days, still_open, tests, false_alarms, terminal_columns(), details=details))

@@ -15,11 +15,11 @@ from lepaute.compare.single_calls import LEAST, MOST, NUMBERS, SingleCalls, inde
 from lepaute.compare.wording import operation_name
 from lepaute.kit.text import axis_unit, exact_size, seconds
 from lepaute.report.svg import Axis, Layer, Picture, axis
+from lepaute.stats.expanding import Booleans, Floats
 
 if TYPE_CHECKING:
     from lepaute.compare.verdicts import Verdict
 
-Floats = npt.NDArray[np.float64]
 
 #: Mpiruns of a library, and ranks, that are drawn.
 MOST_MPIRUNS, MOST_RANKS = 40, 64
@@ -42,8 +42,7 @@ def of_row(
 ) -> list[Picture]:
     """All pictures of a row.
 
-    values: columns library, mpirun, value_s, what the verdict takes of each mpirun; ranks: as of
-            `mpi_campaign.rank_times`; names: of the left and of the right library
+    values: columns library, mpirun, value_s, what the verdict takes of each mpirun; ranks: `mpi_campaign.rank_times`
     """
     subject = f"{operation_name(row)} of {exact_size(row.size_bytes)}"
     style = dict(zip(names, _STYLES, strict=True))
@@ -217,11 +216,10 @@ def _thinned(one: SingleCalls) -> npt.NDArray[np.intp]:
 
 
 def _stretches(
-    marked: npt.NDArray[np.bool_],
+    marked: Booleans,
 ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp], npt.NDArray[np.intp]]:
     """Of each row of (rows, bins), runs of marked bins: row, first edge, last edge."""
-    padded = np.pad(marked, ((0, 0), (1, 1))).astype(np.int8)
-    change = np.diff(padded, axis=1)
+    change = np.diff(np.pad(marked, ((0, 0), (1, 1))).astype(np.int8), axis=1)
     row, low = np.nonzero(change == 1)
     return row, low, np.nonzero(change == -1)[1]
 

@@ -40,15 +40,10 @@ _NO_SUBJECT = "none"
 class Comparison(Public):
     """Two libraries side by side.
 
-    left, right : labels;  libraries: facts of both
     verdicts    : one for each operation, form and size that both were measured with
-    guidelines  : of each library, those that were measured
     summaries   : one value for each mpirun and row, with and without Tukey's filter (`mpirun_summaries`)
-    flags       : of each library and row
     sample_means: of each library and row, whether means of its calls are normal
-    left_out    : calls that do not count, by reason
-    warnings    : what weakens the comparison as a whole, sentences
-    archives    : where the measurements come from
+    left_out    : calls that do not count, by reason;  warnings : what weakens the comparison as a whole, sentences
     ranks       : 0 where the measurements do not say
     nodes       : the node of each rank; empty on one machine
     effects, order_changes: of the factors that were varied beside the libraries, on this number of ranks
@@ -91,18 +86,8 @@ class Comparison(Public):
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON takes it: infinite and missing values are null."""
-        return {
-            "left": self.left,
-            "right": self.right,
-            "libraries": [finite_json(one) for one in self.libraries],
-            "ranks": self.ranks or None,
-            "nodes": list(self.nodes),
-            "run_time": self.run_time,
-            "margin": self.margin,
-            "correction": self.correction,
-            "primary": list(self.primary),
-            "archives": [finite_json(one) for one in self.archives],
-            "answer": self.answer,
+        names = "left right libraries ranks nodes run_time margin correction primary archives answer".split()
+        return finite_json({name: getattr(self, name) for name in names} | {"ranks": self.ranks or None}) | {
             **self.decision.to_dict(),
             "estimand": self.estimand,
             "disturbed": self.disturbed,
@@ -113,9 +98,9 @@ class Comparison(Public):
             "calls_left_out": self.left_out,
             "rows": self._rows(),
             "effects": [{**finite_json(one), "outcome": one.outcome, "stars": one.stars} for one in self.effects],
-            "order_changes": [finite_json(one) for one in self.order_changes],
+            "order_changes": finite_json(self.order_changes),
             "guidelines": [{**finite_json(one), "violated": one.is_violated} for one in self.guidelines],
-            "flags": [finite_json(one) for one in self.flags],
+            "flags": finite_json(self.flags),
             "normality_of_means": normality_sentence(self.sample_means),
             "mpiruns": finite_json(self.summaries.to_dict("records")),
             "rank_times": finite_json(self.rank_times.to_dict("records")),

@@ -105,9 +105,6 @@ def overlap(pure_s: float, total_s: float, work_s: float) -> float:
     return min(1.0, max(0.0, 1 - (total_s - work_s) / pure_s)) if pure_s > 0 else 0.0
 
 
-# ---- ranks ---------------------------------------------------------------------------------------------------------
-
-
 def times_of_ranks(
     chosen: Sequence[str],
     libraries: "dict[str, LibraryFacts]",
@@ -164,9 +161,8 @@ def _place(row: SlowRank) -> tuple[bool, bool, int, str]:
 def _slow_rank(one: "Verdict", found: "Comparison", table: "pandas.Series[float]") -> SlowRank | None:
     """Of one row; None where its ranks' times are not known."""
     slower, faster = (found.right, found.left) if one.outcome == "left faster" else (found.left, found.right)
-    key = (one.operation, one.form, one.size_bytes)
     try:
-        sides: list[pandas.Series[float]] = [table.xs((label, *key)) for label in (slower, faster)]
+        sides: list[pandas.Series[float]] = [table.xs((label, *one.row)) for label in (slower, faster)]
         excess = (sides[0] - sides[1]).sort_values(ascending=False)
     except KeyError:
         return None

@@ -104,14 +104,13 @@ def factor_effects(
     *,
     margin: float,
     correction: Correction = "fdr",
-    value: str = "median_s",
 ) -> tuple[FactorEffect, ...]:
     """Every level but the first of every factor, for each library, row and number of ranks.
 
     summaries: as `mpirun_summaries` gives, with the columns ranks and levels (a mapping of factors to levels)
     """
     found: list[tuple[tuple[str, str, str], tuple[object, ...], _Sides]] = []
-    table = summaries[summaries[value] > 0]
+    table = summaries[summaries["median_s"] > 0]
     table = table if "disturbed" in table else table.assign(disturbed=False)
     for factor, (reference, *others) in varied.items():
         own, strata = _of_factor(table, factor)
@@ -120,7 +119,8 @@ def factor_effects(
             for key, rows in table[chosen].groupby(["library", "ranks", *ROW], observed=True):
                 second = (own[rows.index] == level).to_numpy(dtype=np.bool_)
                 if second.any() and not second.all():
-                    logs, stratum = np.log(rows[value].to_numpy(dtype=float)), np.asarray(strata[rows.index], np.int64)
+                    logs = np.log(rows["median_s"].to_numpy(dtype=float))
+                    stratum = np.asarray(strata[rows.index], np.int64)
                     decides = undisturbed_pairs(rows["disturbed"].to_numpy(), second, stratum)
                     kept = np.ones(len(rows), dtype=np.bool_) if decides is None else decides
                     sides = _Sides(logs[kept], second[kept], stratum[kept], decides is not None)
@@ -132,15 +132,10 @@ def factor_effects(
     effects = []
     for (names, key, sides), p_value, p_corrected in zip(found, tests, CORRECTIONS[correction](tests), strict=True):
         shift = aligned_shift(sides.values, sides.second, sides.strata, CONFIDENCE)
-        library, ranks, operation, form, size_bytes = key
+        library, ranks, operation, form, size_bytes = map(str, key)
         effects.append(
             FactorEffect(
-                *names,
-                library=str(library),
-                ranks=int(str(ranks)),
-                operation=str(operation),
-                form=str(form),
-                size_bytes=int(str(size_bytes)),
+                *(*names, library, int(ranks), operation, form, int(size_bytes)),
                 reference_s=exp(float(np.median(sides.values[~sides.second]))),
                 level_s=exp(float(np.median(sides.values[sides.second]))),
                 ratio=exp(shift.estimate),
@@ -188,7 +183,7 @@ def order_changes(
         faster: dict[tuple[int, str, str, int], dict[str, list[str]]] = {}
         for (level, ranks, _), verdicts in zip(kept, decided, strict=True):
             for one in verdicts:
-                row = faster.setdefault((ranks, one.operation, one.form, one.size_bytes), {})
+                row = faster.setdefault((ranks, *one.row), {})
                 row.setdefault(one.outcome, []).append(level)
         changes += [
             OrderChange(factor, *row, tuple(each["left faster"]), tuple(each["right faster"]))

@@ -158,9 +158,7 @@ def _trend_and_normal_p(logs: "np.ndarray[tuple[int], np.dtype[np.float64]]") ->
     return float(kendalltau(np.arange(len(logs)), logs).pvalue), float(shapiro(logs).pvalue)
 
 
-def _changing_ratios(
-    summaries: pandas.DataFrame, left: str, right: str, value: str = "median_s"
-) -> tuple[tuple[str, str, int], ...]:
+def _changing_ratios(summaries: pandas.DataFrame, left: str, right: str) -> tuple[tuple[str, str, int], ...]:
     """The rows whose ratio of the two libraries changes beyond chance while the campaign runs: a stretch of it differs.
 
     The mpiruns of both are taken in the pairs in which they came: the first ones of a block, the second ones.
@@ -172,10 +170,8 @@ def _changing_ratios(
     for key, table in summaries[summaries["library"].isin([left, right])].groupby(list(ROW), observed=True):
         operation, form, size_bytes = cast("tuple[str, str, int]", key)
         ordered = table.sort_values("mpirun")
-        number = ordered.groupby(["library", "block"], observed=True).cumcount()
-        values = (
-            ordered.assign(number=number).pivot(index=["block", "number"], columns="library", values=value).sort_index()
-        )
+        ordered = ordered.assign(number=ordered.groupby(["library", "block"], observed=True).cumcount())
+        values = ordered.pivot(index=["block", "number"], columns="library", values="median_s").sort_index()
         if {left, right} <= set(values):
             ratios = np.log((values[right] / values[left]).dropna().to_numpy(dtype=np.float64))
             shift = largest_shift(ratios) if len(ratios) >= LEAST_MPIRUNS else None
@@ -203,11 +199,9 @@ def _correlations(calls: pandas.DataFrame, duration: str) -> "pandas.Series[floa
     """The median over mpiruns of the correlation of a call's rank with that of the call before."""
     keys = [*MPIRUN, *ROW]
     known = calls.loc[calls[duration].notna(), [*keys, duration]].copy()
-    group = known.groupby(keys, observed=True)[duration]
-    rank = group.rank()
+    rank = known.groupby(keys, observed=True)[duration].rank()
     known["rank"] = rank - rank.groupby([known[key] for key in keys], observed=True).transform("mean")
-    groups = known.groupby(keys, observed=True)["rank"]
-    known["product"] = known["rank"] * groups.shift(1)
+    known["product"] = known["rank"] * known.groupby(keys, observed=True)["rank"].shift(1)
     known["square"] = known["rank"] ** 2
     sums = known.groupby(keys, observed=True)[["product", "square"]].sum()
     counts = known.groupby(keys, observed=True)["rank"].size()

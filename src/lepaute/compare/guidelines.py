@@ -14,12 +14,12 @@ from math import exp, inf, nan
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 import pandas
 
 from lepaute.compare.summaries import MPIRUN
 from lepaute.errors import InputError
 from lepaute.stats.aligned_ranks import aligned_rank_test, aligned_shift
+from lepaute.stats.expanding import Floats
 from lepaute.stats.multiple_tests import holm
 
 SIGNIFICANT = 0.05
@@ -100,9 +100,7 @@ class Violation:
         return self.p_holm <= SIGNIFICANT
 
 
-def check_guidelines(
-    summaries: pandas.DataFrame, library: str, ranks: int, value: str = "median_s"
-) -> tuple[Violation, ...]:
+def check_guidelines(summaries: pandas.DataFrame, library: str, ranks: int) -> tuple[Violation, ...]:
     """Tests every guideline that was measured; the violated ones first, those that cost most before others.
 
     summaries : as `mpirun_summaries` gives; blocking operations count
@@ -112,7 +110,7 @@ def check_guidelines(
     measured = summaries[(summaries["library"] == library) & (summaries["form"] == "blocking")]
     if measured.empty:
         raise InputError(f"there are no blocking operations of {library}; guidelines are checked with these")
-    table = measured.pivot_table(index=list(MPIRUN), columns=["operation", "size_bytes"], values=value)
+    table = measured.pivot_table(index=list(MPIRUN), columns=["operation", "size_bytes"], values="median_s")
     times = {
         (str(key[0]), float(key[1])): table[key].to_numpy(dtype=np.float64) for key in table.columns.to_flat_index()
     }
@@ -130,7 +128,6 @@ def check_guidelines(
     return tuple(sorted(done, key=lambda one: (not one.is_violated, -one.excess_s)))
 
 
-Floats = npt.NDArray[np.float64]
 Times = dict[tuple[str, float], Floats]
 Pair = tuple[str, str, int, Floats, Floats]
 
@@ -158,17 +155,5 @@ def _tested(library: str, words: str, operation: str, size_bytes: int, left: Flo
     test = aligned_rank_test(values, second, blocks)
     shift = aligned_shift(values, second, blocks)
     excess = float(np.median(left - right))
-    high = inf if shift.high > 700 else exp(shift.high)
-    return Violation(
-        library,
-        words,
-        operation,
-        size_bytes,
-        count,
-        exp(shift.estimate),
-        exp(shift.low),
-        high,
-        excess,
-        test.higher,
-        1.0,
-    )
+    ratio = exp(shift.estimate), exp(shift.low), inf if shift.high > 700 else exp(shift.high)
+    return Violation(library, words, operation, size_bytes, count, *ratio, excess, test.higher, 1.0)

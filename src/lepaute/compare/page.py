@@ -44,6 +44,15 @@ def page(found: "Comparison") -> str:
     doubts = flagged(found.flags)
     operations = _operations(found)
     behind = _behind(found)
+    versions = [
+        f"{one.label}: {' '.join(filter(None, (one.family, one.version))) or one.spec}" for one in found.libraries
+    ]
+    kind = _RUN_TIMES.get(found.run_time, found.run_time)
+    ranks = [f"{found.ranks} ranks"] if found.ranks else []
+    rows = [
+        {"operation": operation_name(one), "size": exact_size(one.size_bytes), **dict(zip(ways, texts, strict=True))}
+        for one, texts in zip(found.verdicts, _ways_rows(ways), strict=True)
+    ]
     return render(
         "lepaute.compare",
         "comparison.html.j2",
@@ -53,7 +62,7 @@ def page(found: "Comparison") -> str:
         over_sessions=found.is_over_sessions,
         correction=correction_sentence(found.correction),
         state=found.decision.state("for"),
-        facts=_facts(found),
+        facts="; ".join([*versions, *ranks, *setting_lines(found), f"run-time: {kind}"]),
         made_of=[(one.file, one.id[:12]) for one in found.archives],
         beware=list(dict.fromkeys((*found.warnings, *doubts))),
         left=found.left,
@@ -72,7 +81,7 @@ def page(found: "Comparison") -> str:
         ranks=records_table("Times of every rank", _ranks(found)),
         guidelines=records_table("All guidelines", _guidelines(found)),
         changed=records_table("Rows that depend on it", [_with_size_text(one) for one in changed]),
-        ways=_ways_table(found, ways) if len(ways) > 1 else None,
+        ways=records_table(f"Difference of {found.right} by each summary", rows) if len(ways) > 1 else None,
         way=next(iter(ways)),
         flags=records_table("All rows and libraries", _flags(found)),
         normality=normality_sentence(found.sample_means),
@@ -86,15 +95,6 @@ def page(found: "Comparison") -> str:
         left_out=[f"{count} calls {words}" for words, count in found.left_out.items()],
         commands=[("This page is made by", _command(found))],
     )
-
-
-def _facts(found: "Comparison") -> str:
-    versions = [
-        f"{one.label}: {' '.join(filter(None, (one.family, one.version))) or one.spec}" for one in found.libraries
-    ]
-    kind = _RUN_TIMES.get(found.run_time, found.run_time)
-    ranks = [f"{found.ranks} ranks"] if found.ranks else []
-    return "; ".join([*versions, *ranks, *setting_lines(found), f"run-time: {kind}"])
 
 
 def _row(one: Verdict, found: "Comparison", behind: dict[tuple[str, str, int], Any]) -> dict[str, str]:
@@ -203,14 +203,6 @@ def _ranks(found: "Comparison") -> list[dict[str, Any]]:
     ]
 
 
-def _ways_table(found: "Comparison", ways: dict[str, tuple[Verdict, ...]]) -> dict[str, Any] | None:
-    rows = [
-        {"operation": operation_name(one), "size": exact_size(one.size_bytes), **dict(zip(ways, texts, strict=True))}
-        for one, texts in zip(found.verdicts, _ways_rows(ways), strict=True)
-    ]
-    return records_table(f"Difference of {found.right} by each summary", rows)
-
-
 def _with_size_text(row: dict[str, Any]) -> dict[str, Any]:
     return {("size" if name == "size_bytes" else name): (exact_size(value) if name == "size_bytes" else value)
             for name, value in row.items()}  # fmt: skip
@@ -239,11 +231,7 @@ def _libraries(found: "Comparison") -> dict[str, Any] | None:
         {
             "library": one.label,
             "named": one.spec,
-            "version": one.version,
-            "mpicc": one.mpicc,
-            "mpirun": one.mpirun,
-            "compiler": one.compiler,
-            "flags": one.flags,
+            **{name: getattr(one, name) for name in ("version", "mpicc", "mpirun", "compiler", "flags")},
             "variables": settings_text({**one.variables, **one.settings}),
             "not measured": "; ".join(f"{name}: {why}" for name, why in one.lacking.items()),
         }
@@ -255,14 +243,10 @@ def _libraries(found: "Comparison") -> dict[str, Any] | None:
 
 def _archive(one: Source) -> dict[str, Any]:
     return {
-        "file": one.file,
-        "id": one.id,
-        "origin": one.origin,
-        "command": one.command,
+        **{name: getattr(one, name) for name in ("file", "id", "origin", "command", "derivation")},
         "factors": records_table(
             "Experimental factors", [{"factor": name, "level": level} for name, level in one.factors.items()]
         ),
-        "derivation": one.derivation,
     }
 
 

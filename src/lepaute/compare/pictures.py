@@ -15,11 +15,11 @@ from lepaute.compare.wording import operation_name
 from lepaute.kit.text import axis_unit, exact_size, seconds
 from lepaute.measure.comparison.cases import name_of
 from lepaute.report.svg import Axis, Layer, Picture, axis
+from lepaute.stats.expanding import Floats
 
 if TYPE_CHECKING:
     from lepaute.compare.comparison import Comparison
 
-Floats = npt.NDArray[np.float64]
 
 #: Classes of the style sheet for the left and for the right library: blue, and orange.
 LEFT, RIGHT = "", " second"
@@ -190,8 +190,7 @@ def _quantiles(pair: Sequence[SampleMeans], scaled: Sequence[Floats], subject: s
 
 def _scaled(means_s: Floats) -> Floats:
     spread = float(np.std(means_s))
-    result: Floats = (means_s - means_s.mean()) / (spread if spread > 0 else 1.0)
-    return result
+    return np.asarray((means_s - means_s.mean()) / (spread if spread > 0 else 1.0))
 
 
 def _row(one: SampleMeans) -> tuple[str, str, int]:

@@ -16,8 +16,7 @@ import pandas
 
 from lepaute.compare.summaries import ROW
 from lepaute.errors import InputError
-
-Floats = npt.NDArray[np.float64]
+from lepaute.stats.expanding import Floats
 
 #: Observations in a mean; means that are drawn of each.
 OBSERVATIONS = (30, 500)
@@ -103,8 +102,7 @@ def normalised(values: npt.ArrayLike) -> Floats:
     array = np.asarray(values, dtype=np.float64)
     if array.size == 0 or not (np.isfinite(array) & (array > 0)).all():
         raise InputError("the run-times of trials must be above 0, and at least one")
-    result: Floats = array / array.min()
-    return result
+    return np.asarray(array / array.min())
 
 
 def resampled_trials(values: npt.ArrayLike, mpiruns: int, generator: np.random.Generator) -> Floats:

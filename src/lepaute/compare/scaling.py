@@ -45,7 +45,7 @@ def crossings(comparisons: Sequence[Comparison]) -> tuple[Crossing, ...]:
     rows: dict[tuple[str, str, int], dict[str, list[int]]] = {}
     for each in comparisons:
         for one in each.verdicts:
-            faster = rows.setdefault((one.operation, one.form, one.size_bytes), {})
+            faster = rows.setdefault(one.row, {})
             faster.setdefault(one.outcome, []).append(each.ranks)
     return tuple(
         Crossing(*row, tuple(faster["left faster"]), tuple(faster["right faster"]))
@@ -76,21 +76,14 @@ def write_scaling(comparisons: Sequence[Comparison], path: "Path") -> None:
 
     from lepaute.kit.picture import BLUE, RED, bare, entitle, measured_origin, new_figure, plain_decades, write_picture
 
-    rows = list(
-        dict.fromkeys((one.operation, one.form, one.size_bytes) for each in comparisons for one in each.verdicts)
-    )[:MOST_PANELS]
+    rows = list(dict.fromkeys(one.row for each in comparisons for one in each.verdicts))[:MOST_PANELS]
     columns = min(3, max(1, len(rows)))
     lines = max(1, -(-len(rows) // columns))
     figure = new_figure((3.4 * columns + 0.6, 2.7 * lines + 1.0), for_file=True)
     numbers = [each.ranks for each in comparisons]
     for place, row in enumerate(rows):
         axes = figure.add_subplot(lines, columns, place + 1)
-        shown = [
-            (each, one)
-            for each in comparisons
-            for one in each.verdicts
-            if (one.operation, one.form, one.size_bytes) == row
-        ]
+        shown = [(each, one) for each in comparisons for one in each.verdicts if one.row == row]
         unit, factor = axis_unit(max(max(one.left_s, one.right_s) for _, one in shown))
         for label, colour, apart in ((shown[0][0].left, BLUE, 0.97), (shown[0][0].right, RED, 1.03)):
             times = [factor * (one.left_s if label == each.left else one.right_s) for each, one in shown]

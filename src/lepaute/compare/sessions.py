@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import stdtr, stdtrit
 
-Floats = npt.NDArray[np.float64]
+from lepaute.stats.expanding import Booleans, Floats
 
 #: Sessions below which there is no verdict, and below which a state of the machine may well be missed.
 LEAST, FEW = 3, 6
@@ -37,9 +37,7 @@ class SessionsTest:
     higher: float
 
 
-def session_means(
-    values: Floats, second: npt.NDArray[np.bool_], blocks: npt.ArrayLike, sessions: npt.ArrayLike
-) -> Floats:
+def session_means(values: Floats, second: Booleans, blocks: npt.ArrayLike, sessions: npt.ArrayLike) -> Floats:
     """How far the second sample lies above the first one, mean of each session that has both; shape (sessions,).
 
     values, second, blocks, sessions: shape (n,); a block belongs to one session. A block counts by its values, n1 n2 /
@@ -56,8 +54,7 @@ def session_means(
     weight = count[0] * count[1] / count.sum(axis=0)
     sums = np.bincount(session, weight * (total[1] / count[1] - total[0] / count[0]))
     weights = np.bincount(session, weight)
-    means: Floats = sums[weights > 0] / weights[weights > 0]
-    return means
+    return np.asarray(sums[weights > 0] / weights[weights > 0])
 
 
 def student_test(means: Floats, confidence: float = 0.95) -> SessionsTest:
@@ -83,8 +80,7 @@ def sessions_to_decide(truths: Floats, spread: float, made: int, most: int, leve
     error = spread / np.sqrt(counts)
     shown, none_left = (error * stdtrit(counts - 1, 1 - each / 2) for each in (level, 0.05))
     decided = (truths[:, None] >= shown) | (margin - truths[:, None] >= none_left)
-    needed: Floats = np.where(decided.any(axis=1), counts[decided.argmax(axis=1)], most + 1.0)
-    return needed
+    return np.asarray(np.where(decided.any(axis=1), counts[decided.argmax(axis=1)], most + 1.0))
 
 
 def doubts(sessions: int, seeds: Sequence[int | None], hosts: Sequence[str]) -> list[str]:

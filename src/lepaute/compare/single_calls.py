@@ -10,13 +10,11 @@ from math import exp, sqrt
 from typing import Any, cast
 
 import numpy as np
-import numpy.typing as npt
 import pandas
 
 from lepaute.compare.summaries import ROW
+from lepaute.stats.expanding import Floats, Integers
 from lepaute.stats.intervals import median_interval
-
-Floats = npt.NDArray[np.float64]
 
 #: Distances of calls whose correlation is taken, as long as an mpirun has four times as many.
 LAGS = 20
@@ -49,7 +47,7 @@ class SingleCalls:
     operation: str
     form: str
     size_bytes: int
-    mpiruns: npt.NDArray[np.int64]
+    mpiruns: Integers
     quartiles_s: Floats
     edges_s: Floats
     shares: Floats
@@ -157,8 +155,7 @@ def _over_mpiruns(runs: list[Floats], lags: int) -> Floats:
     known = every[~np.isnan(every[:, 0])]
     if not len(known):
         return np.full((0, 3), np.nan)
-    quartiles: Floats = np.percentile(known, [25, 50, 75], axis=0).T
-    return quartiles
+    return np.asarray(np.percentile(known, [25, 50, 75], axis=0).T)
 
 
 def rank_correlations(times: Floats, lags: int) -> Floats:

@@ -42,6 +42,7 @@ from lepaute.measure.comparison.cases import name_of
 from lepaute.measure.comparison.numbers import LEVEL
 from lepaute.stats.aligned_ranks import RankTest, Shift, aligned_rank_test, aligned_shift, least_p_of, values_to_decide
 from lepaute.stats.decision import Decision, Weakness
+from lepaute.stats.expanding import Booleans, Floats
 from lepaute.stats.multiple_tests import benjamini_hochberg, holm
 from lepaute.stats.student import student_quantile
 
@@ -271,9 +272,7 @@ def _corrected_apart(p_values: Sequence[float], primary: Sequence[bool], correct
     return corrected
 
 
-def undisturbed_pairs(
-    disturbed: npt.NDArray[np.bool_], second: npt.NDArray[np.bool_], blocks: npt.NDArray[Any]
-) -> npt.NDArray[np.bool_] | None:
+def undisturbed_pairs(disturbed: Booleans, second: Booleans, blocks: npt.NDArray[Any]) -> Booleans | None:
     """The mpiruns that decide: all where none is disturbed, else the undisturbed ones; None where no block has such of
     both samples."""
     sides = set(zip(blocks[~disturbed].tolist(), second[~disturbed].tolist(), strict=True))
@@ -292,12 +291,12 @@ class _Row:
         undisturbed = undisturbed_pairs(disturbed, (table["library"] == right).to_numpy(), table["block"].to_numpy())
         self.has_undisturbed_pair = undisturbed is not None
         self._table = table = table if undisturbed is None else table[undisturbed]
-        self.values: npt.NDArray[np.float64] = np.log(table[value].to_numpy(dtype=np.float64))
-        self.second: npt.NDArray[np.bool_] = (table["library"] == right).to_numpy(dtype=np.bool_)
+        self.values: Floats = np.log(table[value].to_numpy(dtype=np.float64))
+        self.second: Booleans = (table["library"] == right).to_numpy(dtype=np.bool_)
         self.blocks = table["block"].to_numpy()
         # Another benchmark does not tell single calls.
         slow = table["slow_share"].to_numpy(dtype=np.float64) if "slow_share" in table else np.zeros(len(table))
-        self.slow: npt.NDArray[np.float64] = slow
+        self.slow: Floats = slow
 
     @property
     def has_both(self) -> bool:
@@ -356,7 +355,7 @@ class _SessionsRow(_Row):
         self._sessions = self._table["session"].to_numpy()
         self._means = self._means_of(self.values)
 
-    def _means_of(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def _means_of(self, values: Floats) -> Floats:
         return sessions.session_means(values, self.second, self.blocks, self._sessions)
 
     @property
@@ -429,13 +428,13 @@ def _mpiruns_to_decide(
     return _forecast(np.maximum(np.minimum(shown, none_left), mpiruns + 1), MOST_TIMES * mpiruns)
 
 
-def _possible_shifts(shift: float, standard_error: float, degrees_of_freedom: int) -> npt.NDArray[np.float64]:
+def _possible_shifts(shift: float, standard_error: float, degrees_of_freedom: int) -> Floats:
     """Absolute values of what the true shift may be, quantiles of its distribution."""
     quantiles = (np.arange(_QUANTILES) + 0.5) / _QUANTILES
     return np.abs(shift + standard_error * np.array([student_quantile(q, degrees_of_freedom) for q in quantiles]))
 
 
-def _forecast(needed: npt.NDArray[np.float64], most: int) -> Forecast:
+def _forecast(needed: Floats, most: int) -> Forecast:
     quantiles = np.quantile(needed, [0.1, 0.5, 0.9])
     low, likely, high = (inf if value > most else float(ceil(value)) for value in quantiles)
     return Forecast(likely, low, high)

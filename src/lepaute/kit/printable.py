@@ -82,9 +82,9 @@ def _named(name: str) -> Iterator[None]:
         raise
 
 
-def terminal_columns(stream: Any) -> int:
-    """The width of the terminal that a stream is (at least 40, COLUMNS where that is set); UNLIMITED elsewhere."""
-    if not stream.isatty():
+def terminal_columns(stream: Any = None) -> int:
+    """The width of the terminal that a stream is, or standard output: at least 40, or COLUMNS; UNLIMITED elsewhere."""
+    if not (sys.stdout if stream is None else stream).isatty():
         return UNLIMITED
     return max(40, shutil.get_terminal_size((80, 24)).columns)
 

@@ -46,12 +46,10 @@ from lepaute.study.schema import FieldPath, Name, Real, Value, described
 from lepaute.study.trust import Judge, decision_of
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
+    from lepaute.stats.expanding import Booleans, Floats
     from lepaute.study.configuration import Configurations
     from lepaute.study.schema import Study
 
-    Floats = npt.NDArray[np.float64]
 
 #: Responses of the front of machines.
 JUDGED = ("time_s", "cost", "energy_j")
@@ -124,10 +122,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Front:
-    """All points, those on the front with the largest probability first; refused: points that cannot be.
-
-    trusts : of the points that were judged
-    """
+    """All points, those on the front with the largest probability first; refused: points that cannot be."""
 
     responses: tuple[str, ...]
     members: tuple[Member, ...]
@@ -205,8 +200,7 @@ def capacity(study: "Study", configurations: "Configurations", evaluate: Evaluat
     controls = Pricing(configurations, evaluate)(groups)
     machines = machines_of(study, configurations.folder)
     answer = front_of_machines(outcomes, machines, seed=study.seed, controls=controls)
-    chosen = {one.point: groups[one.point] for one in answer.members}
-    return replace(answer, trusts=judge(chosen))
+    return replace(answer, trusts=judge({one.point: groups[one.point] for one in answer.members}))
 
 
 def study_of_machines(study: "Study", folder: Path | None = None) -> "Study":
@@ -322,8 +316,7 @@ def front_of_machines(
 
 
 def _with_costs(outcome: Outcome, machine: PricedMachine) -> Outcome:
-    time_s = outcome["time_s"]
-    energy = outcome.responses.get("energy_j", 0.0) + machine.watts * time_s
+    energy = outcome.responses.get("energy_j", 0.0) + machine.watts * outcome["time_s"]
     costs = {"cost": machine.price, "energy_j": energy}
     if energy == 0.0:
         raise InputError(f"{machine.name} draws nothing: neither its parts nor the platform say what; give watts")
@@ -363,7 +356,7 @@ def front(
     return Front(tuple(responses), tuple(members), refused)
 
 
-def is_on_front(values: "Floats") -> "npt.NDArray[np.bool_]":
+def is_on_front(values: "Floats") -> "Booleans":
     """Which rows of (points, responses), less being better, no other row beats: as good in all and better in one."""
     found = np.ones(len(values), dtype=bool)
     for at, one in enumerate(values):
@@ -375,8 +368,7 @@ def _on_front(logs: "Floats", controls: Sequence[Controls | None], seed: int) ->
     """Probability of each point; logs of shape (points, responses, seeds), controls of the points."""
     count = logs.shape[2]
     if count == 1:
-        alone: Floats = is_on_front(logs[:, :, 0]).astype(np.float64)
-        return alone
+        return np.asarray(is_on_front(logs[:, :, 0]).astype(np.float64))
     left = [[adjusted(of.tolist(), known) for of in point] for point, known in zip(logs, controls, strict=True)]
     adjusted_logs = np.array([[one.logs for one in point] for point in left])
     middle = adjusted_logs.mean(axis=2)
@@ -393,5 +385,4 @@ def _on_front(logs: "Floats", controls: Sequence[Controls | None], seed: int) ->
     for each in range(draws):
         drawn = middle + scale[each] * (apart @ generator.standard_normal(count))
         hits += is_on_front(drawn if places is None else drawn + explained[:, :, places[each]])
-    found: Floats = hits / draws
-    return found
+    return np.asarray(hits / draws)

@@ -224,14 +224,6 @@ def _weighted(population: "Population", number: int, weight: float) -> "Populati
     if not 0.0 < weight < 1.0:
         raise InputError(f"population.weight[{number}] is {weight:g}; a share of the nodes is above 0 and below 1")
     others = fsum(group.weight for place, group in enumerate(groups) if place != number)
-    weights = [
-        weight if place == number else (1.0 - weight) * group.weight / others for place, group in enumerate(groups)
-    ]
-    return population.model_copy(
-        update={
-            "groups": tuple(
-                group.model_copy(update={"weight": share}) for group, share in zip(groups, weights, strict=True)
-            ),
-            "group_of_node": None,
-        }
-    )
+    shares = {place: (1.0 - weight) * group.weight / others for place, group in enumerate(groups)} | {number: weight}
+    weighted = tuple(group.model_copy(update={"weight": shares[place]}) for place, group in enumerate(groups))
+    return population.model_copy(update={"groups": weighted, "group_of_node": None})

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import exp, fsum, hypot, inf, nan, sqrt
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,15 +18,11 @@ from lepaute.simulate.prediction.comparing import Difference
 from lepaute.simulate.prediction.prediction import Spread
 from lepaute.simulate.prediction.trust import Trust
 from lepaute.stats.control_variates import Adjusted, Controls, adjusted, controls_of_ratio
+from lepaute.stats.expanding import Floats
 from lepaute.stats.intervals import prediction_interval
 from lepaute.stats.student import student_quantile
 from lepaute.study.evaluation import LESS_IS_BETTER, Outcome, Point, sampling_sd_of_mean, spread
 from lepaute.study.trust import by_share
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    Floats = npt.NDArray[np.float64]
 
 #: With fewer runs in common, a point's own spread counts for little: that of all points stands beside it, with as many
 #: degrees of freedom as this.
@@ -100,7 +96,6 @@ class Ranking:
 
     expected_loss : how much worse than the best the first one is expected to be, as far as further simulations could
         tell: relative, an upper bound; infinite while every point has one run
-    refused : points that cannot be, with the reason
     """
 
     response: str
@@ -140,10 +135,7 @@ class Ranking:
 
 @dataclass(frozen=True)
 class _Runs:
-    """Logarithms by seed, less is better; and what else is known of a point.
-
-    outcomes : by seed;  controls : of the runs, in the order of their seeds
-    """
+    """Logarithms and outcomes by seed, less is better; controls of the runs, in the order of their seeds."""
 
     point: Point
     logs: Mapping[int, float]
@@ -302,10 +294,7 @@ def _runs_of(
 
 
 def _gap(one: _Runs, best: _Runs, repeated: _Runs | None = None) -> _Gap:
-    """From seeds that both have; the spread is that of these alone.
-
-    repeated : the best with other noise, whose distance decides the spread about the same mean
-    """
+    """From seeds that both have; repeated : the best with other noise, which decides the spread about the same mean."""
     reference = repeated or best
     seeds = [seed for seed in one.logs if seed in reference.logs]
     if not seeds:

@@ -78,26 +78,28 @@ class Subject(NamedTuple):
         responses = ["time_s", "rate_gflops"] if content["question"] == "whatif" else ["time_s"]
         return study_of({"runs": self.runs, "seed": self.seed, "responses": responses, **content})
 
+    def whatif(self, title: str, asked: Mapping[str, Any] | None = None, **content: Any) -> Study:
+        """The study of what a change does by itself, on the base unless another is given; asked : more of `whatif`."""
+        asked = {**(asked or {}), "same_noise": True}
+        return self.study(question="whatif", title=title, whatif=asked, **{"base": self.base(), **content})
+
 
 def temporal_variability(subject: Subject, levels: Sequence[float] = (0.0, 0.02, 0.04, 0.06, 0.08, 0.1)) -> Study:
     """How much slower HPL is where the duration of dgemm varies from call to call."""
-    return subject.study(
-        question="whatif",
-        title="HPL with a dgemm that varies from call to call, against a steady one",
-        base=subject.base(),
+    return subject.whatif(
+        "HPL with a dgemm that varies from call to call, against a steady one",
+        {"factor": "variation"},
         factors={"variation": {"path": "noise.dgemm", "levels": list(levels)}},
-        whatif={"factor": "variation", "same_noise": True},
     )
 
 
 def spatial_variability(subject: Subject, levels: Sequence[float] = (0.0, 0.5, 1.0, 2.0)) -> Study:
     """How much slower HPL is where CPUs differ more; nodes are drawn, from the population where there is one."""
-    return subject.study(
-        question="whatif",
-        title="CPUs that differ, against CPUs that are alike",
+    return subject.whatif(
+        "CPUs that differ, against CPUs that are alike",
+        {"factor": "spatial"},
         base=subject.base(**subject.drawn),
         factors={"spatial": {"path": "population.spatial", "levels": list(levels)}},
-        whatif={"factor": "spatial", "same_noise": True},
     )
 
 
@@ -110,16 +112,15 @@ def slowest_nodes(subject: Subject, levels: Sequence[int] | None = None, grids: 
     differs = model is not None and model.pieces[-1].per_cpu is not None
     if grids is None:
         grids = [grid for number in left_out for grid in grids_of((count - number) * each)]
-    return subject.study(
-        question="whatif",
-        title="HPL without the slowest nodes, on the best grid of each number of nodes",
+    return subject.whatif(
+        "HPL without the slowest nodes, on the best grid of each number of nodes",
+        {"factor": "left_out", "best_of": ["grid"]},
         base=subject.base("grid", **({} if differs else {"nodes": count})),
         factors={
             "left_out": {"path": "mapping.without_slowest", "levels": left_out},
             "grid": {"path": "application.grid", "levels": list(dict.fromkeys(grids))},
         },
         constraints=[f"p * q == {each} * ({count} - left_out)"],
-        whatif={"factor": "left_out", "best_of": ["grid"], "same_noise": True},
     )
 
 
@@ -138,13 +139,7 @@ def top_switches(subject: Subject, tree: str | None = None, cables: str | None =
             scenarios[name] = shape.with_top(top, rule)
     if not shape.own or subject.platform.topology.levels is None:  # what its cables cost has no place in one switch
         scenarios["one switch"] = {"platform.topology": {"kind": "switch"}}
-    return subject.study(
-        question="whatif",
-        title="A fat tree with fewer top switches",
-        base=subject.base(),
-        scenarios=scenarios,
-        whatif={"same_noise": True},
-    )
+    return subject.whatif("A fat tree with fewer top switches", scenarios=scenarios)
 
 
 def variability_and_topology(subject: Subject, tree: str | None = None) -> Study:
@@ -170,29 +165,21 @@ def components(subject: Subject, factor: float = 10.0) -> Study:
     for component, what in (("computing", "speed"), ("bandwidth", "bandwidth"), ("latency", "latency")):
         scenarios[f"{what} x {factor:g}"] = {f"scale.{component}": factor}
         scenarios[f"{what} / {factor:g}"] = {f"scale.{component}": 1.0 / factor}
-    return subject.study(
-        question="whatif",
-        title=f"Each component {factor:g} times as good or as bad",
-        base=subject.base(),
-        scenarios=scenarios,
-        whatif={"same_noise": True},
-    )
+    return subject.whatif(f"Each component {factor:g} times as good or as bad", scenarios=scenarios)
 
 
 def rank_mapping(subject: Subject, tree: str | None = None, draws: int = 3) -> Study:
     """What it costs to lay ranks on cores at random, on the fat tree and with one top switch."""
     shape = _tree(subject.platform, tree)
     trees = {"whole tree": shape.with_top(shape.parents), "one top switch": shape.with_top(1)}
-    return subject.study(
-        question="whatif",
-        title="Ranks laid on cores at random, against in sequence",
-        base=subject.base(),
+    return subject.whatif(
+        "Ranks laid on cores at random, against in sequence",
+        {"factor": "order"},
         scenarios=trees,
         factors={
             "order": {"path": "mapping.kind", "levels": ["sequential", "random"]},
             "draw": {"path": "mapping.seed", "levels": list(range(1, draws + 1))},
         },
-        whatif={"factor": "order", "same_noise": True},
     )
 
 
@@ -209,14 +196,8 @@ def scaling(subject: Subject, points: int = 5) -> Study:
             order = isqrt(n * n // 2**step)
             name = f"{ranks} ranks"
             scenarios[name] = {"application.grid": grid_text(ranks), "application.n": order}
-    return subject.study(
-        question="whatif",
-        title="Weak scaling: the matrix grows with the number of ranks",
-        base=subject.base(),
-        scenarios=scenarios,
-        responses=["rate_gflops", "time_s"],
-        whatif={"same_noise": True},
-    )
+    title, responses = "Weak scaling: the matrix grows with the number of ranks", ["rate_gflops", "time_s"]
+    return subject.whatif(title, scenarios=scenarios, responses=responses)
 
 
 def nb_and_grid(

@@ -43,8 +43,6 @@ MOST_SHOWN_ROWS = 12
 class PageFacts:
     """What a page says of the study itself.
 
-    title, question : in words;  facts : application, platform
-    caveats : of the answer
     made_of : names and values of what decides its figures: digests of platforms, first seed
     commands : each repeats it: the one that was given, where there was one, and that of study.yaml beside the page
     """

@@ -70,6 +70,8 @@ class Simulated:
             responses |= configurations.derived(trial.point, responses)
         except LepauteError as error:
             return Outcome(trial, refusal=str(error))
+        if controls := self.notes.get("controls"):
+            controls = [tuple(tuple(map(float, row)) for row in controls[name]) for name in Controls.__slots__]
         return Outcome(
             trial,
             responses,
@@ -80,14 +82,8 @@ class Simulated:
             tuple(self.notes.get("caveats", ())),
             self.notes.get("guesses_block_size", False),
             None if (changes := self.notes.get("sampling_changes")) is None else tuple(changes),
-            _controls_of(self.notes.get("controls")),
+            None if controls is None else Controls(*controls),
         )
-
-
-def _controls_of(content: Mapping[str, Any] | None) -> Controls | None:
-    if content is None:
-        return None
-    return Controls(*(tuple(tuple(map(float, row)) for row in content[name]) for name in Controls.__slots__))
 
 
 def simulate(configurations: "Configurations", trials: Sequence[Trial]) -> list[Simulated]:

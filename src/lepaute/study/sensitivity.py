@@ -10,7 +10,7 @@ levels into account. Sums of squares are of type II: those of a term after all o
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
 from math import exp, log, sqrt
 from typing import TYPE_CHECKING, Any
@@ -37,12 +37,10 @@ from lepaute.study.sobol import FEWEST, SobolIndices, of_levels, quantile_of, si
 from lepaute.study.trust import Judge, decision_of
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
+    from lepaute.stats.expanding import Floats
     from lepaute.study.configuration import Configurations
     from lepaute.study.schema import Study
 
-    Floats = npt.NDArray[np.float64]
 
 #: A term of smaller p-value is called significant.
 LEVEL = 0.05
@@ -98,13 +96,8 @@ class Term:
         """An entry of the JSON."""
         return {
             "term": list(self.factors),
-            "share": self.share,
-            "degrees": self.degrees,
-            "f": self.f,
-            "p_value": self.p_value,
-            "levels": [
-                {"level": one.level, "effect": one.effect, "low": one.low, "high": one.high} for one in self.levels
-            ],
+            **{name: getattr(self, name) for name in ("share", "degrees", "f", "p_value")},
+            "levels": [asdict(level) for level in self.levels],
         }
 
 
@@ -294,8 +287,7 @@ def _dummies(points: Sequence[Point], term: tuple[str, ...]) -> "Floats":
 def _orthonormal(columns: "Floats") -> "Floats":
     """A basis of what the columns span."""
     left, size, _ = np.linalg.svd(columns, full_matrices=False)
-    basis: Floats = left[:, size > 1e-9 * max(size.max(), 1e-300)]
-    return basis
+    return np.asarray(left[:, size > 1e-9 * max(size.max(), 1e-300)])
 
 
 def _basis_of(others: Sequence["Floats"], own: "Floats", count: int) -> "Floats":
@@ -303,8 +295,7 @@ def _basis_of(others: Sequence["Floats"], own: "Floats", count: int) -> "Floats"
     before = _orthonormal(np.hstack([np.ones((count, 1)), *others]))
     rest = own - before @ (before.T @ own)
     left, size, _ = np.linalg.svd(rest, full_matrices=False)
-    basis: Floats = left[:, size > 1e-6]
-    return basis
+    return np.asarray(left[:, size > 1e-6])
 
 
 def _term(
@@ -374,8 +365,7 @@ def sensitivity(study: "Study", configurations: "Configurations", evaluate: Eval
     response = study.responses[0]
     if all(factor.levels is not None for factor in study.factors.values()):
         outcomes = evaluate(trials_of(configurations.points(), study.runs, study.seed))
-        found = effects(outcomes, response)
-        return replace(found, trusts=Judge(evaluate)(by_point(outcomes)))
+        return replace(effects(outcomes, response), trusts=Judge(evaluate)(by_point(outcomes)))
     if study.constraints:
         raise InputError("Sobol indices need factors that vary independently: constraints do not go with ranges")
     quantiles = {name: quantile_of(factor) for name, factor in study.factors.items()}

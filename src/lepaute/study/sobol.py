@@ -8,7 +8,7 @@ taken off. Every run of a row is another repeat on its machine and day.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from math import exp, floor, log, log1p, sqrt
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
@@ -22,11 +22,9 @@ from lepaute.study.evaluation import Evaluate, Point, Trial, Value, noun
 from lepaute.study.trust import decision_of
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
+    from lepaute.stats.expanding import Floats, Integers
     from lepaute.study.schema import Distribution, Factor
 
-    Floats = npt.NDArray[np.float64]
 
 #: From a probability to the value of a factor.
 Quantile = Callable[[float], Value]
@@ -46,9 +44,6 @@ class Index:
     value: float
     low: float
     high: float
-
-    def to_dict(self) -> dict[str, float]:
-        return {"value": self.value, "low": self.low, "high": self.high}
 
     @property
     def text(self) -> str:
@@ -100,10 +95,10 @@ class SobolIndices:
         return {
             "response": self.response,
             "factors": [
-                {"factor": name, "first": self.first[name].to_dict(), "total": self.total[name].to_dict()}
+                {"factor": name, "first": asdict(self.first[name]), "total": asdict(self.total[name])}
                 for name in self.total
             ],
-            "machine_and_day": {"first": self.machine_first.to_dict(), "total": self.machine.to_dict()},
+            "machine_and_day": {"first": asdict(self.machine_first), "total": asdict(self.machine)},
             "noise_share": self.noise,
             "rows": self.rows,
             "refused_rows": self.refused,
@@ -170,7 +165,7 @@ def _indices(table: "Floats", second: "Floats", seed: int) -> tuple[list[Index],
 
     count, inputs = len(table), table.shape[1] - 2
 
-    def estimates(rows: "npt.NDArray[np.int64]") -> "Floats":
+    def estimates(rows: "Integers") -> "Floats":
         """Of each resample, a line of `rows`: all first indices, all total ones, the noise."""
         # shape (inputs + 2, count, resamples): SALib takes samples along its first axis, and others beside it
         part, again = table.T[:, rows.T], second[rows.T]
@@ -183,8 +178,7 @@ def _indices(table: "Floats", second: "Floats", seed: int) -> tuple[list[Index],
         firsts = [first_order(part[0], part[at], part[-1]) for at in range(1, inputs + 1)]
         totals = [total_order(part[0], part[at], part[-1]) - noise for at in range(1, inputs + 1)]
         totals[-1] += noise  # a run's own noise is drawn from the seed as well
-        found: Floats = np.where(varies, np.array([*firsts, *totals, noise]), 0.0).T
-        return found
+        return np.asarray(np.where(varies, np.array([*firsts, *totals, noise]), 0.0).T)
 
     generator = np.random.default_rng(seed)
     (middle,) = estimates(np.arange(count)[None, :])

@@ -21,16 +21,11 @@ class Judge:
 
     def __init__(self, evaluate: Evaluate) -> None:
         self._evaluate = evaluate
-        self._known: dict[Point, Trust] = {}
-
-    @property
-    def known(self) -> Mapping[Point, Trust]:
-        """Of all points that were judged."""
-        return self._known
+        self.known: dict[Point, Trust] = {}
 
     def __call__(self, outcomes_of: Mapping[Point, Sequence[Outcome]]) -> Mapping[Point, Trust]:
         """The statement on each of these points; on those that were refused, by what is known of their other runs."""
-        new = {point: by_share(each) for point, each in outcomes_of.items() if point not in self._known}
+        new = {point: by_share(each) for point, each in outcomes_of.items() if point not in self.known}
         doubtful = [
             point
             for point, trust in new.items()
@@ -46,8 +41,8 @@ class Judge:
             if pairs:
                 sd = relative_sd(*zip(*pairs, strict=True))
                 new[point] = Trust(new[point].computing, new[point].messages, sd)
-        self._known |= new
-        return {point: self._known[point] for point in outcomes_of}
+        self.known |= new
+        return {point: self.known[point] for point in outcomes_of}
 
 
 def by_share(outcomes: Iterable[Outcome]) -> Trust:

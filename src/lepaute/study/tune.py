@@ -62,13 +62,10 @@ Price = Callable[[Mapping[Point, Sequence[Outcome]]], Mapping[Point, Controls]]
 class Tuned:
     """What tuning came to.
 
-    simulations : that were spent;  budget : that there were
     ended       : why it ended: "known well enough", "budget spent", "all points simulated"
     points      : that were considered; there may have been more of them than were simulated
     method      : halving, exploring or crossed
-    real        : what real runs made of it, where there were some
     remedy      : the calibration after which fewer points are extrapolated, where one is known
-    trusts      : of the points that were judged
     """
 
     ranking: Ranking
@@ -182,12 +179,7 @@ class Tuned:
         """The JSON object."""
         return {
             "best": dict(self.best),
-            "remedy": self.remedy,
-            "simulations": self.simulations,
-            "budget": self.budget,
-            "ended": self.ended,
-            "points": self.points,
-            "method": self.method,
+            **{name: getattr(self, name) for name in "remedy simulations budget ended points method".split()},
             **self.ranking.to_dict(),
             **({} if self.real is None else {"real": self.real.to_dict()}),
         }
@@ -314,8 +306,7 @@ def crossed(
 ) -> Tuned:
     """All points with all seeds: what the other ways are checked against."""
     outcomes, judge = evaluate(trials_of(points, runs, seed)), Judge(evaluate)
-    trusts = judge(by_point(outcomes))
-    ranking = _ranked(outcomes, evaluate, response, seed, trusts, price)
+    ranking = _ranked(outcomes, evaluate, response, seed, judge(by_point(outcomes)), price)
     count = len(outcomes)
     return Tuned(
         ranking, count, count, "all points simulated", len(points), "crossed", tuple(outcomes), trusts=judge.known

@@ -14,19 +14,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import exp, fsum, log, pi
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from lepaute.errors import InputError
 from lepaute.kit.text import counted
 from lepaute.simulate.prediction.trust import Trust
+from lepaute.stats.expanding import Floats
 from lepaute.study.evaluation import Outcome, Point, by_point
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    Floats = npt.NDArray[np.float64]
 
 #: Standard deviation of the common bias; guesses of the others: of the effect of a level, of the error of a point.
 BIAS_SD, LEVEL_SDS, POINT_SDS = 0.1, (0.003, 0.01, 0.03), (0.003, 0.01, 0.03)
@@ -193,8 +189,7 @@ class RealModel:
         levels = [point.get(name) for point in self.points]
         first = {level: number for number, level in enumerate(dict.fromkeys(levels))}
         places = np.array([first[level] for level in levels])
-        same: Floats = (places[:, None] == places[None, :]).astype(np.float64)
-        return same
+        return np.asarray((places[:, None] == places[None, :]).astype(np.float64))
 
 
 def correct(
@@ -203,15 +198,12 @@ def correct(
     runs: int,
     *,
     seed: int = 1,
-    tolerance: float = TOLERANCE,
     trusts: Mapping[Point, Trust] | None = None,
 ) -> Corrected:
     """The best point by simulations and at most `runs` real runs, each where it is expected to improve the choice most.
 
     simulated : time_s of all points that may be run, with equal seeds
     real      : runs a point and returns its seconds
-    tolerance : ends where the expected loss of the choice is below this; 0 makes all runs
-    trusts    : of the points that were judged
     """
     if runs < 1:
         raise InputError(f"there are {runs} real runs; give one at least")
@@ -220,7 +212,7 @@ def correct(
         drawn, _ = model.draws(seed + number)
         choice = int(drawn.mean(axis=0).argmin())
         loss = _loss(drawn, choice)
-        if number >= LEAST_RUNS and len({point for point, _ in model.runs}) > 1 and loss <= tolerance:
+        if number >= LEAST_RUNS and len({point for point, _ in model.runs}) > 1 and loss <= TOLERANCE:
             ended = "known well enough"
             break
         model.add(*_run(model, drawn, choice, real))

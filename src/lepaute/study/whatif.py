@@ -269,11 +269,7 @@ class WhatIfAnswer:
         return {
             "question": "whatif",
             "answer": self.sentence,
-            "factor": self.factor,
-            "base": self.base,
-            "runs": self.runs,
-            "same_noise": self.same_noise,
-            "told_apart": self.told_apart,
+            **{name: getattr(self, name) for name in ("factor", "base", "runs", "same_noise", "told_apart")},
             **({} if self.source is None else {"published_source": self.source}),
             "comparisons": [each.to_dict() for each in self.comparisons],
         }
@@ -344,8 +340,7 @@ def _answer(
             compared += [(setting, base, side) for side in sides if side is not base]
     if not compared:
         raise InputError("nothing can be compared: the constraints leave no level beside the base")
-    chosen = {side.point: of_point[side.point] for _, *sides in compared for side in sides}
-    trusts = judge(chosen)
+    trusts = judge({side.point: of_point[side.point] for _, *sides in compared for side in sides})
     pairs = [_paired(study, configurations, reference, other) for _, reference, other in compared]
     again = dict.fromkeys(
         reference.point

@@ -236,10 +236,7 @@ def run_record(case: Case, recorded: RecordedRun) -> dict[str, Any]:
     return {
         "order": recorded.order,
         **naming.columns_of_run(application),
-        "case": recorded.case,
-        "repeat": recorded.repeat,
-        "attempt": recorded.attempt,
-        "started": recorded.started,
+        **{name: getattr(recorded, name) for name in ("case", "repeat", "attempt", "started")},
         "time_s": recorded.run.time_s,
         **({} if rate is None else {rate.key: application.rate_of(recorded.run.time_s)}),
         "disturbed": recorded.disturbed,

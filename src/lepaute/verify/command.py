@@ -15,14 +15,14 @@ from lepaute.measure.kernel_set import CORETYPE
 from lepaute.measure.machine_load import load_between, sample
 from lepaute.simulate import Application
 from lepaute.simulate.prediction.prediction import cell_of
-from lepaute.verify.real_run import RealRun, check_cores
+from lepaute.verify.real_run import Here, RealRun, check_cores
 
 #: {ranks}, {grid} and {grid[0]}; a variable of a shell, ${HOME}, is none.
 _PLACEHOLDER = re.compile(r"(?<!\$)\{([A-Za-z_]\w*)(?:\[(\d{1,3})\])?\}")
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class Command(Here):
     """A command whose words may have parameters of the application in braces.
 
     pattern  : finds the seconds in what it prints on standard output; the last match counts

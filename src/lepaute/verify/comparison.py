@@ -97,7 +97,8 @@ def compare(cases: list[Case], runs: "pandas.DataFrame") -> "pandas.DataFrame":
     table["measured_time_s"] = key.map(counting.mean()).fillna(key.map(every.mean()))
     table["measured_sd_s"] = key.map(counting.std()).fillna(key.map(every.std()).where(table["only_disturbed"]))
     table["measured_all_time_s"] = key.map(every.mean())
-    counts = _counting(table, runs)
+    only_disturbed = runs["case"].map(table.set_index("case")["only_disturbed"])
+    counts = ~runs["disturbed"].astype(bool) | only_disturbed
     table["n_counting"] = key.map(counts.groupby(runs["case"]).sum()).astype(int)
     table["n_inside"] = _inside_each(table, runs, "time_s", counts)
     of_means = _bounds_of_means(cases, table["n_counting"])
@@ -113,12 +114,6 @@ def compare(cases: list[Case], runs: "pandas.DataFrame") -> "pandas.DataFrame":
         table["predicted_rate_gflops"] = [case.prediction.rate_gflops.mean for case in cases]
     _without_drift(table, runs, counts)
     return table
-
-
-def _counting(table: "pandas.DataFrame", runs: "pandas.DataFrame") -> "pandas.Series[Any]":
-    """Of each run, whether it counts."""
-    only_disturbed = runs["case"].map(table.set_index("case")["only_disturbed"])
-    return ~runs["disturbed"].astype(bool) | only_disturbed
 
 
 def _inside_each(
@@ -195,10 +190,7 @@ def comparison_record(row: dict[Any, Any]) -> dict[str, Any]:
 
 
 def sentence(table: "pandas.DataFrame", causes: str = CAUSES) -> str:
-    """The verification in one sentence, and others where something limits what it says.
-
-    causes: what errors of one sign may share
-    """
+    """The verification in a sentence, and others on what limits it; causes: what errors of one sign may share."""
     judged = table[table["inside_interval"].notna()]
     inside = "No interval: a single simulated run has none (use --runs 10)" if judged.empty else _inside(judged)
     found = one_sided(table["error_percent"].tolist())

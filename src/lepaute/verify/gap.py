@@ -117,7 +117,8 @@ def verdict(
     among = f" in {len(same)} of {counted(len(judged), 'case')}, as {case.label}" if len(judged) > 1 else ""
     size = f"is {'slow' if ratio > 1.0 else 'fast'}{among}: {_times(row)} (error {_error(row['error_percent'])})"
     likely = f"most likely {causes[0].text}" if causes else "unknown why: no cause that is known makes so large a gap"
-    gap = [_gap(case, row)]
+    rates = f"{row['measured_rate_gflops']:.4g} Gflop/s, predicted {row['predicted_rate_gflops']:.4g}"
+    gap = [f"{case.label}: {_times(row)}; {rates}"]
     if causes[1:]:
         gap.append(f"  look at, in this order: {'; '.join(cause.text for cause in causes)}")
     value, decision = SLOWER if ratio > 1.0 else FASTER, Decision.of(False, True)
@@ -198,8 +199,3 @@ def _error(percent: float) -> str:
 
 def _times(row: dict[Any, Any]) -> str:
     return f"{four_digits(row['measured_time_s'])} s, predicted {four_digits(row['predicted_time_s'])} s"
-
-
-def _gap(case: "Case", row: dict[Any, Any]) -> str:
-    rates = f"{row['measured_rate_gflops']:.4g} Gflop/s, predicted {row['predicted_rate_gflops']:.4g}"
-    return f"{case.label}: {_times(row)}; {rates}"

@@ -129,8 +129,7 @@ class NodeSite:
                     f"{self._per_node} ranks of {threads} threads do not fit on {channel.name}, which lends {cores} "
                     "cores; give a smaller --ranks-per-node"
                 )
-        used = self._used(hpl)
-        shown = used.run("cat", "/proc/meminfo", timeout_s=_LOOK_S)
+        shown = self._used(hpl).run("cat", "/proc/meminfo", timeout_s=_LOOK_S)
         for position, name in enumerate(self._names(hpl)):
             if name not in shown:
                 raise NodeLost(f"{name} is lost")

@@ -65,11 +65,15 @@ def page(
     made_of = [("platform", f"{first.platform_name} {first.platform_sha256[:12]}"), ("seed", str(first.seed))]
     made_of += [] if seal is None else [("predictions", seal.sha256[:12])]
     head, rows = case_rows(table, with_drift=told)
+    simulated = sum(len(case.prediction.run_list) for case in results.cases)
+    made = (
+        f"{counted(len(results.cases), 'case')}, {counted(len(results.run_table), 'real run')}, {simulated} simulated"
+    )
     return render(
         "lepaute.report",
         "evidence.html.j2",
         title=title,
-        facts=_facts(results, seal),
+        facts=made if seal is None else f"{made}; predictions written at {seal.created}, before the first real run",
         answer=answer,
         state=results.decision.state("for"),
         figures=_figures(table.to_dict("records")),
@@ -90,14 +94,6 @@ def page(
         tables=[records_table("Every run", _runs(results))],
         made_of=made_of,
     )
-
-
-def _facts(results: "Verification | KnownResults", seal: "Seal | None") -> str:
-    simulated = sum(len(case.prediction.run_list) for case in results.cases)
-    made = (
-        f"{counted(len(results.cases), 'case')}, {counted(len(results.run_table), 'real run')}, {simulated} simulated"
-    )
-    return made if seal is None else f"{made}; predictions written at {seal.created}, before the first real run"
 
 
 def _heads(head: Sequence[str]) -> list[str]:

@@ -220,7 +220,6 @@ def _scatter(table: "pandas.DataFrame", path: Path | None) -> "Figure":
     """The predicted duration and its interval over the measured mean, on one scale, a marker a grid.
 
     Filled where the mean is inside the interval, hollow where it is outside, grey where every run was disturbed.
-    table: as of comparison.compare
     """
     from matplotlib.lines import Line2D
 
@@ -231,7 +230,9 @@ def _scatter(table: "pandas.DataFrame", path: Path | None) -> "Figure":
     markers = {grid: MARKERS[place % len(MARKERS)] for place, grid in enumerate(grids)}
     for row, panel in zip(table.to_dict("records"), panels, strict=True):
         _draw_case(axis, row, markers[panel])
-    ends = _ends(table)
+    drawn = table[["measured_time_s", "predicted_time_s", "low_s", "high_s"]].to_numpy().ravel()
+    positive = [float(value) for value in drawn if value > 0.0]  # NaN is not
+    ends = min(positive) / 1.15, max(positive) * 1.15
     axis.plot(ends, ends, color=SOFT, lw=0.9, ls="--", zorder=1)
     axis.set_xscale("log")
     axis.set_yscale("log")
@@ -270,9 +271,3 @@ def _draw_case(axis: Any, row: dict[Any, Any], marker: str) -> None:
     colour = DISTURBED if row["only_disturbed"] else MEASURED
     face = "white" if decision_of(row).answer == "against" else colour
     axis.plot(measured, mean, marker, ms=4.5, mec=colour, mfc=face, mew=1.0, zorder=3)
-
-
-def _ends(table: "pandas.DataFrame") -> tuple[float, float]:
-    drawn = table[["measured_time_s", "predicted_time_s", "low_s", "high_s"]].to_numpy().ravel()
-    positive = [float(value) for value in drawn if value > 0.0]  # NaN is not
-    return min(positive) / 1.15, max(positive) * 1.15

@@ -29,19 +29,24 @@ from lepaute.simulate.apps.hpl.hpl_dat import TO_STDOUT, HplDat, check_sayable
 from lepaute.verify.disturbance import NodeLoad, RankLoad
 
 
-def watch_here(guard: Guard) -> float:
-    """Seconds of a call. Raises EnvironmentProblem where the program fails."""
-    with temporary_folder("lepaute-sentinel-") as folder:
-        design, out = folder / "design.csv", folder / "raw.csv"
-        design.write_text(guard.design)
-        run_command(
-            guard.words(str(guard.program), str(design), str(out), _pus(guard.cores)),
-            what="the sentinel",
-            timeout_s=LIMIT_S,
-            environment=guard.environment,
-            folder=folder,
-        )
-        return duration_of(path.read_text() for path in sorted(folder.glob(f"{out.name}.r*")))
+class Here:
+    """What is run on this machine."""
+
+    __slots__ = ()
+
+    def watch(self, guard: Guard) -> float:
+        """Seconds of a call of the sentinel. Raises EnvironmentProblem where it fails."""
+        with temporary_folder("lepaute-sentinel-") as folder:
+            design, out = folder / "design.csv", folder / "raw.csv"
+            design.write_text(guard.design)
+            run_command(
+                guard.words(str(guard.program), str(design), str(out), _pus(guard.cores)),
+                what="the sentinel",
+                timeout_s=LIMIT_S,
+                environment=guard.environment,
+                folder=folder,
+            )
+            return duration_of(path.read_text() for path in sorted(folder.glob(f"{out.name}.r*")))
 
 
 @cache
@@ -69,7 +74,7 @@ class RealRun:
 
 
 @dataclass(frozen=True, slots=True)
-class HplProgram:
+class HplProgram(Here):
     """The real HPL: the driver of Lepaute, which reports each rank in JSON, or a user's own xhpl.
 
     coretype: value of OPENBLAS_CORETYPE, that of the calibration; None leaves it unset.
@@ -261,24 +266,7 @@ def hpl_input_text(hpl: Hpl, to_stdout: bool = True) -> str:
     return HplDat.of(hpl, threshold=NO_RESIDUAL_CHECK, device=TO_STDOUT if to_stdout else TO_FILE).text()
 
 
-class Program(Protocol):
-    """What a campaign runs on this machine: HPL, or a command of the user's; of the applications that it runs."""
-
-    def check(self, application: Any, /) -> None:
-        """Raises InputError where this machine cannot run it."""
-
-    def run(self, application: Any, timeout_s: float, /) -> RealRun:
-        """Makes one real run; raises EnvironmentProblem where it fails or takes longer."""
-        ...
-
-    def sealed(self) -> dict[str, Any]:
-        """What is sealed of it, with the predictions."""
-        ...
-
-
-class Site(Protocol):
-    """What a campaign needs of the place of its real runs."""
-
+class _Runs(Protocol):
     def check(self, application: Any, /) -> None:
         """Raises InputError where the run does not fit there."""
 
@@ -286,22 +274,18 @@ class Site(Protocol):
         """Makes one real run; raises EnvironmentProblem where it fails or takes longer."""
         ...
 
-    def watch(self, guard: Guard) -> float:
-        """Runs a sentinel on all cores; the seconds of a call. Raises EnvironmentProblem where it fails."""
+
+class Program(_Runs, Protocol):
+    """What a campaign runs on this machine: HPL, or a command of the user's; of the applications that it runs."""
+
+    def sealed(self) -> dict[str, Any]:
+        """What is sealed of it, with the predictions."""
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Here:
-    """This machine."""
-
-    program: Program
-
-    def check(self, application: Application) -> None:
-        self.program.check(application)
-
-    def run(self, application: Application, timeout_s: float) -> RealRun:
-        return self.program.run(application, timeout_s)
+class Site(_Runs, Protocol):
+    """What a campaign needs of the place of its real runs."""
 
     def watch(self, guard: Guard) -> float:
-        return watch_here(guard)
+        """Runs a sentinel on all cores; the seconds of a call. Raises EnvironmentProblem where it fails."""
+        ...

@@ -269,10 +269,7 @@ def chosen_runs(
 
 
 def verify(begun: AbstractContextManager[ChosenRuns], sentinel: "Sentinel | None" = None) -> Verification:
-    """Makes all runs of a campaign (`chosen_runs`, which says what is raised), and compares.
-
-    sentinel: of the platform
-    """
+    """Makes all runs of a campaign (`chosen_runs`, which says what is raised), and compares."""
     with begun as campaign:
         campaign.make()
     runs_frame = run_table(campaign.cases, campaign.runs, sentinel)

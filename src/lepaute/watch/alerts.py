@@ -65,10 +65,7 @@ class _Last:
 def due(
     channel: str, regressions: Iterable[Regression], notifications: "pd.DataFrame", now_s: float
 ) -> tuple[list[Message], "pd.DataFrame"]:
-    """The messages that are due, and the rows to record before they are sent (columns of store.tables.NOTIFICATIONS).
-
-    notifications : all rows of the store
-    """
+    """The messages that are due, and the rows to record before they are sent, as those that the store has."""
     last = _last_of(channel, notifications)
     # the events of which a message has arrived, or is on its way: others may join these alone
     arrived = notifications[(notifications["channel"] == channel) & (notifications["state"] == SENT)]["event"]

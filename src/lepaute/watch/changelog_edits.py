@@ -56,17 +56,12 @@ def logged_entries(store: "Store", *, history: bool = False) -> tuple[LoggedEntr
 def logged_changelog(store: "Store") -> Changelog:
     """The changelog in force."""
     entries = [each.entry for each in logged_entries(store)]
+    rows = store.inventories()
     return Changelog(
         tuple(entry for entry in entries if isinstance(entry, Event)),
         tuple(entry for entry in entries if isinstance(entry, Outlier)),
-        logged_inventory(store),
+        Inventory(json.loads(rows["groups"].iloc[-1])) if len(rows) else Inventory(),
     )
-
-
-def logged_inventory(store: "Store") -> Inventory:
-    """The inventory in force; an empty one where none was recorded."""
-    rows = store.inventories()
-    return Inventory(json.loads(rows["groups"].iloc[-1])) if len(rows) else Inventory()
 
 
 def record_inventory(store: "Store", inventory: Inventory, author: str) -> bool:

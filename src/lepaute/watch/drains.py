@@ -125,37 +125,24 @@ def _confirmed(regressions: "pd.DataFrame", values: "pd.DataFrame", since_s: flo
     return any(seen) if seen else None
 
 
-@dataclass(frozen=True, slots=True)
-class Limit:
-    """Of the nodes of a partition: a number, or a percentage, rounded down."""
-
-    number: int | None = None
-    percent: float | None = None
-
-    def of(self, nodes: int) -> int:
-        return self.number if self.number is not None else int(nodes * float(self.percent or 0.0) / 100.0)
-
-
-def limit_of(text: str, option: str) -> Limit:
-    """2 or 5%; raises InputError for anything else."""
+def limit_of(text: str, option: str) -> Callable[[int], int]:
+    """Of the nodes of a partition, so many: 2 or 5%, rounded down; raises InputError for anything else."""
     word = text.strip()
     try:
         if word.endswith("%"):
             percent = float(word[:-1])
             if 0.0 <= percent <= 100.0:
-                return Limit(percent=percent)
+                return lambda nodes: int(nodes * percent / 100.0)
         elif word.isascii() and word.isdigit():
-            return Limit(number=int(word))
+            number = int(word)
+            return lambda _: number
     except ValueError:
         pass
     raise InputError(f"{option} is {text[:40]!r}; write a number of nodes such as 2, or a share such as 5%")
 
 
 def requested_runs(actions: "pd.DataFrame", cluster: str) -> dict[str, float]:
-    """Node -> when a run of it was asked for, seconds since the epoch, where nothing was done about it since.
-
-    actions : rows of a store's node actions
-    """
+    """Node -> when a run of it was asked for, seconds since the epoch, where nothing was done about it since."""
     last = _last_actions(actions, cluster)
     rows = last[last["action"] == REQUESTED]
     return dict(zip(rows["node"], rows["recorded_s"].astype(float), strict=True))

@@ -26,12 +26,14 @@ def nodes_text(cluster: str, nodes: Iterable[str]) -> str:
 def nodes_named(known: Iterable[Node], text: str, cluster: str | None = None) -> dict[str, tuple[Node, ...]]:
     """Each name of a set, and the nodes that it means: none, or one of each cluster that has it.
 
-    known   : the nodes of the store
     cluster : whose nodes are meant; None: of any
     Raises InputError for what is no set, and where no node is of the cluster.
     """
     nodes = sorted(set(known))
-    check_cluster(nodes, cluster)
+    clusters = sorted({of for of, _ in nodes})
+    if cluster is not None and cluster not in clusters:
+        named = ", ".join(of or "nodes of none" for of in clusters)[:200]
+        raise InputError(f"the store has no cluster {cluster[:80]!r}; it has {named or 'no values yet'}")
     candidates = [node for node in nodes if cluster in (None, node[0])]
     names = NodeSet(ALL, text).names()
     if names is None:
@@ -47,14 +49,6 @@ def the_node(name: str, found: Sequence[Node], known: Iterable[Node]) -> Node:
         clusters = ", ".join(cluster or "none" for cluster, _ in found)
         raise InputError(f"node {name[:80]} is of several clusters: {clusters}; give --cluster")
     return found[0]
-
-
-def check_cluster(known: Iterable[Node], cluster: str | None) -> None:
-    """Raises InputError where no node is of the cluster."""
-    clusters = sorted({of for of, _ in known})
-    if cluster is not None and cluster not in clusters:
-        named = ", ".join(of or "nodes of none" for of in clusters)[:200]
-        raise InputError(f"the store has no cluster {cluster[:80]!r}; it has {named or 'no values yet'}")
 
 
 def known_text(known: Iterable[Node]) -> str:

@@ -5,6 +5,7 @@ They are a function of values, changelog and settings; what was tested, proposed
 
 from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass, fields, replace
+from functools import partial
 
 import pandas as pd
 
@@ -38,12 +39,7 @@ class OpenRegressions:
 
     def of_nodes(self, nodes: Collection[Node]) -> "OpenRegressions":
         """What concerns these (cluster, node): their own, and those of all nodes of their clusters."""
-        concerned = {*nodes, *((cluster, ALL) for cluster, _ in nodes)}
-
-        def part(table: "pd.DataFrame") -> "pd.DataFrame":
-            mine = is_of(table, concerned)
-            return table if mine.all() else table[mine].reset_index(drop=True)
-
+        part = partial(rows_of, nodes=nodes)
         own = {name: part(getattr(self.judged, name)) for name in ("alarms", "looks", "unconfirmed")}
         rows, judged = part(self.rows), replace(self.judged, **own)
         reports = regressions_of(rows, self.changelog.inventory, nodes_of(self.values))
@@ -68,21 +64,26 @@ class OpenRegressions:
         return str(self.judged.days["day"].iloc[-1]) if len(self.judged.days) else ""
 
 
+def rows_of(table: "pd.DataFrame", nodes: Collection[Node]) -> "pd.DataFrame":
+    """The rows of these (cluster, node), or of all of a cluster: names may be those of another cluster, too."""
+    mine = is_of(table, {*nodes, *((cluster, ALL) for cluster, _ in nodes)})
+    return table if mine.all() else table[mine].reset_index(drop=True)
+
+
 def open_regressions(
     store: "Store",
     *,
     settings: AlarmSettings | None = None,
-    until_s: float | None = None,
     progress: Callable[[float], None] | None = None,
     values: "pd.DataFrame | None" = None,
 ) -> OpenRegressions:
-    """Of all nodes, by the values of jobs before until_s.
+    """Of all nodes.
 
-    values : all of these, where the caller has them (`packed_values`)
+    values : of the jobs that count, where they are not all of the store (`packed_values`)
     settings : of the alarms; those of the store by default; progress : gets the share of the work that is behind
     Raises InputError where the store has no values.
     """
-    values = known_days(packed_values(store, until_s) if values is None else values)
+    values = known_days(packed_values(store) if values is None else values)
     if values.empty:
         raise InputError("the store has no factor values; `lepaute watch ingest` adds some")
     changelog = logged_changelog(store)

@@ -175,9 +175,6 @@ def day_numbers(times_s: "npt.ArrayLike") -> "npt.NDArray[np.int64]":
     return np.floor(np.asarray(times_s, np.float64) / DAY_S).astype(np.int64)
 
 
-# ---- dates that cannot be right --------------------------------------------------------------------------------------
-
-
 def refuse_future(started_s: float, job: str, name: str, remedy: str) -> None:
     """Raises InputError where a job of the file `name` starts more than a day after now.
 

@@ -129,7 +129,8 @@ def _of_fleet(
         place = {node: number for number, node in enumerate(dict.fromkeys(nodes))}
         of_node: Integers = np.array([place[each] for each in nodes], dtype=np.int64)
         group, share = found_groups(deviations, of_node, changed)
-        return [(group, share, _found_names(group, nodes))] if share > 0 else []
+        members = [sorted({nodes[i][1] for i in np.flatnonzero(group == each)}) for each in range(int(group.max()) + 1)]
+        return [(group, share, [f"{FOUND} {'/'.join(each)}" for each in members])] if share > 0 else []
     layers = []
     for group, names in sorted(known, key=lambda each: len(each[1]) / max(1, int((each[0] >= 0).sum()))):
         share = share_of(np.where(changed, np.nan, deviations), group)
@@ -149,11 +150,6 @@ def _known_groups(kind: str, nodes: list[tuple[str, str]], inventory: Inventory)
     return np.array([number.get(name or "", -1) for name in of_stream], np.int64), [f"{kind} {name}" for name in names]
 
 
-def _found_names(group: Integers, nodes: list[tuple[str, str]]) -> list[str]:
-    members = [sorted({nodes[i][1] for i in np.flatnonzero(group == each)}) for each in range(int(group.max()) + 1)]
-    return [f"{FOUND} {'/'.join(each)}" for each in members]
-
-
 def within_stretches(values: Floats, stretch: Integers) -> Floats:
     """The values less the mean of their stretch, NaN in those that are too short; both of shape (rounds, streams)."""
     rest = np.full(values.shape, np.nan)
@@ -166,10 +162,7 @@ def within_stretches(values: Floats, stretch: Integers) -> Floats:
 
 
 class GroupEffects:
-    """The effects of the groups of some layers, round by round, and the evidence that the level of one changed.
-
-    first : of each layer, the number of its first group; members : the streams of each group
-    """
+    """The effects of the groups of some layers, round by round, and the evidence that the level of one changed."""
 
     def __init__(self, layers: tuple[Layer, ...], rounds: int) -> None:
         self.layers = layers

@@ -125,5 +125,4 @@ def correlations_within(values: Floats, first: int) -> Floats:
     """`correlation_within` of each row, shape (series, n)."""
     levels = (values[:, :first], values[:, first:])
     within = np.concatenate([each - each.mean(axis=1, keepdims=True) for each in levels], axis=1)
-    found: Floats = (within[:, 1:] * within[:, :-1]).sum(axis=1) / np.maximum((within**2).sum(axis=1), 1e-300)
-    return found
+    return np.asarray((within[:, 1:] * within[:, :-1]).sum(axis=1) / np.maximum((within**2).sum(axis=1), 1e-300))

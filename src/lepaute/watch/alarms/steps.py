@@ -353,8 +353,7 @@ def _explained(one: _Series, date_s: float, candidates: Floats) -> Floats:
     inside = (k > 0) & (k < len(x))
     sums = np.concatenate([[0.0], np.cumsum(x - x.mean())])
     at = np.where(inside, k, 1)
-    found: Floats = np.where(inside, sums[at] ** 2 * len(x) / (at * (len(x) - at)), 0.0)
-    return found
+    return np.asarray(np.where(inside, sums[at] ** 2 * len(x) / (at * (len(x) - at)), 0.0))
 
 
 def _fits(one: _Series, date_s: float) -> bool:
@@ -374,9 +373,6 @@ def _machine(row: Row) -> Machine:
 
 def _date(row: Row) -> float:
     return float(row["changed_s"])
-
-
-# ---- reports ---------------------------------------------------------------------------------------------------------
 
 
 def alike_changes(standing: Iterable[dict[Any, Any]]) -> list[list[list[dict[Any, Any]]]]:

@@ -298,8 +298,7 @@ class Stretches:
         direction = int(self.groups.state.directions()[own])
         members = self.groups.members[own]
         begun = int(self.begun[number])
-        effect = self.groups.effects[begun : at + 1, own]
-        seen = begun + np.flatnonzero(np.isfinite(effect))
+        seen = begun + np.flatnonzero(np.isfinite(self.groups.effects[begun : at + 1, own]))
         change = seen[size_of_change(self.groups.effects[seen, own], direction).first]
         with np.errstate(invalid="ignore"):
             changed_s = float(np.nanmin(self.streams.times_s[change, members]))

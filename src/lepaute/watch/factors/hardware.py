@@ -98,8 +98,6 @@ def workloads(run: ArchivedRun) -> Iterator[FactorValue]:
         yield FactorValue(str(node), f"workload_{workload}_{figure}", value, conditions=how)
 
 
-# ---- network ---------------------------------------------------------------------------------------------------------
-
 #: Messages whose time is all latency, and those whose time is all bandwidth, on networks of 1 to 400 Gbit/s.
 SMALL_BYTES, LARGE_BYTES = 256, 1 << 20
 
@@ -148,8 +146,6 @@ def _of_link(run: ArchivedRun, node: str, name: str, rows: "pd.DataFrame", dista
         bandwidth = rate_of(large["size_bytes"], large["one_way_s"])
         yield FactorValue(node, f"{name}_bandwidth_B_per_s", bandwidth, conditions=how)
 
-
-# ---- monitoring ------------------------------------------------------------------------------------------------------
 
 FREQUENCY, TEMPERATURE = "mean_frequency_Hz", "mean_temperature_degC"
 CPU_POWER, DRAM_POWER, NODE_POWER = "cpu_power_W", "dram_power_W", "node_power_W"

@@ -132,9 +132,6 @@ def _one_line(problem: Exception) -> str:
     return printable(f"{type(problem).__name__}: {problem}")[:300]
 
 
-# ---- the rows of an archive ------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class _Row:
     """A value with its state, and its conditions; None where those of what is absent are not known."""

@@ -52,8 +52,7 @@ class Case:
     variables : performance variable -> its value (None: it has none) and unit, as in the file
     ended_s   : when its job ended, in seconds since the epoch
     job       : id of the scheduler's, which it may give again; empty: unknown
-    what      : WHAT_RAN of it
-    where     : place in the file, for messages
+    what      : WHAT_RAN of it;  where : place in the file, for messages
     """
 
     name: str
@@ -142,8 +141,6 @@ def _job(case: Case) -> str:
     moment = dt.datetime.fromtimestamp(math.floor(case.ended_s), dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return f"{case.job}@{moment}" if case.job else digest("reframe", case.name, case.system, case.nodes, case.ended_s)
 
-
-# ---- performance logs ------------------------------------------------------------------------------------------------
 
 # 2026-11-23T07:28:40|reframe 3.12.0|TEST @SYSTEM:PARTITION+ENVIRON|jobid=19717|rate=2.2|ref=0 (l=null, u=null)|GB/s
 _DATE_FIELD = re.compile(
@@ -296,8 +293,6 @@ def _logged(text: str, variable: str, where: str) -> float | None:
         raise InputError(f"{where}: {variable[:60]} is {text[:40]!r}; it must be a finite number")
     return value
 
-
-# ---- the results database --------------------------------------------------------------------------------------------
 
 #: Instructions of SQLite's machine between two looks at their number, and how many looks a query gets.
 _INSTRUCTIONS, _LOOKS = 1_000_000, 2_000

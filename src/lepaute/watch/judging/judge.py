@@ -375,8 +375,7 @@ class _Effect:
         return peers, 1 / np.maximum(inverse, 1e-9)
 
     def other_nodes(self, node: Integers) -> Integers:
-        others: Integers = len(self.nodes) - np.isin(node, self.nodes).astype(np.int64)
-        return others
+        return np.asarray(len(self.nodes) - np.isin(node, self.nodes).astype(np.int64))
 
 
 def _effect(x: Floats, series: Integers, node: Integers, state: _Series, spread: Floats) -> _Effect:

@@ -51,8 +51,7 @@ def frozen(
     observations: pd.DataFrame, refs: References, factors: Sequence[str], standing: pd.DataFrame | None
 ) -> Frozen:
     """standing : rows of `open_regressions`, of which those of the factors count."""
-    rows = len(observations)
-    begun_s = np.full(rows, np.inf)
+    begun_s = np.full(len(observations), np.inf)
     if standing is not None and len(standing):
         for row in standing[standing["factor"].isin(factors)].to_dict("records"):
             mine = concerned(observations, row)

@@ -120,8 +120,7 @@ def _known_s(values: "pd.DataFrame", ingested_s: Sequence[float] | None) -> "pd.
 def _jobs(table: "pd.DataFrame", known_s: "pd.Series[float]") -> "pd.DataFrame":
     """A row a job of a machine: _JOB, the first and the last start in its rows, and the day when it became known."""
     jobs = table.groupby(_JOB)["started_s"].agg(["min", "max"])
-    known = np.fmax(jobs["max"], known_s.reindex(jobs.index))
-    return jobs.assign(day=day_numbers(known)).reset_index()
+    return jobs.assign(day=day_numbers(np.fmax(jobs["max"], known_s.reindex(jobs.index)))).reset_index()
 
 
 def _stretches(jobs: "pd.DataFrame", log: Changelog, pooled: bool) -> list[_Stretch]:

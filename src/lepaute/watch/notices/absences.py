@@ -4,21 +4,16 @@ import datetime as dt
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from lepaute.kit.text import counted
+from lepaute.stats.expanding import Floats
 from lepaute.store.packed import row_keys
 from lepaute.store.tables import STATES
 from lepaute.watch.values import DAY_S, MACHINE, NODE, Machine, day_numbers, day_of
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    Floats = npt.NDArray[np.float64]
-
 
 #: A machine does not report if it is late by so many of its usual intervals, and others reported on so many days.
 LATE_INTERVALS, LATE_DAYS = 3.0, 3
@@ -144,8 +139,7 @@ def _absent(values: "pd.DataFrame") -> "Iterator[tuple[tuple[str, int], dt.date 
     first, done, started_s = first[order], done[order], started_s[order]
     begin = np.flatnonzero(np.diff(machine[order], prepend=-1))
     end = np.append(begin[1:], len(order))
-    place = np.arange(len(order))
-    last_done = np.maximum.reduceat(np.where(done, place, -1), begin)
+    last_done = np.maximum.reduceat(np.where(done, np.arange(len(order)), -1), begin)
     day = np.floor(started_s / DAY_S)
     days = np.unique(day[done])
     later = np.where(last_done >= 0, len(days) - np.searchsorted(days, day[last_done], side="right"), len(days))

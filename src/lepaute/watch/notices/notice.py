@@ -40,11 +40,9 @@ from lepaute.watch.values import (
 )
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
+    from lepaute.stats.expanding import Floats
     from lepaute.watch.open_regressions import OpenRegressions
 
-    Floats = npt.NDArray[np.float64]
 
 #: Kinds; of an unconfirmed change the text says itself of which nodes it is.
 UNLIKE_PEERS, ABSENT, DATES, FEW, UNCONFIRMED, SMALL = (
@@ -132,8 +130,6 @@ def _backward(backward: "pd.DataFrame") -> Iterator[Notice]:
         yield Notice(DATES, str(cluster), str(node), -1, "", float(first["started_s"]), nan, nan, text)
 
 
-# ---- nodes that vanished ---------------------------------------------------------------------------------------------
-
 #: Fewer days without a result are a busy node.
 FEWEST_DAYS = 3
 #: A day of the cluster is one on which this share of its nodes that were ever measured before has a result.
@@ -175,8 +171,6 @@ def _vanished(table: "pd.DataFrame", level: float) -> Iterator[Notice]:
             text = f"no result since {day_of(last_s)}; others were measured on {len(away)} days since{how}"
             yield Notice(ABSENT, str(cluster), str(node), -1, "", last_s, nan, p, text)
 
-
-# ---- machines that never were as their peers -------------------------------------------------------------------------
 
 #: Fewer machines say nothing of a usual spread by themselves; fewer jobs are no level, unless most have as few, as in
 #: a first sweep.
@@ -278,8 +272,6 @@ def _largest_distances(machines: int) -> "Floats":
     return np.sort(np.concatenate(largest))
 
 
-# ---- few machines ----------------------------------------------------------------------------------------------------
-
 #: The relative change of which the jobs to an alarm are counted, and how many are tried.
 CHANGE, MOST_JOBS = 0.05, 60
 #: Of the latest values, whose median is the level.
@@ -332,9 +324,6 @@ def _jobs_to_alarm(rows: "pd.DataFrame", changelog: Changelog) -> int:
     return MOST_JOBS + 1
 
 
-# ---- small changes ---------------------------------------------------------------------------------------------------
-
-
 def worth_a_look(found: "OpenRegressions") -> tuple[Notice, ...]:
     """The lines of the second tier that stand, of what no open regression covers; shown under their own LABEL."""
     rows = found.judged.looks
@@ -347,9 +336,6 @@ def worth_a_look(found: "OpenRegressions") -> tuple[Notice, ...]:
         if row["stands"] and not ((own["cluster"] == row["cluster"]) & (own["factor"] == row["factor"])).any()
         for text in [look_text(row)]
     )
-
-
-# ---- unconfirmed changes ---------------------------------------------------------------------------------------------
 
 
 def unconfirmed_changes(found: "OpenRegressions", nodes: Collection[Node] | None = None) -> tuple[Notice, ...]:

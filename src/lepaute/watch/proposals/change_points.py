@@ -8,11 +8,12 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from lepaute.errors import InputError
+from lepaute.stats.expanding import Floats
 from lepaute.stats.level_shift import LevelShift, level_shift, onset
 from lepaute.stats.multiple_tests import benjamini_yekutieli, selected_level
 from lepaute.stats.rank_cusum import change_p_values
@@ -30,12 +31,6 @@ from lepaute.watch.proposals.watched_series import (
     watched_series,
 )
 from lepaute.watch.values import DAY_S, Machine, backward_jobs, check_values
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-    import pandas as pd
-
-    Floats = npt.NDArray[np.float64]
 
 #: The chance that a run over machines that never change has any change point.
 LEVEL = 0.05
@@ -87,8 +82,6 @@ class ChangePoint:
     p_value: float
     level_before: float
     level_after: float
-    job_before: str
-    job_after: str
     archive_before: str
     archive_after: str
     gradual: bool = False
@@ -131,7 +124,6 @@ def find_change_points(
     *,
     least_change: LeastChange | None = None,
     level: float = LEVEL,
-    since_s: float | None = None,
 ) -> tuple[ChangePoint, ...]:
     """The changes of level of each machine, stratum and factor between the events of the changelog.
 
@@ -139,7 +131,6 @@ def find_change_points(
                    contradicts (`backward_jobs`)
     least_change : smallest relative change that matters, for all factors or by factor; see `least_change_of`
     level        : the chance of any change point where nothing changes
-    since_s      : only changes whose new level begins then or later; all values serve as reference all the same
     In order of cluster, node, processor, factor and date. A level lasts four jobs at least, so one spike is no change,
     and none is found at the beginning or end of a series. What all machines of a cluster have in common on a day is
     taken off where eight or more are measured, and is a series of its own. There, and where fewer are measured, a
@@ -179,12 +170,7 @@ def find_change_points(
         own = [cut for one in group.machines for cut in cuts.get(numbers[id(one)], [])]
         common = [cut for one in group.common for cut in cuts.get(numbers[id(one)], [])]
         points += _points(group, own, common)
-    kept = [
-        point
-        for point in points
-        if abs(point.size) >= least_change_of(point.factor, least_change)
-        and (since_s is None or point.before_s >= since_s)
-    ]
+    kept = [point for point in points if abs(point.size) >= least_change_of(point.factor, least_change)]
     return tuple(sorted(kept, key=lambda each: (each.cluster, each.node, each.cpu, each.factor, each.before_s)))
 
 
@@ -212,10 +198,7 @@ def _stretches(series: WatchedSeries) -> list[tuple[int, int]]:
 
 
 def _p_value(series: WatchedSeries, step: float, drawn_in: "Floats") -> float:
-    """Of having any change: a step somewhere or, unless a season is left in it, a drift with DRIFT_SHARE of it all.
-
-    step : the p-value of a step; drawn_in : its winsorized values
-    """
+    """Of having any change: a step (of this p-value) or, if no season is left, a drift with DRIFT_SHARE of it all."""
     drift = line_of(series, values=drawn_in).p_value if series.node and not series.local else 1.0
     return min(1.0, step / (1 - DRIFT_SHARE), drift / DRIFT_SHARE)
 
@@ -402,8 +385,6 @@ def _point(
         p_value,
         before,
         before * (1 + size),
-        series.jobs[last],
-        series.jobs[first],
         series.archives[last],
         series.archives[first],
     )
@@ -451,8 +432,7 @@ def _with_common(one: WatchedSeries, mine: _Cut | None, cut: _Cut) -> ChangePoin
     half = cut.shift.half_width(cut.confidence)
     if mine is not None:
         half = sqrt(half**2 + mine.shift.half_width(mine.confidence) ** 2)
-    near = one.relative[max(0, index - COMMON_REACH) : index]
-    base = 1.0 + float(np.median(near)) + cut.shift.before
+    base = 1.0 + float(np.median(one.relative[max(0, index - COMMON_REACH) : index])) + cut.shift.before
     base = base if base > 0 else 1.0
     p_value = min(cut.p_value, mine.p_value) if mine is not None else cut.p_value
     found = _point(one, index - 1, index, difference / base, half / base, p_value, base)

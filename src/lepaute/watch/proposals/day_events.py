@@ -9,23 +9,16 @@ alarms on the same days if they had nothing in common. Days with mostly the same
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from lepaute.errors import InputError
+from lepaute.stats.expanding import Booleans, Floats, Integers
 from lepaute.store.packed import row_keys
 from lepaute.watch.proposals.change_points import LEVEL, LeastChange, least_change_of
 from lepaute.watch.proposals.proposed_event import DAYS, PLATFORM, ProposedEvent, factor_changes
 from lepaute.watch.values import DAY_S, Machine, Node, day_numbers, day_of
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    Floats = npt.NDArray[np.float64]
-    Booleans = npt.NDArray[np.bool_]
-    Integers = npt.NDArray[np.int64]
 
 #: A raw test below this is an alarm: the level of the thesis.
 ALARM = 1e-4
@@ -208,8 +201,7 @@ def _day_p_values(hit: "Booleans", tested: "Booleans") -> "Floats":
 
     hits, tests = hit.sum(axis=1), tested.sum(axis=1)
     rate = (hits.sum() - hits + 1) / (tests.sum() - tests + 1)
-    p: Floats = binom.sf(hits - 1, tests, np.minimum(1.0, rate))
-    return p
+    return np.asarray(binom.sf(hits - 1, tests, np.minimum(1.0, rate)))
 
 
 def _pair_p_values(hit: "Booleans", tested: "Booleans") -> "Floats":
@@ -238,8 +230,7 @@ def _recurring(members: "Integers", pairs: "Floats", level: float) -> "list[tupl
             group += near
             left = [other for other in left if other not in near]
         if len(group) >= FEWEST_NODES:
-            inner = pairs[np.ix_(group, group)]
-            sets.append((np.array(sorted(group)), float(inner.min())))
+            sets.append((np.array(sorted(group)), float(pairs[np.ix_(group, group)].min())))
     return sets
 
 

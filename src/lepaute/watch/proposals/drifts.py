@@ -3,18 +3,13 @@
 from dataclasses import dataclass
 from functools import lru_cache
 from math import inf, sqrt
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import stdtr
 
+from lepaute.stats.expanding import Floats
 from lepaute.stats.level_shift import independent_values
 from lepaute.watch.proposals.watched_series import WatchedSeries
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    Floats = npt.NDArray[np.float64]
 
 #: So many effects of the days have a mean that is the season.
 SEASON_VALUES = 15
@@ -62,8 +57,7 @@ def smoothed(common: "Floats") -> "Floats":
     """Means of SEASON_VALUES neighbours, fewer at both ends, around 0."""
     ones = np.ones(min(SEASON_VALUES, len(common)))
     means = np.convolve(common, ones, "same") / _neighbours(len(common))
-    slow: Floats = means - means.mean()
-    return slow
+    return np.asarray(means - means.mean())
 
 
 @lru_cache(maxsize=256)
@@ -76,5 +70,4 @@ def winsorized(x: "Floats") -> "Floats":
     """Spikes say nothing about a response; of each row, shape (..., n)."""
     middle = np.median(x, axis=-1, keepdims=True)
     reach = 3 * 1.4826 * np.median(np.abs(x - middle), axis=-1, keepdims=True)
-    kept: Floats = np.clip(x, middle - reach, middle + reach)
-    return kept
+    return np.asarray(np.clip(x, middle - reach, middle + reach))

@@ -6,22 +6,17 @@ interval that takes them for independent holds two thirds. So the means have the
 
 import datetime as dt
 from collections.abc import Collection
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from lepaute.errors import InputError
+from lepaute.stats.expanding import Floats
 from lepaute.stats.level_shift import independent_values, level_shift
 from lepaute.stats.multiple_tests import holm
 from lepaute.watch.changelog import Changelog
 from lepaute.watch.judging.reference import references
 from lepaute.watch.values import DAY_S, MACHINE, check_values, vectors
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    Floats = npt.NDArray[np.float64]
 
 CONFIDENCE = 0.95
 #: On either side, or there is no error to speak of.

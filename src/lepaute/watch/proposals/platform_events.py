@@ -250,9 +250,6 @@ def _window(points: list[ChangePoint]) -> tuple[float, float]:
     return max(point.after_s for point in inside), min(point.before_s for point in inside)
 
 
-# ---- open regressions ------------------------------------------------------------------------------------------------
-
-
 def standing_events(
     standing: pd.DataFrame,
     values: pd.DataFrame,

@@ -124,9 +124,6 @@ def shared_groups(inventory: Inventory, changed: Iterable[Node], measured: Itera
     return tuple(sorted(found, key=lambda group: (group.p_value, group.kind, group.name)))
 
 
-# ---- proposals -------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class FactorChange:
     """What became of a factor: the median over its machines, and the least and largest bound of their intervals.
@@ -233,24 +230,15 @@ class ProposedEvent:
 
     def as_json(self) -> dict[str, Any]:
         """Plain values for JSON; dates in seconds since the epoch, sizes relative."""
-        values = {
-            "kind": self.kind,
-            "shape": self.shape,
-            "date": self.date,
-            "after_s": self.after_s,
-            "before_s": self.before_s,
+        names = (
+            "kind shape date after_s before_s nodes machines factors p_value weight groups archives_before "
+            "archives_after days jobs other_changes reason"
+        ).split()
+        values = {name: getattr(self, name) for name in names} | {
             "nodes": [dict(zip(NODE, node, strict=True)) for node in self.nodes],
             "machines": [dict(zip(MACHINE_COLUMNS, machine, strict=True)) for machine in self.machines],
             "factors": [{**asdict(change), "machines": len(change.machines)} for change in self.factors],
-            "p_value": self.p_value,
-            "weight": self.weight,
-            "groups": self.groups,
-            "archives_before": self.archives_before,
-            "archives_after": self.archives_after,
-            "days": self.days,
             "jobs": [dict(zip((*NODE, "job", "day"), job, strict=True)) for job in self.jobs],
-            "other_changes": self.other_changes,
-            "reason": self.reason,
         }
         return dict(finite_json(values))
 

@@ -8,23 +8,17 @@ what a machine does by itself; by itself, it shows what happened to all.
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from lepaute.stats.change_evidence import COMMON_MEMORY, ChangeEvidence
+from lepaute.stats.expanding import Floats, Integers
 from lepaute.stats.rank_cusum import FEWEST, cautious_correlation, differences_correlation, levels_correlation
 from lepaute.stats.steps import SHORTEST
 from lepaute.watch.changelog import Changelog
 from lepaute.watch.judging.reference import references
 from lepaute.watch.values import DAY_S, MACHINE, day_numbers, vectors
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    Floats = npt.NDArray[np.float64]
-    Integers = npt.NDArray[np.int64]
-    import pandas as pd
 
 #: Machines without which a day has no effect of its own.
 FEWEST_MACHINES = 8
@@ -51,8 +45,7 @@ class DayEffect:
 
     def at(self, day: "Integers") -> "Floats":
         """The effects of these days, which are all among those given to `day_effect`."""
-        effects: Floats = self.effect[np.searchsorted(self.day, day)]
-        return effects
+        return np.asarray(self.effect[np.searchsorted(self.day, day)])
 
     def apart(self) -> "Integers":
         """Positions of days whose effects share no measurement."""
@@ -107,8 +100,7 @@ def _means(members: "Integers", values: "Floats") -> "Floats":
     """Of each machine among them."""
     counts = np.bincount(members)
     there = counts > 0
-    means: Floats = np.bincount(members, values)[there] / counts[there]
-    return means
+    return np.asarray(np.bincount(members, values)[there] / counts[there])
 
 
 def medians_of(members: "Integers", values: "Floats") -> "Floats":
@@ -116,8 +108,7 @@ def medians_of(members: "Integers", values: "Floats") -> "Floats":
     ranked = values[np.lexsort((values, members))]
     counts = np.bincount(members)
     begin = np.cumsum(counts) - counts
-    medians: Floats = (ranked[begin + (counts - 1) // 2] + ranked[begin + counts // 2]) / 2
-    return medians
+    return np.asarray((ranked[begin + (counts - 1) // 2] + ranked[begin + counts // 2]) / 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +120,7 @@ class WatchedSeries:
     relative         : values over their median, less 1; without the effect of the day where that is known
     common           : that effect, shape (n,), 0 where it is not known
     scale            : that median, in the unit of the factor; 1 for the effect of the days
-    jobs, archives   : of each date; empty for the effect of the days
+    archives         : of each date; empty for the effect of the days
     least_correlation: of neighbours, from all series of the same kind
     local            : seasons are left in it, so that only what is sudden is a change
     """
@@ -143,7 +134,6 @@ class WatchedSeries:
     relative: "Floats"
     common: "Floats"
     scale: float
-    jobs: Sequence[str]
     archives: Sequence[str]
     least_correlation: float
     local: bool
@@ -180,10 +170,10 @@ def _group(cluster: str, stratum: str, factor: str, part: "pd.DataFrame") -> Ser
     order = np.lexsort((part["started_s"].to_numpy(), part["series"].to_numpy()))
     ordered = part[["series", "started_s"]].to_numpy(np.float64)[order]
     if (ordered[1:] == ordered[:-1]).all(axis=1).any():  # jobs of the same moment count once, by their median
-        firsts = {name: (name, "first") for name in ("job", "archive", "begin_s")}
+        firsts = {name: (name, "first") for name in ("archive", "begin_s")}
         part = part.groupby(keys, sort=True).agg(value=("value", "median"), **firsts).reset_index()
     else:
-        part = part[[*keys, "value", "job", "archive", "begin_s"]].iloc[order].reset_index(drop=True)
+        part = part[[*keys, "value", "archive", "begin_s"]].iloc[order].reset_index(drop=True)
     number = np.unique(part["series"].to_numpy(np.int64), return_inverse=True)[1]
     middle = medians_of(number, part["value"].to_numpy(np.float64))[number]
     part, middle = part[middle != 0], middle[middle != 0]
@@ -199,7 +189,7 @@ def _group(cluster: str, stratum: str, factor: str, part: "pd.DataFrame") -> Ser
     rows = [each for each in rows if each.stop - each.start >= FEWEST and float(np.ptp(relative[each])) > 0]
     least = _least_correlation([relative[each] for each in rows])
     started_s, node, cpu = (part[name].to_numpy() for name in ("started_s", "node", "cpu"))
-    jobs, archives = (part[name].to_numpy(object) for name in ("job", "archive"))
+    archives = part["archive"].to_numpy(object)
     series_of_machines = tuple(
         WatchedSeries(
             cluster=cluster,
@@ -211,7 +201,6 @@ def _group(cluster: str, stratum: str, factor: str, part: "pd.DataFrame") -> Ser
             relative=relative[each],
             common=common[each],
             scale=float(scale[each.start]),
-            jobs=jobs[each].tolist(),
             archives=archives[each].tolist(),
             least_correlation=least,
             local=effect is None,
@@ -233,9 +222,7 @@ def _common(cluster: str, stratum: str, factor: str, part: "pd.DataFrame", effec
     pieces = [(a, b) for a, b in pieces if float(np.ptp(values[a:b])) > 0]
     least = _least_correlation([values[a:b] for a, b in pieces])
     return [
-        WatchedSeries(
-            cluster, stratum, factor, "", -1, dates[a:b], values[a:b], np.zeros(b - a), 1.0, (), (), least, True
-        )
+        WatchedSeries(cluster, stratum, factor, "", -1, dates[a:b], values[a:b], np.zeros(b - a), 1.0, (), least, True)
         for a, b in pieces
     ]
 
@@ -274,8 +261,6 @@ def of_equal_length(series: "Sequence[Floats]") -> "Iterator[tuple[list[int], Fl
     for own in places.values():
         yield own, np.stack([series[place] for place in own])
 
-
-# ---- sudden changes --------------------------------------------------------------------------------------------------
 
 # Of a series in which a season is left: by how far they are, where ranks would need many values after. The evidence is
 # that of the alarms (`stats.change_evidence`), with a memory that follows a season; one over its largest value is a

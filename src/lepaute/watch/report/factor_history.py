@@ -133,9 +133,6 @@ def _with_window(table: "pd.DataFrame", verdicts: "pd.DataFrame", window: int) -
     return table
 
 
-# ---- what a point is shown as ----------------------------------------------------------------------------------------
-
-
 def codes_of(factor: FactorRows, *, of_window: bool = False) -> list[str]:
     """A letter for each row: its state, and whether it is worse or better; of the mean of its window, if asked for."""
     rows = factor.rows
@@ -160,9 +157,6 @@ def sides_of(factor: FactorRows) -> tuple[str, str]:
     """The letters of a lower and of a higher value."""
     worse = 0 if factor.is_vector else worse_direction(factor.name)
     return {-1: (_WORSE, _BETTER), 0: (_UNLIKE, _UNLIKE), 1: (_BETTER, _WORSE)}[worse]
-
-
-# ---- the latest values of all machines -------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

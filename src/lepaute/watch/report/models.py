@@ -117,10 +117,7 @@ def moved_in(factor: FactorRows, found: OpenRegressions) -> list[Moved]:
 def moved_coefficients(
     values: pd.DataFrame, found: OpenRegressions, names: tuple[str, ...], machines: set[tuple[str, int]], r: int
 ) -> list[Moved]:
-    """Of these (node, cpu) of a cluster, each by its latest test of r jobs that is no outlier; others are left out.
-
-    values : the factor values of the cluster
-    """
+    """Of these (node, cpu) of a cluster, each by its latest test of r jobs that is no outlier; others are left out."""
     keys = zip(values["node"], values["cpu"], strict=True)
     own = values[np.array([key in machines for key in keys], np.bool_)] if machines else values.iloc[:0]
     if not set(names) <= set(own["factor"]):

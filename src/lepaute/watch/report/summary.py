@@ -338,10 +338,7 @@ def _explained(suspects: "pd.DataFrame", standing: "pd.DataFrame") -> "np.ndarra
 
 
 def _echoes(suspects: "pd.DataFrame", verdicts: "pd.DataFrame") -> "np.ndarray":
-    """Which of the tests of several jobs are suspicious for an earlier job of the window, suspicious by itself.
-
-    suspects : rows of the verdicts
-    """
+    """Which of the tests of several jobs are suspicious for an earlier job of the window, suspicious by itself."""
     key = [*MACHINE, "stratum", "factor"]
     of_several = suspects.index[suspects["r"] > 1]
     if not len(of_several):
@@ -351,8 +348,7 @@ def _echoes(suspects: "pd.DataFrame", verdicts: "pd.DataFrame") -> "np.ndarray":
     single = verdicts[mine & (verdicts["missing"] == 0) & (verdicts["r"] == 1)]
     single = single.sort_values(["started_s", "job"], kind="stable")
     position = single.groupby(key, sort=False).cumcount()
-    names = single[[*key, "job"]].itertuples(index=False, name=None)
-    where = dict(zip(names, position, strict=True))
+    where = dict(zip(single[[*key, "job"]].itertuples(index=False, name=None), position, strict=True))
     rows = [
         (row[:-2], where.get(row[:-1], -1), int(row[-1]))
         for row in suspects[[*key, "job", "r"]].itertuples(index=False, name=None)

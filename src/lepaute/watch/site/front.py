@@ -26,10 +26,7 @@ _SPEEDS = ("_flops", "_per_s", "_s", "_Hz")
 
 
 def answer(found: "OpenRegressions", states: dict[str, int], noticed: Sequence[Notice], now_s: float) -> dict[str, Any]:
-    """Of all clusters: state (the class of its colour), the sentence, and what it rests on.
-
-    states : how many nodes are in each state of the map
-    """
+    """Of all clusters: state (the class of its colour), sentence and rest; states : nodes in each state of the map."""
     nodes = sum(states.values())
     last, late = last_data(found.values, now_s)
     where = f"{counted(nodes, 'node')}, last data {last}"
@@ -48,9 +45,8 @@ def answer(found: "OpenRegressions", states: dict[str, int], noticed: Sequence[N
         text, state = f"Nothing can be said of {where}", "unable"
     else:
         text, state = f"Nothing open in {where}", "fine"
-    kinds = ("silent", "failed", "suspicious", "unjudged")
     known = {"silent": "silent", "failed": "failed", "suspicious": "suspicious", "unjudged": "not judged"}
-    rest = [f"{states[kind]} {known[kind]}" for kind in kinds if states[kind]]
+    rest = [f"{states[kind]} {words}" for kind, words in known.items() if states[kind]]
     if state == "fine" and (rest or late):
         state = "notable" if states["fine"] else "unable"
     if late:
@@ -99,9 +95,6 @@ def _longer(factor: str, size: float) -> float:
     if factor.endswith("_s") and not factor.endswith("_per_s"):
         return size
     return 1 / (1 + size) - 1 if size > -1 else math.inf
-
-
-# ---- a line about each factor, event and regression ------------------------------------------------------------------
 
 
 def page_name(kind: str, *names: object) -> str:

@@ -6,21 +6,18 @@ Compact data: numbers as short as a picture needs them, in scripts that a page l
 import json
 from collections.abc import Collection, Iterable, Mapping
 from math import isnan
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from lepaute.kit.text import natural_order
+from lepaute.stats.expanding import Floats
 from lepaute.watch.alarms.sizes import worse_direction
 from lepaute.watch.report.factor_history import NORMAL, P_LEVELS, FactorRows, codes_of, last_rows, sides_of, spread_of
 from lepaute.watch.report.models import title_of
 from lepaute.watch.values import day_numbers
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    Floats = npt.NDArray[np.float64]
 
 _NUMBERS = {"value": "value", "low": "low", "high": "high"}
 _OF_WINDOW = {"mean_w": "mean", "low_w": "lowMean", "high_w": "highMean"}

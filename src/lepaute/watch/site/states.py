@@ -57,8 +57,7 @@ def factor_states(factor: FactorRows, away: Sequence[Absence], looks: "Iterable[
     """
     rows = factor.rows
     found = dict.fromkeys(rows["node"].astype(str).unique(), "fine")
-    kept = rows[~rows["outlier"]]
-    last = kept.drop_duplicates(["node", "cpu"], keep="last")
+    last = rows[~rows["outlier"]].drop_duplicates(["node", "cpu"], keep="last")
     untested = set(last.loc[last["p_value"].isna(), "node"].astype(str)) | (set(found) - set(last["node"].astype(str)))
     suspects = factor.suspects
     if len(rows):
@@ -123,9 +122,6 @@ def state_map(factors: Sequence[FactorStates]) -> StateMap:
         {node: [each.of_node.get(node, "") for each in shown] for node in nodes},
         [line for each in factors for line in each.lost],
     )
-
-
-# ---- how it is drawn -------------------------------------------------------------------------------------------------
 
 
 def drawn(found: StateMap, number: int, cluster: str, pages: Mapping[str, str], inventory: Inventory) -> dict[str, Any]:

@@ -58,18 +58,15 @@ class _Writer:
 
     def data(self, name: str, data: Mapping[str, Any]) -> None:
         """What the page of this name, without .html, loads; before the page."""
-        self.sizes[f"{name}.html"] = self._put(f"data/{name}.js", script_of(data))
+        self.sizes[f"{name}.html"] = self.file(f"data/{name}.js", script_of(data))
 
     def page(self, name: str, template: str, **values: Any) -> None:
         size = self.sizes.get(name, 0)
         script = f"{name.removesuffix('.html')}.js" if size else None
         html = render(_PACKAGE, template, site=self.title, made=self.made, data_script=script, **values)
-        self.sizes[name] = size + self._put(name, html)
+        self.sizes[name] = size + self.file(name, html)
 
-    def file(self, name: str, text: str) -> None:
-        self._put(name, text)
-
-    def _put(self, name: str, text: str) -> int:
+    def file(self, name: str, text: str) -> int:
         content = text.encode()
         (self.folder / name).write_bytes(content)
         return len(content)
@@ -131,23 +128,151 @@ def plot_library() -> str:
     return text
 
 
-# ---- the pages -------------------------------------------------------------------------------------------------------
-
-
 def _event_page(event: Event) -> str:
     return page_name("event", event.date, event.nodes.cluster, event.nodes.text, event.reason)
 
 
 @dataclass(slots=True)
-class _Said:
-    """What the pages of all clusters leave for those that are about all."""
+class _Pages:
+    """Pages of one cluster after the other, and what they leave for those that are about all."""
 
+    store: Store
+    writer: _Writer
+    every: "pd.DataFrame"
+    found: OpenRegressions
+    away: Sequence[Absence]
+    lines: Sequence[Notice]
     summaries: list[dict[str, Any]] = field(default_factory=list)
     nodes: list[dict[str, Any]] = field(default_factory=list)
     suspects: "list[pd.DataFrame]" = field(default_factory=list)
     maps: list[dict[str, Any]] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
     effects: dict[Event, list[dict[str, Any]]] = field(default_factory=dict)
+
+    def write_cluster(self, cluster: str, names: list[str]) -> None:
+        """The pages of its factors, models and nodes."""
+        away = [each for each in self.away if each.cluster == cluster]
+        mine = [event for event in self.found.changelog.events if event.nodes.cluster in (ALL, cluster)]
+        mine.sort(key=lambda event: event.date)
+        marks: list[dict[str, Any]] = [
+            {
+                "day": int(event.start_s // DAY_S),
+                "text": event.reason,
+                "date": event.date.isoformat(),
+                "kind": event.kind,
+                "nodes": event.nodes.text,
+                "page": _event_page(event),
+            }
+            for event in mine
+        ]
+        pages = {node: page_name("node", cluster, node) for node in self.store.nodes(cluster)}
+        series, states, of_factors = NodeSeries(), list[FactorStates](), list[dict[str, Any]]()
+        for name in [*names, *models_of(set(names), self.store.vectors(cluster))]:
+            factor = factor_rows(self.store, self.found, cluster, name, self.every)
+            if factor.is_vector and not len(factor.rows):  # jobs may have some of its coefficients each
+                continue
+            summary = summary_of(factor, self.found.reports)
+            of_factors.append(self._write_factor(factor, summary, pages, marks))
+            self.summaries.append(summary)
+            self.suspects.append(factor.suspects)
+            series.add(factor)
+            states.append(states_of(factor, summary["page"], away, self.lines, states))
+            for event in mine:
+                if (effect := effect_of(event, factor)) is not None:
+                    self.effects[event].append(effect)
+        choice = _choice([each["summary"] for each in of_factors])
+        for each in of_factors:
+            self.writer.page(each["summary"]["page"], "factor.html.j2", choice=choice, marks=marks, **each)
+        made = state_map(states)
+        self.maps.append(drawn(made, len(self.maps), cluster, pages, self.found.changelog.inventory))
+        self.lost += made.lost
+        self.nodes += self._write_nodes(cluster, series, made, mine, marks, away)
+
+    def _write_factor(
+        self, factor: FactorRows, summary: dict[str, Any], pages: Mapping[str, str], marks: list[dict[str, Any]]
+    ) -> dict[str, Any]:
+        """Its data and its notebook; returns what its page says."""
+        data = overview_data(factor, dict(pages), marks)
+        name = summary["page"].removesuffix(".html")
+        self.writer.data(name, data)
+        self.writer.file(f"{name}.ipynb", _notebook_of(factor.cluster, factor.name, summary["worst"]))
+        return {
+            "title": f"{factor.cluster + ': ' if factor.cluster else ''}{summary['title']}",
+            "summary": summary,
+            "window": factor.window,
+            "names": factor.names if factor.is_vector else (),
+            "moved": _moved(factor, self.found),
+            "notebook": f"{name}.ipynb",
+            "last_known": bool(data["last"]),
+        }
+
+    def _write_nodes(
+        self,
+        cluster: str,
+        series: NodeSeries,
+        states: StateMap,
+        events: list[Event],
+        marks: list[dict[str, Any]],
+        absent: "Sequence[Absence]",
+    ) -> list[dict[str, Any]]:
+        away = {
+            str(row["node"]): {str(k): v for k, v in row.items()}
+            for row in absences(self.store.job_states(cluster)).to_dict("records")
+        }
+        silent: dict[str, list[str]] = {}
+        for absence in absent:
+            for node in dict.fromkeys(node for _, node, _ in absence.machines):
+                silent.setdefault(node, []).append(absence_text(absence))
+        actions = self.store.node_actions()
+        of_node: dict[str, list[dict[Any, Any]]] = {}
+        for action in actions[actions["cluster"] == cluster].sort_values("revision").to_dict("records"):
+            of_node.setdefault(str(action["node"]), []).append(action)
+        names = sorted(series.nodes, key=natural_order)
+        touched = [event.nodes.among({(cluster, node) for node in names}) for event in events]
+        listed: list[dict[str, Any]] = []
+        for at, node in enumerate(names):
+            mine = [
+                each
+                for each in self.found.reports
+                if each.cluster == cluster and (node in each.nodes or ALL in each.nodes)
+            ]
+            touches = [(cluster, node) in nodes for nodes in touched]
+            facts = away.get(node, {})
+            page = page_name("node", cluster, node)
+            data = {
+                "node": node,
+                "levels": P_LEVELS,
+                "regressed": mine[0].changes[0].factor if mine else "",
+                "series": series.of(node),
+                "events": list(compress(marks, touches)),
+            }
+            self.writer.data(page.removesuffix(".html"), data)
+            self.writer.page(
+                page,
+                "node.html.j2",
+                title=f"{cluster + ' ' if cluster else ''}{node}",
+                cluster=cluster,
+                regressions=[regression_line(each) for each in mine],
+                silent=silent.get(node, []),
+                events=[{"event": event, "page": _event_page(event)} for event in compress(events, touches)],
+                actions=of_node.get(node, []),
+                facts=facts,
+                before=page_name("node", cluster, names[at - 1]) if at else None,
+                after=page_name("node", cluster, names[at + 1]) if at + 1 < len(names) else None,
+            )
+            state = states.worst(node)
+            listed.append(
+                {
+                    **facts,
+                    "cluster": cluster,
+                    "node": node,
+                    "page": page,
+                    "regressions": len(mine),
+                    "state": state,
+                    "weight": WEIGHT[state],
+                }
+            )
+        return listed
 
 
 def _write_pages(store: "Store", writer: _Writer, now_s: float) -> None:
@@ -158,22 +283,10 @@ def _write_pages(store: "Store", writer: _Writer, now_s: float) -> None:
     looks = worth_a_look(regressed)
     noticed = uncovered(notices(regressed.values, log), regressed.rows)
     unconfirmed = unconfirmed_changes(regressed)
-    said = _Said(effects={event: [] for event in log.events})
-    away = absences_of(regressed.values)
+    away, lines = absences_of(regressed.values), [*looks, *noticed, *unconfirmed]
+    said = _Pages(store, writer, every, regressed, away, lines, effects={event: [] for event in log.events})
     for cluster in sorted(known["cluster"].unique()):
-        names = list(known.loc[known["cluster"] == cluster, "factor"])
-        lines = [*looks, *noticed, *unconfirmed]
-        _write_cluster(
-            store,
-            writer,
-            str(cluster),
-            names,
-            every,
-            regressed,
-            [each for each in away if each.cluster == cluster],
-            lines,
-            said,
-        )
+        said.write_cluster(str(cluster), list(known.loc[known["cluster"] == cluster, "factor"]))
     for event, found in said.effects.items():
         among = event.nodes.among({(each["cluster"], each["node"]) for each in said.nodes})
         on = [each for each in said.nodes if (each["cluster"], each["node"]) in among]
@@ -213,55 +326,6 @@ def _write_pages(store: "Store", writer: _Writer, now_s: float) -> None:
     )
 
 
-def _write_cluster(
-    store: "Store",
-    writer: _Writer,
-    cluster: str,
-    names: list[str],
-    every: "pd.DataFrame",
-    regressed: OpenRegressions,
-    away: "Sequence[Absence]",
-    lines: "Sequence[Notice]",
-    said: _Said,
-) -> None:
-    """The pages of its factors, models and nodes; what other pages say of them is added to `said`."""
-    mine = [event for event in regressed.changelog.events if event.nodes.cluster in (ALL, cluster)]
-    mine.sort(key=lambda event: event.date)
-    marks: list[dict[str, Any]] = [
-        {
-            "day": int(event.start_s // DAY_S),
-            "text": event.reason,
-            "date": event.date.isoformat(),
-            "kind": event.kind,
-            "nodes": event.nodes.text,
-            "page": _event_page(event),
-        }
-        for event in mine
-    ]
-    pages = {node: page_name("node", cluster, node) for node in store.nodes(cluster)}
-    series, states, of_factors = NodeSeries(), list[FactorStates](), list[dict[str, Any]]()
-    for name in [*names, *models_of(set(names), store.vectors(cluster))]:
-        factor = factor_rows(store, regressed, cluster, name, every)
-        if factor.is_vector and not len(factor.rows):  # jobs may have some of its coefficients each
-            continue
-        summary = summary_of(factor, regressed.reports)
-        of_factors.append(_write_factor_data(writer, factor, summary, pages, marks, _moved(factor, regressed)))
-        said.summaries.append(summary)
-        said.suspects.append(factor.suspects)
-        series.add(factor)
-        states.append(states_of(factor, summary["page"], away, lines, states))
-        for event in mine:
-            if (effect := effect_of(event, factor)) is not None:
-                said.effects[event].append(effect)
-    choice = _choice([each["summary"] for each in of_factors])
-    for each in of_factors:
-        writer.page(each["summary"]["page"], "factor.html.j2", choice=choice, marks=marks, **each)
-    made = state_map(states)
-    said.maps.append(drawn(made, len(said.maps), cluster, pages, regressed.changelog.inventory))
-    said.lost += made.lost
-    said.nodes += _write_nodes(store, writer, cluster, series, regressed, made, mine, marks, away)
-
-
 def _choice(summaries: list[dict[str, Any]]) -> list[tuple[str, list[dict[str, Any]]]]:
     """The pages of a cluster as people choose among them: factors, models, their coefficients."""
     kinds = {"factors": "Factors", "models": "Models, all coefficients together", "coefficients": "Coefficients"}
@@ -284,97 +348,6 @@ def _moved(factor: FactorRows, found: OpenRegressions) -> list[dict[str, Any]]:
         }
         for each in moved_in(factor, found)
     ]
-
-
-def _write_factor_data(
-    writer: _Writer,
-    factor: FactorRows,
-    summary: dict[str, Any],
-    pages: Mapping[str, str],
-    marks: list[dict[str, Any]],
-    moved: list[dict[str, Any]],
-) -> dict[str, Any]:
-    """Its data and its notebook; returns what its page says."""
-    data = overview_data(factor, dict(pages), marks)
-    name = summary["page"].removesuffix(".html")
-    writer.data(name, data)
-    writer.file(f"{name}.ipynb", _notebook_of(factor.cluster, factor.name, summary["worst"]))
-    return {
-        "title": f"{factor.cluster + ': ' if factor.cluster else ''}{summary['title']}",
-        "summary": summary,
-        "window": factor.window,
-        "names": factor.names if factor.is_vector else (),
-        "moved": moved,
-        "notebook": f"{name}.ipynb",
-        "last_known": bool(data["last"]),
-    }
-
-
-def _write_nodes(
-    store: "Store",
-    writer: _Writer,
-    cluster: str,
-    series: NodeSeries,
-    found: OpenRegressions,
-    states: StateMap,
-    events: list[Event],
-    marks: list[dict[str, Any]],
-    absent: "Sequence[Absence]",
-) -> list[dict[str, Any]]:
-    away = {
-        str(row["node"]): {str(k): v for k, v in row.items()}
-        for row in absences(store.job_states(cluster)).to_dict("records")
-    }
-    silent: dict[str, list[str]] = {}
-    for absence in absent:
-        for node in dict.fromkeys(node for _, node, _ in absence.machines):
-            silent.setdefault(node, []).append(absence_text(absence))
-    actions = store.node_actions()
-    of_node: dict[str, list[dict[Any, Any]]] = {}
-    for action in actions[actions["cluster"] == cluster].sort_values("revision").to_dict("records"):
-        of_node.setdefault(str(action["node"]), []).append(action)
-    names = sorted(series.nodes, key=natural_order)
-    touched = [event.nodes.among({(cluster, node) for node in names}) for event in events]
-    listed: list[dict[str, Any]] = []
-    for at, node in enumerate(names):
-        mine = [each for each in found.reports if each.cluster == cluster and (node in each.nodes or ALL in each.nodes)]
-        touches = [(cluster, node) in nodes for nodes in touched]
-        facts = away.get(node, {})
-        page = page_name("node", cluster, node)
-        data = {
-            "node": node,
-            "levels": P_LEVELS,
-            "regressed": mine[0].changes[0].factor if mine else "",
-            "series": series.of(node),
-            "events": list(compress(marks, touches)),
-        }
-        writer.data(page.removesuffix(".html"), data)
-        writer.page(
-            page,
-            "node.html.j2",
-            title=f"{cluster + ' ' if cluster else ''}{node}",
-            cluster=cluster,
-            regressions=[regression_line(each) for each in mine],
-            silent=silent.get(node, []),
-            events=[{"event": event, "page": _event_page(event)} for event in compress(events, touches)],
-            actions=of_node.get(node, []),
-            facts=facts,
-            before=page_name("node", cluster, names[at - 1]) if at else None,
-            after=page_name("node", cluster, names[at + 1]) if at + 1 < len(names) else None,
-        )
-        state = states.worst(node)
-        listed.append(
-            {
-                **facts,
-                "cluster": cluster,
-                "node": node,
-                "page": page,
-                "regressions": len(mine),
-                "state": state,
-                "weight": WEIGHT[state],
-            }
-        )
-    return listed
 
 
 def _titled(changes: "Iterable[Change]") -> "list[Change]":
