@@ -58,16 +58,7 @@ def run_command(
     added = dict(environment or {})
     start, clock = datetime.now(UTC).isoformat(), time.monotonic()
     try:
-        # A session of its own is what its children can be found by: mpirun gives each rank its own process group.
-        process = subprocess.Popen(
-            words,
-            cwd=folder,
-            env={**os.environ, **added},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        )
+        process = started(words, added, folder)
     except OSError as problem:
         raise EnvironmentProblem(f"{what} cannot be started: {words[0]}: {problem.strerror}") from None
     try:
@@ -85,6 +76,20 @@ def run_command(
         ended = f"signal {-status}" if status < 0 else f"exit status {status}"
         raise EnvironmentProblem(f"{what} failed ({ended}): {complaint_of(_kept(stdout), _kept(stderr))}")
     return CommandRecord(words, status, _kept(stdout), _kept(stderr), start, duration_s, tuple(sorted(added.items())))
+
+
+def started(words: Sequence[str], environment: Mapping[str, str], folder: Path | None) -> "subprocess.Popen[bytes]":
+    """A process with both streams in pipes, in a session of its own, by which its children can be found: mpirun gives
+    each rank its own process group. Raises OSError."""
+    return subprocess.Popen(
+        words,
+        cwd=folder,
+        env={**os.environ, **environment},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
 
 
 def _communicate(process: "subprocess.Popen[bytes]", timeout_s: float) -> tuple[bytes, bytes]:

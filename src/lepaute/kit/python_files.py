@@ -173,7 +173,11 @@ class Program:
             raise InputError(f"{path}{line_in(error, path)}: {Program.failure_text(error)}") from error
         finally:
             sys.path.remove(str(self.folder))
-            sys.modules.update((name, each) for name, each in others.items() if not _is_ours(each))
+            sys.modules.update(
+                (name, each)
+                for name, each in others.items()
+                if not isinstance(getattr(each, "__loader__", None), _Loader)
+            )
 
     def claim(self, folder: str) -> None:
         """From now on modules in a folder, which is its own or that of a package there, are read for this program."""
@@ -337,7 +341,6 @@ class Program:
 
 
 def program_of(cls: type) -> Program | None:
-    """The program that defines a class."""
     return _PROGRAMS.get(cls.__module__)
 
 
@@ -434,10 +437,6 @@ class _Finder(machinery.FileFinder):
         for folder in (spec.submodule_search_locations or ()) if spec is not None else ():
             self._program.claim(folder)
         return spec
-
-
-def _is_ours(module: ModuleType) -> bool:
-    return isinstance(getattr(module, "__loader__", None), _Loader)
 
 
 def _imported_from(folders: set[str]) -> list[str]:

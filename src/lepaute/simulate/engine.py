@@ -108,13 +108,11 @@ class SimulatedRun:
     time_s      : of what the application times; whole_s of all that its kernels are counted in
     computing_s : seconds inside kernels, waiting_s inside communication, both over all ranks
     moving      : share of the time of all ranks in moving messages
-    kernels     : of those that were called
     message_use : by class of links, where the platform knows the sizes it was fitted to; None where the engine does
                   not tell. messages_s : time of the messages of all classes, each as if alone
     sampling    : None where every step was simulated
     breakdown   : where the time of all ranks went; None where the engine does not tell
     began_s, ended_s : of the simulation, on the clock of time.perf_counter
-    emulated    : what SMPI tells besides
     """
 
     seed: int

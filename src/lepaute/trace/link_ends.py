@@ -153,7 +153,11 @@ def _both_ends(rows: Rows, links: Links) -> tuple[NDArray[Any], _Ends, list[str]
     )
     has = start_of >= 0
     start = start_of[has]
-    lost_ends, lost_starts = _unmatched(start_of, is_sendrecv[row], is_sendrecv[links.start_row] & (target >= 0))
+    # ends and starts of messages of MPI_Sendrecv that have no other end
+    matched = numpy.zeros(len(links.start_row), dtype=bool)
+    matched[start_of[start_of >= 0]] = True
+    lost_ends = is_sendrecv[row] & (start_of < 0)
+    lost_starts = is_sendrecv[links.start_row] & (target >= 0) & ~matched
     target[lost_starts] = -1
     source[lost_ends] = -1
     source[has] = rows.rank[links.start_row[start]]
@@ -231,15 +235,6 @@ def _followed(starts: list[list[int]], ends: list[list[int]]) -> "Iterator[tuple
         ]
         if fitting:
             yield place, waiting[min(fitting)[1]].popleft()
-
-
-def _unmatched(
-    start_of: NDArray[Any], end_is_sendrecv: NDArray[Any], start_is_sendrecv: NDArray[Any]
-) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Ends and starts of messages of MPI_Sendrecv that have no other end, as masks."""
-    matched = numpy.zeros(len(start_is_sendrecv), dtype=bool)
-    matched[start_of[start_of >= 0]] = True
-    return end_is_sendrecv & (start_of < 0), start_is_sendrecv & ~matched
 
 
 def _bytes_of_an_item(rows: Rows, links: Links) -> NDArray[Any]:

@@ -53,7 +53,6 @@ _PLACES = (
 def write_report(trace: Trace, path: str | Path, command: str = "") -> None:
     """Writes what a trace amounts to: a page where the name ends in .html, an object where it ends in .json.
 
-    command : that was given
     Raises InputError for another suffix, or where the file cannot be written.
     """
     pages.write_report(Path(path), lambda: page(trace, command), lambda: breakdown_dict(breakdown_of(trace)))
@@ -178,7 +177,6 @@ def _table(title: str, head: Any, rows: Any) -> dict[str, Any]:
 
 
 def _pairs(one: NDArray[Any], other: NDArray[Any], amount: NDArray[Any], verb: str, text: Any) -> tuple[Any, Any]:
-    """The largest pairs."""
     whole = float(amount.sum())
     largest = numpy.argsort(-amount, kind="stable")[:MOST_TABLE_ROWS]
     return (f"rank that {verb}", "for rank", "time", "share of all"), [
@@ -286,7 +284,6 @@ def by_rank(breakdown: Breakdown) -> Picture:
 
 
 def by_step(breakdown: Breakdown) -> Picture:
-    """A column a step."""
     values = breakdown.by_step_s[:, :OTHER]
     most = float(values.sum(axis=1).max())
     unit, factor = axis_unit(most)

@@ -72,7 +72,6 @@ class Container:
 class PajeReader:
     """The events of a file, one after the other; what has been defined until then is in the lists.
 
-    types, values: their names
     comments     : the lines that begin with #, before the first event
     digits       : decimals of the dates
     Raises InputError with the number of the line for what is no Paje, is cut, is not defined, or goes back in time.

@@ -116,7 +116,6 @@ def calls(trace: Trace) -> list[dict[str, Any]]:
 
 
 def calls_table(trace: Trace, width: int = UNLIMITED) -> str:
-    """`calls` as a table."""
     rows = []
     for entry in calls(trace):
         extent = ""

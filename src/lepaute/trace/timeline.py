@@ -52,8 +52,6 @@ def step_starts(trace: Trace) -> dict[int, float]:
 class Segments:
     """Of each rank what it does from low_s to high_s, without gaps.
 
-    ranks     : in their order
-    counts    : number of segments of each
     codes     : of each segment, into `kinds`; of all ranks one after the other
     ticks     : how long each lasts, in TICKS of the whole; those of a rank add up to TICKS
     kinds     : (name of the call, class in colours.CALLS); the first is nothing

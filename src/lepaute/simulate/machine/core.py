@@ -60,7 +60,6 @@ def machine_of(platform: "Platform", threads: int = 1) -> _core.Machine:
 
 
 def fill_network(core: _core.Network, network: "Network") -> None:
-    """Sets what messages cost."""
     for link, segments in (
         ("loopback", network.loopback_segments),
         ("remote", network.remote.segments),
@@ -88,7 +87,6 @@ def fill_network(core: _core.Network, network: "Network") -> None:
 
 
 def core_kernel(name: str, model: "KernelModel", platform: "Platform") -> _core.MachineKernel:
-    """The kernel `name` with the durations of `model`."""
     kernel = _core.MachineKernel()
     kernel.name = name
     kernel.model_of = model.kernel
@@ -171,16 +169,11 @@ def bounds(ranges: Mapping[Any, tuple[float, float]] | None) -> _core.Bounds:
 
 
 def core_segment(segment: "Segment") -> _core.Segment:
-    """A network segment of the platform file."""
     core = _core.Segment()
-    core.above_bytes = segment.above_bytes
-    core.protocol = segment.protocol
-    core.latency_s = segment.latency_s
-    core.bandwidth_Bps = segment.bandwidth_Bps
-    core.send = _core.Overhead(*segment.send)
-    core.isend = _core.Overhead(*segment.isend)
-    core.receive = _core.Overhead(*segment.receive)
-    core.noise_relative_sd = segment.noise_relative_sd
+    for name in ("above_bytes", "protocol", "latency_s", "bandwidth_Bps", "noise_relative_sd"):
+        setattr(core, name, getattr(segment, name))
+    for name in ("send", "isend", "receive"):
+        setattr(core, name, _core.Overhead(*getattr(segment, name)))
     if segment.noise:
         modes = [_core.NoiseMode(mode.weight, mode.mean, mode.sd) for mode in segment.noise.modes]
         core.noise = _core.NoiseMixture.centred(modes)
@@ -247,7 +240,6 @@ def wiring(platform: "Platform") -> "Wiring":
 
 
 def core_options(platform: "Platform") -> _core.TopologyOptions:
-    """What all kinds of topology have in common."""
     topology = platform.topology
     standard_Bps = platform.network.node_link.bandwidth_Bps
     options = _core.TopologyOptions()

@@ -42,7 +42,6 @@ class Mapping:
     kind : "sequential" takes the slots in their order, "random" in an order drawn from `seed`, "rankfile" gives each
         rank its slot
     slots : in the order of a hostfile or of the ranks of a rankfile; None for all slots of the platform, node by node
-    source : name of the file of the slots, for messages
     """
 
     kind: MappingKind = "sequential"

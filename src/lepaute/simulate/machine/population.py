@@ -5,7 +5,9 @@ seed s of `draw: nodes-and-days` sees the nodes that `synthesize` with seed s ma
 """
 
 import math
+from bisect import bisect
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from lepaute import _core
@@ -60,7 +62,8 @@ def on_its_day(platform: "Platform", seed: int, *, days: bool = True) -> "Platfo
 
 def drawn_nodes(population: Population, nodes: int, cpus: int, seed: int) -> tuple[list[int], list[Vector]]:
     """Hypothetical nodes: the group of each, and the coefficients of each cpu, node by node."""
-    groups = [_group_at(population, u) for u in _core.uniforms(seed, GROUP, nodes, 1)]
+    below = list(accumulate(group.weight for group in population.groups))[:-1]
+    groups = [bisect(below, u) for u in _core.uniforms(seed, GROUP, nodes, 1)]
     factors = [lower_factor(group.covariance_spatial) for group in population.groups]
     normals = _rows(_core.normals(seed, SPATIAL, nodes * cpus, len(population.terms)), len(population.terms))
     centres = []
@@ -230,16 +233,6 @@ def _moved(piece: "Piece", terms: Sequence[str], nodes: "Nodes", deviations: Seq
         rows.append((float(at[0]), float(at[1]), *(values.get(name, 0.0) + added.get(name, 0.0) for name in columns)))
     per_cpu = PerCpu.model_construct(columns=("node", "cpu", *columns), rows=tuple(rows))
     return piece.model_copy(update={"per_cpu": per_cpu})
-
-
-def _group_at(population: Population, u: float) -> int:
-    """The group that a uniform variate stands for."""
-    below = 0.0
-    for number, group in enumerate(population.groups):
-        below += group.weight
-        if u < below:
-            return number
-    return len(population.groups) - 1
 
 
 def _rows(values: Sequence[float], size: int) -> list[Vector]:

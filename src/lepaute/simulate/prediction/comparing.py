@@ -45,8 +45,6 @@ class Difference:
     shared    : whether errors of the models cancel; not where the two have other kernels or days: then each ratio is of
                 two machines that have nothing to do with each other
     run_noise : whether the interval holds what differs between two runs of one day
-    narrower  : what would make the interval narrower, in words
-    pairs     : of runs that both have
     shared_variance : share of the variance of both logarithms that cancels, 0 to 1; below 0 it would be better to
         compare runs that have nothing in common
     """
@@ -109,7 +107,6 @@ class Difference:
         return interval_decimals(100.0 * (self.low - 1.0), 100.0 * (self.high - 1.0))
 
     def to_dict(self) -> dict[str, Any]:
-        """As in the JSON of a prediction, or of a study."""
         return {
             "ratio": {"mean": self.ratio, "low": none_if_nan(self.low), "high": none_if_nan(self.high)},
             "told_apart": self.is_told_apart,
@@ -168,7 +165,6 @@ class Runs(NamedTuple):
 
     @classmethod
     def of(cls, prediction: Prediction) -> "Runs":
-        """The times of a prediction."""
         return cls([run.time_s for run in prediction.run_list], prediction.sampling_sd, prediction.controls)
 
 
@@ -177,7 +173,6 @@ class Pairing:
     """What two configurations have in common in runs of equal seeds.
 
     shared    : whether the same draws mean the same errors of models on both
-    run_noise : whether two runs on one machine and day differ
     own_sd    : relative standard deviation of the ratio by what runs of equal seeds wrongly share
     assumed   : whether the two are machines that rest on what was not measured
     """
@@ -345,7 +340,6 @@ def what_narrows(
     """What makes the interval of a difference narrower, in words; empty where nothing known.
 
     ratios, common_sd, controls : as `prediction_interval` takes them: more runs narrow what these leave
-    assumed : whether the platforms rest on what was not measured
     """
     words = []
     if 1 < len(ratios) < USUAL_RUNS:

@@ -180,7 +180,6 @@ class Effect:
     faster_in: int
 
     def to_dict(self) -> dict[str, Any]:
-        """An entry of the JSON."""
         return {
             "value": self.value,
             "ratio": None if self.change is None else self.change.to_dict()["ratio"],
@@ -200,7 +199,6 @@ class Parameter:
     others: tuple[Effect, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """An entry of the JSON."""
         others = [effect.to_dict() for effect in self.others]
         return {"parameter": self.name, "reference": self.reference, "others": others}
 
@@ -296,7 +294,6 @@ def _is_faster(logs: Sequence[float], sampling_sd: float, controls: Controls | N
 
 
 def _log_time(prediction: Prediction) -> float:
-    """Mean logarithm of the time."""
     from lepaute import _core
 
     return _core.natural_log(median_of_runs([run.time_s for run in prediction.run_list], prediction.controls))
@@ -322,7 +319,6 @@ class ScalingPoint:
         return self.prediction.application.ranks
 
     def to_dict(self) -> dict[str, Any]:
-        """An entry of `scaling` in the JSON."""
         return {"ranks": self.ranks, "speed_up": asdict(self.speed_up), "efficiency": asdict(self.efficiency)}
 
 

@@ -129,7 +129,6 @@ _COMPILERS = {
 def build_program(source: Path, make: str, skip: Sequence[str], folder: Path) -> Path:
     """A copy of `source` in `folder`, built by the shell command `make`; mpicc and its like are those of emulation.
 
-    skip : functions that return at once
     Raises InputError where there is no such folder, EnvironmentProblem where it does not build.
     """
     if not source.is_dir():
@@ -213,7 +212,6 @@ def check_program(
 ) -> tuple[str, ...]:
     """Sentences about what will not be emulated as it should.
 
-    library     : libsimblas.so
     collectives : the MPI library whose algorithms they follow; None: of `drawn` one a run, SMPI's own without any
     Raises InputError where `program` is none that SMPI and simblas can run.
     """

@@ -131,9 +131,6 @@ def emulate_run(
     """Runs `program` once on `ranks` ranks of the simulated platform.
 
     run_seed : of another run on the machine and day of `seed`
-    folder : where the program runs; the present one unless given
-    on_line, on_complaint : are given each line that the program prints on standard output, and on standard error
-    keep : traces to keep
     load_cpus, slowdowns : of what the program computes itself, see own_computing
     drawn : the MPI library, of COLLECTIVES, whose algorithms the run follows where the options name none
     Raises InputError for what does not fit, EnvironmentProblem where SimGrid or a limit of this system stands in the
@@ -376,7 +373,9 @@ class SmpiSimulator:
         if program is None:
             raise InputError(f"SMPI needs a program to emulate {application.name}; give Smpi(program=...)")
         options = options if engine.limits is None else replace(options, limits=engine.limits)
-        ranks_on_node = self._ranks_on_node(application)
+        platform, threads = conditions.platform, application.threads_per_rank
+        cores = conditions.mapping.cores(platform, application.ranks, threads)
+        ranks_on_node = max(Counter(core // platform.nodes.cores for core in cores).values())
         cpus = load_cpus(ranks_on_node) if options.computing == "measured" and options.contention else ()
         held: list[tuple[Callable[[str], None], str]] = []  # what a run that may be repeated has printed
 
@@ -438,12 +437,6 @@ class SmpiSimulator:
             ended_s=time.perf_counter(),
             emulated=run,
         )
-
-    def _ranks_on_node(self, application: "Application") -> int:
-        """Of the node that has most."""
-        platform, threads = self._conditions.platform, application.threads_per_rank
-        cores = self._conditions.mapping.cores(platform, application.ranks, threads)
-        return max(Counter(core // platform.nodes.cores for core in cores).values())
 
     def fidelity(self, run: SimulatedRun) -> str:
         return "smpi"

@@ -41,10 +41,7 @@ _RECORDER_FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-DLEP_RECORD_SMPI", "-O2", "-fP
 
 @dataclass(frozen=True, slots=True)
 class SimGrid:
-    """The programs of SimGrid; smpimain runs a program that one of the compilers has built.
-
-    version : such as "3.32"
-    """
+    """The programs of SimGrid; smpimain runs a program that one of the compilers has built."""
 
     version: str
     smpimain: Path
@@ -81,7 +78,6 @@ def _found(names: Iterable[str], what: str, package: str, purpose: str = "emulat
 
 
 def simblas_source() -> Path:
-    """The folder of simblas' sources."""
     return _shipped("simblas", "_simblas", "state.hpp")
 
 

@@ -71,7 +71,6 @@ class Dat(NamedTuple):
     """The place of a parameter in HPL.dat.
 
     line    : of its value or values; where there are several, their number stands in the line before
-    name    : HPL's own; what: in words
     several : what the number counts; empty where there is one value, or the values go with those of `beside`
     loop    : place of HPL's loop over the values, the outermost first; None where there is one value
     codes   : words by code, and what HPL's report calls them; least : number allowed, where it is not the field's
@@ -99,7 +98,6 @@ def parameter(text: str, initial: Any = MISSING, dat: Dat | None = None, **more:
 
 
 def whole(text: str, initial: Any = MISSING, dat: Dat | None = None, minimum: int | None = 1, **more: Any) -> Any:
-    """The field of a whole number."""
     return parameter(text, initial, dat, minimum=minimum, **more)
 
 
@@ -279,7 +277,6 @@ class Hpl(Application):
 
     @property
     def ranks(self) -> int:
-        """Number of MPI processes."""
         return self.p * self.q
 
     @property

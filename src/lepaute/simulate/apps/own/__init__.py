@@ -162,7 +162,6 @@ class Application(LaidApplication):
 
     @property
     def ranks(self) -> int:
-        """Number of MPI processes."""
         return self._count_ranks()
 
     @property

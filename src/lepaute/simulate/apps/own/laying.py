@@ -81,7 +81,6 @@ class Track:
         self.course: GeneratorType[Any, Any, Any] | None = None
 
     def begin_step(self) -> None:
-        """What follows belongs to the next step."""
         self.close()
         self.ops.append(self._laying.step)
         self.steps += 1
@@ -124,8 +123,6 @@ class Laid:
     """An application as the core takes it.
 
     steps, events : the most steps of a rank; what the engine handles, about
-    uses_kernels  : whether it calls kernels of the platform
-    draws         : whether its course depends on the seed
     asks          : whether its course depends on what messages bring: it has no parameters then
     reads         : SHA-256 of the files that `run` has read
     unseeded      : what in it no seed repeats, as app.py:12: random.random()
@@ -238,7 +235,6 @@ class Laying:
         return replace(laid, reads=dict(reads), unseeded=tuple(sure))
 
     def does_as(self, other: "Laying") -> bool:
-        """Whether all ranks do the same in both."""
         these, those = ([(track.ops, track.parts) for track in laying.tracks] for laying in (self, other))
         return self.listed() == other.listed() and these == those
 

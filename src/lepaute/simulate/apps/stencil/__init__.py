@@ -110,7 +110,6 @@ class Stencil(Application):
 
     @property
     def ranks(self) -> int:
-        """Number of MPI processes."""
         return math.prod(self.grid)
 
     @property
