@@ -75,7 +75,6 @@ def digests(files: Iterable[Path]) -> list[str]:
 
 
 def sha256_of(path: Path) -> str:
-    """SHA-256 of a file's content."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 

@@ -106,7 +106,6 @@ def _communicate(process: "subprocess.Popen[bytes]", timeout_s: float) -> tuple[
 
 
 def _is_suspended(number: int) -> bool:
-    """Whether the process of this number is stopped by a signal."""
     try:
         status = Path(f"/proc/{number}/stat").read_text(errors="replace")
     except OSError:

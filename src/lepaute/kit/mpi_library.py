@@ -51,15 +51,7 @@ _MACROS = (
 #: SimGrid's mpi.h: a simulator, not a library that runs programs.
 _SIMULATED = "SMPI_PREDEFINED_POINTER"
 #: Folders below which libraries are installed, each with a folder `bin`.
-_PLACES = (
-    "/usr/lib64/*",
-    "/usr/lib/*",
-    "/usr/lib/*-linux-gnu/*",
-    "/usr/local",
-    "/usr/local/*",
-    "/opt/*",
-    "/opt/*/mpi/*",
-)
+_PLACES = "/usr/lib64/* /usr/lib/* /usr/lib/*-linux-gnu/* /usr/local /usr/local/* /opt/* /opt/*/mpi/*".split()
 _PREFIX_VARIABLES = ("MPI_HOME", "MPI_ROOT", "I_MPI_ROOT")
 _MARK = "lepaute-environment"
 #: Run by a login shell, where the command `module` is defined.

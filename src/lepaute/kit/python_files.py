@@ -184,7 +184,6 @@ class Program:
         sys.path_importer_cache[folder] = _Finder(folder, self)
 
     def compiled(self, path: Path, source: bytes) -> None:
-        """Writes down what is about to run."""
         self.sources[path] = source
         _FILES[str(path)] = self
         lines = decode_source(source).splitlines(keepends=True)
@@ -218,7 +217,6 @@ class Program:
         return sorted((name, os.environ[name]) for name in names if name in os.environ)
 
     def texts(self) -> list[_Source]:
-        """Its files, as what they say of its results."""
         for path, source in list(self.sources.items()):
             if path not in self._texts:
                 self._texts[path] = _Source(source, self._name(path))
@@ -252,7 +250,6 @@ class Program:
             self._hearing = before
 
     def reads(self, path: str) -> None:
-        """Writes down that it opens a file to read."""
         place = os.path.realpath(path)
         if place.startswith(_NO_INPUTS) or place.endswith((".py", ".pyc", ".so")):
             return

@@ -135,7 +135,6 @@ class DataSheet:
 
     @property
     def link(self) -> Link:
-        """The links between nodes."""
         return Link(self.link_Bps, self.latency_s, self.fabric)
 
 

@@ -66,7 +66,6 @@ class TraceRequest(Public):
         return request
 
     def to_core(self, ranks: int) -> tuple[Sequence[int], Sequence[int] | None]:
-        """Ranks, of so many, and steps as the core takes them."""
         return (range(ranks) if self.ranks is None else self.ranks), self.steps
 
 

@@ -21,7 +21,7 @@ from lepaute.trace.finding import finding_of
 from lepaute.trace.messages import match_messages
 from lepaute.trace.report import foot, headline, node_name
 from lepaute.trace.table import PHASE, Trace
-from lepaute.trace.timeline import binned, step_starts
+from lepaute.trace.timeline import binned, evenly, step_starts
 
 MOST_RANKS = 64
 PIXELS = 2200  # columns of a strip
@@ -118,9 +118,7 @@ def _chosen_ranks(trace: Trace, ranks: Sequence[int] | None) -> list[int]:
         if missing:
             raise InputError(f"rank {missing[0]} is not in the trace; it holds {_ranges(present)}")
         return sorted(set(ranks))
-    if len(present) <= MOST_RANKS:
-        return present
-    return [present[i * (len(present) - 1) // (MOST_RANKS - 1)] for i in range(MOST_RANKS)]
+    return evenly(present, MOST_RANKS)
 
 
 def _window(
@@ -280,8 +278,7 @@ def _label_ranks(axis: Any, trace: Trace, window: Window) -> None:
         labels.append(f"rank {rank}{node}")
     axis.set_yticks(list(rows), labels, fontsize=8)
     axis.tick_params(axis="y", length=0)
-    for side in ("top", "right", "left"):
-        axis.spines[side].set_visible(False)
+    axis.spines[["top", "right", "left"]].set_visible(False)
 
 
 def _title(trace: Trace, chosen: Sequence[int], window: Window, unit: str, factor: float) -> str:

@@ -293,8 +293,5 @@ def _posted(rows: Rows, ends: _Ends, waited: NDArray[Any]) -> tuple[NDArray[Any]
 
 def _best(rows: Rows, waiting: list[int], ends: _Ends, end: int) -> int:
     """Place of the receive whose room is that of the message, else of the first."""
-    if len(waiting) > 1:
-        for place, row in enumerate(waiting[:64]):
-            if rows.items[row] * ends.item_bytes[end] == ends.size_bytes[end]:
-                return place
-    return 0
+    size_bytes, item_bytes = ends.size_bytes[end], ends.item_bytes[end]
+    return next((at for at, row in enumerate(waiting[:64]) if rows.items[row] * item_bytes == size_bytes), 0)

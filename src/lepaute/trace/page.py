@@ -25,7 +25,7 @@ from lepaute.trace.finding import Finding, Waiting, finding_of
 from lepaute.trace.messages import sent_of
 from lepaute.trace.report import breakdown_dict, breakdown_tables, description_fields, grouped, headline, node_name
 from lepaute.trace.table import PHASE, Trace
-from lepaute.trace.timeline import TICKS, binned, segments, step_starts
+from lepaute.trace.timeline import TICKS, binned, evenly, segments, step_starts
 
 #: Calls over time, of as many ranks, evenly spread where there are more; 600,000 segments are some 2 MB.
 MOST_RANKS, MOST_SEGMENTS = 1024, 600_000
@@ -67,7 +67,7 @@ def page(trace: Trace, command: str = "") -> str:
     breakdown = breakdown_of(trace)
     found = finding_of(breakdown)
     labels = colours.labels(breakdown.estimated, breakdown.unknown)
-    shown = _shown_ranks(trace)
+    shown = evenly(trace.ranks, MOST_RANKS)
     drawn = whole if len(shown) == len(trace.ranks) else whole.where(numpy.isin(whole.rank, shown))
     drawn_spent = spent if drawn is whole else spent[numpy.isin(whole.rank, shown)]
     calls, shortest_s = _calls_over_time(drawn, drawn_spent, found.waiting, labels)
@@ -122,13 +122,6 @@ def page(trace: Trace, command: str = "") -> str:
         fields=description_fields(trace),
         commands=[("This page is made by", command)] if command else [],
     )
-
-
-def _shown_ranks(trace: Trace) -> list[int]:
-    present = trace.ranks
-    if len(present) <= MOST_RANKS:
-        return present
-    return [present[at * (len(present) - 1) // (MOST_RANKS - 1)] for at in range(MOST_RANKS)]
 
 
 def _figures(found: Finding, breakdown: Breakdown) -> list[tuple[str, str]]:

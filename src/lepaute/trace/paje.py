@@ -89,16 +89,10 @@ class PajeReader:
         self._container_of: dict[bytes, int] = {b"0": 0}
         self._last_s: list[float] = [0.0]  # of each container; infinite where it is over
         self._layouts: dict[bytes, tuple[int, tuple[int, ...], int]] = {}
-        self._lines = 0
+        self.lines = 0
 
     def is_over(self, container: int) -> bool:
-        """Whether the container was destroyed."""
         return self._last_s[container] == float("inf")
-
-    @property
-    def lines(self) -> int:
-        """How many lines have been read."""
-        return self._lines
 
     def __iter__(self) -> Iterator[Event]:
         with unpacked(self.path, "a Paje trace") as file:
@@ -148,7 +142,7 @@ class PajeReader:
         except (KeyError, IndexError, ValueError):
             raise self._complaint(number, words) from None
         finally:
-            self._lines = number
+            self.lines = number
         if not layouts:
             raise InputError(
                 f"{self.path}, line {number}: no event is defined (%EventDef); not a Paje trace, or truncated"

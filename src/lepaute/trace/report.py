@@ -39,7 +39,6 @@ def node_name(trace: Trace, node: int) -> str:
 
 
 def written_text(path: Path, trace: Trace) -> str:
-    """That a trace was written, and how to look at it."""
     return f"{path}: {_calls_text(trace, ranks_text(len(trace.ranks)))}; see: lepaute trace breakdown {path}"
 
 
@@ -50,7 +49,6 @@ def _calls_text(trace: Trace, ranks: str) -> str:
 
 
 def description(trace: Trace, width: int = UNLIMITED) -> str:
-    """What a trace holds, in some lines."""
     ranks = trace.ranks
     total = trace.metadata.get("ranks") or len(ranks)
     some = ranks_text(len(ranks)) if total == len(ranks) else f"{len(ranks)} of {ranks_text(total)}"
@@ -65,7 +63,6 @@ def description(trace: Trace, width: int = UNLIMITED) -> str:
 
 
 def description_fields(trace: Trace) -> list[tuple[str, str]]:
-    """What is known of where a trace comes from, by name."""
     known = (
         (key, trace.metadata.get(key))
         for key in ("version", "seed", "created", "command", "engine", "mpi", "hosts", "omitted")
@@ -137,7 +134,6 @@ MOST_BARS = 128
 
 
 def breakdown_text(breakdown: Breakdown, width: int = UNLIMITED) -> str:
-    """What it amounts to, and its tables."""
     tables = breakdown_tables(breakdown, MOST_ROWS)
     parts = (f"{folded(title, width)}\n{shown_table(head, rows, width)}" for title, head, rows in tables)
     return "\n\n".join([folded(finding_of(breakdown).sentence, width, 2), *parts])

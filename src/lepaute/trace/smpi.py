@@ -174,7 +174,6 @@ class _Calls:
     # ---- afterwards --------------------------------------------------------------------------------------------------
 
     def trace(self, metadata: dict[str, Any]) -> Trace:
-        """What was read, put together."""
         self._check_end()
         names, kinds, code_of_value = _names(self.reader.values)
         code = numpy.array(code_of_value or [0], dtype="int32")[_array(self.name, "int32")]

@@ -38,6 +38,13 @@ def binned(start_s: NDArray[Any], seconds: NDArray[Any], low_s: float, high_s: f
     return sums[:bins].clip(0.0, None)
 
 
+def evenly(ranks: list[int], most: int) -> list[int]:
+    """At most so many of the ranks, the first and the last among them."""
+    if len(ranks) <= most:
+        return ranks
+    return [ranks[at * (len(ranks) - 1) // (most - 1)] for at in range(most)]
+
+
 def step_starts(trace: Trace) -> dict[int, float]:
     """When the panel of each step began to be factored; where a trace has no such phase, its first call."""
     facts = trace.named(("pdfact",)) & (trace.kind == PHASE) & (trace.step >= 0)

@@ -63,7 +63,6 @@ def write_perfetto(trace: Trace, path: Path) -> int:
 
 
 def written_text(path: Path, count: int) -> str:
-    """What to tell of a file with so many events."""
     told = f"{path}: {count} events; open it at ui.perfetto.dev"
     size = path.stat().st_size if path.is_file() else 0
     if size > LARGE_BYTES and path.suffix != ".gz":

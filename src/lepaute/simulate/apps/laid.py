@@ -61,7 +61,6 @@ class SavedApplication(Application):
 
     @property
     def label(self) -> str:
-        """As it was."""
         return self._label
 
     def parameters(self) -> dict[str, Any]:

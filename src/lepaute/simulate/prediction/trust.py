@@ -243,7 +243,6 @@ class Trust:
 
 
 def trust_of(outside: "OutsideRanges | None", time_relative_sd: float | None) -> Trust:
-    """The statement on a prediction; outside : of its first run."""
     if outside is None:
         return Trust(0.0)
     if outside.share < LEAST_OUTSIDE:

@@ -114,15 +114,9 @@ exec {shlex.quote(str(program))} {abi} {first} -L"$here" "$@" {wrapped} $LEPAUTE
 _BUILD_LIMIT_S = 1800.0
 _MOST_NAMED = 8
 _COMPILERS = {
-    "CC": "mpicc",
-    "CXX": "mpicxx",
-    "FC": "mpif90",
-    "F77": "mpif90",
-    "F90": "mpif90",
-    "MPICC": "mpicc",
-    "MPICXX": "mpicxx",
-    "MPIF90": "mpif90",
-    "MPIFC": "mpif90",
+    **dict.fromkeys(("CC", "MPICC"), "mpicc"),
+    **dict.fromkeys(("CXX", "MPICXX"), "mpicxx"),
+    **dict.fromkeys(("FC", "F77", "F90", "MPIF90", "MPIFC"), "mpif90"),
 }
 
 

@@ -237,16 +237,9 @@ class Keep:
     nodes: Path | None = None
 
     def settings(self) -> dict[str, str]:
-        """Settings of SimGrid that write the trace."""
-        return {
-            "tracing": "yes",
-            "tracing/filename": str(self.trace),
-            "tracing/smpi": "yes",
-            "tracing/smpi/computing": "yes",
-            "tracing/smpi/sleeping": "yes",
-            "tracing/smpi/display-sizes": "yes",
-            "tracing/precision": "12",
-        }
+        of_smpi = (f"tracing/smpi{which}" for which in ("", "/computing", "/sleeping", "/display-sizes"))
+        switched_on = dict.fromkeys(("tracing", *of_smpi), "yes")
+        return {**switched_on, "tracing/filename": str(self.trace), "tracing/precision": "12"}
 
     def take_kernels(self, written: Path) -> None:
         """Moves the kernels out of the folder of the run."""

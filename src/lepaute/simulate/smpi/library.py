@@ -70,7 +70,6 @@ def find_simgrid() -> SimGrid:
 
 
 def _found(names: Iterable[str], what: str, package: str, purpose: str = "emulate") -> Path:
-    """The first of these programs that is on PATH."""
     path = next(filter(None, map(shutil.which, names)), None)
     if path is None:
         raise EnvironmentProblem(f"{what} is missing (Debian package {package}); to {purpose}, install it: {INSTALL}")

@@ -94,7 +94,6 @@ def hpl_arguments(hpl: Hpl, seed: int) -> list[str]:
 
 
 def hpl_options() -> Options:
-    """How the program is emulated."""
     return Options(
         computing="untimed",
         privatize=False,  # HPL has no global variables that differ between ranks

@@ -36,7 +36,6 @@ class DatLines:
     """A reader that is at one line of the file after the other; every method raises InputError naming the line."""
 
     def __init__(self, text: str, name: str) -> None:
-        """text: of the whole file; name: of the file, for messages."""
         self._name = name
         self.lines = [line.removesuffix("\r") for line in text.removeprefix("\ufeff").split("\n")]
         if self.lines[-1] == "":

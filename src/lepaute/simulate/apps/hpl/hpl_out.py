@@ -223,7 +223,6 @@ def _result(printed: PrintedResult, known: Mapping[str, Any], name: str, number:
 
 
 def _parameter(name: str, text: str, file: str, number: int) -> dict[str, Any]:
-    """The fields that a line of the list of parameters says."""
     field, dat = next((field, dat) for field, dat in places() if dat.name == name or field.upper() == name)
     said: dict[str, Any] = {}
     if (match := THRESHOLD.fullmatch(text)) is not None:

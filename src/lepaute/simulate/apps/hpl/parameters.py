@@ -112,8 +112,6 @@ SEVERAL = "several go into an HPL.dat, of which --dat takes all combinations"
 
 @dataclass(frozen=True)
 class HplFiles(Files):
-    """HPL.dat and HPL.out."""
-
     input_option: ClassVar[str] = "--dat"
     several_in_file: ClassVar[str] = SEVERAL
 

@@ -309,7 +309,6 @@ class Laying:
         return self._place(frame.f_code, frame.f_lasti, frame.f_lineno) if place is None else place
 
     def _failure(self, error: BaseException, track: Track) -> InputError:
-        """What is said of an exception in `run`."""
         line = self._line_of(error.__traceback__)
         if isinstance(error, InputError):
             return InputError(f"{line}: {error}" if line else str(error))
@@ -416,7 +415,6 @@ class Laying:
             self._advance(each.track, given[each.track.rank])
 
     def _split_among(self, members: list[_Parked]) -> dict[int, Communicator | None]:
-        """What a split gives back to each of its ranks."""
         groups: dict[int, list[_Parked]] = {}
         for each in sorted(members, key=lambda each: (each.key, each.communicator.rank)):
             if each.colour is not None:

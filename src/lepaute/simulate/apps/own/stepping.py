@@ -29,8 +29,6 @@ class _Stepped(Track):
 
 
 class Stepping(Laying):
-    """One run of such an application."""
-
     def begin(self) -> Any:
         """The parameters of the core, which then asks `next_of`."""
         everyone = tuple(range(self.application.ranks))

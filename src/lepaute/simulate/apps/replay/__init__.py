@@ -118,7 +118,6 @@ class TraceReplay(LaidApplication):
 
     @property
     def trace(self) -> "traces.Trace":
-        """The recording."""
         return traces.read_trace(self.recording)
 
     @property
