@@ -48,7 +48,6 @@ def run_command(
     """Run a program to its end and return the record of a success.
 
     what       : what it does, for messages: "the dgemm probe"
-    environment: variables to set on top of this process's own
     timeout_s  : in which neither it nor this process was suspended
 
     Raises EnvironmentProblem when it cannot be started, fails, or takes longer than timeout_s; nothing that it

@@ -64,8 +64,6 @@ class Launcher:
 
     path   : only a name where the PATH of another machine decides
     family : of the library it belongs to, "" where that is not known
-    version: of that library, "" where it is not known
-    environment: what it needs beside the environment of this process
     """
 
     path: Path
@@ -98,9 +96,7 @@ class Launcher:
 
         cores        : the core of each rank, for ranks of one node; None leaves them unbound. Open MPI before version 5
                        gives them out in increasing order, whatever their order here
-        hostfile     : the nodes, as hostfile_text() writes them
         remote_shell : what reaches the other nodes in ssh's place, with its options
-        options      : further ones of this launcher
         oversubscribe: the launcher does not refuse more ranks than it counts cores; it may count fewer than there are
                        (hardware threads, containers)
         use_scheduler: an allocation of a batch system decides where the ranks go

@@ -72,7 +72,6 @@ _MPICH_FILES = ("libmpich.so", "libmpi.so")
 class MpiLibrary:
     """An MPI library with what compiles programs for it and starts them.
 
-    version    : such as "4.1.4"
     mpicxx, mpifort, launcher: None where they are not installed
     environment: what its compilers and programs need beside the environment of this process
     """

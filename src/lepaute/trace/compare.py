@@ -73,7 +73,6 @@ class ClassComparison:
     """All calls of one name on both sides, pieces of an update put together.
 
     same_sizes       : how many calls have the same sizes at the same position, None where the numbers of calls differ
-    paired           : calls whose durations could be compared
     ratio_percentiles: of right / left over those pairs, at PERCENTILES; empty without pairs
     total_ratio      : right / left of the time of those pairs, NaN without
     """

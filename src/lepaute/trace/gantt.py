@@ -55,7 +55,6 @@ def plot_gantt(
     """Writes a PNG and tells what it shows.
 
     ranks       : those to draw; by default all, or MOST_RANKS of them, evenly spread
-    steps       : first and last panel to draw
     Where nothing of this is given and there are too many calls to be seen, the picture shows a few steps in the middle,
     below an overview of the whole.
     Raises InputError for ranks, steps or times of which the trace holds nothing.

@@ -248,7 +248,6 @@ def _bytes_of_an_item(rows: Rows, links: Links) -> NDArray[Any]:
 def _posted(rows: Rows, ends: _Ends, waited: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Rows of MPI_Irecv, and of each the end of its message; and of each row of the trace its completion.
 
-    waited: the ends that are in waits
     Those that are not known are left out: all of a rank that tests for completion, and all of a wait in which some
     received nothing. A wait in which no message ended is taken to end the oldest send.
     """

@@ -375,7 +375,6 @@ class TraceMetadata:
     nodes    : of each rank, the index of its node: in hosts, and from first_node on in the platform
     begins_s, ends_s : of each rank, when what was recorded of it began and ended
     recorder_s : what recording a call has added to the time between it and the next one; a test that found nothing
-    unsized  : names of calls whose sizes are not known
     """
 
     source: str | None = None

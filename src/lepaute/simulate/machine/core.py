@@ -40,14 +40,11 @@ def machine_of(platform: "Platform", threads: int = 1) -> _core.Machine:
         )
     models = models_of(platform.kernels, KERNELS, threads)
     machine.kernels = [core_kernel(kernel, model, platform) for kernel, model in models.items()]
-    if platform.days is not None:
-        machine.day_common_relative_sd = platform.days.common_relative_sd
-        machine.day_run_relative_sd = platform.days.run_relative_sd or 0.0
-        machine.day_cpu_relative_sd = platform.days.cpu_relative_sd
-        common = platform.days.degrees_of_freedom
-        machine.day_degrees_of_freedom = common
-        machine.day_run_degrees_of_freedom = platform.days.run_degrees_of_freedom or common
-        machine.day_cpu_degrees_of_freedom = platform.days.cpu_degrees_of_freedom or common
+    if (days := platform.days) is not None:
+        for name in ("common_relative_sd", "run_relative_sd", "cpu_relative_sd"):
+            setattr(machine, f"day_{name}", getattr(days, name) or 0.0)
+        for name in ("degrees_of_freedom", "run_degrees_of_freedom", "cpu_degrees_of_freedom"):
+            setattr(machine, f"day_{name}", getattr(days, name) or days.degrees_of_freedom)
     if platform.episodes is not None:
         machine.episode_relative_sd = platform.episodes.relative_sd
         machine.episode_s = platform.episodes.duration_s

@@ -161,21 +161,14 @@ def scaled(population: Population, spatial: float, temporal: float) -> Populatio
                     middle + spatial * (mean - middle) for middle, mean in zip(centre, group.mean, strict=True)
                 ),
                 "covariance_spatial": _multiplied(group.covariance_spatial, spatial),
-                "covariance_temporal": None
-                if group.covariance_temporal is None
-                else _multiplied(group.covariance_temporal, temporal),
+                "covariance_temporal": _multiplied(group.covariance_temporal, temporal),
             }
         )
         for group in population.groups
     )
-    common = population.covariance_common
-    return population.model_copy(
-        update={
-            "groups": groups,
-            "covariance_temporal": _multiplied(population.covariance_temporal, temporal),
-            "covariance_common": None if common is None else _multiplied(common, temporal),
-        }
-    )
+    days = ("covariance_temporal", "covariance_common")
+    update = {name: _multiplied(getattr(population, name), temporal) for name in days}
+    return population.model_copy(update={"groups": groups, **update})
 
 
 def drawn_alike(one: "Population | None", other: "Population | None") -> bool:
@@ -239,8 +232,8 @@ def _rows(values: Sequence[float], size: int) -> list[Vector]:
     return [list(values[at : at + size]) for at in range(0, len(values), size)]
 
 
-def _multiplied(covariance: Matrix, sd_factor: float) -> tuple[tuple[float, ...], ...]:
-    return tuple(tuple(value * (sd_factor * sd_factor) for value in row) for row in covariance)
+def _multiplied(covariance: Matrix | None, sd_factor: float) -> tuple[tuple[float, ...], ...] | None:
+    return covariance and tuple(tuple(value * (sd_factor * sd_factor) for value in row) for row in covariance)
 
 
 def with_network_of_run(platform: "Platform", seed: int, layers: "Layers") -> "Platform":

@@ -149,7 +149,6 @@ class SimulationFigures:
 class AnyRun:
     """Any further run, whether it meets the slow state of the machine or not, as the intervals of `Prediction.any`.
 
-    share_of_runs  : that meet it
     slower_by_most : how many times as long 95 % of these take at most; None where hardly any run meets it
     """
 

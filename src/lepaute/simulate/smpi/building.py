@@ -50,7 +50,6 @@ _SYMBOL = re.compile(r"[A-Za-z_][A-Za-z0-9_.$]*")
 def skip_flags(functions: Sequence[str], folder: Path) -> list[str]:
     """Linker options that let each of `functions` return at once, also under its Fortran name.
 
-    folder : that of compilers()
     Raises InputError for what is no function's name.
     """
     for name in functions:

@@ -289,7 +289,6 @@ class Smpi:
     folder   : where the program runs; the present one unless given
     on_line, on_complaint : are given each line that the first run prints on standard output, and on standard error
     on_progress : is given the simulated date, in seconds
-    keep     : traces of the first run to keep
     """
 
     samples: ClassVar[bool] = False

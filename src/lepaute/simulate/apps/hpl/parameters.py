@@ -299,7 +299,6 @@ class Hpl(Application):
 
         platform : says the memory of a node; ranks fill one node after the other
         memory_fraction : above 0, at most 1; 0.8 leaves room for panels, MPI and the system
-        parameters : of the run besides n
 
         Raises InputError where the platform does not say the memory of a node, and where not even one block fits.
 
