@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from lepaute.errors import EnvironmentProblem
 from lepaute.kit.sessions import kill_session
@@ -110,6 +111,17 @@ def _is_suspended(number: int) -> bool:
     except OSError:
         return False
     return status.rpartition(")")[2].split()[:1] == ["T"]
+
+
+def attempted(
+    words: Sequence[str | Path], environment: Mapping[str, str], limit_s: float
+) -> "subprocess.CompletedProcess[str] | None":
+    """A short command that ended, in whatever way; None where it cannot be started or takes too long."""
+    how: dict[str, Any] = {"capture_output": True, "text": True, "errors": "replace", "timeout": limit_s}
+    try:
+        return subprocess.run(words, env={**os.environ, **environment}, check=False, **how)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
 
 
 def complaint_of(stdout: str, stderr: str) -> str:

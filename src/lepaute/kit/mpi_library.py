@@ -9,14 +9,13 @@ import json
 import os
 import re
 import shutil
-import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from lepaute.errors import EnvironmentProblem, InputError
-from lepaute.kit.command import run_command
+from lepaute.kit.command import attempted, run_command
 from lepaute.kit.mpi_launcher import (
     INTEL_MPI,
     LAUNCHER_NAMES,
@@ -205,9 +204,8 @@ def check_program(launcher: Launcher, program: Path) -> None:
 
 def family_of_program(program: Path) -> str:
     """The family of the MPI library that a program loads (MPICH for all that have its ABI), "" for none or unknown."""
-    try:
-        done = subprocess.run(["ldd", program], capture_output=True, text=True, timeout=_LIMIT_S, check=False)
-    except (OSError, subprocess.TimeoutExpired):
+    done = attempted(["ldd", program], {}, _LIMIT_S)
+    if done is None:
         return ""
     if re.search(r"\blibopen-(?:pal|rte)\.so|\blibmpi\.so\.[24]0\b", done.stdout):
         return OPEN_MPI

@@ -20,6 +20,11 @@ class Style:
     colour: str
     hatch: str = ""
 
+    @property
+    def look(self) -> dict[str, Any]:
+        """As Matplotlib takes it."""
+        return {"color": self.colour, "hatch": self.hatch, "ec": "#555555"}
+
 
 #: Classes of a picture of calls, in the order in which they are stacked: computing by its kinds, then the parts of
 #: messages.

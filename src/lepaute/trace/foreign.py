@@ -154,7 +154,6 @@ class Calls:
         return list(self._names)[int(self._columns["name"][row])]
 
     def set(self, row: int, **values: float) -> None:
-        """Other values for a row."""
         for name, value in values.items():
             self._columns[name][row] = value
 

@@ -167,7 +167,10 @@ def _both_ends(rows: Rows, links: Links) -> tuple[NDArray[Any], _Ends, list[str]
     tag[has] = links.start_tag[start]
     size_bytes, item_bytes = numpy.zeros(len(row)), numpy.full(len(row), numpy.nan)
     size_bytes[has] = links.start_bytes[start]
-    item_bytes[has] = _bytes_of_an_item(rows, links)[start]
+    items = rows.items[links.start_row[start]]  # as their calls count them
+    counts = rows.named((SENDS | IMMEDIATE_SENDS) - {SENDRECV})[links.start_row[start]] & (items > 0)
+    nothing = numpy.full(len(start), numpy.nan)
+    item_bytes[has] = numpy.divide(links.start_bytes[start], items, out=nothing, where=counts)
     lost = int(lost_ends.sum() + lost_starts.sum())
     warnings = [
         f"the peer of {lost} messages of {SENDRECV} is unknown: SMPI records only its rank in the "
@@ -235,14 +238,6 @@ def _followed(starts: list[list[int]], ends: list[list[int]]) -> "Iterator[tuple
         ]
         if fitting:
             yield place, waiting[min(fitting)[1]].popleft()
-
-
-def _bytes_of_an_item(rows: Rows, links: Links) -> NDArray[Any]:
-    """Of each start, the bytes of an item as its call counts them; NaN where that is not known."""
-    plain = rows.named((SENDS | IMMEDIATE_SENDS) - {SENDRECV})[links.start_row]
-    items = rows.items[links.start_row]
-    with numpy.errstate(divide="ignore", invalid="ignore"):
-        return numpy.where(plain & (items > 0), links.start_bytes / items, numpy.nan)
 
 
 def _posted(rows: Rows, ends: _Ends, waited: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:

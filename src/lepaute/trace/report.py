@@ -220,16 +220,8 @@ def plot_breakdown(breakdown: Breakdown, path: Path, title: str, foot: str) -> N
     unit, factor = axis_unit(by_rank.sum(axis=1).max())
     base = numpy.zeros(len(by_rank))
     for style, values in zip(SHARES, by_rank.T, strict=True):
-        axes[0].bar(
-            range(len(by_rank)),
-            values * factor,
-            0.84,
-            bottom=base * factor,
-            color=style.colour,
-            hatch=style.hatch,
-            ec="#555555",
-            lw=0.4 if len(by_rank) < 40 else 0.0,
-        )
+        width = 0.4 if len(by_rank) < 40 else 0.0
+        axes[0].bar(range(len(by_rank)), values * factor, 0.84, bottom=base * factor, lw=width, **style.look)
         base += values
     every = max(1, len(labels) // 16)
     axes[0].set_xticks(range(0, len(labels), every), labels[::every], fontsize=8)
@@ -259,16 +251,7 @@ def _draw_steps(axis: Any, breakdown: Breakdown) -> None:
     edges = numpy.array([*breakdown.steps, breakdown.steps[-1] + 1]) - 0.5
     base = numpy.zeros(len(values))
     for style, column in zip(SHARES, values.T, strict=False):
-        axis.stairs(
-            (base + column) * factor,
-            edges,
-            baseline=base * factor,
-            fill=True,
-            color=style.colour,
-            hatch=style.hatch,
-            ec="#555555",
-            lw=0.3,
-        )
+        axis.stairs((base + column) * factor, edges, baseline=base * factor, fill=True, lw=0.3, **style.look)
         base = base + column
     axis.set_xlim(edges[0], edges[-1])
     axis.set_ylim(0, None)

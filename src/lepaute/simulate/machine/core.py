@@ -132,7 +132,6 @@ def per_cpu_coefficients(piece: "Piece") -> dict[tuple[int, int] | None, tuple[d
 
 
 def core_piece(piece: "Piece", mean: dict[str, float], deviation: dict[str, float]) -> _core.KernelPiece:
-    """A piece of a kernel model with the coefficients of one cpu."""
     core = _core.KernelPiece()
     core.where = bounds(piece.where)
     core.fitted = bounds(piece.range)

@@ -194,7 +194,6 @@ def read_hostfile(
 def read_rankfile(
     path: str | Path, platform: "schema.Platform", threads: int = 1, *, hosts: str = BY_NUMBER
 ) -> Mapping:
-    """Each rank on the cores that the rankfile gives it."""
     path = path_of(path, "the rankfile")
     text = read_bytes(path, "a rankfile").decode(errors="replace")
     slots = rankfile_slots(text, path.name, platform, threads, hosts=hosts)

@@ -233,7 +233,9 @@ def _rows(values: Sequence[float], size: int) -> list[Vector]:
 
 
 def _multiplied(covariance: Matrix | None, sd_factor: float) -> tuple[tuple[float, ...], ...] | None:
-    return covariance and tuple(tuple(value * (sd_factor * sd_factor) for value in row) for row in covariance)
+    if covariance is None:
+        return None
+    return tuple(tuple(value * (sd_factor * sd_factor) for value in row) for row in covariance)
 
 
 def with_network_of_run(platform: "Platform", seed: int, layers: "Layers") -> "Platform":

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from math import fsum, hypot, isnan, sqrt
 from typing import Any, NamedTuple
 
+from lepaute import _core
 from lepaute.errors import InputError
 from lepaute.kit.notebook import facts_html
 from lepaute.kit.numbers import none_if_nan, of_type
@@ -227,8 +228,6 @@ class Pairing:
 
 
 def _shared_variance(reference: Sequence[float], other: Sequence[float]) -> float:
-    from lepaute import _core
-
     if len(reference) < 2:
         return 0.0
     one, two = ([_core.natural_log(value) for value in values] for values in (reference, other))
@@ -242,8 +241,6 @@ def sd_on_one_day(one: Prediction, again: Prediction) -> float:
 
     again : the same prediction as `one` with another `repeat`; of any number of runs, the first of which are compared
     """
-    from lepaute import _core
-
     pairs = list(zip(one.run_list, again.run_list, strict=False))
     squares = [_core.natural_log(a.time_s / b.time_s) ** 2 for a, b in pairs if min(a.time_s, b.time_s) > 0.0]
     return sqrt(fsum(squares) / 2.0 / len(squares)) if squares else 0.0
@@ -353,8 +350,6 @@ def what_narrows(
 
 def _narrowed(ratios: Sequence[float], common_sd: float, controls: Controls | None) -> float:
     """The share by which the usual runs would narrow the interval, if all spreads are what they seem."""
-    from lepaute import _core
-
     count = len(ratios)
     left = adjusted([_core.natural_log(ratio) for ratio in ratios], controls)
     variance = standard_deviation(left.logs) ** 2 * (count - 1) / (count - 1 - left.estimated)

@@ -123,7 +123,6 @@ def outside_ranges(
     """What one run spent outside ranges.
 
     kernels     : use of each kernel, over all ranks; computing_s: in all kernels, over all ranks
-    messages    : use of each class of links whose ranges are known, None where the engine does not tell
     messages_s  : time of the messages of all classes, each as if alone; None: those of `messages` are all
     """
     whole_s = max(computing_s, fsum(use.time_s for use in kernels.values()), 1e-300)

@@ -15,13 +15,12 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.builds import built_once
-from lepaute.kit.command import run_command
+from lepaute.kit.command import attempted, run_command
 from lepaute.kit.mpi_library import CC_NAMES, CXX_NAMES, FORTRAN_NAMES, LIBRARY_FILE
 from lepaute.kit.temporary import require_plain
 from lepaute.simulate.smpi.library import LIBRARY, SimGrid, build_library, find_simgrid
@@ -325,16 +324,5 @@ def _symbols(file: Path, which: str) -> frozenset[str]:
 
 def _output_of(*argv: str) -> str:
     """What a tool prints; nothing where it is missing or fails, since it only serves a warning."""
-    try:
-        done = subprocess.run(
-            argv,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            env={**os.environ, "LC_ALL": "C"},
-            timeout=_LIMIT_S,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout
+    done = attempted(argv, {"LC_ALL": "C"}, _LIMIT_S)
+    return "" if done is None else done.stdout

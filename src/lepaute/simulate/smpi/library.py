@@ -101,7 +101,6 @@ def core_source() -> Path:
 
 
 def include_flags() -> tuple[str, str]:
-    """Compiler options for a file that includes headers of simblas and of the core."""
     return (f"-I{simblas_source()}", f"-I{core_source()}")
 
 

@@ -66,7 +66,6 @@ def report(dat: "HplDat", predictions: Sequence["Prediction"]) -> str:
 
 
 def caveat_lines(predictions: Sequence["Prediction"]) -> str:
-    """What a reader of the report must know, a line each."""
     return "".join(f"Caveat: {each}\n" for each in caveats(predictions))
 
 

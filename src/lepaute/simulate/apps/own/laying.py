@@ -65,7 +65,6 @@ Unasked.__hash__ = _asked  # type: ignore[method-assign,assignment]
 class Track:
     """One rank on its way through `run`.
 
-    ops   : places in the list of operations
     parts : first operation, how many, how often: what has been closed
     """
 

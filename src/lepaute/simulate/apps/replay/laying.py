@@ -63,10 +63,7 @@ class Groups:
 
 
 class RecordedPart:
-    """Some ranks of a recording, by what their calls do.
-
-    does, tag : of each row what the call is in a replay, and its tag
-    """
+    """Some ranks of a recording, by what their calls do."""
 
     def __init__(self, rows: Rows, survey: Survey, groups: Groups, operations: Operations, library: str) -> None:
         self.trace, self.does = rows.trace, rows.does

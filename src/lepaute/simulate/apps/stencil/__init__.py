@@ -114,7 +114,6 @@ class Stencil(Application):
 
     @property
     def steps(self) -> int:
-        """Number of iterations."""
         return self.iterations
 
     @property
