@@ -18,7 +18,6 @@ def built_once(
     """The folder that holds `product`, built unless it is there already for the same inputs.
 
     inputs : all that the result depends on: compilers, flags, `digests` of the sources
-    product: a file that `build` makes
     build  : fills the empty folder that it is given; not called where another process has built the same meanwhile,
              which is waited for
     parent : where the folder is kept, by default the cache
@@ -75,7 +74,6 @@ def digests(files: Iterable[Path]) -> list[str]:
 
 
 def sha256_of(path: Path) -> str:
-    """SHA-256 of a file's content."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from lepaute.errors import EnvironmentProblem
 from lepaute.kit.sessions import kill_session
@@ -48,7 +49,6 @@ def run_command(
     """Run a program to its end and return the record of a success.
 
     what       : what it does, for messages: "the dgemm probe"
-    environment: variables to set on top of this process's own
     timeout_s  : in which neither it nor this process was suspended
 
     Raises EnvironmentProblem when it cannot be started, fails, or takes longer than timeout_s; nothing that it
@@ -58,16 +58,7 @@ def run_command(
     added = dict(environment or {})
     start, clock = datetime.now(UTC).isoformat(), time.monotonic()
     try:
-        # A session of its own is what its children can be found by: mpirun gives each rank its own process group.
-        process = subprocess.Popen(
-            words,
-            cwd=folder,
-            env={**os.environ, **added},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        )
+        process = started(words, added, folder)
     except OSError as problem:
         raise EnvironmentProblem(f"{what} cannot be started: {words[0]}: {problem.strerror}") from None
     try:
@@ -87,6 +78,20 @@ def run_command(
     return CommandRecord(words, status, _kept(stdout), _kept(stderr), start, duration_s, tuple(sorted(added.items())))
 
 
+def started(words: Sequence[str], environment: Mapping[str, str], folder: Path | None) -> "subprocess.Popen[bytes]":
+    """A process with both streams in pipes, in a session of its own, by which its children can be found: mpirun gives
+    each rank its own process group. Raises OSError."""
+    return subprocess.Popen(
+        words,
+        cwd=folder,
+        env={**os.environ, **environment},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+
+
 def _communicate(process: "subprocess.Popen[bytes]", timeout_s: float) -> tuple[bytes, bytes]:
     """Both streams to their end; raises TimeoutExpired after so many seconds in which it could run."""
     awake = AwakeTime(2.0 * _LOOK_EVERY_S)
@@ -101,12 +106,22 @@ def _communicate(process: "subprocess.Popen[bytes]", timeout_s: float) -> tuple[
 
 
 def _is_suspended(number: int) -> bool:
-    """Whether the process of this number is stopped by a signal."""
     try:
         status = Path(f"/proc/{number}/stat").read_text(errors="replace")
     except OSError:
         return False
     return status.rpartition(")")[2].split()[:1] == ["T"]
+
+
+def attempted(
+    words: Sequence[str | Path], environment: Mapping[str, str], limit_s: float
+) -> "subprocess.CompletedProcess[str] | None":
+    """A short command that ended, in whatever way; None where it cannot be started or takes too long."""
+    how: dict[str, Any] = {"capture_output": True, "text": True, "errors": "replace", "timeout": limit_s}
+    try:
+        return subprocess.run(words, env={**os.environ, **environment}, check=False, **how)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
 
 
 def complaint_of(stdout: str, stderr: str) -> str:

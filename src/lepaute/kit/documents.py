@@ -55,7 +55,6 @@ Steps = tuple[str | int, ...]
 def read_text(path: str | Path, kind: str, most_bytes: int = MOST_BYTES) -> str:
     """The text of a file in UTF-8.
 
-    kind: what the file should be, for messages: "a platform file"
     Raises InputError, one line, for a file that cannot be read, is larger than `most_bytes`, or is not UTF-8.
     """
     path_of(path, kind)
@@ -80,7 +79,6 @@ def read_bytes(path: str | Path, kind: str, most_bytes: int = MOST_BYTES) -> byt
 def unpacked(path: str | Path, what: str) -> Iterator[BinaryIO]:
     """A stream of the content of a file, unpacked where it is compressed by its content (_COMPRESSED).
 
-    what: the kind of file that is expected, for messages
     Raises InputError, one line, also while the stream is read: for what cannot be read, pipes that nobody has opened,
     devices, and compressed data that are damaged or end too early.
     """
@@ -111,7 +109,6 @@ def unpacked(path: str | Path, what: str) -> Iterator[BinaryIO]:
 def read_json(data: bytes | str, origin: str, *, most_bytes: int = MOST_BYTES) -> Any:
     """The value of a JSON text.
 
-    origin: the name of the text, for messages
     Raises InputError, one line, for what is not JSON, too large, too deep, or would take memory out of proportion.
     """
     text = data if isinstance(data, bytes) else data.encode(errors="surrogatepass")
@@ -139,7 +136,6 @@ def read_json(data: bytes | str, origin: str, *, most_bytes: int = MOST_BYTES) -
 def read_yaml(text: str, origin: str) -> Any:
     """The value of a YAML text of one document; None where it is empty.
 
-    origin: the name of the text, for messages
     Raises InputError, one line with file, line and column, for what is not YAML, has a key twice, or exceeds the bounds
     of this module.
     """

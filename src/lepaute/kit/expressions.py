@@ -58,7 +58,8 @@ class Expression:
             raise InputError(f"has more than {_MOST_NODES} parts; write several expressions")
         functions = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
         self.names = frozenset(node.id for node in nodes if isinstance(node, ast.Name) and id(node) not in functions)
-        self._check(nodes)
+        if rule := next(filter(None, map(_broken_rule, nodes)), None):
+            raise InputError(f"is {self.text!r}; {rule}")
 
     def __repr__(self) -> str:
         return f"Expression({self.text!r})"
@@ -90,11 +91,6 @@ class Expression:
         if not isinstance(value, bool):
             raise InputError(f"{self.text!r}: is {value!r:.40}, not true or false; compare it with something")
         return value
-
-    def _check(self, nodes: list[ast.AST]) -> None:
-        for node in nodes:
-            if (rule := _broken_rule(node)) is not None:
-                raise InputError(f"is {self.text!r}; {rule}")
 
     def _value(self, node: ast.AST, names: Mapping[str, Any]) -> Any:
         if isinstance(node, ast.Constant):

@@ -31,7 +31,6 @@ class _Unfit(Exception):
 def from_json(kind: type[Value], document: object, where: str = "", *, lenient: bool = False) -> Value:
     """The value that a JSON object describes.
 
-    where  : the file, for messages
     lenient: of an untrusted document: what is not of its field's type counts as missing, and every field needs a
              default; otherwise it raises InputError naming file and field
     """

@@ -4,13 +4,12 @@ import functools
 import os
 import re
 import shutil
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.kit.command import attempted
 
 OPEN_MPI, MPICH, INTEL_MPI, MVAPICH = "openmpi", "mpich", "intel-mpi", "mvapich"
 TITLES = {OPEN_MPI: "Open MPI", MPICH: "MPICH", INTEL_MPI: "Intel MPI", MVAPICH: "MVAPICH", "": "an unknown MPI"}
@@ -64,8 +63,6 @@ class Launcher:
 
     path   : only a name where the PATH of another machine decides
     family : of the library it belongs to, "" where that is not known
-    version: of that library, "" where it is not known
-    environment: what it needs beside the environment of this process
     """
 
     path: Path
@@ -98,9 +95,7 @@ class Launcher:
 
         cores        : the core of each rank, for ranks of one node; None leaves them unbound. Open MPI before version 5
                        gives them out in increasing order, whatever their order here
-        hostfile     : the nodes, as hostfile_text() writes them
         remote_shell : what reaches the other nodes in ssh's place, with its options
-        options      : further ones of this launcher
         oversubscribe: the launcher does not refuse more ranks than it counts cores; it may count fewer than there are
                        (hardware threads, containers)
         use_scheduler: an allocation of a batch system decides where the ranks go
@@ -210,19 +205,10 @@ def launcher_at(path: Path, environment: tuple[tuple[str, str], ...] = ()) -> La
     """The launcher of that path, which is asked for its version once; `environment` is what it needs to run."""
     if not path.name.startswith(LAUNCHER_NAMES):
         return Launcher(path, "")
-    done = _run([path, "--version"], dict(environment))
+    done = attempted([path, "--version"], dict(environment), _LIMIT_S)
     if done is None:
         return Launcher(path, "")
     return Launcher(path, *family_and_version(done.stdout + done.stderr), environment)
-
-
-def _run(words: Sequence[str | Path], environment: Mapping[str, str]) -> "subprocess.CompletedProcess[str] | None":
-    """None where it cannot be started or takes too long."""
-    how: dict[str, Any] = {"capture_output": True, "text": True, "errors": "replace", "timeout": _LIMIT_S}
-    try:
-        return subprocess.run(words, env={**os.environ, **environment}, check=False, **how)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
 
 
 def family_and_version(version_text: str) -> tuple[str, str]:
@@ -237,5 +223,5 @@ def family_and_version(version_text: str) -> tuple[str, str]:
 def binding_works(launcher: Launcher) -> bool:
     """Whether ranks may be bound to cores; some containers forbid it."""
     start = launcher.start(1, cores=[min(os.sched_getaffinity(0))])
-    done = _run([*start.argv, "true"], start.environment)
+    done = attempted([*start.argv, "true"], start.environment, _LIMIT_S)
     return done is not None and done.returncode == 0

@@ -9,14 +9,13 @@ import json
 import os
 import re
 import shutil
-import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from lepaute.errors import EnvironmentProblem, InputError
-from lepaute.kit.command import run_command
+from lepaute.kit.command import attempted, run_command
 from lepaute.kit.mpi_launcher import (
     INTEL_MPI,
     LAUNCHER_NAMES,
@@ -51,15 +50,7 @@ _MACROS = (
 #: SimGrid's mpi.h: a simulator, not a library that runs programs.
 _SIMULATED = "SMPI_PREDEFINED_POINTER"
 #: Folders below which libraries are installed, each with a folder `bin`.
-_PLACES = (
-    "/usr/lib64/*",
-    "/usr/lib/*",
-    "/usr/lib/*-linux-gnu/*",
-    "/usr/local",
-    "/usr/local/*",
-    "/opt/*",
-    "/opt/*/mpi/*",
-)
+_PLACES = "/usr/lib64/* /usr/lib/* /usr/lib/*-linux-gnu/* /usr/local /usr/local/* /opt/* /opt/*/mpi/*".split()
 _PREFIX_VARIABLES = ("MPI_HOME", "MPI_ROOT", "I_MPI_ROOT")
 _MARK = "lepaute-environment"
 #: Run by a login shell, where the command `module` is defined.
@@ -80,7 +71,6 @@ _MPICH_FILES = ("libmpich.so", "libmpi.so")
 class MpiLibrary:
     """An MPI library with what compiles programs for it and starts them.
 
-    version    : such as "4.1.4"
     mpicxx, mpifort, launcher: None where they are not installed
     environment: what its compilers and programs need beside the environment of this process
     """
@@ -214,9 +204,8 @@ def check_program(launcher: Launcher, program: Path) -> None:
 
 def family_of_program(program: Path) -> str:
     """The family of the MPI library that a program loads (MPICH for all that have its ABI), "" for none or unknown."""
-    try:
-        done = subprocess.run(["ldd", program], capture_output=True, text=True, timeout=_LIMIT_S, check=False)
-    except (OSError, subprocess.TimeoutExpired):
+    done = attempted(["ldd", program], {}, _LIMIT_S)
+    if done is None:
         return ""
     if re.search(r"\blibopen-(?:pal|rte)\.so|\blibmpi\.so\.[24]0\b", done.stdout):
         return OPEN_MPI

@@ -23,20 +23,16 @@ _LARGEST_REAL = 1e18
 class Option(NamedTuple):
     """One option, of a field whose default is the option's too.
 
-    help    : one phrase
     name    : after the two dashes; the field's name, with hyphens, where it is empty
     also    : other names, with their dashes: -o
     metavar : what stands for the value in the help text; its type where it is empty
     choices : the values that the field takes; () where it is no choice
     numbered: the file that numbers the choices from 0, for the help; none: a number is taken, but not told of
     aliases : (word, value): other words for the choices on the command line
-    unit    : of a number
-    minimum, maximum: of a number; both are allowed
     parse   : from the text given to the field's value; raises InputError; None: Typer converts to the field's type
     quantity: as `parse`, with the option's name for messages
     given_as: the type on the command line, where it is not the field's (text where `parse` is given)
     default : on the command line, where it is not the field's
-    hidden  : not on the command line
     complete: words that a shell proposes, besides the choices
     argument: whether it is given by its place, without a name
     Fields that share a name are given together, in the order of the fields: 8x4.

@@ -24,7 +24,6 @@ def check_outputs(
 
     options: paths by the words that messages name them with, such as "--output"; None for an option that is not given
     inputs : files that the command reads; a name that is none (of a shipped platform) does no harm
-    force  : files that are there are replaced
     """
     read = {_identity(Path(path)) for path in inputs if path is not None}
     written: dict[object, str] = {}

@@ -44,7 +44,6 @@ def open_parquet(
     """A Parquet file whose cells are counted before they are made; texts are read as a dictionary of those that differ.
 
     Encodings can repeat one value in millions of rows, and one long text in every row, at no cost in the file.
-    name   : of the file, for messages
     columns: those that will be read; None: all
     Raises InputError, one line, for what is no Parquet, has nested columns, or takes more than `most_bytes`.
     """

@@ -45,7 +45,6 @@ class PrintableStream:
         self.rich_proxied_file = getattr(stream, "rich_proxied_file", stream)  # as Rich calls it
 
     def write(self, text: str) -> int:
-        """Writes a text; how many characters it has."""
         if self.is_elsewhere():
             return sys.stderr.write(text)
         with _named(self._name):
@@ -53,12 +52,10 @@ class PrintableStream:
         return len(text)
 
     def writelines(self, texts: Iterable[str]) -> None:
-        """Writes texts, one after the other."""
         for text in texts:
             self.write(text)
 
     def flush(self) -> None:
-        """Hands what is buffered to the system."""
         with _named(self._name):
             self._stream.flush()
 

@@ -173,14 +173,17 @@ class Program:
             raise InputError(f"{path}{line_in(error, path)}: {Program.failure_text(error)}") from error
         finally:
             sys.path.remove(str(self.folder))
-            sys.modules.update((name, each) for name, each in others.items() if not _is_ours(each))
+            sys.modules.update(
+                (name, each)
+                for name, each in others.items()
+                if not isinstance(getattr(each, "__loader__", None), _Loader)
+            )
 
     def claim(self, folder: str) -> None:
         """From now on modules in a folder, which is its own or that of a package there, are read for this program."""
         sys.path_importer_cache[folder] = _Finder(folder, self)
 
     def compiled(self, path: Path, source: bytes) -> None:
-        """Writes down what is about to run."""
         self.sources[path] = source
         _FILES[str(path)] = self
         lines = decode_source(source).splitlines(keepends=True)
@@ -214,7 +217,6 @@ class Program:
         return sorted((name, os.environ[name]) for name in names if name in os.environ)
 
     def texts(self) -> list[_Source]:
-        """Its files, as what they say of its results."""
         for path, source in list(self.sources.items()):
             if path not in self._texts:
                 self._texts[path] = _Source(source, self._name(path))
@@ -248,7 +250,6 @@ class Program:
             self._hearing = before
 
     def reads(self, path: str) -> None:
-        """Writes down that it opens a file to read."""
         place = os.path.realpath(path)
         if place.startswith(_NO_INPUTS) or place.endswith((".py", ".pyc", ".so")):
             return
@@ -337,7 +338,6 @@ class Program:
 
 
 def program_of(cls: type) -> Program | None:
-    """The program that defines a class."""
     return _PROGRAMS.get(cls.__module__)
 
 
@@ -434,10 +434,6 @@ class _Finder(machinery.FileFinder):
         for folder in (spec.submodule_search_locations or ()) if spec is not None else ():
             self._program.claim(folder)
         return spec
-
-
-def _is_ours(module: ModuleType) -> bool:
-    return isinstance(getattr(module, "__loader__", None), _Loader)
 
 
 def _imported_from(folders: set[str]) -> list[str]:

@@ -16,7 +16,6 @@ _GRACE_S = 2.0
 
 
 def kill_session(session: int) -> None:
-    """Kill every process of a session."""
     # Again until none is left: a killed process may have forked meanwhile.
     deadline = time.monotonic() + _GRACE_S
     while (members := session_members(session)) and time.monotonic() < deadline:

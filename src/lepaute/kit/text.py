@@ -38,7 +38,6 @@ def tally(counts: Mapping[str, int]) -> list[str]:
 
 
 def ranks_text(ranks: int) -> str:
-    """1 rank, 2 ranks."""
     return counted(ranks, "rank")
 
 

@@ -8,6 +8,7 @@ noise.KERNEL         standard deviation of a call over its mean, of the term of 
 
 import math
 from collections.abc import Callable, Collection, Mapping
+from itertools import cycle, islice
 from typing import Any
 
 from lepaute.errors import InputError
@@ -210,7 +211,10 @@ def resized(platform: Platform, nodes: int, *, topology: bool = True) -> Platfor
         update["topology"] = topology_for(platform.topology, nodes, platform.name)
     if (population := platform.population) is not None:
         counts = {"group_of_node": nodes, "scale_of_cpu": nodes * had.cpus}
-        cyclic = {name: _in_turn(getattr(population, name), count) for name, count in counts.items()}
+        cyclic = {
+            name: tuple(islice(cycle(values), count)) if (values := getattr(population, name)) else None
+            for name, count in counts.items()
+        }
         update["population"] = population.model_copy(update=cyclic)
     tables = [piece.per_cpu for model in platform.kernels for piece in model.pieces if piece.per_cpu is not None]
     if nodes > had.count and tables:
@@ -225,7 +229,6 @@ def resized(platform: Platform, nodes: int, *, topology: bool = True) -> Platfor
 def topology_for(topology: Topology, nodes: int, name: str) -> Topology:
     """`topology` with `nodes` nodes: one switch has any number, a fat tree grows or shrinks at its top.
 
-    name : of the platform, for messages
     Raises InputError where there is no such form.
     """
     if topology.kind == "switch" or topology.node_count == nodes:
@@ -275,11 +278,6 @@ def _resized_tables(model: KernelModel, had: Nodes, nodes: int) -> KernelModel:
 def _continues(table: PerCpu, had: Nodes, nodes: int) -> bool:
     """Whether a table continued to so many nodes is small enough."""
     return len(table.rows) * nodes <= MOST_ROWS * had.count
-
-
-def _in_turn(values: tuple[Any, ...] | None, count: int) -> tuple[Any, ...] | None:
-    """The first `count` of `values`, again from the first where there are fewer."""
-    return None if not values else tuple(values[position % len(values)] for position in range(count))
 
 
 # ---- CPUs of one node that changed since the calibration -------------------------------------------------------------

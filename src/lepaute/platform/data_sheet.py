@@ -89,7 +89,6 @@ CLOCKS = ("base", "turbo")
 class DataSheet:
     """What is known of a machine. At least one of `dgemm_flops` and `peak_flops` is given.
 
-    sockets, cores_per_socket : of a node
     dgemm_flops  : of one core in an update of HPL, while all cores compute
     peak_flops   : nominal, of one core
     link_Bps     : of a node, nominal; None for a single node
@@ -136,7 +135,6 @@ class DataSheet:
 
     @property
     def link(self) -> Link:
-        """The links between nodes."""
         return Link(self.link_Bps, self.latency_s, self.fabric)
 
 
@@ -268,7 +266,6 @@ def _cores_of_memory(sheet: DataSheet) -> int:
 
 
 def _topology(sheet: DataSheet) -> tuple[dict[str, Any], str]:
-    """The topology, and what to say of it."""
     if sheet.fat_tree is None:
         return {"kind": "switch"}, "one switch"
     down, up = sheet.fat_tree
@@ -346,10 +343,7 @@ def dgemm_rate(platform: Platform) -> float | None:
 
 
 def scaled_kernels(like: Platform, factor: float, source: str) -> list[KernelModel]:
-    """The kernels but dgemm of `like` with one thread, `factor` times as long; those it lacks are likened to others.
-
-    source : where the speeds come from, for `discrepancy_source`
-    """
+    """The kernels but dgemm of `like` with one thread, `factor` times as long; those it lacks are likened to others."""
     measured = {
         model.kernel: model
         for model in like.kernels

@@ -7,6 +7,7 @@ left is checked again. Imported only when a file has been refused, so it may tak
 
 import copy
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
@@ -209,12 +210,10 @@ def _mended(content: dict[str, Any], error: Any) -> bool:
 def _without(content: Any, path: Steps) -> bool:
     """Removes the key that `path` leads to; whether it was there."""
     *before, last = path
-    for step in before:
-        try:
+    with suppress(KeyError, IndexError, TypeError):
+        for step in before:
             content = content[step]
-        except (KeyError, IndexError, TypeError):
-            return False
-    if not isinstance(content, dict) or last not in content:
-        return False
-    del content[last]
-    return True
+        if isinstance(content, dict):
+            del content[last]
+            return True
+    return False

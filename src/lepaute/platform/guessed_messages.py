@@ -82,7 +82,6 @@ class Link:
 
 
 def guessed_network(link: Link) -> dict[str, Any]:
-    """The network of a platform file."""
     inside = _segments(LOOPBACK_LATENCY_S, LOOPBACK_BPS)
     loopback: dict[str, Any] = {
         "bandwidth_Bps": LOOPBACK_BPS,

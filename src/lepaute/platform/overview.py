@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from lepaute.kit.text import counted, percent, quantity, seconds, size_text, three_digits
 from lepaute.platform.components import COMPUTING
 from lepaute.platform.data_sheet import dgemm_rate
-from lepaute.platform.kernel_model import UPDATE, KernelModel, mean_s, piece_of, value_of
+from lepaute.platform.kernel_model import UPDATE, mean_s, piece_of, value_of
 from lepaute.platform.network_model import Segment
 from lepaute.platform.schema import Platform
 from lepaute.platform.topology import topology_lines
@@ -92,16 +92,12 @@ def _dgemm(platform: Platform) -> str:
 
 def _kernels(platform: Platform) -> str:
     models = platform.kernels
-    free = sorted({model.kernel for model in models if _costs_nothing(model)})
+    free = sorted({model.kernel for model in models if not any(any(piece.mean.values()) for piece in model.pieces)})
     names = sorted((model.kernel for model in models), key=lambda name: name not in COMPUTING)
     costly = [name for name in dict.fromkeys(names) if name not in free]
     more = f" and {len(costly) - MOST_KERNELS} more" if len(costly) > MOST_KERNELS else ""
     text = f"{len(costly)} cost time: {', '.join(costly[:MOST_KERNELS])}{more}"
     return f"{text}; nothing: {', '.join(free)}" if free else text
-
-
-def _costs_nothing(model: KernelModel) -> bool:
-    return not any(value for piece in model.pieces for value in piece.mean.values())
 
 
 def _messages(segments: Sequence[Segment] | None) -> str:

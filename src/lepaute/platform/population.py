@@ -122,21 +122,16 @@ def _check_spreads(holder: Group | Population, size: int, *at: str | int) -> Non
         rows: Rows | None = getattr(holder, name, None)
         if rows is None:
             continue
-        check_spread(rows, size, *at, name)
+        check_covariance(rows, size, *at, name)
+        try:
+            lower_factor(rows)
+        except ValueError:
+            problem = "is not positive semi-definite: a linear combination of the coefficients has a negative variance"
+            raise fault(problem, *at, name) from None
         largest = max(row[term] for term, row in enumerate(rows))
         if name == "covariance_log_scale" and largest > LARGEST_LOG_VARIANCE:
             what = f"has a variance of {largest:g}; logarithms of factors vary by {LARGEST_LOG_VARIANCE:g} at most"
             raise fault(what, *at, name)
-
-
-def check_spread(rows: Rows, size: int, *at: str | int) -> None:
-    """Raises the fault of a matrix that is no covariance of `size` coefficients."""
-    check_covariance(rows, size, *at)
-    try:
-        lower_factor(rows)
-    except ValueError:
-        problem = "is not positive semi-definite: a linear combination of the coefficients has a negative variance"
-        raise fault(problem, *at) from None
 
 
 def population_of(platform: "Platform") -> Population:

@@ -17,7 +17,6 @@ def one_line(platform: Platform) -> tuple[str, str, str]:
 
 
 def summary(platform: Platform) -> str:
-    """All that matters of `platform`, in lines of text."""
     return "\n".join(_lines(platform))
 
 

@@ -83,7 +83,6 @@ class Layers(Public):
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
-        """Of all layers."""
         return tuple(field.name for field in fields(cls))
 
     @property
@@ -92,7 +91,6 @@ class Layers(Public):
         return tuple(name for name in self.names() if not getattr(self, name))
 
     def to_core(self) -> "_core.Layers":
-        """The layers as the core takes them."""
         layers = _core.Layers()
         for name in self.names():
             setattr(layers, name, getattr(self, name))
@@ -224,7 +222,6 @@ class Transfer:
         return hypot(self.relative_sd, self.configuration_relative_sd)
 
     def to_dict(self) -> dict[str, Any]:
-        """As the file and the JSON have it."""
         of_configuration = {OF_CONFIGURATION: self.configuration_relative_sd} if self.configuration_relative_sd else {}
         return {
             "source": self.source,
@@ -288,11 +285,7 @@ class Conditions:
     """Under which an application is simulated.
 
     settings : overrides of the platform that were applied before, recorded in the result
-    mapping  : ranks to cores
-    fidelity : auto, full or sampled
-    trace    : ranks and steps of the first run to trace
     repeat   : which of several runs on each machine and day
-    transfer : a layer learnt from other studies
     lag      : since the calibration; `platform` is as it was then, its effect of the day that of the lag
     state    : which runs times and rates are of: undisturbed ones, or any, in a slow state of the machine too
     """

@@ -108,13 +108,11 @@ class SimulatedRun:
     time_s      : of what the application times; whole_s of all that its kernels are counted in
     computing_s : seconds inside kernels, waiting_s inside communication, both over all ranks
     moving      : share of the time of all ranks in moving messages
-    kernels     : of those that were called
     message_use : by class of links, where the platform knows the sizes it was fitted to; None where the engine does
                   not tell. messages_s : time of the messages of all classes, each as if alone
     sampling    : None where every step was simulated
     breakdown   : where the time of all ranks went; None where the engine does not tell
     began_s, ended_s : of the simulation, on the clock of time.perf_counter
-    emulated    : what SMPI tells besides
     """
 
     seed: int
@@ -151,7 +149,6 @@ class Simulator(Protocol):
 
     def progress_of(self, application: "Application") -> "RunProgress | None":
         """What tells how far a run has come, to be given to run(); None where the engine does not know."""
-        ...
 
     def run(
         self,
@@ -166,22 +163,18 @@ class Simulator(Protocol):
 
         Raises InputError for what does not fit, SimulationError where the application fails or ends in a deadlock.
         """
-        ...
 
     def effects(self, application: "Application", seeds: Sequence[int]) -> "list[list[float]] | None":
         """How many times as long the parts of the priced run take under the draws of each seed, without its noise.
 
         The parts: computing, and the messages of each class of links. None where the engine cannot tell.
         """
-        ...
 
     def fidelity(self, run: SimulatedRun) -> str:
         """How the run was simulated, in a word for the JSON."""
-        ...
 
     def warnings(self, run: SimulatedRun) -> list[str]:
         """What a reader must know about how the engine sees the platform; a sentence each."""
-        ...
 
 
 class Engine(Protocol):
@@ -194,4 +187,3 @@ class Engine(Protocol):
 
     def on(self, conditions: "Conditions") -> Simulator:
         """Its simulator under these conditions."""
-        ...

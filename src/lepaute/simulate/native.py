@@ -167,7 +167,6 @@ class NativeSimulator:
         return shared_machine(application, self._conditions.platform, threads)
 
     def _machine_of(self, application: "Application", seed: int) -> _core.Machine:
-        """The machine of the run with this seed."""
         if not (application.kernel_models and self._conditions.draws_population):
             return self._machine(application)
         platform = on_its_day(self._conditions.platform, seed)
@@ -260,20 +259,16 @@ def simulate(
 def simulated_run(
     result: _core.RunResult, application: "Application", platform: "Platform", seed: int, began_s: float
 ) -> SimulatedRun:
-    """The run of a result of the core."""
     breakdown = breakdown_of_run(result, application.ranks)
     sampling = None
     if (simulated_steps := getattr(result, "simulated_steps", application.steps)) < application.steps:
         sampling = Sampling(simulated_steps, application.steps, tuple(getattr(result, "sampling_changes_s", ())))
     waiting_share = result.waiting_s / max(application.ranks * result.time_s, 1e-300)
     return SimulatedRun(
-        seed=seed,
-        time_s=result.time_s,
-        whole_s=result.time_s,
-        messages=result.messages,
-        engine_bytes=result.engine_bytes,
-        computing_s=result.computing_s,
-        waiting_s=result.waiting_s,
+        seed,
+        result.time_s,
+        result.time_s,
+        *(result.messages, result.engine_bytes, result.computing_s, result.waiting_s),
         moving=fsum(breakdown.shares[name] for name in MOVING) if application.kernel_models else waiting_share,
         kernels={
             name: KernelUse(

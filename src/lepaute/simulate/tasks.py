@@ -24,11 +24,9 @@ class TaskProgress(Protocol):
 
     def share_done(self) -> float:
         """From 0 to 1; never less than before."""
-        ...
 
     def cancel(self) -> None:
         """The task, or what of it has not been done yet, ends soon."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

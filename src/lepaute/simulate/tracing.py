@@ -1,5 +1,6 @@
 """What to trace of a simulated run, the trace of it, and where the time of all its ranks went."""
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -65,23 +66,20 @@ class TraceRequest(Public):
         return request
 
     def to_core(self, ranks: int) -> tuple[Sequence[int], Sequence[int] | None]:
-        """Ranks, of so many, and steps as the core takes them."""
         return (range(ranks) if self.ranks is None else self.ranks), self.steps
 
 
 def middle_steps(application: "applications.Application", ranks: "Sequence[int]") -> tuple[int, ...]:
     """As many steps in the middle of the run as make at most MOST_ROWS rows, and at least one."""
     steps = application.steps
-    low, high = 1, steps
-    while low < high:
-        count = (low + high + 1) // 2
+
+    def middle(count: int) -> range:
         first = (steps - count) // 2
-        if application.trace_rows(ranks, range(first, first + count)) <= MOST_ROWS:
-            low = count
-        else:
-            high = count - 1
-    first = (steps - low) // 2
-    return tuple(range(first, first + low))
+        return range(first, first + count)
+
+    counts = range(1, steps + 1)
+    most = bisect_left(counts, True, key=lambda count: application.trace_rows(ranks, middle(count)) > MOST_ROWS)
+    return tuple(middle(max(1, most)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +89,6 @@ class RunBreakdown:
     Arrays are made when they are asked for, or sent elsewhere: NumPy takes a tenth of a second to import, and most
     predictions need no array.
 
-    time_s  : of the run
     ranks   : its number of ranks; ranks * time_s is the sum of total_s
     total_s : seconds over all ranks by category; "other" is what ranks wait at the end for the last one
     """
@@ -124,7 +121,6 @@ class RunBreakdown:
 
 
 def breakdown_of_run(result: "_core.RunResult", ranks: int) -> RunBreakdown:
-    """Where the time of a run went."""
     total = dict(zip(CATEGORIES, result.total_shares_s, strict=True))
     other = max(0.0, ranks * result.time_s - fsum(total.values()))
     return RunBreakdown(result.time_s, ranks, {**total, "other": other}, result.rank_shares_s, result.step_shares_s)

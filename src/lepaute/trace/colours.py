@@ -20,6 +20,11 @@ class Style:
     colour: str
     hatch: str = ""
 
+    @property
+    def look(self) -> dict[str, Any]:
+        """As Matplotlib takes it."""
+        return {"color": self.colour, "hatch": self.hatch, "ec": "#555555"}
+
 
 #: Classes of a picture of calls, in the order in which they are stacked: computing by its kinds, then the parts of
 #: messages.
@@ -44,12 +49,8 @@ DGEMM, DTRSM, PANEL, COPIES, GLUE, OWN_CODE, CALL_OVERHEAD, WAITING, MOVING, CON
 #: The categories of a breakdown.
 SHARES = (
     Style("compute", "#0072B2"),
-    Style("call overhead", "#5A4A42"),
-    Style("waiting for the other side", "#D55E00", "////"),
-    Style("transfer", "#E69F00"),
-    Style("contention", "#CC79A7", "...."),
-    Style("probe", "#1A1A1A"),
-    Style("the program's own code", "#C8BE8C"),
+    *CALLS[CALL_OVERHEAD:NOTHING],
+    CALLS[OWN_CODE],
     Style("other", "#FFFFFF"),
 )
 
@@ -94,10 +95,7 @@ def class_of_kernel(name: str) -> int:
 
 
 def classes(trace: Trace, parts: NDArray[Any]) -> NDArray[Any]:
-    """Seconds of each row by class, shape (rows, classes).
-
-    parts: as breakdown.split gives them
-    """
+    """Seconds of each row by class, shape (rows, classes)."""
     seconds = numpy.zeros((len(trace), len(CALLS)))
     for category, place in _CLASS_OF_CATEGORY.items():
         seconds[:, place] += parts[:, category]

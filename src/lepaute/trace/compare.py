@@ -72,9 +72,7 @@ class Difference:
 class ClassComparison:
     """All calls of one name on both sides, pieces of an update put together.
 
-    left_s, right_s  : their time in all
     same_sizes       : how many calls have the same sizes at the same position, None where the numbers of calls differ
-    paired           : calls whose durations could be compared
     ratio_percentiles: of right / left over those pairs, at PERCENTILES; empty without pairs
     total_ratio      : right / left of the time of those pairs, NaN without
     """
@@ -97,14 +95,12 @@ class ClassComparison:
 class Comparison:
     """See the head of this file.
 
-    ranks       : those that both traces have
     one_side    : names that only one side has, with the number of calls on the left and on the right, and why; they
                   take no part in the order
     first       : of each rank and stream the first difference in order, where there is one
     first_size  : of each rank and stream with the same order the first difference in size
     probes, idle, nobody: numbers of probes, of kernels with nothing to do, and of calls with MPI_PROC_NULL, on the left
                   and on the right
-    time_s      : length of the two traces
     """
 
     ranks: tuple[int, ...]
@@ -329,7 +325,6 @@ def _first_difference(sides: tuple[_Side, _Side], rows: list[NDArray[Any]]) -> t
 
 
 def _why_calls(sides: tuple[_Side, _Side], rows: list[NDArray[Any]], key: tuple[int, ...]) -> str:
-    """How two sequences of calls differ."""
     counts = [Counter(side.name[one].tolist()) for side, one in zip(sides, rows, strict=True)]
     differing = [name for name in sorted(counts[0] | counts[1]) if counts[0][name] != counts[1][name]]
     if not differing:
@@ -361,7 +356,6 @@ def _why_sizes(sides: tuple[_Side, _Side], rows: list[NDArray[Any]]) -> str:
 
 
 def _why_missing(name: str, lacking: _Side) -> str:
-    """Why one side has no call of a name."""
     if name.startswith("MPI_"):
         if lacking.is_smpi:
             return f"SMPI's own trace lacks {SMPI_LACKS}"

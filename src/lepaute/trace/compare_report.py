@@ -6,6 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lepaute.kit.json_values import finite_json
 from lepaute.kit.picture import BLUE, RED, RULE, SKY, SOFT, entitle, measured_origin, new_figure, write_picture
 from lepaute.kit.printable import UNLIMITED
 from lepaute.kit.tables import shown_table
@@ -113,7 +114,6 @@ def _row(one: ClassComparison) -> tuple[object, ...]:
 
 
 def comparison_dict(comparison: Comparison) -> dict[str, Any]:
-    """The same for JSON."""
     return {
         "answer": comparison_sentence(comparison),
         "ranks": list(comparison.ranks),
@@ -128,13 +128,7 @@ def comparison_dict(comparison: Comparison) -> dict[str, Any]:
         "idle": list(comparison.idle),
         "proc_null": list(comparison.nobody),
         "time_s": list(comparison.time_s),
-        "calls": [
-            {
-                key: None if isinstance(value, float) and math.isnan(value) else value
-                for key, value in asdict(one).items()
-            }
-            for one in comparison.classes
-        ],
+        "calls": finite_json(comparison.classes),
     }
 
 

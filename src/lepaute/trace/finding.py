@@ -58,24 +58,15 @@ class Finding:
         waiting = self.waiting
         if waiting is None:
             return parts
-        whom = "" if waiting.whom is None else f", {_mostly(waiting.whom_share)} for rank {waiting.whom}"
+        mostly = "mostly" if waiting.whom_share >= 0.5 else f"{percent(waiting.whom_share)} of that"
+        whom = "" if waiting.whom is None else f", {mostly} for rank {waiting.whom}"
         return f"{parts}; rank {waiting.rank} waits most, {percent(waiting.share)} of its time{whom}"
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON; shares of 1, seconds."""
-        return {
-            "answer": self.sentence,
-            "shares": self.shares,
-            "waiting": None if self.waiting is None else asdict(self.waiting),
-        }
-
-
-def _mostly(share: float) -> str:
-    return "mostly" if share >= 0.5 else f"{percent(share)} of that"
+        return {"answer": self.sentence, **asdict(self)}
 
 
 def finding_of(breakdown: Breakdown) -> Finding:
-    """What a breakdown amounts to."""
     total = breakdown.by_rank_s.sum(axis=0)
     whole = float(total.sum())
     shares = {name: float(value) / whole if whole > 0 else 0.0 for name, value in zip(WORDS, total, strict=True)}

@@ -147,16 +147,13 @@ class Calls:
         return len(self) - 1
 
     def compute(self, rank: int, duration_s: float) -> None:
-        """What the rank's own code takes."""
         if duration_s > 0.0:
             self.add(rank, COMPUTING, duration_s=duration_s)
 
     def name(self, row: int) -> str:
-        """That of a row."""
         return list(self._names)[int(self._columns["name"][row])]
 
     def set(self, row: int, **values: float) -> None:
-        """Other values for a row."""
         for name, value in values.items():
             self._columns[name][row] = value
 

@@ -21,7 +21,7 @@ from lepaute.trace.finding import finding_of
 from lepaute.trace.messages import match_messages
 from lepaute.trace.report import foot, headline, node_name
 from lepaute.trace.table import PHASE, Trace
-from lepaute.trace.timeline import binned, step_starts
+from lepaute.trace.timeline import binned, evenly, step_starts
 
 MOST_RANKS = 64
 PIXELS = 2200  # columns of a strip
@@ -55,8 +55,6 @@ def plot_gantt(
     """Writes a PNG and tells what it shows.
 
     ranks       : those to draw; by default all, or MOST_RANKS of them, evenly spread
-    steps       : first and last panel to draw
-    low_s, high_s : times to draw between
     Where nothing of this is given and there are too many calls to be seen, the picture shows a few steps in the middle,
     below an overview of the whole.
     Raises InputError for ranks, steps or times of which the trace holds nothing.
@@ -119,9 +117,7 @@ def _chosen_ranks(trace: Trace, ranks: Sequence[int] | None) -> list[int]:
         if missing:
             raise InputError(f"rank {missing[0]} is not in the trace; it holds {_ranges(present)}")
         return sorted(set(ranks))
-    if len(present) <= MOST_RANKS:
-        return present
-    return [present[i * (len(present) - 1) // (MOST_RANKS - 1)] for i in range(MOST_RANKS)]
+    return evenly(present, MOST_RANKS)
 
 
 def _window(
@@ -281,8 +277,7 @@ def _label_ranks(axis: Any, trace: Trace, window: Window) -> None:
         labels.append(f"rank {rank}{node}")
     axis.set_yticks(list(rows), labels, fontsize=8)
     axis.tick_params(axis="y", length=0)
-    for side in ("top", "right", "left"):
-        axis.spines[side].set_visible(False)
+    axis.spines[["top", "right", "left"]].set_visible(False)
 
 
 def _title(trace: Trace, chosen: Sequence[int], window: Window, unit: str, factor: float) -> str:

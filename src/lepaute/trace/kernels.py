@@ -64,15 +64,8 @@ def read_kernels(path: Path) -> KernelCalls:
     rest = (path.stat().st_size - HEAD_BYTES - size) % record.itemsize
     if rest:
         raise InputError(f"{path}: ends inside call {len(rows)}; the file is truncated")
-    numbers = rows["numbers"].astype("float64")
-    calls = KernelCalls(
-        names,
-        rows["rank"].astype("int32"),
-        rows["name"].astype("int32"),
-        rows["start_s"].astype("float64"),
-        rows["duration_s"].astype("float64"),
-        numbers,
-    )
+    kinds = {"rank": "int32", "name": "int32", "start_s": "float64", "duration_s": "float64", "numbers": "float64"}
+    calls = KernelCalls(names, *(rows[column].astype(kind) for column, kind in kinds.items()))
 
     def refuse(bad: NDArray[Any], what: str) -> None:
         if bad.any():

@@ -153,7 +153,11 @@ def _both_ends(rows: Rows, links: Links) -> tuple[NDArray[Any], _Ends, list[str]
     )
     has = start_of >= 0
     start = start_of[has]
-    lost_ends, lost_starts = _unmatched(start_of, is_sendrecv[row], is_sendrecv[links.start_row] & (target >= 0))
+    # ends and starts of messages of MPI_Sendrecv that have no other end
+    matched = numpy.zeros(len(links.start_row), dtype=bool)
+    matched[start_of[start_of >= 0]] = True
+    lost_ends = is_sendrecv[row] & (start_of < 0)
+    lost_starts = is_sendrecv[links.start_row] & (target >= 0) & ~matched
     target[lost_starts] = -1
     source[lost_ends] = -1
     source[has] = rows.rank[links.start_row[start]]
@@ -163,7 +167,10 @@ def _both_ends(rows: Rows, links: Links) -> tuple[NDArray[Any], _Ends, list[str]
     tag[has] = links.start_tag[start]
     size_bytes, item_bytes = numpy.zeros(len(row)), numpy.full(len(row), numpy.nan)
     size_bytes[has] = links.start_bytes[start]
-    item_bytes[has] = _bytes_of_an_item(rows, links)[start]
+    items = rows.items[links.start_row[start]]  # as their calls count them
+    counts = rows.named((SENDS | IMMEDIATE_SENDS) - {SENDRECV})[links.start_row[start]] & (items > 0)
+    nothing = numpy.full(len(start), numpy.nan)
+    item_bytes[has] = numpy.divide(links.start_bytes[start], items, out=nothing, where=counts)
     lost = int(lost_ends.sum() + lost_starts.sum())
     warnings = [
         f"the peer of {lost} messages of {SENDRECV} is unknown: SMPI records only its rank in the "
@@ -233,27 +240,9 @@ def _followed(starts: list[list[int]], ends: list[list[int]]) -> "Iterator[tuple
             yield place, waiting[min(fitting)[1]].popleft()
 
 
-def _unmatched(
-    start_of: NDArray[Any], end_is_sendrecv: NDArray[Any], start_is_sendrecv: NDArray[Any]
-) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Ends and starts of messages of MPI_Sendrecv that have no other end, as masks."""
-    matched = numpy.zeros(len(start_is_sendrecv), dtype=bool)
-    matched[start_of[start_of >= 0]] = True
-    return end_is_sendrecv & (start_of < 0), start_is_sendrecv & ~matched
-
-
-def _bytes_of_an_item(rows: Rows, links: Links) -> NDArray[Any]:
-    """Of each start, the bytes of an item as its call counts them; NaN where that is not known."""
-    plain = rows.named((SENDS | IMMEDIATE_SENDS) - {SENDRECV})[links.start_row]
-    items = rows.items[links.start_row]
-    with numpy.errstate(divide="ignore", invalid="ignore"):
-        return numpy.where(plain & (items > 0), links.start_bytes / items, numpy.nan)
-
-
 def _posted(rows: Rows, ends: _Ends, waited: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Rows of MPI_Irecv, and of each the end of its message; and of each row of the trace its completion.
 
-    waited: the ends that are in waits
     Those that are not known are left out: all of a rank that tests for completion, and all of a wait in which some
     received nothing. A wait in which no message ended is taken to end the oldest send.
     """
@@ -298,8 +287,5 @@ def _posted(rows: Rows, ends: _Ends, waited: NDArray[Any]) -> tuple[NDArray[Any]
 
 def _best(rows: Rows, waiting: list[int], ends: _Ends, end: int) -> int:
     """Place of the receive whose room is that of the message, else of the first."""
-    if len(waiting) > 1:
-        for place, row in enumerate(waiting[:64]):
-            if rows.items[row] * ends.item_bytes[end] == ends.size_bytes[end]:
-                return place
-    return 0
+    size_bytes, item_bytes = ends.size_bytes[end], ends.item_bytes[end]
+    return next((at for at, row in enumerate(waiting[:64]) if rows.items[row] * item_bytes == size_bytes), 0)

@@ -113,8 +113,11 @@ def match_messages(trace: Trace) -> Matches:
     sent, end = (numpy.where(trace.named(IMMEDIATE)[rows], done[rows], rows) for rows in (sends, receives))
     unknown = trace.named(IMMEDIATE_RECEIVES)[receives] & (end < 0)
     end[unknown] = _waits_of(trace, receives[unknown])
-    arrivals = trace.named((ARRIVAL,))[receives]
-    end[arrivals] = _sendrecv_of(trace)[receives[arrivals]]
+    is_arrival = trace.named((ARRIVAL,))[receives]
+    arrivals = receives[is_arrival]
+    # The last MPI_Sendrecv, or _replace, of the rank before it, itself where there is none.
+    before = numpy.maximum.accumulate(numpy.where(trace.named(SENDRECVS), numpy.arange(len(trace)), -1))[arrivals]
+    end[is_arrival] = numpy.where((before >= 0) & (trace.rank[before] == trace.rank[arrivals]), before, arrivals)
     return Matches(sends, receives, sent, end)
 
 
@@ -131,13 +134,6 @@ def completions(trace: Trace) -> NDArray[Any]:
         at = order[numpy.searchsorted(keys[order], keys[posts]).clip(max=len(order) - 1)]
         found[posts] = numpy.where(keys[at] == keys[posts], at, -1)
     return found
-
-
-def _sendrecv_of(trace: Trace) -> NDArray[Any]:
-    """Of each row the last MPI_Sendrecv, or _replace, of its rank before it, the row itself where there is none."""
-    rows = numpy.arange(len(trace))
-    before = numpy.maximum.accumulate(numpy.where(trace.named(SENDRECVS), rows, -1)) if len(trace) else rows
-    return numpy.where((before >= 0) & (trace.rank[before] == trace.rank), before, rows)
 
 
 def collective_lateness(trace: Trace) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -25,7 +25,7 @@ from lepaute.trace.finding import Finding, Waiting, finding_of
 from lepaute.trace.messages import sent_of
 from lepaute.trace.report import breakdown_dict, breakdown_tables, description_fields, grouped, headline, node_name
 from lepaute.trace.table import PHASE, Trace
-from lepaute.trace.timeline import TICKS, binned, segments, step_starts
+from lepaute.trace.timeline import TICKS, binned, evenly, segments, step_starts
 
 #: Calls over time, of as many ranks, evenly spread where there are more; 600,000 segments are some 2 MB.
 MOST_RANKS, MOST_SEGMENTS = 1024, 600_000
@@ -53,7 +53,6 @@ _PLACES = (
 def write_report(trace: Trace, path: str | Path, command: str = "") -> None:
     """Writes what a trace amounts to: a page where the name ends in .html, an object where it ends in .json.
 
-    command : that was given
     Raises InputError for another suffix, or where the file cannot be written.
     """
     pages.write_report(Path(path), lambda: page(trace, command), lambda: breakdown_dict(breakdown_of(trace)))
@@ -68,7 +67,7 @@ def page(trace: Trace, command: str = "") -> str:
     breakdown = breakdown_of(trace)
     found = finding_of(breakdown)
     labels = colours.labels(breakdown.estimated, breakdown.unknown)
-    shown = _shown_ranks(trace)
+    shown = evenly(trace.ranks, MOST_RANKS)
     drawn = whole if len(shown) == len(trace.ranks) else whole.where(numpy.isin(whole.rank, shown))
     drawn_spent = spent if drawn is whole else spent[numpy.isin(whole.rank, shown)]
     calls, shortest_s = _calls_over_time(drawn, drawn_spent, found.waiting, labels)
@@ -125,13 +124,6 @@ def page(trace: Trace, command: str = "") -> str:
     )
 
 
-def _shown_ranks(trace: Trace) -> list[int]:
-    present = trace.ranks
-    if len(present) <= MOST_RANKS:
-        return present
-    return [present[at * (len(present) - 1) // (MOST_RANKS - 1)] for at in range(MOST_RANKS)]
-
-
 def _figures(found: Finding, breakdown: Breakdown) -> list[tuple[str, str]]:
     """The three largest shares, and the time."""
     largest = sorted(found.shares.items(), key=lambda one: -one[1])[:3]
@@ -178,7 +170,6 @@ def _table(title: str, head: Any, rows: Any) -> dict[str, Any]:
 
 
 def _pairs(one: NDArray[Any], other: NDArray[Any], amount: NDArray[Any], verb: str, text: Any) -> tuple[Any, Any]:
-    """The largest pairs."""
     whole = float(amount.sum())
     largest = numpy.argsort(-amount, kind="stable")[:MOST_TABLE_ROWS]
     return (f"rank that {verb}", "for rank", "time", "share of all"), [
@@ -286,7 +277,6 @@ def by_rank(breakdown: Breakdown) -> Picture:
 
 
 def by_step(breakdown: Breakdown) -> Picture:
-    """A column a step."""
     values = breakdown.by_step_s[:, :OTHER]
     most = float(values.sum(axis=1).max())
     unit, factor = axis_unit(most)

@@ -22,9 +22,7 @@ _DEFINE_CONTAINER, _DEFINE_TYPE, _DEFINE_LINK, _DEFINE_VALUE, _PASSED_OVER = ran
 #: Kind, fields that must be there, fields that may be. Names of fields as in _FIELDS.
 _KINDS: dict[str, tuple[int, tuple[str, ...]]] = {
     "PajeDefineContainerType": (_DEFINE_CONTAINER, ("alias", "type", "name")),
-    "PajeDefineStateType": (_DEFINE_TYPE, ("alias", "type", "name")),
-    "PajeDefineEventType": (_DEFINE_TYPE, ("alias", "type", "name")),
-    "PajeDefineVariableType": (_DEFINE_TYPE, ("alias", "type", "name")),
+    **{f"PajeDefine{what}Type": (_DEFINE_TYPE, ("alias", "type", "name")) for what in ("State", "Event", "Variable")},
     "PajeDefineLinkType": (_DEFINE_LINK, ("alias", "type", "name")),
     "PajeDefineEntityValue": (_DEFINE_VALUE, ("alias", "type", "name")),
     "PajeCreateContainer": (CREATE, ("time", "alias", "type", "container", "name")),
@@ -39,13 +37,7 @@ _KINDS: dict[str, tuple[int, tuple[str, ...]]] = {
 
 #: How the head calls them; the older names of the ends of links too.
 _FIELDS = {
-    "time": ("Time",),
-    "alias": ("Alias",),
-    "type": ("Type",),
-    "name": ("Name",),
-    "container": ("Container",),
-    "value": ("Value",),
-    "key": ("Key",),
+    **{name: (name.capitalize(),) for name in ("time", "alias", "type", "name", "container", "value", "key")},
     "start": ("StartContainer", "SourceContainer"),
     "end": ("EndContainer", "DestContainer"),
 }
@@ -72,7 +64,6 @@ class Container:
 class PajeReader:
     """The events of a file, one after the other; what has been defined until then is in the lists.
 
-    types, values: their names
     comments     : the lines that begin with #, before the first event
     digits       : decimals of the dates
     Raises InputError with the number of the line for what is no Paje, is cut, is not defined, or goes back in time.
@@ -90,16 +81,10 @@ class PajeReader:
         self._container_of: dict[bytes, int] = {b"0": 0}
         self._last_s: list[float] = [0.0]  # of each container; infinite where it is over
         self._layouts: dict[bytes, tuple[int, tuple[int, ...], int]] = {}
-        self._lines = 0
+        self.lines = 0
 
     def is_over(self, container: int) -> bool:
-        """Whether the container was destroyed."""
         return self._last_s[container] == float("inf")
-
-    @property
-    def lines(self) -> int:
-        """How many lines have been read."""
-        return self._lines
 
     def __iter__(self) -> Iterator[Event]:
         with unpacked(self.path, "a Paje trace") as file:
@@ -149,7 +134,7 @@ class PajeReader:
         except (KeyError, IndexError, ValueError):
             raise self._complaint(number, words) from None
         finally:
-            self._lines = number
+            self.lines = number
         if not layouts:
             raise InputError(
                 f"{self.path}, line {number}: no event is defined (%EventDef); not a Paje trace, or truncated"
@@ -255,15 +240,8 @@ class PajeReader:
         if places and max(places) >= len(words):
             return InputError(f"{where}: has {len(words)} words, expected {1 + max(places)}; the line is truncated")
         names = next(needed for known, needed in _KINDS.values() if known == kind)
-        known_of = {
-            "type": self._type_of,
-            "container": self._container_of,
-            "start": self._container_of,
-            "end": self._container_of,
-            "value": self._value_of,
-        }
-        if kind == DESTROY:
-            known_of["name"] = self._container_of
+        of_container = ("container", "start", "end", *(["name"] if kind == DESTROY else []))
+        known_of = {"type": self._type_of, "value": self._value_of, **dict.fromkeys(of_container, self._container_of)}
         for name, place in zip(names, places, strict=True):
             word = _shown(words[place])
             if name in known_of and words[place] not in known_of[name]:

@@ -164,7 +164,6 @@ class _Reader:
         return seconds(time * self.unit_s)
 
     def warnings(self) -> list[str]:
-        """What was not told, or is not there."""
         texts = ["which call ended the request of a send is not told: the oldest is taken"] * self.guessed
         if self._is_short and not self.finalized:
             texts.append(f"its records end at {self._time(self.last)} of {self._time(self.length)} (its header)")

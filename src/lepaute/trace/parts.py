@@ -33,7 +33,6 @@ PART_ROWS = 1 << 20
 class TraceParts:
     """The parts of a file, in the order of ranks, each with all calls of its ranks.
 
-    rows, metadata : of the whole trace
     A trace of another program is one part, which is held.
     Raises InputError for what read_trace() refuses, and while it is gone through: for a long trace whose ranks are not
     in order, and for a rank with more calls than can be held.

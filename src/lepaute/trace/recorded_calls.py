@@ -101,15 +101,8 @@ def merge_calls(trace: Trace, path: Path) -> Trace:
 
 def _read(path: Path) -> tuple[dict[str, NDArray[Any]], tuple[str, ...]]:
     """Columns of all ranks, name as codes into the names."""
-    record = numpy.dtype(
-        [
-            *((name, "<i4") for name in ("rank", "code")),
-            ("start", "<i8"),
-            *((name, "<f8") for name in ("start_s", "end_s")),
-            *((name, "<i4") for name in ("peer", "tag")),
-            ("size_bytes", "<i8"),
-        ]
-    )
+    of_record = ("rank", "code", "start", "start_s", "end_s", "peer", "tag", "size_bytes")
+    record = numpy.dtype(list(zip(of_record, "<i4 <i4 <i8 <f8 <f8 <i4 <i4 <i8".split(), strict=True)))
     content = path.read_bytes()
     if not content.startswith(MAGIC) or (len(content) - len(MAGIC)) % record.itemsize:
         raise InputError(f"{path}: not a file of recorded calls, or truncated")

@@ -39,7 +39,6 @@ def node_name(trace: Trace, node: int) -> str:
 
 
 def written_text(path: Path, trace: Trace) -> str:
-    """That a trace was written, and how to look at it."""
     return f"{path}: {_calls_text(trace, ranks_text(len(trace.ranks)))}; see: lepaute trace breakdown {path}"
 
 
@@ -50,7 +49,6 @@ def _calls_text(trace: Trace, ranks: str) -> str:
 
 
 def description(trace: Trace, width: int = UNLIMITED) -> str:
-    """What a trace holds, in some lines."""
     ranks = trace.ranks
     total = trace.metadata.get("ranks") or len(ranks)
     some = ranks_text(len(ranks)) if total == len(ranks) else f"{len(ranks)} of {ranks_text(total)}"
@@ -65,7 +63,6 @@ def description(trace: Trace, width: int = UNLIMITED) -> str:
 
 
 def description_fields(trace: Trace) -> list[tuple[str, str]]:
-    """What is known of where a trace comes from, by name."""
     known = (
         (key, trace.metadata.get(key))
         for key in ("version", "seed", "created", "command", "engine", "mpi", "hosts", "omitted")
@@ -116,7 +113,6 @@ def calls(trace: Trace) -> list[dict[str, Any]]:
 
 
 def calls_table(trace: Trace, width: int = UNLIMITED) -> str:
-    """`calls` as a table."""
     rows = []
     for entry in calls(trace):
         extent = ""
@@ -138,7 +134,6 @@ MOST_BARS = 128
 
 
 def breakdown_text(breakdown: Breakdown, width: int = UNLIMITED) -> str:
-    """What it amounts to, and its tables."""
     tables = breakdown_tables(breakdown, MOST_ROWS)
     parts = (f"{folded(title, width)}\n{shown_table(head, rows, width)}" for title, head, rows in tables)
     return "\n\n".join([folded(finding_of(breakdown).sentence, width, 2), *parts])
@@ -225,16 +220,8 @@ def plot_breakdown(breakdown: Breakdown, path: Path, title: str, foot: str) -> N
     unit, factor = axis_unit(by_rank.sum(axis=1).max())
     base = numpy.zeros(len(by_rank))
     for style, values in zip(SHARES, by_rank.T, strict=True):
-        axes[0].bar(
-            range(len(by_rank)),
-            values * factor,
-            0.84,
-            bottom=base * factor,
-            color=style.colour,
-            hatch=style.hatch,
-            ec="#555555",
-            lw=0.4 if len(by_rank) < 40 else 0.0,
-        )
+        width = 0.4 if len(by_rank) < 40 else 0.0
+        axes[0].bar(range(len(by_rank)), values * factor, 0.84, bottom=base * factor, lw=width, **style.look)
         base += values
     every = max(1, len(labels) // 16)
     axes[0].set_xticks(range(0, len(labels), every), labels[::every], fontsize=8)
@@ -264,16 +251,7 @@ def _draw_steps(axis: Any, breakdown: Breakdown) -> None:
     edges = numpy.array([*breakdown.steps, breakdown.steps[-1] + 1]) - 0.5
     base = numpy.zeros(len(values))
     for style, column in zip(SHARES, values.T, strict=False):
-        axis.stairs(
-            (base + column) * factor,
-            edges,
-            baseline=base * factor,
-            fill=True,
-            color=style.colour,
-            hatch=style.hatch,
-            ec="#555555",
-            lw=0.3,
-        )
+        axis.stairs((base + column) * factor, edges, baseline=base * factor, fill=True, lw=0.3, **style.look)
         base = base + column
     axis.set_xlim(edges[0], edges[-1])
     axis.set_ylim(0, None)

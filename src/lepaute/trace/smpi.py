@@ -85,7 +85,6 @@ class _Calls:
     # ---- while reading -----------------------------------------------------------------------------------------------
 
     def take(self, event: paje.Event) -> None:
-        """One event of the file."""
         kind, line, time_s, type_, container, value, size = event
         if kind == paje.DESTROY:
             self._finish(container, time_s)
@@ -167,34 +166,23 @@ class _Calls:
                 )
             if size < 0 or size == float("inf"):
                 raise InputError(f"{where}: a message of {size:g} bytes")
-            for column, number in zip(self.starts, (row, source, target, tag), strict=True):
-                column.append(number)
             self.start_bytes.append(size)
-        else:
-            for column, number in zip(self.ends, (row, source, target, tag), strict=True):
-                column.append(number)
+        columns = self.starts if kind == paje.START else self.ends
+        for column, number in zip(columns, (row, source, target, tag), strict=True):
+            column.append(number)
 
     # ---- afterwards --------------------------------------------------------------------------------------------------
 
     def trace(self, metadata: dict[str, Any]) -> Trace:
-        """What was read, put together."""
         self._check_end()
         names, kinds, code_of_value = _names(self.reader.values)
         code = numpy.array(code_of_value or [0], dtype="int32")[_array(self.name, "int32")]
         start_s, end_s = _array(self.start_s, "float64"), _array(self.end_s, "float64")
         rows = Rows(names=names, rank=_array(self.rank, "int32"), name=code, items=_array(self.items, "float64"))
-        start_row, start_source, start_target, start_tag = (_array(column, "int64") for column in self.starts)
+        starts = (_array(column, "int64") for column in self.starts)
         end_row, end_source, _, end_tag = (_array(column, "int64") for column in self.ends)
-        links = Links(
-            start_row=start_row,
-            start_source=start_source,
-            start_target=start_target,
-            start_tag=start_tag,
-            start_bytes=numpy.nan_to_num(_array(self.start_bytes, "float64")),
-            end_row=end_row,
-            end_source=end_source,
-            end_tag=end_tag,
-        )
+        start_bytes = numpy.nan_to_num(_array(self.start_bytes, "float64"))
+        links = Links(*(*starts, start_bytes, end_row, end_source, end_tag))
         self._check_senders(rows, links)
         attached = attach(rows, links)
         kept = numpy.flatnonzero(~numpy.isin(code, [at for at, name in enumerate(names) if name in LEFT_OUT]))

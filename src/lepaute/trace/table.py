@@ -160,7 +160,6 @@ def trace_of_columns(
 
     columns: rank, start_s, duration_s, kind (codes into KINDS) and name (codes into names); a column of NUMBERS that is
              missing gets the value that means nothing
-    where  : what is being read, for messages
     Raises InputError for a column that is missing, too short, or holds what cannot be.
     """
     rows = len(columns["rank"]) if "rank" in columns else 0
@@ -290,11 +289,7 @@ def open_trace(path: str | Path, most_bytes: int) -> "tuple[pq.ParquetFile, Path
 def read_columns(
     path: Path, file: "pq.ParquetFile", names: dict[str, int], read: "Callable[[str], pa.ChunkedArray]"
 ) -> dict[str, npt.NDArray[Any]]:
-    """Columns as trace_of_columns() takes them; raises InputError for any that is not one of a trace.
-
-    names : codes of names, which grow
-    read  : gives a column
-    """
+    """Columns as trace_of_columns() takes them; raises InputError for any that is not one of a trace."""
 
     def column(name: str) -> "pa.ChunkedArray":
         with reading_table(str(path)):
@@ -380,7 +375,6 @@ class TraceMetadata:
     nodes    : of each rank, the index of its node: in hosts, and from first_node on in the platform
     begins_s, ends_s : of each rank, when what was recorded of it began and ended
     recorder_s : what recording a call has added to the time between it and the next one; a test that found nothing
-    unsized  : names of calls whose sizes are not known
     """
 
     source: str | None = None
@@ -404,10 +398,7 @@ class TraceMetadata:
 
 
 def check_metadata(document: object, where: str) -> None:
-    """Raises InputError, naming the member, where the metadata of a trace are not what they must be.
-
-    where: the file, for messages
-    """
+    """Raises InputError, naming the member, where the metadata of a trace are not what they must be."""
     metadata = from_json(TraceMetadata, document, where)
     numbers = (metadata.ranks, metadata.first_node, *(metadata.nodes or ()))
     if any(number is not None and not 0 <= number < 2**31 for number in numbers):

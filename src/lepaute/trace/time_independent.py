@@ -128,8 +128,6 @@ class _Rank:
 
 
 class _Reader:
-    """Takes line after line."""
-
     def __init__(self, count: int, rate: float | None) -> None:
         self.count, self.rate, self._is_counted = count, rate or UNIT_RATE, rate is None
         self.calls = Calls()

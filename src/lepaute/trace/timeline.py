@@ -38,6 +38,13 @@ def binned(start_s: NDArray[Any], seconds: NDArray[Any], low_s: float, high_s: f
     return sums[:bins].clip(0.0, None)
 
 
+def evenly(ranks: list[int], most: int) -> list[int]:
+    """At most so many of the ranks, the first and the last among them."""
+    if len(ranks) <= most:
+        return ranks
+    return [ranks[at * (len(ranks) - 1) // (most - 1)] for at in range(most)]
+
+
 def step_starts(trace: Trace) -> dict[int, float]:
     """When the panel of each step began to be factored; where a trace has no such phase, its first call."""
     facts = trace.named(("pdfact",)) & (trace.kind == PHASE) & (trace.step >= 0)
@@ -52,8 +59,6 @@ def step_starts(trace: Trace) -> dict[int, float]:
 class Segments:
     """Of each rank what it does from low_s to high_s, without gaps.
 
-    ranks     : in their order
-    counts    : number of segments of each
     codes     : of each segment, into `kinds`; of all ranks one after the other
     ticks     : how long each lasts, in TICKS of the whole; those of a rank add up to TICKS
     kinds     : (name of the call, class in colours.CALLS); the first is nothing

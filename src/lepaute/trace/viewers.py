@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from lepaute.errors import InputError
 from lepaute.kit.extras import need
 from lepaute.kit.files import scratch_folder, whole_file
+from lepaute.kit.json_values import finite_json
 from lepaute.kit.text import size_text
 from lepaute.trace.messages import (
     ALL_TO_ALL,
@@ -52,7 +53,7 @@ def write_perfetto(trace: Trace, path: Path) -> int:
     count = 0
     with whole_file(path) as temporary, opened(temporary, compressed=path.suffix == ".gz") as file:
         file.write('{"displayTimeUnit": "ms", "otherData": ')
-        json.dump(_plain(trace.metadata), file)
+        json.dump(finite_json(trace.metadata), file, default=str)
         file.write(', "traceEvents": [\n')
         for count, event in enumerate(events(trace), start=1):
             file.write(",\n" if count > 1 else "")
@@ -62,7 +63,6 @@ def write_perfetto(trace: Trace, path: Path) -> int:
 
 
 def written_text(path: Path, count: int) -> str:
-    """What to tell of a file with so many events."""
     told = f"{path}: {count} events; open it at ui.perfetto.dev"
     size = path.stat().st_size if path.is_file() else 0
     if size > LARGE_BYTES and path.suffix != ".gz":
@@ -71,7 +71,6 @@ def written_text(path: Path, count: int) -> str:
 
 
 def opened(path: Path, compressed: bool) -> TextIO:
-    """A text file to write."""
     if not compressed:
         return path.open("w", encoding="utf-8")
     return io.TextIOWrapper(cast(BinaryIO, gzip.open(path, "wb", compresslevel=GZIP_LEVEL)), encoding="utf-8")
@@ -130,10 +129,7 @@ def _arguments(trace: Trace, row: int, kind: int) -> dict[str, Any]:
             flop = 2.0 * float(trace.m[row]) * float(trace.n[row]) * float(trace.k[row])
             arguments["gflops"] = round(flop / float(trace.duration_s[row]) / 1e9, 3)
         return arguments
-    if trace.peer[row] >= 0:
-        arguments["peer"] = int(trace.peer[row])
-    if trace.tag[row] >= 0:
-        arguments["tag"] = int(trace.tag[row])
+    arguments |= {name: number for name in ("peer", "tag") if (number := int(getattr(trace, name)[row])) >= 0}
     arguments["size_bytes"] = _number(float(trace.size_bytes[row]))
     for name in ("late_s", "transfer_s", "contention_s"):
         value = float(getattr(trace, name)[row])
@@ -175,15 +171,6 @@ def _ranks_with_crossing_phases(trace: Trace) -> set[int]:
 
 def _number(value: float) -> int | float:
     return int(value) if value.is_integer() else value
-
-
-def _plain(value: Any) -> Any:
-    """What JSON can hold: other things as text."""
-    if isinstance(value, dict):
-        return {str(key): _plain(one) for key, one in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(one) for one in value]
-    return value if isinstance(value, (str, int, float, bool)) or value is None else str(value)
 
 
 #: Ticks a second of the time stamps.
@@ -266,7 +253,6 @@ class _Archive:
         return made
 
     def write(self) -> int:
-        """Writes the events of all ranks and returns their number."""
         trace = self.trace
         begins, ends = self._messages()
         self._add_collectives(begins, ends)

@@ -191,15 +191,13 @@ def _prop(name: str, value: str) -> str:
     return f"<prop id={quoteattr(name)} value={quoteattr(value)}/>"
 
 
-def _comment(platform: Platform, lost: tuple[str, ...]) -> Iterator[str]:
+def _comment(platform: Platform, lost: tuple[str, ...]) -> list[str]:
     comment = [f"Platform {platform.name}, written by Lepaute for SimGrid 3.32."]
     if lost:
         comment += ["Not in this file:", *(f"- {sentence}" for sentence in lost)]
     # a comment has no two dashes and no control characters; ASCII is what every reader has
     lines = (re.sub("[^ -~]", "?", sentence).replace("--", "- -") for sentence in comment)
-    yield "<!--"
-    yield from lines
-    yield "-->"
+    return ["<!--", *lines, "-->"]
 
 
 _ORDER = ("eager", "detached", "rendezvous")
@@ -369,22 +367,18 @@ def settings(platform: Platform, latencies: Latencies, speed_flops: float) -> It
     nominal_Bps = exact(network.node_link.bandwidth_Bps)
     yield "smpi/bw-factor", _factors(segments, (quotient(exact(s.bandwidth_Bps), nominal_Bps) for s in segments))
     yield "smpi/lat-factor", _factors(segments, latencies.factors)
-    yield "smpi/os", _overheads(segments, (s.send for s in segments))
-    yield "smpi/ois", _overheads(segments, (s.isend for s in segments))
-    yield "smpi/or", _overheads(segments, (s.receive for s in segments))
+    for name, call in (("os", "send"), ("ois", "isend"), ("or", "receive")):
+        yield f"smpi/{name}", _overheads(segments, (getattr(s, call) for s in segments))
     eager, detached = thresholds(segments)
     yield "smpi/async-small-thresh", str(eager)
     yield "smpi/send-is-detached-thresh", str(detached)
-    yield "smpi/iprobe", repr(network.costs.iprobe_s)
-    yield "smpi/test", repr(network.costs.test_s)
-    yield "smpi/wtime", repr(network.costs.wtime_s)
+    for name in ("iprobe", "test", "wtime"):
+        yield f"smpi/{name}", repr(getattr(network.costs, f"{name}_s"))
     yield "smpi/init", "0"
     yield "smpi/grow-injected-times", "no"
     yield "smpi/simulate-computation", "no"
     yield "smpi/host-speed", f"{speed_flops!r}f"
-    yield "network/crosstraffic", "0"
-    yield "network/weight-S", "0"
-    yield "network/TCP-gamma", "0"
+    yield from ((f"network/{name}", "0") for name in ("crosstraffic", "weight-S", "TCP-gamma"))
     yield "surf/precision", "1e-12"
     yield "maxmin/precision", "1e-5"
 

@@ -181,7 +181,6 @@ class Machine:
     """What a file says of its hosts and links; `backbone_latency_s` counts once a route, `link_latency_s` once a link.
 
     names : prefix and number of each host;  loopback_* : None where the file has no loopback link
-    notes : what of the file this does not hold, a sentence each
     """
 
     name: str

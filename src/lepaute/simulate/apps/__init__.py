@@ -20,7 +20,6 @@ def class_modules() -> dict[str, str]:
 
 
 def application_class(name: str) -> "type[Application]":
-    """The class of the application `name`."""
     module, class_name = APPLICATIONS[name]
     application: type[Application] = getattr(import_module(module), class_name)
     return application

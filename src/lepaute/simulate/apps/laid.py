@@ -28,12 +28,10 @@ class LaidApplication(Application):
 
     @property
     def events(self) -> float:
-        """What the engine handles in a run, about."""
         return self.laid().events
 
     @property
     def kernel_models(self) -> bool:  # type: ignore[override]
-        """Whether it calls kernels of the platform."""
         return self.laid().uses_kernels
 
     def details(self, run: "engine.SimulatedRun") -> dict[str, Any]:
@@ -42,10 +40,7 @@ class LaidApplication(Application):
 
 
 class SavedApplication(Application):
-    """What a saved prediction has of such an application: all but what it does.
-
-    parameters : of the file;  program : what `LaidApplication.details` told
-    """
+    """What a saved prediction has of such an application: all but what it does."""
 
     def __init__(self, parameters: Mapping[str, Any], program: Mapping[str, Any]) -> None:
         self._parameters = dict(parameters)
@@ -62,12 +57,10 @@ class SavedApplication(Application):
 
     @property
     def ranks(self) -> int:
-        """Number of MPI processes."""
         return self._ranks
 
     @property
     def label(self) -> str:
-        """As it was."""
         return self._label
 
     def parameters(self) -> dict[str, Any]:

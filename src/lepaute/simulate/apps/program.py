@@ -25,6 +25,8 @@ from lepaute.simulate.smpi.library import find_simgrid
 from lepaute.simulate.smpi.settings import ProgramSettings
 from lepaute.simulate.smpi.warnings import program_warnings
 
+RUN_DETAILS = ("program_s", "region_s", "value_s", "collectives")
+
 
 @dataclass(frozen=True, slots=True)
 class Program(Application):
@@ -84,7 +86,7 @@ class Program(Application):
         return {"np": int, **of_text, "fold_bytes": int | None}
 
     def detail_kinds(self) -> dict[str, Any]:
-        return {**dict.fromkeys(("program_s", "region_s", "value_s"), float), "collectives": str | None}
+        return {name: str | None if name == "collectives" else float for name in RUN_DETAILS}
 
     def emulation(self, seed: int) -> tuple[Path | None, Sequence[str], Options]:
         return self.path, self.arguments, self.options
@@ -93,15 +95,7 @@ class Program(Application):
         return [] if run.emulated is None else program_warnings(run.emulated, platform, self.options)
 
     def run_details(self, run: SimulatedRun) -> dict[str, Any]:
-        emulated = run.emulated
-        if emulated is None:
-            return {}
-        return {
-            "program_s": emulated.program_s,
-            "region_s": emulated.region_s,
-            "value_s": emulated.value_s,
-            "collectives": emulated.collectives,
-        }
+        return {} if run.emulated is None else {name: getattr(run.emulated, name) for name in RUN_DETAILS}
 
     def details(self, run: SimulatedRun) -> dict[str, Any]:
         emulated = run.emulated

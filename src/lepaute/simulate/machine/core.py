@@ -40,14 +40,11 @@ def machine_of(platform: "Platform", threads: int = 1) -> _core.Machine:
         )
     models = models_of(platform.kernels, KERNELS, threads)
     machine.kernels = [core_kernel(kernel, model, platform) for kernel, model in models.items()]
-    if platform.days is not None:
-        machine.day_common_relative_sd = platform.days.common_relative_sd
-        machine.day_run_relative_sd = platform.days.run_relative_sd or 0.0
-        machine.day_cpu_relative_sd = platform.days.cpu_relative_sd
-        common = platform.days.degrees_of_freedom
-        machine.day_degrees_of_freedom = common
-        machine.day_run_degrees_of_freedom = platform.days.run_degrees_of_freedom or common
-        machine.day_cpu_degrees_of_freedom = platform.days.cpu_degrees_of_freedom or common
+    if (days := platform.days) is not None:
+        for name in ("common_relative_sd", "run_relative_sd", "cpu_relative_sd"):
+            setattr(machine, f"day_{name}", getattr(days, name) or 0.0)
+        for name in ("degrees_of_freedom", "run_degrees_of_freedom", "cpu_degrees_of_freedom"):
+            setattr(machine, f"day_{name}", getattr(days, name) or days.degrees_of_freedom)
     if platform.episodes is not None:
         machine.episode_relative_sd = platform.episodes.relative_sd
         machine.episode_s = platform.episodes.duration_s
@@ -60,7 +57,6 @@ def machine_of(platform: "Platform", threads: int = 1) -> _core.Machine:
 
 
 def fill_network(core: _core.Network, network: "Network") -> None:
-    """Sets what messages cost."""
     for link, segments in (
         ("loopback", network.loopback_segments),
         ("remote", network.remote.segments),
@@ -88,7 +84,6 @@ def fill_network(core: _core.Network, network: "Network") -> None:
 
 
 def core_kernel(name: str, model: "KernelModel", platform: "Platform") -> _core.MachineKernel:
-    """The kernel `name` with the durations of `model`."""
     kernel = _core.MachineKernel()
     kernel.name = name
     kernel.model_of = model.kernel
@@ -137,7 +132,6 @@ def per_cpu_coefficients(piece: "Piece") -> dict[tuple[int, int] | None, tuple[d
 
 
 def core_piece(piece: "Piece", mean: dict[str, float], deviation: dict[str, float]) -> _core.KernelPiece:
-    """A piece of a kernel model with the coefficients of one cpu."""
     core = _core.KernelPiece()
     core.where = bounds(piece.where)
     core.fitted = bounds(piece.range)
@@ -171,16 +165,11 @@ def bounds(ranges: Mapping[Any, tuple[float, float]] | None) -> _core.Bounds:
 
 
 def core_segment(segment: "Segment") -> _core.Segment:
-    """A network segment of the platform file."""
     core = _core.Segment()
-    core.above_bytes = segment.above_bytes
-    core.protocol = segment.protocol
-    core.latency_s = segment.latency_s
-    core.bandwidth_Bps = segment.bandwidth_Bps
-    core.send = _core.Overhead(*segment.send)
-    core.isend = _core.Overhead(*segment.isend)
-    core.receive = _core.Overhead(*segment.receive)
-    core.noise_relative_sd = segment.noise_relative_sd
+    for name in ("above_bytes", "protocol", "latency_s", "bandwidth_Bps", "noise_relative_sd"):
+        setattr(core, name, getattr(segment, name))
+    for name in ("send", "isend", "receive"):
+        setattr(core, name, _core.Overhead(*getattr(segment, name)))
     if segment.noise:
         modes = [_core.NoiseMode(mode.weight, mode.mean, mode.sd) for mode in segment.noise.modes]
         core.noise = _core.NoiseMixture.centred(modes)
@@ -247,7 +236,6 @@ def wiring(platform: "Platform") -> "Wiring":
 
 
 def core_options(platform: "Platform") -> _core.TopologyOptions:
-    """What all kinds of topology have in common."""
     topology = platform.topology
     standard_Bps = platform.network.node_link.bandwidth_Bps
     options = _core.TopologyOptions()

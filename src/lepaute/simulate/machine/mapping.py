@@ -42,7 +42,6 @@ class Mapping:
     kind : "sequential" takes the slots in their order, "random" in an order drawn from `seed`, "rankfile" gives each
         rank its slot
     slots : in the order of a hostfile or of the ranks of a rankfile; None for all slots of the platform, node by node
-    source : name of the file of the slots, for messages
     """
 
     kind: MappingKind = "sequential"
@@ -195,7 +194,6 @@ def read_hostfile(
 def read_rankfile(
     path: str | Path, platform: "schema.Platform", threads: int = 1, *, hosts: str = BY_NUMBER
 ) -> Mapping:
-    """Each rank on the cores that the rankfile gives it."""
     path = path_of(path, "the rankfile")
     text = read_bytes(path, "a rankfile").decode(errors="replace")
     slots = rankfile_slots(text, path.name, platform, threads, hosts=hosts)

@@ -5,7 +5,9 @@ seed s of `draw: nodes-and-days` sees the nodes that `synthesize` with seed s ma
 """
 
 import math
+from bisect import bisect
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from lepaute import _core
@@ -60,7 +62,8 @@ def on_its_day(platform: "Platform", seed: int, *, days: bool = True) -> "Platfo
 
 def drawn_nodes(population: Population, nodes: int, cpus: int, seed: int) -> tuple[list[int], list[Vector]]:
     """Hypothetical nodes: the group of each, and the coefficients of each cpu, node by node."""
-    groups = [_group_at(population, u) for u in _core.uniforms(seed, GROUP, nodes, 1)]
+    below = list(accumulate(group.weight for group in population.groups))[:-1]
+    groups = [bisect(below, u) for u in _core.uniforms(seed, GROUP, nodes, 1)]
     factors = [lower_factor(group.covariance_spatial) for group in population.groups]
     normals = _rows(_core.normals(seed, SPATIAL, nodes * cpus, len(population.terms)), len(population.terms))
     centres = []
@@ -158,21 +161,14 @@ def scaled(population: Population, spatial: float, temporal: float) -> Populatio
                     middle + spatial * (mean - middle) for middle, mean in zip(centre, group.mean, strict=True)
                 ),
                 "covariance_spatial": _multiplied(group.covariance_spatial, spatial),
-                "covariance_temporal": None
-                if group.covariance_temporal is None
-                else _multiplied(group.covariance_temporal, temporal),
+                "covariance_temporal": _multiplied(group.covariance_temporal, temporal),
             }
         )
         for group in population.groups
     )
-    common = population.covariance_common
-    return population.model_copy(
-        update={
-            "groups": groups,
-            "covariance_temporal": _multiplied(population.covariance_temporal, temporal),
-            "covariance_common": None if common is None else _multiplied(common, temporal),
-        }
-    )
+    days = ("covariance_temporal", "covariance_common")
+    update = {name: _multiplied(getattr(population, name), temporal) for name in days}
+    return population.model_copy(update={"groups": groups, **update})
 
 
 def drawn_alike(one: "Population | None", other: "Population | None") -> bool:
@@ -232,21 +228,13 @@ def _moved(piece: "Piece", terms: Sequence[str], nodes: "Nodes", deviations: Seq
     return piece.model_copy(update={"per_cpu": per_cpu})
 
 
-def _group_at(population: Population, u: float) -> int:
-    """The group that a uniform variate stands for."""
-    below = 0.0
-    for number, group in enumerate(population.groups):
-        below += group.weight
-        if u < below:
-            return number
-    return len(population.groups) - 1
-
-
 def _rows(values: Sequence[float], size: int) -> list[Vector]:
     return [list(values[at : at + size]) for at in range(0, len(values), size)]
 
 
-def _multiplied(covariance: Matrix, sd_factor: float) -> tuple[tuple[float, ...], ...]:
+def _multiplied(covariance: Matrix | None, sd_factor: float) -> tuple[tuple[float, ...], ...] | None:
+    if covariance is None:
+        return None
     return tuple(tuple(value * (sd_factor * sd_factor) for value in row) for row in covariance)
 
 

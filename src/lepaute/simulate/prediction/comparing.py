@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from math import fsum, hypot, isnan, sqrt
 from typing import Any, NamedTuple
 
+from lepaute import _core
 from lepaute.errors import InputError
 from lepaute.kit.notebook import facts_html
 from lepaute.kit.numbers import none_if_nan, of_type
@@ -45,8 +46,6 @@ class Difference:
     shared    : whether errors of the models cancel; not where the two have other kernels or days: then each ratio is of
                 two machines that have nothing to do with each other
     run_noise : whether the interval holds what differs between two runs of one day
-    narrower  : what would make the interval narrower, in words
-    pairs     : of runs that both have
     shared_variance : share of the variance of both logarithms that cancels, 0 to 1; below 0 it would be better to
         compare runs that have nothing in common
     """
@@ -109,7 +108,6 @@ class Difference:
         return interval_decimals(100.0 * (self.low - 1.0), 100.0 * (self.high - 1.0))
 
     def to_dict(self) -> dict[str, Any]:
-        """As in the JSON of a prediction, or of a study."""
         return {
             "ratio": {"mean": self.ratio, "low": none_if_nan(self.low), "high": none_if_nan(self.high)},
             "told_apart": self.is_told_apart,
@@ -168,7 +166,6 @@ class Runs(NamedTuple):
 
     @classmethod
     def of(cls, prediction: Prediction) -> "Runs":
-        """The times of a prediction."""
         return cls([run.time_s for run in prediction.run_list], prediction.sampling_sd, prediction.controls)
 
 
@@ -177,7 +174,6 @@ class Pairing:
     """What two configurations have in common in runs of equal seeds.
 
     shared    : whether the same draws mean the same errors of models on both
-    run_noise : whether two runs on one machine and day differ
     own_sd    : relative standard deviation of the ratio by what runs of equal seeds wrongly share
     assumed   : whether the two are machines that rest on what was not measured
     """
@@ -232,8 +228,6 @@ class Pairing:
 
 
 def _shared_variance(reference: Sequence[float], other: Sequence[float]) -> float:
-    from lepaute import _core
-
     if len(reference) < 2:
         return 0.0
     one, two = ([_core.natural_log(value) for value in values] for values in (reference, other))
@@ -247,8 +241,6 @@ def sd_on_one_day(one: Prediction, again: Prediction) -> float:
 
     again : the same prediction as `one` with another `repeat`; of any number of runs, the first of which are compared
     """
-    from lepaute import _core
-
     pairs = list(zip(one.run_list, again.run_list, strict=False))
     squares = [_core.natural_log(a.time_s / b.time_s) ** 2 for a, b in pairs if min(a.time_s, b.time_s) > 0.0]
     return sqrt(fsum(squares) / 2.0 / len(squares)) if squares else 0.0
@@ -345,7 +337,6 @@ def what_narrows(
     """What makes the interval of a difference narrower, in words; empty where nothing known.
 
     ratios, common_sd, controls : as `prediction_interval` takes them: more runs narrow what these leave
-    assumed : whether the platforms rest on what was not measured
     """
     words = []
     if 1 < len(ratios) < USUAL_RUNS:
@@ -359,8 +350,6 @@ def what_narrows(
 
 def _narrowed(ratios: Sequence[float], common_sd: float, controls: Controls | None) -> float:
     """The share by which the usual runs would narrow the interval, if all spreads are what they seem."""
-    from lepaute import _core
-
     count = len(ratios)
     left = adjusted([_core.natural_log(ratio) for ratio in ratios], controls)
     variance = standard_deviation(left.logs) ** 2 * (count - 1) / (count - 1 - left.estimated)

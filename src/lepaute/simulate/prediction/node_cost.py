@@ -89,7 +89,6 @@ class CpuFactors:
 
     @property
     def mean(self) -> dict[int, float]:
-        """The factors by cpu."""
         return {cpu: _core.exponential(value) for cpu, value in zip(self.cpus, self.log_mean, strict=True)}
 
     def drawn(self, seed: int) -> dict[int, float]:
@@ -110,7 +109,6 @@ class CpuFactors:
 class NodeCost:
     """An HPL on nodes as the platform says, with one node as it is now, and without this node.
 
-    nodes       : of the job, with the node
     spare_nodes : further nodes of the platform, one of which could take its place
     as_calibrated, as_now, without : predictions; the last None where the node is the only one
     slowdown    : as_now against as_calibrated;  gain : without against as_now
@@ -132,7 +130,6 @@ class NodeCost:
     warnings: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON object."""
         first = self.as_calibrated
         return {
             "application": first.application.name,
@@ -185,38 +182,16 @@ def node_cost(
     others = [each for each in job if each != index]
     if grid_without is not None and not others:
         raise InputError("--grid-without is of the job without the node, which has no other; leave it out")
-    common: dict[str, Any] = {"layers": layers, "fidelity": fidelity}
-    as_calibrated = predict(
-        hpl,
-        base,
-        runs=runs,
-        seed=seed,
-        mapping=_on(job, per_node, hpl),
-        progress=partial(tell, "as calibrated"),
-        **common,
-    )
-    as_now = predict_on_each(
-        hpl,
-        [with_cpu_factors(platform, node, factors.drawn(seed + run)) for run in range(runs)],
-        seed=seed,
-        repeat=1,
-        mapping=_on(job, per_node, hpl),
-        progress=partial(tell, "the node as it is now"),
-        **common,
-    )
+    common: dict[str, Any] = {"layers": layers, "fidelity": fidelity, "seed": seed}
+    of_job = {**common, "mapping": _on(job, per_node, hpl)}
+    as_calibrated = predict(hpl, base, runs=runs, progress=partial(tell, "as calibrated"), **of_job)
+    now = [with_cpu_factors(platform, node, factors.drawn(seed + run)) for run in range(runs)]
+    as_now = predict_on_each(hpl, now, repeat=1, progress=partial(tell, "the node as it is now"), **of_job)
     without = None
     if others:
         smaller = _smaller(hpl, base, others, per_node, grid_without)
-        without = predict(
-            smaller,
-            base,
-            runs=runs,
-            seed=seed,
-            repeat=2,
-            mapping=_on(others, per_node, hpl),
-            progress=partial(tell, "without the node"),
-            **common,
-        )
+        of_rest = {**common, "mapping": _on(others, per_node, hpl), "progress": partial(tell, "without the node")}
+        without = predict(smaller, base, runs=runs, repeat=2, **of_rest)
     predictions = [each for each in (as_calibrated, as_now, without) if each is not None]
     speeds = [1.0 / factor for factor in factors.mean.values()]
     return NodeCost(

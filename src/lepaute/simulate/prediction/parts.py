@@ -44,7 +44,6 @@ class Parts:
         return {name: half_width * sd / total if total else 0.0 for name, sd in self.relative_sd.items()}
 
     def to_dict(self, half_width_percent: float | None) -> dict[str, Any]:
-        """The value of `interval_parts` in the JSON of a prediction."""
         return {
             "half_width_percent": None if half_width_percent is None else self.half_widths(half_width_percent),
             "relative_sd": dict(self.relative_sd),
@@ -74,7 +73,6 @@ def are_free(application: "Application", platform: "Platform", layers: Layers, r
 def simulators_of_parts(
     application: "Application", engine: "Engine", conditions: "Conditions"
 ) -> "dict[str, Simulator]":
-    """What simulates the runs of each part, by its name."""
     return {
         # No layer for what an application draws by itself.
         name: simulator_of(
@@ -93,7 +91,6 @@ def parts_of(
 ) -> Parts:
     """The parts that the runs of each tell, the layer learnt from other studies, and sampling, the largest first.
 
-    simulator : of the prediction itself
     runs_of : by name of the part, of equal seeds at equal places
     """
     from lepaute import _core

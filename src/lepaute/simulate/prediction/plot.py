@@ -77,12 +77,7 @@ def plot_prediction(
     axes.legend(loc="upper right", frameon=False, fontsize=8)
     if own:
         axes.set_title(subject, loc="left", fontsize=9, color=SOFT)
-        entitle(own_figure(axes), finding, _origin([prediction]))
-    else:
-        axes.set_title(f"{finding}\n{subject}", loc="left", fontsize=9)
-    if path is not None:
-        write_picture(own_figure(axes), path)
-    return axes
+    return _finished(axes, path, finding if own else f"{finding}\n{subject}", [prediction], own=own)
 
 
 def _view(spread: "Spread", values: Sequence[float]) -> tuple[float, float]:
@@ -185,6 +180,12 @@ def plot_sweep(predictions: "Sequence[Prediction]", path: Path | None = None, ax
         )
     answers = [fastest(each, f" for {each.problem}" if len(problems) > 1 else "") for each in problems]
     finding = "\n".join([*answers[:MOST_PROBLEMS], *(["…"] if len(answers) > MOST_PROBLEMS else [])])
+    return _finished(axes, path, finding, predictions, own=own)
+
+
+def _finished(
+    axes: "Axes", path: Path | None, finding: str, predictions: "Sequence[Prediction]", *, own: bool
+) -> "Axes":
     if own:
         entitle(own_figure(axes), finding, _origin(predictions))
     else:
@@ -257,7 +258,6 @@ def quantity_axis(predictions: "Sequence[Prediction]") -> tuple[str, float]:
 
 
 def _origin(predictions: "Sequence[Prediction]") -> str:
-    """Of predictions that were made together."""
     first, runs = predictions[0], sum(len(each.run_list) for each in predictions)
     return origin(first.platform_name, first.platform_sha256, first.seed, first.version, runs)
 

@@ -298,12 +298,9 @@ def task_of(
     progress = simulator.progress_of(application)
     first = key == (0, WHOLE, 0)
     work = partial(simulator.run, application, seed, first=first, progress=progress, priced=priced)
-    return Task(key, cost, partial(_in_short, work) if key[2] else work, progress)
-
-
-def _in_short(work: Callable[[], SimulatedRun]) -> SimulatedRun:
-    """A run without what is told of the first one alone, and takes ten times the memory of the rest."""
-    return replace(work(), kernels={}, message_use=None, breakdown=None)
+    if key[2]:  # without what is told of the first one alone, and takes ten times the memory of the rest
+        return Task(key, cost, lambda: replace(work(), kernels={}, message_use=None, breakdown=None), progress)
+    return Task(key, cost, work, progress)
 
 
 def check_runs(applications: Sized, runs: int) -> None:
@@ -492,7 +489,6 @@ def outside_of(application: Application, run: SimulatedRun, conditions: Conditio
 
 
 def figures_of(runs: Sequence[SimulatedRun]) -> SimulationFigures:
-    """About the simulation of these runs."""
     emulated = [run.emulated for run in runs if run.emulated is not None]
     own_peak_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     return SimulationFigures(

@@ -114,7 +114,6 @@ class Run:
     rate : in the unit of the application; None where it has none
     undisturbed : the same run without the slow state of the machine; None where it is itself
     energy_j : None where the platform does not say what a node draws
-    details : further entries of its JSON
     """
 
     seed: int
@@ -133,10 +132,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulationFigures:
-    """About the simulation itself; outside the promise that a prediction repeats bit for bit (but for messages).
-
-    cpu_s, folded_bytes : of emulated programs
-    """
+    """About the simulation itself; outside the promise that a prediction repeats bit for bit (but for messages)."""
 
     wall_s: float
     cpu_s: float | None = None
@@ -146,7 +142,6 @@ class SimulationFigures:
     messages: int
 
     def to_dict(self) -> dict[str, Any]:
-        """The value of `simulation` in the JSON of a prediction."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
@@ -154,7 +149,6 @@ class SimulationFigures:
 class AnyRun:
     """Any further run, whether it meets the slow state of the machine or not, as the intervals of `Prediction.any`.
 
-    share_of_runs  : that meet it
     slower_by_most : how many times as long 95 % of these take at most; None where hardly any run meets it
     """
 
@@ -164,7 +158,6 @@ class AnyRun:
     slower_by_most: float | None
 
     def to_dict(self, rate_key: str) -> dict[str, Any]:
-        """The value of `any` in the JSON."""
         spreads = {"time_s": self.time_s.to_dict(), **({rate_key: self.rate.to_dict()} if self.rate else {})}
         return {**spreads, "share_of_runs": self.share_of_runs, "slower_by_most": self.slower_by_most}
 
@@ -179,8 +172,6 @@ class Prediction(Public):
     outside : what the first run computed outside the ranges of the models;  trust : what follows from that
     parts   : what the half-widths of its intervals are made of; None where that was not asked for
     controls : of the runs; None where the runs alone tell mean and interval
-    first   : all that is known of the first run
-    conditions : under which it was simulated
     slow    : the slow state of the nodes that it is on; None where the platform has none
     once_more : predicts it with other noise; None: nobody knows how
     """

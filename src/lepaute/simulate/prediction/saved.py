@@ -26,10 +26,6 @@ class Document:
 
     application, platform, parameters, seed, version : what repeats the prediction bit for bit
     time_s   : mean, low and high of a run; bounds null for a single run
-    runs     : each with seed, time_s and rate
-    fidelity : full or sampled;  sampling_relative_sd : the error of sampling
-    warnings : in full;  trust : what lies outside of the fitted sizes, and what that may do
-    simulation : what it took
     energy_j : as time_s;  extrapolated_share : of the time of computing, beyond the fitted sizes
     """
 

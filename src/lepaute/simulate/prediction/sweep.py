@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from math import fsum, hypot, inf
 from typing import TYPE_CHECKING, Any
 
+from lepaute import _core
 from lepaute.errors import InputError
 from lepaute.simulate.prediction.comparing import Difference, difference
 from lepaute.simulate.prediction.prediction import Prediction, Spread
@@ -180,7 +181,6 @@ class Effect:
     faster_in: int
 
     def to_dict(self) -> dict[str, Any]:
-        """An entry of the JSON."""
         return {
             "value": self.value,
             "ratio": None if self.change is None else self.change.to_dict()["ratio"],
@@ -200,7 +200,6 @@ class Parameter:
     others: tuple[Effect, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """An entry of the JSON."""
         others = [effect.to_dict() for effect in self.others]
         return {"parameter": self.name, "reference": self.reference, "others": others}
 
@@ -257,8 +256,6 @@ def _reference(values: Sequence[Any], blocks: Collection[Block]) -> Any:
 
 def _effect(value: Any, reference: Any, blocks: Collection[Block]) -> Effect:
     """From the pairs of this value and the reference, run by run: equal seeds are one machine on one day."""
-    from lepaute import _core
-
     pairs = [(block[reference], block[value]) for block in blocks if reference in block and value in block]
     usable = [pair for pair in pairs if all(each.comparable for each in pair)]
     if not usable:
@@ -287,8 +284,6 @@ def _effect(value: Any, reference: Any, blocks: Collection[Block]) -> Effect:
 
 def _is_faster(logs: Sequence[float], sampling_sd: float, controls: Controls | None) -> bool:
     """Whether the ratios of a pair are below 1 with their interval; only those of which each run is are looked at."""
-    from lepaute import _core
-
     if max(logs) >= 0.0:
         return False
     high = prediction_interval([_core.exponential(log) for log in logs], sampling_sd, controls).high
@@ -296,9 +291,6 @@ def _is_faster(logs: Sequence[float], sampling_sd: float, controls: Controls | N
 
 
 def _log_time(prediction: Prediction) -> float:
-    """Mean logarithm of the time."""
-    from lepaute import _core
-
     return _core.natural_log(median_of_runs([run.time_s for run in prediction.run_list], prediction.controls))
 
 
@@ -322,7 +314,6 @@ class ScalingPoint:
         return self.prediction.application.ranks
 
     def to_dict(self) -> dict[str, Any]:
-        """An entry of `scaling` in the JSON."""
         return {"ranks": self.ranks, "speed_up": asdict(self.speed_up), "efficiency": asdict(self.efficiency)}
 
 

@@ -76,8 +76,6 @@ class OutsideRanges:
         return self.messages_share * self.moving_of_work
 
     def to_dict(self) -> dict[str, Any]:
-        """The value of `outside_ranges` in the JSON of a prediction."""
-
         def of(parts: tuple[Part, ...]) -> dict[str, Any]:
             return {
                 part.name: {"share": part.share, "share_of_own": part.share_of_own, "sizes": part.met_and_fitted}
@@ -125,9 +123,7 @@ def outside_ranges(
     """What one run spent outside ranges.
 
     kernels     : use of each kernel, over all ranks; computing_s: in all kernels, over all ranks
-    messages    : use of each class of links whose ranges are known, None where the engine does not tell
     messages_s  : time of the messages of all classes, each as if alone; None: those of `messages` are all
-    moving_s    : time of all ranks in moving messages
     """
     whole_s = max(computing_s, fsum(use.time_s for use in kernels.values()), 1e-300)
     parts = [
@@ -213,7 +209,6 @@ class Trust:
 
     @property
     def comparable(self) -> bool:
-        """Whether the prediction may be called better or worse than another one."""
         return self.decision.is_shown
 
     @property
@@ -237,7 +232,6 @@ class Trust:
         return (f"not comparable with other predictions: {'; '.join(self.reasons)}",) if self.reasons else ()
 
     def to_dict(self) -> dict[str, Any]:
-        """The value of `trust` in the JSON of a prediction."""
         return {
             "comparable": self.comparable,
             "extrapolated_share": self.computing,
@@ -248,7 +242,6 @@ class Trust:
 
 
 def trust_of(outside: "OutsideRanges | None", time_relative_sd: float | None) -> Trust:
-    """The statement on a prediction; outside : of its first run."""
     if outside is None:
         return Trust(0.0)
     if outside.share < LEAST_OUTSIDE:
@@ -282,7 +275,6 @@ def simulator_of(
 def simulator_of_draws(
     name: str, application: "Application", engine: "Engine", conditions: "Conditions"
 ) -> "Simulator":
-    """What simulates the runs of a name in DRAWN."""
     return simulator_of(Layers.only(*DRAWN[name]), application, engine, conditions, 0)
 
 

@@ -15,13 +15,12 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.builds import built_once
-from lepaute.kit.command import run_command
+from lepaute.kit.command import attempted, run_command
 from lepaute.kit.mpi_library import CC_NAMES, CXX_NAMES, FORTRAN_NAMES, LIBRARY_FILE
 from lepaute.kit.temporary import require_plain
 from lepaute.simulate.smpi.library import LIBRARY, SimGrid, build_library, find_simgrid
@@ -50,7 +49,6 @@ _SYMBOL = re.compile(r"[A-Za-z_][A-Za-z0-9_.$]*")
 def skip_flags(functions: Sequence[str], folder: Path) -> list[str]:
     """Linker options that let each of `functions` return at once, also under its Fortran name.
 
-    folder : that of compilers()
     Raises InputError for what is no function's name.
     """
     for name in functions:
@@ -114,22 +112,15 @@ exec {shlex.quote(str(program))} {abi} {first} -L"$here" "$@" {wrapped} $LEPAUTE
 _BUILD_LIMIT_S = 1800.0
 _MOST_NAMED = 8
 _COMPILERS = {
-    "CC": "mpicc",
-    "CXX": "mpicxx",
-    "FC": "mpif90",
-    "F77": "mpif90",
-    "F90": "mpif90",
-    "MPICC": "mpicc",
-    "MPICXX": "mpicxx",
-    "MPIF90": "mpif90",
-    "MPIFC": "mpif90",
+    **dict.fromkeys(("CC", "MPICC"), "mpicc"),
+    **dict.fromkeys(("CXX", "MPICXX"), "mpicxx"),
+    **dict.fromkeys(("FC", "F77", "F90", "MPIF90", "MPIFC"), "mpif90"),
 }
 
 
 def build_program(source: Path, make: str, skip: Sequence[str], folder: Path) -> Path:
     """A copy of `source` in `folder`, built by the shell command `make`; mpicc and its like are those of emulation.
 
-    skip : functions that return at once
     Raises InputError where there is no such folder, EnvironmentProblem where it does not build.
     """
     if not source.is_dir():
@@ -213,7 +204,6 @@ def check_program(
 ) -> tuple[str, ...]:
     """Sentences about what will not be emulated as it should.
 
-    library     : libsimblas.so
     collectives : the MPI library whose algorithms they follow; None: of `drawn` one a run, SMPI's own without any
     Raises InputError where `program` is none that SMPI and simblas can run.
     """
@@ -334,16 +324,5 @@ def _symbols(file: Path, which: str) -> frozenset[str]:
 
 def _output_of(*argv: str) -> str:
     """What a tool prints; nothing where it is missing or fails, since it only serves a warning."""
-    try:
-        done = subprocess.run(
-            argv,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            env={**os.environ, "LC_ALL": "C"},
-            timeout=_LIMIT_S,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout
+    done = attempted(argv, {"LC_ALL": "C"}, _LIMIT_S)
+    return "" if done is None else done.stdout

@@ -131,9 +131,6 @@ def emulate_run(
     """Runs `program` once on `ranks` ranks of the simulated platform.
 
     run_seed : of another run on the machine and day of `seed`
-    folder : where the program runs; the present one unless given
-    on_line, on_complaint : are given each line that the program prints on standard output, and on standard error
-    keep : traces to keep
     load_cpus, slowdowns : of what the program computes itself, see own_computing
     drawn : the MPI library, of COLLECTIVES, whose algorithms the run follows where the options name none
     Raises InputError for what does not fit, EnvironmentProblem where SimGrid or a limit of this system stands in the
@@ -240,16 +237,9 @@ class Keep:
     nodes: Path | None = None
 
     def settings(self) -> dict[str, str]:
-        """Settings of SimGrid that write the trace."""
-        return {
-            "tracing": "yes",
-            "tracing/filename": str(self.trace),
-            "tracing/smpi": "yes",
-            "tracing/smpi/computing": "yes",
-            "tracing/smpi/sleeping": "yes",
-            "tracing/smpi/display-sizes": "yes",
-            "tracing/precision": "12",
-        }
+        of_smpi = (f"tracing/smpi{which}" for which in ("", "/computing", "/sleeping", "/display-sizes"))
+        switched_on = dict.fromkeys(("tracing", *of_smpi), "yes")
+        return {**switched_on, "tracing/filename": str(self.trace), "tracing/precision": "12"}
 
     def take_kernels(self, written: Path) -> None:
         """Moves the kernels out of the folder of the run."""
@@ -299,7 +289,6 @@ class Smpi:
     folder   : where the program runs; the present one unless given
     on_line, on_complaint : are given each line that the first run prints on standard output, and on standard error
     on_progress : is given the simulated date, in seconds
-    keep     : traces of the first run to keep
     """
 
     samples: ClassVar[bool] = False
@@ -376,7 +365,9 @@ class SmpiSimulator:
         if program is None:
             raise InputError(f"SMPI needs a program to emulate {application.name}; give Smpi(program=...)")
         options = options if engine.limits is None else replace(options, limits=engine.limits)
-        ranks_on_node = self._ranks_on_node(application)
+        platform, threads = conditions.platform, application.threads_per_rank
+        cores = conditions.mapping.cores(platform, application.ranks, threads)
+        ranks_on_node = max(Counter(core // platform.nodes.cores for core in cores).values())
         cpus = load_cpus(ranks_on_node) if options.computing == "measured" and options.contention else ()
         held: list[tuple[Callable[[str], None], str]] = []  # what a run that may be repeated has printed
 
@@ -438,12 +429,6 @@ class SmpiSimulator:
             ended_s=time.perf_counter(),
             emulated=run,
         )
-
-    def _ranks_on_node(self, application: "Application") -> int:
-        """Of the node that has most."""
-        platform, threads = self._conditions.platform, application.threads_per_rank
-        cores = self._conditions.mapping.cores(platform, application.ranks, threads)
-        return max(Counter(core // platform.nodes.cores for core in cores).values())
 
     def fidelity(self, run: SimulatedRun) -> str:
         return "smpi"

@@ -84,9 +84,7 @@ def own_times(report: Mapping[str, Any]) -> OwnTimes:
         name: Place(place["visits"], place["time_s"], tuple(place["alone"]), tuple(place["loaded"]))
         for name, place in report["places"].items()
     }
-    return OwnTimes(
-        report["measured_s"], report["charged_s"], report["stream_alone_Bps"], report["stream_loaded_Bps"], places
-    )
+    return OwnTimes(**{**report, "places": places})
 
 
 def load_cpus(ranks_on_node: int) -> tuple[int, ...]:
@@ -168,7 +166,6 @@ class EmulatedRun:
         and MPI_Pcontrol(0) where there is one, else of the program
     program_s : until the last rank calls MPI_Finalize
     computing_s : over all ranks, as simulated; own: the part of it that no routine of BLAS or LAPACK is
-    threads : that the ranks started
     gapped : messages of datatypes with gaps, their bytes, and the CPU seconds that packing them would take here
     put_off : receives of rendezvous messages during which their rank computed; least and largest size in bytes
     kernels : with a model of the platform; fallback: routines without, from their operations and the rate of dgemm
@@ -222,6 +219,9 @@ def read_report(path: Path) -> dict[str, Any] | None:
     return None
 
 
+_AS_REPORTED = ("computing_s", "wtime_s", "messages", "probes", "folded", "folded_bytes", "threads")
+
+
 def run_of(
     report: dict[str, Any], ended: Ended, seed: int, value_pattern: str | None, warnings: tuple[str, ...]
 ) -> EmulatedRun:
@@ -237,23 +237,14 @@ def run_of(
         program_s=report["time_s"],
         region_s=region_s,
         value_s=value_s,
-        computing_s=report["computing_s"],
         own=own_times(report["own_computing"]),
-        wtime_s=report["wtime_s"],
         kernels=_uses(report["kernels"]),
         fallback=_uses(report["fallback"]),
-        messages=report["messages"],
         put_off=tuple(report["put_off"]),
-        probes=report["probes"],
-        folded=report["folded"],
-        folded_bytes=report["folded_bytes"],
-        wall_s=ended.wall_s,
-        cpu_s=ended.cpu_s,
-        peak_rss_bytes=ended.peak_rss_bytes,
-        stdout=ended.stdout,
-        warnings=warnings,
-        threads=report["threads"],
         gapped=tuple(report["gapped"]),
+        warnings=warnings,
+        **{name: report[name] for name in _AS_REPORTED},
+        **{name: getattr(ended, name) for name in ("wall_s", "cpu_s", "peak_rss_bytes", "stdout")},
     )
 
 

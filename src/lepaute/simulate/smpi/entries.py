@@ -41,17 +41,14 @@ class Member:
 
     @property
     def result(self) -> str:
-        """The type that Fortran's entry returns."""
         types = {"": "void", "index": "int", "double": "double", "real": REAL_TYPES[self.letter]}
         return types.get(self.block.returns[0], TYPES[self.letter])
 
     def call(self, values: Mapping[str, str]) -> str:
-        """A call of the inner function."""
         return f"inner_{self.name}({', '.join(values[argument.name] for argument in self.uses)})"
 
 
 def generate(blocks: tuple[Block, ...]) -> str:
-    """The C++ source of all entries of the table."""
     members = list(members_of(blocks))
     lines = "\n".join(f'    {{"{row.name}", "{row.kernel}"}},' for row in rows(blocks))
     table = (
@@ -65,7 +62,6 @@ def generate(blocks: tuple[Block, ...]) -> str:
 
 
 def members_of(blocks: tuple[Block, ...]) -> Iterator[Member]:
-    """Every routine of every precision, in the order of the rows."""
     row = 0
     for block in blocks:
         for letter, name in block.names:
@@ -77,7 +73,6 @@ def members_of(blocks: tuple[Block, ...]) -> Iterator[Member]:
 
 
 def _core_names(block: Block, letter: str) -> set[str]:
-    """The names in the formulas of the inner function."""
     formulas = [*block.sizes, block.multiplies, block.adds, block.flops]
     formulas += [kernel.condition for kernel in block.kernels if kernel.letter == letter]
     formulas += [formula for setting in block.sets for formula in (setting.value, setting.end)]

@@ -41,10 +41,7 @@ _RECORDER_FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-DLEP_RECORD_SMPI", "-O2", "-fP
 
 @dataclass(frozen=True, slots=True)
 class SimGrid:
-    """The programs of SimGrid; smpimain runs a program that one of the compilers has built.
-
-    version : such as "3.32"
-    """
+    """The programs of SimGrid; smpimain runs a program that one of the compilers has built."""
 
     version: str
     smpimain: Path
@@ -73,7 +70,6 @@ def find_simgrid() -> SimGrid:
 
 
 def _found(names: Iterable[str], what: str, package: str, purpose: str = "emulate") -> Path:
-    """The first of these programs that is on PATH."""
     path = next(filter(None, map(shutil.which, names)), None)
     if path is None:
         raise EnvironmentProblem(f"{what} is missing (Debian package {package}); to {purpose}, install it: {INSTALL}")
@@ -81,7 +77,6 @@ def _found(names: Iterable[str], what: str, package: str, purpose: str = "emulat
 
 
 def simblas_source() -> Path:
-    """The folder of simblas' sources."""
     return _shipped("simblas", "_simblas", "state.hpp")
 
 
@@ -106,7 +101,6 @@ def core_source() -> Path:
 
 
 def include_flags() -> tuple[str, str]:
-    """Compiler options for a file that includes headers of simblas and of the core."""
     return (f"-I{simblas_source()}", f"-I{core_source()}")
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from lepaute.errors import EnvironmentProblem, SimulationError
-from lepaute.kit.command import AwakeTime
+from lepaute.kit.command import AwakeTime, started
 from lepaute.kit.sessions import kill_session
 
 _LOOK_EVERY_S = 0.05
@@ -62,21 +62,11 @@ def run_watched(
     """Runs `argv` to its end, or until a limit is reached.
 
     progress_file : holds the simulated date and the number of MPI calls, written now and then by the process
-    on_line, on_complaint : are given each line of standard output, and of standard error, as it comes
-    on_progress : is given the simulated date when it has changed
     Raises EnvironmentProblem where it cannot be started. An interrupt ends the process as well.
     """
     began_s = time.monotonic()
     try:
-        process = subprocess.Popen(
-            list(argv),
-            cwd=folder,
-            env={**os.environ, **environment},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        )
+        process = started(argv, environment, folder)
     except OSError as problem:
         raise EnvironmentProblem(f"{argv[0]} cannot be started: {problem.strerror}") from None
     assert process.stdout is not None

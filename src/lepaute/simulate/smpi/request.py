@@ -140,7 +140,6 @@ def check_limits(ranks: int, stack_kib: int, fold_bytes: int | None, root: Path 
     """Raises EnvironmentProblem for the first limit that `ranks` ranks exceed.
 
     stack_kib : stack of a rank; fold_bytes : size from which allocations are folded, None where they are not
-    root : of the system's control files
     """
     most = _number(root / "proc/sys/vm/max_map_count")
     needed = _MAPPINGS_OF_PROCESS + ranks * _MAPPINGS_PER_RANK

@@ -138,8 +138,6 @@ class Setting(NamedTuple):
 
 
 class Action(NamedTuple):
-    """A call of `function` with these arguments of the routine."""
-
     function: str
     arguments: tuple[str, ...]
 
@@ -238,7 +236,6 @@ class _Reader:
         return InputError(f"{self.source}:{self.line}: {what}")
 
     def take(self, key: str, rest: str, *, indented: bool) -> None:
-        """One line of the table."""
         if indented and self._seen is not None:
             if key not in KEYS:
                 raise self.error(f"{key!r} is none of {', '.join(KEYS)}")

@@ -50,7 +50,7 @@ class ProgramSettings:
                 raise InputError(f"{each.name} is {given!r:.80}; it must be true or false")
             if kind in (str, str | None) and not (isinstance(given, str) or (given is None and kind is not str)):
                 raise InputError(f"{each.name} is {given!r:.80}; it must be a text")
-        if not (self.private is None or (isinstance(self.private, list) and all(map(_is_text, self.private)))):
+        if not isinstance(self.private, list | None) or not all(isinstance(text, str) for text in self.private or ()):
             raise InputError(f"private is {self.private!r:.80}; it must be a list of texts such as [panel.c:120]")
         if self.computing not in ("none", "measured"):
             raise InputError(f"computing is {self.computing!r:.80}; it is measured or none")
@@ -72,10 +72,6 @@ class ProgramSettings:
             collectives=self.collectives,
             sleeping_probes=not self.every_probe,
         )
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
 
 
 def folding_of(fold: str | None, private: list[str]) -> "Folding":

@@ -17,7 +17,6 @@ LEAST_SHARE = 0.001  # of it; below, an extrapolation is not worth a sentence
 
 
 def program_warnings(run: EmulatedRun, platform: "Platform", options: "Options") -> list[str]:
-    """Sentences about the run of a program."""
     warnings = [*run.warnings, *routine_warnings(run, platform)]
     if run.threads:
         warnings.append(
@@ -45,7 +44,6 @@ def program_warnings(run: EmulatedRun, platform: "Platform", options: "Options")
 
 
 def network_warnings(platform: "Platform") -> list[str]:
-    """What SMPI does not do as the platform says."""
     network = platform.network
     warnings = []
     if network.flow_factor == "bound":

@@ -47,7 +47,6 @@ def build_hpl_smpi(unpack: HplSource, key: str, *, copy_l: bool = False) -> Path
 
     unpack : writes HPL's source (hpl/src, hpl/include, include) into a folder
     key : of that source; another one builds again
-    copy_l : HPL built without derived datatypes, as Hpl.copy_l
     """
     wrappers = sorted((simblas_source() / "hpl").glob("*.cpp"))
     folder_of_compilers = compilers()
@@ -94,7 +93,6 @@ def hpl_arguments(hpl: Hpl, seed: int) -> list[str]:
 
 
 def hpl_options() -> Options:
-    """How the program is emulated."""
     return Options(
         computing="untimed",
         privatize=False,  # HPL has no global variables that differ between ranks

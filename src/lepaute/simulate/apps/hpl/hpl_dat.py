@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn, Self, TypeVar
+from typing import Any, NoReturn, Self, TypeVar
 
 from lepaute.errors import InputError
 from lepaute.kit.documents import read_bytes
@@ -33,13 +33,9 @@ Number = TypeVar("Number", int, float)
 
 
 class DatLines:
-    """A reader that is at one line of the file after the other; every method raises InputError naming the line.
-
-    line : number of the line that was read last, from 1
-    """
+    """A reader that is at one line of the file after the other; every method raises InputError naming the line."""
 
     def __init__(self, text: str, name: str) -> None:
-        """text: of the whole file; name: of the file, for messages."""
         self._name = name
         self.lines = [line.removesuffix("\r") for line in text.removeprefix("\ufeff").split("\n")]
         if self.lines[-1] == "":
@@ -268,13 +264,11 @@ def parse_hpl_dat(text: str, name: str = "HPL.dat") -> HplDat:
             raise
     meant = {dat.line: dat.what for _, dat in places()}
     meant |= {dat.line - 1: f"the number of values of {dat.what}" for _, dat in places() if dat.several}
-    place = meant.get(found.line, "the threshold")
-    shift = abs(found.home - found.line)
-    many = f"{shift} line{'s' if shift > 1 else ''}"
-    remedy = f"add the {many} missing" if found.home > found.line else f"remove the {many} too many"
+    line, label, home = found
+    place, many = meant.get(line, "the threshold"), counted(abs(home - line), "line")
+    remedy = f"add the {many} missing" if home > line else f"remove the {many} too many"
     raise InputError(
-        f"{name}:{found.line}: {found.label!r} belongs to line {found.home}, and HPL takes this line for {place}; "
-        f"{remedy} before it"
+        f"{name}:{line}: {label!r} belongs to line {home}, and HPL takes this line for {place}; {remedy} before it"
     )
 
 
@@ -312,10 +306,7 @@ def of_whole_file(hpl: Hpl) -> tuple[Any, ...]:
 
 
 def check_sayable(hpl: Hpl, *handled: str) -> None:
-    """Raises InputError where a field that HPL.dat has no line for is not as the real HPL has it, its default.
-
-    handled: fields that the caller passes on by other means
-    """
+    """Raises InputError where a field that HPL.dat has no line for is not as the real HPL has it, its default."""
     known = {*dict(places()), *handled}
     extra = [each.name for each in fields(hpl) if each.name not in known and getattr(hpl, each.name) != each.default]
     if extra:
@@ -363,16 +354,8 @@ _PATTERNS = {
 }
 
 
-class Misplaced(NamedTuple):
-    """A line whose label is that of another line."""
-
-    line: int
-    label: str
-    home: int
-
-
-def first_misplaced(lines: Sequence[str]) -> Misplaced | None:
-    """The first of the lines, from the file's first on, that has the label of another one."""
+def first_misplaced(lines: Sequence[str]) -> tuple[int, str, int] | None:
+    """The first of the lines, from the file's first on, that has the label of another one; the label, and whose."""
     for number, text in enumerate(lines, start=1):
         words = text.split()
         while words and re.match(r"[+-]?\.?[0-9]", words[0]):
@@ -380,5 +363,5 @@ def first_misplaced(lines: Sequence[str]) -> Misplaced | None:
         label = " ".join(words)[:80]
         homes = [line for line, pattern in _PATTERNS.items() if pattern.search(label)]
         if homes and number not in homes and number >= min(_PATTERNS):
-            return Misplaced(number, label, homes[0])
+            return number, label, homes[0]
     return None

@@ -66,7 +66,6 @@ def report(dat: "HplDat", predictions: Sequence["Prediction"]) -> str:
 
 
 def caveat_lines(predictions: Sequence["Prediction"]) -> str:
-    """What a reader of the report must know, a line each."""
     return "".join(f"Caveat: {each}\n" for each in caveats(predictions))
 
 
@@ -192,11 +191,6 @@ def default_of(field: str) -> str:
     return str(int(value) if isinstance(value, bool) else value)
 
 
-def _that_matter(fields: tuple[str, ...], hpl: Hpl) -> tuple[str, ...]:
-    """Without the threshold of the row swap, which only a mix of both swaps looks at."""
-    return tuple(field for field in fields if field != "swap_threshold" or hpl.swap == "mix")
-
-
 def _result(printed: PrintedResult, known: Mapping[str, Any], name: str, number: int) -> HplResult:
     letters = {word[0].upper(): word for word in FACTORISATIONS}
     match = ALGORITHMS.fullmatch(printed.code)
@@ -222,11 +216,12 @@ def _result(printed: PrintedResult, known: Mapping[str, Any], name: str, number:
     except InputError as error:
         raise InputError(f"{name}:{number}: {error}") from None
     assumed = tuple(field for field, _ in places() if field not in SAID_BY_LINES and field not in known)
-    return HplResult(hpl, printed.time_s, number, assumed=_that_matter(assumed, hpl))
+    # only a mix of both swaps looks at the threshold
+    assumed = tuple(field for field in assumed if field != "swap_threshold" or hpl.swap == "mix")
+    return HplResult(hpl, printed.time_s, number, assumed=assumed)
 
 
 def _parameter(name: str, text: str, file: str, number: int) -> dict[str, Any]:
-    """The fields that a line of the list of parameters says."""
     field, dat = next((field, dat) for field, dat in places() if dat.name == name or field.upper() == name)
     said: dict[str, Any] = {}
     if (match := THRESHOLD.fullmatch(text)) is not None:

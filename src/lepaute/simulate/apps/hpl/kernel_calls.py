@@ -30,8 +30,6 @@ class KernelCallTable:
 
     kernel, m, n, k : shape (sizes,), each combination once
     calls, time_s   : how often, and the seconds that they take in all on the platform that was assumed
-    steps, ranks    : how many were looked at
-    platform        : name of that platform
     """
 
     kernel: tuple[str, ...]
@@ -62,7 +60,9 @@ def kernel_calls(hpl: Hpl, platform: "Platform | None" = None, *, seed: int = 1)
     """
     if platform is None:
         hpl = replace(hpl, threads_per_rank=1)
-        platform = _nodes_enough(hpl.ranks)
+        platform = load_platform("dahu")
+        nodes = -(-hpl.ranks // platform.nodes.cores)
+        platform = platform if nodes <= platform.nodes.count else override(platform, {"nodes.count": str(nodes)})
     rng = np.random.default_rng(seed)
     ranks = tuple(sorted(int(r) for r in rng.choice(hpl.ranks, min(hpl.ranks, MOST_RANKS), replace=False)))
     sampled = hpl.steps * hpl.ranks > FULL_BELOW
@@ -92,12 +92,6 @@ def steps_meant(seen: "NDArray[np.int64]", steps: int) -> "NDArray[np.float64]":
     share = np.diff(np.concatenate([[-0.5], middle, [steps - 0.5]]))
     result: NDArray[np.float64] = (share / np.bincount(stretch))[stretch]
     return result
-
-
-def _nodes_enough(ranks: int) -> "Platform":
-    dahu = load_platform("dahu")
-    nodes = -(-ranks // dahu.nodes.cores)
-    return dahu if nodes <= dahu.nodes.count else override(dahu, {"nodes.count": str(nodes)})
 
 
 def _table(trace: "Trace", hpl: Hpl, n_ranks: int, platform: str) -> KernelCallTable:

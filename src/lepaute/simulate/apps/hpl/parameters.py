@@ -71,7 +71,6 @@ class Dat(NamedTuple):
     """The place of a parameter in HPL.dat.
 
     line    : of its value or values; where there are several, their number stands in the line before
-    name    : HPL's own; what: in words
     several : what the number counts; empty where there is one value, or the values go with those of `beside`
     loop    : place of HPL's loop over the values, the outermost first; None where there is one value
     codes   : words by code, and what HPL's report calls them; least : number allowed, where it is not the field's
@@ -99,7 +98,6 @@ def parameter(text: str, initial: Any = MISSING, dat: Dat | None = None, **more:
 
 
 def whole(text: str, initial: Any = MISSING, dat: Dat | None = None, minimum: int | None = 1, **more: Any) -> Any:
-    """The field of a whole number."""
     return parameter(text, initial, dat, minimum=minimum, **more)
 
 
@@ -114,8 +112,6 @@ SEVERAL = "several go into an HPL.dat, of which --dat takes all combinations"
 
 @dataclass(frozen=True)
 class HplFiles(Files):
-    """HPL.dat and HPL.out."""
-
     input_option: ClassVar[str] = "--dat"
     several_in_file: ClassVar[str] = SEVERAL
 
@@ -279,7 +275,6 @@ class Hpl(Application):
 
     @property
     def ranks(self) -> int:
-        """Number of MPI processes."""
         return self.p * self.q
 
     @property
@@ -304,7 +299,6 @@ class Hpl(Application):
 
         platform : says the memory of a node; ranks fill one node after the other
         memory_fraction : above 0, at most 1; 0.8 leaves room for panels, MPI and the system
-        parameters : of the run besides n
 
         Raises InputError where the platform does not say the memory of a node, and where not even one block fits.
 

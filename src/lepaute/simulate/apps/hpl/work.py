@@ -134,7 +134,6 @@ def edge_ranks(hpl: "Hpl") -> tuple[int, ...]:
 
 
 def rows_of(hpl: "Hpl", ranks: Sequence[int], steps: Sequence[int]) -> float:
-    """Rows of a trace of these ranks and steps, about."""
     of_column = [0] * hpl.q
     for rank in ranks:
         of_column[rank % hpl.q if hpl.pmap == "row" else rank // hpl.p] += 1

@@ -162,7 +162,6 @@ class Application(LaidApplication):
 
     @property
     def ranks(self) -> int:
-        """Number of MPI processes."""
         return self._count_ranks()
 
     @property
@@ -198,7 +197,6 @@ class Application(LaidApplication):
         return tuple(cost.of(self) for cost in self._costs)
 
     def own_kernels(self, platform: "schema.Platform") -> "list[_core.MachineKernel]":
-        """Its costs as kernels of the machine."""
         return [kernel_of(cost, platform) for cost in self.kernel_costs]
 
     @property
@@ -272,7 +270,6 @@ class Application(LaidApplication):
 
 
 def _option(owner: str, name: str, kind: Any, default: Any, helps: dict[str, str]) -> dict[str, Any]:
-    """The metadata of a field: an option of the command line."""
     about = helps.get(name, f"{name} of {owner}")
     if kind is Grid:
         return option(about, parse=Grid, default=None if default is MISSING else str(default))

@@ -69,10 +69,8 @@ class Checked:
     """What `check` finds.
 
     same : whether all ranks make the calls of the recording, with these sizes and peers
-    calls : that were compared, of all ranks
     rank, call : where they first differ, the call counted from 1 on that rank; -1 where they do not
     line : of the application's file, as app.py:12; empty where the application makes no more calls
-    text : all that in a line
     """
 
     same: bool

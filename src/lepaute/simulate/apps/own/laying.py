@@ -65,7 +65,6 @@ Unasked.__hash__ = _asked  # type: ignore[method-assign,assignment]
 class Track:
     """One rank on its way through `run`.
 
-    ops   : places in the list of operations
     parts : first operation, how many, how often: what has been closed
     """
 
@@ -81,7 +80,6 @@ class Track:
         self.course: GeneratorType[Any, Any, Any] | None = None
 
     def begin_step(self) -> None:
-        """What follows belongs to the next step."""
         self.close()
         self.ops.append(self._laying.step)
         self.steps += 1
@@ -124,8 +122,6 @@ class Laid:
     """An application as the core takes it.
 
     steps, events : the most steps of a rank; what the engine handles, about
-    uses_kernels  : whether it calls kernels of the platform
-    draws         : whether its course depends on the seed
     asks          : whether its course depends on what messages bring: it has no parameters then
     reads         : SHA-256 of the files that `run` has read
     unseeded      : what in it no seed repeats, as app.py:12: random.random()
@@ -238,7 +234,6 @@ class Laying:
         return replace(laid, reads=dict(reads), unseeded=tuple(sure))
 
     def does_as(self, other: "Laying") -> bool:
-        """Whether all ranks do the same in both."""
         these, those = ([(track.ops, track.parts) for track in laying.tracks] for laying in (self, other))
         return self.listed() == other.listed() and these == those
 
@@ -313,7 +308,6 @@ class Laying:
         return self._place(frame.f_code, frame.f_lasti, frame.f_lineno) if place is None else place
 
     def _failure(self, error: BaseException, track: Track) -> InputError:
-        """What is said of an exception in `run`."""
         line = self._line_of(error.__traceback__)
         if isinstance(error, InputError):
             return InputError(f"{line}: {error}" if line else str(error))
@@ -420,7 +414,6 @@ class Laying:
             self._advance(each.track, given[each.track.rank])
 
     def _split_among(self, members: list[_Parked]) -> dict[int, Communicator | None]:
-        """What a split gives back to each of its ranks."""
         groups: dict[int, list[_Parked]] = {}
         for each in sorted(members, key=lambda each: (each.key, each.communicator.rank)):
             if each.colour is not None:

@@ -39,8 +39,6 @@ class Stretches:
     mean_s     : of a stretch, seconds
     error      : relative standard error of the mean, such that 1.96 of it are the half width of 95 %
     noise      : relative standard deviation of a stretch among those of its rank
-    count, ranks : how many there are, of how many ranks
-    parameters : of the recording, as far as it knows them
     platform   : of an emulation; empty where nothing tells of the machine
     """
 

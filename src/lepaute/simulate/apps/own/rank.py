@@ -170,10 +170,7 @@ class Communicator:
 
 
 class Cartesian:
-    """Ranks on a grid; see `Me.cartesian`.
-
-    coordinates : of this process, one a dimension
-    """
+    """Ranks on a grid; see `Me.cartesian`."""
 
     def __init__(self, rank: int, grid: Grid, periodic: bool) -> None:
         self.grid, self.periodic = grid, periodic

@@ -16,7 +16,6 @@ class _Stepped(Track):
     """A rank that goes on step by step; `ops` are those that the core has not been given yet.
 
     last : what it has yielded last, and what that gave back at once
-    sent : how many messages it has sent
     """
 
     def __init__(self, rank: int, laying: Laying) -> None:
@@ -30,8 +29,6 @@ class _Stepped(Track):
 
 
 class Stepping(Laying):
-    """One run of such an application."""
-
     def begin(self) -> Any:
         """The parameters of the core, which then asks `next_of`."""
         everyone = tuple(range(self.application.ranks))

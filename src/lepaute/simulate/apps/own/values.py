@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -41,10 +42,7 @@ class Grid(tuple[int, ...]):
     @property
     def size(self) -> int:
         """Number of processes."""
-        product = 1
-        for side in self:
-            product *= side
-        return product
+        return prod(self)
 
     def __str__(self) -> str:
         return "x".join(map(str, self))

@@ -118,7 +118,6 @@ class TraceReplay(LaidApplication):
 
     @property
     def trace(self) -> "traces.Trace":
-        """The recording."""
         return traces.read_trace(self.recording)
 
     @property
@@ -132,7 +131,6 @@ class TraceReplay(LaidApplication):
 
     @property
     def ranks(self) -> int:
-        """Number of MPI processes."""
         return self._read.survey.ranks
 
     @property
@@ -175,7 +173,6 @@ class TraceReplay(LaidApplication):
         return frozenset(models) & self._read.survey.names
 
     def laid(self) -> "own_laying.Laid":
-        """What the core runs."""
         return self._read.laid(self._modelled, self.collectives)
 
     @property

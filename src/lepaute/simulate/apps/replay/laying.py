@@ -30,7 +30,6 @@ _STEP, _OWN, _FIRST, _SECOND = range(4)  # what a row can be, in this order
 def laid_down(parts: Iterable[Trace], survey: Survey, modelled: Collection[str], library: str) -> Laid:
     """The program of a recording.
 
-    parts    : of which `survey` was made
     modelled : kernels that take the time of the platform's models
     library  : one of LIBRARIES, whose rules choose the algorithms of collective operations
     Raises InputError where ranks do not call the same collective operations.
@@ -64,10 +63,7 @@ class Groups:
 
 
 class RecordedPart:
-    """Some ranks of a recording, by what their calls do.
-
-    does, tag : of each row what the call is in a replay, and its tag
-    """
+    """Some ranks of a recording, by what their calls do."""
 
     def __init__(self, rows: Rows, survey: Survey, groups: Groups, operations: Operations, library: str) -> None:
         self.trace, self.does = rows.trace, rows.does

@@ -22,10 +22,7 @@ def _bytes(size: float) -> tuple[float, float, float]:
 
 
 class Operations:
-    """The operations of all ranks, each that differs once.
-
-    ops, lists, lines, kernels : as the core takes them
-    """
+    """The operations of all ranks, each that differs once."""
 
     def __init__(self) -> None:
         self.ops: list[tuple[Any, ...]] = []
@@ -73,7 +70,6 @@ class Operations:
         return self.number("waitall", name, which=self.lists.setdefault(tuple(requests), len(self.lists)))
 
     def parameters(self, communicators: list[list[int]], rank_code: Sequence[Any], steps: int) -> Any:
-        """As the core takes them."""
         parameters = _core.ProgramParameters()
         parameters.ops = [_core.ProgramOp(*op) for op in self.ops]
         parameters.lists = [_core.ProgramList(list(numbers), []) for numbers in self.lists]

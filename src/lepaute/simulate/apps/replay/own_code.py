@@ -69,10 +69,7 @@ def between(recorded: "Platform", platform: "Platform", ranks: int, length_s: fl
     Own code that computes is as much faster as dgemm is, that waiting for memory as much as a core's share of the
     node's memory bandwidth, all cores busy. The recording was made on one day, in one run, on cores of some speed, and
     is longer or shorter for it, as the run to be predicted is: the ranks of both wait for the slowest. On the same
-    platform the recording stands for what the ranks differ by; so for the run the speed of its slowest is drawn, too.
-
-    length_s : of the recording, of so many ranks
-    """
+    platform the recording stands for what the ranks differ by; so for the run that of its slowest is drawn, too."""
     if recorded.sha256 == platform.sha256 or recorded.name == platform.name:
         together, slowest = _speed_variances(platform, ranks, length_s)
         words = "as recorded, on the same platform"

@@ -110,12 +110,10 @@ class Stencil(Application):
 
     @property
     def ranks(self) -> int:
-        """Number of MPI processes."""
         return math.prod(self.grid)
 
     @property
     def steps(self) -> int:
-        """Number of iterations."""
         return self.iterations
 
     @property
