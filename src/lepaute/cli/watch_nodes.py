@@ -239,9 +239,9 @@ def _health_lines(judged: "Sequence[NodeHealth]", drains: "Drains | None") -> li
     if len(judged) == 1:
         return [f"{judged[0].name}: {_health_text(judged[0], drains)}"]
     known_first = sorted(judged, key=lambda node: node.verdict is Verdict.UNKNOWN)
-    alike: dict[str, list[str]] = {}
+    names_by_text: dict[str, list[str]] = {}
     for node in known_first:
-        alike.setdefault(_health_text(node, drains), []).append(node.name)
+        names_by_text.setdefault(_health_text(node, drains), []).append(node.name)
     counts = Counter(node.verdict for node in judged)
     others = {verdict: counts.pop(verdict, 0) for verdict in (Verdict.UNLIKE, Verdict.NOT_CONFIRMED, Verdict.UNKNOWN)}
     regressed = sum(counts.values()) - counts[Verdict.HEALTHY]
@@ -249,8 +249,8 @@ def _health_lines(judged: "Sequence[NodeHealth]", drains: "Drains | None") -> li
         f"{regressed} of {counted(len(judged), 'node')} {'has' if regressed == 1 else 'have'} regressed",
         *(f"{count} {verdict.value}" for verdict, count in others.items() if count),
     ]
-    quiet = alike.pop(Verdict.HEALTHY.value, None)
-    lines = [*alike.items(), *([(Verdict.HEALTHY.value, quiet)] if quiet else [])]
+    quiet = names_by_text.pop(Verdict.HEALTHY.value, None)
+    lines = [*names_by_text.items(), *([(Verdict.HEALTHY.value, quiet)] if quiet else [])]
     return [", ".join(parts), *(f"{fold_node_set(tuple(names))}: {text}" for text, names in lines)]
 
 

@@ -200,9 +200,9 @@ def _tested(
         open_here = judged.of_nodes(nodes)
         # Alarms compare with all machines of a cluster, also with those that nobody asks about.
         peers = judged.values[judged.values["cluster"].isin({cluster for cluster, _ in nodes})]
-        asked = {*nodes, *((cluster, "") for cluster, _ in nodes)}
+        named = {*nodes, *((cluster, "") for cluster, _ in nodes)}
         sentences = [
-            *(each for each in notices(judged.values, judged.changelog) if (each.cluster, each.node) in asked),
+            *(each for each in notices(judged.values, judged.changelog) if (each.cluster, each.node) in named),
             *unconfirmed_changes(judged, nodes),
             *few_machines(peers, judged.changelog),
         ]

@@ -20,8 +20,7 @@ from lepaute.study.evaluation import COLUMNS, SCENARIO, Point, same
 FORMAT: Final = "lepaute-study/1"
 QUESTIONS = ("whatif", "tune", "sensitivity", "capacity")
 _LONGEST_FAULT = 500
-#: Where a mapping is wanted.
-_EXAMPLES = {
+_MAPPING_EXAMPLES = {
     "application": "{name: hpl, n: 20k, grid: 8x16}",
     "factor": "{path: application.nb, levels: [64, 128]}",
     "factors": "{nb: {path: application.nb, levels: [64, 128]}}",
@@ -525,7 +524,7 @@ def _problem(detail: "ErrorDetails", path: Steps) -> str:
         known = fields_at(Study, path[:-1])
         return f"is not a field of a study{guess(str(path[-1]), known)}; remove or rename it"
     if kind in ("dict_type", "model_type"):
-        return f"is {given}; write a mapping, such as {_EXAMPLES.get(_place(path), '{name: value}')}"
+        return f"is {given}; write a mapping, such as {_MAPPING_EXAMPLES.get(_place(path), '{name: value}')}"
     if kind == "literal_error":
         return f"is {given}; it must be {detail['ctx']['expected']}"
     if kind == "string_pattern_mismatch":

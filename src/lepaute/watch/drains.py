@@ -21,7 +21,14 @@ from lepaute.store import Store
 from lepaute.store.tables import NODE_ACTIONS
 from lepaute.watch.changelog import ALL, names_of_node
 from lepaute.watch.notices.absences import LATE_DAYS, absences_of, last_data
-from lepaute.watch.notices.notice import UNCONFIRMED, UNLIKE_PEERS, notices, unconfirmed_changes, worth_a_look
+from lepaute.watch.notices.notice import (
+    UNCONFIRMED,
+    UNLIKE_PEERS,
+    notices,
+    unconfirmed_changes,
+    worse_first,
+    worth_a_look,
+)
 from lepaute.watch.open_regressions import open_regressions
 from lepaute.watch.report.summary import (
     CHANGED,
@@ -208,9 +215,9 @@ def node_health(
         for cluster, node, _ in each.machines
     }
     last, late = last_data(every.values, now_s)
-    meant = [node for node in nodes.values() if node is not None]
-    peers = every.values[every.values["cluster"].isin({cluster for cluster, _ in meant})]
-    others = [each for each in (*notices(peers, every.changelog), *unconfirmed_changes(every, meant)) if each.is_worse]
+    known_nodes = [node for node in nodes.values() if node is not None]
+    peers = every.values[every.values["cluster"].isin({cluster for cluster, _ in known_nodes})]
+    others = worse_first((*notices(peers, every.changelog), *unconfirmed_changes(every, known_nodes)))
     health = []
     for name, known in nodes.items():
         if known is None:
