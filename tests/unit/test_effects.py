@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from lepaute.cli.main import main
 from lepaute.cli.prediction_text import effect_lines, summary
 from lepaute.platform import load_platform
 from lepaute.simulate import Hpl, Prediction, predict
@@ -144,23 +143,18 @@ def test_a_quick_calibration_asked_for_larger_matrices_has_a_remedy(of: Callable
     assert Sweep((calibrated, calibrated)).remedy.startswith("lepaute calibrate, without --quick")
 
 
-def complaint(capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    assert main(list(words)) == 2
-    return capsys.readouterr().err
-
-
-def test_several_values_of_one_option_are_sent_to_an_hpl_dat(capsys: pytest.CaptureFixture[str]) -> None:
+def test_several_values_of_one_option_are_sent_to_an_hpl_dat(refusal_of):
     run = ("predict", "hpl", "-p", "dahu", "--n", "2000")
     for option, values in (("--nb", "128,256"), ("--depth", "0,1"), ("--bcast", "1,2")):
-        told = complaint(capsys, *run, option, values)
+        told = refusal_of(*run, option, values)
         assert f"is '{values}'; it" in told
         assert "several go into an HPL.dat, of which --dat takes all combinations" in told
-    assert complaint(capsys, *run, "--runs", "1,2") == "lepaute: --runs is '1,2'; it takes one whole number\n"
+    assert refusal_of(*run, "--runs", "1,2") == "lepaute: --runs is '1,2'; it takes one whole number\n"
 
 
-def test_an_hpl_out_given_as_hpl_dat_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_hpl_out_given_as_hpl_dat_is_named(refusal_of):
     output = Path(__file__).parents[1] / "data/hpl_out/HPL.out"
-    told = complaint(capsys, "predict", "hpl", "-p", "dahu", "--dat", str(output))
+    told = refusal_of("predict", "hpl", "-p", "dahu", "--dat", output)
     assert "HPL.out: is output of HPL (HPL.out), not its input" in told
     assert "--results" in told
 

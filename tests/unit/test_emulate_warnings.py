@@ -35,12 +35,9 @@ RUN = EmulatedRun(
 )
 
 
-def test_a_run_whose_platform_says_what_smpi_does_has_nothing_to_tell() -> None:
-    assert program_warnings(RUN, tiny(), Options()) == []
-
-
-def test_packing_that_takes_less_than_a_hundredth_of_the_computing_is_not_told() -> None:
-    assert program_warnings(replace(RUN, gapped=(480, 25e6, 0.01)), tiny(), Options()) == []
+@pytest.mark.parametrize("run", [RUN, replace(RUN, gapped=(480, 25e6, 0.01))])  # packing: a hundredth of the computing
+def test_a_run_whose_platform_says_what_smpi_does_has_nothing_to_tell(run):
+    assert program_warnings(run, tiny(), Options()) == []
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import multiprocessing
 import subprocess
 import sys
 import types
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -126,12 +127,16 @@ def test_a_state_that_is_damaged_is_told_in_one_line(tmp_path: Path) -> None:
         Workspace.reopen(tmp_path / "x.work")
 
 
+@pytest.fixture
+def workspace(tmp_path: Path) -> Iterator[Workspace]:
+    with contextlib.closing(Workspace.create(tmp_path / "x.zip", RunState())) as created:
+        yield created
+
+
 @pytest.mark.parametrize("name", ["", "a/b", "..", "a\nb", "x;y", "é/.."])
-def test_a_table_is_named_by_plain_letters(tmp_path: Path, name: str) -> None:
-    workspace = Workspace.create(tmp_path / "x.zip", RunState())
+def test_a_table_is_named_by_plain_letters(name, workspace):
     with pytest.raises(InputError, match="cannot name a table"):
         workspace.table(name)
-    workspace.close()
 
 
 @pytest.mark.parametrize("path", ["/etc/passwd", "../x", "a/../../b", "-rf", "", "a\nb", "a/\x1b[2J"])
@@ -181,24 +186,21 @@ def test_rounds_go_on_until_every_level_is_known_and_are_the_same_when_resumed(t
 
 
 @pytest.mark.parametrize(("wall_s", "first_round"), [(0.001, 2 * 18), (1.0, 30)])
-def test_a_budget_counts_what_rows_take_and_not_what_they_record(tmp_path, wall_s, first_round):
+def test_a_budget_counts_what_rows_take_and_not_what_they_record(wall_s, first_round, workspace):
     """Of rows of a millisecond as many are planned as the first look needs, 20 a level; of rows of a second, 30."""
     design = full_factorial({"level": ["a", "b"]}, replications=2, seed=1)
-    workspace = Workspace.create(tmp_path / "x.zip", RunState())
     for number, row in enumerate(design):
         workspace.table("observations").add({"level": row["level"], "gflops": 5000.0 + 1000.0 * (number % 2)})
         workspace.note(MeasuredRow(number, wall_s=wall_s))
     until = Until("gflops", Target(0.02, least=20, most=40), budget_s=30.5)
     next(rounds(workspace, design, until, 7, lambda _text: None))
     assert len(workspace.noted(AddedRow)) == first_round
-    workspace.close()
 
 
-def test_a_round_ends_where_its_budget_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_round_ends_where_its_budget_does(monkeypatch, workspace):
     now_s = [100.0]
     monkeypatch.setattr("lepaute.measure.experiment.rounds.time", types.SimpleNamespace(monotonic=lambda: now_s[0]))
     design = full_factorial({"level": ["a", "b"]}, replications=2, seed=1)
-    workspace = Workspace.create(tmp_path / "x.zip", RunState())
     until = Until("gflops", Target(0.02, least=20, most=40), budget_s=0.05)
     for number, row in enumerate(design):
         workspace.table("observations").add({"level": row["level"], "gflops": 1.0 + number})
@@ -209,12 +211,10 @@ def test_a_round_ends_where_its_budget_does(tmp_path: Path, monkeypatch: pytest.
         made += 1
     assert made == 1
     assert not any(entry["reached"] for entry in workspace.entries("reached"))
-    workspace.close()
 
 
-def test_a_column_that_was_not_recorded_is_told_after_the_first_row(tmp_path: Path) -> None:
+def test_a_column_that_was_not_recorded_is_told_after_the_first_row(workspace):
     design = full_factorial({"level": ["a", "b"]}, seed=1)
-    workspace = Workspace.create(tmp_path / "x.zip", RunState())
     assert not check_recorded(workspace, design, Until("rate"))
     workspace.table("observations").add({"level": "a", "gflops": 1.0})
     assert check_recorded(workspace, design, Until("gflops"))
@@ -222,7 +222,6 @@ def test_a_column_that_was_not_recorded_is_told_after_the_first_row(tmp_path: Pa
         check_recorded(workspace, design, Until("rate"))
     with pytest.raises(InputError, match="the design has no factor 'size'"):
         check_recorded(workspace, design, Until("gflops", per=["size"]))
-    workspace.close()
 
 
 def test_options_by_name_are_those_of_the_run_and_of_the_request() -> None:

@@ -72,33 +72,28 @@ def semantics() -> pandas.DataFrame:
     return pandas.DataFrame(rows).assign(patience_ms=100, link="local", disturbed=False)
 
 
-def test_tests_of_what_sends_promise_give_the_limits():
-    assert limits_by_tests([semantics()]) == ProtocolLimits(EAGER, DETACHED, 1_000_000)
-
-
-def test_messages_sent_before_do_not_count():
+def test_tests_of_what_sends_promise_give_the_limits_and_messages_sent_before_do_not_count():
     backlog = semantics().assign(backlog=5, outcome="blocked")
-    assert limits_by_tests([semantics(), backlog]) == limits_by_tests([semantics()])
+    for tables in ([semantics()], [semantics(), backlog]):
+        assert limits_by_tests(tables) == ProtocolLimits(EAGER, DETACHED, 1_000_000)
 
 
 def test_without_both_tests_there_are_no_limits():
     assert limits_by_tests([]) is None
-    only = semantics()
-    assert limits_by_tests([only[only["test"] == "deadlock"]]) is None
-
-
-def test_a_table_of_tests_without_a_column_is_no_calibration():
-    with pytest.raises(FitError, match=r"semantics.parquet lacks the column outcome"):
-        limits_by_tests([semantics().drop(columns="outcome")])
+    assert limits_by_tests([semantics().query("test == 'deadlock'")]) is None
 
 
 @pytest.mark.parametrize(
-    ("column", "value", "told"),
-    [("outcome", "maybe", "unknown outcome maybe"), ("patience_ms", "x", "holds an invalid answer")],
+    ("change", "told"),
+    [
+        (lambda table: table.drop(columns="outcome"), "semantics.parquet lacks the column outcome"),
+        (lambda table: table.assign(outcome="maybe"), "unknown outcome maybe"),
+        (lambda table: table.assign(patience_ms="x"), "holds an invalid answer"),
+    ],
 )
-def test_answers_that_no_test_gives_are_refused_and_do_not_count_against_a_size(column, value, told):
+def test_answers_that_no_test_gives_are_refused_and_do_not_count_against_a_size(change, told):
     with pytest.raises(FitError, match=told):
-        limits_by_tests([semantics().assign(**{column: value})])
+        limits_by_tests([change(semantics())])
 
 
 @pytest.mark.slow

@@ -51,14 +51,14 @@ def test_given_breakpoints_are_taken_and_moved_to_the_size_below():
 
 
 @pytest.mark.parametrize(
-    ("places", "message"),
-    [([3.0, 2.0], "increase"), ([0.5], "segment 1 .* holds no point"), ([10.2, 10.6], "segment 2 .* holds no point"),
-     ([float("nan")], "finite")],
+    ("places", "number", "message"),
+    [([3.0, 2.0], None, "increase"), ([0.5], None, "segment 1 .* holds no point"), ("abc", None, ""), ([5], 1, ""),
+     ([10.2, 10.6], None, "segment 2 .* holds no point"), ([float("nan")], None, "finite")],
 )  # fmt: skip
-def test_given_breakpoints_that_make_no_segments_are_refused(places, message):
+def test_given_breakpoints_that_make_no_segments_or_contradict_their_number_are_refused(places, number, message):
     x = np.arange(1.0, 41.0)
     with pytest.raises(FitError, match=message):
-        segment(x, x, breakpoints=places)
+        segment(x, x, breakpoints=places, n_breakpoints=number)
 
 
 def test_pieces_without_slope_find_the_levels_of_a_staircase():
@@ -209,13 +209,6 @@ def test_numbers_that_cannot_be_are_refused_alike_for_one_series_and_for_several
         segment(x, x, **options)
     with pytest.raises(FitError, match="whole number"):
         segment_jointly([(x, x)], **options)
-
-
-@pytest.mark.parametrize("options", [{"breakpoints": "abc"}, {"breakpoints": [5], "n_breakpoints": 1}])
-def test_breakpoints_that_are_no_places_or_contradict_their_number_are_refused(options):
-    x = np.arange(1.0, 21.0)
-    with pytest.raises(FitError):
-        segment(x, x, **options)
 
 
 def test_points_left_of_zero_are_drawn_on_a_linear_axis(tmp_path):

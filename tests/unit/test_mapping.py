@@ -49,10 +49,6 @@ def test_every_order_of_four_slots_is_drawn_about_equally_often():
     assert all(131 <= count <= 269 for count in seen.values())
 
 
-def test_a_slot_of_several_threads_takes_as_many_cores(dahu):
-    assert hostfile_slots("dahu-1:2\ndahu-2:1", "hosts", dahu, 16) == slots_of([(0, 0), (0, 16), (1, 0)])
-
-
 @pytest.mark.parametrize(
     ("text", "slots"),
     [
@@ -115,10 +111,10 @@ def test_a_hostfile_gives_slots_in_the_order_of_its_lines_and_a_rankfile_each_ra
     assert (rankfile_slots if text.startswith("rank") else hostfile_slots)(text, "file", dahu) == slots_of(slots)
 
 
-def test_a_rank_of_several_threads_takes_its_cores_or_those_behind_its_one_core(dahu):
-    assert rankfile_slots("rank 0=dahu-1 slot=0\nrank 1=dahu-1 slot=4-7", "ranks", dahu, 4) == slots_of(
-        [(0, 0), (0, 4)]
-    )
+def test_a_slot_of_several_threads_takes_as_many_cores_and_a_rank_its_own_or_those_behind_its_one_core(dahu):
+    assert hostfile_slots("dahu-1:2\ndahu-2:1", "hosts", dahu, 16) == slots_of([(0, 0), (0, 16), (1, 0)])
+    ranks = "rank 0=dahu-1 slot=0\nrank 1=dahu-1 slot=4-7"
+    assert rankfile_slots(ranks, "ranks", dahu, 4) == slots_of([(0, 0), (0, 4)])
 
 
 @pytest.mark.parametrize(

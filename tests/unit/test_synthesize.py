@@ -113,25 +113,19 @@ def test_a_population_is_fitted_to_a_table_and_put_into_a_platform(tmp_path, out
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "words", "told"),
     [
-        (lambda f: f.assign(mnk=float("nan")), "mnk of row 1 is nan"),
-        (lambda f: f[f["node"] == 1], "holds 1 node and 2 CPUs"),
-        (lambda f: f.drop(columns="node"), "there is no column node"),
+        (lambda f: f.assign(mnk=float("nan")), [], "mnk of row 1 is nan"),
+        (lambda f: f[f["node"] == 1], [], "holds 1 node and 2 CPUs"),
+        (lambda f: f.drop(columns="node"), [], "there is no column node"),
+        (lambda f: f, ["a second.csv"], "give one table, or archives (.zip) alone"),
+        (lambda f: f, ["--draw", "hours"], "population.draw is 'hours'"),
     ],
 )
-def test_a_table_that_determines_no_population_is_refused(change, told, tmp_path, refusal_of):
+def test_a_table_that_determines_no_population_is_refused(change, words, told, tmp_path, refusal_of):
     table = daily(tmp_path / "daily.csv")
     change(pandas.read_csv(table)).to_csv(table, index=False)
-    assert told in refusal_of("platform", "population", table, "--of", "dahu", "-o", tmp_path / "p.yaml")
-
-
-def test_two_tables_or_an_unknown_draw_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    table = str(daily(tmp_path / "daily.csv"))
-    assert main(["platform", "population", table, table, "--of", "dahu"]) == 2
-    assert "give one table, or archives (.zip) alone" in capsys.readouterr().err
-    assert main(["platform", "population", table, "--of", "dahu", "--draw", "hours", "-o", str(tmp_path / "p")]) == 2
-    assert "population.draw is 'hours'" in capsys.readouterr().err
+    assert told in refusal_of("platform", "population", table, *words, "--of", "dahu", "-o", tmp_path / "p.yaml")
 
 
 @pytest.mark.parametrize("name", ["stampede-like", "exascale-like"])

@@ -72,10 +72,10 @@ def test_what_cannot_be_is_refused_in_one_line(file, monkeypatch, refusal_of, wo
     assert {path.name for path in file.parent.iterdir()} == {"t.parquet"}
 
 
-def test_an_empty_trace_is_shown_and_refused_for_a_picture(tmp_path, capsys, output_of):
+def test_an_empty_trace_is_shown_and_refused_for_a_picture(tmp_path, refusal_of, output_of):
     whole = exchange()
     write_trace(whole.where(whole.rank > 9), tmp_path / "t.parquet")
-    assert main(["trace", "show", str(tmp_path / "t.parquet")]) == 0
-    output_of("trace", "breakdown", tmp_path / "t.parquet")
-    assert main(["trace", "gantt", str(tmp_path / "t.parquet"), "-o", str(tmp_path / "g.png")]) == 2
-    assert capsys.readouterr().err == "lepaute: the trace is empty: nothing to draw\n"
+    for command in ("show", "breakdown"):
+        output_of("trace", command, tmp_path / "t.parquet")
+    refusal = refusal_of("trace", "gantt", tmp_path / "t.parquet", "-o", tmp_path / "g.png")
+    assert refusal == "lepaute: the trace is empty: nothing to draw\n"
