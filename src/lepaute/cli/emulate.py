@@ -123,10 +123,7 @@ def program(
     from lepaute.simulate.prediction.sweep import repeat_references, scaling
     from lepaute.simulate.smpi.emulate import Smpi
 
-    words = words or []
-    options.check(words)
-    for name, reason in options.unused().items():
-        note(f"lepaute: {name} has no effect: {reason}")
+    options.check(words or [])
     counts = _counts_of(ranks, traces, plot)
     inputs = [options.binary, *simulation.inputs, *placement.inputs]
     check_outputs({**traces.outputs, "--plot": files_of(plot)}, inputs=inputs, force=force)

@@ -20,28 +20,10 @@ from lepaute.measure.schedulers.types import NodeState
 from lepaute.store import Store
 from lepaute.store.tables import NODE_ACTIONS
 from lepaute.watch.changelog import ALL, names_of_node
+from lepaute.watch.notices import notice
 from lepaute.watch.notices.absences import LATE_DAYS, absences_of, last_data
-from lepaute.watch.notices.notice import (
-    UNCONFIRMED,
-    UNLIKE_PEERS,
-    notices,
-    unconfirmed_changes,
-    worse_first,
-    worth_a_look,
-)
 from lepaute.watch.open_regressions import open_regressions
-from lepaute.watch.report.summary import (
-    CHANGED,
-    EXIT_STATUS,
-    FINE,
-    NOT_CONFIRMED,
-    UNKNOWN,
-    UNLIKE,
-    WorthALook,
-    change_text,
-    regressions_of,
-    since_text,
-)
+from lepaute.watch.report import summary
 from lepaute.watch.values import Node
 
 #: Actions that a store keeps (store.tables.NODE_ACTIONS).
@@ -72,8 +54,9 @@ class Verdict(Enum):
     @property
     def exit_status(self) -> int:
         """Of a command that says so."""
-        of_others = {Verdict.UNLIKE: UNLIKE, Verdict.NOT_CONFIRMED: NOT_CONFIRMED, Verdict.UNKNOWN: UNKNOWN}
-        return EXIT_STATUS[FINE if self is Verdict.HEALTHY else of_others.get(self, CHANGED)]
+        same = {Verdict.HEALTHY: "fine", Verdict.NOT_CONFIRMED: "not confirmed"}
+        name = same.get(self, self.value)
+        return summary.EXIT_STATUS.get(name, summary.EXIT_STATUS[summary.CHANGED])
 
 
 def is_ours(state: NodeState) -> bool:
@@ -176,7 +159,7 @@ class NodeHealth:
     verdict: Verdict
     reason: str = ""
     problem: str = ""
-    worth_a_look: WorthALook = field(default_factory=WorthALook)
+    worth_a_look: summary.WorthALook = field(default_factory=summary.WorthALook)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +200,8 @@ def node_health(
     last, late = last_data(every.values, now_s)
     known_nodes = [node for node in nodes.values() if node is not None]
     peers = every.values[every.values["cluster"].isin({cluster for cluster, _ in known_nodes})]
-    others = worse_first((*notices(peers, every.changelog), *unconfirmed_changes(every, known_nodes)))
+    seen = (*notice.notices(peers, every.changelog), *notice.unconfirmed_changes(every, known_nodes))
+    others = notice.worse_first(seen)
     health = []
     for name, known in nodes.items():
         if known is None:
@@ -229,7 +213,7 @@ def node_health(
         state = None if drains is None else drains.states.get(name)
         of_node = [each for each in others if each.cluster == cluster and node in (each.node, *each.nodes)]
         other = (Verdict.UNKNOWN, few) if (few := _few(own)) else (Verdict.HEALTHY, "")
-        for verdict, kind in ((Verdict.NOT_CONFIRMED, UNCONFIRMED), (Verdict.UNLIKE, UNLIKE_PEERS)):
+        for verdict, kind in ((Verdict.NOT_CONFIRMED, notice.UNCONFIRMED), (Verdict.UNLIKE, notice.UNLIKE_PEERS)):
             other = next(((verdict, each.text.partition("; not")[0]) for each in of_node if each.kind == kind), other)
         if old := silent.get(known, "") or (f"no value since {last}, of any node" if late else ""):
             other = Verdict.UNKNOWN, old
@@ -239,9 +223,9 @@ def node_health(
             health.append(NodeHealth(name, cluster, node, test(store.node_actions()), reason))
         else:
             health.append(_act(store, name, known, reason, test, drains, now_s))
-    looks = worth_a_look(found)
+    looks = notice.worth_a_look(found)
     return [
-        replace(each, worth_a_look=WorthALook(tuple(one for one in looks if (one.cluster, one.node) == known)))
+        replace(each, worth_a_look=summary.WorthALook(tuple(one for one in looks if (one.cluster, one.node) == known)))
         for each, known in zip(health, nodes.values(), strict=True)
     ]
 
@@ -338,6 +322,6 @@ def _reason(rows: "pd.DataFrame") -> str:
     """dgemm_rate_flops -10.2 %, since 2026-02-10; the largest report of the node."""
     if rows.empty:
         return ""
-    report = regressions_of(rows)[0]
-    changes = ", ".join(change_text(change) for change in report.changes[:2])
-    return f"{changes}, {since_text(report)}"
+    report = summary.regressions_of(rows)[0]
+    changes = ", ".join(summary.change_text(change) for change in report.changes[:2])
+    return f"{changes}, {summary.since_text(report)}"

@@ -190,8 +190,8 @@ def node_cost(
     without = None
     if others:
         smaller = _smaller(hpl, base, others, per_node, grid_without)
-        of_rest = {**common, "mapping": _on(others, per_node, hpl), "progress": partial(tell, "without the node")}
-        without = predict(smaller, base, runs=runs, repeat=2, **of_rest)
+        arguments = {**common, "mapping": _on(others, per_node, hpl), "progress": partial(tell, "without the node")}
+        without = predict(smaller, base, runs=runs, repeat=2, **arguments)
     predictions = [each for each in (as_calibrated, as_now, without) if each is not None]
     speeds = [1.0 / factor for factor in factors.mean.values()]
     return NodeCost(
