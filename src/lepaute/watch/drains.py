@@ -54,9 +54,8 @@ class Verdict(Enum):
     @property
     def exit_status(self) -> int:
         """Of a command that says so."""
-        same = {Verdict.HEALTHY: "fine", Verdict.NOT_CONFIRMED: "not confirmed"}
-        name = same.get(self, self.value)
-        return summary.EXIT_STATUS.get(name, summary.EXIT_STATUS[summary.CHANGED])
+        names = {Verdict.HEALTHY: summary.FINE, Verdict.NOT_CONFIRMED: summary.NOT_CONFIRMED}
+        return summary.EXIT_STATUS.get(names.get(self, self.value), 1)
 
 
 def is_ours(state: NodeState) -> bool:
