@@ -78,10 +78,10 @@ class Subject(NamedTuple):
         responses = ["time_s", "rate_gflops"] if content["question"] == "whatif" else ["time_s"]
         return study_of({"runs": self.runs, "seed": self.seed, "responses": responses, **content})
 
-    def whatif(self, title: str, asked: Mapping[str, Any] | None = None, **content: Any) -> Study:
-        """The study of what a change does by itself, on the base unless another is given; asked : more of `whatif`."""
-        asked = {**(asked or {}), "same_noise": True}
-        return self.study(question="whatif", title=title, whatif=asked, **{"base": self.base(), **content})
+    def whatif(self, title: str, settings: Mapping[str, Any] | None = None, **content: Any) -> Study:
+        """Study of what a change does by itself, on the base unless another is given; settings : more of `whatif`."""
+        settings = {**(settings or {}), "same_noise": True}
+        return self.study(question="whatif", title=title, whatif=settings, **{"base": self.base(), **content})
 
 
 def temporal_variability(subject: Subject, levels: Sequence[float] = (0.0, 0.02, 0.04, 0.06, 0.08, 0.1)) -> Study:
