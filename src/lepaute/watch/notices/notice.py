@@ -172,8 +172,7 @@ def _vanished(table: "pd.DataFrame", level: float) -> Iterator[Notice]:
             yield Notice(ABSENT, str(cluster), str(node), -1, "", last_s, nan, p, text)
 
 
-#: Fewer machines say nothing of a usual spread by themselves; fewer jobs are no level, unless most have as few, as in
-#: a first sweep.
+#: Fewer machines say nothing of a usual spread by themselves; fewer jobs are no level, but in a first sweep.
 FEWEST_MACHINES, FEWEST_JOBS = 8, 3
 #: The spread among machines of a model is taken for this, worth so many machines, where they are fewer.
 USUAL_SPREAD, WORTH = 0.03, 4
