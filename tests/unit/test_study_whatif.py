@@ -114,7 +114,7 @@ def test_the_command_answers_keeps_everything_and_continues(file: Path, capsys: 
     assert main(["study", "whatif", str(file), "--runs", "2"]) == 0
     out, err = capsys.readouterr()
     assert "against base" in out
-    assert "net.results: 8 simulations (32 more to judge them), 0 known before" in err
+    assert "net.results: 8 simulations (36 more to judge them), 0 known before" in err
     assert main(["study", "whatif", str(file)]) == 2
     assert "holds results of a study already; continue it with --resume" in capsys.readouterr().err
     assert main(["study", "whatif", str(file), "--runs", "3", "--resume", "--json"]) == 0
