@@ -197,10 +197,9 @@ def node_health(
         for cluster, node, _ in each.machines
     }
     last, late = last_data(every.values, now_s)
-    known_nodes = [node for node in nodes.values() if node is not None]
-    peers = every.values[every.values["cluster"].isin({cluster for cluster, _ in known_nodes})]
-    seen = (*notice.notices(peers, every.changelog), *notice.unconfirmed_changes(every, known_nodes))
-    others = notice.worse_first(seen)
+    chosen = [node for node in nodes.values() if node is not None]
+    peers = every.values[every.values["cluster"].isin({cluster for cluster, _ in chosen})]
+    others = notice.worse_first([*notice.notices(peers, every.changelog), *notice.unconfirmed_changes(every, chosen)])
     health = []
     for name, known in nodes.items():
         if known is None:
