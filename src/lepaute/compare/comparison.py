@@ -87,7 +87,8 @@ class Comparison(Public):
     def to_dict(self) -> dict[str, Any]:
         """As JSON takes it: infinite and missing values are null."""
         names = "left right libraries ranks nodes run_time margin correction primary archives answer".split()
-        return finite_json({name: getattr(self, name) for name in names} | {"ranks": self.ranks or None}) | {
+        return {
+            **finite_json({name: getattr(self, name) for name in names} | {"ranks": self.ranks or None}),
             **self.decision.to_dict(),
             "estimand": self.estimand,
             "disturbed": self.disturbed,
