@@ -156,10 +156,10 @@ def rehearsed(session: Session) -> Estimate:
     if study.question == "tune":
         most = most_tuned(study, points) if rehearsal.is_crossed else study.budget.simulations or USUAL_BUDGET
         judged = min(points, most) if rehearsal.is_crossed else max(2, most // 4)
-        priced = most // LEAST_CONTROLLED
+        priced = most // LEAST_CONTROLLED + max(most - points, 0) + 1  # and the best once more, with other noise
     elif study.question == "whatif" and study.budget.precision is not None:
         most = study.budget.simulations or 64 * expected.missing
-        judged, priced = points, points * most.bit_length()
+        judged, priced = points, points * most.bit_length() + most // 2
     else:
         return expected
     further = len(DRAWN) * len(SEEDS) * judged * any(rehearsal.judged.values()) + priced
