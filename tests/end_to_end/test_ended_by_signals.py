@@ -17,7 +17,7 @@ HPL = ("-p", "dahu", "--n", "20k")
 #: Each with what it has done, in a file, when it is under way; or what it has said.
 COMMANDS = {
     "predict": (["predict", "hpl", *HPL, "--nb", "128", "--grid", "8x8", "--runs", "5000"], "will take about"),
-    "study": (["study", "ready", "nb-and-grid", *HPL, "--runs", "500", "--scheduler", "threads"], "simulations, about"),
+    "study": (["study", "ready", "nb-and-grid", *HPL, "--runs", "500", "--scheduler", "threads"], " simulations"),
     "study of processes": (
         ["study", "ready", "nb-and-grid", *HPL, "--runs", "500", "--scheduler", "local"],
         "nb-and-grid.results/store/data/*/*",
