@@ -96,10 +96,11 @@ def test_all_combinations_of_an_hpl_dat_are_run(real_hpl, tmp_path):
 
 def test_without_json_it_ends_with_table_and_sentence_and_the_tolerance_decides_the_status(real_hpl, tmp_path):
     done = verify(tmp_path, "--tolerance", "0.0001%")
-    assert done.returncode == 1, done.stderr  # a prediction from another machine errs by more than a millionth
     assert "95 % of runs" in done.stdout
     case = json.loads((tmp_path / "verification.json").read_text())
     quiet = [run for run in case["measured"] if not run["disturbed"]]
+    # A prediction from another machine errs by more than a millionth; of disturbed runs that is not known.
+    assert done.returncode == (1 if quiet else 3), done.stderr
     counting = quiet or case["measured"]
     inside = sum(case["time_s"]["low"] <= run["time_s"] <= case["time_s"]["high"] for run in counting)
     assert re.search(rf"\b{inside} of {len(counting)} runs?\b.* inside (its|their) 95 % prediction", done.stdout)
