@@ -22,6 +22,11 @@ _TOLERANCE = (
     (FAILED, "with `--tolerance`, a prediction is further off"),
     (entry.UNDECIDED, "with `--tolerance`, every run of a case was disturbed"),
 )
+_WATCH = (
+    (entry.BAD_INPUT, "otherwise, where nothing is known"),
+    (entry.UNDECIDED, "a machine is unlike its peers"),
+    (4, "a change for the worse is not confirmed yet"),
+)
 #: Words of a command -> when it ends with a status that says more than done and bad input.
 OF_COMMANDS: dict[str, tuple[tuple[int, str], ...]] = {
     **dict.fromkeys(("verify command stencil", "verify command trace"), _TOLERANCE),
@@ -43,12 +48,9 @@ OF_COMMANDS: dict[str, tuple[tuple[int, str], ...]] = {
     ),
     "doctor": ((entry.BAD_INPUT, "something is missing; warnings alone end with 0"),),
     "platform check": ((entry.BAD_INPUT, "the file has faults"),),
-    "watch test": ((FAILED, "a regression is open; with `--strict`, also after a recent test of p < 10⁻⁶"),),
+    "watch test": ((FAILED, "a regression is open; with `--strict`, also after a recent test of p < 10⁻⁶"), *_WATCH),
     "watch run": ((FAILED, "a test of a node failed or was not stored, or a node has not been tested for long"),),
-    "watch health": (
-        (FAILED, "a node has regressed"),
-        (entry.BAD_INPUT, "otherwise, where nothing is known of a node"),
-    ),
+    "watch health": ((FAILED, "a node has regressed"), *_WATCH),
     "watch alert": ((entry.BAD_INPUT, "a message could not be sent"),),
 }
 

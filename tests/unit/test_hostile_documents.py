@@ -205,7 +205,12 @@ SOUND = {"radical": "0-3", "core": "1", "bw": "1GBps", "topology": "FLAT", "para
         (b"<a>" * 100, "nested more than"),
         (b'<platform><host id="' + b"9" * 5000 + b'"/></platform>', "a name has more than 200 characters"),
         (b"", "is not XML"),
-        (CLUSTER.format(**SOUND | {"topology": "TORUS", "parameters": "999999999"}).encode(), "a torus of more than"),
+        (
+            CLUSTER.format(**SOUND | {"topology": "TORUS", "parameters": "999999999"})
+            .replace("<zone", '<config><prop id="smpi/lat-factor" value="1"/></config><zone', 1)
+            .encode(),
+            "a torus of more than",
+        ),
         (CLUSTER.format(**SOUND | {"radical": "0-999999999"}).encode(), "at most 1000000 numbers"),
         (CLUSTER.format(**SOUND | {"core": "\u00b2"}).encode(), "core of cluster"),
         (CLUSTER.format(**SOUND | {"core": "9" * 5000}).encode(), "core of cluster"),

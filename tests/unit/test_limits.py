@@ -14,7 +14,13 @@ NO_CODE = (
     *(".gitignore", ".dockerignore", ".clang-format", ".clang-tidy", "LICENSE", ".ci/landing"),
 )
 #: Inputs of tests, the stub that make stubs writes, inputs of LAMMPS and Quantum ESPRESSO.
-EXCEPTIONS = ("tests/data/", "src/lepaute/_core.pyi", "validation/real_programs/in.", "validation/real_programs/si.in")
+EXCEPTIONS = (
+    "tests/data/",
+    "tests/effects/inputs/",
+    "src/lepaute/_core.pyi",
+    "validation/real_programs/in.",
+    "validation/real_programs/si.in",
+)
 FILE = """[lines]
 total = 9 # of all
 src.python = {lines}

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache, cached_property
-from importlib import machinery, metadata
+from importlib import machinery
 from importlib.util import decode_source, find_spec, module_from_spec, spec_from_file_location
 from itertools import count
 from os.path import dirname
@@ -391,6 +391,8 @@ def _file_of(module: str) -> Path | None:
 
 
 def _version(package: str) -> str:
+    from importlib import metadata
+
     with suppress(metadata.PackageNotFoundError):
         return metadata.version(package)
     return " ".join(f"{name} {metadata.version(name)}" for name in metadata.packages_distributions().get(package, ()))

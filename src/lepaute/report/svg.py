@@ -12,15 +12,14 @@ from dataclasses import dataclass
 from html import escape
 
 import numpy as np
+import numpy.typing as npt
 
-from lepaute.stats.expanding import Floats
-
+Floats = npt.NDArray[np.float64]
 WIDTH, HEIGHT = 360, 230
 LEFT, RIGHT, TOP, BOTTOM = 52, 16, 8, 38
 MOST_TICKS = 5
 MOST_NAMES = 4
-#: Of cells.
-SHADES = 20
+SHADES = 20  # of cells
 
 
 @dataclass(frozen=True, slots=True)

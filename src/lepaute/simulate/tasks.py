@@ -5,7 +5,6 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from queue import Empty, SimpleQueue
@@ -121,6 +120,8 @@ def slowdown(cores: int) -> float:
         while (spent_s := time.perf_counter() - began_s) < LOAD_MEASURED_S:
             sha256(content)  # without the lock of Python
         return spent_s, time.thread_time() - began_cpu_s
+
+    from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(cores) as pool:
         spent_s, cpu_s = map(sum, zip(*pool.map(times_s, range(cores)), strict=True))

@@ -92,8 +92,7 @@ class Notice:
 
 def worse_first(noticed: Iterable[Notice]) -> tuple[Notice, ...]:
     """Those for the worse: of machines that are unlike their peers, then of unconfirmed changes, the largest first."""
-    worse = (notice for notice in noticed if notice.is_worse)
-    return tuple(sorted(worse, key=lambda notice: (notice.kind != UNLIKE_PEERS, -abs(notice.size))))
+    return tuple(sorted((n for n in noticed if n.is_worse), key=lambda n: (n.kind != UNLIKE_PEERS, -abs(n.size))))
 
 
 def notices(
@@ -220,10 +219,9 @@ def _chances(size: "Floats") -> "Floats":
         return np.asarray((1 + len(largest) - np.searchsorted(largest, off / spread)) / (1 + len(largest)))
     from scipy.special import stdtr
 
-    chances = []
+    chances, degrees = [], WORTH + len(size) - 2
     for at in range(len(size)):
         others = np.delete(size, at)
-        degrees = WORTH + len(others) - 1
         variance = (WORTH * USUAL_SPREAD**2 + float(((others - others.mean()) ** 2).sum())) / degrees
         t = abs(size[at] - others.mean()) / np.sqrt(variance * (1 + 1 / len(others)))
         chances.append(min(1.0, 2 * float(stdtr(degrees, -t)) * len(size)))
