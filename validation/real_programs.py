@@ -58,7 +58,7 @@ from lepaute.verify.campaign import Case, Plan, RecordedRun, predict_cases, run_
 from lepaute.verify.command import Command
 from lepaute.verify.comparison import compare, run_table
 from lepaute.verify.machine import compute_share, guard_of
-from lepaute.verify.real_run import watch_here
+from lepaute.verify.real_run import Here
 
 STUDY = "real_programs"
 INPUTS, WORK = ROOT / "validation" / STUDY, ROOT / "build" / STUDY
@@ -292,7 +292,7 @@ def compared(options: Options, end_s: float) -> tuple[pandas.DataFrame, pandas.D
     runs = measured(
         cases,
         lambda replay, limit_s: of_replay[replay.recording].run(replay, limit_s),
-        (lambda: None) if guard is None else (lambda: watch_here(guard)),
+        (lambda: None) if guard is None else (lambda: Here().watch(guard)),
         end_s,
         1 if quick else LEAST_ROUNDS,
     )

@@ -180,7 +180,7 @@ def test_all_commands_say_the_same_of_what_is_worth_a_look_and_none_fails_for_it
         opened.add_values(values)
     assert main(["watch", "test", "--store", str(store)]) in (None, 0)
     text = capsys.readouterr().out
-    assert main(["watch", "health", "n[1-12]", "--store", str(store)]) == 2, "old values: unknown, and no failure"
+    assert main(["watch", "health", "n[1-12]", "--store", str(store)]) in (None, 0)
     healthy = capsys.readouterr().out
     main(["watch", "site", "--store", str(store), "-o", str(tmp_path / "site")])
     page = html.unescape((tmp_path / "site" / "index.html").read_text())

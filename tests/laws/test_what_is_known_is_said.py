@@ -154,7 +154,7 @@ def test_a_node_with_a_job_or_with_none_of_late_is_unknown(tmp_path, capsys):
     (tmp_path / "m.yaml").write_text(
         "cluster: {value: c}\nnode: node\ndate: date\nfactors:\n  hpl_rate_flops: {column: gflops, unit: Gflop/s}\n"
     )
-    for days, why in ((1, "1 job of a factor, and 4 are needed"), (30, "no value since 2025-04-30, of any node")):
+    for days, why in ((1, "no value since 2025-04-01, of any node"), (30, "no value since 2025-04-30, of any node")):
         rows = [
             f"2025-04-{day + 1:02},w{node},{60 + (7 * day + node) % 5 / 10}" for day in range(days) for node in range(9)
         ]

@@ -32,6 +32,7 @@ from lepaute.watch.changelog import ALL, Changelog, Inventory
 from lepaute.watch.values import DAY_S, MACHINE, NODE, WHOLE_NODE, day_numbers, nodes_of
 
 STREAM = [*MACHINE, "factor", "stratum"]
+FEWEST_LOOKED_AT = 5  # fewer machines know too little of how days hang together for the second tier
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,8 +177,8 @@ class Stretches:
 
     def look(self, at: int) -> None:
         """At the end of a day: what has become worth a look. The stream begins anew, for this tier alone."""
-        evidence, least = self.small.evidence(), enough(int(self._seen.sum()))
-        found = np.flatnonzero(evidence >= least)
+        evidence, least, group = self.small.evidence(), enough(int(self._seen.sum())), self.streams.group
+        found = np.flatnonzero((evidence >= least) & (np.bincount(group)[group] >= FEWEST_LOOKED_AT))
         for number in found:
             if number in self._open:  # the same change goes on
                 continue
@@ -280,8 +281,7 @@ class Stretches:
     def unconfirmed(self, at: int, chance: float) -> list[dict[str, object]]:
         """Of each machine whose evidence, of a mean of at most 1, is as the streams of its cluster / chance."""
         evidence = self.state.evidence()
-        cluster = pd.factorize(self.streams.keys["cluster"])[0]
-        enough = np.bincount(cluster)[cluster] / chance
+        enough = self.streams.keys.groupby("cluster")["node"].transform("size").to_numpy() / chance
         return [
             {"evidence": float(evidence[number]), "enough": float(enough[number]), **row}
             for number in np.flatnonzero(evidence >= enough).tolist()
