@@ -12,7 +12,7 @@ MEANINGS = {
     FAILED: "A check did not pass, or a program or an experiment of yours failed. The answer is printed all the same.",
     entry.BAD_INPUT: "Bad input, or something missing on this machine: one line on standard error says where, what was"
     " found, and what to do. Nothing was written.",
-    entry.UNDECIDED: "A limit was set, and what was measured does not tell whether it holds.",
+    entry.UNDECIDED: "What was measured does not tell: whether a limit that was set holds, whether a machine changed.",
     entry.DEFECT: "A defect of Lepaute. The line names the file that has the traceback; please report it.",
     entry.OUT_OF_MEMORY: "Not enough memory, or address space (`ulimit -v`): make the task smaller.",
     entry.INTERRUPTED: "Interrupted, by Ctrl-C (128 + SIGINT).",
@@ -24,8 +24,8 @@ _TOLERANCE = (
 )
 _WATCH = (
     (entry.BAD_INPUT, "otherwise, where nothing is known"),
-    (entry.UNDECIDED, "a machine is unlike its peers"),
-    (4, "a change for the worse is not confirmed yet"),
+    (entry.UNDECIDED, "a change for the worse is not confirmed yet"),
+    (4, "a machine is unlike its peers"),
 )
 #: Words of a command -> when it ends with a status that says more than done and bad input.
 OF_COMMANDS: dict[str, tuple[tuple[int, str], ...]] = {

@@ -187,7 +187,7 @@ def health(
 ) -> int:
     """Says whether nodes have regressed; exit status 1 if one has.
 
-    Else 3 if one is unlike its peers, 4 if a change of one is not confirmed yet, 2 if nothing is known of one. The
+    Else 4 if one is unlike its peers, 3 if a change of one is not confirmed yet, 2 if nothing is known of one. The
     regressions are those of `lepaute watch test`. With
     --drain it asks for a confirmation run first, and never touches a node that somebody else drained or resumed.
     """

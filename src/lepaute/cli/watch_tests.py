@@ -117,7 +117,7 @@ class ReportOptions:
 def run_tests(tested: TestOptions, options: ReportOptions, store: Place = None) -> int:
     """Tests new jobs and reports the machines that changed; exit status 1 while a regression is open.
 
-    Else it is 3 where a machine is unlike its peers, 4 where a change for the worse is not confirmed yet, and 2 where
+    Else it is 4 where a machine is unlike its peers, 3 where a change for the worse is not confirmed yet, and 2 where
     nothing can be said of any machine. A regression is an alarm of a procedure that bounds the share of false alarms
     over all machines, factors and days. It is open until the machine is back or an event explains it. A suspicious
     test is a single one: among thousands, some always are.

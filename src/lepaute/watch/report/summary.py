@@ -32,7 +32,7 @@ from lepaute.watch.values import DAY_S, MACHINE, WHOLE_NODE, Machine, Node, day_
 
 #: What the watch says of a machine or of all, the weightiest first, and the exit status of a command that says so.
 CHANGED, UNLIKE, NOT_CONFIRMED, UNKNOWN, FINE = "changed", "unlike its peers", "not confirmed", "unknown", "fine"
-EXIT_STATUS = {CHANGED: 1, UNLIKE: 3, NOT_CONFIRMED: 4, UNKNOWN: 2, FINE: 0}
+EXIT_STATUS = {CHANGED: 1, UNLIKE: 4, NOT_CONFIRMED: 3, UNKNOWN: 2, FINE: 0}
 #: Suspicious tests are those of the latest days, unless asked otherwise.
 RECENT_DAYS = 7
 #: Columns of verdicts that a summary is made of.
