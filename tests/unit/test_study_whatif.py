@@ -176,7 +176,7 @@ def written(store: Path) -> int:
 @pytest.mark.slow
 def test_an_interrupt_is_one_line_and_what_was_finished_is_kept(tmp_path: Path) -> None:
     (tmp_path / "net.yaml").write_text(support_study.TEXT.replace("n: 1k", "n: 8k"))
-    argv = [sys.executable, "-m", "lepaute.cli.main", "study", "whatif", "net.yaml", "--runs", "10000"]
+    argv = [sys.executable, "-m", "lepaute.cli.main", "study", "whatif", "net.yaml", "--runs", "2000"]
     process = subprocess.Popen([*argv, "--scheduler", "threads"], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
     store = tmp_path / "net.results" / "store"
     wait_until(lambda: process.poll() is not None or written(store), "a first result")

@@ -241,7 +241,8 @@ def estimate(session: Session, trials: Sequence[Trial], scale: float = 1.0) -> E
     if refused and not missing and not known:
         raise InputError(f"no configuration can be: at {next(iter(refused))} {next(iter(refused.values()))}")
     of_study = [trial for trial in trials if trial.is_own]
-    count = len({key for key, _ in missing} & set(of_study))
+    missing_own = [(trial, configuration) for trial, configuration in missing if trial.is_own]
+    count = len(missing_own)
     further, workers = round(scale * (len(missing) - count)), session.pool.workers
     counts = (round(scale * count), round(scale * count), further, further, known, workers)
     if not all(configuration.application.native for _, configuration in missing):
@@ -272,5 +273,5 @@ def estimate(session: Session, trials: Sequence[Trial], scale: float = 1.0) -> E
         wall_s = slowdown(workers) * (wall_s + START_S)
     point = max(costs, key=lambda place: costs[place], default=None)
     share = None if point is None or len(costs) < 2 else (point[1], costs[point] / events)
-    of_runs = scale * event_s * sum(events_of(each) for trial, each in missing if trial in set(of_study))
+    of_runs = scale * event_s * sum(events_of(each) for _, each in missing_own)
     return Estimate(*counts, cpu_s, wall_s, scale * events, of_runs / cpu_s if cpu_s else 1.0, share, refused, of_study)

@@ -232,7 +232,7 @@ def halve(
         count = max(FEWEST, -(-len(alive) // 2))
         ranking = _judged(once, response, judge, set(alive), count, price)
         # What may not be named gets no further runs, but for one that is better than all that may be.
-        standings = [one for one in ranking.standings if one.point in set(alive)]
+        standings = [one for one in ranking.standings if one.point in alive]
         second = () if ranking.best.flagged else ranking.standings[1:2]
         leader = {one.point for one in second if one.flagged and one.ratio < 1.0 and one in standings}
         alive = [one.point for one in standings if not one.flagged or ranking.best.flagged or one.point in leader]
@@ -361,7 +361,7 @@ def explore(
         price=price,
         is_over=is_over,
     )
-    rest = [outcome for outcome in once.outcomes if outcome.trial.point not in set(contenders)]
+    rest = [outcome for outcome in once.outcomes if outcome.trial.point not in contenders]
     outcomes = (*found.outcomes, *rest)
     ranking = _ranked(outcomes, evaluate, response, seed, judge.known, price)
     spent = once.asked + found.simulations
