@@ -240,13 +240,12 @@ def estimate(session: Session, trials: Sequence[Trial], scale: float = 1.0) -> E
     missing, known, refused = session.missing(trials)
     if refused and not missing and not known:
         raise InputError(f"no configuration can be: at {next(iter(refused))} {next(iter(refused.values()))}")
-    of_study = [trial for trial in trials if trial.is_own]
-    missing_own = [(trial, configuration) for trial, configuration in missing if trial.is_own]
-    count = len(missing_own)
-    further, workers = round(scale * (len(missing) - count)), session.pool.workers
-    counts = (round(scale * count), round(scale * count), further, further, known, workers)
+    of_study = dict.fromkeys(trial for trial in trials if trial.is_own)
+    counting = [configuration for trial, configuration in missing if trial in of_study]
+    further, workers = round(scale * (len(missing) - len(counting))), session.pool.workers
+    counts = (*[round(scale * len(counting))] * 2, further, further, known, workers)
     if not all(configuration.application.native for _, configuration in missing):
-        return Estimate(*counts, refused=refused, trials=of_study)
+        return Estimate(*counts, refused=refused, trials=[*of_study])
     # Runs of a configuration cost the same; so do points whose applications are the same.
     costs = dict.fromkeys([(configuration.digest, trial.point) for trial, configuration in missing], 0.0)
     events, priced_s, longest = 0.0, 0.0, 0.0
@@ -273,5 +272,5 @@ def estimate(session: Session, trials: Sequence[Trial], scale: float = 1.0) -> E
         wall_s = slowdown(workers) * (wall_s + START_S)
     point = max(costs, key=lambda place: costs[place], default=None)
     share = None if point is None or len(costs) < 2 else (point[1], costs[point] / events)
-    of_runs = scale * event_s * sum(events_of(each) for _, each in missing_own)
-    return Estimate(*counts, cpu_s, wall_s, scale * events, of_runs / cpu_s if cpu_s else 1.0, share, refused, of_study)
+    of_runs = scale * event_s * sum(map(events_of, counting)) / cpu_s if cpu_s else 1.0
+    return Estimate(*counts, cpu_s, wall_s, scale * events, of_runs, share, refused, [*of_study])

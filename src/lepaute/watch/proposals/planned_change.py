@@ -58,8 +58,7 @@ def before_after(
         raise InputError(f"the confidence is {confidence!r}; give a number between 0 and 1, such as {CONFIDENCE}")
     table = check_values(values)
     if nodes is not None:
-        asked = set(nodes)
-        table = table[[node in asked for node in zip(table["cluster"], table["node"], strict=True)]]
+        table = table[table.set_index(["cluster", "node"]).index.isin(list(nodes))]
     wanted = sorted(table["factor"].unique() if factors is None else factors)
     moment = dt.datetime.combine(date, dt.time(), dt.UTC).timestamp()
     parts = [
