@@ -5,7 +5,7 @@ import pytest
 
 from lepaute.errors import InputError
 from lepaute.stats.intervals import prediction_interval
-from lepaute.study.difference import difference, same_geometry
+from lepaute.study.difference import difference
 from lepaute.study.evaluation import Outcome, Point, Trial
 
 ONE, OTHER = Point({"nb": 128, "grid": "8x8"}), Point({"nb": 256, "grid": "8x8"})
@@ -24,13 +24,6 @@ def test_the_interval_is_that_of_the_ratios_of_runs_with_equal_seeds() -> None:
     assert found.ratio == pytest.approx(np.exp(np.mean(np.log(other) - np.log(one))))
     assert found.is_told_apart
     assert found.shared_variance > 0.9
-
-
-def test_a_change_of_geometry_is_one_of_where_ranks_are() -> None:
-    other = Point({"nb": 128, "grid": "4x16"})
-    assert not same_geometry(ONE, other)
-    assert same_geometry(ONE, OTHER)
-    assert not same_geometry(Point({"platform.nodes.count": 4}), Point({"platform.nodes.count": 8}))
 
 
 @pytest.mark.parametrize(

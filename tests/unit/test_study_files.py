@@ -69,7 +69,10 @@ def test_the_json_schema_names_every_field_of_the_file() -> None:
         (("name: hpl", "name: [hpl]"), r":3: base.application.name is \['hpl'\]; applications are hpl, stencil"),
         (("n: 1k, grid", "order: 1k, grid"), r":8: scenarios.base cannot be: application.order is no field of hpl"),
         (("n: 1k, ", ""), r":8: scenarios.base cannot be: application.n is missing"),
-        (("path: application.nb", "path: nb"), r":6: factors.nb.path is 'nb'; a path begins with application"),
+        *(
+            (("path: application.nb", f"path: {path}"), rf":6: factors.nb.path is '{path}'; a path begins with appl")
+            for path in ("nb", "mapping", "scale", "noise")
+        ),
         (("path: application.nb", "path: application.bn"), r":6: factors.nb.levels\[0\] cannot be: application.bn is"),
         (("[64, 128]", "[64, 0]"), r":6: factors.nb.levels\[1\] cannot be: nb is 0; it must be a whole number >= 1"),
         (("[64, 128]", "[64, 64.0]"), r":6: factors.nb.levels has a level twice"),

@@ -73,6 +73,22 @@ def test_each_level_takes_the_best_of_the_factors_that_are_to_be_chosen() -> Non
     assert "ranks on other CPUs, so that errors of single CPUs do not cancel" in answer.text
 
 
+@pytest.mark.parametrize(
+    ("changed", "moved"),
+    [
+        ({"application.grid": "1x8"}, True),
+        ({"application.pmap": "column"}, True),
+        ({"mapping.kind": "random"}, True),
+        ({"application.nb": 64}, False),
+        ({"scale.bandwidth": 0.5}, False),
+    ],
+)
+def test_a_scenario_that_moves_ranks_is_said_to(changed, moved):
+    asked = study(scenarios={"base": {}, "other": changed})
+    answer = answer_of(asked, lambda trial: 1.0 + trial.seed + 0.1 * (trial.point["scenario"] == "other"))
+    assert ("ranks on other CPUs" in answer.text) == moved
+
+
 def test_machines_of_other_models_are_compared_by_runs_that_have_nothing_in_common() -> None:
     asked = study(scenarios={"base": {}, "other": {"platform": "dahu-2019-04"}})
     answer = answer_of(asked, lambda trial: float(trial.seed))

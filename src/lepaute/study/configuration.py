@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -34,6 +34,8 @@ from lepaute.study.evaluation import SCENARIO, Point, Trial
 from lepaute.study.schema import Placed, Study
 from lepaute.version import __version__
 
+#: Parameters of applications that decide which rank computes what.
+_GEOMETRY = ("p", "q", "grid", "pmap")
 #: Configurations that are kept; each holds a platform.
 _MOST_KEPT = 256
 
@@ -75,13 +77,21 @@ class Configuration:
         """The conditions of another run on the same machines and days."""
         return self.conditions if repeat == 0 else replace(self.conditions, repeat=repeat)
 
+    @cached_property
+    def geometry(self) -> tuple[object, ...]:
+        """Which rank computes what on which cores."""
+        parameters = self.application.parameters()
+        return tuple(self._cores), *(parameters.get(name) for name in _GEOMETRY), self.application.threads_per_rank
+
     @property
     def nodes(self) -> int:
         """Nodes that hold ranks."""
-        cores = self.conditions.mapping.cores(
-            self.conditions.platform, self.application.ranks, self.application.threads_per_rank
-        )
-        return len({core // self.conditions.platform.nodes.cores for core in cores})
+        return len({core // self.conditions.platform.nodes.cores for core in self._cores})
+
+    @cached_property
+    def _cores(self) -> Sequence[int]:
+        application = self.application
+        return self.conditions.mapping.cores(self.conditions.platform, application.ranks, application.threads_per_rank)
 
 
 class Configurations:

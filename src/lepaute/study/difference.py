@@ -3,7 +3,7 @@
 Runs of equal seeds see one machine on one day, so that errors which both points have cancel in the ratio of their
 times (simulate/prediction/comparing.py says which, and makes the difference as it does for predictions). Where the
 points place other ranks on the CPUs, the errors of a CPU weigh otherwise in both, and less cancels: the interval is
-wider by itself, and `same_geometry` says why.
+wider by itself, and `Configuration.geometry` says why.
 """
 
 from collections.abc import Sequence
@@ -11,10 +11,8 @@ from collections.abc import Sequence
 from lepaute.errors import InputError
 from lepaute.simulate.prediction.comparing import Difference, Pairing, Runs
 from lepaute.stats.control_variates import Controls
-from lepaute.study.evaluation import Outcome, Point, sampling_sd_of_mean
+from lepaute.study.evaluation import Outcome, sampling_sd_of_mean
 
-#: Factors, by the last word of their path, that decide which rank computes what on which CPU.
-GEOMETRY = frozenset({"grid", "p", "q", "pmap", "mapping", "hostfile", "nodes", "count", "ranks", "threads_per_rank"})
 #: Of points of one machine.
 ONE_MACHINE = Pairing(shared=True, run_noise=True, own_sd=0.0, assumed=False)
 
@@ -53,9 +51,3 @@ def difference(
         made.append(Runs(values, sampling_sd_of_mean(runs[seed] for seed in seeds), of_runs))
     one, two, *third = made
     return pair.difference(one, two, *third)
-
-
-def same_geometry(one: Point, other: Point) -> bool:
-    """Whether no factor differs that decides where ranks are."""
-    names = {name for name in {*one, *other} if name.rpartition(".")[2] in GEOMETRY}
-    return all(one.get(name) == other.get(name) for name in names)

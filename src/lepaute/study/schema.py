@@ -56,8 +56,8 @@ def _level(value: object) -> object:
 
 
 def _path(text: str) -> str:
-    root = text.replace("[", ".").split(".")[0]
-    if root not in ROOTS or len(text) > 200:
+    root, _, inner = text.replace("[", ".").partition(".")
+    if root not in ROOTS or len(text) > 200 or (not inner and root != "platform"):
         known = ", ".join(f"{each}.…" for each in ROOTS)
         raise fault(f"is {text[:80]!r}; a path begins with {known}")
     return text

@@ -14,7 +14,7 @@ from lepaute.simulate.prediction.prediction import Spread
 from lepaute.simulate.prediction.trust import Trust
 from lepaute.stats.control_variates import Controls
 from lepaute.stats.decision import Decision, Weakness
-from lepaute.study.difference import difference, same_geometry
+from lepaute.study.difference import difference
 from lepaute.study.evaluation import (
     LESS_IS_BETTER,
     SCENARIO,
@@ -82,6 +82,7 @@ class LevelComparison:
     """A level against the base, the other factors being as `setting` has them.
 
     differences : of each response that both have;  shared : whether errors of the models cancel
+    same_geometry : whether ranks compute for the same parts of the problem on the same CPUs
     published   : figures of others, of the base and of the level; None where there are none
     """
 
@@ -90,6 +91,7 @@ class LevelComparison:
     other: Side
     differences: dict[str, Difference]
     shared: bool
+    same_geometry: bool = True
     published: "tuple[PublishedResult | None, PublishedResult | None]" = (None, None)
 
     def published_of(self, side: Side) -> "PublishedResult | None":
@@ -116,11 +118,6 @@ class LevelComparison:
         found = self.differences.get(response)
         low, high = (None, None) if found is None else (found.low, found.high)
         return Decision.of_ratio(low, high, weaknesses, margin=ROUNDING)
-
-    @property
-    def same_geometry(self) -> bool:
-        """Whether ranks compute for the same parts of the problem on the same CPUs."""
-        return same_geometry(self.reference.point, self.other.point)
 
     def to_dict(self) -> dict[str, Any]:
         """An entry of the JSON."""
@@ -364,7 +361,8 @@ def _answer(
                 if name in other.means and min(reference.means[name], other.means[name]) > 0.0
             }
         shared = pair is None or pair.shared
-        comparisons.append(LevelComparison(setting, reference, other, differences, shared, published))
+        places = {configurations.at(side.point).geometry for side in (reference, other) if pair is not None}
+        comparisons.append(LevelComparison(setting, reference, other, differences, shared, len(places) < 2, published))
     return WhatIfAnswer(
         section.factor,
         section.base,
