@@ -39,6 +39,14 @@ def blocks_of(archive: Archive) -> Sequence[int]:
     return sorted({entry["block"] for entry in archive.json("blocks.json")})
 
 
+@pytest.mark.parametrize(("later", "words"), [(0.57, "5 min later to ± 57.0 %, as this machine drifts"), (0.05, "")])
+def test_a_machine_that_drifts_is_said_to(later, words):
+    text = Goal(lambda _archive: reached(0.05), 0.1).text(replace(reached(0.05), later=later), 8, 1.5)
+    assert words in text
+    assert ("drifts" in text) == bool(words)
+    assert text.startswith("the mean of HPL is known to ± 5.0 % after 8 blocks;")
+
+
 def test_a_calibration_ends_after_the_fewest_blocks_where_predictions_are_precise(small, place):
     seen: list[set[int]] = []
 

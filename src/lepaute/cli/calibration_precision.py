@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import LepauteError
 from lepaute.kit.text import seconds
-from lepaute.measure.calibration.precision import DEFAULT_PRECISION, Goal, Reached
+from lepaute.measure.calibration.precision import DEFAULT_PRECISION, LATER_S, Goal, Reached
 
 if TYPE_CHECKING:
     from lepaute.archive import Archive
@@ -41,7 +41,7 @@ def precision_of(
 ) -> tuple[str, dict[str, Any]]:
     """What was reached, and what another minute would buy: a line, and the facts for programs, None where unknown."""
     try:
-        attempts, reached = archive.json("blocks.json"), reached_by(platform, fitted)
+        attempts, reached = archive.json("blocks.json"), reached_by(platform, fitted, later=True)
     except LepauteError as problem:
         return f"the precision remains unknown: {problem}", {"precision": None}
     walls_s: dict[int, float] = {}
@@ -66,8 +66,8 @@ def assessment() -> "Callable[[Archive], Reached]":
     return assess
 
 
-def reached_by(platform: "Platform", fitted: "FittedModels") -> Reached:
-    """The precision that the fitted models give."""
+def reached_by(platform: "Platform", fitted: "FittedModels", *, later: bool = False) -> Reached:
+    """The precision that the fitted models give; later: that for some time after the calibration, too."""
     from lepaute.simulate import Layers, predict
 
     if platform.days is not None:  # of a mean: without what runs and cores differ by on one day
@@ -77,15 +77,18 @@ def reached_by(platform: "Platform", fitted: "FittedModels") -> Reached:
     else:
         endless = platform
     reference, time_s = reference_on(platform)
-    now = predict(reference, platform, runs=RUNS, layers=Layers.only("coefficients", *_LASTING), parts=True)
+    layers = Layers.only("coefficients", *_LASTING)
+    now = predict(reference, platform, runs=RUNS, layers=layers, parts=True)
     floor = predict(reference, endless, runs=RUNS, layers=Layers.only(*_LASTING))
-    half_width, least = (0.01 * (each.time_s.half_width_percent or 0.0) for each in (now, floor))
+    drifts = later and platform.days is not None and platform.days.drift is not None
+    after = [predict(reference, platform, runs=RUNS, layers=layers, lag_s=LATER_S)] if drifts else []
+    half_width, least, *drifted = (0.01 * (each.time_s.half_width_percent or 0.0) for each in (now, floor, *after))
     spreads = {} if now.parts is None else now.parts.relative_sd
     layer = next((name for name in spreads if name in Layers.names()), "")
     kernel = max(fitted.quality, key=lambda row: row.time_s * row.discrepancy).kernel
     text = f"HPL (N = {reference.n}, {reference.p}x{reference.q}, {seconds(time_s)})"
     limit = _LIMITS.get(layer, "messages").format(kernel=kernel)
-    return Reached(half_width, min(least, half_width), text, layer, limit)
+    return Reached(half_width, min(least, half_width), text, layer, limit, *drifted)
 
 
 def reference_on(platform: "Platform") -> "tuple[Hpl, float]":

@@ -14,6 +14,8 @@ from lepaute.measure.experiment.entries import Entry
 from lepaute.measure.plan import DGEMM, STEPS, STEPS_COLUMN
 
 DEFAULT_PRECISION, DEFAULT_BUDGET_S = 0.05, 240.0
+#: After a calibration, a machine that drifts has become another one.
+LATER_S = 300.0
 #: It also stops so close above what no longer measuring can go below.
 NEAR_FLOOR = 1.2
 #: In the fit of a check are kernels that take so much of the time, and no phases of HPL, whose names begin so.
@@ -30,6 +32,7 @@ class Reached:
     """Of the mean of a reference run: relative half-width of its 95 % interval, and what that is with endless blocks.
 
     reference: what is predicted;  layer: what the half-width is most made of;  limit: the same in words
+    later : half-width for LATER_S after the calibration, by which the machine has drifted; None where nobody knows
     """
 
     half_width: float
@@ -37,6 +40,7 @@ class Reached:
     reference: str
     layer: str
     limit: str
+    later: float | None = None
 
     def with_more(self, share: float) -> float:
         """The half-width with so many times the blocks: what is above the floor falls as an error of a mean does."""
@@ -76,6 +80,8 @@ class Goal:
         """One line; minute_blocks: blocks that a minute makes."""
         more = reached.with_more(1.0 + minute_blocks / blocks)
         why = "" if reached.half_width <= self.precision else f", short of {percent(self.precision)}"
+        if reached.later is not None and reached.later > NEAR_FLOOR * reached.half_width:
+            why += f"; {duration(LATER_S)} later to ± {percent(reached.later)}, as this machine drifts"
         return (
             f"the mean of {reached.reference} is known to ± {percent(reached.half_width)} after "
             f"{counted(blocks, 'block')}{why}; no more blocks go below ± {percent(reached.floor)}; what limits it is "
