@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 from long_tests import long_but
@@ -175,6 +176,11 @@ def test_sweeps_parameters_scaling_and_tuning_compare_as_a_pair_is_compared(aske
         return
     level = {"bcast": "1ring", "noise.dgemm": 0}.get(asked.field, asked.of({})[0].get(asked.field, 1))
     factors = {"it": {"path": asked.path, "levels": [level, asked.value]}}
+    if asked.runs > 1:
+        (term,) = asked.answer("sensitivity", factors=factors)["terms"]
+        first, last = (asked.in_python({asked.field: each}).runs["time_s"] for each in (level, asked.value))
+        stated = np.log([each["effect"] for each in term["levels"]])
+        assert stated[1] - stated[0] == pytest.approx(np.mean(np.log(last) - np.log(first)), abs=1e-9)
     best, *others = asked.answer("tune", factors=factors, budget={"simulations": 60})["standings"]
     runs = {standing["runs"] for standing in (best, *others)}
     if len(runs) > 1 or not others:
