@@ -76,12 +76,15 @@ def campaign(
     longer: float = 0.3,
     fewer_ranks: tuple[int, ...] = (),
     slow_rank: int | None = None,
+    failures: Mapping[int, str] | None = None,
+    status: str = "complete",
 ) -> Archive:
     """Two libraries in turns: the second takes 30 % longer for Bcast, and as long for Allreduce, of each size.
 
     disturbed: all mpiruns, or those of these blocks, in which alone the second library takes longer
     about  : more facts of the campaign
     fewer_ranks: starts with so many in the same blocks, on which the first library is the one that takes longer
+    failures: what mpiruns of these numbers failed by; status: of the archive
     slow_rank: that alone takes longer for Bcast; None: all do
     session: which has noise, a date and a seed of its own; longer: logarithm of that ratio for Bcast in it
     """
@@ -94,7 +97,9 @@ def campaign(
             mpirun, common = len(cells) * block + place, rng.normal(0, 0.01)
             mpiruns.append(
                 {"mpirun": mpirun, "library": library, "block": block, "place": place, "trial": block == 0}
-                | {"attempt": 0, "outcome": "complete", "started_s": 3600.0 * session + mpirun}
+                | {"attempt": 0, "started_s": 3600.0 * session + mpirun}
+                | {"outcome": "failed" if mpirun in (failures or {}) else "complete"}
+                | ({"failure": failures.get(mpirun, "")} if failures else {})
                 | ({"causes": "cpu: 2 s; sentinels: 90 %" * slow_block} if disturbed and disturbed is not True else {})
                 | {"disturbed": bool(disturbed) and slow_block, **({"ranks": count} if fewer_ranks else {})}
             )
@@ -123,7 +128,14 @@ def campaign(
     told |= {"fewer_ranks": list(fewer_ranks)} if fewer_ranks else {}
     told |= {"precision": 0.02, "budget_s": 300.0, "asked": {**asked, "sizes_bytes": list(sizes), "ranks": ranks}}
     with ArchiveWriter(
-        path, {"kind": KIND, "created": "2026-01-01T00:00:00Z", "seed": 1 + session, KIND: {**told, **(about or {})}}
+        path,
+        {
+            "kind": KIND,
+            "created": "2026-01-01T00:00:00Z",
+            "status": status,
+            "seed": 1 + session,
+            KIND: {**told, **(about or {})},
+        },
     ) as writer:
         for name, rows in ((CALLS, calls), (CLOCKS, clocks), (MPIRUNS, mpiruns)):
             writer.add_table(name, pandas.DataFrame(rows))

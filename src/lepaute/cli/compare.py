@@ -8,6 +8,7 @@ import typer
 
 from lepaute.archive import Archive
 from lepaute.cli.compare_options import CompareOptions, MeasureOptions
+from lepaute.cli.entry import LIBRARY_FAILED
 from lepaute.cli.options import arguments_of, refuse_options, refuse_others
 from lepaute.cli.run import PythonOnNodes, SchedulerName
 from lepaute.cli.terminal import announce, end_by, json_text, note, notes_printed, progress_bar, warn
@@ -55,9 +56,9 @@ def command(
         return
     where = {"request": request, "scheduler": scheduler, "python": python}
     measured = _measured(context, libraries, measuring, options, output, where)
-    if options.measure_only:
-        return
-    if len(libraries) > 1:
+    if options.measure_only or len(libraries) == 1:
+        _end_where_failed(measured)
+    else:
         _show(_compared_campaigns(measured, options), options, _measured_facts(measured))
 
 
@@ -204,7 +205,8 @@ def _show(
 ) -> None:
     """Prints the verdicts; measured: facts of what was just measured.
 
-    Raises typer.Exit: 1 where a library is slower than it may be, 3 where that is not known and is to be."""
+    Raises typer.Exit: 5 where a library failed, 1 where one is slower than it may be, 3 where that is not known and is
+    to be."""
     from lepaute.cli.compare_text import answered_comparison
     from lepaute.compare.report import all_data
     from lepaute.compare.verdicts import gate
@@ -217,9 +219,19 @@ def _show(
         print(json_text(several if len(comparisons) > 1 else all_data(comparisons[0])))
     else:
         print(answered_comparison(comparisons, measured, terminal_columns(), details=options.details))
-    if options.fail_if_slower is None:
-        return
-    gates = [gate(each.verdicts, each.right, options.fail_if_slower) for each in comparisons]
-    for comparison, each in zip(comparisons, gates, strict=True):
+    share = options.fail_if_slower
+    gates = [] if share is None else [gate(each.verdicts, each.right, share) for each in comparisons]
+    for comparison, each in zip(comparisons, gates, strict=False):
         note((f"on {comparison.ranks} ranks, " if comparison.all_ranks else "") + each.sentence)
-    end_by(Decision.of_several(each.decision for each in gates), "for", strict=options.strict)
+    if any(each.failures for each in comparisons):
+        raise typer.Exit(LIBRARY_FAILED)
+    if gates:
+        end_by(Decision.of_several(each.decision for each in gates), "for", strict=options.strict)
+
+
+def _end_where_failed(measured: Sequence[Archive]) -> None:
+    from lepaute.compare.failures import campaign_failures, failures_text
+
+    if failures := [each for one in measured for each in campaign_failures(one)]:
+        note(failures_text(failures))
+        raise typer.Exit(LIBRARY_FAILED)

@@ -19,7 +19,8 @@ def answered_comparison(
     comparisons: "Sequence[Comparison]", facts: Sequence[tuple[str, str]], width: int, *, details: bool = False
 ) -> str:
     """The answers, what they rest on, and a table; facts: of what was just measured, what each is and its text."""
-    answers = [f"{each.answer[:1].upper()}{each.answer[1:]}" for each in comparisons]
+    failed_first = sorted(comparisons, key=lambda each: not each.failures)
+    answers = [f"{each.answer[:1].upper()}{each.answer[1:]}" for each in failed_first]
     before = [answer_text(answer, (), (), width) for answer in answers[:-1]]
     several = len({each.right for each in comparisons}) > 1
     table = _table_beside_reference(comparisons, width) if several else _table(comparisons, width)

@@ -13,6 +13,12 @@ from lepaute.archive.mpi_campaign import CampaignFacts, LibraryFacts, settings_t
 from lepaute.compare import sessions
 from lepaute.compare.derived import derived_lines, no_rank_times, times_of_ranks
 from lepaute.compare.factor_effects import FactorEffect, OrderChange, factor_effects, order_changes, strata_of
+from lepaute.compare.failures import (
+    Failure,
+    different_networks,
+    failures_of,
+    failures_text,
+)
 from lepaute.compare.flags import Flags, flagged, flags, ratio_warnings
 from lepaute.compare.guidelines import Violation, check_guidelines
 from lepaute.compare.resampling import SampleMeans, normality_sentence, sample_means
@@ -26,7 +32,7 @@ from lepaute.kit.frames import frame_of
 from lepaute.kit.json_values import finite_json
 from lepaute.kit.notebook import Public
 from lepaute.kit.text import counted, duration, exact_size
-from lepaute.stats.decision import Decision
+from lepaute.stats.decision import Decision, Weakness
 from lepaute.stats.disturbance import seen_by
 
 #: Both run-times of section 3.2 of the paper: the slowest rank's own, or from the first start to the last end.
@@ -53,6 +59,7 @@ class Comparison(Public):
     correction, primary: of the p-values of all rows, see `verdicts`
     rank_times  : of both libraries (`mpi_campaign.rank_times`); empty where single calls are not known
     scope       : what the verdicts speak of, words: this session only, or an average over sessions such as those made
+    failures    : what a library got wrong; networks: what joins the ranks of either, where that differs, words
     disturbed   : how many mpiruns were disturbed, and what saw it, words; these decide nothing
     calls       : those that count, in the order in which they were made, with the columns of `single_calls.of_rows`;
                   empty where single calls are not known
@@ -83,6 +90,8 @@ class Comparison(Public):
     effects: tuple[FactorEffect, ...] = ()
     order_changes: tuple[OrderChange, ...] = ()
     disturbed: str = ""
+    failures: tuple[Failure, ...] = ()
+    networks: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON takes it: infinite and missing values are null."""
@@ -92,6 +101,8 @@ class Comparison(Public):
             **self.decision.to_dict(),
             "estimand": self.estimand,
             "disturbed": self.disturbed,
+            "failures": finite_json(self.failures),
+            "networks": self.networks,
             "sessions": len(self.archives) if self.is_over_sessions else 1,
             "warnings": list(self.warnings),
             "setting": setting_lines(self),
@@ -161,16 +172,19 @@ class Comparison(Public):
 
     @property
     def answer(self) -> str:
-        """How many rows each library wins, in one sentence."""
+        """What failed, networks that differ, and how many rows each library wins, in one sentence."""
         on = f"on {self.ranks} ranks, " if self.all_ranks else ""
-        return on + answer(self.verdicts, self.left, self.right, self.scope, self.disturbed)
+        rows = on + answer(self.verdicts, self.left, self.right, self.scope, self.disturbed)
+        return "; ".join([*filter(None, (failures_text(self.failures), self.networks)), rows])
 
     @property
     def decision(self) -> Decision:
-        """That most rows are decided, either way; of none that could be tested that is unknown."""
+        """That most rows are decided, either way; of none that could be tested, and where one failed, it is unknown."""
         decided = [one.decision.is_decided for one in self.verdicts]
         several = Decision.of_several((one.decision for one in self.verdicts), "unknown")
-        return Decision.of(2 * sum(decided) > len(decided), False, () if any(decided) else several.weaknesses)
+        failed = [Weakness("failed", each.text) for each in self.failures]
+        weaknesses = (*failed, *(() if any(decided) else several.weaknesses))
+        return Decision.of(2 * sum(decided) > len(decided), False, weaknesses)
 
     @cached_property
     def single_calls(self) -> tuple[tuple[SingleCalls, ...], ...]:
@@ -249,7 +263,7 @@ def archives(
             "more than two archives are sessions of one comparison, and each must have both libraries; all have "
             f"{', '.join(shared) or 'none'}"
         )
-    labels, calls, libraries = _joined(opened, facts, shared if over_sessions else ())
+    labels, calls, libraries, names = _joined(opened, facts, shared if over_sessions else ())
     chosen = _two_of(labels, left, right)
     calls = calls[calls["library"].isin(chosen) & (calls["operation"] != _NO_SUBJECT)]
     duration = f"{run_time}_s"
@@ -306,6 +320,8 @@ def archives(
         sample_means=sample_means(subject, duration),
         left_out=left_out,
         disturbed=disturbed,
+        failures=failures_of(opened, names, chosen, subject),
+        networks=different_networks(facts, names, chosen),
         warnings=(*weakening, *flagged(found)),
         archives=tuple(source(one, about) for one, about in zip(opened, facts, strict=True)),
         rank_times=times_of_ranks(chosen, libraries, list(zip(opened, facts, strict=True)), over_sessions, ranks),
@@ -365,20 +381,23 @@ def _disturbed(mpiruns: pandas.DataFrame) -> str:
 
 def _joined(
     campaigns: Sequence[Archive], facts: Sequence["CampaignFacts"], same: Sequence[str]
-) -> tuple[list[str], pandas.DataFrame, dict[str, "LibraryFacts"]]:
-    """Labels, calls and facts of all libraries; labels that two campaigns share get the name of their archive.
+) -> tuple[list[str], pandas.DataFrame, dict[str, "LibraryFacts"], list[dict[str, str]]]:
+    """Labels, calls and facts of all libraries, and of each campaign their names by label; labels that two campaigns
+    share get the name of their archive.
 
     same: labels that are the same library in every campaign, a session each, and all that counts there
     """
     if len(campaigns) == 1:
         labels = list(facts[0].labels)
-        return labels, _calls(campaigns[0]).assign(campaign=0), {one.label: one for one in facts[0].libraries}
+        libraries = {one.label: one for one in facts[0].libraries}
+        return labels, _calls(campaigns[0]).assign(campaign=0), libraries, [{label: label for label in labels}]
     shared = set() if same else set(shared_labels(facts))
     every: list[str] = []
     stems = [one.path.stem for one in campaigns]
     sides = stems if same or stems[0] != stems[1] else ["left", "right"]
     tables, mpiruns, blocks = [], 0, 0
-    libraries: dict[str, LibraryFacts] = {}
+    libraries = {}
+    names_of_each = []
     for number, (campaign, about, side) in enumerate(zip(campaigns, facts, sides, strict=True)):
         names = {label: f"{label} ({side})" if label in shared else label for label in about.labels}
         table = _calls(campaign)
@@ -389,10 +408,11 @@ def _joined(
         if len(table):
             mpiruns, blocks = int(table["mpirun"].max()) + 1, int(table["block"].max()) + 1
         every += list(names.values())
+        names_of_each.append(names)
         tables.append(table)
         libraries = {names[one.label]: one for one in about.libraries} | libraries
     every = list(same or every)
-    return every, pandas.concat(tables, ignore_index=True), libraries
+    return every, pandas.concat(tables, ignore_index=True), libraries, names_of_each
 
 
 def _calls(campaign: Archive) -> pandas.DataFrame:
