@@ -1,7 +1,7 @@
 """The comparison of two MPI libraries from archives: from raw calls to verdicts."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, get_args, get_type_hints
@@ -12,7 +12,7 @@ from lepaute.archive import Archive, mpi_campaign
 from lepaute.archive.mpi_campaign import CampaignFacts, LibraryFacts, settings_text
 from lepaute.compare import sessions
 from lepaute.compare.derived import derived_lines, no_rank_times, times_of_ranks
-from lepaute.compare.factor_effects import FactorEffect, OrderChange, factor_effects, order_changes, strata_of
+from lepaute.compare.factor_effects import FactorEffect, OrderChange, factor_effects, order_changes
 from lepaute.compare.failures import (
     Failure,
     different_networks,
@@ -25,13 +25,14 @@ from lepaute.compare.resampling import SampleMeans, normality_sentence, sample_m
 from lepaute.compare.setting import Source, algorithms, different_settings, setting_lines, source
 from lepaute.compare.single_calls import SingleCalls, no_calls, of_rows
 from lepaute.compare.summaries import ROW, mpirun_summaries, without_levels
-from lepaute.compare.verdicts import MARGIN, Correction, Verdict, verdicts_of_each
-from lepaute.compare.wording import answer, operation_name, sentence
+from lepaute.compare.verdicts import MARGIN, RATE, Correction, Verdict, verdicts_of_each
+from lepaute.compare.wording import amount, answer, operation_name, sentence
 from lepaute.errors import InputError
 from lepaute.kit.frames import frame_of
 from lepaute.kit.json_values import finite_json
 from lepaute.kit.notebook import Public
 from lepaute.kit.text import counted, duration, exact_size
+from lepaute.measure.comparison.factors import levels_text
 from lepaute.stats.decision import Decision, Weakness
 from lepaute.stats.disturbance import seen_by
 
@@ -127,9 +128,11 @@ class Comparison(Public):
         likely = [one.forecast.likely if one.forecast else float("nan") for one in self.verdicts]
         rows = [row | {"forecast_mpiruns": each} for row, each in zip(self._rows(), likely, strict=True)]
         kinds = {name: kind for name, kind in get_type_hints(Verdict).items() if name != "forecast"}
-        kinds |= dict.fromkeys(("session_ratios", "weaknesses"), "object")
+        kinds |= dict.fromkeys(("session_ratios", "weaknesses", "spread"), "object")
         kinds |= {"outcome": str, "stars": str, "slow_calls": str | None, "sentence": str}
-        return frame_of(rows, {**kinds, "algorithms": "object", "forecast_mpiruns": float})
+        return frame_of(
+            rows, {**kinds, "algorithms": "object", "left_Bps": float, "right_Bps": float, "forecast_mpiruns": float}
+        )
 
     def write_report(self, path: str | Path) -> None:
         """Writes what the end of the name says: a page (.html), all data (.json), rows (.csv, .tex), a figure (.png).
@@ -147,14 +150,17 @@ class Comparison(Public):
         from lepaute.kit.notebook import table_html
 
         rows = [
-            (operation_name(one), exact_size(one.size_bytes), one.left_s, one.right_s, self.sentence(one), one.stars)
+            (
+                *(operation_name(one), exact_size(one.size_bytes), amount(one, one.left_s), amount(one, one.right_s)),
+                *(self.sentence(one), one.stars),
+            )
             for one in self.verdicts
         ]
-        header = ["operation", "size", f"{self.left}, s", f"{self.right}, s", "verdict", ""]
+        header = ["operation", "size", self.left, self.right, "verdict", ""]
         return table_html(self.answer, header, rows, self.warnings)
 
     def sentence(self, verdict: Verdict) -> str:
-        """Such as "openmpi is faster by 12 % (9 to 15 %)"."""
+        """Such as "mpich took 1.135 times as long (1.098 to 1.171): openmpi is faster"."""
         return sentence(verdict, self.left, self.right)
 
     def _rows(self) -> list[dict[str, Any]]:
@@ -166,6 +172,10 @@ class Comparison(Public):
                 "slow_calls": one.slow_calls,
                 "sentence": self.sentence(one),
                 "algorithms": algorithms(self, one),
+                **{
+                    f"{side}_Bps": one.size_bytes / time_s if one.form == RATE and time_s > 0 else None
+                    for side, time_s in (("left", one.left_s), ("right", one.right_s))
+                },
             }
             for one in self.verdicts
         ]
@@ -285,17 +295,17 @@ def archives(
         every = every.assign(levels=every["mpirun"].map(of_mpirun["levels"].map(mpi_campaign.levels_of)))
         effects = factor_effects(every, varied, margin=margin, correction=correction)
         changes = order_changes(every, varied, *chosen, margin=margin, correction=correction)
-        every = every.assign(levels=every["mpirun"].map(of_mpirun["levels"]))
-        every = every.assign(block=strata_of(every))
-        # What is odd inside a level, not that levels differ.
-        reference = {name: levels[0] for name, levels in varied.items()}
-        subject = subject[[mpi_campaign.levels_of(text) == reference for text in subject["levels"]]]
+        # Each combination of levels has verdicts of its own.
+        levels_of = of_mpirun["levels"].map(lambda text: levels_text(mpi_campaign.levels_of(text)))
+        every, subject = (_by_level(table, table["mpirun"].map(levels_of)) for table in (every, subject))
     parts = [every[every["ranks"] == each].drop(columns=["ranks", "levels"], errors="ignore") for each in numbers]
     summaries, subject = parts[numbers.index(ranks)], subject[subject["ranks"] == ranks]
     found = flags(subject, without_levels(summaries) if over_sessions else summaries, duration)
     rows_first = list(dict.fromkeys(row for one in facts for row in one.primary)) if primary is None else primary
     weakening = _warnings(facts) if over_sessions or len(opened) == 1 else [*_warnings(facts), _NOT_IN_TURNS]
     weakening += _of_sessions(opened, facts, shared) if over_sessions else ratio_warnings(summaries, *chosen)
+    if varied:
+        rows_first = [(f"{name}, {text}", *more) for name, *more in rows_first for text in dict.fromkeys(levels_of)]
     decided = verdicts_of_each(parts, *chosen, margin=margin, correction=correction, primary=rows_first)
     rows = decided[numbers.index(ranks)]
     if disturbed and not all(row.is_disturbed for row in rows):
@@ -330,10 +340,24 @@ def archives(
     )
 
 
+def _by_level(table: pandas.DataFrame, levels: "pandas.Series[str]") -> pandas.DataFrame:
+    """With the levels of its factors behind each operation."""
+    return table.assign(operation=table["operation"].astype(str) + ", " + levels)
+
+
 def _guidelines(summaries: pandas.DataFrame, libraries: Sequence[str], ranks: int) -> tuple[Violation, ...]:
-    """Of the libraries that have blocking operations there."""
-    measured = set(summaries.loc[summaries["form"] == "blocking", "library"])
-    return tuple(rule for label in libraries if label in measured for rule in check_guidelines(summaries, label, ranks))
+    """Of the libraries that have blocking operations there, at each combination of levels."""
+    if summaries.empty:
+        return ()
+    names = summaries["operation"].astype(str).str.partition(", ")
+    result = []
+    for levels, table in summaries.assign(operation=names[0]).groupby(names[2], sort=False):
+        with_levels = f", with {levels}" if levels else ""
+        for label in libraries:
+            if ((table["library"] == label) & (table["form"] == "blocking")).any():
+                checked = check_guidelines(table, label, ranks)
+                result += [replace(one, guideline=f"{one.guideline}{with_levels}") for one in checked]
+    return tuple(result)
 
 
 def _ranks_of(facts: Sequence["CampaignFacts"], ranks: int | None) -> int:
