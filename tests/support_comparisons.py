@@ -1,5 +1,6 @@
 """Made-up comparisons of two MPI libraries, whose truth is known: calls, or one value for each mpirun."""
 
+import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -76,12 +77,17 @@ def campaign(
     longer: float = 0.3,
     fewer_ranks: tuple[int, ...] = (),
     slow_rank: int | None = None,
+    failures: Mapping[int, str] | None = None,
+    status: str = "complete",
+    levels: tuple[str, ...] = (),
 ) -> Archive:
     """Two libraries in turns: the second takes 30 % longer for Bcast, and as long for Allreduce, of each size.
 
     disturbed: all mpiruns, or those of these blocks, in which alone the second library takes longer
     about  : more facts of the campaign
     fewer_ranks: starts with so many in the same blocks, on which the first library is the one that takes longer
+    failures: what mpiruns of these numbers failed by; status: of the archive
+    levels: of the cache, a factor; the second library takes longer at the last one alone
     slow_rank: that alone takes longer for Bcast; None: all do
     session: which has noise, a date and a seed of its own; longer: logarithm of that ratio for Bcast in it
     """
@@ -89,13 +95,17 @@ def campaign(
     calls, clocks, mpiruns = [], [], []
     for block in range(blocks):
         slow_block = not disturbed or disturbed is True or block in disturbed
-        cells = [(library, number) for number in (*fewer_ranks, ranks) for library in libraries]
-        for place, (library, count) in enumerate(cells):
+        numbers = (*fewer_ranks, ranks)
+        cells = [(library, number, level) for level in levels or ("",) for number in numbers for library in libraries]
+        for place, (library, count, level) in enumerate(cells):
             mpirun, common = len(cells) * block + place, rng.normal(0, 0.01)
             mpiruns.append(
                 {"mpirun": mpirun, "library": library, "block": block, "place": place, "trial": block == 0}
-                | {"attempt": 0, "outcome": "complete", "started_s": 3600.0 * session + mpirun}
+                | {"attempt": 0, "started_s": 3600.0 * session + mpirun}
+                | {"outcome": "failed" if mpirun in (failures or {}) else "complete"}
+                | ({"failure": failures.get(mpirun, "")} if failures else {})
                 | ({"causes": "cpu: 2 s; sentinels: 90 %" * slow_block} if disturbed and disturbed is not True else {})
+                | ({"levels": json.dumps({"cache": level}), "ranks": count} if levels else {})
                 | {"disturbed": bool(disturbed) and slow_block, **({"ranks": count} if fewer_ranks else {})}
             )
             clocks += [
@@ -106,7 +116,9 @@ def campaign(
             cases = [(operation, size) for operation in ("none", "Bcast", "Allreduce") for size in sizes]
             for batch, (operation, size) in enumerate(cases):
                 slow = libraries[1 if count == ranks else 0]
-                slower = longer * (operation == "Bcast" and library == slow and slow_block)
+                slower = longer * (
+                    operation == "Bcast" and library == slow and slow_block and level in ("", *levels[-1:])
+                )
                 for call in range(calls_each):
                     begun = START_NS + 1_000_000 * (calls_each * batch + call)
                     ns = 10_000 * np.exp(common + rng.normal(0, 0.02)) * (50 if call == 5 else 1)
@@ -121,9 +133,17 @@ def campaign(
     asked = {"libraries": [[label, label] for label in libraries], "operations": [["Bcast", "blocking"]]}
     told = {"ranks": ranks, "capped": True, "libraries": [{"label": label} for label in libraries]}
     told |= {"fewer_ranks": list(fewer_ranks)} if fewer_ranks else {}
+    told |= {"varied": {"cache": list(levels)}} if levels else {}
     told |= {"precision": 0.02, "budget_s": 300.0, "asked": {**asked, "sizes_bytes": list(sizes), "ranks": ranks}}
     with ArchiveWriter(
-        path, {"kind": KIND, "created": "2026-01-01T00:00:00Z", "seed": 1 + session, KIND: {**told, **(about or {})}}
+        path,
+        {
+            "kind": KIND,
+            "created": "2026-01-01T00:00:00Z",
+            "status": status,
+            "seed": 1 + session,
+            KIND: {**told, **(about or {})},
+        },
     ) as writer:
         for name, rows in ((CALLS, calls), (CLOCKS, clocks), (MPIRUNS, mpiruns)):
             writer.add_table(name, pandas.DataFrame(rows))

@@ -13,6 +13,7 @@ MEANINGS = {
     entry.BAD_INPUT: "Bad input, or something missing on this machine: one line on standard error says where, what was"
     " found, and what to do. Nothing was written.",
     entry.UNDECIDED: "What was measured does not tell: whether a limit that was set holds, whether a machine changed.",
+    entry.LIBRARY_FAILED: "An MPI library gives wrong results, or an operation of it is missing or ended early.",
     entry.DEFECT: "A defect of Lepaute. The line names the file that has the traceback; please report it.",
     entry.OUT_OF_MEMORY: "Not enough memory, or address space (`ulimit -v`): make the task smaller.",
     entry.INTERRUPTED: "Interrupted, by Ctrl-C (128 + SIGINT).",
@@ -37,12 +38,13 @@ OF_COMMANDS: dict[str, tuple[tuple[int, str], ...]] = {
     ),
     "trace compare": ((FAILED, "with `--same`, calls, their order or their sizes differ"),),
     "run": (
-        (FAILED, "the experiment failed, or a command of it; its archive says why"),
+        (FAILED, "the experiment failed, or a command of it, or a node was lost; its archive says why"),
         (entry.INTERRUPTED, "interrupted; the archive keeps what was measured, and `--resume` goes on"),
     ),
     "archive verify": ((entry.BAD_INPUT, "an archive is damaged"),),
     "archive diff": ((FAILED, "with `--exit-code`, the setups differ"),),
     "compare": (
+        (entry.LIBRARY_FAILED, "a result failed its check, or an operation is missing or ended early, whatever else"),
         (FAILED, "with `--fail-if-slower`, the right library is slower by more"),
         (entry.UNDECIDED, "with `--fail-if-slower`, a row could not be tested, or with `--strict` is undecided"),
     ),

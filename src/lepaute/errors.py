@@ -45,6 +45,10 @@ class EnvironmentProblem(LepauteError):
     """Something this machine should have is missing or unusable."""
 
 
+class LibraryFailure(EnvironmentProblem):
+    """A library that is measured gives wrong results, lacks what it is asked for or does not end; exit status 5."""
+
+
 class ArchiveError(LepauteError, ValueError):
     """An archive is damaged, incomplete, or not an archive."""
 

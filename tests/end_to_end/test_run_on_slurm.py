@@ -101,7 +101,7 @@ def test_a_node_that_dies_loses_its_own_further_rows_and_nothing_else(slow, tmp_
         farm.kill("n2")
         farm.declare_down("n2")
         _, complaints = running.communicate(timeout=HANG_S)
-        assert running.returncode == 0, complaints
+        assert running.returncode == 1, complaints
         wait_until(lambda: farm.jobs() == [], "end of the job")
     archive = Archive.open(tmp_path / "x.zip")
     rows = rows_of(archive)

@@ -80,7 +80,7 @@ def test_a_host_that_fails_loses_its_own_further_rows_and_nothing_else(farm, slo
     wait_for_rows(tmp_path, 12)
     getattr(farm, fault)("node3")
     out, complaints = running.communicate(timeout=HANG_S)
-    assert running.returncode == 0, complaints
+    assert running.returncode == 1, complaints
     archive = Archive.open(tmp_path / "x.zip")
     rows = rows_of(archive)
     assert rows["node1"] == rows["node2"] == rows["node4"] == 20
@@ -88,7 +88,8 @@ def test_a_host_that_fails_loses_its_own_further_rows_and_nothing_else(farm, slo
     (lost,) = archive.metadata["lost_nodes"]
     assert lost["node"] == "node3"
     assert any("node3 was lost" in warning for warning in archive.metadata["warnings"])
-    assert "complete" in out
+    assert "x.zip: incomplete, " in out
+    assert out.rstrip().endswith(", node3 lost")
     # Also where only the connection was cut: the agent there has cleaned up.
     wait_until(lambda: not farm.processes("node3"), "end of the processes of node3")
 
@@ -184,7 +185,7 @@ class Filling(lp.Job):
 """
     )
     done = run_here("run", script, *ssh_options(farm), "--python", interpreter, folder=tmp_path)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 1, done.stderr
     archive = Archive.open(tmp_path / "x.zip")
     assert rows_of(archive) == {"node1": 4, "node2": 2, "node3": 4, "node4": 4}
     (lost,) = archive.metadata["lost_nodes"]

@@ -9,7 +9,6 @@ from support_comparisons import World
 
 from lepaute.compare.flags import flagged, flags, ratio_warnings, two_groups
 from lepaute.compare.summaries import mpirun_summaries
-from lepaute.compare.tuning import choices
 from lepaute.compare.verdicts import SIGNIFICANT, verdicts
 from lepaute.compare.wording import sentence
 from lepaute.stats.aligned_ranks import aligned_rank_test
@@ -205,14 +204,3 @@ def test_a_ratio_that_changes_while_the_campaign_runs_is_noticed_and_a_steady_on
     changed.loc[slow, "median_s"] *= 1.5
     (warning,) = ratio_warnings(changed, "a", "b")
     assert "(Bcast of 2 B)" in warning
-
-
-def test_equal_algorithms_replace_the_default_in_at_most_one_campaign_of_twenty() -> None:
-    rng = np.random.default_rng(12)
-    trials, labels = 40, ["mpi", "mpi.1", "mpi.2"]
-    replaced = 0
-    for _ in range(trials):
-        table = World(of_mpirun=0.05, of_block=0.3).summaries(rng, 1, 8, 1, tuple(labels))
-        chosen = choices(table, "mpi", {label: {"bcast": label[-1]} for label in labels[1:]})
-        replaced += any(one.algorithm for one in chosen)
-    assert replaced <= at_most(trials, SIGNIFICANT)

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -90,7 +91,7 @@ def repeated(path: Path, factor: float, runs: int, seed: int) -> Path:
     return written(path, "\n".join(lines) + "\n")
 
 
-def test_rows_of_osu_are_read_with_mpis_names_and_bandwidths_are_left_out(tmp_path: Path) -> None:
+def test_rows_of_osu_are_read_with_mpis_names_and_rates_as_the_time_of_a_message(tmp_path: Path) -> None:
     output = read_output(written(tmp_path / "osu.txt", OSU_TEXT))
     assert (output.suite, output.version) == (OSU, "7.4")
     rows = [(one.operation, one.form, one.size_bytes, one.run, one.calls, one.mean_s) for one in output.means]
@@ -100,6 +101,7 @@ def test_rows_of_osu_are_read_with_mpis_names_and_bandwidths_are_left_out(tmp_pa
         ("Alltoallv", "nonblocking", 1, 0, 0, pytest.approx(4.89e-6)),
         ("Latency", "blocking", 0, 0, 0, pytest.approx(0.56e-6)),
         ("Barrier", "blocking", 0, 0, 0, pytest.approx(12.3e-6)),
+        ("Bandwidth", "rate", 268435456, 0, 0, pytest.approx(268435456 / 12254.16e6)),
         ("Allreduce (CUDA)", "blocking", 4, 0, 0, pytest.approx(12.46e-6)),
         ("Bcast", "blocking", 1, 1, 0, pytest.approx(4.36e-6)),
     ]
@@ -125,8 +127,9 @@ def test_rows_of_intel_are_read_with_their_ranks(tmp_path: Path) -> None:
 def test_outputs_of_real_runs_are_read() -> None:
     assert len(read_output(DATA / "osu_latency.txt").means) >= 20
     assert {one.operation for one in read_output(DATA / "imb_mpi1.txt").means} == {"PingPong", "Allreduce"}
-    with pytest.raises(InputError, match="has no times; bandwidths cannot be compared"):
-        read_output(DATA / "osu_bandwidth.txt")
+    assert {(one.operation, one.form) for one in read_output(DATA / "osu_bandwidth.txt").means} == {
+        ("Bandwidth", "rate")
+    }
 
 
 def test_one_run_of_each_library_shows_no_difference_however_large(tmp_path: Path) -> None:
@@ -200,7 +203,7 @@ def test_log_lines_among_the_rows_are_skipped_and_said_and_a_compressed_output_i
 def test_the_command_takes_outputs_and_refuses_what_does_not_go_together(tmp_path, capsys):
     left, right = repeated(tmp_path / "openmpi.txt", 1, 8, 1), repeated(tmp_path / "mpich.txt", 1.5, 8, 2)
     assert main(["compare", str(left), str(right)]) == 0
-    assert "openmpi is faster by 3" in capsys.readouterr().out
+    assert "openmpi is faster" in capsys.readouterr().out
     assert main(["compare", f"A={left}", f"B={right}", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["left"] == "A"
     intel = written(tmp_path / "imb.txt", INTEL_TEXT)
@@ -217,6 +220,35 @@ def test_the_command_takes_outputs_and_refuses_what_does_not_go_together(tmp_pat
     ):
         assert main(["compare", *map(str, words)]) == 2
         assert message in capsys.readouterr().err
+
+
+def test_one_run_each_has_its_ratio_and_the_spread_that_is_printed(tmp_path: Path) -> None:
+    title = "# OSU MPI Broadcast Latency Test v7.4\n# Size       Avg Latency(us)   Min Latency(us)   Max Latency(us)\n"
+    left = written(tmp_path / "a.txt", title + "8       10.00     8.00   20.00\n64     10.00     9.00   11.00\n")
+    right = written(tmp_path / "b.txt", title + "8      240.00   200.00  280.00\n64     10.10     9.50   12.00\n")
+    found = outputs(left, right)
+    assert [found.sentence(one) for one in found.verdicts] == [
+        "b took 24 times as long (by minima and maxima 10 to 35): one run each: not tested",
+        "b took 1.010 times as long (by minima and maxima 0.864 to 1.333): one run each: not tested",
+    ]
+    assert found.answer.startswith("of 2 rows, b took 1.010 to 24 times as long, none is tested: one run each; ")
+    assert found.to_dict()["rows"][0]["spread"] == [10.0, 35.0]
+    found.write_report(tmp_path / "r.html")
+    assert "24 (by minima and maxima 10 to 35)" in (tmp_path / "r.html").read_text()
+
+
+def test_rates_are_compared_as_rates(tmp_path, capsys):
+    """The ratio is of times as everywhere: half of the rate takes twice as long."""
+    paths = []
+    for name, rate in (("a", 12000), ("b", 6000)):
+        rows = [f"4096 {rate * factor:.1f}" for factor in (0.98, 0.99, 1, 1.01, 1.02)]
+        text = "\n".join(f"# OSU MPI Bandwidth Test v7.4\n# Size      Bandwidth (MB/s)\n{row}" for row in rows)
+        paths.append(str(written(tmp_path / f"{name}.txt", text)))
+    assert main(["compare", *paths]) == 0
+    said = capsys.readouterr().out
+    assert re.search(r"Bandwidth +4 KiB +12000 MB/s +6000 MB/s +2\.000 \(1\.9\d+ to 2\.\d+\) +a is faster", said)
+    row = outputs(*paths).to_dict()["rows"][0]
+    assert (row["ratio"], row["left_Bps"], row["right_Bps"]) == pytest.approx((2, 12e9, 6e9))
 
 
 def test_libraries_are_no_outputs(tmp_path: Path) -> None:

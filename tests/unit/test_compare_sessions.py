@@ -64,7 +64,7 @@ def test_a_single_session_says_so_and_keeps_its_keys(series):
 def test_two_sessions_decide_nothing_and_say_how_many_would(series, capsys):
     assert main(["compare", *map(str, series[:2])]) == 0
     said = capsys.readouterr().out
-    assert "not tested: 2 sessions, and 3 are needed; about " in said
+    assert "2 sessions, and 3 are needed: not tested; about " in said
     assert "counts by the median of its calls), geometric mean over mpiruns, then over sessions" in said
     assert main(["compare", *map(str, series[:2]), "--json"]) == 0
     bcast = json.loads(capsys.readouterr().out)["rows"][1]
@@ -93,7 +93,7 @@ def test_a_row_that_only_one_session_has_is_not_decided(series):
     alone = summaries[(summaries["operation"] == "Allreduce") | (summaries["session"] == 2)]
     _, bcast = verdicts(alone, "openmpi", "mpich")
     assert (len(bcast.session_ratios), bcast.outcome, bcast.forecast_sessions) == (1, "untested", None)
-    assert sentence(bcast, "openmpi", "mpich").endswith("times as long, not tested: 1 session, and 3 are needed")
+    assert sentence(bcast, "openmpi", "mpich").endswith("times as long: 1 session, and 3 are needed: not tested")
     assert {one.outcome for one in verdicts(summaries[summaries["session"] == 2], "openmpi", "mpich")} == {"untested"}
 
 

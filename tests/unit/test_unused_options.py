@@ -18,12 +18,10 @@ MEASURED = (
 )
 #: Command line, and which other options it uses; all the rest is refused.
 USED = {
-    "compare c.zip": f"{ANSWER} primary left right scaling tune",
-    "compare a.txt b.txt": f"{ANSWER} tune",
-    "compare c.zip --tune=r": "tune force",
-    "compare openmpi --tune=r": f"{MEASURED} tune".replace("sessions every ", ""),
-    "compare openmpi": f"{MEASURED} primary measure-only tune",
-    "compare openmpi mpich --measure-only": f"{MEASURED} primary measure-only tune",
+    "compare c.zip": f"{ANSWER} primary left right scaling",
+    "compare a.txt b.txt": f"{ANSWER}",
+    "compare openmpi": f"{MEASURED} primary measure-only",
+    "compare openmpi mpich --measure-only": f"{MEASURED} primary measure-only",
     "clocks c.zip": CLOCKS_ANSWER,
     "clocks --simulate=4,1": f"{CLOCKS_ANSWER} simulate platform methods after mpiruns seed output",
 }

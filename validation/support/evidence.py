@@ -33,7 +33,7 @@ PAGES = {
     ),
     "comparisons": (
         *("comparison_null", "comparison_states", "comparison_repeated", "comparison_spread"),
-        *("comparison_tuning", "planted_skew", "mpi_benchmarking", "probe_overhead"),
+        *("planted_skew", "mpi_benchmarking", "probe_overhead"),
         *("clock_bench", "clocks_here"),
     ),
     "alarms": (

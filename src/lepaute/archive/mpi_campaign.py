@@ -6,6 +6,7 @@ of "MPI Benchmarking Revisited" (Hunold and Carpen-Amarie).
 """
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from itertools import islice
@@ -162,6 +163,16 @@ def facts(archive: Archive) -> CampaignFacts:
             "make one with lepaute compare"
         )
     return from_json(CampaignFacts, archive.metadata.get(KIND), lenient=True)
+
+
+def network_of(about: CampaignFacts, label: str) -> str:
+    """What joins the ranks of a library; empty where the campaign does not say."""
+    text = about.factors.get("network", "")
+    # Of each cell, its name before it, where not all are the same.
+    names = "|".join(map(re.escape, sorted(about.labels, key=len, reverse=True)))
+    parts = re.split(rf"(?:^|; )({names})(?: on \d+ ranks)?(?: with [^;:]*)?: ", text) if names else [text]
+    of_label = [part for name, part in zip(parts[1::2], parts[2::2], strict=True) if name == label]
+    return "; ".join(dict.fromkeys(of_label)) or parts[0]
 
 
 def levels_of(text: object) -> dict[str, str]:

@@ -97,7 +97,8 @@ def _duration(value: object) -> str:
 
 def _answer(about: Metadata) -> str:
     """COMPLETE: experiment MemoryCopy, 16 of 16 rows measured on 1 node, 2026-11-27"""
-    line = f"{about.outcome.upper()}: {about.kind} {about.name or about.host}".rstrip()
+    outcome = "incomplete" if about.lost_nodes and about.outcome == COMPLETE else about.outcome
+    line = f"{outcome.upper()}: {about.kind} {about.name or about.host}".rstrip()
     phase, node = about.failure.phase, about.failure.node
     line += (f", in phase {phase}" if phase else "") + (f" on {node}" if node else "")
     if about.design.text:

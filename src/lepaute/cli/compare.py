@@ -8,6 +8,7 @@ import typer
 
 from lepaute.archive import Archive
 from lepaute.cli.compare_options import CompareOptions, MeasureOptions
+from lepaute.cli.entry import LIBRARY_FAILED
 from lepaute.cli.options import arguments_of, refuse_options, refuse_others
 from lepaute.cli.run import PythonOnNodes, SchedulerName
 from lepaute.cli.terminal import announce, end_by, json_text, note, notes_printed, progress_bar, warn
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from lepaute.compare.comparison import Comparison
 
 #: Parameters that an answer uses, and a measurement.
-_ANSWERING = arguments_of(CompareOptions) - {"tune", "measure_only"} | {"libraries"}
+_ANSWERING = arguments_of(CompareOptions) - {"measure_only"} | {"libraries"}
 _MEASURING = arguments_of(MeasureOptions, Request) | {"libraries", "output", "scheduler", "python", "force"}
 
 
@@ -50,34 +51,15 @@ def command(
     programs first; `lepaute doctor` reports what would disturb. Archives given instead of libraries are compared, and
     so are files of what other benchmarks printed.
     """
-    if options.tune is not None:
-        _check_tuning(context, libraries, measuring)
-        if libraries[0].endswith(".zip"):
-            check_outputs({"--tune": options.tune}, inputs=libraries, force=options.force)
-            _write_tuning(Archive.open(libraries[0]), options.tune)
-            return
-    elif compared := _compared_files(context, libraries, options):
+    if compared := _compared_files(context, libraries, options):
         _show(compared, options)
         return
     where = {"request": request, "scheduler": scheduler, "python": python}
     measured = _measured(context, libraries, measuring, options, output, where)
-    if options.measure_only:
-        return
-    if options.tune is not None:
-        _write_tuning(measured[0], options.tune)
-    elif len(libraries) > 1:
+    if options.measure_only or len(libraries) == 1:
+        _end_where_failed(measured)
+    else:
         _show(_compared_campaigns(measured, options), options, _measured_facts(measured))
-
-
-def _check_tuning(context: typer.Context, libraries: Sequence[str], measuring: MeasureOptions) -> None:
-    if len(libraries) > 1:
-        raise InputError(f"--tune is of one library, or of the archive of one; there are {len(libraries)}")
-    if libraries[0].endswith(".zip"):
-        refuse_others(context, {"libraries", "tune", "force"}, "--tune writes the rules that an archive shows")
-    used = _MEASURING - {"sessions", "every_s"} | {"tune"}
-    refuse_others(context, used, "--tune writes rules of one session and compares no two libraries")
-    if len(measuring.ranks) > 1:
-        raise InputError("--tune is of one number of ranks; give one to --np")
 
 
 def _refuse_unused(
@@ -86,7 +68,7 @@ def _refuse_unused(
     """Raises InputError for options that such a measurement makes nothing of."""
     from lepaute.measure.comparison.cases import operations_of, unused_arguments
 
-    if options.tune is None and (options.measure_only or len(libraries) == 1):
+    if options.measure_only or len(libraries) == 1:
         why = "--measure-only compares nothing" if options.measure_only else "one library is compared with none"
         refuse_others(context, _MEASURING | {"primary", "measure_only"}, why)
     if measuring.sessions == 1:
@@ -179,7 +161,7 @@ def _measured(
     targets = session_archives(output, measuring.sessions)
     outputs = [path for path in targets if not (measuring.resume and len(targets) > 1 and path.exists())]
     written = options.outputs_of(measuring.ranks)
-    check_outputs({"--output": outputs, **written, "--tune": options.tune}, force=options.force)
+    check_outputs({"--output": outputs, **written}, force=options.force)
     _refuse_unused(context, libraries, measuring, options)
     if options.scaling is not None and len(measuring.ranks) == 1:
         raise InputError("--scaling is of several numbers of ranks; give them to --np, such as 2,4,8")
@@ -187,8 +169,6 @@ def _measured(
         options.refuse_outputs("is of two libraries; name them with --left and --right")
     options.check_labels([library.label for library in named_libraries(libraries)])
     arguments = {**vars(measuring), **where, "primary": options.primary or ()}
-    if options.tune is not None:
-        libraries, arguments["mpiruns"] = variants_to_measure(libraries[0], measuring)
     for path in outputs:
         check_archive_output(path, force=options.force)
     with notes_printed(), progress_bar() as tell:
@@ -196,7 +176,7 @@ def _measured(
     measured = [Archive.open(path) for path in paths]
     abouts = [facts(each) for each in measured]
     warn(list(dict.fromkeys(line for each in measured for line in each.about.warnings)))
-    if options.measure_only or options.tune is not None or len(abouts[0].labels) == 1:
+    if options.measure_only or len(abouts[0].labels) == 1:
         for name, text in _measured_facts(measured):
             note(f"{name}: {text}")
     for path, archive in zip(paths, measured, strict=True):
@@ -220,51 +200,13 @@ def _measured_facts(measured: Sequence[Archive]) -> list[tuple[str, str]]:
     return [("of", libraries), ("from", f"{counted(len(abouts[0].cases), 'case')}, {runs}"), *where]
 
 
-def variants_to_measure(library: str, measuring: MeasureOptions) -> tuple[list[str], int]:
-    """A library as it is and its variants, and how many mpiruns each takes where the user does not say.
-
-    Raises InputError for a library or an operation that no file could be written for.
-    """
-    from lepaute.compare.tuning import algorithms_of, check_mpich, check_openmpi, mpiruns_to_tune
-    from lepaute.kit.mpi_launcher import OPEN_MPI
-    from lepaute.measure.comparison.cases import cases_of, operations_of, reduction_in, reduction_of, sizes_of
-    from lepaute.measure.comparison.libraries import algorithm_variants, named_libraries, openmpi_algorithms
-
-    (ranks,), reduction = measuring.ranks, reduction_of(measuring.datatype, measuring.op)
-    (named,) = named_libraries([library])
-    chosen = operations_of(measuring.ops)
-    sizes_bytes = sizes_of(measuring.sizes, measuring.seed, reduction_in(chosen, reduction))
-    cases = cases_of(chosen, sizes_bytes, ranks, reduction)
-    operations = list(dict.fromkeys(case.operation for case in cases))
-    if named.library.family == OPEN_MPI:
-        check_openmpi(named.library.version, operations)
-        algorithms = openmpi_algorithms(named)
-    else:
-        check_mpich(named.library.family, named.library.version)
-        algorithms = {name.lower(): algorithms_of(name, ranks) for name in operations}
-    variants = algorithm_variants(named, cases, algorithms)
-    return list(variants.specs), measuring.mpiruns or mpiruns_to_tune(variants.tests)
-
-
-def _write_tuning(campaign: Archive, path: Path) -> None:
-    from lepaute.compare.tuning import tuning_of
-    from lepaute.kit.files import write_whole
-
-    tuning = tuning_of(campaign)
-    warn(tuning.warnings)
-    for choice in tuning.choices:
-        print(choice)
-    write_whole(path, tuning.text.encode())
-    print(f"{path}: other algorithms than the default for {counted(tuning.changed, 'row')} of {len(tuning.choices)}")
-    print(tuning.use.format(path.absolute()))
-
-
 def _show(
     comparisons: "Sequence[Comparison]", options: CompareOptions, measured: Sequence[tuple[str, str]] = ()
 ) -> None:
     """Prints the verdicts; measured: facts of what was just measured.
 
-    Raises typer.Exit: 1 where a library is slower than it may be, 3 where that is not known and is to be."""
+    Raises typer.Exit: 5 where a library failed, 1 where one is slower than it may be, 3 where that is not known and is
+    to be."""
     from lepaute.cli.compare_text import answered_comparison
     from lepaute.compare.report import all_data
     from lepaute.compare.verdicts import gate
@@ -277,9 +219,19 @@ def _show(
         print(json_text(several if len(comparisons) > 1 else all_data(comparisons[0])))
     else:
         print(answered_comparison(comparisons, measured, terminal_columns(), details=options.details))
-    if options.fail_if_slower is None:
-        return
-    gates = [gate(each.verdicts, each.right, options.fail_if_slower) for each in comparisons]
-    for comparison, each in zip(comparisons, gates, strict=True):
+    share = options.fail_if_slower
+    gates = [] if share is None else [gate(each.verdicts, each.right, share) for each in comparisons]
+    for comparison, each in zip(comparisons, gates, strict=False):
         note((f"on {comparison.ranks} ranks, " if comparison.all_ranks else "") + each.sentence)
-    end_by(Decision.of_several(each.decision for each in gates), "for", strict=options.strict)
+    if any(each.failures for each in comparisons):
+        raise typer.Exit(LIBRARY_FAILED)
+    if gates:
+        end_by(Decision.of_several(each.decision for each in gates), "for", strict=options.strict)
+
+
+def _end_where_failed(measured: Sequence[Archive]) -> None:
+    from lepaute.compare.failures import campaign_failures, failures_text
+
+    if failures := [each for one in measured for each in campaign_failures(one)]:
+        note(failures_text(failures))
+        raise typer.Exit(LIBRARY_FAILED)

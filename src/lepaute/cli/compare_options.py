@@ -138,11 +138,6 @@ class CompareOptions:
     )
     csv: Path | None = option_field(None, "The rows.", metavar="FILE.csv")
     latex: Path | None = option_field(None, "The rows as a table.", metavar="FILE.tex")
-    tune: Path | None = option_field(
-        None,
-        "Measures a library with each of its algorithms; writes a file that chooses those shown faster.",
-        metavar="FILE",
-    )
     details: bool = option_field(False, DETAILS_HELP)
     as_json: bool = option_field(False, "Print the comparison as one JSON object.", name="json")
     force: bool = option_field(False, FORCE_HELP)

@@ -7,9 +7,9 @@ from lepaute.compare.comparison import Comparison
 from lepaute.compare.derived import derived_lines
 from lepaute.compare.scaling import crossing_sentence, crossings
 from lepaute.compare.setting import algorithms, setting_lines
-from lepaute.compare.wording import change, operation_name, sentence, violation_sentence
+from lepaute.compare.wording import amount, operation_name, ratio_text, verdict_words, violation_sentence
 from lepaute.kit.tables import shown_table
-from lepaute.kit.text import exact_size, seconds
+from lepaute.kit.text import exact_size
 from lepaute.measure.comparison.cases import name_of
 
 MOST_VIOLATIONS, MOST_DERIVED = 5, 20
@@ -19,7 +19,8 @@ def answered_comparison(
     comparisons: "Sequence[Comparison]", facts: Sequence[tuple[str, str]], width: int, *, details: bool = False
 ) -> str:
     """The answers, what they rest on, and a table; facts: of what was just measured, what each is and its text."""
-    answers = [f"{each.answer[:1].upper()}{each.answer[1:]}" for each in comparisons]
+    failed_first = sorted(comparisons, key=lambda each: not each.failures)
+    answers = [f"{each.answer[:1].upper()}{each.answer[1:]}" for each in failed_first]
     before = [answer_text(answer, (), (), width) for answer in answers[:-1]]
     several = len({each.right for each in comparisons}) > 1
     table = _table_beside_reference(comparisons, width) if several else _table(comparisons, width)
@@ -50,7 +51,7 @@ def _table(comparisons: "Sequence[Comparison]", width: int) -> str:
     """A line a row: what it is, both times, the algorithms where one is known, and the verdict with its stars; of each
     number of ranks where there are several."""
     left, right = comparisons[0].left, comparisons[0].right
-    titles = ["operation", "size", "ranks", left, right, "algorithms", "verdict"]
+    titles = ["operation", "size", "ranks", left, right, f"{right} / {left}", "algorithms", "verdict"]
     places = {
         one: place for place, one in enumerate(dict.fromkeys(one.row for each in comparisons for one in each.verdicts))
     }
@@ -60,21 +61,22 @@ def _table(comparisons: "Sequence[Comparison]", width: int) -> str:
             operation_name(row),
             exact_size(row.size_bytes),
             str(ranks),
-            seconds(row.left_s),
-            seconds(row.right_s),
+            amount(row, row.left_s),
+            amount(row, row.right_s),
+            ratio_text(row),
             algorithms(each, row),
-            f"{sentence(row, left, right)} {row.stars}".rstrip(),
+            f"{verdict_words(row, left, right)} {row.stars}".rstrip(),
         ]
         for _, ranks, row, each in sorted(found, key=lambda one: one[:2])
     ]
     kept = [
         place
-        for place in range(7)
-        if (place != 2 or len(comparisons) > 1) and (place != 5 or any(row[5] for row in rows))
+        for place in range(8)
+        if (place != 2 or len(comparisons) > 1) and (place != 6 or any(row[6] for row in rows))
     ]
     titles, rows = [titles[place] for place in kept], [[row[place] for place in kept] for row in rows]
-    left_columns = [kept.index(place) for place in (0, 5, 6) if place in kept]
-    return shown_table(titles, rows, width, left=left_columns, drop=(kept.index(5),) if 5 in kept else ())
+    left_columns = [kept.index(place) for place in (0, 5, 6, 7) if place in kept]
+    return shown_table(titles, rows, width, left=left_columns, drop=(kept.index(6),) if 6 in kept else ())
 
 
 def _effects_table(comparisons: "Sequence[Comparison]", width: int) -> list[str]:
@@ -91,13 +93,20 @@ def _effects_table(comparisons: "Sequence[Comparison]", width: int) -> list[str]
             exact_size(one.size_bytes),
             *([str(one.ranks)] if comparisons[0].all_ranks else []),
             one.library,
-            f"{one.change} {one.stars}".rstrip(),
+            f"{ratio_text(one)} {one.stars}".rstrip(),
         ]
         for one in by_library.values()
     ]
     if not rows:
         return []
-    titles = ["factor", "operation", "size", *(["ranks"] if comparisons[0].all_ranks else []), "library", "time"]
+    titles = [
+        "factor",
+        "operation",
+        "size",
+        *(["ranks"] if comparisons[0].all_ranks else []),
+        "library",
+        "ratio of times",
+    ]
     return ["", shown_table(titles, rows, width, left=(0, 1, len(titles) - 2, len(titles) - 1))]
 
 
@@ -110,9 +119,9 @@ def _table_beside_reference(comparisons: "Sequence[Comparison]", width: int) -> 
     for comparison in comparisons:
         for row in comparison.verdicts:
             first = [operation_name(row), exact_size(row.size_bytes), *([str(comparison.ranks)] if with_ranks else [])]
-            first.append(seconds(row.left_s))
+            first.append(amount(row, row.left_s))
             cells = rows.setdefault((*row.row, comparison.ranks), [*first, *["–"] * len(rights)])
-            change_text = f"{seconds(row.right_s)}: {change(row)} {row.stars}".rstrip()
+            change_text = f"{amount(row, row.right_s)}: {ratio_text(row)} {row.stars}".rstrip()
             cells[len(first) + rights.index(comparison.right)] = change_text
     titles = ["operation", "size", *(["ranks"] if with_ranks else []), comparisons[0].left, *rights]
     return shown_table(titles, rows.values(), width, left=range(len(titles)))

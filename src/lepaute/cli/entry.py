@@ -1,8 +1,9 @@
 """The outermost frame of every command: it turns each way of ending into an exit status and at most one line.
 
 0 done; 1 the user's subject failed (the command raised `typer.Exit(1)`); 2 bad input or environment; 3 a limit was set
-and what was measured does not tell whether it holds (`Decision.status`); 70 a defect of ours, whose traceback is in a
-file that the line names; 71 not enough memory; 130 interrupted; 141 the reader of our output went away.
+and what was measured does not tell whether it holds (`Decision.status`); 5 an MPI library failed; 70 a defect of ours,
+whose traceback is in a file that the line names; 71 not enough memory; 130 interrupted; 141 the reader of our output
+went away.
 `LEPAUTE_DEBUG=1` lets exceptions through, with their traceback.
 
 Nothing is imported here that a command could do without: until `guarded` runs, Ctrl-C shows a traceback.
@@ -14,11 +15,12 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 
-from lepaute.errors import LepauteError
+from lepaute.errors import LepauteError, LibraryFailure
 
 DONE = 0
 BAD_INPUT = 2
 UNDECIDED = 3
+LIBRARY_FAILED = 5
 DEFECT = 70  # EX_SOFTWARE of sysexits.h
 OUT_OF_MEMORY = 71  # EX_OSERR
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
@@ -73,7 +75,7 @@ def guarded(run: Callable[[], int]) -> int:
 def answer(error: BaseException) -> tuple[int, str]:
     """The exit status for an exception, and the line that explains it."""
     if isinstance(error, LepauteError):
-        return BAD_INPUT, str(error)
+        return LIBRARY_FAILED if isinstance(error, LibraryFailure) else BAD_INPUT, str(error)
     if (cause := _failed_allocation(error)) is not None:
         return OUT_OF_MEMORY, f"there is not enough memory ({cause}); make the task smaller"
     if isinstance(error, OSError) and error.errno is not None and (error.filename or error.errno not in _OF_A_DEFECT):

@@ -14,6 +14,7 @@ import typer
 from lepaute.cli.options import FORCE_HELP
 from lepaute.cli.terminal import BAR_AFTER_S, LEAST_SPENT_S, announce, json_text, note, progress_bar
 from lepaute.errors import InputError
+from lepaute.kit.node_sets import folded
 from lepaute.kit.options import option_field
 from lepaute.kit.python_files import Program
 from lepaute.kit.quantities import settings_of
@@ -74,7 +75,7 @@ def command(
 ) -> int:
     """Runs an experiment and writes its archive: measurements, commands, environment, settings, monitoring.
 
-    Exit status 1: the experiment failed; its archive says why. 130: it was interrupted.
+    Exit status 1: the experiment failed or lost a node; its archive says why. 130: it was interrupted.
     """
     from lepaute.measure.experiment.options import options_of
     from lepaute.measure.experiment.script import load_job_class, made_job
@@ -180,6 +181,9 @@ def _print_outcome(outcome: "Outcome", options: "Options", *, as_json: bool = Fa
     print(json_text(outcome.to_dict()) if as_json else outcome.headline)
     if outcome.status == "complete":
         return 0
+    if outcome.status == "incomplete":
+        note(f"lepaute: {folded(outcome.lost)} lost: without what is measured there; the archive says why")
+        return 1
     failure = " ".join((outcome.failure or "").split())
     note(f"lepaute: {failure or 'interrupted'}; resume with: {resume_command(options)}")
     return 130 if outcome.status == "partial" else 1

@@ -3,10 +3,12 @@
 The OSU micro-benchmarks (collectives and latency, versions 3 to 7) and the Intel MPI Benchmarks print blocks of rows
 under a title and a heading; a file may hold the output of several runs, one after the other, and what else a shell or
 mpirun printed. What is read of a row is the size and the mean over calls and ranks: `Avg Latency(us)`, `Latency (us)`
-or `Pure Comm.(us)` of OSU, `t_avg[usec]`, `t[usec]` or `t_pure[usec]` of Intel. Tables of bandwidths are left out.
+or `Pure Comm.(us)` of OSU, `t_avg[usec]`, `t[usec]` or `t_pure[usec]` of Intel; of a table of rates, such as `osu_bw`,
+the rate, compared as the time that the bytes of a message take by it. Minima, maxima and percentiles beside the mean
+are its spread in a run, failed checks (`Validation`, `defects`) and tables that end early are failures.
 
 A file that holds several runs (the benchmark repeated, its output appended) gives one value for each, and verdicts are
-by these as they are by mpiruns. One run gives times side by side, and no verdict.
+by these as they are by mpiruns. One run of each gives a ratio, which is not tested.
 """
 
 import hashlib
@@ -15,19 +17,22 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import isfinite
+from math import isfinite, nan
 from pathlib import Path
 
 import pandas
 
 from lepaute.archive.mpi_campaign import LibraryFacts
 from lepaute.compare.comparison import Comparison
+from lepaute.compare.failures import Failure, missing_failures
 from lepaute.compare.setting import Source
-from lepaute.compare.verdicts import MARGIN, Correction, verdicts
+from lepaute.compare.verdicts import MARGIN, RATE, Correction, verdicts
 from lepaute.errors import InputError
-from lepaute.fit.duration_tables import HEADING, Block, benchmark_blocks, notes_on
+from lepaute.fit.duration_tables import HEADING, Block, benchmark_blocks, notes_on, rate_in
 from lepaute.kit.documents import read_bytes
 from lepaute.kit.printed_time import without_prefix
+from lepaute.kit.text import exact_size
+from lepaute.measure.comparison.cases import name_of
 
 OSU, INTEL = "OSU micro-benchmarks", "Intel MPI Benchmarks"
 MOST_BYTES = 32 << 20
@@ -46,6 +51,8 @@ _MPI_NAMES = {
     "all-to-allv personalized exchange": "Alltoallv",
     "all-to-allw personalized exchange": "Alltoallw",
 }
+#: Columns of times beside the mean: over ranks, or percentiles of calls.
+_SPREAD = re.compile(r"(?:Min|Max) Latency ?\(us\)|P\d+(?:\.\d+)? Tail Lat(?:ency)? ?\(us\)|t_(?:min|max)\[usec\]")
 #: The column of summaries that stands for an mpirun.
 VALUE = "mean_all_s"
 #: Runs of each library below which two libraries cannot differ significantly in a single row: 2 of 20 arrangements.
@@ -63,6 +70,8 @@ class Mean:
 
     run   : number of the run of this benchmark in the file, from 0
     ranks : None where the output does not say; calls: 0 where it does not
+    form  : RATE where a rate is printed: mean_s is what the bytes of the message take by it then
+    low_s, high_s: the least and the most that is printed beside it; NaN where nothing is
     """
 
     operation: str
@@ -72,13 +81,15 @@ class Mean:
     run: int
     calls: int
     mean_s: float
+    low_s: float = nan
+    high_s: float = nan
 
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkOutput:
     """The rows of a file; suite: OSU or INTEL; version: as its titles say, empty where they do not.
 
-    notes: sentences on the lines that are not used
+    notes: sentences on the lines that are not used; wrong: operations whose own check failed
     """
 
     path: Path
@@ -86,6 +97,7 @@ class BenchmarkOutput:
     version: str
     means: tuple[Mean, ...]
     notes: tuple[str, ...] = ()
+    wrong: tuple[str, ...] = ()
 
 
 def named_output(word: str) -> tuple[str | None, Path] | None:
@@ -158,7 +170,28 @@ def outputs(
         ),
         value=VALUE,
         correction=correction,
+        failures=tuple(_failures(both, labels, summaries)),
     )
+
+
+def _failures(
+    both: tuple[BenchmarkOutput, ...], labels: tuple[str, str], summaries: pandas.DataFrame
+) -> Iterator[Failure]:
+    """Checks that failed, benchmarks that one file alone has, and runs that end at a smaller size than others do."""
+    for each, label in zip(both, labels, strict=True):
+        for name in each.wrong:
+            yield Failure(label, "wrong result", name, f"{name} of {label} gives wrong results")
+    yield from missing_failures(summaries, *labels)
+    runs = summaries.groupby(["operation", "form", "library", "mpirun"])["size_bytes"].max().reset_index()
+    for (operation, form), table in runs.groupby(["operation", "form"]):
+        most, name = table["size_bytes"].max(), name_of(str(operation), str(form))
+        for label, early in table[table["size_bytes"] < most].groupby("library"):
+            ends = f"ends at {exact_size(int(early['size_bytes'].min()))}"
+            runs_text = (
+                "" if (count := int((table["library"] == label).sum())) == 1 else f", in {len(early)} of {count} runs"
+            )
+            text = f"{name} of {label} {ends}, where another run goes to {exact_size(int(most))}{runs_text}"
+            yield Failure(str(label), "ended early", name, text)
 
 
 def _labels(both: tuple[BenchmarkOutput, ...], left: str | None, right: str | None) -> tuple[str, str]:
@@ -187,6 +220,8 @@ def _summaries(both: tuple[BenchmarkOutput, ...], labels: tuple[str, str]) -> pa
             "size_bytes": one.size_bytes,
             "calls": one.calls,
             VALUE: one.mean_s,
+            "low_s": one.low_s,
+            "high_s": one.high_s,
         }
         for each, label, offset in zip(both, labels, (0, runs_before), strict=True)
         for one in each.means
@@ -246,12 +281,12 @@ def read_output(path: str | Path) -> BenchmarkOutput:
     blocks = [
         block
         for block in every
-        if block.mean_column
+        if (block.mean_column or _rate_column(block))
         and (_OSU_TITLE.match(f"# {block.title}") or (block.title and not block.title.startswith("OSU ")))
     ]
     means = tuple(_means(path, blocks))
     if not means:
-        raise InputError(f"{path}: has no times; bandwidths cannot be compared, give a benchmark of latency")
+        raise InputError(f"{path}: has no times and no rates; give the output of a benchmark of these")
     versions = dict.fromkeys(version for _, version in titles if version)
     return BenchmarkOutput(
         path,
@@ -263,6 +298,7 @@ def read_output(path: str | Path) -> BenchmarkOutput:
             *others,
             *(f"a table without a mean time left out: {block.title[:80]}" for block in every if block not in blocks),
         ),
+        tuple(dict.fromkeys(name_of(*_named(block)) for block in blocks if block.wrong)),
     )
 
 
@@ -279,17 +315,27 @@ def _title(line: str) -> tuple[str, str] | None:
 def _means(path: Path, blocks: list[Block]) -> Iterator[Mean]:
     runs: Counter[tuple[str, str, int | None]] = Counter()
     for block in blocks:
-        title = _OSU_TITLE.match(f"# {block.title}")
-        operation, form = _operation(title["name"], title["memory"]) if title else _intel_operation(block.title)
+        operation, form = _named(block)
         key = (operation, form, block.processes)
         for number, words in block.rows:
-            size_bytes, calls, mean_s = _row(f"{path}:{number}", dict(zip(block.columns, words, strict=True)), block)
-            yield Mean(operation, form, size_bytes, block.processes, runs[key], calls, mean_s)
+            size_bytes, *values = _row(f"{path}:{number}", dict(zip(block.columns, words, strict=True)), block)
+            yield Mean(operation, form, int(size_bytes), block.processes, runs[key], int(values[0]), *values[1:])
         runs[key] += 1
 
 
-def _row(where: str, row: dict[str, str], block: Block) -> tuple[int, int, float]:
-    """Size, calls and mean of a row."""
+def _named(block: Block) -> tuple[str, str]:
+    """Operation and form."""
+    title = _OSU_TITLE.match(f"# {block.title}")
+    operation, form = _operation(title["name"], title["memory"]) if title else _intel_operation(block.title)
+    return operation, form if block.mean_column else RATE
+
+
+def _rate_column(block: Block) -> str | None:
+    return next((name for name in block.columns if rate_in(name)), None)
+
+
+def _row(where: str, row: dict[str, str], block: Block) -> tuple[float, ...]:
+    """Size, calls and mean of a row, and the least and the most of its spread."""
     size = next((row[name] for name in _SIZES if name in row), "0")
     count = next((row[name] for name in _COUNTS if name in row), "0")
     times = [_number(word) for name, word in row.items() if name.endswith(("(us)", "[usec]"))]
@@ -298,7 +344,15 @@ def _row(where: str, row: dict[str, str], block: Block) -> tuple[int, int, float
             f"{where}: {' '.join(row.values())[:60]!r} is no row of sizes and times of 0 or more; "
             "the file is damaged, run the benchmark again"
         )
-    return int(size), int(count), _number(row[block.mean_column or ""]) * 1e-6
+    if not block.mean_column:
+        rate = str(_rate_column(block))
+        rate_Bps = _number(row[rate]) * (rate_in(rate) or nan)
+        if not rate_Bps >= 0:
+            raise InputError(f"{where}: {row[rate][:40]!r} is no rate of 0 or more; the file is damaged")
+        return int(size), int(count), int(size) / rate_Bps if rate_Bps else nan, nan, nan
+    spread = [_number(word) * 1e-6 for name, word in row.items() if _SPREAD.match(name)]
+    spread = [time_s for time_s in spread if isfinite(time_s)] or [nan]
+    return int(size), int(count), _number(row[block.mean_column]) * 1e-6, min(spread), max(spread)
 
 
 def _number(word: str) -> float:

@@ -1,7 +1,7 @@
 """The comparison of two MPI libraries from archives: from raw calls to verdicts."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, get_args, get_type_hints
@@ -12,21 +12,28 @@ from lepaute.archive import Archive, mpi_campaign
 from lepaute.archive.mpi_campaign import CampaignFacts, LibraryFacts, settings_text
 from lepaute.compare import sessions
 from lepaute.compare.derived import derived_lines, no_rank_times, times_of_ranks
-from lepaute.compare.factor_effects import FactorEffect, OrderChange, factor_effects, order_changes, strata_of
+from lepaute.compare.factor_effects import FactorEffect, OrderChange, factor_effects, order_changes
+from lepaute.compare.failures import (
+    Failure,
+    different_networks,
+    failures_of,
+    failures_text,
+)
 from lepaute.compare.flags import Flags, flagged, flags, ratio_warnings
 from lepaute.compare.guidelines import Violation, check_guidelines
 from lepaute.compare.resampling import SampleMeans, normality_sentence, sample_means
 from lepaute.compare.setting import Source, algorithms, different_settings, setting_lines, source
 from lepaute.compare.single_calls import SingleCalls, no_calls, of_rows
 from lepaute.compare.summaries import ROW, mpirun_summaries, without_levels
-from lepaute.compare.verdicts import MARGIN, Correction, Verdict, verdicts_of_each
-from lepaute.compare.wording import answer, operation_name, sentence
+from lepaute.compare.verdicts import MARGIN, RATE, Correction, Verdict, verdicts_of_each
+from lepaute.compare.wording import amount, answer, operation_name, sentence
 from lepaute.errors import InputError
 from lepaute.kit.frames import frame_of
 from lepaute.kit.json_values import finite_json
 from lepaute.kit.notebook import Public
 from lepaute.kit.text import counted, duration, exact_size
-from lepaute.stats.decision import Decision
+from lepaute.measure.comparison.factors import levels_text
+from lepaute.stats.decision import Decision, Weakness
 from lepaute.stats.disturbance import seen_by
 
 #: Both run-times of section 3.2 of the paper: the slowest rank's own, or from the first start to the last end.
@@ -53,6 +60,7 @@ class Comparison(Public):
     correction, primary: of the p-values of all rows, see `verdicts`
     rank_times  : of both libraries (`mpi_campaign.rank_times`); empty where single calls are not known
     scope       : what the verdicts speak of, words: this session only, or an average over sessions such as those made
+    failures    : what a library got wrong; networks: what joins the ranks of either, where that differs, words
     disturbed   : how many mpiruns were disturbed, and what saw it, words; these decide nothing
     calls       : those that count, in the order in which they were made, with the columns of `single_calls.of_rows`;
                   empty where single calls are not known
@@ -83,6 +91,8 @@ class Comparison(Public):
     effects: tuple[FactorEffect, ...] = ()
     order_changes: tuple[OrderChange, ...] = ()
     disturbed: str = ""
+    failures: tuple[Failure, ...] = ()
+    networks: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON takes it: infinite and missing values are null."""
@@ -92,6 +102,8 @@ class Comparison(Public):
             **self.decision.to_dict(),
             "estimand": self.estimand,
             "disturbed": self.disturbed,
+            "failures": finite_json(self.failures),
+            "networks": self.networks,
             "sessions": len(self.archives) if self.is_over_sessions else 1,
             "warnings": list(self.warnings),
             "setting": setting_lines(self),
@@ -116,9 +128,11 @@ class Comparison(Public):
         likely = [one.forecast.likely if one.forecast else float("nan") for one in self.verdicts]
         rows = [row | {"forecast_mpiruns": each} for row, each in zip(self._rows(), likely, strict=True)]
         kinds = {name: kind for name, kind in get_type_hints(Verdict).items() if name != "forecast"}
-        kinds |= dict.fromkeys(("session_ratios", "weaknesses"), "object")
+        kinds |= dict.fromkeys(("session_ratios", "weaknesses", "spread"), "object")
         kinds |= {"outcome": str, "stars": str, "slow_calls": str | None, "sentence": str}
-        return frame_of(rows, {**kinds, "algorithms": "object", "forecast_mpiruns": float})
+        return frame_of(
+            rows, {**kinds, "algorithms": "object", "left_Bps": float, "right_Bps": float, "forecast_mpiruns": float}
+        )
 
     def write_report(self, path: str | Path) -> None:
         """Writes what the end of the name says: a page (.html), all data (.json), rows (.csv, .tex), a figure (.png).
@@ -136,14 +150,17 @@ class Comparison(Public):
         from lepaute.kit.notebook import table_html
 
         rows = [
-            (operation_name(one), exact_size(one.size_bytes), one.left_s, one.right_s, self.sentence(one), one.stars)
+            (
+                *(operation_name(one), exact_size(one.size_bytes), amount(one, one.left_s), amount(one, one.right_s)),
+                *(self.sentence(one), one.stars),
+            )
             for one in self.verdicts
         ]
-        header = ["operation", "size", f"{self.left}, s", f"{self.right}, s", "verdict", ""]
+        header = ["operation", "size", self.left, self.right, "verdict", ""]
         return table_html(self.answer, header, rows, self.warnings)
 
     def sentence(self, verdict: Verdict) -> str:
-        """Such as "openmpi is faster by 12 % (9 to 15 %)"."""
+        """Such as "mpich took 1.135 times as long (1.098 to 1.171): openmpi is faster"."""
         return sentence(verdict, self.left, self.right)
 
     def _rows(self) -> list[dict[str, Any]]:
@@ -155,22 +172,29 @@ class Comparison(Public):
                 "slow_calls": one.slow_calls,
                 "sentence": self.sentence(one),
                 "algorithms": algorithms(self, one),
+                **{
+                    f"{side}_Bps": one.size_bytes / time_s if one.form == RATE and time_s > 0 else None
+                    for side, time_s in (("left", one.left_s), ("right", one.right_s))
+                },
             }
             for one in self.verdicts
         ]
 
     @property
     def answer(self) -> str:
-        """How many rows each library wins, in one sentence."""
+        """What failed, networks that differ, and how many rows each library wins, in one sentence."""
         on = f"on {self.ranks} ranks, " if self.all_ranks else ""
-        return on + answer(self.verdicts, self.left, self.right, self.scope, self.disturbed)
+        rows = on + answer(self.verdicts, self.left, self.right, self.scope, self.disturbed)
+        return "; ".join([*filter(None, (failures_text(self.failures), self.networks)), rows])
 
     @property
     def decision(self) -> Decision:
-        """That most rows are decided, either way; of none that could be tested that is unknown."""
+        """That most rows are decided, either way; of none that could be tested, and where one failed, it is unknown."""
         decided = [one.decision.is_decided for one in self.verdicts]
         several = Decision.of_several((one.decision for one in self.verdicts), "unknown")
-        return Decision.of(2 * sum(decided) > len(decided), False, () if any(decided) else several.weaknesses)
+        failed = [Weakness("failed", each.text) for each in self.failures]
+        weaknesses = (*failed, *(() if any(decided) else several.weaknesses))
+        return Decision.of(2 * sum(decided) > len(decided), False, weaknesses)
 
     @cached_property
     def single_calls(self) -> tuple[tuple[SingleCalls, ...], ...]:
@@ -249,7 +273,7 @@ def archives(
             "more than two archives are sessions of one comparison, and each must have both libraries; all have "
             f"{', '.join(shared) or 'none'}"
         )
-    labels, calls, libraries = _joined(opened, facts, shared if over_sessions else ())
+    labels, calls, libraries, names = _joined(opened, facts, shared if over_sessions else ())
     chosen = _two_of(labels, left, right)
     calls = calls[calls["library"].isin(chosen) & (calls["operation"] != _NO_SUBJECT)]
     duration = f"{run_time}_s"
@@ -271,17 +295,17 @@ def archives(
         every = every.assign(levels=every["mpirun"].map(of_mpirun["levels"].map(mpi_campaign.levels_of)))
         effects = factor_effects(every, varied, margin=margin, correction=correction)
         changes = order_changes(every, varied, *chosen, margin=margin, correction=correction)
-        every = every.assign(levels=every["mpirun"].map(of_mpirun["levels"]))
-        every = every.assign(block=strata_of(every))
-        # What is odd inside a level, not that levels differ.
-        reference = {name: levels[0] for name, levels in varied.items()}
-        subject = subject[[mpi_campaign.levels_of(text) == reference for text in subject["levels"]]]
+        # Each combination of levels has verdicts of its own.
+        levels_of = of_mpirun["levels"].map(lambda text: levels_text(mpi_campaign.levels_of(text)))
+        every, subject = (_by_level(table, table["mpirun"].map(levels_of)) for table in (every, subject))
     parts = [every[every["ranks"] == each].drop(columns=["ranks", "levels"], errors="ignore") for each in numbers]
     summaries, subject = parts[numbers.index(ranks)], subject[subject["ranks"] == ranks]
     found = flags(subject, without_levels(summaries) if over_sessions else summaries, duration)
     rows_first = list(dict.fromkeys(row for one in facts for row in one.primary)) if primary is None else primary
     weakening = _warnings(facts) if over_sessions or len(opened) == 1 else [*_warnings(facts), _NOT_IN_TURNS]
     weakening += _of_sessions(opened, facts, shared) if over_sessions else ratio_warnings(summaries, *chosen)
+    if varied:
+        rows_first = [(f"{name}, {text}", *more) for name, *more in rows_first for text in dict.fromkeys(levels_of)]
     decided = verdicts_of_each(parts, *chosen, margin=margin, correction=correction, primary=rows_first)
     rows = decided[numbers.index(ranks)]
     if disturbed and not all(row.is_disturbed for row in rows):
@@ -306,6 +330,8 @@ def archives(
         sample_means=sample_means(subject, duration),
         left_out=left_out,
         disturbed=disturbed,
+        failures=failures_of(opened, names, chosen, subject),
+        networks=different_networks(facts, names, chosen),
         warnings=(*weakening, *flagged(found)),
         archives=tuple(source(one, about) for one, about in zip(opened, facts, strict=True)),
         rank_times=times_of_ranks(chosen, libraries, list(zip(opened, facts, strict=True)), over_sessions, ranks),
@@ -314,10 +340,24 @@ def archives(
     )
 
 
+def _by_level(table: pandas.DataFrame, levels: "pandas.Series[str]") -> pandas.DataFrame:
+    """With the levels of its factors behind each operation."""
+    return table.assign(operation=table["operation"].astype(str) + ", " + levels)
+
+
 def _guidelines(summaries: pandas.DataFrame, libraries: Sequence[str], ranks: int) -> tuple[Violation, ...]:
-    """Of the libraries that have blocking operations there."""
-    measured = set(summaries.loc[summaries["form"] == "blocking", "library"])
-    return tuple(rule for label in libraries if label in measured for rule in check_guidelines(summaries, label, ranks))
+    """Of the libraries that have blocking operations there, at each combination of levels."""
+    if summaries.empty:
+        return ()
+    names = summaries["operation"].astype(str).str.partition(", ")
+    result = []
+    for levels, table in summaries.assign(operation=names[0]).groupby(names[2], sort=False):
+        with_levels = f", with {levels}" if levels else ""
+        for label in libraries:
+            if ((table["library"] == label) & (table["form"] == "blocking")).any():
+                checked = check_guidelines(table, label, ranks)
+                result += [replace(one, guideline=f"{one.guideline}{with_levels}") for one in checked]
+    return tuple(result)
 
 
 def _ranks_of(facts: Sequence["CampaignFacts"], ranks: int | None) -> int:
@@ -365,20 +405,23 @@ def _disturbed(mpiruns: pandas.DataFrame) -> str:
 
 def _joined(
     campaigns: Sequence[Archive], facts: Sequence["CampaignFacts"], same: Sequence[str]
-) -> tuple[list[str], pandas.DataFrame, dict[str, "LibraryFacts"]]:
-    """Labels, calls and facts of all libraries; labels that two campaigns share get the name of their archive.
+) -> tuple[list[str], pandas.DataFrame, dict[str, "LibraryFacts"], list[dict[str, str]]]:
+    """Labels, calls and facts of all libraries, and of each campaign their names by label; labels that two campaigns
+    share get the name of their archive.
 
     same: labels that are the same library in every campaign, a session each, and all that counts there
     """
     if len(campaigns) == 1:
         labels = list(facts[0].labels)
-        return labels, _calls(campaigns[0]).assign(campaign=0), {one.label: one for one in facts[0].libraries}
+        libraries = {one.label: one for one in facts[0].libraries}
+        return labels, _calls(campaigns[0]).assign(campaign=0), libraries, [{label: label for label in labels}]
     shared = set() if same else set(shared_labels(facts))
     every: list[str] = []
     stems = [one.path.stem for one in campaigns]
     sides = stems if same or stems[0] != stems[1] else ["left", "right"]
     tables, mpiruns, blocks = [], 0, 0
-    libraries: dict[str, LibraryFacts] = {}
+    libraries = {}
+    names_of_each = []
     for number, (campaign, about, side) in enumerate(zip(campaigns, facts, sides, strict=True)):
         names = {label: f"{label} ({side})" if label in shared else label for label in about.labels}
         table = _calls(campaign)
@@ -389,10 +432,11 @@ def _joined(
         if len(table):
             mpiruns, blocks = int(table["mpirun"].max()) + 1, int(table["block"].max()) + 1
         every += list(names.values())
+        names_of_each.append(names)
         tables.append(table)
         libraries = {names[one.label]: one for one in about.libraries} | libraries
     every = list(same or every)
-    return every, pandas.concat(tables, ignore_index=True), libraries
+    return every, pandas.concat(tables, ignore_index=True), libraries, names_of_each
 
 
 def _calls(campaign: Archive) -> pandas.DataFrame:

@@ -10,7 +10,7 @@ import pandas
 from lepaute.archive import mpi_campaign
 from lepaute.compare.factor_effects import effect_sentences
 from lepaute.kit.text import counted, exact_size, seconds, three_digits
-from lepaute.measure.comparison.cases import NONBLOCKING, OVERLAPPED, STREAM_MESSAGES, STREAMS, name_of
+from lepaute.measure.comparison.cases import NONBLOCKING, OVERLAPPED, STREAM_MESSAGES, STREAMS, name_of, plain_operation
 
 if TYPE_CHECKING:
     from lepaute.archive import Archive
@@ -70,8 +70,8 @@ def _streams(found: "Comparison") -> list[str]:
     """Bandwidth and message rate of each stream."""
     lines = []
     for one in found.verdicts:
-        if one.operation in STREAMS:
-            messages = STREAM_MESSAGES * (1 + STREAMS.index(one.operation))
+        if (operation := plain_operation(one.operation)) in STREAMS:
+            messages = STREAM_MESSAGES * (1 + STREAMS.index(operation))
             sides = [
                 f"{label} {three_digits(messages * one.size_bytes / time_s / 1e6)} MB/s, "
                 f"{three_digits(messages / time_s / 1e3)} thousand messages/s"

@@ -27,6 +27,7 @@ from lepaute.compare.verdicts import (
     undisturbed_pairs,
     verdicts_of_each,
 )
+from lepaute.compare.wording import ratio_text
 from lepaute.kit.text import counted, exact_size
 from lepaute.measure.comparison.cases import name_of
 from lepaute.stats.aligned_ranks import aligned_rank_test, aligned_shift, least_p_of
@@ -66,12 +67,6 @@ class FactorEffect(Tested):
     def outcome(self) -> Literal["slower", "faster", "no effect above the margin", "undecided", "untested"]:
         changed: Literal["slower", "faster"] = "slower" if self.ratio > 1 else "faster"
         return self.decision.pick(changed, "no effect above the margin", "undecided", "untested")
-
-    @property
-    def change(self) -> str:
-        """Such as +12.1 % (+9.3 to +15 %)."""
-        low, high = (f"{100 * (each - 1):+.3g}" if isfinite(each) else "many" for each in (self.low, self.high))
-        return f"{100 * (self.ratio - 1):+.3g} % ({low} to {high} %)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +222,8 @@ def effect_sentences(
         slower = sum(row.outcome == "slower" for row in shown)
         lines.append(
             f"{what} makes {slower} of {rows} slower and {len(shown) - slower} faster, most of "
-            f"all {_row_text(most.operation, most.form, most.size_bytes)} of {most.library}: {most.change}"
+            f"all {_row_text(most.operation, most.form, most.size_bytes)} of {most.library}: {ratio_text(most)} times "
+            "as long"
         )
     for factor in dict.fromkeys(row.factor for row in effects):
         changed = [row for row in changes if row.factor == factor]

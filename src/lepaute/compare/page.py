@@ -14,7 +14,15 @@ from lepaute.compare.resampling import normality_sentence
 from lepaute.compare.setting import Source, algorithms, setting_lines
 from lepaute.compare.summaries import ROW
 from lepaute.compare.verdicts import MARGIN, Verdict, verdicts
-from lepaute.compare.wording import change, correction_sentence, operation_name, sentence, violation_sentence
+from lepaute.compare.wording import (
+    amount,
+    correction_sentence,
+    operation_name,
+    ratio_text,
+    sentence,
+    verdict_words,
+    violation_sentence,
+)
 from lepaute.kit.text import exact_size, seconds
 from lepaute.measure.comparison.cases import NOTHING, name_of
 from lepaute.report.page import anchor, picture_values, records_table, render
@@ -81,7 +89,9 @@ def page(found: "Comparison") -> str:
         ranks=records_table("Times of every rank", _ranks(found)),
         guidelines=records_table("All guidelines", _guidelines(found)),
         changed=records_table("Rows that depend on it", [_with_size_text(one) for one in changed]),
-        ways=records_table(f"Difference of {found.right} by each summary", rows) if len(ways) > 1 else None,
+        ways=records_table(f"Times of {found.right} over those of {found.left} by each summary", rows)
+        if len(ways) > 1
+        else None,
         way=next(iter(ways)),
         flags=records_table("All rows and libraries", _flags(found)),
         normality=normality_sentence(found.sample_means),
@@ -103,12 +113,12 @@ def _row(one: Verdict, found: "Comparison", behind: dict[tuple[str, str, int], A
         "anchor": anchor(operation_name(one)),
         "size": exact_size(one.size_bytes),
         "behind": _anchor_of(one) if one.row in behind else "",
-        "left": seconds(one.left_s),
-        "right": seconds(one.right_s),
-        "sentence": sentence(one, found.left, found.right),
+        "left": amount(one, one.left_s),
+        "right": amount(one, one.right_s),
+        "sentence": verdict_words(one, found.left, found.right),
         "stars": one.stars,
         "state": _STATES.get(one.outcome, "open"),
-        "change": change(one),
+        "ratio": ratio_text(one),
         "p": f"{one.p_corrected:.2g}",
         "mpiruns": f"{one.left_mpiruns}, {one.right_mpiruns}",
         "algorithms": algorithms(found, one),
@@ -289,7 +299,7 @@ def changed_rows(found: "Comparison", ways: dict[str, tuple[Verdict, ...]]) -> l
 
 def _ways_rows(ways: dict[str, tuple[Verdict, ...]]) -> list[list[str]]:
     """The change by each summary, with its stars, a list a row."""
-    return [[f"{change(one)} {one.stars}".rstrip() for one in each] for each in zip(*ways.values(), strict=True)]
+    return [[f"{ratio_text(one)} {one.stars}".rstrip() for one in each] for each in zip(*ways.values(), strict=True)]
 
 
 def _side(verdict: Verdict, found: "Comparison") -> str:

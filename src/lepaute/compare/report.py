@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lepaute.compare.verdicts import Verdict
-from lepaute.compare.wording import operation_name
+from lepaute.compare.wording import amount, operation_name
 from lepaute.errors import InputError
 from lepaute.kit.files import check_output, write_whole
 from lepaute.kit.picture import APART, BLUE, RULE, SOFT, bare, entitle, measured_origin, new_figure, write_picture
-from lepaute.kit.text import exact_size, seconds, three_digits
+from lepaute.kit.text import exact_size, three_digits
 from lepaute.report import page as pages
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def _latex_table(found: "Comparison") -> str:
     for one in found.verdicts:
         stars = rf"$^{{{one.stars}}}$" if one.stars else ""
         ends = [three_digits(100 * (end - 1)) if isfinite(end) else r"$\infty$" for end in (one.low, one.high)]
-        times = " & ".join(_latex(seconds(time_s)) for time_s in (one.left_s, one.right_s))
+        times = " & ".join(_latex(amount(one, time_s)) for time_s in (one.left_s, one.right_s))
         lines.append(
             rf"{_latex(operation_name(one))} & {_latex(exact_size(one.size_bytes))} & {times} & "
             rf"{three_digits(100 * (one.ratio - 1))}{stars} & [{ends[0]}, {ends[1]}] \\"

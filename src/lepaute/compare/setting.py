@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING
 from lepaute.archive.documents import mapping, sequence
 from lepaute.archive.mpi_campaign import KIND, algorithm_key, settings_text
 from lepaute.kit.node_sets import fold_node_set
-from lepaute.measure.comparison.cases import OVERLAPPED, REDUCTIONS, ROOTED, name_of, unused_arguments, word_of
+from lepaute.measure.comparison.cases import (
+    OVERLAPPED,
+    REDUCTIONS,
+    ROOTED,
+    name_of,
+    plain_operation,
+    unused_arguments,
+    word_of,
+)
 
 if TYPE_CHECKING:
     from lepaute.archive.mpi_campaign import CampaignFacts
@@ -121,7 +129,7 @@ def _pair(value: object) -> tuple[str, str]:
 def setting_lines(found: "Comparison") -> list[str]:
     """One line for what the rows depend on; outputs of other benchmarks do not say it."""
     factors = [one.factors for one in found.archives if one.kind == KIND]
-    operations = {one.operation for one in found.verdicts}
+    operations = {plain_operation(one.operation) for one in found.verdicts}
     lines = []
     if factors and operations & set(REDUCTIONS):
         lines.append(f"reductions: {_joined([_level(one, 'reductions') for one in factors])}")
@@ -133,7 +141,7 @@ def setting_lines(found: "Comparison") -> list[str]:
 
 def algorithms(found: "Comparison", verdict: "Verdict") -> str:
     """What the left and the right library ran for a row, "unknown" where that was not seen; empty where neither was."""
-    key = f"{name_of(verdict.operation, verdict.form)} of {verdict.size_bytes} bytes"
+    key = f"{name_of(plain_operation(verdict.operation), verdict.form)} of {verdict.size_bytes} bytes"
     with_ranks = algorithm_key(key, found.ranks)
     ran = {one.label: one.algorithms.get(with_ranks, one.algorithms.get(key, _UNKNOWN)) for one in found.libraries}
     both = [ran.get(label, _UNKNOWN) for label in (found.left, found.right)]

@@ -25,7 +25,7 @@ Where the mpiruns are of several sessions, test, interval and forecast are over 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import ceil, exp, inf, isfinite, log
+from math import ceil, exp, inf, isfinite, log, nan
 from statistics import NormalDist
 from typing import Any, Literal, get_args
 
@@ -47,6 +47,8 @@ from lepaute.stats.multiple_tests import benjamini_hochberg, holm
 from lepaute.stats.student import student_quantile
 
 Outcome = Literal["left faster", "right faster", "no difference above the margin", "undecided", "untested"]
+#: The form of rows of a rate, whose times are those that the bytes of a message take by it.
+RATE = "rate"
 #: What the correction for many rows bounds: the share of false ones among the decided, or the chance of any.
 Correction = Literal["fdr", "holm"]
 CORRECTIONS = {"fdr": benjamini_hochberg, "holm": holm}
@@ -116,6 +118,8 @@ class Verdict(Tested):
     forecast_sessions: sessions that would decide, in the place of `forecast`
     disturbed_mpiruns: of both libraries, which are not among left_mpiruns and right_mpiruns
         but where nothing is decided for them (is_disturbed)
+    spread          : of ratio by the least and the most times that are printed beside those of single runs; NaN where
+        there are none
     """
 
     operation: str
@@ -141,6 +145,7 @@ class Verdict(Tested):
     forecast_sessions: Forecast | None = None
     disturbed_mpiruns: int = 0
     weaknesses: tuple[Weakness, ...] = ()
+    spread: tuple[float, float] = (nan, nan)
 
     @property
     def row(self) -> tuple[str, str, int]:
@@ -241,6 +246,7 @@ def verdicts_of_each(
             session_ratios=row.session_ratios(),
             disturbed_mpiruns=row.disturbed,
             weaknesses=row.weaknesses(),
+            spread=row.spread,
         )
         # A row alone among others that do not differ has to be as clear as this.
         level = SIGNIFICANT / sum(each == (row.name in primary) for each in first)
@@ -297,6 +303,12 @@ class _Row:
         # Another benchmark does not tell single calls.
         slow = table["slow_share"].to_numpy(dtype=np.float64) if "slow_share" in table else np.zeros(len(table))
         self.slow: Floats = slow
+        self.spread = (nan, nan)
+        if "low_s" in table and len(table) == 2 and self.has_both:
+            ends = table[["low_s", "high_s"]].to_numpy(dtype=np.float64)
+            (left_low, left_high), (right_low, right_high) = ends[~self.second][0], ends[self.second][0]
+            if left_low > 0:
+                self.spread = float(right_low / left_high), float(right_high / left_low)
 
     @property
     def has_both(self) -> bool:
@@ -315,6 +327,8 @@ class _Row:
     def _too_few(self) -> tuple[Weakness, ...]:
         if least_p_of(self.second, self.blocks) <= SIGNIFICANT:
             return ()
+        if len(self.second) == 2:
+            return (Weakness("too few", "one run each"),)
         fewest, needed = min(int(self.second.sum()), int((~self.second).sum())), values_to_decide(SIGNIFICANT)
         most = f"and {needed} are needed" if fewest < needed else "too few of them in one block"
         return (Weakness("too few", f"{counted(fewest, 'mpirun')} of each library, {most}"),)

@@ -1,20 +1,50 @@
 """Verdicts as sentences."""
 
 from collections.abc import Sequence
-from math import inf, isfinite
+from math import inf, isfinite, nan
 
 from lepaute.compare.guidelines import Violation
 from lepaute.compare.summaries import SLOW
-from lepaute.compare.verdicts import MOST_TIMES, Correction, Verdict
+from lepaute.compare.verdicts import MOST_TIMES, RATE, Correction, Tested, Verdict
 from lepaute.kit.text import counted, exact_size, seconds, three_digits
 from lepaute.measure.comparison.cases import name_of
 from lepaute.stats.decision import Decision
 
 
 def sentence(verdict: Verdict, left: str, right: str) -> str:
-    """Such as "Open MPI is faster by 12 % (9 to 15 %)": the share of the slower one's time that is saved; and who has
-    more slow calls, where that is shown."""
+    """Such as "mpich took 1.135 times as long (1.098 to 1.171): openmpi is faster"."""
+    ratio, interval = _ratio_and_interval(verdict)
+    return f"{right} took {ratio} times as long{interval}: {verdict_words(verdict, left, right)}"
+
+
+def ratio_text(verdict: Tested) -> str:
+    """Of times, with its interval, such as "1.135 (1.098 to 1.171)", or the spread inside single runs."""
+    return "".join(_ratio_and_interval(verdict))
+
+
+def _ratio_and_interval(row: Tested) -> tuple[str, str]:
+    spread = getattr(row, "spread", (nan, nan))
+    if isfinite(row.high) and row.low > 0:
+        return _ratio(row.ratio), f" ({_ratio(row.low)} to {_ratio(row.high)})"
+    if isfinite(sum(spread)):
+        return _ratio(row.ratio), f" (by minima and maxima {_ratio(spread[0])} to {_ratio(spread[1])})"
+    return _ratio(row.ratio), ""
+
+
+def _ratio(value: float) -> str:
+    return f"{value:.3f}" if 0.1 <= value < 10 else three_digits(value)
+
+
+def verdict_words(verdict: Verdict, left: str, right: str) -> str:
+    """Who is faster, as far as that is shown, and who has more slow calls, where that is."""
     return f"{_of_medians(verdict, left, right)}{_of_slow_calls(verdict, left, right)}"
+
+
+def amount(verdict: Verdict, time_s: float) -> str:
+    """A time of a row as people read it: of a rate, the rate."""
+    if verdict.form == RATE:
+        return f"{three_digits(verdict.size_bytes / time_s / 1e6)} MB/s" if time_s > 0 else "0 MB/s"
+    return seconds(time_s)
 
 
 def _of_slow_calls(row: Verdict, left: str, right: str) -> str:
@@ -27,28 +57,21 @@ def _of_slow_calls(row: Verdict, left: str, right: str) -> str:
 
 
 def _of_medians(row: Verdict, left: str, right: str) -> str:
-    decision, shown = row.decision, ""
-    if decision.is_shown and row.ratio > 1:
-        shown = f"{left} is faster by {_saved(1 / row.ratio, 1 / row.low, 1 / row.high)}"
-    elif decision.is_shown:
-        shown = f"{right} is faster by {_saved(row.ratio, row.high, row.low)}"
     needed = _needed(row) if row.forecast or row.forecast_sessions or row.outcome == "undecided" else ""
-    return decision.words(
-        shown,
+    if row.outcome == "untested":
+        return f"{'; '.join(row.decision.reasons)}: not tested{needed and f'; {needed}'}"
+    return row.decision.words(
+        f"{left if row.ratio > 1 else right} is faster",
         f"no difference above {100 * row.margin:g} %",
         f"no difference shown; {needed}",
-        f"{_took([row], left, right)}not tested",
-    ) + (f"; {needed}" if needed and row.outcome == "untested" else "")
+    )
 
 
-def _took(rows: Sequence[Verdict], *labels: str) -> str:
-    """By how much the same library took longer in all these rows, whether or not that is shown."""
-    ratios = sorted(row.ratio for row in rows)
-    if not (isfinite(sum(ratios)) and (ratios[0] > 1 or 0 < ratios[-1] < 1)):
-        return ""
-    slower = labels[ratios[0] > 1]
-    ends = [three_digits(max(ratio, 1 / ratio)) for ratio in ratios]
-    return f"{slower} took {' to '.join(dict.fromkeys((min(ends, key=float), max(ends, key=float))))} times as long, "
+def _took(rows: Sequence[Verdict], right: str) -> str:
+    """How many times as long the right library took, at least and at most, whether or not that is shown."""
+    ends = sorted(row.ratio for row in rows)
+    texts = dict.fromkeys(_ratio(end) for end in (ends[0], ends[-1]) if isfinite(end))
+    return f"{right} took {' to '.join(texts)} times as long, " if texts else ""
 
 
 def operation_name(verdict: Verdict) -> str:
@@ -73,7 +96,7 @@ def answer(rows: Sequence[Verdict], left: str, right: str, scope: str, disturbed
         counts.append(f"{len(untested)} not tested")
     decision = Decision.of_several((row.decision for row in rows), "unknown")
     if len(untested) == len(rows):
-        counts = [f"{_took(rows, left, right)}{decision.words('', '', '', 'none is tested')}"]
+        counts = [f"{_took(rows, right)}{decision.words('', '', '', 'none is tested')}"]
     elif not any(row.decision.is_decided for row in rows):
         counts = ["none is decided", *counts[4:]]
     parts = [
@@ -93,14 +116,6 @@ def correction_sentence(correction: Correction) -> str:
     return f"corrected for all rows together ({how})"
 
 
-def change(verdict: Verdict) -> str:
-    """The right library's time against the left one's: "+12.1 % (+9.3 to +15 %)"."""
-    if not (isfinite(verdict.low) and isfinite(verdict.high) and verdict.low > 0):
-        return f"{100 * (verdict.ratio - 1):+.3g} %, interval unlimited"
-    low, high = 100 * (verdict.low - 1), 100 * (verdict.high - 1)
-    return f"{100 * (verdict.ratio - 1):+.3g} % ({low:+.3g} to {high:+.3g} %)"
-
-
 def violation_sentence(violation: Violation) -> str:
     """What a violated guideline costs."""
     size = "" if "(" in violation.guideline else f" at {exact_size(violation.size_bytes)}"
@@ -108,13 +123,6 @@ def violation_sentence(violation: Violation) -> str:
         f"{violation.guideline}{size} is violated: {violation.operation} takes {violation.ratio:.3g} times as long "
         f"({violation.low:.3g} to {violation.high:.3g}), {seconds(violation.excess_s)} a call"
     )
-
-
-def _saved(ratio: float, low_ratio: float, high_ratio: float) -> str:
-    """From times of the faster over the slower library; the interval may be open."""
-    saved, low, high = (100 * (1 - value) for value in (ratio, low_ratio, high_ratio))
-    bounds = sorted((low, high))
-    return f"{three_digits(saved)} % ({three_digits(bounds[0])} to {three_digits(bounds[1])} %)"
 
 
 def _needed(row: Verdict) -> str:

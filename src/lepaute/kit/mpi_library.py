@@ -3,16 +3,13 @@
 A library is identified by its compiler wrapper, which alone determines the mpi.h that programs are compiled with.
 """
 
-import contextlib
 import functools
-import json
 import os
 import re
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.command import attempted, run_command
@@ -62,9 +59,6 @@ module load "$1" >&2 || exit 1
 env -0
 """
 _OF_THE_SHELL = ("_", "SHLVL", "PWD", "OLDPWD")
-#: The selection of algorithms in MPICH's shared object: JSON text, from the brace on to the byte 0 at its end.
-_TREE = re.compile(rb'\{"collective=[^\x00]{1,1000000}(?=\x00)')
-_MPICH_FILES = ("libmpich.so", "libmpi.so")
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,34 +321,3 @@ def environment_of_module(module: str) -> dict[str, str]:
             continues = old and name in os.environ and value.endswith(os.pathsep + old)
             changes[name] = value.removesuffix(old) + os.environ[name] if continues else value
     return changes
-
-
-# ---- how MPICH selects its algorithms --------------------------------------------------------------------------------
-
-
-def default_tree(library: MpiLibrary) -> dict[str, Any]:
-    """The tree by which an MPICH selects the algorithm of each operation; its devices have further ones for a few.
-
-    MPICH is compiled with its default selection as JSON text (maint/tuning/coll/mpir/generic.json of its sources),
-    which its shared object holds. A file of its own (MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE) takes the place of the
-    whole tree. Raises EnvironmentProblem where the library does not hold one.
-    """
-    words, variables = [str(library.mpicc), "-show"], dict(library.environment)
-    done = run_command(words, what=str(library.mpicc), timeout_s=_LIMIT_S, environment=variables)
-    folders = [word[2:] for word in done.stdout.split() if word.startswith("-L")]
-    places = [
-        Path(folder, name) for folder in [*folders, str(library.mpicc.parent.parent / "lib")] for name in _MPICH_FILES
-    ]
-    path = next((place for place in places if place.is_file()), None)
-    if path is None:
-        raise EnvironmentProblem(
-            f"{library.mpicc}: found no {' or '.join(_MPICH_FILES)} in {', '.join(folders) or 'no folder'}"
-        )
-    trees: list[dict[str, Any]] = []
-    for match in _TREE.finditer(path.read_bytes()):
-        with contextlib.suppress(ValueError):
-            trees.append(json.loads(match[0]))
-    tree = max(trees, key=len, default={})
-    if "MPIR_" not in json.dumps(tree):
-        raise EnvironmentProblem(f"{path}: holds no selection of algorithms; its MPICH is older than 3.4 or another's")
-    return tree

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from lepaute.archive.documents import MOST_MEMBERS
 from lepaute.archive.mpi_campaign import KIND, CampaignFacts, settings_text
-from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.errors import EnvironmentProblem, InputError, LibraryFailure
 from lepaute.kit.json_values import from_json, to_json
 from lepaute.kit.mpi_launcher import binding_works
 from lepaute.kit.text import counted, seconds
@@ -352,7 +352,7 @@ class Comparison(Campaign):
         self._lost[label] += 1
         self.warn(f"{label}: block {block + 1} goes without its mpirun {place + 1}, which failed {len(made)} times")
         if self._lost[label] >= MOST_LOST:
-            raise EnvironmentProblem(f"{label}: one mpirun after the other failed, the last one: {made[-1].failure}")
+            raise LibraryFailure(f"{label}: one mpirun after the other failed, the last one: {made[-1].failure}")
 
     @property
     def _ended(self) -> list[entries.MpirunEnded]:

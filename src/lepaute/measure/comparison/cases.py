@@ -99,6 +99,11 @@ def name_of(operation: str, form: str) -> str:
     return names.get(form, operation)
 
 
+def plain_operation(operation: str) -> str:
+    """Without the ranks or levels of factors that a comparison has behind it, as in "Bcast, cache=cold"."""
+    return operation.partition(", ")[0]
+
+
 def word_of(operation: str, form: str) -> str:
     """What --ops has for it; empty for what is asked for otherwise."""
     return "" if form == OVERLAPPED else name_of(operation, form).lower().replace(" ", "_")

@@ -10,7 +10,7 @@ from math import inf
 from pathlib import Path
 from typing import Protocol
 
-from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.errors import EnvironmentProblem, InputError, LibraryFailure
 from lepaute.kit.command import complaint_of
 from lepaute.kit.mpi_launcher import launch_failed
 from lepaute.measure.comparison.cases import BLOCKING, NOTHING, Case, ComparisonRequest, name_of
@@ -326,7 +326,7 @@ class Trials:
         return [each for each in self._workspace.noted(MpirunEnded) if (each.block, each.outcome) == (TRIAL, COMPLETE)]
 
     def make(self, tell: Callable[[str], None]) -> None:
-        """All that have not been made. Raises EnvironmentProblem where a library cannot be measured at all."""
+        """All that have not been made. Raises LibraryFailure where a library cannot be measured at all."""
         for made in range(1 if self._request.calls is not None else TRIALS):
             for place, name in enumerate(self._cells):
                 if sum(each.cell == name for each in self._complete()) <= made:
@@ -336,7 +336,7 @@ class Trials:
                     trials = 1
                     while ended.outcome != COMPLETE:
                         if trials == _MOST_TRIALS:
-                            raise EnvironmentProblem(f"{name}: cannot be measured: {ended.failure}")
+                            raise LibraryFailure(f"{name}: cannot be measured: {ended.failure}")
                         trials += 1
                         self._find_lacking(name, place, tell)
                         ended = self._try(name, TRIAL, place, self._cases(name), TRIAL_CALLS, limit_s)
@@ -347,7 +347,7 @@ class Trials:
         return [case for case in every if (case.operation, case.form) not in lacking]
 
     def _find_lacking(self, name: str, place: int, tell: Callable[[str], None]) -> None:
-        """Raises EnvironmentProblem where no operation works."""
+        """Raises LibraryFailure where no operation works."""
         operations = dict.fromkeys((case.operation, case.form) for case in self._cases(name))
         failed: dict[tuple[str, str], str] = {}
         for operation, form in operations:
@@ -357,7 +357,7 @@ class Trials:
             if ended.outcome != COMPLETE:
                 failed[operation, form] = ended.failure
         if len(failed) == len(operations):
-            raise EnvironmentProblem(f"{name}: cannot be measured: {next(iter(failed.values()))}")
+            raise LibraryFailure(f"{name}: cannot be measured: {next(iter(failed.values()))}")
         for (operation, form), why in failed.items():
             self._workspace.note(Lacking(name, operation, form, why))
             if any((case.operation, case.form) == (operation, form) for case in self._request.cases):

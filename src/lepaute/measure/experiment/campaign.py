@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.errors import EnvironmentProblem, InputError, LibraryFailure
 from lepaute.kit.files import check_output
 from lepaute.measure.experiment.closing import partial_name
 from lepaute.measure.experiment.job import Job
@@ -54,10 +54,11 @@ class Campaign(Job):
         archive.
         """
         outcome = execute(self, resume)
-        if outcome.status == "complete":
+        if outcome.status in ("complete", "incomplete"):
             self.tell("done", 1.0)
             return outcome.archive
-        problem = EnvironmentProblem(outcome.failure) if outcome.status == "failed" else KeyboardInterrupt()
+        type_of = LibraryFailure if isinstance(outcome.problem, LibraryFailure) else EnvironmentProblem
+        problem = type_of(outcome.failure) if outcome.status == "failed" else KeyboardInterrupt()
         partial = partial_name(self.options.archive)
         problem.add_note(f"what was measured until then is in {partial}; resume with --resume")
         raise problem

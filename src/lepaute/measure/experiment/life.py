@@ -12,6 +12,7 @@ from lepaute.archive.metadata import COMPLETE, FAILED, PARTIAL, DesignProgress, 
 from lepaute.errors import EnvironmentProblem, LepauteError
 from lepaute.kit.json_values import from_json, to_json
 from lepaute.kit.later import later
+from lepaute.kit.node_sets import folded
 from lepaute.kit.numbers import of_type
 from lepaute.kit.python_files import line_in
 from lepaute.measure.experiment.closing import archive_workspace, partial_name
@@ -31,7 +32,8 @@ _TAIL_LINES = 12
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """status: complete, failed, or partial (interrupted); failure: in one line, None where there is none.
+    """status: complete, incomplete (without the nodes that are lost), failed, or partial (interrupted); failure: in
+    one line, None where there is none.
 
     problem: what was raised
     """
@@ -42,17 +44,25 @@ class Outcome:
     rows_done: int
     rows: int
     problem: BaseException | None = None
+    lost: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """What JSON is made of: how it ended, and where."""
         rows = {"rows_done": self.rows_done, "rows": self.rows}
-        return {"archive": str(self.archive), "status": self.status, "failure": self.failure, **rows}
+        return {
+            "archive": str(self.archive),
+            "status": self.status,
+            "failure": self.failure,
+            "lost": list(self.lost),
+            **rows,
+        }
 
     @property
     def headline(self) -> str:
         """The archive, the status, and the rows that were measured."""
         measured = DesignProgress(self.rows, self.rows_done).text
-        return f"{self.archive}: {self.status}{measured and f', {measured}'}"
+        lost = f", {folded(self.lost)} lost" if self.lost else ""
+        return f"{self.archive}: {self.status}{measured and f', {measured}'}{lost}"
 
 
 def failure_of(run: "jobs.Job", phase: str, problem: BaseException) -> Failure:
@@ -126,7 +136,9 @@ def _finished(run: "jobs.Job", problem: BaseException | None) -> Outcome:
         workspace.remove()
         partial_name(run.options.archive).unlink(missing_ok=True)
     failure = failure_text(state.failure) if state.failure else None
-    return Outcome(target, state.status, failure, done, rows, problem)
+    lost = tuple(dict.fromkeys(each.node for each in state.lost_nodes))
+    status = "incomplete" if lost and state.status == COMPLETE else state.status
+    return Outcome(target, status, failure, done, rows, problem, lost)
 
 
 def failure_text(failure: Failure) -> str:
