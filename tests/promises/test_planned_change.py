@@ -86,3 +86,24 @@ def test_too_few_jobs_are_said_and_none_are_refused() -> None:
     assert found["p_value"].isna().all()
     with pytest.raises(InputError, match="before and after 2027"):
         before_after(values, dt.date(2027, 1, 1))
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_sweep_before_and_one_after_are_compared_by_pairs(jobs: int) -> None:
+    fleets, machines, change = 200, 30, -0.0013
+    noise, hit, false = 0.0004, 0, 0
+    for seed in range(fleets):
+        z = np.random.default_rng((20261129, seed)).normal(size=(machines, 2 * jobs))
+        z[:, jobs:] += change / noise
+        z[4, jobs:] -= 0.01 / noise
+        found = before_after(fleet_values(z, noise=noise, seed=seed), date(jobs))
+        of_all, others = found.iloc[-1], found.iloc[:-1]
+        assert of_all["pairs"] >= machines - 3
+        hit += of_all["low"] <= change <= of_all["high"]
+        differing = np.flatnonzero(others["p_differs"] < 0.05)
+        assert 4 in differing
+        false += len(differing) > 1
+    assert hit >= stats.binom.ppf(1e-3, fleets, 0.95)
+    assert false <= stats.binom.ppf(0.999, fleets, 0.05)
+    assert of_all["high"] - of_all["low"] < 0.001
+    assert others["change"].iloc[4] == pytest.approx(-0.0113, abs=0.002)

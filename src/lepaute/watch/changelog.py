@@ -132,7 +132,8 @@ class Inventory:
     def group_of(self, kind: str, cluster: str, node: str) -> str | None:
         """None where the inventory does not know the node, or says nothing of this kind about it."""
         names = (node, f"{cluster}-{node}", node.removeprefix(f"{cluster}-"))
-        return next((self.groups[kind][name] for name in names if name in self.groups[kind]), None) or None
+        of_kind = self.groups.get(kind, {})
+        return next((of_kind[name] for name in names if name in of_kind), None) or None
 
 
 @dataclass(frozen=True, slots=True)
