@@ -178,13 +178,6 @@ class Changelog:
             return np.zeros(len(table), np.bool_)
         return is_of_job(table, self.outlying_jobs(nodes_of(table)))
 
-    def differs_for(self, other: "Changelog", nodes: Iterable[Node]) -> frozenset[Node]:
-        """The nodes whose reference sets are not the same with the other: those that are to be tested again."""
-        every = frozenset(nodes)
-        resets, others = self.resets_s(every), other.resets_s(every)
-        jobs = self.outlying_jobs(every) ^ other.outlying_jobs(every)
-        return frozenset(node for node in every if resets[node] != others[node]) | {job[:2] for job in jobs}
-
 
 def read_changelog(events: Path | None = None, outliers: Path | None = None) -> Changelog:
     """The changelog of two CSV files, either of which may be left out.

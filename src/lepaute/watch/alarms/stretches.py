@@ -141,6 +141,7 @@ class Stretches:
         self.slow = self.shared.copy()  # and its slow part
         self.begun = np.zeros(len(rows), np.int64)  # the round in which the stretch began
         self.stretch = np.zeros(streams.values.shape, np.int64)  # of each value, which stretch of its stream it is of
+        self.latest = np.zeros(self.machines, np.int64)  # the same of the values that are to come
         self.shifted = np.zeros(streams.values.shape, np.bool_)  # the values of machines that shifted together
         self._new = np.ones(len(rows), np.bool_)  # of which no evidence was given yet
         self.small = SmallChanges.start(self.machines, MEMORY)
@@ -150,6 +151,23 @@ class Stretches:
         self._over: list[Look] = []
         self._looked: dict[int, Integers] = {}  # which of the second tier began anew after a round
         self._alarmed: list[tuple[int, list[int]]] = []  # rounds after which there were alarms, and machines and fleets
+
+    def __getstate__(self) -> dict[str, object]:
+        """Without what the table of factor values tells."""
+        return {**self.__dict__, "streams": None}
+
+    def go_on(self, streams: Streams, rounds: int) -> None:
+        """After so many rounds, with others that follow, of the same streams."""
+        self.streams = streams
+        more = len(streams.day) - rounds
+
+        def longer(values: Any, fill: float) -> Any:
+            return np.concatenate([values[:rounds], np.full((more, *values.shape[1:]), fill, values.dtype)])
+
+        for name in ("shared", "slow", "stretch", "shifted"):
+            setattr(self, name, longer(getattr(self, name), 0))
+        if self.groups is not None:
+            self.groups.effects = longer(self.groups.effects, np.nan)
 
     def begin(self, day: int) -> None:
         """Stretches that begin by this day, of which a round follows."""
@@ -165,7 +183,7 @@ class Stretches:
         today, group = self.streams.values[at], self.streams.group
         deviations = self.state.deviations(today)
         shared = self.effect.take(deviations, lambda common: self.state.residuals(today, group, common))
-        self.shared[at], self.slow[at] = self.effect.effect, self.effect.slow
+        self.shared[at], self.slow[at], self.stretch[at] = self.effect.effect, self.effect.slow, self.latest
         for number in np.flatnonzero(self.effect.parts.shifted):
             self.shifted[max(0, at + 1 - self.effect.parts.rounds[group[number]]) : at + 1, number] = True
         allowed = self.least * np.abs(np.nan_to_num(self.state.levels()))
@@ -368,7 +386,7 @@ class Stretches:
                     look = self._open.pop(number)
                     self._over.append(replace(look, **self._part(number, look.begun, (begun - 1))))
                 self.small_begun[number] = begun
-        self.stretch[begun:, machines] += 1
+        self.latest[machines] += 1
         self.state.restart(machines)
         self.effect.parts.restart(machines)
         self.small.restart(machines)
