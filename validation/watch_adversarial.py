@@ -9,7 +9,7 @@ size counts). Planted, and the goal in at least 9 of the 10 fleets:
 
 * bad from the start: node 4, both processors 25 % slow in all 90 days: a notice on it, no event;
 * drift: node 4 loses 2 % steadily over the 90 days: an event on it alone, of the right sign, a step or a drift;
-* vanished: node 4 has no result from day 60 on: a notice on it, no event;
+* vanished: node 4 has no result from day 60 on: no event;
 * half of the nodes: 8 of 16 nodes lose 5 % on day 50: one platform event with exactly these nodes, dated to the day;
 * two faults: node 3 loses 4 % on day 50, node 11 gains 4 % on day 53: two events, each on its node;
 * clock set back: from job 1060 on the clock of node 4 is 30 days late, and it lost 5 %: a notice on its dates, and no
@@ -42,7 +42,7 @@ from support.options import options_of
 from support.report import finish
 
 from lepaute.watch.judging.judge import judge
-from lepaute.watch.notices.notice import ABSENT, DATES, UNLIKE_PEERS, Notice, notices
+from lepaute.watch.notices.notice import DATES, UNLIKE_PEERS, Notice, notices
 from lepaute.watch.proposals.platform_events import propose
 from lepaute.watch.proposals.proposed_event import ProposedEvent
 
@@ -96,8 +96,7 @@ def vanished(number: int) -> tuple[bool, int]:
     z = noise(number)
     z[node(4), 60:] = np.nan
     events, said = found_in(fleet_values(z, seed=number))
-    right = [each for each in said if (each.kind, each.node) == (ABSENT, "4")]
-    return len(right) == 1 and not events, len(events) + len(said) - len(right)
+    return not events, len(events) + len(said)
 
 
 def half_of_the_nodes(number: int) -> tuple[bool, int]:

@@ -82,7 +82,28 @@ def test_only_what_lies_between_the_neighbouring_events_is_compared() -> None:
 def test_too_few_jobs_are_said_and_none_are_refused() -> None:
     values = fleet_values(changed(0.0, 30, 2, 4))
     found = before_after(values, date(30))
-    assert set(found["missing"]) == {1}
-    assert found["p_value"].isna().all()
+    assert found["missing"].tolist() == [1] * MACHINES + [0]  # all together by pairs
+    assert found["p_value"].iloc[:-1].isna().all()
     with pytest.raises(InputError, match="before and after 2027"):
         before_after(values, dt.date(2027, 1, 1))
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_sweep_before_and_one_after_are_compared_by_pairs(jobs: int) -> None:
+    fleets, machines, change = 60, 30, -0.0013
+    noise, hit, false = 0.0004, 0, 0
+    for seed in range(fleets):
+        z = np.random.default_rng((20261129, seed)).normal(size=(machines, 2 * jobs))
+        z[:, jobs:] += change / noise
+        z[4, jobs:] -= 0.01 / noise
+        found = before_after(fleet_values(z, noise=noise, seed=seed), date(jobs))
+        of_all, others = found.iloc[-1], found.iloc[:-1]
+        assert of_all["pairs"] >= machines - 3
+        hit += of_all["low"] <= change <= of_all["high"]
+        differing = others[others["p_differs"] < 0.05]
+        slow = differing[(differing["node"] == "3") & (differing["cpu"] == 0)]
+        assert slow["change"].tolist() == pytest.approx([-0.0113], abs=0.002)
+        false += len(differing) > 1
+    assert hit >= stats.binom.ppf(1e-3, fleets, 0.95)
+    assert false <= stats.binom.ppf(0.999, fleets, 0.05)
+    assert of_all["high"] - of_all["low"] < 0.001

@@ -4,7 +4,7 @@ import datetime as dt
 import json
 
 import numpy as np
-from support.fleets import BEGIN_S, DAY_S, fleet_values
+from support.fleets import DAY_S, fleet_values
 
 from lepaute.kit.json_values import finite_json
 from lepaute.watch.changelog import Changelog, Outlier
@@ -37,33 +37,6 @@ def test_a_node_that_was_bad_from_the_start_is_unlike_its_peers_and_no_event() -
 def test_two_kinds_of_processors_in_a_node_are_compared_with_their_like() -> None:
     z = quiet(2)
     z[1::2] += 60  # each second processor is 30 % faster
-    assert notices(fleet_values(z)) == ()
-
-
-def test_a_node_that_vanished_is_said_with_its_last_day() -> None:
-    z = quiet(3)
-    z[10:12, 40:] = np.nan
-    (found,) = notices(fleet_values(z))
-    assert (found.kind, found.node) == ("absent", "6")
-    assert BEGIN_S + 39 * DAY_S <= found.since_s < BEGIN_S + 40 * DAY_S
-    assert "20 days" in found.text
-    assert propose(fleet_values(z)) == ()
-
-
-def test_jobs_that_fail_again_and_again_are_an_absence_with_its_cause() -> None:
-    values = fleet_values(quiet(4))
-    late = (values["node"] == "6") & (values["started_s"] >= BEGIN_S + 50 * DAY_S)
-    values.loc[late, "state"] = "failed"
-    values.loc[late, "value"] = np.nan
-    (found,) = notices(values)
-    assert "10 of them as a job that did not end" in found.text
-
-
-def test_a_node_that_is_often_away_is_not_said_to_have_vanished() -> None:
-    z = quiet(5)
-    z[10:12, ::2] = np.nan
-    z[10:12, 20:27] = np.nan
-    z[10:12, -5:] = np.nan
     assert notices(fleet_values(z)) == ()
 
 

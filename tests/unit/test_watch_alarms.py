@@ -12,9 +12,11 @@ from support_store import old_store
 from lepaute.errors import InputError
 from lepaute.store import Store, open_store
 from lepaute.store.tables import ALARMS
+from lepaute.watch.alarms import procedure
 from lepaute.watch.alarms.procedure import AlarmSettings, judge_days, record_alarms, settings_of
 from lepaute.watch.alarms.sizes import is_worse, worse_direction
 from lepaute.watch.alarms.standing import standing
+from lepaute.watch.alarms.stretches import Stretches
 from lepaute.watch.changelog import Changelog, Event, NodeSet, Outlier
 from lepaute.watch.changelog_edits import add_changelog
 from lepaute.watch.open_regressions import open_regressions
@@ -66,6 +68,32 @@ def test_a_lower_frequency_is_an_alarm_that_says_since_when_and_how_much() -> No
     assert BEGIN < day <= BEGIN + 7
     assert alarm["archive"] == f"a{day}"
     assert alarm["evidence"] >= alarm["enough"] > 1
+
+
+def test_a_day_more_takes_up_what_was_judged_also_by_a_run_that_was_stopped(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("LEPAUTE_HOME", str(tmp_path))
+    monkeypatch.setattr(procedure, "KEEP_S", 0.0)
+    taken, take = [], Stretches.take
+    monkeypatch.setattr(Stretches, "take", lambda self, at: (taken.append(at), take(self, at))[1])
+    values, events = table(change=-0.05), log(20)
+
+    def stopped(share: float) -> None:
+        if share > 0.5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        judge_days(values, events, progress=stopped, keep=True)
+    for days in (DAYS - 1, DAYS):
+        taken.clear()
+        part = values[values["started_s"] < START + 86400 * days]
+        found = judge_days(part, events, keep=True)
+        assert taken[0] >= DAYS // 2 - 1 if days < DAYS else taken == [DAYS - 2, DAYS - 1]
+        pd.testing.assert_frame_equal(without_clock(found.alarms), without_clock(judge_days(part, events).alarms))
+    # other values of a day that was judged: anew
+    late = values.assign(value=values["value"].where(values["job"] != "j5", 2.1e9))
+    taken.clear()
+    judge_days(late, events, keep=True)
+    assert taken[0] == 0
 
 
 @pytest.mark.parametrize("days", [33, 40])

@@ -64,17 +64,6 @@ def test_a_replay_knows_no_later_entry() -> None:
     assert max(outlier.date for outlier in known.outliers) == dt.date(2020, 3, 6)
 
 
-def test_a_new_entry_changes_the_nodes_that_it_touches_and_no_other() -> None:
-    log = read_changelog(DATA / "events.csv", DATA / "outliers.csv")
-    one = Event(dt.date(2020, 8, 1), NodeSet("dahu", "14"), "platform", "fan")
-    job = Outlier(dt.date(2020, 8, 2), NodeSet("gros", "13"), "5", "spike")
-    later = Changelog((*log.events, one), (*log.outliers, job))
-    assert later.differs_for(log, NODES) == {("dahu", "14"), ("gros", "13")}
-    # on a date on which it begins anew anyway
-    same = Event(dt.date(2020, 4, 1), NodeSet("dahu", "14"), "platform", "fan")
-    assert not Changelog((*log.events, same), log.outliers).differs_for(log, NODES)
-
-
 @pytest.mark.parametrize(
     ("line", "message"),
     [

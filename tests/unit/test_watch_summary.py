@@ -9,7 +9,7 @@ import pandas as pd
 
 from lepaute.kit.json_values import finite_json
 from lepaute.watch.notices.absences import absences_of
-from lepaute.watch.notices.notice import ABSENT, UNLIKE_PEERS, Notice
+from lepaute.watch.notices.notice import UNLIKE_PEERS, Notice
 from lepaute.watch.report.summary import regressions_of, summarise, suspicions_of, waiting_of
 from lepaute.watch.values import day_of
 
@@ -170,7 +170,6 @@ def test_what_a_regression_covers_is_no_notice_besides() -> None:
     noticed = [
         Notice(UNLIKE_PEERS, "c", node, 0, "dgemm_rate_flops", START_S, -0.05, 1e-9, "text") for node in ("1", "2")
     ]
-    noticed.append(Notice(ABSENT, "c", "3", -1, "", START_S, float("nan"), 1e-9, "text"))
     rows, values = [verdict("1", 1), verdict("2", 1)], pd.DataFrame([value("1", 1), value("2", 1)])
     found = summarise([pd.DataFrame(rows)], values, pd.DataFrame([alarm("1")]), noticed, level=1e-4)
     assert [notice.node for notice in found.notices] == ["2"]

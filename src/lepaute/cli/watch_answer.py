@@ -181,4 +181,4 @@ def _lines(day: "Day") -> list[str]:
 def _alarm(alarm: "ChangeAlarm", most: int | None = None) -> str:
     changes = _limited(list(map(change_text, alarm.changes)), most)
     better = "" if alarm.worse else " (for the better)"
-    return f"{machines_text(alarm.machines)}, since {alarm.since}: {changes}{better}"
+    return f"{machines_text(alarm.machines)}, {since_text(alarm)}: {changes}{better}"

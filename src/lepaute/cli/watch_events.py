@@ -213,6 +213,8 @@ class ProposalOptions:
 
         An id is a digest of what a person calls the event by: its shape, date, nodes and factors.
         """
+        import pandas
+
         from lepaute.watch.judging.judge import CONFIDENCE, joined
         from lepaute.watch.judging.recorded_tests import Selection
         from lepaute.watch.open_regressions import open_regressions, packed_values
@@ -237,7 +239,7 @@ class ProposalOptions:
             least_change=self.least_change,
             since_s=self.since_s,
             verdicts=verdicts,
-            standing=known.rows,
+            standing=pandas.concat([known.rows, known.improvements()]),
             points=known.change_points(),
         )
         by_id = {}
@@ -364,13 +366,21 @@ def _effect_lines(changes: "pd.DataFrame", day: "dt.date", *, details: bool) -> 
     together = changes[(changes["node"] == "") & (changes["missing"] == 0)].sort_values("p_adjusted", kind="stable")
     largest = [f": {row['factor']} {_change(row, 'on average ')}" for row in together.head(1).to_dict("records")]
     which = f"All {counted(judged, 'CPU')}" if moved == judged > 1 else f"{moved} of {counted(judged, 'CPU')}"
-    lines = [f"{which} changed on {day}{unknown}{''.join(largest)}"]
+    first = f"{which} changed on {day}{unknown}"
+    if not judged and len(together):  # a sweep before and one after
+        pairs, differ = int(together["pairs"].iloc[0]), int((own["p_differs"] < LEVEL).sum())
+        first = f"{day}, by {counted(pairs, 'pair')} of before and after; {_differing(differ)}"
+    lines = [f"{first}{''.join(largest)}"]
     for (cluster, factor), rows in changes.groupby(["cluster", "factor"], sort=True):
         machines: list[dict[Any, Any]] = rows[rows["node"] != ""].to_dict("records")
         changed = [row for row in machines if row["p_adjusted"] < LEVEL]
         few = sum(row["missing"] > 0 for row in machines)
         title = f"{cluster} {factor}: {len(changed)} of {counted(len(machines) - few, 'CPU')} changed"
-        lines.append(f"{title}; {few} with too few jobs" if few else title)
+        title += f"; {few} with too few jobs" if few else ""
+        if rows["pairs"].any():
+            changed = [row for row in machines if row["p_differs"] < LEVEL]
+            title = f"{cluster} {factor}: {_differing(len(changed))}"
+        lines.append(title)
         lines += [f"  on average {_change(row)}" for row in rows[rows["node"] == ""].to_dict("records")]
         shown = sorted(machines if details else changed, key=lambda row: -abs(row["change"]))
         most = len(shown) if details else MOST_MACHINES
@@ -382,7 +392,14 @@ def _effect_lines(changes: "pd.DataFrame", day: "dt.date", *, details: bool) -> 
     return lines
 
 
+def _differing(count: int) -> str:
+    """How many CPUs do not change as the others do."""
+    return f"{count or 'none'} {'differ' if count > 1 else 'differs'} from the rest"
+
+
 def _change(row: dict[Any, Any], of: str = "") -> str:
+    if row["p_differs"] < LEVEL:
+        return f"{100.0 * row['change']:+.2f} %, unlike the others, p = {row['p_differs']:.1g}"
     if row["missing"] > 0:
         return f"needs {counted(row['missing'], 'more job')}"
     change, low, high = (f"{100.0 * row[name]:+.2f}" for name in ("change", "low", "high"))

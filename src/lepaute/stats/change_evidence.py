@@ -23,7 +23,7 @@ tests/promises/test_alarms.py counts.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from typing import Any, ClassVar, Self
 
@@ -33,7 +33,7 @@ from scipy.special import chdtri, digamma, gammaln, ndtr, stdtrit
 
 from lepaute import _core
 from lepaute.errors import InputError
-from lepaute.stats.group_effects import LONG_RUN
+from lepaute.stats.group_effects import LONG_RUN, PartialShifts
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -213,6 +213,7 @@ class CommonEffect:
     groups : of each stream, numbers from 0, shape (streams,)
     effect, slow : of each group, the latest effect and its slow part; 0 before there are enough machines
     here  : whether enough of its machines had a value on the latest day
+    parts : the machines that shifted together, which do not count
     """
 
     groups: Integers
@@ -220,18 +221,30 @@ class CommonEffect:
     slow: Floats
     days: Floats
     here: Booleans
+    parts: PartialShifts = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.parts = PartialShifts(self.groups)
 
     @classmethod
     def start(cls, groups: Integers) -> "CommonEffect":
         size = int(groups.max()) + 1
         return cls(groups, np.zeros(size), np.zeros(size), np.zeros(size), np.zeros(size, np.bool_))
 
-    def take(self, deviations: Floats) -> Floats:
+    def take(
+        self, deviations: Floats, residuals: Callable[[Floats], tuple[Floats, Floats, Floats]] | None = None
+    ) -> Floats:
         """Quick and slow part of the effect of a day, by its `deviations`, of each stream, shape (streams, 2).
 
+        residuals : by such parts, `ChangeEvidence.residuals`; without, all machines count
         Where too few machines have a value, the effect is what it was before.
         """
-        found = common_effect(deviations, self.groups)
+        found = common_effect(np.where(self.parts.shifted, np.nan, deviations), self.groups)
+        if residuals is not None:
+            effect = np.where(np.isfinite(found), found, self.effect)
+            trial = np.stack([effect - self.slow, self.slow], axis=1)[self.groups]
+            if self.parts.take(*residuals(trial), effect, self.slow):
+                found = common_effect(np.where(self.parts.shifted, np.nan, deviations), self.groups)
         self.here = np.isfinite(found)
         self.effect = np.where(self.here, found, self.effect)
         self.days += self.here
@@ -243,6 +256,7 @@ class CommonEffect:
         """Takes these groups from another one, which is of them alone."""
         for name in ("effect", "slow", "days", "here"):
             getattr(self, name)[groups] = getattr(other, name)
+        self.parts.put(groups, other.parts)
 
 
 def common_effect(deviations: Floats, groups: Integers) -> Floats:
@@ -350,6 +364,18 @@ class ChangeEvidence:
     def deviations(self, values: Floats) -> Floats:
         """Values less the first ones without common effects; NaN where there is no value, or none before it."""
         return np.where(self.count > 0, values - self.anchor, np.nan)
+
+    def residuals(self, values: Floats, groups: Integers, common: Floats) -> tuple[Floats, Floats, Floats]:
+        """What level and response do not explain of values beside these common effects; of streams scale and `rho`.
+
+        NaN where there is no value, or none before it; the scale NaN where it rests on too few.
+        """
+        explained = self.levels() + (self.expected[:, 1:] * common).sum(axis=1)
+        return (
+            np.where(self.count > 0, values - explained, np.nan),
+            np.where(self.scale_count >= FEWEST, self._scale(groups)[0], np.nan),
+            self.rho(groups),
+        )
 
     def rho(self, groups: Integers | None = None) -> Floats:
         """An upper estimate of the correlation of neighbours, from differences, which a step hardly touches.

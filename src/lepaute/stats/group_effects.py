@@ -37,6 +37,13 @@ LEAST_SHARE = 0.25
 _COUNTS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 #: In robust standard deviations of a stream: what is further out counts as if it were there.
 FAR = 3.0
+#: Means of so many rounds, in which it shows whether a part of a fleet shifted: a large shift at once.
+WINDOWS = (1, 2, 4, 8, 16)
+#: Both parts have so many streams at least, and this share of them: fewer hardly move the median of all.
+FEWEST_IN_PART, LEAST_PART = 4, 0.1
+#: Their means are so many standard deviations within a part from each other: normal values cut in two have 2.7, uniform
+#: ones 3.5.
+SEPARATION = 4.0
 
 
 def medians(deviations: Floats, group: Integers, order: Integers | None = None) -> tuple[Floats, Floats]:
@@ -50,6 +57,101 @@ def medians(deviations: Floats, group: Integers, order: Integers | None = None) 
     groups = int(group.max(initial=0)) + 1
     whole, others = _core.group_medians(values, group, ranking, groups, FEWEST_OTHERS)
     return whole.reshape(*deviations.shape[:-1], groups), others.reshape(deviations.shape)
+
+
+class PartialShifts:
+    """Who of each fleet shifted together, while the others, who alone tell what a day does to all, did not.
+
+    fleet : of each stream, numbers from 0; shifted : shape (streams,); rounds : in which that shows, the latest ones
+    The streams of a fleet are cut in two where the sum of squares within is smallest, by means over the latest rounds
+    of what their levels and responses do not explain. Both parts are told apart if they are separated by SEPARATION.
+    The part that shifted is the other one than that whose effect is likelier by the effects before.
+    """
+
+    def __init__(self, fleet: Integers) -> None:
+        self.fleet = fleet
+        self.fleets = int(fleet.max(initial=0)) + 1
+        self.shifted = np.zeros(len(fleet), np.bool_)
+        self.rounds = np.ones(self.fleets, np.int64)
+        self.residuals = np.full((WINDOWS[-1], len(fleet)), np.nan)
+        self.effects = np.full((WINDOWS[-1], self.fleets, 2), np.nan)  # and what they were slowly
+        self.moves = np.zeros((2, self.fleets))  # sum and number of squares of effects less what they were slowly
+
+    def put(self, fleets: Integers, other: "PartialShifts") -> None:
+        """Takes these fleets from another one, which is of them alone."""
+        streams = np.isin(self.fleet, fleets)
+        self.shifted[streams], self.residuals[:, streams] = other.shifted, other.residuals
+        self.effects[:, fleets], self.moves[:, fleets] = other.effects, other.moves
+        self.rounds[fleets] = other.rounds
+
+    def restart(self, streams: Integers) -> None:
+        """Their levels begin anew."""
+        self.shifted[streams] = False
+        self.residuals[:, streams] = np.nan
+
+    def take(self, residuals: Floats, scale: Floats, rho: Floats, effect: Floats, slow: Floats) -> bool:
+        """Whether others have shifted than in the round before.
+
+        residuals, scale, rho : of each stream, what is not explained beside these effects, NaN for none, the scale of
+            its innovations, NaN where it is not known, and the correlation of neighbours
+        effect, slow : of each fleet, in this round, and what it was slowly before
+        """
+        self.residuals = np.concatenate([residuals[None], self.residuals[:-1]])
+        self.effects = np.concatenate([np.stack([effect, slow], axis=1)[None], self.effects[:-1]])
+        before = self.shifted
+        self.shifted = np.zeros(len(residuals), np.bool_)
+        for number in range(self.fleets):
+            streams = np.flatnonzero(self.fleet == number)
+            if len(streams) >= 2 * FEWEST_IN_PART:
+                self._cut(number, streams, scale[streams], float(rho[streams].mean()))
+        self.moves += np.where(np.isfinite(effect), [(effect - slow) ** 2, np.ones(self.fleets)], 0.0)
+        return bool((before != self.shifted).any())
+
+    def _cut(self, number: int, streams: Integers, scale: Floats, rho: float) -> None:
+        usual = float(np.median(scale)) if np.isfinite(scale).all() else float(np.nanmedian([*scale, np.inf]))
+        if not 0 < usual < np.inf:
+            return
+        for rounds in WINDOWS:
+            values = self.residuals[:rounds, streams]
+            seen = np.isfinite(values)
+            count = seen.sum(axis=0)
+            inside = np.flatnonzero(2 * count >= rounds)
+            means = np.where(seen, values, 0.0).sum(axis=0)[inside] / count[inside]
+            upper = _upper_part(means, usual * min((1 - rho**2) ** -0.5, 1 / (1 - rho) / rounds**0.5))
+            if upper is None:
+                continue
+            effects, slow = self.effects[:rounds, number, 0].mean(), self.effects[rounds - 1, number, 1]
+            square, times = self.moves[:, number]
+            variance = (square + usual**2) / (times + 1)
+            costs = [
+                (effects + means[part].mean() - slow) ** 2 / (2 * variance) - np.log(part.sum())
+                for part in (upper, ~upper)
+            ]
+            self.shifted[streams[inside[upper if costs[0] > costs[1] else ~upper]]] = True
+            self.rounds[number] = rounds
+            return
+
+
+def _upper_part(values: Floats, scale: float) -> Booleans | None:
+    """The larger values, where they are a part that is told apart from the others; scale : of a value, at least."""
+    least = max(FEWEST_IN_PART, int(np.ceil(LEAST_PART * len(values))))
+    if len(values) < 2 * least or float(np.var(values)) < LEAST_PART * (1 - LEAST_PART) * (SEPARATION * scale) ** 2:
+        return None
+    order = np.argsort(values)
+    x = values[order] - values.mean()
+    below = np.arange(least, len(x) - least + 1)
+    sums, squares = np.cumsum(x), np.cumsum(x * x)
+    low, high = sums[below - 1] / below, (sums[-1] - sums[below - 1]) / (len(x) - below)
+    within = squares[-1] - below * low**2 - (len(x) - below) * high**2
+    best = int(within.argmin())
+    cut = int(below[best])
+    parts = x[:cut], x[cut:]
+    spread = max(scale, float(np.sqrt(np.mean([np.var(part, ddof=1) for part in parts]))))
+    if high[best] - low[best] < SEPARATION * spread:
+        return None
+    upper = np.zeros(len(x), np.bool_)
+    upper[order[cut:]] = True
+    return upper
 
 
 def limited(deviations: Floats) -> tuple[Floats, Floats]:

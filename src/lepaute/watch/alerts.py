@@ -175,7 +175,7 @@ def title_of(message: Message) -> str:
 def body_of(message: Message) -> str:
     regression = message.regression
     lines = [
-        f"{regression_nodes(regression)} regressed on {regression.since}; alarm of {regression.alarm}.",
+        f"{regression_nodes(regression)} regressed {since_text(regression)}; alarm of {regression.alarm}.",
         *(f"  {change_text(change)}" for change in regression.changes),
         *(f"archive {archive}" for archive in regression.archives),
         "",

@@ -132,7 +132,8 @@ class Inventory:
     def group_of(self, kind: str, cluster: str, node: str) -> str | None:
         """None where the inventory does not know the node, or says nothing of this kind about it."""
         names = (node, f"{cluster}-{node}", node.removeprefix(f"{cluster}-"))
-        return next((self.groups[kind][name] for name in names if name in self.groups[kind]), None) or None
+        of_kind = self.groups.get(kind, {})
+        return next((of_kind[name] for name in names if name in of_kind), None) or None
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,13 +177,6 @@ class Changelog:
         if not self.outliers:
             return np.zeros(len(table), np.bool_)
         return is_of_job(table, self.outlying_jobs(nodes_of(table)))
-
-    def differs_for(self, other: "Changelog", nodes: Iterable[Node]) -> frozenset[Node]:
-        """The nodes whose reference sets are not the same with the other: those that are to be tested again."""
-        every = frozenset(nodes)
-        resets, others = self.resets_s(every), other.resets_s(every)
-        jobs = self.outlying_jobs(every) ^ other.outlying_jobs(every)
-        return frozenset(node for node in every if resets[node] != others[node]) | {job[:2] for job in jobs}
 
 
 def read_changelog(events: Path | None = None, outliers: Path | None = None) -> Changelog:

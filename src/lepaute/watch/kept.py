@@ -6,12 +6,15 @@ that work it out. A cache that cannot be read or written costs time and changes 
 
 import contextlib
 import hashlib
+import pickle
 import weakref
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from lepaute.errors import LepauteError
@@ -21,7 +24,7 @@ from lepaute.kit.files import whole_file, write_whole
 #: The oldest of more files are removed.
 MOST_KEPT = 256
 _FOLDER = "judgements"
-_last: "tuple[weakref.ref[pd.DataFrame], str] | None" = None
+_last: "tuple[weakref.ref[pd.DataFrame], npt.NDArray[np.uint64]] | None" = None
 
 
 def kept_tables(
@@ -55,18 +58,39 @@ def keep_text(of: object, text: str) -> None:
         _write(cache_folder() / _FOLDER, f"{_hex(f'{_sources()}{of!r}')}.json", lambda path: write_whole(path, text))
 
 
+def kept_state(of: object, observed: "pd.DataFrame") -> Any:
+    """What `keep_state` was given last for the same, where the values up to its moment are the same; else None."""
+    with contextlib.suppress(Exception):  # whatever a damaged file says
+        text = (cache_folder() / _FOLDER / f"{_hex(f'{_sources()}{of!r}')}.state").read_bytes()
+        # as trusted as the programs that lie beside it
+        until_s, digest, state = pickle.loads(text)
+        if digest == _digest(observed, until_s):
+            return state
+    return None
+
+
+def keep_state(of: object, observed: "pd.DataFrame", until_s: float, state: Any) -> None:
+    """Keeps what was worked out of the values before a moment, in place of what there was.
+
+    of : what else decides it, and whose it is, whose repr tells it whole
+    """
+    with contextlib.suppress(LepauteError, OSError):
+        text = pickle.dumps((until_s, _digest(observed, until_s), state))
+        _write(cache_folder() / _FOLDER, f"{_hex(f'{_sources()}{of!r}')}.state", lambda path: write_whole(path, text))
+
+
 def _hex(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def _digest(observed: "pd.DataFrame") -> str:
-    """Of all values; that of the table that was asked for last is known."""
+def _digest(observed: "pd.DataFrame", until_s: float = np.inf) -> str:
+    """Of all values of jobs before until_s; those of the rows of the table that was asked for last are known."""
     global _last  # noqa: PLW0603 -- of one table, which nobody changes
     if _last is None or _last[0]() is not observed:
-        digest = hashlib.sha256(repr(list(observed.columns)).encode())
-        digest.update(pd.util.hash_pandas_object(observed, index=False).to_numpy().tobytes())
-        _last = weakref.ref(observed), digest.hexdigest()
-    return _last[1]
+        _last = weakref.ref(observed), pd.util.hash_pandas_object(observed, index=False).to_numpy(np.uint64)
+    digest = hashlib.sha256(repr(list(observed.columns)).encode())
+    digest.update(_last[1][observed["started_s"].to_numpy(np.float64) < until_s].tobytes())
+    return digest.hexdigest()
 
 
 @cache

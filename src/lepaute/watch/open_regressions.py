@@ -12,8 +12,8 @@ import pandas as pd
 from lepaute.errors import InputError
 from lepaute.store import Store
 from lepaute.watch.alarms.procedure import AlarmSettings, Judged, judge_days, judged_once, known_days, settings_of
-from lepaute.watch.alarms.standing import standing
-from lepaute.watch.alarms.steps import Row, steps_of
+from lepaute.watch.alarms.standing import improvements, standing
+from lepaute.watch.alarms.steps import Row, steps_of, with_shared_changes
 from lepaute.watch.changelog import ALL, Changelog
 from lepaute.watch.changelog_edits import logged_changelog
 from lepaute.watch.kept import kept_tables
@@ -45,15 +45,24 @@ class OpenRegressions:
         reports = regressions_of(rows, self.changelog.inventory, nodes_of(self.values))
         return OpenRegressions(rows, reports, part(self.values), judged, self.changelog, self.steps)
 
+    def improvements(self) -> "pd.DataFrame":
+        """Steps for the better since the last event of their machines."""
+        rows = improvements(self.steps, self.changelog, self.values)
+        return pd.DataFrame(rows, columns=[*self.judged.alarms.columns, "gradual_s"])
+
+    def shared_changes(self) -> dict[str, Changelog]:
+        """By factor, the changelog with the steps that a part of a fleet shares; without a factor that has none."""
+        return with_shared_changes(self.steps, self.changelog, self.values)
+
     def change_points(self) -> tuple[ChangePoint, ...]:
         """Of these values, however small, kept for the next who asks; `propose` takes them."""
-        names = [field.name for field in fields(ChangePoint)]
+        names, logs = [field.name for field in fields(ChangePoint)], self.shared_changes()
 
         def found() -> "list[pd.DataFrame]":
-            points = find_change_points(self.values, self.changelog, least_change=0.0)
+            points = find_change_points(self.values, self.changelog, least_change=0.0, of_factor=logs)
             return [pd.DataFrame([asdict(point) for point in points], columns=names)]
 
-        (table,) = kept_tables(["points"], self.values, self.changelog, found)
+        (table,) = kept_tables(["points"], self.values, (self.changelog, logs), found)
         return tuple(
             ChangePoint(**{str(name): value for name, value in row.items()}) for row in table.to_dict("records")
         )

@@ -13,8 +13,8 @@ said first of each day, from which nothing is decided, and the settings.
 
 import json
 import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ from lepaute.watch.alarms.groups import LOOKS
 from lepaute.watch.alarms.stretches import STREAM, Streams, Stretches, streams_of
 from lepaute.watch.alarms.worth_a_look import Look, looks_of
 from lepaute.watch.changelog import Changelog, Inventory
-from lepaute.watch.kept import kept_tables
+from lepaute.watch.kept import keep_state, kept_state, kept_tables
 from lepaute.watch.values import DAY_S, check_values
 
 #: Relative changes up to this are nobody's concern: a fifth of the smallest that the literature found worth an entry,
@@ -36,6 +36,8 @@ from lepaute.watch.values import DAY_S, check_values
 LEAST_CHANGE = 0.002
 #: Lines about unconfirmed changes that a cluster in which nothing changes has on average, before its next event.
 UNCONFIRMED_CHANCE = 0.5
+#: What is judged is kept so often, for a run that is stopped.
+KEEP_S = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,20 +73,29 @@ def judge_days(
     changelog: Changelog | None = None,
     settings: AlarmSettings | None = None,
     progress: Callable[[float], None] | None = None,
+    *,
+    keep: bool = False,
 ) -> Judged:
     """The days on which something was measured, and their alarms.
 
     values   : the whole table of factor values, as watch.values says
     progress : gets the share of the work that is behind
+    keep     : what is worked out of whole days is kept, and a day more takes no longer than its jobs
     Columns of alarms: cluster, node, cpu, factor, stratum; day (ISO date, UTC) of the alarm; stream; since_s, the start
     of the reference; changed_s, when the new level began, as far as can be told; evidence, and enough, the least that
     would have been; direction, 1 or -1; before, the level before; size, the relative change, with its interval of 95 %
     size_low, size_high; worse; archive of the latest value; judged_s.
     """
     settings, log = settings or AlarmSettings(), changelog or Changelog()
-    streams = streams_of(check_values(values), log)
-    found = _run(streams, settings, log.inventory, progress) if streams.values.size else ([], [], [], [])
-    days, alarms, looks, unconfirmed = found
+    table = check_values(values)
+    streams = streams_of(table, log)
+    days, alarms, looks, unconfirmed = list[dict[str, Any]](), list[dict[str, Any]](), list[Look](), list[Any]()
+    if streams.values.size:
+        course = _course(streams, table, log, settings, progress, keep)
+        last = len(streams.day) - 1
+        said = {"day": str(np.datetime64(int(streams.day[last]), "D")), "judged_s": time.time()}
+        days, alarms, looks = course.days, course.alarms, course.stretches.looks(last)
+        unconfirmed = [said | row for row in course.stretches.unconfirmed(last, UNCONFIRMED_CHANCE)]
     types: dict[str, Any] = {"text": "str", "integer": np.int64, "real": np.float64, "flag": np.bool_}
     columns = {name: types[kind] for name, kind in ALARMS.columns.items()}
     of_days = pd.DataFrame(days, columns=list(ALARM_DAYS.columns))
@@ -99,10 +110,10 @@ def judged_once(
     progress: Callable[[float], None] | None = None,
 ) -> Judged:
     """What `judge_days` gives, kept for the next who asks; `judged_s` tells when it was worked out."""
-    names = [field.name for field in fields(Judged)]
+    names = [each.name for each in fields(Judged)]
 
     def judge() -> "list[pd.DataFrame]":
-        judged = judge_days(values, changelog, settings, progress)
+        judged = judge_days(values, changelog, settings, progress, keep=True)
         return [getattr(judged, name) for name in names]
 
     return Judged(*kept_tables(names, values, (changelog, settings), judge))
@@ -148,36 +159,72 @@ def check_settings(store: "Store", asked: AlarmSettings) -> None:
         )
 
 
-def _run(
-    streams: Streams, settings: AlarmSettings, inventory: Inventory, progress: Callable[[float], None] | None
-) -> tuple[list[dict[str, object]], list[dict[str, object]], list[Look], list[dict[str, object]]]:
-    """Takes the values round by round, and judges at the end of each day; what is in `Judged`, in its order."""
-    days: list[dict[str, object]] = []
-    alarms: list[dict[str, object]] = []
-    stretches, fdr = Stretches(streams, settings.least_change), OnlineFdr(settings.level)
-    for at, day in enumerate(streams.day):
-        date = str(np.datetime64(int(day), "D"))
-        stretches.begin(int(day))
-        stretches.take(at)
-        if at + 1 < len(streams.day) and streams.day[at + 1] == day:
-            continue
-        if progress is not None:
-            progress((at + 1) / len(streams.day))
-        new_alarms = fdr.judge(date, stretches.evidence())
-        stretches.look(at)
-        added: dict[str, object] = {} if days else {"settings": asdict(settings)}
+@dataclass(slots=True)
+class _Course:
+    """Days that are judged one after the other; all that was found of them is kept. rounds : that are judged."""
+
+    stretches: Stretches
+    fdr: OnlineFdr
+    rounds: int = 0
+    days: list[dict[str, object]] = field(default_factory=list)
+    alarms: list[dict[str, object]] = field(default_factory=list)
+
+    def run(self, streams: Streams, changelog: Changelog, settings: AlarmSettings) -> Iterator[int]:
+        """Takes the values round by round, and judges at the end of each day; gives the rounds behind, day by day."""
+        for at in range(self.rounds, len(streams.day)):
+            day = streams.day[at]
+            self.stretches.begin(int(day))
+            self.stretches.take(at)
+            if at + 1 < len(streams.day) and streams.day[at + 1] == day:
+                continue
+            self._judge(at, str(np.datetime64(int(day), "D")), changelog.inventory, settings)
+            self.rounds = at + 1
+            yield self.rounds
+
+    def _judge(self, at: int, date: str, inventory: Inventory, settings: AlarmSettings) -> None:
+        new_alarms = self.fdr.judge(date, self.stretches.evidence())
+        self.stretches.look(at)
+        added: dict[str, object] = {} if self.days else {"settings": asdict(settings)}
         judged_s = time.time()
-        days.append({"day": date, "added": json.dumps(added), "judged_s": judged_s})
+        self.days.append({"day": date, "added": json.dumps(added), "judged_s": judged_s})
+        named: set[tuple[object, ...]] = set()
         for alarm in new_alarms:
             said = {"day": date, "evidence": alarm.evidence, "enough": alarm.enough, "judged_s": judged_s}
             # a machine with an alarm of its own is not named a second time with its group
-            named = {tuple(row[key] for key in STREAM) for row in alarms if row["day"] == date}
-            rows = stretches.describe(alarm.stream, at)
-            alarms += [said | row for row in rows if tuple(row[key] for key in STREAM) not in named]
-        stretches.restart_after(at, new_alarms)
-        if len(days) in LOOKS:
-            stretches.regroup(at, inventory)
-    last = len(streams.day) - 1
-    said = {"day": str(np.datetime64(int(streams.day[last]), "D")), "judged_s": time.time()}
-    unconfirmed = [said | row for row in stretches.unconfirmed(last, UNCONFIRMED_CHANCE)]
-    return days, alarms, stretches.looks(last), unconfirmed
+            for row in self.stretches.describe(alarm.stream, at):
+                if (stream := tuple(row[key] for key in STREAM)) not in named:
+                    self.alarms.append(said | row)
+                    named.add(stream)
+        self.stretches.restart_after(at, new_alarms)
+        if len(self.days) in LOOKS:
+            self.stretches.regroup(at, inventory)
+
+
+def _course(
+    streams: Streams,
+    values: "pd.DataFrame",
+    changelog: Changelog,
+    settings: AlarmSettings,
+    progress: Callable[[float], None] | None,
+    keep: bool,
+) -> _Course:
+    """All days judged.
+
+    keep : what was kept of the same streams up to a day with the same values is where it begins, and the days before
+        the last one, to which jobs may come in, are kept for the next; so are those before it is stopped
+    """
+    of = "course", settings, changelog, streams.keys.to_csv()
+    course = kept_state(of, values) if keep else None
+    if course is None:
+        course = _Course(Stretches(streams, settings.least_change), OnlineFdr(settings.level))
+    else:
+        course.stretches.go_on(streams, course.rounds)
+    last_day, since_s = int(streams.day[-1]), time.monotonic()
+    whole = int(np.searchsorted(streams.day, last_day))
+    for rounds in course.run(streams, changelog, settings):
+        if progress is not None:
+            progress(rounds / len(streams.day))
+        if keep and rounds <= whole and time.monotonic() - since_s > (KEEP_S if rounds < whole else 0):
+            keep_state(of, values, (int(streams.day[rounds - 1]) + 1) * DAY_S, course)
+            since_s = time.monotonic()
+    return course

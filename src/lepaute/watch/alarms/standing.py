@@ -1,12 +1,12 @@
 """Which steps are of consequence now: regressions that were confirmed and still stand.
 
 Steps of one machine, factor and stratum since the last event that touches it belong together: the level before the
-first of them is what it should be, times what all machines did since. They stand until an event begins a new reference:
-someone has explained the change, or repaired it. The date of a change is an estimate, so an event up to EXPLAINS_S
-before it explains it, too. Or they stand until the machine is back: by a step that returns most of the way, or when the
-latest RETURNED values all lie nearer to the level that it should have than to the nearest level that it had since. They
-are a regression while the level now is on the worse side, or, of a factor without a better side, on either; each step
-for the worse is then a row.
+first of them is what it should be, times what all machines did since, or a part of them for the better. They stand
+until an event begins a new reference: someone has explained the change, or repaired it. The date of a change is an
+estimate, so an event up to EXPLAINS_S before it explains it, too. Or they stand until the machine is back: by a step
+that returns most of the way, or when the latest RETURNED values all lie nearer to the level that it should have than to
+the nearest level that it had since. They are a regression while the level now is on the worse side, or, of a factor
+without a better side, on either; each step for the worse is then a row.
 """
 
 from collections.abc import Sequence
@@ -17,9 +17,9 @@ import pandas as pd
 
 from lepaute.stats.expanding import Floats
 from lepaute.watch.alarms.sizes import is_worse
-from lepaute.watch.alarms.steps import GROUP, Row, of_group, steps_of
+from lepaute.watch.alarms.steps import GROUP, Row, of_group, shared_steps, steps_of
 from lepaute.watch.changelog import ALL, Changelog
-from lepaute.watch.values import DAY_S, Machine, check_values, nodes_of
+from lepaute.watch.values import DAY_S, MACHINE, Machine, check_values, nodes_of
 
 #: So many latest values must be back at the old level.
 RETURNED = 5
@@ -50,24 +50,44 @@ def standing(
 def _of_group(steps: list[Row], changelog: Changelog, values: "pd.DataFrame") -> list[Row]:
     resets, kept = changelog.resets_s(nodes_of(values)), values[~changelog.is_outlier(values)]
     of_all = [row for row in steps if row["node"] == ALL]
+    of_parts = {id(row) for part in shared_steps(steps, values).values() for row in part if not row["worse"]}
     rows: list[Row] = []
     machines: dict[Machine, list[Row]] = {}
     for row in steps:
         machines.setdefault((row["cluster"], row["node"], row["cpu"]), []).append(row)
-    for (cluster, node, cpu), own in machines.items():
+    of_steps = kept[kept["node"].isin([node for _, node, _ in machines])]
+    places, values_of_steps = of_steps.groupby(MACHINE, observed=True).indices, of_steps["value"].to_numpy(np.float64)
+    for (cluster, node, cpu), changes in machines.items():
+        own = [row for row in changes if id(row) not in of_parts]
+        if not own:
+            continue
         if node == ALL:
             known = set.intersection(*map(set, resets.values()))
             days = values.groupby(np.floor(values["started_s"] / DAY_S))["value"].median()
             latest, others = days.to_numpy(np.float64)[-RETURNED:], list[Row]()
         else:
             known = set(resets[cluster, node])
-            series = kept[(kept["node"] == node) & (kept["cpu"] == cpu)].sort_values(["started_s", "job"])
-            latest, others = series["value"].to_numpy(np.float64)[-RETURNED:], of_all
+            # in order of time and job
+            latest = values_of_steps[places[cluster, node, cpu][-RETURNED:]]
+            others = [*of_all, *(row for row in changes if id(row) in of_parts)]
         after_s = max(known, default=-np.inf) + EXPLAINS_S
         dates = {row["changed_s"] for row in own}
         shared = [row for row in others if row["changed_s"] not in dates and row["changed_s"] > after_s]
         rows += _open([row for row in own if row["changed_s"] > after_s], shared, latest)
     return rows
+
+
+def improvements(steps: Sequence[Row], changelog: Changelog, values: "pd.DataFrame") -> list[Row]:
+    """The steps for the better since the last event of their machines, which stand or not."""
+    resets = changelog.resets_s(nodes_of(values))
+    of_all = set.intersection(*map(set, resets.values())) if resets else set()
+    known = {node: max(dates, default=-np.inf) for node, dates in resets.items()}
+    after_s = {(row["cluster"], ALL): max(of_all, default=-np.inf) for row in steps} | known
+    return [
+        row
+        for row in steps
+        if not row["worse"] and row["changed_s"] > after_s[row["cluster"], row["node"]] + EXPLAINS_S
+    ]
 
 
 def _open(steps: list[Row], shared: list[Row], latest: "Floats") -> list[Row]:

@@ -13,7 +13,7 @@ Rows of steps, or of tests, of the same machines on the same dates in several fa
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any
 
@@ -21,11 +21,12 @@ import numpy as np
 import pandas as pd
 
 from lepaute.stats.expanding import Floats
+from lepaute.stats.group_effects import FEWEST_IN_PART, LEAST_PART
 from lepaute.stats.level_shift import onset
 from lepaute.watch.alarms.sizes import LevelChange, correlations_within, size_at, sizes_at
 from lepaute.watch.alarms.worth_a_look import GRADUAL
-from lepaute.watch.changelog import ALL, Changelog
-from lepaute.watch.values import DAY_S, MACHINE, WHOLE_NODE, Machine, day_numbers, nodes_of
+from lepaute.watch.changelog import ALL, Changelog, Event, NodeSet
+from lepaute.watch.values import DAY_S, MACHINE, WHOLE_NODE, Machine, day_numbers, day_of, nodes_of
 
 #: Values on either side of a step that its size is taken from.
 REACH = 100
@@ -219,7 +220,8 @@ def _hit(own: Mapping[Machine, Row], strongest: Row, every: Sequence[_Series]) -
         named = now
     others = set()
     if not of_all:
-        others = {each.machine for each in asked if each.machine in named and not _fits(each, date_s)}
+        likelier = LIKELIER + 2 * np.log(max(1, len(named)))  # of many, one has such a date by chance
+        others = {each.machine for each in asked if each.machine in named and not _fits(each, date_s, likelier)}
         others = set() if others >= named & own.keys() else others
         named -= others
     left = [one for one in asked if one.machine not in named]
@@ -356,7 +358,7 @@ def _explained(one: _Series, date_s: float, candidates: Floats) -> Floats:
     return np.asarray(np.where(inside, sums[at] ** 2 * len(x) / (at * (len(x) - at)), 0.0))
 
 
-def _fits(one: _Series, date_s: float) -> bool:
+def _fits(one: _Series, date_s: float, likelier: float) -> bool:
     """Whether the date explains the machine's step nearly as well as its own best one, by the ratio of likelihoods."""
     begin, _, end = one.around(date_s)
     x = one.values[begin:end]
@@ -364,7 +366,34 @@ def _fits(one: _Series, date_s: float) -> bool:
     at, best = (
         total - float(_explained(one, date_s, np.array([each]))[0]) for each in (date_s, _best_date([one], date_s))
     )
-    return bool(at <= best * np.exp(LIKELIER / len(x)))
+    return bool(at <= best * np.exp(likelier / len(x)))
+
+
+def shared_steps(steps: Iterable[Row], values: pd.DataFrame) -> dict[tuple[str, str, str, float], list[Row]]:
+    """By cluster, factor, stratum and date, the steps of a part of a fleet that is told apart (`PartialShifts`)."""
+    alike: dict[tuple[str, str, str, float], list[Row]] = defaultdict(list)
+    for row in steps:
+        if row["node"] != ALL:
+            alike[row["cluster"], row["factor"], row["stratum"], row["changed_s"]].append(row)
+    if not any(len(rows) >= FEWEST_IN_PART for rows in alike.values()):
+        return {}
+    machines = values[[*GROUP, *MACHINE[1:]]].drop_duplicates().groupby(GROUP, observed=True).size()
+    return {
+        key: rows
+        for key, rows in sorted(alike.items())
+        if len(rows) >= max(FEWEST_IN_PART, LEAST_PART * machines[key[:3]])
+    }
+
+
+def with_shared_changes(steps: Iterable[Row], changelog: Changelog, values: pd.DataFrame) -> dict[str, Changelog]:
+    """By factor, the changelog with the steps that a part of a fleet shares as if they were logged."""
+    logs: dict[str, Changelog] = {}
+    for (cluster, factor, _, changed_s), rows in shared_steps(steps, values).items():
+        nodes = NodeSet(cluster, "/".join(dict.fromkeys(row["node"] for row in rows)))
+        event = Event(day_of(changed_s), nodes, "platform", f"{len(rows)} machines changed together")
+        log = logs.get(factor, changelog)
+        logs[factor] = replace(log, events=(*log.events, event))
+    return logs
 
 
 def _machine(row: Row) -> Machine:

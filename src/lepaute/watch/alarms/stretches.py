@@ -141,6 +141,8 @@ class Stretches:
         self.slow = self.shared.copy()  # and its slow part
         self.begun = np.zeros(len(rows), np.int64)  # the round in which the stretch began
         self.stretch = np.zeros(streams.values.shape, np.int64)  # of each value, which stretch of its stream it is of
+        self.latest = np.zeros(self.machines, np.int64)  # the same of the values that are to come
+        self.shifted = np.zeros(streams.values.shape, np.bool_)  # the values of machines that shifted together
         self._new = np.ones(len(rows), np.bool_)  # of which no evidence was given yet
         self.small = SmallChanges.start(self.machines, MEMORY)
         self.small_begun = np.zeros(self.machines, np.int64)
@@ -149,6 +151,23 @@ class Stretches:
         self._over: list[Look] = []
         self._looked: dict[int, Integers] = {}  # which of the second tier began anew after a round
         self._alarmed: list[tuple[int, list[int]]] = []  # rounds after which there were alarms, and machines and fleets
+
+    def __getstate__(self) -> dict[str, object]:
+        """Without what the table of factor values tells."""
+        return {**self.__dict__, "streams": None}
+
+    def go_on(self, streams: Streams, rounds: int) -> None:
+        """After so many rounds, with others that follow, of the same streams."""
+        self.streams = streams
+        more = len(streams.day) - rounds
+
+        def longer(values: Any, fill: float) -> Any:
+            return np.concatenate([values[:rounds], np.full((more, *values.shape[1:]), fill, values.dtype)])
+
+        for name in ("shared", "slow", "stretch", "shifted"):
+            setattr(self, name, longer(getattr(self, name), 0))
+        if self.groups is not None:
+            self.groups.effects = longer(self.groups.effects, np.nan)
 
     def begin(self, day: int) -> None:
         """Stretches that begin by this day, of which a round follows."""
@@ -163,8 +182,10 @@ class Stretches:
         """The values of a round."""
         today, group = self.streams.values[at], self.streams.group
         deviations = self.state.deviations(today)
-        shared = self.effect.take(deviations)
-        self.shared[at], self.slow[at] = self.effect.effect, self.effect.slow
+        shared = self.effect.take(deviations, lambda common: self.state.residuals(today, group, common))
+        self.shared[at], self.slow[at], self.stretch[at] = self.effect.effect, self.effect.slow, self.latest
+        for number in np.flatnonzero(self.effect.parts.shifted):
+            self.shifted[max(0, at + 1 - self.effect.parts.rounds[group[number]]) : at + 1, number] = True
         allowed = self.least * np.abs(np.nan_to_num(self.state.levels()))
         here = np.where(self.effect.here, self.effect.effect, np.nan)
         members = np.maximum(np.bincount(group), 1)
@@ -215,7 +236,7 @@ class Stretches:
         values, fleet = self.streams.values[: at + 1], self.streams.group
         quick, slow = (self.shared - self.slow)[: at + 1, fleet], self.slow[: at + 1, fleet]
         rest = values - quick * self.state.expected[:, 1] - slow * self.state.expected[:, 2]
-        rest = within_stretches(rest, self.stretch[: at + 1])
+        rest = within_stretches(np.where(self.shifted[: at + 1], np.nan, rest), self.stretch[: at + 1])
         nodes = list(self.streams.keys[NODE].itertuples(index=False, name=None))
         changed = self.state.evidence() >= SUSPECTED
         if self.groups is not None:
@@ -256,6 +277,7 @@ class Stretches:
         self.common.put(fleets, part.common)
         self.effect.put(fleets, part.effect)
         self.shared[:, fleets], self.slow[:, fleets] = part.shared, part.slow
+        self.shifted[:, machines] = part.shifted
         given = {name for name, new in zip(self.names, self._new, strict=True) if not new}
         rows, others = slice(self.shared_by), slice(part.shared_by, None)
         self.keys, self.names = self.keys[rows] + part.keys[others], self.names[rows] + part.names[others]
@@ -364,8 +386,9 @@ class Stretches:
                     look = self._open.pop(number)
                     self._over.append(replace(look, **self._part(number, look.begun, (begun - 1))))
                 self.small_begun[number] = begun
-        self.stretch[begun:, machines] += 1
+        self.latest[machines] += 1
         self.state.restart(machines)
+        self.effect.parts.restart(machines)
         self.small.restart(machines)
         self.common.restart(chosen[chosen >= self.machines] - self.machines)
         if self.groups is not None:

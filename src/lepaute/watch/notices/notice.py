@@ -1,4 +1,4 @@
-"""What no change shows: a machine that was bad from the start, a node that vanished, dates that cannot be right.
+"""What no change shows: a machine that was bad from the start, dates that cannot be right.
 
 And groups of so few machines that an alarm takes many jobs, and changes that the data show in the end, though no alarm
 has confirmed them.
@@ -6,7 +6,6 @@ has confirmed them.
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from math import inf, nan
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ import pandas as pd
 
 from lepaute.kit.text import counted
 from lepaute.stats.change_evidence import FEWEST_PEERS
+from lepaute.stats.multiple_tests import outlier_p_values
 from lepaute.watch.alarms.procedure import AlarmSettings, judged_once
 from lepaute.watch.alarms.sizes import is_worse, worse_direction
 from lepaute.watch.alarms.worth_a_look import look_text
@@ -34,20 +34,17 @@ from lepaute.watch.values import (
     day_numbers,
     day_of,
     in_turn,
-    is_of,
-    nodes_of,
+    numbered_nodes,
     vectors,
 )
 
 if TYPE_CHECKING:
-    from lepaute.stats.expanding import Floats
     from lepaute.watch.open_regressions import OpenRegressions
 
 
 #: Kinds; of an unconfirmed change the text says itself of which nodes it is.
-UNLIKE_PEERS, ABSENT, DATES, FEW, UNCONFIRMED, SMALL = (
-    *("unlike its peers", "absent", "dates", "few machines"),
-    *("unconfirmed change", "worth a look"),
+UNLIKE_PEERS, DATES, FEW, UNCONFIRMED, SMALL = (
+    *("unlike its peers", "dates", "few machines", "unconfirmed change", "worth a look"),
 )
 
 
@@ -108,13 +105,9 @@ def notices(
     In order of kind, cluster, node, processor and factor. Raises InputError as that does.
     """
     table = check_values(values)
-    backward = table[backward_jobs(table)]
-    # a node with wrong dates did report, nobody knows when
-    reporting = table[~is_of(table, set(nodes_of(backward)))]
     every = [
         *_unlike_peers(table, changelog or Changelog(), least_change, level),
-        *_vanished(reporting, level),
-        *_backward(backward),
+        *_backward(table[backward_jobs(table)]),
     ]
     return tuple(sorted(every, key=lambda each: (each.kind, each.cluster, each.node, each.cpu, each.factor)))
 
@@ -129,72 +122,23 @@ def _backward(backward: "pd.DataFrame") -> Iterator[Notice]:
         yield Notice(DATES, str(cluster), str(node), -1, "", float(first["started_s"]), nan, nan, text)
 
 
-#: Fewer days without a result are a busy node.
-FEWEST_DAYS = 3
-#: A day of the cluster is one on which this share of its nodes that were ever measured before has a result.
-LEAST_SHARE = 0.25
-
-
-def _vanished(table: "pd.DataFrame", level: float) -> Iterator[Notice]:
-    """The nodes that stay away longer than ever before.
-
-    A node took part in a share of the days of its cluster, from its first result to its last. That it misses the last k
-    in a row by chance has a probability of (1 - share)^k if its days are independent; since they are not always, it has
-    to be longer than its longest absence before, too, and FEWEST_DAYS at least. Failed, aborted and missing jobs are no
-    results. The p-value is that times the number of nodes.
-    """
-    rows = table.assign(day=day_numbers(table["started_s"]), done=table["state"] == "done")
-    nodes = len(nodes_of(table))
-    for cluster, part in rows.groupby("cluster", sort=True):
-        done = part[part["done"]]
-        present = done[["node", "day"]].drop_duplicates()
-        count = present.groupby("day")["node"].nunique()
-        known = present.groupby("node")["day"].min().sort_values().to_numpy()
-        days = count.index.to_numpy(np.int64)
-        days = days[count.to_numpy() >= LEAST_SHARE * np.searchsorted(known, days, side="right")]
-        for node, of_node in present.groupby("node", sort=True):
-            last = int(of_node["day"].max())
-            away = days[days > last]
-            seen = np.isin(days, of_node["day"].to_numpy())[(days >= of_node["day"].min()) & (days <= last)]
-            longest_gap = int(np.diff(np.flatnonzero(seen)).max(initial=1)) - 1
-            if len(away) < FEWEST_DAYS or len(away) <= longest_gap:
-                continue
-            share = (seen.sum() + 1) / (len(seen) + 2)
-            p = min(1.0, float((1 - share) ** len(away)) * nodes)
-            if p > level:
-                continue
-            late = part[(part["node"] == node) & ~part["done"] & (part["day"] > last)]
-            failed = int(late["day"].nunique())
-            last_s = float(done[done["node"] == node]["started_s"].max())
-            how = f", {failed} of them as a job that did not end" if failed else ""
-            text = f"no result since {day_of(last_s)}; others were measured on {len(away)} days since{how}"
-            yield Notice(ABSENT, str(cluster), str(node), -1, "", last_s, nan, p, text)
-
-
-#: Fewer machines say nothing of a usual spread by themselves; fewer jobs are no level, but in a first sweep.
-FEWEST_MACHINES, FEWEST_JOBS = 8, 3
-#: The spread among machines of a model is taken for this, worth so many machines, where they are fewer.
-USUAL_SPREAD, WORTH = 0.03, 4
-_SIMULATED = 20_000
+#: Fewer jobs are no level, but in a first sweep.
+FEWEST_JOBS = 3
 
 
 def _unlike_peers(
     table: "pd.DataFrame", changelog: Changelog, least_change: LeastChange | None, level: float
 ) -> Iterator[Notice]:
-    """The machines whose level since their last event is outside the spread of their peers.
+    """The machines whose level since their last event is outside the spread of their peers (`outlier_p_values`).
 
-    Processors of the same number in their nodes are compared, in one cluster and stratum, each by its median since its
-    last event and without the effects of the days. The distance from the median of all, in median absolute deviations,
-    is compared with the largest distance among as many simulated normal levels; a third of the machines may be unlike.
-    Of fewer than FEWEST_MACHINES each is compared with the others by Student's t, over a spread moderated by what is
-    usual (Smyth, Statistical Applications in Genetics and Molecular Biology 3, 2004).
-    `level` is the chance of any where levels are normal, over all factors and groups. Machines of two kinds under one
-    name of a cluster are rightly unlike: give them clusters of their own.
+    Processors of the same number in their nodes are compared, in one cluster, stratum and model of the inventory, each
+    by its median since its last event and without the effects of the days. `level` is the chance of any where levels
+    are normal, over all factors and groups. Machines of two models that nobody told apart are rightly unlike.
     """
     groups = [group for factor in sorted(table["factor"].unique()) for group in _groups(table, factor, changelog)]
     for factor, rows in groups:
         size = rows["level"].to_numpy(np.float64)
-        p = _chances(size) * len(groups)
+        p = outlier_p_values(size) * len(groups)
         least = least_change_of(factor, least_change)
         for at in np.flatnonzero(p <= level):
             relative = float((1 + size[at]) / (1 + np.median(np.delete(size, at))) - 1)
@@ -209,25 +153,6 @@ def _unlike_peers(
             yield Notice(UNLIKE_PEERS, row["cluster"], row["node"], cpu, factor, since_s, relative, float(p[at]), text)
 
 
-def _chances(size: "Floats") -> "Floats":
-    """Of each machine, that any of them is as far from its peers by chance."""
-    if len(size) >= FEWEST_MACHINES:
-        off = np.abs(size - np.median(size))
-        if not (spread := 1.4826 * float(np.median(off))):
-            return np.ones(len(size))
-        largest = _largest_distances(len(size))
-        return np.asarray((1 + len(largest) - np.searchsorted(largest, off / spread)) / (1 + len(largest)))
-    from scipy.special import stdtr
-
-    chances, degrees = [], WORTH + len(size) - 2
-    for at in range(len(size)):
-        others = np.delete(size, at)
-        variance = (WORTH * USUAL_SPREAD**2 + float(((others - others.mean()) ** 2).sum())) / degrees
-        t = abs(size[at] - others.mean()) / np.sqrt(variance * (1 + 1 / len(others)))
-        chances.append(min(1.0, 2 * float(stdtr(degrees, -t)) * len(size)))
-    return np.array(chances)
-
-
 def _groups(table: "pd.DataFrame", factor: str, changelog: Changelog) -> "Iterator[tuple[str, pd.DataFrame]]":
     """A row a machine: level (relative to the median of the group), jobs, since_s."""
     rows = vectors(table, (factor,))
@@ -235,7 +160,10 @@ def _groups(table: "pd.DataFrame", factor: str, changelog: Changelog) -> "Iterat
         return
     known = references(rows, changelog)
     rows = rows.rename(columns={factor: "value"}).assign(series=known.series)[~known.outlier]
-    for _, part in rows.groupby(["cluster", "stratum", "cpu"], sort=True):
+    number, nodes = numbered_nodes(rows)
+    models = [changelog.inventory.group_of("model", *node) or "" for node in nodes]
+    rows["model"] = np.array(models, object)[number]
+    for _, part in rows.groupby(["cluster", "model", "stratum", "cpu"], sort=True):
         middle = float(part["value"].median())
         if middle == 0:
             continue
@@ -254,19 +182,6 @@ def _groups(table: "pd.DataFrame", factor: str, changelog: Changelog) -> "Iterat
         levels = lasting if 2 * len(lasting) >= len(levels) else levels
         if len(levels) >= FEWEST_PEERS:
             yield factor, levels.sort_values("node", kind="stable").reset_index(drop=True)
-
-
-@lru_cache(maxsize=64)
-def _largest_distances(machines: int) -> "Floats":
-    """Of simulated groups of normal levels, the largest distance from the median in deviations, ascending."""
-    rng = np.random.default_rng((20261123, machines))
-    largest: list[Floats] = []
-    at_once = max(1, 2_000_000 // machines)
-    for start in range(0, _SIMULATED, at_once):
-        x = rng.normal(size=(min(at_once, _SIMULATED - start), machines))
-        x = np.abs(x - np.median(x, axis=1, keepdims=True))
-        largest.append(x.max(axis=1) / (1.4826 * np.median(x, axis=1)))
-    return np.sort(np.concatenate(largest))
 
 
 #: The relative change of which the jobs to an alarm are counted, and how many are tried.

@@ -124,6 +124,7 @@ def find_change_points(
     *,
     least_change: LeastChange | None = None,
     level: float = LEVEL,
+    of_factor: Mapping[str, Changelog] | None = None,
 ) -> tuple[ChangePoint, ...]:
     """The changes of level of each machine, stratum and factor between the events of the changelog.
 
@@ -131,6 +132,7 @@ def find_change_points(
                    contradicts (`backward_jobs`)
     least_change : smallest relative change that matters, for all factors or by factor; see `least_change_of`
     level        : the chance of any change point where nothing changes
+    of_factor    : other changelogs of some factors
     In order of cluster, node, processor, factor and date. A level lasts four jobs at least, so one spike is no change,
     and none is found at the beginning or end of a series. What all machines of a cluster have in common on a day is
     taken off where eight or more are measured, and is a series of its own. There, and where fewer are measured, a
@@ -141,7 +143,7 @@ def find_change_points(
         raise InputError(f"the level of change points is {level!r}; give a chance between 0 and 1, such as {LEVEL}")
     table = check_values(values)
     table = table[~backward_jobs(table)]
-    groups = [_steady(group) for group in watched_series(table, changelog or Changelog())]
+    groups = [_steady(group) for group in watched_series(table, changelog or Changelog(), of_factor)]
     every = [series for group in groups for series in (*group.machines, *group.common)]
     steps = _step_p_values(every)
     p = [0.0] * len(every)

@@ -13,14 +13,15 @@ import pandas as pd
 from lepaute.errors import InputError
 from lepaute.stats.expanding import Floats
 from lepaute.stats.level_shift import independent_values, level_shift
-from lepaute.stats.multiple_tests import holm
+from lepaute.stats.multiple_tests import holm, outlier_p_values
+from lepaute.stats.student import student_quantile
 from lepaute.watch.changelog import Changelog
 from lepaute.watch.judging.reference import references
 from lepaute.watch.values import DAY_S, MACHINE, check_values, vectors
 
 CONFIDENCE = 0.95
-#: On either side, or there is no error to speak of.
-FEWEST = 3
+#: On either side, or there is no error to speak of; and pairs of a machine before and after.
+FEWEST, FEWEST_PAIRS = 3, 5
 #: Of neighbours, before any day is seen; worth so many days, as in `change_evidence`.
 PRIOR_CORRELATION, PRIOR_DAYS = 0.6, 20
 MOST_CORRELATION = 0.9
@@ -47,11 +48,15 @@ def before_after(
     n_before, n_after (jobs; days for the mean), correlation (of neighbours), independent_before, independent_after (how
     many independent values would say as much), before, after (means, in the unit of the factor; about 1 in the row of
     all), change, low, high (relative to before), p_value, p_adjusted (Holm over the machines of a factor; the row of
-    all by itself), missing (jobs that are missing on a side at least; the rest is NaN then).
+    all by itself), missing (jobs that are missing on a side at least; the rest is NaN then), pairs (machines that the
+    row of all is of, where its days are too few for an error: 0 where they are enough), p_differs (of a machine of
+    these pairs: that any of them is as far from the others by chance).
     Welch's t-test with the variances of means of autocorrelated series (`stats.level_shift`). The correlation is that
     of all machines together, since no machine has enough days for one of its own. The row of all is the mean over
     machines of each day, relative to their levels, so that what days share counts among its errors. In the rows of
     machines it does not, unless it lasts no longer than what their days have in common with their neighbours.
+    By pairs, such as of a sweep before and one after, the change is the mean over machines of their relative changes,
+    without those that differ, by Student's t; what the days did to all machines alike is part of it.
     Raises InputError for a table that is none, or where nothing is left on either side of the date.
     """
     if not 0 < confidence < 1:
@@ -97,6 +102,11 @@ def _of_factor(
         for row, adjusted in zip(tested, holm([row["p_value"] for row in tested]), strict=True):
             row["p_adjusted"] = adjusted
         whole = _of_all(sides, confidence)
+        if (whole is None or whole["missing"]) and len(sides) >= FEWEST_PAIRS:
+            whole, p_differs = _by_pairs([_halves(one) for one in sides], confidence)
+            for row, one, p_value in zip(machines, sides, p_differs, strict=True):
+                before, after = (float(side.mean()) for side in _halves(one))
+                row |= {"before": before, "after": after, "change": after / before - 1, "p_differs": p_value}
         if whole is not None:
             machines.append({"cluster": cluster, "node": "", "cpu": -1, **whole, "p_adjusted": whole["p_value"]})
         result += [{**row, "stratum": stratum, "factor": factor} for row in machines]
@@ -150,6 +160,8 @@ def _compared(before: "Floats", after: "Floats", rho: float, confidence: float) 
         "correlation": rho,
         "independent_before": independent_values(len(before), rho),
         "independent_after": independent_values(len(after), rho),
+        "pairs": 0,
+        "p_differs": float("nan"),
     }
     nothing = dict.fromkeys(("before", "after", "change", "low", "high", "p_value", "p_adjusted"), float("nan"))
     if missing:
@@ -173,6 +185,23 @@ def _compared(before: "Floats", after: "Floats", rho: float, confidence: float) 
         "p_adjusted": float("nan"),
         "missing": 0,
     }
+
+
+def _by_pairs(sides: "list[tuple[Floats, Floats]]", confidence: float) -> "tuple[dict[str, float], Floats]":
+    """The row of all, and of each machine the chance that any differs so much from the others."""
+    from scipy.special import stdtr
+
+    changes = np.array([after.mean() / before.mean() - 1 for before, after in sides])
+    p_differs = outlier_p_values(changes)
+    count = len(same := changes[p_differs > 1 - confidence])
+    error = float(same.std(ddof=1)) / np.sqrt(count)
+    t = float(same.mean()) / error if error > 0 else np.inf * float(same.mean() != 0)
+    half = student_quantile(0.5 + confidence / 2, count - 1) * error
+    means = {"before": 1.0, "after": 1 + float(same.mean()), "change": float(same.mean())}
+    bounds = {"low": float(same.mean()) - half, "high": float(same.mean()) + half}
+    of_pairs = dict.fromkeys(("n_before", "n_after", "independent_before", "independent_after", "pairs"), count)
+    tail = {"p_value": 2 * float(stdtr(count - 1, -abs(t))), "p_differs": float("nan"), "missing": 0}
+    return {"correlation": 0.0, **of_pairs, **means, **bounds, **tail}, p_differs
 
 
 def _of_all(sides: "list[pd.DataFrame]", confidence: float) -> "dict[str, float] | None":

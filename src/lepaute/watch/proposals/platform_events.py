@@ -311,14 +311,15 @@ def _standing_event(rows: list[dict[str, Any]], table: pd.DataFrame, least_chang
             of_factor[row["factor"], int(row["direction"])].setdefault(machine, sizes)
             weights[machine] = max(weights.get(machine, 0.0), abs(row["size"]) / least)
     begin_s = median_low([float(row["changed_s"]) for row in rows])
+    gradual_s = float(np.nanmin([np.inf, *(row.get("gradual_s", np.nan) for row in rows)]))
     nodes = {machine[:2] for machine in weights}
     rows_of_nodes = table[is_of(table, nodes)]
     earlier = rows_of_nodes[rows_of_nodes["started_s"] < np.floor(begin_s / DAY_S) * DAY_S]
     latest = earlier.sort_values(["started_s", "job"], kind="stable").tail(1)
     return ProposedEvent(
         kind=MACHINE if len(nodes) == 1 else PLATFORM,
-        shape=STEP,
-        after_s=float(earlier["started_s"].max()) if len(earlier) else begin_s,
+        shape=DRIFT if gradual_s < begin_s else STEP,
+        after_s=gradual_s if gradual_s < begin_s else float(earlier["started_s"].max()) if len(earlier) else begin_s,
         before_s=begin_s,
         machines=tuple(sorted(weights)),
         factors=factor_changes({key: list(sizes.values()) for key, sizes in of_factor.items()}),

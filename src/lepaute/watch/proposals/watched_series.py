@@ -6,7 +6,7 @@ what a machine does by itself; by itself, it shows what happened to all.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -147,14 +147,19 @@ class SeriesGroup:
     common: tuple[WatchedSeries, ...]
 
 
-def watched_series(table: "pd.DataFrame", changelog: Changelog) -> tuple[SeriesGroup, ...]:
-    """The series of a table of factor values (`check_values`), without outliers; of each FEWEST dates at least."""
+def watched_series(
+    table: "pd.DataFrame", changelog: Changelog, of_factor: Mapping[str, Changelog] | None = None
+) -> tuple[SeriesGroup, ...]:
+    """The series of a table of factor values (`check_values`), without outliers; of each FEWEST dates at least.
+
+    of_factor : other changelogs of some factors
+    """
     groups = []
     for factor in sorted(table["factor"].unique()):
         observations = vectors(table, (factor,))  # a factor may be of no job that is done
         if observations.empty:
             continue
-        found = references(observations, changelog)
+        found = references(observations, (of_factor or {}).get(factor, changelog))
         observations = observations.assign(series=found.series, begin_s=found.begin_s[found.series])
         observations = observations[~found.outlier]
         for (cluster, stratum), part in observations.groupby(["cluster", "stratum"], sort=True):

@@ -10,7 +10,15 @@ import pandas as pd
 
 from lepaute.kit.text import counted
 from lepaute.watch.alarms.steps import SAME_S, Row, steps_of
-from lepaute.watch.report.summary import Change, Suspicion, change_text, machines_text, regressions_of, suspicions_of
+from lepaute.watch.report.summary import (
+    Change,
+    Suspicion,
+    change_text,
+    machines_text,
+    regressions_of,
+    since_text,
+    suspicions_of,
+)
 from lepaute.watch.values import DAY_S, Machine, check_values, day_of, start_of
 
 if TYPE_CHECKING:
@@ -26,6 +34,7 @@ class ChangeAlarm:
     since: dt.date
     changes: tuple[Change, ...]
     worse: bool
+    gradual_from: dt.date | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +57,7 @@ def alarms_answer(days: "Sequence[Day]") -> str:
         return f"Replayed {counted(len(days), 'day')}: no alarm, {days[0].date} to {days[-1].date}"
     day, first = alarms[0]
     given = f"Replayed {counted(len(days), 'day')}: {counted(len(alarms), 'alarm')}"
-    what = f"{machines_text(first.machines)}, {change_text(first.changes[0])} since {first.since}"
+    what = f"{machines_text(first.machines)}, {change_text(first.changes[0])} {since_text(first)}"
     return f"{given}, the first on {day.date}: {what}"
 
 
@@ -91,7 +100,7 @@ def days_of(verdicts: "pd.DataFrame", evenings: "Mapping[dt.date, pd.DataFrame]"
     days, suspicious = _by_day(tested), _by_day(suspects)
     alarms = {
         date: tuple(
-            ChangeAlarm(each.cluster, each.machines, each.since, each.changes, bool(worse))
+            ChangeAlarm(each.cluster, each.machines, each.since, each.changes, bool(worse), each.gradual_from)
             for worse, part in rows.groupby("worse", sort=True)
             for each in regressions_of(part)
         )

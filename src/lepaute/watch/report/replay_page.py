@@ -104,7 +104,7 @@ def _row(date: "dt.date", alarm: ChangeAlarm) -> dict[str, Any]:
     return {
         "alarm": str(date),
         "machines": machines_text(alarm.machines),
-        "since": str(alarm.since),
+        "since": since_text(alarm).removeprefix("since "),
         "days_later": (date - alarm.since).days,
         "what": "; ".join(map(change_text, alarm.changes)),
         "for_the": "worse" if alarm.worse else "better",

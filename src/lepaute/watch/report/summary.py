@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -20,15 +20,19 @@ from lepaute.errors import InputError
 from lepaute.kit.json_values import finite_json, from_json
 from lepaute.kit.text import counted
 from lepaute.store.packed import row_keys
+from lepaute.watch.alarms.sizes import least_change_of
 from lepaute.watch.alarms.steps import alike_changes, same_machines
 from lepaute.watch.alarms.worth_a_look import LABEL
 from lepaute.watch.changelog import ALL, Inventory
 from lepaute.watch.kept import keep_text, kept_text
 from lepaute.watch.named_nodes import nodes_text
 from lepaute.watch.notices.absences import Absence, absences_of
-from lepaute.watch.notices.notice import ABSENT, UNLIKE_PEERS, Notice, worse_first
+from lepaute.watch.notices.notice import UNLIKE_PEERS, Notice, worse_first
 from lepaute.watch.proposals.proposed_event import shared_groups
 from lepaute.watch.values import DAY_S, MACHINE, WHOLE_NODE, Machine, Node, day_of, nodes_of
+
+if TYPE_CHECKING:
+    from lepaute.watch.report.history import ChangeAlarm
 
 #: What the watch says of a machine or of all, the weightiest first, and the exit status of a command that says so.
 CHANGED, UNLIKE, NOT_CONFIRMED, UNKNOWN, FINE = "changed", "unlike its peers", "not confirmed", "unknown", "fine"
@@ -215,7 +219,7 @@ def recent_s(last_s: float) -> float:
 def regressions_of(
     standing: "pd.DataFrame", inventory: Inventory | None = None, measured: Collection[Node] = ()
 ) -> tuple[Regression, ...]:
-    """One report for the machines and factors of a cluster that changed at the same time, the largest first.
+    """One report for the machines and factors of a cluster that changed at the same time, the largest change first.
 
     inventory : what nodes share, of the (cluster, node) that are measured
     """
@@ -226,7 +230,7 @@ def regressions_of(
             machines=_machines(rows),
             since=day_of(min(row["changed_s"] for row in rows)),
             alarm=dt.date.fromisoformat(min(row["day"] for row in rows)),
-            changes=tuple(map(_change, group)),
+            changes=tuple(sorted(map(_change, group), key=_weight, reverse=True)),
             archives=tuple(dict.fromkeys(row["archive"] for row in rows if row["archive"])),
             gradual_from=min(
                 (day_of(row["gradual_s"]) for row in rows if row["gradual_s"] == row["gradual_s"]), default=None
@@ -235,7 +239,12 @@ def regressions_of(
         )
         for group, rows in groups
     ]
-    return tuple(sorted(reports, key=lambda each: (-len(each.machines), -max(abs(c.size) for c in each.changes))))
+    return tuple(sorted(reports, key=lambda each: (-_weight(each.changes[0]), -len(each.machines), each.since)))
+
+
+def _weight(change: Change) -> float:
+    """How large it is, in least changes of its factor."""
+    return abs(change.size) / least_change_of(change.factor, 1.0)
 
 
 def _shared(rows: list[dict[Any, Any]], inventory: Inventory, measured: Collection[Node]) -> str:
@@ -308,13 +317,9 @@ def _latest_waiting(verdicts: "pd.DataFrame") -> "pd.DataFrame":
 
 
 def uncovered(noticed: Iterable[Notice], standing: "pd.DataFrame") -> tuple[Notice, ...]:
-    """Without absences, which are left to `absences_of`, and what a regression covers."""
+    """Without what a regression covers."""
     covered = set(zip(*(standing[name] for name in (*MACHINE, "factor")), strict=True))
-    return tuple(
-        each
-        for each in noticed
-        if each.kind != ABSENT and (each.cluster, each.node, each.cpu, each.factor) not in covered
-    )
+    return tuple(one for one in noticed if (one.cluster, one.node, one.cpu, one.factor) not in covered)
 
 
 def _explained(suspects: "pd.DataFrame", standing: "pd.DataFrame") -> "np.ndarray":
@@ -406,10 +411,10 @@ def largest_text(regression: Regression) -> str:
     return f"{regression_nodes(regression)}: {text} {since_text(regression)}"
 
 
-def since_text(regression: Regression) -> str:
+def since_text(change: "Regression | ChangeAlarm") -> str:
     """since 2026-02-10, gradually from 2026-01-31 on."""
-    gradual = f", gradually from {regression.gradual_from} on" if regression.gradual_from else ""
-    return f"since {regression.since}{gradual}"
+    gradual = f", gradually from {change.gradual_from} on" if change.gradual_from else ""
+    return f"since {change.since}{gradual}"
 
 
 def suspicion_text(each: Suspicion, changes: Sequence[Change], more: int = 0) -> str:

@@ -35,7 +35,9 @@ def answer(found: "OpenRegressions", states: dict[str, int], noticed: Sequence[N
         since = min(each.since for each in reports)
         text = f"{counted(len(reports), 'open regression')} on {where}"
         text += (
-            f": {regression_nodes(reports[0])}, since {since}" if len(reports) == 1 else f"; the oldest since {since}"
+            f": {regression_nodes(reports[0])}, {since_text(reports[0])}"
+            if len(reports) == 1
+            else f"; the oldest since {since}"
         )
         state = "serious"
     elif worse := worse_first(noticed):
