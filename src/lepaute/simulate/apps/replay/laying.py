@@ -49,7 +49,9 @@ def laid_down(parts: Iterable[Trace], survey: Survey, modelled: Collection[str],
     except ValueError as error:
         raise InputError(f"{survey.where}: {error}") from error
     events = 1.0 * survey.rows + survey.meetings * (2.0 * survey.ranks.bit_length())
-    return Laid(parameters, step_of, events, len(operations.kernels) > 1, draws=False)
+    return Laid(
+        parameters, step_of, events, len(operations.kernels) > 1, False, approximated=tuple(operations.approximated)
+    )
 
 
 class Groups:
@@ -189,6 +191,8 @@ class RecordedPart:
                 if second and len(parts) == 1:
                     return NONE
                 part = parts[second]
+                if part.stands_for:
+                    self.operations.approximated[f"{part.stands_for} in {name}"] = None
                 # The last part ends the request.
                 tag = 0 if blocks else 1 + request if second or len(parts) == 1 else NONE
                 index = groups.place_of[group].get(int(root[at]), 0)

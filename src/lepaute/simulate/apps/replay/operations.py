@@ -29,6 +29,8 @@ class Operations:
         self.lists: dict[tuple[int, ...], int] = {}
         self.lines: dict[str, int] = {"": 0}
         self.kernels: dict[str, int] = {COMPUTING: 0}
+        #: Calls with the algorithms of the library that other ones stand for.
+        self.approximated: dict[str, None] = {}
         self._numbers: dict[tuple[Any, ...], int] = {}
 
     def number(
