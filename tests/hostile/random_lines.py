@@ -1,10 +1,11 @@
 """Command lines drawn at random: one to four changes to one that is right, files damaged, options of hostile values.
 
-    PYTHONPATH=src:tests .venv/bin/python tests/hostile/random_lines.py FIRST LAST [FOLDER]
+    PYTHONPATH=src:tests .venv/bin/python tests/hostile/random_lines.py FIRST LAST FOLDER
 
 runs the sets numbered FIRST to LAST - 1, of 1,000 lines each, and prints what is wrong with how any ended: anything but
 an exit status below 5 and at most one line of refusal; a traceback; more than 10 s of CPU time; control characters; a
-file half written, left behind or overwritten without --force. FOLDER/SET keeps the inputs, for a trial from the shell.
+file half written, left behind or overwritten without --force. FOLDER/in has the inputs, for trials from the shell; they
+are made by the seed FIRST unless they are there.
 """
 
 import os
@@ -13,9 +14,8 @@ import re
 import shlex
 import shutil
 import sys
-import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from functools import cache
@@ -31,7 +31,7 @@ from hostile.refusals import serving
 from hostile.server import TOGETHER
 from mutants.changes import changed
 
-#: Lines of a set, which share their damaged files.
+#: Lines of a set.
 SET = 1000
 MOST_CPU_S = 10.0
 #: Than `lepaute completion bash`.
@@ -210,11 +210,12 @@ def random_cases(number: int, inputs: Path, count: int = SET) -> Iterator[Case]:
         yield Case(changes.command, "--json" if is_json else "", "", (*changes.command.split(), *words))
 
 
-def batched(cases: Iterable[Case]) -> Iterator[list[Case]]:
-    """Those of a process of the server, which begins with a plain line."""
-    lines = iter(cases)
-    while some := list(islice(lines, TOGETHER - 1)):
-        yield [Case("completion", "", "", ("completion", "bash")), *some]
+def enumerated(first: int, last: int, inputs: Path) -> Iterator[tuple[int, list[Case]]]:
+    """The number of a set, and those of its lines that a process of the server runs, which begins with a plain one."""
+    for number in range(first, last):
+        lines = random_cases(number, inputs)
+        while some := list(islice(lines, TOGETHER - 1)):
+            yield number, [Case("completion", "", "", ("completion", "bash")), *some]
 
 
 def wrong_with(case: Case, answer: dict[str, Any], usual: dict[str, Any]) -> list[str]:
@@ -231,26 +232,22 @@ def wrong_with(case: Case, answer: dict[str, Any], usual: dict[str, Any]) -> lis
     return wrong + ([f"changed, of what was there: {touched}"] if touched else [])
 
 
-def main(first: int, last: int, kept: str | None) -> int:
+def main(first: int, last: int, folder: Path) -> int:
     """Runs these sets; 1 where something is wrong."""
-    bad = 0
-    for number in range(first, last):
-        folder = Path(kept or tempfile.mkdtemp(), str(number))
-        (folder / "in").mkdir(parents=True)
-        with serving(folder / "in", folder, lambda inputs, seed=number: write_random_files(inputs, seed)) as server:
-            for cases in batched(random_cases(number, server.inputs)):
-                answers = server.run(cases, most_cpu_s=MOST_CPU_S, most_s=6 * MOST_CPU_S, kept=KEPT)
-                print(
-                    f"set {number}: {len(cases)} lines, {dict(Counter(each['status'] for each in answers))}", flush=True
-                )
-                for case, answer in zip(cases, answers, strict=True):
-                    for each in wrong_with(case, answer, answers[0]):
-                        bad += 1
-                        print(f"{each}\n    lepaute {shlex.join(case.words)[:1000]}", flush=True)
-        if kept is None:
-            shutil.rmtree(folder)
+    bad, inputs = 0, folder / "in"
+    is_new = not inputs.exists()
+    inputs.mkdir(parents=True, exist_ok=True)
+    with serving(inputs, folder, lambda inputs: write_random_files(inputs, first) if is_new else None) as server:
+        for number, cases in enumerated(first, last, inputs):
+            answers = server.run(cases, most_cpu_s=MOST_CPU_S, most_s=6 * MOST_CPU_S, kept=KEPT, more_bytes=MORE_BYTES)
+            statuses = Counter(each["status"] for each in answers)
+            print(f"set {number}: {len(cases) - 1} lines, {dict(statuses)}", flush=True)
+            for case, answer in zip(cases, answers, strict=True):
+                for each in wrong_with(case, answer, answers[0]):
+                    bad += 1
+                    print(f"{each}\n    lepaute {shlex.join(case.words)[:1000]}", flush=True)
     return min(bad, 1)
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1]), int(sys.argv[2]), *(sys.argv[3:] or [None])))
+    sys.exit(main(int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])))

@@ -48,6 +48,7 @@ class Places:
 
     path: its programs are found, each line is run once, and the answer has the "files" that it wrote
     most_cpu_s, most_s: of each line; kept: files that each finds in its folder, with their texts
+    more_bytes: of memory than the first line; those that take more are run again, alone
     """
 
     folder: str
@@ -55,6 +56,7 @@ class Places:
     path: str | None = None
     most_cpu_s: float = HANG_CPU_S
     most_s: float = HANG_S
+    more_bytes: int = MEMORY_BYTES // 2
     kept: dict[str, str] = field(default_factory=dict)
 
 
@@ -95,15 +97,15 @@ def run_all(cases: list[list[str]], places: Places) -> list[dict[str, Any]]:
         assert together, "a process that ran no command line"
         for answer in together:
             words, usual_bytes = cases[len(answers)], (answers or together)[0]["memory_bytes"]
-            is_final = places.path is not None or _is_plain(answer, usual_bytes)
+            is_final = places.path is not None or _is_plain(answer, usual_bytes + places.more_bytes)
             answers.append(answer if is_final else run_in_one([words], places)[0])
     return answers
 
 
-def _is_plain(answer: dict[str, Any], usual_bytes: int) -> bool:
+def _is_plain(answer: dict[str, Any], most_bytes: int) -> bool:
     return (
         answer["status"] in (0, 1, 2)
-        and answer["memory_bytes"] < usual_bytes + MEMORY_BYTES / 2
+        and answer["memory_bytes"] < most_bytes
         and "Traceback" not in answer["stderr"]
         and not (answer["left"]["tmp"] or answer["left"]["home"])
     )

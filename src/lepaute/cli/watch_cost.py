@@ -96,7 +96,6 @@ def cost(
     from lepaute.simulate.prediction.node_cost import CpuFactors, node_cost
 
     machine = simulation.machine
-    note_unused(context, Hpl, [hpl.unused])
     smaller = None if grid_without is None else grid_of(grid_without)
     with opened(store) as watch:
         state = seen.state(watch, node, cluster)
@@ -124,6 +123,7 @@ def cost(
         print(json_text({**_state_dict(state), **result.to_dict()}))
     else:
         print(_cost_text(state, result, terminal_columns(), details=details))
+    note_unused(context, Hpl, [hpl.unused])
 
 
 def _cost_text(state: "NodeState", result: "NodeCost", width: int, *, details: bool) -> str:

@@ -200,17 +200,8 @@ def run_study(
         outcomes = tuple(seen.values())
         unused = unused_keys(configurations.study, configurations, outcomes)
         notes = (*spent, *unused, *caveats(outcomes, configurations, answer.trusts))
-        run = StudyRun(
-            original,
-            answer,
-            outcomes,
-            session.simulated,
-            session.reused,
-            session.further,
-            place,
-            notes,
-            beside(outcomes, configurations),
-        )
+        counts, weak = (session.simulated, session.reused, session.further), beside(outcomes, configurations)
+        run = StudyRun(original, answer, outcomes, *counts, place, notes, weak)
     except LepauteError:
         if place is not None and is_new and not results.any:
             shutil.rmtree(place, ignore_errors=True)

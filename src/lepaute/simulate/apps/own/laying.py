@@ -125,7 +125,7 @@ class Laid:
     asks          : whether its course depends on what messages bring: it has no parameters then
     reads         : SHA-256 of the files that `run` has read
     unseeded      : what in it no seed repeats, as app.py:12: random.random()
-    approximated  : algorithms of collective operations that others stand for
+    approximated  : calls for whose algorithms others stand
     """
 
     parameters: Any

@@ -177,8 +177,9 @@ class TraceReplay(LaidApplication):
 
     @property
     def approximated(self) -> tuple[str, ...]:
-        algorithms = ", ".join(self.laid().approximated)
-        return (f"Bruck's algorithm, which sends other messages, stands for {algorithms}",) if algorithms else ()
+        names = ", ".join(self.laid().approximated)
+        text = "Bruck's algorithm, which sends other messages, stands for recursive doubling or halving"
+        return (f"{text} in {names}",) if names else ()
 
     @property
     def kernel_costs(self) -> tuple[Any, ...]:

@@ -28,15 +28,11 @@ _BROADCAST = ((1024, inf), (2048, 524288), (inf, 262144))
 
 
 class Part(NamedTuple):
-    """One operation of the core.
-
-    size_bytes: of the vector of a broadcast or a reduction, else of a block; stands_for: what the library does instead
-    """
+    """One operation of the core; size_bytes is of the vector of a broadcast or a reduction, else of a block."""
 
     code: str
     size_bytes: float
     algorithm: str = "usual"
-    stands_for: str = ""
 
 
 def parts_of(code: str, size_bytes: float, members: int, library: str, *, blocks: bool = True) -> tuple[Part, ...]:
@@ -52,7 +48,7 @@ def parts_of(code: str, size_bytes: float, members: int, library: str, *, blocks
 
 def _blocking(code: str, size_bytes: float, members: int, library: str) -> tuple[Part, ...]:
     block = size_bytes / members
-    doubling = Part("allgather", block, "bruck", "recursive doubling")
+    doubling = Part("allgather", block, "bruck")
     is_mpich = library == MPICH
     match code:
         case "bcast":
@@ -70,11 +66,10 @@ def _blocking(code: str, size_bytes: float, members: int, library: str) -> tuple
             return (Part(code, size_bytes, "rabenseifner"),)
         case "reduce_scatter":
             if size_bytes < (524288 if is_mpich else 262144):
-                return (doubling._replace(stands_for="recursive halving"),)
+                return (doubling,)
             return (Part("alltoall" if is_mpich else "allgather", block),)
         case "allgather" if size_bytes * members < (81920 if is_mpich else 50000):
-            is_power = members & (members - 1) == 0
-            return (Part(code, size_bytes, "bruck", "recursive doubling" if is_power else ""),)
+            return (Part(code, size_bytes, "bruck"),)
         case "alltoall" if size_bytes < ((257 if members >= 8 else 0) if is_mpich else _row(_ALLTOALL, members)[1]):
             return (Part(code, size_bytes, "bruck"),)
         case "barrier":
