@@ -19,25 +19,7 @@ SOURCE = Path(__file__).parents[1] / "simblas"
 PRODUCT = "libsimblas_recorded.so"
 FLAGS = ("-std=c++20", "-O1", "-fPIC", "-Wall", "-Wextra", "-Werror")
 
-RECORDER = r"""
-#include "charge.h"
-#include <cstring>
-struct recorded { const char* name; const char* kernel; double m, n, k, flops; };
-extern "C" {
-recorded calls[1000];
-int call_count = 0;
-int answer = 0;
-int asked_of = 0;
-void lepaute_charge(int routine, double m, double n, double k, double flops) {
-    const lepaute_routine& row = lepaute_routines[routine];
-    calls[call_count++ % 1000] = {row.name, row.kernel, m, n, k, flops};
-}
-int lepaute_index(int, int n) {
-    asked_of = n;
-    return answer;
-}
-}
-"""
+RECORDER = Path(__file__).parent.joinpath("data", "programs", "simblas_recorder.cpp").read_text()
 
 NO_TRANS, TRANS, CONJ_TRANS = 111, 112, 113
 ROW_MAJOR, COLUMN_MAJOR = 101, 102

@@ -31,63 +31,12 @@ _KERNELS = f"{_HEAD}Zen\\ndesign_row,kind,position,kernel,m,n,k,start_s,duration
 _RING = f"{_HEAD}Zen\\ndesign_row,operation,condition,size_bytes,call,start_s,duration_s,rank,cpu\\n"
 _MESSAGES = f"{_HEAD}none\\ndesign_row,operation,size_bytes,start_s,duration_s,rank,cpu\\n"
 #: `fatal` holds the number of the run that breaks, and how; each run adds a line to `runs`.
-_PROBE = """#!/bin/sh
-[ "$1" = --help ] && exit 0
-threads=1
-while [ $# -gt 0 ]; do
-  case $1 in --design) design=$2 ;; --out) out=$2 ;; --cpus) cpus=$2 ;; --threads) threads=$2 ;; esac
-  shift
-done
-head -n 1 "$design" > /dev/null || exit 2
-[ "${RANK:-0}" != 0 ] || echo "$0" >> FOLDER/runs
-processes=$(($(echo "$cpus" | tr ',' '\\n' | wc -l) / threads))
-[ -n "$SUFFIX" ] || for process in $(seq 0 $((processes - 1))); do printf 'HEADROW\\n' > "$out.r$process"; done
-SUFFIX=${SUFFIX:-.r0}
-printf 'HEADROW\\n' > "$out$SUFFIX"
-if [ "${0##*/}" = probe-hpl-steps ] && [ -f FOLDER/steps ]; then
-  grep -qx "$(wc -l < FOLDER/runs)" FOLDER/slow && steps=slow_steps || steps=steps
-  cat FOLDER/$steps >> "$out$SUFFIX"
-fi
-read -r fatal how < FOLDER/fatal
-count=$(wc -l < FOLDER/runs)
-[ "$count" = "$fatal" ] || { [ "$how" = fail-from ] && [ "$count" -ge "$fatal" ]; } || exit 0
-printf 'CUT' >> "$out$SUFFIX"
-[ "$how" != interrupt ] || { kill -INT ENGINE; sleep 20; }
-[ "$how" != lose ] || { sleep 0.5; kill -KILL $(ps -o ppid= -p $(ps -o sess= -p $$)); }
-echo "probe-x: it broke" >&2
-exit 3
-"""
+_PROBE = Path(__file__).parent.joinpath("data", "programs", "calibration_probe.sh").read_text()
 #: A library that sends up to 1000 bytes without asking, in rows as the probe of semantics writes them.
-_SEMANTICS = """#!/bin/sh
-[ "$1" = --help ] && exit 0
-while [ $# -gt 0 ]; do
-  case $1 in --design) design=$2 ;; --out) out=$2 ;; esac
-  shift
-done
-[ "${RANK:-0}" != 0 ] || echo "$0" >> FOLDER/runs
-printf '#@clock_cost_s=2e-8\\n#@blas_core=none\\n' > "$out$SUFFIX"
-read -r fatal how < FOLDER/fatal
-columns=design_row,test,size_bytes,backlog,patience_ms,outcome,returned,start_s,duration_s,rank,cpu
-sed '/^[#d]/d' "$design" | awk -F, -v rank="${RANK:-0}" -v head="$columns" -v hang="$how" 'BEGIN { print head } {
-  alone = $3 <= 1000 ? "returned" : "blocked"
-  copied = $3 <= 1000 ? "copied" : "changed"
-  outcome = $2 == "corruption" ? copied : alone
-  if (hang == "hang" && outcome == "blocked") { print $0 ",hung,0,1.5,0.001," rank ",0"; exit 3 }
-  print $0 "," outcome ",1,1.5,0.001," rank ",0"
-}' >> "$out$SUFFIX"
-"""
+_SEMANTICS = Path(__file__).parent.joinpath("data", "programs", "calibration_semantics.sh").read_text()
 #: Rounds of a search there: powers of four, then 48, 3 and 1 sizes apart; sends at the limit that copies have.
 SEMANTIC_ROUNDS = 5
-_MPIRUN = """#!/bin/sh
-while :; do
-  case $1 in -np) ranks=$2 ;; */probe-*) break ;; esac
-  shift
-done
-[ "$2" != --help ] || exit 0
-for rank in $(seq 0 $((ranks - 1))); do
-  RANK=$rank SUFFIX=.r$rank "$@" || exit 3
-done
-"""
+_MPIRUN = Path(__file__).parent.joinpath("data", "programs", "calibration_mpirun.sh").read_text()
 
 
 @dataclass

@@ -9,11 +9,14 @@ $ predict hpl --platform={data}/platforms/small.yaml --n=400   a command line; {
 @hpl                                the rows of this name, which begin with `@hpl:`
 ! $ emulate ...                     as $, with the programs of this machine on PATH, which are none otherwise
 key:budget.seconds=5                sets a key of the file that the command line names as {keys}/NAME, a YAML of {in}
+{store}                             a store of its own, of measurements until November 2023; {recent}: until now
 """
 
 import os
 import re
 import shlex
+import shutil
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -22,13 +25,18 @@ from typing import Any, NamedTuple
 from zlib import crc32
 
 import numpy as np
+import pandas
 import yaml
 from hostile.cases import Case, _name, commands, write_inputs
+from support_comparisons import campaign
 from support_fit import write_calibration
 
 from lepaute.archive import ArchiveWriter
 from lepaute.cli.main import main
+from lepaute.clocks.request import SYNCHRONISATIONS, ClockFacts, ClockRequest
 from lepaute.design import full_factorial
+from lepaute.kit.json_values import to_json
+from lepaute.watch import open as open_watch
 
 FOLDER = Path(__file__).parent
 DATA = FOLDER.parent / "data"
@@ -41,6 +49,8 @@ NOISE = re.compile(
 #: Files that only quote what was asked.
 QUOTED = {"study.yaml", "report.html"}
 EQUAL = "is ignored"
+#: Exit statuses of what has an answer.
+ANSWERS = {0, 1, 3, 4}
 #: hostile/test_json_output.py and laws/test_outputs_need_force.py try them.
 ELSEWHERE = ("--help", "--json", "--force")
 
@@ -80,6 +90,7 @@ class Line:
         keys = [word.removeprefix("key:").replace("{in}", str(inputs)) for word in added if word.startswith("key:")]
         words = [*self.command.split(), *options, *kept, *self.words[at:]]
         named = [re.sub(r"\{keys\}/(\S+)", lambda name: str(_variant(inputs, name[1], keys)), word) for word in words]
+        named = [re.sub(r"\{(store|recent)\}", lambda name: _new_store(inputs, name[1]), word) for word in named]
         filled = tuple(word.replace("{in}", str(inputs)).replace("{data}", str(DATA)) for word in named)
         return Case(self.command, "", "", filled)
 
@@ -99,6 +110,42 @@ def _variant(inputs: Path, name: str, settings: Sequence[str]) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / name).write_text(text)
     return folder / name
+
+
+def _new_store(inputs: Path, name: str) -> str:
+    """A copy of the store, which no other command line has changed."""
+    variants = inputs.with_name(f"{inputs.name}-variants")
+    variants.mkdir(exist_ok=True)
+    store = variants / str(sum(1 for _ in variants.iterdir()))
+    shutil.copytree(inputs / name, store)
+    return str(store)
+
+
+def _write_store(folder: Path, last_s: float) -> None:
+    """Two clusters on sixty days until then, an event and an outlier: a node became slower, another one did lately."""
+    rows = [
+        (cluster, node, cpu, f"j{day}", last_s - 86_400 * (60 - day), "s", factor, mean * slow * noise)
+        for cluster, nodes in (("c", "12345"), ("d", "12"))
+        for node in nodes
+        for cpu in (0, 1)
+        for day in range(60)
+        for factor, mean in (("dgemm_rate_flops", 1e12), ("power_W", 300.0))
+        for slow in [
+            0.9 - 0.05 * (cluster == "d") if node in "15" and day > 40 else 0.97 if node == "2" and day > 56 else 1.0
+        ]
+        for noise in [1 + 1e-3 * ((day * 7 + int(node) * 5 + cpu * 3 + len(factor)) % 11 - 5)]
+    ]
+    names = ["cluster", "node", "cpu", "job", "started_s", "stratum", "factor", "value"]
+    with open_watch(folder) as watch:
+        watch.store.add_values(pandas.DataFrame(rows, columns=names).assign(state="done", archive=""))
+    day = time.strftime("%Y-%m-%d", time.gmtime(last_s - 86_400 * 50))
+    add = ["watch", "events", "add", "--store", str(folder), "--cluster=c", "--author=me", f"--date={day}"]
+    for more in (
+        ["--node=3", "--reason=new"],
+        ["--node=4", "--reason=hot", "--outlier=j10"],
+        ["--node=2", "--reason=no"],
+    ):
+        assert main([*add, *more]) == 0
 
 
 @cache
@@ -167,9 +214,9 @@ def _verdicts(line: Line, rows: Sequence[Row], more: Sequence[str], server: Any)
 
 def _verdict(row: Row, usual: Sequence[dict[str, Any]], answer: dict[str, Any]) -> str:
     """What is wrong with an answer; usual: two answers to the same command line without the option."""
-    if not {one["status"] for one in usual} <= {0, 1}:
+    if not {one["status"] for one in usual} <= ANSWERS:
         return f"cannot be tried: {usual[0]['stderr'][-160:].strip()}"
-    if answer["status"] not in (0, 1, 2):
+    if answer["status"] not in (*ANSWERS, 2):
         return f"ends with status {answer['status']}: {answer['stderr'][-300:]}"
     if answer["status"] == 2:
         return "" if _refused(row, answer["stderr"]) else f"is refused: {answer['stderr'][:300].strip()}"
@@ -235,6 +282,22 @@ def _parts(answer: dict[str, Any], tried: str, option: str) -> dict[str, list[st
     return {plain(name): [" ".join(line.split()) for line in plain(text).splitlines()] for name, text in kept.items()}
 
 
+def _write_clocks(path: Path) -> None:
+    """Errors of three methods, of which the quickest is the worst after a while."""
+    some = {"SKaMPI": (0.002, 200, 4000), "HCA3": (1.2, 300, 500), "JK": (0.6, 310, 520)}
+    rows = [
+        {"mpirun": mpirun, "method": method, "rank": 1, "after_s": after_s, "checked_s": after_s, "duration_s": took_s}
+        | {"shortest_error_ns": error_ns * 1.01**mpirun, "half_round_trip_ns": 100.0, "true_error_ns": 0.0}
+        for mpirun in range(11)
+        for method, (took_s, *errors_ns) in some.items()
+        for after_s, error_ns in zip((0.0, 5.0), errors_ns, strict=True)
+    ]
+    request = ClockRequest(methods=tuple(some), after_s=(0.0, 5.0))
+    facts = ClockFacts(asked=request, ranks=2, nodes=("here",))
+    with ArchiveWriter(path, {"kind": "clocks", "created": "2026-11-27", "clocks": to_json(facts)}) as archive:
+        archive.add_table(SYNCHRONISATIONS, pandas.DataFrame(rows))
+
+
 def write_files(folder: Path) -> None:
     """Those that command lines name, beside those of the hostile values."""
     write_inputs(folder)
@@ -244,6 +307,13 @@ def write_files(folder: Path) -> None:
     hpl = ["predict", "hpl", *platform, "--n", "256", "--nb", "64", "--grid", "2x1", "--runs", "1"]
     assert main([*hpl, "--trace", str(folder / "other.parquet")]) == 0
     write_calibration(folder / "calibration.zip")
+    campaign(folder / "two.zip", sizes=(8, 64), fewer_ranks=(1,))
+    campaign(folder / "three.zip", ("a", "b", "c"))
+    _write_clocks(folder / "clocks.zip")
+    _write_store(folder / "store", 1_700_000_000.0)
+    _write_store(folder / "recent", time.time())
+    withdraw = ["watch", "events", "withdraw", "--store", str(folder / "store"), "--author=me", "--reason=x"]
+    assert main([*withdraw, "609dc43e"]) == 0
     with ArchiveWriter(folder / "experiment.zip", {"kind": "experiment", "created": "2026-11-21T00:00:00"}) as archive:
         design = full_factorial({"ranks": [2, 4], "threads": [1, 2]}, replications=8, seed=1)
         table = design.to_frame().assign(design_row=range(32), room=[1, 2] * 16)

@@ -24,24 +24,7 @@ pytestmark = [
 DATA = Path(__file__).parent.parent / "data" / "simgrid"
 
 # A fat tree whose latency is that of its cables: 1 us each, as SimGrid has it. Protocols and breakpoints of all kinds.
-SMALL = """
-format: lepaute-platform/1
-name: small
-nodes: {{count: {count}, first_number: 1, cores: 2}}
-kernels: []
-network:
-  flow_factor: scale
-  node_link: {{bandwidth_Bps: 1.25e10}}
-  loopback: {{bandwidth_Bps: 1.25e10}}
-  remote:
-    segments:
-    - {{above_bytes: 0, protocol: eager, latency_s: {latency}, bandwidth_Bps: 3e9, send: [1e-6, 1e-10],
-        receive: [2e-6, 2e-10], isend: [3e-6, 3e-10]}}
-    - {{above_bytes: 1000, protocol: detached, latency_s: {latency}, bandwidth_Bps: 7e9, send: [4e-6, 1e-10],
-        receive: [5e-6, 2e-10], isend: [6e-6, 3e-10]}}
-    - {{above_bytes: 64000, protocol: rendezvous, latency_s: {latency}, bandwidth_Bps: 11e9}}
-topology: {topology}
-"""
+SMALL = Path(__file__).parents[1].joinpath("data", "texts", "simgrid_smpi.yaml").read_text()
 CABLES = "levels: [{latency_s: 0}, {latency_s: 1e-6}]"
 FAT_TREE = f'{{kind: fat-tree, parameters: "2;4,4;1,2;1,1", {CABLES}}}'
 DRAGONFLY = f'{{kind: dragonfly, parameters: "3,1;1,1;3,1;2", {CABLES}}}'

@@ -41,13 +41,13 @@ class Server:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment,
         )  # fmt: skip
 
-    def run(self, cases: Sequence[Case], path: str | None = None) -> list[dict[str, Any]]:
-        """What became of each; with a path its programs are found, and answers have the files that were written."""
+    def run(self, cases: Sequence[Case], path: str | None = None, **more: Any) -> list[dict[str, Any]]:
+        """What became of each; path and more as in server.Places."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         words = [case.words for case in cases]
         folder, fifo = str(self.folder / "cases"), str(self.inputs / "fifo")
-        request = {"cases": words, "folder": folder, "fifo": fifo, "path": path}
+        request = {"cases": words, "folder": folder, "fifo": fifo, "path": path, **more}
         self.process.stdin.write(json.dumps(request) + "\n")
         self.process.stdin.flush()
         answers: list[dict[str, Any]] = json.loads(self.process.stdout.readline())

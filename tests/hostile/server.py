@@ -13,6 +13,7 @@ import sys
 import time
 import warnings
 import zlib
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -41,11 +42,26 @@ PRELOADED = (
 NOT_PRELOADED = ("lepaute.fit.population.posterior",)
 
 
-def serve() -> None:
-    """Reads {"cases": [[word, ...], ...], "folder": ..., "fifo": ...} as lines of JSON; answers what became of each.
+@dataclass(frozen=True)
+class Places:
+    """Where and how command lines run.
 
-    With "path", its programs are found, each command line is run once, and the answer has the "files" that it wrote.
+    path: its programs are found, each line is run once, and the answer has the "files" that it wrote
+    most_cpu_s, most_s: of each line; kept: files that each finds in its folder, with their texts
+    more_bytes: of memory than the first line; those that take more are run again, alone
     """
+
+    folder: str
+    fifo: str
+    path: str | None = None
+    most_cpu_s: float = HANG_CPU_S
+    most_s: float = HANG_S
+    more_bytes: int = MEMORY_BYTES // 2
+    kept: dict[str, str] = field(default_factory=dict)
+
+
+def serve() -> None:
+    """Reads {"cases": [[word, ...], ...]} with fields of Places as lines of JSON; answers what became of each."""
     for module in pkgutil.walk_packages(lepaute.__path__, "lepaute."):
         if module.name not in NOT_PRELOADED and "node_agent" not in module.name and not module.name.endswith("main"):
             import_module(module.name)
@@ -65,12 +81,11 @@ def serve() -> None:
     gc.freeze()
     for line in sys.stdin:
         request = json.loads(line)
-        places = Path(request["folder"]), Path(request["fifo"])
-        print(json.dumps(run_all(request["cases"], *places, request.get("path"))), flush=True)
+        print(json.dumps(run_all(request.pop("cases"), Places(**request))), flush=True)
     os._exit(0)  # without taking apart what is imported
 
 
-def run_all(cases: list[list[str]], folder: Path, fifo: Path, path: str | None) -> list[dict[str, Any]]:
+def run_all(cases: list[list[str]], places: Places) -> list[dict[str, Any]]:
     """What became of each command line; several in one process, which is quicker than a process for each.
 
     The memory of all is compared with what the first took. One that the process did not survive, or whose answer is not
@@ -78,39 +93,42 @@ def run_all(cases: list[list[str]], folder: Path, fifo: Path, path: str | None) 
     """
     answers: list[dict[str, Any]] = []
     while len(answers) < len(cases):
-        together = run_in_one(cases[len(answers) : len(answers) + TOGETHER], folder, fifo, path)
+        together = run_in_one(cases[len(answers) : len(answers) + TOGETHER], places)
         assert together, "a process that ran no command line"
         for answer in together:
             words, usual_bytes = cases[len(answers)], (answers or together)[0]["memory_bytes"]
-            is_final = path is not None or _is_plain(answer, usual_bytes)
-            answers.append(answer if is_final else run_in_one([words], folder, fifo, path)[0])
+            is_final = places.path is not None or _is_plain(answer, usual_bytes + places.more_bytes)
+            answers.append(answer if is_final else run_in_one([words], places)[0])
     return answers
 
 
-def _is_plain(answer: dict[str, Any], usual_bytes: int) -> bool:
+def _is_plain(answer: dict[str, Any], most_bytes: int) -> bool:
     return (
         answer["status"] in (0, 1, 2)
-        and answer["memory_bytes"] < usual_bytes + MEMORY_BYTES / 2
+        and answer["memory_bytes"] < most_bytes
         and "Traceback" not in answer["stderr"]
         and not (answer["left"]["tmp"] or answer["left"]["home"])
     )
 
 
-def run_in_one(cases: list[list[str]], folder: Path, fifo: Path, path: str | None) -> list[dict[str, Any]]:
+def run_in_one(cases: list[list[str]], places: Places) -> list[dict[str, Any]]:
     """Answers of command lines that one process ran one after the other, up to the one that ended or stopped it.
 
-    An answer: status (negative: signal; SIGPROF after HANG_CPU_S), whether it waited for HANG_S and was stopped,
-    output, bytes at most until then, what is left in the folders.
+    An answer: status (negative: signal; SIGPROF after most_cpu_s), whether it waited for most_s and was stopped,
+    output, bytes at most until then, what is left in the folders, which of the files kept there it changed.
     """
+    folder = Path(places.folder)
     shutil.rmtree(folder, ignore_errors=True)
     for number in range(len(cases)):
         for name in ("work", "tmp", "home", "path"):
             (folder / str(number) / name).mkdir(parents=True)
+        for name, text in places.kept.items():
+            (folder / str(number) / "work" / name).write_text(text)
     child = os.fork()
     if child == 0:
-        _be_the_commands(cases, folder, path)
+        _be_the_commands(cases, places)
     # Somebody at the other end of the pipe, who writes nothing and reads all.
-    reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+    reader = os.open(places.fifo, os.O_RDONLY | os.O_NONBLOCK)
     timed_out, done, began_s = False, 0, time.monotonic()
     while True:
         pid, status, _ = os.wait4(child, os.WNOHANG)
@@ -118,11 +136,11 @@ def run_in_one(cases: list[list[str]], folder: Path, fifo: Path, path: str | Non
             break
         if (folder / str(done) / "ended").exists():
             done, began_s = done + 1, time.monotonic()
-        if time.monotonic() - began_s > HANG_S:
+        if time.monotonic() - began_s > places.most_s:
             timed_out = True
             os.killpg(child, signal.SIGKILL)
         with contextlib.suppress(OSError):
-            os.close(os.open(fifo, os.O_WRONLY | os.O_NONBLOCK))
+            os.close(os.open(places.fifo, os.O_WRONLY | os.O_NONBLOCK))
             os.read(reader, 1 << 20)
         time.sleep(0.002)
     os.close(reader)
@@ -141,12 +159,18 @@ def run_in_one(cases: list[list[str]], folder: Path, fifo: Path, path: str | Non
                 "stdout": (place / "stdout").read_text(errors="surrogateescape")[:100_000],
                 "stderr": (place / "stderr").read_text(errors="surrogateescape")[:100_000],
                 "left": {
-                    name: sorted(set(os.listdir(place / name)) - MEANT_TO_STAY) for name in ("work", "tmp", "home")
+                    name: sorted(set(os.listdir(place / name)) - MEANT_TO_STAY - places.kept.keys())
+                    for name in ("work", "tmp", "home")
                 },
-                "files": {} if path is None else contents(place / "work"),
+                "files": {} if places.path is None else contents(place / "work"),
+                "touched": [name for name, text in places.kept.items() if _content(place / "work" / name) != text],
             }
         )
     return answers
+
+
+def _content(path: Path) -> str | None:
+    return path.read_text(errors="replace") if path.is_file() else None
 
 
 def contents(folder: Path) -> dict[str, str]:
@@ -161,7 +185,7 @@ def contents(folder: Path) -> dict[str, str]:
     return texts
 
 
-def _be_the_commands(cases: list[list[str]], folder: Path, path: str | None) -> None:
+def _be_the_commands(cases: list[list[str]], places: Places) -> None:
     try:
         os.setsid()
         obey_permissions()
@@ -170,9 +194,9 @@ def _be_the_commands(cases: list[list[str]], folder: Path, path: str | None) -> 
         signal.signal(signal.SIGPROF, signal.SIG_DFL)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         for number, words in enumerate(cases):
-            place = folder / str(number)
-            signal.setitimer(signal.ITIMER_PROF, HANG_CPU_S)
-            status = _run_command(words, place, path)
+            place = Path(places.folder, str(number))
+            signal.setitimer(signal.ITIMER_PROF, places.most_cpu_s)
+            status = _run_command(words, place, places.path)
             used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
             told = {"status": status, "timed_out": False, "memory_bytes": used}
             (place / "ended.part").write_text(json.dumps(told))
@@ -188,8 +212,9 @@ def _run_command(words: list[str], place: Path, path: str | None) -> int:
         home = place / "home" if path is None else place.parent.with_name("home")
         os.environ.update(TMPDIR=str(place / "tmp"), LEPAUTE_HOME=str(home), PATH=path or str(place / "path"))
         os.chdir(place / "work")
-        for descriptor, name, flags in ((0, os.devnull, os.O_RDONLY), (1, "stdout", 0), (2, "stderr", 0)):
-            opened = os.open(place / name if descriptor else name, flags or os.O_WRONLY | os.O_CREAT, 0o600)
+        written = os.O_WRONLY | os.O_CREAT
+        for descriptor, name, flags in ((0, os.devnull, os.O_RDONLY), (1, "stdout", written), (2, "stderr", written)):
+            opened = os.open(place / name if descriptor else name, flags, 0o600)
             os.dup2(opened, descriptor)
             os.close(opened)
         sys.stdin = open(0, closefd=False)  # noqa: SIM115

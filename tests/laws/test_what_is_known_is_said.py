@@ -13,6 +13,7 @@ from long_tests import long_but
 from support_comparisons import BLOCKS, campaign
 
 from lepaute.cli.main import main
+from lepaute.platform import load_platform
 
 SMALL = Path(__file__).parent.parent / "data" / "platforms" / "small.yaml"
 CHECK = "||Ax-b||_oo/(eps*(||A||_oo*||x||_oo+||b||_oo)*N)=  1234.0000000 ...... "
@@ -42,7 +43,15 @@ def outputs(runs: int) -> Callable[[Path], Words]:
     return words
 
 
-def results(times_s: dict[float, str], *options: str) -> Callable[[Path], Words]:
+def assumed(folder: Path, platform: str | Path = "dahu") -> str:
+    """A platform with a part that was measured elsewhere."""
+    content = load_platform(platform).model_dump(mode="json", exclude_none=True)
+    content["assumed"] = [{"what": "messages", "source": "another machine"}]
+    (folder / "assumed.yaml").write_text(yaml.safe_dump(content))
+    return str(folder / "assumed.yaml")
+
+
+def results(times_s: dict[float, str], *options: str, copied: bool = False) -> Callable[[Path], Words]:
     """An HPL.out: seconds of each run of one case, and what its residual check says."""
 
     def words(folder: Path) -> Words:
@@ -51,17 +60,36 @@ def results(times_s: dict[float, str], *options: str) -> Callable[[Path], Words]
             for time_s, check in times_s.items()
         ]
         (folder / "HPL.out").write_text("".join(lines))
-        return ["verify", "hpl", "-p", "dahu", "--results", str(folder / "HPL.out"), *options]
+        platform = assumed(folder) if copied else "dahu"
+        return ["verify", "hpl", "-p", platform, "--results", str(folder / "HPL.out"), *options]
 
     return words
 
 
-def study(n: int, platform: str | Path = "dahu", runs: int = 4, grid: str = "1x1") -> Callable[[Path], Words]:
+def study(
+    n: int, platform: str | Path = "dahu", runs: int = 4, grid: str = "1x1", copied: bool = False
+) -> Callable[[Path], Words]:
     def words(folder: Path) -> Words:
-        base = {"platform": str(platform), "application": {"name": "hpl", "n": n, "nb": 124, "grid": grid}}
+        on = assumed(folder, platform) if copied else str(platform)
+        base = {"platform": on, "application": {"name": "hpl", "n": n, "nb": 124, "grid": grid}}
         levels = {"nb": {"path": "application.nb", "levels": [124, 120]}}
         content = {"question": "whatif", "base": base, "factors": levels, "whatif": {"factor": "nb", "base": 124}}
         (folder / "s.yaml").write_text(yaml.safe_dump(content | {"runs": runs}))
+        return ["study", "whatif", str(folder / "s.yaml"), "-o", str(folder / "s")]
+
+    return words
+
+
+def replayed(members: int) -> Callable[[Path], Words]:
+    """Of a program that gathers small blocks: recursive doubling of a power of two of ranks, else Bruck's algorithm."""
+
+    def words(folder: Path) -> Words:
+        calls = "".join(f"{rank} init\n{rank} allgather 8 8\n{rank} finalize\n" for rank in range(members))
+        (folder / "t.txt").write_text(calls)
+        base = {"platform": str(SMALL), "application": {"name": "trace", "recording": str(folder / "t.txt")}}
+        levels = {"latency": {"path": "scale.latency", "levels": [1, 2]}}
+        content = {"question": "whatif", "base": base, "factors": levels, "whatif": {"factor": "latency", "base": 1}}
+        (folder / "s.yaml").write_text(yaml.safe_dump(content | {"runs": 4}))
         return ["study", "whatif", str(folder / "s.yaml"), "-o", str(folder / "s")]
 
     return words
@@ -98,7 +126,13 @@ CASES = {
     "outputs, nothing": Planted(outputs(5), 1, "a is faster in 3, b in 0", "for", None, "fine"),
     "sessions, too few": Planted(campaigns(sessions=2), 3, "is tested: 2 sessions", "unknown", "too few", "unable"),
     "results, nothing": Planted(results({1.65: "PASSED"}), 0, "is as expected", "for", None, "fine"),
-    "results, slower": Planted(results({9.0: "PASSED"}), 0, "takes 5.48 times as long", "against", None, "notable"),
+    "results, copied": Planted(
+        results({1.65: "PASSED"}, copied=True), 0, "is as expected", "for", "copied", "fine"
+    ),
+    "results, slower and copied": Planted(
+        results({9.0: "PASSED"}, copied=True), 0, "is slow: 8.998 s, predicted 1.642 s", "against", "copied", "notable"
+    ),
+    "results, slower": Planted(results({9.0: "PASSED"}), 0, "is slow: 8.998 s, predicted", "against", None, "notable"),
     "results, failed": Planted(results({1.4: "FAILED"}), 1, "and is not compared", "unknown", "failed", "unable"),
     "results, one failed": Planted(
         results({1.4: "PASSED", 1.5: "FAILED"}), 1, "is no valid result; the others", "unknown", "failed", "unable"
@@ -113,6 +147,9 @@ CASES = {
     "whatif, partly outside": Planted(
         study(2000, grid="2x2"), 0, "The time with nb 120", "undecided", "partly outside", "notable"
     ),
+    "whatif, copied": Planted(study(2000, SMALL, copied=True), 0, "nb", "undecided", "copied", "notable"),
+    "replay, approximated": Planted(replayed(4), 0, "latency", "for", "approximated", "fine"),
+    "replay, nothing": Planted(replayed(3), 0, "latency", "for", None, "fine"),
     "whatif, too few": Planted(study(2000, SMALL, runs=1), 0, "one run: no interval", "unknown", "too few", "unable"),
     "segment, nothing": Planted(sizes(0.001), 0, "1 breakpoint, after", "for", None, "fine"),
     "segment, scattered": Planted(sizes(0.4), 0, "No breakpoint can be proven", "undecided", None, "notable"),

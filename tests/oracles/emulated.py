@@ -18,47 +18,10 @@ from lepaute.platform.io import parse_platform
 from lepaute.simulate.smpi.building import compilers
 
 # Four nodes of four cores; dgemm takes 1 us and 0.1 ns an operation, without noise.
-TINY = """
-format: lepaute-platform/1
-name: tiny
-nodes: {count: 4, first_number: 1, cores: 4}
-kernels:
-- kernel: dgemm
-  pieces:
-  - mean: {mnk: 1.0e-10, "1": 1.0e-6}
-    range: {m: [1, 8000], n: [1, 8000], k: [1, 8000]}
-network:
-  flow_factor: scale
-  node_link: {bandwidth_Bps: 1.25e+10}
-  loopback: {shared: false, bandwidth_Bps: 2e10}
-  remote:
-    segments:
-    - {above_bytes: 0, protocol: eager, latency_s: 1e-6, bandwidth_Bps: 6.0e+09, send: [3.0e-07, 1.0e-10],
-       receive: [2e-7, 0]}
-    - {above_bytes: 4000, protocol: rendezvous, latency_s: 5e-6, bandwidth_Bps: 1.2e+10}
-  costs: {iprobe_s: 2.0e-07, wtime_s: 1e-7}
-"""
+TINY = Path(__file__).parents[1].joinpath("data", "texts", "emulated.yaml").read_text()
 
 #: What a test's program begins with: a dgemm whose sizes are given, and the usual variables.
-HEAD = """
-#include <mpi.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-void dgemm_(const char *, const char *, const int *, const int *, const int *, const double *, const double *,
-            const int *, const double *, const int *, const double *, double *, const int *);
-static int rank, ranks;
-static void dgemm(int m, int n, int k) {
-    double one = 1, none[1] = {0};
-    dgemm_("N", "T", &m, &n, &k, &one, none, &m, none, &n, &one, none, &m);
-}
-static void begin(int *argc, char ***argv) {
-    MPI_Init(argc, argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-}
-"""
+HEAD = Path(__file__).parents[1].joinpath("data", "programs", "emulated_head.c").read_text()
 
 
 def dgemm_s(m: float, n: float, k: float) -> float:

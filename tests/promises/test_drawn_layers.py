@@ -1,6 +1,7 @@
 """What a run draws of its day, its kernels and their pieces has the mean and the spread that the platform says."""
 
 import math
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -15,25 +16,7 @@ RUNS = 2000
 SEED = 20261122
 TAIL = 1e-6  # of each bound: another seed fails twice in a million
 
-PLATFORM = """
-format: lepaute-platform/1
-name: two pieces
-nodes: {count: 4, cores: 4, cpus: 4}
-kernels:
-- kernel: dgemm
-  discrepancy_relative_sd: KERNEL
-  pieces:
-  - {where: {k: [0, 63]}, mean: {mnk: 1.0e-10}, discrepancy_relative_sd: FIRST}
-  - {mean: {mnk: 1.0e-10}, discrepancy_relative_sd: SECOND}
-days: {common_relative_sd: DAY, run_relative_sd: RUN, cpu_relative_sd: CPU, degrees_of_freedom: FREEDOM}
-network:
-  node_link: {bandwidth_Bps: 1.0e+15}
-  loopback: {shared: false, bandwidth_Bps: 1.0e+15}
-  remote:
-    segments:
-    - {above_bytes: 0, protocol: eager, latency_s: 0, bandwidth_Bps: 1.0e+15}
-  costs: {iprobe_s: 0, wtime_s: 0}
-"""
+PLATFORM = Path(__file__).parents[1].joinpath("data", "texts", "two_pieces.yaml").read_text()
 #: Every update of dgemm has this k, and so the piece of k >= 64.
 HPL = Hpl(n=512, nb=64, p=1, q=1, nbmin=64)
 

@@ -15,65 +15,8 @@ from lepaute.errors import InputError
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "duration_tables"
 
-OSU_TEXT = """\
-[node1:4711] a warning of mpirun, which is no row
-
-# OSU MPI Broadcast Latency Test v7.4
-# Datatype: MPI_CHAR.
-# Size       Avg Latency(us)   Min Latency(us)   Max Latency(us)  Iterations
-1                       4.34              4.10              4.60        1000
-1048576              1234.56           1200.00           1300.00         100
-# OSU MPI Non-blocking All-to-Allv Personalized Exchange Latency Test v7.4
-# Overall = Coll. Init + Compute + MPI_Test + MPI_Wait
-
-# Size           Overall(us)       Compute(us)    Pure Comm.(us)        Overlap(%)
-1                      10.54              5.85              4.89              4.31
-# OSU MPI Latency Test v7.4
-# Size          Latency (us)
-0                       0.56
-# OSU MPI Barrier Latency Test v7.4
-# Avg Latency(us)
-             12.30
-# OSU MPI Bandwidth Test v7.4
-# Size      Bandwidth (MB/s)
-268435456           12254.16
-# OSU MPI-CUDA Allreduce Latency Test v7.4
-# Size       Avg Latency(us)        Validation
-4                      12.46              Pass
-# OSU MPI Broadcast Latency Test v7.4
-# Size       Avg Latency(us)
-1                       4.36
-"""
-INTEL_TEXT = """\
-#    Intel(R) MPI Benchmarks 2021.3, MPI-1 part
-#----------------------------------------------------------------
-# Benchmarking Alltoall
-# #processes = 2
-# ( 2 additional processes waiting in MPI_Barrier)
-#----------------------------------------------------------------
-       #bytes #repetitions  t_min[usec]  t_max[usec]  t_avg[usec]
-            0         1000         0.07         0.07         0.07
-            1         1000         0.65         6.07         3.36
-
-#----------------------------------------------------------------
-# Benchmarking Alltoall
-# #processes = 4
-#----------------------------------------------------------------
-       #bytes #repetitions  t_min[usec]  t_max[usec]  t_avg[usec]
-            1         1000         1.65         7.07         4.36
-
-# Benchmarking Barrier
-# #processes = 4
- #repetitions  t_min[usec]  t_max[usec]  t_avg[usec]
-         1000        22.93        22.95        22.94
-
-# Benchmarking Iallreduce
-# #processes = 4
-       #bytes #repetitions t_ovrl[usec] t_pure[usec]  t_CPU[usec]   overlap[%]      defects
-            4         1000         3.66         2.20         2.70        40.00         0.00
-
-# All processes entering MPI_Finalize
-"""
+OSU_TEXT = Path(__file__).parents[1].joinpath("data", "texts", "osu_with_warnings.txt").read_text()
+INTEL_TEXT = Path(__file__).parents[1].joinpath("data", "texts", "imb_several.txt").read_text()
 
 
 def written(path: Path, text: str) -> Path:

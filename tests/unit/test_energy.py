@@ -1,5 +1,7 @@
 """Energy of a run: hand calculations, from the formula to the whole command."""
 
+from pathlib import Path
+
 import pytest
 
 from lepaute.platform import load_platform
@@ -10,20 +12,7 @@ from lepaute.simulate import Hpl, Stencil, predict
 
 POWER = Power(idle_W=100.0, computing_W=300.0, communicating_W=200.0)
 # A message takes half a second whatever its size; each call of dgemv takes 1 s, each of dtrsv 2 s, all else nothing.
-TINY = """
-format: lepaute-platform/1
-name: tiny
-nodes: {{count: 2, cores: {cores}}}
-kernels:
-- {{kernel: dgemv, pieces: [{{mean: {{"1": 1.0}}}}]}}
-- {{kernel: dtrsv, pieces: [{{mean: {{"1": 2.0}}}}]}}
-network:
-  node_link: {{bandwidth_Bps: 1e15}}
-  loopback: {{shared: false, bandwidth_Bps: 1e15}}
-  remote:
-    segments: [{{above_bytes: 0, protocol: eager, latency_s: 0.5, bandwidth_Bps: 1e15}}]
-  costs: {{iprobe_s: 0}}
-"""
+TINY = Path(__file__).parents[1].joinpath("data", "texts", "energy.yaml").read_text()
 WITH_POWER = TINY + "power: {{idle_W: 100, computing_W: 300, communicating_W: 200}}\n"
 
 

@@ -41,7 +41,7 @@ CASES = {
     PREDICT.format("{}/ti_bigrank.txt"): "has lines of 1 rank, none of rank 0 of 16777215; it is truncated",
     PREDICT.format("{}/ti_memory_2783.txt"): "has lines of 3 ranks, none of rank 2 of 16777215; it is truncated",
     INGEST: "12 new factor values from 1 file",
-    f"{INGEST} --file-date": "14-no-date.csv: a date is given, and the mapping says it, too; leave one",
+    f"{INGEST} --file-date": "14-no-date.csv: --date or --file-date is given, and the mapping has a date, too",
 }
 
 

@@ -1,6 +1,7 @@
 """Predictions in the form of HPL's own report."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -11,22 +12,7 @@ from lepaute.simulate.apps.hpl.hpl_out import parameter_lines, report, result_li
 
 # Printed by the real HPL 2.0 for N = 2000, NB = 128, 1 x 2, DEPTH 1, 2ring, RFACT right, NDIV 2, PFACT Crout, NBMIN 2.
 REAL_LINE = "WR12R2C2        2000   128     1     2               0.09              5.998e+01"
-REAL_PARAMETERS = """N      :    2000
-NB     :     128
-PMAP   : Row-major process mapping
-P      :       1
-Q      :       2
-PFACT  :   Crout
-NBMIN  :       2
-NDIV   :       2
-RFACT  :   Right
-BCAST  :   2ring
-DEPTH  :       1
-SWAP   : Binary-exchange
-L1     : transposed form
-U      : transposed form
-EQUIL  : yes
-ALIGN  : 8 double precision words"""
+REAL_PARAMETERS = Path(__file__).parents[1].joinpath("data", "texts", "hpl_parameters.txt").read_text()
 
 
 def test_a_line_of_results_has_the_columns_of_the_real_one():

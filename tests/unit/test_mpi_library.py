@@ -25,20 +25,7 @@ from lepaute.kit.mpi_library import MpiLibrary, check_program, find_library, ins
 OPEN_MPI_4, OPEN_MPI_5 = (Launcher(Path("mpirun"), OPEN_MPI, version) for version in ("4.1.4", "5.0.11"))
 HYDRA = Launcher(Path("mpirun"), MPICH, "4.0.2")
 INTEL = Launcher(Path("mpirun"), INTEL_MPI, "2021.18.1")
-RANKS = """
-#include <mpi.h>
-#include <stdio.h>
-int main(int argc, char **argv)
-{
-    int rank, ranks;
-    MPI_Init(&argc, &argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    printf("%d of %d\\n", rank, ranks);
-    MPI_Finalize();
-    return 0;
-}
-"""
+RANKS = Path(__file__).parents[1].joinpath("data", "programs", "mpi_library_ranks.c").read_text()
 
 
 def open_mpi(version: str) -> str:

@@ -28,20 +28,7 @@ from lepaute.watch.alarms.sizes import least_change_of, worse_direction
 from lepaute.watch.factors import factors_of, strata_of
 
 #: What versions 0.15 write; `null` is the name of a stressor there, and not a name to YAML.
-METRICS = """---
-system-info:
-      stress-ng-version: 0.15.06
-      version: '#1 SMP PREEMPT_DYNAMIC @0'
-
-metrics:
-    - stressor: null
-      bogo-ops: 29670
-      bogo-ops-per-second-usr-sys-time: 112452.813026
-      bogo-ops-per-second-real-time: 29335.139247
-      wall-clock-time: 1.011415
-
-...
-"""
+METRICS = Path(__file__).parents[1].joinpath("data", "texts", "stress_ng_metrics.yaml").read_text()
 
 
 def printed(text: str, duration_s: float = 2.5) -> Result:

@@ -85,22 +85,7 @@ def test_check_tells_what_is_implausible_and_which_kernels_cost_nothing(tmp_path
     assert "HPL calls some that have no model, and cost nothing: daxpy, dcopy, dgemv" in capsys.readouterr().out
 
 
-MANY = """
-format: lepaute-platform/1
-nme: many
-nodes: {count: 2, cores: 4}
-kernels:
-- {kernel: dgemm, pieces: [{mean: {mnk: 1e-10}}]}
-- {kernel: dgemm, pieces: [{mean: {mnk: 1e-10}}]}
-- {kernel: dger, pieces: [{mean: {xy: 1e-10}}]}
-- {kernel: dtrsm, pieces: [{where: {k: [1, 2]}, mean: {mnk: 1e-10}}]}
-network:
-  node_link: {bandwidth_Bps: 100Gb}
-  loopback: {bandwidth_Bps: 1e10}
-  remote: {segments: [{above_bytes: 0, protocol: eager, latency_s: -1, bandwidth_Bps: 1e10}]}
-topology: {kind: torus, parameters: "3,3"}
-power: {idle_W: 100, computing_W: 50, communicating_W: 200}
-"""
+MANY = Path(__file__).parents[1].joinpath("data", "texts", "many_mistakes.yaml").read_text()
 
 
 def test_all_faults_of_a_file_are_told_in_one_go_each_with_its_line(tmp_path, capsys):

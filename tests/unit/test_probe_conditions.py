@@ -14,19 +14,7 @@ from lepaute.measure.toolchain import C_FLAGS, probe_source
 
 pytestmark = pytest.mark.machine
 
-FILL = r"""
-#include <stdlib.h>
-#include "content.h"
-int main(int argc, char **argv) {
-    lep_content content;
-    if (argc < 2 || !lep_content_parse(argv[1], &content)) return 3;
-    double values[1000];
-    lep_random random = lep_random_seeded(7, 0);
-    lep_content_fill(&content, &random, values, 1000);
-    fwrite(values, sizeof values[0], 1000, stdout);
-    return 0;
-}
-"""
+FILL = Path(__file__).parents[1].joinpath("data", "programs", "probe_conditions_fill.c").read_text()
 
 
 def compiled(folder: Path, name: str, sources: list[str], libraries: tuple[str, ...] = ()) -> Path:

@@ -252,55 +252,9 @@ def test_machine_constants_are_true(blas: Library, name: str, real: type) -> Non
     assert not blas.charges()
 
 
-C_PROGRAM = r"""
-#include <cblas.h>
-#include <complex.h>
-#include <stdio.h>
-double complex zdotc_(const int*, const void*, const int*, const void*, const int*);
-float complex cdotu_(const int*, const void*, const int*, const void*, const int*);
-int main(void) {
-    double complex x[2] = {1, 0}, y[2] = {1, 0}, product = 0, one = 1;
-    float complex v[2] = {1, 0};
-    double a[4] = {1, 0, 0, 1}, c[4] = {0};
-    float f[2] = {1, 0};
-    const int n = 2, step = 1;
-    cblas_zdotu_sub(n, x, 1, y, 1, &product);
-    printf("%g %g\n", creal(product), cimag(product));
-    product = zdotc_(&n, x, &step, y, &step);
-    printf("%g %g\n", creal(product), cimag(product));
-    const float complex single = cdotu_(&n, v, &step, v, &step);
-    printf("%g %g\n", crealf(single), cimagf(single));
-    printf("%g %g %d\n", (double)cblas_sdot(n, f, 1, f, 1), (double)cblas_sdsdot(n, 0.0F, f, 1, f, 1),
-           (int)cblas_idamax(n, a, 1));
-    cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, 2, 2, 2, 1.0, a, 2, a, 2, 0.0, c, 2);
-    cblas_zscal(n, &one, x, 1);
-    cblas_zdscal(n, 1.0, x, 1);
-    cblas_dtrsm(CblasColMajor, CblasLeft, CblasLower, CblasNoTrans, CblasUnit, 2, 2, 1.0, a, 2, c, 2);
-    return 0;
-}
-"""
+C_PROGRAM = Path(__file__).parents[1].joinpath("data", "programs", "simblas_entries_program.c").read_text()
 
-FORTRAN_PROGRAM = """
-program caller
-  implicit none
-  double precision :: a(2,2), c(2,2), x(2), work(200), w(2), ddot, dnrm2, dlamch
-  double complex :: z(2), zdotc
-  complex :: v(2), cdotu
-  real :: f(2), sdot
-  integer :: idamax, info, ipiv(2)
-  external :: ddot, dnrm2, dlamch, zdotc, cdotu, sdot, idamax
-  a = 0; a(1,1) = 1; a(2,2) = 1; c = 0; x = (/1d0, 0d0/); z = (/(1d0,0d0), (0d0,0d0)/)
-  v = (/(1.0,0.0), (0.0,0.0)/); f = (/1.0, 0.0/)
-  print '(2f5.1)', zdotc(2, z, 1, z, 1)
-  print '(2f5.1)', cdotu(2, v, 1, v, 1)
-  print '(3f5.1,i4)', ddot(2, x, 1, x, 1), sdot(2, f, 1, f, 1), dnrm2(2, x, 1), idamax(2, x, 1)
-  call dgemm('N', 'T', 2, 2, 2, 1d0, a, 2, a, 2, 0d0, c, 2)
-  call dgetrf(2, 2, a, 2, ipiv, info)
-  print '(3i4)', ipiv, info
-  call dsyev('N', 'U', 2, a, 2, w, work, 200, info)
-  print '(i4,l2)', info, dlamch('E') == epsilon(1d0) / 2
-end program
-"""
+FORTRAN_PROGRAM = Path(__file__).parents[1].joinpath("data", "programs", "simblas_entries_fortran.f90").read_text()
 
 
 def run_linked(folder: Path, compiler: str, source: str, libraries: list[str]) -> str:
@@ -335,15 +289,7 @@ def test_a_c_program_sees_the_types_of_the_real_cblas(tmp_path: Path) -> None:
         assert run_linked(tmp_path, "gcc", C_PROGRAM, ["-lblas"]) == printed
 
 
-PRELOADED = r"""
-#include <stdio.h>
-double cblas_ddot(int, const double*, int, const double*, int);
-int main(void) {
-    const double x[2] = {2, 3};
-    printf("%g\n", cblas_ddot(2, x, 1, x, 1));
-    return 0;
-}
-"""
+PRELOADED = Path(__file__).parents[1].joinpath("data", "programs", "simblas_entries_preloaded.c").read_text()
 
 
 def test_preloaded_it_wins_over_the_blas_that_a_program_is_linked_with(tmp_path: Path) -> None:

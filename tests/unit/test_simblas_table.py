@@ -1,6 +1,7 @@
 """What is wrong in a table of routines is told with its line; formulas become C++ or are refused."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from simblas_recorder import table
@@ -10,22 +11,7 @@ from lepaute.simulate.machine.core import KERNELS
 from lepaute.simulate.smpi.entries import generate, members_of
 from lepaute.simulate.smpi.routines import parse_expression, read_routines, rows
 
-GOOD = """\
-arguments letter  side
-arguments integer m n
-arguments array   a
-arguments reals   w
-routine ?fill s d, z=zfull
-  takes       side m n a w:sd
-  cblas       order
-  row-major   swap m n, flip side
-  let         longer = max(m, n)
-  needs       m n
-  sizes       m, n, min(m, n)
-  multiplies  m*n  # a comment
-  adds        0
-  kernel      d dfill if side == 'L'
-"""
+GOOD = Path(__file__).parents[1].joinpath("data", "texts", "simblas_table.txt").read_text()
 
 
 def test_a_table_is_read() -> None:

@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 import warnings
+from pathlib import Path
 
 import psutil
 import pytest
@@ -90,15 +91,7 @@ def test_a_trial_that_kills_its_workers_is_named_and_the_others_have_results() -
     assert all(expected[outcome.trial] == outcome for outcome in outcomes if not outcome.refusal)
 
 
-OARSUB = """#!/bin/sh
-number=$(($(ls "$OAR_FARM"/*.words 2>/dev/null | wc -l) + 1))
-printf '%s\\n' "$@" > "$OAR_FARM/$number.words"
-for last; do :; done
-setsid sh -c "$last" > "$OAR_FARM/$number.out" 2>&1 < /dev/null &
-echo $! > "$OAR_FARM/$number.pid"
-echo "[ADMISSION RULE] Modify resource description with type constraints"
-echo "OAR_JOB_ID=$number"
-"""
+OARSUB = Path(__file__).parents[1].joinpath("data", "programs", "study_dask_oarsub.sh").read_text()
 OARDEL = """#!/bin/sh
 for number; do kill -TERM -- "-$(cat "$OAR_FARM/$number.pid")"; echo "Deleting the job = $number ...REGISTERED."; done
 """

@@ -113,21 +113,7 @@ def test_the_page_of_what_if_has_the_question_the_changes_with_intervals_and_the
     assert sum("the base" in row for row in rows) == 1
 
 
-WIDE = """\
-question: whatif
-base: {application: {name: hpl, n: 1k}, platform: dahu}
-factors:
-  nb: {path: application.nb, levels: [64, 128]}
-  depth: {path: application.depth, levels: [0, 1]}
-  grid: {path: application.grid, levels: [2x4, 1x8]}
-scenarios:
-  as it is: {}
-  half the bandwidth: {scale.bandwidth: 0.5}
-whatif: {factor: scenario, best_of: [grid]}
-responses: [time_s, rate_gflops, cost]
-derived: {cost: nodes * time_s}
-runs: 2
-"""
+WIDE = Path(__file__).parents[1].joinpath("data", "texts", "wide_study.yaml").read_text()
 
 
 def test_a_table_with_many_columns_needs_no_scrolling_on_a_usual_screen(browser, tmp_path, monkeypatch):

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -17,38 +18,7 @@ from lepaute.simulate.prediction.wording import fastest
 
 #: dgemm of `dahu` was fitted for k = 128, 256 and 512.
 BLOCK_SIZES = (16, 32, 64, 128, 256, 512)
-DAT = """HPLinpack benchmark input file
-Innovative Computing Laboratory, University of Tennessee
-HPL.out      output file name (if any)
-6            device out (6=stdout,7=stderr,file)
-1            # of problems sizes (N)
-6000         Ns
-{count}            # of NBs
-{sizes}      NBs
-0            PMAP process mapping (0=Row-,1=Column-major)
-1            # of process grids (P x Q)
-4            Ps
-4            Qs
-16.0         threshold
-1            # of panel fact
-1            PFACTs (0=left, 1=Crout, 2=Right)
-1            # of recursive stopping criterium
-2            NBMINs (>= 1)
-1            # of panels in recursion
-2            NDIVs
-1            # of recursive panel fact.
-2            RFACTs (0=left, 1=Crout, 2=Right)
-1            # of broadcast
-0            BCASTs (0=1rg,1=1rM,2=2rg,3=2rM,4=Lng,5=LnM)
-1            # of lookahead depth
-1            DEPTHs (>=0)
-0            SWAP (0=bin-exch,1=long,2=mix)
-64           swapping threshold
-0            L1 in (0=transposed,1=no-transposed) form
-0            U  in (0=transposed,1=no-transposed) form
-1            Equilibration (0=no,1=yes)
-8            memory alignment in double (> 0)
-"""
+DAT = Path(__file__).parents[1].joinpath("data", "texts", "sweep.dat").read_text()
 
 
 @pytest.fixture(scope="module")

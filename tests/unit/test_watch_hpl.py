@@ -107,7 +107,7 @@ def test_results_without_a_date_take_the_one_given_or_the_file_s(tmp_path, capsy
     capsys.readouterr()
     for options, problem in (
         (["--date", "31.1.2026"], "--date: the date is '31.1.2026'; it must be written as"),
-        (["--date", "2026-01-31", "--file-date"], "a date is given, and the file's is asked for, too"),
+        (["--date", "2026-01-31", "--file-date"], "--date and --file-date are both given"),
         (["--date", "2999-01-31"], "which is not of the years 1970 to 2199"),
     ):
         assert main([*words, str(tmp_path / "none"), *options]) == 2

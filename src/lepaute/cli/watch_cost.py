@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from lepaute.cli.options import AsJson, Details, with_options_of
-from lepaute.cli.simulation import Simulation
+from lepaute.cli.simulation import Simulation, note_unused
 from lepaute.cli.terminal import BAR_AFTER_S, answer_text, details_text, json_text, progress_bar
 from lepaute.cli.watch_store import Cluster, Place, check_text, opened, start_of
 from lepaute.errors import InputError
 from lepaute.kit.options import option_field
 from lepaute.kit.printable import terminal_columns
-from lepaute.kit.quantities import grid_of
+from lepaute.kit.quantities import grid_of, settings_of
 from lepaute.kit.text import counted
 from lepaute.simulate.apps.hpl.parameters import Hpl
 
@@ -70,6 +70,7 @@ class StateOptions:
 
 @with_options_of(Simulation, "simulation", leave_out=("without", "transfer", "lag_s", "any"))
 def cost(
+    context: typer.Context,
     node: Annotated[str, typer.Argument(metavar="NODE", help="its name in the store, such as 13 or dahu-13")],
     simulation: Simulation,
     hpl: Hpl,
@@ -108,9 +109,10 @@ def cost(
     with progress_bar(BAR_AFTER_S) as tell:
         result = node_cost(
             hpl,
-            machine,
+            simulation.given_platform,
             number,
             factors,
+            settings=settings_of(simulation.settings or []),
             runs=DEFAULT_RUNS if simulation.runs is None else simulation.runs,
             seed=simulation.seed,
             fidelity=cast("Fidelity", fidelity),
@@ -121,6 +123,7 @@ def cost(
         print(json_text({**_state_dict(state), **result.to_dict()}))
     else:
         print(_cost_text(state, result, terminal_columns(), details=details))
+    note_unused(context, Hpl, [hpl.unused])
 
 
 def _cost_text(state: "NodeState", result: "NodeCost", width: int, *, details: bool) -> str:

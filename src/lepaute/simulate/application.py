@@ -218,6 +218,11 @@ class Application(Public):
         return False
 
     @property
+    def approximated(self) -> tuple[str, ...]:
+        """One sentence on its collective operations for whose algorithms others stand; none where all are exact."""
+        return ()
+
+    @property
     def noisy(self) -> bool:
         """Whether it draws noise of its own, besides that of the platform's models."""
         return False

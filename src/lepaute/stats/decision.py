@@ -13,13 +13,12 @@ from typing import Any, Literal, TypeVar
 Answer = Literal["for", "against", "undecided", "unknown"]
 T = TypeVar("T")
 State = Literal["fine", "notable", "unable"]
-Cause = Literal["failed", "disturbed", "too few", "unplaced", "outside", "partly outside", "copied", "approximated"]
+Cause = Literal["failed", "disturbed", "too few", "outside", "partly outside", "copied", "approximated"]
 #: Of each weakness, whether it leaves nothing to decide.
 SPOILS: Mapping[Cause, bool] = {
     "failed": True,  # its own check calls a result wrong
     "disturbed": True,  # everything was, by other load
     "too few": True,  # the clearest difference could not be shown by as many, or there is no interval
-    "unplaced": True,  # input that belongs to nothing that was asked about
     "outside": True,  # models used so far outside their ranges that they decide
     "partly outside": False,
     "copied": False,  # from another machine, or assumed
@@ -71,6 +70,10 @@ class Decision:
         order: tuple[Answer, ...] = (first, "unknown", "undecided", "for", "against")
         there = {decision.answer for decision in several} or {"unknown"}
         return cls(next(answer for answer in order if answer in there), tuple(weaknesses))
+
+    def beside(self, weaknesses: Iterable[Weakness]) -> "Decision":
+        """The same, with further weaknesses that leave it as it is."""
+        return Decision(self.answer, tuple(dict.fromkeys((*self.weaknesses, *weaknesses))))
 
     @property
     def is_shown(self) -> bool:

@@ -26,7 +26,7 @@ from lepaute.kit.notebook import Public, facts_html
 from lepaute.kit.text import counted, duration
 from lepaute.simulate.application import Application
 from lepaute.simulate.prediction.trust import Trust
-from lepaute.stats.decision import Decision
+from lepaute.stats.decision import Decision, Weakness
 from lepaute.study.checking import opened_study, question_of, rehearsed, unused_keys
 from lepaute.study.configuration import Configurations
 from lepaute.study.evaluation import Outcome, Point, Trial
@@ -34,7 +34,7 @@ from lepaute.study.pools import DaskPool, Threads, worker_schedulers
 from lepaute.study.results import Results
 from lepaute.study.schema import Placed, Study, study_text
 from lepaute.study.session import Session
-from lepaute.study.trust import caveats
+from lepaute.study.trust import beside, caveats
 
 if TYPE_CHECKING:
     import pandas
@@ -69,7 +69,7 @@ class StudyRun(Public):
     """A study that was run: its answer, all outcomes that were asked for, and how many simulations it took.
 
     simulated, reused : of the study's own, made and known before;  further : made, that judge or price points
-    caveats : what a reader of the answer must know
+    caveats : what a reader of the answer must know;  weaknesses : those of them that are of platforms and applications
     """
 
     study: Study
@@ -80,6 +80,7 @@ class StudyRun(Public):
     further: int = 0
     folder: Path | None = None
     caveats: tuple[str, ...] = ()
+    weaknesses: tuple[Weakness, ...] = ()
 
     @property
     def text(self) -> str:
@@ -96,7 +97,7 @@ class StudyRun(Public):
         """The JSON object."""
         return {
             **self.answer.to_dict(),
-            **self.answer.decision.to_dict(),
+            **self.answer.decision.beside(self.weaknesses).to_dict(),
             "title": self.study.title,
             "seed": self.study.seed,
             "simulated": self.simulated,
@@ -199,7 +200,8 @@ def run_study(
         outcomes = tuple(seen.values())
         unused = unused_keys(configurations.study, configurations, outcomes)
         notes = (*spent, *unused, *caveats(outcomes, configurations, answer.trusts))
-        run = StudyRun(original, answer, outcomes, session.simulated, session.reused, session.further, place, notes)
+        counts, weak = (session.simulated, session.reused, session.further), beside(outcomes, configurations)
+        run = StudyRun(original, answer, outcomes, *counts, place, notes, weak)
     except LepauteError:
         if place is not None and is_new and not results.any:
             shutil.rmtree(place, ignore_errors=True)

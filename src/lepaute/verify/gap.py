@@ -7,6 +7,7 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 from lepaute.kit.text import counted, four_digits
+from lepaute.simulate.prediction.trust import weaknesses_of
 from lepaute.stats.decision import Decision, Weakness
 from lepaute.verify.comparison import decision_of
 
@@ -95,13 +96,14 @@ def verdict(
         for case, row, decision in zip(cases, rows, decisions, strict=True)
         if decision in known and row["predicted_time_s"] > 0.0
     ]
+    beside = weaknesses_of(cases[0].hpl, platform)
     limit = NormalDist().inv_cdf(1.0 - 0.025 / len(judged)) / NormalDist().inv_cdf(0.975)
     off = [one for one in judged if abs(one[0] - 1.0) >= LEAST_TOLD and _beyond(*one) > limit]
     if not off:
         errors = sorted(row["error_percent"] for *_, row in judged)
         found = f"error {_error(errors[0])}{f' to {_error(errors[-1])}' if errors[1:] else ''}"
         wide = sum(decision.answer == "undecided" for decision in known)
-        decision = Decision.of(not wide, False)
+        decision = Decision.of(not wide, False, beside)
         text = decision.words(
             f"is as expected: {found}",
             "",
@@ -121,7 +123,7 @@ def verdict(
     gap = [f"{case.label}: {_times(row)}; {rates}"]
     if causes[1:]:
         gap.append(f"  look at, in this order: {'; '.join(cause.text for cause in causes)}")
-    value, decision = SLOWER if ratio > 1.0 else FASTER, Decision.of(False, True)
+    value, decision = SLOWER if ratio > 1.0 else FASTER, Decision.of(False, True, beside)
     text = f"Your {source} {size}; {likely}"
     return Verdict(decision, value, text, row["error_percent"], causes, case, tuple(gap))
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 from lepaute import _core
 from lepaute.errors import InputError
 from lepaute.platform.components import COMPUTING, with_cpu_factors
+from lepaute.platform.io import override
 from lepaute.platform.kernel_model import UPDATE, piece_of, value_of
 from lepaute.simulate.conditions import Conditions, Layers
 from lepaute.simulate.machine.core import per_cpu_coefficients
@@ -16,7 +17,7 @@ from lepaute.simulate.machine.mapping import Mapping as RankMapping
 from lepaute.simulate.machine.mapping import Slot
 from lepaute.simulate.prediction.comparing import Difference, difference
 from lepaute.simulate.prediction.predicting import check_runs, predict, prediction_of, usual_engine
-from lepaute.simulate.prediction.warnings import alike_warnings
+from lepaute.simulate.prediction.warnings import alike_warnings, idle_settings
 from lepaute.simulate.tasks import Task, run_tasks
 from lepaute.stats.cholesky import lower_factor, times
 from lepaute.version import __version__
@@ -161,6 +162,7 @@ def node_cost(
     *,
     runs: int = 10,
     seed: int = 1,
+    settings: Mapping[str, str] | None = None,
     layers: Layers | None = None,
     fidelity: "Fidelity" = "auto",
     grid_without: tuple[int, int] | None = None,
@@ -169,10 +171,13 @@ def node_cost(
     """Predicts the three; run i of each sees one machine on one day, and the second a draw of the factors.
 
     node : its number; where it is not among the first nodes, which the ranks would fill, it comes before these
+    settings : fields of the platform and their values
     grid_without : of the job without the node; by default the fastest of grids_within the ranks that are left
     Raises InputError where the platform lacks the node, its cpus or dgemm, or the job or its grid does not fit.
     """
     tell = progress or (lambda _what, _share: None)
+    given, settings = platform, settings or {}
+    platform = override(given, settings) if settings else given
     if not any(model.kernel in COMPUTING for model in platform.kernels):
         raise InputError(f"platform {platform.name} has no dgemm, which the node's factors are of; take another")
     base = with_cpu_factors(platform, node, dict.fromkeys(factors.cpus, 1.0))
@@ -185,6 +190,12 @@ def node_cost(
     common: dict[str, Any] = {"layers": layers, "fidelity": fidelity, "seed": seed}
     of_job = {**common, "mapping": _on(job, per_node, hpl)}
     as_calibrated = predict(hpl, base, runs=runs, progress=partial(tell, "as calibrated"), **of_job)
+
+    def time_without(_at: int, fewer: Mapping[str, str]) -> float:
+        machine = with_cpu_factors(override(given, fewer), node, dict.fromkeys(factors.cpus, 1.0))
+        return predict(hpl, machine, runs=1, **of_job).time_s.mean
+
+    idle = idle_settings(settings, [as_calibrated.first.time_s], time_without) if as_calibrated.first else ()
     now = [with_cpu_factors(platform, node, factors.drawn(seed + run)) for run in range(runs)]
     as_now = predict_on_each(hpl, now, repeat=1, progress=partial(tell, "the node as it is now"), **of_job)
     without = None
@@ -206,7 +217,7 @@ def node_cost(
         gain=None if without is None else difference(as_now, without),
         shared_slowdown=len(job) / (len(job) - 1 + fsum(speeds) / len(speeds)),
         slowest=_slowest(with_cpu_factors(platform, node, factors.mean), job),
-        warnings=tuple(alike.line(len(predictions)) for alike in alike_warnings(predictions)),
+        warnings=(*idle, *(alike.line(len(predictions)) for alike in alike_warnings(predictions))),
     )
 
 

@@ -241,6 +241,14 @@ class Trust:
         }
 
 
+def weaknesses_of(application: "Application", platform: "Platform") -> tuple[Weakness, ...]:
+    """What a prediction rests on that was measured elsewhere, or stands for something else; its caveats say it, too."""
+    from lepaute.platform.plausibility import assumed_values
+
+    copied = (Weakness("copied", text) for text in assumed_values(platform))
+    return (*copied, *(Weakness("approximated", text) for text in application.on(platform).approximated))
+
+
 def trust_of(outside: "OutsideRanges | None", time_relative_sd: float | None) -> Trust:
     if outside is None:
         return Trust(0.0)

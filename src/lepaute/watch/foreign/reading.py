@@ -50,7 +50,7 @@ def read_foreign(
     Raises InputError, one line with file and place, for what cannot be read.
     """
     if file_date and date_s is not None:
-        raise InputError("a date is given, and the file's is asked for, too; leave one out")
+        raise InputError("--date and --file-date are both given; leave one out")
     source = read_source(path, by_lines=(format.lower() == CSV) if format else mapping is not None)
     chosen = format.lower() if format else CSV if mapping is not None else _recognised(source)
     if chosen not in FORMATS:

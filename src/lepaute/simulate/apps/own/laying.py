@@ -125,6 +125,7 @@ class Laid:
     asks          : whether its course depends on what messages bring: it has no parameters then
     reads         : SHA-256 of the files that `run` has read
     unseeded      : what in it no seed repeats, as app.py:12: random.random()
+    approximated  : calls for whose algorithms others stand
     """
 
     parameters: Any
@@ -135,6 +136,7 @@ class Laid:
     asks: bool = False
     reads: Mapping[str, str] = field(default_factory=dict)
     unseeded: tuple[str, ...] = ()
+    approximated: tuple[str, ...] = ()
 
     def caveats(self, application: Any) -> list[str]:
         """What a reader must know: what no seed repeats, and files that are read when nobody can write that down."""

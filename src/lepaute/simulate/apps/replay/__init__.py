@@ -176,6 +176,12 @@ class TraceReplay(LaidApplication):
         return self._read.laid(self._modelled, self.collectives)
 
     @property
+    def approximated(self) -> tuple[str, ...]:
+        names = ", ".join(self.laid().approximated)
+        text = "Bruck's algorithm, which sends other messages, stands for recursive doubling or halving"
+        return (f"{text} in {names}",) if names else ()
+
+    @property
     def kernel_costs(self) -> tuple[Any, ...]:
         return self.own_code, self.recorded_on, str(self.recording)
 
@@ -240,6 +246,7 @@ class TraceReplay(LaidApplication):
         omitted = ", ".join(map(str, self._metadata.get("omitted") or ()))
         texts += [f"{text} (the recording)" for text in self._metadata.get("warnings") or ()]
         texts += [f"{omitted} left out of the recording"] if omitted else []
+        texts += self.approximated
         return [*texts, *super().warnings(platform, run, most_ranks_on_a_node)]
 
     def __getstate__(self) -> dict[str, Any]:

@@ -43,13 +43,14 @@ def laid_down(parts: Iterable[Trace], survey: Survey, modelled: Collection[str],
             step_of = max(step_of, ops.count(step))
             code[rank] = _core.ProgramRankCode(ops, [(0, len(ops), 1)])
     parameters = operations.parameters(groups.members, code, step_of)
+    approximated = operations.approximated(groups.members)
     del code
     try:
         _core.check_program(parameters)
     except ValueError as error:
         raise InputError(f"{survey.where}: {error}") from error
     events = 1.0 * survey.rows + survey.meetings * (2.0 * survey.ranks.bit_length())
-    return Laid(parameters, step_of, events, len(operations.kernels) > 1, draws=False)
+    return Laid(parameters, step_of, events, len(operations.kernels) > 1, False, approximated=approximated)
 
 
 class Groups:

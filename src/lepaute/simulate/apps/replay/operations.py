@@ -69,6 +69,12 @@ class Operations:
             return NONE
         return self.number("waitall", name, which=self.lists.setdefault(tuple(requests), len(self.lists)))
 
+    def approximated(self, communicators: list[list[int]]) -> tuple[str, ...]:
+        """Calls whose messages are not the library's; of other numbers of ranks it has Bruck's allgather, too."""
+        names, by_bruck = list(self.lines), [op for op in self.ops if op[:2] == ("allgather", "bruck")]
+        powers = [ranks & (ranks - 1) == 0 for ranks in map(len, communicators)]
+        return tuple({names[op[-1]]: 0 for op in by_bruck if powers[op[4]] or "llgather" not in names[op[-1]]})
+
     def parameters(self, communicators: list[list[int]], rank_code: Sequence[Any], steps: int) -> Any:
         parameters = _core.ProgramParameters()
         parameters.ops = [_core.ProgramOp(*op) for op in self.ops]
