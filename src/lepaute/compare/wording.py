@@ -6,7 +6,7 @@ from math import inf, isfinite
 from lepaute.compare.guidelines import Violation
 from lepaute.compare.summaries import SLOW
 from lepaute.compare.verdicts import MOST_TIMES, Correction, Verdict
-from lepaute.kit.text import counted, exact_size, seconds, three_digits
+from lepaute.kit.text import counted, exact_size, seconds, significant
 from lepaute.measure.comparison.cases import name_of
 from lepaute.stats.decision import Decision
 
@@ -22,7 +22,7 @@ def _of_slow_calls(row: Verdict, left: str, right: str) -> str:
         return ""
     names = {"left": left, "right": right}
     shares = sorted((row.left_slow, row.right_slow))
-    more, less = (three_digits(100 * share) for share in reversed(shares))
+    more, less = (significant(100 * share) for share in reversed(shares))
     return f"; {names[row.slow_calls]} has more slow calls: {more} % against {less} % beyond {SLOW:g} medians"
 
 
@@ -47,7 +47,7 @@ def _took(rows: Sequence[Verdict], *labels: str) -> str:
     if not (isfinite(sum(ratios)) and (ratios[0] > 1 or 0 < ratios[-1] < 1)):
         return ""
     slower = labels[ratios[0] > 1]
-    ends = [three_digits(max(ratio, 1 / ratio)) for ratio in ratios]
+    ends = [significant(max(ratio, 1 / ratio)) for ratio in ratios]
     return f"{slower} took {' to '.join(dict.fromkeys((min(ends, key=float), max(ends, key=float))))} times as long, "
 
 
@@ -114,7 +114,7 @@ def _saved(ratio: float, low_ratio: float, high_ratio: float) -> str:
     """From times of the faster over the slower library; the interval may be open."""
     saved, low, high = (100 * (1 - value) for value in (ratio, low_ratio, high_ratio))
     bounds = sorted((low, high))
-    return f"{three_digits(saved)} % ({three_digits(bounds[0])} to {three_digits(bounds[1])} %)"
+    return f"{significant(saved)} % ({significant(bounds[0])} to {significant(bounds[1])} %)"
 
 
 def _needed(row: Verdict) -> str:

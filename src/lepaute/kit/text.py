@@ -42,11 +42,26 @@ def ranks_text(ranks: int) -> str:
 
 
 def seconds(value_s: float) -> str:
-    """A duration with three digits in the unit that suits it: 12.5 µs, 1.2 s."""
-    if value_s == 0:
+    """An estimated duration with three digits in the unit that suits it: 12.5 µs, 1.20 s; 0 below half a picosecond."""
+    if abs(value_s) < 5e-13:
         return "0"
     unit, factor = time_unit(value_s, 0.9995)
-    return f"{three_digits(value_s * factor)} {unit}"
+    return f"{significant(value_s * factor)} {unit}"
+
+
+def exact_seconds(value_s: float) -> str:
+    """A duration that was set, without zeros at the end: 1 s, 2.5 ms."""
+    unit, factor = time_unit(value_s)
+    return f"{exact_number(value_s * factor)} {unit}" if value_s else "0 s"
+
+
+def seconds_column(values_s: Sequence[float], digits: int = 3) -> tuple[str, list[str]]:
+    """The one unit of a column of estimated durations, that of the least unless the largest gets seven digits; and the
+    column: "µs", ["1.20", "345"]. "-" for NaN."""
+    sizes = [abs(value_s) for value_s in values_s if value_s and math.isfinite(value_s)]
+    units = (time_unit(least) for least in (min(sizes), 1e-6, 1e-3, 1.0)) if sizes else iter([("s", 1.0)])
+    unit, factor = next((each for each in units if not sizes or max(sizes) * each[1] < 1e6), ("s", 1.0))
+    return unit, ["-" if math.isnan(value_s) else significant(value_s * factor, digits) for value_s in values_s]
 
 
 def time_unit(value_s: float, least: float = 1.0) -> tuple[str, float]:
@@ -80,9 +95,9 @@ def moment(time_s: float) -> str:
 
 
 def quantity(value: float, unit: str) -> str:
-    """A value with four digits and its unit, with the prefix that suits it: 411.8 Gflop/s, 2.604 Pflop/s."""
+    """A value with four digits and its unit, with the prefix that suits it: 411.8 Gflop/s, 2.600 Pflop/s."""
     scaled, factor = scaled_unit(unit, value)
-    return f"{four_digits(value * factor)} {scaled}"
+    return f"{significant(value * factor, 4)} {scaled}"
 
 
 def scaled_unit(unit: str, value: float) -> tuple[str, float]:
@@ -102,7 +117,7 @@ def size_text(size_bytes: float) -> str:
     """A number of bytes with three digits: 12 B, 1.5 KiB, 64 MiB."""
     for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
         if abs(size_bytes) >= factor:
-            return f"{three_digits(size_bytes / factor)} {unit}"
+            return f"{exact_number(size_bytes / factor, 3)} {unit}"
     return f"{size_bytes:.0f} B"
 
 
@@ -119,48 +134,96 @@ def percent(share: float) -> str:
 
 
 def signed_percent(share: float, digits: int = 3) -> str:
-    """A change as per cent with its sign: +1.8 %, -12 %, 0 %."""
+    """A change as per cent with its sign: +1.80 %, -12.0 %, 0 %."""
     value = 100.0 * share
-    text = f"{value:+.{digits}g}" if abs(value) < 99.5 else f"{value:+,.0f}"
-    return f"{text if value else '0'} %"
+    return f"{'+' * (value > 0.0)}{significant(value, digits)} %"
 
 
-def two_digits(value: float) -> str:
-    """With two digits; from 100 on, whole."""
-    return f"{value:.2g}" if abs(value) < 99.5 else f"{value:.0f}"
+def significant(value: float, digits: int = 3) -> str:
+    """An estimate with so many digits, zeros at the end among them: 1.50, 0.0000123, 12,346; below a millionth with an
+    exponent."""
+    if value == 0.0 or not math.isfinite(value):
+        return "0" if value == 0.0 else f"{value:g}"
+    text = f"{value:.{digits - 1}e}"
+    exponent = int(text.partition("e")[2])
+    return fixed(value, max(0, digits - 1 - exponent)) if exponent >= -6 else text
 
 
-def three_digits(value: float) -> str:
-    """Three digits, and never an exponent for what has more before the point."""
-    return f"{value:.3g}" if abs(value) < 999.5 else f"{value:.0f}"
+def exact_number(value: float, digits: int = 6) -> str:
+    """What was set, or ticks of an axis, without zeros at the end: 0.5, 20,000."""
+    text = significant(value, digits)
+    return text.rstrip("0").rstrip(".") if "." in text and "e" not in text else text
 
 
-def four_digits(value: float) -> str:
-    """Four digits, and never an exponent: all digits before the point where there are more, zeros after it."""
-    if abs(value) >= 9999.5:
-        return f"{value:.0f}"
-    text = f"{value:.4g}"
-    return f"{value:.{3 - math.floor(math.log10(abs(value)))}f}" if "e" in text else text
+def fixed(value: float, decimals: int) -> str:
+    """With so many decimals, below 0 tens, hundreds and so on; from 10,000 on in groups of three."""
+    rounded = round(value, decimals) if decimals < 0 else value
+    return f"{rounded:{',' if abs(rounded) >= 9999.5 else ''}.{max(0, decimals)}f}"
 
 
-def with_interval(value: float, low: float | None, high: float | None, unit: str) -> str:
-    """A value with its 95 % interval, as many decimals as give half the interval two digits: 54.9 s (95 %: 53.0 to
-    57.0 s); without bounds four digits."""
+def with_interval(value: float, low: float | None, high: float | None, unit: str = "", basis: str = "95 %: ") -> str:
+    """A value with its 95 % interval: 54.9 s (95 %: 53.0 to 57.0 s); without bounds four digits.
+
+    Of a value above 0 that has no digit, only the bound: less than 32 ms
+    """
+    figure, bounds = value_and_interval(value, low, high)
+    unit = f" {unit}" if unit else ""
+    if not bounds:
+        return f"{figure}{unit}"
+    return f"{figure}{unit} ({basis}{bounds}{unit})" if figure else f"less than {bounds.removeprefix('up to ')}{unit}"
+
+
+def value_and_interval(value: float, low: float | None, high: float | None) -> tuple[str, str]:
+    """A value and its interval, the last place of both the second digit of half its width: ("54.9", "53.0 to 57.0").
+
+    No interval, or one without width, as of a price: four digits, and "". Of what is not below 0, a bound that has no
+    digit: ("0.2", "up to 9.8"), and a value that has none: ("", "up to 32").
+    """
     if low is None or high is None or not math.isfinite(low + high) or not high > low:
-        return f"{four_digits(value)} {unit}"
+        return exact_number(value, 4) if low == high is not None else significant(value, 4), ""
     decimals = interval_decimals(low, high)
-    return f"{value:.{decimals}f} {unit} (95 %: {low:.{decimals}f} to {high:.{decimals}f} {unit})"
+    figure, least, most = (fixed(number, decimals) for number in (value, low, high))
+    if low >= 0.0 and not least.strip("0."):
+        return figure if figure.strip("0.") else "", f"up to {most}"
+    return figure, f"{least} to {most}"
+
+
+def change_in_words(
+    ratio: float, more: str = "more", less: str = "less", low: float | None = None, high: float | None = None
+) -> str:
+    """A ratio as a change, with the digits that its interval gives it, or two: 3.1 % more."""
+    percent = abs(100.0 * (ratio - 1.0))
+    if low is None or high is None or not high - low > 0.0:
+        figure = significant(percent, 2)
+    else:
+        figure = fixed(percent, interval_decimals(100.0 * (low - 1.0), 100.0 * (high - 1.0)))
+    return f"{figure} % {more if ratio >= 1.0 else less}" if figure.strip("0.") else f"{figure} %"
+
+
+def change_with_interval(share: float, low: float | None, high: float | None, basis: str = "95 %: ") -> str:
+    """A change as per cent with its sign and interval: -9.6 % (95 %: -9.9 to -9.4 %)."""
+    ends = [100.0 * (math.nan if end is None else end) for end in (low, high)]
+    if not math.isfinite(sum(ends)) or not ends[1] > ends[0]:
+        unlimited = ", interval unlimited" if math.inf in map(abs, ends) else ""
+        return f"{signed_percent(share)}{unlimited}"
+    decimals = interval_decimals(*ends)
+    figure, least, most = (
+        f"{'+' * (value > 0.0)}{fixed(value, decimals)}".replace("-0." + "0" * decimals, "0." + "0" * decimals)
+        for value in (100.0 * share, *ends)
+    )
+    return f"{figure} % ({basis}{least} to {most} %)"
 
 
 def interval_decimals(low: float, high: float) -> int:
-    """Decimals with which half of an interval has two digits, at most six significant ones for its ends."""
+    """Decimals with which half of an interval has two digits, at most six significant ones for its ends; below 0 tens,
+    hundreds and so on."""
     most = 5 - math.floor(math.log10(max(abs(low), abs(high))))
-    return max(0, min(1 - math.floor(math.log10((high - low) / 2.0)), most))
+    return min(1 - math.floor(math.log10((high - low) / 2.0)), most)
 
 
-def number(value: float, digits: int = 3) -> str:
-    """So many digits, and from 1000 on all before the point, in groups of three: 0.0123, 12.3, 3,027."""
-    return f"{value:.{digits}g}" if abs(value) < 999.5 else f"{value:,.0f}"
+def p_value(value: float) -> str:
+    """The chance of an observation where nothing is: p = 0.03, p < 0.0001."""
+    return f"p = {significant(value, 1)}" if value >= 0.00005 else "p < 0.0001"
 
 
 def unbroken(text: str) -> str:

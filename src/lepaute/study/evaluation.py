@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
 from lepaute.kit.later import later
-from lepaute.kit.text import number, scaled_unit, time_unit, with_interval
+from lepaute.kit.text import scaled_unit, time_unit
 from lepaute.simulate.prediction.prediction import Spread, spread_of
 from lepaute.stats.control_variates import Controls
 
@@ -289,21 +289,13 @@ def _unit(response: str, value: float) -> tuple[str, float]:
 def amount_between(response: str, values: Spread) -> str:
     """A response with its 95 % interval, where there is one: 15.7 s (95 %: 15.1 to 16.4 s)."""
     unit, factor = _unit(response, values.mean)
-    text = with_interval(values.mean * factor, values.low * factor, values.high * factor, unit)
-    return text.replace(" )", ")").rstrip()
+    return values.text(unit, factor)
 
 
 def amount_of(response: str, values: Spread) -> str:
     """The mean of a response, with the digits that its interval gives it: 15.7 s, 3.03 Tflop/s, 166,400."""
     unit, factor = _unit(response, values.mean)
-    return f"{mean_text(values, factor)} {unit}".rstrip()
-
-
-def mean_text(values: Spread, factor: float = 1.0) -> str:
-    """The same without a unit, as in a column whose title has it."""
-    if not values.has_interval or values.low == values.high:
-        return number(values.mean * factor, 4)
-    return with_interval(values.mean * factor, values.low * factor, values.high * factor, "").partition(" ")[0]
+    return f"{values.figure(factor)} {unit}".rstrip()
 
 
 def called(point: Point) -> str:

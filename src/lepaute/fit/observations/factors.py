@@ -24,7 +24,7 @@ from lepaute.errors import FitError
 from lepaute.fit.numeric import Floats, Integers
 from lepaute.fit.observations.columns import BY_NAME, factors_of, names_of
 from lepaute.kit.tables import text_table
-from lepaute.kit.text import level_order, percent, three_digits
+from lepaute.kit.text import level_order, percent, significant
 from lepaute.stats.multiple_tests import holm
 from lepaute.stats.permutation import PERMUTATIONS, PermutationTest, permutation_test
 
@@ -426,7 +426,7 @@ def sentence(test: FactorTest) -> str:
         of = "" if test.kernel == ANY_KERNEL else f" of {test.kernel}"
         subject, more, less, high = f"{test.column}{of} is", "higher", "lower", "high"
     if largest.ratio >= MANIFOLD:
-        how, than = f"{three_digits(largest.ratio)} times as {high}", "as"
+        how, than = f"{significant(largest.ratio)} times as {high}", "as"
     else:
         how, than = f"{percent(abs(largest.ratio - 1))} {more if largest.ratio > 1 else less}", "than"
     return (

@@ -28,7 +28,7 @@ from lepaute.kit.picture import (
     sizes_of_memory,
     write_picture,
 )
-from lepaute.kit.text import counted, seconds, size_text, two_digits
+from lepaute.kit.text import counted, seconds, significant, size_text
 from lepaute.stats.decision import Decision
 from lepaute.stats.student import student_quantile
 
@@ -249,8 +249,8 @@ class SegmentedLine:
         if likeliest is None:
             return "No breakpoint can be proven with these data"
         if likeliest.is_negligible:
-            return f"One line holds for all sizes, within {two_digits(100 * likeliest.at_most)} %"
-        changed = two_digits(100 * likeliest.differs)
+            return f"One line holds for all sizes, within {significant(100 * likeliest.at_most, 2)} %"
+        changed = significant(100 * likeliest.differs, 2)
         return (
             f"No breakpoint can be proven with these data. The likeliest, after {size(likeliest.place)}, would "
             f"divide the residual by {likeliest.gain:.3g} and change the line by up to {changed} %"

@@ -219,8 +219,8 @@ def plot_scaling(points: "Sequence[ScalingPoint]", path: Path | None = None) -> 
     efficiencies.axhline(100.0, color=SOFT, lw=1, ls="--")
     efficiencies.set_ylabel(f"efficiency against {ranks_text(ranks[0])} (%)")
     for axes, spreads, factor, text in (
-        (times, [point.prediction.time_s for point in points], 1.0, "{:.4g} s".format),
-        (efficiencies, [point.efficiency for point in points], 100.0, "{:.0f} %".format),
+        (times, [point.prediction.time_s for point in points], 1.0, lambda spread: f"{spread.figure()} s"),
+        (efficiencies, [point.efficiency for point in points], 100.0, lambda spread: f"{spread.figure(100.0)} %"),
     ):
         means = [factor * spread.mean for spread in spreads]
         reach = [[factor * end for end in _reach(spread)] for spread in spreads]
