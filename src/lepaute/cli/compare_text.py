@@ -9,7 +9,7 @@ from lepaute.compare.scaling import crossing_sentence, crossings
 from lepaute.compare.setting import algorithms, setting_lines
 from lepaute.compare.wording import change, operation_name, sentence, violation_sentence
 from lepaute.kit.tables import shown_table
-from lepaute.kit.text import exact_size, seconds
+from lepaute.kit.text import exact_size, seconds, seconds_columns
 from lepaute.measure.comparison.cases import name_of
 
 MOST_VIOLATIONS, MOST_DERIVED = 5, 20
@@ -50,22 +50,25 @@ def _table(comparisons: "Sequence[Comparison]", width: int) -> str:
     """A line a row: what it is, both times, the algorithms where one is known, and the verdict with its stars; of each
     number of ranks where there are several."""
     left, right = comparisons[0].left, comparisons[0].right
-    titles = ["operation", "size", "ranks", left, right, "algorithms", "verdict"]
     places = {
         one: place for place, one in enumerate(dict.fromkeys(one.row for each in comparisons for one in each.verdicts))
     }
-    found = [(places[one.row], each.ranks, one, each) for each in comparisons for one in each.verdicts]
+    found = sorted(
+        ((places[one.row], each.ranks, one, each) for each in comparisons for one in each.verdicts),
+        key=lambda one: one[:2],
+    )
+    of_times, times = seconds_columns((left, right), [(row.left_s, row.right_s) for _, _, row, _ in found])
+    titles = ["operation", "size", "ranks", *of_times, "algorithms", "verdict"]
     rows = [
         [
             operation_name(row),
             exact_size(row.size_bytes),
             str(ranks),
-            seconds(row.left_s),
-            seconds(row.right_s),
+            *times_of_row,
             algorithms(each, row),
             f"{sentence(row, left, right)} {row.stars}".rstrip(),
         ]
-        for _, ranks, row, each in sorted(found, key=lambda one: one[:2])
+        for (_, ranks, row, each), times_of_row in zip(found, times, strict=True)
     ]
     kept = [
         place

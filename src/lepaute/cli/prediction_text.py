@@ -71,14 +71,14 @@ def readable_emulation(prediction: "Prediction") -> str:
     computing = f"{significant(first.computing_s, 4)} s over all ranks"
     if first.own.charged_s > 0.0:
         computing += f", {100.0 * first.own_share:.0f} % of it the program's own, timed here"
-    lines.append(f"  computing  {computing}; {100.0 * first.unmodelled_share:.2g} % of it without a model")
+    lines.append(f"  computing  {computing}; {significant(100.0 * first.unmodelled_share, 2)} % of it without a model")
     if first.slowdowns is not None and first.slowdowns.memory_share is not None and first.own_share > LEAST_OWN_SHARE:
         lines.append(f"  memory     {100.0 * first.slowdowns.memory_share:.0f} % of the program's own waits for memory")
     uses = sorted((first.fallback | first.kernels).items(), key=lambda item: -item[1].time_s)[:MOST_ROUTINES]
     lines += [f"    {name:<12} {use.calls:>10} calls {significant(use.time_s, 4):>12} s" for name, use in uses]
     if prediction.outside is not None:
         lines.append(f"  ranges     {prediction.outside.text()}")
-    folded = f", {first.folded_bytes / 1e9:.3g} GB folded" if first.folded else ""
+    folded = f", {significant(first.folded_bytes / 1e9)} GB folded" if first.folded else ""
     runs = f"{counted(len(prediction.run_list), 'simulated run')}, {first.messages} point-to-point messages each"
     took = f"in {figures.wall_s:.2f} s and {figures.peak_rss_bytes / 1e6:.0f} MB{folded}"
     lines.append(f"  from       {runs}, {took}{_basis(prediction)}")
@@ -122,7 +122,7 @@ def _memory_line(prediction: "Prediction", machine: "Platform") -> list[str]:
     if not node_bytes:
         return [f"  memory  {needed} on {counted(nodes, 'node')}"]
     there_bytes = nodes * node_bytes
-    share = f"{100.0 * needed_bytes / there_bytes:.2g} %" if needed_bytes < there_bytes else "too much"
+    share = f"{significant(100.0 * needed_bytes / there_bytes, 2)} %" if needed_bytes < there_bytes else "too much"
     return [f"  memory  {needed} of {quantity(there_bytes / 1e9, 'GB')} on {counted(nodes, 'node')}, {share}"]
 
 
@@ -153,7 +153,7 @@ def _conditions_and_warnings(prediction: "Prediction") -> list[str]:
         lines.append(f"  without {', '.join(off)}: the interval does not hold these layers")
     if conditions is not None and (transfer := conditions.transfer) is not None:
         studies = ", ".join(transfer.studies)
-        lines.append(f"  layer   {100.0 * transfer.total_sd:.2g} % learnt from other studies: {studies}")
+        lines.append(f"  layer   {significant(100.0 * transfer.total_sd, 2)} % learnt from other studies: {studies}")
     return lines + [f"  warning: {warning}" for warning in prediction.warnings]
 
 

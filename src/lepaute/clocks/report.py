@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from lepaute.clocks.comparison import Found
 from lepaute.clocks.request import METHODS
-from lepaute.clocks.wording import answer, detail_lines, fact_lines, length_text, open_lines, table_rows, titles
+from lepaute.clocks.wording import answer, detail_lines, fact_lines, length_text, methods_table, open_lines
 from lepaute.kit.files import write_whole
 from lepaute.kit.picture import SERIES, SOFT, bare, entitle, measured_origin, new_figure, origin, write_picture
-from lepaute.kit.text import seconds
+from lepaute.kit.text import exact_seconds, seconds
 from lepaute.report.page import records_table, render
 from lepaute.version import __version__
 
@@ -108,7 +108,7 @@ def _times(axis: Any) -> None:
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     axis.set_major_locator(LogLocator(numticks=12))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: seconds(value)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: exact_seconds(value)))
     axis.set_minor_formatter(NullFormatter())
 
 
@@ -140,7 +140,7 @@ def page(found: Found, command: str = "") -> str:
         }
         for one in found.choices
     ]
-    rows = [dict(zip(titles(found), row, strict=True)) for row in table_rows(found)]
+    titles, rows = methods_table(found)
     caption = (
         "Left: the largest error of a rank up to a moment after the synchronisation, median over mpiruns with its 95 % "
         "interval. Right: the same against what a synchronisation takes, hollow marks at once, filled ones for the "
@@ -163,11 +163,11 @@ def page(found: Found, command: str = "") -> str:
         beware=list(dict.fromkeys((*open_lines(found), *found.caveats))),
         figures=list(dict.fromkeys(figures)),
         picture={"svg": Markup(_svg(_figure(found), said)), "caption": caption},
-        methods=records_table("Methods", rows),
+        methods=records_table("Methods", [dict(zip(titles, row, strict=True)) for row in rows]),
         choices=records_table("What to take", choices),
         everything=detail_lines(found),
         margin=f"{100 * found.margin:g} %",
-        enough=seconds(found.enough_s),
+        enough=exact_seconds(found.enough_s),
         made_of=[(found.file, found.id[:12])],
         commands=[("This page is made by", command)] if command else (),
     )

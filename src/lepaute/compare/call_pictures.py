@@ -13,7 +13,7 @@ import pandas
 
 from lepaute.compare.single_calls import LEAST, MOST, NUMBERS, SingleCalls, independent_band
 from lepaute.compare.wording import operation_name
-from lepaute.kit.text import axis_unit, exact_size, seconds
+from lepaute.kit.text import axis_unit, change_with_interval, exact_size, seconds
 from lepaute.report.svg import Axis, Layer, Picture, axis
 from lepaute.stats.expanding import Booleans, Floats
 
@@ -244,5 +244,4 @@ def _later(one: SingleCalls) -> str:
     """Of the second half of an mpirun's calls."""
     if not isfinite(one.later_over_earlier):
         return "too few calls to say"
-    change, low, high = (100 * (each - 1) for each in (one.later_over_earlier, one.later_low, one.later_high))
-    return f"{change:+.2g} % ({low:+.2g} to {high:+.2g} %)" if isfinite(low) else f"{change:+.2g} %"
+    return change_with_interval(one.later_over_earlier - 1, one.later_low - 1, one.later_high - 1, "")

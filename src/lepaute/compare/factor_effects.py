@@ -27,7 +27,7 @@ from lepaute.compare.verdicts import (
     undisturbed_pairs,
     verdicts_of_each,
 )
-from lepaute.kit.text import counted, exact_size
+from lepaute.kit.text import change_with_interval, counted, exact_size
 from lepaute.measure.comparison.cases import name_of
 from lepaute.stats.aligned_ranks import aligned_rank_test, aligned_shift, least_p_of
 from lepaute.stats.decision import Decision, Weakness
@@ -69,9 +69,8 @@ class FactorEffect(Tested):
 
     @property
     def change(self) -> str:
-        """Such as +12.1 % (+9.3 to +15 %)."""
-        low, high = (f"{100 * (each - 1):+.3g}" if isfinite(each) else "many" for each in (self.low, self.high))
-        return f"{100 * (self.ratio - 1):+.3g} % ({low} to {high} %)"
+        """Such as +12.1 % (+9.3 to +14.9 %)."""
+        return change_with_interval(self.ratio - 1, self.low - 1, self.high - 1, "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ from lepaute.compare.verdicts import SIGNIFICANT, verdicts
 from lepaute.errors import InputError
 from lepaute.kit.mpi_launcher import MPICH, OPEN_MPI, TITLES
 from lepaute.kit.mpi_library import default_tree, find_library
-from lepaute.kit.text import counted, significant
+from lepaute.kit.text import counted, with_interval
 from lepaute.stats.aligned_ranks import values_to_decide
 from lepaute.stats.multiple_tests import holm
 from lepaute.version import __version__
@@ -132,8 +132,8 @@ class Choice:
         what = f"{self.operation} of {self.size_bytes} bytes" if self.size_bytes else self.operation
         if not self.algorithm:
             return f"{what}: no algorithm is shown to be faster than the default"
-        saved, low, high = (significant(100 * (1 - value)) for value in (self.ratio, self.high, self.low))
-        return f"{what}: algorithm {self.algorithm} is faster than the default by {saved} % ({low} to {high} %)"
+        saved = with_interval(*(100 * (1 - value) for value in (self.ratio, self.high, self.low)), "%", "")
+        return f"{what}: algorithm {self.algorithm} is faster than the default by {saved}"
 
 
 @dataclass(frozen=True, slots=True)

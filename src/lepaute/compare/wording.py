@@ -6,7 +6,15 @@ from math import inf, isfinite
 from lepaute.compare.guidelines import Violation
 from lepaute.compare.summaries import SLOW
 from lepaute.compare.verdicts import MOST_TIMES, Correction, Verdict
-from lepaute.kit.text import counted, exact_size, seconds, significant
+from lepaute.kit.text import (
+    change_with_interval,
+    counted,
+    exact_size,
+    seconds,
+    significant,
+    value_and_interval,
+    with_interval,
+)
 from lepaute.measure.comparison.cases import name_of
 from lepaute.stats.decision import Decision
 
@@ -94,27 +102,25 @@ def correction_sentence(correction: Correction) -> str:
 
 
 def change(verdict: Verdict) -> str:
-    """The right library's time against the left one's: "+12.1 % (+9.3 to +15 %)"."""
-    if not (isfinite(verdict.low) and isfinite(verdict.high) and verdict.low > 0):
-        return f"{100 * (verdict.ratio - 1):+.3g} %, interval unlimited"
-    low, high = 100 * (verdict.low - 1), 100 * (verdict.high - 1)
-    return f"{100 * (verdict.ratio - 1):+.3g} % ({low:+.3g} to {high:+.3g} %)"
+    """The right library's time against the left one's: "+12.1 % (+9.3 to +14.9 %)"."""
+    high = verdict.high if verdict.low > 0 else inf
+    return change_with_interval(verdict.ratio - 1, verdict.low - 1, high - 1, "")
 
 
 def violation_sentence(violation: Violation) -> str:
     """What a violated guideline costs."""
     size = "" if "(" in violation.guideline else f" at {exact_size(violation.size_bytes)}"
+    ratio, bounds = value_and_interval(violation.ratio, violation.low, violation.high)
     return (
-        f"{violation.guideline}{size} is violated: {violation.operation} takes {violation.ratio:.3g} times as long "
-        f"({violation.low:.3g} to {violation.high:.3g}), {seconds(violation.excess_s)} a call"
+        f"{violation.guideline}{size} is violated: {violation.operation} takes {ratio} times as long "
+        f"{f'({bounds})' if bounds else '(interval unlimited)'}, {seconds(violation.excess_s)} a call"
     )
 
 
 def _saved(ratio: float, low_ratio: float, high_ratio: float) -> str:
     """From times of the faster over the slower library; the interval may be open."""
     saved, low, high = (100 * (1 - value) for value in (ratio, low_ratio, high_ratio))
-    bounds = sorted((low, high))
-    return f"{significant(saved)} % ({significant(bounds[0])} to {significant(bounds[1])} %)"
+    return with_interval(saved, min(low, high), max(low, high), "%", "")
 
 
 def _needed(row: Verdict) -> str:

@@ -55,13 +55,18 @@ def exact_seconds(value_s: float) -> str:
     return f"{exact_number(value_s * factor)} {unit}" if value_s else "0 s"
 
 
-def seconds_column(values_s: Sequence[float], digits: int = 3) -> tuple[str, list[str]]:
-    """The one unit of a column of estimated durations, that of the least unless the largest gets seven digits; and the
-    column: "µs", ["1.20", "345"]. "-" for NaN."""
-    sizes = [abs(value_s) for value_s in values_s if value_s and math.isfinite(value_s)]
-    units = (time_unit(least) for least in (min(sizes), 1e-6, 1e-3, 1.0)) if sizes else iter([("s", 1.0)])
-    unit, factor = next((each for each in units if not sizes or max(sizes) * each[1] < 1e6), ("s", 1.0))
-    return unit, ["-" if math.isnan(value_s) else significant(value_s * factor, digits) for value_s in values_s]
+def seconds_columns(titles: Sequence[str], rows: Sequence[Sequence[float]]) -> tuple[list[str], list[list[str]]]:
+    """Titles and rows of estimated durations in one unit, that of the least unless the largest gets seven digits:
+    ["time, µs"], [["1.20"], ["345"]]. "-" for NaN, "< 0.001" for what is not 0."""
+    sizes = [abs(value_s) for row in rows for value_s in row if math.isfinite(value_s) and abs(value_s) >= 5e-13]
+    units = [time_unit(least) for least in (min(sizes, default=1.0), 1e-6, 1e-3, 1.0)]
+    unit, factor = next((each for each in units if max(sizes, default=0.0) * each[1] < 1e6), units[-1])
+
+    def cell(value_s: float) -> str:
+        value = value_s * factor
+        return "-" if math.isnan(value) else "< 0.001" if 5e-13 <= value_s < 0.001 / factor else significant(value)
+
+    return [f"{title}, {unit}" for title in titles], [list(map(cell, row)) for row in rows]
 
 
 def time_unit(value_s: float, least: float = 1.0) -> tuple[str, float]:
@@ -133,10 +138,9 @@ def percent(share: float) -> str:
     return "-" if math.isnan(share) else f"{100 * share:.1f} %"
 
 
-def signed_percent(share: float, digits: int = 3) -> str:
-    """A change as per cent with its sign: +1.80 %, -12.0 %, 0 %."""
-    value = 100.0 * share
-    return f"{'+' * (value > 0.0)}{significant(value, digits)} %"
+def signed_percent(share: float) -> str:
+    """A change as per cent with its sign and two digits: +1.8 %, -12 %, 0 %."""
+    return f"{'+' * (share > 0.0)}{significant(100.0 * share, 2)} %"
 
 
 def significant(value: float, digits: int = 3) -> str:
@@ -181,10 +185,15 @@ def value_and_interval(value: float, low: float | None, high: float | None) -> t
     """
     if low is None or high is None or not math.isfinite(low + high) or not high > low:
         return exact_number(value, 4) if low == high is not None else significant(value, 4), ""
-    decimals = interval_decimals(low, high)
-    figure, least, most = (fixed(number, decimals) for number in (value, low, high))
-    if low >= 0.0 and not least.strip("0."):
-        return figure if figure.strip("0.") else "", f"up to {most}"
+    decimals, power, exponent = interval_decimals(low, high), "", 0
+    if max(-low, high) < 1e-6:  # coefficients: all with one power of ten
+        exponent = math.floor(math.log10(max(-low, high)))
+        power = f"e{exponent:03d}"
+    figure, least, most = (
+        f"{fixed(number * 10.0**-exponent, decimals + exponent)}{power}" for number in (value, low, high)
+    )
+    if low >= 0.0 and not least.removesuffix(power).strip("0."):
+        return figure if figure.removesuffix(power).strip("0.") else "", f"up to {most}"
     return figure, f"{least} to {most}"
 
 
@@ -222,8 +231,8 @@ def interval_decimals(low: float, high: float) -> int:
 
 
 def p_value(value: float) -> str:
-    """The chance of an observation where nothing is: p = 0.03, p < 0.0001."""
-    return f"p = {significant(value, 1)}" if value >= 0.00005 else "p < 0.0001"
+    """The chance of an observation where nothing is: p = 0.030, p < 0.000001."""
+    return f"p = {significant(value, 2)}" if value >= 1e-6 else "p < 0.000001"
 
 
 def unbroken(text: str) -> str:

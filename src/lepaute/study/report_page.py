@@ -187,7 +187,7 @@ def _tuned(found: Tuned) -> _Content:
     if real is not None:
         sure.append(
             f"{len(real.runs)} real runs, after which the choice is expected to be worse than the best by "
-            f"{100.0 * real.expected_loss:.2g} %; {real.ended}"
+            f"{significant(100.0 * real.expected_loss, 2)} %; {real.ended}"
         )
         rows = [{"point": str(point), "real time, s": seconds} for point, seconds in real.runs]
         tables.insert(0, records_table("Real runs", rows))
@@ -210,7 +210,8 @@ def _effects(found: Effects) -> _Content:
     ]
     if found.is_known:
         between, noise = (
-            f"{100.0 * sd:.2g} %" if found.logarithm else f"{sd:.3g}" for sd in (found.between_seeds, found.noise)
+            f"{significant(100.0 * sd, 2)} %" if found.logarithm else f"{significant(sd)}"
+            for sd in (found.between_seeds, found.noise)
         )
         sure.insert(
             1,

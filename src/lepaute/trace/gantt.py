@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from lepaute.errors import InputError
 from lepaute.kit.picture import entitle, new_figure, write_picture
-from lepaute.kit.text import axis_unit
+from lepaute.kit.text import axis_unit, significant
 from lepaute.trace import colours
 from lepaute.trace.breakdown import breakdown_of, is_estimated, not_separated, split, with_own_code
 from lepaute.trace.finding import finding_of
@@ -283,7 +283,7 @@ def _label_ranks(axis: Any, trace: Trace, window: Window) -> None:
 def _title(trace: Trace, chosen: Sequence[int], window: Window, unit: str, factor: float) -> str:
     total = int(trace.metadata.get("ranks") or len(trace.ranks))
     ranks = f"all {total} ranks" if len(chosen) == total else f"{len(chosen)} of {total} ranks"
-    span = f"{window.low_s * factor:.4g} to {window.high_s * factor:.4g} {unit}"
+    span = f"{significant(window.low_s * factor, 4)} to {significant(window.high_s * factor, 4)} {unit}"
     return f"{finding_of(breakdown_of(trace)).sentence}\n{headline(trace)}; drawn: {ranks}, {span}"
 
 

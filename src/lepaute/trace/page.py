@@ -15,7 +15,7 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
-from lepaute.kit.text import axis_unit, percent, ranks_text, seconds, size_text, time_unit
+from lepaute.kit.text import axis_unit, percent, ranks_text, seconds, seconds_columns, size_text, time_unit
 from lepaute.report import page as pages
 from lepaute.report.page import anchor, picture_values, render
 from lepaute.report.svg import Axis, Layer, Picture
@@ -117,7 +117,7 @@ def page(trace: Trace, command: str = "") -> str:
         shortest=seconds(shortest_s) if shortest_s else "",
         pictures=[picture_values(one) for one in pictures],
         messages=messages,
-        tables=[*tables, _table("Who waits for whom", *_pairs(waits.rank, waits.whom, waits.time_s, "waits", seconds))],
+        tables=[*tables, _table("Who waits for whom", *_pairs(waits.rank, waits.whom, waits.time_s))],
         sent=_table("Messages", *_sent(sent)) if len(sent.rank) else None,
         fields=description_fields(trace),
         commands=[("This page is made by", command)] if command else [],
@@ -150,7 +150,7 @@ def _waiters(breakdown: Breakdown) -> dict[str, Any] | None:
     """The ranks that wait most, and for whom most."""
     total = breakdown.by_rank_s.sum(axis=1)
     shares = breakdown.by_rank_s[:, LATE] / total.clip(1e-300)
-    rows = []
+    rows, times_s = [], []
     for row in numpy.argsort(-shares, kind="stable")[:MOST_NAMED]:
         mine = numpy.flatnonzero((breakdown.waits.rank == breakdown.ranks[row]) & (breakdown.waits.whom >= 0))
         order = mine[numpy.argsort(-breakdown.waits.time_s[mine], kind="stable")][:3]
@@ -158,10 +158,14 @@ def _waiters(breakdown: Breakdown) -> dict[str, Any] | None:
         whom = ", ".join(
             f"{breakdown.waits.whom[at]} ({percent(float(breakdown.waits.time_s[at]) / late_s)})" for at in order
         )
-        rows.append([breakdown.ranks[row], seconds(late_s), percent(float(shares[row])), whom])
+        rows.append([breakdown.ranks[row], percent(float(shares[row])), whom])
+        times_s.append([late_s])
     if not rows or shares.max() <= 0:
         return None
-    return _table("Ranks that wait most", ("rank", "waits", "of its time", "for ranks (share of the waiting)"), rows)
+    waits, times = seconds_columns(["waits"], times_s)
+    head = ("rank", *waits, "of its time", "for ranks (share of the waiting)")
+    cells = [[row[0], *time, *row[1:]] for row, time in zip(rows, times, strict=True)]
+    return _table("Ranks that wait most", head, cells)
 
 
 def _table(title: str, head: Any, rows: Any) -> dict[str, Any]:
@@ -169,17 +173,13 @@ def _table(title: str, head: Any, rows: Any) -> dict[str, Any]:
             "rows": [[str(cell) for cell in row] for row in rows]}  # fmt: skip
 
 
-def _pairs(one: NDArray[Any], other: NDArray[Any], amount: NDArray[Any], verb: str, text: Any) -> tuple[Any, Any]:
-    whole = float(amount.sum())
-    largest = numpy.argsort(-amount, kind="stable")[:MOST_TABLE_ROWS]
-    return (f"rank that {verb}", "for rank", "time", "share of all"), [
-        (
-            one[at],
-            other[at] if other[at] >= 0 else "not known",
-            text(float(amount[at])),
-            percent(float(amount[at]) / whole),
-        )
-        for at in largest
+def _pairs(one: NDArray[Any], other: NDArray[Any], time_s: NDArray[Any]) -> tuple[Any, Any]:
+    whole_s = float(time_s.sum())
+    largest = numpy.argsort(-time_s, kind="stable")[:MOST_TABLE_ROWS]
+    title, times = seconds_columns(["time"], time_s[largest, None].tolist())
+    return ("rank that waits", "for rank", *title, "share of all"), [
+        (one[at], other[at] if other[at] >= 0 else "not known", *time, percent(float(time_s[at]) / whole_s))
+        for at, time in zip(largest, times, strict=True)
     ]
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from lepaute.kit.picture import entitle, measured_origin, new_figure, origin, write_picture
 from lepaute.kit.printable import UNLIMITED
 from lepaute.kit.tables import shortened, shown_table
-from lepaute.kit.text import axis_unit, counted, folded, percent, ranks_text, seconds, size_text
+from lepaute.kit.text import axis_unit, counted, folded, percent, ranks_text, seconds, seconds_columns, size_text
 from lepaute.trace.breakdown import Breakdown
 from lepaute.trace.colours import SHARES
 from lepaute.trace.finding import finding_of
@@ -113,16 +113,19 @@ def calls(trace: Trace) -> list[dict[str, Any]]:
 
 
 def calls_table(trace: Trace, width: int = UNLIMITED) -> str:
-    rows = []
+    rows, times_s, medians_s = [], [], []
     for entry in calls(trace):
         extent = ""
         if any(entry.get(f"most_{letter}") for letter in ("m", "n", "k")):
             extent = "m, n, k <= " + ", ".join(str(entry[f"most_{letter}"]) for letter in ("m", "n", "k"))
         elif "bytes" in entry:
             extent = f"{size_text(float(entry['bytes']))} in total"
-        times = (seconds(entry["time_s"]), seconds(entry["median_s"]))
-        rows.append((entry["call"], entry["kind"], entry["calls"], *times, extent))
-    return shown_table(("call", "kind", "calls", "time", "median", "sizes"), rows, width, left=(0, 5))
+        rows.append((entry["call"], entry["kind"], entry["calls"], extent))
+        times_s.append([entry["time_s"]])
+        medians_s.append([entry["median_s"]])
+    (title, times), (of_medians, medians) = seconds_columns(["time"], times_s), seconds_columns(["median"], medians_s)
+    table = [(*row[:3], *time, *median, row[3]) for row, time, median in zip(rows, times, medians, strict=True)]
+    return shown_table(("call", "kind", "calls", *title, *of_medians, "sizes"), table, width, left=(0, 5))
 
 
 def _plain(value: Any) -> str:
@@ -152,28 +155,30 @@ def breakdown_tables(breakdown: Breakdown, most_rows: int) -> Tables:
     estimate = (
         f" (late and transfer from matching sends with receives; transfer includes overhead and contention{waiting})"
     )
-    of_all = [
-        (name, seconds(float(value)), percent(_share(value, whole)))
-        for name, value in zip(categories, total, strict=True)
-        if value > 1e-9 * whole
-    ]
+    known = [(name, value) for name, value in zip(categories, total, strict=True) if value > 1e-9 * whole]
+    title_of_all, times = seconds_columns(["time"], [[value] for _, value in known])
+    of_all = [(name, *time, percent(_share(value, whole))) for (name, value), time in zip(known, times, strict=True)]
+    title_of_ranks, times = seconds_columns(["time"], [[row.sum()] for row in breakdown.by_rank_s])
     of_ranks = [
-        (rank, seconds(float(row.sum())), *(percent(_share(value, row.sum())) for value in row))
-        for rank, row in zip(breakdown.ranks, breakdown.by_rank_s, strict=True)
+        (rank, *time, *(percent(_share(value, row.sum())) for value in row))
+        for rank, time, row in zip(breakdown.ranks, times, breakdown.by_rank_s, strict=True)
     ]
+    title_of_calls, times = seconds_columns(["time"], [[call.time_s] for call in breakdown.by_name])
+    title_of_medians, medians = seconds_columns(["median"], [[call.median_s] for call in breakdown.by_name])
+    titles_of_calls = ("call", "calls", *title_of_calls, "share", *title_of_medians)
     of_calls = [
-        (each.name, each.calls, seconds(each.time_s), percent(each.share), seconds(each.median_s))
-        for each in breakdown.by_name
+        (call.name, call.calls, *time, percent(call.share), *median)
+        for call, time, median in zip(breakdown.by_name, times, medians, strict=True)
     ]
-    of_steps = [
-        (step, seconds(float(row.sum())), *(seconds(float(value)) for value in row[:-1]))
-        for step, row in zip(breakdown.steps, breakdown.by_step_s, strict=True)
-    ]
+    titles_of_steps, times = seconds_columns(
+        ["time", *categories[:-1]], [[row.sum(), *row[:-1]] for row in breakdown.by_step_s]
+    )
+    of_steps = [(step, *time) for step, time in zip(breakdown.steps, times, strict=True)]
     tables: Tables = [
-        ("All ranks together" + (estimate if breakdown.estimated else ""), ("where", "time", "share"), of_all),
-        ("Each rank, per cent of its time", ("rank", "time", *categories), shortened(of_ranks, most_rows)),
-        ("Kernels and MPI routines", ("call", "calls", "time", "share", "median"), shortened(of_calls, 2 * most_rows)),
-        ("Each step, all ranks together", ("step", "time", *categories[:-1]), shortened(of_steps, most_rows)),
+        ("All ranks together" + (estimate if breakdown.estimated else ""), ("where", *title_of_all, "share"), of_all),
+        ("Each rank, per cent of its time", ("rank", *title_of_ranks, *categories), shortened(of_ranks, most_rows)),
+        ("Kernels and MPI routines", titles_of_calls, shortened(of_calls, 2 * most_rows)),
+        ("Each step, all ranks together", ("step", *titles_of_steps), shortened(of_steps, most_rows)),
     ]
     return tables if breakdown.steps else tables[:-1]
 

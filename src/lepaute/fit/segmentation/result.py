@@ -143,7 +143,7 @@ class SegmentedLine:
         for count, one in enumerate(self.candidates):
             if np.isposinf(one.criterion) and count > len(self.breakpoints):
                 break
-            gain = f"{self.gains[count - 1]:.3g}" if count else "-"
+            gain = f"{significant(self.gains[count - 1])}" if count else "-"
             chosen = "  <- chosen" if one.breakpoints == self.breakpoints else ""
             places = ", ".join(f"{place:.7g}" for place in one.breakpoints)
             lines.append(f"{count:11d}  {one.residual:9.4g}  {gain:>5}  {places}{chosen}")
@@ -253,7 +253,7 @@ class SegmentedLine:
         changed = significant(100 * likeliest.differs, 2)
         return (
             f"No breakpoint can be proven with these data. The likeliest, after {size(likeliest.place)}, would "
-            f"divide the residual by {likeliest.gain:.3g} and change the line by up to {changed} %"
+            f"divide the residual by {significant(likeliest.gain)} and change the line by up to {changed} %"
         )
 
 

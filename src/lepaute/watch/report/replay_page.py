@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from lepaute.kit.json_values import finite_json
-from lepaute.kit.text import counted, significant
+from lepaute.kit.text import counted, exact_number, p_value, significant
 from lepaute.report.page import picture_values, records_table, render
 from lepaute.report.svg import Layer, Picture, axis
 from lepaute.watch.report.history import ChangeAlarm, Day, alarms_answer
@@ -60,7 +60,7 @@ def page(found: Replayed) -> str:
             "day": str(day.date),
             "machines": machines_text(each.machines),
             "what": "; ".join(map(change_text, each.changes)),
-            "p": f"{each.p_value:.1g}",
+            "p": p_value(each.p_value).removeprefix("p = "),
         }
         for day in days
         for each in day.suspicions
@@ -81,7 +81,7 @@ def page(found: Replayed) -> str:
         pictures=[picture_values(_picture(found))] if days else [],
         suspicions=records_table("Suspicious tests", suspicions[:MOST_SUSPICIONS]),
         false_alarms=significant(100.0 * found.false_alarms, 2),
-        level=f"{found.level:.1g}",
+        level=exact_number(found.level),
         tests=found.tests,
     )
 

@@ -84,7 +84,12 @@ def between(recorded: "Platform", platform: "Platform", ranks: int, length_s: fl
     if high > 3.0 * low:
         said += ", which are too far apart for one factor: give own_code"
         high = 3.0 * low
-    return Factor(low, high, f"{low:.3g} to {high:.3g} times as long as recorded on {recorded.name} ({said})", speed_sd)
+    return Factor(
+        low,
+        high,
+        f"{significant(low)} to {significant(high)} times as long as recorded on {recorded.name} ({said})",
+        speed_sd,
+    )
 
 
 def _speed_variances(platform: "Platform", ranks: int, length_s: float) -> tuple[float, float]:
