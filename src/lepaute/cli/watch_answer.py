@@ -4,7 +4,7 @@ import datetime as dt
 from collections.abc import Sequence
 
 from lepaute.cli.terminal import answer_text, details_text
-from lepaute.kit.text import counted, p_value, significant
+from lepaute.kit.text import counted, p_text, significant
 from lepaute.watch.report.history import ChangeAlarm, Day, alarms_answer
 from lepaute.watch.report.summary import (
     Regression,
@@ -172,7 +172,7 @@ def _lines(day: "Day") -> list[str]:
     lines = [f"{day.date}  alarm: {_alarm(each)}" for each in day.alarms]
     for each in day.suspicions[:MOST_SUSPICIONS]:
         changes = "; ".join(map(change_text, each.changes))
-        lines.append(f"{day.date}  {machines_text(each.machines)}: {changes}, {p_value(each.p_value)}")
+        lines.append(f"{day.date}  {machines_text(each.machines)}: {changes}, {p_text(each.p_value)}")
     if (more := len(day.suspicions) - MOST_SUSPICIONS) > 0:
         lines.append(f"{day.date}  and {more} more suspicious (--json has all)")
     return lines

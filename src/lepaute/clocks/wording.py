@@ -43,8 +43,8 @@ def _lengths(choices: list[Choice], *, first: bool) -> str:
 def _time(time_s: float, low_s: float | None, high_s: float | None) -> str:
     """With its interval in one unit: 1.20 µs (95 %: 0.98 to 1.44 µs)."""
     unit, factor = time_unit(time_s)
-    ends = (None if end is None else factor * end for end in (low_s, high_s))
-    return with_interval(factor * time_s, *ends, unit)
+    low, high = (None if end is None else factor * end for end in (low_s, high_s))
+    return with_interval(factor * time_s, low, high, unit)
 
 
 def fact_lines(found: Found) -> list[tuple[str, str]]:

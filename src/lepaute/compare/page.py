@@ -15,7 +15,7 @@ from lepaute.compare.setting import Source, algorithms, setting_lines
 from lepaute.compare.summaries import ROW
 from lepaute.compare.verdicts import MARGIN, Verdict, verdicts
 from lepaute.compare.wording import change, correction_sentence, operation_name, sentence, violation_sentence
-from lepaute.kit.text import exact_size, p_value, seconds, with_interval
+from lepaute.kit.text import exact_size, p_text, seconds, with_interval
 from lepaute.measure.comparison.cases import NOTHING, name_of
 from lepaute.report.page import anchor, picture_values, records_table, render
 
@@ -109,7 +109,7 @@ def _row(one: Verdict, found: "Comparison", behind: dict[tuple[str, str, int], A
         "stars": one.stars,
         "state": _STATES.get(one.outcome, "open"),
         "change": change(one),
-        "p": p_value(one.p_corrected).removeprefix("p = "),
+        "p": p_text(one.p_corrected).removeprefix("p = "),
         "mpiruns": f"{one.left_mpiruns}, {one.right_mpiruns}",
         "algorithms": algorithms(found, one),
     }

@@ -12,7 +12,7 @@ import pandas
 from lepaute.compare.resampling import MEANS, OBSERVATIONS, TRIALS, SampleMeans, resampled_trials
 from lepaute.compare.verdicts import Verdict
 from lepaute.compare.wording import operation_name
-from lepaute.kit.text import axis_unit, exact_size, p_value, seconds, significant
+from lepaute.kit.text import axis_unit, exact_size, p_text, seconds, significant
 from lepaute.measure.comparison.cases import name_of
 from lepaute.report.svg import Axis, Layer, Picture, axis
 from lepaute.stats.expanding import Floats
@@ -177,9 +177,9 @@ def _quantiles(pair: Sequence[SampleMeans], scaled: Sequence[Floats], subject: s
     ends = np.array([-3.2, 3.2])
     return Picture(
         f"Normal quantiles of means of calls of {subject}: "
-        f"{' and '.join(f'{p_value(one.p_value)} for {one.observations} calls' for one in pair)}.",
+        f"{' and '.join(f'{p_text(one.p_value)} for {one.observations} calls' for one in pair)}.",
         f"{subject}: quantiles of the same means against normal ones; dashed: normal. Shapiro and Wilk: "
-        f"{p_value(pair[0].p_value)} and {p_value(pair[1].p_value)}.",
+        f"{p_text(pair[0].p_value)} and {p_text(pair[1].p_value)}.",
         Axis("normal quantile", -3.4, 3.4),
         axis("quantile of the means", np.concatenate([*scaled, ends])),
         [

@@ -132,8 +132,9 @@ class Choice:
         what = f"{self.operation} of {self.size_bytes} bytes" if self.size_bytes else self.operation
         if not self.algorithm:
             return f"{what}: no algorithm is shown to be faster than the default"
-        saved = with_interval(*(100 * (1 - value) for value in (self.ratio, self.high, self.low)), "%", "")
-        return f"{what}: algorithm {self.algorithm} is faster than the default by {saved}"
+        saved, low, high = (100 * (1 - value) for value in (self.ratio, self.high, self.low))
+        saved_text = with_interval(saved, low, high, "%", "")
+        return f"{what}: algorithm {self.algorithm} is faster than the default by {saved_text}"
 
 
 @dataclass(frozen=True, slots=True)

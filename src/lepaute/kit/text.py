@@ -230,7 +230,7 @@ def interval_decimals(low: float, high: float) -> int:
     return min(1 - math.floor(math.log10((high - low) / 2.0)), most)
 
 
-def p_value(value: float) -> str:
+def p_text(value: float) -> str:
     """The chance of an observation where nothing is: p = 0.030, p < 0.000001."""
     return f"p = {significant(value, 2)}" if value >= 1e-6 else "p < 0.000001"
 

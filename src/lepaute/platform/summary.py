@@ -51,7 +51,8 @@ def _lines(platform: Platform) -> Iterator[str]:
     if (sentinel := platform.sentinel) is not None:
         yield (
             f"sentinel  dgemm({sentinel.m}, {sentinel.n}, {sentinel.k}) on all cores: "
-            f"{significant(sentinel.gflops, 4)} Gflop/s a core ± {_percent(sentinel.relative_error)}, until {sentinel.ended}"
+            f"{significant(sentinel.gflops, 4)} Gflop/s a core ± {_percent(sentinel.relative_error)}, until "
+            f"{sentinel.ended}"
         )
     if (slow := platform.slow_state) is not None:
         yield f"slow      {slow.text}" + (f": {slow.source}" if slow.source else "")

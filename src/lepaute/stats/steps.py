@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lepaute.errors import InputError
-from lepaute.kit.text import significant
+from lepaute.kit.text import p_text, significant
 from lepaute.stats.rank_cusum import FEWEST, cautious_correlation, largest_change, ordered_series, p_value
 
 Floats = npt.NDArray[np.float64]
@@ -40,7 +40,7 @@ class Drift:
             return "no drift"
         way = "slower" if self.relative_total > 0 else "faster"
         total, rate = (significant(100 * abs(size), 2) for size in (self.relative_total, self.relative_per_hour))
-        return f"became {total} % {way} gradually ({rate} % an hour, {p_value(self.p_value)})"
+        return f"became {total} % {way} gradually ({rate} % an hour, {p_text(self.p_value)})"
 
 
 def drift(

@@ -104,7 +104,7 @@ def _intervals(axes: Axes, rows: Sequence[Any], dark: Sequence[bool], low: float
     axes.xaxis.set_major_formatter(_change)
 
 
-def _change(ratio: float, _: int) -> str:
+def _change(ratio: float, _: float) -> str:
     """A tick of an axis of ratios: +5 %."""
     return f"{100.0 * round(ratio - 1.0, 12):+.3g} %" if abs(ratio - 1.0) > 1e-12 else "0 %"
 
@@ -119,7 +119,7 @@ def changes(answer: WhatIfAnswer, response: str) -> Picture | None:
     apart = [each.decision(response).is_shown for each in compared]
     most = max(max(abs(log2(one.ratio)), 0.01) for one in rows)
     is_large = most > log2(LARGE_RATIO)
-    right = [f"× {significant(one.ratio)}" if is_large else signed_percent(one.ratio - 1.0, 2) for one in rows]
+    right = [f"× {significant(one.ratio)}" if is_large else signed_percent(one.ratio - 1.0) for one in rows]
     figure, axes = _rows([answer.name_of(each) for each in compared], apart, right)
     if is_large:
         axes.set_xscale("log", base=2)

@@ -48,7 +48,8 @@ class Index:
 
     @property
     def text(self) -> str:
-        return with_interval(*(100.0 * max(share, 0.0) for share in (self.value, self.low, self.high)), "%", "")
+        value, low, high = (100.0 * max(share, 0.0) for share in (self.value, self.low, self.high))
+        return with_interval(value, low, high, "%", "")
 
 
 @dataclass(frozen=True, slots=True)

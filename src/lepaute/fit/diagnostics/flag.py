@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from lepaute.errors import FitError
-from lepaute.kit.text import p_value, percent
+from lepaute.kit.text import p_text, percent
 from lepaute.stats.multiple_tests import holm
 
 #: Chance that a calibration of which all is well gets a flag from any test.
@@ -345,7 +345,7 @@ def chance(probability: float | None) -> str:
     """A p-value as text; "" where there is none."""
     if probability is None or math.isnan(probability):
         return ""
-    return p_value(probability)
+    return p_text(probability)
 
 
 def flags_of(subjects: Sequence[tuple[str, float, Sequence[Check]]], alpha: float = ALPHA) -> list[Flag]:

@@ -24,7 +24,7 @@ from lepaute.errors import FitError
 from lepaute.fit.numeric import Floats, Integers
 from lepaute.fit.observations.columns import BY_NAME, factors_of, names_of
 from lepaute.kit.tables import text_table
-from lepaute.kit.text import change_with_interval, level_order, p_value, percent, significant
+from lepaute.kit.text import change_with_interval, level_order, p_text, percent, significant
 from lepaute.stats.multiple_tests import holm
 from lepaute.stats.permutation import PERMUTATIONS, PermutationTest, permutation_test
 
@@ -342,7 +342,7 @@ def _result(test: PermutationTest, name: str, kernel: str, reference: str, excha
         note = "not testable: it varies in no stratum, so it is confounded with other differences"
     elif test.least_p > SIGNIFICANT:
         note = (
-            f"not testable: even the strongest effect would have {p_value(test.least_p)} among {test.n} {exchanged}; "
+            f"not testable: even the strongest effect would have {p_text(test.least_p)} among {test.n} {exchanged}; "
             + _REMEDIES.get(exchanged, "measure more blocks")
         )
     return FactorTest(
@@ -401,12 +401,11 @@ def factor_table(tests: Sequence[FactorTest]) -> str:
     )
     lines: list[tuple[str, ...]] = []
     for test in tests:
-        chances = (p_value(p).removeprefix("p = ") for p in (test.p_value, test.p_holm))
+        chances = (p_text(p).removeprefix("p = ") for p in (test.p_value, test.p_holm))
         test_cells = (*chances, f"{test.n} {test.exchanged} in {test.strata} strata")
         for number, effect in enumerate(test.effects):
-            change, _, interval = change_with_interval(
-                effect.ratio - 1, *(None if end is None else end - 1 for end in (effect.low, effect.high)), ""
-            ).partition(" (")
+            low, high = (None if end is None else end - 1 for end in (effect.low, effect.high))
+            change, _, interval = change_with_interval(effect.ratio - 1, low, high, "").partition(" (")
             names = (test.factor, test.kernel) if number == 0 else ("", "")
             lines.append(
                 (*names, effect.level, change, interval.rstrip(")") or "-", *(test_cells if number == 0 else ("",) * 3))
@@ -420,7 +419,7 @@ def sentence(test: FactorTest) -> str:
         return f"{test.factor} of {test.kernel}: {test.note}"
     if not test.matters:
         on = "" if test.column == DURATION else f" on {test.column}"
-        return f"{test.kernel}: no significant effect of {test.factor}{on} ({p_value(test.p_holm)}){_though(test)}"
+        return f"{test.kernel}: no significant effect of {test.factor}{on} ({p_text(test.p_holm)}){_though(test)}"
     largest = max(test.effects, key=lambda effect: abs(math.log(effect.ratio)))
     subject, more, less, high = f"{test.kernel} takes", "more time", "less time", "long"
     if test.column != DURATION:
@@ -432,7 +431,7 @@ def sentence(test: FactorTest) -> str:
         how, than = f"{percent(abs(largest.ratio - 1))} {more if largest.ratio > 1 else less}", "than"
     return (
         f"{subject} {how} with {test.factor}={largest.level} {than} with {test.factor}={test.reference} "
-        f"({p_value(test.p_holm)}, {'all ' if test.exact else ''}{test.permutations} permutations)"
+        f"({p_text(test.p_holm)}, {'all ' if test.exact else ''}{test.permutations} permutations)"
     )
 
 
@@ -445,7 +444,3 @@ def _though(test: FactorTest) -> str:
         f"; {clear[0].level} differs in the mean, not in the ranks: it may matter for some sizes only, "
         "or a few values are far off"
     )
-
-
-def _sign(ratio: float) -> str:
-    return f"{100 * (ratio - 1):+.1f} %"

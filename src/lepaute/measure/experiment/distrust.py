@@ -10,7 +10,7 @@ from statistics import median
 from typing import Literal
 
 from lepaute.errors import InputError
-from lepaute.kit.text import p_value, significant
+from lepaute.kit.text import p_text, significant
 from lepaute.stats.disturbance import CPU, GRANULARITY_S, MOST_STEAL_SHARE, OTHER_USERS_CORES, SENTINELS, STEAL
 from lepaute.stats.steps import Step, drift, find_steps
 
@@ -329,7 +329,7 @@ def _step(node: str, step: Step, samples: Samples) -> Verdict:
     before, after = clock(step.after_s), clock(step.before_s)
     date = f"at {after}" if before == after else f"between {before} and {after}"
     size = f"{100 * abs(step.relative_size):.1f} % {way}"
-    chance = p_value(step.p_value)
+    chance = p_text(step.p_value)
     message = f"{node}: the reference kernel became {size} {date} UTC ({chance}){_warmer(step, samples)}"
     return Verdict(node, "step", step.after_s, step.before_s, message)
 

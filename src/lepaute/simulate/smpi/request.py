@@ -176,8 +176,9 @@ def check_copies(ranks: int, program_bytes: int, folder: Path) -> None:
     needed, free = ranks * program_bytes, shutil.disk_usage(folder).free
     if needed > free:
         raise EnvironmentProblem(
-            f"{ranks} copies of the program take {significant(needed / 1e9)} GB, {folder} has {significant(free / 1e9)} "
-            "GB free; strip the program, name another folder in TMPDIR, or take --shared-globals"
+            f"{ranks} copies of the program take {significant(needed / 1e9)} GB, {folder} has "
+            f"{significant(free / 1e9)} GB free; strip the program, "
+            "name another folder in TMPDIR, or take --shared-globals"
         )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from lepaute.kit.json_values import finite_json
-from lepaute.kit.text import counted, exact_number, p_value, significant
+from lepaute.kit.text import counted, exact_number, p_text, significant
 from lepaute.report.page import picture_values, records_table, render
 from lepaute.report.svg import Layer, Picture, axis
 from lepaute.watch.report.history import ChangeAlarm, Day, alarms_answer
@@ -60,7 +60,7 @@ def page(found: Replayed) -> str:
             "day": str(day.date),
             "machines": machines_text(each.machines),
             "what": "; ".join(map(change_text, each.changes)),
-            "p": p_value(each.p_value).removeprefix("p = "),
+            "p": p_text(each.p_value).removeprefix("p = "),
         }
         for day in days
         for each in day.suspicions

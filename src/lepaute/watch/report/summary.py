@@ -18,7 +18,7 @@ import pandas as pd
 
 from lepaute.errors import InputError
 from lepaute.kit.json_values import finite_json, from_json
-from lepaute.kit.text import change_with_interval, counted, p_value, signed_percent
+from lepaute.kit.text import change_with_interval, counted, p_text, signed_percent
 from lepaute.store.packed import row_keys
 from lepaute.watch.alarms.steps import alike_changes, same_machines
 from lepaute.watch.alarms.worth_a_look import LABEL
@@ -418,7 +418,7 @@ def suspicion_text(each: Suspicion, changes: Sequence[Change], more: int = 0) ->
     when = f"{days} days, {each.dates[0]} to {each.dates[-1]}" if days > 1 else f"{each.dates[0]}"
     cause = ": many nodes at once, possibly one cause" if len(set(each.nodes)) >= MANY_NODES else ""
     what = "; ".join(map(change_text, changes)) + (f"; and {more} more" if more else "")
-    return f"{when}  {machines_text(each.machines)}: {what}, {p_value(each.p_value)}{cause}"
+    return f"{when}  {machines_text(each.machines)}: {what}, {p_text(each.p_value)}{cause}"
 
 
 def absence_text(each: Absence) -> str:
