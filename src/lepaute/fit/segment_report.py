@@ -25,6 +25,8 @@ def page(table: "DurationTable", line: "SegmentedLine", source: str, command: st
     titles, rows = lines_table(table, line)
     # Each interval by the name of what it is of.
     heads = [f"{titles[at - 1]}, 95 %" if title == "95 % of it" else title for at, title in enumerate(titles)]
+    names = ("breakpoints", "objective", "divides it by", "at", "chosen")
+    tried = [dict(zip(names, row, strict=True)) for row in line.candidate_rows(in_bytes=table.in_bytes)]
     return render(
         "lepaute.report",
         "evidence.html.j2",
@@ -42,34 +44,17 @@ def page(table: "DurationTable", line: "SegmentedLine", source: str, command: st
             }
         ],
         shown=[records_table("The lines", [dict(zip(heads, row, strict=True)) for row in rows])],
-        tables=[records_table("What each further breakpoint gains", _candidates(table, line))],
+        tables=[records_table("What each further breakpoint gains", tried)],
         commands=[("This page is made by", command)],
     )
-
-
-def _candidates(table: "DurationTable", line: "SegmentedLine") -> list[dict[str, Any]]:
-    """As `SegmentedLine.table`."""
-    rows = []
-    for count, one in enumerate(line.candidates):
-        if math.isinf(one.criterion) and count > len(line.breakpoints):
-            break
-        rows.append(
-            {
-                "breakpoints": count,
-                "objective": one.residual,
-                "divides it by": line.gains[count - 1] if count else "–",
-                "at": ", ".join(_size(table, place) for place in one.breakpoints) or "–",
-                "chosen": one.breakpoints == line.breakpoints,
-            }
-        )
-    return rows
 
 
 def sentence(table: "DurationTable", line: "SegmentedLine") -> str:
     """After which sizes the durations change slope or jump, and how far they are off the lines."""
     off = 100 * float(np.median(np.abs(line.y / line.predict(line.x) - 1)))
-    within = f"; half of the durations lie within {significant(off, 2)} % of the line{'s' if line.breakpoints else ''}."
-    return f"{line.finding(in_bytes=table.in_bytes)}{within}"
+    lines = "lines" if line.breakpoints else "line"
+    within = f"half of the durations lie within {significant(max(off, 0.01), 2)} % of the {lines}"
+    return f"{line.finding(in_bytes=table.in_bytes)}; {within}."
 
 
 def origin(table: "DurationTable") -> str:

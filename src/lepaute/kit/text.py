@@ -63,8 +63,9 @@ def seconds_columns(titles: Sequence[str], rows: Sequence[Sequence[float]]) -> t
     unit, factor = next((each for each in units if max(sizes, default=0.0) * each[1] < 1e6), units[-1])
 
     def cell(value_s: float) -> str:
-        value = value_s * factor
-        return "-" if math.isnan(value) else "< 0.001" if 5e-13 <= value_s < 0.001 / factor else significant(value)
+        if math.isnan(value_s) or abs(value_s) < 5e-13:
+            return "-" if math.isnan(value_s) else "0"
+        return "< 0.001" if 0.0 < value_s * factor < 0.001 else significant(value_s * factor)
 
     return [f"{title}, {unit}" for title in titles], [list(map(cell, row)) for row in rows]
 

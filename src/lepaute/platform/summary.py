@@ -189,8 +189,8 @@ def _links(links: Remote | Loopback | BusyReceiver) -> Iterator[str]:
 
 def _segment(segment: Segment) -> str:
     modes = "" if segment.noise is None else f"; {counted(len(segment.noise.modes), 'mode')}"
+    latency, send, receive = (significant(1e6 * s, 4) for s in (segment.latency_s, segment.send[0], segment.receive[0]))
     return (
-        f"  > {segment.above_bytes:>11} B  {segment.protocol:<10} {segment.latency_s * 1e6:>8.3f} µs "
-        f"{segment.bandwidth_Bps / 1e9:>8.3f} GB/s {segment.send[0] * 1e6:>8.3f} µs "
-        f"{segment.receive[0] * 1e6:>9.3f} µs{modes}"
+        f"  > {segment.above_bytes:>11} B  {segment.protocol:<10} {latency:>8} µs "
+        f"{significant(segment.bandwidth_Bps / 1e9, 4):>8} GB/s {send:>8} µs {receive:>9} µs{modes}"
     )
