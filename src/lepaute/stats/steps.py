@@ -6,13 +6,11 @@ from itertools import pairwise
 from math import erfc, inf, log, sqrt
 
 import numpy as np
-import numpy.typing as npt
 
 from lepaute.errors import InputError
 from lepaute.kit.text import p_text, significant
+from lepaute.stats.expanding import Floats
 from lepaute.stats.rank_cusum import FEWEST, cautious_correlation, largest_change, ordered_series, p_value
-
-Floats = npt.NDArray[np.float64]
 
 #: Longer series are cut into this many groups at most and their medians taken: all pairs are compared.
 MOST_VALUES = 1500
