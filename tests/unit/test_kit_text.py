@@ -8,20 +8,18 @@ from lepaute.errors import InputError
 from lepaute.kit.quantities import box_of, grid_of, numbers_of, ranges_of, size_of, span_of, whole_of
 from lepaute.kit.tables import shortened, text_table
 from lepaute.kit.text import (
-    axis_unit,
     change_in_words,
-    change_with_interval,
     duration,
     exact_number,
     exact_seconds,
     exact_size,
+    in_one_unit,
     moment,
     p_text,
     percent,
     quantity,
     scaled_unit,
     seconds,
-    seconds_columns,
     signed_percent,
     significant,
     size_text,
@@ -56,9 +54,9 @@ def test_long_tables_keep_both_ends() -> None:
         (signed_percent(0.018), "+1.8 %"), (signed_percent(-0.5), "-50 %"), (signed_percent(0.0), "0 %"),
         (p_text(0.05), "p = 0.050"), (p_text(1e-9), "p < 0.000001"),
         (change_in_words(1.5, "slower"), "50 % slower"), (change_in_words(0.98, low=0.97, high=0.99), "2.0 % less"),
-        (change_with_interval(-0.096, -0.099, -0.093), "-9.60 % (95 %: -9.90 to -9.30 %)"),
-        (change_with_interval(0.1, -0.2, math.inf), "+10 %, interval unlimited"),
-        (change_with_interval(0.1, None, None), "+10 %"),
+        (signed_percent(-0.096, -0.099, -0.093), "-9.60 % (95 %: -9.90 to -9.30 %)"),
+        (signed_percent(0.1, -0.2, math.inf), "+10 %, interval unlimited"),
+        (signed_percent(0.1, None, None), "+10 %"),
         (seconds(9.994e-7), "999 ns"), (quantity(5200.4, "Gflop/s"), "5200 Gflop/s"),
         (quantity(2.604e6, "Gflop/s"), "2.604 Pflop/s"), (quantity(101378763939.0, "cells/s"), "101.4 Gcells/s"),
         (quantity(9999.6, "Gflop/s"), "10.00 Tflop/s"), (quantity(1.2e9, "Gflop/s"), "1.200 Eflop/s"),
@@ -70,8 +68,7 @@ def test_long_tables_keep_both_ends() -> None:
         (exact_size(100_000), "100000 B"), (exact_size(1 << 20), "1 MiB"),
         (size_text(5000 << 30), "5000 GiB"), (percent(0.1234), "12.3 %"), (percent(math.nan), "-"),
         (duration(8.2), "8.2 s"), (duration(270), "4.5 min"), (duration(7560), "2.1 h"), (moment(3.251), "3.25 s"),
-        (moment(102), "1 min 42 s"), (moment(7205), "2 h 0 min 5 s"), (axis_unit(2.0)[0], "s"),
-        (axis_unit(0.5)[0], "ms"), (axis_unit(2.0, seconds_from=10.0)[0], "ms"), (axis_unit(1e-3)[0], "µs"),
+        (moment(102), "1 min 42 s"), (moment(7205), "2 h 0 min 5 s"), (time_unit(2.0, 10.0)[0], "ms"),
     ],
 )  # fmt: skip
 def test_numbers_are_short_and_in_the_unit_that_suits(text: str, expected: str) -> None:
@@ -158,11 +155,13 @@ def test_no_value_is_printed_with_an_exponent_or_in_many_digits(unit: str) -> No
 
 
 def test_columns_of_times_have_one_unit() -> None:
-    assert seconds_columns(["time", "median"], [[1.2e-6, 0.0345], [0.5, math.nan]]) == (
-        ["time, µs", "median, µs"], [["1.20", "34,500"], ["500,000", "-"]]
-    )  # fmt: skip
-    assert seconds_columns(["time"], [[3e-9], [2000.0], [0.0]]) == (["time, s"], [["< 0.001"], ["2000"], ["0"]])
-    assert seconds_columns(["time"], []) == (["time, s"], [])
+    titles = ["of", "time", "median", "part"]
+    rows = [["a", 1.2e-6, 0.0345, 3e-9], ["b", 0.5, math.nan, 2000.0], ["c", 0.0, 1e-3, 0.1]]
+    assert in_one_unit(titles, rows, (1, 2), (3,)) == (
+        ["of", "time, µs", "median, µs", "part, s"],
+        [["a", "1.20", "34,500", "< 0.001"], ["b", "500,000", "-", "2000"], ["c", "0", "1000", "0.100"]],
+    )
+    assert in_one_unit(["time"], [], (0,)) == (["time, s"], [])
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from lepaute.compare.scaling import crossing_sentence, crossings
 from lepaute.compare.setting import algorithms, setting_lines
 from lepaute.compare.wording import change, operation_name, sentence, violation_sentence
 from lepaute.kit.tables import shown_table
-from lepaute.kit.text import exact_size, seconds, seconds_columns
+from lepaute.kit.text import exact_size, in_one_unit, seconds
 from lepaute.measure.comparison.cases import name_of
 
 MOST_VIOLATIONS, MOST_DERIVED = 5, 20
@@ -53,23 +53,21 @@ def _table(comparisons: "Sequence[Comparison]", width: int) -> str:
     places = {
         one: place for place, one in enumerate(dict.fromkeys(one.row for each in comparisons for one in each.verdicts))
     }
-    found = sorted(
-        ((places[one.row], each.ranks, one, each) for each in comparisons for one in each.verdicts),
-        key=lambda one: one[:2],
-    )
-    of_times, times = seconds_columns((left, right), [(row.left_s, row.right_s) for _, _, row, _ in found])
-    titles = ["operation", "size", "ranks", *of_times, "algorithms", "verdict"]
+    found = [(places[one.row], each.ranks, one, each) for each in comparisons for one in each.verdicts]
+    titles = ["operation", "size", "ranks", left, right, "algorithms", "verdict"]
     rows = [
         [
             operation_name(row),
             exact_size(row.size_bytes),
             str(ranks),
-            *times_of_row,
+            row.left_s,
+            row.right_s,
             algorithms(each, row),
             f"{sentence(row, left, right)} {row.stars}".rstrip(),
         ]
-        for (_, ranks, row, each), times_of_row in zip(found, times, strict=True)
+        for _, ranks, row, each in sorted(found, key=lambda one: one[:2])
     ]
+    titles, rows = in_one_unit(titles, rows, (3, 4))
     kept = [
         place
         for place in range(7)

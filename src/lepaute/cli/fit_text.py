@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from lepaute.cli.terminal import answer_text
 from lepaute.kit.tables import shown_table
-from lepaute.kit.text import counted, folded, percent, seconds_columns
+from lepaute.kit.text import counted, folded, in_one_unit, percent
 
 if TYPE_CHECKING:
     from lepaute.fit.diagnostics import Diagnosis
@@ -44,15 +44,13 @@ def verdict_text(
 
 def quality_table(rows: "Sequence[QualityRow]", width: int) -> str:
     """The quality of each kernel's model, those that took most time first."""
-    rows = sorted(rows, key=lambda row: -row.time_s)
-    of_time, times = seconds_columns(["time"], [[row.time_s] for row in rows])
-    titles = f"kernel|calls|model|{of_time[0]}|R²|call err|class err|held-out|tail|cold|cores|ranges".split("|")
+    titles = "kernel|calls|model|time|R²|call err|class err|held-out|tail|cold|cores|ranges".split("|")
     lines = [
         (
             _threaded(row),
             row.n_calls,
             row.form,
-            *time,
+            row.time_s,
             f"{row.r_squared:.3f}",
             percent(row.mean_abs_relative_error),
             percent(row.group_error),
@@ -62,9 +60,9 @@ def quality_table(rows: "Sequence[QualityRow]", width: int) -> str:
             percent(row.core_spread),
             row.ranges + (f"  ({row.note})" if row.note else ""),
         )
-        for row, time in zip(rows, times, strict=True)
+        for row in sorted(rows, key=lambda row: -row.time_s)
     ]
-    return shown_table(titles, lines, width, left=(0, 2, len(titles) - 1))
+    return shown_table(*in_one_unit(titles, lines, (3,)), width, left=(0, 2, len(titles) - 1))
 
 
 def _threaded(row: "QualityRow | Selection") -> str:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from lepaute.cli.prediction_text import (
     COMMUNICATION,
     PART_LABELS,
+    computing_of,
     effect_lines,
     peak_gflops,
     readable,
@@ -18,7 +19,7 @@ from lepaute.cli.prediction_text import (
 )
 from lepaute.cli.terminal import answer_text, details_text
 from lepaute.kit.tables import shown_table
-from lepaute.kit.text import counted, quantity, ranks_text, scaled_unit, significant
+from lepaute.kit.text import counted, quantity, ranks_text, significant
 from lepaute.platform import Platform
 from lepaute.simulate import Prediction
 from lepaute.simulate.prediction.sweep import ScalingPoint, Sweep
@@ -49,10 +50,7 @@ def answered_emulation(prediction: "Prediction", width: int, *, details: bool = 
     answer = with_slow_state(f"{takes(prediction, prediction.application.name)} {on}", prediction)
     if details:
         return details_text(answer, readable_emulation(prediction), width)
-    computing = f"{significant(emulated.computing_s, 4)} s over all ranks"
-    if emulated.own.charged_s > 0.0:
-        computing += f", {100.0 * emulated.own_share:.0f} % of it the program's own, timed here"
-    facts = [("compute", f"{computing}; {significant(100.0 * emulated.unmodelled_share, 2)} % of it without a model")]
+    facts = [("compute", computing_of(emulated))]
     if emulated.program_s != emulated.time_s:
         facts.append(("whole", f"{significant(emulated.program_s, 4)} s with what is not timed"))
     return answer_text(answer, [*facts, *_facts(prediction)], _caveats(prediction), width)
@@ -77,9 +75,8 @@ def _facts(prediction: "Prediction") -> list[tuple[str, str]]:
     if outside is not None and max(outside.share, outside.messages_share, outside.unknown_share) >= LEAST_OUTSIDE:
         facts.append(("ranges", outside.text()))
     if (energy_j := prediction.energy_j) is not None:
-        scaled, factor = scaled_unit("J", energy_j.mean)
         power = quantity(energy_j.mean / prediction.time_s.mean, "W")
-        facts.append(("energy", f"{energy_j.text(scaled, factor)}; {power} on average"))
+        facts.append(("energy", f"{energy_j.text('J')}; {power} on average"))
     return facts
 
 
@@ -147,7 +144,9 @@ def answered_scaling(points: "Sequence[ScalingPoint]", width: int, *, details: b
     """Several numbers of ranks: the time on most of them, a table, and the caveats."""
     predictions, first = [point.prediction for point in points], points[0]
     answer = with_slow_state(scaling_answer(points), predictions[-1])
-    table = shown_table(*scaling_table(points), width, left=(1,), drop=_less_needed(points))
+    # Left out first where the terminal is narrow: the run where the number of ranks tells it, else intervals.
+    drop = (1, 5, 3) if len({point.ranks for point in points}) == len(points) else (5, 3, 1)
+    table = shown_table(*scaling_table(points), width, left=(1,), drop=drop)
     if details:
         return f"{details_text(answer, scaling_details(points), width)}\n{table}"
     each = f"{counted(len(first.prediction.run_list), 'simulated run')} of each on {first.prediction.platform_name}"
@@ -157,11 +156,6 @@ def answered_scaling(points: "Sequence[ScalingPoint]", width: int, *, details: b
         reason = apart[0].prediction.trust.reasons[0]
         facts.append(("apart", f"{len(apart)} of {len(points)} not comparable (ranks: {ranks}): {reason}"))
     return f"{answer_text(answer, facts, caveats(predictions), width)}\n{table}"
-
-
-def _less_needed(points: "Sequence[ScalingPoint]") -> tuple[int, ...]:
-    """Columns of the table that are left out first: of the run where the number of ranks tells it, of intervals."""
-    return (1, 5, 3) if len({point.ranks for point in points}) == len(points) else (5, 3, 1)
 
 
 def scaling_table(points: "Sequence[ScalingPoint]") -> tuple[list[str], list[list[str]]]:

@@ -1,14 +1,18 @@
 """All there is to say of predictions and emulations: what `--details` prints below the answer (`prediction_answer`)."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from lepaute.kit.printable import UNLIMITED
-from lepaute.kit.text import counted, quantity, ranks_text, scaled_unit, significant, time_unit
+from lepaute.kit.text import counted, quantity, ranks_text, significant
 from lepaute.platform import Platform
 from lepaute.simulate import Prediction, Spread
 from lepaute.simulate.application import GFLOPS
 from lepaute.simulate.prediction.sweep import Effect, Parameter, ScalingPoint, Sweep, effects
 from lepaute.simulate.prediction.warnings import caveats
+
+if TYPE_CHECKING:
+    from lepaute.simulate.smpi.emulated_run import EmulatedRun
 
 #: What the parts of an interval are called; others have their own names.
 PART_LABELS = {"discrepancy": "kernel models", "own_code": "own code", "transfer": "other studies"}
@@ -68,10 +72,7 @@ def readable_emulation(prediction: "Prediction") -> str:
     ]
     if first.program_s != first.time_s:
         lines.append(f"  program    {significant(first.program_s, 4)} s in all")
-    computing = f"{significant(first.computing_s, 4)} s over all ranks"
-    if first.own.charged_s > 0.0:
-        computing += f", {100.0 * first.own_share:.0f} % of it the program's own, timed here"
-    lines.append(f"  computing  {computing}; {significant(100.0 * first.unmodelled_share, 2)} % of it without a model")
+    lines.append(f"  computing  {computing_of(first)}")
     if first.slowdowns is not None and first.slowdowns.memory_share is not None and first.own_share > LEAST_OWN_SHARE:
         lines.append(f"  memory     {100.0 * first.slowdowns.memory_share:.0f} % of the program's own waits for memory")
     uses = sorted((first.fallback | first.kernels).items(), key=lambda item: -item[1].time_s)[:MOST_ROUTINES]
@@ -83,6 +84,13 @@ def readable_emulation(prediction: "Prediction") -> str:
     took = f"in {figures.wall_s:.2f} s and {figures.peak_rss_bytes / 1e6:.0f} MB{folded}"
     lines.append(f"  from       {runs}, {took}{_basis(prediction)}")
     return "\n".join([*lines, *_conditions_and_warnings(prediction)])
+
+
+def computing_of(emulated: "EmulatedRun") -> str:
+    computing = f"{significant(emulated.computing_s, 4)} s over all ranks"
+    if emulated.own.charged_s > 0.0:
+        computing += f", {100.0 * emulated.own_share:.0f} % of it the program's own, timed here"
+    return f"{computing}; {significant(100.0 * emulated.unmodelled_share, 2)} % of it without a model"
 
 
 def _parts_line(prediction: "Prediction") -> list[str]:
@@ -159,7 +167,7 @@ def _conditions_and_warnings(prediction: "Prediction") -> list[str]:
 
 def interval(spread: "Spread", unit: str) -> str:
     """Mean and interval in words."""
-    text = spread.text(*(time_unit(spread.mean, 1e-3) if unit == "s" else scaled_unit(unit, spread.mean)))
+    text = spread.text(unit)
     half_width = spread.half_width_percent
     return f"{text} (one run: no interval)" if half_width is None else f"{text}, ± {significant(half_width, 2)} %"
 

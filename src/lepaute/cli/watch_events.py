@@ -20,7 +20,7 @@ from lepaute.kit.options import option_field
 from lepaute.kit.outputs import check_outputs
 from lepaute.kit.printable import terminal_columns
 from lepaute.kit.quantities import share_of
-from lepaute.kit.text import change_with_interval, counted, folded, p_text
+from lepaute.kit.text import counted, folded, p_text, signed_percent
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -385,7 +385,7 @@ def _effect_lines(changes: "pd.DataFrame", day: "dt.date", *, details: bool) -> 
 def _change(row: dict[Any, Any]) -> str:
     if row["missing"] > 0:
         return f"needs {counted(row['missing'], 'more job')}"
-    return f"{change_with_interval(row['change'], row['low'], row['high'])}, {p_text(row['p_adjusted'])}"
+    return f"{signed_percent(row['change'], row['low'], row['high'])}, {p_text(row['p_adjusted'])}"
 
 
 def _author_of(given: str | None) -> str:

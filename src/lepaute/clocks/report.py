@@ -1,9 +1,6 @@
 """A measurement of clocks on disk: the picture, and the page with it."""
 
-import io
-import re
 import shlex
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +10,7 @@ from lepaute.clocks.wording import answer, detail_lines, fact_lines, length_text
 from lepaute.kit.files import write_whole
 from lepaute.kit.picture import SERIES, SOFT, bare, entitle, measured_origin, new_figure, origin, write_picture
 from lepaute.kit.text import exact_seconds, seconds
+from lepaute.report.figures import figure_svg
 from lepaute.report.page import records_table, render
 from lepaute.version import __version__
 
@@ -162,7 +160,7 @@ def page(found: Found, command: str = "") -> str:
         facts="; ".join(text for word, text in fact_lines(found) if word != "open"),
         beware=list(dict.fromkeys((*open_lines(found), *found.caveats))),
         figures=list(dict.fromkeys(figures)),
-        picture={"svg": Markup(_svg(_figure(found), said)), "caption": caption},
+        picture={"svg": Markup(figure_svg(_figure(found), said)), "caption": caption},
         methods=records_table("Methods", [dict(zip(titles, row, strict=True)) for row in rows]),
         choices=records_table("What to take", choices),
         everything=detail_lines(found),
@@ -178,22 +176,3 @@ def command_of(found: Found, archive: Path) -> str:
     return shlex.join(
         ["lepaute", "clocks", str(archive), "--margin", f"{100 * found.margin:g}%", "--report", "clocks.html"]
     )
-
-
-def _svg(figure: "Figure", alt: str) -> str:
-    """A figure as an element of a page, whose ink follows the page's own in a dark mode."""
-    from matplotlib import rc_context
-
-    text = io.StringIO()
-    with rc_context({"svg.hashsalt": "clocks", "svg.fonttype": "none"}):
-        figure.savefig(text, format="svg", transparent=True, metadata={"Date": None})
-    svg = re.sub(r"^.*?<svg[^>]*>|<metadata.*?</metadata>|<style.*?</style>", "", text.getvalue(), flags=re.DOTALL)
-    svg = re.sub(r"font-family: [^;]*; |font: ([\d.]+px) [^;\"]*", lambda m: f"font-size: {m[1]}" if m[1] else "", svg)
-    svg = (
-        svg.replace(SOFT, "var(--soft)")
-        .replace("#000000", "var(--ink)")
-        .replace("<text ", '<text fill="currentColor" ')
-    )
-    width, height = (72 * each for each in figure.get_size_inches())
-    view = f'viewBox="0 0 {width:g} {height:g}" role="img" aria-label="{escape(alt)}"'
-    return f'<svg xmlns:xlink="http://www.w3.org/1999/xlink" {view}>{svg}'

@@ -7,10 +7,10 @@ from lepaute.kit.node_sets import fold_node_set
 from lepaute.kit.text import (
     counted,
     exact_seconds,
+    in_one_unit,
     percent,
     ranks_text,
     seconds,
-    seconds_columns,
     time_unit,
     with_interval,
 )
@@ -87,19 +87,20 @@ def open_lines(found: Found) -> list[str]:
     return lines
 
 
-def methods_table(found: Found) -> tuple[list[str], list[list[str]]]:
+def methods_table(found: Found) -> tuple[list[str], list[list[object]]]:
     """Titles, and a row a method, the cheapest first: what it takes, its errors at each length in one unit, and at
     which it is on the front."""
-    takes, costs = seconds_columns(["takes"], [[found.cost(method).duration_s] for method in found.methods])
-    off, errors = seconds_columns(
-        [f"off by, {length_text(length_s)}" for length_s in found.lengths_s],
-        [[found.error(method, length_s).error_s for length_s in found.lengths_s] for method in found.methods],
-    )
+    titles = ["method", "takes", *(f"off by, {length_text(length_s)}" for length_s in found.lengths_s), "front at"]
     rows = [
-        [method, *cost, *error, ", ".join(length_text(one.length_s) for one in found.choices if method in one.front)]
-        for method, cost, error in zip(found.methods, costs, errors, strict=True)
+        [
+            method,
+            found.cost(method).duration_s,
+            *(found.error(method, length_s).error_s for length_s in found.lengths_s),
+            ", ".join(length_text(one.length_s) for one in found.choices if method in one.front),
+        ]
+        for method in found.methods
     ]
-    return ["method", *takes, *off, "front at"], rows
+    return in_one_unit(titles, rows, (1,), range(2, len(titles) - 1))
 
 
 def detail_lines(found: Found) -> list[str]:

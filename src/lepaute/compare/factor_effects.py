@@ -27,7 +27,7 @@ from lepaute.compare.verdicts import (
     undisturbed_pairs,
     verdicts_of_each,
 )
-from lepaute.kit.text import change_with_interval, counted, exact_size
+from lepaute.kit.text import counted, exact_size, signed_percent
 from lepaute.measure.comparison.cases import name_of
 from lepaute.stats.aligned_ranks import aligned_rank_test, aligned_shift, least_p_of
 from lepaute.stats.decision import Decision, Weakness
@@ -70,7 +70,7 @@ class FactorEffect(Tested):
     @property
     def change(self) -> str:
         """Such as +12.1 % (+9.3 to +14.9 %)."""
-        return change_with_interval(self.ratio - 1, self.low - 1, self.high - 1, "")
+        return signed_percent(self.ratio - 1, self.low - 1, self.high - 1, "")
 
 
 @dataclass(frozen=True, slots=True)

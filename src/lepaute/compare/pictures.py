@@ -12,7 +12,7 @@ import pandas
 from lepaute.compare.resampling import MEANS, OBSERVATIONS, TRIALS, SampleMeans, resampled_trials
 from lepaute.compare.verdicts import Verdict
 from lepaute.compare.wording import operation_name
-from lepaute.kit.text import axis_unit, exact_size, p_text, seconds, significant
+from lepaute.kit.text import exact_size, p_text, seconds, significant, time_unit
 from lepaute.measure.comparison.cases import name_of
 from lepaute.report.svg import Axis, Layer, Picture, axis
 from lepaute.stats.expanding import Floats
@@ -46,7 +46,7 @@ def of_operation(
 
 def _run_times(rows: Sequence[Verdict], summaries: pandas.DataFrame, left: str, right: str) -> Picture:
     """Every mpirun, and the median over mpiruns of both libraries."""
-    unit, factor = axis_unit(max(max(one.left_s, one.right_s) for one in rows))
+    unit, factor = time_unit(max(max(one.left_s, one.right_s) for one in rows))
     sizes = _sizes(rows)
     layers = []
     every = [np.array([factor * one.left_s for one in rows] + [factor * one.right_s for one in rows])]

@@ -7,10 +7,10 @@ from lepaute.compare.guidelines import Violation
 from lepaute.compare.summaries import SLOW
 from lepaute.compare.verdicts import MOST_TIMES, Correction, Verdict
 from lepaute.kit.text import (
-    change_with_interval,
     counted,
     exact_size,
     seconds,
+    signed_percent,
     significant,
     value_and_interval,
     with_interval,
@@ -104,7 +104,7 @@ def correction_sentence(correction: Correction) -> str:
 def change(verdict: Verdict) -> str:
     """The right library's time against the left one's: "+12.1 % (+9.3 to +14.9 %)"."""
     high = verdict.high if verdict.low > 0 else inf
-    return change_with_interval(verdict.ratio - 1, verdict.low - 1, high - 1, "")
+    return signed_percent(verdict.ratio - 1, verdict.low - 1, high - 1, "")
 
 
 def violation_sentence(violation: Violation) -> str:

@@ -55,19 +55,28 @@ def exact_seconds(value_s: float) -> str:
     return f"{exact_number(value_s * factor)} {unit}" if value_s else "0 s"
 
 
-def seconds_columns(titles: Sequence[str], rows: Sequence[Sequence[float]]) -> tuple[list[str], list[list[str]]]:
-    """Titles and rows of estimated durations in one unit, that of the least unless the largest gets seven digits:
-    ["time, µs"], [["1.20"], ["345"]]. "-" for NaN, "< 0.001" for what is not 0."""
-    sizes = [abs(value_s) for row in rows for value_s in row if math.isfinite(value_s) and abs(value_s) >= 5e-13]
-    units = [time_unit(least) for least in (min(sizes, default=1.0), 1e-6, 1e-3, 1.0)]
-    unit, factor = next((each for each in units if max(sizes, default=0.0) * each[1] < 1e6), units[-1])
+def in_one_unit(
+    titles: Sequence[str], rows: Iterable[Sequence[object]], *groups: Sequence[int]
+) -> tuple[list[str], list[list[object]]]:
+    """A table in which the columns of each group, estimates in seconds, have one unit: that of the least, unless the
+    largest has seven digits; "-" for NaN, "< 0.001" for what is not 0."""
+    titles, cells = list(titles), [list(row) for row in rows]
+    for columns in groups:
+        values_s = [float(row[column]) for row in cells for column in columns]  # type: ignore[arg-type]
+        sizes = [abs(value_s) for value_s in values_s if math.isfinite(value_s) and abs(value_s) >= 5e-13] or [1.0]
+        units = [time_unit(least) for least in (min(sizes), 1e-6, 1e-3, 1.0)]
+        unit, factor = next((each for each in units if max(sizes) * each[1] < 1e6), units[-1])
+        for column in columns:
+            titles[column] += f", {unit}"
+            for row in cells:
+                row[column] = _cell(float(row[column]), factor)  # type: ignore[arg-type]
+    return titles, cells
 
-    def cell(value_s: float) -> str:
-        if math.isnan(value_s) or abs(value_s) < 5e-13:
-            return "-" if math.isnan(value_s) else "0"
-        return "< 0.001" if 0.0 < value_s * factor < 0.001 else significant(value_s * factor)
 
-    return [f"{title}, {unit}" for title in titles], [list(map(cell, row)) for row in rows]
+def _cell(value_s: float, factor: float) -> str:
+    if math.isnan(value_s) or abs(value_s) < 5e-13:
+        return "-" if math.isnan(value_s) else "0"
+    return "< 0.001" if 0.0 < value_s * factor < 0.001 else significant(value_s * factor)
 
 
 def time_unit(value_s: float, least: float = 1.0) -> tuple[str, float]:
@@ -76,13 +85,6 @@ def time_unit(value_s: float, least: float = 1.0) -> tuple[str, float]:
         if abs(value_s) * factor >= least:
             return unit, factor
     return "ns", 1e9
-
-
-def axis_unit(largest_s: float, seconds_from: float = 1.0) -> tuple[str, float]:
-    """Unit of an axis of times that reaches so far, and how many of it make a second."""
-    if largest_s >= seconds_from:
-        return "s", 1.0
-    return ("ms", 1e3) if largest_s >= 0.01 else ("µs", 1e6)
 
 
 def duration(value_s: float) -> str:
@@ -109,8 +111,11 @@ def quantity(value: float, unit: str) -> str:
 def scaled_unit(unit: str, value: float) -> tuple[str, float]:
     """`unit` with the prefix that suits the value, and what the value is to be multiplied by.
 
-    Of units that begin with G, as Gflop/s has it, from 10^4 on; of W, J and cells/s likewise; any other stays.
+    Of units that begin with G, as Gflop/s has it, from 10^4 on; of W, J and cells/s likewise; of s below; any other
+    stays.
     """
+    if unit == "s":
+        return time_unit(value, 1e-3)
     letter, base = ("G", unit[1:]) if unit[:1] == "G" else ("", unit)
     if abs(value) < 9999.5 or not (letter or unit in _SCALED):
         return unit, 1.0
@@ -139,9 +144,16 @@ def percent(share: float) -> str:
     return "-" if math.isnan(share) else f"{100 * share:.1f} %"
 
 
-def signed_percent(share: float) -> str:
-    """A change as per cent with its sign and two digits: +1.8 %, -12 %, 0 %."""
-    return f"{'+' * (share > 0.0)}{significant(100.0 * share, 2)} %"
+def signed_percent(share: float, low: float | None = None, high: float | None = None, basis: str = "95 %: ") -> str:
+    """A change as per cent with its sign and two digits, or those that its interval gives it: +1.8 %, -12 %, -9.6 %
+    (95 %: -9.9 to -9.4 %)."""
+    percents = [math.nan if end is None else 100.0 * end for end in (share, low, high)]
+    if not math.isfinite(sum(percents)) or not percents[2] > percents[1]:
+        unlimited = ", interval unlimited" if math.inf in map(abs, percents) else ""
+        return f"{'+' * (share > 0.0)}{significant(100.0 * share, 2)} %{unlimited}"
+    decimals = _decimals(*percents[1:])
+    figure, least, most = (f"{'+' * (round(percent, decimals) > 0)}{_fixed(percent, decimals)}" for percent in percents)
+    return f"{figure} % ({basis}{least} to {most} %)"
 
 
 def significant(value: float, digits: int = 3) -> str:
@@ -151,7 +163,7 @@ def significant(value: float, digits: int = 3) -> str:
         return "0" if value == 0.0 else f"{value:g}"
     text = f"{value:.{digits - 1}e}"
     exponent = int(text.partition("e")[2])
-    return fixed(value, max(0, digits - 1 - exponent)) if exponent >= -6 else text
+    return _fixed(value, max(0, digits - 1 - exponent)) if exponent >= -6 else text
 
 
 def exact_number(value: float, digits: int = 6) -> str:
@@ -160,9 +172,9 @@ def exact_number(value: float, digits: int = 6) -> str:
     return text.rstrip("0").rstrip(".") if "." in text and "e" not in text else text
 
 
-def fixed(value: float, decimals: int) -> str:
+def _fixed(value: float, decimals: int) -> str:
     """With so many decimals, below 0 tens, hundreds and so on; from 10,000 on in groups of three."""
-    rounded = round(value, decimals) if decimals < 0 else value
+    rounded = round(value, decimals) + 0.0  # no -0.0
     return f"{rounded:{',' if abs(rounded) >= 9999.5 else ''}.{max(0, decimals)}f}"
 
 
@@ -186,12 +198,12 @@ def value_and_interval(value: float, low: float | None, high: float | None) -> t
     """
     if low is None or high is None or not math.isfinite(low + high) or not high > low:
         return exact_number(value, 4) if low == high is not None else significant(value, 4), ""
-    decimals, power, exponent = interval_decimals(low, high), "", 0
+    decimals, power, exponent = _decimals(low, high), "", 0
     if max(-low, high) < 1e-6:  # coefficients: all with one power of ten
         exponent = math.floor(math.log10(max(-low, high)))
         power = f"e{exponent:03d}"
     figure, least, most = (
-        f"{fixed(number * 10.0**-exponent, decimals + exponent)}{power}" for number in (value, low, high)
+        f"{_fixed(number * 10.0**-exponent, decimals + exponent)}{power}" for number in (value, low, high)
     )
     if low >= 0.0 and not least.removesuffix(power).strip("0."):
         return figure if figure.removesuffix(power).strip("0.") else "", f"up to {most}"
@@ -206,25 +218,11 @@ def change_in_words(
     if low is None or high is None or not high - low > 0.0:
         figure = significant(percent, 2)
     else:
-        figure = fixed(percent, interval_decimals(100.0 * (low - 1.0), 100.0 * (high - 1.0)))
+        figure = _fixed(percent, _decimals(100.0 * (low - 1.0), 100.0 * (high - 1.0)))
     return f"{figure} % {more if ratio >= 1.0 else less}" if figure.strip("0.") else f"{figure} %"
 
 
-def change_with_interval(share: float, low: float | None, high: float | None, basis: str = "95 %: ") -> str:
-    """A change as per cent with its sign and interval: -9.6 % (95 %: -9.9 to -9.4 %)."""
-    ends = [100.0 * (math.nan if end is None else end) for end in (low, high)]
-    if not math.isfinite(sum(ends)) or not ends[1] > ends[0]:
-        unlimited = ", interval unlimited" if math.inf in map(abs, ends) else ""
-        return f"{signed_percent(share)}{unlimited}"
-    decimals = interval_decimals(*ends)
-    figure, least, most = (
-        f"{'+' * (value > 0.0)}{fixed(value, decimals)}".replace("-0." + "0" * decimals, "0." + "0" * decimals)
-        for value in (100.0 * share, *ends)
-    )
-    return f"{figure} % ({basis}{least} to {most} %)"
-
-
-def interval_decimals(low: float, high: float) -> int:
+def _decimals(low: float, high: float) -> int:
     """Decimals with which half of an interval has two digits, at most six significant ones for its ends; below 0 tens,
     hundreds and so on."""
     most = 5 - math.floor(math.log10(max(abs(low), abs(high))))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
 from lepaute.kit.later import later
-from lepaute.kit.text import scaled_unit, time_unit
+from lepaute.kit.text import scaled_unit
 from lepaute.simulate.prediction.prediction import Spread, spread_of
 from lepaute.stats.control_variates import Controls
 
@@ -280,21 +280,14 @@ def label(response: str) -> str:
     return f"{name.removeprefix('the ')}, {unit}" if unit else name
 
 
-def _unit(response: str, value: float) -> tuple[str, float]:
-    """The unit that suits a value of a response, and how many of it make one of the response's own."""
-    unit = RESPONSES.get(response, ("", ""))[1]
-    return time_unit(value, 1e-3) if unit == "s" else scaled_unit(unit, value)
-
-
 def amount_between(response: str, values: Spread) -> str:
     """A response with its 95 % interval, where there is one: 15.7 s (95 %: 15.1 to 16.4 s)."""
-    unit, factor = _unit(response, values.mean)
-    return values.text(unit, factor)
+    return values.text(RESPONSES.get(response, ("", ""))[1])
 
 
 def amount_of(response: str, values: Spread) -> str:
     """The mean of a response, with the digits that its interval gives it: 15.7 s, 3.03 Tflop/s, 166,400."""
-    unit, factor = _unit(response, values.mean)
+    unit, factor = scaled_unit(RESPONSES.get(response, ("", ""))[1], values.mean)
     return f"{values.figure(factor)} {unit}".rstrip()
 
 

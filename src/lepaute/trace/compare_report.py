@@ -10,7 +10,7 @@ from lepaute.kit.json_values import finite_json
 from lepaute.kit.picture import BLUE, RED, RULE, SKY, SOFT, entitle, measured_origin, new_figure, write_picture
 from lepaute.kit.printable import UNLIMITED
 from lepaute.kit.tables import shown_table
-from lepaute.kit.text import axis_unit, folded, percent, ranks_text, seconds, seconds_columns, significant, size_text
+from lepaute.kit.text import folded, in_one_unit, percent, ranks_text, seconds, significant, size_text, time_unit
 from lepaute.report.figures import figure_svg
 from lepaute.report.page import records_table, render
 from lepaute.trace.compare import PERCENTILES, ClassComparison, Comparison, Difference
@@ -59,7 +59,7 @@ def comparison_text(comparison: Comparison, left: str, right: str, width: int = 
         lines.append(f"only in the {side} trace, not in the comparison of order: {', '.join(names)}: {why}")
     lines += ["", "Durations: right / left of calls of the same sizes"]
     lines = [folded(line, width, len(line) - len(line.lstrip()) + 2) for line in lines]
-    table = shown_table(*_table(comparison, TITLES), width, drop=(11, 9, 7, 6, 3))
+    table = shown_table(*in_one_unit(TITLES, map(_row, comparison.classes), (4, 5)), width, drop=(11, 9, 7, 6, 3))
     return "\n".join([*lines, table])
 
 
@@ -97,14 +97,7 @@ def _differences(differences: tuple[Difference, ...]) -> list[str]:
     return [*lines, *([f"  and {more} more"] if more > 0 else [])]
 
 
-def _table(comparison: Comparison, titles: Sequence[str]) -> tuple[list[str], list[tuple[object, ...]]]:
-    """Titles with the unit of both times, and a row a class."""
-    of_times, times = seconds_columns(titles[4:6], [[one.left_s, one.right_s] for one in comparison.classes])
-    rows = [_row(one, cells) for one, cells in zip(comparison.classes, times, strict=True)]
-    return [*titles[:4], *of_times, *titles[6:]], rows
-
-
-def _row(one: ClassComparison, times: Sequence[str]) -> tuple[object, ...]:
+def _row(one: ClassComparison) -> tuple[object, ...]:
     low, _, middle, _, high = one.ratio_percentiles or (math.nan,) * len(PERCENTILES)
     is_message = one.stream == "messages" and one.left_bytes + one.right_bytes > 0
     return (
@@ -112,7 +105,8 @@ def _row(one: ClassComparison, times: Sequence[str]) -> tuple[object, ...]:
         one.left_calls,
         one.right_calls if one.right_calls != one.left_calls else "same",
         "–" if one.same_sizes is None else percent(one.same_sizes / one.left_calls),
-        *times,
+        one.left_s,
+        one.right_s,
         size_text(one.left_bytes) if is_message else "",
         size_text(one.right_bytes) if is_message else "",
         *("–" if math.isnan(value) else significant(value) for value in (one.total_ratio, low, middle, high)),
@@ -145,7 +139,7 @@ def plot_comparison(comparison: Comparison, path: Path | None, left: str, right:
     figure = new_figure((12.0, 2.2 + 0.34 * max(len(classes), 3)), for_file=True)
     times, ratios = figure.subplots(1, 2, sharey=True, width_ratios=(1.0, 1.2))
     largest = max([max(one.left_s, one.right_s) for one in classes], default=1.0)
-    unit, factor = axis_unit(largest)
+    unit, factor = time_unit(largest)
     for row, one in enumerate(classes):
         times.barh(row - 0.19, one.left_s * factor, 0.36, color=LEFT, label="left" if row == 0 else None)
         times.barh(row + 0.19, one.right_s * factor, 0.36, color=RIGHT, label="right" if row == 0 else None)
@@ -182,7 +176,7 @@ def page(comparison: Comparison, left: str, right: str, differences: Sequence[st
     figure = plot_comparison(comparison, None, left, right)
     order = [_order_row("order of calls", one) for one in comparison.first]
     sizes = [_order_row("sizes", one) for one in comparison.first_size]
-    heads, cells = _table(comparison, HEADS)
+    heads, cells = in_one_unit(HEADS, map(_row, comparison.classes), (4, 5))
     rows = [dict(zip(heads, map(str, row), strict=True)) for row in cells]
     return render(
         "lepaute.report",

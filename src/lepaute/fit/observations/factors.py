@@ -24,7 +24,7 @@ from lepaute.errors import FitError
 from lepaute.fit.numeric import Floats, Integers
 from lepaute.fit.observations.columns import BY_NAME, factors_of, names_of
 from lepaute.kit.tables import text_table
-from lepaute.kit.text import change_with_interval, level_order, p_text, percent, significant
+from lepaute.kit.text import level_order, p_text, percent, signed_percent, significant
 from lepaute.stats.multiple_tests import holm
 from lepaute.stats.permutation import PERMUTATIONS, PermutationTest, permutation_test
 
@@ -405,7 +405,7 @@ def factor_table(tests: Sequence[FactorTest]) -> str:
         test_cells = (*chances, f"{test.n} {test.exchanged} in {test.strata} strata")
         for number, effect in enumerate(test.effects):
             low, high = (None if end is None else end - 1 for end in (effect.low, effect.high))
-            change, _, interval = change_with_interval(effect.ratio - 1, low, high, "").partition(" (")
+            change, _, interval = signed_percent(effect.ratio - 1, low, high, "").partition(" (")
             names = (test.factor, test.kernel) if number == 0 else ("", "")
             lines.append(
                 (*names, effect.level, change, interval.rstrip(")") or "-", *(test_cells if number == 0 else ("",) * 3))

@@ -13,7 +13,7 @@ from lepaute.kit.frames import frame_of
 from lepaute.kit.later import later
 from lepaute.kit.notebook import Public, facts_html
 from lepaute.kit.numbers import none_if_nan
-from lepaute.kit.text import counted, value_and_interval, with_interval
+from lepaute.kit.text import counted, scaled_unit, value_and_interval, with_interval
 from lepaute.simulate.application import GFLOPS, Application
 from lepaute.simulate.conditions import Conditions
 from lepaute.simulate.engine import MessageUse, SimulatedRun
@@ -65,7 +65,9 @@ class Spread:
         return {name: none_if_nan(value) for name, value in asdict(self).items()}
 
     def text(self, unit: str = "", factor: float = 1.0, basis: str = "95 %: ") -> str:
-        """As people read it: 54.9 s (95 %: 53.0 to 57.0 s); factor: by which it is multiplied."""
+        """In the unit that suits it: 54.9 s (95 %: 53.0 to 57.0 s); factor: by which it is multiplied."""
+        unit, scale = scaled_unit(unit, factor * self.mean)
+        factor *= scale
         return with_interval(factor * self.mean, factor * self.low, factor * self.high, unit, basis)
 
     def figure(self, factor: float = 1.0) -> str:

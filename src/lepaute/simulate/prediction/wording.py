@@ -7,7 +7,6 @@ from lepaute.kit.text import (
     counted,
     ranks_text,
     scaled_unit,
-    time_unit,
 )
 
 if TYPE_CHECKING:
@@ -57,7 +56,7 @@ def _figures(prediction: "Prediction") -> str:
 
 def span_of(time_s: "Spread") -> str:
     """A time with its interval in the unit that suits it."""
-    text = time_s.text(*time_unit(time_s.mean, 1e-3))
+    text = time_s.text("s")
     return text if time_s.has_interval else f"{text} (one run: no interval)"
 
 

@@ -18,7 +18,7 @@ import pandas as pd
 
 from lepaute.errors import InputError
 from lepaute.kit.json_values import finite_json, from_json
-from lepaute.kit.text import change_with_interval, counted, p_text, signed_percent
+from lepaute.kit.text import counted, p_text, signed_percent
 from lepaute.store.packed import row_keys
 from lepaute.watch.alarms.steps import alike_changes, same_machines
 from lepaute.watch.alarms.worth_a_look import LABEL
@@ -402,7 +402,7 @@ def largest_text(regression: Regression) -> str:
     change = regression.changes[0]
     text = change_text(change)
     if change.low == change.low and change.high > change.low:
-        text = f"{change.factor} {change_with_interval(change.size, change.low, change.high)}"
+        text = f"{change.factor} {signed_percent(change.size, change.low, change.high)}"
     return f"{regression_nodes(regression)}: {text} {since_text(regression)}"
 
 
