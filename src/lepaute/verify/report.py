@@ -125,11 +125,12 @@ def _cells(row: dict[Any, Any]) -> tuple[str, ...]:
 
 
 def predicted_and_measured(row: Mapping[Any, Any]) -> list[tuple[str, str]]:
-    """Of a case the time of a run that was predicted and the mean of those measured, in seconds, with their intervals;
-    row: of `comparison.compare`."""
-    keys = (("predicted_time_s", "low_s", "high_s"), ("measured_time_s", "mean_low_s", "mean_high_s"))
-    pairs = [(row[key], value_and_interval(row[key], row[low], row[high])) for key, low, high in keys]
-    return [(figure or significant(time_s, 1), interval or "-") for time_s, (figure, interval) in pairs]
+    """Of a case the time of a run that was predicted and the mean of those measured, in seconds, each with the interval
+    in which it is expected; row: of `comparison.compare`."""
+    predicted_s, measured_s = row["predicted_time_s"], row["measured_time_s"]
+    figure, of_runs = value_and_interval(predicted_s, row["low_s"], row["high_s"])
+    of_means = value_and_interval(predicted_s, row["mean_low_s"], row["mean_high_s"])[1]
+    return [(figure or significant(predicted_s, 1), of_runs or "-"), (significant(measured_s), of_means or "-")]
 
 
 def _drift_cells(row: dict[Any, Any]) -> tuple[str, ...]:
