@@ -40,7 +40,7 @@ from lepaute.archive import Archive, mpi_campaign
 from lepaute.compare.resampling import TRIALS, normalised
 from lepaute.compare.summaries import mpirun_summaries
 from lepaute.compare.verdicts import verdicts
-from lepaute.kit.text import exact_size, three_digits
+from lepaute.kit.text import exact_size, significant
 
 LIBRARIES = {"openmpi": "Open MPI", "mpich": "MPICH"}
 COMMAND = [
@@ -156,7 +156,7 @@ def judged(found: pandas.DataFrame) -> list[Goal]:
 
 def percent(share: float) -> str:
     """From a doubling on as a factor."""
-    return f"{100 * share:.1f} %" if share < 1 else f"× {three_digits(1 + share)}"
+    return f"{100 * share:.1f} %" if share < 1 else f"× {significant(1 + share)}"
 
 
 def ratios(values: pandas.DataFrame, found: pandas.DataFrame) -> tuple[pandas.DataFrame, pandas.DataFrame]:

@@ -12,7 +12,7 @@ from lepaute.archive import Archive, ArchiveWriter
 from lepaute.clocks.comparison import Found, compared
 from lepaute.clocks.report import page
 from lepaute.clocks.request import KIND, SYNCHRONISATIONS, ClockFacts, ClockRequest, moments_of, simulated_of
-from lepaute.clocks.wording import answer, fact_lines, open_lines, table_rows
+from lepaute.clocks.wording import answer, fact_lines, methods_table, open_lines
 from lepaute.errors import ArchiveError, InputError
 from lepaute.kit.json_values import to_json
 
@@ -79,7 +79,7 @@ def test_what_is_said_names_methods_lengths_and_intervals(found: Found) -> None:
     assert open_lines(found) == []
     words = dict(fact_lines(found))
     assert words["error"].startswith("known, since all ranks' clocks are one clock; messages miss it by 40 ns in the")
-    assert [row[0] for row in table_rows(found)] == ["SKaMPI", "JK", "HCA3"]  # the cheapest first
+    assert [row[0] for row in methods_table(found)[1]] == ["SKaMPI", "JK", "HCA3"]  # the cheapest first
     assert "Take SKaMPI" in page(found)
     assert json.loads(json.dumps(found.to_dict()))["choices"][1]["method"] == "HCA3"
 

@@ -104,7 +104,7 @@ def test_a_difference_in_words() -> None:
     assert Difference(0.99, 0.98, 1.001, True, True).text == told
     assert Difference(2.0, nan, nan, True, True).text == "100 % slower (one run: no interval)"
     assert Difference(1.1, 1.1, 1.1, True, False).text == "10 % slower in all runs"
-    assert Difference(11.0, 6.89, 16.28, True, True).in_words() == "1,000 % more (95 %: 589 to 1,528 % more)"
+    assert Difference(11.0, 6.89, 16.28, True, True).in_words() == "1000 % more (95 %: 590 to 1530 % more)"
 
 
 def test_the_command_tells_each_difference(output_of):

@@ -308,7 +308,7 @@ def test_factors_and_dependence_of_the_fit_become_flags_and_tables(diagnosis):
     assert flag.size == 1.0
     assert flag.sentence.casefold() in limit.sentence.casefold()
     text = page(replace(diagnosis, factor_tests=(content,), dependence=[limit]), "title")
-    assert "level constant, ratio 0.8; level &lt;b&gt;, ratio 0.99" in text
+    assert "level constant, ratio 0.800; level &lt;b&gt;, ratio 0.990" in text
     assert escape(limit.sentence) in text
 
 

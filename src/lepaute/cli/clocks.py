@@ -179,7 +179,7 @@ def _request_of(options: ClockOptions) -> "ClockRequest":
 
 def _show(found: "Found", options: ClockAnswer, archive: Path) -> None:
     from lepaute.clocks.report import command_of, write_page, write_plot
-    from lepaute.clocks.wording import answer, detail_lines, fact_lines, table_rows, titles
+    from lepaute.clocks.wording import answer, detail_lines, fact_lines, methods_table
     from lepaute.kit.tables import shown_table
 
     if options.report is not None:
@@ -192,7 +192,7 @@ def _show(found: "Found", options: ClockAnswer, archive: Path) -> None:
         print(json_text(found.to_dict()))
         return
     width = terminal_columns()
-    table = shown_table(titles(found), table_rows(found), width)
+    table = shown_table(*methods_table(found), width)
     if options.details:
         facts = "\n".join(f"  {name:<7} {text}" for name, text in fact_lines(found))
         lines = "\n".join((*detail_lines(found), *(f"caveat: {line}" for line in found.caveats)))

@@ -7,9 +7,10 @@ from lepaute.compare.comparison import Comparison
 from lepaute.compare.derived import derived_lines
 from lepaute.compare.scaling import crossing_sentence, crossings
 from lepaute.compare.setting import algorithms, setting_lines
+from lepaute.compare.verdicts import RATE
 from lepaute.compare.wording import amount, operation_name, ratio_text, verdict_words, violation_sentence
 from lepaute.kit.tables import shown_table
-from lepaute.kit.text import exact_size
+from lepaute.kit.text import exact_size, in_one_unit
 from lepaute.measure.comparison.cases import name_of
 
 MOST_VIOLATIONS, MOST_DERIVED = 5, 20
@@ -51,24 +52,25 @@ def _table(comparisons: "Sequence[Comparison]", width: int) -> str:
     """A line a row: what it is, both times, the algorithms where one is known, and the verdict with its stars; of each
     number of ranks where there are several."""
     left, right = comparisons[0].left, comparisons[0].right
-    titles = ["operation", "size", "ranks", left, right, f"{right} / {left}", "algorithms", "verdict"]
     places = {
         one: place for place, one in enumerate(dict.fromkeys(one.row for each in comparisons for one in each.verdicts))
     }
     found = [(places[one.row], each.ranks, one, each) for each in comparisons for one in each.verdicts]
+    titles = ["operation", "size", "ranks", left, right, f"{right} / {left}", "algorithms", "verdict"]
+    has_rates = any(row.form == RATE for _, _, row, _ in found)
     rows = [
         [
             operation_name(row),
             exact_size(row.size_bytes),
             str(ranks),
-            amount(row, row.left_s),
-            amount(row, row.right_s),
+            *(amount(row, time_s) if has_rates else time_s for time_s in (row.left_s, row.right_s)),
             ratio_text(row),
             algorithms(each, row),
             f"{verdict_words(row, left, right)} {row.stars}".rstrip(),
         ]
         for _, ranks, row, each in sorted(found, key=lambda one: one[:2])
     ]
+    titles, rows = in_one_unit(titles, rows, () if has_rates else (3, 4))
     kept = [
         place
         for place in range(8)

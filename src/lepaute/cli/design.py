@@ -30,7 +30,7 @@ from lepaute.kit.picture import picture_files
 from lepaute.kit.printable import terminal_columns
 from lepaute.kit.quantities import numbers_of, size_of
 from lepaute.kit.tables import shown_table
-from lepaute.kit.text import counted, folded, number
+from lepaute.kit.text import counted, exact_number, folded
 from lepaute.simulate.apps.hpl import Hpl
 
 if TYPE_CHECKING:
@@ -371,7 +371,7 @@ def _factor_line(factor: "FactorSummary", *, details: bool) -> str:
         line += f", {_cut(levels, 160)}"
         line += f"; {counted(next(iter(same)), 'row')} each" if len(same) == 1 and factor.distinct > 1 else ""
     elif factor.low is not None:
-        ends = (number(end, 4) if isinstance(end, float) else _level(end) for end in (factor.low, factor.high))
+        ends = (exact_number(end) if isinstance(end, float) else _level(end) for end in (factor.low, factor.high))
         line += f", from {' to '.join(ends)}"
     if factor.empty:
         line += f"; empty in {counted(factor.empty, 'row')}"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from lepaute.cli.terminal import answer_text
 from lepaute.kit.tables import shown_table
-from lepaute.kit.text import counted, folded, percent, seconds
+from lepaute.kit.text import counted, folded, in_one_unit, percent
 
 if TYPE_CHECKING:
     from lepaute.fit.diagnostics import Diagnosis
@@ -50,7 +50,7 @@ def quality_table(rows: "Sequence[QualityRow]", width: int) -> str:
             _threaded(row),
             row.n_calls,
             row.form,
-            seconds(row.time_s),
+            row.time_s,
             f"{row.r_squared:.3f}",
             percent(row.mean_abs_relative_error),
             percent(row.group_error),
@@ -62,7 +62,7 @@ def quality_table(rows: "Sequence[QualityRow]", width: int) -> str:
         )
         for row in sorted(rows, key=lambda row: -row.time_s)
     ]
-    return shown_table(titles, lines, width, left=(0, 2, len(titles) - 1))
+    return shown_table(*in_one_unit(titles, lines, (3,)), width, left=(0, 2, len(titles) - 1))
 
 
 def _threaded(row: "QualityRow | Selection") -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from lepaute.cli.terminal import answer_text, details_text, json_text, warn
 from lepaute.kit.printable import terminal_columns
-from lepaute.kit.text import counted
+from lepaute.kit.text import counted, significant, with_interval
 
 if TYPE_CHECKING:
     import numpy as np
@@ -90,7 +90,7 @@ def group_facts(fitted: "Generative") -> list[tuple[str, str]]:
     for number, group in enumerate(fitted.groups):
         low, high = group.interval()
         size = f"{counted(group.nodes, 'node')}, {counted(group.units, 'CPU')}"
-        mean = f"{fitted.terms[0]} {group.theta[0]:.4g} s (95 %: {low[0]:.4g} to {high[0]:.4g} s)"
+        mean = f"{fitted.terms[0]} {with_interval(group.theta[0], low[0], high[0], 's')}"
         told.append((f"group {number}", f"{size}; {mean}"))
     return told[:MOST_FACTS]
 
@@ -133,11 +133,12 @@ def population_lines(fitted: "Generative") -> list[str]:
             common = 0.0 if fitted.days.common is None else fitted.days.common[at, at]
             sd_log = 0.0 if fitted.scales is None else float(fitted.scales.covariance_log[number, at, at]) ** 0.5
             line = (
-                f"  {term:<7} {group.theta[at]:.5g} (95 %: {low[at]:.5g} to {high[at]:.5g}); sd between CPUs "
-                f"{group.covariance_spatial[at, at] ** 0.5:.2g}, between days {temporal[at, at] ** 0.5:.2g} own, "
-                f"{common**0.5:.2g} common"
+                f"  {term:<7} {with_interval(group.theta[at], low[at], high[at])}; sd between CPUs "
+                f"{significant(group.covariance_spatial[at, at] ** 0.5, 2)}, between days "
+                f"{significant(temporal[at, at] ** 0.5, 2)} own, {significant(common**0.5, 2)} common"
             )
             if sd_log > 0.0:
-                line += f"; own times {exp(-sd_log):.2g} to {exp(sd_log):.2g} for two thirds of the CPUs"
+                least, most = (significant(exp(log), 2) for log in (-sd_log, sd_log))
+                line += f"; own times {least} to {most} for two thirds of the CPUs"
             lines.append(line)
     return lines

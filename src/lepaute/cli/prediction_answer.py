@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from lepaute.cli.prediction_text import (
     COMMUNICATION,
     PART_LABELS,
+    computing_of,
     effect_lines,
     peak_gflops,
     readable,
@@ -18,18 +19,9 @@ from lepaute.cli.prediction_text import (
 )
 from lepaute.cli.terminal import answer_text, details_text
 from lepaute.kit.tables import shown_table
-from lepaute.kit.text import (
-    counted,
-    four_digits,
-    interval_decimals,
-    quantity,
-    ranks_text,
-    scaled_unit,
-    two_digits,
-    with_interval,
-)
+from lepaute.kit.text import counted, quantity, ranks_text, significant
 from lepaute.platform import Platform
-from lepaute.simulate import Prediction, Spread
+from lepaute.simulate import Prediction
 from lepaute.simulate.prediction.sweep import ScalingPoint, Sweep
 from lepaute.simulate.prediction.warnings import caveats
 from lepaute.simulate.prediction.wording import fastest, scaling_answer, span_of, takes, where_run, with_slow_state
@@ -58,18 +50,15 @@ def answered_emulation(prediction: "Prediction", width: int, *, details: bool = 
     answer = with_slow_state(f"{takes(prediction, prediction.application.name)} {on}", prediction)
     if details:
         return details_text(answer, readable_emulation(prediction), width)
-    computing = f"{four_digits(emulated.computing_s)} s over all ranks"
-    if emulated.own.charged_s > 0.0:
-        computing += f", {100.0 * emulated.own_share:.0f} % of it the program's own, timed here"
-    facts = [("compute", f"{computing}; {two_digits(100.0 * emulated.unmodelled_share)} % of it without a model")]
+    facts = [("compute", computing_of(emulated))]
     if emulated.program_s != emulated.time_s:
-        facts.append(("whole", f"{four_digits(emulated.program_s)} s with what is not timed"))
+        facts.append(("whole", f"{significant(emulated.program_s, 4)} s with what is not timed"))
     return answer_text(answer, [*facts, *_facts(prediction)], _caveats(prediction), width)
 
 
 def _of_peak(prediction: "Prediction", machine: "Platform") -> str:
     rate, peak = prediction.rate, peak_gflops(prediction, machine)
-    return "" if rate is None or peak is None else f", {100.0 * rate.mean / peak:.0f} % of peak"
+    return "" if rate is None or peak is None else f", {rate.figure(100.0 / peak)} % of peak"
 
 
 def _facts(prediction: "Prediction") -> list[tuple[str, str]]:
@@ -86,10 +75,8 @@ def _facts(prediction: "Prediction") -> list[tuple[str, str]]:
     if outside is not None and max(outside.share, outside.messages_share, outside.unknown_share) >= LEAST_OUTSIDE:
         facts.append(("ranges", outside.text()))
     if (energy_j := prediction.energy_j) is not None:
-        scaled, factor = scaled_unit("J", energy_j.mean)
-        low, high = energy_j.low * factor, energy_j.high * factor
         power = quantity(energy_j.mean / prediction.time_s.mean, "W")
-        facts.append(("energy", f"{with_interval(energy_j.mean * factor, low, high, scaled)}; {power} on average"))
+        facts.append(("energy", f"{energy_j.text('J')}; {power} on average"))
     return facts
 
 
@@ -99,7 +86,7 @@ def _from(prediction: "Prediction") -> str:
     half_width = prediction.undisturbed_time_s.half_width_percent
     if half_width is None:
         return text
-    text += f"; ± {half_width:.1f} %{' undisturbed' * (prediction.state == 'any')}"
+    text += f"; ± {significant(half_width, 2)} %{' undisturbed' * (prediction.state == 'any')}"
     if prediction.interval_basis is not None and prediction.controls is None:
         text += f" by {prediction.interval_basis}"
     if prediction.parts is not None:
@@ -114,7 +101,7 @@ def _caveats(prediction: "Prediction") -> list[str]:
     if conditions is not None and conditions.layers.off:
         texts.insert(0, f"without {', '.join(conditions.layers.off)}: the interval does not hold these layers")
     if conditions is not None and (transfer := conditions.transfer) is not None:
-        learnt = f"{two_digits(100.0 * transfer.total_sd)} % learnt from other studies"
+        learnt = f"{significant(100.0 * transfer.total_sd, 2)} % learnt from other studies"
         texts.insert(0, f"{learnt}: {', '.join(transfer.studies)}")
     return texts
 
@@ -157,7 +144,9 @@ def answered_scaling(points: "Sequence[ScalingPoint]", width: int, *, details: b
     """Several numbers of ranks: the time on most of them, a table, and the caveats."""
     predictions, first = [point.prediction for point in points], points[0]
     answer = with_slow_state(scaling_answer(points), predictions[-1])
-    table = shown_table(*scaling_table(points), width, left=(1,), drop=_less_needed(points))
+    # Left out first where the terminal is narrow: the run where the number of ranks tells it, else intervals.
+    drop = (1, 5, 3) if len({point.ranks for point in points}) == len(points) else (5, 3, 1)
+    table = shown_table(*scaling_table(points), width, left=(1,), drop=drop)
     if details:
         return f"{details_text(answer, scaling_details(points), width)}\n{table}"
     each = f"{counted(len(first.prediction.run_list), 'simulated run')} of each on {first.prediction.platform_name}"
@@ -169,11 +158,6 @@ def answered_scaling(points: "Sequence[ScalingPoint]", width: int, *, details: b
     return f"{answer_text(answer, facts, caveats(predictions), width)}\n{table}"
 
 
-def _less_needed(points: "Sequence[ScalingPoint]") -> tuple[int, ...]:
-    """Columns of the table that are left out first: of the run where the number of ranks tells it, of intervals."""
-    return (1, 5, 3) if len({point.ranks for point in points}) == len(points) else (5, 3, 1)
-
-
 def scaling_table(points: "Sequence[ScalingPoint]") -> tuple[list[str], list[list[str]]]:
     """Titles and rows: of each number of ranks the time, the speed-up and the efficiency."""
     titles = ["ranks", "run", "time s", "95 % interval", "speed-up", "95 % interval of it", "efficiency"]
@@ -181,17 +165,12 @@ def scaling_table(points: "Sequence[ScalingPoint]") -> tuple[list[str], list[lis
         [
             str(point.ranks),
             point.prediction.application.label,
-            *_cells(point.prediction.time_s),
-            *(_cells(point.speed_up) if point is not points[0] else ("1", "-")),
-            f"{100.0 * point.efficiency.mean:.0f} %",
+            point.prediction.time_s.figure(),
+            point.prediction.time_s.interval(),
+            point.speed_up.figure(),
+            point.speed_up.interval(),
+            f"{point.efficiency.figure(100.0)} %",
         ]
         for point in points
     ]
     return titles, rows
-
-
-def _cells(spread: "Spread") -> tuple[str, str]:
-    if not spread.has_interval or spread.high <= spread.low:
-        return four_digits(spread.mean), "-"
-    decimals = interval_decimals(spread.low, spread.high)
-    return f"{spread.mean:.{decimals}f}", f"{spread.low:.{decimals}f} to {spread.high:.{decimals}f}"

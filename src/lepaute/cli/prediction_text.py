@@ -1,23 +1,18 @@
 """All there is to say of predictions and emulations: what `--details` prints below the answer (`prediction_answer`)."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from lepaute.kit.printable import UNLIMITED
-from lepaute.kit.text import (
-    counted,
-    four_digits,
-    quantity,
-    ranks_text,
-    scaled_unit,
-    time_unit,
-    two_digits,
-    with_interval,
-)
+from lepaute.kit.text import counted, quantity, ranks_text, significant
 from lepaute.platform import Platform
 from lepaute.simulate import Prediction, Spread
 from lepaute.simulate.application import GFLOPS
 from lepaute.simulate.prediction.sweep import Effect, Parameter, ScalingPoint, Sweep, effects
 from lepaute.simulate.prediction.warnings import caveats
+
+if TYPE_CHECKING:
+    from lepaute.simulate.smpi.emulated_run import EmulatedRun
 
 #: What the parts of an interval are called; others have their own names.
 PART_LABELS = {"discrepancy": "kernel models", "own_code": "own code", "transfer": "other studies"}
@@ -76,22 +71,26 @@ def readable_emulation(prediction: "Prediction") -> str:
         f"  time       {interval(prediction.time_s, 's')}",
     ]
     if first.program_s != first.time_s:
-        lines.append(f"  program    {four_digits(first.program_s)} s in all")
-    computing = f"{four_digits(first.computing_s)} s over all ranks"
-    if first.own.charged_s > 0.0:
-        computing += f", {100.0 * first.own_share:.0f} % of it the program's own, timed here"
-    lines.append(f"  computing  {computing}; {100.0 * first.unmodelled_share:.2g} % of it without a model")
+        lines.append(f"  program    {significant(first.program_s, 4)} s in all")
+    lines.append(f"  computing  {computing_of(first)}")
     if first.slowdowns is not None and first.slowdowns.memory_share is not None and first.own_share > LEAST_OWN_SHARE:
         lines.append(f"  memory     {100.0 * first.slowdowns.memory_share:.0f} % of the program's own waits for memory")
     uses = sorted((first.fallback | first.kernels).items(), key=lambda item: -item[1].time_s)[:MOST_ROUTINES]
-    lines += [f"    {name:<12} {use.calls:>10} calls {four_digits(use.time_s):>12} s" for name, use in uses]
+    lines += [f"    {name:<12} {use.calls:>10} calls {significant(use.time_s, 4):>12} s" for name, use in uses]
     if prediction.outside is not None:
         lines.append(f"  ranges     {prediction.outside.text()}")
-    folded = f", {first.folded_bytes / 1e9:.3g} GB folded" if first.folded else ""
+    folded = f", {significant(first.folded_bytes / 1e9)} GB folded" if first.folded else ""
     runs = f"{counted(len(prediction.run_list), 'simulated run')}, {first.messages} point-to-point messages each"
     took = f"in {figures.wall_s:.2f} s and {figures.peak_rss_bytes / 1e6:.0f} MB{folded}"
     lines.append(f"  from       {runs}, {took}{_basis(prediction)}")
     return "\n".join([*lines, *_conditions_and_warnings(prediction)])
+
+
+def computing_of(emulated: "EmulatedRun") -> str:
+    computing = f"{significant(emulated.computing_s, 4)} s over all ranks"
+    if emulated.own.charged_s > 0.0:
+        computing += f", {100.0 * emulated.own_share:.0f} % of it the program's own, timed here"
+    return f"{computing}; {significant(100.0 * emulated.unmodelled_share, 2)} % of it without a model"
 
 
 def _parts_line(prediction: "Prediction") -> list[str]:
@@ -100,10 +99,10 @@ def _parts_line(prediction: "Prediction") -> list[str]:
     if half_width is None or (parts is None and prediction.fidelity == "smpi"):  # emulate has no such option
         return []
     if parts is None:
-        return [f"  ±       --parts tells what the {half_width:.1f} % are made of"]
+        return [f"  ±       --parts tells what the {significant(half_width, 2)} % are made of"]
     widths = parts.half_widths(half_width)
     named = [f"{PART_LABELS.get(name, name)} {width:.1f}" for name, width in widths.items() if width >= LEAST_PART]
-    return [f"  ±       {half_width:.1f} %: {', '.join(named)}"] if named else []
+    return [f"  ±       {significant(half_width, 2)} %: {', '.join(named)}"] if named else []
 
 
 def peak_gflops(prediction: "Prediction", machine: "Platform") -> float | None:
@@ -119,10 +118,7 @@ def _peak_line(prediction: "Prediction", machine: "Platform") -> list[str]:
     rate, peak = prediction.rate, peak_gflops(prediction, machine)
     if rate is None or peak is None:
         return []
-    text = f"  peak    {100.0 * rate.mean / peak:.1f} % of {quantity(peak, 'Gflop/s')}"
-    if not rate.has_interval:
-        return [text]
-    return [f"{text} ({100 * rate.low / peak:.0f} to {100 * rate.high / peak:.0f} %)"]
+    return [f"  peak    {rate.text('%', 100.0 / peak)} of {quantity(peak, 'Gflop/s')}"]
 
 
 def _memory_line(prediction: "Prediction", machine: "Platform") -> list[str]:
@@ -134,7 +130,7 @@ def _memory_line(prediction: "Prediction", machine: "Platform") -> list[str]:
     if not node_bytes:
         return [f"  memory  {needed} on {counted(nodes, 'node')}"]
     there_bytes = nodes * node_bytes
-    share = f"{100.0 * needed_bytes / there_bytes:.2g} %" if needed_bytes < there_bytes else "too much"
+    share = f"{significant(100.0 * needed_bytes / there_bytes, 2)} %" if needed_bytes < there_bytes else "too much"
     return [f"  memory  {needed} of {quantity(there_bytes / 1e9, 'GB')} on {counted(nodes, 'node')}, {share}"]
 
 
@@ -165,17 +161,15 @@ def _conditions_and_warnings(prediction: "Prediction") -> list[str]:
         lines.append(f"  without {', '.join(off)}: the interval does not hold these layers")
     if conditions is not None and (transfer := conditions.transfer) is not None:
         studies = ", ".join(transfer.studies)
-        lines.append(f"  layer   {100.0 * transfer.total_sd:.2g} % learnt from other studies: {studies}")
+        lines.append(f"  layer   {significant(100.0 * transfer.total_sd, 2)} % learnt from other studies: {studies}")
     return lines + [f"  warning: {warning}" for warning in prediction.warnings]
 
 
 def interval(spread: "Spread", unit: str) -> str:
     """Mean and interval in words."""
-    shown, factor = time_unit(spread.mean, 1e-3) if unit == "s" else scaled_unit(unit, spread.mean)
-    if not spread.has_interval:
-        return f"{four_digits(spread.mean * factor)} {shown} (one run: no interval)"
-    text = with_interval(spread.mean * factor, spread.low * factor, spread.high * factor, shown)
-    return f"{text}, ± {spread.half_width_percent:.1f} %"
+    text = spread.text(unit)
+    half_width = spread.half_width_percent
+    return f"{text} (one run: no interval)" if half_width is None else f"{text}, ± {significant(half_width, 2)} %"
 
 
 def summary(predictions: Sequence["Prediction"]) -> str:
@@ -203,7 +197,7 @@ def summary(predictions: Sequence["Prediction"]) -> str:
 
 def _span(percents: Sequence[float]) -> str:
     """The least and the most of some shares: 84 to 88 %, 3 %, none."""
-    low, high = (two_digits(end) for end in (min(percents), max(percents)))
+    low, high = (significant(end, 2) for end in (min(percents), max(percents)))
     if max(percents) < 0.05:
         return "none"
     return f"{low} %" if low == high else f"{low} to {high} %"
@@ -265,7 +259,7 @@ def _with_time(prediction: "Prediction") -> str:
     application, text = prediction.application, prediction.application.label
     if prediction.rate is not None and application.rate is not None:
         text += f": {interval(prediction.rate, application.rate.unit)}"
-    return f"{text}, {four_digits(prediction.time_s.mean)} s"
+    return f"{text}, {significant(prediction.time_s.mean, 4)} s"
 
 
 def effect_lines(predictions: "Sequence[Prediction]", *, one_line: bool = False) -> list[str]:

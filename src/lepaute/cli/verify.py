@@ -24,7 +24,7 @@ from lepaute.kit.options import option_field
 from lepaute.kit.outputs import check_output_folder, check_outputs
 from lepaute.kit.printable import terminal_columns
 from lepaute.kit.quantities import grid_of, share_of, whole_of
-from lepaute.kit.text import caveat_line, folded
+from lepaute.kit.text import caveat_line, folded, significant
 from lepaute.measure.schedulers import Request
 from lepaute.simulate.apps.hpl import Hpl
 
@@ -285,11 +285,12 @@ def _print_and_save(verification: "Verification", options: VerifyOptions, title:
     print(f"Picture: {folder / PLOT_FILE}; predictions sealed as {verification.seal.sha256[:16]} before the runs.")
     if options.calibrate:
         longest = max(verification.table.to_dict("records"), key=lambda row: row["measured_time_s"])
+        predicted_s, measured_s = (significant(longest[f"{how}_time_s"]) for how in ("predicted", "measured"))
         grid = f"{longest['p']}x{longest['q']}"
+        command = f"lepaute predict hpl -p {folder / PLATFORM_FILE} --n {3 * longest['n'] // 4} --grid {grid}"
         print(
-            f"\nHPL of order {longest['n']} on {grid}: predicted {longest['predicted_time_s']:.3g} s, then measured "
-            f"{longest['measured_time_s']:.3g} s.\nAny other run is predicted in seconds: "
-            f"lepaute predict hpl -p {folder / PLATFORM_FILE} --n {3 * longest['n'] // 4} --grid {grid}"
+            f"\nHPL of order {longest['n']} on {grid}: predicted {predicted_s} s, then measured {measured_s} s."
+            f"\nAny other run is predicted in seconds: {command}"
         )
 
 

@@ -4,7 +4,7 @@ import datetime as dt
 from collections.abc import Sequence
 
 from lepaute.cli.terminal import answer_text, details_text
-from lepaute.kit.text import counted, two_digits
+from lepaute.kit.text import counted, exact_number, p_text
 from lepaute.watch.report.history import ChangeAlarm, Day, alarms_answer
 from lepaute.watch.report.summary import (
     Regression,
@@ -80,7 +80,7 @@ def _rests_on(summary: "Summary", false_alarms: float) -> str:
     clusters = ", ".join(cluster for cluster in summary.clusters if cluster)
     sizes = f"{counted(summary.nodes, 'node')}, {counted(summary.machines, 'CPU')}"
     whose = f"{f'{clusters}: ' if clusters else ''}{sizes}, {counted(len(summary.factors), 'factor')}{days}"
-    at_most = f"at most {two_digits(100.0 * false_alarms)} % of alarms are expected to be false"
+    at_most = f"at most {exact_number(100.0 * false_alarms)} % of alarms are expected to be false"
     return f"{counted(summary.tests, 'test')} of {whose}; {at_most}"
 
 
@@ -149,7 +149,7 @@ def replayed_text(
     span = f" on {counted(len(days), 'day')}, {_span(days[0].date, days[-1].date)}" if days else ""
     rests = (
         f"{counted(tests, 'test')}{span}, {suspicious} suspicious; "
-        f"at most {two_digits(100.0 * false_alarms)} % of alarms are expected to be false"
+        f"at most {exact_number(100.0 * false_alarms)} % of alarms are expected to be false"
     )
     standing = [_regression(each, None if details else MOST_FACTORS) for each in still_open]
     if details:
@@ -172,7 +172,7 @@ def _lines(day: "Day") -> list[str]:
     lines = [f"{day.date}  alarm: {_alarm(each)}" for each in day.alarms]
     for each in day.suspicions[:MOST_SUSPICIONS]:
         changes = "; ".join(map(change_text, each.changes))
-        lines.append(f"{day.date}  {machines_text(each.machines)}: {changes}, p = {each.p_value:.1g}")
+        lines.append(f"{day.date}  {machines_text(each.machines)}: {changes}, {p_text(each.p_value)}")
     if (more := len(day.suspicions) - MOST_SUSPICIONS) > 0:
         lines.append(f"{day.date}  and {more} more suspicious (--json has all)")
     return lines

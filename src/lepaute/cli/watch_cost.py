@@ -14,7 +14,7 @@ from lepaute.errors import InputError
 from lepaute.kit.options import option_field
 from lepaute.kit.printable import terminal_columns
 from lepaute.kit.quantities import grid_of, settings_of
-from lepaute.kit.text import counted
+from lepaute.kit.text import change_in_words, counted, value_and_interval
 from lepaute.simulate.apps.hpl.parameters import Hpl
 
 if TYPE_CHECKING:
@@ -169,17 +169,17 @@ def _cost_facts(state: "NodeState", result: "NodeCost") -> list[tuple[str, str]]
 
 def _slowdowns(state: "NodeState") -> list[str]:
     return [
-        f"{ratio:.3f} times as long{'' if cpu < 0 else f' on cpu {cpu}'} (95 %: {low:.3f} to {high:.3f})"
+        f"{figure} times as long{'' if cpu < 0 else f' on cpu {cpu}'} (95 %: {bounds})"
         for cpu in state.cpus
-        for ratio, low, high in [state.slowdown(cpu)]
+        for figure, bounds in [value_and_interval(*state.slowdown(cpu))]
     ]
 
 
 def _shared(result: "NodeCost") -> str:
     """What the node would cost if the other nodes took over, where that is less."""
     if result.nodes > 1 and result.slowdown.low is not None and result.slowdown.low > result.shared_slowdown > 1.0:
-        shared = 100.0 * (result.shared_slowdown - 1.0)
-        return f"; {shared:.1f} % slower if work were shared by speed, but in HPL all nodes wait for the slowest"
+        slower = change_in_words(result.shared_slowdown, "slower")
+        return f"; {slower} if work were shared by speed, but in HPL all nodes wait for the slowest"
     return ""
 
 

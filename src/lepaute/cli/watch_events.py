@@ -20,7 +20,7 @@ from lepaute.kit.options import option_field
 from lepaute.kit.outputs import check_outputs
 from lepaute.kit.printable import terminal_columns
 from lepaute.kit.quantities import share_of
-from lepaute.kit.text import counted, folded
+from lepaute.kit.text import counted, folded, p_text, signed_percent
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -364,7 +364,7 @@ def _effect_lines(changes: "pd.DataFrame", day: "dt.date", *, details: bool) -> 
     )
     unknown = f"; {every - judged} have too few jobs" if every > judged else ""
     together = changes[(changes["node"] == "") & (changes["missing"] == 0)].sort_values("p_adjusted", kind="stable")
-    largest = [f": {row['factor']} {_change(row, 'on average ')}" for row in together.head(1).to_dict("records")]
+    largest = [f": {row['factor']} on average {_change(row)}" for row in together.head(1).to_dict("records")]
     which = f"All {counted(judged, 'CPU')}" if moved == judged > 1 else f"{moved} of {counted(judged, 'CPU')}"
     first = f"{which} changed on {day}{unknown}"
     if not judged and len(together):  # a sweep before and one after
@@ -397,13 +397,12 @@ def _differing(count: int) -> str:
     return f"{count or 'none'} {'differ' if count > 1 else 'differs'} from the rest"
 
 
-def _change(row: dict[Any, Any], of: str = "") -> str:
+def _change(row: dict[Any, Any]) -> str:
     if row["p_differs"] < LEVEL:
-        return f"{100.0 * row['change']:+.2f} %, unlike the others, p = {row['p_differs']:.1g}"
+        return f"{signed_percent(row['change'])}, unlike the others, {p_text(row['p_differs'])}"
     if row["missing"] > 0:
         return f"needs {counted(row['missing'], 'more job')}"
-    change, low, high = (f"{100.0 * row[name]:+.2f}" for name in ("change", "low", "high"))
-    return f"{change} % {of}(95 %: {low} to {high} %), p = {row['p_adjusted']:.1g}"
+    return f"{signed_percent(row['change'], row['low'], row['high'])}, {p_text(row['p_adjusted'])}"
 
 
 def _author_of(given: str | None) -> str:

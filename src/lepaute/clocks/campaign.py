@@ -16,7 +16,7 @@ from lepaute.kit.command import complaint_of
 from lepaute.kit.json_values import from_json, to_json
 from lepaute.kit.mpi_launcher import TITLES, Start, binding_works, launch_failed
 from lepaute.kit.mpi_library import check_program, find_library
-from lepaute.kit.text import counted, seconds
+from lepaute.kit.text import counted, exact_seconds
 from lepaute.measure.calibration.machines import layouts_of
 from lepaute.measure.comparison.libraries import NamedLibrary, named_libraries
 from lepaute.measure.experiment.campaign import Campaign, Progress, campaign_options, check_begun_with, silent
@@ -179,7 +179,7 @@ class Clocks(Campaign):
         made = len(self._complete)
         if made < clock_request.MPIRUNS_FOR_PAIRS and self._request.mpiruns is None:
             self.warn(
-                f"the budget of {seconds(self._request.budget_s)} held {counted(made, 'mpirun')}; "
+                f"the budget of {exact_seconds(self._request.budget_s)} held {counted(made, 'mpirun')}; "
                 f"{clock_request.LEAST_MPIRUNS} give intervals, "
                 f"{clock_request.MPIRUNS_FOR_PAIRS} tell six methods apart"
             )

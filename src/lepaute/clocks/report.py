@@ -1,18 +1,16 @@
 """A measurement of clocks on disk: the picture, and the page with it."""
 
-import io
-import re
 import shlex
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lepaute.clocks.comparison import Found
 from lepaute.clocks.request import METHODS
-from lepaute.clocks.wording import answer, detail_lines, fact_lines, length_text, open_lines, table_rows, titles
+from lepaute.clocks.wording import answer, detail_lines, fact_lines, length_text, methods_table, open_lines
 from lepaute.kit.files import write_whole
 from lepaute.kit.picture import SERIES, SOFT, bare, entitle, measured_origin, new_figure, origin, write_picture
-from lepaute.kit.text import seconds
+from lepaute.kit.text import exact_seconds, seconds
+from lepaute.report.figures import figure_svg
 from lepaute.report.page import records_table, render
 from lepaute.version import __version__
 
@@ -108,7 +106,7 @@ def _times(axis: Any) -> None:
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     axis.set_major_locator(LogLocator(numticks=12))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: seconds(value)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: exact_seconds(value)))
     axis.set_minor_formatter(NullFormatter())
 
 
@@ -140,7 +138,7 @@ def page(found: Found, command: str = "") -> str:
         }
         for one in found.choices
     ]
-    rows = [dict(zip(titles(found), row, strict=True)) for row in table_rows(found)]
+    titles, rows = methods_table(found)
     caption = (
         "Left: the largest error of a rank up to a moment after the synchronisation, median over mpiruns with its 95 % "
         "interval. Right: the same against what a synchronisation takes, hollow marks at once, filled ones for the "
@@ -162,12 +160,12 @@ def page(found: Found, command: str = "") -> str:
         facts="; ".join(text for word, text in fact_lines(found) if word != "open"),
         beware=list(dict.fromkeys((*open_lines(found), *found.caveats))),
         figures=list(dict.fromkeys(figures)),
-        picture={"svg": Markup(_svg(_figure(found), said)), "caption": caption},
-        methods=records_table("Methods", rows),
+        picture={"svg": Markup(figure_svg(_figure(found), said)), "caption": caption},
+        methods=records_table("Methods", [dict(zip(titles, row, strict=True)) for row in rows]),
         choices=records_table("What to take", choices),
         everything=detail_lines(found),
         margin=f"{100 * found.margin:g} %",
-        enough=seconds(found.enough_s),
+        enough=exact_seconds(found.enough_s),
         made_of=[(found.file, found.id[:12])],
         commands=[("This page is made by", command)] if command else (),
     )
@@ -178,22 +176,3 @@ def command_of(found: Found, archive: Path) -> str:
     return shlex.join(
         ["lepaute", "clocks", str(archive), "--margin", f"{100 * found.margin:g}%", "--report", "clocks.html"]
     )
-
-
-def _svg(figure: "Figure", alt: str) -> str:
-    """A figure as an element of a page, whose ink follows the page's own in a dark mode."""
-    from matplotlib import rc_context
-
-    text = io.StringIO()
-    with rc_context({"svg.hashsalt": "clocks", "svg.fonttype": "none"}):
-        figure.savefig(text, format="svg", transparent=True, metadata={"Date": None})
-    svg = re.sub(r"^.*?<svg[^>]*>|<metadata.*?</metadata>|<style.*?</style>", "", text.getvalue(), flags=re.DOTALL)
-    svg = re.sub(r"font-family: [^;]*; |font: ([\d.]+px) [^;\"]*", lambda m: f"font-size: {m[1]}" if m[1] else "", svg)
-    svg = (
-        svg.replace(SOFT, "var(--soft)")
-        .replace("#000000", "var(--ink)")
-        .replace("<text ", '<text fill="currentColor" ')
-    )
-    width, height = (72 * each for each in figure.get_size_inches())
-    view = f'viewBox="0 0 {width:g} {height:g}" role="img" aria-label="{escape(alt)}"'
-    return f'<svg xmlns:xlink="http://www.w3.org/1999/xlink" {view}>{svg}'

@@ -4,7 +4,16 @@ from itertools import groupby
 
 from lepaute.clocks.comparison import Choice, Found
 from lepaute.kit.node_sets import fold_node_set
-from lepaute.kit.text import counted, percent, ranks_text, seconds
+from lepaute.kit.text import (
+    counted,
+    exact_seconds,
+    in_one_unit,
+    percent,
+    ranks_text,
+    seconds,
+    time_unit,
+    with_interval,
+)
 
 
 def answer(found: Found) -> str:
@@ -14,25 +23,28 @@ def answer(found: Found) -> str:
         choices = list(group)
         off = found.error(method, choices[-1].length_s)
         parts.append(
-            f"{method} for {_lengths(choices, first=not parts)}: clocks off by {seconds(off.error_s)}"
-            f"{_interval(off.low_s, off.high_s)}, takes {seconds(found.cost(method).duration_s)}"
+            f"{method} for {_lengths(choices, first=not parts)}: clocks off by "
+            f"{_time(off.error_s, off.low_s, off.high_s)}, takes {seconds(found.cost(method).duration_s)}"
         )
     return f"Take {'; '.join(parts)}"
 
 
 def length_text(length_s: float) -> str:
-    return "at once" if length_s == 0 else seconds(length_s)
+    return "at once" if length_s == 0 else exact_seconds(length_s)
 
 
 def _lengths(choices: list[Choice], *, first: bool) -> str:
     last_s = choices[-1].length_s
     if last_s == 0:
         return "what follows at once"
-    return f"measurements of up to {seconds(last_s)}" if first else f"up to {seconds(last_s)}"
+    return f"{'measurements of ' * first}up to {exact_seconds(last_s)}"
 
 
-def _interval(low_s: float | None, high_s: float | None) -> str:
-    return "" if low_s is None or high_s is None else f" (95 %: {seconds(low_s)} to {seconds(high_s)})"
+def _time(time_s: float, low_s: float | None, high_s: float | None) -> str:
+    """With its interval in one unit: 1.20 µs (95 %: 0.98 to 1.44 µs)."""
+    unit, factor = time_unit(time_s)
+    low, high = (None if end is None else factor * end for end in (low_s, high_s))
+    return with_interval(factor * time_s, low, high, unit)
 
 
 def fact_lines(found: Found) -> list[tuple[str, str]]:
@@ -75,35 +87,31 @@ def open_lines(found: Found) -> list[str]:
     return lines
 
 
-def titles(found: Found) -> list[str]:
-    """Of the table of methods."""
-    return ["method", "takes", *(f"off by, {length_text(each)}" for each in found.lengths_s), "front at"]
-
-
-def table_rows(found: Found) -> list[list[str]]:
-    """A row a method, the cheapest first; with errors at each length, and at which it is on the front."""
-    return [
+def methods_table(found: Found) -> tuple[list[str], list[list[object]]]:
+    """Titles, and a row a method, the cheapest first: what it takes, its errors at each length in one unit, and at
+    which it is on the front."""
+    titles = ["method", "takes", *(f"off by, {length_text(length_s)}" for length_s in found.lengths_s), "front at"]
+    rows = [
         [
             method,
-            seconds(found.cost(method).duration_s),
-            *(seconds(found.error(method, each).error_s) for each in found.lengths_s),
+            found.cost(method).duration_s,
+            *(found.error(method, length_s).error_s for length_s in found.lengths_s),
             ", ".join(length_text(one.length_s) for one in found.choices if method in one.front),
         ]
         for method in found.methods
     ]
+    return in_one_unit(titles, rows, (1,), range(2, len(titles) - 1))
 
 
 def detail_lines(found: Found) -> list[str]:
     """Every error and cost with its interval, and every pair with the method that looks best."""
-    lines = [f"{one.method}: takes {seconds(one.duration_s)}{_interval(one.low_s, one.high_s)}" for one in found.costs]
+    lines = [f"{one.method}: takes {_time(one.duration_s, one.low_s, one.high_s)}" for one in found.costs]
     lines += [
-        f"{one.method}, up to {seconds(one.length_s)}: off by {seconds(one.error_s)}"
-        f"{_interval(one.low_s, one.high_s)}, {seconds(one.largest_s)} at most"
+        f"{one.method}, up to {exact_seconds(one.length_s)}: off by "
+        f"{_time(one.error_s, one.low_s, one.high_s)}, {seconds(one.largest_s)} at most"
         for one in found.errors
     ]
     for pair in found.pairs:
-        ends = "" if pair.low is None or pair.high is None else f" ({pair.low:.3g} to {pair.high:.3g})"
-        lines.append(
-            f"up to {seconds(pair.length_s)}: error of {pair.method} over that of {pair.other} {pair.ratio:.3g}{ends}"
-        )
+        ratio = with_interval(pair.ratio, pair.low, pair.high, basis="")
+        lines.append(f"up to {exact_seconds(pair.length_s)}: error of {pair.method} over that of {pair.other} {ratio}")
     return lines

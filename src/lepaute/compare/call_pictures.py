@@ -13,7 +13,7 @@ import pandas
 
 from lepaute.compare.single_calls import LEAST, MOST, NUMBERS, SingleCalls, independent_band
 from lepaute.compare.wording import operation_name
-from lepaute.kit.text import axis_unit, exact_size, seconds
+from lepaute.kit.text import exact_size, seconds, signed_percent, time_unit
 from lepaute.report.svg import Axis, Layer, Picture, axis
 from lepaute.stats.expanding import Booleans, Floats
 
@@ -60,7 +60,7 @@ def of_row(
 def every_mpirun(subject: str, found: Sequence[SingleCalls], style: Mapping[str, str]) -> Picture:
     """A column an mpirun, by its median: as dark as a bin of run-times has calls."""
     edges_s = found[0].edges_s
-    unit, factor = axis_unit(float(edges_s[-1]))
+    unit, factor = time_unit(float(edges_s[-1]))
     drawn = [(one, _thinned(one)) for one in found]
     columns = sum(len(order) for _, order in drawn) + 2 * (len(drawn) + 1)
     layers, begin = [], 2
@@ -96,7 +96,7 @@ def _from_run_to_run(
     sides = [(name, values[values["library"] == name]) for name in style]
     ends_s = [one.quartiles_s[:, [0, 2]].ravel() for one in found]
     every_s = np.concatenate([values["value_s"].to_numpy(dtype=np.float64), *ends_s])
-    unit, factor = axis_unit(float(every_s.max()))
+    unit, factor = time_unit(float(every_s.max()))
     layers = [
         Layer("bars", _places(order, one.mpiruns), factor * one.quartiles_s[:, 2], f"thin{style[one.library]}",
               factor * one.quartiles_s[:, 0])
@@ -150,7 +150,7 @@ def course(subject: str, found: Sequence[SingleCalls], style: Mapping[str, str])
     every_s = np.concatenate([one.course_s[:, :3].ravel() for one in found])
     highest_s = OUTLYING * float(every_s.max())
     every_s = np.concatenate([every_s, *(np.minimum(one.course_s[:, 3], highest_s) for one in found)])
-    unit, factor = axis_unit(float(every_s.max()))
+    unit, factor = time_unit(float(every_s.max()))
     layers = []
     for one in found:
         side, times = style[one.library], factor * one.course_s
@@ -176,7 +176,7 @@ def of_ranks(subject: str, ranks: pandas.DataFrame, style: Mapping[str, str]) ->
     columns = ["begin_s", "end_s", "end_low_s", "end_high_s"]
     ranks = ranks.sort_values("rank")
     layers, words = [], []
-    unit, factor = axis_unit(float(ranks["end_high_s"].max()))
+    unit, factor = time_unit(float(ranks["end_high_s"].max()))
     for name, side in style.items():
         table = ranks[ranks["library"] == name]
         if not len(table):
@@ -244,5 +244,4 @@ def _later(one: SingleCalls) -> str:
     """Of the second half of an mpirun's calls."""
     if not isfinite(one.later_over_earlier):
         return "too few calls to say"
-    change, low, high = (100 * (each - 1) for each in (one.later_over_earlier, one.later_low, one.later_high))
-    return f"{change:+.2g} % ({low:+.2g} to {high:+.2g} %)" if isfinite(low) else f"{change:+.2g} %"
+    return signed_percent(one.later_over_earlier - 1, one.later_low - 1, one.later_high - 1, "")

@@ -9,7 +9,7 @@ import pandas
 
 from lepaute.archive import mpi_campaign
 from lepaute.compare.factor_effects import effect_sentences
-from lepaute.kit.text import counted, exact_size, seconds, three_digits
+from lepaute.kit.text import counted, exact_size, seconds, significant
 from lepaute.measure.comparison.cases import NONBLOCKING, OVERLAPPED, STREAM_MESSAGES, STREAMS, name_of, plain_operation
 
 if TYPE_CHECKING:
@@ -73,8 +73,8 @@ def _streams(found: "Comparison") -> list[str]:
         if (operation := plain_operation(one.operation)) in STREAMS:
             messages = STREAM_MESSAGES * (1 + STREAMS.index(operation))
             sides = [
-                f"{label} {three_digits(messages * one.size_bytes / time_s / 1e6)} MB/s, "
-                f"{three_digits(messages / time_s / 1e3)} thousand messages/s"
+                f"{label} {significant(messages * one.size_bytes / time_s / 1e6)} MB/s, "
+                f"{significant(messages / time_s / 1e3)} thousand messages/s"
                 for label, time_s in ((found.left, one.left_s), (found.right, one.right_s))
             ]
             lines.append(f"{one.operation} of {exact_size(one.size_bytes)}, each pair: {'; '.join(sides)}")

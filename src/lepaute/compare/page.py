@@ -23,7 +23,7 @@ from lepaute.compare.wording import (
     verdict_words,
     violation_sentence,
 )
-from lepaute.kit.text import exact_size, seconds
+from lepaute.kit.text import exact_size, p_text, seconds, with_interval
 from lepaute.measure.comparison.cases import NOTHING, name_of
 from lepaute.report.page import anchor, picture_values, records_table, render
 
@@ -119,7 +119,7 @@ def _row(one: Verdict, found: "Comparison", behind: dict[tuple[str, str, int], A
         "stars": one.stars,
         "state": _STATES.get(one.outcome, "open"),
         "ratio": ratio_text(one),
-        "p": f"{one.p_corrected:.2g}",
+        "p": p_text(one.p_corrected).removeprefix("p = "),
         "mpiruns": f"{one.left_mpiruns}, {one.right_mpiruns}",
         "algorithms": algorithms(found, one),
     }
@@ -188,7 +188,7 @@ def _guidelines(found: "Comparison") -> list[dict[str, Any]]:
             "guideline": one.guideline,
             "size": exact_size(one.size_bytes),
             "violated": one.is_violated,
-            "times as long": f"{one.ratio:.3g} ({one.low:.3g} to {one.high:.3g})",
+            "times as long": with_interval(one.ratio, one.low, one.high, basis=""),
             "excess a call": seconds(one.excess_s) if isfinite(one.excess_s) else "–",
             "p (Holm)": one.p_holm,
             "mpiruns": one.mpiruns,

@@ -12,7 +12,7 @@ import pandas
 from lepaute.compare.resampling import MEANS, OBSERVATIONS, TRIALS, SampleMeans, resampled_trials
 from lepaute.compare.verdicts import Verdict
 from lepaute.compare.wording import operation_name
-from lepaute.kit.text import axis_unit, exact_size, seconds
+from lepaute.kit.text import exact_size, p_text, seconds, significant, time_unit
 from lepaute.measure.comparison.cases import name_of
 from lepaute.report.svg import Axis, Layer, Picture, axis
 from lepaute.stats.expanding import Floats
@@ -46,7 +46,7 @@ def of_operation(
 
 def _run_times(rows: Sequence[Verdict], summaries: pandas.DataFrame, left: str, right: str) -> Picture:
     """Every mpirun, and the median over mpiruns of both libraries."""
-    unit, factor = axis_unit(max(max(one.left_s, one.right_s) for one in rows))
+    unit, factor = time_unit(max(max(one.left_s, one.right_s) for one in rows))
     sizes = _sizes(rows)
     layers = []
     every = [np.array([factor * one.left_s for one in rows] + [factor * one.right_s for one in rows])]
@@ -120,7 +120,9 @@ def repetitions(
         ]
         every += [*ours, np.array(single)]
         worst.append((label, max(float(each.max()) for each in ours), max(single)))
-    most = "; ".join(f"{label} {ours:.3g}, by one mpirun {single:.3g}" for label, ours, single in worst)
+    most = "; ".join(
+        f"{label} {significant(ours)}, by one mpirun {significant(single)}" for label, ours, single in worst
+    )
     return Picture(
         f"Normalised run-times of {TRIALS} repetitions of {operation_name(rows[0])}, at most: {most}.",
         f"Repetitions: run-times over the least of {TRIALS}. Dots: means over all mpiruns; dashed: the greatest means "
@@ -157,11 +159,11 @@ def _distribution(pair: Sequence[SampleMeans], scaled: Sequence[Floats], subject
         layers.append(Layer("line", np.repeat(edges, 2)[1:-1], np.repeat(height, 2), f"line{style}"))
     normal = np.exp(-(middle**2) / 2) / np.sqrt(2 * np.pi)
     layers.append(Layer("line", middle, normal, "model"))
-    words = " and ".join(f"{one.observations} calls: skewness {one.skewness:.2g}" for one in pair)
+    words = " and ".join(f"{one.observations} calls: skewness {significant(one.skewness, 2)}" for one in pair)
     return Picture(
         f"Distribution of means of calls of {subject}: {words}.",
         f"{subject}: distribution of {MEANS} means of 30 calls (orange) and of 500 (blue); dashed: normal. "
-        f"Skewness {pair[0].skewness:.2g} and {pair[1].skewness:.2g}.",
+        f"Skewness {significant(pair[0].skewness, 2)} and {significant(pair[1].skewness, 2)}.",
         Axis("standard deviations from the middle", -4.0, 6.0),
         axis("density", np.concatenate([*every, normal]), include=(0.0,)),
         layers,
@@ -174,10 +176,10 @@ def _quantiles(pair: Sequence[SampleMeans], scaled: Sequence[Floats], subject: s
     places = norm.ppf((np.arange(MEANS) + 0.5) / MEANS)
     ends = np.array([-3.2, 3.2])
     return Picture(
-        f"Normal quantiles of means of calls of {subject}: p {pair[0].p_value:.2g} for {pair[0].observations} calls, "
-        f"{pair[1].p_value:.2g} for {pair[1].observations}.",
-        f"{subject}: quantiles of the same means against normal ones; dashed: normal. Shapiro and Wilk: p "
-        f"{pair[0].p_value:.2g} and {pair[1].p_value:.2g}.",
+        f"Normal quantiles of means of calls of {subject}: "
+        f"{' and '.join(f'{p_text(one.p_value)} for {one.observations} calls' for one in pair)}.",
+        f"{subject}: quantiles of the same means against normal ones; dashed: normal. Shapiro and Wilk: "
+        f"{p_text(pair[0].p_value)} and {p_text(pair[1].p_value)}.",
         Axis("normal quantile", -3.4, 3.4),
         axis("quantile of the means", np.concatenate([*scaled, ends])),
         [

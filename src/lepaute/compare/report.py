@@ -12,7 +12,7 @@ from lepaute.compare.wording import amount, operation_name
 from lepaute.errors import InputError
 from lepaute.kit.files import check_output, write_whole
 from lepaute.kit.picture import APART, BLUE, RULE, SOFT, bare, entitle, measured_origin, new_figure, write_picture
-from lepaute.kit.text import exact_size, three_digits
+from lepaute.kit.text import exact_size, significant
 from lepaute.report import page as pages
 
 if TYPE_CHECKING:
@@ -127,11 +127,11 @@ def _latex_table(found: "Comparison") -> str:
     ]
     for one in found.verdicts:
         stars = rf"$^{{{one.stars}}}$" if one.stars else ""
-        ends = [three_digits(100 * (end - 1)) if isfinite(end) else r"$\infty$" for end in (one.low, one.high)]
+        ends = [significant(100 * (end - 1)) if isfinite(end) else r"$\infty$" for end in (one.low, one.high)]
         times = " & ".join(_latex(amount(one, time_s)) for time_s in (one.left_s, one.right_s))
         lines.append(
             rf"{_latex(operation_name(one))} & {_latex(exact_size(one.size_bytes))} & {times} & "
-            rf"{three_digits(100 * (one.ratio - 1))}{stars} & [{ends[0]}, {ends[1]}] \\"
+            rf"{significant(100 * (one.ratio - 1))}{stars} & [{ends[0]}, {ends[1]}] \\"
         )
     return "\n".join([*lines, r"\hline", r"\end{tabular}", ""])
 

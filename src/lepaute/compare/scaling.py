@@ -7,7 +7,7 @@ from typing import Any
 
 from lepaute.archive import Archive, mpi_campaign
 from lepaute.compare.comparison import Comparison, archives
-from lepaute.kit.text import axis_unit, exact_size
+from lepaute.kit.text import exact_size, time_unit
 from lepaute.measure.comparison.cases import name_of
 
 #: Rows that a sentence names, and that a picture shows.
@@ -84,7 +84,7 @@ def write_scaling(comparisons: Sequence[Comparison], path: "Path") -> None:
     for place, row in enumerate(rows):
         axes = figure.add_subplot(lines, columns, place + 1)
         shown = [(each, one) for each in comparisons for one in each.verdicts if one.row == row]
-        unit, factor = axis_unit(max(max(one.left_s, one.right_s) for _, one in shown))
+        unit, factor = time_unit(max(max(one.left_s, one.right_s) for _, one in shown))
         for label, colour, apart in ((shown[0][0].left, BLUE, 0.97), (shown[0][0].right, RED, 1.03)):
             times = [factor * (one.left_s if label == each.left else one.right_s) for each, one in shown]
             ranks = [each.ranks for each, _ in shown]

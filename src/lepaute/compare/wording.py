@@ -6,7 +6,7 @@ from math import inf, isfinite, nan
 from lepaute.compare.guidelines import Violation
 from lepaute.compare.summaries import SLOW
 from lepaute.compare.verdicts import MOST_TIMES, RATE, Correction, Tested, Verdict
-from lepaute.kit.text import counted, exact_size, seconds, three_digits
+from lepaute.kit.text import counted, exact_size, seconds, significant, value_and_interval
 from lepaute.measure.comparison.cases import name_of
 from lepaute.stats.decision import Decision
 
@@ -23,16 +23,12 @@ def ratio_text(verdict: Tested) -> str:
 
 
 def _ratio_and_interval(row: Tested) -> tuple[str, str]:
+    """Without an interval, by the spread inside single runs, if it is known."""
     spread = getattr(row, "spread", (nan, nan))
-    if isfinite(row.high) and row.low > 0:
-        return _ratio(row.ratio), f" ({_ratio(row.low)} to {_ratio(row.high)})"
-    if isfinite(sum(spread)):
-        return _ratio(row.ratio), f" (by minima and maxima {_ratio(spread[0])} to {_ratio(spread[1])})"
-    return _ratio(row.ratio), ""
-
-
-def _ratio(value: float) -> str:
-    return f"{value:.3f}" if 0.1 <= value < 10 else three_digits(value)
+    has_interval = isfinite(row.high) and row.low > 0
+    low, high = (row.low, row.high) if has_interval else spread
+    ratio, bounds = value_and_interval(row.ratio, low, high)
+    return ratio, f" ({'' if has_interval else 'by minima and maxima '}{bounds})" if bounds else ""
 
 
 def verdict_words(verdict: Verdict, left: str, right: str) -> str:
@@ -43,7 +39,7 @@ def verdict_words(verdict: Verdict, left: str, right: str) -> str:
 def amount(verdict: Verdict, time_s: float) -> str:
     """A time of a row as people read it: of a rate, the rate."""
     if verdict.form == RATE:
-        return f"{three_digits(verdict.size_bytes / time_s / 1e6)} MB/s" if time_s > 0 else "0 MB/s"
+        return f"{significant(verdict.size_bytes / time_s / 1e6)} MB/s" if time_s > 0 else "0 MB/s"
     return seconds(time_s)
 
 
@@ -52,7 +48,7 @@ def _of_slow_calls(row: Verdict, left: str, right: str) -> str:
         return ""
     names = {"left": left, "right": right}
     shares = sorted((row.left_slow, row.right_slow))
-    more, less = (three_digits(100 * share) for share in reversed(shares))
+    more, less = (significant(100 * share) for share in reversed(shares))
     return f"; {names[row.slow_calls]} has more slow calls: {more} % against {less} % beyond {SLOW:g} medians"
 
 
@@ -70,7 +66,7 @@ def _of_medians(row: Verdict, left: str, right: str) -> str:
 def _took(rows: Sequence[Verdict], right: str) -> str:
     """How many times as long the right library took, at least and at most, whether or not that is shown."""
     ends = sorted(row.ratio for row in rows)
-    texts = dict.fromkeys(_ratio(end) for end in (ends[0], ends[-1]) if isfinite(end))
+    texts = dict.fromkeys(significant(end) for end in (ends[0], ends[-1]) if isfinite(end))
     return f"{right} took {' to '.join(texts)} times as long, " if texts else ""
 
 
@@ -119,9 +115,10 @@ def correction_sentence(correction: Correction) -> str:
 def violation_sentence(violation: Violation) -> str:
     """What a violated guideline costs."""
     size = "" if "(" in violation.guideline else f" at {exact_size(violation.size_bytes)}"
+    ratio, bounds = value_and_interval(violation.ratio, violation.low, violation.high)
     return (
-        f"{violation.guideline}{size} is violated: {violation.operation} takes {violation.ratio:.3g} times as long "
-        f"({violation.low:.3g} to {violation.high:.3g}), {seconds(violation.excess_s)} a call"
+        f"{violation.guideline}{size} is violated: {violation.operation} takes {ratio} times as long "
+        f"{f'({bounds})' if bounds else '(interval unlimited)'}, {seconds(violation.excess_s)} a call"
     )
 
 

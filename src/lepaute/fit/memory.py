@@ -16,7 +16,7 @@ from lepaute.errors import FitError
 from lepaute.fit.numeric import Floats
 from lepaute.fit.segmentation.points import BREAKPOINT_PARAMETERS, Points, best_cuts
 from lepaute.kit import picture
-from lepaute.kit.text import size_text
+from lepaute.kit.text import significant, size_text, with_interval
 from lepaute.stats.intervals import median_interval
 
 if TYPE_CHECKING:
@@ -294,8 +294,8 @@ def hierarchy_lines(hierarchy: MemoryHierarchy) -> list[str]:
     for number, plateau in enumerate(hierarchy.plateaus):
         best = _fastest(plateau)
         lines.append(
-            f"  {size_text(plateau.first_bytes)} to {size_text(plateau.last_bytes)}: {best.median * 1e-9:.3g} GB/s "
-            f"(95 %: {best.low * 1e-9:.3g} to {best.high * 1e-9:.3g} GB/s; {best.curve})"
+            f"  {size_text(plateau.first_bytes)} to {size_text(plateau.last_bytes)}: "
+            f"{with_interval(best.median * 1e-9, best.low * 1e-9, best.high * 1e-9, 'GB/s')}, {best.curve}"
         )
         if number < len(hierarchy.levels):
             lines.append(f"    {level_text(hierarchy.levels[number])}")
@@ -319,7 +319,10 @@ def finding(hierarchy: MemoryHierarchy) -> str:
     plateaus = hierarchy.plateaus
     if not plateaus:
         return f"No plateau of bandwidth was found ({core})"
-    ends = [f"{_fastest(plateaus[at]).median * 1e-9:.3g} GB/s {_place(hierarchy, at)}" for at in range(len(plateaus))]
+    ends = [
+        f"{significant(_fastest(plateaus[at]).median * 1e-9)} GB/s {_place(hierarchy, at)}"
+        for at in range(len(plateaus))
+    ]
     return f"{ends[0]} ({core})" if len(ends) == 1 else f"From {ends[0]} to {ends[-1]} ({core})"
 
 

@@ -1,12 +1,13 @@
 """Where durations change slope or jump, in words, as a table and as a page."""
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from lepaute.fit.duration_tables import SECONDS, DurationTable
-from lepaute.kit.text import seconds, size_text
+from lepaute.kit.text import exact_number, significant, size_text, time_unit, value_and_interval
 from lepaute.report.figures import figure_svg
 from lepaute.report.page import records_table, render
 
@@ -24,6 +25,8 @@ def page(table: "DurationTable", line: "SegmentedLine", source: str, command: st
     titles, rows = lines_table(table, line)
     # Each interval by the name of what it is of.
     heads = [f"{titles[at - 1]}, 95 %" if title == "95 % of it" else title for at, title in enumerate(titles)]
+    names = ("breakpoints", "objective", "divides it by", "at", "chosen")
+    tried = [dict(zip(names, row, strict=True)) for row in line.candidate_rows(in_bytes=table.in_bytes)]
     return render(
         "lepaute.report",
         "evidence.html.j2",
@@ -41,34 +44,17 @@ def page(table: "DurationTable", line: "SegmentedLine", source: str, command: st
             }
         ],
         shown=[records_table("The lines", [dict(zip(heads, row, strict=True)) for row in rows])],
-        tables=[records_table("What each further breakpoint gains", _candidates(table, line))],
+        tables=[records_table("What each further breakpoint gains", tried)],
         commands=[("This page is made by", command)],
     )
-
-
-def _candidates(table: "DurationTable", line: "SegmentedLine") -> list[dict[str, Any]]:
-    """As `SegmentedLine.table`."""
-    rows = []
-    for count, one in enumerate(line.candidates):
-        if math.isinf(one.criterion) and count > len(line.breakpoints):
-            break
-        rows.append(
-            {
-                "breakpoints": count,
-                "objective": one.residual,
-                "divides it by": line.gains[count - 1] if count else "–",
-                "at": ", ".join(_size(table, place) for place in one.breakpoints) or "–",
-                "chosen": one.breakpoints == line.breakpoints,
-            }
-        )
-    return rows
 
 
 def sentence(table: "DurationTable", line: "SegmentedLine") -> str:
     """After which sizes the durations change slope or jump, and how far they are off the lines."""
     off = 100 * float(np.median(np.abs(line.y / line.predict(line.x) - 1)))
-    within = f"; half of the durations lie within {off:.2g} % of the line{'s' if line.breakpoints else ''}."
-    return f"{line.finding(in_bytes=table.in_bytes)}{within}"
+    lines = "lines" if line.breakpoints else "line"
+    within = f"half of the durations lie within {significant(max(off, 0.01), 2)} % of the {lines}"
+    return f"{line.finding(in_bytes=table.in_bytes)}; {within}."
 
 
 def origin(table: "DurationTable") -> str:
@@ -90,38 +76,41 @@ def axis_labels(table: "DurationTable") -> dict[str, Any]:
 
 
 def lines_table(table: "DurationTable", line: "SegmentedLine") -> tuple[list[str], list[list[str]]]:
-    """Titles and rows: a line each, with its sizes, its coefficients and their intervals."""
-    slope = "per byte" if table.in_bytes else "slope"
-    titles = ["sizes from", "to", "durations", "at size 0", "95 % of it", slope, "95 % of it"]
+    """Titles and rows: a line each, with its sizes, its coefficients and their intervals, each in one unit."""
+    of_zero, intercepts = _coefficients([(each.intercept, each.intercept_interval) for each in line.segments], 5e-13)
+    of_slope, slopes = _coefficients([(each.slope, each.slope_interval) for each in line.segments], 1e-15)
+    titles = ["sizes from", "to", "durations", f"at size 0, {of_zero}", "95 % of it"]
+    titles += [f"{'per byte' if table.in_bytes else 'slope'}, {of_slope}", "95 % of it"]
+    titles += ["bandwidth, GB/s", "95 % of it"] if table.in_bytes else []
     rows = []
     for number, each in enumerate(line.segments):
         low = each.low if number == 0 else float(table.x[table.x > each.low].min())
-        cells = [_size(table, low), _size(table, each.high), str(each.n_points)]
-        cells += [_seconds(each.intercept), _interval(each.intercept_interval)]
-        cells += [_seconds(each.slope), _interval(each.slope_interval)]
+        cells = [_size(table, low), _size(table, each.high), str(each.n_points), *intercepts[number], *slopes[number]]
         rows.append([*cells, *(_rates(each) if table.in_bytes else ())])
-    return [*titles, "bandwidth", "95 % of it"] if table.in_bytes else titles, rows
+    return titles, rows
+
+
+def _coefficients(values_s: "Sequence[tuple[float, Interval]]", least_s: float) -> tuple[str, list[tuple[str, str]]]:
+    """The unit of a column of times, and the column: values and 95 % intervals; what is smaller than `least_s` is 0."""
+    sizes = [abs(value_s) for value_s, _ in values_s if abs(value_s) >= least_s]
+    unit, factor = time_unit(min(sizes, default=0.0))
+    cells = []
+    for value_s, interval in values_s:
+        value, low, high = (factor * end * (abs(end) >= least_s) for end in (value_s, *interval))
+        figure, bounds = value_and_interval(value, low, high)
+        cells.append((figure or "0", bounds or "-"))
+    return unit, cells
 
 
 def _rates(line: "Line") -> tuple[str, str]:
+    """10^9 bytes a second; at least that of the largest time per byte, where the least may be none."""
     low, high = line.slope_interval
-    least = _gigabytes(high) if math.isfinite(high) else "0"
-    return f"{_gigabytes(line.slope)} GB/s", f"{least} to {_gigabytes(low)}" if math.isfinite(low) else "-"
-
-
-def _gigabytes(slope_s: float) -> str:
-    """10^9 bytes a second of a time per byte; infinite where it takes none."""
-    return "∞" if slope_s <= 1e-15 else f"{1e-9 / slope_s:.3g}"
-
-
-def _interval(interval: "Interval") -> str:
-    return "-" if not all(map(math.isfinite, interval)) else f"{_seconds(interval[0])} to {_seconds(interval[1])}"
-
-
-def _seconds(value_s: float) -> str:
-    """As `seconds`, and picoseconds for times per byte."""
-    return seconds(value_s) if value_s == 0 or abs(value_s) >= 1e-9 else f"{value_s * 1e12:.3g} ps"
+    rate, least, most = (1e-9 / slope if slope > 1e-15 else math.inf for slope in (line.slope, high, low))
+    if math.isfinite(most) or not math.isfinite(least):
+        figure, bounds = value_and_interval(rate, least, most)
+        return ("-" if math.isinf(rate) else figure), bounds or "-"
+    return "-", f"more than {significant(least)}"
 
 
 def _size(table: "DurationTable", size: float) -> str:
-    return size_text(size) if table.in_bytes else f"{size:.7g}"
+    return size_text(size) if table.in_bytes else exact_number(size, 7)

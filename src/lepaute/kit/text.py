@@ -42,11 +42,41 @@ def ranks_text(ranks: int) -> str:
 
 
 def seconds(value_s: float) -> str:
-    """A duration with three digits in the unit that suits it: 12.5 µs, 1.2 s."""
-    if value_s == 0:
+    """An estimated duration with three digits in the unit that suits it: 12.5 µs, 1.20 s; 0 below half a picosecond."""
+    if abs(value_s) < 5e-13:
         return "0"
     unit, factor = time_unit(value_s, 0.9995)
-    return f"{three_digits(value_s * factor)} {unit}"
+    return f"{significant(value_s * factor)} {unit}"
+
+
+def exact_seconds(value_s: float) -> str:
+    """A duration that was set, without zeros at the end: 1 s, 2.5 ms."""
+    unit, factor = time_unit(value_s)
+    return f"{exact_number(value_s * factor)} {unit}" if value_s else "0 s"
+
+
+def in_one_unit(
+    titles: Sequence[str], rows: Iterable[Sequence[object]], *groups: Sequence[int]
+) -> tuple[list[str], list[list[object]]]:
+    """A table in which the columns of each group, estimates in seconds, have one unit: that of the least, unless the
+    largest has seven digits; "-" for NaN, "< 0.001" for what is not 0."""
+    titles, cells = list(titles), [list(row) for row in rows]
+    for columns in groups:
+        values_s = [float(row[column]) for row in cells for column in columns]  # type: ignore[arg-type]
+        sizes = [abs(value_s) for value_s in values_s if math.isfinite(value_s) and abs(value_s) >= 5e-13] or [1.0]
+        units = [time_unit(least) for least in (min(sizes), 1e-6, 1e-3, 1.0)]
+        unit, factor = next((each for each in units if max(sizes) * each[1] < 1e6), units[-1])
+        for column in columns:
+            titles[column] += f", {unit}"
+            for row in cells:
+                row[column] = _cell(float(row[column]), factor)  # type: ignore[arg-type]
+    return titles, cells
+
+
+def _cell(value_s: float, factor: float) -> str:
+    if math.isnan(value_s) or abs(value_s) < 5e-13:
+        return "-" if math.isnan(value_s) else "0"
+    return "< 0.001" if 0.0 < value_s * factor < 0.001 else significant(value_s * factor)
 
 
 def time_unit(value_s: float, least: float = 1.0) -> tuple[str, float]:
@@ -55,13 +85,6 @@ def time_unit(value_s: float, least: float = 1.0) -> tuple[str, float]:
         if abs(value_s) * factor >= least:
             return unit, factor
     return "ns", 1e9
-
-
-def axis_unit(largest_s: float, seconds_from: float = 1.0) -> tuple[str, float]:
-    """Unit of an axis of times that reaches so far, and how many of it make a second."""
-    if largest_s >= seconds_from:
-        return "s", 1.0
-    return ("ms", 1e3) if largest_s >= 0.01 else ("µs", 1e6)
 
 
 def duration(value_s: float) -> str:
@@ -80,16 +103,19 @@ def moment(time_s: float) -> str:
 
 
 def quantity(value: float, unit: str) -> str:
-    """A value with four digits and its unit, with the prefix that suits it: 411.8 Gflop/s, 2.604 Pflop/s."""
+    """A value with four digits and its unit, with the prefix that suits it: 411.8 Gflop/s, 2.600 Pflop/s."""
     scaled, factor = scaled_unit(unit, value)
-    return f"{four_digits(value * factor)} {scaled}"
+    return f"{significant(value * factor, 4)} {scaled}"
 
 
 def scaled_unit(unit: str, value: float) -> tuple[str, float]:
     """`unit` with the prefix that suits the value, and what the value is to be multiplied by.
 
-    Of units that begin with G, as Gflop/s has it, from 10^4 on; of W, J and cells/s likewise; any other stays.
+    Of units that begin with G, as Gflop/s has it, from 10^4 on; of W, J and cells/s likewise; of s below; any other
+    stays.
     """
+    if unit == "s":
+        return time_unit(value, 1e-3)
     letter, base = ("G", unit[1:]) if unit[:1] == "G" else ("", unit)
     if abs(value) < 9999.5 or not (letter or unit in _SCALED):
         return unit, 1.0
@@ -102,7 +128,7 @@ def size_text(size_bytes: float) -> str:
     """A number of bytes with three digits: 12 B, 1.5 KiB, 64 MiB."""
     for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
         if abs(size_bytes) >= factor:
-            return f"{three_digits(size_bytes / factor)} {unit}"
+            return f"{exact_number(size_bytes / factor, 3)} {unit}"
     return f"{size_bytes:.0f} B"
 
 
@@ -118,49 +144,94 @@ def percent(share: float) -> str:
     return "-" if math.isnan(share) else f"{100 * share:.1f} %"
 
 
-def signed_percent(share: float, digits: int = 3) -> str:
-    """A change as per cent with its sign: +1.8 %, -12 %, 0 %."""
-    value = 100.0 * share
-    text = f"{value:+.{digits}g}" if abs(value) < 99.5 else f"{value:+,.0f}"
-    return f"{text if value else '0'} %"
+def signed_percent(share: float, low: float | None = None, high: float | None = None, basis: str = "95 %: ") -> str:
+    """A change as per cent with its sign and two digits, or those that its interval gives it: +1.8 %, -12 %, -9.6 %
+    (95 %: -9.9 to -9.4 %)."""
+    percents = [math.nan if end is None else 100.0 * end for end in (share, low, high)]
+    if not math.isfinite(sum(percents)) or not percents[2] > percents[1]:
+        unlimited = ", interval unlimited" if math.inf in map(abs, percents) else ""
+        return f"{'+' * (share > 0.0)}{significant(100.0 * share, 2)} %{unlimited}"
+    decimals = _decimals(*percents[1:])
+    figure, least, most = (f"{'+' * (round(percent, decimals) > 0)}{_fixed(percent, decimals)}" for percent in percents)
+    return f"{figure} % ({basis}{least} to {most} %)"
 
 
-def two_digits(value: float) -> str:
-    """With two digits; from 100 on, whole."""
-    return f"{value:.2g}" if abs(value) < 99.5 else f"{value:.0f}"
+def significant(value: float, digits: int = 3) -> str:
+    """An estimate with so many digits, zeros at the end among them: 1.50, 0.0000123, 12,346; below a millionth with an
+    exponent."""
+    if value == 0.0 or not math.isfinite(value):
+        return "0" if value == 0.0 else f"{value:g}"
+    text = f"{value:.{digits - 1}e}"
+    exponent = int(text.partition("e")[2])
+    return _fixed(value, max(0, digits - 1 - exponent)) if exponent >= -6 else text
 
 
-def three_digits(value: float) -> str:
-    """Three digits, and never an exponent for what has more before the point."""
-    return f"{value:.3g}" if abs(value) < 999.5 else f"{value:.0f}"
+def exact_number(value: float, digits: int = 6) -> str:
+    """What was set, or ticks of an axis, without zeros at the end: 0.5, 20,000."""
+    text = significant(value, digits)
+    return text.rstrip("0").rstrip(".") if "." in text and "e" not in text else text
 
 
-def four_digits(value: float) -> str:
-    """Four digits, and never an exponent: all digits before the point where there are more, zeros after it."""
-    if abs(value) >= 9999.5:
-        return f"{value:.0f}"
-    text = f"{value:.4g}"
-    return f"{value:.{3 - math.floor(math.log10(abs(value)))}f}" if "e" in text else text
+def _fixed(value: float, decimals: int) -> str:
+    """With so many decimals, below 0 tens, hundreds and so on; from 10,000 on in groups of three."""
+    rounded = round(value, decimals) + 0.0  # no -0.0
+    return f"{rounded:{',' if abs(rounded) >= 9999.5 else ''}.{max(0, decimals)}f}"
 
 
-def with_interval(value: float, low: float | None, high: float | None, unit: str) -> str:
-    """A value with its 95 % interval, as many decimals as give half the interval two digits: 54.9 s (95 %: 53.0 to
-    57.0 s); without bounds four digits."""
+def with_interval(value: float, low: float | None, high: float | None, unit: str = "", basis: str = "95 %: ") -> str:
+    """A value with its 95 % interval: 54.9 s (95 %: 53.0 to 57.0 s); without bounds four digits.
+
+    Of a value above 0 that has no digit, only the bound: less than 32 ms
+    """
+    figure, bounds = value_and_interval(value, low, high)
+    unit = f" {unit}" if unit else ""
+    if not bounds:
+        return f"{figure}{unit}"
+    return f"{figure}{unit} ({basis}{bounds}{unit})" if figure else f"less than {bounds.removeprefix('up to ')}{unit}"
+
+
+def value_and_interval(value: float, low: float | None, high: float | None) -> tuple[str, str]:
+    """A value and its interval, the last place of both the second digit of half its width: ("54.9", "53.0 to 57.0").
+
+    No interval, or one without width, as of a price: four digits, and "". Of what is not below 0, a bound that has no
+    digit: ("0.2", "up to 9.8"), and a value that has none: ("", "up to 32").
+    """
     if low is None or high is None or not math.isfinite(low + high) or not high > low:
-        return f"{four_digits(value)} {unit}"
-    decimals = interval_decimals(low, high)
-    return f"{value:.{decimals}f} {unit} (95 %: {low:.{decimals}f} to {high:.{decimals}f} {unit})"
+        return exact_number(value, 4) if low == high is not None else significant(value, 4), ""
+    decimals, power, exponent = _decimals(low, high), "", 0
+    if max(-low, high) < 1e-6:  # coefficients: all with one power of ten
+        exponent = math.floor(math.log10(max(-low, high)))
+        power = f"e{exponent:03d}"
+    figure, least, most = (
+        f"{_fixed(number * 10.0**-exponent, decimals + exponent)}{power}" for number in (value, low, high)
+    )
+    if low >= 0.0 and not least.removesuffix(power).strip("0."):
+        return figure if figure.removesuffix(power).strip("0.") else "", f"up to {most}"
+    return figure, f"{least} to {most}"
 
 
-def interval_decimals(low: float, high: float) -> int:
-    """Decimals with which half of an interval has two digits, at most six significant ones for its ends."""
+def change_in_words(
+    ratio: float, more: str = "more", less: str = "less", low: float | None = None, high: float | None = None
+) -> str:
+    """A ratio as a change, with the digits that its interval gives it, or two: 3.1 % more."""
+    percent = abs(100.0 * (ratio - 1.0))
+    if low is None or high is None or not high - low > 0.0:
+        figure = significant(percent, 2)
+    else:
+        figure = _fixed(percent, _decimals(100.0 * (low - 1.0), 100.0 * (high - 1.0)))
+    return f"{figure} % {more if ratio >= 1.0 else less}" if figure.strip("0.") else f"{figure} %"
+
+
+def _decimals(low: float, high: float) -> int:
+    """Decimals with which half of an interval has two digits, at most six significant ones for its ends; below 0 tens,
+    hundreds and so on."""
     most = 5 - math.floor(math.log10(max(abs(low), abs(high))))
-    return max(0, min(1 - math.floor(math.log10((high - low) / 2.0)), most))
+    return min(1 - math.floor(math.log10((high - low) / 2.0)), most)
 
 
-def number(value: float, digits: int = 3) -> str:
-    """So many digits, and from 1000 on all before the point, in groups of three: 0.0123, 12.3, 3,027."""
-    return f"{value:.{digits}g}" if abs(value) < 999.5 else f"{value:,.0f}"
+def p_text(value: float) -> str:
+    """The chance of an observation where nothing is: p = 0.030, p < 0.000001."""
+    return f"p = {significant(value, 2)}" if value >= 1e-6 else "p < 0.000001"
 
 
 def unbroken(text: str) -> str:

@@ -93,7 +93,11 @@ def source_entries(one_line: str, deb822: str, codename: str) -> tuple[str, str]
     Returns the text of a .list file and of a .sources file; either may be empty.
     """
     lines = [line for line in map(str.strip, one_line.splitlines()) if re.match(r"deb\s", line)]
-    stanzas = [stanza for stanza in map(_fields, re.split(r"\n\s*\n", deb822)) if _is_binary(stanza)]
+    stanzas = [
+        stanza
+        for stanza in map(_fields, re.split(r"\n\s*\n", deb822))
+        if "deb" in stanza.get("types", "").split() and stanza.get("enabled", "yes").lower() not in ("no", "false", "0")
+    ]
     # deb [options] uri suite component...
     own_lines = [line for line in lines if codename in re.sub(r"\[[^]]*\]", "", line).split()[2:3]]
     own_stanzas = [stanza for stanza in stanzas if codename in stanza.get("suites", "").split()]
@@ -120,10 +124,6 @@ def _fields(stanza: str) -> dict[str, str]:
             name = name.strip().lower()
             fields[name] = value.strip()
     return fields
-
-
-def _is_binary(stanza: dict[str, str]) -> bool:
-    return "deb" in stanza.get("types", "").split() and stanza.get("enabled", "yes").lower() not in ("no", "false", "0")
 
 
 def _read_all(pattern: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from lepaute.errors import InputError
-from lepaute.kit.text import counted, quantity, three_digits
+from lepaute.kit.text import counted, exact_number, quantity
 from lepaute.platform.guessed_messages import (
     BUSY_SD,
     BUSY_SHARE,
@@ -182,7 +182,7 @@ def platform_from(sheet: DataSheet, like: Platform) -> Platform:
     rate = dgemm_rate(like)
     if rate is None:
         raise InputError(f"platform {like.name} has no dgemm for one thread, by which its kernels would be scaled")
-    rates = f"from {three_digits(rate / 1e9)} to {three_digits(core.tuned_flops / 1e9)} Gflop/s"
+    rates = f"from {exact_number(rate / 1e9, 3)} to {exact_number(core.tuned_flops / 1e9, 3)} Gflop/s"
     source = f"those of a core of {like.name}, scaled by dgemm {rates}"
     kernels = [
         _dgemm(load_platform(SHAPE), core),
@@ -236,7 +236,7 @@ def _dgemm(shape: Platform, core: CoreRate) -> KernelModel:
     last = model.model_copy(update={"pieces": model.pieces[-1:]})
     m, n, k = UPDATE
     factor = 2.0 * m * n * k / core.flops / mean_s(last, m, n, k)
-    rate = f"{three_digits(core.flops / 1e9)} Gflop/s"
+    rate = f"{exact_number(core.flops / 1e9, 3)} Gflop/s"
     return scaled(last, factor, core.relative_sd, f"{rate} {core.source}; its form is that of {shape.name}")
 
 
@@ -254,7 +254,7 @@ def _of_threads(kernels: list[KernelModel], sheet: DataSheet) -> list[KernelMode
         else:
             continue
         relative_sd = round(math.hypot(model.discrepancy_relative_sd, own_sd), 4)
-        source = f"{model.discrepancy_source}; {three_digits(faster)} times as fast on {sheet.threads} cores"
+        source = f"{model.discrepancy_source}; {exact_number(faster, 3)} times as fast on {sheet.threads} cores"
         several = scaled(model, 1.0 / faster, relative_sd, source)
         models.append(several.model_copy(update={"threads": sheet.threads}))
     return models
@@ -292,7 +292,7 @@ def _assumed(sheet: DataSheet, core: CoreRate, scaled_from: str) -> list[dict[st
     threads = f"dgemm and dtrsm at {100 * share:.0f} % of the rate of {sheet.threads} cores, all other kernels {others}"
     busy = f"{100 * BUSY_SHARE:.0f} % of the bandwidth of others; 20 % on Dahu, 100 % on a virtual machine"
     rows = [
-        (f"dgemm at {three_digits(core.flops / 1e9)} Gflop/s a core", core.relative_sd, core.source),
+        (f"dgemm at {exact_number(core.flops / 1e9, 3)} Gflop/s a core", core.relative_sd, core.source),
         ("all other kernels", SCALED_RELATIVE_SD, f"{scaled_from}; {likened}"),
         ("messages inside nodes", LOOPBACK_SD, inside),
         *([("messages between nodes", *sheet.link.error)] if sheet.nodes > 1 else []),
@@ -318,15 +318,17 @@ def what_is_given(sheet: DataSheet) -> list[str]:
     if sheet.blas is not None:
         given.append(_SPELT[sheet.blas])
     if sheet.link_Bps is not None:
-        given.append(f"link {sheet.link_Bps / 1e9:.4g} GB/s ({sheet.link_Bps / 1.25e8:.4g} Gb/s)")
+        given.append(
+            f"link {exact_number(sheet.link_Bps / 1e9, 4)} GB/s ({exact_number(sheet.link_Bps / 1.25e8, 4)} Gb/s)"
+        )
     if sheet.fabric is not None:
         given.append({"rdma": "RDMA", "ethernet": "TCP over Ethernet"}[sheet.fabric])
     if sheet.latency_s is not None:
-        given.append(f"latency {sheet.latency_s * 1e6:.4g} µs")
+        given.append(f"latency {exact_number(sheet.latency_s * 1e6, 4)} µs")
     if sheet.memory_bytes is not None:
-        given.append(f"{sheet.memory_bytes / 2**30:.4g} GiB a node")
+        given.append(f"{exact_number(sheet.memory_bytes / 2**30, 4)} GiB a node")
     if sheet.memory_Bps is not None:
-        given.append(f"its memory {sheet.memory_Bps / 1e9:.4g} GB/s")
+        given.append(f"its memory {exact_number(sheet.memory_Bps / 1e9, 4)} GB/s")
     return given
 
 

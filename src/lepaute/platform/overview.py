@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from lepaute.kit.text import counted, percent, quantity, seconds, size_text, three_digits
+from lepaute.kit.text import counted, percent, quantity, seconds, significant, size_text
 from lepaute.platform.components import COMPUTING
 from lepaute.platform.data_sheet import dgemm_rate
 from lepaute.platform.kernel_model import UPDATE, mean_s, piece_of, value_of
@@ -86,7 +86,7 @@ def _dgemm(platform: Platform) -> str:
             if (time_s := value_of(dict(zip(terms, row[2:], strict=False)), m, n, k)) > 0.0
         ]
         if rates:
-            text += f"; CPUs {three_digits(min(rates) / 1e9)} to {three_digits(max(rates) / 1e9)}"
+            text += f"; CPUs {significant(min(rates) / 1e9)} to {significant(max(rates) / 1e9)}"
     return text
 
 

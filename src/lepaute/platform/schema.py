@@ -17,6 +17,7 @@ from lepaute.kit.documents import MOST_BYTES
 from lepaute.kit.files import write_whole
 from lepaute.kit.models import AfterValidator, Field, model_validator
 from lepaute.kit.notebook import facts_html
+from lepaute.kit.text import significant
 from lepaute.platform.kernel_model import Goodness, KernelModel, Noise, PerCpu, Piece
 from lepaute.platform.network_model import Costs, Loopback, MessageNoise, Network, NodeLink, NoiseMode, Remote, Segment
 from lepaute.platform.population import Group, Population
@@ -119,7 +120,9 @@ class Assumption(Value):
     @property
     def text(self) -> str:
         """In words, with its standard deviation where there is one."""
-        return self.what if self.relative_sd is None else f"{self.what} (sd {100.0 * self.relative_sd:.2g} %)"
+        return (
+            self.what if self.relative_sd is None else f"{self.what} (sd {significant(100.0 * self.relative_sd, 2)} %)"
+        )
 
 
 __all__ = [
@@ -271,8 +274,8 @@ class SlowState(Value):
         """In words."""
         cores = f", while {self.least_busy_cores} cores or more compute" if self.least_busy_cores else ""
         return (
-            f"{100.0 * self.share:.2g} % of the time a node takes {self.factor:.3g} times as long, for "
-            f"{self.length_s:.2g} s on average{cores}"
+            f"{significant(100.0 * self.share, 2)} % of the time a node takes {significant(self.factor)} times as "
+            f"long, for {significant(self.length_s, 2)} s on average{cores}"
         )
 
 

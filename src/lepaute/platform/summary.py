@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from math import exp
 
-from lepaute.kit.text import counted, duration, quantity, seconds
+from lepaute.kit.text import counted, duration, percent, quantity, seconds, significant
 from lepaute.platform.network_model import BusyReceiver, Loopback, Remote, Segment
 from lepaute.platform.schema import KernelModel, Platform, Population
 from lepaute.platform.topology import topology_lines
@@ -35,13 +35,13 @@ def _lines(platform: Platform) -> Iterator[str]:
         setting = platform.blas.coretype_env
         yield f"BLAS kernels: {platform.blas.core}" + (f" (OPENBLAS_CORETYPE={setting})" if setting else "")
     yield ""
-    memory = "" if nodes.memory_bytes is None else f", {nodes.memory_bytes / 2**30:.4g} GiB each"
+    memory = "" if nodes.memory_bytes is None else f", {significant(nodes.memory_bytes / 2**30, 4)} GiB each"
     peak = nodes.peak_flops_per_core
     sockets = "" if nodes.sockets is None else f" in {counted(nodes.sockets, 'socket')}"
     yield (
         f"nodes     {nodes.count} (numbers {nodes.first_number} to {nodes.first_number + nodes.count - 1}), "
         f"{nodes.cores} cores on {nodes.cpus} CPUs ({nodes.core_to_cpu}){sockets}{memory}"
-        + ("" if peak is None else f", peak {peak / 1e9:.4g} Gflop/s a core")
+        + ("" if peak is None else f", peak {significant(peak / 1e9, 4)} Gflop/s a core")
     )
     yield "kernels   duration of a call, in seconds"
     for model in platform.kernels:
@@ -50,8 +50,9 @@ def _lines(platform: Platform) -> Iterator[str]:
     yield from _days(platform)
     if (sentinel := platform.sentinel) is not None:
         yield (
-            f"sentinel  dgemm({sentinel.m}, {sentinel.n}, {sentinel.k}) on all cores: {sentinel.gflops:.4g} Gflop/s a "
-            f"core ± {_percent(sentinel.relative_error)}, until {sentinel.ended}"
+            f"sentinel  dgemm({sentinel.m}, {sentinel.n}, {sentinel.k}) on all cores: "
+            f"{significant(sentinel.gflops, 4)} Gflop/s a core ± {_percent(sentinel.relative_error)}, until "
+            f"{sentinel.ended}"
         )
     if (slow := platform.slow_state) is not None:
         yield f"slow      {slow.text}" + (f": {slow.source}" if slow.source else "")
@@ -107,9 +108,11 @@ def _population(population: Population) -> Iterator[str]:
         for at, (term, mean) in enumerate(zip(population.terms, group.mean, strict=True)):
             days = temporal[at][at] + (0.0 if common is None else common[at][at])
             spatial = group.covariance_spatial[at][at]
-            line = f"  {term:<6} {mean:.4g}; sd {spatial**0.5:.2g} between CPUs, {days**0.5:.2g} between days"
+            cpus, across = (significant(variance**0.5, 2) for variance in (spatial, days))
+            line = f"  {term:<6} {significant(mean, 4)}; sd {cpus} between CPUs, {across} between days"
             if log_scale is not None and (log_sd := log_scale[at][at] ** 0.5) > 0.0:
-                line += f", its own part times {exp(-log_sd):.2g} to {exp(log_sd):.2g} for two thirds of the CPUs"
+                least, most = (significant(exp(log), 2) for log in (-log_sd, log_sd))
+                line += f", its own part times {least} to {most} for two thirds of the CPUs"
             yield line
     if population.source:
         yield f"  {population.source}"
@@ -144,7 +147,7 @@ def _kernel(model: KernelModel) -> Iterator[str]:
 
 
 def _polynomial(polynomial: Polynomial) -> str:
-    terms = [f"{value:.4g}" + ("" if term == "1" else f" {term}") for term, value in polynomial.items()]
+    terms = [f"{significant(value, 4)}" + ("" if term == "1" else f" {term}") for term, value in polynomial.items()]
     return " + ".join(terms).replace("+ -", "- ")
 
 
@@ -154,14 +157,15 @@ def _bounds(bounds: Bounds) -> str:
 
 def _network(platform: Platform) -> Iterator[str]:
     network = platform.network
-    yield f"network   {network.node_link.bandwidth_Bps / 1e9:.4g} GB/s a node; flow_factor {network.flow_factor}"
+    bandwidth = quantity(network.node_link.bandwidth_Bps / 1e9, "GB/s")
+    yield f"network   {bandwidth} a node; flow_factor {network.flow_factor}"
     first, *more = topology_lines(platform.topology)
     yield f"  topology      {first}"
     yield from (f"                {line}" for line in more)
     yield "  between nodes     protocol     latency        flow        send at 0   receive at 0"
     yield from _links(network.remote)
     sharing = "shared" if network.loopback.shared else "not shared"
-    yield f"  inside a node, {network.loopback.bandwidth_Bps / 1e9:.4g} GB/s, {sharing}"
+    yield f"  inside a node, {significant(network.loopback.bandwidth_Bps / 1e9, 4)} GB/s, {sharing}"
     if network.loopback.segments is None:
         yield "    as between nodes"
     else:
@@ -175,9 +179,9 @@ def _links(links: Remote | Loopback | BusyReceiver) -> Iterator[str]:
     if links.range_bytes is not None:
         yield f"    fitted to {links.range_bytes[0]} to {links.range_bytes[1]} B"
     if links.discrepancy_relative_sd:
-        yield f"    error {100.0 * links.discrepancy_relative_sd:.3g} % (a standard deviation), drawn once a run"
+        yield f"    error {percent(links.discrepancy_relative_sd)} (a standard deviation), drawn once a run"
     if links.overhead_relative_sd is not None:
-        yield f"    error of overheads {100.0 * links.overhead_relative_sd:.3g} %, drawn once a run"
+        yield f"    error of overheads {percent(links.overhead_relative_sd)}, drawn once a run"
     if not isinstance(links, BusyReceiver) and links.busy is not None:
         yield "    to a rank that computes between its probes, from the probe on:"
         yield from _links(links.busy)
@@ -185,8 +189,8 @@ def _links(links: Remote | Loopback | BusyReceiver) -> Iterator[str]:
 
 def _segment(segment: Segment) -> str:
     modes = "" if segment.noise is None else f"; {counted(len(segment.noise.modes), 'mode')}"
+    latency, send, receive = (significant(1e6 * s, 4) for s in (segment.latency_s, segment.send[0], segment.receive[0]))
     return (
-        f"  > {segment.above_bytes:>11} B  {segment.protocol:<10} {segment.latency_s * 1e6:>8.3f} µs "
-        f"{segment.bandwidth_Bps / 1e9:>8.3f} GB/s {segment.send[0] * 1e6:>8.3f} µs "
-        f"{segment.receive[0] * 1e6:>9.3f} µs{modes}"
+        f"  > {segment.above_bytes:>11} B  {segment.protocol:<10} {latency:>8} µs "
+        f"{significant(segment.bandwidth_Bps / 1e9, 4):>8} GB/s {send:>8} µs {receive:>9} µs{modes}"
     )

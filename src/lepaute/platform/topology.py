@@ -12,6 +12,7 @@ from typing import Annotated, Final, Literal, Self
 from lepaute.errors import InputError
 from lepaute.kit.models import AfterValidator, Field, model_validator
 from lepaute.kit.quantities import ranges_of
+from lepaute.kit.text import significant
 from lepaute.platform.values import MOST_CABLES, MOST_NODES, CoreCount, NonNegative, Positive, Value, fault
 
 Name = Annotated[str, Field(min_length=1)]
@@ -194,7 +195,7 @@ def topology_lines(topology: Topology) -> Iterator[str]:
             yield f"level {number}: {details}"
     for what in ("node", "switch"):
         if (limit := getattr(topology.limiters, f"{what}_bandwidth_Bps", None)) is not None:
-            yield f"a {what} passes {limit / 1e9:.4g} GB/s in all"
+            yield f"a {what} passes {significant(limit / 1e9, 4)} GB/s in all"
     for changed in topology.changed or ():
         yield f"{changed.name}: {_cable(changed)}"
     if topology.removed:
@@ -202,7 +203,7 @@ def topology_lines(topology: Topology) -> Iterator[str]:
 
 
 def _cable(cable: CableModel) -> str:
-    details = [] if cable.bandwidth_Bps is None else [f"{cable.bandwidth_Bps / 1e9:.4g} GB/s"]
+    details = [] if cable.bandwidth_Bps is None else [f"{significant(cable.bandwidth_Bps / 1e9, 4)} GB/s"]
     if cable.latency_s is not None:
-        details.append(f"{cable.latency_s * 1e6:.4g} µs extra latency")
+        details.append(f"{significant(cable.latency_s * 1e6, 4)} µs extra latency")
     return ", ".join(details)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
 from lepaute.kit.files import check_output, write_whole
-from lepaute.kit.text import number, unbroken
+from lepaute.kit.text import significant, unbroken
 from lepaute.version import __version__
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def _text(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        return number(value) if math.isfinite(value) else "–"
+        return significant(value) if math.isfinite(value) else "–"
     if isinstance(value, list | tuple):
         return "; ".join(map(_text, value))
     if record := _record(value):

@@ -12,7 +12,7 @@ from weakref import ref
 from lepaute import _core
 from lepaute.errors import InputError, SimulationError
 from lepaute.kit.options import options_of
-from lepaute.kit.text import size_text
+from lepaute.kit.text import significant, size_text
 from lepaute.simulate.engine import MESSAGES, KernelUse, MessageUse, Sampling, SimulatedRun, Sizes
 from lepaute.simulate.machine.core import machine_of
 from lepaute.simulate.machine.mapping import check_memory
@@ -324,7 +324,7 @@ def message_warnings(uses: Sequence[MessageUse]) -> list[str]:
             for low, high in ((use.outside_from_bytes, use.outside_to_bytes), use.fitted_bytes)
         )
         warnings.append(
-            f"{share:.2g} % of the time of {MESSAGES[use.link]} is of sizes outside the fitted ones: "
+            f"{significant(share, 2)} % of the time of {MESSAGES[use.link]} is of sizes outside the fitted ones: "
             f"{met}, fitted from {fitted}"
         )
     return warnings

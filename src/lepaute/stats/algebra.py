@@ -5,11 +5,9 @@ processor: the last digit differs, and where two models are equal up to rounding
 """
 
 import numpy as np
-import numpy.typing as npt
 
 from lepaute import _core
-
-Floats = npt.NDArray[np.float64]
+from lepaute.stats.expanding import Floats
 
 
 def times(a: Floats, b: Floats) -> Floats:

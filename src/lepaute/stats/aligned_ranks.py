@@ -22,10 +22,8 @@ import numpy as np
 import numpy.typing as npt
 
 from lepaute.errors import InputError
+from lepaute.stats.expanding import Booleans, Floats, Integers
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Booleans = npt.NDArray[np.bool_]
 Condition = Callable[[float], bool]
 
 #: Where its exact distribution takes more additions, the rank sum is taken as normal, with its exact mean and variance.

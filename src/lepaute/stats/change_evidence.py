@@ -28,16 +28,12 @@ from functools import lru_cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import chdtri, digamma, gammaln, ndtr, stdtrit
 
 from lepaute import _core
 from lepaute.errors import InputError
+from lepaute.stats.expanding import Booleans, Floats, Integers
 from lepaute.stats.group_effects import LONG_RUN, PartialShifts
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Booleans = npt.NDArray[np.bool_]
 
 #: Shifts that are looked for, in standard deviations of an innovation; those between are found by their neighbours.
 SHIFTS = np.array([0.5, 1.0, 2.0, 4.0, 10.0])

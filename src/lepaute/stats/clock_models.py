@@ -10,10 +10,8 @@ from statistics import NormalDist
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
+from lepaute.stats.expanding import Floats, Integers
 
 CONFIDENCE = 0.95
 

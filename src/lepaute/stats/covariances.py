@@ -13,12 +13,9 @@ from dataclasses import dataclass
 from math import fsum
 
 import numpy as np
-import numpy.typing as npt
 
 from lepaute.stats import algebra
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
+from lepaute.stats.expanding import Floats, Integers
 
 
 @dataclass(frozen=True, slots=True)

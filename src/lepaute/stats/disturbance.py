@@ -18,11 +18,8 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Booleans = npt.NDArray[np.bool_]
+from lepaute.stats.expanding import Booleans, Floats, Integers
 
 MOST_SD, LEAST_SLOWER = 3.5, 0.15
 #: A stretch of slow steps that is shorter is what single cores do by themselves, where its level is that of the limit;

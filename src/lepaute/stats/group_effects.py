@@ -10,14 +10,10 @@ is a number from 0 of each stream, shape (streams,), -1 for none.
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import stdtrit
 
 from lepaute import _core
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Booleans = npt.NDArray[np.bool_]
+from lepaute.stats.expanding import Booleans, Floats, Integers
 
 #: Others without whom nothing is said of a machine's group.
 FEWEST_OTHERS = 2

@@ -15,11 +15,9 @@ from functools import lru_cache
 from math import exp, floor, fsum, inf, sqrt
 
 import numpy as np
-import numpy.typing as npt
 
+from lepaute.stats.expanding import Floats
 from lepaute.stats.student import student_quantile
-
-Floats = npt.NDArray[np.float64]
 
 #: Values further from the median of their side than so many standard deviations count as if they were there.
 MOST_DEVIATIONS = 3.0

@@ -15,10 +15,8 @@ import numpy.typing as npt
 
 from lepaute.errors import InputError
 from lepaute.kit.text import level_order
+from lepaute.stats.expanding import Floats, Integers
 from lepaute.stats.student import student_quantile
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 PERMUTATIONS = 1999
 #: Arrangements of labels that are held in memory at once, in cells.

@@ -4,14 +4,12 @@ from collections.abc import Sequence
 from math import fsum, log, sqrt
 
 import numpy as np
-import numpy.typing as npt
 from scipy.stats import norm
 from scipy.stats import t as student
 
 from lepaute.stats.control_variates import Adjusted, Controls, adjusted
+from lepaute.stats.expanding import Floats
 from lepaute.stats.intervals import EMPIRICAL_FROM, standard_deviation
-
-Floats = npt.NDArray[np.float64]
 
 #: Of the grid on which the parts are added up, and how much wider than what is asked for it is.
 POINTS, WIDER = 2049, 4.0

@@ -29,8 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lepaute.errors import InputError
-
-Floats = npt.NDArray[np.float64]
+from lepaute.stats.expanding import Floats
 
 #: Fewer values than this say nothing about a change: even two levels wide apart come about by chance too often.
 FEWEST = 8

@@ -10,10 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Booleans = npt.NDArray[np.bool_]
+from lepaute.stats.expanding import Booleans, Floats
 
 #: Priors: of the length, median and standard deviation of the logarithm; of the odds of the share, the same.
 LENGTH_S, LENGTH_LOG_SD = 2.0, 1.2

@@ -6,12 +6,11 @@ from itertools import pairwise
 from math import erfc, inf, log, sqrt
 
 import numpy as np
-import numpy.typing as npt
 
 from lepaute.errors import InputError
+from lepaute.kit.text import p_text, significant
+from lepaute.stats.expanding import Floats
 from lepaute.stats.rank_cusum import FEWEST, cautious_correlation, largest_change, ordered_series, p_value
-
-Floats = npt.NDArray[np.float64]
 
 #: Longer series are cut into this many groups at most and their medians taken: all pairs are compared.
 MOST_VALUES = 1500
@@ -38,8 +37,8 @@ class Drift:
         if not self.significant:
             return "no drift"
         way = "slower" if self.relative_total > 0 else "faster"
-        total, rate = abs(self.relative_total), abs(self.relative_per_hour)
-        return f"became {100 * total:.2g} % {way} gradually ({100 * rate:.2g} % an hour, p = {self.p_value:.2g})"
+        total, rate = (significant(100 * abs(size), 2) for size in (self.relative_total, self.relative_per_hour))
+        return f"became {total} % {way} gradually ({rate} % an hour, {p_text(self.p_value)})"
 
 
 def drift(

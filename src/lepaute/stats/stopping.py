@@ -35,7 +35,7 @@ from typing import Literal, TypeVar, get_args
 
 from lepaute.errors import InputError
 from lepaute.kit.numbers import of_type
-from lepaute.kit.text import counted
+from lepaute.kit.text import counted, significant
 from lepaute.stats.intervals import Interval, median_interval, standard_deviation
 from lepaute.stats.student import student_quantile
 
@@ -129,12 +129,12 @@ class Progress:
         if self.estimate is None:
             return f"no interval from {counted(self.seen, 'value')}, the first look is at {target.least}"
         verdict = "is reached" if self.reached else "is not reached"
-        aim = f"the target of {100 * target.relative_half_width:.3g} % {verdict}"
+        aim = f"the target of {significant(100 * target.relative_half_width)} % {verdict}"
         if self.relative_half_width == inf:
             return (
                 f"{target.statistic} 0 ({self.used} values): no relative width, {aim}; time more work per observation"
             )
-        width = f"± {100 * self.relative_half_width:.3g} %"
+        width = f"± {significant(100 * self.relative_half_width)} %"
         return f"{target.statistic} {width} ({100 * target.confidence:g} % confidence, {self.used} values), {aim}"
 
 

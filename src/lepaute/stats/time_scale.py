@@ -19,11 +19,8 @@ for T. The posterior is sampled by importance: a Student approximation at its mo
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Booleans = npt.NDArray[np.bool_]
+from lepaute.stats.expanding import Booleans, Floats, Integers
 
 #: Scales of the half-Cauchy priors: a wandering, what steps scatter by themselves, a block, a launch, a process. The
 #: lasting ones together are of about 0.6 %: seven blocks leave more open where there is none, and the intervals of

@@ -3,12 +3,11 @@
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pandas
 import pyarrow
 import pyarrow.compute
 
-Integers = npt.NDArray[np.int64]
+from lepaute.stats.expanding import Integers
 
 
 def packed_texts(batches: "Iterable[pyarrow.RecordBatch]", names: Collection[str]) -> "Iterator[pyarrow.RecordBatch]":

@@ -35,7 +35,6 @@ from lepaute.study.evaluation import (
     common_table,
     label,
     listed,
-    mean_text,
     noun,
     spread,
     trials_of,
@@ -171,7 +170,7 @@ class Front:
         rows = [
             (
                 called(one.point),
-                *(mean_text(one.spreads[name]) for name in self.responses),
+                *(one.spreads[name].figure() for name in self.responses),
                 f"{100.0 * one.probability:.0f} %",
                 "" if self.comparable(one) else "not comparable",
             )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
 from lepaute.kit.later import later
-from lepaute.kit.text import number, scaled_unit, time_unit, with_interval
+from lepaute.kit.text import scaled_unit
 from lepaute.simulate.prediction.prediction import Spread, spread_of
 from lepaute.stats.control_variates import Controls
 
@@ -280,30 +280,15 @@ def label(response: str) -> str:
     return f"{name.removeprefix('the ')}, {unit}" if unit else name
 
 
-def _unit(response: str, value: float) -> tuple[str, float]:
-    """The unit that suits a value of a response, and how many of it make one of the response's own."""
-    unit = RESPONSES.get(response, ("", ""))[1]
-    return time_unit(value, 1e-3) if unit == "s" else scaled_unit(unit, value)
-
-
 def amount_between(response: str, values: Spread) -> str:
     """A response with its 95 % interval, where there is one: 15.7 s (95 %: 15.1 to 16.4 s)."""
-    unit, factor = _unit(response, values.mean)
-    text = with_interval(values.mean * factor, values.low * factor, values.high * factor, unit)
-    return text.replace(" )", ")").rstrip()
+    return values.text(RESPONSES.get(response, ("", ""))[1])
 
 
 def amount_of(response: str, values: Spread) -> str:
     """The mean of a response, with the digits that its interval gives it: 15.7 s, 3.03 Tflop/s, 166,400."""
-    unit, factor = _unit(response, values.mean)
-    return f"{mean_text(values, factor)} {unit}".rstrip()
-
-
-def mean_text(values: Spread, factor: float = 1.0) -> str:
-    """The same without a unit, as in a column whose title has it."""
-    if not values.has_interval or values.low == values.high:
-        return number(values.mean * factor, 4)
-    return with_interval(values.mean * factor, values.low * factor, values.high * factor, "").partition(" ")[0]
+    unit, factor = scaled_unit(RESPONSES.get(response, ("", ""))[1], values.mean)
+    return f"{values.figure(factor)} {unit}".rstrip()
 
 
 def called(point: Point) -> str:

@@ -14,7 +14,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.text import Annotation
 from matplotlib.transforms import Bbox
 
-from lepaute.kit.text import counted, number, signed_percent
+from lepaute.kit.text import counted, exact_number, signed_percent, significant
 from lepaute.report.figures import figure_svg
 from lepaute.study.capacity import Front
 from lepaute.study.evaluation import Point, Value, begun, called, label, noun, shown
@@ -101,7 +101,12 @@ def _intervals(axes: Axes, rows: Sequence[Any], dark: Sequence[bool], low: float
         if one.low is not None and one.high is not None and not isnan(one.low):
             axes.hlines(y, max(one.low, low), min(one.high, high), color=colour, lw=1.6 if is_dark else 1.0)
         axes.plot(min(max(one.ratio, low), high), y, "o", color=colour)
-    axes.xaxis.set_major_formatter(lambda ratio, _: signed_percent(round(ratio - 1.0, 12)))
+    axes.xaxis.set_major_formatter(_change)
+
+
+def _change(ratio: float, _: float) -> str:
+    """A tick of an axis of ratios: +5 %."""
+    return f"{100.0 * round(ratio - 1.0, 12):+.3g} %" if abs(ratio - 1.0) > 1e-12 else "0 %"
 
 
 @rc_context(_STYLE)
@@ -114,7 +119,7 @@ def changes(answer: WhatIfAnswer, response: str) -> Picture | None:
     apart = [each.decision(response).is_shown for each in compared]
     most = max(max(abs(log2(one.ratio)), 0.01) for one in rows)
     is_large = most > log2(LARGE_RATIO)
-    right = [f"× {number(one.ratio)}" if is_large else signed_percent(one.ratio - 1.0, 2) for one in rows]
+    right = [f"× {significant(one.ratio)}" if is_large else signed_percent(one.ratio - 1.0) for one in rows]
     figure, axes = _rows([answer.name_of(each) for each in compared], apart, right)
     if is_large:
         axes.set_xscale("log", base=2)
@@ -183,7 +188,7 @@ def tuning(found: Tuned) -> Picture | None:
         axes.set_yscale("log", base=2)
     least = min(one.ratio if one.low is None else max(one.low, 0.5 * one.ratio) for one in standings)
     axes.set_ylim(least - 0.02 * worst, min(max(one.high or one.ratio for one in standings), 2.0 * worst - 1.0) + 0.02)
-    axes.yaxis.set_major_formatter(lambda ratio, _: signed_percent(round(ratio - 1.0, 12)))
+    axes.yaxis.set_major_formatter(_change)
     axes.set_xticks(range(len(columns)), [counted(runs, "run") for runs in columns])
     axes.set_xlim(-0.6, len(columns) - 0.1)
     axes.set_ylabel("worse than the best (%)")
@@ -218,9 +223,7 @@ def tornado(found: Effects) -> Picture | None:
             text.set(ha=side, va="center")
     axes.axvline(1.0 if found.logarithm else 0.0, **_ZERO)
     axes.margins(x=0.12)
-    axes.xaxis.set_major_formatter(
-        lambda value, _: signed_percent(round(value - 1.0, 12)) if found.logarithm else f"{value:+.3g}"
-    )
+    axes.xaxis.set_major_formatter(_change if found.logarithm else lambda value, _: f"{value:+.3g}")
     return _picture(
         figure,
         f"effects of {len(terms)} factors on {found.response}, the largest on top",
@@ -276,7 +279,7 @@ def heat_map(values: Mapping[Point, float], rows: str, columns: str, response: s
     for (y, x), value in np.ndenumerate(cells):
         if len(across) <= MOST_CELLS and np.isfinite(value):
             colour = "white" if norm is not None and norm(value) > 0.55 else IN_CELL
-            axes.text(x + 0.5, y + 0.5, number(value, 4), ha="center", va="center", color=colour)
+            axes.text(x + 0.5, y + 0.5, significant(value, 4), ha="center", va="center", color=colour)
     corner = across.index(best[columns]), down.index(best[rows])
     axes.add_patch(Rectangle(corner, 1, 1, fill=False, ec=FRAME, lw=1.5, clip_on=False))
     every = -(-len(across) // MOST_CELLS)
@@ -307,7 +310,7 @@ def pareto(found: Front) -> Picture:
             axes.vlines(x.mean, y.low, y.high, color=colour, lw=width)
         axes.plot(x.mean, y.mean, "o", color=colour)
     for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_formatter(lambda value, _: number(value, 6))
+        axis.set_major_formatter(lambda value, _: exact_number(value))
     axes.grid()
     axes.set_xlabel(label(x_name))
     axes.set_ylabel(label(y_name))

@@ -4,9 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lepaute.kit.text import counted, number, quantity, with_interval
+from lepaute.kit.text import counted, exact_number, quantity, significant
 from lepaute.report.page import records_table, render
-from lepaute.simulate.prediction.prediction import Spread
 from lepaute.study import plot
 from lepaute.study.capacity import Front
 from lepaute.study.evaluation import (
@@ -18,7 +17,6 @@ from lepaute.study.evaluation import (
     called,
     label,
     listed,
-    mean_text,
     noun,
     same,
 )
@@ -142,7 +140,7 @@ def question_in_words(study: "Study") -> str:
     if study.question == "capacity":
         limits = []
         if study.capacity is not None and study.capacity.price is not None:
-            limits.append(f"for a price of at most {number(study.capacity.price)}")
+            limits.append(f"for a price of at most {exact_number(study.capacity.price)}")
         if study.capacity is not None and study.capacity.watts is not None:
             limits.append(f"with at most {quantity(study.capacity.watts, 'W')}")
         within = "".join(f" {each}" for each in limits)
@@ -189,7 +187,7 @@ def _tuned(found: Tuned) -> _Content:
     if real is not None:
         sure.append(
             f"{len(real.runs)} real runs, after which the choice is expected to be worse than the best by "
-            f"{100.0 * real.expected_loss:.2g} %; {real.ended}"
+            f"{significant(100.0 * real.expected_loss, 2)} %; {real.ended}"
         )
         rows = [{"point": str(point), "real time, s": seconds} for point, seconds in real.runs]
         tables.insert(0, records_table("Real runs", rows))
@@ -212,7 +210,8 @@ def _effects(found: Effects) -> _Content:
     ]
     if found.is_known:
         between, noise = (
-            f"{100.0 * sd:.2g} %" if found.logarithm else f"{sd:.3g}" for sd in (found.between_seeds, found.noise)
+            f"{significant(100.0 * sd, 2)} %" if found.logarithm else f"{significant(sd)}"
+            for sd in (found.between_seeds, found.noise)
         )
         sure.insert(
             1,
@@ -266,7 +265,7 @@ def _front(found: Front) -> _Content:
         {
             "configuration": called(one.point),
             "on the front, %": 100.0 * one.probability,
-            **{label(name): _bounds(spread) for name, spread in one.spreads.items()},
+            **{label(name): spread.text(basis="") for name, spread in one.spreads.items()},
         }
         for one in found.members[:MOST_TABLE_ROWS]
     ]
@@ -283,7 +282,7 @@ def _comparisons(answer: WhatIfAnswer) -> list[dict[str, Any]]:
             row: dict[str, Any] = {**each.setting, answer.factor: side.level, **chosen}
             for name in answer.responses:
                 difference = each.differences.get(name)
-                row[label(name)] = mean_text(side.spreads[name]) if name in side.spreads else ""
+                row[label(name)] = side.spreads[name].figure() if name in side.spreads else ""
                 row[f"change of {noun(name)} (95 %)"] = (
                     "the base" if side is each.reference else "" if difference is None else difference.in_words()
                 )
@@ -293,13 +292,6 @@ def _comparisons(answer: WhatIfAnswer) -> list[dict[str, Any]]:
             row["comparable"] = f"no: {side.refusal}" if side.refusal else side.trust.words
             rows.append(row)
     return rows[:MOST_TABLE_ROWS]
-
-
-def _bounds(values: Spread) -> str:
-    """The mean, and the interval where there is one."""
-    if not values.has_interval or values.low == values.high:
-        return mean_text(values)
-    return with_interval(values.mean, values.low, values.high, "").replace(" )", ")").replace("95 %: ", "")
 
 
 def _heat_maps(ranking: Ranking) -> list[tuple[str, plot.Picture]]:
@@ -322,7 +314,7 @@ def _standings(ranking: Ranking) -> list[dict[str, Any]]:
         {
             **one.point,
             "runs": one.runs,
-            "value": number(one.value, 4) if one.spread is None else mean_text(one.spread),
+            "value": significant(one.value, 4) if one.spread is None else one.spread.figure(),
             "against the best": "the best" if one is ranking.best else one.in_words,
             "best, %": 100.0 * one.probability,
             "extrapolated, %": 100.0 * one.trust.computing,

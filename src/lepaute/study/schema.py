@@ -13,7 +13,7 @@ from lepaute.kit.documents import shown as shown_value
 from lepaute.kit.expressions import Expression
 from lepaute.kit.models import PublicModel
 from lepaute.kit.quantities import lag_of
-from lepaute.kit.text import number
+from lepaute.kit.text import exact_number
 from lepaute.simulate.apps import APPLICATIONS
 from lepaute.study.evaluation import COLUMNS, SCENARIO, Point, same
 
@@ -301,8 +301,8 @@ class PublishedResult(Value):
     def text(self) -> str:
         """As a table has it: 36 % more, 0.5 % less, or the value."""
         if self.change is None:
-            return number(self.value or 0.0, 4)
-        return f"{number(abs(self.change), 3)} % {'less' if self.change < 0.0 else 'more'}"
+            return exact_number(self.value or 0.0)
+        return f"{exact_number(abs(self.change))} % {'less' if self.change < 0.0 else 'more'}"
 
 
 class Published(Value):

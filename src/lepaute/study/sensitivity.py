@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lepaute.errors import InputError
-from lepaute.kit.text import two_digits
+from lepaute.kit.text import change_in_words, value_and_interval
 from lepaute.simulate.prediction.trust import Trust
 from lepaute.stats.decision import Decision
 from lepaute.stats.student import student_quantile
@@ -163,9 +163,9 @@ class Effects:
     def _change(self, one: LevelEffect) -> str:
         """Against the mean of all points."""
         if not self.logarithm:
-            return f"{one.effect:+.3g} against the mean of all"
-        percent = 100.0 * (one.effect - 1.0)
-        return f"{two_digits(abs(percent))} % {'more' if percent > 0.0 else 'less'} than the mean of all"
+            sign = "+" if one.effect > 0.0 else ""
+            return f"{sign}{value_and_interval(one.effect, one.low, one.high)[0]} against the mean of all"
+        return f"{change_in_words(one.effect, low=one.low, high=one.high)} than the mean of all"
 
     @property
     def sentence(self) -> str:

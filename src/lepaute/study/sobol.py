@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lepaute.errors import InputError
+from lepaute.kit.text import with_interval
 from lepaute.simulate.prediction.trust import Trust
 from lepaute.stats.decision import Decision
 from lepaute.study.evaluation import Evaluate, Point, Trial, Value, noun
@@ -47,8 +48,8 @@ class Index:
 
     @property
     def text(self) -> str:
-        value, low, high = (100.0 * max(each, 0.0) for each in (self.value, self.low, self.high))
-        return f"{value:.0f} % ({low:.0f} to {high:.0f})"
+        value, low, high = (100.0 * max(share, 0.0) for share in (self.value, self.low, self.high))
+        return with_interval(value, low, high, "%", "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ import numpy as np
 
 from lepaute.errors import InputError
 from lepaute.kit.tables import text_table
-from lepaute.kit.text import number
+from lepaute.kit.text import significant
 from lepaute.simulate.prediction.trust import Trust
 from lepaute.stats.control_variates import Controls
 from lepaute.stats.decision import Decision
@@ -29,7 +29,6 @@ from lepaute.study.evaluation import (
     amount_between,
     by_point,
     label,
-    mean_text,
     noun,
     trials_of,
 )
@@ -161,7 +160,7 @@ class Tuned:
             (
                 *(str(value) for value in one.point.values()),
                 one.runs,
-                number(one.value, 4) if one.spread is None else mean_text(one.spread),
+                significant(one.value, 4) if one.spread is None else one.spread.figure(),
                 "the best" if one is self.ranking.best else one.in_words,
                 f"not comparable: {'; '.join(one.trust.reasons)}" if one.flagged else "",
             )

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from lepaute.errors import InputError
-from lepaute.kit.text import counted
+from lepaute.kit.text import change_in_words, counted, with_interval
 from lepaute.simulate.prediction.trust import Trust
 from lepaute.stats.expanding import Floats
 from lepaute.study.evaluation import Outcome, Point, by_point
@@ -69,9 +69,9 @@ class Corrected:
         """The answer in one sentence."""
         sure = 100.0 * self.probability[self.best]
         return (
-            f"{self.best}: {self.expected_s:.4g} s (95 %: {self.low_s:.4g} to {self.high_s:.4g} s) after "
+            f"{self.best}: {with_interval(self.expected_s, self.low_s, self.high_s, 's')} after "
             f"{counted(len(self.runs), 'real run')}, the best one with a probability of {sure:.0f} %; real runs take "
-            f"{abs(100.0 * self.bias):.1f} % {'longer' if self.bias > 0 else 'less'} than simulated ones{self._flags}"
+            f"{change_in_words(1.0 + self.bias, 'longer', 'less')} than simulated ones{self._flags}"
         )
 
     @property

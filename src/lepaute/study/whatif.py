@@ -25,7 +25,6 @@ from lepaute.study.evaluation import (
     by_point,
     called,
     label,
-    mean_text,
     noun,
     same,
     spread,
@@ -280,7 +279,7 @@ class WhatIfAnswer:
     def _row(self, comparison: LevelComparison, side: Side, change: str) -> tuple[str, ...]:
         values = side.spreads.get(self.responses[0])
         chosen = [str(side.point[name]) for name in self.best_of(comparison)]
-        shown = ["" if values is None else mean_text(values)]
+        shown = ["" if values is None else values.figure()]
         if self.source is not None:
             figure = comparison.published_of(side)
             shown.append("" if figure is None else figure.text)

@@ -10,7 +10,7 @@ from lepaute.kit.json_values import finite_json
 from lepaute.kit.picture import BLUE, RED, RULE, SKY, SOFT, entitle, measured_origin, new_figure, write_picture
 from lepaute.kit.printable import UNLIMITED
 from lepaute.kit.tables import shown_table
-from lepaute.kit.text import axis_unit, folded, ranks_text, seconds, size_text
+from lepaute.kit.text import folded, in_one_unit, percent, ranks_text, seconds, significant, size_text, time_unit
 from lepaute.report.figures import figure_svg
 from lepaute.report.page import records_table, render
 from lepaute.trace.compare import PERCENTILES, ClassComparison, Comparison, Difference
@@ -59,17 +59,17 @@ def comparison_text(comparison: Comparison, left: str, right: str, width: int = 
         lines.append(f"only in the {side} trace, not in the comparison of order: {', '.join(names)}: {why}")
     lines += ["", "Durations: right / left of calls of the same sizes"]
     lines = [folded(line, width, len(line) - len(line.lstrip()) + 2) for line in lines]
-    table = shown_table(TITLES, map(_row, comparison.classes), width, drop=(11, 9, 7, 6, 3))
+    table = shown_table(*in_one_unit(TITLES, map(_row, comparison.classes), (4, 5)), width, drop=(11, 9, 7, 6, 3))
     return "\n".join([*lines, table])
 
 
 def comparison_sentence(comparison: Comparison) -> str:
     """Whether calls, order and sizes are the same, and how many times as long the right trace is."""
     left_s, right_s = comparison.time_s
-    change = 100.0 * (right_s / left_s - 1.0) if left_s > 0.0 else 0.0
-    longer = f"the right one takes {right_s / left_s:.3g} times as long ({change:+.2g} %)"
-    if left_s <= 0.0 or abs(change) < 0.05:
+    if left_s <= 0.0 or abs(right_s / left_s - 1.0) < 0.0005:
         longer = "the time is the same"
+    else:
+        longer = f"the right one takes {significant(right_s / left_s, 4)} times as long"
     other = len({one.rank for one in comparison.first or comparison.first_size})
     if comparison.first:
         what = f"The order of calls differs on {other} of"
@@ -104,12 +104,12 @@ def _row(one: ClassComparison) -> tuple[object, ...]:
         one.name,
         one.left_calls,
         one.right_calls if one.right_calls != one.left_calls else "same",
-        "–" if one.same_sizes is None else f"{100 * one.same_sizes / one.left_calls:.1f} %",
-        seconds(one.left_s),
-        seconds(one.right_s),
+        "–" if one.same_sizes is None else percent(one.same_sizes / one.left_calls),
+        one.left_s,
+        one.right_s,
         size_text(one.left_bytes) if is_message else "",
         size_text(one.right_bytes) if is_message else "",
-        *("–" if math.isnan(value) else f"{value:.3g}" for value in (one.total_ratio, low, middle, high)),
+        *("–" if math.isnan(value) else significant(value) for value in (one.total_ratio, low, middle, high)),
     )
 
 
@@ -139,7 +139,7 @@ def plot_comparison(comparison: Comparison, path: Path | None, left: str, right:
     figure = new_figure((12.0, 2.2 + 0.34 * max(len(classes), 3)), for_file=True)
     times, ratios = figure.subplots(1, 2, sharey=True, width_ratios=(1.0, 1.2))
     largest = max([max(one.left_s, one.right_s) for one in classes], default=1.0)
-    unit, factor = axis_unit(largest)
+    unit, factor = time_unit(largest)
     for row, one in enumerate(classes):
         times.barh(row - 0.19, one.left_s * factor, 0.36, color=LEFT, label="left" if row == 0 else None)
         times.barh(row + 0.19, one.right_s * factor, 0.36, color=RIGHT, label="right" if row == 0 else None)
@@ -176,7 +176,8 @@ def page(comparison: Comparison, left: str, right: str, differences: Sequence[st
     figure = plot_comparison(comparison, None, left, right)
     order = [_order_row("order of calls", one) for one in comparison.first]
     sizes = [_order_row("sizes", one) for one in comparison.first_size]
-    rows = [dict(zip(HEADS, map(str, _row(one)), strict=True)) for one in comparison.classes]
+    heads, cells = in_one_unit(HEADS, map(_row, comparison.classes), (4, 5))
+    rows = [dict(zip(heads, map(str, row), strict=True)) for row in cells]
     return render(
         "lepaute.report",
         "evidence.html.j2",

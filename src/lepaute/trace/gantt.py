@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from lepaute.errors import InputError
 from lepaute.kit.picture import entitle, new_figure, write_picture
-from lepaute.kit.text import axis_unit
+from lepaute.kit.text import significant, time_unit
 from lepaute.trace import colours
 from lepaute.trace.breakdown import breakdown_of, is_estimated, not_separated, split, with_own_code
 from lepaute.trace.finding import finding_of
@@ -75,7 +75,7 @@ def plot_gantt(
     _draw_phases(main, drawn, window)
     _draw_arrows(main, drawn, window, row_inch)
     _label_ranks(main, trace, window)
-    unit, factor = axis_unit(whole.high_s, seconds_from=10.0)  # of the overview and of the window alike
+    unit, factor = time_unit(whole.high_s, 10.0)  # of the overview and of the window alike
     # Dates of SMPI and of recordings of programs without a timed region are those of the program.
     is_region = not str(trace.metadata.get("engine", "")).startswith("SimGrid") and (
         not trace.is_recording or "time_s" in trace.metadata
@@ -253,7 +253,7 @@ def _draw_overview(axis: Any, trace: Trace, seconds: NDArray[Any], whole: Window
     bins = 300
     shares = binned(trace.start_s, seconds, whole.low_s, whole.high_s, bins) / len(whole.ranks)
     at = whole.low_s + (numpy.arange(bins) + 0.5) * (whole.high_s - whole.low_s) / bins
-    unit, factor = axis_unit(whole.high_s, seconds_from=10.0)
+    unit, factor = time_unit(whole.high_s, 10.0)
     axis.stackplot(
         at * factor, shares[:, : colours.NOTHING].T, colors=[style.colour for style in colours.CALLS], linewidth=0
     )
@@ -283,7 +283,7 @@ def _label_ranks(axis: Any, trace: Trace, window: Window) -> None:
 def _title(trace: Trace, chosen: Sequence[int], window: Window, unit: str, factor: float) -> str:
     total = int(trace.metadata.get("ranks") or len(trace.ranks))
     ranks = f"all {total} ranks" if len(chosen) == total else f"{len(chosen)} of {total} ranks"
-    span = f"{window.low_s * factor:.4g} to {window.high_s * factor:.4g} {unit}"
+    span = f"{significant(window.low_s * factor, 4)} to {significant(window.high_s * factor, 4)} {unit}"
     return f"{finding_of(breakdown_of(trace)).sentence}\n{headline(trace)}; drawn: {ranks}, {span}"
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
-from lepaute.kit.text import axis_unit, percent, ranks_text, seconds, size_text, time_unit
+from lepaute.kit.text import in_one_unit, percent, ranks_text, seconds, size_text, time_unit
 from lepaute.report import page as pages
 from lepaute.report.page import anchor, picture_values, render
 from lepaute.report.svg import Axis, Layer, Picture
@@ -117,7 +117,7 @@ def page(trace: Trace, command: str = "") -> str:
         shortest=seconds(shortest_s) if shortest_s else "",
         pictures=[picture_values(one) for one in pictures],
         messages=messages,
-        tables=[*tables, _table("Who waits for whom", *_pairs(waits.rank, waits.whom, waits.time_s, "waits", seconds))],
+        tables=[*tables, _table("Who waits for whom", *_pairs(waits.rank, waits.whom, waits.time_s))],
         sent=_table("Messages", *_sent(sent)) if len(sent.rank) else None,
         fields=description_fields(trace),
         commands=[("This page is made by", command)] if command else [],
@@ -158,10 +158,11 @@ def _waiters(breakdown: Breakdown) -> dict[str, Any] | None:
         whom = ", ".join(
             f"{breakdown.waits.whom[at]} ({percent(float(breakdown.waits.time_s[at]) / late_s)})" for at in order
         )
-        rows.append([breakdown.ranks[row], seconds(late_s), percent(float(shares[row])), whom])
+        rows.append([breakdown.ranks[row], late_s, percent(float(shares[row])), whom])
     if not rows or shares.max() <= 0:
         return None
-    return _table("Ranks that wait most", ("rank", "waits", "of its time", "for ranks (share of the waiting)"), rows)
+    head = ("rank", "waits", "of its time", "for ranks (share of the waiting)")
+    return _table("Ranks that wait most", *in_one_unit(head, rows, (1,)))
 
 
 def _table(title: str, head: Any, rows: Any) -> dict[str, Any]:
@@ -169,18 +170,14 @@ def _table(title: str, head: Any, rows: Any) -> dict[str, Any]:
             "rows": [[str(cell) for cell in row] for row in rows]}  # fmt: skip
 
 
-def _pairs(one: NDArray[Any], other: NDArray[Any], amount: NDArray[Any], verb: str, text: Any) -> tuple[Any, Any]:
-    whole = float(amount.sum())
-    largest = numpy.argsort(-amount, kind="stable")[:MOST_TABLE_ROWS]
-    return (f"rank that {verb}", "for rank", "time", "share of all"), [
-        (
-            one[at],
-            other[at] if other[at] >= 0 else "not known",
-            text(float(amount[at])),
-            percent(float(amount[at]) / whole),
-        )
+def _pairs(one: NDArray[Any], other: NDArray[Any], time_s: NDArray[Any]) -> tuple[Any, Any]:
+    whole_s = float(time_s.sum())
+    largest = numpy.argsort(-time_s, kind="stable")[:MOST_TABLE_ROWS]
+    rows = [
+        (one[at], other[at] if other[at] >= 0 else "not known", time_s[at], percent(float(time_s[at]) / whole_s))
         for at in largest
     ]
+    return in_one_unit(("rank that waits", "for rank", "time", "share of all"), rows, (2,))
 
 
 def _sent(sent: Any) -> tuple[Any, Any]:
@@ -250,7 +247,7 @@ def over_time(trace: Trace, spent: NDArray[Any]) -> Picture:
     low_s, high_s = float(trace.start_s.min()), float(trace.end_s.max())
     high_s = high_s if high_s > low_s else low_s + 1e-9
     shares = 100.0 * binned(trace.start_s, spent, low_s, high_s, BINS) / len(trace.ranks)
-    unit, factor = axis_unit(high_s)
+    unit, factor = time_unit(high_s)
     edges = numpy.linspace(low_s, high_s, BINS + 1) * factor
     order = range(colours.NOTHING)
     return Picture(
@@ -265,7 +262,7 @@ def over_time(trace: Trace, spent: NDArray[Any]) -> Picture:
 def by_rank(breakdown: Breakdown) -> Picture:
     """A column a rank, or a group of ranks."""
     values, labels = grouped(breakdown)
-    unit, factor = axis_unit(float(values.sum(axis=1).max()))
+    unit, factor = time_unit(float(values.sum(axis=1).max()))
     of_groups = "" if len(labels) == len(breakdown.ranks) else "; a column is the mean of neighbouring ranks"
     return Picture(
         "Time of each rank by what it went into",
@@ -279,7 +276,7 @@ def by_rank(breakdown: Breakdown) -> Picture:
 def by_step(breakdown: Breakdown) -> Picture:
     values = breakdown.by_step_s[:, :OTHER]
     most = float(values.sum(axis=1).max())
-    unit, factor = axis_unit(most)
+    unit, factor = time_unit(most)
     edges = numpy.array([*breakdown.steps, breakdown.steps[-1] + 1]) - 0.5
     return Picture(
         "Time of all ranks in each step by what it went into",

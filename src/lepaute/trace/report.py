@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from lepaute.kit.picture import entitle, measured_origin, new_figure, origin, write_picture
 from lepaute.kit.printable import UNLIMITED
 from lepaute.kit.tables import shortened, shown_table
-from lepaute.kit.text import axis_unit, counted, folded, percent, ranks_text, seconds, size_text
+from lepaute.kit.text import counted, folded, in_one_unit, percent, ranks_text, seconds, size_text, time_unit
 from lepaute.trace.breakdown import Breakdown
 from lepaute.trace.colours import SHARES
 from lepaute.trace.finding import finding_of
@@ -120,9 +120,9 @@ def calls_table(trace: Trace, width: int = UNLIMITED) -> str:
             extent = "m, n, k <= " + ", ".join(str(entry[f"most_{letter}"]) for letter in ("m", "n", "k"))
         elif "bytes" in entry:
             extent = f"{size_text(float(entry['bytes']))} in total"
-        times = (seconds(entry["time_s"]), seconds(entry["median_s"]))
-        rows.append((entry["call"], entry["kind"], entry["calls"], *times, extent))
-    return shown_table(("call", "kind", "calls", "time", "median", "sizes"), rows, width, left=(0, 5))
+        rows.append((entry["call"], entry["kind"], entry["calls"], entry["time_s"], entry["median_s"], extent))
+    titles = ("call", "kind", "calls", "time", "median", "sizes")
+    return shown_table(*in_one_unit(titles, rows, (3,), (4,)), width, left=(0, 5))
 
 
 def _plain(value: Any) -> str:
@@ -139,7 +139,7 @@ def breakdown_text(breakdown: Breakdown, width: int = UNLIMITED) -> str:
     return "\n\n".join([folded(finding_of(breakdown).sentence, width, 2), *parts])
 
 
-Tables = list[tuple[str, tuple[str, ...], Sequence[Sequence[object]]]]
+Tables = list[tuple[str, Sequence[str], Sequence[Sequence[object]]]]
 
 
 def breakdown_tables(breakdown: Breakdown, most_rows: int) -> Tables:
@@ -153,28 +153,30 @@ def breakdown_tables(breakdown: Breakdown, most_rows: int) -> Tables:
         f" (late and transfer from matching sends with receives; transfer includes overhead and contention{waiting})"
     )
     of_all = [
-        (name, seconds(float(value)), percent(_share(value, whole)))
+        (name, value, percent(_share(value, whole)))
         for name, value in zip(categories, total, strict=True)
         if value > 1e-9 * whole
     ]
     of_ranks = [
-        (rank, seconds(float(row.sum())), *(percent(_share(value, row.sum())) for value in row))
+        (rank, row.sum(), *(percent(_share(value, row.sum())) for value in row))
         for rank, row in zip(breakdown.ranks, breakdown.by_rank_s, strict=True)
     ]
-    of_calls = [
-        (each.name, each.calls, seconds(each.time_s), percent(each.share), seconds(each.median_s))
-        for each in breakdown.by_name
-    ]
-    of_steps = [
-        (step, seconds(float(row.sum())), *(seconds(float(value)) for value in row[:-1]))
-        for step, row in zip(breakdown.steps, breakdown.by_step_s, strict=True)
-    ]
-    tables: Tables = [
-        ("All ranks together" + (estimate if breakdown.estimated else ""), ("where", "time", "share"), of_all),
-        ("Each rank, per cent of its time", ("rank", "time", *categories), shortened(of_ranks, most_rows)),
-        ("Kernels and MPI routines", ("call", "calls", "time", "share", "median"), shortened(of_calls, 2 * most_rows)),
-        ("Each step, all ranks together", ("step", "time", *categories[:-1]), shortened(of_steps, most_rows)),
-    ]
+    of_calls = [(call.name, call.calls, call.time_s, percent(call.share), call.median_s) for call in breakdown.by_name]
+    of_steps = [(step, row.sum(), *row[:-1]) for step, row in zip(breakdown.steps, breakdown.by_step_s, strict=True)]
+    heads = {
+        "All ranks together" + (estimate if breakdown.estimated else ""): ("where", "time", "share"),
+        "Each rank, per cent of its time": ("rank", "time", *categories),
+        "Kernels and MPI routines": ("call", "calls", "time", "share", "median"),
+        "Each step, all ranks together": ("step", "time", *categories[:-1]),
+    }
+    in_seconds: tuple[tuple[Sequence[int], ...], ...] = ((1,),), ((1,),), ((2,), (4,)), (range(1, 1 + len(categories)),)
+    most = (len(categories), most_rows, 2 * most_rows, most_rows)
+    tables: Tables = []
+    for title, rows, columns, limit in zip(
+        heads, (of_all, of_ranks, of_calls, of_steps), in_seconds, most, strict=True
+    ):
+        names, cells = in_one_unit(heads[title], rows, *columns)  # type: ignore[arg-type]
+        tables.append((title, names, shortened(cells, limit)))
     return tables if breakdown.steps else tables[:-1]
 
 
@@ -217,7 +219,7 @@ def plot_breakdown(breakdown: Breakdown, path: Path, title: str, foot: str) -> N
     panels = 2 if len(breakdown.steps) > 1 else 1
     figure = new_figure((11.0, 3.4 * panels + 1.2), for_file=True)
     axes = figure.subplots(panels, 1, squeeze=False)[:, 0]
-    unit, factor = axis_unit(by_rank.sum(axis=1).max())
+    unit, factor = time_unit(by_rank.sum(axis=1).max())
     base = numpy.zeros(len(by_rank))
     for style, values in zip(SHARES, by_rank.T, strict=True):
         width = 0.4 if len(by_rank) < 40 else 0.0
@@ -247,7 +249,7 @@ def plot_breakdown(breakdown: Breakdown, path: Path, title: str, foot: str) -> N
 
 def _draw_steps(axis: Any, breakdown: Breakdown) -> None:
     values = breakdown.by_step_s[:, :-1]
-    unit, factor = axis_unit(values.sum(axis=1).max())
+    unit, factor = time_unit(values.sum(axis=1).max())
     edges = numpy.array([*breakdown.steps, breakdown.steps[-1] + 1]) - 0.5
     base = numpy.zeros(len(values))
     for style, column in zip(SHARES, values.T, strict=False):

@@ -17,6 +17,7 @@ from lepaute.kit.json_values import from_json
 from lepaute.kit.later import later
 from lepaute.kit.numbers import path_of
 from lepaute.kit.parquet import is_text, open_parquet, reading_table, refuse_bytes
+from lepaute.kit.text import significant
 
 if TYPE_CHECKING:
     import pandas
@@ -106,7 +107,7 @@ class Trace:
         return len(self.rank)
 
     def __repr__(self) -> str:
-        ends = f", {float(self.end_s.max()):.3g} s" if len(self) else ""
+        ends = f", {significant(float(self.end_s.max()))} s" if len(self) else ""
         return f"<Trace: {len(self)} calls of {len(self.ranks)} ranks{ends}>"
 
     def _repr_html_(self) -> str:

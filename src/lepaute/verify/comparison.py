@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lepaute.kit.text import counted
+from lepaute.kit.text import counted, significant
 from lepaute.stats.decision import Decision, Weakness
 from lepaute.verify import naming
 from lepaute.verify.campaign import Case, RecordedRun, run_record
@@ -207,7 +207,8 @@ def _wide(judged: "pandas.DataFrame") -> str:
     ratio = float((judged["high_s"] / judged["low_s"].where(judged["low_s"] > 0.0)).median())
     if not ratio > WIDE:  # NaN too
         return ""
-    return f" The intervals are wide (upper end / lower end: {ratio:.2g} in the median), so inside says little."
+    wide = significant(ratio, 2)
+    return f" The intervals are wide (upper end / lower end: {wide} in the median), so inside says little."
 
 
 def _without_disturbed(table: "pandas.DataFrame") -> list[str]:
@@ -250,7 +251,11 @@ class OneSided:
     def text(self, causes: str = CAUSES, when: str = "") -> str:
         """For people; causes: what the cases may share; when: after what the errors are so, such as a correction."""
         percent = 100.0 * self.chance
-        often = f"in {percent:.2g} %" if percent >= LEAST_CHANCE_PERCENT else f"in less than {LEAST_CHANCE_PERCENT} %"
+        often = (
+            f"in {significant(percent, 2)} %"
+            if percent >= LEAST_CHANCE_PERCENT
+            else f"in less than {LEAST_CHANCE_PERCENT} %"
+        )
         return (
             f"All {self.cases} predictions are {self.side}{when}, by {self.least_percent:.1f} to "
             f"{self.largest_percent:.1f} % ({self.mean_percent:.1f} % on average): cases with independent errors "

@@ -6,10 +6,11 @@ from dataclasses import asdict, dataclass
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
-from lepaute.kit.text import counted, four_digits
+from lepaute.kit.text import counted, significant
 from lepaute.simulate.prediction.trust import weaknesses_of
 from lepaute.stats.decision import Decision, Weakness
 from lepaute.verify.comparison import decision_of
+from lepaute.verify.report import predicted_and_measured
 
 if TYPE_CHECKING:
     from lepaute.platform import Platform
@@ -119,7 +120,7 @@ def verdict(
     among = f" in {len(same)} of {counted(len(judged), 'case')}, as {case.label}" if len(judged) > 1 else ""
     size = f"is {'slow' if ratio > 1.0 else 'fast'}{among}: {_times(row)} (error {_error(row['error_percent'])})"
     likely = f"most likely {causes[0].text}" if causes else "unknown why: no cause that is known makes so large a gap"
-    rates = f"{row['measured_rate_gflops']:.4g} Gflop/s, predicted {row['predicted_rate_gflops']:.4g}"
+    rates = " Gflop/s, predicted ".join(significant(row[f"{how}_rate_gflops"]) for how in ("measured", "predicted"))
     gap = [f"{case.label}: {_times(row)}; {rates}"]
     if causes[1:]:
         gap.append(f"  look at, in this order: {'; '.join(cause.text for cause in causes)}")
@@ -153,8 +154,8 @@ def causes_of(
         (filled > FILLED, Cause(
             "memory", f"swapping: the matrix fills {100.0 * filled:.0f} % of a node's memory", 1.0, 1e5, seen=True)),
         (min(ratio, 1.0) * predicted_s < SHORT_S, Cause(
-            "small", f"chance: N = {hpl.n} is {predicted_s:.2g} s of work, so that what else runs counts", 0.3, 30.0,
-            seen=True)),
+            "small", f"chance: N = {hpl.n} is {significant(predicted_s, 2)} s of work, so that what else runs counts",
+            0.3, 30.0, seen=True)),
         (outside >= 0.2, Cause(
             "extrapolated", f"the platform: {100.0 * outside:.0f} % of computing is outside the sizes it was fitted to",
             0.4, 2.5, seen=True)),
@@ -200,4 +201,5 @@ def _error(percent: float) -> str:
 
 
 def _times(row: dict[Any, Any]) -> str:
-    return f"{four_digits(row['measured_time_s'])} s, predicted {four_digits(row['predicted_time_s'])} s"
+    (predicted_s, _), (measured_s, _) = predicted_and_measured(row)
+    return f"{measured_s} s, predicted {predicted_s} s"

@@ -14,7 +14,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
-from lepaute.kit.text import three_digits
+from lepaute.kit.text import significant
 from lepaute.stats.student import student_quantile
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class MachineDrift:
     @property
     def sentence(self) -> str:
         """This machine is 6.1 % ± 0.4 % slower than when it was calibrated (60 -> 56.5 Gflop/s a core)."""
-        now = " -> ".join(three_digits(rate) for rate in self.gflops)
+        now = " -> ".join(significant(rate) for rate in self.gflops)
         if not self.significant:
             return (
                 f"No change of the machine's speed since its calibration is known, by {self.sentinels} sentinels "

@@ -4,13 +4,13 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from lepaute.kit.text import counted, seconds
+from lepaute.kit.text import counted, significant
 from lepaute.report.figures import figure_svg
 from lepaute.report.page import records_table, render
 from lepaute.verify.comparison import sentence, sentence_without_drift
 from lepaute.verify.naming import names_of_cases
 from lepaute.verify.plot import plot
-from lepaute.verify.report import case_rows, slow_state_line, warning_lines
+from lepaute.verify.report import case_rows, predicted_and_measured, slow_state_line, warning_lines
 
 if TYPE_CHECKING:
     from lepaute.verify.known_results import KnownResults
@@ -106,10 +106,11 @@ def _heads(head: Sequence[str]) -> list[str]:
 def _figures(rows: Sequence[dict[Any, Any]]) -> list[tuple[str, str]]:
     """Of the case that took longest."""
     row = max(rows, key=lambda one: one["measured_time_s"])
+    (predicted_s, _), (measured_s, _) = predicted_and_measured(row)
     of = row.get("label") or f"N = {row['n']} on {row['p']}x{row['q']}"
     return [
-        (seconds(row["predicted_time_s"]), f"predicted for {of}"),
-        (seconds(row["measured_time_s"]), f"measured, mean of {counted(int(row['n_counting']), 'run')}"),
+        (f"{predicted_s} s", f"predicted for {of}"),
+        (f"{measured_s} s", f"measured, mean of {counted(int(row['n_counting']), 'run')}"),
         (f"{row['error_percent']:+.1f} %", "error of that"),
     ]
 
@@ -118,6 +119,6 @@ def _runs(results: "Verification | KnownResults") -> list[dict[str, Any]]:
     names = names_of_cases(results.table)
     rows = []
     for run in results.run_table.to_dict("records"):
-        told = names[run["case"]] | {"time, s": f"{run['time_s']:.4f}"}
+        told = names[run["case"]] | {"time, s": significant(run["time_s"], 4)}
         rows.append(told | {"disturbed": bool(run["disturbed"]), "by": run["causes"] if run["disturbed"] else ""})
     return rows

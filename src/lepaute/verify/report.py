@@ -1,11 +1,12 @@
 """A verification for people: what came of it, then the table of cases and every run."""
 
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TextIO
 
 from lepaute.kit.printable import terminal_columns
 from lepaute.kit.tables import shown_table
-from lepaute.kit.text import folded, four_digits
+from lepaute.kit.text import folded, significant, value_and_interval
 from lepaute.stats.disturbance import seen_by
 from lepaute.verify.comparison import CAUSES, decision_of, sentence, sentence_without_drift
 from lepaute.verify.naming import names_of_cases, varied_columns
@@ -98,7 +99,8 @@ def run_lines(table: "pandas.DataFrame", runs: "pandas.DataFrame") -> str:
     lines, varied = [f"All real runs, s{excluded}:"], varied_columns(table)
     for case in table.to_dict("records"):
         case_runs = runs[runs["case"] == case["case"]]
-        times = [f"({run.time_s:.4f})" if run.disturbed else f"{run.time_s:.4f}" for run in case_runs.itertuples()]
+        texts = [significant(time_s, 4) for time_s in case_runs["time_s"]]
+        times = [f"({text})" if run else text for text, run in zip(texts, case_runs["disturbed"], strict=True)]
         note = "  every run was disturbed: the mean includes all" if case["only_disturbed"] else ""
         beside = "".join(f"{case[column]}  " for column in varied)
         name = case.get("label") or f"N = {case['n']:<6} {beside}{case['p']}x{case['q']}"
@@ -114,18 +116,21 @@ def run_lines(table: "pandas.DataFrame", runs: "pandas.DataFrame") -> str:
 def _cells(row: dict[Any, Any]) -> tuple[str, ...]:
     number = row["n_inside"]
     return (
-        four_digits(row["predicted_time_s"]),
-        _interval(row["low_s"], row["high_s"]),
+        *predicted_and_measured(row)[0],
         "-" if math.isnan(number) else f"{number:.0f}/{row['n_counting']}",
-        four_digits(row["measured_time_s"]),
-        _interval(row["mean_low_s"], row["mean_high_s"]),
+        *predicted_and_measured(row)[1],
         f"{row['error_percent']:+.1f} %",
         decision_of(row).pick("in", "OUT", "in", "-"),
     )
 
 
-def _interval(low: float, high: float) -> str:
-    return "-" if math.isnan(low) else f"{low:.3g} to {high:.3g}"
+def predicted_and_measured(row: Mapping[Any, Any]) -> list[tuple[str, str]]:
+    """Of a case the time of a run that was predicted and the mean of those measured, in seconds, each with the interval
+    in which it is expected; row: of `comparison.compare`."""
+    predicted_s, measured_s = row["predicted_time_s"], row["measured_time_s"]
+    figure, of_runs = value_and_interval(predicted_s, row["low_s"], row["high_s"])
+    of_means = value_and_interval(predicted_s, row["mean_low_s"], row["mean_high_s"])[1]
+    return [(figure or significant(predicted_s, 1), of_runs or "-"), (significant(measured_s), of_means or "-")]
 
 
 def _drift_cells(row: dict[Any, Any]) -> tuple[str, ...]:

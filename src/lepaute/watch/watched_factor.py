@@ -9,7 +9,7 @@ from lepaute.errors import InputError
 from lepaute.kit.later import later
 from lepaute.kit.notebook import Public, facts_html
 from lepaute.kit.picture import new_figure
-from lepaute.kit.text import percent
+from lepaute.kit.text import percent, significant
 from lepaute.watch.changelog import Event
 from lepaute.watch.report.factor_history import FactorRows, Spread, codes_of, in_order, last_rows, spread_of
 from lepaute.watch.report.models import Moved, title_of
@@ -186,7 +186,7 @@ class WatchedFactor(Public):
         spread = self.spread
         ax.axvline(spread.mean, color="#222222", linestyle="--", linewidth=1)
         ax.set(xlabel=self.name, ylabel="CPUs")
-        text = f"mean {spread.mean:.4g}, spatial variability {percent(spread.coefficient)}"
+        text = f"mean {significant(spread.mean, 4)}, spatial variability {percent(spread.coefficient)}"
         ax.set_title(text, loc="left", fontsize="medium")
         if len(cpus) > 1:
             ax.legend(fontsize="small", frameon=False)

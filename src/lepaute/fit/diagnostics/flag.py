@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from lepaute.errors import FitError
-from lepaute.kit.text import percent
+from lepaute.kit.text import p_text, percent
 from lepaute.stats.multiple_tests import holm
 
 #: Chance that a calibration of which all is well gets a flag from any test.
@@ -341,11 +341,11 @@ def longer(relative: float) -> str:
     return f"{percent(abs(relative))} {'longer' if relative > 0 else 'shorter'}"
 
 
-def chance(p_value: float | None) -> str:
+def chance(probability: float | None) -> str:
     """A p-value as text; "" where there is none."""
-    if p_value is None or math.isnan(p_value):
+    if probability is None or math.isnan(probability):
         return ""
-    return "p < 0.000001" if p_value < 1e-6 else f"p = {p_value:.2g}"
+    return p_text(probability)
 
 
 def flags_of(subjects: Sequence[tuple[str, float, Sequence[Check]]], alpha: float = ALPHA) -> list[Flag]:

@@ -21,6 +21,7 @@ from lepaute.errors import FitError
 from lepaute.fit.messages.segment import Series, series
 from lepaute.fit.numeric import Floats
 from lepaute.fit.observations.columns import NEEDED, RING, check_columns, net_seconds
+from lepaute.kit.text import with_interval
 from lepaute.stats.intervals import median_interval
 
 CONDITIONS = ("idle", "dgemm", "iprobe", "iprobe+dgemm")
@@ -131,8 +132,9 @@ class ConditionEffect:
         which = f"up to {high:.0f} bytes" if low < 0 else f"above {low:.0f} bytes"
         if low < 0 and high == float("inf"):
             which = "of all sizes"
-        bounds = " (no interval: too few)" if self.low is None else f" ({self.low:.2f} to {self.high:.2f})"
-        return f"Messages {where} {which} take {self.ratio:.2f}{bounds} times as long under {self.condition} as idle."
+        ratio = with_interval(self.ratio, self.low, self.high, basis="")
+        ratio += " (no interval: too few)" if self.low is None else ""
+        return f"Messages {where} {which} take {ratio} times as long under {self.condition} as idle."
 
 
 def condition_effects(link: str, by_condition: Mapping[str, Series], eager_bytes: float) -> tuple[ConditionEffect, ...]:

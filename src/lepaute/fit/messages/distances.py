@@ -24,6 +24,7 @@ from lepaute.fit.messages.network import LARGE_BYTES, one_way_s, overheads_s, se
 from lepaute.fit.messages.segment import CAP, FittedSegment
 from lepaute.fit.numeric import Floats, weighted_line
 from lepaute.fit.observations.columns import net_seconds
+from lepaute.kit.text import significant, value_and_interval
 from lepaute.platform.topology import Topology
 
 #: Columns that tell the starts of an archive apart, where it has them.
@@ -236,10 +237,12 @@ class DistanceEffect:
         parts = []
         if self.latency_s is not None and self.latency_s.is_clear:
             part = self.latency_s
-            parts.append(f"{part.estimate * 1e6:+.2f} µs ({part.low * 1e6:+.2f} to {part.high * 1e6:+.2f}) if small")
+            figure, bounds = value_and_interval(*(1e6 * end for end in (part.estimate, part.low, part.high)))
+            parts.append(f"{'+' * (part.estimate > 0.0)}{figure} µs ({bounds} µs) if small")
         if self.log_ratio is not None and self.log_ratio.is_clear:
             low, ratio, high = np.exp([self.log_ratio.low, self.log_ratio.estimate, self.log_ratio.high])
-            parts.append(f"{ratio:.2f} times ({low:.2f} to {high:.2f}) as long if large")
+            figure, bounds = value_and_interval(float(ratio), float(low), float(high))
+            parts.append(f"{figure} times ({bounds}) as long if large")
         than = f"than between {_NAMES[self.nearest]}"
         return f"Messages between {_NAMES[self.distance]} take {' and '.join(parts)} {than}."
 
@@ -350,8 +353,8 @@ class SwitchTree:
         """For a reader of the platform."""
         if self.uplink_Bps is not None:
             return (
-                f"Two nodes of different switches reach {self.uplink_Bps / 1e9:.3g} GB/s together, less than two of "
-                "one switch: so much is taken for all that leaves a switch."
+                f"Two nodes of different switches reach {significant(self.uplink_Bps / 1e9)} GB/s together, less than "
+                "two of one switch: so much is taken for all that leaves a switch."
             )
         return (
             "What leaves a switch is taken to have as much room as the links of its nodes together: many nodes at once "

@@ -23,6 +23,7 @@ import pandas
 
 from lepaute.errors import FitError
 from lepaute.fit.numeric import Booleans, Floats, Integers
+from lepaute.kit.text import significant
 
 if TYPE_CHECKING:
     from lepaute.archive import Archive
@@ -310,8 +311,8 @@ def _check_clock(frame: "pandas.DataFrame", place: Place) -> None:
     if len(backwards):
         back_s = start[backwards[0] - 1] - start[backwards[0]]
         raise FitError(
-            f"{place}, {_row(frame, order[backwards])}: starts {back_s:.3g} s before the row that the same process "
-            "wrote earlier, so the clock went backwards; use a steady clock (clocksource tsc) and measure again"
+            f"{place}, {_row(frame, order[backwards])}: starts {significant(back_s)} s before the row that the same "
+            "process wrote earlier, so the clock went backwards; use a steady clock (clocksource tsc) and measure again"
         )
     inner = np.ones(len(start), dtype=bool)
     inner[1:] = ~earlier
@@ -324,7 +325,7 @@ def _check_clock(frame: "pandas.DataFrame", place: Place) -> None:
         at = int(wrong[0])
         raise FitError(
             f"{place}, {_row(frame, order[first[at : at + 1]])}: the calls of this process add up to "
-            f"{busy_s[at]:.3g} s, while only {elapsed_s[at]:.3g} s passed; {SECONDS}"
+            f"{significant(busy_s[at])} s, while only {significant(elapsed_s[at])} s passed; {SECONDS}"
         )
 
 

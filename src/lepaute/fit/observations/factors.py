@@ -24,7 +24,7 @@ from lepaute.errors import FitError
 from lepaute.fit.numeric import Floats, Integers
 from lepaute.fit.observations.columns import BY_NAME, factors_of, names_of
 from lepaute.kit.tables import text_table
-from lepaute.kit.text import level_order, percent, three_digits
+from lepaute.kit.text import level_order, p_text, percent, signed_percent, significant
 from lepaute.stats.multiple_tests import holm
 from lepaute.stats.permutation import PERMUTATIONS, PermutationTest, permutation_test
 
@@ -342,7 +342,7 @@ def _result(test: PermutationTest, name: str, kernel: str, reference: str, excha
         note = "not testable: it varies in no stratum, so it is confounded with other differences"
     elif test.least_p > SIGNIFICANT:
         note = (
-            f"not testable: even the strongest effect would have p = {test.least_p:.2g} among {test.n} {exchanged}; "
+            f"not testable: even the strongest effect would have {p_text(test.least_p)} among {test.n} {exchanged}; "
             + _REMEDIES.get(exchanged, "measure more blocks")
         )
     return FactorTest(
@@ -401,14 +401,14 @@ def factor_table(tests: Sequence[FactorTest]) -> str:
     )
     lines: list[tuple[str, ...]] = []
     for test in tests:
-        test_cells = (f"{test.p_value:.2g}", f"{test.p_holm:.2g}", f"{test.n} {test.exchanged} in {test.strata} strata")
+        chances = (p_text(p).removeprefix("p = ") for p in (test.p_value, test.p_holm))
+        test_cells = (*chances, f"{test.n} {test.exchanged} in {test.strata} strata")
         for number, effect in enumerate(test.effects):
-            interval = (
-                "-" if effect.low is None or effect.high is None else f"{_sign(effect.low)} to {_sign(effect.high)}"
-            )
+            low, high = (None if end is None else end - 1 for end in (effect.low, effect.high))
+            change, _, interval = signed_percent(effect.ratio - 1, low, high, "").partition(" (")
             names = (test.factor, test.kernel) if number == 0 else ("", "")
             lines.append(
-                (*names, effect.level, _sign(effect.ratio), interval, *(test_cells if number == 0 else ("",) * 3))
+                (*names, effect.level, change, interval.rstrip(")") or "-", *(test_cells if number == 0 else ("",) * 3))
             )
     return "\n".join([*([text_table(header, lines, left=None)] if lines else []), *map(sentence, tests)])
 
@@ -419,19 +419,19 @@ def sentence(test: FactorTest) -> str:
         return f"{test.factor} of {test.kernel}: {test.note}"
     if not test.matters:
         on = "" if test.column == DURATION else f" on {test.column}"
-        return f"{test.kernel}: no significant effect of {test.factor}{on} (p = {test.p_holm:.2g}){_though(test)}"
+        return f"{test.kernel}: no significant effect of {test.factor}{on} ({p_text(test.p_holm)}){_though(test)}"
     largest = max(test.effects, key=lambda effect: abs(math.log(effect.ratio)))
     subject, more, less, high = f"{test.kernel} takes", "more time", "less time", "long"
     if test.column != DURATION:
         of = "" if test.kernel == ANY_KERNEL else f" of {test.kernel}"
         subject, more, less, high = f"{test.column}{of} is", "higher", "lower", "high"
     if largest.ratio >= MANIFOLD:
-        how, than = f"{three_digits(largest.ratio)} times as {high}", "as"
+        how, than = f"{significant(largest.ratio)} times as {high}", "as"
     else:
         how, than = f"{percent(abs(largest.ratio - 1))} {more if largest.ratio > 1 else less}", "than"
     return (
         f"{subject} {how} with {test.factor}={largest.level} {than} with {test.factor}={test.reference} "
-        f"(p = {test.p_holm:.2g}, {'all ' if test.exact else ''}{test.permutations} permutations)"
+        f"({p_text(test.p_holm)}, {'all ' if test.exact else ''}{test.permutations} permutations)"
     )
 
 
@@ -444,7 +444,3 @@ def _though(test: FactorTest) -> str:
         f"; {clear[0].level} differs in the mean, not in the ranks: it may matter for some sizes only, "
         "or a few values are far off"
     )
-
-
-def _sign(ratio: float) -> str:
-    return f"{100 * (ratio - 1):+.1f} %"

@@ -10,7 +10,7 @@ from lepaute.fit.numeric import Floats
 from lepaute.fit.population.coefficients import Coefficients
 from lepaute.fit.population.generative import Generative, GroupMoments
 from lepaute.kit.picture import SERIES, SOFT, bare, entitle, measured_origin, new_figure, shown_once, write_picture
-from lepaute.kit.text import counted, percent, signed_percent
+from lepaute.kit.text import counted, percent, signed_percent, significant
 from lepaute.stats.covariances import unit_means
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def finding(fitted: Generative, kernel: str) -> str:
     ]
     if apart:
         gain = fitted.bic[0] - fitted.bic[len(fitted.groups) - 1]
-        size += f" (BIC {gain:.3g} below that of one): against group 0, {', '.join(apart)}"
+        size += f" (BIC {significant(gain)} below that of one): against group 0, {', '.join(apart)}"
     lines.append(size)
     return "\n".join(lines)
 

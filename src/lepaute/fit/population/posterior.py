@@ -20,6 +20,7 @@ from lepaute.fit.numeric import Floats, Integers
 from lepaute.fit.population.coefficients import Coefficients
 from lepaute.fit.population.generative import Generative
 from lepaute.kit.extras import need
+from lepaute.kit.text import significant, with_interval
 from lepaute.stats.covariances import unit_means
 
 WARMUP, DRAWS, CHAINS = 500, 500, 2
@@ -69,8 +70,8 @@ class Posterior:
                 spatial = np.sqrt(self.covariance_spatial[:, group, at, at])
                 temporal = np.sqrt(self.covariance_temporal[:, at, at])
                 lines.append(
-                    f"  {term:<7} {self.theta[:, group, at].mean():.5g}  95 % interval {low:.5g} to {high:.5g}; sd "
-                    f"between CPUs {spatial.mean():.2g}, between days {temporal.mean():.2g}"
+                    f"  {term:<7} {with_interval(self.theta[:, group, at].mean(), low, high)}; sd between CPUs "
+                    f"{significant(spatial.mean(), 2)}, between days {significant(temporal.mean(), 2)}"
                 )
         return lines
 

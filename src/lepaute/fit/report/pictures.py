@@ -7,6 +7,7 @@ import numpy as np
 from lepaute.fit.diagnostics.course import Machine, Series, series_of, steps_of
 from lepaute.fit.diagnostics.residuals import Classed
 from lepaute.fit.numeric import Floats, Integers
+from lepaute.kit.text import significant
 from lepaute.report.svg import Axis, Layer, Picture, axis
 
 #: Points drawn of a subject, taken by chance; more would only cover each other.
@@ -59,7 +60,7 @@ def against_size(calls: Classed) -> Picture:
     worst = int(np.argmax(np.abs(mean)))
     return Picture(
         f"Residuals of {calls.of.subject} against size: class means from {mean.min():.1f} % to {mean.max():.1f} %, the "
-        f"farthest at size {centre[worst]:.3g}.",
+        f"farthest at size {significant(centre[worst])}.",
         "Against size. Dots: single calls; line: mean of each class of size"
         + ("; band: one standard deviation by the model" if calls.of.noise_modelled else "")
         + ". The line should lie at 0. Dots at the edge lie beyond it.",
@@ -153,8 +154,8 @@ def scatter_against_size(calls: Classed) -> Picture:
     horizontal = axis(calls.of.size_name, x, log=bool(np.all(x > 0)))
     model = [Layer("line", x, predicted, "model")] if calls.of.noise_modelled else []
     return Picture(
-        f"Scatter of single calls of {calls.of.subject} against size: {seen.min():.2g} % to {seen.max():.2g} % measured"
-        + (f", {predicted.min():.2g} % to {predicted.max():.2g} % by the model." if model else "."),
+        f"Scatter of single calls of {calls.of.subject} against size: {_reach(seen)} measured"
+        + (f", {_reach(predicted)} by the model." if model else "."),
         "Scatter against size (heteroscedasticity). Line with dots: standard deviation of single calls"
         + ("; dashed: that of the model." if model else "; the model has none."),
         horizontal,
@@ -214,7 +215,7 @@ def _of_time(series: Series, alt: str, caption: str) -> Picture:
     horizontal = axis("seconds since the first call", np.concatenate([series.start_s, series.end_s]))
     dates = np.array([step.before_s for step in steps_of(series)])
     vertical = axis("beyond the expected, %", percent, include=(0.0,))
-    steps_text = f" It changes at {', '.join(f'{date:.3g} s' for date in dates[:5])}." if len(dates) else ""
+    steps_text = f" It changes at {', '.join(f'{significant(date)} s' for date in dates[:5])}." if len(dates) else ""
     return Picture(
         f"{alt}: between {percent.min():.1f} % and {percent.max():.1f} %." + steps_text
         if len(percent)
@@ -251,3 +252,7 @@ def _some(calls: Classed) -> Integers:
         return np.arange(count)
     # The same points for the same calls, and none preferred.
     return np.sort(np.random.default_rng(count).choice(count, MOST_POINTS, replace=False))
+
+
+def _reach(percent: Floats) -> str:
+    return f"{significant(percent.min(), 2)} to {significant(percent.max(), 2)} %"

@@ -28,7 +28,8 @@ from lepaute.kit.picture import (
     sizes_of_memory,
     write_picture,
 )
-from lepaute.kit.text import counted, seconds, size_text, two_digits
+from lepaute.kit.tables import text_table
+from lepaute.kit.text import counted, seconds, significant, size_text
 from lepaute.stats.decision import Decision
 from lepaute.stats.student import student_quantile
 
@@ -139,15 +140,22 @@ class SegmentedLine:
 
         Without numbers that were not asked for and that so few points could not prove.
         """
-        lines = ["breakpoints  objective   gain  at"]
-        for count, one in enumerate(self.candidates):
-            if np.isposinf(one.criterion) and count > len(self.breakpoints):
+        return text_table(("breakpoints", "objective", "gain", "at", ""), self.candidate_rows(), left=(3, 4))
+
+    def candidate_rows(self, *, in_bytes: bool = False) -> list[tuple[str, ...]]:
+        """Of each number of breakpoints the objective, by what the last one divides it, where they are, and a mark at
+        the number that was chosen."""
+        rows, size = [], size_text if in_bytes else "{:.7g}".format
+        for count, cut in enumerate(self.candidates):
+            if np.isposinf(cut.criterion) and count > len(self.breakpoints):
                 break
-            gain = f"{self.gains[count - 1]:.3g}" if count else "-"
-            chosen = "  <- chosen" if one.breakpoints == self.breakpoints else ""
-            places = ", ".join(f"{place:.7g}" for place in one.breakpoints)
-            lines.append(f"{count:11d}  {one.residual:9.4g}  {gain:>5}  {places}{chosen}")
-        return "\n".join(lines)
+            objective = significant(cut.residual, 4) if cut.residual > 1e-12 else "0"
+            gain = (
+                "-" if count == 0 else "> 1000" if self.gains[count - 1] > 1000 else significant(self.gains[count - 1])
+            )
+            chosen = "<- chosen" if cut.breakpoints == self.breakpoints else ""
+            rows.append((str(count), objective, gain, ", ".join(map(size, cut.breakpoints)), chosen))
+        return rows
 
     def plot(
         self,
@@ -249,11 +257,11 @@ class SegmentedLine:
         if likeliest is None:
             return "No breakpoint can be proven with these data"
         if likeliest.is_negligible:
-            return f"One line holds for all sizes, within {two_digits(100 * likeliest.at_most)} %"
-        changed = two_digits(100 * likeliest.differs)
+            return f"One line holds for all sizes, within {significant(100 * likeliest.at_most, 2)} %"
+        changed = significant(100 * likeliest.differs, 2)
         return (
             f"No breakpoint can be proven with these data. The likeliest, after {size(likeliest.place)}, would "
-            f"divide the residual by {likeliest.gain:.3g} and change the line by up to {changed} %"
+            f"divide the residual by {significant(likeliest.gain)} and change the line by up to {changed} %"
         )
 
 

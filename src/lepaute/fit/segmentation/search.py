@@ -20,7 +20,7 @@ from lepaute.fit.segmentation.points import (
     residual_of,
 )
 from lepaute.fit.segmentation.result import Line, Partition, SegmentedLine, breakpoint_intervals, lines_of
-from lepaute.kit.text import counted
+from lepaute.kit.text import counted, significant
 
 MOST_BREAKPOINTS = 12
 #: What a line needs. A longer minimum is a belief about the data, which the criterion does not have.
@@ -225,8 +225,8 @@ def _on_the_number(
         gain = candidates[chosen].residual / max(candidates[chosen + 1].residual, points.least_residual)
         number = _ORDINALS[chosen] if chosen < len(_ORDINALS) else f"{chosen + 1}th"
         return [
-            f"a {number} breakpoint, near {place:.7g}, would divide the residual by {gain:.3g}, which {len(points)} "
-            "sizes do not prove: measure more sizes around it"
+            f"a {number} breakpoint, near {place:.7g}, would divide the residual by {significant(gain)}, which "
+            f"{len(points)} sizes do not prove: measure more sizes around it"
         ]
     if chosen == provable < most:
         return [f"{counted(len(points), 'distinct size')} cannot prove more than {chosen} breakpoints: measure more"]

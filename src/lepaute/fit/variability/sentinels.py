@@ -10,7 +10,7 @@ import numpy as np
 from lepaute.archive import Archive
 from lepaute.fit.numeric import Booleans, Floats, Integers, subset
 from lepaute.fit.observations.columns import SENTINELS, checked_table
-from lepaute.kit.text import duration, percent, three_digits
+from lepaute.kit.text import duration, percent, significant
 from lepaute.platform.schema import Drift, Sentinel
 from lepaute.stats.intervals import upper_trimmed_mean
 from lepaute.stats.level_shift import largest_shift
@@ -151,7 +151,7 @@ def _changed(relative: float) -> str:
 
 
 def _rates(before: float, after: float) -> str:
-    return f"{three_digits(before)} -> {three_digits(after)} Gflop/s a core"
+    return f"{significant(before)} -> {significant(after)} Gflop/s a core"
 
 
 def change_warnings(found: Sequence[Watch]) -> list[str]:

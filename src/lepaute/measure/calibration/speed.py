@@ -20,9 +20,8 @@ from lepaute.measure.raw_files import read_raw, whole_lines
 from lepaute.measure.sentinel import SENTINEL, duration_of
 from lepaute.stats.algebra import nonnegative_solution, products, squares, times
 from lepaute.stats.disturbance import STEPS, beside_slow_causes, centred, slow_limit, slow_sentinels, slow_stretches
+from lepaute.stats.expanding import Floats, Integers
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 Key = tuple[str, int, str, int]
 
 #: Blocks before a run is compared with those of other blocks.

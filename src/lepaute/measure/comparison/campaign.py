@@ -12,7 +12,7 @@ from lepaute.archive.mpi_campaign import KIND, CampaignFacts, settings_text
 from lepaute.errors import EnvironmentProblem, InputError, LibraryFailure
 from lepaute.kit.json_values import from_json, to_json
 from lepaute.kit.mpi_launcher import binding_works
-from lepaute.kit.text import counted, seconds
+from lepaute.kit.text import counted, exact_seconds
 from lepaute.measure.comparison import entries, factors, mpirun
 from lepaute.measure.comparison import numbers as counting
 from lepaute.measure.comparison.algorithms import algorithms_of
@@ -209,7 +209,7 @@ class Comparison(Campaign):
                 self._save_facts()
         if self._is_over() and self._made < sum(self._sizes):
             self.warn(
-                f"the budget of {seconds(self._request.budget_s)} was over after "
+                f"the budget of {exact_seconds(self._request.budget_s)} was over after "
                 f"{counted(self._made, 'mpirun')} of each library; {sum(self._sizes)} were planned"
             )
         self._find_algorithms()
@@ -275,7 +275,7 @@ class Comparison(Campaign):
         )
         capped = wanted > allowed
         if capped:
-            text += f"; with a budget of {seconds(self._request.budget_s)} there are {mpiruns}"
+            text += f"; with a budget of {exact_seconds(self._request.budget_s)} there are {mpiruns}"
             self.warn(text)
         return entries.MpirunsChosen(
             mpiruns,

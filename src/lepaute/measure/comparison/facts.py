@@ -8,7 +8,7 @@ from pathlib import Path
 
 from lepaute.archive.mpi_campaign import CampaignFacts, CaseFacts, LibraryFacts, algorithm_key, settings_text
 from lepaute.kit.json_values import to_json
-from lepaute.kit.text import seconds
+from lepaute.kit.text import exact_seconds
 from lepaute.measure.comparison import entries
 from lepaute.measure.comparison.cases import REDUCTIONS, ComparisonRequest
 from lepaute.measure.comparison.mpirun import Cell
@@ -138,7 +138,7 @@ def factors_of(
         "reductions": str(request.reduction),
         "root": f"rank {request.root}",
         **(
-            {"overlap": f"{seconds(request.compute_s)} of work before operations are waited for"}
+            {"overlap": f"{exact_seconds(request.compute_s)} of work before operations are waited for"}
             if request.compute_s
             else {}
         ),

@@ -24,7 +24,7 @@ import pandas
 
 from lepaute.design.sizes import Draws
 from lepaute.errors import InputError
-from lepaute.kit.text import counted, seconds
+from lepaute.kit.text import counted, seconds, significant
 from lepaute.measure.comparison.cases import BLOCKING, NOTHING, OVERLAPPED, Case
 from lepaute.stats.aligned_ranks import BLOCK, values_to_decide
 from lepaute.stats.stopping import calls_for_least_error, calls_for_median, median_deviation, values_needed
@@ -192,8 +192,8 @@ def numbers_of_trial(
             chosen[case] = ceil(min(max(needed, FEWEST_CALLS), MOST_CALLS))
         derivation.append(
             f"calls of a case in an mpirun: so many that its median is within {50 * precision:g} % (95 %), or fewer "
-            f"where these have the least error for their time, mpiruns differing by {100 * between:.2g} %; from trials "
-            f"of {TRIAL_CALLS} calls; {FEWEST_CALLS} to {MOST_CALLS}"
+            f"where these have the least error for their time, mpiruns differing by {significant(100 * between, 2)} %; "
+            f"from trials of {TRIAL_CALLS} calls; {FEWEST_CALLS} to {MOST_CALLS}"
         )
     nothing_s = 1e-9 * max(windows_ns.values(), default=0) * NOTHING_CALLS
 

@@ -10,6 +10,7 @@ from statistics import median
 from typing import Literal
 
 from lepaute.errors import InputError
+from lepaute.kit.text import p_text, significant
 from lepaute.stats.disturbance import CPU, GRANULARITY_S, MOST_STEAL_SHARE, OTHER_USERS_CORES, SENTINELS, STEAL
 from lepaute.stats.steps import Step, drift, find_steps
 
@@ -169,7 +170,7 @@ def _others(node: str, samples: Samples, times: Sequence[float]) -> Iterator[Ver
         chosen = [i for i in range(first, last + 1) if over[i]]
         who = sorted({name for i in chosen for name in _names(names[i])})
         most = max(cpu_s[i] / passed_s[i] if passed_s[i] > 0 else 0.0 for i in chosen)
-        return f"{', '.join(who) or 'another user'} used up to {most:.2g} core{'s' * (most > 1)}"
+        return f"{', '.join(who) or 'another user'} used up to {significant(most, 2)} core{'s' * (most > 1)}"
 
     yield from _verdicts(node, "other user", times, over, words, since_before=True)
 
@@ -189,7 +190,7 @@ def _stolen(node: str, samples: Samples, times: Sequence[float]) -> Iterator[Ver
 
     def words(first: int, last: int) -> str:
         most = max(share[i] for i in range(first, last + 1) if over[i])
-        return f"the hypervisor took up to {100 * most:.2g} % of the CPU time"
+        return f"the hypervisor took up to {significant(100 * most, 2)} % of the CPU time"
 
     yield from _verdicts(node, "stolen time", times, over, words, since_before=True)
 
@@ -209,7 +210,7 @@ def _clock(node: str, samples: Samples, times: Sequence[float]) -> Iterator[Verd
         if abs(jump) > CLOCK_STEP_S + SLEW * abs(elapsed):
             start, end = min(wall, later_wall), max(wall, later_wall)
             way = "forward" if jump > 0 else "back"
-            message = f"{node}: the clock was set {way} by {abs(jump):.3g} s {when(start, end)}"
+            message = f"{node}: the clock was set {way} by {significant(abs(jump))} s {when(start, end)}"
             yield Verdict(node, "clock step", start, end, message)
 
 
@@ -328,7 +329,7 @@ def _step(node: str, step: Step, samples: Samples) -> Verdict:
     before, after = clock(step.after_s), clock(step.before_s)
     date = f"at {after}" if before == after else f"between {before} and {after}"
     size = f"{100 * abs(step.relative_size):.1f} % {way}"
-    chance = "p < 0.000001" if step.p_value < 1e-6 else f"p = {step.p_value:.1g}"
+    chance = p_text(step.p_value)
     message = f"{node}: the reference kernel became {size} {date} UTC ({chance}){_warmer(step, samples)}"
     return Verdict(node, "step", step.after_s, step.before_s, message)
 

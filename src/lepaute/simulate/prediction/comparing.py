@@ -15,7 +15,7 @@ from lepaute import _core
 from lepaute.errors import InputError
 from lepaute.kit.notebook import facts_html
 from lepaute.kit.numbers import none_if_nan, of_type
-from lepaute.kit.text import interval_decimals, percent, two_digits
+from lepaute.kit.text import change_in_words, percent
 from lepaute.platform.schema import Platform
 from lepaute.simulate.application import Application
 from lepaute.simulate.conditions import Conditions
@@ -83,14 +83,14 @@ class Difference:
     def in_words(self, more: str = "more", less: str = "less") -> str:
         """Of what is more or less: 3.1 % more (95 %: 1.2 to 5.0 % more)."""
         if isnan(self.low):
-            return f"{_change(self.ratio, more, less)} (one run: no interval)"
+            return f"{change_in_words(self.ratio, more, less)} (one run: no interval)"
         if max(abs(end - 1.0) for end in (self.ratio, self.low, self.high)) < ROUNDING:
             return NO_DIFFERENCE
         if self.high - self.low < ROUNDING:
-            return f"{_change(self.ratio, more, less)} in all runs"
+            return f"{change_in_words(self.ratio, more, less)} in all runs"
         bounds = f"(95 %: {self.bounds(more, less)})"
         if self.is_told_apart:
-            return f"{_change(self.ratio, more, less, self._decimals)} {bounds}"
+            return f"{change_in_words(self.ratio, more, less, self.low, self.high)} {bounds}"
         return f"cannot be told apart {bounds}{f'; {self.narrower}' if self.narrower else ''}"
 
     def bounds(self, more: str = "more", less: str = "less") -> str:
@@ -98,14 +98,9 @@ class Difference:
         if isnan(self.low):
             return ""
         ends = (self.high, self.low) if self.high < 1.0 else (self.low, self.high)
-        low, high = (_change(end, more, less, self._decimals) for end in ends)
+        low, high = (change_in_words(end, more, less, self.low, self.high) for end in ends)
         figure, _, of_low = low.partition(" ")
         return f"{figure} to {high}" if of_low in (high.partition(" ")[2], "%") else f"{low} to {high}"
-
-    @property
-    def _decimals(self) -> int:
-        """Of a change in per cent, as of any value with an interval."""
-        return interval_decimals(100.0 * (self.low - 1.0), 100.0 * (self.high - 1.0))
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -116,12 +111,6 @@ class Difference:
             "pairs": self.pairs,
             "shared_variance": self.shared_variance,
         }
-
-
-def _change(ratio: float, more: str, less: str, decimals: int | None = None) -> str:
-    percent = 100.0 * (ratio - 1.0)
-    figure = two_digits(abs(percent)) if decimals is None else f"{abs(percent):,.{decimals}f}"
-    return f"{figure} % {more if percent >= 0.0 else less}" if figure.strip("0.") else "0 %"
 
 
 def difference(reference: Prediction, other: Prediction) -> Difference:

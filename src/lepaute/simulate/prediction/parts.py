@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from math import fsum, sqrt
 from typing import TYPE_CHECKING, Any
 
+from lepaute.kit.text import significant
 from lepaute.simulate.conditions import Conditions, Layers, layers_of
 from lepaute.simulate.prediction.trust import simulator_of
 
@@ -159,6 +160,6 @@ def sampling_warnings(runs: "Sequence[SimulatedRun]") -> list[str]:
         return []
     return [
         f"sampled: {sampling.simulated_steps} of {sampling.steps} steps were simulated, with an error of "
-        f"{100.0 * sampling_sd(runs):.2g} % (a standard deviation), which the interval includes "
+        f"{significant(100.0 * sampling_sd(runs), 2)} % (a standard deviation), which the interval includes "
         "(--fidelity full simulates all)"
     ]

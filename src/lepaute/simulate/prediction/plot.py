@@ -218,18 +218,19 @@ def plot_scaling(points: "Sequence[ScalingPoint]", path: Path | None = None) -> 
     times.set_ylabel("time of a run (s)")
     efficiencies.axhline(100.0, color=SOFT, lw=1, ls="--")
     efficiencies.set_ylabel(f"efficiency against {ranks_text(ranks[0])} (%)")
-    for axes, spreads, factor, text in (
-        (times, [point.prediction.time_s for point in points], 1.0, "{:.4g} s".format),
-        (efficiencies, [point.efficiency for point in points], 100.0, "{:.0f} %".format),
+    for axes, spreads, factor, unit in (
+        (times, [point.prediction.time_s for point in points], 1.0, " s"),
+        (efficiencies, [point.efficiency for point in points], 100.0, " %"),
     ):
         means = [factor * spread.mean for spread in spreads]
         reach = [[factor * end for end in _reach(spread)] for spread in spreads]
         errors = [[low for low, _ in reach], [high for _, high in reach]]
         axes.errorbar(ranks, means, yerr=errors, fmt="o", color=PREDICTED, ms=4.5, lw=1.6, capsize=4, label=label)
-        line = [(count, mean) for count, mean, is_joined in zip(ranks, means, joined, strict=True) if is_joined]
-        axes.plot(*zip(*line, strict=True), color=PREDICTED, lw=1)
-        for place in line:
-            axes.annotate(text(place[1]), place, (6, 5), textcoords="offset points", fontsize=8, color=SOFT)
+        line = [at for at, is_joined in enumerate(joined) if is_joined]
+        axes.plot([ranks[at] for at in line], [means[at] for at in line], color=PREDICTED, lw=1)
+        for at in line:
+            text = f"{spreads[at].figure(factor)}{unit}"
+            axes.annotate(text, (ranks[at], means[at]), (6, 5), textcoords="offset points", fontsize=8, color=SOFT)
         axes.set_xscale("log")
         axes.set_xticks(sorted(set(ranks)), [str(count) for count in sorted(set(ranks))])
         axes.xaxis.set_minor_locator(NullLocator())

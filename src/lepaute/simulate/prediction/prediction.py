@@ -13,7 +13,7 @@ from lepaute.kit.frames import frame_of
 from lepaute.kit.later import later
 from lepaute.kit.notebook import Public, facts_html
 from lepaute.kit.numbers import none_if_nan
-from lepaute.kit.text import counted, three_digits
+from lepaute.kit.text import counted, scaled_unit, value_and_interval, with_interval
 from lepaute.simulate.application import GFLOPS, Application
 from lepaute.simulate.conditions import Conditions
 from lepaute.simulate.engine import MessageUse, SimulatedRun
@@ -46,8 +46,8 @@ class Spread:
     high: float
 
     def _repr_html_(self) -> str:
-        ends = f"{three_digits(self.low)} to {three_digits(self.high)}" if self.has_interval else "one run: none"
-        return facts_html("", [("mean", three_digits(self.mean)), ("95 % of further runs", ends)])
+        ends = self.interval() if self.has_interval else "one run: none"
+        return facts_html("", [("mean", self.figure()), ("95 % of further runs", ends)])
 
     @property
     def has_interval(self) -> bool:
@@ -64,10 +64,20 @@ class Spread:
     def to_dict(self) -> dict[str, float | None]:
         return {name: none_if_nan(value) for name, value in asdict(self).items()}
 
-    def text(self) -> str:
-        """With three digits, without a unit."""
-        bounds = f" ({three_digits(self.low)} to {three_digits(self.high)})" if self.has_interval else ""
-        return f"{three_digits(self.mean)}{bounds}"
+    def text(self, unit: str = "", factor: float = 1.0, basis: str = "95 %: ") -> str:
+        """In the unit that suits it: 54.9 s (95 %: 53.0 to 57.0 s); factor: by which it is multiplied."""
+        unit, scale = scaled_unit(unit, factor * self.mean)
+        factor *= scale
+        return with_interval(factor * self.mean, factor * self.low, factor * self.high, unit, basis)
+
+    def figure(self, factor: float = 1.0) -> str:
+        """The mean with the digits that its interval gives it, without a unit."""
+        figure, bounds = value_and_interval(factor * self.mean, factor * self.low, factor * self.high)
+        return figure or bounds.replace("up to", "<")
+
+    def interval(self, factor: float = 1.0) -> str:
+        """The interval with the digits of the mean, without a unit: 53.0 to 57.0; "-" without one."""
+        return value_and_interval(factor * self.mean, factor * self.low, factor * self.high)[1] or "-"
 
 
 def _slowed(undisturbed: Spread, effect: "slow_state.Effect") -> Spread:
@@ -350,14 +360,14 @@ class Prediction(Public):
         } | self.application.detail_kinds()
 
     def __repr__(self) -> str:
-        return f"<Prediction of {self._subject}: {self.time_s.text()} s, {counted(len(self.run_list), 'run')}>"
+        return f"<Prediction of {self._subject}: {self.time_s.text('s')}, {counted(len(self.run_list), 'run')}>"
 
     def _repr_html_(self) -> str:
         rate, unit = self.rate, self.application.rate.unit if self.application.rate else ""
         energy = self.energy_j
         facts = [
-            ("time", f"{self.time_s.text()} s{', 95 % of further runs' if self.time_s.has_interval else ''}"),
-            ("rate", "" if rate is None else f"{rate.text()} {unit}"),
+            ("time", self.time_s.text("s")),
+            ("rate", "" if rate is None else rate.text(unit)),
             ("energy", "" if energy is None else f"{energy.text()} J"),
             ("runs", f"{len(self.run_list)} simulated, seed {self.seed}, fidelity {self.fidelity}"),
             ("platform", f"{self.platform_name}, sha256 {self.platform_sha256[:12]}"),

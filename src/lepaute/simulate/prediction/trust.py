@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from math import fsum, sqrt
 from typing import TYPE_CHECKING, Any
 
-from lepaute.kit.text import percent, two_digits
+from lepaute.kit.text import percent, significant
 from lepaute.simulate.conditions import Conditions, Layers, layers_of
 from lepaute.simulate.engine import MESSAGES, Engine, KernelUse, MessageUse, Simulator
 from lepaute.stats.decision import Decision, Weakness
@@ -93,7 +93,7 @@ class OutsideRanges:
     def text(self) -> str:
         """In words, for a person: one sentence."""
         said = [
-            f"{two_digits(100.0 * share)} % of {what} ({_named(parts)})"
+            f"{significant(100.0 * share, 2)} % of {what} ({_named(parts)})"
             for share, what, parts in (
                 (self.share, "computing", self.kernels),
                 (self.messages_share, "moving messages", self.messages or ()),
@@ -105,9 +105,8 @@ class OutsideRanges:
         text = f"{' and '.join(said) or 'no computing'} was outside the fitted ranges"
         if self.unknown_share >= LEAST_SHARE:
             other = "another " if self.share >= LEAST_SHARE else ""
-            text += (
-                f"; {other}{two_digits(100.0 * self.unknown_share)} % of computing has no fitted ranges in the platform"
-            )
+            share = significant(100.0 * self.unknown_share, 2)
+            text += f"; {other}{share} % of computing has no fitted ranges in the platform"
         return text
 
 
@@ -147,7 +146,7 @@ def outside_ranges(
 def _named(parts: Sequence[Part]) -> str:
     """The largest four."""
     shown = [part for part in parts if part.share >= LEAST_SHARE][:4]
-    return ", ".join(f"{MESSAGES.get(part.name, part.name)} {two_digits(100.0 * part.share)} %" for part in shown)
+    return ", ".join(f"{MESSAGES.get(part.name, part.name)} {significant(100.0 * part.share, 2)} %" for part in shown)
 
 
 def _largest_first(parts: Any) -> tuple[Part, ...]:

@@ -3,7 +3,7 @@
 from math import fsum
 from typing import TYPE_CHECKING
 
-from lepaute.kit.text import Alike, counted, one_for_all, quantity
+from lepaute.kit.text import Alike, counted, one_for_all, quantity, significant
 from lepaute.simulate.conditions import layers_of
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def kernel_warnings(kernels: "Mapping[str, KernelUse]", platform: "Platform") ->
                 costs = "next to nothing" if share > 0.5 else "too little"
                 counts = (
                     f"{name} costs {costs} in this prediction, which is that much too short: {counts}, "
-                    f"{100.0 * share:.3g} % of its calls; the model does not fit them. "
+                    f"{significant(100.0 * share)} % of its calls; the model does not fit them. "
                     "Calibrate again, without --quick, or with these sizes"
                 )
             warnings.append(counts)

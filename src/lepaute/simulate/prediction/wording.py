@@ -5,13 +5,8 @@ from typing import TYPE_CHECKING
 
 from lepaute.kit.text import (
     counted,
-    four_digits,
-    interval_decimals,
-    quantity,
     ranks_text,
     scaled_unit,
-    time_unit,
-    with_interval,
 )
 
 if TYPE_CHECKING:
@@ -61,18 +56,14 @@ def _figures(prediction: "Prediction") -> str:
 
 def span_of(time_s: "Spread") -> str:
     """A time with its interval in the unit that suits it."""
-    unit, factor = time_unit(time_s.mean, 1e-3)
-    if not time_s.has_interval:
-        return f"{four_digits(time_s.mean * factor)} {unit} (one run: no interval)"
-    return with_interval(time_s.mean * factor, time_s.low * factor, time_s.high * factor, unit)
+    text = time_s.text("s")
+    return text if time_s.has_interval else f"{text} (one run: no interval)"
 
 
 def _rate(rate: "Spread", unit: str) -> str:
     """A rate with the digits that its interval gives it; the interval of the time says how sure it is."""
     shown, factor = scaled_unit(unit, rate.mean)
-    if not rate.has_interval or rate.high <= rate.low:
-        return quantity(rate.mean, unit)
-    return f"{rate.mean * factor:.{interval_decimals(rate.low * factor, rate.high * factor)}f} {shown}"
+    return f"{rate.figure(factor)} {shown}"
 
 
 def where_run(prediction: "Prediction") -> str:
@@ -106,7 +97,7 @@ def scaling_answer(points: "Sequence[ScalingPoint]") -> str:
         (each for each in points if each.ranks == points[-1].ranks), key=lambda each: each.prediction.time_s.mean
     )
     speed_up, heading = last.speed_up, last.prediction.application.heading
-    faster = with_interval(speed_up.mean, speed_up.low, speed_up.high, "times").replace(" times)", ")")
+    faster = f"{speed_up.figure()} times{f' (95 %: {speed_up.interval()})' * speed_up.has_interval}"
     doubtful = "" if first.prediction.comparable and last.prediction.comparable else ", which is not comparable"
     return (
         f"{heading} on {ranks_text(last.ranks)} takes {span_of(last.prediction.time_s)}, "

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from lepaute.errors import EnvironmentProblem
+from lepaute.kit.text import significant
 from lepaute.platform.schema import Platform
 from lepaute.platform.simgrid import holds_loopback
 from lepaute.platform.simgrid.zones import node_speeds_flops
@@ -159,13 +160,13 @@ def check_limits(ranks: int, stack_kib: int, fold_bytes: int | None, root: Path 
     soft, _ = resource.getrlimit(resource.RLIMIT_AS)
     if soft != resource.RLIM_INFINITY and stacks > soft:
         raise EnvironmentProblem(
-            f"the stacks of {ranks} ranks take {stacks / 1e9:.3g} GB of address space, this shell allows "
-            f"{soft / 1e9:.3g} GB; raise it (ulimit -v unlimited) or take a smaller --stack"
+            f"the stacks of {ranks} ranks take {significant(stacks / 1e9)} GB of address space, this shell allows "
+            f"{significant(soft / 1e9)} GB; raise it (ulimit -v unlimited) or take a smaller --stack"
         )
     if free_bytes is not None and stacks > 8 * free_bytes:  # most of a stack is never touched
         raise EnvironmentProblem(
-            f"the stacks of {ranks} ranks take {stacks / 1e9:.3g} GB, {free_bytes / 1e9:.3g} GB are free; "
-            "take a smaller --stack"
+            f"the stacks of {ranks} ranks take {significant(stacks / 1e9)} GB, {significant(free_bytes / 1e9)} GB are "
+            "free; take a smaller --stack"
         )
 
 
@@ -175,8 +176,9 @@ def check_copies(ranks: int, program_bytes: int, folder: Path) -> None:
     needed, free = ranks * program_bytes, shutil.disk_usage(folder).free
     if needed > free:
         raise EnvironmentProblem(
-            f"{ranks} copies of the program take {needed / 1e9:.3g} GB, {folder} has {free / 1e9:.3g} GB free; "
-            "strip the program, name another folder in TMPDIR, or take --shared-globals"
+            f"{ranks} copies of the program take {significant(needed / 1e9)} GB, {folder} has "
+            f"{significant(free / 1e9)} GB free; strip the program, "
+            "name another folder in TMPDIR, or take --shared-globals"
         )
 
 

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from lepaute.kit.text import counted, size_text
+from lepaute.kit.text import counted, significant, size_text
 from lepaute.measure.node_agent.facts import cpu_model
 from lepaute.simulate.smpi.emulated_run import LEAST_SHARE as LEAST_OWN_SHARE
 from lepaute.simulate.smpi.emulated_run import EmulatedRun, Slowdowns
@@ -35,11 +35,13 @@ def program_warnings(run: EmulatedRun, platform: "Platform", options: "Options")
     if run.computing_s > 0.0 and packing_s > PACKING_SHARE * run.computing_s:
         warnings.append(
             f"{messages} messages, {size_text(size_bytes)} in all, have datatypes with gaps, which SMPI packs and "
-            f"unpacks in no time: packing alone takes some {packing_s:.2g} s of CPU time here, over all ranks, "
-            f"{100.0 * packing_s / run.computing_s:.2g} % of the computing"
+            f"unpacks in no time: packing alone takes some {significant(packing_s, 2)} s of CPU time here, over all "
+            f"ranks, {significant(100.0 * packing_s / run.computing_s, 2)} % of the computing"
         )
     if run.computing_s > 0.0 and run.wtime_s > WTIME_SHARE * run.computing_s:
-        warnings.append(f"{100.0 * run.wtime_s / run.computing_s:.2g} % of the computing is calls of MPI_Wtime")
+        warnings.append(
+            f"{significant(100.0 * run.wtime_s / run.computing_s, 2)} % of the computing is calls of MPI_Wtime"
+        )
     return [*warnings, *_of_computing(run, platform, options)]
 
 
@@ -80,7 +82,9 @@ def routine_warnings(run: EmulatedRun, platform: "Platform") -> list[str]:
     if rated:
         share = 100.0 * sum(use.time_s for use in rated.values()) / max(run.computing_s, 1e-300)
         names = ", ".join(f"{name} ({use.calls} calls)" for name, use in sorted(rated.items()))
-        warnings.append(f"no model of {names}: {share:.2g} % of the computing, from operations over the rate of dgemm")
+        warnings.append(
+            f"no model of {names}: {significant(share, 2)} % of the computing, from operations over the rate of dgemm"
+        )
     free = {name: use.unmodelled_calls for name, use in (run.fallback | run.kernels).items() if use.unmodelled_calls}
     if free:
         names = ", ".join(f"{name} ({calls} calls)" for name, calls in sorted(free.items()))
@@ -95,8 +99,8 @@ def _of_computing(run: EmulatedRun, platform: "Platform", options: "Options") ->
         if share <= LEAST_OWN_SHARE:
             return []
         return [
-            f"{100.0 * share:.0f} % of the computing was not charged: {own.measured_s:.3g} s of CPU time here, over "
-            "all ranks, outside of BLAS and LAPACK; --computing measured charges it"
+            f"{100.0 * share:.0f} % of the computing was not charged: {significant(own.measured_s)} s of CPU time "
+            "here, over all ranks, outside of BLAS and LAPACK; --computing measured charges it"
         ]
     if run.own_share <= LEAST_OWN_SHARE:
         return []
@@ -124,7 +128,7 @@ def _of_memory(run: EmulatedRun, platform: "Platform") -> list[str]:
         bound = ""
         if nodes.memory_bandwidth_Bps and nodes.core_memory_bandwidth_Bps:
             most = ranks * nodes.core_memory_bandwidth_Bps / nodes.memory_bandwidth_Bps
-            bound = f", up to {max(1.0, most):.2g} times as long"
+            bound = f", up to {significant(max(1.0, most), 2)} times as long"
         return [
             f"{ranks} ranks share the memory of a node; how much of the program's own computing waits for memory was "
             f"not seen with {here} busy core{'s' if here > 1 else ''} here: taken as none, where it may take "
@@ -135,6 +139,6 @@ def _of_memory(run: EmulatedRun, platform: "Platform") -> list[str]:
     return [
         f"{ranks} ranks share the memory of a node, whose bandwidth for all cores is not known: the "
         f"{100.0 * slowdowns.memory_share:.0f} % of the program's own computing that waits for memory is as slow as "
-        f"with {here} busy cores here, and may take up to {ranks / here:.2g} times as long; tell it (STREAM's triad) "
-        "by --set nodes.memory_bandwidth_Bps=..."
+        f"with {here} busy cores here, and may take up to {significant(ranks / here, 2)} times as long; tell it "
+        "(STREAM's triad) by --set nodes.memory_bandwidth_Bps=..."
     ]

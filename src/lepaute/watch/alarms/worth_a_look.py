@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from lepaute.kit.text import signed_percent, significant
 from lepaute.stats.expanding import Floats
 from lepaute.stats.level_shift import Onset, onset
 from lepaute.stats.small_changes import CHANCE, DAYS
@@ -160,5 +161,5 @@ def look_text(row: dict[Any, Any]) -> str:
     since = f"since {np.datetime64(int(row['changed_s'] // DAY_S), 'D')}"
     cpu = f"cpu {int(row['cpu'])}, " if row["cpu"] >= 0 else ""
     if row["kind"] == SCATTER:
-        return f"{cpu}{row['factor']} scatters {1 + row['size']:.1f} times as much {since}"
-    return f"{cpu}{row['factor']} {100 * row['size']:+.1f} %{' gradually' if row['gradual'] else ''} {since}"
+        return f"{cpu}{row['factor']} scatters {significant(1 + row['size'], 2)} times as much {since}"
+    return f"{cpu}{row['factor']} {signed_percent(row['size'])}{' gradually' if row['gradual'] else ''} {since}"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from lepaute.kit.text import counted
+from lepaute.kit.text import counted, signed_percent
 from lepaute.stats.change_evidence import FEWEST_PEERS
 from lepaute.stats.multiple_tests import outlier_p_values
 from lepaute.watch.alarms.procedure import AlarmSettings, judged_once
@@ -147,7 +147,7 @@ def _unlike_peers(
             row = rows.iloc[at]
             cpu, since_s = int(row["cpu"]), float(row["since_s"])
             text = (
-                f"{f'cpu {cpu}, ' if cpu >= 0 else ''}{factor} {100 * relative:+.1f} % from the median of its "
+                f"{f'cpu {cpu}, ' if cpu >= 0 else ''}{factor} {signed_percent(relative)} from the median of its "
                 f"{len(size) - 1} peers over {counted(int(row['jobs']), 'job')} since {day_of(since_s)}"
             )
             yield Notice(UNLIKE_PEERS, row["cluster"], row["node"], cpu, factor, since_s, relative, float(p[at]), text)
@@ -275,7 +275,7 @@ def unconfirmed_changes(found: "OpenRegressions", nodes: Collection[Node] | None
         if (cluster, node) in named or (nodes is not None and (cluster, node) not in nodes):
             continue
         name = " ".join(filter(None, (cluster, node, f"cpu {row['cpu']}" if row["cpu"] >= 0 else "")))
-        text = f"{name}, since {day_of(row['changed_s'])}: {factor} {100 * row['size']:+.1f} %; not confirmed yet"
+        text = f"{name}, since {day_of(row['changed_s'])}: {factor} {signed_percent(row['size'])}; not confirmed yet"
         machine = (UNCONFIRMED, cluster, node, int(row["cpu"]), factor)
         unconfirmed.append(Notice(*machine, row["changed_s"], row["size"], nan, text))
     return tuple(unconfirmed)

@@ -20,7 +20,7 @@ from lepaute.kit.documents import read_text
 from lepaute.kit.json_values import finite_json
 from lepaute.kit.node_sets import fold_node_set
 from lepaute.kit.numbers import path_of
-from lepaute.kit.text import counted
+from lepaute.kit.text import counted, p_text, signed_percent
 from lepaute.watch.changelog import ALL, MOST_BYTES, Event, Inventory, NodeSet, Outlier
 from lepaute.watch.named_nodes import nodes_text
 from lepaute.watch.values import MACHINE as MACHINE_COLUMNS
@@ -48,7 +48,7 @@ class SharedGroup:
     p_value: float
 
     def __str__(self) -> str:
-        return f"{self.changed} of {self.members} nodes of {self.kind} {self.name} (p = {self.p_value:.2g})"
+        return f"{self.changed} of {self.members} nodes of {self.kind} {self.name} ({p_text(self.p_value)})"
 
 
 def read_inventory(path: str | Path) -> Inventory:
@@ -139,7 +139,7 @@ class FactorChange:
     machines: tuple[Machine, ...]
 
     def __str__(self) -> str:
-        return f"{self.factor} {100 * self.size:+.1f} % on {counted(len(self.machines), 'processor')}"
+        return f"{self.factor} {signed_percent(self.size)} on {counted(len(self.machines), 'processor')}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
+from lepaute.kit.text import p_text, signed_percent
 from lepaute.stats.expanding import Floats, Integers, expanding_moments
 from lepaute.stats.prediction_region import region_tests
 from lepaute.watch.factors.dgemm import MODEL_FACTORS, PRODUCT_FACTORS, RESIDUAL_FACTORS
@@ -89,8 +90,8 @@ class Moved:
         if not self.moved:
             return f"more than {MOST_MOVED} of them"
         shift = dict(zip(names, self.changes, strict=True))
-        first = " and ".join(f"{name} {100 * shift[name]:+.2g} %" for name in self.moved[0])
-        rest = f"the other {len(names) - len(self.moved[0])} are as before (p = {self.others:.2g})"
+        first = " and ".join(f"{name} {signed_percent(shift[name])}" for name in self.moved[0])
+        rest = f"the other {len(names) - len(self.moved[0])} are as before ({p_text(self.others)})"
         others = [" and ".join(each) for each in self.moved[1:]]
         if len(others) > MOST_SETS:
             others = [*others[:MOST_SETS], f"{len(others) - MOST_SETS} more"]

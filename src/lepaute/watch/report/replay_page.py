@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from lepaute.kit.json_values import finite_json
-from lepaute.kit.text import counted, two_digits
+from lepaute.kit.text import counted, exact_number, p_text
 from lepaute.report.page import picture_values, records_table, render
 from lepaute.report.svg import Layer, Picture, axis
 from lepaute.watch.report.history import ChangeAlarm, Day, alarms_answer
@@ -60,7 +60,7 @@ def page(found: Replayed) -> str:
             "day": str(day.date),
             "machines": machines_text(each.machines),
             "what": "; ".join(map(change_text, each.changes)),
-            "p": f"{each.p_value:.1g}",
+            "p": p_text(each.p_value).removeprefix("p = "),
         }
         for day in days
         for each in day.suspicions
@@ -80,8 +80,8 @@ def page(found: Replayed) -> str:
         ],
         pictures=[picture_values(_picture(found))] if days else [],
         suspicions=records_table("Suspicious tests", suspicions[:MOST_SUSPICIONS]),
-        false_alarms=two_digits(100.0 * found.false_alarms),
-        level=f"{found.level:.1g}",
+        false_alarms=exact_number(100.0 * found.false_alarms),
+        level=exact_number(found.level, 1),
         tests=found.tests,
     )
 
@@ -96,7 +96,7 @@ def _figures(found: Replayed) -> list[tuple[str, str]]:
             counted(median_low(waits), "day") if waits else "–",
             "from a change to its alarm, in the median" if waits else "from a change to its alarm: there was none",
         ),
-        (f"{two_digits(100.0 * found.false_alarms)} %", "of alarms at most are expected to be false"),
+        (f"{exact_number(100.0 * found.false_alarms)} %", "of alarms at most are expected to be false"),
     ]
 
 

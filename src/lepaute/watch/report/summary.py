@@ -18,7 +18,7 @@ import pandas as pd
 
 from lepaute.errors import InputError
 from lepaute.kit.json_values import finite_json, from_json
-from lepaute.kit.text import counted
+from lepaute.kit.text import counted, p_text, signed_percent
 from lepaute.store.packed import row_keys
 from lepaute.watch.alarms.sizes import least_change_of
 from lepaute.watch.alarms.steps import alike_changes, same_machines
@@ -399,7 +399,7 @@ def change_text(change: Change) -> str:
     """A factor and what became of it: dgemm_rate_flops -5.2 %."""
     if change.size != change.size:
         return f"{change.factor} {('is unlike the others', 'higher', 'lower')[change.direction]}"
-    return f"{change.factor} {100.0 * change.size:+.1f} %"
+    return f"{change.factor} {signed_percent(change.size)}"
 
 
 def largest_text(regression: Regression) -> str:
@@ -407,7 +407,7 @@ def largest_text(regression: Regression) -> str:
     change = regression.changes[0]
     text = change_text(change)
     if change.low == change.low and change.high > change.low:
-        text += f" (95 %: {100.0 * change.low:+.1f} to {100.0 * change.high:+.1f} %)"
+        text = f"{change.factor} {signed_percent(change.size, change.low, change.high)}"
     return f"{regression_nodes(regression)}: {text} {since_text(regression)}"
 
 
@@ -423,7 +423,7 @@ def suspicion_text(each: Suspicion, changes: Sequence[Change], more: int = 0) ->
     when = f"{days} days, {each.dates[0]} to {each.dates[-1]}" if days > 1 else f"{each.dates[0]}"
     cause = ": many nodes at once, possibly one cause" if len(set(each.nodes)) >= MANY_NODES else ""
     what = "; ".join(map(change_text, changes)) + (f"; and {more} more" if more else "")
-    return f"{when}  {machines_text(each.machines)}: {what}, p = {each.p_value:.1g}{cause}"
+    return f"{when}  {machines_text(each.machines)}: {what}, {p_text(each.p_value)}{cause}"
 
 
 def absence_text(each: Absence) -> str:

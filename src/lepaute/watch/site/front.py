@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from lepaute.kit.text import counted, with_interval
+from lepaute.kit.text import counted, significant, with_interval
 from lepaute.report.page import anchor
 from lepaute.watch.changelog import ALL, Event
 from lepaute.watch.notices.absences import last_data
@@ -71,13 +71,14 @@ def cost_text(report: Regression, machines: int, last: dt.date) -> str:
     if math.isinf(longer):
         return "no work is done at all"
     count = machines if node == ALL else change.machines
-    lost = longer / (1 + longer) * count
+    cpus = longer / (1 + longer) * count
     days = (last - report.since).days + 1
+    lost, lost_days = (significant(each, 2) for each in (cpus, cpus * days))
     longer_text = with_interval(100 * longer, 100 * slower[0], 100 * slower[-1], "%")
     what = "work" if not change.factor.endswith("_Hz") else "a clock cycle"
     return (
         f"{what} takes {longer_text} longer, on all CPUs where a "
-        f"job waits for its slowest; {lost:.2g} of {counted(count, 'CPU')} are lost, {lost * days:.2g} CPU-days so far"
+        f"job waits for its slowest; {lost} of {counted(count, 'CPU')} are lost, {lost_days} CPU-days so far"
         f"{simulated}"
     )
 

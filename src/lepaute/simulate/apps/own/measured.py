@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from lepaute.errors import InputError
 from lepaute.kit.expressions import Expression
 from lepaute.kit.numbers import path_of, texts
-from lepaute.kit.text import counted, percent
+from lepaute.kit.text import counted, percent, significant
 from lepaute.simulate.apps.own.values import Cost
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def told_by(stretches: "Sequence[NDArray[Any]]", where: str) -> Stretches:
     if error > MOST_ERROR:
         raise InputError(
             f"{where}: {counted(count, 'measurement')} of computing differ too much to tell what one costs: "
-            f"{mean_s:.3g} s ± {percent(half_s / mean_s)}; record more of them"
+            f"{significant(mean_s)} s ± {percent(half_s / mean_s)}; record more of them"
         )
     squares = fsum((value - mean) ** 2 for each, mean in zip(warm, means, strict=True) for value in each)
     noise = sqrt(squares / (count - ranks)) / mean_s if count > ranks else 0.0

@@ -8,7 +8,7 @@ from statistics import NormalDist, pvariance
 from typing import TYPE_CHECKING
 
 from lepaute.errors import InputError
-from lepaute.kit.text import number
+from lepaute.kit.text import significant
 
 if TYPE_CHECKING:
     from lepaute.platform.schema import Platform
@@ -79,12 +79,17 @@ def between(recorded: "Platform", platform: "Platform", ranks: int, length_s: fl
     if not found:
         words = f"as long as recorded: no rate is known of both {recorded.name} and {platform.name}"
         return Factor(1.0, 1.0, words, speed_sd)
-    said = ", ".join(f"{number(ratio, 3)} by {what}" for what, ratio in found.items())
+    said = ", ".join(f"{significant(ratio, 3)} by {what}" for what, ratio in found.items())
     low, high = min(found.values()), max(found.values())
     if high > 3.0 * low:
         said += ", which are too far apart for one factor: give own_code"
         high = 3.0 * low
-    return Factor(low, high, f"{low:.3g} to {high:.3g} times as long as recorded on {recorded.name} ({said})", speed_sd)
+    return Factor(
+        low,
+        high,
+        f"{significant(low)} to {significant(high)} times as long as recorded on {recorded.name} ({said})",
+        speed_sd,
+    )
 
 
 def _speed_variances(platform: "Platform", ranks: int, length_s: float) -> tuple[float, float]:
@@ -115,9 +120,9 @@ def of_flops(rate: float, platform: "Platform") -> Factor:
     found = dgemm_rate(platform)
     if found is None:
         return Factor(
-            1.0, 1.0, f"its flop at {number(rate / 1e9, 3)} Gflop/s: {platform.name} has no dgemm (--own-code)"
+            1.0, 1.0, f"its flop at {significant(rate / 1e9, 3)} Gflop/s: {platform.name} has no dgemm (--own-code)"
         )
-    words = f"its flop at the {number(found / 1e9, 3)} Gflop/s of dgemm, which most code does not reach"
+    words = f"its flop at the {significant(found / 1e9, 3)} Gflop/s of dgemm, which most code does not reach"
     return Factor(rate / found, rate / found, f"{words} (--own-code; trace convert --flop-rate)")
 
 
