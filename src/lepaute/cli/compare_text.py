@@ -58,7 +58,7 @@ def _table(comparisons: "Sequence[Comparison]", width: int) -> str:
     found = [(places[one.row], each.ranks, one, each) for each in comparisons for one in each.verdicts]
     titles = ["operation", "size", "ranks", left, right, f"{right} / {left}", "algorithms", "verdict"]
     has_rates = any(row.form == RATE for _, _, row, _ in found)
-    rows = [
+    rows: list[list[object]] = [
         [
             operation_name(row),
             exact_size(row.size_bytes),
