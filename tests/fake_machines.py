@@ -29,9 +29,6 @@ def _common(cpus: int, threads: int = 2) -> dict[str, str]:
         f"{CPU}/present": f"0-{cpus - 1}",
         "proc/self/status": f"Name:\tx\nCpus_allowed_list:\t0-{cpus - 1}",
         "proc/sys/kernel/random/boot_id": "5f0c",
-        "proc/sys/vm/swappiness": "60",
-        "proc/sys/vm/drop_caches": "0",
-        "sys/kernel/mm/transparent_hugepage/enabled": "always [madvise] never",
     }
     for cpu in range(cpus):
         siblings = ",".join(str(cpu % cores + k * cores) for k in range(threads))
@@ -46,7 +43,6 @@ def intel(root: Path, cpus: int = 4) -> SystemFiles:
     files = _common(cpus) | {
         f"{CPU}/smt/control": "on",
         f"{CPU}/intel_pstate/no_turbo": "0",
-        "proc/sys/kernel/numa_balancing": "1",
         "sys/devices/system/node/node0/cpulist": "0,2",
         "sys/devices/system/node/node1/cpulist": "1,3",
     }
@@ -103,7 +99,7 @@ def bare(root: Path) -> SystemFiles:
 
 
 class KernelThatChecks(SystemFiles):
-    """Refuses limits of the frequency that cross, like the kernel, and keeps the form of a choice of words."""
+    """Refuses limits of the frequency that cross, like the kernel."""
 
     def write(self, name: str, value: str) -> None:
         folder, _, leaf = name.rpartition("/")
@@ -111,8 +107,6 @@ class KernelThatChecks(SystemFiles):
             raise OSError(errno.EINVAL, "Invalid argument")
         if leaf == "scaling_max_freq" and int(value) < int(self.setting(f"{folder}/scaling_min_freq")):
             raise OSError(errno.EINVAL, "Invalid argument")
-        if name.endswith("transparent_hugepage/enabled"):
-            value = " ".join(f"[{word}]" if word == value else word for word in ("always", "madvise", "never"))
         super().write(name, value)
 
 

@@ -20,7 +20,6 @@ EVERYTHING = {
     "c_states": {"max": 1},
     "governor": "performance",
     "frequency": {"fixed_hz": 2.1e9},
-    "page_placement": {"transparent_hugepage": "never", "numa_balancing": False, "swappiness": 10},
 }
 
 
@@ -64,8 +63,6 @@ def test_an_intel_node_is_set_as_wanted_and_given_back_exactly(tmp_path, files, 
     assert during[f"{CPU}/cpufreq/policy3/scaling_min_freq"] == "2100000"
     assert during[f"{CPU}/cpufreq/policy3/scaling_max_freq"] == "2100000"
     assert [during[f"{CPU}/cpu1/cpuidle/state{state}/disable"] for state in range(3)] == ["0", "0", "1"]
-    assert during["sys/kernel/mm/transparent_hugepage/enabled"] == "always madvise [never]"
-    assert during["proc/sys/vm/swappiness"] == "10"
     undone = control.undo()
     assert machines.tree(files.root) == before
     assert {one["status"] for one in undone} == {"done"}
@@ -153,7 +150,7 @@ def test_an_amd_node_has_a_boost_switch_a_policy_and_hyper_threading_that_is_off
 def test_a_node_without_any_control_warns_of_each_in_a_sentence_and_changes_nothing(tmp_path: Path) -> None:
     files = machines.bare(tmp_path / "root")
     before = machines.tree(files.root)
-    wanted = EVERYTHING | {"warm_up": {"duration_s": 1}, "drop_caches": True, "hyper_threading": True}
+    wanted = EVERYTHING | {"warm_up": {"duration_s": 1}, "hyper_threading": True}
     records = controls(files, tmp_path, absent).apply(wanted)
     assert {one["control"] for one in records if one["status"] == "warning"} == set(wanted)
     assert all(len(one["message"]) > 10 for one in records if one["status"] == "warning")
@@ -213,13 +210,13 @@ def _held_open() -> list[Path]:
 
 
 def test_a_value_that_somebody_else_changed_meanwhile_is_left_with_a_warning(files, control):
-    control.apply({"turbo": False, "page_placement": {"swappiness": 10}})
-    files.write("proc/sys/vm/swappiness", "33")
+    control.apply({"turbo": False, "hyper_threading": False})
+    files.write(f"{CPU}/smt/control", "notsupported")
     records = by_control(control.undo())
     assert records["turbo"]["status"] == "done"
-    assert records["page_placement"]["status"] == "warning"
-    assert "set it to 33 in the meantime" in records["page_placement"]["message"]
-    assert files.setting("proc/sys/vm/swappiness") == "33"
+    assert records["hyper_threading"]["status"] == "warning"
+    assert "set it to notsupported in the meantime" in records["hyper_threading"]["message"]
+    assert files.setting(f"{CPU}/smt/control") == "notsupported"
 
 
 def test_demands_that_make_no_sense_are_refused_one_by_one_and_the_others_are_done(tmp_path, files):
@@ -242,10 +239,7 @@ def test_demands_that_make_no_sense_are_refused_one_by_one_and_the_others_are_do
         {"pinning": "sockets"},
         {"scheduling": {"class": "fifo", "priority": 100}},
         {"scheduling": {"class": "other", "priority": 5}},
-        {"page_placement": {"transparent_hugepage": True}},
-        {"page_placement": {"policy": "best"}},
         {"warm_up": 60},
-        {"drop_caches": 1},
     ],
 )
 def test_nonsense_is_seen(wanted: dict[str, Any]) -> None:
@@ -260,23 +254,6 @@ def test_pinning_takes_one_cpu_a_core_and_says_which_are_not_allowed(tmp_path: P
     assert (record["status"], record["message"]) == ("warning", "not allowed to use the CPUs 7")
     machines.intel(tmp_path / "intel")
     assert SystemFiles(tmp_path / "intel").cores() == [0, 1]
-
-
-def test_memory_policy_is_tried_and_goes_before_each_command(tmp_path: Path) -> None:
-    tried = []
-
-    def run(argv: list[str], limit_s: float) -> Ran:
-        tried.append(argv)
-        return Ran(0, b"")
-
-    control = controls(machines.intel(tmp_path / "root"), tmp_path, run)
-    control.apply({"page_placement": {"policy": "bind"}, "pinning": [0]})
-    assert control.launch["prefix"] == ["numactl", "--membind=0"]
-    assert tried == [["numactl", "--membind=0", "true"]]
-    (record,) = controls(machines.intel(tmp_path / "other"), tmp_path, absent).apply(
-        {"page_placement": {"policy": "interleave"}}
-    )
-    assert record["message"] == "interleave memory takes numactl: numactl is not installed"
 
 
 def test_the_warm_up_runs_in_slices_on_all_cpus_and_a_failure_is_told(tmp_path, monkeypatch):
@@ -304,8 +281,8 @@ def test_a_frequency_the_processor_does_not_have_is_told(tmp_path: Path) -> None
 
 
 def test_a_second_demand_keeps_the_values_from_before_the_first(files, before, control):
-    control.apply({"page_placement": {"swappiness": 10}})
-    control.apply({"page_placement": {"swappiness": 20}})
+    control.apply({"frequency": {"max_hz": 2e9}})
+    control.apply({"frequency": {"max_hz": 3e9}})
     control.undo()
     assert machines.tree(files.root) == before
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from lepaute.measure.node_agent.control import Controls
 from lepaute.measure.node_agent.system_files import SystemFiles
 control = Controls(SystemFiles(sys.argv[1]), Path(sys.argv[2]))
-records = control.apply({"turbo": False, "governor": "performance", "page_placement": {"swappiness": 10}})
+records = control.apply({"turbo": False, "governor": "performance", "hyper_threading": False})
 print(json.dumps([one["status"] for one in records]), flush=True)
 sys.stdin.read()
 if "undo" in sys.argv:
@@ -109,9 +109,9 @@ def test_what_is_left_when_the_watchdog_is_killed_too_is_undone_by_the_next_expe
     records = control.apply({"turbo": False})
     left = [one for one in records if one["message"].startswith("left behind by an earlier experiment")]
     assert [(one["control"], one["status"]) for one in left] == [
-        ("page_placement", "done"),
         ("governor", "done"),
         ("turbo", "done"),
+        ("hyper_threading", "done"),
     ]
     control.undo()
     assert machines.tree(files.root) == before

@@ -170,7 +170,6 @@ def check_simgrid() -> Iterator[Check]:
 _TOOLS = (
     ("ssh", "openssh-client", "other nodes"),
     ("stress-ng", "stress-ng", "warming up, workloads of the node test"),
-    ("numactl", "numactl", "memory policies"),
     ("lstopo-no-graphics", "hwloc-nox", "the topology in archives"),
     ("lspci", "pciutils", "devices in archives"),
     ("dmidecode", "dmidecode", "firmware in archives"),

@@ -38,7 +38,6 @@ _STAGES: dict[str, Callable[[SystemFiles, Any], control_settings.Plan]] = {
     "governor": control_settings.governor,
     "frequency": control_settings.frequency,
     "c_states": control_settings.c_states,
-    "page_placement": control_settings.page_placement,
 }
 
 
@@ -49,7 +48,7 @@ class Controls:
     journal : where the values from before are kept (made when needed, removed by undo). All experiments on a node
               must name the same one, on a disk of the node itself: the lock beside it (the suffix .lock) lets one of
               them at a time change the node, and a journal that is found was left behind by one that was killed.
-    run     : runs numactl, stress-ng and sync
+    run     : runs stress-ng
     watchdog: whether a process of its own undoes everything if this one dies; made at the first change
 
     Nothing here raises for want of permission, hardware or sense in what is wanted: a record with the status
@@ -74,7 +73,7 @@ class Controls:
         strange = control_settings.problems(settings)
         records = [warning(name, "", f"not done: {message}") for name, message in strange.items()]
         fine = {name: value for name, value in settings.items() if name not in strange}
-        shared = [name for name in control_settings.MACHINE if name in fine and not _only_launch(name, fine[name])]
+        shared = [name for name in control_settings.MACHINE if name in fine]
         if shared:
             refusal, leftovers = self._take_the_node()
             records += leftovers
@@ -89,8 +88,6 @@ class Controls:
         records += self._prepare_launch(fine)
         if "warm_up" in fine:
             records.append(self._warm_up(float(fine["warm_up"]["duration_s"])))
-        if fine.get("drop_caches"):
-            records.append(control_settings.drop_caches(self._files, self._run))
         return fold(records)
 
     def undo(self) -> list[Record]:
@@ -233,8 +230,6 @@ class Controls:
             add(control_settings.pinning(self._files, fine["pinning"]))
         if "scheduling" in fine:
             add(control_settings.scheduling(fine["scheduling"]))
-        if "policy" in fine.get("page_placement", {}):
-            add(control_settings.memory_policy(self._files, fine["page_placement"], self.launch, self._run))
         return records
 
     def _warm_up(self, duration_s: float) -> Record:
@@ -269,13 +264,6 @@ def undo_leftover(journal: Path, files: SystemFiles) -> list[Record]:
         one["message"] = f"left behind by an earlier experiment that was killed: {one['message']}"
         records.append(one)
     return fold(records)
-
-
-def _only_launch(name: str, value: Any) -> bool:
-    """Whether it concerns only the commands to come (a memory policy), or nobody (caches that stay)."""
-    return (
-        value is False if name == "drop_caches" else name == "page_placement" and not set(value) - {"policy", "nodes"}
-    )
 
 
 def _microseconds(data: bytes) -> str | None:

@@ -31,7 +31,6 @@ _TARGETS = re.compile(
     r"sys/devices/system/cpu/(smt/control|cpu[0-9]+/online|intel_pstate/no_turbo|cpufreq/boost"
     r"|(cpu[0-9]+/cpufreq|cpufreq/policy[0-9]+)/(boost|scaling_governor|scaling_min_freq|scaling_max_freq)"
     r"|cpu[0-9]+/cpuidle/state[0-9]+/disable)"
-    r"|sys/kernel/mm/transparent_hugepage/enabled|proc/sys/kernel/numa_balancing|proc/sys/vm/swappiness"
 )
 _VALUE = re.compile(r"[\w.+-]{1,64}")
 #: A dead holder's watchdog needs milliseconds to give the node its values back.

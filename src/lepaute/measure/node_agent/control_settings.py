@@ -1,7 +1,7 @@
 """What machine control can be asked for: what is wrong with a demand, and which changes of the node it comes to.
 
 Each stage looks at a node and returns the changes to make, and the records of what cannot be had. Sources: the kernel's
-admin-guide/pm/{cpufreq,cpuidle,intel_pstate,amd-pstate}, ABI/testing/sysfs-devices-system-cpu, admin-guide/sysctl/vm.
+admin-guide/pm/{cpufreq,cpuidle,intel_pstate,amd-pstate}, ABI/testing/sysfs-devices-system-cpu.
 """
 
 from __future__ import annotations
@@ -13,21 +13,17 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from .control_journal import Change, Record, record, warning
-from .system_files import Run, SystemFiles, format_cpus, parse_cpus, why
+from .system_files import SystemFiles, format_cpus, parse_cpus
 
 #: Those that change the node for everybody on it; the rest only concerns the commands that the agent starts.
-MACHINE = ("hyper_threading", "turbo", "c_states", "governor", "frequency", "page_placement", "warm_up", "drop_caches")
+MACHINE = ("hyper_threading", "turbo", "c_states", "governor", "frequency", "warm_up")
 _CLASSES = {"fifo": os.SCHED_FIFO, "rr": os.SCHED_RR, "batch": os.SCHED_BATCH, "other": os.SCHED_OTHER}
 _REAL_TIME = ("fifo", "rr")
 _CPU = "sys/devices/system/cpu"
-_DROP = "proc/sys/vm/drop_caches"
-#: A file server that is slow to take what has not been written yet.
-_SYNC_LIMIT_S = 120.0
-_NUMACTL_LIMIT_S = 10.0
 
 Plan = tuple[list[Change], list[Record]]
-#: {"cpus": [..]} and {"scheduling": {"class", "priority", "nice"}} for started_as(), {"prefix": [argv..]} for the
-#: command line; each only where it was asked for and works.
+#: {"cpus": [..]} and {"scheduling": {"class", "priority", "nice"}} for started_as(), each only where it was asked for
+#: and works.
 Launch = dict[str, Any]
 Started = TypeVar("Started")
 
@@ -96,15 +92,7 @@ _RULES: dict[str, _Rule | dict[str, _Rule]] = {
         "priority": _number(0, 99, "from 1 to 99 in the classes fifo and rr, which alone have one"),
         "nice": _number(-20, 19),
     },
-    "page_placement": {
-        "transparent_hugepage": _one_of("always", "madvise", "never"),
-        "numa_balancing": _FLAG,
-        "policy": _one_of("local", "interleave", "bind"),
-        "nodes": _numbers(4095, "a list of memory node numbers"),
-        "swappiness": _number(0, 200),
-    },
     "warm_up": {"duration_s": _number(0.1, 86400, "from 0.1 s to a day")},
-    "drop_caches": _FLAG,
 }
 
 
@@ -241,39 +229,6 @@ def _policies(files: SystemFiles) -> list[str]:
     return files.glob(f"{_CPU}/cpufreq/policy[0-9]*") or files.glob(f"{_CPU}/cpu[0-9]*/cpufreq")
 
 
-def page_placement(files: SystemFiles, settings: dict[str, Any]) -> Plan:
-    """The parts that the kernel decides for the whole node; the policy goes with each command (see launch)."""
-    name = "page_placement"
-    targets = {
-        "transparent_hugepage": "sys/kernel/mm/transparent_hugepage/enabled",
-        "numa_balancing": "proc/sys/kernel/numa_balancing",
-        "swappiness": "proc/sys/vm/swappiness",
-    }
-    changes, records = [], []
-    for key, target in targets.items():
-        value = settings.get(key)
-        if value is None:
-            continue
-        if files.exists(target):
-            changes.append(Change(name, target, value if isinstance(value, str) else str(int(value))))
-        elif key == "numa_balancing" and value is False:
-            records.append(record(name, target, "unchanged", "the kernel has no balancing between memory nodes"))
-        else:
-            records.append(warning(name, target, "the kernel does not have it"))
-    return changes, records
-
-
-def drop_caches(files: SystemFiles, run: Run) -> Record:
-    """Writes back what is dirty, then empties the page cache and the caches of names: cannot be undone."""
-    synced = run(["sync"], _SYNC_LIMIT_S)
-    message = "" if synced.returncode == 0 else f"not all was written back first: {synced.problem or 'sync failed'}"
-    try:
-        files.write(_DROP, "3")
-    except OSError as error:
-        return warning("drop_caches", _DROP, f"the caches are as they were: {why(error)}")
-    return record("drop_caches", _DROP, "warning" if message else "done", message, None, "3")
-
-
 def _no_cpufreq(name: str) -> Record:
     message = "this node has no frequency control (a virtual machine, or left to its firmware)"
     return warning(name, f"{_CPU}/cpu0/cpufreq", message)
@@ -357,24 +312,6 @@ def scheduling(policy: dict[str, Any]) -> tuple[Launch, Record]:
         message = f"{after} is not allowed (it takes root, or a limit on rtprio or nice that allows it)"
         return {}, warning("scheduling", "launch", message)
     return {"scheduling": dict(policy)}, record("scheduling", "launch", "done", "", _class_name(), after)
-
-
-def memory_policy(files: SystemFiles, settings: dict[str, Any], launch: Launch, run: Run) -> tuple[Launch, Record]:
-    """A prefix of numactl; `bind` is to the nodes given, else to those of the CPUs in `launch`, else to all."""
-    policy = settings["policy"]
-    nodes = [int(node) for node in settings.get("nodes", [])]
-    if not nodes and policy == "bind" and "cpus" in launch:
-        folders = files.glob("sys/devices/system/node/node[0-9]*")
-        near = [name for name in folders if set(parse_cpus(files.read_or(f"{name}/cpulist"))) & set(launch["cpus"])]
-        nodes = [int(name.rsplit("node", 1)[1]) for name in near]
-    where = format_cpus(nodes) or "all"
-    option = {"local": "--localalloc", "interleave": f"--interleave={where}", "bind": f"--membind={where}"}[policy]
-    prefix = ["numactl", option]
-    tried = run([*prefix, "true"], _NUMACTL_LIMIT_S)
-    if tried.returncode != 0:
-        reason = tried.problem or tried.stderr.decode(errors="replace").strip().split("\n")[0] or "it fails"
-        return {}, warning("page_placement", "launch", f"{policy} memory takes numactl: {reason}")
-    return {"prefix": prefix}, record("page_placement", "launch", "done", "", None, " ".join(prefix))
 
 
 def _works(launch: Launch) -> bool:

@@ -39,7 +39,7 @@ Emit = Callable[[str, "dict[str, Any]", bytes], None]
 class Processes:
     """All programs that run now, by the number of the controller's request.
 
-    launch: words before every program, and variables, that machine control has asked for (taskset, chrt, numactl)
+    launch: CPUs and class of scheduling of every program, as machine control has it
     """
 
     def __init__(self, emit: Emit) -> None:
@@ -116,8 +116,8 @@ class Running:
 
     def _run(self, emit: Emit, facts: dict[str, Any]) -> None:
         request = self.request
-        argv = [*self.launch.get("prefix", ()), *request["argv"]]
-        environment = {**os.environ, **self.launch.get("environment", {}), **request.get("environment", {})}
+        argv = request["argv"]
+        environment = {**os.environ, **request.get("environment", {})}
         if shutil.which(argv[0], path=environment.get("PATH")) is None and "/" not in argv[0]:
             raise FileNotFoundError(2, "there is no such program on this node", argv[0])
         followed = Followed(request.get("follow", ()), self.number, emit, request.get("follow_period_s") or _FOLLOW_S)

@@ -48,13 +48,8 @@ class SystemFiles:
             return default
 
     def setting(self, name: str) -> str:
-        """The value of a control file: its text stripped, or of `always [madvise] never` the word chosen.
-
-        Raises OSError.
-        """
-        text = self.read(name).strip()
-        chosen = re.findall(r"\[([^][\s]+)\]", text)
-        return str(chosen[0]) if len(chosen) == 1 else text
+        """The value of a control file: its text stripped. Raises OSError."""
+        return self.read(name).strip()
 
     def write(self, name: str, value: str) -> None:
         """One write of the value to a file that is there (none is ever made). Raises OSError."""
