@@ -60,6 +60,17 @@ class World:
         )
 
 
+def build_and_days(
+    rng: np.random.Generator, world: World, days: int, slower: float = 1.0, rows: int = 3
+) -> pandas.DataFrame:
+    """Summaries of a library on so many days, each a block of the world, and of a build on one more day."""
+    table = world.summaries(rng, rows, days + 1, 4, ("x", "x"))
+    new = table["block"] == days
+    table["library"] = np.where(new, "new", "baseline")
+    table.loc[new, "median_s"] *= slower
+    return table
+
+
 BLOCKS, CALLS_EACH, START_NS = 8, 12, 1_700_000_000_000_000_000
 
 

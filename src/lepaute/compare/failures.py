@@ -123,7 +123,7 @@ def different_networks(
     texts: dict[str, tuple[str, str]] = {}
     for facts, named in zip(campaigns, names, strict=True):
         for library in facts.libraries:
-            if (name := named[library.label]) in chosen:
+            if (name := named.get(library.label)) in chosen and name:
                 variables = {key: value for key, value in library.settings.items() if _TRANSPORT.match(key)}
                 network = mpi_campaign.network_of(facts, library.label)
                 texts.setdefault(name, (network, mpi_campaign.settings_text(variables)))

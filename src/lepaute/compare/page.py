@@ -280,7 +280,7 @@ def other_ways(found: "Comparison") -> dict[str, tuple[Verdict, ...]]:
             primary=found.primary,
         )
         for value, name in WAYS.items()
-        if value != found.value and value in found.summaries
+        if value != found.value and value in found.summaries and not found.rule
     }
     return {WAYS[found.value]: found.verdicts, **others}
 

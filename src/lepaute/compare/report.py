@@ -1,18 +1,22 @@
-"""A comparison on disk: the page, all data, and for papers and scripts a figure, a LaTeX table and the rows as CSV."""
+"""A comparison on disk: the page, all data; for papers and scripts figures, a LaTeX table and the rows as CSV; for CI
+servers JUnit's XML and Markdown."""
 
 from collections.abc import Sequence
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree
 
 import numpy as np
 
 from lepaute.compare.verdicts import Verdict
-from lepaute.compare.wording import amount, operation_name
+from lepaute.compare.wording import Gate, amount, operation_name, order_sentence, ratio_text
 from lepaute.errors import InputError
 from lepaute.kit.files import check_output, write_whole
 from lepaute.kit.picture import APART, BLUE, RULE, SOFT, bare, entitle, measured_origin, new_figure, write_picture
-from lepaute.kit.text import exact_size, three_digits
+from lepaute.kit.printable import printable
+from lepaute.kit.text import axis_unit, exact_size, three_digits
+from lepaute.measure.comparison.cases import name_of
 from lepaute.report import page as pages
 
 if TYPE_CHECKING:
@@ -31,6 +35,8 @@ KINDS = {
     ".pdf": "a figure",
 }
 _SHOWN, _FAINT = BLUE, APART
+#: Rows that a picture of several numbers of ranks shows, and a summary in Markdown; those that fail come first.
+MOST_PANELS, MOST_ROWS = 12, 100
 #: Changes beyond are drawn at the edge, in per cent.
 _FARTHEST = 400.0
 _SPECIAL = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
@@ -139,3 +145,123 @@ def _latex_table(found: "Comparison") -> str:
 def _latex(text: str) -> str:
     escaped = "".join(_SPECIAL.get(letter, rf"\{letter}" if letter in "&%$#_{}" else letter) for letter in text)
     return escaped.replace("µ", r"$\mu$")
+
+
+def ranks_sentence(comparisons: "Sequence[Comparison]") -> str:
+    """Whether the order of the libraries depends on the number of ranks; comparisons: of the same libraries."""
+    left, right = comparisons[0].left, comparisons[0].right
+    return order_sentence("the number of ranks", [(str(one.ranks), one.verdicts) for one in comparisons], left, right)
+
+
+def write_scaling(comparisons: "Sequence[Comparison]", path: "Path") -> None:
+    """A picture of times by the number of ranks, a panel a row, up to MOST_PANELS: every mpirun of both libraries, a
+    line through their medians, filled where a difference is shown. comparisons: of `by_ranks`."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+    from lepaute.kit.picture import RED, plain_decades
+
+    rows = list(dict.fromkeys(one.row for each in comparisons for one in each.verdicts))[:MOST_PANELS]
+    columns = min(3, max(1, len(rows)))
+    lines = max(1, -(-len(rows) // columns))
+    figure = new_figure((3.4 * columns + 0.6, 2.7 * lines + 1.0), for_file=True)
+    numbers = [each.ranks for each in comparisons]
+    for place, row in enumerate(rows):
+        axes = figure.add_subplot(lines, columns, place + 1)
+        shown = [(each, one) for each in comparisons for one in each.verdicts if one.row == row]
+        unit, factor = axis_unit(max(max(one.left_s, one.right_s) for _, one in shown))
+        for label, colour, apart in ((shown[0][0].left, BLUE, 0.97), (shown[0][0].right, RED, 1.03)):
+            times = [factor * (one.left_s if label == each.left else one.right_s) for each, one in shown]
+            ranks = [each.ranks for each, _ in shown]
+            axes.plot(ranks, times, color=colour, linewidth=1.4, label=label)
+            for (each, one), number, time in zip(shown, ranks, times, strict=True):
+                shade = colour if one.decision.is_shown else "white"
+                axes.plot([number], [time], "o", color=colour, markerfacecolor=shade)
+                mine = each.summaries[each.summaries["library"] == label]
+                mine = mine[(mine["operation"] == row[0]) & (mine["form"] == row[1]) & (mine["size_bytes"] == row[2])]
+                dots = factor * mine[each.value]
+                axes.plot([number * apart] * len(dots), dots, ".", color=colour, alpha=0.3, markersize=4)
+        axes.set_xscale("log", base=2)
+        axes.set_yscale("log")
+        axes.xaxis.set_major_locator(FixedLocator(numbers))
+        axes.xaxis.set_minor_locator(NullLocator())
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        plain_decades(axes.yaxis, axes.get_ylim())
+        axes.set_title(f"{name_of(row[0], row[1])} of {exact_size(row[2])}", fontsize=9)
+        axes.set_xlabel("ranks", fontsize=8)
+        axes.set_ylabel(f"time of a call, {unit}", fontsize=8)
+        axes.tick_params(labelsize=8)
+        bare(axes)
+    if rows:
+        figure.axes[0].legend(fontsize=8, frameon=False)
+    sentence = ranks_sentence(comparisons)
+    foot = (
+        "dots: mpiruns; lines: their medians; filled: a difference is shown, corrected for the rows of all numbers of "
+        f"ranks · {measured_origin(', '.join(one.file for one in comparisons[0].archives))}"
+    )
+    entitle(figure, f"{sentence[:1].upper()}{sentence[1:]}", foot)
+    write_picture(figure, path)
+
+
+def write_for_ci(
+    comparisons: "Sequence[Comparison]", gates: Sequence[Gate], junit: Path | None, markdown: Path | None
+) -> None:
+    """Writes the files that are asked for; gates: of each comparison, none where no limit was set."""
+    if junit is not None:
+        write_whole(junit, junit_text(comparisons, gates))
+    if markdown is not None:
+        with markdown.open("a", encoding="utf-8") as file:
+            file.write(markdown_text(comparisons, gates))
+
+
+def junit_text(comparisons: "Sequence[Comparison]", gates: Sequence[Gate]) -> bytes:
+    """A suite a comparison and a case a row: failed where it is slower than a limit allows, skipped where it is not
+    tested; what failed in a library are errors."""
+    suites = ElementTree.Element("testsuites", name="lepaute compare")
+    for found, gate in zip(comparisons, gates or [None] * len(comparisons), strict=True):
+        name = f"{found.left} and {found.right}" + (f" on {found.ranks} ranks" if found.all_ranks else "")
+        cases = [(each.operation or "campaign", "0", "error", each.text) for each in found.failures]
+        for row in found.verdicts:
+            title = f"{operation_name(row)} of {exact_size(row.size_bytes)}"
+            outcome = "failure" if row in _slower(gate) else "skipped" if row.outcome == "untested" else ""
+            cases.append((title, f"{row.right_s:.9f}", outcome, found.sentence(row)))
+        counts = {tag: str(sum(each[2] == tag for each in cases)) for tag in ("error", "failure", "skipped")}
+        numbers = {"errors": counts["error"], "failures": counts["failure"], "skipped": counts["skipped"]}
+        suite = ElementTree.SubElement(suites, "testsuite", name=name, tests=str(len(cases)), **numbers)
+        for title, time, outcome, words in cases:
+            case = ElementTree.SubElement(suite, "testcase", classname=name, name=title, time=time)
+            if outcome:
+                ElementTree.SubElement(case, outcome, message=printable(words))
+            ElementTree.SubElement(case, "system-out").text = printable(words)
+    return ElementTree.tostring(suites, encoding="utf-8", xml_declaration=True)
+
+
+def _slower(gate: Gate | None) -> tuple[Verdict, ...]:
+    """The rows that fail a build."""
+    return () if gate is None or gate.cannot_fail else gate.of("for")
+
+
+def markdown_text(comparisons: "Sequence[Comparison]", gates: Sequence[Gate]) -> str:
+    """The answers, what failed first, and a table of the rows of each comparison, the slowest first."""
+    lines = []
+    both = zip(comparisons, gates or [None] * len(comparisons), strict=True)
+    for found, gate in sorted(both, key=lambda each: not each[0].failures):
+        lines += [f"### {_cell(found.answer[:1].upper() + found.answer[1:])}", ""]
+        lines += [_cell(gate.sentence), ""] if gate else []
+        titles = ["", "operation", "size", found.left, found.right, f"{found.right} / {found.left}", "verdict"]
+        lines += [f"| {' | '.join(map(_cell, titles))} |", "|---|---|---|---|---|---|---|"]
+        slower = _slower(gate)
+        rows = sorted(found.verdicts, key=lambda row: (row not in slower, -row.ratio * row.decision.is_shown))
+        for row in rows[:MOST_ROWS]:
+            cells = [":x:" if row in slower else "", operation_name(row), exact_size(row.size_bytes)]
+            cells += [amount(row, row.left_s), amount(row, row.right_s), ratio_text(row)]
+            lines.append(f"| {' | '.join(map(_cell, (*cells, f'{row.outcome} {row.stars}')))} |")
+        lines += ["", f"and {len(rows) - MOST_ROWS} more rows"] * (len(rows) > MOST_ROWS)
+        lines.append("")
+    return "\n".join(lines) + "\n"
+
+
+def _cell(text: str) -> str:
+    """Of a table, as GitHub and GitLab show it."""
+    for letter in "\\|<>*_`":
+        text = text.replace(letter, f"\\{letter}")
+    return " ".join(printable(text).split())

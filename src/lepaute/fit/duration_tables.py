@@ -370,15 +370,6 @@ class Block:
         """That of the mean time of a call; None where there is none, as of bandwidths."""
         return _preferred([name for name in self.columns if unit_in(name)])
 
-    @property
-    def wrong(self) -> list[int]:
-        """The lines whose results its own check calls wrong: Validation of OSU's, defects of Intel's."""
-        checks = [place for place, name in enumerate(self.columns) if name.lower() in ("validation", "defects")]
-        wrong = [
-            at for at, cells in self.rows for place in checks if cells[place].lower() == "fail" or _number(cells[place])
-        ]
-        return list(dict.fromkeys(wrong))
-
 
 def _benchmark_tables(lines: list[str], where: str, column: str | None) -> tuple[DurationTable, ...]:
     """The tables of the file, in its order; blocks without sizes, such as Barrier's, are none.
@@ -461,8 +452,6 @@ def notes_on(blocks: Sequence[Block], column: str | None = None) -> tuple[str, .
     skipped, empty = ([at for block in blocks for at in getattr(block, name)] for name in ("skipped", "empty"))
     notes = [f"{lines_text(skipped)} skipped, as something else wrote there"] if skipped else []
     notes += [f"{lines_text(empty)} of 0 bytes, for which nothing is called, left out"] if empty else []
-    wrong = [at for block in blocks for at in block.wrong]
-    notes += [f"{lines_text(wrong)}: the check of the benchmark failed"] if wrong else []
     for block in blocks:
         for name in set(_WITH_COMPUTING) & set(block.columns):
             notes.append(f"the time is {column or block.mean_column}; {name} has what was computed meanwhile, too")
