@@ -174,8 +174,7 @@ def _against_baseline(builds: Sequence[Archive], options: CompareOptions) -> "Co
     return against_baseline(
         builds[0],
         [Archive.open(path) for path in options.baseline or ()],
-        left=options.left,
-        right=options.right,
+        labels=(options.left, options.right),
         margin=options.margin,
         correction=options.correction,
         primary=rows_of(options.primary or ()) or None,

@@ -9,7 +9,7 @@ from lepaute.compare.derived import derived_lines
 from lepaute.compare.guidelines import SIGNIFICANT, Violation, check_guidelines
 from lepaute.compare.report import ranks_sentence
 from lepaute.compare.setting import algorithms, setting_lines
-from lepaute.compare.wording import amount, operation_name, ratio_text, verdict_words, violation_sentence
+from lepaute.compare.wording import amount, operation_name, outcome_words, ratio_text, violation_sentence
 from lepaute.kit.json_values import finite_json
 from lepaute.kit.printable import terminal_columns
 from lepaute.kit.tables import shown_table
@@ -35,16 +35,16 @@ def answered_comparison(
         rights = list(dict.fromkeys(each.right for each in comparisons))
         of_each = [[each for each in comparisons if each.right == right] for right in rights]
         facts = [*facts, ("order", "; ".join(map(ranks_sentence, of_each)))]
-    told = [*facts, ("ratio", comparisons[0].estimand)]
-    told += [("with", "; ".join(lines)) for lines in (_distinct(comparisons, setting_lines),) if lines]
+    facts_shown = [*facts, ("ratio", comparisons[0].estimand)]
+    facts_shown += [("with", "; ".join(lines)) for lines in (_distinct(comparisons, setting_lines),) if lines]
     if details:
-        rest = [f"{name}: {text}" for name, text in told]
+        rest = [f"{name}: {text}" for name, text in facts_shown]
         rest += [*found, *(f"warning: {each}" for each in warnings)]
         return "\n".join([*before, details_text(answers[-1], "\n".join(rest), width), table, *effects])
     if found:
         more = f"; {len(found) - 1} more: --details" if len(found) > 1 else ""
-        told.append(("also", f"{found[0]}{more}"))
-    return "\n".join([*before, answer_text(answers[-1], told, warnings, width), table, *effects])
+        facts_shown.append(("also", f"{found[0]}{more}"))
+    return "\n".join([*before, answer_text(answers[-1], facts_shown, warnings, width), table, *effects])
 
 
 def _distinct(comparisons: "Sequence[Comparison]", lines_of: "Callable[[Comparison], Sequence[str]]") -> list[str]:
@@ -69,7 +69,7 @@ def _table(comparisons: "Sequence[Comparison]", width: int) -> str:
             amount(row, row.right_s),
             ratio_text(row),
             algorithms(each, row),
-            f"{verdict_words(row, left, right)} {row.stars}".rstrip(),
+            f"{outcome_words(row, left, right)} {row.stars}".rstrip(),
         ]
         for _, ranks, row, each in sorted(found, key=lambda one: one[:2])
     ]
@@ -192,5 +192,5 @@ def answer_of(tested: Sequence[Violation], label: str) -> str:
     worst = violated[0]
     size = f" of {exact_size(worst.size_bytes)}" if worst.size_bytes else ""
     of = f"{label} violates {len(violated)} of {counted(len(tested), 'performance guideline')}"
-    longer = f"{three_digits(worst.ratio)} times as long as {worst.mock_up}"
-    return f"{of}; {worst.operation}{size} takes {longer}, {seconds(worst.excess_s)} more a call"
+    times = f"{three_digits(worst.ratio)} times as long as {worst.mock_up}"
+    return f"{of}; {worst.operation}{size} takes {times}, {seconds(worst.excess_s)} more a call"

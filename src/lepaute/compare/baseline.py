@@ -16,11 +16,11 @@ import numpy as np
 import pandas
 
 from lepaute.archive import Archive, mpi_campaign
-from lepaute.compare.comparison import Comparison, campaign_summaries, no_rank_times
+from lepaute.compare.comparison import Comparison, campaign_summaries
 from lepaute.compare.failures import campaign_failures, different_networks, missing_failures
 from lepaute.compare.setting import source
 from lepaute.compare.summaries import ROW
-from lepaute.compare.verdicts import MARGIN, Correction, Verdict, corrected_apart
+from lepaute.compare.verdicts import MARGIN, Correction, Verdict, corrected_families
 from lepaute.errors import InputError
 from lepaute.kit.text import counted
 from lepaute.stats.decision import Weakness
@@ -37,24 +37,22 @@ def against_baseline(
     build: Archive,
     days: Sequence[Archive],
     *,
-    left: str | None = None,
-    right: str | None = None,
+    labels: tuple[str | None, str | None] = (None, None),
     margin: float = MARGIN,
     correction: Correction = "fdr",
     primary: Collection[tuple[str, str, int]] | None = None,
 ) -> Comparison:
-    """A library of a campaign against those of earlier days.
+    """A library of a campaign against those of earlier days; labels: in the baseline and in the build.
 
-    left, right: the labels in the baseline and in the build, where archives have several libraries
     Raises ArchiveError for another kind, InputError for campaigns that cannot be compared.
     """
     facts = [mpi_campaign.facts(one) for one in (*days, build)]
     if len({(one.all_ranks, bool(one.varied)) for one in facts}) > 1 or facts[-1].fewer_ranks or facts[-1].varied:
         raise InputError("--baseline: all archives must be of one number of ranks, the same, without --factor")
-    right = _label_of(facts[-1], right, build)
-    labels = [_label_of(one, left or (right if right in one.labels else None), day)
-              for one, day in zip(facts[:-1], days, strict=True)] + [right]  # fmt: skip
-    names = [{label: BASELINE} for label in labels[:-1]] + [{right: right}]
+    right = _label_of(facts[-1], labels[1], build)
+    of_days = [labels[0] or (right if right in one.labels else None) for one in facts[:-1]]
+    chosen = [*map(_label_of, facts[:-1], of_days, days), right]
+    names = [{label: BASELINE} for label in chosen[:-1]] + [{right: right}]
     tables = []
     begun = [mpi_campaign.begun_s(one) or 0.0 for one in (*days, build)]
     number_of = {day: number for number, day in enumerate(sorted({begin_s // _DAY_S for begin_s in begun[:-1]}))}
@@ -70,7 +68,7 @@ def against_baseline(
         raise InputError(f"{build.path.name} and the baseline have no operation and size in common")
     libraries = [
         replace(next(one for one in about.libraries if one.label == label), label=name[label])
-        for about, label, name in zip(facts, labels, names, strict=True)
+        for about, label, name in zip(facts, chosen, names, strict=True)
     ]
     failures = campaign_failures(build, names[-1])
     different = {(one.version, one.text, tuple(one.settings.items())) for one in libraries[:-1]}
@@ -92,11 +90,13 @@ def against_baseline(
         archives=tuple(source(one, about) for one, about in zip((*days, build), facts, strict=True)),
         correction=correction,
         primary=tuple(rows_first),
-        rank_times=no_rank_times(),
         scope=f"against {counted(len(number_of), 'day')} of baselines",
         failures=(*failures, *missing_failures(summaries, BASELINE, right, failures)),
         networks=different_networks((facts[0], facts[-1]), (names[0], names[-1]), (BASELINE, right)),
         rule=_RULE,
+        disturbed=next(
+            (weakness.text for row in rows for weakness in row.weaknesses if weakness.cause == "disturbed"), ""
+        ),
         cannot_fail=few if len(number_of) < LEAST_DAYS else "",
     )
 
@@ -123,20 +123,21 @@ def day_verdicts(
 
     summaries: as `mpirun_summaries` gives, the day of each mpirun in `block`; libraries BASELINE and right
     """
-    quiet = summaries[~summaries["disturbed"].astype(bool)] if "disturbed" in summaries else summaries
-    found = []
-    for key, table in quiet.groupby(list(ROW), observed=True):
-        old, new = table[table["library"] == BASELINE], table[table["library"] == right]
-        if len(old) and len(new):
-            found.append((key, old, new))
-    tested = [_tested(old, new) for _, old, new in found]
-    first = [(str(key[0]), str(key[1]), int(key[2])) in primary for key, _, _ in found]
-    corrected = corrected_apart([each["p_value"] for each in tested], first, correction)
+    table = summaries if "disturbed" in summaries else summaries.assign(disturbed=False)
+    rows = []
+    for key, row in table.groupby(list(ROW), observed=True):
+        quiet, of_build = row[~row["disturbed"].astype(bool)], row["library"] == right
+        days, build = quiet[quiet["library"] == BASELINE], quiet[quiet["library"] == right]
+        if len(days) and of_build.any():
+            rows.append((key, days, build if len(build) else row[of_build]))
+    tests = [_tested(days, build) for _, days, build in rows]
+    first = [(str(key[0]), str(key[1]), int(key[2])) in primary for key, _, _ in rows]
+    corrected = corrected_families([test["p_value"] for test in tests], first, correction)
     return tuple(
         Verdict(
             *(str(key[0]), str(key[1]), int(key[2])),
-            left_mpiruns=len(old),
-            right_mpiruns=len(new),
+            left_mpiruns=len(days),
+            right_mpiruns=len(build),
             p_corrected=p_corrected,
             margin=margin,
             left_slow=0.0,
@@ -145,29 +146,28 @@ def day_verdicts(
             forecast=None,
             **values,
         )
-        for (key, old, new), values, p_corrected in zip(found, tested, corrected, strict=True)
+        for (key, days, build), values, p_corrected in zip(rows, tests, corrected, strict=True)
     )
 
 
-def _tested(old: pandas.DataFrame, new: pandas.DataFrame) -> dict[str, Any]:
-    """Of one row, fields of its verdict."""
+def _tested(old: pandas.DataFrame, build: pandas.DataFrame) -> dict[str, Any]:
+    """Of one row, fields of its verdict; old: of the baseline, undisturbed."""
     from scipy.special import stdtr
 
-    logs = np.log(old["median_s"])
-    days = logs.groupby(old["block"])
-    means, mine = days.mean().to_numpy(), np.log(new["median_s"].to_numpy())
-    count, shift = len(means), float(mine.mean() - means.mean())
-    ratios = tuple(float(exp(mine.mean() - mean)) for mean in means)
-    values = {"left_s": exp(means.mean()), "right_s": exp(mine.mean()), "ratio": exp(shift), "session_ratios": ratios}
+    days = np.log(old["median_s"]).groupby(old["block"])
+    means, logs = days.mean().to_numpy(), np.log(build["median_s"].to_numpy())
+    count, shift = len(means), float(logs.mean() - means.mean())
+    ratios = tuple(float(exp(logs.mean() - mean)) for mean in means)
+    values = {"left_s": exp(means.mean()), "right_s": exp(logs.mean()), "ratio": exp(shift), "session_ratios": ratios}
     spread = float(means.std(ddof=1)) if count > 1 else 0.0
-    if count < LEAST_DAYS or spread == 0.0:
-        why = f"{counted(count, 'day')} of baselines, and {LEAST_DAYS} are needed"
-        one = {"p_value": 1.0, "p_lower": 1.0, "p_higher": 1.0, "low": 0.0, "high": inf}
-        return values | one | {"weaknesses": (Weakness("too few", why),)}
-    of_days = float(np.mean([group.var(ddof=1) / len(group) for _, group in days if len(group) > 1] or [0.0]))
-    of_mine = float(mine.var(ddof=1)) / len(mine) if len(mine) > 1 else of_days
-    error = sqrt(spread**2 * (1 + 1 / count) + max(0.0, of_mine - of_days))
+    why = Weakness("too few", f"{counted(count, 'day')} of baselines, and {LEAST_DAYS} are needed")
+    if build["disturbed"].any():
+        why = Weakness("disturbed", f"{len(build)} of {counted(len(build), 'mpirun')} of the build were disturbed")
+    if count < LEAST_DAYS or spread == 0.0 or why.cause == "disturbed":
+        return values | {"p_value": 1.0, "low": 0.0, "high": inf, "weaknesses": (why,)}
+    of_days = float(np.mean([day.var(ddof=1) / len(day) for _, day in days if len(day) > 1] or [0.0]))
+    of_build = float(logs.var(ddof=1)) / len(logs) if len(logs) > 1 else of_days
+    error = sqrt(spread**2 * (1 + 1 / count) + max(0.0, of_build - of_days))
     half = student_quantile(0.975, count - 1) * error
-    lower, higher = (float(stdtr(count - 1, sign * shift / error)) for sign in (1, -1))
-    p_values = {"p_value": min(1.0, 2 * min(lower, higher)), "p_lower": lower, "p_higher": higher}
-    return values | p_values | {"low": exp(shift - half), "high": exp(shift + half)}
+    p_value = min(1.0, 2 * float(stdtr(count - 1, -abs(shift) / error)))
+    return values | {"p_value": p_value, "low": exp(shift - half), "high": exp(shift + half)}

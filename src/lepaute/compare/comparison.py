@@ -301,7 +301,7 @@ def archives(
         every, subject = (_by_level(table, table["mpirun"].map(levels_of)) for table in (every, subject))
     parts = [every[every["ranks"] == each].drop(columns=["ranks", "levels"], errors="ignore") for each in numbers]
     summaries, subject = parts[numbers.index(ranks)], subject[subject["ranks"] == ranks]
-    found = flags(subject, without_levels(summaries) if over_sessions else summaries, duration)
+    found = flags(without_levels(summaries) if over_sessions else summaries)
     rows_first = list(dict.fromkeys(row for one in facts for row in one.primary)) if primary is None else primary
     weakening = _warnings(facts) if over_sessions or len(opened) == 1 else [*_warnings(facts), _NOT_IN_TURNS]
     weakening += _of_sessions(opened, facts, shared) if over_sessions else ratio_warnings(summaries, *chosen)

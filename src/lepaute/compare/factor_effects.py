@@ -91,11 +91,11 @@ def factor_effects(
     table = summaries[summaries["median_s"] > 0]
     table = table if "disturbed" in table else table.assign(disturbed=False)
     for factor, (reference, *others) in varied.items():
-        own, strata = _of_factor(table, factor)
+        level_of, strata = _of_factor(table, factor)
         for level in others:
-            chosen = own.isin([reference, level])
+            chosen = level_of.isin([reference, level])
             for key, rows in table[chosen].groupby(["library", "ranks", *ROW], observed=True):
-                second = (own[rows.index] == level).to_numpy(dtype=np.bool_)
+                second = (level_of[rows.index] == level).to_numpy(dtype=np.bool_)
                 if second.any() and not second.all():
                     logs = np.log(rows["median_s"].to_numpy(dtype=float))
                     stratum = np.asarray(strata[rows.index], np.int64)
@@ -137,11 +137,11 @@ def _weaknesses(sides: _Sides) -> tuple[Weakness, ...]:
 
 def _of_factor(summaries: pandas.DataFrame, factor: str) -> "tuple[pandas.Series[str], pandas.Series[int]]":
     """Of each mpirun the level of a factor, and a number of its block with the levels of all others."""
-    own = summaries["levels"].map(lambda levels: levels.get(factor, ""))
+    level_of = summaries["levels"].map(lambda levels: levels.get(factor, ""))
     rest = summaries["levels"].map(
         lambda levels: tuple(sorted((name, each) for name, each in levels.items() if name != factor))
     )
-    return own, strata_of(summaries.assign(levels=rest))
+    return level_of, strata_of(summaries.assign(levels=rest))
 
 
 def strata_of(summaries: pandas.DataFrame) -> "pandas.Series[int]":

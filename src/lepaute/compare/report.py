@@ -55,14 +55,14 @@ def check_name(path: Path, option: str = "") -> None:
         raise InputError(f"{option} {path}: the name must end in {one_of}{named}".lstrip())
 
 
-def all_data(found: "Comparison") -> dict[str, Any]:
+def all_data(comparison: "Comparison") -> dict[str, Any]:
     """What JSON is made of: the comparison, and which rows another way to summarise calls would decide otherwise."""
     from lepaute.compare.page import changed_rows, other_ways
 
-    return {**found.to_dict(), "rows_that_depend_on_the_summary": changed_rows(found, other_ways(found))}
+    return {**comparison.to_dict(), "rows_that_depend_on_the_summary": changed_rows(comparison, other_ways(comparison))}
 
 
-def write_report(found: "Comparison", path: str | Path) -> None:
+def write_report(comparison: "Comparison", path: str | Path) -> None:
     """Writes a comparison as what the end of the name says, see KINDS.
 
     Raises InputError for another suffix or a folder that is not there.
@@ -73,26 +73,26 @@ def write_report(found: "Comparison", path: str | Path) -> None:
     if suffix in pages.SUFFIXES:
         from lepaute.compare.page import page
 
-        pages.write_report(path, lambda: page(found), lambda: all_data(found))
+        pages.write_report(path, lambda: page(comparison), lambda: all_data(comparison))
         return
     check_output(path)
     if KINDS[suffix] == "a figure":
-        _write_figure(found, path)
+        _write_figure(comparison, path)
     else:
-        write_whole(path, found.to_frame().to_csv(index=False) if suffix == ".csv" else _latex_table(found))
+        write_whole(path, comparison.to_frame().to_csv(index=False) if suffix == ".csv" else _latex_table(comparison))
 
 
-def _write_figure(found: "Comparison", path: Path) -> None:
+def _write_figure(comparison: "Comparison", path: Path) -> None:
     """The change from the left library to the right one over the size, a panel an operation; .png, .svg or .pdf."""
-    operations = list(dict.fromkeys(operation_name(one) for one in found.verdicts))
+    operations = list(dict.fromkeys(operation_name(one) for one in comparison.verdicts))
     figure = new_figure((6.4, 1.1 + 1.9 * max(1, len(operations))), for_file=True)
     panels = figure.subplots(max(1, len(operations)), 1, squeeze=False)[:, 0]
     for panel, name in zip(panels, operations, strict=False):
-        _draw(panel, name, [one for one in found.verdicts if operation_name(one) == name])
-    source = ", ".join(f"{one.file} ({one.id[:12]})" for one in found.archives)
+        _draw(panel, name, [one for one in comparison.verdicts if operation_name(one) == name])
+    source = ", ".join(f"{one.file} ({one.id[:12]})" for one in comparison.archives)
     entitle(
         figure,
-        f"{found.answer}\n{found.right} against {found.left}: above 0, {found.left} is faster",
+        f"{comparison.answer}\n{comparison.right} against {comparison.left}: above 0, {comparison.left} is faster",
         measured_origin(source),
     )
     write_picture(figure, path)
@@ -120,18 +120,18 @@ def _percent(ratio: float) -> float:
     return float(np.clip(100.0 * (ratio - 1.0), -100.0, _FARTHEST)) if isfinite(ratio) else _FARTHEST
 
 
-def _latex_table(found: "Comparison") -> str:
+def _latex_table(comparison: "Comparison") -> str:
     """A tabular of the rows: both times, the change with its interval, and stars."""
-    left, right = _latex(found.left), _latex(found.right)
+    left, right = _latex(comparison.left), _latex(comparison.right)
     lines = [
-        f"% {found.answer}",
-        f"% {'; '.join(f'{one.file} {one.id[:12]}' for one in found.archives)}",
+        f"% {comparison.answer}",
+        f"% {'; '.join(f'{one.file} {one.id[:12]}' for one in comparison.archives)}",
         r"\begin{tabular}{lrrrrl}",
         r"\hline",
         rf"operation & size & {left} & {right} & change, \% & 95\,\% interval \\",
         r"\hline",
     ]
-    for one in found.verdicts:
+    for one in comparison.verdicts:
         stars = rf"$^{{{one.stars}}}$" if one.stars else ""
         ends = [three_digits(100 * (end - 1)) if isfinite(end) else r"$\infty$" for end in (one.low, one.high)]
         times = " & ".join(_latex(amount(one, time_s)) for time_s in (one.left_s, one.right_s))
@@ -160,25 +160,25 @@ def write_scaling(comparisons: "Sequence[Comparison]", path: "Path") -> None:
 
     from lepaute.kit.picture import RED, plain_decades
 
-    rows = list(dict.fromkeys(one.row for each in comparisons for one in each.verdicts))[:MOST_PANELS]
+    rows = list(dict.fromkeys(one.row for item in comparisons for one in item.verdicts))[:MOST_PANELS]
     columns = min(3, max(1, len(rows)))
     lines = max(1, -(-len(rows) // columns))
     figure = new_figure((3.4 * columns + 0.6, 2.7 * lines + 1.0), for_file=True)
-    numbers = [each.ranks for each in comparisons]
+    numbers = [item.ranks for item in comparisons]
     for place, row in enumerate(rows):
         axes = figure.add_subplot(lines, columns, place + 1)
-        shown = [(each, one) for each in comparisons for one in each.verdicts if one.row == row]
+        shown = [(item, one) for item in comparisons for one in item.verdicts if one.row == row]
         unit, factor = axis_unit(max(max(one.left_s, one.right_s) for _, one in shown))
         for label, colour, apart in ((shown[0][0].left, BLUE, 0.97), (shown[0][0].right, RED, 1.03)):
-            times = [factor * (one.left_s if label == each.left else one.right_s) for each, one in shown]
-            ranks = [each.ranks for each, _ in shown]
+            times = [factor * (one.left_s if label == item.left else one.right_s) for item, one in shown]
+            ranks = [item.ranks for item, _ in shown]
             axes.plot(ranks, times, color=colour, linewidth=1.4, label=label)
-            for (each, one), number, time in zip(shown, ranks, times, strict=True):
+            for (item, one), number, time in zip(shown, ranks, times, strict=True):
                 shade = colour if one.decision.is_shown else "white"
                 axes.plot([number], [time], "o", color=colour, markerfacecolor=shade)
-                mine = each.summaries[each.summaries["library"] == label]
+                mine = item.summaries[item.summaries["library"] == label]
                 mine = mine[(mine["operation"] == row[0]) & (mine["form"] == row[1]) & (mine["size_bytes"] == row[2])]
-                dots = factor * mine[each.value]
+                dots = factor * mine[item.value]
                 axes.plot([number * apart] * len(dots), dots, ".", color=colour, alpha=0.3, markersize=4)
         axes.set_xscale("log", base=2)
         axes.set_yscale("log")
@@ -217,14 +217,16 @@ def junit_text(comparisons: "Sequence[Comparison]", gates: Sequence[Gate]) -> by
     """A suite a comparison and a case a row: failed where it is slower than a limit allows, skipped where it is not
     tested; what failed in a library are errors."""
     suites = ElementTree.Element("testsuites", name="lepaute compare")
-    for found, gate in zip(comparisons, gates or [None] * len(comparisons), strict=True):
-        name = f"{found.left} and {found.right}" + (f" on {found.ranks} ranks" if found.all_ranks else "")
-        cases = [(each.operation or "campaign", "0", "error", each.text) for each in found.failures]
-        for row in found.verdicts:
+    for comparison, gate in zip(comparisons, gates or [None] * len(comparisons), strict=True):
+        name = f"{comparison.left} and {comparison.right}" + (
+            f" on {comparison.ranks} ranks" if comparison.all_ranks else ""
+        )
+        cases = [(item.operation or "campaign", "0", "error", item.text) for item in comparison.failures]
+        for row in comparison.verdicts:
             title = f"{operation_name(row)} of {exact_size(row.size_bytes)}"
             outcome = "failure" if row in _slower(gate) else "skipped" if row.outcome == "untested" else ""
-            cases.append((title, f"{row.right_s:.9f}", outcome, found.sentence(row)))
-        counts = {tag: str(sum(each[2] == tag for each in cases)) for tag in ("error", "failure", "skipped")}
+            cases.append((title, f"{row.right_s:.9f}", outcome, comparison.sentence(row)))
+        counts = {tag: str(sum(item[2] == tag for item in cases)) for tag in ("error", "failure", "skipped")}
         numbers = {"errors": counts["error"], "failures": counts["failure"], "skipped": counts["skipped"]}
         suite = ElementTree.SubElement(suites, "testsuite", name=name, tests=str(len(cases)), **numbers)
         for title, time, outcome, words in cases:
@@ -244,13 +246,21 @@ def markdown_text(comparisons: "Sequence[Comparison]", gates: Sequence[Gate]) ->
     """The answers, what failed first, and a table of the rows of each comparison, the slowest first."""
     lines = []
     both = zip(comparisons, gates or [None] * len(comparisons), strict=True)
-    for found, gate in sorted(both, key=lambda each: not each[0].failures):
-        lines += [f"### {_cell(found.answer[:1].upper() + found.answer[1:])}", ""]
+    for comparison, gate in sorted(both, key=lambda item: not item[0].failures):
+        lines += [f"### {_cell(comparison.answer[:1].upper() + comparison.answer[1:])}", ""]
         lines += [_cell(gate.sentence), ""] if gate else []
-        titles = ["", "operation", "size", found.left, found.right, f"{found.right} / {found.left}", "verdict"]
+        titles = [
+            "",
+            "operation",
+            "size",
+            comparison.left,
+            comparison.right,
+            f"{comparison.right} / {comparison.left}",
+            "verdict",
+        ]
         lines += [f"| {' | '.join(map(_cell, titles))} |", "|---|---|---|---|---|---|---|"]
         slower = _slower(gate)
-        rows = sorted(found.verdicts, key=lambda row: (row not in slower, -row.ratio * row.decision.is_shown))
+        rows = sorted(comparison.verdicts, key=lambda row: (row not in slower, -row.ratio * row.decision.is_shown))
         for row in rows[:MOST_ROWS]:
             cells = [":x:" if row in slower else "", operation_name(row), exact_size(row.size_bytes)]
             cells += [amount(row, row.left_s), amount(row, row.right_s), ratio_text(row)]

@@ -6,14 +6,10 @@ are corrected together, for the share of false ones among the decided (Benjamini
 (Holm). Source of the scheme: Hunold & Carpen-Amarie, "MPI Benchmarking Revisited", section 6, which takes the test
 without blocks or correction.
 
-How many mpiruns a library would decide a row that is undecided: a difference is shown, or none above the margin is
-possible any more. With the standard error e of the shift after n mpiruns, both grow as 1 / sqrt(n): a true shift d is
-shown about when n' mpiruns have |d| = z e sqrt(n / n'), and is within the margin m about when
-m - |d| = 1.96 e sqrt(n / n'). Fewer mpiruns than the clearest arrangement takes show nothing
-(`aligned_ranks.values_to_decide`). The true shift is not known; it is taken as Student's t around the estimate, with
-the deviation e and the degrees of freedom of n mpiruns of each library, and the forecast is the median of what its
-values would need, with the range of the middle four fifths. From fewer than LEAST mpiruns nothing is said: their spread
-is hardly known.
+How many mpiruns of a library would decide a row: with the standard error e of the shift after n of them, a true shift d
+is shown after about n' with |d| = z e sqrt(n / n'), and is within the margin m after those with m - |d| = 1.96 e
+sqrt(n / n'); fewer than the clearest arrangement takes show nothing. The true shift is taken as Student's t around the
+estimate; the forecast is the median of what its values need, with the range of the middle four fifths.
 
 Undisturbed mpiruns alone decide, where a block has some of both libraries. Where none has, nothing is decided: what
 disturbs may disturb one library more, and no order or stratum of the mpiruns tells that from a difference
@@ -107,7 +103,6 @@ class Verdict(Tested):
     ratio           : time of the right library over that of the left one (Hodges-Lehmann; over sessions the geometric
                       mean of session_ratios), with its 95 % interval
     p_value, p_corrected: two-sided, before and after the correction for all rows
-    p_lower, p_higher : one-sided: that the right library takes less, more time
     left_slow, right_slow: share of calls that take more than SLOW medians of their mpirun, mean over mpiruns
     p_slow          : that this share is the same, two-sided, corrected for all rows; 1 where single calls are not known
     forecast        : mpiruns of each library that would decide; None where it is decided, or nothing can be said
@@ -131,8 +126,6 @@ class Verdict(Tested):
     high: float
     p_value: float
     p_corrected: float
-    p_lower: float
-    p_higher: float
     margin: float
     left_slow: float
     right_slow: float
@@ -214,9 +207,9 @@ def verdicts_of_each(
     both = [(part, row) for part, rows in enumerate(rows_of) for row in rows if row.has_both]
     first = [row.name in primary for _, row in both]
     tests = [row.test() if row.has_undisturbed_pair else _NOT_DECIDED for _, row in both]
-    corrected = corrected_apart([test.two_sided for test in tests], first, correction)
+    corrected = corrected_families([test.two_sided for test in tests], first, correction)
     slow = [row.slow_p() if row.has_undisturbed_pair else 1.0 for _, row in both]
-    slow_corrected = corrected_apart(slow, first, correction)
+    slow_corrected = corrected_families(slow, first, correction)
     result: list[list[Verdict]] = [[] for _ in parts]
     for (part, row), test, p_corrected, p_slow in zip(both, tests, corrected, slow_corrected, strict=True):
         ratio, low, high = row.ratio()
@@ -233,8 +226,6 @@ def verdicts_of_each(
             high=high,
             p_value=test.two_sided,
             p_corrected=p_corrected,
-            p_lower=test.lower,
-            p_higher=test.higher,
             margin=margin,
             left_slow=float(row.slow[~row.second].mean()),
             right_slow=float(row.slow[row.second].mean()),
@@ -265,7 +256,7 @@ def _check(summaries: pandas.DataFrame, left: str, right: str, margin: float, co
             raise InputError(f"there are no measurements of {library}; there are some of {names or 'no library'}")
 
 
-def corrected_apart(p_values: Sequence[float], primary: Sequence[bool], correction: Correction) -> list[float]:
+def corrected_families(p_values: Sequence[float], primary: Sequence[bool], correction: Correction) -> list[float]:
     """Corrected p-values in the same order, of those that are primary and of the others each by themselves."""
     corrected = [1.0] * len(p_values)
     for family in (True, False):
@@ -303,9 +294,9 @@ class _Row:
         self.spread = (nan, nan)
         if "low_s" in table and len(table) == 2 and self.has_both:
             ends = table[["low_s", "high_s"]].to_numpy(dtype=np.float64)
-            (left_low, left_high), (right_low, right_high) = ends[~self.second][0], ends[self.second][0]
-            if left_low > 0:
-                self.spread = float(right_low / left_high), float(right_high / left_low)
+            (low, high), (least, most) = ends[~self.second][0], ends[self.second][0]
+            if low > 0:
+                self.spread = float(least / high), float(most / low)
 
     @property
     def has_both(self) -> bool:

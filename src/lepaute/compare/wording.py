@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import exp, inf, isfinite, log, nan
+from operator import itemgetter
 
 from lepaute.compare.guidelines import Violation
 from lepaute.compare.summaries import SLOW
@@ -18,15 +19,15 @@ MOST_NAMED, _MOST_NAMED = 4, 5
 POWER = 0.8
 
 
-def sentence(verdict: Verdict, left: str, right: str) -> str:
+def sentence(row: Verdict, left: str, right: str) -> str:
     """Such as "mpich took 1.135 times as long (1.098 to 1.171): openmpi is faster"."""
-    ratio, interval = _ratio_and_interval(verdict)
-    return f"{right} took {ratio} times as long{interval}: {verdict_words(verdict, left, right)}"
+    ratio, interval = _ratio_and_interval(row)
+    return f"{right} took {ratio} times as long{interval}: {outcome_words(row, left, right)}"
 
 
-def ratio_text(verdict: Tested) -> str:
+def ratio_text(row: Tested) -> str:
     """Of times, with its interval, such as "1.135 (1.098 to 1.171)", or the spread inside single runs."""
-    return "".join(_ratio_and_interval(verdict))
+    return "".join(_ratio_and_interval(row))
 
 
 def _ratio_and_interval(row: Tested) -> tuple[str, str]:
@@ -42,15 +43,15 @@ def _ratio(value: float) -> str:
     return f"{value:.3f}" if 0.1 <= value < 10 else three_digits(value)
 
 
-def verdict_words(verdict: Verdict, left: str, right: str) -> str:
+def outcome_words(row: Verdict, left: str, right: str) -> str:
     """Who is faster, as far as that is shown, and who has more slow calls, where that is."""
-    return f"{_of_medians(verdict, left, right)}{_of_slow_calls(verdict, left, right)}"
+    return f"{_of_medians(row, left, right)}{_of_slow_calls(row, left, right)}"
 
 
-def amount(verdict: Verdict, time_s: float) -> str:
+def amount(row: Verdict, time_s: float) -> str:
     """A time of a row as people read it: of a rate, the rate."""
-    if verdict.form == RATE:
-        return f"{three_digits(verdict.size_bytes / time_s / 1e6)} MB/s" if time_s > 0 else "0 MB/s"
+    if row.form == RATE:
+        return f"{three_digits(row.size_bytes / time_s / 1e6)} MB/s" if time_s > 0 else "0 MB/s"
     return seconds(time_s)
 
 
@@ -81,9 +82,9 @@ def _took(rows: Sequence[Verdict], right: str) -> str:
     return f"{right} took {' to '.join(texts)} times as long, " if texts else ""
 
 
-def operation_name(verdict: Verdict) -> str:
+def operation_name(row: Verdict) -> str:
     """As MPI calls it: Bcast, or Ibcast where it is nonblocking."""
-    return name_of(verdict.operation, verdict.form)
+    return name_of(row.operation, row.form)
 
 
 def answer(rows: Sequence[Verdict], left: str, right: str, scope: str, disturbed: str = "") -> str:
@@ -117,7 +118,7 @@ def answer(rows: Sequence[Verdict], left: str, right: str, scope: str, disturbed
     return f"of {counted(len(rows), 'row')}, {', '.join(parts)}; {scope}"
 
 
-def order_sentence(what: str, groups: Iterable[tuple[str, Sequence[Verdict]]], left: str, right: str) -> str:
+def order_sentence(what: str, groups: Iterable[tuple[str, Sequence[Verdict]]], first: str, second: str) -> str:
     """Whether the faster library of a row is one in some groups of verdicts and the other in others; what: they differ
     in."""
     rows: dict[tuple[str, str, int], dict[str, list[str]]] = {}
@@ -126,13 +127,13 @@ def order_sentence(what: str, groups: Iterable[tuple[str, Sequence[Verdict]]], l
             row = plain_operation(one.operation), one.form, one.size_bytes
             rows.setdefault(row, {}).setdefault(one.outcome, []).append(name)
     changed = [
-        f"{name_of(operation, form)} of {exact_size(size)} ({left} with {', '.join(sides['left faster'])}, "
-        f"{right} with {', '.join(sides['right faster'])})"
+        f"{name_of(operation, form)} of {exact_size(size)} ({first} with {', '.join(sides['left faster'])}, "
+        f"{second} with {', '.join(sides['right faster'])})"
         for (operation, form, size), sides in rows.items()
         if {"left faster", "right faster"} <= set(sides)
     ]
     if not changed:
-        return f"{what} is not shown to change the order of {left} and {right} in any row"
+        return f"{what} is not shown to change the order of {first} and {second} in any row"
     more = f" and {len(changed) - MOST_NAMED} more" if len(changed) > MOST_NAMED else ""
     return f"the faster library depends on {what} in {', '.join(changed[:MOST_NAMED])}{more}"
 
@@ -205,7 +206,7 @@ class Gate:
 
     @property
     def _unseen(self) -> str:
-        seen = sorted(((self.smallest_seen(row), row) for _, row in self.rows), key=lambda each: each[0])
+        seen = sorted(((self.smallest_seen(row), row) for _, row in self.rows), key=itemgetter(0))
         if not seen:
             return ""
         (middle, _), (worst, row) = seen[(len(seen) - 1) // 2], seen[-1]

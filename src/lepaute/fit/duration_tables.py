@@ -18,7 +18,7 @@ from lepaute.fit.numeric import Floats
 from lepaute.kit.documents import read_text
 from lepaute.kit.printed_time import lines_text, without_prefix
 from lepaute.kit.quantities import size_of
-from lepaute.kit.text import counted, size_text
+from lepaute.kit.text import counted
 
 #: Seconds of each unit, by the names that --unit takes.
 SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
@@ -209,19 +209,7 @@ def table_of(
         if count:
             notes = (*notes, f"{counted(count, 'row')} {reason} left out")
     x, duration_s = (np.array(column, dtype=np.float64) for column in zip(*kept, strict=True))
-    if slow := _slower_than_larger(x, duration_s):
-        show = size_text if in_bytes else "{:.7g}".format
-        notes = (f"slower than larger sizes are {' and '.join(' to '.join(map(show, each)) for each in slow)}", *notes)
     return DurationTable(name, x, duration_s, *columns, unit, in_bytes, notes)
-
-
-def _slower_than_larger(x: Floats, duration_s: Floats) -> list[list[float]]:
-    """Runs of sizes that take a quarter longer than some larger one, by their medians: each by its first and last."""
-    sizes = np.unique(x)
-    middle = np.array([np.median(duration_s[x == size]) for size in sizes])
-    slow = np.append(middle[:-1] > 1.25 * np.minimum.accumulate(middle[::-1])[::-1][1:], False)
-    edges = np.flatnonzero(np.diff(slow, prepend=False, append=False))
-    return [np.unique(sizes[[low, high - 1]]).tolist() for low, high in zip(edges[::2], edges[1::2], strict=True)]
 
 
 def _plain_table(
