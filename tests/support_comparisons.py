@@ -1,5 +1,6 @@
 """Made-up comparisons of two MPI libraries, whose truth is known: calls, or one value for each mpirun."""
 
+import itertools
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -60,7 +61,40 @@ class World:
         )
 
 
+def build_and_days(
+    rng: np.random.Generator, world: World, days: int, slower: float = 1.0, rows: int = 3
+) -> pandas.DataFrame:
+    """Summaries of a library on so many days, each a block of the world, and of a build on one more day."""
+    table = world.summaries(rng, rows, days + 1, 4, ("x", "x"))
+    new = table["block"] == days
+    table["library"] = np.where(new, "new", "baseline")
+    table.loc[new, "median_s"] *= slower
+    return table
+
+
 BLOCKS, CALLS_EACH, START_NS = 8, 12, 1_700_000_000_000_000_000
+
+
+_CLOCK = {"before_batch": 0, "x0_ns": START_NS, "y0_ns": START_NS} | dict.fromkeys(
+    ("drift", "variance_ns2", "drift_variance", "covariance_ns", "bound_ns"), 0.0
+)
+
+
+def _calls(
+    rng: np.random.Generator, of_batch: Mapping[str, Any], common: float, longer: list[float], count: int
+) -> list[dict[str, Any]]:
+    """Of one batch, a row a call and rank; longer: of each rank, a logarithm."""
+    rows = []
+    for call in range(count):
+        begun = START_NS + 1_000_000 * (count * of_batch["batch"] + call)
+        ns = 10_000 * np.exp(common + rng.normal(0, 0.02)) * (50 if call == 5 else 1)
+        for rank, log in enumerate(longer):
+            end = begun + int(ns * np.exp(log))
+            rows.append(
+                {**of_batch, "form": "blocking", "rank": rank, "synchronisation": "window", "call": call}
+                | {"start_ns": begun, "returned_ns": end, "end_ns": end, "window_ns": 100_000, "marks": int(call == 7)}
+            )
+    return rows
 
 
 def campaign(
@@ -86,17 +120,15 @@ def campaign(
     disturbed: all mpiruns, or those of these blocks, in which alone the second library takes longer
     about  : more facts of the campaign
     fewer_ranks: starts with so many in the same blocks, on which the first library is the one that takes longer
-    failures: what mpiruns of these numbers failed by; status: of the archive
+    failures: by which mpiruns of these numbers failed; slow_rank: that alone takes longer for Bcast; None: all do
     levels: of the cache, a factor; the second library takes longer at the last one alone
-    slow_rank: that alone takes longer for Bcast; None: all do
     session: which has noise, a date and a seed of its own; longer: logarithm of that ratio for Bcast in it
     """
     rng = np.random.default_rng(3 + session)
     calls, clocks, mpiruns = [], [], []
     for block in range(blocks):
-        slow_block = not disturbed or disturbed is True or block in disturbed
-        numbers = (*fewer_ranks, ranks)
-        cells = [(library, number, level) for level in levels or ("",) for number in numbers for library in libraries]
+        slow_block = disturbed in (False, True) or block in disturbed
+        cells = [cell[::-1] for cell in itertools.product(levels or ("",), (*fewer_ranks, ranks), libraries)]
         for place, (library, count, level) in enumerate(cells):
             mpirun, common = len(cells) * block + place, rng.normal(0, 0.01)
             mpiruns.append(
@@ -108,32 +140,17 @@ def campaign(
                 | ({"levels": json.dumps({"cache": level}), "ranks": count} if levels else {})
                 | {"disturbed": bool(disturbed) and slow_block, **({"ranks": count} if fewer_ranks else {})}
             )
-            clocks += [
-                {"mpirun": mpirun, "rank": rank, "before_batch": 0, "x0_ns": START_NS, "y0_ns": START_NS}
-                | dict.fromkeys(("drift", "variance_ns2", "drift_variance", "covariance_ns", "bound_ns"), 0.0)
-                for rank in range(count)
-            ]
+            clocks += [{"mpirun": mpirun, "rank": rank, **_CLOCK} for rank in range(count)]
             cases = [(operation, size) for operation in ("none", "Bcast", "Allreduce") for size in sizes]
             for batch, (operation, size) in enumerate(cases):
                 slow = libraries[1 if count == ranks else 0]
-                slower = longer * (
-                    operation == "Bcast" and library == slow and slow_block and level in ("", *levels[-1:])
-                )
-                for call in range(calls_each):
-                    begun = START_NS + 1_000_000 * (calls_each * batch + call)
-                    ns = 10_000 * np.exp(common + rng.normal(0, 0.02)) * (50 if call == 5 else 1)
-                    took = [int(ns * np.exp(slower if slow_rank in (None, rank) else 0.0)) for rank in range(count)]
-                    calls += [
-                        {"mpirun": mpirun, "batch": batch, "operation": operation, "form": "blocking", "rank": rank}
-                        | {"size_bytes": size, "synchronisation": "window", "call": call, "start_ns": begun}
-                        | {"returned_ns": begun + took[rank], "end_ns": begun + took[rank], "window_ns": 100_000}
-                        | {"marks": int(call == 7)}
-                        for rank in range(count)
-                    ]
+                slower = operation == "Bcast" and library == slow and slow_block and level in ("", *levels[-1:])
+                each = [longer * slower * (slow_rank in (None, rank)) for rank in range(count)]
+                of_batch = {"mpirun": mpirun, "batch": batch, "operation": operation, "size_bytes": size}
+                calls += _calls(rng, of_batch, common, each, calls_each)
     asked = {"libraries": [[label, label] for label in libraries], "operations": [["Bcast", "blocking"]]}
-    told = {"ranks": ranks, "capped": True, "libraries": [{"label": label} for label in libraries]}
-    told |= {"fewer_ranks": list(fewer_ranks)} if fewer_ranks else {}
-    told |= {"varied": {"cache": list(levels)}} if levels else {}
+    told = {"ranks": ranks, "fewer_ranks": list(fewer_ranks), "libraries": [{"label": label} for label in libraries]}
+    told |= {"capped": True, "varied": {"cache": list(levels)} if levels else {}}
     told |= {"precision": 0.02, "budget_s": 300.0, "asked": {**asked, "sizes_bytes": list(sizes), "ranks": ranks}}
     with ArchiveWriter(
         path,

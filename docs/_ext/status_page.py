@@ -10,8 +10,7 @@ FAILED = 1
 MEANINGS = {
     entry.DONE: "Done.",
     FAILED: "A check did not pass, or a program or an experiment of yours failed. The answer is printed all the same.",
-    entry.BAD_INPUT: "Bad input, or something missing on this machine: one line on standard error says where, what was"
-    " found, and what to do. Nothing was written.",
+    entry.BAD_INPUT: "Bad input, or something missing here: one line says where, what was found, and what to do.",
     entry.UNDECIDED: "What was measured does not tell: whether a limit that was set holds, whether a machine changed.",
     entry.LIBRARY_FAILED: "An MPI library gives wrong results, or an operation of it is missing or ended early.",
     entry.DEFECT: "A defect of Lepaute. The line names the file that has the traceback; please report it.",
@@ -77,8 +76,7 @@ def status_pages() -> Pages:
                 for status, text in cases
             ],
         ),
-        "`lepaute emulate` and `verify` take a program that fails for bad input: status 2, and a line that says how it",
-        "ended.",
+        "`lepaute emulate` and `verify` end with 2 where a program fails, and say how it ended.",
         "",
     ]
     return {"exit_statuses.md": "\n".join(lines)}

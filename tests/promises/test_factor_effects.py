@@ -12,7 +12,7 @@ import pytest
 from long_tests import long_but
 from scipy.stats import binom
 
-from lepaute.compare.factor_effects import factor_effects, order_changes
+from lepaute.compare.factor_effects import factor_effects
 
 pytestmark = pytest.mark.slow
 
@@ -59,28 +59,10 @@ def test_intervals_of_effects_hold_the_truth(noise: str, campaigns: int) -> None
     ("noise", "campaigns"), long_but([("normal", 12), *((each, 250) for each in NOISES)], ("normal", 12))
 )
 def test_where_factors_do_nothing_few_campaigns_say_that_they_do(noise: str, campaigns: int) -> None:
-    """An effect, or a change of order, in at most 5 % of campaigns each."""
+    """An effect in at most 5 % of campaigns."""
     rng = np.random.default_rng(20261128)
-    shown = changed = 0
+    shown = 0
     for _ in range(campaigns):
         table = campaign(rng, noise, {})
         shown += any(one.outcome in ("slower", "faster") for one in factor_effects(table, VARIED, margin=0.02))
-        changed += bool(order_changes(table, VARIED, "a", "b", margin=0.02))
-    print(f"{shown} and {changed} of {campaigns} campaigns")
-    most = binom.ppf(1 - MISSED, campaigns, 0.05)
-    assert shown <= most
-    assert changed <= most
-
-
-def test_an_order_that_a_factor_changes_is_found() -> None:
-    """b takes 30 % longer with warm caches, and 30 % less with cold ones; pinning changes nothing."""
-    rng = np.random.default_rng(20261129)
-    campaigns, found = 15, 0
-    for _ in range(campaigns):
-        table = campaign(rng, "normal", {("b", ""): np.log(1.3), ("b", "cache"): -2 * np.log(1.3)})
-        found += any(
-            (one.factor, one.left, one.right) == ("cache", ("warm",), ("cold",))
-            for one in order_changes(table, VARIED, "a", "b", margin=0.02)
-        )
-    print(f"{found} of {campaigns}")
-    assert found >= binom.ppf(MISSED, campaigns, 0.9)
+    assert shown <= binom.ppf(1 - MISSED, campaigns, 0.05)

@@ -14,7 +14,6 @@ from lepaute.archive import Archive, ArchiveWriter
 from lepaute.archive.mpi_campaign import KIND, MPIRUNS, mpiruns
 from lepaute.cli.main import main
 from lepaute.compare.comparison import archives
-from lepaute.compare.guidelines import check_guidelines
 from lepaute.compare.summaries import mpirun_summaries
 from lepaute.compare.verdicts import undisturbed_pairs, verdicts
 from lepaute.compare.wording import answer, sentence
@@ -169,27 +168,6 @@ def test_levels_of_a_factor_have_verdicts_of_their_own(tmp_path, capsys):
     assert main(["compare", str(path), "--report", str(tmp_path / "r.html")]) == 0
     assert "Bcast, cache=cold" in capsys.readouterr().out
     assert "Bcast, cache=cold" in (tmp_path / "r.html").read_text()
-
-
-def test_a_violated_guideline_comes_first_with_what_it_costs() -> None:
-    rng = np.random.default_rng(4)
-    times_s = {("Allreduce", 64): 9e-6, ("Reduce", 64): 3e-6, ("Bcast", 64): 4e-6, ("Bcast", 128): 5e-6}
-    table = pandas.DataFrame(
-        [
-            {"library": "a", "block": mpirun, "mpirun": mpirun, "operation": operation, "form": "blocking"}
-            | {"size_bytes": size, "median_s": time_s * np.exp(common + rng.normal(0, 0.02))}
-            for mpirun in range(12)
-            for common in [rng.normal(0, 0.3)]
-            for (operation, size), time_s in times_s.items()
-        ]
-    )
-    worst, *others = check_guidelines(table, "a", ranks=2)
-    assert worst.guideline == "Allreduce <= Reduce + Bcast"
-    assert worst.is_violated
-    assert worst.ratio == pytest.approx(9 / 7, rel=0.03)
-    assert worst.excess_s == pytest.approx(2e-6, rel=0.5)
-    assert not any(one.is_violated for one in others)
-    assert {one.guideline for one in others} == {"Reduce <= Allreduce", "Bcast(64) <= Bcast(128)"}
 
 
 def test_the_command_compares_archives_and_refuses_what_is_mixed(tmp_path, capsys):

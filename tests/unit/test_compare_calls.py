@@ -38,15 +38,6 @@ def of_one(mpiruns: list[np.ndarray]) -> SingleCalls:
     return one
 
 
-def test_the_correlation_of_neighbours_is_that_of_the_flags(found: Comparison) -> None:
-    """One fact, worked out in two ways, has one value."""
-    flags = {(one.library, one.operation, one.size_bytes): one.correlation for one in found.flags}
-    rows = [one for row in found.single_calls for one in row]
-    assert len(rows) == len(flags) == 8
-    for one in rows:
-        assert one.correlations[0, 1] == pytest.approx(flags[one.library, one.operation, one.size_bytes], abs=1e-12)
-
-
 def test_a_correlation_is_the_sum_over_pairs_of_ranks_by_the_sum_of_squares() -> None:
     times = np.random.default_rng(3).exponential(size=50)
     rank = [1 + sum(other < each for other in times) for each in times]

@@ -21,7 +21,7 @@ CASES = {
     "segment {}/03-prepend-rank.txt": "from    OSU MPI Latency Test v7.4: 17 sizes from 1 B to 64 KiB, Avg Latency(us)",
     "segment {}/11-nonblocking-overall.txt": "1 caveat: the time is Pure Comm.(us); Overall(us) has what",
     "segment {}/17-imb-two-sizes.txt": "17-imb-two-sizes.txt: Reduce, 2 processes: 2 sizes; give 3 or more",
-    "segment {}/19-hump.txt": "caveats: slower than larger sizes are 8 KiB to 32 KiB;",
+    "segment {}/19-hump.txt": " times as long as 64 KiB",
     "compare a={0}/13-two-hundred-times-a.txt b={0}/13-two-hundred-times-b.txt": "one run each: not tested\n",
     "compare a={0}/03-prepend-rank.txt b={0}/01-rate-named-mb_s.csv": "01-rate-named-mb_s.csv: is no output of the OSU",
     PREDICT.format("{}/07-two-applications.prv"): "1 record of another application, without calls of MPI, left out of",

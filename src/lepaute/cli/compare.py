@@ -1,17 +1,19 @@
 """`lepaute compare`: MPI libraries, measured side by side into an archive, and which is faster."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from click.core import ParameterSource
 
 from lepaute.archive import Archive
 from lepaute.cli.compare_options import CompareOptions, MeasureOptions
 from lepaute.cli.entry import LIBRARY_FAILED
 from lepaute.cli.options import arguments_of, refuse_options, refuse_others
 from lepaute.cli.run import PythonOnNodes, SchedulerName
-from lepaute.cli.terminal import announce, end_by, json_text, note, notes_printed, progress_bar, warn
+from lepaute.cli.terminal import announce, json_text, note, notes_printed, progress_bar, warn
 from lepaute.errors import InputError
 from lepaute.kit.outputs import check_archive_output, check_outputs
 from lepaute.kit.printable import terminal_columns
@@ -51,15 +53,52 @@ def command(
     programs first; `lepaute doctor` reports what would disturb. Archives given instead of libraries are compared, and
     so are files of what other benchmarks printed.
     """
+    where = {"request": request, "scheduler": scheduler, "python": python}
+    if options.guidelines:
+        _guidelines(context, libraries, measuring, options, output, where)
+        return
     if compared := _compared_files(context, libraries, options):
         _show(compared, options)
         return
-    where = {"request": request, "scheduler": scheduler, "python": python}
     measured = _measured(context, libraries, measuring, options, output, where)
-    if options.measure_only or len(libraries) == 1:
+    if options.baseline and not options.measure_only:
+        _show([_against_baseline(measured, options)], options, _measured_facts(measured))
+    elif options.measure_only or len(libraries) == 1:
         _end_where_failed(measured)
     else:
         _show(_compared_campaigns(measured, options), options, _measured_facts(measured))
+
+
+def _guidelines(
+    context: typer.Context,
+    libraries: list[str],
+    measuring: MeasureOptions,
+    options: CompareOptions,
+    output: Path,
+    where: dict[str, Any],
+) -> None:
+    from lepaute.archive.mpi_campaign import facts
+    from lepaute.cli.compare_text import guidelines_answer
+    from lepaute.compare.guidelines import OPERATIONS, sizes_for
+
+    if len(libraries) != 1 or len(measuring.ranks) > 1:
+        raise InputError("--guidelines is of one library, or one archive, and of one number of ranks (--np)")
+    used = {"libraries", "guidelines", "details", "as_json", "force", "left"}
+    is_archive = libraries[0].endswith(".zip")
+    used |= set() if is_archive else _MEASURING - {"sessions", "every_s", "factors"}
+    refuse_others(context, used, "--guidelines compares no two libraries")
+    if is_archive:
+        campaign = Archive.open(libraries[0])
+    else:
+        usual = {"ops": OPERATIONS, "sizes": sizes_for(measuring.ranks[0])}
+        absent = [name for name in usual if context.get_parameter_source(name) == ParameterSource.DEFAULT]
+        measuring = replace(measuring, **{name: usual[name] for name in absent})
+        (campaign,) = _measured(context, libraries, measuring, options, output, where)
+    about = facts(campaign)
+    options.check_labels(about.labels)
+    for label in [options.left] if options.left else about.labels:
+        print(guidelines_answer(campaign, label, about.ranks, details=options.details, as_json=options.as_json))
+    _end_where_failed([campaign])
 
 
 def _refuse_unused(
@@ -68,7 +107,7 @@ def _refuse_unused(
     """Raises InputError for options that such a measurement makes nothing of."""
     from lepaute.measure.comparison.cases import operations_of, unused_arguments
 
-    if options.measure_only or len(libraries) == 1:
+    if options.measure_only or (len(libraries) == 1 and not (options.baseline or options.guidelines)):
         why = "--measure-only compares nothing" if options.measure_only else "one library is compared with none"
         refuse_others(context, _MEASURING | {"primary", "measure_only"}, why)
     if measuring.sessions == 1:
@@ -103,8 +142,10 @@ def _compared_files(context: typer.Context, words: Sequence[str], options: Compa
         check_outputs(options.outputs_of(all_ranks), inputs=inputs, force=options.force)
         if options.scaling is not None and len(all_ranks) == 1:
             raise InputError(f"--scaling is of several numbers of ranks, and {campaigns[0]} has one")
+        if options.baseline:
+            return [_against_baseline(opened, options)]
         return _compared_campaigns(opened, options)
-    used = _ANSWERING - {"left", "right", "primary", "scaling"}
+    used = _ANSWERING - {"left", "right", "primary", "scaling", "baseline"}
     refuse_others(context, used, "outputs of benchmarks are compared as they are, LEFT RIGHT")
     check_outputs(options.outputs_of(), inputs=inputs, force=options.force)
     if len(printed) != 2:
@@ -120,6 +161,24 @@ def _compared_files(context: typer.Context, words: Sequence[str], options: Compa
             correction=options.correction,
         )
     ]
+
+
+def _against_baseline(builds: Sequence[Archive], options: CompareOptions) -> "Comparison":
+    from lepaute.compare.baseline import against_baseline
+    from lepaute.measure.comparison.cases import rows_of
+
+    if len(builds) != 1:
+        raise InputError(
+            f"--baseline is of one build, and {len(builds)} archives are given; give the others to it, too"
+        )
+    return against_baseline(
+        builds[0],
+        [Archive.open(path) for path in options.baseline or ()],
+        labels=(options.left, options.right),
+        margin=options.margin,
+        correction=options.correction,
+        primary=rows_of(options.primary or ()) or None,
+    )
 
 
 def _compared_campaigns(campaigns: Sequence[Archive], options: CompareOptions) -> "list[Comparison]":
@@ -208,9 +267,8 @@ def _show(
     Raises typer.Exit: 5 where a library failed, 1 where one is slower than it may be, 3 where that is not known and is
     to be."""
     from lepaute.cli.compare_text import answered_comparison
-    from lepaute.compare.report import all_data
-    from lepaute.compare.verdicts import gate
-    from lepaute.stats.decision import Decision
+    from lepaute.compare.report import all_data, write_for_ci
+    from lepaute.compare.wording import gate
 
     if len({each.right for each in comparisons}) == 1:
         options.write(comparisons)
@@ -220,13 +278,15 @@ def _show(
     else:
         print(answered_comparison(comparisons, measured, terminal_columns(), details=options.details))
     share = options.fail_if_slower
-    gates = [] if share is None else [gate(each.verdicts, each.right, share) for each in comparisons]
+    gates = [gate(each.verdicts, each.right, share, each.cannot_fail) for each in comparisons if share is not None]
+    write_for_ci(comparisons, gates, options.junit, options.markdown)
     for comparison, each in zip(comparisons, gates, strict=False):
         note((f"on {comparison.ranks} ranks, " if comparison.all_ranks else "") + each.sentence)
     if any(each.failures for each in comparisons):
         raise typer.Exit(LIBRARY_FAILED)
-    if gates:
-        end_by(Decision.of_several(each.decision for each in gates), "for", strict=options.strict)
+    statuses = {each.status(strict=options.strict) for each in gates} - {0}
+    if statuses:
+        raise typer.Exit(min(statuses))
 
 
 def _end_where_failed(measured: Sequence[Archive]) -> None:

@@ -129,6 +129,12 @@ class CompareOptions:
         metavar="SHARE",
         quantity=share_of,
     )
+    baseline: list[str] | None = option_field(
+        None,
+        "An archive of an earlier day, of one binary: what differs between days is learnt from four days or more, with "
+        "fewer no build fails. Compares one library, or the archive of a build, with these.",
+        metavar="FILE.zip",
+    )
     strict: bool = option_field(False, "With --fail-if-slower: end with status 3 where a row is undecided, too.")
     measure_only: bool = option_field(False, "Write the archive, and say nothing of which is faster.")
     report: Path | None = option_field(None, "The comparison as a page.", metavar="FILE.html")
@@ -138,6 +144,15 @@ class CompareOptions:
     )
     csv: Path | None = option_field(None, "The rows.", metavar="FILE.csv")
     latex: Path | None = option_field(None, "The rows as a table.", metavar="FILE.tex")
+    junit: Path | None = option_field(None, "The rows as tests, for a CI server.", metavar="FILE.xml")
+    markdown: Path | None = option_field(
+        None, "A summary for GitHub ($GITHUB_STEP_SUMMARY) or GitLab; appended to a file that is there.", metavar="FILE"
+    )
+    guidelines: bool = option_field(
+        False,
+        "Of one library, or an archive: which operations take longer than others of it that do the same (Träff, Gropp "
+        "& Thakur), what that costs, and the mock-up that is faster.",
+    )
     details: bool = option_field(False, DETAILS_HELP)
     as_json: bool = option_field(False, "Print the comparison as one JSON object.", name="json")
     force: bool = option_field(False, FORCE_HELP)
@@ -165,12 +180,15 @@ class CompareOptions:
             for ranks in all_ranks
             if path is not None
         }
-        return {**(every if len(all_ranks) > 1 else self._of_one), "--scaling": files_of(self.scaling)}
+        return {
+            **(every if len(all_ranks) > 1 else self._of_one),
+            "--scaling": files_of(self.scaling),
+            "--junit": self.junit,
+        }
 
     def write(self, comparisons: "Sequence[Comparison]") -> None:
         """Writes the files of comparisons of the same libraries, one for each number of ranks."""
-        from lepaute.compare.report import write_report
-        from lepaute.compare.scaling import write_scaling
+        from lepaute.compare.report import write_report, write_scaling
 
         for each in comparisons:
             for path in filter(None, self._of_one.values()):
@@ -195,8 +213,8 @@ class CompareOptions:
     def compared(
         self, *campaigns: Archive, left: str | None = None, right: str | None = None
     ) -> "tuple[Comparison, ...]":
-        """`compare.scaling.by_ranks` with these options; left, right: instead of those of the options."""
-        from lepaute.compare.scaling import by_ranks
+        """`compare.comparison.by_ranks` with these options; left, right: instead of those of the options."""
+        from lepaute.compare.comparison import by_ranks
         from lepaute.measure.comparison.cases import rows_of
 
         return by_ranks(

@@ -2,15 +2,19 @@
 
 from collections.abc import Callable, Sequence
 
-from lepaute.cli.terminal import answer_text, details_text
-from lepaute.compare.comparison import Comparison
+from lepaute.archive import Archive
+from lepaute.cli.terminal import answer_text, details_text, json_text
+from lepaute.compare.comparison import Comparison, campaign_summaries
 from lepaute.compare.derived import derived_lines
-from lepaute.compare.scaling import crossing_sentence, crossings
+from lepaute.compare.guidelines import SIGNIFICANT, Violation, check_guidelines
+from lepaute.compare.report import ranks_sentence
 from lepaute.compare.setting import algorithms, setting_lines
 from lepaute.compare.verdicts import RATE
-from lepaute.compare.wording import amount, operation_name, ratio_text, verdict_words, violation_sentence
+from lepaute.compare.wording import amount, operation_name, outcome_words, ratio_text, violation_sentence
+from lepaute.kit.json_values import finite_json
+from lepaute.kit.printable import terminal_columns
 from lepaute.kit.tables import shown_table
-from lepaute.kit.text import exact_size, in_one_unit
+from lepaute.kit.text import counted, exact_size, in_one_unit, seconds, significant
 from lepaute.measure.comparison.cases import name_of
 
 MOST_VIOLATIONS, MOST_DERIVED = 5, 20
@@ -31,17 +35,17 @@ def answered_comparison(
     if comparisons[0].all_ranks:
         rights = list(dict.fromkeys(each.right for each in comparisons))
         of_each = [[each for each in comparisons if each.right == right] for right in rights]
-        facts = [*facts, ("order", "; ".join(crossing_sentence(crossings(each), each) for each in of_each))]
-    told = [*facts, ("ratio", comparisons[0].estimand)]
-    told += [("with", "; ".join(lines)) for lines in (_distinct(comparisons, setting_lines),) if lines]
+        facts = [*facts, ("order", "; ".join(map(ranks_sentence, of_each)))]
+    facts_shown = [*facts, ("ratio", comparisons[0].estimand)]
+    facts_shown += [("with", "; ".join(lines)) for lines in (_distinct(comparisons, setting_lines),) if lines]
     if details:
-        rest = [f"{name}: {text}" for name, text in told]
+        rest = [f"{name}: {text}" for name, text in facts_shown]
         rest += [*found, *(f"warning: {each}" for each in warnings)]
         return "\n".join([*before, details_text(answers[-1], "\n".join(rest), width), table, *effects])
     if found:
         more = f"; {len(found) - 1} more: --details" if len(found) > 1 else ""
-        told.append(("also", f"{found[0]}{more}"))
-    return "\n".join([*before, answer_text(answers[-1], told, warnings, width), table, *effects])
+        facts_shown.append(("also", f"{found[0]}{more}"))
+    return "\n".join([*before, answer_text(answers[-1], facts_shown, warnings, width), table, *effects])
 
 
 def _distinct(comparisons: "Sequence[Comparison]", lines_of: "Callable[[Comparison], Sequence[str]]") -> list[str]:
@@ -66,7 +70,7 @@ def _table(comparisons: "Sequence[Comparison]", width: int) -> str:
             *(amount(row, time_s) if has_rates else time_s for time_s in (row.left_s, row.right_s)),
             ratio_text(row),
             algorithms(each, row),
-            f"{verdict_words(row, left, right)} {row.stars}".rstrip(),
+            f"{outcome_words(row, left, right)} {row.stars}".rstrip(),
         ]
         for _, ranks, row, each in sorted(found, key=lambda one: one[:2])
     ]
@@ -140,3 +144,55 @@ def _consequences(comparison: "Comparison") -> list[str]:
     if (more := len(violated) - MOST_VIOLATIONS) > 0:
         lines.append(f"and {more} more performance guidelines are violated; see --json")
     return lines
+
+
+def guidelines_answer(campaign: Archive, label: str, ranks: int, *, details: bool, as_json: bool) -> str:
+    """What undisturbed mpiruns of a library say of the guidelines: the answer, and a table of those violated, which
+    cost most first; with details all, and as JSON.
+
+    Raises InputError where it has no blocking operations.
+    """
+    summaries = campaign_summaries(campaign)
+    summaries = summaries[summaries["library"] == label]
+    quiet = summaries[~summaries["disturbed"]]
+    count = summaries["mpirun"].nunique()
+    tested = () if quiet.empty and count else check_guidelines(quiet, label, ranks)
+    none = f"{count} of {counted(count, 'mpirun')} of {label} were disturbed: no guideline is tested"
+    answer = none if quiet.empty and count else answer_of(tested, label)
+    if as_json:
+        every = [{**finite_json(one), "violated": one.is_violated, "mock_up": one.mock_up} for one in tested]
+        return json_text({"answer": answer, "library": label, "guidelines": every})
+    titles = ["operation", "size", "mock-up", "times as long", "costs a call", ""]
+    rows = [
+        [
+            each.operation,
+            exact_size(each.size_bytes) if each.size_bytes else "",
+            each.mock_up,
+            f"{significant(each.ratio)} ({significant(each.low)} to {significant(each.high)})",
+            seconds(each.excess_s),
+            "violated" if each.is_violated else "not shown",
+        ]
+        for each in tested
+        if each.is_violated or details
+    ]
+    width = terminal_columns()
+    table = [shown_table(titles, rows, width, left=(0, 2, 3, 5))] if rows else []
+    return "\n".join([answer_text(f"{answer[:1].upper()}{answer[1:]}", [], [], width), *table])
+
+
+def answer_of(tested: Sequence[Violation], label: str) -> str:
+    """How many guidelines are violated, and the one that costs most."""
+    violated, mpiruns = [each for each in tested if each.is_violated], max((each.mpiruns for each in tested), default=0)
+    if not tested:
+        return f"no guideline can be tested of {label}: its operations and sizes do not belong together"
+    if not violated and 2.0**-mpiruns * len(tested) > SIGNIFICANT:
+        needed = next(count for count in range(1, 60) if 2.0**-count * len(tested) <= SIGNIFICANT)
+        made = counted(mpiruns, "undisturbed mpirun")
+        return f"nothing can be shown of {counted(len(tested), 'guideline')} by {made} of {label}: {needed} are needed"
+    if not violated:
+        return f"{label} is not shown to violate any of {counted(len(tested), 'performance guideline')}"
+    worst = violated[0]
+    size = f" of {exact_size(worst.size_bytes)}" if worst.size_bytes else ""
+    of = f"{label} violates {len(violated)} of {counted(len(tested), 'performance guideline')}"
+    times = f"{significant(worst.ratio)} times as long as {worst.mock_up}"
+    return f"{of}; {worst.operation}{size} takes {times}, {seconds(worst.excess_s)} more a call"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from lepaute.compare.benchmark_output import outputs as outputs
     from lepaute.compare.comparison import Comparison as Comparison
     from lepaute.compare.comparison import archives as archives
-    from lepaute.compare.scaling import by_ranks as by_ranks
+    from lepaute.compare.comparison import by_ranks as by_ranks
     from lepaute.compare.verdicts import Verdict as Verdict
 
 __all__ = ["Comparison", "Verdict", "archives", "by_ranks", "outputs"]
@@ -27,7 +27,7 @@ _HOME_OF = {
     "Comparison": ("lepaute.compare.comparison", "Comparison"),
     "Verdict": ("lepaute.compare.verdicts", "Verdict"),
     "archives": ("lepaute.compare.comparison", "archives"),
-    "by_ranks": ("lepaute.compare.scaling", "by_ranks"),
+    "by_ranks": ("lepaute.compare.comparison", "by_ranks"),
     "outputs": ("lepaute.compare.benchmark_output", "outputs"),
 }
 

@@ -298,7 +298,7 @@ def read_output(path: str | Path) -> BenchmarkOutput:
             *others,
             *(f"a table without a mean time left out: {block.title[:80]}" for block in every if block not in blocks),
         ),
-        tuple(dict.fromkeys(name_of(*_named(block)) for block in blocks if block.wrong)),
+        tuple(dict.fromkeys(name_of(*_named(block)) for block in blocks if _has_wrong_results(block))),
     )
 
 
@@ -328,6 +328,13 @@ def _named(block: Block) -> tuple[str, str]:
     title = _OSU_TITLE.match(f"# {block.title}")
     operation, form = _operation(title["name"], title["memory"]) if title else _intel_operation(block.title)
     return operation, form if block.mean_column else RATE
+
+
+def _has_wrong_results(block: Block) -> bool:
+    """Whether its own check failed: Validation of OSU's, defects of Intel's."""
+    checks = [place for place, name in enumerate(block.columns) if name.lower() in ("validation", "defects")]
+    cells = [words[place] for _, words in block.rows for place in checks]
+    return any(cell.lower() == "fail" or _number(cell) > 0 for cell in cells)
 
 
 def _rate_column(block: Block) -> str | None:

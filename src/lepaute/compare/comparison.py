@@ -12,7 +12,7 @@ from lepaute.archive import Archive, mpi_campaign
 from lepaute.archive.mpi_campaign import CampaignFacts, LibraryFacts, settings_text
 from lepaute.compare import sessions
 from lepaute.compare.derived import derived_lines, no_rank_times, times_of_ranks
-from lepaute.compare.factor_effects import FactorEffect, OrderChange, factor_effects, order_changes
+from lepaute.compare.factor_effects import FactorEffect, factor_effects
 from lepaute.compare.failures import (
     Failure,
     different_networks,
@@ -53,7 +53,7 @@ class Comparison(Public):
     left_out    : calls that do not count, by reason;  warnings : what weakens the comparison as a whole, sentences
     ranks       : 0 where the measurements do not say
     nodes       : the node of each rank; empty on one machine
-    effects, order_changes: of the factors that were varied beside the libraries, on this number of ranks
+    effects     : of the factors that were varied beside the libraries, on this number of ranks
     all_ranks   : the numbers of ranks of the campaign, whose rows are corrected together; empty where there is one
     run_time    : of a call, a RunTime, or other words where another benchmark took it
     value       : column of the summaries that stands for an mpirun
@@ -61,6 +61,8 @@ class Comparison(Public):
     rank_times  : of both libraries (`mpi_campaign.rank_times`); empty where single calls are not known
     scope       : what the verdicts speak of, words: this session only, or an average over sessions such as those made
     failures    : what a library got wrong; networks: what joins the ranks of either, where that differs, words
+    rule        : how the ratio is estimated, where not as usual
+    cannot_fail : why a limit on the ratio fails no build, or empty
     disturbed   : how many mpiruns were disturbed, and what saw it, words; these decide nothing
     calls       : those that count, in the order in which they were made, with the columns of `single_calls.of_rows`;
                   empty where single calls are not known
@@ -89,10 +91,11 @@ class Comparison(Public):
     nodes: tuple[str, ...] = ()
     all_ranks: tuple[int, ...] = ()
     effects: tuple[FactorEffect, ...] = ()
-    order_changes: tuple[OrderChange, ...] = ()
     disturbed: str = ""
     failures: tuple[Failure, ...] = ()
     networks: str = ""
+    rule: str = ""
+    cannot_fail: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON takes it: infinite and missing values are null."""
@@ -103,6 +106,7 @@ class Comparison(Public):
             "estimand": self.estimand,
             "disturbed": self.disturbed,
             "failures": finite_json(self.failures),
+            "cannot_fail": self.cannot_fail,
             "networks": self.networks,
             "sessions": len(self.archives) if self.is_over_sessions else 1,
             "warnings": list(self.warnings),
@@ -111,7 +115,6 @@ class Comparison(Public):
             "calls_left_out": self.left_out,
             "rows": self._rows(),
             "effects": [{**finite_json(one), "outcome": one.outcome, "stars": one.stars} for one in self.effects],
-            "order_changes": finite_json(self.order_changes),
             "guidelines": [{**finite_json(one), "violated": one.is_violated} for one in self.guidelines],
             "flags": finite_json(self.flags),
             "normality_of_means": normality_sentence(self.sample_means),
@@ -213,7 +216,7 @@ class Comparison(Public):
             "an mpirun counts by the median of its calls" if self.value == "median_s" else "a run by what it prints"
         )
         over = "geometric mean over mpiruns, then over sessions"
-        how = over if self.is_over_sessions else "by Hodges and Lehmann's shift over mpiruns"
+        how = self.rule or over if self.rule or self.is_over_sessions else "by Hodges and Lehmann's shift over mpiruns"
         return f"the ratio of the libraries' times ({counts}), {how}"
 
 
@@ -290,17 +293,15 @@ def archives(
     numbers = facts[0].all_ranks
     varied = {name: levels for name, levels in facts[0].varied.items() if len(levels) > 1}
     effects: tuple[FactorEffect, ...] = ()
-    changes: tuple[OrderChange, ...] = ()
     if varied:
         every = every.assign(levels=every["mpirun"].map(of_mpirun["levels"].map(mpi_campaign.levels_of)))
         effects = factor_effects(every, varied, margin=margin, correction=correction)
-        changes = order_changes(every, varied, *chosen, margin=margin, correction=correction)
         # Each combination of levels has verdicts of its own.
         levels_of = of_mpirun["levels"].map(lambda text: levels_text(mpi_campaign.levels_of(text)))
         every, subject = (_by_level(table, table["mpirun"].map(levels_of)) for table in (every, subject))
     parts = [every[every["ranks"] == each].drop(columns=["ranks", "levels"], errors="ignore") for each in numbers]
     summaries, subject = parts[numbers.index(ranks)], subject[subject["ranks"] == ranks]
-    found = flags(subject, without_levels(summaries) if over_sessions else summaries, duration)
+    found = flags(without_levels(summaries) if over_sessions else summaries)
     rows_first = list(dict.fromkeys(row for one in facts for row in one.primary)) if primary is None else primary
     weakening = _warnings(facts) if over_sessions or len(opened) == 1 else [*_warnings(facts), _NOT_IN_TURNS]
     weakening += _of_sessions(opened, facts, shared) if over_sessions else ratio_warnings(summaries, *chosen)
@@ -318,7 +319,6 @@ def archives(
         ranks=ranks,
         all_ranks=numbers if len(numbers) > 1 else (),
         effects=tuple(one for one in effects if one.ranks == ranks),
-        order_changes=tuple(one for one in changes if one.ranks == ranks),
         nodes=tuple(facts[0].node_of(rank) for rank in range(ranks)) if facts[0].nodes else (),
         run_time=run_time,
         margin=margin,
@@ -331,6 +331,7 @@ def archives(
         sample_means=sample_means(subject, duration),
         left_out=left_out,
         disturbed=disturbed,
+        cannot_fail="" if over_sessions or len(opened) == 1 else "the libraries were not measured in turns",
         failures=failures_of(opened, names, chosen, subject),
         networks=different_networks(facts, names, chosen),
         warnings=(*weakening, *flagged(found)),
@@ -339,6 +340,18 @@ def archives(
         scope=_scope(opened, over_sessions),
         calls=subject[["library", "mpirun", *ROW, duration]].rename(columns={duration: "run_s"}),
     )
+
+
+def by_ranks(*campaigns: Archive | str | Path, **options: Any) -> tuple[Comparison, ...]:
+    """`archives` of each number of ranks of the campaigns, increasing; options: its own.
+
+    P-values are corrected for the rows of all numbers of ranks together.
+    """
+    opened = [one if isinstance(one, Archive) else Archive.open(one) for one in campaigns]
+    numbers = mpi_campaign.facts(opened[0]).all_ranks if opened else ()
+    if len(numbers) < 2:
+        return (archives(*opened, **options),)
+    return tuple(archives(*opened, ranks=ranks, **options) for ranks in numbers)
 
 
 def _by_level(table: pandas.DataFrame, levels: "pandas.Series[str]") -> pandas.DataFrame:

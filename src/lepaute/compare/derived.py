@@ -9,6 +9,7 @@ import pandas
 
 from lepaute.archive import mpi_campaign
 from lepaute.compare.factor_effects import effect_sentences
+from lepaute.compare.wording import order_sentence
 from lepaute.kit.text import counted, exact_size, seconds, significant
 from lepaute.measure.comparison.cases import NONBLOCKING, OVERLAPPED, STREAM_MESSAGES, STREAMS, name_of, plain_operation
 
@@ -62,7 +63,10 @@ class SlowRank:
 
 def derived_lines(found: "Comparison") -> list[str]:
     """Sentences on what the table does not show."""
-    of_factors = effect_sentences(found.effects, found.order_changes, found.left, found.right)
+    of_factors = effect_sentences(found.effects)
+    if of_factors:
+        levels = [(one.operation.partition(", ")[2], [one]) for one in found.verdicts]
+        of_factors.append(order_sentence("the level of a factor", levels, found.left, found.right))
     return [*of_factors, *_streams(found), *_overlaps(found), *map(str, slow_ranks(found))]
 
 

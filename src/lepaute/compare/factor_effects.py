@@ -8,7 +8,7 @@ as a block. The effect is the shift of the logarithms, common to the strata. P-v
 together; those of the libraries' order at each level of a factor are corrected together for its levels.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, inf, isfinite, log
 from typing import Literal
@@ -25,16 +25,12 @@ from lepaute.compare.verdicts import (
     Correction,
     Tested,
     undisturbed_pairs,
-    verdicts_of_each,
 )
 from lepaute.compare.wording import ratio_text
 from lepaute.kit.text import counted, exact_size
 from lepaute.measure.comparison.cases import name_of
 from lepaute.stats.aligned_ranks import aligned_rank_test, aligned_shift, least_p_of
 from lepaute.stats.decision import Decision, Weakness
-
-#: Rows that a sentence names.
-MOST_NAMED = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,19 +66,6 @@ class FactorEffect(Tested):
 
 
 @dataclass(frozen=True, slots=True)
-class OrderChange:
-    """A row in which one library is shown to be faster at some levels of a factor, and the other at others."""
-
-    factor: str
-    ranks: int
-    operation: str
-    form: str
-    size_bytes: int
-    left: tuple[str, ...]
-    right: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class _Sides:
     """Logarithms of times, whether they are of the level, and their strata; decides: False where no undisturbed mpiruns
     can be compared."""
@@ -108,11 +91,11 @@ def factor_effects(
     table = summaries[summaries["median_s"] > 0]
     table = table if "disturbed" in table else table.assign(disturbed=False)
     for factor, (reference, *others) in varied.items():
-        own, strata = _of_factor(table, factor)
+        level_of, strata = _of_factor(table, factor)
         for level in others:
-            chosen = own.isin([reference, level])
+            chosen = level_of.isin([reference, level])
             for key, rows in table[chosen].groupby(["library", "ranks", *ROW], observed=True):
-                second = (own[rows.index] == level).to_numpy(dtype=np.bool_)
+                second = (level_of[rows.index] == level).to_numpy(dtype=np.bool_)
                 if second.any() and not second.all():
                     logs = np.log(rows["median_s"].to_numpy(dtype=float))
                     stratum = np.asarray(strata[rows.index], np.int64)
@@ -152,49 +135,13 @@ def _weaknesses(sides: _Sides) -> tuple[Weakness, ...]:
     return () if enough else (Weakness("too few", "too few mpiruns of each level to show anything"),)
 
 
-def order_changes(
-    summaries: pandas.DataFrame,
-    varied: Mapping[str, Sequence[str]],
-    left: str,
-    right: str,
-    *,
-    margin: float,
-    correction: Correction = "fdr",
-    primary: Collection[tuple[str, str, int]] = (),
-) -> tuple[OrderChange, ...]:
-    """The rows in which the faster library depends on the level of a factor, shown at both levels."""
-    changes = []
-    for factor, levels in varied.items():
-        own, strata = _of_factor(summaries, factor)
-        parts = [
-            (level, int(ranks), summaries.assign(block=strata)[(own == level) & (summaries["ranks"] == ranks)])
-            for level in levels
-            for ranks in sorted(set(summaries["ranks"]))
-        ]
-        kept = [part for part in parts if {left, right} <= set(part[2]["library"])]
-        decided = verdicts_of_each(
-            [table for _, _, table in kept], left, right, margin=margin, correction=correction, primary=primary
-        )
-        faster: dict[tuple[int, str, str, int], dict[str, list[str]]] = {}
-        for (level, ranks, _), verdicts in zip(kept, decided, strict=True):
-            for one in verdicts:
-                row = faster.setdefault((ranks, *one.row), {})
-                row.setdefault(one.outcome, []).append(level)
-        changes += [
-            OrderChange(factor, *row, tuple(each["left faster"]), tuple(each["right faster"]))
-            for row, each in faster.items()
-            if {"left faster", "right faster"} <= set(each)
-        ]
-    return tuple(changes)
-
-
 def _of_factor(summaries: pandas.DataFrame, factor: str) -> "tuple[pandas.Series[str], pandas.Series[int]]":
     """Of each mpirun the level of a factor, and a number of its block with the levels of all others."""
-    own = summaries["levels"].map(lambda levels: levels.get(factor, ""))
+    level_of = summaries["levels"].map(lambda levels: levels.get(factor, ""))
     rest = summaries["levels"].map(
         lambda levels: tuple(sorted((name, each) for name, each in levels.items() if name != factor))
     )
-    return own, strata_of(summaries.assign(levels=rest))
+    return level_of, strata_of(summaries.assign(levels=rest))
 
 
 def strata_of(summaries: pandas.DataFrame) -> "pandas.Series[int]":
@@ -202,10 +149,8 @@ def strata_of(summaries: pandas.DataFrame) -> "pandas.Series[int]":
     return summaries.groupby([summaries["block"], summaries["levels"]], sort=False, observed=True).ngroup()
 
 
-def effect_sentences(
-    effects: Sequence[FactorEffect], changes: Sequence[OrderChange], left: str, right: str
-) -> list[str]:
-    """For each level how many rows it changes, and by how much at most; and whether it changes the libraries' order."""
+def effect_sentences(effects: Sequence[FactorEffect]) -> list[str]:
+    """For each level how many rows it changes, and by how much at most."""
     lines = []
     for factor, reference, level in dict.fromkeys((row.factor, row.reference, row.level) for row in effects):
         of_level = [row for row in effects if (row.factor, row.level) == (factor, level)]
@@ -225,18 +170,6 @@ def effect_sentences(
             f"all {_row_text(most.operation, most.form, most.size_bytes)} of {most.library}: {ratio_text(most)} times "
             "as long"
         )
-    for factor in dict.fromkeys(row.factor for row in effects):
-        changed = [row for row in changes if row.factor == factor]
-        if not changed:
-            lines.append(f"{factor} is not shown to change the order of {left} and {right} in any row")
-            continue
-        named = [
-            f"{_row_text(row.operation, row.form, row.size_bytes)} ({left} faster with {', '.join(row.left)}, {right} "
-            f"with {', '.join(row.right)})"
-            for row in changed[:MOST_NAMED]
-        ]
-        more = f" and {len(changed) - MOST_NAMED} more" if len(changed) > MOST_NAMED else ""
-        lines.append(f"{factor} changes the order of {left} and {right} in {', '.join(named)}{more}")
     return lines
 
 

@@ -2,6 +2,7 @@
 end early; and networks that differ between the sides."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -12,7 +13,7 @@ from lepaute.archive import mpi_campaign
 from lepaute.archive.metadata import COMPLETE
 from lepaute.archive.reader import Archive
 from lepaute.kit.text import counted
-from lepaute.measure.comparison.cases import name_of
+from lepaute.measure.comparison.cases import name_of, plain_operation
 
 Cause = Literal["wrong result", "missing", "ended early"]
 #: What the probe says of a result (probe_collectives.c), and of a function that the library lacks (libraries.py).
@@ -40,7 +41,6 @@ def campaign_failures(campaign: Archive, names: Mapping[str, str] | None = None)
     """Of a campaign; names: in a comparison, of its libraries that are compared; None: all by their labels."""
     facts, runs = mpi_campaign.facts(campaign), mpi_campaign.mpiruns(campaign)
     names = dict(zip(facts.labels, facts.labels, strict=True)) if names is None else names
-    failed = runs[runs["outcome"] != COMPLETE]
     result = []
     for library in facts.libraries:
         if (label := names.get(library.label)) is None:
@@ -48,18 +48,16 @@ def campaign_failures(campaign: Archive, names: Mapping[str, str] | None = None)
         for operation, why in library.lacking.items():
             name, _, form = operation.rstrip(")").partition(" (")
             result.append(_lacking(label, name_of(name, form or "blocking"), why))
-        mine = failed[(failed["library"] == library.label) & (failed["block"] >= 0)]
-        whys = [str(why) for why in mine["failure"]] if "failure" in mine else [""] * len(mine)
-        wrong = [match[1] for why in whys if (match := _WRONG.search(why))]
-        result += [
-            Failure(label, "wrong result", name, f"{name} of {label} gives wrong results, in {count} of its mpiruns")
-            for name in dict.fromkeys(wrong)
-            for count in [wrong.count(name)]
-        ]
-        if others := [why for why in whys if not _WRONG.search(why)]:
-            made = counted(int((runs["library"] == library.label).sum()), "mpirun")
-            why = f": {others[0]}" if others[0] else ""
-            result.append(Failure(label, "ended early", "", f"{len(others)} of {made} of {label} ended early{why}"))
+        starts = runs[runs["library"] == library.label]
+        failed = starts[(starts["outcome"] != COMPLETE) & (starts["block"] >= 0)]
+        whys = [str(why) for why in failed.get("failure", [""] * len(failed))]
+        others = [why for why in whys if not _WRONG.search(why)]
+        for name, count in Counter(match[1] for why in whys if (match := _WRONG.search(why))).items():
+            text = f"{name} of {label} gives wrong results, in {count} of its mpiruns"
+            result.append(Failure(label, "wrong result", name, text))
+        if others:
+            text = f"{len(others)} of {counted(len(starts), 'mpirun')} of {label} ended early"
+            result.append(Failure(label, "ended early", "", ": ".join(filter(None, (text, others[0])))))
     if campaign.about.outcome != COMPLETE:
         result.append(Failure("", "ended early", "", f"the campaign of {campaign.path.name} ended early"))
     return result
@@ -73,27 +71,27 @@ def _lacking(label: str, operation: str, why: str) -> Failure:
     return Failure(label, "ended early", operation, f"{operation} of {label} fails: {why}")
 
 
-def missing_failures(table: pandas.DataFrame, left: str, right: str, known: Iterable[Failure] = ()) -> list[Failure]:
+def missing_failures(table: pandas.DataFrame, first: str, second: str, known: Iterable[Failure] = ()) -> list[Failure]:
     """Operations that one side alone was measured with, beside those whose failure is known.
 
     table: columns library, operation and form
     """
-    named = {(each.library, each.operation) for each in known}
+    named = {(failure.library, failure.operation) for failure in known}
     rows = table[["library", "operation", "form"]].drop_duplicates().itertuples(index=False)
     there = {(str(row.library), name_of(str(row.operation), str(row.form))) for row in rows}
-    sides = {label: {name for library, name in there if library == label} for label in (left, right)}
+    sides = {label: {name for library, name in there if library == label} for label in (first, second)}
     return [
         Failure(label, "missing", name, f"{name} is missing in {label}")
-        for label, other in ((left, right), (right, left))
+        for label, other in ((first, second), (second, first))
         for name in sorted(sides[other] - sides[label])
-        if (label, name) not in named
+        if (label, plain_operation(name)) not in named
     ]
 
 
 def failures_text(failures: Sequence[Failure]) -> str:
     """In one line, wrong results first; empty where there is none."""
     causes: tuple[Cause, ...] = ("wrong result", "missing", "ended early")
-    texts = [each.text for each in sorted(failures, key=lambda each: causes.index(each.cause))]
+    texts = [failure.text for failure in sorted(failures, key=lambda failure: causes.index(failure.cause))]
     more = [f"{len(texts) - _MOST_NAMED} more failures"] if len(texts) > _MOST_NAMED else []
     return "; ".join([*texts[:_MOST_NAMED], *more])
 
@@ -108,8 +106,10 @@ def failures_of(
 
     names: of each campaign, the name of every library in the comparison; calls: those that count, of both sides
     """
-    labels = [{label: name for label, name in each.items() if name in chosen} for each in names]
-    known = [each for one, kept in zip(campaigns, labels, strict=True) if kept for each in campaign_failures(one, kept)]
+    labels = [{label: name for label, name in failure.items() if name in chosen} for failure in names]
+    known = [
+        failure for one, kept in zip(campaigns, labels, strict=True) if kept for failure in campaign_failures(one, kept)
+    ]
     return *known, *missing_failures(calls, *chosen, known)
 
 
@@ -123,7 +123,7 @@ def different_networks(
     texts: dict[str, tuple[str, str]] = {}
     for facts, named in zip(campaigns, names, strict=True):
         for library in facts.libraries:
-            if (name := named[library.label]) in chosen:
+            if (name := named.get(library.label)) in chosen and name:
                 variables = {key: value for key, value in library.settings.items() if _TRANSPORT.match(key)}
                 network = mpi_campaign.network_of(facts, library.label)
                 texts.setdefault(name, (network, mpi_campaign.settings_text(variables)))

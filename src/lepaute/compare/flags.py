@@ -9,18 +9,16 @@ from typing import cast
 import numpy as np
 import pandas
 
-from lepaute.compare.summaries import MPIRUN, ROW
+from lepaute.compare.summaries import ROW
 from lepaute.kit.text import counted, exact_size, seconds
 from lepaute.measure.comparison.cases import name_of
 from lepaute.stats.level_shift import largest_shift
 
 #: p-values at or below this are flagged, divided by the number of rows and libraries that are looked at.
 SIGNIFICANT = 0.05
-#: Correlation of successive calls from which on calls of an mpirun are worth much fewer independent ones.
-_CORRELATED = 0.3
 #: Rows that a warning names.
 MOST_NAMED = 3
-#: Mpiruns below which a test of normality says nothing.
+#: Mpiruns below which a trend says nothing.
 LEAST_MPIRUNS = 8
 #: Two groups: of how many mpiruns, how far apart, in deviations and as a logarithm, and the share of the smaller one.
 LEAST_GROUPED, APART, LEAST_GAP, LEAST_SHARE = 12, 6.0, 0.1, 0.15
@@ -30,12 +28,9 @@ LEAST_GROUPED, APART, LEAST_GAP, LEAST_SHARE = 12, 6.0, 0.1, 0.15
 class Flags:
     """Of one library and row.
 
-    correlation : of successive calls in an mpirun, median over mpiruns; NaN with fewer than three calls
-    shift_p     : that the values of mpiruns, in the order of their starts, change their level by chance; NaN: too few
-    trend_p     : that they rise or fall by chance (Kendall's tau); NaN: too few
+    trend_p     : that mpiruns, in the order of their starts, rise or fall by chance (Kendall's tau); NaN: too few
     first_s, last_s: medians of the first and of the last third of them
     groups_s    : medians of the two groups that the mpiruns fall into; () where they do not
-    normal_p    : that their logarithms are normal (Shapiro & Wilk); NaN: too few
     outside     : share of calls beyond Tukey's fences
     """
 
@@ -44,28 +39,20 @@ class Flags:
     form: str
     size_bytes: int
     mpiruns: int
-    correlation: float
-    shift_p: float
     trend_p: float
     first_s: float
     last_s: float
     groups_s: tuple[float, ...]
-    normal_p: float
     outside: float
 
 
-def flags(
-    calls: pandas.DataFrame, summaries: pandas.DataFrame, duration: str, value: str = "median_s"
-) -> tuple[Flags, ...]:
-    """Flags of every library and row; arguments as of `mpirun_summaries`, and its result, in the order of starts."""
-    keys = ["library", *ROW]
-    correlations = _correlations(calls, duration)
+def flags(summaries: pandas.DataFrame, value: str = "median_s") -> tuple[Flags, ...]:
+    """Flags of every library and row; summaries: as of `mpirun_summaries`, in the order of starts."""
     result = []
-    for key, table in summaries.groupby(keys, observed=True):
+    for key, table in summaries.groupby(["library", *ROW], observed=True):
         library, operation, form, size_bytes = cast("tuple[str, str, str, int]", key)
         logs = np.log(table.sort_values("mpirun")[value].to_numpy(dtype=np.float64))
-        shift = largest_shift(logs)
-        third, (trend_p, normal_p) = -(-len(logs) // 3), _trend_and_normal_p(logs)
+        third = -(-len(logs) // 3)
         result.append(
             Flags(
                 library,
@@ -73,13 +60,10 @@ def flags(
                 form,
                 int(size_bytes),
                 len(logs),
-                float(correlations.get(key, np.nan)),
-                float("nan") if shift is None else shift.p_value,
-                trend_p,
+                _trend_p(logs),
                 float(np.exp(np.median(logs[:third]))),
                 float(np.exp(np.median(logs[-third:]))),
                 tuple(float(np.exp(each)) for each in two_groups(logs)),
-                normal_p,
                 1 - float(table["calls_inside"].sum() / table["calls"].sum()),
             )
         )
@@ -91,17 +75,7 @@ def flagged(found: tuple[Flags, ...]) -> tuple[str, ...]:
     if not found:
         return ()
     level = SIGNIFICANT / len(found)
-    total = len(found)
-    kinds = (
-        (sum(one.shift_p <= level for one in found), "the level of an mpirun's times changes while the campaign runs"),
-        (
-            sum(one.correlation >= _CORRELATED for one in found),
-            f"successive calls are correlated by {_CORRELATED:g} or more",
-        ),
-        (sum(one.normal_p <= level for one in found), "logarithms of the times of mpiruns are not normal"),
-    )
-    lines = [f"in {count} of {total} rows and libraries {words}" for count, words in kinds if count]
-    return (*_trends([one for one in found if one.trend_p <= level]), *_grouped(found), *lines)
+    return (*_trends([one for one in found if one.trend_p <= level]), *_grouped(found))
 
 
 def two_groups(logs: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> tuple[float, ...]:
@@ -150,12 +124,12 @@ def _trends(found: list[Flags]) -> list[str]:
     ]
 
 
-def _trend_and_normal_p(logs: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> tuple[float, float]:
+def _trend_p(logs: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> float:
     if len(logs) < LEAST_MPIRUNS or float(np.ptp(logs)) == 0.0:
-        return float("nan"), float("nan")
-    from scipy.stats import kendalltau, shapiro
+        return float("nan")
+    from scipy.stats import kendalltau
 
-    return float(kendalltau(np.arange(len(logs)), logs).pvalue), float(shapiro(logs).pvalue)
+    return float(kendalltau(np.arange(len(logs)), logs).pvalue)
 
 
 def _changing_ratios(summaries: pandas.DataFrame, left: str, right: str) -> tuple[tuple[str, str, int], ...]:
@@ -193,17 +167,3 @@ def ratio_warnings(summaries: pandas.DataFrame, left: str, right: str) -> tuple[
         f"how {left} and {right} compare changes while the campaign runs ({named}{more}): the verdict is about the "
         "machine as it was, and another day's may differ",
     )
-
-
-def _correlations(calls: pandas.DataFrame, duration: str) -> "pandas.Series[float]":
-    """The median over mpiruns of the correlation of a call's rank with that of the call before."""
-    keys = [*MPIRUN, *ROW]
-    known = calls.loc[calls[duration].notna(), [*keys, duration]].copy()
-    rank = known.groupby(keys, observed=True)[duration].rank()
-    known["rank"] = rank - rank.groupby([known[key] for key in keys], observed=True).transform("mean")
-    known["product"] = known["rank"] * known.groupby(keys, observed=True)["rank"].shift(1)
-    known["square"] = known["rank"] ** 2
-    sums = known.groupby(keys, observed=True)[["product", "square"]].sum()
-    counts = known.groupby(keys, observed=True)["rank"].size()
-    correlation = (sums["product"] / sums["square"].where(sums["square"] > 0))[counts >= 3]
-    return correlation.groupby(["library", *ROW], observed=True).median()

@@ -25,8 +25,8 @@ from lepaute.stats.multiple_tests import holm
 SIGNIFICANT = 0.05
 
 #: How the size of an operation of the right-hand side follows from that of the left-hand one: the same, a vector of the
-#: blocks of all ranks, or one of the blocks of a vector.
-Sizing = Literal["same", "all blocks", "one block"]
+#: blocks of all ranks, one of the blocks of a vector; or the same, once from each rank.
+Sizing = Literal["same", "all blocks", "one block", "each root"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +38,16 @@ class Guideline:
 
     def parts(self, size_bytes: int, ranks: int) -> list[tuple[str, float]]:
         """The other operations, each with its size where the left-hand side has this one."""
-        scale = {"same": 1.0, "all blocks": float(ranks), "one block": 1 / ranks}
-        return [(name, size_bytes * scale[sizing]) for name, sizing in self.others]
+        scale = {"same": 1.0, "all blocks": float(ranks), "one block": 1 / ranks, "each root": 1.0}
+        return [
+            (name, size_bytes * scale[sizing])
+            for name, sizing in self.others
+            for _ in range(ranks if sizing == "each root" else 1)
+        ]
 
     def __str__(self) -> str:
-        return f"{self.operation} <= {' + '.join(name for name, _ in self.others)}"
+        names = [f"{name} from each rank" if sizing == "each root" else name for name, sizing in self.others]
+        return f"{self.operation} <= {' + '.join(names)}"
 
 
 def _rule(operation: str, *others: tuple[str, Sizing]) -> Guideline:
@@ -57,6 +62,7 @@ GUIDELINES = (
     _rule("Allreduce", ("Reduce", "same"), ("Bcast", "same")),
     _rule("Allreduce", ("Reduce_scatter_block", "one block"), ("Allgather", "one block")),
     _rule("Alltoall", ("Alltoallv", "same")),
+    _rule("Alltoall", ("Scatter", "each root")),
     _rule("Bcast", ("Scatter", "one block"), ("Allgather", "one block")),
     _rule("Exscan", ("Scan", "same")),
     _rule("Gather", ("Allgather", "same")),
@@ -72,6 +78,16 @@ GUIDELINES = (
     _rule("Scatter", ("Bcast", "all blocks")),
     _rule("Scatter", ("Scatterv", "same")),
 )
+
+
+#: What a campaign on guidelines measures, and the sizes of its blocks, bytes.
+OPERATIONS = "allgather,allreduce,alltoall,barrier,bcast,gather,reduce,reduce_scatter_block,scatter"
+BLOCKS_BYTES = (8, 512, 32768)
+
+
+def sizes_for(ranks: int) -> str:
+    """As --sizes takes them: blocks, and vectors of the blocks of all ranks."""
+    return ",".join(str(size) for size in sorted({size * part for size in BLOCKS_BYTES for part in (1, ranks)}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +115,11 @@ class Violation:
     def is_violated(self) -> bool:
         return self.p_holm <= SIGNIFICANT
 
+    @property
+    def mock_up(self) -> str:
+        """What would be done in its place."""
+        return self.guideline.partition(" <= ")[2]
+
 
 def check_guidelines(summaries: pandas.DataFrame, library: str, ranks: int) -> tuple[Violation, ...]:
     """Tests every guideline that was measured; the violated ones first, those that cost most before others.
@@ -121,6 +142,9 @@ def check_guidelines(summaries: pandas.DataFrame, library: str, ranks: int) -> t
             if operation == rule.operation and size > 0 and all(part in times for part in parts):
                 other = np.sum([times[part] for part in parts], axis=0)
                 pairs.append((str(rule), operation, int(size), seen, other))
+    smallest = min((size for name, size in times if name == "Allreduce" and size > 0), default=0.0)
+    if smallest and ("Barrier", 0.0) in times:
+        pairs.append(("Barrier <= Allreduce", "Barrier", 0, times["Barrier", 0.0], times["Allreduce", smallest]))
     tested = [*pairs, *_monotonic(times)]
     results = [_tested(library, *one) for one in tested]
     corrected = holm([result.p_value for result in results])

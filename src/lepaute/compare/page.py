@@ -1,7 +1,7 @@
 """A comparison as one HTML page that needs nothing else: no script, no file beside it, no network."""
 
 import shlex
-from math import isfinite, nan
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,13 +18,12 @@ from lepaute.compare.wording import (
     amount,
     correction_sentence,
     operation_name,
+    outcome_words,
     ratio_text,
     sentence,
-    verdict_words,
     violation_sentence,
 )
 from lepaute.kit.text import exact_size, p_text, seconds, with_interval
-from lepaute.measure.comparison.cases import NOTHING, name_of
 from lepaute.report.page import anchor, picture_values, records_table, render
 
 if TYPE_CHECKING:
@@ -57,10 +56,6 @@ def page(found: "Comparison") -> str:
     ]
     kind = _RUN_TIMES.get(found.run_time, found.run_time)
     ranks = [f"{found.ranks} ranks"] if found.ranks else []
-    rows = [
-        {"operation": operation_name(one), "size": exact_size(one.size_bytes), **dict(zip(ways, texts, strict=True))}
-        for one, texts in zip(found.verdicts, _ways_rows(ways), strict=True)
-    ]
     return render(
         "lepaute.compare",
         "comparison.html.j2",
@@ -86,14 +81,11 @@ def page(found: "Comparison") -> str:
         violations=[f"{one.library}: {violation_sentence(one)}" for one in found.guidelines if one.is_violated],
         tested=len(found.guidelines),
         derived=derived_lines(found),
-        ranks=records_table("Times of every rank", _ranks(found)),
         guidelines=records_table("All guidelines", _guidelines(found)),
         changed=records_table("Rows that depend on it", [_with_size_text(one) for one in changed]),
-        ways=records_table(f"Times of {found.right} over those of {found.left} by each summary", rows)
-        if len(ways) > 1
-        else None,
+        ways=len(ways) > 1,
         way=next(iter(ways)),
-        flags=records_table("All rows and libraries", _flags(found)),
+        flags=bool(found.flags),
         normality=normality_sentence(found.sample_means),
         normality_pictures=[
             picture_values(one)
@@ -115,7 +107,7 @@ def _row(one: Verdict, found: "Comparison", behind: dict[tuple[str, str, int], A
         "behind": _anchor_of(one) if one.row in behind else "",
         "left": amount(one, one.left_s),
         "right": amount(one, one.right_s),
-        "sentence": verdict_words(one, found.left, found.right),
+        "sentence": outcome_words(one, found.left, found.right),
         "stars": one.stars,
         "state": _STATES.get(one.outcome, "open"),
         "ratio": ratio_text(one),
@@ -197,43 +189,9 @@ def _guidelines(found: "Comparison") -> list[dict[str, Any]]:
     ]
 
 
-def _ranks(found: "Comparison") -> list[dict[str, Any]]:
-    """A row an operation, form, size and rank, with the time of either library."""
-    table = found.rank_times[found.rank_times["operation"] != NOTHING]
-    keys = ["operation", "form", "size_bytes", "rank"]
-    sides = table.pivot_table(index=keys, columns="library", values="own_s").reset_index() if len(table) else table
-    return [
-        {
-            "operation": name_of(row["operation"], row["form"]),
-            "size": exact_size(int(row["size_bytes"])),
-            "rank": int(row["rank"]),
-            **{label: seconds(row[label]) for label in (found.left, found.right) if isfinite(row.get(label, nan))},
-        }
-        for row in sides.to_dict("records")
-    ]
-
-
 def _with_size_text(row: dict[str, Any]) -> dict[str, Any]:
     return {("size" if name == "size_bytes" else name): (exact_size(value) if name == "size_bytes" else value)
             for name, value in row.items()}  # fmt: skip
-
-
-def _flags(found: "Comparison") -> list[dict[str, Any]]:
-    return [
-        {
-            "library": one.library,
-            "operation": name_of(one.operation, one.form),
-            "size": exact_size(one.size_bytes),
-            "mpiruns": one.mpiruns,
-            "correlation of calls": one.correlation,
-            "p of a change of level": one.shift_p,
-            "p of a trend": one.trend_p,
-            "two groups": " and ".join(seconds(each) for each in one.groups_s) or "–",
-            "p of normal logarithms": one.normal_p,
-            "outside the fences, %": 100.0 * one.outside,
-        }
-        for one in found.flags
-    ]
 
 
 def _libraries(found: "Comparison") -> dict[str, Any] | None:
@@ -280,7 +238,7 @@ def other_ways(found: "Comparison") -> dict[str, tuple[Verdict, ...]]:
             primary=found.primary,
         )
         for value, name in WAYS.items()
-        if value != found.value and value in found.summaries
+        if value != found.value and value in found.summaries and not found.rule
     }
     return {WAYS[found.value]: found.verdicts, **others}
 
@@ -295,11 +253,6 @@ def changed_rows(found: "Comparison", ways: dict[str, tuple[Verdict, ...]]) -> l
             name = {"operation": operation_name(first), "size_bytes": first.size_bytes}
             rows.append({**name, **dict(zip(ways, outcomes, strict=True))})
     return rows
-
-
-def _ways_rows(ways: dict[str, tuple[Verdict, ...]]) -> list[list[str]]:
-    """The change by each summary, with its stars, a list a row."""
-    return [[f"{ratio_text(one)} {one.stars}".rstrip() for one in each] for each in zip(*ways.values(), strict=True)]
 
 
 def _side(verdict: Verdict, found: "Comparison") -> str:

@@ -86,37 +86,37 @@ def source(archive: "Archive", facts: "CampaignFacts") -> Source:
 
 def compute_s(facts: "CampaignFacts") -> float:
     """Work of overlapped operations before they are waited for."""
-    asked = mapping(facts.more.get("asked")).get("compute_s")
-    return float(asked) if isinstance(asked, int | float) else 0.0
+    request = mapping(facts.more.get("asked")).get("compute_s")
+    return float(request) if isinstance(request, int | float) else 0.0
 
 
 def _measuring_command(facts: "CampaignFacts", seed: int | None) -> str:
     """The command line of a campaign, as a shell takes it."""
-    asked = mapping(facts.more.get("asked"))
-    pairs = [_pair(one) for one in sequence(asked.get("libraries"))]
+    request = mapping(facts.more.get("asked"))
+    pairs = [_pair(one) for one in sequence(request.get("libraries"))]
     if not pairs:
         return ""
     libraries = [spec if label == spec else f"{label}={spec}" for label, spec in pairs]
-    operations = [_pair(pair) for pair in sequence(asked.get("operations"))]
+    operations = [_pair(pair) for pair in sequence(request.get("operations"))]
     unused = unused_arguments(operation for operation, _ in operations) if operations else []
     words: list[str] = ["lepaute", "compare", *libraries]
     words += ["--ops", ",".join(filter(None, (word_of(*pair) for pair in operations)))] if operations else []
     if "sizes" not in unused:
-        words += ["--sizes", ",".join(str(size) for size in sequence(asked.get("sizes_bytes")))]
+        words += ["--sizes", ",".join(str(size) for size in sequence(request.get("sizes_bytes")))]
     words += ["--np", ",".join(map(str, facts.all_ranks))]
     if facts.nodes:
         words += ["--nodes", fold_node_set(facts.nodes)]
         words += ["--ranks-per-node", str(facts.slots[0])] if len(set(facts.slots)) == 1 else []
-    if asked.get("calls") is None or asked.get("mpiruns") is None:
+    if request.get("calls") is None or request.get("mpiruns") is None:
         words += ["--precision", f"{100 * facts.precision:g}%"]
     words += ["--budget", f"{facts.budget_s:g}s"]
     for name in ("calls", "mpiruns", "synchronisation", "clock", "clock_method", "warm_up", "datatype", "op", "root"):
-        if asked.get(name) is not None and name not in unused:
-            words += [f"--{name.replace('_', '-')}", str(asked[name])]
+        if request.get(name) is not None and name not in unused:
+            words += [f"--{name.replace('_', '-')}", str(request[name])]
     for name, levels in facts.varied.items():
         words += ["--factor", f"{name}={','.join(levels)}"]
     words += ["--compute", f"{1e6 * compute_s(facts):g}us"] if compute_s(facts) else []
-    words += ["--cold"] if asked.get("cold") else []
+    words += ["--cold"] if request.get("cold") else []
     words += ["--seed", str(seed)] if seed is not None else []
     return shlex.join(words)
 

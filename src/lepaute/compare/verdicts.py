@@ -6,14 +6,10 @@ are corrected together, for the share of false ones among the decided (Benjamini
 (Holm). Source of the scheme: Hunold & Carpen-Amarie, "MPI Benchmarking Revisited", section 6, which takes the test
 without blocks or correction.
 
-How many mpiruns a library would decide a row that is undecided: a difference is shown, or none above the margin is
-possible any more. With the standard error e of the shift after n mpiruns, both grow as 1 / sqrt(n): a true shift d is
-shown about when n' mpiruns have |d| = z e sqrt(n / n'), and is within the margin m about when
-m - |d| = 1.96 e sqrt(n / n'). Fewer mpiruns than the clearest arrangement takes show nothing
-(`aligned_ranks.values_to_decide`). The true shift is not known; it is taken as Student's t around the estimate, with
-the deviation e and the degrees of freedom of n mpiruns of each library, and the forecast is the median of what its
-values would need, with the range of the middle four fifths. From fewer than LEAST mpiruns nothing is said: their spread
-is hardly known.
+How many mpiruns of a library would decide a row: with the standard error e of the shift after n of them, a true shift d
+is shown after about n' with |d| = z e sqrt(n / n'), and is within the margin m after those with m - |d| = 1.96 e
+sqrt(n / n'); fewer than the clearest arrangement takes show nothing. The true shift is taken as Student's t around the
+estimate; the forecast is the median of what its values need, with the range of the middle four fifths.
 
 Undisturbed mpiruns alone decide, where a block has some of both libraries. Where none has, nothing is decided: what
 disturbs may disturb one library more, and no order or stratum of the mpiruns tells that from a difference
@@ -37,8 +33,7 @@ from lepaute.compare import sessions
 from lepaute.compare.summaries import ROW
 from lepaute.errors import InputError
 from lepaute.kit.options import word_of
-from lepaute.kit.text import counted, exact_size
-from lepaute.measure.comparison.cases import name_of
+from lepaute.kit.text import counted
 from lepaute.measure.comparison.numbers import LEVEL
 from lepaute.stats.aligned_ranks import RankTest, Shift, aligned_rank_test, aligned_shift, least_p_of, values_to_decide
 from lepaute.stats.decision import Decision, Weakness
@@ -58,7 +53,7 @@ CONFIDENCE = 0.95
 #: A difference below this is nobody's concern, where its interval excludes a larger one.
 MARGIN = 0.02
 _NORMAL_975 = 1.959964
-_NORMAL = NormalDist()
+NORMAL = NormalDist()
 #: Values of the true shift that a forecast looks at: quantiles of its distribution.
 _QUANTILES = 199
 #: A forecast above this many times the mpiruns made says only that it is far away.
@@ -66,8 +61,6 @@ MOST_TIMES = 100
 #: Mpiruns of each library from which a forecast is made.
 LEAST = 5
 _NOT_DECIDED = RankTest(1.0, 1.0, 1.0)
-#: Rows that the sentence of a gate names.
-_MOST_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +103,6 @@ class Verdict(Tested):
     ratio           : time of the right library over that of the left one (Hodges-Lehmann; over sessions the geometric
                       mean of session_ratios), with its 95 % interval
     p_value, p_corrected: two-sided, before and after the correction for all rows
-    p_lower, p_higher : one-sided: that the right library takes less, more time
     left_slow, right_slow: share of calls that take more than SLOW medians of their mpirun, mean over mpiruns
     p_slow          : that this share is the same, two-sided, corrected for all rows; 1 where single calls are not known
     forecast        : mpiruns of each library that would decide; None where it is decided, or nothing can be said
@@ -134,8 +126,6 @@ class Verdict(Tested):
     high: float
     p_value: float
     p_corrected: float
-    p_lower: float
-    p_higher: float
     margin: float
     left_slow: float
     right_slow: float
@@ -217,9 +207,9 @@ def verdicts_of_each(
     both = [(part, row) for part, rows in enumerate(rows_of) for row in rows if row.has_both]
     first = [row.name in primary for _, row in both]
     tests = [row.test() if row.has_undisturbed_pair else _NOT_DECIDED for _, row in both]
-    corrected = _corrected_apart([test.two_sided for test in tests], first, correction)
+    corrected = corrected_families([test.two_sided for test in tests], first, correction)
     slow = [row.slow_p() if row.has_undisturbed_pair else 1.0 for _, row in both]
-    slow_corrected = _corrected_apart(slow, first, correction)
+    slow_corrected = corrected_families(slow, first, correction)
     result: list[list[Verdict]] = [[] for _ in parts]
     for (part, row), test, p_corrected, p_slow in zip(both, tests, corrected, slow_corrected, strict=True):
         ratio, low, high = row.ratio()
@@ -236,8 +226,6 @@ def verdicts_of_each(
             high=high,
             p_value=test.two_sided,
             p_corrected=p_corrected,
-            p_lower=test.lower,
-            p_higher=test.higher,
             margin=margin,
             left_slow=float(row.slow[~row.second].mean()),
             right_slow=float(row.slow[row.second].mean()),
@@ -268,7 +256,7 @@ def _check(summaries: pandas.DataFrame, left: str, right: str, margin: float, co
             raise InputError(f"there are no measurements of {library}; there are some of {names or 'no library'}")
 
 
-def _corrected_apart(p_values: Sequence[float], primary: Sequence[bool], correction: Correction) -> list[float]:
+def corrected_families(p_values: Sequence[float], primary: Sequence[bool], correction: Correction) -> list[float]:
     """Corrected p-values in the same order, of those that are primary and of the others each by themselves."""
     corrected = [1.0] * len(p_values)
     for family in (True, False):
@@ -306,9 +294,9 @@ class _Row:
         self.spread = (nan, nan)
         if "low_s" in table and len(table) == 2 and self.has_both:
             ends = table[["low_s", "high_s"]].to_numpy(dtype=np.float64)
-            (left_low, left_high), (right_low, right_high) = ends[~self.second][0], ends[self.second][0]
-            if left_low > 0:
-                self.spread = float(right_low / left_high), float(right_high / left_low)
+            (low, high), (least, most) = ends[~self.second][0], ends[self.second][0]
+            if low > 0:
+                self.spread = float(least / high), float(most / low)
 
     @property
     def has_both(self) -> bool:
@@ -435,10 +423,10 @@ def _mpiruns_to_decide(
         return None
     truths = _possible_shifts(shift, standard_error, 2 * mpiruns - 2)
     unit = standard_error * standard_error * mpiruns  # variance of the shift after one mpirun
-    shown = unit * (_NORMAL.inv_cdf(1 - significance / 2) / np.maximum(truths, 1e-12)) ** 2
+    shown = unit * (NORMAL.inv_cdf(1 - significance / 2) / np.maximum(truths, 1e-12)) ** 2
     shown = np.maximum(shown, values_to_decide(significance))
     room = margin - truths
-    none_left = np.where(room > 0, unit * (_NORMAL.inv_cdf(0.975) / np.maximum(room, 1e-12)) ** 2, inf)
+    none_left = np.where(room > 0, unit * (NORMAL.inv_cdf(0.975) / np.maximum(room, 1e-12)) ** 2, inf)
     return _forecast(np.maximum(np.minimum(shown, none_left), mpiruns + 1), MOST_TIMES * mpiruns)
 
 
@@ -452,50 +440,3 @@ def _forecast(needed: Floats, most: int) -> Forecast:
     quantiles = np.quantile(needed, [0.1, 0.5, 0.9])
     low, likely, high = (inf if value > most else float(ceil(value)) for value in quantiles)
     return Forecast(likely, low, high)
-
-
-@dataclass(frozen=True, slots=True)
-class Gate:
-    """Whether a library became slower by more than what is allowed, for a pipeline that has to stop then.
-
-    rows: of each whether the right library takes longer by more than the share: shown (for), shown not (against), or
-        neither: the interval holds both more and less
-    """
-
-    right: str
-    share: float
-    rows: tuple[tuple[Decision, Verdict], ...]
-
-    @property
-    def decision(self) -> Decision:
-        """That it is slower in any row."""
-        return Decision.of_several(decision for decision, _ in self.rows)
-
-    @property
-    def sentence(self) -> str:
-        """The answer, in one line."""
-        limit = f"{100 * self.share:g} %"
-        words = {"undecided": "undecided", "not tested": "unknown"}
-        open_rows = "".join(f"; {word}: {_named(rows)}" for word, name in words.items() if (rows := self.of(name)))
-        slower, none = f"{self.right} is slower by more than {limit}", counted(len(self.rows), "row")
-        not_shown = f"{self.right} is not shown to be slower by more than {limit}{open_rows or ': no row'}"
-        shown = f"{slower} in {_named(self.of('for'))}{open_rows}"
-        return self.decision.pick(shown, f"{slower} in none of {none}", not_shown, not_shown)
-
-    def of(self, answer: str) -> tuple[Verdict, ...]:
-        """The rows that are decided so."""
-        return tuple(row for decision, row in self.rows if decision.answer == answer)
-
-
-def gate(verdicts: tuple[Verdict, ...], right: str, share: float) -> Gate:
-    """share: of the left library's time, 0.05 for 5 %"""
-    limit = 1 + share
-    slower = (Decision.of(row.decision.is_shown and row.low > limit, row.high <= limit, row.weaknesses)
-              for row in verdicts)  # fmt: skip
-    return Gate(right, share, tuple(zip(slower, verdicts, strict=True)))
-
-
-def _named(rows: tuple[Verdict, ...]) -> str:
-    names = [f"{name_of(one.operation, one.form)} of {exact_size(one.size_bytes)}" for one in rows[:_MOST_NAMED]]
-    more = [f"{len(rows) - _MOST_NAMED} more"] if len(rows) > _MOST_NAMED else []
-    return f"{counted(len(rows), 'row')}: {', '.join([*names, *more])}"

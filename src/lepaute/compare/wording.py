@@ -1,25 +1,33 @@
 """Verdicts as sentences."""
 
-from collections.abc import Sequence
-from math import inf, isfinite, nan
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import exp, inf, isfinite, log, nan
+from operator import itemgetter
 
 from lepaute.compare.guidelines import Violation
 from lepaute.compare.summaries import SLOW
-from lepaute.compare.verdicts import MOST_TIMES, RATE, Correction, Tested, Verdict
+from lepaute.compare.verdicts import MOST_TIMES, NORMAL, RATE, SIGNIFICANT, Correction, Tested, Verdict
 from lepaute.kit.text import counted, exact_size, seconds, significant, value_and_interval
-from lepaute.measure.comparison.cases import name_of
+from lepaute.measure.comparison.cases import name_of, plain_operation
 from lepaute.stats.decision import Decision
+from lepaute.stats.student import student_quantile
+
+#: Rows that a sentence names, and a gate.
+MOST_NAMED, _MOST_NAMED = 4, 5
+#: With which a gate says what it would have seen.
+POWER = 0.8
 
 
-def sentence(verdict: Verdict, left: str, right: str) -> str:
+def sentence(row: Verdict, left: str, right: str) -> str:
     """Such as "mpich took 1.135 times as long (1.098 to 1.171): openmpi is faster"."""
-    ratio, interval = _ratio_and_interval(verdict)
-    return f"{right} took {ratio} times as long{interval}: {verdict_words(verdict, left, right)}"
+    ratio, interval = _ratio_and_interval(row)
+    return f"{right} took {ratio} times as long{interval}: {outcome_words(row, left, right)}"
 
 
-def ratio_text(verdict: Tested) -> str:
+def ratio_text(row: Tested) -> str:
     """Of times, with its interval, such as "1.135 (1.098 to 1.171)", or the spread inside single runs."""
-    return "".join(_ratio_and_interval(verdict))
+    return "".join(_ratio_and_interval(row))
 
 
 def _ratio_and_interval(row: Tested) -> tuple[str, str]:
@@ -31,15 +39,15 @@ def _ratio_and_interval(row: Tested) -> tuple[str, str]:
     return ratio, f" ({'' if has_interval else 'by minima and maxima '}{bounds})" if bounds else ""
 
 
-def verdict_words(verdict: Verdict, left: str, right: str) -> str:
+def outcome_words(row: Verdict, left: str, right: str) -> str:
     """Who is faster, as far as that is shown, and who has more slow calls, where that is."""
-    return f"{_of_medians(verdict, left, right)}{_of_slow_calls(verdict, left, right)}"
+    return f"{_of_medians(row, left, right)}{_of_slow_calls(row, left, right)}"
 
 
-def amount(verdict: Verdict, time_s: float) -> str:
+def amount(row: Verdict, time_s: float) -> str:
     """A time of a row as people read it: of a rate, the rate."""
-    if verdict.form == RATE:
-        return f"{significant(verdict.size_bytes / time_s / 1e6)} MB/s" if time_s > 0 else "0 MB/s"
+    if row.form == RATE:
+        return f"{significant(row.size_bytes / time_s / 1e6)} MB/s" if time_s > 0 else "0 MB/s"
     return seconds(time_s)
 
 
@@ -59,7 +67,7 @@ def _of_medians(row: Verdict, left: str, right: str) -> str:
     return row.decision.words(
         f"{left if row.ratio > 1 else right} is faster",
         f"no difference above {100 * row.margin:g} %",
-        f"no difference shown; {needed}",
+        "; ".join(filter(None, ("no difference shown", needed))),
     )
 
 
@@ -70,9 +78,9 @@ def _took(rows: Sequence[Verdict], right: str) -> str:
     return f"{right} took {' to '.join(texts)} times as long, " if texts else ""
 
 
-def operation_name(verdict: Verdict) -> str:
+def operation_name(row: Verdict) -> str:
     """As MPI calls it: Bcast, or Ibcast where it is nonblocking."""
-    return name_of(verdict.operation, verdict.form)
+    return name_of(row.operation, row.form)
 
 
 def answer(rows: Sequence[Verdict], left: str, right: str, scope: str, disturbed: str = "") -> str:
@@ -106,6 +114,26 @@ def answer(rows: Sequence[Verdict], left: str, right: str, scope: str, disturbed
     return f"of {counted(len(rows), 'row')}, {', '.join(parts)}; {scope}"
 
 
+def order_sentence(what: str, groups: Iterable[tuple[str, Sequence[Verdict]]], first: str, second: str) -> str:
+    """Whether the faster library of a row is one in some groups of verdicts and the other in others; what: they differ
+    in."""
+    rows: dict[tuple[str, str, int], dict[str, list[str]]] = {}
+    for name, verdicts in groups:
+        for one in verdicts:
+            row = plain_operation(one.operation), one.form, one.size_bytes
+            rows.setdefault(row, {}).setdefault(one.outcome, []).append(name)
+    changed = [
+        f"{name_of(operation, form)} of {exact_size(size)} ({first} with {', '.join(sides['left faster'])}, "
+        f"{second} with {', '.join(sides['right faster'])})"
+        for (operation, form, size), sides in rows.items()
+        if {"left faster", "right faster"} <= set(sides)
+    ]
+    if not changed:
+        return f"{what} is not shown to change the order of {first} and {second} in any row"
+    more = f" and {len(changed) - MOST_NAMED} more" if len(changed) > MOST_NAMED else ""
+    return f"the faster library depends on {what} in {', '.join(changed[:MOST_NAMED])}{more}"
+
+
 def correction_sentence(correction: Correction) -> str:
     """What was done to the p-values of many rows."""
     how = "Benjamini and Hochberg: at most 5 % of the decided are false" if correction == "fdr" else "Holm"
@@ -127,9 +155,94 @@ def _needed(row: Verdict) -> str:
     if not made:
         made, what = min(row.left_mpiruns, row.right_mpiruns), "mpiruns of each library"
         forecast = row.forecast
+    if forecast is None and row.session_ratios:
+        return ""
     if forecast is None:
         return f"{made} {what} are too few to say how many would decide"
     if forecast.likely == inf:
         return f"more than {MOST_TIMES * made} {what} would be needed"
     upper = "many" if forecast.high == inf else f"{forecast.high:.0f}"
     return f"about {forecast.likely:.0f} {what} would decide ({forecast.low:.0f} to {upper})"
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """Whether a library became slower by more than what is allowed, for a pipeline that has to stop then.
+
+    rows: of each whether the right library takes longer by more than the share: shown (for), shown not (against), or
+        neither: the interval holds both more and less
+    cannot_fail: why it stops none whatever is shown, or empty
+    """
+
+    right: str
+    share: float
+    rows: tuple[tuple[Decision, Verdict], ...]
+    cannot_fail: str = ""
+
+    @property
+    def decision(self) -> Decision:
+        """That it is slower in any row."""
+        return Decision.of_several(decision for decision, _ in self.rows)
+
+    def status(self, *, strict: bool = False) -> int:
+        """Of the command, as of `Decision.status`; of what cannot fail a build 0, and 3 where it is strict."""
+        return 3 * strict if self.cannot_fail else self.decision.status("for", strict=strict)
+
+    @property
+    def sentence(self) -> str:
+        """The answer, why it may not count, and what it could not have seen, in one line."""
+        limit = f"{100 * self.share:g} %"
+        words = {"undecided": "undecided", "not tested": "unknown"}
+        open_rows = "".join(f"; {word}: {_named(rows)}" for word, name in words.items() if (rows := self.of(name)))
+        slower, none = f"{self.right} is slower by more than {limit}", counted(len(self.rows), "row")
+        not_shown = f"{self.right} is not shown to be slower by more than {limit}{open_rows or ': no row'}"
+        shown = f"{slower} in {_named(self.of('for'))}{open_rows}"
+        answer = self.decision.pick(shown, f"{slower} in none of {none}", not_shown, not_shown)
+        cannot = f"this cannot fail a build: {self.cannot_fail}; " if self.cannot_fail else ""
+        return f"{cannot}{answer}{self._unseen}"
+
+    @property
+    def _unseen(self) -> str:
+        seen = sorted(((self.smallest_seen(row), row) for _, row in self.rows), key=itemgetter(0))
+        if not seen:
+            return ""
+        (middle, _), (worst, row) = seen[(len(seen) - 1) // 2], seen[-1]
+        texts = ["none" if each == inf else f"{significant(100 * each)} %" for each in (middle, worst)]
+        at_worst = f", {texts[1]} in {_row_name(row)}" if len(seen) > 1 and texts[1] != texts[0] else ""
+        return f"; smallest slowdown that would be seen with a chance of 80 %: {texts[0]} in the median row{at_worst}"
+
+    def smallest_seen(self, row: Verdict) -> float:
+        """The share by which the right library must be slower to be shown to be, with a chance of 80 %; inf for none.
+
+        By the half-width of the row's interval: the shift must exceed what is significant among all rows, and its
+        lower end the limit.
+        """
+        if row.outcome == "untested" or not (row.low > 0 and isfinite(row.high)):
+            return inf
+        half, days = log(row.ratio / row.low), len(row.session_ratios)
+        normal = [NORMAL.inv_cdf(level) for level in (1 - SIGNIFICANT / 2 / len(self.rows), 0.975, POWER)]
+        single, usual, power = [student_quantile(NORMAL.cdf(z), days - 1) for z in normal] if days > 1 else normal
+        needed = max(half * single / usual, log(1 + self.share) + half)
+        return exp(needed + half * power / usual) - 1
+
+    def of(self, answer: str) -> tuple[Verdict, ...]:
+        """The rows that are decided so."""
+        return tuple(row for decision, row in self.rows if decision.answer == answer)
+
+
+def gate(verdicts: tuple[Verdict, ...], right: str, share: float, cannot_fail: str = "") -> Gate:
+    """share: of the left library's time, 0.05 for 5 %"""
+    limit = 1 + share
+    slower = (Decision.of(row.decision.is_shown and row.low > limit, row.high <= limit, row.weaknesses)
+              for row in verdicts)  # fmt: skip
+    return Gate(right, share, tuple(zip(slower, verdicts, strict=True)), cannot_fail)
+
+
+def _row_name(one: Verdict) -> str:
+    return f"{name_of(one.operation, one.form)} of {exact_size(one.size_bytes)}"
+
+
+def _named(rows: tuple[Verdict, ...]) -> str:
+    names = [_row_name(one) for one in rows[:_MOST_NAMED]]
+    more = [f"{len(rows) - _MOST_NAMED} more"] if len(rows) > _MOST_NAMED else []
+    return f"{counted(len(rows), 'row')}: {', '.join([*names, *more])}"

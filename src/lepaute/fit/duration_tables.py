@@ -18,7 +18,7 @@ from lepaute.fit.numeric import Floats
 from lepaute.kit.documents import read_text
 from lepaute.kit.printed_time import lines_text, without_prefix
 from lepaute.kit.quantities import size_of
-from lepaute.kit.text import counted, size_text
+from lepaute.kit.text import counted
 
 #: Seconds of each unit, by the names that --unit takes.
 SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
@@ -209,19 +209,7 @@ def table_of(
         if count:
             notes = (*notes, f"{counted(count, 'row')} {reason} left out")
     x, duration_s = (np.array(column, dtype=np.float64) for column in zip(*kept, strict=True))
-    if slow := _slower_than_larger(x, duration_s):
-        show = size_text if in_bytes else "{:.7g}".format
-        notes = (f"slower than larger sizes are {' and '.join(' to '.join(map(show, each)) for each in slow)}", *notes)
     return DurationTable(name, x, duration_s, *columns, unit, in_bytes, notes)
-
-
-def _slower_than_larger(x: Floats, duration_s: Floats) -> list[list[float]]:
-    """Runs of sizes that take a quarter longer than some larger one, by their medians: each by its first and last."""
-    sizes = np.unique(x)
-    middle = np.array([np.median(duration_s[x == size]) for size in sizes])
-    slow = np.append(middle[:-1] > 1.25 * np.minimum.accumulate(middle[::-1])[::-1][1:], False)
-    edges = np.flatnonzero(np.diff(slow, prepend=False, append=False))
-    return [np.unique(sizes[[low, high - 1]]).tolist() for low, high in zip(edges[::2], edges[1::2], strict=True)]
 
 
 def _plain_table(
@@ -370,15 +358,6 @@ class Block:
         """That of the mean time of a call; None where there is none, as of bandwidths."""
         return _preferred([name for name in self.columns if unit_in(name)])
 
-    @property
-    def wrong(self) -> list[int]:
-        """The lines whose results its own check calls wrong: Validation of OSU's, defects of Intel's."""
-        checks = [place for place, name in enumerate(self.columns) if name.lower() in ("validation", "defects")]
-        wrong = [
-            at for at, cells in self.rows for place in checks if cells[place].lower() == "fail" or _number(cells[place])
-        ]
-        return list(dict.fromkeys(wrong))
-
 
 def _benchmark_tables(lines: list[str], where: str, column: str | None) -> tuple[DurationTable, ...]:
     """The tables of the file, in its order; blocks without sizes, such as Barrier's, are none.
@@ -461,8 +440,6 @@ def notes_on(blocks: Sequence[Block], column: str | None = None) -> tuple[str, .
     skipped, empty = ([at for block in blocks for at in getattr(block, name)] for name in ("skipped", "empty"))
     notes = [f"{lines_text(skipped)} skipped, as something else wrote there"] if skipped else []
     notes += [f"{lines_text(empty)} of 0 bytes, for which nothing is called, left out"] if empty else []
-    wrong = [at for block in blocks for at in block.wrong]
-    notes += [f"{lines_text(wrong)}: the check of the benchmark failed"] if wrong else []
     for block in blocks:
         for name in set(_WITH_COMPUTING) & set(block.columns):
             notes.append(f"the time is {column or block.mean_column}; {name} has what was computed meanwhile, too")

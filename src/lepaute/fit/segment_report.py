@@ -50,11 +50,30 @@ def page(table: "DurationTable", line: "SegmentedLine", source: str, command: st
 
 
 def sentence(table: "DurationTable", line: "SegmentedLine") -> str:
-    """After which sizes the durations change slope or jump, and how far they are off the lines."""
+    """A size that takes longer than a larger one; after which sizes the durations change slope or jump, and how far
+    they are off the lines."""
     off = 100 * float(np.median(np.abs(line.y / line.predict(line.x) - 1)))
     lines = "lines" if line.breakpoints else "line"
-    within = f"half of the durations lie within {significant(max(off, 0.01), 2)} % of the {lines}"
-    return f"{line.finding(in_bytes=table.in_bytes)}; {within}."
+    within = f"; half of the durations lie within {significant(max(off, 0.01), 2)} % of the {lines}."
+    slower = _slower_than_a_larger(table)
+    finding = [line.finding(in_bytes=table.in_bytes)] if line.breakpoints or not slower else []
+    if slower is not None:
+        size, larger, ratio = slower
+        finding.insert(0, f"{_size(table, size)} takes {significant(ratio)} times as long as {_size(table, larger)}")
+    return f"{'; '.join(finding)}{within}"
+
+
+def _slower_than_a_larger(table: "DurationTable") -> tuple[float, float, float] | None:
+    """The size that takes longest beside a larger one, the larger, and the ratio of medians; None below 1.25."""
+    sizes = np.unique(table.x)
+    middle = [float(np.median(table.duration_s[table.x == size])) for size in sizes]
+    pairs = [
+        (size, sizes[other], middle[place] / middle[other])
+        for place, size in enumerate(sizes)
+        for other in range(place + 1, len(sizes))
+    ]
+    worst = max(pairs, key=lambda each: each[2])
+    return worst if worst[2] > 1.25 else None
 
 
 def origin(table: "DurationTable") -> str:

@@ -1,0 +1,101 @@
+"""Comparisons in CI: a baseline of several days, what a gate could not have seen, files for CI servers."""
+
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from support_comparisons import World, build_and_days, campaign
+
+from lepaute.cli.main import main
+from lepaute.compare.baseline import day_verdicts
+from lepaute.compare.verdicts import verdicts
+from lepaute.compare.wording import gate
+
+DAY = 24
+
+
+@pytest.mark.parametrize("of_day", [0.005, 0.03])
+def test_of_40_builds_that_changed_nothing_at_most_four_are_red_after_four_days(of_day: float) -> None:
+    """And one that is 20 % slower is, where days differ by half a per cent; 3 % need ten days."""
+    rng = np.random.default_rng(20261129)
+    world = World(of_block=of_day, of_mpirun=0.02)
+    red = [gate(day_verdicts(build_and_days(rng, world, 4), "new"), "new", 0.01).status() for _ in range(40)]
+    assert red.count(1) <= 4
+    days = 4 if of_day < 0.01 else 10
+    slower = [gate(day_verdicts(build_and_days(rng, world, days, 1.2), "new"), "new", 0.01) for _ in range(20)]
+    assert sum(each.status() for each in slower) >= 18
+
+
+def test_what_a_gate_says_it_would_have_seen_it_sees_four_times_in_five() -> None:
+    rng = np.random.default_rng(12)
+    seen = trials = 0
+    for _ in range(30):
+        state = rng.bit_generator.state
+        quiet = gate(verdicts(World().summaries(rng, 1, 6, 2), "a", "b"), "b", 0.02)
+        smallest = quiet.smallest_seen(quiet.rows[0][1])
+        assert 0.02 < smallest < 0.3
+        rng.bit_generator.state = state
+        rng.normal(size=7)  # other noise
+        world = World(effect=float(np.log1p(smallest)))
+        trials += 1
+        seen += gate(verdicts(world.summaries(rng, 1, 6, 2), "a", "b"), "b", 0.02).status() == 1
+    assert 0.6 * trials <= seen
+
+
+def test_a_build_is_compared_with_its_baseline_and_fewer_days_fail_none(tmp_path, capsys):
+    days = [str(campaign(tmp_path / f"d{day}.zip", ("mpi", "other"), session=DAY * day).path) for day in range(5)]
+    build, baseline = str(tmp_path / "new.zip"), [word for day in days for word in ("--baseline", day)]
+    campaign(Path(build), ("x", "mpi"), session=DAY * 9)  # 35 % slower in Bcast
+    limit = ["--right", "mpi", "--fail-if-slower", "5%"]
+    assert main(["compare", build, *baseline, *limit]) == 1
+    printed = capsys.readouterr()
+    assert "mpi is slower by more than 5 % in 1 row: Bcast of 8 B; smallest slowdown" in printed.err
+    assert "against 5 days of baselines" in printed.out
+    assert main(["compare", build, *baseline[:6], *limit]) == 0
+    why = "this cannot fail a build: 3 days of baselines, and 4 are needed; mpi is not shown"
+    assert why in capsys.readouterr().err
+    assert main(["compare", build, *baseline[:6], *limit, "--strict"]) == 3
+    # Days are told by their dates: an archive more of one day is none.
+    again = str(campaign(tmp_path / "again.zip", ("mpi", "other"), session=1).path)
+    assert main(["compare", build, *baseline[:6], "--baseline", again, *limit]) == 0
+    assert main(["compare", build, days[0], *baseline]) == 2
+    assert main(["compare", build, *baseline]) == 2
+    assert "name that of the baseline with --left" in capsys.readouterr().err
+    page = tmp_path / "r.html"
+    assert main(["compare", build, *baseline, "--right", "mpi", "--report", str(page)]) == 0
+    assert "by Student" in page.read_text()
+
+
+def test_campaigns_that_were_not_in_turns_cannot_fail_a_build(tmp_path, capsys):
+    last_week, now = tmp_path / "a.zip", tmp_path / "b.zip"
+    campaign(last_week, ("mpi", "x"))
+    campaign(now, ("y", "mpi"), session=DAY * 7, blocks=12)  # 35 % slower, by the library or the day
+    words = [str(last_week), str(now), "--left", "mpi (a)", "--right", "mpi (b)", "--fail-if-slower", "5%"]
+    assert main(["compare", *words]) == 0
+    assert "this cannot fail a build: the libraries were not measured in turns; mpi (b) is" in capsys.readouterr().err
+    assert main(["compare", *words, "--strict"]) == 3
+
+
+def test_files_for_ci_have_every_row_and_what_fails_first(tmp_path):
+    path, junit, summary = tmp_path / "c.zip", tmp_path / "j.xml", tmp_path / "s.md"
+    lacking = {"lacking": {"Scan (blocking)": "the library has no MPI_Scan"}}
+    campaign(path, blocks=12, about={"libraries": [{"label": "openmpi"}, {"label": "mpich", **lacking}]})
+    words = ["compare", str(path), "--fail-if-slower", "20%", "--junit", str(junit), "--markdown", str(summary)]
+    assert main(words) == 5
+    suite = ElementTree.parse(junit).getroot()[0]
+    assert [suite.get(key) for key in ("tests", "errors", "failures", "skipped")] == ["3", "1", "1", "0"]
+    assert [(case.get("name"), [part.tag for part in case]) for case in suite.findall("testcase")] == [
+        ("Scan", ["error", "system-out"]),
+        ("Allreduce of 8 B", ["system-out"]),
+        ("Bcast of 8 B", ["failure", "system-out"]),
+    ]
+    first, *rows = summary.read_text().splitlines()
+    assert first.startswith("### Scan is missing in mpich; of 2 rows, openmpi is faster in 1")
+    assert next(row for row in rows if row.startswith("| :x:")).startswith("| :x: | Bcast | 8 B |")
+    assert main([*words, "--force"]) == 5
+    assert summary.read_text().count("### Scan is missing") == 2
+    page = summary.read_text()
+    campaign(tmp_path / "d.zip", ("a|b`<img>", "b"))
+    assert main(["compare", str(tmp_path / "d.zip"), "--markdown", str(summary)]) == 0
+    assert "a\\|b\\`\\<img\\>" in summary.read_text()[len(page) :]
