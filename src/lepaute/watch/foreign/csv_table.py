@@ -27,7 +27,7 @@ _HEADINGS = {
     "cpu": ("cpu", "socket"),
     "job": ("job", "jobid", "job_id"),
 }
-_SAID = {
+_UNITS = {
     "1/s": ("rate", "bandwidth", "speed", "throughput"),
     "s": ("duration", "elapsed", "runtime", "walltime", "time"),
 }
@@ -66,7 +66,7 @@ def inferred(source: Source, node: str) -> Mapping | None:
     if not factors or not ("node" in columns or node):
         return None
     decimal = "," if delimiter != "," and "," in "".join(cells) else "."
-    return Mapping(**columns, factors=factors, delimiter=delimiter, decimal=decimal)
+    return Mapping.model_validate({**columns, "factors": factors, "delimiter": delimiter, "decimal": decimal})
 
 
 def _named_unit(column: str) -> tuple[str, str]:
@@ -74,14 +74,14 @@ def _named_unit(column: str) -> tuple[str, str]:
     words = re.split(r"[_ ]", column)
     if (inside := re.fullmatch(r"(.*?)\s*[\[(]\s*(.*?)\s*[\])]", column)) and si_unit(inside[2]):
         name, unit = inside[1], inside[2]
-    elif (whole := si_unit(column)) is not None:
-        name, unit = "rate" if whole.suffix.endswith(("flops", "per_s")) else "value", column
+    elif (alone := si_unit(column)) is not None:
+        name, unit = "rate" if alone.suffix.endswith(("flops", "per_s")) else "value", column
     elif len(words) > 1 and (last := si_unit(words[-1])) is not None and last.suffix:
         name, unit = "_".join(words[:-1]), words[-1]
     else:
         name, unit = (
             column,
-            next((unit for unit, said in _SAID.items() if set(said) & set(column.lower().split("_"))), "1"),
+            next((unit for unit, names in _UNITS.items() if set(names) & set(column.lower().split("_"))), "1"),
         )
     return re.sub(r"\W+", "_", name).strip("_") or "value", unit
 

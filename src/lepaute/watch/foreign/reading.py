@@ -70,8 +70,8 @@ def read_foreign(
             return values
         if mapping is None:
             raise InputError(
-                f"{path}: its heading names no node, or no column has numbers; a mapping says what its columns are "
-                "(docs/howto/add_format.md)"
+                f"{path}: a CSV file needs a mapping, which says what its columns are (docs/howto/add_format.md): "
+                "its heading names no node, or no column has numbers"
             )
         columns = mapping if isinstance(mapping, Mapping) else read_mapping(mapping)
         return _with_omitted(read_csv_table(source, columns, cluster, node), source)

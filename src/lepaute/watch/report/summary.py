@@ -10,6 +10,7 @@ import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -327,7 +328,7 @@ def _latest_waiting(verdicts: "pd.DataFrame") -> "pd.DataFrame":
 def uncovered(noticed: Iterable[Notice], standing: "pd.DataFrame") -> tuple[Notice, ...]:
     """Without what a regression covers."""
     covered = set(zip(*(standing[name] for name in (*MACHINE, "factor")), strict=True))
-    return tuple(one for one in noticed if (one.cluster, one.node, one.cpu, one.factor) not in covered)
+    return tuple(notice for notice in noticed if attrgetter(*MACHINE, "factor")(notice) not in covered)
 
 
 def _explained(suspects: "pd.DataFrame", standing: "pd.DataFrame") -> "np.ndarray":
