@@ -305,3 +305,30 @@ def test_a_mapping_says_what_it_needs() -> None:
     mapping = parse_mapping(GRID5000.read_text(), "m")
     assert mapping.columns()[:5] == ("cluster", "node", "cpu", "jobid", "start_time_unix_s")
     assert len(mapping.columns()) == 9
+
+
+@pytest.mark.parametrize(
+    ("heading", "row", "read_as", "value"),
+    [
+        ("date,node,rate", "2026-01-02,n1,3.5", "node: node; date: date; rate_per_s: rate in 1/s", 3.5),
+        ("Host;Start;GFlop/s", "n1;2026-01-02;3,5", "node: Host; date: Start; rate_flops: GFlop/s in GFlop/s", 3.5e9),
+        ("node,day,copy [MB/s]", "n1,1767312000,2", "node: node; date: day; copy_B_per_s: copy [MB/s] in MB/s", 2e6),
+        ("node,date,power_W,note", "n1,2026-01-02,90,fine", "node: node; date: date; power_W: power_W in W", 90.0),
+        ("node,time", "n1,0.25", "node: node; time_s: time in s", 0.25),
+    ],
+)  # fmt: skip
+def test_the_columns_of_a_csv_file_without_a_mapping_are_told_by_its_heading(heading, row, read_as, value, tmp_path):
+    (tmp_path / "t.csv").write_text(f"{heading}\n{row}\n")
+    date_s = None if "date" in read_as else 1_767_312_000.0  # 2026-01-02
+    found = read_foreign(tmp_path / "t.csv", date_s=date_s)
+    assert found.attrs["read_as"] == read_as
+    assert found["node"].tolist() == ["n1"]
+    assert found["started_s"].tolist() == [1_767_312_000.0]
+    assert found["value"].tolist() == pytest.approx([value])
+
+
+def test_a_table_that_names_no_node_or_no_number_is_not_guessed_at(tmp_path: Path) -> None:
+    for text in ("date,rate\n2026-01-02,3\n", "node,date\nn1,2026-01-02\n", "node;rate\n"):
+        (tmp_path / "t.csv").write_text(text)
+        with pytest.raises(InputError, match="csv with a mapping"):
+            read_foreign(tmp_path / "t.csv")

@@ -107,7 +107,9 @@ def ingest(
         str | None, typer.Option("--format", help="one of google-benchmark, reframe, hpl and csv; default: recognised")
     ] = None,
     node: Annotated[str, typer.Option(help="node name to use instead of the one in the file")] = "",
-    mapping: Annotated[Path | None, typer.Option(help="YAML that describes the columns of a CSV file")] = None,
+    mapping: Annotated[
+        Path | None, typer.Option(help="YAML that describes the columns of a CSV file; default: by its heading")
+    ] = None,
     date: Annotated[
         str | None,
         typer.Option(metavar="DATE", help="of HPL and CSV without a date: 2026-01-31 or 2026-01-31T07:24, UTC"),
@@ -141,13 +143,15 @@ def ingest(
     )
     if as_json:
         fields = {"added": list(done.added), "known": list(done.known), "values": done.values}
-        print(json_text(fields | {"omitted": list(done.omitted)}))
+        print(json_text(fields | {"omitted": list(done.omitted), "read_as": list(done.read_as)}))
         return
     new = counted(done.values, "new factor value") if done.values else "nothing new"
     text = f"{new} from {counted(len(files), 'file')}"
     if done.added or done.known:
         text += f"; {counted(len(done.added), 'archive')} added, {len(done.known)} known already"
-    print(answer_text(text, [("left out", each) for each in done.omitted], (), terminal_columns()))
+    facts = [*(("read as", f"{each}; other columns: --mapping") for each in done.read_as)]
+    facts += [("left out", each) for each in done.omitted]
+    print(answer_text(text, facts, (), terminal_columns()))
 
 
 def _seconds_of(date: str) -> float:

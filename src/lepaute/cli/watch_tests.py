@@ -163,7 +163,7 @@ def _tested(
     from lepaute.watch.alarms.procedure import record_alarms
     from lepaute.watch.judging.judge import joined, with_log10
     from lepaute.watch.judging.recorded_tests import Selection
-    from lepaute.watch.notices.notice import few_machines, notices, unconfirmed_changes, worth_a_look
+    from lepaute.watch.notices.notice import least_seen, notices, unconfirmed_changes, worth_a_look
     from lepaute.watch.open_regressions import open_regressions, packed_values
     from lepaute.watch.report.summary import OF_VERDICTS, summarise
     from lepaute.watch.values import is_of, nodes_of
@@ -204,7 +204,7 @@ def _tested(
         sentences = [
             *(each for each in notices(judged.values, judged.changelog) if (each.cluster, each.node) in named),
             *unconfirmed_changes(judged, nodes),
-            *few_machines(peers, judged.changelog),
+            *(least_seen(peers, judged.changelog) if open_here.rows.empty else ()),
         ]
         level, looks = 1.0 - tested.confidence, worth_a_look(open_here)
         summary = summarise(tests, values, open_here.rows, sentences, looks, level=level, since_s=options.since_s)

@@ -195,9 +195,9 @@ def _largest_distances(machines: int) -> Floats:
     """Of simulated groups of normal levels, the largest distance from the median in deviations, ascending."""
     rng = np.random.default_rng((20261123, machines))
     largest: list[Floats] = []
-    at_once = max(1, 2_000_000 // machines)
-    for start in range(0, _SIMULATED, at_once):
-        x = rng.normal(size=(min(at_once, _SIMULATED - start), machines))
+    at_once, tried = max(1, 2_000_000 // machines), max(2000, min(_SIMULATED, 4_000_000 // machines))
+    for start in range(0, tried, at_once):
+        x = rng.normal(size=(min(at_once, tried - start), machines))
         x = np.abs(x - np.median(x, axis=1, keepdims=True))
         largest.append(x.max(axis=1) / (1.4826 * np.median(x, axis=1)))
     return np.sort(np.concatenate(largest))

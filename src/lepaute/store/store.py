@@ -45,12 +45,13 @@ ValuesOf = Callable[[Archive], pandas.DataFrame]
 @dataclass(frozen=True, slots=True)
 class Ingested:
     """Ids of the archives that were added and of those that were there already; how many factor values are new; what of
-    other programs' files has no values, a text each."""
+    other programs' files has no values, a text each; and how columns were read whose mapping was inferred."""
 
     added: tuple[str, ...]
     known: tuple[str, ...]
     values: int = 0
     omitted: tuple[str, ...] = ()
+    read_as: tuple[str, ...] = ()
 
     def _repr_html_(self) -> str:
         facts = [("archives added", len(self.added)), ("known before", len(self.known)), ("new values", self.values)]

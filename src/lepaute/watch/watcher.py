@@ -117,7 +117,7 @@ class Watch:
             return done
         known = len(foreign) - done.values
         omitted = [*foreign.attrs["omitted"], *([f"{counted(known, 'value')} known before"] if known else [])]
-        return replace(done, omitted=tuple(omitted))
+        return replace(done, omitted=tuple(omitted), read_as=foreign.attrs["read_as"])
 
     def changelog(self) -> Changelog:
         """The events and outliers in force."""
@@ -246,9 +246,11 @@ def _factors_of(archive: Any, cluster: str) -> "pandas.DataFrame":
 def _foreign_values(paths: Sequence[Path], kind: str | None, options: dict[str, Any]) -> "pandas.DataFrame":
     from lepaute.watch.foreign import read_foreign
 
-    parts, omitted = [], []
+    parts, omitted, mapped = [], [], list[str]()
     for path in paths:
         part = read_foreign(path, kind, **options)
+        if text := part.attrs.pop("read_as", ""):
+            mapped.append(f"{path}: {text}")
         omitted += [f"{path}: {text}" for text in part.attrs.pop("omitted")]
         latest = part.iloc[int(part["started_s"].to_numpy().argmax())]
         refuse_future(float(latest["started_s"]), str(latest["job"]), str(path), "correct the date")
@@ -264,5 +266,5 @@ def _foreign_values(paths: Sequence[Path], kind: str | None, options: dict[str, 
             "is in both, and not the same; leave one of the files out, or tell the jobs apart"
         )
     values = values.reset_index(drop=True)
-    values.attrs["omitted"] = omitted
+    values.attrs |= {"omitted": omitted, "read_as": tuple(mapped)}
     return values

@@ -93,9 +93,9 @@ def judge_days(
     if streams.values.size:
         course = _course(streams, table, log, settings, progress, keep)
         last = len(streams.day) - 1
-        said = {"day": str(np.datetime64(int(streams.day[last]), "D")), "judged_s": time.time()}
+        now = {"day": str(np.datetime64(int(streams.day[last]), "D")), "judged_s": time.time()}
         days, alarms, looks = course.days, course.alarms, course.stretches.looks(last)
-        unconfirmed = [said | row for row in course.stretches.unconfirmed(last, UNCONFIRMED_CHANCE)]
+        unconfirmed = [now | row for row in course.stretches.unconfirmed(last, UNCONFIRMED_CHANCE)]
     types: dict[str, Any] = {"text": "str", "integer": np.int64, "real": np.float64, "flag": np.bool_}
     columns = {name: types[kind] for name, kind in ALARMS.columns.items()}
     of_days = pd.DataFrame(days, columns=list(ALARM_DAYS.columns))
@@ -177,11 +177,11 @@ class _Course:
             self.stretches.take(at)
             if at + 1 < len(streams.day) and streams.day[at + 1] == day:
                 continue
-            self._judge(at, str(np.datetime64(int(day), "D")), changelog.inventory, settings)
+            self._end_day(at, str(np.datetime64(int(day), "D")), changelog.inventory, settings)
             self.rounds = at + 1
             yield self.rounds
 
-    def _judge(self, at: int, date: str, inventory: Inventory, settings: AlarmSettings) -> None:
+    def _end_day(self, at: int, date: str, inventory: Inventory, settings: AlarmSettings) -> None:
         new_alarms = self.fdr.judge(date, self.stretches.evidence())
         self.stretches.look(at)
         added: dict[str, object] = {} if self.days else {"settings": asdict(settings)}
@@ -189,11 +189,11 @@ class _Course:
         self.days.append({"day": date, "added": json.dumps(added), "judged_s": judged_s})
         named: set[tuple[object, ...]] = set()
         for alarm in new_alarms:
-            said = {"day": date, "evidence": alarm.evidence, "enough": alarm.enough, "judged_s": judged_s}
+            columns = {"day": date, "evidence": alarm.evidence, "enough": alarm.enough, "judged_s": judged_s}
             # a machine with an alarm of its own is not named a second time with its group
             for row in self.stretches.describe(alarm.stream, at):
                 if (stream := tuple(row[key] for key in STREAM)) not in named:
-                    self.alarms.append(said | row)
+                    self.alarms.append(columns | row)
                     named.add(stream)
         self.stretches.restart_after(at, new_alarms)
         if len(self.days) in LOOKS:
@@ -220,11 +220,11 @@ def _course(
     else:
         course.stretches.go_on(streams, course.rounds)
     last_day, since_s = int(streams.day[-1]), time.monotonic()
-    whole = int(np.searchsorted(streams.day, last_day))
+    complete = int(np.searchsorted(streams.day, last_day))
     for rounds in course.run(streams, changelog, settings):
         if progress is not None:
             progress(rounds / len(streams.day))
-        if keep and rounds <= whole and time.monotonic() - since_s > (KEEP_S if rounds < whole else 0):
+        if keep and rounds <= complete and time.monotonic() - since_s > (KEEP_S if rounds < complete else 0):
             keep_state(of, values, (int(streams.day[rounds - 1]) + 1) * DAY_S, course)
             since_s = time.monotonic()
     return course

@@ -371,16 +371,16 @@ def _fits(one: _Series, date_s: float, likelier: float) -> bool:
 
 def shared_steps(steps: Iterable[Row], values: pd.DataFrame) -> dict[tuple[str, str, str, float], list[Row]]:
     """By cluster, factor, stratum and date, the steps of a part of a fleet that is told apart (`PartialShifts`)."""
-    alike: dict[tuple[str, str, str, float], list[Row]] = defaultdict(list)
+    dated: dict[tuple[str, str, str, float], list[Row]] = defaultdict(list)
     for row in steps:
         if row["node"] != ALL:
-            alike[row["cluster"], row["factor"], row["stratum"], row["changed_s"]].append(row)
-    if not any(len(rows) >= FEWEST_IN_PART for rows in alike.values()):
+            dated[row["cluster"], row["factor"], row["stratum"], row["changed_s"]].append(row)
+    if not any(len(rows) >= FEWEST_IN_PART for rows in dated.values()):
         return {}
     machines = values[[*GROUP, *MACHINE[1:]]].drop_duplicates().groupby(GROUP, observed=True).size()
     return {
         key: rows
-        for key, rows in sorted(alike.items())
+        for key, rows in sorted(dated.items())
         if len(rows) >= max(FEWEST_IN_PART, LEAST_PART * machines[key[:3]])
     }
 

@@ -161,13 +161,13 @@ class Stretches:
         self.streams = streams
         more = len(streams.day) - rounds
 
-        def longer(values: Any, fill: float) -> Any:
+        def extended(values: Any, fill: float) -> Any:
             return np.concatenate([values[:rounds], np.full((more, *values.shape[1:]), fill, values.dtype)])
 
         for name in ("shared", "slow", "stretch", "shifted"):
-            setattr(self, name, longer(getattr(self, name), 0))
+            setattr(self, name, extended(getattr(self, name), 0))
         if self.groups is not None:
-            self.groups.effects = longer(self.groups.effects, np.nan)
+            self.groups.effects = extended(self.groups.effects, np.nan)
 
     def begin(self, day: int) -> None:
         """Stretches that begin by this day, of which a round follows."""

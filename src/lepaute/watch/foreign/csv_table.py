@@ -2,22 +2,96 @@
 
 import csv
 import math
+import re
 from array import array
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from lepaute.errors import InputError
-from lepaute.watch.foreign.mapping import NO_VALUE, Cell, Mapping
+from lepaute.watch.foreign.mapping import NO_VALUE, Cell, Factor, Mapping
 from lepaute.watch.foreign.rows import Source, check_names, checked_table, digest, node_of, number_of_text
-from lepaute.watch.foreign.units import ISO, Unit, date_reader, unit_of
+from lepaute.watch.foreign.units import ISO, Unit, date_reader, si_unit, unit_of
 from lepaute.watch.values import WHOLE_NODE
 
 #: What a table may have between its cells, where the mapping does not say it.
 _DELIMITERS = ",;\t|"
 _MOST_CPUS = 1_000_000
+#: Headings, in lower case, of columns that are no factors; and of factors, what they say of a unit that is not there.
+_HEADINGS = {
+    "node": ("node", "host", "hostname", "nodename", "machine"),
+    "date": ("date", "time", "timestamp", "start", "started", "day"),
+    "cluster": ("cluster",),
+    "cpu": ("cpu", "socket"),
+    "job": ("job", "jobid", "job_id"),
+}
+_UNITS = {
+    "1/s": ("rate", "bandwidth", "speed", "throughput"),
+    "s": ("duration", "elapsed", "runtime", "walltime", "time"),
+}
+#: Seconds from 1970 to 2001: smaller numbers are no dates.
+_FIRST_EPOCH = 1e9
+
+
+def inferred(source: Source, node: str) -> Mapping | None:
+    """The mapping that the heading of a CSV file and its first row suggest; None where they name no node or no number.
+
+    node : of all rows, where it is given. Units are those in brackets, at the end of a heading, or the heading itself;
+    what a heading calls a rate is one a second, a duration is in seconds.
+    """
+    lines = (line for line in source.lines() if line[:1] != "#" and line.strip())
+    first = next(lines, "")
+    delimiter = max(_DELIMITERS, key=first.count)
+    try:
+        heading, cells = list(csv.reader([first, next(lines, "")], delimiter=delimiter, strict=True))
+    except (csv.Error, ValueError):
+        return None
+    columns: dict[str, Any] = {}
+    factors: dict[str, Factor] = {}
+    for column, cell in zip(map(str.strip, heading), map(str.strip, cells), strict=False):
+        number = number_of_text(cell.replace(",", "."))
+        words = column.lower()
+        place = next((each for each, names in _HEADINGS.items() if words in names and each not in columns), None)
+        if place == "date" and number is not None and number < _FIRST_EPOCH:  # of what is measured
+            place = None
+        if place == "date" and number is not None:
+            columns[place] = {"column": column, "form": "epoch_s" if number < 1e3 * _FIRST_EPOCH else "epoch_ms"}
+        elif place is not None:
+            columns[place] = column
+        elif number is not None and column:
+            name, unit = _named_unit(column)
+            factors[unit_of(unit).named(name)] = Factor(column=column, unit=unit)
+    if not factors or not ("node" in columns or node):
+        return None
+    decimal = "," if delimiter != "," and "," in "".join(cells) else "."
+    return Mapping.model_validate({**columns, "factors": factors, "delimiter": delimiter, "decimal": decimal})
+
+
+def _named_unit(column: str) -> tuple[str, str]:
+    """What a column is of, and its unit."""
+    words = re.split(r"[_ ]", column)
+    if (inside := re.fullmatch(r"(.*?)\s*[\[(]\s*(.*?)\s*[\])]", column)) and si_unit(inside[2]):
+        name, unit = inside[1], inside[2]
+    elif (alone := si_unit(column)) is not None:
+        name, unit = "rate" if alone.suffix.endswith(("flops", "per_s")) else "value", column
+    elif len(words) > 1 and (last := si_unit(words[-1])) is not None and last.suffix:
+        name, unit = "_".join(words[:-1]), words[-1]
+    else:
+        name, unit = (
+            column,
+            next((unit for unit, names in _UNITS.items() if set(names) & set(column.lower().split("_"))), "1"),
+        )
+    return re.sub(r"\W+", "_", name).strip("_") or "value", unit
+
+
+def mapping_text(mapping: Mapping) -> str:
+    """node: host; date: start; rate_flops: GFlop/s."""
+    cells = {name: getattr(mapping, name) for name in _HEADINGS}
+    parts = [f"{name}: {cell.column}" for name, cell in cells.items() if cell is not None]
+    parts += [f"{name}: {each.column} in {each.unit}" for name, each in (mapping.factors or {}).items()]
+    return "; ".join(parts)
 
 
 def read_csv_table(source: Source, mapping: Mapping, cluster: str, node: str) -> "pd.DataFrame":

@@ -1,6 +1,7 @@
 """`read_foreign`: factor values of files that Lepaute did not write, whatever their format."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -44,7 +45,8 @@ def read_foreign(
     mapping : of CSV, the YAML file that says what its columns are
     date_s  : of the results of HPL that have no date, and of CSV whose mapping has none;  file_date: take the date of
               the file's last change for it
-    What is in the file and has no row is in `attrs` of the table, as `omitted`. Without file_date the same file gives
+    What is in the file and has no row is in `attrs` of the table, as `omitted`; a mapping that was inferred from the
+    heading of CSV, as `read_as`. Without file_date the same file gives
     the same rows, its jobs' ids included, wherever and whenever it is read. Dates that do not say their time zone are
     taken as UTC, unless the mapping says another.
     Raises InputError, one line with file and place, for what cannot be read.
@@ -52,20 +54,25 @@ def read_foreign(
     if file_date and date_s is not None:
         raise InputError("--date and --file-date are both given; leave one out")
     source = read_source(path, by_lines=(format.lower() == CSV) if format else mapping is not None)
-    chosen = format.lower() if format else CSV if mapping is not None else _recognised(source)
+    chosen = format.lower() if format else CSV if mapping is not None else _recognised(source, node)
     if chosen not in FORMATS:
         raise InputError(f"the format is {chosen[:40]!r}; it must be one of {', '.join(FORMATS)}")
     if (date_s is not None or file_date) and chosen not in ("hpl", CSV):
         raise InputError(f"{path}: a date is given, and results of {chosen} have their own; leave it out")
     source = replace(source, date_s=source.path.stat().st_mtime if file_date else date_s)
     if chosen == CSV:
-        if mapping is None:
-            raise InputError(
-                f"{path}: a CSV file needs a mapping, which says what its columns are (docs/howto/add_format.md)"
-            )
-        from lepaute.watch.foreign.csv_table import read_csv_table
+        from lepaute.watch.foreign.csv_table import inferred, mapping_text, read_csv_table
         from lepaute.watch.foreign.mapping import Mapping, read_mapping
 
+        if mapping is None and (guessed := inferred(source, node)) is not None:
+            values = _with_omitted(read_csv_table(source, guessed, cluster, node), source)
+            values.attrs["read_as"] = mapping_text(guessed)
+            return values
+        if mapping is None:
+            raise InputError(
+                f"{path}: a CSV file needs a mapping, which says what its columns are (docs/howto/add_format.md): "
+                "its heading names no node, or no column has numbers"
+            )
         columns = mapping if isinstance(mapping, Mapping) else read_mapping(mapping)
         return _with_omitted(read_csv_table(source, columns, cluster, node), source)
     if mapping is not None:
@@ -79,12 +86,17 @@ def _with_omitted(values: "pd.DataFrame", source: Source) -> "pd.DataFrame":
     return values
 
 
-def _recognised(source: Source) -> str:
+def _recognised(source: Source, node: str) -> str:
     for name, (is_one, _) in _READERS.items():
         if is_one(source):
             return name
     if source.data[:4] == b"PK\x03\x04":
         raise InputError(f"{source.name}: is a zip file; an archive of Lepaute is ingested as such, without a format")
+    from lepaute.watch.foreign.csv_table import inferred
+
+    with suppress(InputError):  # no text
+        if inferred(source, node) is not None:
+            return CSV
     what = "is empty" if not source.data.strip() else "is of no format that is recognised"
     raise InputError(
         f"{source.name}: {what}; give one of {', '.join(_READERS)}, or {CSV} with a mapping of its columns"

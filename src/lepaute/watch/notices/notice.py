@@ -1,13 +1,13 @@
 """What no change shows: a machine that was bad from the start, dates that cannot be right.
 
-And groups of so few machines that an alarm takes many jobs, and changes that the data show in the end, though no alarm
-has confirmed them.
+And the least change that would be named, and changes that the data show in the end, though no alarm has confirmed them.
 """
 
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from math import inf, nan
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -15,11 +15,12 @@ import pandas as pd
 from lepaute.kit.text import counted, signed_percent
 from lepaute.stats.change_evidence import FEWEST_PEERS
 from lepaute.stats.multiple_tests import outlier_p_values
-from lepaute.watch.alarms.procedure import AlarmSettings, judged_once
+from lepaute.watch.alarms.procedure import judge_days
 from lepaute.watch.alarms.sizes import is_worse, worse_direction
 from lepaute.watch.alarms.worth_a_look import look_text
 from lepaute.watch.changelog import ALL, Changelog
 from lepaute.watch.judging.reference import references
+from lepaute.watch.kept import kept_tables
 from lepaute.watch.proposals.change_points import LEVEL, LeastChange, least_change_of
 from lepaute.watch.proposals.platform_events import propose, standing_events
 from lepaute.watch.proposals.proposed_event import DAYS
@@ -43,8 +44,8 @@ if TYPE_CHECKING:
 
 
 #: Kinds; of an unconfirmed change the text says itself of which nodes it is.
-UNLIKE_PEERS, DATES, FEW, UNCONFIRMED, SMALL = (
-    *("unlike its peers", "dates", "few machines", "unconfirmed change", "worth a look"),
+UNLIKE_PEERS, DATES, LEAST, UNCONFIRMED, SMALL = (
+    *("unlike its peers", "dates", "least change", "unconfirmed change", "worth a look"),
 )
 
 
@@ -184,56 +185,53 @@ def _groups(table: "pd.DataFrame", factor: str, changelog: Changelog) -> "Iterat
             yield factor, levels.sort_values("node", kind="stable").reset_index(drop=True)
 
 
-#: The relative change of which the jobs to an alarm are counted, and how many are tried.
-CHANGE, MOST_JOBS = 0.05, 60
-#: Of the latest values, whose median is the level.
-LATEST = 10
+#: Changes of a machine that are tried, relative; days that they last; machines that are changed and judged, at most.
+SIZES, LASTING_DAYS, MOST_CHANGED, MOST_MACHINES = (0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.4), 10, 4, 32
 
 
-def few_machines(values: "pd.DataFrame", changelog: Changelog) -> tuple[Notice, ...]:
-    """A notice for each cluster with a factor of fewer than FEWEST_PEERS machines: after how many jobs an alarm comes.
+def least_seen(values: "pd.DataFrame", changelog: Changelog) -> tuple[Notice, ...]:
+    """For each cluster, the smallest of SIZES for the worse that would be named on the last of LASTING_DAYS days.
 
-    values : as check_values returns it. The number is that of the alarm procedure itself, for a machine of each factor
-    that is worse by CHANGE from now on, and scatters as it did: about as many.
+    values : as check_values returns it. By simulation: some machines of the very fleet are changed since that day in
+    their values, one of eight at most, and judged with the others; all of them are to have an alarm or evidence enough
+    for an unconfirmed change.
     """
     found = []
-    for cluster, rows in values[values["state"] == "done"].groupby("cluster", sort=True):
-        machines = rows.groupby("factor")[["node", "cpu"]].apply(lambda part: len(part.drop_duplicates()))
-        few = machines[machines < FEWEST_PEERS]
-        if few.empty:
+    for cluster, every in values[values["state"] == "done"].groupby("cluster", sort=True):
+        machines = every[MACHINE].drop_duplicates()[:MOST_MACHINES]
+        rows = every[every.set_index(MACHINE).index.isin(machines.set_index(MACHINE).index)]
+        days = np.unique(day_numbers(rows["started_s"]))
+        if len(days) <= LASTING_DAYS + FEWEST_JOBS:
             continue
-        jobs = max(_jobs_to_alarm(rows[rows["factor"] == factor], changelog) for factor in few.index)
-        more = f"more than {MOST_JOBS} jobs" if jobs > MOST_JOBS else f"about {counted(jobs, 'job')}"
+        since_s = float(days[-LASTING_DAYS] * DAY_S)
+
+        def tried(rows: "pd.DataFrame" = rows, machines: "pd.DataFrame" = machines, since_s: float = since_s) -> Any:
+            sizes = pd.DataFrame({"size": [_least_seen(rows, machines, since_s, changelog)]})
+            return [sizes]
+
+        size = float(kept_tables(["least"], rows, (changelog, since_s), tried)[0]["size"].iloc[0])
+        what = f"of {100 * size:.0f} % or more" if size < np.inf else f"of {100 * SIZES[-1]:.0f} % might not"
         text = (
-            f"{counted(int(few.max()), 'machine')}, fewer than {FEWEST_PEERS}: a change of {100 * CHANGE:.0f} % is "
-            f"confirmed after {more} of each; until then it is a suspicious test (--strict)"
+            f"a change of one machine {what} that began {LASTING_DAYS} days of jobs ago "
+            f"{'would be named by now' if size < np.inf else 'be named yet'}, by simulation on these machines"
         )
-        found.append(Notice(FEW, str(cluster), "", -1, "", float(rows["started_s"].max()), nan, nan, text))
+        found.append(Notice(LEAST, str(cluster), "", -1, "", since_s, size, nan, text))
     return tuple(found)
 
 
-def _jobs_to_alarm(rows: "pd.DataFrame", changelog: Changelog) -> int:
-    """Of one factor: days of one job each until the first alarm; MOST_JOBS + 1 without one."""
-    direction = worse_direction(str(rows["factor"].iloc[0])) or -1
-    ordered = rows.sort_values("started_s", kind="stable").groupby([*MACHINE, "stratum"], sort=False)
-    last = ordered.tail(1).set_index([*MACHINE, "stratum"])
-    level = ordered["value"].apply(lambda each: each.tail(LATEST).median())
-    day_s = float(rows["started_s"].max())
-    last = last.assign(value=level * (1 + direction * CHANGE), archive="").reset_index()
-    job = np.repeat(np.arange(1, MOST_JOBS + 1), len(last))
-    after = pd.concat([last] * MOST_JOBS, ignore_index=True)
-    scatter = (rows["value"] / ordered["value"].transform("median")).to_numpy(np.float64)
-    after["value"] *= np.random.default_rng(len(rows)).choice(scatter, len(after))
-    after["started_s"] = day_s + DAY_S * job
-    # a machine has a factor once in a job
-    after["job"] = [f"\0{number} {stratum}" for number, stratum in zip(job, after["stratum"], strict=True)]
-    last_day = np.datetime64(int(day_s // DAY_S), "D")
-    for jobs in (MOST_JOBS // 4, MOST_JOBS):  # alarms of a day do not depend on later ones, and most come soon
-        alarms = judged_once(pd.concat([rows, after[: jobs * len(last)]]), changelog, AlarmSettings()).alarms
-        days = alarms.loc[alarms["day"] > str(last_day), "day"]
-        if not days.empty:
-            return int((np.datetime64(str(days.min())) - last_day).astype(int))
-    return MOST_JOBS + 1
+def _least_seen(rows: "pd.DataFrame", machines: "pd.DataFrame", since_s: float, changelog: Changelog) -> float:
+    """inf where none is."""
+    changed = machines[:: max(8, len(machines) // MOST_CHANGED)].set_index(MACHINE).index
+    late = (rows.set_index(MACHINE).index.isin(changed)) & (rows["started_s"] >= since_s).to_numpy()
+    directions = rows["factor"].map(lambda factor: worse_direction(str(factor)) or -1).to_numpy(np.float64)
+
+    def is_named(size: float) -> bool:
+        judged = judge_days(rows.assign(value=rows["value"] * np.where(late, 1 + directions * size, 1.0)), changelog)
+        named = pd.concat([judged.alarms[judged.alarms["changed_s"] >= since_s - DAY_S], judged.unconfirmed])
+        return bool(changed.isin(named.set_index(MACHINE).index).all())
+
+    place = bisect_left(SIZES, True, key=is_named)
+    return SIZES[place] if place < len(SIZES) else np.inf
 
 
 def worth_a_look(found: "OpenRegressions") -> tuple[Notice, ...]:

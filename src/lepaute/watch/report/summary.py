@@ -10,6 +10,7 @@ import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -230,7 +231,7 @@ def regressions_of(
             machines=_machines(rows),
             since=day_of(min(row["changed_s"] for row in rows)),
             alarm=dt.date.fromisoformat(min(row["day"] for row in rows)),
-            changes=tuple(sorted(map(_change, group), key=_weight, reverse=True)),
+            changes=_worst_first(list(map(_change, group))),
             archives=tuple(dict.fromkeys(row["archive"] for row in rows if row["archive"])),
             gradual_from=min(
                 (day_of(row["gradual_s"]) for row in rows if row["gradual_s"] == row["gradual_s"]), default=None
@@ -239,7 +240,15 @@ def regressions_of(
         )
         for group, rows in groups
     ]
-    return tuple(sorted(reports, key=lambda each: (-_weight(each.changes[0]), -len(each.machines), each.since)))
+    return tuple(sorted(reports, key=lambda each: (-max(map(_weight, each.changes)), -len(each.machines), each.since)))
+
+
+def _worst_first(changes: list[Change]) -> tuple[Change, ...]:
+    """The largest before all others, where it is larger by far than the first one."""
+    largest = max(changes, key=_weight)
+    if _weight(largest) > 2 * _weight(changes[0]):
+        changes = [largest, *(each for each in changes if each is not largest)]
+    return tuple(changes)
 
 
 def _weight(change: Change) -> float:
@@ -319,7 +328,7 @@ def _latest_waiting(verdicts: "pd.DataFrame") -> "pd.DataFrame":
 def uncovered(noticed: Iterable[Notice], standing: "pd.DataFrame") -> tuple[Notice, ...]:
     """Without what a regression covers."""
     covered = set(zip(*(standing[name] for name in (*MACHINE, "factor")), strict=True))
-    return tuple(one for one in noticed if (one.cluster, one.node, one.cpu, one.factor) not in covered)
+    return tuple(notice for notice in noticed if attrgetter(*MACHINE, "factor")(notice) not in covered)
 
 
 def _explained(suspects: "pd.DataFrame", standing: "pd.DataFrame") -> "np.ndarray":

@@ -22,7 +22,7 @@ from lepaute.watch.changelog import ALL, Event
 from lepaute.watch.judging.judge import AND
 from lepaute.watch.kept import keep_text, kept_text
 from lepaute.watch.notices.absences import Absence, absences, absences_of, last_data
-from lepaute.watch.notices.notice import Notice, few_machines, notices, unconfirmed_changes, worth_a_look
+from lepaute.watch.notices.notice import Notice, least_seen, notices, unconfirmed_changes, worth_a_look
 from lepaute.watch.open_regressions import OpenRegressions, open_regressions, packed_values
 from lepaute.watch.report.factor_history import P_LEVELS, FactorRows, factor_rows
 from lepaute.watch.report.models import models_of, moved_in, title_of
@@ -283,6 +283,7 @@ def _write_pages(store: "Store", writer: _Writer, now_s: float) -> None:
     looks = worth_a_look(regressed)
     noticed = uncovered(notices(regressed.values, log), regressed.rows)
     unconfirmed = unconfirmed_changes(regressed)
+    silent = least_seen(regressed.values, log) if regressed.rows.empty else ()
     away, lines = absences_of(regressed.values), [*looks, *noticed, *unconfirmed]
     said = _Pages(store, writer, every, regressed, away, lines, effects={event: [] for event in log.events})
     for cluster in sorted(known["cluster"].unique()):
@@ -313,7 +314,7 @@ def _write_pages(store: "Store", writer: _Writer, now_s: float) -> None:
         looks=[{"text": str(each)} for each in looks],
         looks_label=LABEL,
         most=MOST_LINES,
-        notices=[{"text": str(each)} for each in (*noticed, *unconfirmed, *few_machines(regressed.values, log))],
+        notices=[{"text": str(each)} for each in (*noticed, *unconfirmed, *silent)],
         summaries=said.summaries,
         regressions=[
             regression_line(each) | {"cost": cost_text(each, machines[each.cluster, each.changes[0].factor], last)}
