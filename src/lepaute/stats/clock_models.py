@@ -73,8 +73,7 @@ def exit_skew(start_ns: Any, models: ClockModels) -> Spreads:
     times_ns = models.at(start_ns)
     deviation = np.broadcast_to(models.deviation_ns(start_ns), times_ns.shape)
     bound = np.broadcast_to(np.asarray(models.bound_ns, dtype=float), times_ns.shape)
-    half = quantile(times_ns.shape[-1]) * deviation + bound
-    return spread(times_ns, half)
+    return spread(times_ns, quantile(times_ns.shape[-1]) * deviation + bound)
 
 
 def quantile(ranks: int) -> float:
