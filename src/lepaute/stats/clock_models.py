@@ -99,5 +99,4 @@ def spread(times_ns: Any, half_widths_ns: Any) -> Spreads:
     last, first = np.sort(latest, axis=-1), np.sort(earliest, axis=-1)
     same = latest.argmax(axis=-1) == earliest.argmin(axis=-1)
     others = np.maximum(last[..., -2] - first[..., 0], last[..., -1] - first[..., 1])
-    high = np.where(same, others, last[..., -1] - first[..., 0])
-    return Spreads(seen, low, np.maximum(high, seen))
+    return Spreads(seen, low, np.maximum(np.where(same, others, last[..., -1] - first[..., 0]), seen))
