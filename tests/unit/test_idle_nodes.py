@@ -281,5 +281,8 @@ def test_two_commands_do_not_share_a_folder(tmp_path: Path) -> None:
         with pytest.raises(InputError, match="another"), records_held(tmp_path):
             pass
     (tmp_path / "file").write_text("")
+    with records_held(tmp_path / "unused"), records_held(tmp_path / "used"):
+        (tmp_path / "used" / "n1.json").touch()
+    assert [(tmp_path / name).exists() for name in ("unused", "used")] == [False, True]
     with pytest.raises(InputError, match="name another folder"), records_held(tmp_path / "file"):
         pass

@@ -53,6 +53,18 @@ def test_removing_top_switches_slows_down_and_slow_nodes_hold_up() -> None:
     assert ratios["one switch"] < ratios["1 top switch"]
 
 
+def test_a_study_of_which_every_run_is_refused_leaves_no_folder(tmp_path: Path) -> None:
+    small = (Path(__file__).parents[1] / "data" / "platforms" / "small.yaml").read_text()
+    (tmp_path / "p.yaml").write_text(small.replace("sd: {mnk: 1.0e-12}", "sd: {mnk: 1.0e+308}"))
+    (tmp_path / "s.yaml").write_text(
+        "question: tune\nbase: {application: {name: hpl, n: 64, grid: 1x2}, platform: ./p.yaml}\nruns: 2\n"
+        "factors: {nb: {path: application.nb, levels: [8, 16]}}\n"
+    )
+    words = ["study", "tune", str(tmp_path / "s.yaml"), "-o", str(tmp_path / "out"), "--scheduler", "threads"]
+    assert main(words) == 2
+    assert not (tmp_path / "out").exists()
+
+
 def test_the_command_lists_prints_and_runs_them(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["study", "ready"]) == 0

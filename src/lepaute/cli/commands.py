@@ -95,8 +95,7 @@ def _dress(parameter: Any, types: set[Any]) -> None:
 
 
 def _first_sentence(text: str) -> str:
-    paragraph = " ".join(text.strip().split("\n\n")[0].split())
-    return paragraph.split(". ")[0].rstrip(".")
+    return " ".join(text.strip().split("\n\n")[0].split()).split(". ")[0].rstrip(".")
 
 
 def _checked(name: str, types: set[Any], convert: Callable[..., Any], context: typer.Context, given: Any) -> Any:

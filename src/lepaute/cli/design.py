@@ -329,11 +329,7 @@ def _as_object(design: "Design", summary: "DesignSummary") -> dict[str, Any]:
 
 
 @app.command()
-def picture(
-    file: File,
-    output: PictureFile,
-    force: Force = False,
-) -> None:
+def picture(file: File, output: PictureFile, force: Force = False) -> None:
     """Draws what is covered: each pair of factors, and each factor against the order of execution."""
     from lepaute.design import read_design
     from lepaute.design.plot import plot_design

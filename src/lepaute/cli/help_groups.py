@@ -12,42 +12,29 @@ FEW_OPTIONS = 14
 OTHER = "Options"
 #: Headings in their order, with the options below them.
 GROUPS: dict[str, tuple[str, ...]] = {
-    "Problem": (
-        *("n", "memory-fraction", "nb", "grid", "cells", "iterations", "threads-per-rank", "dat"),
-        *("np", "source", "make", "binary", "time-pattern", "solve"),
-    ),
-    "Platform": ("platform", "set", "lag", "any", "transfer", "like"),
-    "What is measured": (
-        *("methods", "after", "simulate", "ops", "sizes", "datatype", "op", "root", "compute", "cold", "factor"),
-    ),
-    OTHER: (),
-    "How precisely": ("precision", "budget", "sessions", "every", "mpiruns", "calls", "warm-up", "limit", "repeats"),
-    "Clocks": ("clock-method", "clock", "synchronisation"),
-    "Verdict": (
-        *("margin", "enough", "correction", "primary", "left", "right", "fail-if-slower", "strict", "measure-only"),
-        "tolerance",
-        *("level", "least-change", "confidence", "pooled", "window"),
-    ),
-    "Nodes": (
-        *("scheduler", "nodes", "count", "ranks-per-node", "job", "queue", "walltime", "constraint", "account"),
-        *("site", "cluster", "image", "ssh-config", "python", "switches"),
-    ),
-    "Where ranks run": ("mapping", "mapping-seed", "hostfile", "rankfile", "map-hosts"),
-    "Simulated runs": ("runs", "seed", "without", "fidelity", "against", "parts", "workers"),
-    "Program": (
-        *("fold", "private", "shared-globals", "skip", "computing", "collectives", "contention", "memory-share"),
-        *("stack", "stall", "timeout", "every-probe"),
-    ),
-    "Output": (
-        *("output", "report", "plot", "scaling", "json", "csv", "latex", "details", "quiet", "archive", "archives"),
-        *("keep-folders", "resume", "force", "help"),
-    ),
-    "Trace of a run": ("trace", "perfetto", "gantt", "trace-ranks", "trace-steps"),
-    "HPL.dat": (
-        *("depth", "bcast", "swap", "swap-threshold", "pfact", "rfact", "nbmin", "ndiv", "pmap", "l1", "u"),
-        *("equil", "align"),
-    ),
-}
+    heading: tuple(names.split())
+    for heading, names in (
+        ("Problem", "n memory-fraction nb grid cells iterations threads-per-rank dat np source make binary "
+         "time-pattern solve"),
+        ("Platform", "platform set lag any transfer like"),
+        ("What is measured", "methods after simulate ops sizes datatype op root compute cold factor"),
+        (OTHER, ""),
+        ("How precisely", "precision budget sessions every mpiruns calls warm-up limit repeats"),
+        ("Clocks", "clock-method clock synchronisation"),
+        ("Verdict", "margin enough correction primary left right fail-if-slower strict measure-only tolerance "
+         "level least-change confidence pooled window"),
+        ("Nodes", "scheduler nodes count ranks-per-node job queue walltime constraint account site cluster "
+         "image ssh-config python switches"),
+        ("Where ranks run", "mapping mapping-seed hostfile rankfile map-hosts"),
+        ("Simulated runs", "runs seed without fidelity against parts workers"),
+        ("Program", "fold private shared-globals skip computing collectives contention memory-share stack stall "
+         "timeout every-probe"),
+        ("Output", "output report plot scaling json csv latex details quiet archive archives keep-folders "
+         "resume force help"),
+        ("Trace of a run", "trace perfetto gantt trace-ranks trace-steps"),
+        ("HPL.dat", "depth bcast swap swap-threshold pfact rfact nbmin ndiv pmap l1 u equil align"),
+    )
+}  # fmt: skip
 #: Headings of commands that have the first of their options; elsewhere the others mean something of their own.
 _NEEDS_FIRST = ("Clocks", "Nodes", "Simulated runs", "Program", "Trace of a run", "HPL.dat")
 _PLACES = {name: (heading, at) for heading, names in GROUPS.items() for at, name in enumerate(names)}

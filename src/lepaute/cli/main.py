@@ -85,13 +85,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line and returns its exit status; `arguments` are those after the program's name."""
     # Pydantic otherwise searches all installed packages for plugins of its own: 11 ms of every start.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    words = list(sys.argv[1:] if arguments is None else arguments)
     if arguments is None and not (sys.warnoptions or os.environ.get("LEPAUTE_DEBUG")):
         # Python's own, about code and not about what was asked.
         warnings.simplefilter("ignore")
     if arguments is None:
         gc.disable()  # until the work begins: modules are no garbage, and 15 ms are spent to find none
-    status = guarded(lambda: dispatch(given))
+    status = guarded(lambda: dispatch(words))
     if arguments is None:
         _end_quietly(status)
     return status
@@ -189,8 +189,8 @@ def unknown(name: str) -> str:
 
 def usage() -> str:
     """The help of the program as a whole."""
-    asked = max(len(question) for question, _ in QUESTIONS)
-    questions = "\n".join(f"  {question:<{asked}}  {line}" for question, line in QUESTIONS)
+    widest = max(len(question) for question, _ in QUESTIONS)
+    questions = "\n".join(f"  {question:<{widest}}  {line}" for question, line in QUESTIONS)
     width = max(len(command.name) for command in COMMANDS)
     rows = "\n".join(f"  {command.name:<{width}}  {command.summary}" for command in COMMANDS)
     return (

@@ -113,9 +113,8 @@ def command(
         if run.as_json:
             print(json_text({"archive": str(options.archive), "dry_run": True, "steps": steps}))
             return 0
-        print(f"{options.archive}: dry run: {counted(len(steps), 'step')}, nothing was done")
-        for line in steps:
-            print(line)
+        headline = f"{options.archive}: dry run: {counted(len(steps), 'step')}, nothing was done"
+        print("\n".join([headline] if run.quiet else [headline, *steps]))
         return 0
     from lepaute.measure.experiment.life import execute
 

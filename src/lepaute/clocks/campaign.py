@@ -335,5 +335,4 @@ def measure_clocks(
         found = find_library()
         library = f"{found.family or 'mpi'}={found.mpicc}"
     (named,) = named_libraries([library])
-    campaign = Clocks(options, named, _built_probe(named, tell), asked, slots, tell)
-    return campaign.to_the_end(resume=resume)
+    return Clocks(options, named, _built_probe(named, tell), asked, slots, tell).to_the_end(resume=resume)

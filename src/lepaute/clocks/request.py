@@ -182,8 +182,7 @@ def synchronisations(archive: Archive) -> "pandas.DataFrame":
     deviation_ns, bound_ns: that the model itself states
     """
     facts(archive)
-    frame = archive.table(SYNCHRONISATIONS)
-    return checked_table(frame, str(archive.path))
+    return checked_table(archive.table(SYNCHRONISATIONS), str(archive.path))
 
 
 def checked_table(frame: "pandas.DataFrame", where: str) -> "pandas.DataFrame":

@@ -297,8 +297,7 @@ def searched(names: Sequence[str], runs: int) -> Fraction:
         for _ in range(extra):
             left = [mask for mask in candidates if mask not in best]
             best = min(((*best, mask) for mask in left), key=lambda masks: _badness(base, masks))
-    generators = tuple((base + i, Word(mask)) for i, mask in enumerate(best))
-    return _checked(Fraction(tuple(names), generators))
+    return _checked(Fraction(tuple(names), tuple((base + i, Word(mask)) for i, mask in enumerate(best))))
 
 
 def _badness(base: int, masks: Sequence[int]) -> tuple[int, int]:

@@ -232,8 +232,7 @@ def _plateaus(sizes: Sequence[int], logs: Floats, pieces: Sequence[tuple[int, in
 def _fall(logs: Floats, upper: tuple[int, int], lower: tuple[int, int]) -> float:
     """By how much the logarithm of bandwidth falls from one range of sizes to the next, in the mean over the curves."""
     one = np.median(logs[:, upper[0] : upper[1] + 1], axis=1)
-    other = np.median(logs[:, lower[0] : lower[1] + 1], axis=1)
-    return float(np.mean(one - other))
+    return float(np.mean(one - np.median(logs[:, lower[0] : lower[1] + 1], axis=1)))
 
 
 def _bandwidths(

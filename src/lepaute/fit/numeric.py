@@ -119,8 +119,7 @@ def sandwich(x: Floats, residual: Floats, weight: Floats, active: Booleans) -> F
     (X'WX)^-1 X' W diag(r^2 / (1-h)^2) W X (X'WX)^-1 with leverages h. Columns that are not active have zeros.
     Source: MacKinnon and White (1985), Journal of Econometrics 29, 305-325.
     """
-    shifts = shifts_by_row(x, residual, weight, active)
-    return algebra.squares(shifts)
+    return algebra.squares(shifts_by_row(x, residual, weight, active))
 
 
 def shifts_by_row(x: Floats, residual: Floats, weight: Floats, active: Booleans) -> Floats:

@@ -135,8 +135,7 @@ def complaint_of(stdout: str, stderr: str) -> str:
     errors = [line for line in lines if line.startswith(("probe-", "xhpl-lepaute:", "E: "))]
     # Compilers draw the place below it, and make counts its own errors afterwards.
     errors = errors or [line for line in lines if "error: " in line or "undefined reference" in line]
-    message = " | ".join(errors[:2] or lines[-4:])
-    return message[:600] or "it printed nothing"
+    return " | ".join(errors[:2] or lines[-4:])[:600] or "it printed nothing"
 
 
 def end_session(process: "subprocess.Popen[bytes]") -> None:

@@ -91,5 +91,4 @@ def shortened(rows: Sequence[Sequence[object]], most: int) -> list[Sequence[obje
     if len(rows) <= most:
         return list(rows)
     head = most // 2
-    dots = ["…", *[""] * (len(rows[0]) - 1)]
-    return [*rows[:head], dots, *rows[-(most - head) :]]
+    return [*rows[:head], ["…", *[""] * (len(rows[0]) - 1)], *rows[-(most - head) :]]

@@ -6,6 +6,7 @@ Each test that was submitted has a small file beside its archive: what became of
 import dataclasses
 import json
 import random
+import shutil
 import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -331,11 +332,12 @@ class NodeTests:
 
 @contextmanager
 def records_held(folder: Path) -> Iterator[list[SubmittedTest]]:
-    """The records of a folder, which is made if missing, while no other process schedules tests there.
+    """The records of a folder, while no other process schedules tests there; it is made if missing, and goes if empty.
 
     Raises InputError where one does, or the folder cannot be made.
     """
     try:
+        is_new = not folder.exists()
         folder.mkdir(parents=True, exist_ok=True)
         lock = (folder / ".lock").open("a")
     except OSError as problem:
@@ -343,7 +345,11 @@ def records_held(folder: Path) -> Iterator[list[SubmittedTest]]:
     with lock:
         if not hold_lock(lock, folder, "name another folder (--archives)"):
             raise InputError(f"{folder}: another `lepaute watch run` is at work there; wait until it ends")
-        yield submitted_tests(folder)
+        try:
+            yield submitted_tests(folder)
+        finally:
+            if is_new and [each.name for each in folder.iterdir()] == [".lock"]:
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def _is_passing(problem: Exception) -> bool:

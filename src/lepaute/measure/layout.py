@@ -178,8 +178,7 @@ def _nearest(around: Sequence[Object], fits: Callable[[Object], bool]) -> Object
 
 
 def _is_l3(each: Object) -> bool:
-    about = each.attributes
-    return each.kind == "L3Cache" or (each.kind == "Cache" and about.get("depth") == "3")
+    return each.kind == "L3Cache" or (each.kind == "Cache" and each.attributes.get("depth") == "3")
 
 
 def _lowest_bit(nodeset: str) -> int:

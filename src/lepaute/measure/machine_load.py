@@ -38,8 +38,7 @@ class Load:
 
     def with_own(self, own_cpu_s: float) -> "Load":
         """The same, where it is known that so much of the CPU time was our own."""
-        busy_s = self.own_cpu_s + self.others_cpu_s
-        return replace(self, own_cpu_s=own_cpu_s, others_cpu_s=busy_s - own_cpu_s)
+        return replace(self, own_cpu_s=own_cpu_s, others_cpu_s=self.own_cpu_s + self.others_cpu_s - own_cpu_s)
 
 
 def sample() -> Sample:

@@ -169,8 +169,7 @@ def _ahead(header: Any, at_ns: "NDArray[Any]") -> "NDArray[Any]":
     if span <= 0 or int(first["add_ns"]) == int(last["add_ns"]):
         return numpy.full(len(at_ns), int(first["add_ns"]), dtype="int64")
     drift = (int(last["add_ns"]) - int(first["add_ns"])) / span
-    moved = numpy.rint(drift * (at_ns - int(first["at_ns"]))).astype("int64")
-    return moved + int(first["add_ns"])
+    return numpy.rint(drift * (at_ns - int(first["at_ns"]))).astype("int64") + int(first["add_ns"])
 
 
 def _text(value: bytes) -> str:

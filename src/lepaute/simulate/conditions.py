@@ -239,8 +239,7 @@ def _key(application: Application) -> int:
 
 def read_transfer(path: str | Path) -> Transfer:
     """The layer in a YAML file {source, relative_sd, studies}; raises InputError with one line for any other."""
-    content = read_yaml(read_text(Path(path), "a file of a transfer layer"), str(path))
-    return transfer_of(content, str(path))
+    return transfer_of(read_yaml(read_text(Path(path), "a file of a transfer layer"), str(path)), str(path))
 
 
 def transfer_of(content: object, origin: str) -> Transfer:

@@ -87,8 +87,7 @@ def aligned_rank_test(values: npt.ArrayLike, second: npt.ArrayLike, blocks: npt.
     Blocks that hold one sample alone say nothing and are left out. Raises InputError for values that are not finite,
     and for other shapes.
     """
-    samples = _Samples(values, second, blocks)
-    return samples.test(0.0)
+    return _Samples(values, second, blocks).test(0.0)
 
 
 def aligned_shift(

@@ -71,8 +71,7 @@ def exit_skew(start_ns: Any, models: ClockModels) -> Spreads:
     times_ns = models.at(start_ns)
     deviation = np.broadcast_to(models.deviation_ns(start_ns), times_ns.shape)
     bound = np.broadcast_to(np.asarray(models.bound_ns, dtype=float), times_ns.shape)
-    half = quantile(times_ns.shape[-1]) * deviation + bound
-    return spread(times_ns, half)
+    return spread(times_ns, quantile(times_ns.shape[-1]) * deviation + bound)
 
 
 def quantile(ranks: int) -> float:
@@ -98,5 +97,4 @@ def spread(times_ns: Any, half_widths_ns: Any) -> Spreads:
     last, first = np.sort(latest, axis=-1), np.sort(earliest, axis=-1)
     same = latest.argmax(axis=-1) == earliest.argmin(axis=-1)
     others = np.maximum(last[..., -2] - first[..., 0], last[..., -1] - first[..., 1])
-    high = np.where(same, others, last[..., -1] - first[..., 0])
-    return Spreads(seen, low, np.maximum(high, seen))
+    return Spreads(seen, low, np.maximum(np.where(same, others, last[..., -1] - first[..., 0]), seen))

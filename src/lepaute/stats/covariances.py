@@ -272,5 +272,4 @@ def _sums(group: Integers, kind: Integers, weight: Floats) -> Floats:
 
 
 def _members(group: Integers) -> list[Integers]:
-    order = np.argsort(group, kind="stable").astype(np.int64)
-    return list(np.split(order, np.cumsum(np.bincount(group))[:-1]))
+    return list(np.split(np.argsort(group, kind="stable").astype(np.int64), np.cumsum(np.bincount(group))[:-1]))

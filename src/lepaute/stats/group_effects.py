@@ -222,7 +222,7 @@ def found_groups(deviations: Floats, node: Integers, changed: Booleans) -> tuple
             best, share, most = better, its_share, gain
     for _ in range(_PASSES if share > 0 else 0):
         best = _reassigned(deviations, node, best, share / 2)
-    return (best, share) if best.max() >= 0 else (nothing, 0.0)
+    return (best, share) if best.max() >= 0 else (best, 0.0)
 
 
 def _reassigned(deviations: Floats, node: Integers, group: Integers, share: float) -> Integers:

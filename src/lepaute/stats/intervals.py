@@ -210,5 +210,4 @@ def _quantile(ordered: Sequence[float], probability: float) -> float:
     """The value at position p (R + 1), from 1, of `ordered`, linear in between (type 6 of Hyndman & Fan, 1996)."""
     position = probability * (len(ordered) + 1)
     below = min(max(int(position), 1), len(ordered) - 1)
-    weight = position - below
-    return ordered[below - 1] + weight * (ordered[below] - ordered[below - 1])
+    return ordered[below - 1] + (position - below) * (ordered[below] - ordered[below - 1])

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -22,6 +22,8 @@ from lepaute.simulate.application import Application
 from lepaute.simulate.conditions import Conditions, Layers, State, at_lag, read_transfer
 from lepaute.simulate.machine.mapping import Mapping as RankMapping
 from lepaute.simulate.machine.mapping import check_memory, platform_slots, read_hostfile, read_rankfile
+from lepaute.simulate.prediction.trust import weaknesses_of
+from lepaute.stats.decision import Weakness
 from lepaute.study.components import (
     WHICH,
     application_of,
@@ -138,6 +140,11 @@ class Configurations:
             if len(self._kept) > _MOST_KEPT:
                 self._kept.popitem(last=False)
             return made
+
+    def weaknesses(self, points: Iterable[Point]) -> tuple[Weakness, ...]:
+        """Those of platforms and applications, which leave a decision as it is; `trust.caveats` says them, too."""
+        made = map(self.at, points)
+        return tuple({weak: 0 for at in made for weak in weaknesses_of(at.application, at.conditions.platform)})
 
     def check(self, point: Point) -> Application:
         """The application at a point; raises InputError or PlatformError for one, a platform or a mapping that cannot

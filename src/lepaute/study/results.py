@@ -188,8 +188,8 @@ class Results:
 
     @property
     def any(self) -> bool:
-        """Whether there is a result yet."""
-        return bool(self._known)
+        """Whether there is a result yet that is no refusal."""
+        return any(not result.refusal for result in self._known.values())
 
     def known(self, keys: Collection[str]) -> dict[str, Simulated]:
         """Those of the keys that have a result."""

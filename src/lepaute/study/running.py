@@ -34,7 +34,7 @@ from lepaute.study.pools import DaskPool, Threads, worker_schedulers
 from lepaute.study.results import Results
 from lepaute.study.schema import Placed, Study, study_text
 from lepaute.study.session import Session
-from lepaute.study.trust import beside, caveats
+from lepaute.study.trust import caveats
 
 if TYPE_CHECKING:
     import pandas
@@ -123,11 +123,7 @@ class StudyRun(Public):
         return f"<StudyRun: {self.study.title or self.study.question}, {counted(len(self.outcomes), 'trial')}>"
 
     def _repr_html_(self) -> str:
-        facts = [
-            ("answer", self.answer.text),
-            ("simulations", self.counts),
-            ("folder", self.folder),
-        ]
+        facts = [("answer", self.answer.text), ("simulations", self.counts), ("folder", self.folder)]
         return facts_html(self.study.title or self.study.question, facts, [f"warning: {each}" for each in self.caveats])
 
 
@@ -200,7 +196,8 @@ def run_study(
         outcomes = tuple(seen.values())
         unused = unused_keys(configurations.study, configurations, outcomes)
         notes = (*spent, *unused, *caveats(outcomes, configurations, answer.trusts))
-        counts, weak = (session.simulated, session.reused, session.further), beside(outcomes, configurations)
+        counts = session.simulated, session.reused, session.further
+        weak = configurations.weaknesses({run.trial.point: 0 for run in outcomes if run.refusal is None})
         run = StudyRun(original, answer, outcomes, *counts, place, notes, weak)
     except LepauteError:
         if place is not None and is_new and not results.any:

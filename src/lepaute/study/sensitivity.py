@@ -223,9 +223,7 @@ class Effects:
         }
 
 
-def effects(
-    outcomes: Iterable[Outcome], response: str = "time_s", *, interactions: bool = True, logarithm: bool = True
-) -> Effects:
+def effects(outcomes: Iterable[Outcome], response: str = "time_s", *, logarithm: bool = True) -> Effects:
     """The analysis of points that have all the same seeds.
 
     logarithm : of the response, which must then be above 0: effects are ratios; otherwise they are differences
@@ -243,9 +241,7 @@ def effects(
     names = [name for name in points[0] if len({point[name] for point in points}) > 1]
     if not names:
         raise InputError("no factor has two levels among the points that can be compared; nothing varies")
-    terms: list[tuple[str, ...]] = [(name,) for name in names]
-    if interactions:
-        terms += list(combinations(names, 2))
+    terms: list[tuple[str, ...]] = [*((name,) for name in names), *combinations(names, 2)]
     dummies = {term: _dummies(points, term) for term in terms}
     means = values.mean(axis=1)
     total = float(((means - means.mean()) ** 2).sum())

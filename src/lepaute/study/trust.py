@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from lepaute.simulate.prediction.trust import DRAWN, LEAST_OUTSIDE, SEEDS, Trust, relative_sd, weaknesses_of
+from lepaute.simulate.prediction.trust import DRAWN, LEAST_OUTSIDE, SEEDS, Trust, relative_sd
 from lepaute.stats.decision import SPOILS, Decision, Weakness
 from lepaute.study.evaluation import Evaluate, Outcome, Point, Trial, called
 
@@ -67,15 +67,6 @@ def decision_of(is_clear: bool | None, trusts: Iterable[Trust]) -> Decision:
     if is_clear is None:
         some.append(Weakness("too few", "one run of point configuration"))
     return Decision.of(bool(is_clear) and all(point.is_shown for point in of_points), False, some)
-
-
-def beside(outcomes: Iterable[Outcome], configurations: "Configurations") -> tuple[Weakness, ...]:
-    """The weaknesses of platforms and applications that leave the decision as it is; `caveats` says them, too."""
-    points = {outcome.trial.point: None for outcome in outcomes if outcome.refusal is None}
-    made = map(configurations.at, points)
-    return tuple(
-        dict.fromkeys(each for one in made for each in weaknesses_of(one.application, one.conditions.platform))
-    )
 
 
 def _of_cables(platforms: "Sequence[Platform]") -> list[str]:

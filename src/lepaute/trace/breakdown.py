@@ -198,8 +198,7 @@ def not_separated(trace: Trace) -> tuple[str, ...]:
 
 def is_estimated(trace: Trace) -> bool:
     """Whether a call does not know its parts, as in recordings and in what SMPI writes."""
-    mpi = (trace.kind == MPI) & ~trace.named(PROBES)
-    return bool(numpy.isnan(trace.late_s[mpi]).any())
+    return bool(numpy.isnan(trace.late_s[((trace.kind == MPI) & ~trace.named(PROBES))]).any())
 
 
 def _by_name(trace: Trace, total_s: float) -> tuple[KernelShare, ...]:

@@ -47,12 +47,7 @@ DGEMM, DTRSM, PANEL, COPIES, GLUE, OWN_CODE, CALL_OVERHEAD, WAITING, MOVING, CON
 )
 
 #: The categories of a breakdown.
-SHARES = (
-    Style("compute", "#0072B2"),
-    *CALLS[CALL_OVERHEAD:NOTHING],
-    CALLS[OWN_CODE],
-    Style("other", "#FFFFFF"),
-)
+SHARES = (Style("compute", "#0072B2"), *CALLS[CALL_OVERHEAD:NOTHING], CALLS[OWN_CODE], Style("other", "#FFFFFF"))
 
 
 def labels(estimated: bool, unknown: Sequence[str]) -> list[str]:

@@ -67,8 +67,7 @@ def relative_error(measured: Floats, predicted: Floats) -> tuple[float, float, f
     if total <= 0.0:
         return 0.0, 0.0, 0.0
     ratio = float(measured.sum()) / total
-    scatter = float(np.sum((measured - ratio * predicted) ** 2)) / total**2
-    return ratio - 1.0, scatter, total
+    return ratio - 1.0, (float(np.sum((measured - ratio * predicted) ** 2)) / total**2), total
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +163,7 @@ def common_relative_sd(kernel: FittedKernel, calls: Calls) -> float:
     return error / total if total > 0.0 else 0.0
 
 
-def own_covariance(own: PolynomialFit, pooled: PolynomialFit) -> Floats:
+def _separate_covariance(own: PolynomialFit, pooled: PolynomialFit) -> Floats:
     """The covariance of the coefficients of one core or socket less that of all together, shape (p, p).
 
     Both fits have the same terms. In the directions in which the variances of the one are 1, those of the other are
@@ -287,7 +286,7 @@ def _covariance(piece: FittedPiece) -> dict[str, Any] | None:
     mean over the cores, without what is common to all of them.
     """
     fit = piece.pooled
-    own = [own_covariance(each, fit) for each in piece.own.values() if each.terms == fit.terms]
+    own = [_separate_covariance(each, fit) for each in piece.own.values() if each.terms == fit.terms]
     covariance = np.mean(own, axis=0) if own else fit.covariance
     if not np.any(covariance):
         return None

@@ -119,8 +119,7 @@ def _parted(receive: Series, last_eager_bytes: float) -> float:
 
 def _off_line(x: Floats, y: Floats, log_duration: Floats) -> float:
     intercept, slope = weighted_line(x, y, 1.0 / y**2)
-    line = np.maximum(intercept + max(slope, 0.0) * x, 1e-10)
-    return float(np.sum(np.abs(log_duration - np.log(line))))
+    return float(np.sum(np.abs(log_duration - np.log(np.maximum(intercept + max(slope, 0.0) * x, 1e-10)))))
 
 
 def _deviation(isend: Series, log_duration: Floats, last_eager: int) -> float:

@@ -81,6 +81,7 @@ def planned_steps(job_class: "type[Job]", options: Options) -> list[str]:
     lines: list[str] = []
     plan = scheduler(options.scheduler).plan(options.request)
     lines.extend(f"nodes: {step}" for step in plan.steps)
+    lines += [f"nodes: with {options.python}"] if options.python else []
     with temporary_folder("lepaute-dry-run-") as folder:
         job = made_job(job_class, replace(options, archive=folder / "dry.zip"), say=lambda _line: None)
         try:
@@ -99,6 +100,7 @@ def planned_steps(job_class: "type[Job]", options: Options) -> list[str]:
                 lines += filter(None, [job.parameters.unread_text()])
         finally:
             job.close()
+    lines += ["teardown: folders on the nodes are kept"] if options.keep_folders else []
     lines.append(f"archive: {options.archive}")
     return lines
 

@@ -176,8 +176,8 @@ def node_cost(
     Raises InputError where the platform lacks the node, its cpus or dgemm, or the job or its grid does not fit.
     """
     tell = progress or (lambda _what, _share: None)
-    given, settings = platform, settings or {}
-    platform = override(given, settings) if settings else given
+    original, settings = platform, settings or {}
+    platform = override(original, settings) if settings else original
     if not any(model.kernel in COMPUTING for model in platform.kernels):
         raise InputError(f"platform {platform.name} has no dgemm, which the node's factors are of; take another")
     base = with_cpu_factors(platform, node, dict.fromkeys(factors.cpus, 1.0))
@@ -192,12 +192,12 @@ def node_cost(
     as_calibrated = predict(hpl, base, runs=runs, progress=partial(tell, "as calibrated"), **of_job)
 
     def time_without(_at: int, fewer: Mapping[str, str]) -> float:
-        machine = with_cpu_factors(override(given, fewer), node, dict.fromkeys(factors.cpus, 1.0))
+        machine = with_cpu_factors(override(original, fewer), node, dict.fromkeys(factors.cpus, 1.0))
         return predict(hpl, machine, runs=1, **of_job).time_s.mean
 
     idle = idle_settings(settings, [as_calibrated.first.time_s], time_without) if as_calibrated.first else ()
     now = [with_cpu_factors(platform, node, factors.drawn(seed + run)) for run in range(runs)]
-    as_now = predict_on_each(hpl, now, repeat=1, progress=partial(tell, "the node as it is now"), **of_job)
+    as_now = _predict_on_variants(hpl, now, repeat=1, progress=partial(tell, "the node as it is now"), **of_job)
     without = None
     if others:
         smaller = _smaller(hpl, base, others, per_node, grid_without)
@@ -221,7 +221,7 @@ def node_cost(
     )
 
 
-def predict_on_each(
+def _predict_on_variants(
     application: "Hpl",
     platforms: "Sequence[Platform]",
     *,

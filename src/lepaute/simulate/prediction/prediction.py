@@ -257,16 +257,6 @@ class Prediction(Public):
             inverse = Spread(rate.mean * effect.mean_of_inverse, rate.low / effect.high, rate.high / effect.low)
         return AnyRun(_slowed(self.undisturbed_time_s, effect), inverse, effect.share, effect.most)
 
-    @property
-    def any_time_s(self) -> Spread | None:
-        """`any.time_s`; None where the platform has no slow state."""
-        return self.any.time_s if self.any else None
-
-    @property
-    def any_rate(self) -> Spread | None:
-        """`any.rate`; None where the platform has no slow state, or the application no rate."""
-        return self.any.rate if self.any else None
-
     @cached_property
     def _slowing(self) -> "slow_state.Effect | None":
         if self.slow is None:
@@ -445,11 +435,7 @@ class Prediction(Public):
         write_whole(path, json.dumps(self.to_dict(), indent=2) + "\n")
 
     def plot(
-        self,
-        path: str | Path | None = None,
-        *,
-        ax: "axes.Axes | None" = None,
-        real_s: Sequence[float] = (),
+        self, path: str | Path | None = None, *, ax: "axes.Axes | None" = None, real_s: Sequence[float] = ()
     ) -> "axes.Axes":
         """Draws the density of the time of a further run, its mean and 95 % prediction interval, and below it the runs.
 

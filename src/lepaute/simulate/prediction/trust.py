@@ -13,6 +13,7 @@ from math import fsum, sqrt
 from typing import TYPE_CHECKING, Any
 
 from lepaute.kit.text import percent, significant
+from lepaute.platform.plausibility import assumed_values
 from lepaute.simulate.conditions import Conditions, Layers, layers_of
 from lepaute.simulate.engine import MESSAGES, Engine, KernelUse, MessageUse, Simulator
 from lepaute.stats.decision import Decision, Weakness
@@ -242,8 +243,6 @@ class Trust:
 
 def weaknesses_of(application: "Application", platform: "Platform") -> tuple[Weakness, ...]:
     """What a prediction rests on that was measured elsewhere, or stands for something else; its caveats say it, too."""
-    from lepaute.platform.plausibility import assumed_values
-
     copied = (Weakness("copied", text) for text in assumed_values(platform))
     return (*copied, *(Weakness("approximated", text) for text in application.on(platform).approximated))
 

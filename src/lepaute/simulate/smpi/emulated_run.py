@@ -78,7 +78,7 @@ class Slowdowns:
     memory_share: float | None = None
 
 
-def own_times(report: Mapping[str, Any]) -> OwnTimes:
+def _times_of(report: Mapping[str, Any]) -> OwnTimes:
     """From the report of simblas."""
     places = {
         name: Place(place["visits"], place["time_s"], tuple(place["alone"]), tuple(place["loaded"]))
@@ -237,7 +237,7 @@ def run_of(
         program_s=report["time_s"],
         region_s=region_s,
         value_s=value_s,
-        own=own_times(report["own_computing"]),
+        own=_times_of(report["own_computing"]),
         kernels=_uses(report["kernels"]),
         fallback=_uses(report["fallback"]),
         put_off=tuple(report["put_off"]),

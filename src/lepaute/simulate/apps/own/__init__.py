@@ -48,9 +48,7 @@ class OwnFiles(applications.Files):
     """What an application of one's own is held against."""
 
     check: Path | None = option_field(
-        None,
-        "a recording of the program; what differs first in calls, order, sizes or peers ends it",
-        metavar="TRACE",
+        None, "a recording of the program; what differs first in calls, order, sizes or peers ends it", metavar="TRACE"
     )
 
     @property
