@@ -144,7 +144,7 @@ def test_a_program_in_fortran_is_built_charged_folded_and_skipped(tmp_path: Path
     took, dot = (float(word) for word in said.out.split()[1:])
     assert took == pytest.approx(dgemm_s(3, 3, 3), rel=1e-9)
     assert dot == 1.0  # what simblas answers; a function, whose convention of calling matters
-    assert "0.008 GB folded" in said.err
+    assert "0.00800 GB folded" in said.err
 
 
 def real_blas() -> Path:

@@ -228,7 +228,7 @@ def test_a_routine_without_a_model_takes_its_operations_over_the_rate_of_dgemm_a
     assert use.time_s == pytest.approx(2 * 1000**2 / rate, rel=1e-9)
     assert found.first.emulated.unmodelled_share == 1.0
     assert found.to_dict()["unmodelled_share"] == 1.0
-    assert any("no model of dsymv (1 calls): 1e+02 %" in warning for warning in found.warnings)
+    assert any("no model of dsymv (1 calls): 100 %" in warning for warning in found.warnings)
 
 
 NOISY = tiny_text().replace("  - mean:", "  - noise: {kind: half-normal, sd: {mnk: 1.0e-11}}\n    mean:")

@@ -59,7 +59,7 @@ def test_a_platform_that_is_written_is_the_one_that_is_shown_and_checked(
     # the latency that was given is the time of a short message
     capsys.readouterr()
     assert main(["platform", "show", "p.yaml"]) == 0
-    assert "between 1.5 µs for a short message, " in capsys.readouterr().out
+    assert "between 1.50 µs for a short message, " in capsys.readouterr().out
 
 
 @pytest.mark.slow

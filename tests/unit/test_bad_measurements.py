@@ -103,7 +103,7 @@ def half_are_zero(frame):
 
 #: What is poor about kernels -> kind of the flag, and what a person reads of it.
 POOR = {
-    "durations are constant": (constant, "constant", "All 3000 durations are exactly 1 ms"),
+    "durations are constant": (constant, "constant", "All 3000 durations are exactly 1.00 ms"),
     "one size only": (lambda frame: frame.assign(m=100, n=100), "sizes", "Calls of only 1 size were measured"),
     "one kernel takes no time": (half_are_zero, "no model", "and has no model: simulations assume"),
     "few calls": (lambda frame: frame.groupby("block").head(3), "calls", "Only 15 calls were measured"),

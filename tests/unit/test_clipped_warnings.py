@@ -13,7 +13,7 @@ def warnings_of(clipped: int) -> list[str]:
 
 @pytest.mark.parametrize(
     ("clipped", "costs", "percent"),
-    [(4000, "next to nothing", "100 %"), (2500, "next to nothing", "62.5 %"), (401, "too little", "10 %")],
+    [(4000, "next to nothing", "100 %"), (2500, "next to nothing", "62.5 %"), (401, "too little", "10.0 %")],
 )
 def test_a_kernel_that_is_mostly_taken_as_zero_says_so_and_one_that_seldom_is_is_counted(clipped, costs, percent):
     (warning,) = warnings_of(clipped)

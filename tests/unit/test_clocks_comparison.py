@@ -74,11 +74,11 @@ def test_a_margin_or_an_error_that_is_enough_lets_a_cheaper_method_be_taken(foun
 
 def test_what_is_said_names_methods_lengths_and_intervals(found: Found) -> None:
     said = answer(found)
-    assert said.startswith("Take SKaMPI for what follows at once: clocks off by 210 ns (95 %: ")
+    assert said.startswith("Take SKaMPI for what follows at once: clocks off by 210.2 ns (95 %: ")
     assert "; HCA3 for measurements of up to 5 s: " in said or "; HCA3 for up to 5 s: " in said
     assert open_lines(found) == []
     words = dict(fact_lines(found))
-    assert words["error"].startswith("known, since all ranks' clocks are one clock; messages miss it by 40 ns in the")
+    assert words["error"].startswith("known, since all ranks' clocks are one clock; messages miss it by 40.0 ns in the")
     assert [row[0] for row in methods_table(found)[1]] == ["SKaMPI", "JK", "HCA3"]  # the cheapest first
     assert "Take SKaMPI" in page(found)
     assert json.loads(json.dumps(found.to_dict()))["choices"][1]["method"] == "HCA3"
@@ -102,7 +102,7 @@ def test_few_mpiruns_and_late_looks_are_caveats(tmp_path: Path) -> None:
     found = compared(archived(tmp_path / "c.zip", rows_of(3, checked_s=9.0)))
     assert found.errors[0].low_s is None
     assert any("3 mpiruns give no interval" in line for line in found.caveats)
-    assert any("came late, by up to 9 s" in line for line in found.caveats)
+    assert any("came late, by up to 9.00 s" in line for line in found.caveats)
     assert open_lines(found)[0].startswith("at once: JK, HCA3 not told apart from SKaMPI")
 
 

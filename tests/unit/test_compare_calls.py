@@ -101,7 +101,7 @@ def test_a_rank_that_begins_late_is_seen_by_the_clock_of_rank_0(archive: Archive
     assert (table["end_low_s"] <= table["end_s"]).all()
     assert (table["end_s"] <= table["end_high_s"]).all()
     row = rank_times(late).query("operation == 'Bcast' and size_bytes == 8")
-    assert "(ranks begin within 3 µs)" in of_ranks("Bcast", row, {"openmpi": "", "mpich": " second"}).title
+    assert "(ranks begin within 3.00 µs)" in of_ranks("Bcast", row, {"openmpi": "", "mpich": " second"}).title
 
 
 def test_every_row_leads_to_its_pictures_whose_figures_are_those_of_the_json(

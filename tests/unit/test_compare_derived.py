@@ -54,7 +54,7 @@ def test_the_rank_that_alone_has_the_difference_is_named(found: Comparison, tmp_
     assert line.excess_s == pytest.approx(25e-6, rel=0.05)
     assert str(line).startswith("Bcast: rank 2 takes longer in 1 of the 1 row shown to differ (mpich by 2")
     assert str(line).endswith(", the other ranks do not")
-    assert str(replace(line, others_s=3e-6)).endswith(", other ranks by 3 µs")
+    assert str(replace(line, others_s=3e-6)).endswith(", other ranks by 3.00 µs")
     found.write_report(tmp_path / "r.html")
     assert "Bcast: rank 2 takes longer" in (tmp_path / "r.html").read_text()
 

@@ -118,7 +118,7 @@ def test_a_twentieth_of_a_core_and_the_ticks_of_the_kernel_are_nobody() -> None:
 def test_time_that_the_hypervisor_took_is_named_above_one_per_cent_and_the_ticks() -> None:
     (found,) = monitored("n", samples(steal_share=changed(0.05, 0.015, range(100, 103))))
     assert (found.kind, found.start_s, found.end_s) == ("stolen time", NOON + 495, NOON + 510)
-    assert found.message == "n: the hypervisor took up to 5 % of the CPU time from 12:08:15 to 12:08:30 UTC"
+    assert found.message == "n: the hypervisor took up to 5.0 % of the CPU time from 12:08:15 to 12:08:30 UTC"
     assert WITNESS[found.kind] == "steal"
 
 

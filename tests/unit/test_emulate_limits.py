@@ -48,5 +48,5 @@ def test_free_huge_pages_are_counted_and_a_system_without_control_files_is_not_c
 
 def test_copies_of_the_program_that_find_no_room_are_told(tmp_path: Path) -> None:
     check_copies(1024, 100_000, tmp_path)
-    with pytest.raises(EnvironmentProblem, match=r"1024 copies of the program take 1.02e\+09 GB, .* TMPDIR"):
+    with pytest.raises(EnvironmentProblem, match=r"1024 copies of the program take 1,024,000,000 GB, .* TMPDIR"):
         check_copies(1024, 10**15, tmp_path)

@@ -49,10 +49,10 @@ def test_a_run_whose_platform_says_what_smpi_does_has_nothing_to_tell(run):
             {"kernels": {"dgemm": KernelUse(10, 2.0, 0, 0, 0.5, Sizes(1, 1, 9000), Sizes(1, 1, 9500))}},
             "25 % of dgemm time is outside the fitted ranges: ",
         ),
-        ({"wtime_s": 0.1}, "5 % of the computing is calls of MPI_Wtime"),
+        ({"wtime_s": 0.1}, "5.0 % of the computing is calls of MPI_Wtime"),
         ({"put_off": (12, 65536.0, 16e6)}, "12 receives of 64 KiB to 15.3 MiB, posted before their rank computed"),
         ({"threads": 3}, "the ranks started 3 threads of their own, whose computing takes no simulated time"),
-        ({"gapped": (480, 25e6, 0.3)}, "packing alone takes some 0.3 s of CPU time here, over all ranks, 15 % of the"),
+        ({"gapped": (480, 25e6, 0.3)}, "packing alone takes some 0.30 s of CPU time here, over all ranks, 15 % of the"),
         ({"put_off": (12, 65536.0, 65536.0)}, "12 receives of 64 KiB, posted"),
         ({"warnings": ("the program has dscal of its own",)}, "dscal of its own"),
     ],
@@ -70,7 +70,7 @@ def test_computing_that_was_timed_here_is_told() -> None:
 def test_computing_that_was_not_charged_is_told_with_its_share() -> None:
     options = Options(computing="none")
     (warning,) = program_warnings(replace(RUN, computing_s=0.5, own=OwnTimes(9.5)), tiny(), options)
-    assert warning.startswith("95 % of the computing was not charged: 9.5 s of CPU time here")
+    assert warning.startswith("95 % of the computing was not charged: 9.50 s of CPU time here")
     assert program_warnings(replace(RUN, own=OwnTimes(0.01)), tiny(), options) == []
 
 

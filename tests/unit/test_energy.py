@@ -99,12 +99,12 @@ def test_the_command_prints_joules_and_average_watts(tmp_path, output_of, json_o
     result = json_of("predict", "hpl", "-p", path, "--n", "4", "--nb", "4", "--json")
     assert set(result["energy_j"]) == {"mean", "low", "high"}
     assert result["energy_j"]["mean"] == pytest.approx(150 * result["time_s"]["mean"])
-    assert "150 W on average" in output_of("predict", "hpl", "-p", path, "--n", "4", "--nb", "4")
+    assert "150.0 W on average" in output_of("predict", "hpl", "-p", path, "--n", "4", "--nb", "4")
 
 
 def test_power_is_part_of_the_file_and_shown():
     platform = tiny(4)
     assert parse_platform(platform_text(platform)) == platform
     assert platform.sha256 != tiny(4, TINY).sha256
-    assert "power     100 W a node idle, 300 W computing, 200 W communicating" in summary(platform)
+    assert "power     100.0 W a node idle, 300.0 W computing, 200.0 W communicating" in summary(platform)
     assert "power " not in summary(load_platform("dahu"))

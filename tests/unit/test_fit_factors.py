@@ -81,7 +81,7 @@ def test_a_mean_that_differs_where_the_ranks_do_not_is_no_contradiction_left_uns
         effect = LevelEffect("16384", 0.65, low, 0.95)
         return sentence(FactorTest("eager", "x", "4096", (effect,), 0.0, p, p, 1999, False, "calls", 64, 16, ""))
 
-    assert "(p = 0.5); 16384 differs in the mean, not in the ranks" in told(0.5, 0.46)
+    assert "(p = 0.50); 16384 differs in the mean, not in the ranks" in told(0.5, 0.46)
     assert told(0.04, 0.46).startswith("x takes 35.0 % less time with eager=16384")
 
 
@@ -114,7 +114,7 @@ def test_what_the_design_does_not_separate_is_said_to_be_confounded() -> None:
     one_each = process_calls(0.5, blocks=1)
     test = named(factor_tests(one_each))["pinning"]
     assert not test.matters
-    assert "not testable: even the strongest effect would have p = 1 among 2 processes" in sentence(test)
+    assert "not testable: even the strongest effect would have p = 1.0 among 2 processes" in sentence(test)
     by_block = content_calls(0.3).assign(content=lambda part: np.where(part["block"] < 2, "random", "constant"))
     (test,) = factor_tests(by_block)
     assert test.exchanged == "processes"  # blocks on one core are what is exchanged

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from lepaute.errors import InputError
+from lepaute.kit.text import significant
 from lepaute.platform import Platform, load_platform, override
 from lepaute.simulate import Hpl, Layers, Stencil, predict
 from lepaute.simulate.conditions import Transfer, layers_of, read_transfer
@@ -77,9 +78,9 @@ def test_parts_are_told_by_text_json_and_python(json_of, output_of):
     assert "pivots" in parts.relative_sd
     half_width = 50 * (told["time_s"]["high"] - told["time_s"]["low"]) / told["time_s"]["mean"]
     assert told["interval_parts"] == parts.to_dict(half_width)
-    assert f"; ± {half_width:.1f} %, mostly " in output_of(*COMMAND, "--parts")
+    assert f"; ± {significant(half_width, 2)} %, mostly " in output_of(*COMMAND, "--parts")
     (line,) = [line for line in output_of(*COMMAND, "--parts", "--details").splitlines() if line.startswith("  ± ")]
-    assert line.startswith(f"  ±       {half_width:.1f} %: ")
+    assert line.startswith(f"  ±       {significant(half_width, 2)} %: ")
     assert "days " in line
 
 
@@ -117,9 +118,9 @@ def test_a_layer_of_other_studies_multiplies_every_run_and_is_named(tmp_path, js
     assert [run["time_s"] for run in found["runs"]] == [t * f for t, f in zip(times, factors, strict=True)]
     assert found["parameters"]["transfer"] == layer.to_dict()
     assert found["interval_parts"]["relative_sd"]["transfer"] == 0.03
-    assert "3 % learnt from other studies" in output_of(*COMMAND, "--transfer", tmp_path / "layer.yaml")
+    assert "3.0 % learnt from other studies" in output_of(*COMMAND, "--transfer", tmp_path / "layer.yaml")
     detailed = output_of(*COMMAND, "--transfer", tmp_path / "layer.yaml", "--details")
-    assert "  layer   3 % learnt from other studies: one cluster, another\n" in detailed
+    assert "  layer   3.0 % learnt from other studies: one cluster, another\n" in detailed
 
 
 def test_the_error_of_a_configuration_cancels_between_platforms_and_not_between_configurations() -> None:

@@ -55,11 +55,12 @@ def test_the_command_of_the_docs_writes_a_platform_that_is_complete(tmp_path, ca
     status, file = made(tmp_path)
     assert status == 0
     printed = capsys.readouterr()
-    assert "platform mine: 16 nodes of 48 cores, 45 Gflop/s a core in dgemm\n" in printed.out
+    assert "platform mine: 16 nodes of 48 cores, 45.00 Gflop/s a core in dgemm\n" in printed.out
     assert "given   16 nodes of 2 x 24 cores, a fat tree of 2 leaf switches with 8 nodes and 4 " in printed.out
     # what was understood, in the units in which a slip of a unit shows
     assert (
-        "dgemm 45 Gflop/s a core (2160 Gflop/s a node, 34.56 Tflop/s in all), link 12.5 GB/s (100 Gb/s)" in printed.out
+        "dgemm 45.00 Gflop/s a core (2160 Gflop/s a node, 34.56 Tflop/s in all), link 12.5 GB/s (100 Gb/s)"
+        in printed.out
     )
     assert "not measured; the least certain: all other kernels (sd 65 %)" in printed.out
     assert made(tmp_path, details="", force="")[0] == 0
@@ -87,7 +88,7 @@ def test_every_guess_has_an_error_of_its_own_and_is_named_by_predictions() -> No
     assert len(platform.assumed) == 7
     warnings = predict(Hpl(n=256, nb=64, p=2, q=1), platform, runs=1).warnings
     told = next(warning for warning in warnings if warning.startswith("assumed, not measured: "))
-    assert "dgemm at 45 Gflop/s a core (sd 5 %), all other kernels (sd 65 %)" in told
+    assert "dgemm at 45 Gflop/s a core (sd 5.0 %), all other kernels (sd 65 %)" in told
     assert not any("call noise only" in warning for warning in warnings)
 
 
@@ -257,7 +258,7 @@ def test_a_prediction_tells_the_interval_of_the_share_of_the_peak_and_the_share_
     assert main(["predict", "hpl", "-p", str(file), *problem, "--details"]) == 0
     text = capsys.readouterr().out
     # peak of four cores; 8 * 8000^2 bytes of 192 GiB
-    (peak,) = re.findall(r"peak +([0-9.]+) % of 240 Gflop/s \(([0-9]+) to ([0-9]+) %\)", text)
+    (peak,) = re.findall(r"peak +([0-9.]+) % \(95 %: ([0-9.]+) to ([0-9.]+) %\) of 240.0 Gflop/s", text)
     assert float(peak[1]) < float(peak[0]) < float(peak[2])
     assert re.search(r"memory +0\.512\d* GB needed of 206\.2 GB on 1 node, 0\.25 %", text)
 

@@ -129,10 +129,10 @@ def test_show_says_how_the_nodes_are_joined(output_of, tmp_path):
         16,
     )
     assert list(topology_lines(platform.topology)) == [
-        "fat-tree 2;4,4;1,2;1,2: 4 + 2 switches", "level 1: 50 GB/s", "a node passes 20 GB/s in all",
-        "n1-s1.0: 1 µs extra latency", "removed: s2.1",
+        "fat-tree 2;4,4;1,2;1,2: 4 + 2 switches", "level 1: 50.00 GB/s", "a node passes 20.00 GB/s in all",
+        "n1-s1.0: 1.000 µs extra latency", "removed: s2.1",
     ]  # fmt: skip
     file = tmp_path / "p.yaml"
     file.write_text(platform_text(platform), encoding="utf-8")
     shown = output_of("platform", "show", file, "--details")
-    assert "  topology      fat-tree 2;4,4;1,2;1,2: 4 + 2 switches\n                level 1: 50 GB/s\n" in shown
+    assert "  topology      fat-tree 2;4,4;1,2;1,2: 4 + 2 switches\n                level 1: 50.00 GB/s\n" in shown

@@ -164,7 +164,7 @@ def test_the_sentence_follows_the_answer_and_options_choose_the_runs(output_of, 
     assert usual["time_s"] == anyway["undisturbed_time_s"]
     assert anyway["time_s"] == anyway["any"]["time_s"] == usual["any"]["time_s"]
     shown = output_of("platform", "show", tmp_path / "p.yaml")
-    assert "8 % of the time a node takes 1.75 times as long, for 4 s on average" in shown
+    assert "8.0 % of the time a node takes 1.75 times as long, for 4.0 s on average" in shown
     assert main(["platform", "check", str(tmp_path / "p.yaml")]) == 0
     wild = override(dahu, {"slow_state": "{share: 0.8, length_s: 4, factor: 175}"})
     assert any("slow_state has share 0.8 and factor 175" in sentence for sentence in implausible(wild))

@@ -257,8 +257,8 @@ class SegmentedLine:
         if likeliest is None:
             return "No breakpoint can be proven with these data"
         if likeliest.is_negligible:
-            return f"One line holds for all sizes, within {significant(100 * likeliest.at_most, 2)} %"
-        changed = significant(100 * likeliest.differs, 2)
+            return f"One line holds for all sizes, within {significant(max(100 * likeliest.at_most, 0.01), 2)} %"
+        changed = significant(max(100 * likeliest.differs, 0.01), 2)
         return (
             f"No breakpoint can be proven with these data. The likeliest, after {size(likeliest.place)}, would "
             f"divide the residual by {significant(likeliest.gain)} and change the line by up to {changed} %"

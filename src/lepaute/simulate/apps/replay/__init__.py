@@ -19,7 +19,7 @@ from lepaute.kit.later import later
 from lepaute.kit.notebook import changed_fields
 from lepaute.kit.numbers import path_of, plain
 from lepaute.kit.options import check_fields, option
-from lepaute.kit.text import percent, significant
+from lepaute.kit.text import exact_number, percent
 from lepaute.simulate.apps.laid import LaidApplication
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ class TraceReplay(LaidApplication):
         """Time of own code on `platform` over that recorded."""
         if self.own_code is not None:
             low, high = self.own_code
-            several = f"{significant(low)}" if low == high else f"{significant(low)} to {significant(high)}"
+            several = f"{exact_number(low)}" if low == high else f"{exact_number(low)} to {exact_number(high)}"
             return own_codes.Factor(low, high, f"{several} times as long as recorded, as given")
         if self.recorded_on is not None:
             return self._between(self.recorded_on, platform)
