@@ -19,7 +19,7 @@ from lepaute.compare.failures import (
     failures_of,
     failures_text,
 )
-from lepaute.compare.flags import Flags, flagged, flags, ratio_warnings
+from lepaute.compare.flags import Flags, flagged, flags
 from lepaute.compare.guidelines import Violation, check_guidelines
 from lepaute.compare.resampling import SampleMeans, normality_sentence, sample_means
 from lepaute.compare.setting import Source, algorithms, different_settings, setting_lines, source
@@ -304,7 +304,7 @@ def archives(
     found = flags(without_levels(summaries) if over_sessions else summaries)
     rows_first = list(dict.fromkeys(row for one in facts for row in one.primary)) if primary is None else primary
     weakening = _warnings(facts) if over_sessions or len(opened) == 1 else [*_warnings(facts), _NOT_IN_TURNS]
-    weakening += _of_sessions(opened, facts, shared) if over_sessions else ratio_warnings(summaries, *chosen)
+    weakening += _of_sessions(opened, facts, shared) if over_sessions else []
     if varied:
         rows_first = [(f"{name}, {text}", *more) for name, *more in rows_first for text in dict.fromkeys(levels_of)]
     decided = verdicts_of_each(parts, *chosen, margin=margin, correction=correction, primary=rows_first)
