@@ -28,7 +28,6 @@ class Flags:
     trend_p     : that mpiruns, in the order of their starts, rise or fall by chance (Kendall's tau); NaN: too few
     first_s, last_s: medians of the first and of the last third of them
     groups_s    : medians of the two groups that the mpiruns fall into; () where they do not
-    outside     : share of calls beyond Tukey's fences
     """
 
     library: str
@@ -40,7 +39,6 @@ class Flags:
     first_s: float
     last_s: float
     groups_s: tuple[float, ...]
-    outside: float
 
 
 def flags(summaries: pandas.DataFrame, value: str = "median_s") -> tuple[Flags, ...]:
@@ -61,7 +59,6 @@ def flags(summaries: pandas.DataFrame, value: str = "median_s") -> tuple[Flags, 
                 float(np.exp(np.median(logs[:third]))),
                 float(np.exp(np.median(logs[-third:]))),
                 tuple(float(np.exp(each)) for each in two_groups(logs)),
-                1 - float(table["calls_inside"].sum() / table["calls"].sum()),
             )
         )
     return tuple(result)
