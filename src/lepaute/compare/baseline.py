@@ -118,10 +118,7 @@ def day_verdicts(
     correction: Correction = "fdr",
     primary: Collection[tuple[str, str, int]] = (),
 ) -> tuple[Verdict, ...]:
-    """The verdicts of the rows that a build and its baseline have, with p-values corrected together.
-
-    summaries: as `mpirun_summaries` gives, the day of each mpirun in `block`; libraries BASELINE and right
-    """
+    """Of the rows of a build (right) and its BASELINE; summaries: as of `mpirun_summaries`, blocks are days."""
     table = summaries if "disturbed" in summaries else summaries.assign(disturbed=False)
     rows = []
     for key, row in table.groupby(list(ROW), observed=True):

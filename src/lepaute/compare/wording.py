@@ -119,7 +119,7 @@ def answer(rows: Sequence[Verdict], left: str, right: str, scope: str, disturbed
 
 
 def order_sentence(what: str, groups: Iterable[tuple[str, Sequence[Verdict]]], first: str, second: str) -> str:
-    """Whether the faster library of a row is one in some groups of verdicts, which differ in what, the other in others."""
+    """Whether the faster library of a row depends on the group of verdicts; what: by which groups differ."""
     rows: dict[tuple[str, str, int], dict[str, list[str]]] = {}
     for name, verdicts in groups:
         for one in verdicts:
