@@ -148,20 +148,16 @@ def campaign(
                 each = [longer * slower * (slow_rank in (None, rank)) for rank in range(count)]
                 of_batch = {"mpirun": mpirun, "batch": batch, "operation": operation, "size_bytes": size}
                 calls += _calls(rng, of_batch, common, each, calls_each)
-    asked = {"libraries": [[label, label] for label in libraries], "operations": [["Bcast", "blocking"]]}
+    asked = {
+        "libraries": [[label, label] for label in libraries],
+        "operations": [["Bcast", "blocking"]],
+        "ranks": ranks,
+    }
     told = {"ranks": ranks, "fewer_ranks": list(fewer_ranks), "libraries": [{"label": label} for label in libraries]}
-    told |= {"capped": True, "varied": {"cache": list(levels)} if levels else {}}
-    told |= {"precision": 0.02, "budget_s": 300.0, "asked": {**asked, "sizes_bytes": list(sizes), "ranks": ranks}}
-    with ArchiveWriter(
-        path,
-        {
-            "kind": KIND,
-            "created": "2026-01-01T00:00:00Z",
-            "status": status,
-            "seed": 1 + session,
-            KIND: {**told, **(about or {})},
-        },
-    ) as writer:
+    told |= {"capped": True, "varied": {"cache": list(levels)} if levels else {}, "precision": 0.02, "budget_s": 300.0}
+    told |= {"asked": {**asked, "sizes_bytes": list(sizes)}, **(about or {})}
+    about = {"kind": KIND, "created": "2026-01-01T00:00:00Z", "status": status, "seed": 1 + session, KIND: told}
+    with ArchiveWriter(path, about) as writer:
         for name, rows in ((CALLS, calls), (CLOCKS, clocks), (MPIRUNS, mpiruns)):
             writer.add_table(name, pandas.DataFrame(rows))
     return Archive.open(path)

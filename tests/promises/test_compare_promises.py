@@ -7,7 +7,7 @@ from long_tests import long_but
 from scipy.stats import binom
 from support_comparisons import World
 
-from lepaute.compare.flags import flagged, flags, ratio_warnings, two_groups
+from lepaute.compare.flags import flagged, flags, two_groups
 from lepaute.compare.summaries import mpirun_summaries
 from lepaute.compare.verdicts import SIGNIFICANT, verdicts
 from lepaute.compare.wording import sentence
@@ -188,19 +188,3 @@ def test_a_forecast_holds_what_it_takes_in_the_share_it_says() -> None:
     assert count >= 15
     assert inside >= 0.6 * count
     assert near >= 0.4 * count
-
-
-def test_a_ratio_that_changes_while_the_campaign_runs_is_noticed_and_a_steady_one_seldom() -> None:
-    """Blocks that differ as a whole change no ratio; a machine in whose other state one library is slower does."""
-    rng = np.random.default_rng(11)
-    world = World(of_block=0.3)
-    trials, noticed = 30, 0
-    for _ in range(trials):
-        steady = world.summaries(rng, rows=4, blocks=24, mpiruns=1)
-        noticed += bool(ratio_warnings(steady, "a", "b"))
-    assert noticed <= at_most(trials, SIGNIFICANT)
-    changed = world.summaries(rng, rows=4, blocks=24, mpiruns=1)
-    slow = (changed["library"] == "b") & changed["block"].between(8, 15) & (changed["size_bytes"] == 2)
-    changed.loc[slow, "median_s"] *= 1.5
-    (warning,) = ratio_warnings(changed, "a", "b")
-    assert "(Bcast of 2 B)" in warning

@@ -56,7 +56,6 @@ def test_a_build_is_compared_with_its_baseline_and_fewer_days_fail_none(tmp_path
     why = "this cannot fail a build: 3 days of baselines, and 4 are needed; mpi is not shown"
     assert why in capsys.readouterr().err
     assert main(["compare", build, *baseline[:6], *limit, "--strict"]) == 3
-    # Days are told by their dates: an archive more of one day is none.
     again = str(campaign(tmp_path / "again.zip", ("mpi", "other"), session=1).path)
     assert main(["compare", build, *baseline[:6], "--baseline", again, *limit]) == 0
     assert main(["compare", build, days[0], *baseline]) == 2

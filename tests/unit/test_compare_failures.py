@@ -46,7 +46,6 @@ def test_a_failed_operation_is_the_first_line_with_a_status_of_its_own_in_every_
         assert main(["compare", str(path), *options]) == 5
         assert capsys.readouterr().out.startswith(answer)
     assert answer.partition(";")[0] in page.read_text()
-    # A later comparison of the archive, too, but not of its other library.
     sides = ("--left", f"{library} (c)", "--right", f"{library} (d)")
     assert main(["compare", str(path), str(other), *sides, "--json"]) == 5
     (failure,) = json.loads(capsys.readouterr().out)["failures"]

@@ -15,6 +15,7 @@ from lepaute.cli.options import arguments_of, refuse_options, refuse_others
 from lepaute.cli.run import PythonOnNodes, SchedulerName
 from lepaute.cli.terminal import announce, json_text, note, notes_printed, progress_bar, warn
 from lepaute.errors import InputError
+from lepaute.kit.files import write_whole
 from lepaute.kit.outputs import check_archive_output, check_outputs
 from lepaute.kit.printable import terminal_columns
 from lepaute.kit.text import counted, seconds
@@ -165,20 +166,13 @@ def _compared_files(context: typer.Context, words: Sequence[str], options: Compa
 
 def _against_baseline(builds: Sequence[Archive], options: CompareOptions) -> "Comparison":
     from lepaute.compare.baseline import against_baseline
-    from lepaute.measure.comparison.cases import rows_of
 
     if len(builds) != 1:
         raise InputError(
             f"--baseline is of one build, and {len(builds)} archives are given; give the others to it, too"
         )
-    return against_baseline(
-        builds[0],
-        [Archive.open(path) for path in options.baseline or ()],
-        labels=(options.left, options.right),
-        margin=options.margin,
-        correction=options.correction,
-        primary=rows_of(options.primary or ()) or None,
-    )
+    days = [Archive.open(path) for path in options.baseline or ()]
+    return against_baseline(builds[0], days, labels=(options.left, options.right), **options.rule)
 
 
 def _compared_campaigns(campaigns: Sequence[Archive], options: CompareOptions) -> "list[Comparison]":
@@ -267,7 +261,7 @@ def _show(
     Raises typer.Exit: 5 where a library failed, 1 where one is slower than it may be, 3 where that is not known and is
     to be."""
     from lepaute.cli.compare_text import answered_comparison
-    from lepaute.compare.report import all_data, write_for_ci
+    from lepaute.compare.report import all_data, junit_text, markdown_text
     from lepaute.compare.wording import gate
 
     if len({each.right for each in comparisons}) == 1:
@@ -279,7 +273,11 @@ def _show(
         print(answered_comparison(comparisons, measured, terminal_columns(), details=options.details))
     share = options.fail_if_slower
     gates = [gate(each.verdicts, each.right, share, each.cannot_fail) for each in comparisons if share is not None]
-    write_for_ci(comparisons, gates, options.junit, options.markdown)
+    if options.junit is not None:
+        write_whole(options.junit, junit_text(comparisons, gates))
+    if options.markdown is not None:
+        with options.markdown.open("a", encoding="utf-8") as file:
+            file.write(markdown_text(comparisons, gates))
     for comparison, each in zip(comparisons, gates, strict=False):
         note((f"on {comparison.ranks} ranks, " if comparison.all_ranks else "") + each.sentence)
     if any(each.failures for each in comparisons):

@@ -215,16 +215,16 @@ class CompareOptions:
     ) -> "tuple[Comparison, ...]":
         """`compare.comparison.by_ranks` with these options; left, right: instead of those of the options."""
         from lepaute.compare.comparison import by_ranks
+
+        return by_ranks(*campaigns, left=left or self.left, right=right or self.right, **self.rule)
+
+    @property
+    def rule(self) -> dict[str, Any]:
+        """Arguments of a comparison that say how its rows are decided."""
         from lepaute.measure.comparison.cases import rows_of
 
-        return by_ranks(
-            *campaigns,
-            left=left or self.left,
-            right=right or self.right,
-            margin=self.margin,
-            correction=self.correction,
-            primary=rows_of(self.primary or ()) or None,
-        )
+        primary = rows_of(self.primary or ()) or None
+        return {"margin": self.margin, "correction": self.correction, "primary": primary}
 
 
 def _of_ranks(path: Path, ranks: int) -> Path:

@@ -147,11 +147,7 @@ def _consequences(comparison: "Comparison") -> list[str]:
 
 
 def guidelines_answer(campaign: Archive, label: str, ranks: int, *, details: bool, as_json: bool) -> str:
-    """What undisturbed mpiruns of a library say of the guidelines: the answer, and a table of those violated, which
-    cost most first; with details all, and as JSON.
-
-    Raises InputError where it has no blocking operations.
-    """
+    """What undisturbed mpiruns say of a library, and a table of what is violated, with details of all; or as JSON."""
     summaries = campaign_summaries(campaign)
     summaries = summaries[summaries["library"] == label]
     quiet = summaries[~summaries["disturbed"]]

@@ -1,10 +1,9 @@
 """A build against a baseline: archives of one binary, measured on other days, from which it is learnt what days change.
 
-A day counts by the mean over its undisturbed mpiruns of the logarithm of their medians. A new build that changed
-nothing is one day more: with n days of mean m and standard deviation s, (new - m) / (s sqrt(1 + 1 / n)) has Student's t
-distribution with n - 1 degrees of freedom where days are independent and normal, whatever the mpiruns of a day have in
-common (a prediction of one more value; Hahn, "Factors for calculating two-sided prediction intervals", JASA 64, 1969).
-What its own mean is more uncertain than those of the days, by its mpiruns, is added to the variance.
+A day counts by the mean over its undisturbed mpiruns of the logarithm of their medians; a build that changed nothing is
+one day more: with n days of mean m and standard deviation s, (new - m) / (s sqrt(1 + 1 / n)) has Student's t
+distribution with n - 1 degrees of freedom, where days are independent and normal (Hahn, "Factors for calculating
+two-sided prediction intervals", JASA 64, 1969). What its mean is more uncertain by is added to the variance.
 """
 
 from collections.abc import Collection, Sequence
@@ -119,10 +118,7 @@ def day_verdicts(
     correction: Correction = "fdr",
     primary: Collection[tuple[str, str, int]] = (),
 ) -> tuple[Verdict, ...]:
-    """The verdicts of the rows that a build and its baseline have, with p-values corrected together.
-
-    summaries: as `mpirun_summaries` gives, the day of each mpirun in `block`; libraries BASELINE and right
-    """
+    """Of the rows of a build (right) and its BASELINE; summaries: as of `mpirun_summaries`, blocks are days."""
     table = summaries if "disturbed" in summaries else summaries.assign(disturbed=False)
     rows = []
     for key, row in table.groupby(list(ROW), observed=True):

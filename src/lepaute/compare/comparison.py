@@ -19,7 +19,7 @@ from lepaute.compare.failures import (
     failures_of,
     failures_text,
 )
-from lepaute.compare.flags import Flags, flagged, flags, ratio_warnings
+from lepaute.compare.flags import Flags, flagged, flags
 from lepaute.compare.guidelines import Violation, check_guidelines
 from lepaute.compare.resampling import SampleMeans, normality_sentence, sample_means
 from lepaute.compare.setting import Source, algorithms, different_settings, setting_lines, source
@@ -241,12 +241,7 @@ def archives(
     run_time : of a call: "global", from the first start to the last end by one clock; "local", the slowest rank's
     margin : a difference that is certainly below this share counts as none
     correction, primary : as of `verdicts`; primary rows are those that the campaign was planned with, unless given
-    ranks : of the starts that are compared, where a campaign has several numbers of them; p-values are corrected for
-        the rows of all
-
-    Returns
-    -------
-    A `Comparison`: times in seconds, ratios of the right library to the left one with their 95 % intervals
+    ranks : of the starts that are compared, where a campaign has several; p-values are corrected for the rows of all
 
     Raises
     ------
@@ -296,15 +291,17 @@ def archives(
     if varied:
         every = every.assign(levels=every["mpirun"].map(of_mpirun["levels"].map(mpi_campaign.levels_of)))
         effects = factor_effects(every, varied, margin=margin, correction=correction)
-        # Each combination of levels has verdicts of its own.
-        levels_of = of_mpirun["levels"].map(lambda text: levels_text(mpi_campaign.levels_of(text)))
-        every, subject = (_by_level(table, table["mpirun"].map(levels_of)) for table in (every, subject))
+        levels_of = of_mpirun["levels"].map(lambda text: levels_text(mpi_campaign.levels_of(text)))  # verdicts of each
+        names_of = [
+            table["operation"].astype(str) + ", " + table["mpirun"].map(levels_of) for table in (every, subject)
+        ]
+        every, subject = every.assign(operation=names_of[0]), subject.assign(operation=names_of[1])
     parts = [every[every["ranks"] == each].drop(columns=["ranks", "levels"], errors="ignore") for each in numbers]
     summaries, subject = parts[numbers.index(ranks)], subject[subject["ranks"] == ranks]
     found = flags(without_levels(summaries) if over_sessions else summaries)
     rows_first = list(dict.fromkeys(row for one in facts for row in one.primary)) if primary is None else primary
     weakening = _warnings(facts) if over_sessions or len(opened) == 1 else [*_warnings(facts), _NOT_IN_TURNS]
-    weakening += _of_sessions(opened, facts, shared) if over_sessions else ratio_warnings(summaries, *chosen)
+    weakening += _of_sessions(opened, facts, shared) if over_sessions else []
     if varied:
         texts = dict.fromkeys(levels_of)
         rows_first = [(f"{name}, {text}", form, size) for name, form, size in rows_first for text in texts]
@@ -352,11 +349,6 @@ def by_ranks(*campaigns: Archive | str | Path, **options: Any) -> tuple[Comparis
     if len(numbers) < 2:
         return (archives(*opened, **options),)
     return tuple(archives(*opened, ranks=ranks, **options) for ranks in numbers)
-
-
-def _by_level(table: pandas.DataFrame, levels: "pandas.Series[str]") -> pandas.DataFrame:
-    """With the levels of its factors behind each operation."""
-    return table.assign(operation=table["operation"].astype(str) + ", " + levels)
 
 
 def _guidelines(summaries: pandas.DataFrame, libraries: Sequence[str], ranks: int) -> tuple[Violation, ...]:

@@ -72,10 +72,7 @@ def _lacking(label: str, operation: str, why: str) -> Failure:
 
 
 def missing_failures(table: pandas.DataFrame, first: str, second: str, known: Iterable[Failure] = ()) -> list[Failure]:
-    """Operations that one side alone was measured with, beside those whose failure is known.
-
-    table: columns library, operation and form
-    """
+    """Operations that one side alone has in a table (library, operation, form), but those of known failures."""
     named = {(failure.library, failure.operation) for failure in known}
     rows = table[["library", "operation", "form"]].drop_duplicates().itertuples(index=False)
     there = {(str(row.library), name_of(str(row.operation), str(row.form))) for row in rows}
@@ -102,10 +99,7 @@ def failures_of(
     chosen: tuple[str, str],
     calls: pandas.DataFrame,
 ) -> tuple[Failure, ...]:
-    """Of both sides of a comparison.
-
-    names: of each campaign, the name of every library in the comparison; calls: those that count, of both sides
-    """
+    """Of both sides of a comparison; names: of the libraries of each campaign in it; calls: those that count."""
     labels = [{label: name for label, name in failure.items() if name in chosen} for failure in names]
     known = [
         failure for one, kept in zip(campaigns, labels, strict=True) if kept for failure in campaign_failures(one, kept)
@@ -116,10 +110,7 @@ def failures_of(
 def different_networks(
     campaigns: Sequence[mpi_campaign.CampaignFacts], names: Sequence[Mapping[str, str]], chosen: tuple[str, str]
 ) -> str:
-    """What joins the ranks of each side, and the variables that say so, where sides differ; else empty.
-
-    campaigns: facts of each, names: as of `failures_of`
-    """
+    """What joins the ranks of each side, with variables that say so, where sides differ; else empty."""
     texts: dict[str, tuple[str, str]] = {}
     for facts, named in zip(campaigns, names, strict=True):
         for library in facts.libraries:

@@ -12,12 +12,9 @@ import pandas
 from lepaute.compare.summaries import ROW
 from lepaute.kit.text import counted, exact_size, seconds
 from lepaute.measure.comparison.cases import name_of
-from lepaute.stats.level_shift import largest_shift
 
 #: p-values at or below this are flagged, divided by the number of rows and libraries that are looked at.
 SIGNIFICANT = 0.05
-#: Rows that a warning names.
-MOST_NAMED = 3
 #: Mpiruns below which a trend says nothing.
 LEAST_MPIRUNS = 8
 #: Two groups: of how many mpiruns, how far apart, in deviations and as a logarithm, and the share of the smaller one.
@@ -31,7 +28,6 @@ class Flags:
     trend_p     : that mpiruns, in the order of their starts, rise or fall by chance (Kendall's tau); NaN: too few
     first_s, last_s: medians of the first and of the last third of them
     groups_s    : medians of the two groups that the mpiruns fall into; () where they do not
-    outside     : share of calls beyond Tukey's fences
     """
 
     library: str
@@ -43,7 +39,6 @@ class Flags:
     first_s: float
     last_s: float
     groups_s: tuple[float, ...]
-    outside: float
 
 
 def flags(summaries: pandas.DataFrame, value: str = "median_s") -> tuple[Flags, ...]:
@@ -64,7 +59,6 @@ def flags(summaries: pandas.DataFrame, value: str = "median_s") -> tuple[Flags, 
                 float(np.exp(np.median(logs[:third]))),
                 float(np.exp(np.median(logs[-third:]))),
                 tuple(float(np.exp(each)) for each in two_groups(logs)),
-                1 - float(table["calls_inside"].sum() / table["calls"].sum()),
             )
         )
     return tuple(result)
@@ -130,40 +124,3 @@ def _trend_p(logs: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> float:
     from scipy.stats import kendalltau
 
     return float(kendalltau(np.arange(len(logs)), logs).pvalue)
-
-
-def _changing_ratios(summaries: pandas.DataFrame, left: str, right: str) -> tuple[tuple[str, str, int], ...]:
-    """The rows whose ratio of the two libraries changes beyond chance while the campaign runs: a stretch of it differs.
-
-    The mpiruns of both are taken in the pairs in which they came: the first ones of a block, the second ones.
-    A verdict is about the mix of conditions in which the campaign was made; here that mix decides by how much a library
-    is faster, or even which. p-values (`largest_shift` of the logarithms of the blocks' ratios) are corrected for all
-    rows.
-    """
-    rows = []
-    for key, table in summaries[summaries["library"].isin([left, right])].groupby(list(ROW), observed=True):
-        operation, form, size_bytes = cast("tuple[str, str, int]", key)
-        ordered = table.sort_values("mpirun")
-        ordered = ordered.assign(number=ordered.groupby(["library", "block"], observed=True).cumcount())
-        values = ordered.pivot(index=["block", "number"], columns="library", values="median_s").sort_index()
-        if {left, right} <= set(values):
-            ratios = np.log((values[right] / values[left]).dropna().to_numpy(dtype=np.float64))
-            shift = largest_shift(ratios) if len(ratios) >= LEAST_MPIRUNS else None
-            if shift is not None:
-                rows.append(((operation, form, int(size_bytes)), shift.p_value))
-    return tuple(name for name, p_value in rows if p_value <= SIGNIFICANT / len(rows))
-
-
-def ratio_warnings(summaries: pandas.DataFrame, left: str, right: str) -> tuple[str, ...]:
-    """One sentence where the ratio of some row changes while the campaign runs (`_changing_ratios`)."""
-    rows = _changing_ratios(summaries, left, right)
-    if not rows:
-        return ()
-    named = ", ".join(
-        f"{name_of(operation, form)} of {exact_size(size)}" for operation, form, size in rows[:MOST_NAMED]
-    )
-    more = f" and {len(rows) - MOST_NAMED} more" if len(rows) > MOST_NAMED else ""
-    return (
-        f"how {left} and {right} compare changes while the campaign runs ({named}{more}): the verdict is about the "
-        "machine as it was, and another day's may differ",
-    )

@@ -5,8 +5,7 @@ on the same communicator. Where one is violated, the library could do the others
 Gropp & Thakur, "Self-consistent MPI performance guidelines", IEEE TPDS 21 (2010); Hunold & Träff, "PGMPI",
 arXiv:1606.00215. Sizes are those of the probe: a block for one rank where each rank has its block, else the vector.
 
-The test is paired: an mpirun gives one value of each side, and Wilcoxon's signed ranks over mpiruns say whether the
-left side takes longer, corrected for all guidelines and sizes (Holm).
+The test is Wilcoxon's, of signed ranks over mpiruns, corrected for all guidelines and sizes (Holm).
 """
 
 from dataclasses import dataclass, replace

@@ -202,17 +202,6 @@ def write_scaling(comparisons: "Sequence[Comparison]", path: "Path") -> None:
     write_picture(figure, path)
 
 
-def write_for_ci(
-    comparisons: "Sequence[Comparison]", gates: Sequence[Gate], junit: Path | None, markdown: Path | None
-) -> None:
-    """Writes the files that are asked for; gates: of each comparison, none where no limit was set."""
-    if junit is not None:
-        write_whole(junit, junit_text(comparisons, gates))
-    if markdown is not None:
-        with markdown.open("a", encoding="utf-8") as file:
-            file.write(markdown_text(comparisons, gates))
-
-
 def junit_text(comparisons: "Sequence[Comparison]", gates: Sequence[Gate]) -> bytes:
     """A suite a comparison and a case a row: failed where it is slower than a limit allows, skipped where it is not
     tested; what failed in a library are errors."""

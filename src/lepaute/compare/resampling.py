@@ -1,10 +1,8 @@
 """What means and repetitions of a measurement would be, drawn from the calls and mpiruns that were made.
 
-Are means of so many calls normal? Means of 30 calls against means of 500 (figure 13 and section 5.1 of Hunold &
-Carpen-Amarie, "MPI Benchmarking Revisited"): textbooks take 30 observations as enough for a normal mean; run-times have
-heavy tails and several peaks, and took 500. No verdict rests on a mean that is normal; this shows what would happen to
-one that did. How far repetitions of a whole measurement differ: run-times of trials over the least of them (figure 29
-and section 6.3).
+Are means of 30 calls normal, which textbooks take as enough, or of 500 (figure 13 and section 5.1 of Hunold &
+Carpen-Amarie, "MPI Benchmarking Revisited")? No verdict rests on that. How far repetitions of a whole measurement
+differ: run-times of trials over the least of them (figure 29 and section 6.3).
 """
 
 from dataclasses import dataclass

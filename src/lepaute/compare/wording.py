@@ -115,8 +115,7 @@ def answer(rows: Sequence[Verdict], left: str, right: str, scope: str, disturbed
 
 
 def order_sentence(what: str, groups: Iterable[tuple[str, Sequence[Verdict]]], first: str, second: str) -> str:
-    """Whether the faster library of a row is one in some groups of verdicts and the other in others; what: they differ
-    in."""
+    """Whether the faster library of a row depends on the group of verdicts; what: by which groups differ."""
     rows: dict[tuple[str, str, int], dict[str, list[str]]] = {}
     for name, verdicts in groups:
         for one in verdicts:
@@ -169,9 +168,7 @@ def _needed(row: Verdict) -> str:
 class Gate:
     """Whether a library became slower by more than what is allowed, for a pipeline that has to stop then.
 
-    rows: of each whether the right library takes longer by more than the share: shown (for), shown not (against), or
-        neither: the interval holds both more and less
-    cannot_fail: why it stops none whatever is shown, or empty
+    rows: of each whether it takes longer by more than the share; cannot_fail: why it stops none, or empty
     """
 
     right: str
@@ -185,7 +182,7 @@ class Gate:
         return Decision.of_several(decision for decision, _ in self.rows)
 
     def status(self, *, strict: bool = False) -> int:
-        """Of the command, as of `Decision.status`; of what cannot fail a build 0, and 3 where it is strict."""
+        """As `Decision.status`; of what cannot fail a build 0, and 3 where it is strict."""
         return 3 * strict if self.cannot_fail else self.decision.status("for", strict=strict)
 
     @property
@@ -212,10 +209,9 @@ class Gate:
         return f"; smallest slowdown that would be seen with a chance of 80 %: {texts[0]} in the median row{at_worst}"
 
     def smallest_seen(self, row: Verdict) -> float:
-        """The share by which the right library must be slower to be shown to be, with a chance of 80 %; inf for none.
+        """The share by which the right library must be slower to be shown to be, with a chance of POWER; inf for none.
 
-        By the half-width of the row's interval: the shift must exceed what is significant among all rows, and its
-        lower end the limit.
+        The shift must exceed what is significant among all rows, and its interval's lower end the limit.
         """
         if row.outcome == "untested" or not (row.low > 0 and isfinite(row.high)):
             return inf
