@@ -17,7 +17,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import redirect_stdout
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from io import StringIO
 from itertools import islice
@@ -227,7 +227,8 @@ def wrong_with(case: Case, answer: dict[str, Any], usual: dict[str, Any]) -> lis
     lines = answer["stderr"].splitlines()
     if case.command in ("platform check", "archive verify") and all(line.startswith("lepaute: ") for line in lines):
         more["stderr"] = lines[0] if lines else ""  # one for each thing that is wrong
-    wrong = complaints(case, answer | more, same)
+    usual_names = (str(parameter.default) for parameter in commands()[case.command].params)
+    wrong = complaints(replace(case, words=(*case.words, *usual_names)), answer | more, same)
     touched = [name for name in answer["touched"] if answer["status"] == 2 or "--force" not in case.words]
     return wrong + ([f"changed, of what was there: {touched}"] if touched else [])
 
