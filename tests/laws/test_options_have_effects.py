@@ -25,7 +25,7 @@ QUICK = (
     "fit",
     "study tune --scheduler=threads --output=out -- {in}",
     "run",
-    "watch events",
+    "watch events import",
 )
 
 

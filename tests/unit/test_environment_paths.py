@@ -122,3 +122,11 @@ def test_a_page_shows_the_name_of_a_file_that_is_no_text(tmp_path: Path, monkeyp
     Path(name).write_bytes((Path(__file__).parents[1] / "effects" / "inputs" / "steps.txt").read_bytes())
     assert main(["segment", "--unit", "us", "--report", "r.html", "--", name]) == 0
     assert "steps\\udcff.txt" in Path("r.html").read_text()
+
+
+@pytest.mark.parametrize(
+    "words", ["calibrate -o x\udcff.yaml", "fit a.zip --name x\udcff", "fit a.zip -o x\udcff.yaml"]
+)
+def test_a_platform_has_a_name_that_is_text(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words.split()) == 2
+    assert "which is not text in UTF-8" in capsys.readouterr().err
