@@ -203,8 +203,8 @@ def ignored(line: Line, server: Any) -> list[str]:
 
 def _verdicts(line: Line, rows: Sequence[Row], more: Sequence[str], server: Any) -> dict[Row, str]:
     """What is wrong with the answer to each of these rows; nothing where it is right."""
-    bases = {row.beside: line.case(server.inputs, *row.beside, *more) for row in rows}
-    cases = [case for case in bases.values() for _ in range(2)]
+    bases = dict.fromkeys(row.beside for row in rows)
+    cases = [line.case(server.inputs, *beside, *more) for beside in bases for _ in range(2)]
     cases += [line.case(server.inputs, *row.beside, *row.tried, *more) for row in rows]
     answers = server.run(cases, os.environ["PATH"] if line.on_machine else "/nowhere")
     usual = {beside: answers[2 * at : 2 * at + 2] for at, beside in enumerate(bases)}

@@ -17,7 +17,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import redirect_stdout
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from io import StringIO
 from itertools import islice
@@ -210,10 +210,10 @@ def random_cases(number: int, inputs: Path, count: int = SET) -> Iterator[Case]:
         yield Case(changes.command, "--json" if is_json else "", "", (*changes.command.split(), *words))
 
 
-def enumerated(first: int, last: int, inputs: Path) -> Iterator[tuple[int, list[Case]]]:
+def enumerated(first: int, last: int, inputs: Path, count: int) -> Iterator[tuple[int, list[Case]]]:
     """The number of a set, and those of its lines that a process of the server runs, which begins with a plain one."""
     for number in range(first, last):
-        lines = random_cases(number, inputs)
+        lines = random_cases(number, inputs, count)
         while some := list(islice(lines, TOGETHER - 1)):
             yield number, [Case("completion", "", "", ("completion", "bash")), *some]
 
@@ -227,27 +227,30 @@ def wrong_with(case: Case, answer: dict[str, Any], usual: dict[str, Any]) -> lis
     lines = answer["stderr"].splitlines()
     if case.command in ("platform check", "archive verify") and all(line.startswith("lepaute: ") for line in lines):
         more["stderr"] = lines[0] if lines else ""  # one for each thing that is wrong
-    wrong = complaints(case, answer | more, same)
+    usual_names = (str(parameter.default) for parameter in commands()[case.command].params)
+    wrong = complaints(replace(case, words=(*case.words, *usual_names)), answer | more, same)
     touched = [name for name in answer["touched"] if answer["status"] == 2 or "--force" not in case.words]
     return wrong + ([f"changed, of what was there: {touched}"] if touched else [])
 
 
-def main(first: int, last: int, folder: Path) -> int:
-    """Runs these sets; 1 where something is wrong."""
-    bad, inputs = 0, folder / "in"
+def wrong_lines(first: int, last: int, folder: Path, count: int = SET) -> Iterator[str]:
+    """Runs these sets; what is wrong, with its command line."""
+    inputs = folder / "in"
     is_new = not inputs.exists()
     inputs.mkdir(parents=True, exist_ok=True)
     with serving(inputs, folder, lambda inputs: write_random_files(inputs, first) if is_new else None) as server:
-        for number, cases in enumerated(first, last, inputs):
+        for number, cases in enumerated(first, last, inputs, count):
             answers = server.run(cases, most_cpu_s=MOST_CPU_S, most_s=6 * MOST_CPU_S, kept=KEPT, more_bytes=MORE_BYTES)
-            statuses = Counter(each["status"] for each in answers)
+            statuses = Counter(each["status"] for each in answers[1:])
             print(f"set {number}: {len(cases) - 1} lines, {dict(statuses)}", flush=True)
             for case, answer in zip(cases, answers, strict=True):
                 for each in wrong_with(case, answer, answers[0]):
-                    bad += 1
-                    print(f"{each}\n    lepaute {shlex.join(case.words)[:1000]}", flush=True)
-    return min(bad, 1)
+                    yield f"{each}\n    lepaute {shlex.join(case.words)[:1000]}"
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])))
+    bad = 0
+    for text in wrong_lines(int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])):
+        bad = 1
+        print(text.encode(errors="backslashreplace").decode(), flush=True)
+    sys.exit(bad)

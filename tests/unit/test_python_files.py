@@ -118,29 +118,7 @@ def test_an_application_is_what_its_files_say_and_so_is_its_digest(tmp_path: Pat
     assert files_in(tmp_path) == before
 
 
-RESTING = """
-import os
-from pathlib import Path
-import helper, elsewhere
-import lepaute as lp
-
-HERE = Path(__file__).parent
-VALUE = float((HERE / "loaded.txt").read_text())
-NAME = "SCALE_OF_TEST"
-
-class Rests(lp.Application):
-    ranks: int = 2
-    file: str = "chosen.txt"
-    work = lp.Cost(1e-3)
-
-    def run(self, me):
-        with open(HERE / self.file) as content:
-            chosen = float(content.read())
-        yield me.compute(self.work, VALUE * chosen * float(os.environ.get(NAME, 1)))
-
-def later():
-    import late
-"""
+RESTING = Path(__file__).parents[1].joinpath("data", "texts", "python_files_resting.txt").read_text()
 
 
 def test_a_digest_covers_all_that_an_application_rests_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

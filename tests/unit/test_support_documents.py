@@ -7,49 +7,7 @@ import pytest
 from support_documents import MalformedPage, Page, as_compared, matched, parts, read_page, rewritten, same_line, unlike
 from support_running_documents import Session, pictures, run_blocks
 
-PAGE = """# A page
-
-<!-- file: a/one.yaml -->
-```yaml
-x: 1
-```
-
-```console
-$ cat a/one.yaml
-x: 1
-$ printf '%s\\n' \\
-> two
-two
-```
-
-Words.
-
-<!-- run: machine; numbers differ -->
-```console
-$ echo 12.5 ms
-3 s
-```
-
-```python
-x = 3
-print(x)
-```
-
-```text
-3
-```
-
-<!-- not run: it would delete all -->
-```console
-$ rm -rf /
-```
-
-````text
-```console
-no command
-```
-````
-"""
+PAGE = Path(__file__).parents[1].joinpath("data", "texts", "documents_page.txt").read_text()
 
 
 def page_of(text: str, folder: Path) -> Page:

@@ -11,6 +11,7 @@ from lepaute.archive import Archive
 from lepaute.cli.options import AsJson, Details, Force, is_given
 from lepaute.cli.run import PythonOnNodes, SchedulerName
 from lepaute.cli.terminal import announce, json_text, note, notes_printed, progress_bar, warn
+from lepaute.cli.watch_store import check_text
 from lepaute.errors import InputError
 from lepaute.kit.options import option_field
 from lepaute.kit.outputs import check_archive_output, check_outputs
@@ -105,6 +106,7 @@ def calibrate(
 
     output, archive, goal = options.output, options.archive, options.goal()
     check_page_name(report)
+    check_text(output.stem, "--output")
     force = force or options.resume
     check_outputs({"--output": output, "--archive": archive, "--report": report}, force=force)
     check_archive_output(archive, force=force)
@@ -190,6 +192,7 @@ def fit(
     from lepaute.report.page import check_page_name
 
     forms = requested_forms(options.kernel_model or [])
+    check_text(options.name or options.output.stem, "--name" if options.name else "--output")
     check_page_name(report)
     opened = [Archive.open(path) for path in archives]
     of_experiments = all(archive.about.kind == "experiment" for archive in opened)

@@ -153,8 +153,7 @@ def _chosen(axes: list[_Axis]) -> tuple[list[_Axis], str]:
         most = sorted(varying, key=lambda axis: -len(axis.levels))[:MOST_FACTORS]
         left += [axis.name for axis in varying if axis not in most]
         varying = [axis for axis in varying if axis in most]
-    note = f" (not drawn: {_short(', '.join(left), 60)})" if left else ""
-    return varying, note
+    return varying, f" (not drawn: {_short(', '.join(left), 60)})" if left else ""
 
 
 def _pair(axes: "Axes", horizontal: _Axis, vertical: _Axis) -> None:

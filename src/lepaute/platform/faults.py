@@ -87,8 +87,7 @@ def unknown_field(keys: Sequence[str | int], inside: object) -> str:
 
 def _path(detail: ErrorDetails) -> Steps:
     # pydantic marks a fault of a key by a last step "[key]"
-    steps = tuple(step for step in detail["loc"] if step != "[key]")
-    return steps + tuple(detail.get("ctx", {}).get("at", ()))
+    return tuple(step for step in detail["loc"] if step != "[key]") + tuple(detail.get("ctx", {}).get("at", ()))
 
 
 def _problem(detail: ErrorDetails, path: Steps) -> str:

@@ -42,7 +42,8 @@ def render(package: str, template: str, **values: Any) -> str:
       made_of  : name and value of what made the page (digest of an archive or platform, seed); the version is added
     """
     given = {"made_of": (), "figures": (), "commands": (), "state": "", **values}
-    return _environment(package).get_template(template).render(**given, version=__version__)
+    made = _environment(package).get_template(template)  # names of files may be no text
+    return made.render(**given, version=__version__).encode(errors="backslashreplace").decode()
 
 
 @cache

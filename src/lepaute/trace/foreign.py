@@ -50,8 +50,7 @@ def kind_of(path: Path) -> str | None:
         return "goal"
     words = first.split()
     is_call = len(words) > 1 and words[0].isdigit() and words[1].replace(b"_", b"").isalpha()
-    is_name = b"\0" not in first and first.endswith(b".txt")
-    return "time_independent" if is_call or is_name else None
+    return "time_independent" if is_call or (b"\0" not in first and first.endswith(b".txt")) else None
 
 
 def read_foreign(path: Path, metadata: Mapping[str, Any] | None = None, *, rate: float | None = None) -> Trace:

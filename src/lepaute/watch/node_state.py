@@ -76,7 +76,7 @@ def node_state(
     """
     worse = 0 if factor.endswith("_degC") else worse_direction(factor)
     if not worse:
-        raise InputError(f"{factor} does not say how long a computation takes; give a rate (_flops) or a duration (_s)")
+        raise InputError(f"factor {factor} does not say how long work takes; give a rate (_flops) or a duration (_s)")
     log = changelog or Changelog()
     of_node = (values["cluster"] == cluster) & (values["node"] == node)
     rows = vectors(check_values(values[of_node]), (factor,)) if of_node.any() else None

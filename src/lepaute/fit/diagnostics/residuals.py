@@ -183,5 +183,4 @@ def parts_of(process: Integers, parts: int) -> Integers:
     first = np.concatenate([[0], np.cumsum(counts)[:-1]])
     place = np.empty(len(process), dtype=np.int64)
     place[order] = np.arange(len(process)) - first[number[order]]
-    result = number * parts + place * parts // counts[number]
-    return np.unique(result, return_inverse=True)[1].astype(np.int64)
+    return np.unique(number * parts + place * parts // counts[number], return_inverse=True)[1].astype(np.int64)

@@ -129,8 +129,7 @@ class NodeShape:
         inside = (first == last) & (threads <= on_socket[first]) & (self.sockets > 1)
         computing = np.where(inside, active_on_socket, active) - threads
         others = np.where(inside, on_socket[first], len(self.socket)) - threads
-        share = np.where(others > 0, computing / np.maximum(others, 1), 0.0)
-        return np.round(np.clip(share, 0.0, 1.0), DIGITS)
+        return np.round(np.clip(np.where(others > 0, computing / np.maximum(others, 1), 0.0), 0.0, 1.0), DIGITS)
 
 
 def shape_of(archives: Sequence[Archive]) -> NodeShape:
