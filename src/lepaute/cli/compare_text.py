@@ -9,7 +9,7 @@ from lepaute.compare.scaling import crossing_sentence, crossings
 from lepaute.compare.setting import algorithms, setting_lines
 from lepaute.compare.wording import change, operation_name, sentence, violation_sentence
 from lepaute.kit.tables import shown_table
-from lepaute.kit.text import exact_size, in_one_unit, seconds
+from lepaute.kit.text import exact_size, in_common_unit, seconds
 from lepaute.measure.comparison.cases import name_of
 
 MOST_VIOLATIONS, MOST_DERIVED = 5, 20
@@ -67,7 +67,7 @@ def _table(comparisons: "Sequence[Comparison]", width: int) -> str:
         ]
         for _, ranks, row, each in sorted(found, key=lambda one: one[:2])
     ]
-    titles, rows = in_one_unit(titles, rows, (3, 4))
+    titles, rows = in_common_unit(titles, rows, (3, 4))
     kept = [
         place
         for place in range(7)
