@@ -234,7 +234,8 @@ def as_compared(line: str, numbers_differ: bool = False) -> str:
     for day in (today, today - datetime.timedelta(1)):
         line = line.replace(day.isoformat(), "DATE")
     if numbers_differ:
-        line = re.sub(r"\d", "0", MEASURED.sub("N", re.sub(DATE, "DATE", line)))
+        line = re.sub(r", [nµm]?s(?= )", ", s", re.sub(DATE, "DATE", line))  # the unit of a column
+        line = re.sub(r"\d", "0", MEASURED.sub("N", line))
     return " ".join(RULE.sub(r"\1\1\1", line).split())
 
 

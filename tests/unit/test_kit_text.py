@@ -13,7 +13,7 @@ from lepaute.kit.text import (
     exact_number,
     exact_seconds,
     exact_size,
-    in_one_unit,
+    in_common_unit,
     moment,
     p_text,
     percent,
@@ -157,11 +157,11 @@ def test_no_value_is_printed_with_an_exponent_or_in_many_digits(unit: str) -> No
 def test_columns_of_times_have_one_unit() -> None:
     titles = ["of", "time", "median", "part"]
     rows = [["a", 1.2e-6, 0.0345, 3e-9], ["b", 0.5, math.nan, 2000.0], ["c", 0.0, 1e-3, 0.1]]
-    assert in_one_unit(titles, rows, (1, 2), (3,)) == (
+    assert in_common_unit(titles, rows, (1, 2), (3,)) == (
         ["of", "time, µs", "median, µs", "part, s"],
         [["a", "1.20", "34,500", "< 0.001"], ["b", "500,000", "-", "2000"], ["c", "0", "1000", "0.100"]],
     )
-    assert in_one_unit(["time"], [], (0,)) == (["time, s"], [])
+    assert in_common_unit(["time"], [], (0,)) == (["time, s"], [])
 
 
 @pytest.mark.parametrize(

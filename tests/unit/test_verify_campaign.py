@@ -318,8 +318,8 @@ def test_the_report_shows_every_run_and_brackets_the_disturbed_ones(capsys):
     table, frame, _ = whole({0: [1.01], 1: [1.0]}, {1: [2.0]})
     show(table, frame, sys.stdout)
     text = capsys.readouterr().out
-    assert "1.0100" in text
-    assert "(2.0000)" in text
+    assert "1.010" in text
+    assert "(2.000)" in text
     assert "was on its core for only 1.000 of 2.000 s" in text
     assert text.startswith(sentence(table))  # the answer first
 

@@ -14,7 +14,7 @@ from lepaute.compare.wording import amount, operation_name, outcome_words, ratio
 from lepaute.kit.json_values import finite_json
 from lepaute.kit.printable import terminal_columns
 from lepaute.kit.tables import shown_table
-from lepaute.kit.text import counted, exact_size, in_one_unit, seconds, significant
+from lepaute.kit.text import counted, exact_size, in_common_unit, seconds, significant
 from lepaute.measure.comparison.cases import name_of
 
 MOST_VIOLATIONS, MOST_DERIVED = 5, 20
@@ -74,7 +74,7 @@ def _table(comparisons: "Sequence[Comparison]", width: int) -> str:
         ]
         for _, ranks, row, each in sorted(found, key=lambda one: one[:2])
     ]
-    titles, rows = in_one_unit(titles, rows, () if has_rates else (3, 4))
+    titles, rows = in_common_unit(titles, rows, () if has_rates else (3, 4))
     kept = [
         place
         for place in range(8)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from lepaute.cli.terminal import answer_text
 from lepaute.kit.tables import shown_table
-from lepaute.kit.text import counted, folded, in_one_unit, percent
+from lepaute.kit.text import counted, folded, in_common_unit, percent
 
 if TYPE_CHECKING:
     from lepaute.fit.diagnostics import Diagnosis
@@ -62,7 +62,7 @@ def quality_table(rows: "Sequence[QualityRow]", width: int) -> str:
         )
         for row in sorted(rows, key=lambda row: -row.time_s)
     ]
-    return shown_table(*in_one_unit(titles, lines, (3,)), width, left=(0, 2, len(titles) - 1))
+    return shown_table(*in_common_unit(titles, lines, (3,)), width, left=(0, 2, len(titles) - 1))
 
 
 def _threaded(row: "QualityRow | Selection") -> str:

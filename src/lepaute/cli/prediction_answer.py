@@ -146,7 +146,7 @@ def answered_scaling(points: "Sequence[ScalingPoint]", width: int, *, details: b
     answer = with_slow_state(scaling_answer(points), predictions[-1])
     # Left out first where the terminal is narrow: the run where the number of ranks tells it, else intervals.
     drop = (1, 5, 3) if len({point.ranks for point in points}) == len(points) else (5, 3, 1)
-    table = shown_table(*scaling_table(points), width, left=(1,), drop=drop)
+    table = shown_table(*_scaling_table(points), width, left=(1,), drop=drop)
     if details:
         return f"{details_text(answer, scaling_details(points), width)}\n{table}"
     each = f"{counted(len(first.prediction.run_list), 'simulated run')} of each on {first.prediction.platform_name}"
@@ -158,7 +158,7 @@ def answered_scaling(points: "Sequence[ScalingPoint]", width: int, *, details: b
     return f"{answer_text(answer, facts, caveats(predictions), width)}\n{table}"
 
 
-def scaling_table(points: "Sequence[ScalingPoint]") -> tuple[list[str], list[list[str]]]:
+def _scaling_table(points: "Sequence[ScalingPoint]") -> tuple[list[str], list[list[str]]]:
     """Titles and rows: of each number of ranks the time, the speed-up and the efficiency."""
     titles = ["ranks", "run", "time s", "95 % interval", "speed-up", "95 % interval of it", "efficiency"]
     rows = [

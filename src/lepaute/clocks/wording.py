@@ -7,7 +7,7 @@ from lepaute.kit.node_sets import fold_node_set
 from lepaute.kit.text import (
     counted,
     exact_seconds,
-    in_one_unit,
+    in_common_unit,
     percent,
     ranks_text,
     seconds,
@@ -100,7 +100,7 @@ def methods_table(found: Found) -> tuple[list[str], list[list[object]]]:
         ]
         for method in found.methods
     ]
-    return in_one_unit(titles, rows, (1,), range(2, len(titles) - 1))
+    return in_common_unit(titles, rows, (1,), range(2, len(titles) - 1))
 
 
 def detail_lines(found: Found) -> list[str]:

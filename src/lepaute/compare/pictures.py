@@ -177,7 +177,7 @@ def _quantiles(pair: Sequence[SampleMeans], scaled: Sequence[Floats], subject: s
     ends = np.array([-3.2, 3.2])
     return Picture(
         f"Normal quantiles of means of calls of {subject}: "
-        f"{' and '.join(f'{p_text(one.p_value)} for {one.observations} calls' for one in pair)}.",
+        f"{' and '.join(f'{p_text(means.p_value)} for {means.observations} calls' for means in pair)}.",
         f"{subject}: quantiles of the same means against normal ones; dashed: normal. Shapiro and Wilk: "
         f"{p_text(pair[0].p_value)} and {p_text(pair[1].p_value)}.",
         Axis("normal quantile", -3.4, 3.4),

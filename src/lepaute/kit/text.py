@@ -55,7 +55,7 @@ def exact_seconds(value_s: float) -> str:
     return f"{exact_number(value_s * factor)} {unit}" if value_s else "0 s"
 
 
-def in_one_unit(
+def in_common_unit(
     titles: Sequence[str], rows: Iterable[Sequence[object]], *groups: Sequence[int]
 ) -> tuple[list[str], list[list[object]]]:
     """A table in which the columns of each group, estimates in seconds, have one unit: that of the least, unless the

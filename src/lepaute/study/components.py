@@ -60,7 +60,8 @@ def application_of(values: Mapping[str, Any], folder: Path | None = None) -> "Ap
                 f"it has {', '.join(names)}"
             )
         arguments |= _arguments(cls, name, names[name], value)
-        if folder is not None and isinstance(value, str) and _is_path(cls, name):
+        is_path = any(field.name == name and field.type in (Path, "Path") for field in fields(cls))
+        if folder is not None and isinstance(value, str) and is_path:
             arguments[name] = folder / value
     try:
         described = cls(**arguments)
@@ -70,10 +71,6 @@ def application_of(values: Mapping[str, Any], folder: Path | None = None) -> "Ap
         raise InputError(f"application.{missing[0] if missing else which} is missing; give it") from None
     application: Application = described.application if cls is ProgramRun else described
     return application
-
-
-def _is_path(cls: Any, name: str) -> bool:
-    return any(field.name == name and field.type in (Path, "Path") for field in fields(cls))
 
 
 def _members(cls: Any) -> dict[str, tuple[str, ...]]:

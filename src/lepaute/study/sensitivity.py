@@ -160,12 +160,12 @@ class Effects:
     def _doubt(self, term: Term) -> str:
         return "" if term.is_significant else "; no more than chance has it, as far as these runs tell"
 
-    def _change(self, one: LevelEffect) -> str:
+    def _change(self, level: LevelEffect) -> str:
         """Against the mean of all points."""
         if not self.logarithm:
-            sign = "+" if one.effect > 0.0 else ""
-            return f"{sign}{value_and_interval(one.effect, one.low, one.high)[0]} against the mean of all"
-        return f"{change_in_words(one.effect, low=one.low, high=one.high)} than the mean of all"
+            sign = "+" if level.effect > 0.0 else ""
+            return f"{sign}{value_and_interval(level.effect, level.low, level.high)[0]} against the mean of all"
+        return f"{change_in_words(level.effect, low=level.low, high=level.high)} than the mean of all"
 
     @property
     def sentence(self) -> str:

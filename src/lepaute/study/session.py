@@ -242,8 +242,8 @@ def estimate(session: Session, trials: Sequence[Trial], scale: float = 1.0) -> E
         raise InputError(f"no configuration can be: at {next(iter(refused))} {next(iter(refused.values()))}")
     of_study = dict.fromkeys(trial for trial in trials if trial.is_own)
     counting = [configuration for trial, configuration in missing if trial in of_study]
-    further, workers = round(scale * (len(missing) - len(counting))), session.pool.workers
-    counts = (*[round(scale * len(counting))] * 2, further, further, known, workers)
+    count, further = (round(scale * number) for number in (len(counting), len(missing) - len(counting)))
+    counts = (count, count, further, further, known, workers := session.pool.workers)
     if not all(configuration.application.native for _, configuration in missing):
         return Estimate(*counts, refused=refused, trials=[*of_study])
     # Runs of a configuration cost the same; so do points whose applications are the same.

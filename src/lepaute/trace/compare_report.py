@@ -10,7 +10,7 @@ from lepaute.kit.json_values import finite_json
 from lepaute.kit.picture import BLUE, RED, RULE, SKY, SOFT, entitle, measured_origin, new_figure, write_picture
 from lepaute.kit.printable import UNLIMITED
 from lepaute.kit.tables import shown_table
-from lepaute.kit.text import folded, in_one_unit, percent, ranks_text, seconds, significant, size_text, time_unit
+from lepaute.kit.text import folded, in_common_unit, percent, ranks_text, seconds, significant, size_text, time_unit
 from lepaute.report.figures import figure_svg
 from lepaute.report.page import records_table, render
 from lepaute.trace.compare import PERCENTILES, ClassComparison, Comparison, Difference
@@ -59,7 +59,7 @@ def comparison_text(comparison: Comparison, left: str, right: str, width: int = 
         lines.append(f"only in the {side} trace, not in the comparison of order: {', '.join(names)}: {why}")
     lines += ["", "Durations: right / left of calls of the same sizes"]
     lines = [folded(line, width, len(line) - len(line.lstrip()) + 2) for line in lines]
-    table = shown_table(*in_one_unit(TITLES, map(_row, comparison.classes), (4, 5)), width, drop=(11, 9, 7, 6, 3))
+    table = shown_table(*in_common_unit(TITLES, map(_row, comparison.classes), (4, 5)), width, drop=(11, 9, 7, 6, 3))
     return "\n".join([*lines, table])
 
 
@@ -176,7 +176,7 @@ def page(comparison: Comparison, left: str, right: str, differences: Sequence[st
     figure = plot_comparison(comparison, None, left, right)
     order = [_order_row("order of calls", one) for one in comparison.first]
     sizes = [_order_row("sizes", one) for one in comparison.first_size]
-    heads, cells = in_one_unit(HEADS, map(_row, comparison.classes), (4, 5))
+    heads, cells = in_common_unit(HEADS, map(_row, comparison.classes), (4, 5))
     rows = [dict(zip(heads, map(str, row), strict=True)) for row in cells]
     return render(
         "lepaute.report",

@@ -15,7 +15,7 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
-from lepaute.kit.text import in_one_unit, percent, ranks_text, seconds, size_text, time_unit
+from lepaute.kit.text import in_common_unit, percent, ranks_text, seconds, size_text, time_unit
 from lepaute.report import page as pages
 from lepaute.report.page import anchor, picture_values, render
 from lepaute.report.svg import Axis, Layer, Picture
@@ -162,7 +162,7 @@ def _waiters(breakdown: Breakdown) -> dict[str, Any] | None:
     if not rows or shares.max() <= 0:
         return None
     head = ("rank", "waits", "of its time", "for ranks (share of the waiting)")
-    return _table("Ranks that wait most", *in_one_unit(head, rows, (1,)))
+    return _table("Ranks that wait most", *in_common_unit(head, rows, (1,)))
 
 
 def _table(title: str, head: Any, rows: Any) -> dict[str, Any]:
@@ -177,7 +177,7 @@ def _pairs(one: NDArray[Any], other: NDArray[Any], time_s: NDArray[Any]) -> tupl
         (one[at], other[at] if other[at] >= 0 else "not known", time_s[at], percent(float(time_s[at]) / whole_s))
         for at in largest
     ]
-    return in_one_unit(("rank that waits", "for rank", "time", "share of all"), rows, (2,))
+    return in_common_unit(("rank that waits", "for rank", "time", "share of all"), rows, (2,))
 
 
 def _sent(sent: Any) -> tuple[Any, Any]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from lepaute.kit.picture import entitle, measured_origin, new_figure, origin, write_picture
 from lepaute.kit.printable import UNLIMITED
 from lepaute.kit.tables import shortened, shown_table
-from lepaute.kit.text import counted, folded, in_one_unit, percent, ranks_text, seconds, size_text, time_unit
+from lepaute.kit.text import counted, folded, in_common_unit, percent, ranks_text, seconds, size_text, time_unit
 from lepaute.trace.breakdown import Breakdown
 from lepaute.trace.colours import SHARES
 from lepaute.trace.finding import finding_of
@@ -122,7 +122,7 @@ def calls_table(trace: Trace, width: int = UNLIMITED) -> str:
             extent = f"{size_text(float(entry['bytes']))} in total"
         rows.append((entry["call"], entry["kind"], entry["calls"], entry["time_s"], entry["median_s"], extent))
     titles = ("call", "kind", "calls", "time", "median", "sizes")
-    return shown_table(*in_one_unit(titles, rows, (3,), (4,)), width, left=(0, 5))
+    return shown_table(*in_common_unit(titles, rows, (3,), (4,)), width, left=(0, 5))
 
 
 def _plain(value: Any) -> str:
@@ -175,7 +175,7 @@ def breakdown_tables(breakdown: Breakdown, most_rows: int) -> Tables:
     for title, rows, columns, limit in zip(
         heads, (of_all, of_ranks, of_calls, of_steps), in_seconds, most, strict=True
     ):
-        names, cells = in_one_unit(heads[title], rows, *columns)  # type: ignore[arg-type]
+        names, cells = in_common_unit(heads[title], rows, *columns)  # type: ignore[arg-type]
         tables.append((title, names, shortened(cells, limit)))
     return tables if breakdown.steps else tables[:-1]
 
