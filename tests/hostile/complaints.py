@@ -10,8 +10,8 @@ from support_limits import HANG_CPU_S, HANG_S
 
 
 def _stem(name: str) -> str:
-    """What a file was called on the command line: a picture without an ending becomes a PNG and an SVG."""
-    return name.removesuffix(".png").removesuffix(".svg")
+    """What a file was called on the command line: a picture without an ending becomes two files, a study a folder."""
+    return name.removesuffix(".png").removesuffix(".svg").removesuffix(".results")
 
 
 def complaints(case: Case, answer: dict[str, Any], usual: dict[str, Any]) -> list[str]:
