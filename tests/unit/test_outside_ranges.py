@@ -71,9 +71,8 @@ def test_the_text_tells_the_share_of_computing():
     prediction = predict(HPL, machine, runs=1)
     (line,) = [line for line in readable(prediction, machine).splitlines() if line.startswith("  ranges")]
     share = 100 * prediction.outside.share
-    assert line == (
-        f"  ranges  {significant(share, 2)} % of computing (dgemm {significant(share, 2)} %) was outside the fitted ranges"
-    )
+    text = f"{significant(share, 2)} %"
+    assert line == f"  ranges  {text} of computing (dgemm {text}) was outside the fitted ranges"
     assert "  ranges  0 to" in summary([prediction, predict(HPL, narrowed(0, 10**6), runs=1)])
 
 
