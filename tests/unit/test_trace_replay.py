@@ -264,7 +264,7 @@ def test_calls_that_cannot_be_replayed_are_refused_by_name(name: str, tmp_path: 
     with pytest.raises(InputError, match=f"MPI_{name}, which rank 0 calls at 2.00 s, cannot be replayed"):
         replayed(path)
     unknown = write(path, [call(rank, "Bcast", 0, 8.0) for rank in range(2)])
-    with pytest.raises(InputError, match="the ranks of MPI_Bcast, which rank 0 calls at 1.00 s, are not known"):
+    with pytest.raises(InputError, match=r"the ranks of MPI_Bcast, which rank 0 calls at 1.00 s, are not known"):
         replayed(unknown)
 
 
