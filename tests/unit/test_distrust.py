@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from lepaute.errors import InputError
+from lepaute.kit.text import significant
 from lepaute.measure.experiment.distrust import WITNESS, Verdict, mark, monitored, verdicts
 
 NOON = 1_700_049_600.0  # 2023-11-15 12:00:00 UTC
@@ -105,7 +106,7 @@ def test_another_user_is_named_from_the_sample_before_on() -> None:
 
 def test_another_user_without_a_name_is_named_as_such() -> None:
     users = samples(other_users_cpu_s=busy(0.5, range(9, 10)), other_users=[None] * 480)
-    assert "another user used up to 0.5 core " in next(monitored("n", users)).message
+    assert "another user used up to 0.50 core " in next(monitored("n", users)).message
 
 
 def test_a_twentieth_of_a_core_and_the_ticks_of_the_kernel_are_nobody() -> None:
@@ -127,7 +128,7 @@ def test_a_clock_that_was_set_is_named(jump_s: float, way: str) -> None:
     times = [NOON + 5.0 * i + (jump_s if i >= 50 else 0.0) for i in range(480)]
     (found,) = monitored("node1", samples(time_s=times))
     assert (found.kind, found.start_s, found.end_s) == ("clock step", NOON + 245, NOON + 250 + jump_s)
-    assert f"the clock was set {way} by {abs(jump_s):.3g} s" in found.message
+    assert f"the clock was set {way} by {significant(abs(jump_s))} s" in found.message
 
 
 def test_a_clock_that_is_slewed_was_not_set() -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from lepaute.kit.text import significant
 from lepaute.platform import load_platform, override
 from lepaute.simulate import Hpl, Mapping, predict
 from lepaute.simulate.machine.mapping import Slot
@@ -50,7 +51,7 @@ def test_messages_above_the_fitted_sizes_are_told_with_their_share_of_the_time()
     assert remote.outside_to_bytes < remote.outside_bytes < remote.bytes
     share = 100 * remote.outside_time_s / remote.time_s
     (told, *_) = [text for text in messages_told(prediction) if "between nodes is" in text]
-    assert told.startswith(f"{share:.2g} % of the time of messages between nodes")
+    assert told.startswith(f"{significant(share, 2)} % of the time of messages between nodes")
     assert told.endswith("fitted from 1 B to 64 KiB")
 
 

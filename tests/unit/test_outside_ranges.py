@@ -7,6 +7,7 @@ import pytest
 from oracles.emulated import tiny
 
 from lepaute.cli.prediction_text import readable, summary
+from lepaute.kit.text import significant
 from lepaute.platform import load_platform, override
 from lepaute.simulate import Hpl, Stencil, predict
 from lepaute.simulate.engine import KernelUse, Sizes
@@ -70,7 +71,8 @@ def test_the_text_tells_the_share_of_computing():
     prediction = predict(HPL, machine, runs=1)
     (line,) = [line for line in readable(prediction, machine).splitlines() if line.startswith("  ranges")]
     share = 100 * prediction.outside.share
-    assert line == (f"  ranges  {share:.2g} % of computing (dgemm {share:.2g} %) was outside the fitted ranges")
+    text = f"{significant(share, 2)} %"
+    assert line == f"  ranges  {text} of computing (dgemm {text}) was outside the fitted ranges"
     assert "  ranges  0 to" in summary([prediction, predict(HPL, narrowed(0, 10**6), runs=1)])
 
 

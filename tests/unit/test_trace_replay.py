@@ -207,9 +207,11 @@ def test_bounds_that_cannot_be_are_refused(bounds: Any, tmp_path: Path) -> None:
 def test_a_message_that_lacks_a_side_is_named_with_who_waits(tmp_path: Path) -> None:
     rows = [call(0, "Send", 1, 8.0, 3), call(1, "Recv", 0, 8.0, 3), call(1, "Recv", 0, 8.0, 3)]
     path = write(tmp_path / "run.parquet", rows)
-    with pytest.raises(InputError, match=r"rank 1 waits for a message from rank 0, tag 3, in MPI_Recv at 2 s, which"):
+    with pytest.raises(
+        InputError, match=r"rank 1 waits for a message from rank 0, tag 3, in MPI_Recv at 2.00 s, which"
+    ):
         replayed(path)
-    with pytest.raises(InputError, match=r"rank 0 sends a message to rank 1, tag 3, in MPI_Send at 1 s, which that"):
+    with pytest.raises(InputError, match=r"rank 0 sends a message to rank 1, tag 3, in MPI_Send at 1.00 s, which that"):
         replayed(write(path, rows[:1]))
 
 
@@ -259,10 +261,10 @@ def test_a_program_computes_between_tests_and_the_recorder_has_its_own_time(tmp_
 @pytest.mark.parametrize("name", ["Put", "Start", "Ineighbor_alltoall"])
 def test_calls_that_cannot_be_replayed_are_refused_by_name(name: str, tmp_path: Path) -> None:
     path = write(tmp_path / "run.parquet", [call(0, "Barrier", comm=0), call(0, name, 0)])
-    with pytest.raises(InputError, match=f"MPI_{name}, which rank 0 calls at 2 s, cannot be replayed"):
+    with pytest.raises(InputError, match=f"MPI_{name}, which rank 0 calls at 2.00 s, cannot be replayed"):
         replayed(path)
     unknown = write(path, [call(rank, "Bcast", 0, 8.0) for rank in range(2)])
-    with pytest.raises(InputError, match="the ranks of MPI_Bcast, which rank 0 calls at 1 s, are not known"):
+    with pytest.raises(InputError, match=r"the ranks of MPI_Bcast, which rank 0 calls at 1.00 s, are not known"):
         replayed(unknown)
 
 

@@ -175,7 +175,7 @@ def breakdown_tables(breakdown: Breakdown, most_rows: int) -> Tables:
     for title, rows, columns, limit in zip(
         heads, (of_all, of_ranks, of_calls, of_steps), in_seconds, most, strict=True
     ):
-        names, cells = in_common_unit(heads[title], rows, *columns)  # type: ignore[arg-type]
+        names, cells = in_common_unit(heads[title], rows, *columns)
         tables.append((title, names, shortened(cells, limit)))
     return tables if breakdown.steps else tables[:-1]
 

@@ -145,7 +145,8 @@ class SegmentedLine:
     def candidate_rows(self, *, in_bytes: bool = False) -> list[tuple[str, ...]]:
         """Of each number of breakpoints the objective, by what the last one divides it, where they are, and a mark at
         the number that was chosen."""
-        rows, size = [], size_text if in_bytes else "{:.7g}".format
+        rows: list[tuple[str, ...]] = []
+        size = size_text if in_bytes else "{:.7g}".format
         for count, cut in enumerate(self.candidates):
             if np.isposinf(cut.criterion) and count > len(self.breakpoints):
                 break
