@@ -35,8 +35,7 @@ def fleet(machines: int, share: float, size: float, slow: dict[int, int], seed: 
 
 def judged(values: pd.DataFrame) -> tuple[OpenRegressions, tuple[ProposedEvent, ...]]:
     found = regressions_in(values, Changelog(), AlarmSettings())
-    known = pd.concat([found.rows, found.improvements()])
-    return found, propose(found.values, found.changelog, standing=known, points=found.change_points())
+    return found, propose(found.values, found.changelog, standing=found.confirmed(), points=found.change_points())
 
 
 @pytest.mark.parametrize(("machines", "share"), long_but(FLEETS, FLEETS[0]))

@@ -7,7 +7,7 @@ import numpy as np
 from support.fleets import DAY_S, fleet_values
 
 from lepaute.kit.json_values import finite_json
-from lepaute.watch.changelog import Changelog, Outlier
+from lepaute.watch.changelog import Changelog, Inventory, Outlier
 from lepaute.watch.changelog import NodeSet as Nodes
 from lepaute.watch.notices.notice import notices
 from lepaute.watch.proposals.platform_events import propose
@@ -38,6 +38,18 @@ def test_two_kinds_of_processors_in_a_node_are_compared_with_their_like() -> Non
     z = quiet(2)
     z[1::2] += 60  # each second processor is 30 % faster
     assert notices(fleet_values(z)) == ()
+
+
+def test_machines_of_a_model_of_the_inventory_are_compared_with_their_like() -> None:
+    values = fleet_values(np.random.default_rng(9).normal(size=(80, 1)))
+    node = values["node"].astype(int)
+    values["value"] = 1e12 * (1 + 0.01 * np.random.default_rng(10).normal(size=80))
+    values.loc[node > 20, "value"] *= 1.4
+    values.loc[node == 33, "value"] *= 0.8
+    models = {str(each): "b" if each > 20 else "a" for each in range(1, 41)}
+    found = notices(values, Changelog(inventory=Inventory({"model": models})))
+    assert {(each.kind, each.node) for each in found} == {("unlike its peers", "33")}
+    assert notices(values) == ()
 
 
 def test_jobs_whose_dates_run_backwards_are_named_and_make_no_event() -> None:

@@ -137,8 +137,8 @@ def _cost_text(state: "NodeState", result: "NodeCost", width: int, *, details: b
     )
     answer = f"{with_it}; against as calibrated: {result.slowdown.in_words()}"
     if details:
-        warnings = [f"warning: {warning}" for warning in result.warnings]
-        return details_text(answer, "\n".join([*_cost_lines(state, result), *warnings]), width)
+        facts = [*_cost_facts(state, result), *(("warning", warning) for warning in result.warnings)]
+        return details_text(answer, "\n".join(f"{name}: {text}" for name, text in facts), width)
     return answer_text(answer, _cost_facts(state, result), result.warnings, width)
 
 
@@ -181,31 +181,6 @@ def _shared(result: "NodeCost") -> str:
         slower = change_in_words(result.shared_slowdown, "slower")
         return f"; {slower} if work were shared by speed, but in HPL all nodes wait for the slowest"
     return ""
-
-
-def _cost_lines(state: "NodeState", result: "NodeCost") -> list[str]:
-    from lepaute.cli.prediction_text import interval
-    from lepaute.watch.values import day_of
-
-    first, hpl = result.as_calibrated, cast(Any, result.as_calibrated.application)
-    lines = [
-        f"{hpl.label} ranks on {first.platform_name}: {counted(result.nodes, 'node')}, {state.node} among them",
-        f"  {'node ' * state.node.isdigit()}{state.node}: dgemm takes {', '.join(_slowdowns(state))}",
-        f"    {state.factor} of {counted(state.r, 'job')}, {day_of(state.now_s[0])} to {day_of(state.now_s[1])}, "
-        f"against {state.n}, {day_of(state.before_s[0])} to {day_of(state.before_s[1])}",
-        f"  as calibrated  {interval(first.time_s, 's')}",
-        f"  as it is now   {interval(result.as_now.time_s, 's')}",
-    ]
-    if result.without is not None:
-        other: Any = result.without.application
-        where = f"{counted(result.without.nodes, 'node')}, {other.p} x {other.q}"
-        lines.append(f"  without it     {interval(result.without.time_s, 's')}; {where}")
-    lines.append(f"  now against as calibrated: {result.slowdown.text}{_shared(result)}")
-    if result.slowest != result.node:
-        lines.append(f"    node {result.slowest} of the platform is slower even so, and HPL waits for the slowest")
-    if result.gain is not None:
-        lines.append(f"  without it against now: {result.gain.text} ({_spare(result)})")
-    return lines
 
 
 def _advice(result: "NodeCost", name: str) -> str:

@@ -213,8 +213,6 @@ class ProposalOptions:
 
         An id is a digest of what a person calls the event by: its shape, date, nodes and factors.
         """
-        import pandas
-
         from lepaute.watch.judging.judge import CONFIDENCE, joined
         from lepaute.watch.judging.recorded_tests import Selection
         from lepaute.watch.open_regressions import open_regressions, packed_values
@@ -239,7 +237,7 @@ class ProposalOptions:
             least_change=self.least_change,
             since_s=self.since_s,
             verdicts=verdicts,
-            standing=pandas.concat([known.rows, known.improvements()]),
+            standing=known.confirmed(),
             points=known.change_points(),
         )
         by_id = {}
@@ -357,10 +355,10 @@ def _effect_lines(changes: "pd.DataFrame", day: "dt.date", *, details: bool) -> 
     from lepaute.watch.report.summary import machines_text
     from lepaute.watch.values import MACHINE
 
-    own = changes[changes["node"] != ""]
-    tested = own[own["missing"] == 0]
+    machines = changes[changes["node"] != ""]
+    tested = machines[machines["missing"] == 0]
     every, judged, moved = (
-        len(rows[MACHINE].drop_duplicates()) for rows in (own, tested, tested[tested["p_adjusted"] < LEVEL])
+        len(rows[MACHINE].drop_duplicates()) for rows in (machines, tested, tested[tested["p_adjusted"] < LEVEL])
     )
     unknown = f"; {every - judged} have too few jobs" if every > judged else ""
     together = changes[(changes["node"] == "") & (changes["missing"] == 0)].sort_values("p_adjusted", kind="stable")
@@ -368,21 +366,21 @@ def _effect_lines(changes: "pd.DataFrame", day: "dt.date", *, details: bool) -> 
     which = f"All {counted(judged, 'CPU')}" if moved == judged > 1 else f"{moved} of {counted(judged, 'CPU')}"
     first = f"{which} changed on {day}{unknown}"
     if not judged and len(together):  # a sweep before and one after
-        pairs, differ = int(together["pairs"].iloc[0]), int((own["p_differs"] < LEVEL).sum())
+        pairs, differ = int(together["pairs"].iloc[0]), int((machines["p_differs"] < LEVEL).sum())
         first = f"{day}, by {counted(pairs, 'pair')} of before and after; {_differing(differ)}"
     lines = [f"{first}{''.join(largest)}"]
     for (cluster, factor), rows in changes.groupby(["cluster", "factor"], sort=True):
-        machines: list[dict[Any, Any]] = rows[rows["node"] != ""].to_dict("records")
-        changed = [row for row in machines if row["p_adjusted"] < LEVEL]
-        few = sum(row["missing"] > 0 for row in machines)
-        title = f"{cluster} {factor}: {len(changed)} of {counted(len(machines) - few, 'CPU')} changed"
+        records: list[dict[Any, Any]] = rows[rows["node"] != ""].to_dict("records")
+        changed = [row for row in records if row["p_adjusted"] < LEVEL]
+        few = sum(row["missing"] > 0 for row in records)
+        title = f"{cluster} {factor}: {len(changed)} of {counted(len(records) - few, 'CPU')} changed"
         title += f"; {few} with too few jobs" if few else ""
         if rows["pairs"].any():
-            changed = [row for row in machines if row["p_differs"] < LEVEL]
+            changed = [row for row in records if row["p_differs"] < LEVEL]
             title = f"{cluster} {factor}: {_differing(len(changed))}"
         lines.append(title)
         lines += [f"  on average {_change(row)}" for row in rows[rows["node"] == ""].to_dict("records")]
-        shown = sorted(machines if details else changed, key=lambda row: -abs(row["change"]))
+        shown = sorted(records if details else changed, key=lambda row: -abs(row["change"]))
         most = len(shown) if details else MOST_MACHINES
         lines += [
             f"  {machines_text([(row['cluster'], row['node'], row['cpu'])])} {_change(row)}" for row in shown[:most]

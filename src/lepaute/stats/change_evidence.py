@@ -167,7 +167,7 @@ def moderated(variance: Floats, degrees: Floats, groups: Integers) -> tuple[Floa
     return prior[groups], worth[groups]
 
 
-def moderated_correlation(seen: Floats, pairs: Floats, groups: Integers) -> tuple[Floats, Floats, Floats]:
+def _moderated_correlation(seen: Floats, pairs: Floats, groups: Integers) -> tuple[Floats, Floats, Floats]:
     """The correlation that the streams of a group have in common, how many pairs of values it is worth, and all pairs.
 
     seen  : that of each stream, by `pairs` pairs of neighbours; its variance by chance is about 2 / pairs
@@ -235,12 +235,12 @@ class CommonEffect:
         residuals : by such parts, `ChangeEvidence.residuals`; without, all machines count
         Where too few machines have a value, the effect is what it was before.
         """
-        found = common_effect(np.where(self.parts.shifted, np.nan, deviations), self.groups)
+        found = _common_effect(np.where(self.parts.shifted, np.nan, deviations), self.groups)
         if residuals is not None:
             effect = np.where(np.isfinite(found), found, self.effect)
             trial = np.stack([effect - self.slow, self.slow], axis=1)[self.groups]
             if self.parts.take(*residuals(trial), effect, self.slow):
-                found = common_effect(np.where(self.parts.shifted, np.nan, deviations), self.groups)
+                found = _common_effect(np.where(self.parts.shifted, np.nan, deviations), self.groups)
         self.here = np.isfinite(found)
         self.effect = np.where(self.here, found, self.effect)
         self.days += self.here
@@ -255,7 +255,7 @@ class CommonEffect:
         self.parts.put(groups, other.parts)
 
 
-def common_effect(deviations: Floats, groups: Integers) -> Floats:
+def _common_effect(deviations: Floats, groups: Integers) -> Floats:
     """For each group, the median deviation of its streams: what all share; NaN for fewer than FEWEST_PEERS.
 
     It is taken off the values before these are judged, and is a stream of its own: a change there is a platform event.
@@ -383,7 +383,7 @@ class ChangeEvidence:
             seen = np.clip(np.where(self.near > 0, self.far / self.near - 1, 0.0), -MOST_RHO, MOST_RHO)
         common, alike = np.zeros(seen.shape), np.zeros(seen.shape)
         if groups is not None:
-            common, alike, pairs = moderated_correlation(seen, self.pairs, groups)
+            common, alike, pairs = _moderated_correlation(seen, self.pairs, groups)
             common = (pairs * np.maximum(common, 0.0) + PRIOR_VALUES * PRIOR_RHO) / (pairs + PRIOR_VALUES)
         elsewhere = np.where(alike > 0, common, PRIOR_RHO)
         weight = np.maximum(alike, PRIOR_VALUES)

@@ -166,10 +166,10 @@ def others_on_days(deviations: Floats, group: Integers, order: Integers | None =
 
 def share_of(deviations: Floats, group: Integers, level: float = LEVEL) -> float:
     """The share of the medians of others that is taken off, in [0, 1]: 0 where it is not above 0 at this level."""
-    return share_by(deviations, others_on_days(deviations, group), level)[0]
+    return _share_by(deviations, others_on_days(deviations, group), level)[0]
 
 
-def share_by(
+def _share_by(
     deviations: Floats, others: Floats, level: float = LEVEL, drawn_in: tuple[Floats, Floats] | None = None
 ) -> tuple[float, float]:
     """The share by medians of others, and the sum of squares that it explains, in variances of a stream.
@@ -212,12 +212,12 @@ def found_groups(deviations: Floats, node: Integers, changed: Booleans) -> tuple
     best, share, most = nothing, 0.0, 0.0
     order, drawn_in = np.argsort(left, axis=1), limited(left)
     for group in tried:
-        if share_by(left, others_on_days(left, group, order), drawn_in=drawn_in)[0] == 0:
+        if _share_by(left, others_on_days(left, group, order), drawn_in=drawn_in)[0] == 0:
             continue
         better = group
         for _ in range(_PASSES):
             better = _reassigned(seen, node, better, LEAST_SHARE)
-        its_share, gain = share_by(left, others_on_days(left, better, order), LEVEL / len(tried), drawn_in)
+        its_share, gain = _share_by(left, others_on_days(left, better, order), LEVEL / len(tried), drawn_in)
         if gain > most:
             best, share, most = better, its_share, gain
     for _ in range(_PASSES if share > 0 else 0):

@@ -24,7 +24,7 @@ from lepaute.kit.files import whole_file, write_whole
 #: The oldest of more files are removed.
 MOST_KEPT = 256
 _FOLDER = "judgements"
-_last: "tuple[weakref.ref[pd.DataFrame], npt.NDArray[np.uint64]] | None" = None
+_last: "tuple[weakref.ref[pd.DataFrame], npt.NDArray[Any]] | None" = None
 
 
 def kept_tables(

@@ -6,20 +6,21 @@ They are a function of values, changelog and settings; what was tested, proposed
 from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
+from math import inf
 
 import pandas as pd
 
 from lepaute.errors import InputError
 from lepaute.store import Store
 from lepaute.watch.alarms.procedure import AlarmSettings, Judged, judge_days, judged_once, known_days, settings_of
-from lepaute.watch.alarms.standing import improvements, standing
-from lepaute.watch.alarms.steps import Row, steps_of, with_shared_changes
-from lepaute.watch.changelog import ALL, Changelog
+from lepaute.watch.alarms.standing import EXPLAINS_S, standing
+from lepaute.watch.alarms.steps import Row, shared_steps, steps_of
+from lepaute.watch.changelog import ALL, Changelog, Event, NodeSet
 from lepaute.watch.changelog_edits import logged_changelog
 from lepaute.watch.kept import kept_tables
 from lepaute.watch.proposals.change_points import ChangePoint, find_change_points
 from lepaute.watch.report.summary import Regression, regressions_of
-from lepaute.watch.values import Node, check_values, is_of, nodes_of
+from lepaute.watch.values import Node, check_values, day_of, is_of, nodes_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +46,28 @@ class OpenRegressions:
         reports = regressions_of(rows, self.changelog.inventory, nodes_of(self.values))
         return OpenRegressions(rows, reports, part(self.values), judged, self.changelog, self.steps)
 
-    def improvements(self) -> "pd.DataFrame":
-        """Steps for the better since the last event of their machines."""
-        rows = improvements(self.steps, self.changelog, self.values)
-        return pd.DataFrame(rows, columns=[*self.judged.alarms.columns, "gradual_s"])
+    def confirmed(self) -> "pd.DataFrame":
+        """`rows`, and the steps for the better since the last event of their machines."""
+        resets = self.changelog.resets_s(nodes_of(self.values))
+        of_all = set.intersection(*map(set, resets.values()))
+        after_s = {node: max(dates, default=-inf) for node, dates in resets.items()}
+        after_s |= {(cluster, ALL): max(of_all, default=-inf) for cluster, _ in resets}
+        better = [
+            row
+            for row in self.steps
+            if not row["worse"] and row["changed_s"] > after_s[row["cluster"], row["node"]] + EXPLAINS_S
+        ]
+        return pd.concat([self.rows, pd.DataFrame(better, columns=[*self.judged.alarms.columns, "gradual_s"])])
 
     def shared_changes(self) -> dict[str, Changelog]:
-        """By factor, the changelog with the steps that a part of a fleet shares; without a factor that has none."""
-        return with_shared_changes(self.steps, self.changelog, self.values)
+        """By factor, the changelog with the steps that a part of a fleet shares, as if they were logged."""
+        logs: dict[str, Changelog] = {}
+        for (cluster, factor, _, changed_s), rows in shared_steps(self.steps, self.values).items():
+            nodes = NodeSet(cluster, "/".join(dict.fromkeys(row["node"] for row in rows)))
+            event = Event(day_of(changed_s), nodes, "platform", f"{len(rows)} machines changed together")
+            log = logs.get(factor, self.changelog)
+            logs[factor] = replace(log, events=(*log.events, event))
+        return logs
 
     def change_points(self) -> tuple[ChangePoint, ...]:
         """Of these values, however small, kept for the next who asks; `propose` takes them."""

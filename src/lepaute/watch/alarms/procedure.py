@@ -112,11 +112,11 @@ def judged_once(
     """What `judge_days` gives, kept for the next who asks; `judged_s` tells when it was worked out."""
     names = [each.name for each in fields(Judged)]
 
-    def judge() -> "list[pd.DataFrame]":
+    def tables() -> "list[pd.DataFrame]":
         judged = judge_days(values, changelog, settings, progress, keep=True)
         return [getattr(judged, name) for name in names]
 
-    return Judged(*kept_tables(names, values, (changelog, settings), judge))
+    return Judged(*kept_tables(names, values, (changelog, settings), tables))
 
 
 def settings_of(store: "Store") -> AlarmSettings:

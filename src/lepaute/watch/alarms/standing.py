@@ -77,19 +77,6 @@ def _of_group(steps: list[Row], changelog: Changelog, values: "pd.DataFrame") ->
     return rows
 
 
-def improvements(steps: Sequence[Row], changelog: Changelog, values: "pd.DataFrame") -> list[Row]:
-    """The steps for the better since the last event of their machines, which stand or not."""
-    resets = changelog.resets_s(nodes_of(values))
-    of_all = set.intersection(*map(set, resets.values())) if resets else set()
-    known = {node: max(dates, default=-np.inf) for node, dates in resets.items()}
-    after_s = {(row["cluster"], ALL): max(of_all, default=-np.inf) for row in steps} | known
-    return [
-        row
-        for row in steps
-        if not row["worse"] and row["changed_s"] > after_s[row["cluster"], row["node"]] + EXPLAINS_S
-    ]
-
-
 def _open(steps: list[Row], shared: list[Row], latest: "Floats") -> list[Row]:
     """The steps of one machine that stand; shared : those of all machines, which it took part in."""
     standing: list[Row] = []

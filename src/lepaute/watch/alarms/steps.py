@@ -13,7 +13,7 @@ Rows of steps, or of tests, of the same machines on the same dates in several fa
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
@@ -25,8 +25,8 @@ from lepaute.stats.group_effects import FEWEST_IN_PART, LEAST_PART
 from lepaute.stats.level_shift import onset
 from lepaute.watch.alarms.sizes import LevelChange, correlations_within, size_at, sizes_at
 from lepaute.watch.alarms.worth_a_look import GRADUAL
-from lepaute.watch.changelog import ALL, Changelog, Event, NodeSet
-from lepaute.watch.values import DAY_S, MACHINE, WHOLE_NODE, Machine, day_numbers, day_of, nodes_of
+from lepaute.watch.changelog import ALL, Changelog
+from lepaute.watch.values import DAY_S, MACHINE, WHOLE_NODE, Machine, day_numbers, nodes_of
 
 #: Values on either side of a step that its size is taken from.
 REACH = 100
@@ -383,17 +383,6 @@ def shared_steps(steps: Iterable[Row], values: pd.DataFrame) -> dict[tuple[str, 
         for key, rows in sorted(dated.items())
         if len(rows) >= max(FEWEST_IN_PART, LEAST_PART * machines[key[:3]])
     }
-
-
-def with_shared_changes(steps: Iterable[Row], changelog: Changelog, values: pd.DataFrame) -> dict[str, Changelog]:
-    """By factor, the changelog with the steps that a part of a fleet shares as if they were logged."""
-    logs: dict[str, Changelog] = {}
-    for (cluster, factor, _, changed_s), rows in shared_steps(steps, values).items():
-        nodes = NodeSet(cluster, "/".join(dict.fromkeys(row["node"] for row in rows)))
-        event = Event(day_of(changed_s), nodes, "platform", f"{len(rows)} machines changed together")
-        log = logs.get(factor, changelog)
-        logs[factor] = replace(log, events=(*log.events, event))
-    return logs
 
 
 def _machine(row: Row) -> Machine:

@@ -41,19 +41,19 @@ def inferred(source: Source, node: str) -> Mapping | None:
     node : of all rows, where it is given. Units are those in brackets, at the end of a heading, or the heading itself;
     what a heading calls a rate is one a second, a duration is in seconds.
     """
-    lines = (line for line in source.lines() if line[:1] != "#" and line.strip())
-    first = next(lines, "")
-    delimiter = max(_DELIMITERS, key=first.count)
     try:
+        lines = (line for line in source.lines() if line[:1] != "#" and line.strip())
+        first = next(lines, "")
+        delimiter = max(_DELIMITERS, key=first.count)
         heading, cells = list(csv.reader([first, next(lines, "")], delimiter=delimiter, strict=True))
-    except (csv.Error, ValueError):
+    except (csv.Error, ValueError, InputError):
         return None
     columns: dict[str, Any] = {}
     factors: dict[str, Factor] = {}
     for column, cell in zip(map(str.strip, heading), map(str.strip, cells), strict=False):
         number = number_of_text(cell.replace(",", "."))
         words = column.lower()
-        place = next((each for each, names in _HEADINGS.items() if words in names and each not in columns), None)
+        place = next((key for key, names in _HEADINGS.items() if words in names and key not in columns), None)
         if place == "date" and number is not None and number < _FIRST_EPOCH:  # of what is measured
             place = None
         if place == "date" and number is not None:
@@ -90,7 +90,7 @@ def mapping_text(mapping: Mapping) -> str:
     """node: host; date: start; rate_flops: GFlop/s."""
     cells = {name: getattr(mapping, name) for name in _HEADINGS}
     parts = [f"{name}: {cell.column}" for name, cell in cells.items() if cell is not None]
-    parts += [f"{name}: {each.column} in {each.unit}" for name, each in (mapping.factors or {}).items()]
+    parts += [f"{name}: {factor.column} in {factor.unit}" for name, factor in (mapping.factors or {}).items()]
     return "; ".join(parts)
 
 

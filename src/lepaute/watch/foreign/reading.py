@@ -1,7 +1,6 @@
 """`read_foreign`: factor values of files that Lepaute did not write, whatever their format."""
 
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -54,7 +53,7 @@ def read_foreign(
     if file_date and date_s is not None:
         raise InputError("--date and --file-date are both given; leave one out")
     source = read_source(path, by_lines=(format.lower() == CSV) if format else mapping is not None)
-    chosen = format.lower() if format else CSV if mapping is not None else _recognised(source, node)
+    chosen = format.lower() if format else CSV if mapping is not None else _recognised(source)
     if chosen not in FORMATS:
         raise InputError(f"the format is {chosen[:40]!r}; it must be one of {', '.join(FORMATS)}")
     if (date_s is not None or file_date) and chosen not in ("hpl", CSV):
@@ -69,6 +68,8 @@ def read_foreign(
             values.attrs["read_as"] = mapping_text(guessed)
             return values
         if mapping is None:
+            if format is None:
+                raise _unknown(source)
             raise InputError(
                 f"{path}: a CSV file needs a mapping, which says what its columns are (docs/howto/add_format.md): "
                 "its heading names no node, or no column has numbers"
@@ -86,18 +87,17 @@ def _with_omitted(values: "pd.DataFrame", source: Source) -> "pd.DataFrame":
     return values
 
 
-def _recognised(source: Source, node: str) -> str:
+def _recognised(source: Source) -> str:
     for name, (is_one, _) in _READERS.items():
         if is_one(source):
             return name
-    if source.data[:4] == b"PK\x03\x04":
-        raise InputError(f"{source.name}: is a zip file; an archive of Lepaute is ingested as such, without a format")
-    from lepaute.watch.foreign.csv_table import inferred
+    return CSV
 
-    with suppress(InputError):  # no text
-        if inferred(source, node) is not None:
-            return CSV
+
+def _unknown(source: Source) -> InputError:
+    if source.data[:4] == b"PK\x03\x04":
+        return InputError(f"{source.name}: is a zip file; an archive of Lepaute is ingested as such, without a format")
     what = "is empty" if not source.data.strip() else "is of no format that is recognised"
-    raise InputError(
+    return InputError(
         f"{source.name}: {what}; give one of {', '.join(_READERS)}, or {CSV} with a mapping of its columns"
     )

@@ -127,7 +127,7 @@ def joined(parts: "list[pd.DataFrame]") -> "pd.DataFrame":
 
 
 @dataclass(frozen=True, slots=True)
-class SharedDays:
+class _SharedDays:
     """What the machines of a group say of each observation's day.
 
     effect : of the day, shape (rows, p); 0 where no machine has a reference yet
@@ -147,7 +147,7 @@ class SharedDays:
     scatter: Floats
     degrees_of_freedom: Floats
 
-    def of(self, rows: slice) -> "SharedDays":
+    def of(self, rows: slice) -> "_SharedDays":
         """The same of some of the observations."""
         return replace(self, **{name: getattr(self, name)[rows] for name in _BY_ROW})
 
@@ -167,7 +167,7 @@ class Compared:
     x: Floats
     references: References
     frozen: Frozen
-    shared: SharedDays | None
+    shared: _SharedDays | None
     digest: Digests
 
     def tests(self, r: int, confidence: float, chosen: Booleans | None = None) -> "pd.DataFrame":
@@ -216,7 +216,7 @@ def compared(
         group: Integers = keys.groupby(["cluster", "stratum"], sort=False).ngroup().to_numpy().astype(np.int64)
         node: Integers = keys.groupby(NODE, sort=False).ngroup().to_numpy().astype(np.int64)
         day = day_numbers(keys["started_s"])
-        shared = shared_days(x, refs, day, group, node)
+        shared = _shared_days(x, refs, day, group, node)
         digest = group_digests(keys, refs, group, day)
     else:
         digest = machine_digests(keys, refs)
@@ -239,7 +239,7 @@ def _blocks(keys: "pd.DataFrame", most: int) -> list[slice]:
 _BY_ROW = ("effect", "share", "peers", "nodes", "peers_n", "day")
 
 
-def shared_days(x: Floats, refs: References, day: Integers, group: Integers, node: Integers) -> SharedDays:
+def _shared_days(x: Floats, refs: References, day: Integers, group: Integers, node: Integers) -> _SharedDays:
     """The effects of days and the scatter within machines, from the series that are current on a day.
 
     x : shape (rows, p); day, group, node : numbers, shape (rows,), the group the same for all rows of a series
@@ -284,11 +284,11 @@ def shared_days(x: Floats, refs: References, day: Integers, group: Integers, nod
         enough = len(estimate.nodes) > FEWEST_NODES
         more, more_degrees = state.add(x[usable] - estimate.effect, refs.series[usable], estimate.share, enough)
         total, total_degrees = total + more, total_degrees + more_degrees
-    return SharedDays(effect, share, peers, nodes, peers_n, position, scatter, degrees)
+    return _SharedDays(effect, share, peers, nodes, peers_n, position, scatter, degrees)
 
 
 def _contrasts(
-    shared: SharedDays, moments: ExpandingMoments, r: int, which: Booleans
+    shared: _SharedDays, moments: ExpandingMoments, r: int, which: Booleans
 ) -> tuple[Floats, Floats, Floats, Integers, Integers]:
     """What the mean of each window is compared with: the reference of the machine, and what its peers did since.
 

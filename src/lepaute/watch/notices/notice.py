@@ -3,7 +3,7 @@
 And the least change that would be named, and changes that the data show in the end, though no alarm has confirmed them.
 """
 
-from bisect import bisect_left
+from bisect import bisect
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from math import inf, nan
@@ -172,10 +172,10 @@ def _groups(table: "pd.DataFrame", factor: str, changelog: Changelog) -> "Iterat
         series, day = part["series"].to_numpy(np.int64), day_numbers(part["started_s"])
         number = in_turn(series)  # in order of machine and time
         effect = day_effect(day, series, relative - medians_of(number, relative)[number])
-        own = relative - (effect.at(day) if effect is not None else 0.0)
+        residuals = relative - (effect.at(day) if effect is not None else 0.0)
         first = np.flatnonzero(np.diff(np.maximum.accumulate(number), prepend=-1))
         levels = part[[*MACHINE, "series"]].iloc[first].reset_index(drop=True)
-        levels["level"], levels["jobs"] = medians_of(number, own), np.bincount(number)
+        levels["level"], levels["jobs"] = medians_of(number, residuals), np.bincount(number)
         levels["since_s"] = part["started_s"].to_numpy()[first]
         # of each machine the latest stretch
         levels = levels.sort_values("since_s", kind="stable").drop_duplicates(["node", "cpu"], keep="last")
@@ -196,7 +196,7 @@ def least_seen(values: "pd.DataFrame", changelog: Changelog) -> tuple[Notice, ..
     their values, one of eight at most, and judged with the others; all of them are to have an alarm or evidence enough
     for an unconfirmed change.
     """
-    found = []
+    lines = []
     for cluster, every in values[values["state"] == "done"].groupby("cluster", sort=True):
         machines = every[MACHINE].drop_duplicates()[:MOST_MACHINES]
         rows = every[every.set_index(MACHINE).index.isin(machines.set_index(MACHINE).index)]
@@ -215,8 +215,8 @@ def least_seen(values: "pd.DataFrame", changelog: Changelog) -> tuple[Notice, ..
             f"a change of one machine {what} that began {LASTING_DAYS} days of jobs ago "
             f"{'would be named by now' if size < np.inf else 'be named yet'}, by simulation on these machines"
         )
-        found.append(Notice(LEAST, str(cluster), "", -1, "", since_s, size, nan, text))
-    return tuple(found)
+        lines.append(Notice(LEAST, str(cluster), "", -1, "", since_s, size, nan, text))
+    return tuple(lines)
 
 
 def _least_seen(rows: "pd.DataFrame", machines: "pd.DataFrame", since_s: float, changelog: Changelog) -> float:
@@ -230,7 +230,7 @@ def _least_seen(rows: "pd.DataFrame", machines: "pd.DataFrame", since_s: float, 
         named = pd.concat([judged.alarms[judged.alarms["changed_s"] >= since_s - DAY_S], judged.unconfirmed])
         return bool(changed.isin(named.set_index(MACHINE).index).all())
 
-    place = bisect_left(SIZES, True, key=is_named)
+    place = bisect(SIZES, False, key=is_named)
     return SIZES[place] if place < len(SIZES) else np.inf
 
 

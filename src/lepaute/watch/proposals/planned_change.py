@@ -9,6 +9,7 @@ from collections.abc import Collection
 
 import numpy as np
 import pandas as pd
+from scipy.special import stdtr
 
 from lepaute.errors import InputError
 from lepaute.stats.expanding import Floats
@@ -87,28 +88,28 @@ def _of_factor(
     rows = rows.rename(columns={factor: "value"}).assign(late=rows["started_s"] >= moment)
     result: list[dict[str, object]] = []
     for (cluster, stratum), part in rows.groupby(["cluster", "stratum"], sort=True):
-        sides = [one for _, one in part.groupby(MACHINE, sort=True) if one["late"].nunique() == 2]
-        rho = _correlation([_halves(one) for one in sides])
+        sides = [series for _, series in part.groupby(MACHINE, sort=True) if series["late"].nunique() == 2]
+        rho = _correlation([_halves(series) for series in sides])
         machines = [
             {
                 "cluster": cluster,
-                "node": one["node"].iloc[0],
-                "cpu": int(one["cpu"].iloc[0]),
-                **_compared(*_halves(one), rho, confidence),
+                "node": series["node"].iloc[0],
+                "cpu": int(series["cpu"].iloc[0]),
+                **_compared(*_halves(series), rho, confidence),
             }
-            for one in sides
+            for series in sides
         ]
         tested = [row for row in machines if row["missing"] == 0]
         for row, adjusted in zip(tested, holm([row["p_value"] for row in tested]), strict=True):
             row["p_adjusted"] = adjusted
-        whole = _of_all(sides, confidence)
-        if (whole is None or whole["missing"]) and len(sides) >= FEWEST_PAIRS:
-            whole, p_differs = _by_pairs([_halves(one) for one in sides], confidence)
-            for row, one, p_value in zip(machines, sides, p_differs, strict=True):
-                before, after = (float(side.mean()) for side in _halves(one))
+        of_all = _of_all(sides, confidence)
+        if (of_all is None or of_all["missing"]) and len(sides) >= FEWEST_PAIRS:
+            of_all, p_differs = _by_pairs([_halves(series) for series in sides], confidence)
+            for row, series, p_value in zip(machines, sides, p_differs, strict=True):
+                before, after = (float(side.mean()) for side in _halves(series))
                 row |= {"before": before, "after": after, "change": after / before - 1, "p_differs": p_value}
-        if whole is not None:
-            machines.append({"cluster": cluster, "node": "", "cpu": -1, **whole, "p_adjusted": whole["p_value"]})
+        if of_all is not None:
+            machines.append({"cluster": cluster, "node": "", "cpu": -1, **of_all, "p_adjusted": of_all["p_value"]})
         result += [{**row, "stratum": stratum, "factor": factor} for row in machines]
     frame = pd.DataFrame(result)
     columns = [*MACHINE, "stratum", "factor"]
@@ -151,8 +152,6 @@ def _correlation(machines: "list[tuple[Floats, Floats]]") -> float:
 
 
 def _compared(before: "Floats", after: "Floats", rho: float, confidence: float) -> "dict[str, float]":
-    from scipy.stats import t as student
-
     missing = max(0, FEWEST - len(before)) + max(0, FEWEST - len(after))
     row: dict[str, float] = {
         "n_before": len(before),
@@ -170,7 +169,7 @@ def _compared(before: "Floats", after: "Floats", rho: float, confidence: float) 
     base = abs(shift.before)
     half = shift.half_width(confidence)
     p = (
-        2 * float(student.sf(abs(shift.difference) / shift.standard_error, shift.degrees_of_freedom))
+        2 * float(stdtr(shift.degrees_of_freedom, -abs(shift.difference) / shift.standard_error))
         if shift.standard_error > 0
         else float(shift.difference == 0)
     )
@@ -189,8 +188,6 @@ def _compared(before: "Floats", after: "Floats", rho: float, confidence: float) 
 
 def _by_pairs(sides: "list[tuple[Floats, Floats]]", confidence: float) -> "tuple[dict[str, float], Floats]":
     """The row of all, and of each machine the chance that any differs so much from the others."""
-    from scipy.special import stdtr
-
     changes = np.array([after.mean() / before.mean() - 1 for before, after in sides])
     p_differs = outlier_p_values(changes)
     count = len(same := changes[p_differs > 1 - confidence])

@@ -79,7 +79,7 @@ def propose(
     events: list[ProposedEvent] = []
     if standing is not None and len(standing):
         events += standing_events(standing, values, least_change=least_change, since_s=since_s)
-        raised = with_machines(standing, values)
+        raised = _with_machines(standing, values)
         points = [point for point in points if not any(_explains(row, point) for row in raised)]
     events += joined(points, least_change)
     if verdicts is not None:
@@ -266,7 +266,7 @@ def standing_events(
     """
     table = check_values(values)
     table = table[table["state"] == "done"]
-    rows = with_machines(standing, values)
+    rows = _with_machines(standing, values)
     if least_change is not None:
         rows = [row for row in rows if abs(row["size"]) >= least_change_of(row["factor"], least_change)]
     if since_s is not None:
@@ -275,7 +275,7 @@ def standing_events(
     return tuple(_standing_event(group, table, least_change) for group in groups)
 
 
-def with_machines(alarms: pd.DataFrame, values: pd.DataFrame) -> list[dict[str, Any]]:
+def _with_machines(alarms: pd.DataFrame, values: pd.DataFrame) -> list[dict[str, Any]]:
     """Rows with the machines that they are about: all of the stratum, of what these have in common."""
     rows = [{str(name): value for name, value in row.items()} for row in alarms.to_dict("records")]
     of_stratum: dict[tuple[str, str, str], list[Machine]] = {}

@@ -50,7 +50,7 @@ class StateMap:
         return max((state for state in self.of_node[node] if state), key=WEIGHT.__getitem__, default="unjudged")
 
 
-def factor_states(factor: FactorRows, away: Sequence[Absence], looks: "Iterable[Notice]") -> dict[str, str]:
+def _factor_states(factor: FactorRows, away: Sequence[Absence], looks: "Iterable[Notice]") -> dict[str, str]:
     """Node -> its state by one factor: the weightiest of its CPUs.
 
     away : who fails or does not report, of this factor; looks: lines and notices that name a node
@@ -98,7 +98,7 @@ def states_of(
     away : of whole machines; before : of all single factors, for a model
     """
     if factor.is_vector:
-        own = factor_states(factor, (), looks)
+        own = _factor_states(factor, (), looks)
         parts = [each.of_node for each in before if each.name in factor.names]
         weightiest = {
             node: max((own[node], *(part[node] for part in parts if node in part)), key=WEIGHT.__getitem__)
@@ -109,7 +109,7 @@ def states_of(
     machines_away = {machine for each in away for machine in each.machines}
     lost = (each for each in lacking if not machines_away.issuperset(each.machines))
     lines = tuple(f"{factor.name} of {absence_text(each)}" for each in lost)
-    return FactorStates(factor.name, factor.names, page, factor_states(factor, lacking, looks), lines)
+    return FactorStates(factor.name, factor.names, page, _factor_states(factor, lacking, looks), lines)
 
 
 def state_map(factors: Sequence[FactorStates]) -> StateMap:
