@@ -303,7 +303,9 @@ def archives(
     weakening = _warnings(facts) if over_sessions or len(opened) == 1 else [*_warnings(facts), _NOT_IN_TURNS]
     weakening += _of_sessions(opened, facts, shared) if over_sessions else []
     if varied:
-        rows_first = [(f"{name}, {text}", *more) for name, *more in rows_first for text in dict.fromkeys(levels_of)]
+        rows_first = [
+            (f"{name}, {text}", form, size) for name, form, size in rows_first for text in dict.fromkeys(levels_of)
+        ]
     decided = verdicts_of_each(parts, *chosen, margin=margin, correction=correction, primary=rows_first)
     rows = decided[numbers.index(ranks)]
     if disturbed and not all(row.is_disturbed for row in rows):
