@@ -9,7 +9,7 @@ import pytest
 from lepaute.cli.commands import built
 from lepaute.cli.main import main
 
-ANSWER = "margin correction fail-if-slower strict report plot csv latex details json force"
+ANSWER = "margin correction fail-if-slower strict report plot csv latex junit markdown guidelines details json force"
 CLOCKS_ANSWER = "margin enough report plot details json force"
 MEASURED = (
     "ops sizes np ranks-per-node hostfile factor datatype op root compute precision budget calls mpiruns "
@@ -18,10 +18,10 @@ MEASURED = (
 )
 #: Command line, and which other options it uses; all the rest is refused.
 USED = {
-    "compare c.zip": f"{ANSWER} primary left right scaling",
+    "compare c.zip": f"{ANSWER} primary left right scaling baseline",
     "compare a.txt b.txt": f"{ANSWER}",
-    "compare openmpi": f"{MEASURED} primary measure-only",
-    "compare openmpi mpich --measure-only": f"{MEASURED} primary measure-only",
+    "compare openmpi": f"{MEASURED} primary measure-only guidelines baseline",
+    "compare openmpi mpich --measure-only": f"{MEASURED} primary measure-only guidelines",
     "clocks c.zip": CLOCKS_ANSWER,
     "clocks --simulate=4,1": f"{CLOCKS_ANSWER} simulate platform methods after mpiruns seed output",
 }

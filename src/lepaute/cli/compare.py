@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from click.core import ParameterSource
 
 from lepaute.archive import Archive
 from lepaute.cli.compare_options import CompareOptions, MeasureOptions
 from lepaute.cli.entry import LIBRARY_FAILED
-from lepaute.cli.options import arguments_of, refuse_options, refuse_others
+from lepaute.cli.options import arguments_of, is_given, refuse_options, refuse_others
 from lepaute.cli.run import PythonOnNodes, SchedulerName
 from lepaute.cli.terminal import announce, json_text, note, notes_printed, progress_bar, warn
 from lepaute.errors import InputError
@@ -91,9 +90,9 @@ def _guidelines(
     if is_archive:
         campaign = Archive.open(libraries[0])
     else:
-        usual = {"ops": OPERATIONS, "sizes": sizes_for(measuring.ranks[0])}
-        absent = [name for name in usual if context.get_parameter_source(name) == ParameterSource.DEFAULT]
-        measuring = replace(measuring, **{name: usual[name] for name in absent})
+        ops = measuring.ops if is_given(context, "ops") else OPERATIONS
+        sizes = measuring.sizes if is_given(context, "sizes") else sizes_for(measuring.ranks[0])
+        measuring = replace(measuring, ops=ops, sizes=sizes)
         (campaign,) = _measured(context, libraries, measuring, options, output, where)
     about = facts(campaign)
     options.check_labels(about.labels)

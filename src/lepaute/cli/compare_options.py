@@ -9,6 +9,7 @@ from lepaute.archive import Archive
 from lepaute.cli.options import DETAILS_HELP, FORCE_HELP
 from lepaute.cli.terminal import note
 from lepaute.errors import InputError
+from lepaute.kit.files import check_output
 from lepaute.kit.options import option_field
 from lepaute.kit.picture import files_of
 from lepaute.kit.quantities import numbers_of, share_of, time_of
@@ -162,6 +163,8 @@ class CompareOptions:
 
         if not self.margin > 0:
             raise InputError(f"--margin is {100 * self.margin:g} %; it must be above 0, such as 2%")
+        if self.markdown is not None:
+            check_output(self.markdown, "--markdown")
         if self.strict and self.fail_if_slower is None:
             raise InputError("--strict is about --fail-if-slower; give that, too")
         for option, path in self._of_one.items():

@@ -9,7 +9,7 @@ two-sided prediction intervals", JASA 64, 1969). What its mean is more uncertain
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from math import exp, inf, sqrt
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas
@@ -125,13 +125,14 @@ def day_verdicts(
         quiet, of_build = row[~row["disturbed"].astype(bool)], row["library"] == right
         days, build = quiet[quiet["library"] == BASELINE], quiet[quiet["library"] == right]
         if len(days) and of_build.any():
-            rows.append((key, days, build if len(build) else row[of_build]))
+            name = cast("tuple[str, str, int]", key)
+            rows.append(((*name[:2], int(name[2])), days, build if len(build) else row[of_build]))
     tests = [_tested(days, build) for _, days, build in rows]
-    first = [(str(key[0]), str(key[1]), int(key[2])) in primary for key, _, _ in rows]
+    first = [key in primary for key, _, _ in rows]
     corrected = corrected_families([test["p_value"] for test in tests], first, correction)
     return tuple(
         Verdict(
-            *(str(key[0]), str(key[1]), int(key[2])),
+            *key,
             left_mpiruns=len(days),
             right_mpiruns=len(build),
             p_corrected=p_corrected,

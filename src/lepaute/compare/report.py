@@ -2,6 +2,7 @@
 servers JUnit's XML and Markdown."""
 
 from collections.abc import Sequence
+from itertools import zip_longest
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -206,7 +207,7 @@ def junit_text(comparisons: "Sequence[Comparison]", gates: Sequence[Gate]) -> by
     """A suite a comparison and a case a row: failed where it is slower than a limit allows, skipped where it is not
     tested; what failed in a library are errors."""
     suites = ElementTree.Element("testsuites", name="lepaute compare")
-    for comparison, gate in zip(comparisons, gates or [None] * len(comparisons), strict=True):
+    for comparison, gate in zip_longest(comparisons, gates):
         name = f"{comparison.left} and {comparison.right}" + (
             f" on {comparison.ranks} ranks" if comparison.all_ranks else ""
         )
@@ -217,13 +218,13 @@ def junit_text(comparisons: "Sequence[Comparison]", gates: Sequence[Gate]) -> by
             cases.append((title, f"{row.right_s:.9f}", outcome, comparison.sentence(row)))
         counts = {tag: str(sum(item[2] == tag for item in cases)) for tag in ("error", "failure", "skipped")}
         numbers = {"errors": counts["error"], "failures": counts["failure"], "skipped": counts["skipped"]}
-        suite = ElementTree.SubElement(suites, "testsuite", name=name, tests=str(len(cases)), **numbers)
+        suite = ElementTree.SubElement(suites, "testsuite", {"name": name, "tests": str(len(cases)), **numbers})
         for title, time, outcome, words in cases:
             case = ElementTree.SubElement(suite, "testcase", classname=name, name=title, time=time)
             if outcome:
                 ElementTree.SubElement(case, outcome, message=printable(words))
             ElementTree.SubElement(case, "system-out").text = printable(words)
-    return ElementTree.tostring(suites, encoding="utf-8", xml_declaration=True)
+    return bytes(ElementTree.tostring(suites, encoding="utf-8", xml_declaration=True))
 
 
 def _slower(gate: Gate | None) -> tuple[Verdict, ...]:
@@ -234,7 +235,7 @@ def _slower(gate: Gate | None) -> tuple[Verdict, ...]:
 def markdown_text(comparisons: "Sequence[Comparison]", gates: Sequence[Gate]) -> str:
     """The answers, what failed first, and a table of the rows of each comparison, the slowest first."""
     lines = []
-    both = zip(comparisons, gates or [None] * len(comparisons), strict=True)
+    both = zip_longest(comparisons, gates)
     for comparison, gate in sorted(both, key=lambda item: not item[0].failures):
         lines += [f"### {_cell(comparison.answer[:1].upper() + comparison.answer[1:])}", ""]
         lines += [_cell(gate.sentence), ""] if gate else []
