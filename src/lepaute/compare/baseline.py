@@ -125,8 +125,7 @@ def day_verdicts(
         quiet, of_build = row[~row["disturbed"].astype(bool)], row["library"] == right
         days, build = quiet[quiet["library"] == BASELINE], quiet[quiet["library"] == right]
         if len(days) and of_build.any():
-            name = cast("tuple[str, str, int]", key)
-            rows.append(((*name[:2], int(name[2])), days, build if len(build) else row[of_build]))
+            rows.append((cast("tuple[str, str, int]", key), days, build if len(build) else row[of_build]))
     tests = [_tested(days, build) for _, days, build in rows]
     first = [key in primary for key, _, _ in rows]
     corrected = corrected_families([test["p_value"] for test in tests], first, correction)

@@ -204,20 +204,18 @@ def write_scaling(comparisons: "Sequence[Comparison]", path: "Path") -> None:
 
 
 def junit_text(comparisons: "Sequence[Comparison]", gates: Sequence[Gate]) -> bytes:
-    """A suite a comparison and a case a row: failed where it is slower than a limit allows, skipped where it is not
-    tested; what failed in a library are errors."""
+    """A suite a comparison, a case a row: failed where slower than a limit allows, skipped where it is not tested."""
     suites = ElementTree.Element("testsuites", name="lepaute compare")
     for comparison, gate in zip_longest(comparisons, gates):
-        name = f"{comparison.left} and {comparison.right}" + (
-            f" on {comparison.ranks} ranks" if comparison.all_ranks else ""
-        )
+        on = f" on {comparison.ranks} ranks" if comparison.all_ranks else ""
+        name = f"{comparison.left} and {comparison.right}{on}"
         cases = [(item.operation or "campaign", "0", "error", item.text) for item in comparison.failures]
         for row in comparison.verdicts:
             title = f"{operation_name(row)} of {exact_size(row.size_bytes)}"
             outcome = "failure" if row in _slower(gate) else "skipped" if row.outcome == "untested" else ""
             cases.append((title, f"{row.right_s:.9f}", outcome, comparison.sentence(row)))
-        counts = {tag: str(sum(item[2] == tag for item in cases)) for tag in ("error", "failure", "skipped")}
-        numbers = {"errors": counts["error"], "failures": counts["failure"], "skipped": counts["skipped"]}
+        kinds = {"errors": "error", "failures": "failure", "skipped": "skipped"}
+        numbers = {key: str(sum(item[2] == tag for item in cases)) for key, tag in kinds.items()}
         suite = ElementTree.SubElement(suites, "testsuite", {"name": name, "tests": str(len(cases)), **numbers})
         for title, time, outcome, words in cases:
             case = ElementTree.SubElement(suite, "testcase", classname=name, name=title, time=time)

@@ -273,13 +273,13 @@ _NOT_PRELOADED = re.compile(r"object '([^']*)' from LD_PRELOAD cannot be preload
 
 def doubts(library: ReadyLibrary, ignored: Sequence[str]) -> list[str]:
     """A sentence for each variable that sets the library and has no effect; ignored: those of UCX, as it says."""
-    named, given = library.named, library.facts.settings
+    named, settings = library.named, library.facts.settings
     family = named.library.family
-    refused = dict(_NOT_PRELOADED.findall(_linked(library)[1])) if given.get(PRELOAD) else {}
+    refused = dict(_NOT_PRELOADED.findall(_linked(library)[1])) if settings.get(PRELOAD) else {}
     lines = [f"{library.label}: {file} of {PRELOAD} is not loaded: {why}" for file, why in refused.items()]
     lines += [f"{named.label}: UCX knows no {name}, which has no effect" for name in ignored]
     prefix = {OPEN_MPI: "OMPI_MCA_", MPICH: "MPIR_CVAR_"}.get(family, "")
-    asked = [name for name in given if prefix and name.startswith(prefix)]
+    asked = [name for name in settings if prefix and name.startswith(prefix)]
     known = _known(library, prefix) if asked else set()
     for name in asked:
         if known and name not in known:
