@@ -61,6 +61,11 @@ def test_a_build_is_compared_with_its_baseline_and_fewer_days_fail_none(tmp_path
     assert main(["compare", build, days[0], *baseline]) == 2
     assert main(["compare", build, *baseline]) == 2
     assert "name that of the baseline with --left" in capsys.readouterr().err
+    loud = [
+        str(campaign(tmp_path / f"l{day}.zip", ("mpi", "x"), session=DAY * day, disturbed=True).path) for day in (1, 2)
+    ]
+    assert main(["compare", build, "--baseline", loud[0], "--baseline", loud[1], "--right", "mpi"]) == 2
+    assert "all mpiruns of its days were disturbed; give archives of quiet days" in capsys.readouterr().err
     page = tmp_path / "r.html"
     assert main(["compare", build, *baseline, "--right", "mpi", "--report", str(page)]) == 0
     assert "by Student" in page.read_text()
