@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from lepaute.cli.terminal import answer_text, details_text
 from lepaute.kit.text import counted, exact_number, p_text
+from lepaute.watch.notices.notice import unlike_text
 from lepaute.watch.report.history import ChangeAlarm, Day, alarms_answer
 from lepaute.watch.report.summary import (
     Regression,
@@ -45,7 +46,8 @@ def _answer(summary: "Summary") -> str:
     unknown = f"{blind} of {counted(summary.machines, 'CPU')} cannot be judged" if blind else ""
     if regressions := summary.regressions:
         largest = f"{'the largest ' * (len(regressions) > 1)}{largest_text(regressions[0])}"
-        return "; ".join(filter(None, [f"{counted(len(regressions), 'open regression')}: {largest}", unknown]))
+        text = f"{counted(len(regressions), 'open regression')}: {largest}{unlike_text(summary.notices)}"
+        return "; ".join(filter(None, [text, unknown]))
     if others:
         more = f"; and {len(others) - 1} more" if len(others) > 1 else ""
         return "; ".join(filter(None, [f"No change is confirmed, but {others[0].caveat}{more}", unknown]))

@@ -11,18 +11,26 @@ from lepaute.kit.text import counted, significant, with_interval
 from lepaute.report.page import anchor
 from lepaute.watch.changelog import ALL, Event
 from lepaute.watch.notices.absences import last_data
-from lepaute.watch.notices.notice import Notice, worse_first
+from lepaute.watch.notices.notice import Notice, unlike_text, worse_first
 from lepaute.watch.open_regressions import OpenRegressions
 from lepaute.watch.report.factor_history import FactorRows
 from lepaute.watch.report.models import title_of
-from lepaute.watch.report.summary import Change, Regression, change_text, recent_s, regression_nodes, since_text
+from lepaute.watch.report.summary import (
+    Change,
+    Regression,
+    change_text,
+    largest_text,
+    recent_s,
+    regression_nodes,
+    since_text,
+)
 from lepaute.watch.site.states import COEFFICIENTS
 from lepaute.watch.values import day_of
 
 #: Jobs on either side of an event that are compared.
 JOBS = 10
 #: Speeds, the most direct first: a frequency is none, but says how much work there is in a second.
-_SPEEDS = ("_flops", "_per_s", "_s", "_Hz")
+_SPEEDS = ("flops", "_per_s", "_s", "_Hz")
 
 
 def answer(found: "OpenRegressions", states: dict[str, int], noticed: Sequence[Notice], now_s: float) -> dict[str, Any]:
@@ -32,14 +40,11 @@ def answer(found: "OpenRegressions", states: dict[str, int], noticed: Sequence[N
     where = f"{counted(nodes, 'node')}, last data {last}"
     reports = found.reports
     if reports:
-        since = min(each.since for each in reports)
-        text = f"{counted(len(reports), 'open regression')} on {where}"
-        text += (
-            f": {regression_nodes(reports[0])}, {since_text(reports[0])}"
-            if len(reports) == 1
-            else f"; the oldest since {since}"
+        largest = f"{'the largest ' * (len(reports) > 1)}{largest_text(reports[0])}"
+        text, state = (
+            f"{counted(len(reports), 'open regression')} on {where}: {largest}{unlike_text(noticed)}",
+            "serious",
         )
-        state = "serious"
     elif worse := worse_first(noticed):
         more = f"; and {len(worse) - 1} more" if len(worse) > 1 else ""
         text, state = f"No change is confirmed on {where}, but {worse[0].caveat}{more}", "notable"
