@@ -399,10 +399,7 @@ def test_wrong_words_are_one_line_and_status_2(tmp_path: Path, capsys: pytest.Ca
         (("--resume", "--sessions", "3"), "c-1.zip: no session is there; start without --resume"),
         (("--sessions", "3", "--every", "0.05s"), "--every is 0.05 s; give at least the budget of a session, 0.1 s"),
         (("--np", "1"), "--np is 1"),
-        (("--precision", "x"), "--precision is 'x'; it must be a share such as 2% or 0.02"),
-        (("--ops", "gong"), "--ops has 'gong'"),
         (("other=openmpi", "other=mpich"), "2 libraries are called other"),
-        (("/nowhere",), "/nowhere: not found"),
     ):
         status = main(_words(tmp_path, *more))
         complaint = capsys.readouterr().err

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from oracles.emulated import HEAD, build, command, compiler_folder, dgemm_s, tiny, tiny_text
+from oracles.emulated import HEAD, build, command, compiler_folder, dgemm_s, source_of, tiny, tiny_text
 
 from lepaute.errors import InputError, SimulationError
 from lepaute.platform import Platform
@@ -21,112 +21,7 @@ pytestmark = pytest.mark.machine
 #: Nothing is charged that depends on the speed of this machine.
 KERNELS_ONLY = Options(computing="none")
 
-TIMES = f"""{HEAD}
-extern double PMPI_Wtime(void);
-static void sizes(void) {{ /* 1.0027 us: no whole number of them */
-    dgemm(3, 3, 3);
-}}
-static void untransposed(void) {{
-    double one = 1, none[1] = {{0}};
-    int n = 3;
-    dgemm_("N", "N", &n, &n, &n, &one, none, &n, none, &n, &one, none, &n);
-}}
-static void asked(void) {{
-    double before = MPI_Wtime();
-    dgemm(100, 100, 100);
-    printf("took %.17g s\\n", MPI_Wtime() - before);
-}}
-static void often(void) {{
-    double before = MPI_Wtime();
-    for (int i = 0; i < 1000; i++) {{
-        MPI_Wtime();
-        dgemm(100, 100, 100);
-    }}
-    printf("took %.17g s\\n", MPI_Wtime() - before);
-}}
-static void region(void) {{
-    dgemm(500, 500, 500);
-    MPI_Pcontrol(1);
-    dgemm(100, 100, 100);
-    MPI_Pcontrol(0);
-    dgemm(500, 500, 500);
-    MPI_Pcontrol(1);
-    dgemm(100, 100, 100);
-    MPI_Pcontrol(0);
-}}
-static void late(void) {{ /* the receiver waits for what the sender computes */
-    int x = 0;
-    if (rank == 0) {{
-        dgemm(1000, 1000, 100);
-        MPI_Send(&x, 1, MPI_INT, 1, 0, MPI_COMM_WORLD);
-    }} else {{
-        double before = MPI_Wtime();
-        MPI_Recv(&x, 1, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-        printf("waited %.17g s\\n", MPI_Wtime() - before);
-    }}
-}}
-static void overlap(void) {{ /* each computes between posting and waiting */
-    int count = 2000000;
-    double *sent = calloc(count, 8), *taken = calloc(count, 8);
-    MPI_Request requests[2];
-    MPI_Irecv(taken, count, MPI_DOUBLE, 1 - rank, 0, MPI_COMM_WORLD, &requests[0]);
-    MPI_Isend(sent, count, MPI_DOUBLE, 1 - rank, 0, MPI_COMM_WORLD, &requests[1]);
-    dgemm(700, 700, 700);
-    double before = MPI_Wtime();
-    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
-    printf("waited %.17g s\\n", MPI_Wtime() - before);
-    if (requests[0] != MPI_REQUEST_NULL || requests[1] != MPI_REQUEST_NULL) MPI_Abort(MPI_COMM_WORLD, 3);
-}}
-static void blocked(void) {{ /* in a blocking call while the receive is posted; nothing is computed */
-    int count = 100000, peer = 1 - rank, found;
-    double *sent = calloc(count, 8), *taken = calloc(count, 8);
-    MPI_Request request, other;
-    MPI_Status status;
-    MPI_Irecv(taken, count, MPI_DOUBLE, peer, 0, MPI_COMM_WORLD, &request);
-    MPI_Ssend(sent, count, MPI_DOUBLE, peer, 0, MPI_COMM_WORLD); /* as HPL exchanges */
-    MPI_Wait(&request, &status);
-    MPI_Irecv(taken, count, MPI_DOUBLE, peer, 1, MPI_COMM_WORLD, &request);
-    MPI_Send_init(sent, count, MPI_DOUBLE, peer, 1, MPI_COMM_WORLD, &other);
-    MPI_Start(&other);
-    MPI_Wait(&other, &status);
-    MPI_Request_free(&other);
-    MPI_Wait(&request, &status);
-    MPI_Irecv(taken, count, MPI_DOUBLE, peer, 2, MPI_COMM_WORLD, &request);
-    MPI_Isend(sent, count, MPI_DOUBLE, peer, 2, MPI_COMM_WORLD, &other);
-    for (int i = 0; i < 200; i++) {{ /* in vain: what the receive has taken is not there for a probe */
-        MPI_Iprobe(peer, 2, MPI_COMM_WORLD, &found, &status);
-        if (found) MPI_Abort(MPI_COMM_WORLD, 4);
-    }}
-    MPI_Wait(&request, &status);
-    MPI_Wait(&other, &status);
-    MPI_Irecv(taken, count, MPI_DOUBLE, peer, 3, MPI_COMM_WORLD, &request);
-    MPI_Request_free(&request); /* it is still received */
-    MPI_Ssend(sent, count, MPI_DOUBLE, peer, 3, MPI_COMM_WORLD);
-    MPI_Barrier(MPI_COMM_WORLD);
-    printf("done\\n");
-}}
-static void unmodelled(void) {{
-    extern void dsymv_(const char *, const int *, const double *, const double *, const int *, const double *,
-                       const int *, const double *, double *, const int *);
-    int n = 1000, one = 1;
-    double x = 1;
-    dsymv_("U", &n, &x, &x, &n, &x, &one, &x, &x, &one);
-}}
-int main(int argc, char **argv) {{
-    begin(&argc, &argv);
-    if (!strcmp(argv[1], "sizes")) sizes();
-    if (!strcmp(argv[1], "untransposed")) untransposed();
-    if (!strcmp(argv[1], "asked")) asked();
-    if (!strcmp(argv[1], "often")) often();
-    if (!strcmp(argv[1], "region")) region();
-    if (!strcmp(argv[1], "late")) late();
-    if (!strcmp(argv[1], "overlap")) overlap();
-    if (!strcmp(argv[1], "blocked")) blocked();
-    if (!strcmp(argv[1], "unmodelled")) unmodelled();
-    MPI_Finalize();
-    return 0;
-}}
-"""
+TIMES = source_of("emulate_time.c")
 
 
 @pytest.fixture(scope="module")
@@ -269,79 +164,7 @@ def test_a_run_draws_what_the_native_engine_draws(times: Path, off: str) -> None
     assert max(factors) > 1.01 * min(factors)  # else nothing was drawn
 
 
-CALLS = f"""{HEAD}
-extern double PMPI_Wtime(void);
-#define CHECK(name, call)                                                                          \\
-    do {{                                                                                           \\
-        double before = PMPI_Wtime(); /* SimGrid's own clock, which does not know what is pending */ \\
-        dgemm(100, 100, 100);                                                                      \\
-        MPI_##name call;                                                                           \\
-        printf("%s %.17g\\n", #name, PMPI_Wtime() - before);                                       \\
-    }} while (0)
-int main(int argc, char **argv) {{
-    begin(&argc, &argv);
-    MPI_Comm self = MPI_COMM_SELF, made;
-    MPI_Request r, other;
-    MPI_Status status;
-    int a[4] = {{0}}, b[4] = {{0}}, flag, at, one = 1, none = 0;
-    MPI_Datatype type = MPI_INT;
-    CHECK(Isend, (a, 1, type, 0, 0, self, &r));
-    CHECK(Iprobe, (0, 0, self, &flag, &status));
-    CHECK(Probe, (0, 0, self, &status));
-    CHECK(Irecv, (b, 1, type, 0, 0, self, &other));
-    CHECK(Test, (&r, &flag, &status));
-    CHECK(Wait, (&other, &status));
-    MPI_Wait(&r, &status);
-    MPI_Irecv(b, 1, type, 0, 0, self, &r);
-    CHECK(Send, (a, 1, type, 0, 0, self));
-    CHECK(Waitall, (1, &r, &status));
-    MPI_Irecv(b, 1, type, 0, 0, self, &r);
-    CHECK(Ssend, (a, 1, type, 0, 0, self));
-    CHECK(Waitany, (1, &r, &at, &status));
-    MPI_Irecv(b, 1, type, 0, 0, self, &r);
-    CHECK(Issend, (a, 1, type, 0, 0, self, &other));
-    CHECK(Testall, (1, &other, &flag, &status));
-    CHECK(Waitsome, (1, &r, &at, &flag, &status));
-    MPI_Wait(&other, &status);
-    MPI_Isend(a, 1, type, 0, 0, self, &r);
-    CHECK(Recv, (b, 1, type, 0, 0, self, &status));
-    MPI_Wait(&r, &status);
-    CHECK(Sendrecv, (a, 1, type, 0, 0, b, 1, type, 0, 0, self, &status));
-    CHECK(Sendrecv_replace, (a, 1, type, 0, 0, 0, 0, self, &status));
-    MPI_Send_init(a, 1, type, 0, 0, self, &r);
-    MPI_Irecv(b, 1, type, 0, 0, self, &other);
-    CHECK(Start, (&r));
-    MPI_Wait(&r, &status);
-    MPI_Wait(&other, &status);
-    CHECK(Barrier, (self));
-    CHECK(Bcast, (a, 1, type, 0, self));
-    CHECK(Reduce, (a, b, 1, type, MPI_SUM, 0, self));
-    CHECK(Allreduce, (a, b, 1, type, MPI_SUM, self));
-    CHECK(Reduce_scatter, (a, b, &one, type, MPI_SUM, self));
-    CHECK(Scan, (a, b, 1, type, MPI_SUM, self));
-    CHECK(Exscan, (a, b, 1, type, MPI_SUM, self));
-    CHECK(Gather, (a, 1, type, b, 1, type, 0, self));
-    CHECK(Gatherv, (a, 1, type, b, &one, &none, type, 0, self));
-    CHECK(Scatter, (a, 1, type, b, 1, type, 0, self));
-    CHECK(Scatterv, (a, &one, &none, type, b, 1, type, 0, self));
-    CHECK(Allgather, (a, 1, type, b, 1, type, self));
-    CHECK(Allgatherv, (a, 1, type, b, &one, &none, type, self));
-    CHECK(Alltoall, (a, 1, type, b, 1, type, self));
-    CHECK(Alltoallv, (a, &one, &none, type, b, &one, &none, type, self));
-    CHECK(Alltoallw, (a, &one, &none, &type, b, &one, &none, &type, self));
-    CHECK(Ibcast, (a, 1, type, 0, self, &r));
-    MPI_Wait(&r, &status);
-    CHECK(Comm_split, (self, 0, 0, &made));
-    CHECK(Comm_free, (&made));
-    MPI_Win window;
-    CHECK(Win_create, (a, sizeof a, sizeof(int), MPI_INFO_NULL, self, &window));
-    CHECK(Win_fence, (0, window));
-    CHECK(Put, (b, 1, type, 0, 0, 1, type, window));
-    CHECK(Win_free, (&window));
-    MPI_Finalize();
-    return 0;
-}}
-"""
+CALLS = source_of("emulate_time_calls.c")
 
 
 def test_computing_passes_in_every_kind_of_mpi_call(folder: Path) -> None:

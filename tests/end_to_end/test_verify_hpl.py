@@ -167,7 +167,6 @@ def _target(link: Path) -> Path | None:
         (("-p", "dahu", "--grid", "1x1", "--repeats", "0"), "--repeats is 0; give at least 1"),
         (("-p", "dahu", "--grid", "1x1", "--xhpl", "/nowhere/xhpl"), "--xhpl /nowhere/xhpl: not an executable file"),
         (("-p", "dahu", "--calibrate"), "give either -p PLATFORM, or --calibrate"),
-        ((), "give either -p PLATFORM, or --calibrate"),
     ],
 )
 def test_bad_input_is_one_line_and_status_2(arguments, expected, tmp_path, capsys):

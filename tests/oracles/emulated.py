@@ -24,6 +24,11 @@ TINY = Path(__file__).parents[1].joinpath("data", "texts", "emulated.yaml").read
 HEAD = Path(__file__).parents[1].joinpath("data", "programs", "emulated_head.c").read_text()
 
 
+def source_of(name: str) -> str:
+    """HEAD, and a file of tests/data/programs."""
+    return HEAD + "\n" + Path(__file__).parents[1].joinpath("data", "programs", name).read_text()
+
+
 def dgemm_s(m: float, n: float, k: float) -> float:
     """What a dgemm takes on the platform TINY."""
     return 1e-10 * m * n * k + 1e-6

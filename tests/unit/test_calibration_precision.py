@@ -159,7 +159,6 @@ def test_a_budget_that_does_not_hold_the_fewest_blocks_is_refused_and_leaves_not
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (["--budget", "soon"], "--budget"),
         (["--precision", "5"], "--precision is 500 %; give a share such as 5%"),
         (["--precision", "0%"], "--precision is 0 %"),
         (["--quick", "--budget", "3min"], "--budget applies to a whole calibration; leave out --quick"),

@@ -10,7 +10,6 @@ import pytest
 from support_hpl_counts import simulated
 
 from lepaute import _core
-from lepaute.cli.main import main
 from lepaute.design import dgemm_design, hpl_step_design, p2p_design
 from lepaute.design.dgemm import HPL_TUPLES
 from lepaute.design.hpl_step import FEWEST_RUNS, StepOptions, drawn_step_options
@@ -83,17 +82,6 @@ def test_a_rank_of_a_long_process_column_has_the_work_of_one_of_two() -> None:
     two, sixteen = hpl_step_design(4).rows, hpl_step_design(4, ranks=16).rows
     assert [(kind, m * 8, *rest) for kind, m, *rest in two] == list(sixteen)  # type: ignore[operator]
     assert hpl_step_design(4, ranks=1).rows == two
-
-
-@pytest.mark.parametrize(
-    ("command", "option"),
-    [("hpl-step", "--rows"), ("hpl-step", "--max-n"), ("hpl-step", "--nb"), ("memory", "--allocations"),
-     ("dgemm", "--max-n"), ("dgemm", "--max-k")],
-)  # fmt: skip
-def test_a_count_that_no_design_has_is_refused_in_one_line(command, option, tmp_path, capsys):
-    assert main(["design", command, option, "999999999999999999999", "-o", str(tmp_path / "d.csv")]) == 2
-    assert len(capsys.readouterr().err.splitlines()) == 1
-    assert not list(tmp_path.iterdir())
 
 
 def test_runs_with_options_of_hpl_and_those_with_the_defaults_call_every_kernel() -> None:

@@ -118,7 +118,6 @@ def test_the_command_tells_each_difference(output_of):
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ("nb", "--against 'nb': write FIELD=VALUE"),
         ("=3", "--against '=3': write FIELD=VALUE"),
         ("nb=64", "--against nb=64: nb has that value already"),
         ("nb=x", "--against nb=x: --nb is 'x'; it must be a whole number"),

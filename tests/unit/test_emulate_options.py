@@ -16,7 +16,7 @@ from lepaute.simulate.machine.population import with_network_of_run
 from lepaute.simulate.smpi.building import _script, skip_flags
 from lepaute.simulate.smpi.emulate import Keep, Options, settings_of
 from lepaute.simulate.smpi.request import Files, Folding, Private, reference_sizes, request_text
-from lepaute.simulate.smpi.settings import folding_of, private_of
+from lepaute.simulate.smpi.settings import private_of
 from lepaute.study.components import application_of
 
 
@@ -39,20 +39,10 @@ def test_what_is_no_place_is_refused(text: str) -> None:
         private_of(text)
 
 
-def test_private_without_folding_is_refused() -> None:
-    assert folding_of(None, []) == Folding()
-    with pytest.raises(InputError, match="nothing is: give --fold SIZE"):
-        folding_of(None, ["panel.c"])
-
-
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--computing", "guessed"], "computing is 'guessed'; it is measured or none"),
-        (["--skip", "check"], "give --source and --make"),
         (["--source", ".", "--binary", "x"], "give one of them"),
-        (["--runs", "0"], "runs is 0; at least one run is simulated"),
-        (["--fold", "much"], "--fold is 'much'; it must be a size in bytes"),
         (["--stack", "1"], "--stack is '1'; it must be at least"),
         (["--time-pattern", "t=(", "--binary", "x"], "is no regular expression"),
         (["--collectives", "ompi", "--binary", "x"], "collectives is 'ompi'; it must be one of openmpi, mpich"),

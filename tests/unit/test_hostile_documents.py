@@ -12,13 +12,11 @@ import pytest
 import yaml
 from support_limits import within_cpu
 
-from lepaute import Hpl
 from lepaute.errors import InputError, LepauteError, PlatformError
 from lepaute.kit.documents import MOST_BYTES, MOST_DEPTH, read_json, read_text, read_yaml
 from lepaute.platform import load_platform, override
 from lepaute.platform.io import SHIPPED_FOLDER
 from lepaute.platform.simgrid import export_xml, import_xml
-from lepaute.simulate import predict
 from lepaute.simulate.machine.mapping import hostfile_slots, rankfile_slots
 from lepaute.trace import read_trace
 
@@ -160,12 +158,6 @@ def test_a_hostile_setting_is_refused_in_one_line_before_it_is_spelt_out(field: 
         override(small, {field: value})
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 1000
-
-
-@pytest.mark.parametrize("runs", [0, -1, 1_000_001, 2147483647])
-def test_numbers_of_runs_have_bounds(runs: int) -> None:
-    with pytest.raises(InputError, match=f"runs is {runs}"):
-        predict(Hpl(n=1000, nb=100, p=2, q=2), "dahu", runs=runs)
 
 
 HOSTS = ["dahu-1 slots=\u00b2", "dahu-1:\u00b2", f"dahu-1 slots={'9' * 5000}", f"dahu-{'9' * 5000}", "dahu-1 slots=-1",

@@ -90,7 +90,6 @@ def test_the_picture_and_hpls_report_hold_all_grids(tmp_path, capsys, prediction
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (("1x1,2",), "grid is '2'; it must be P x Q such as 8x8"),
         (("1x1,1x2", "--against", "nb=256"), "--against compares one combination with others, and there are 2"),
         (("1x1,1x2", "--trace", "t.parquet"), "a trace is of one combination, and there are 2"),
     ],

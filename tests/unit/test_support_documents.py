@@ -7,7 +7,8 @@ import pytest
 from support_documents import MalformedPage, Page, as_compared, matched, parts, read_page, rewritten, same_line, unlike
 from support_running_documents import Session, pictures, run_blocks
 
-PAGE = Path(__file__).parents[1].joinpath("data", "texts", "documents_page.txt").read_text()
+TEXTS = Path(__file__).parents[1] / "data" / "texts"
+PAGE = (TEXTS / "documents_page.txt").read_text()
 
 
 def page_of(text: str, folder: Path) -> Page:
@@ -144,45 +145,7 @@ def test_outputs_are_written_anew_where_they_differ(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_page_runs_in_one_shell_and_one_interpreter(tmp_path: Path) -> None:
-    text = """<!-- file: given.txt -->
-```text
-given
-```
-
-```console
-$ export NAME=value; mkdir folder; cd folder
-$ echo "$NAME $(cat ../given.txt)"; pwd
-value given
-/home/jane/folder
-$ lepaute platform show nothing | cat; echo "${PIPESTATUS[0]} $COLUMNS"
-...
-2 100
-$ false
-$ echo $?
-1
-$ echo "lepaute: this will take about 9.4 s: 12 runs on 2 cores"
-```
-
-```python
-import os
-x = 1
-```
-
-```python
-print(x, sorted(os.listdir()))
-os.system("echo from below")
-```
-
-```text
-1 ['examples', 'folder', 'given.txt']
-from below
-```
-
-```python
-x / 0
-```
-"""
-    page = page_of(text, tmp_path)
+    page = page_of((TEXTS / "documents_session.txt").read_text(), tmp_path)
     with Session(tmp_path / "run") as session:
         ran = [(unlike(*one), one[3]) for one in run_blocks(page.blocks, session)]
     # What announces how long it takes is left out: it depends on the processors.
