@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
+from zipfile import ZipInfo
 
-from lepaute.archive.container import Entry, check_seal, read_directory, unpack
+from lepaute.archive.container import check_seal, read_directory, unpack
 from lepaute.archive.documents import MANIFEST, METADATA, Member, archive_id, bounded_json, parse_manifest
 from lepaute.archive.metadata import Metadata
 from lepaute.errors import ArchiveError, DesignError, InputError
@@ -59,7 +60,7 @@ class Archive:
             digest = hashlib.sha256()
             for piece in unpack(file, self._entries[name]):  # memory stays small
                 digest.update(piece)
-            if (digest.hexdigest(), self._entries[name].size_bytes) != (member.sha256, member.size_bytes):
+            if (digest.hexdigest(), self._entries[name].file_size) != (member.sha256, member.size_bytes):
                 raise ArchiveError(f"member {name} differs from its SHA-256 in the manifest; copy the archive again")
         head = self._head(file, METADATA)
         try:
@@ -74,8 +75,8 @@ class Archive:
         """A member that is read whole to open an archive."""
         if name not in self._entries:
             raise ArchiveError(f"has no member {name}: it is incomplete, or another program's zip")
-        if self._entries[name].size_bytes > MOST_HEAD_BYTES:
-            raise ArchiveError(f"member {name} has {self._entries[name].size_bytes} bytes; refuse such an archive")
+        if self._entries[name].file_size > MOST_HEAD_BYTES:
+            raise ArchiveError(f"member {name} has {self._entries[name].file_size} bytes; refuse such an archive")
         return b"".join(unpack(file, self._entries[name]))
 
     def __repr__(self) -> str:
@@ -112,12 +113,11 @@ class Archive:
             what = "not a regular file" if path.exists() else "there is no such file"
             raise ArchiveError(f"{path}: {what}; give the .zip that a campaign wrote")
         try:
-            check_seal(path)
             with path.open("rb") as file:
+                check_seal(file)
                 return cls(path, file)
         except ArchiveError as problem:
-            message = str(problem)
-            raise ArchiveError(message if message.startswith(f"{path}: ") else f"{path}: {message}") from None
+            raise ArchiveError(f"{path}: {problem}") from None
         except OSError as problem:
             raise ArchiveError(f"{path}: cannot be read ({problem.strerror}); copy the archive again") from None
 
@@ -153,11 +153,11 @@ class Archive:
 
     def json(self, name: str) -> Any:
         """A member that is a JSON text; raises ArchiveError where it is none or out of proportion."""
+        data = self.read_bytes(name)
         try:
-            return bounded_json(self.read_bytes(name), name)
+            return bounded_json(data, name)
         except ArchiveError as problem:
-            message = str(problem)
-            raise ArchiveError(message if message.startswith(f"{self.path}: ") else f"{self.path}: {message}") from None
+            raise ArchiveError(f"{self.path}: {problem}") from None
 
     def table(self, name: str) -> "pandas.DataFrame":
         """A member as a data frame: .parquet, or .csv whose provenance lines are left out.
@@ -174,13 +174,13 @@ class Archive:
 class _Content(io.RawIOBase):
     """The unpacked bytes of a member; the end is reached only when they are those of the manifest."""
 
-    def __init__(self, file: BinaryIO, entry: Entry, member: Member, path: Path) -> None:
+    def __init__(self, file: BinaryIO, entry: ZipInfo, member: Member, path: Path) -> None:
         super().__init__()
         self._pieces = unpack(file, entry)
         self._piece = memoryview(b"")
         self._digest = hashlib.sha256()
         self._member = member
-        self._changed = f"{path}: member {entry.name} changed since the archive was opened; open it again"
+        self._changed = f"{path}: member {entry.filename} changed since the archive was opened; open it again"
 
     def readable(self) -> bool:
         return True
