@@ -249,7 +249,7 @@ def test_the_command_prints_what_the_program_prints_and_where_the_time_went(time
     words = ("emulate", "-p", tmp_path / "p.yaml", "-np", 2, "--computing", "none")
     said = command(*words, "--details", "--", times, "late")
     assert said.status == 0, said.err
-    assert said.err.startswith("times takes 0.01 s (one run: no interval) on 2 ranks of tiny\n")
+    assert said.err.startswith("times takes 0.01000 s (one run: no interval) on 2 ranks of tiny\n")
     assert re.fullmatch(r"waited \S+ s\n", said.out)
     assert re.search(r"dgemm +1 calls", said.err)
     again = command(*words, "--json", "--", times, "late")

@@ -10,7 +10,7 @@ import pandas
 from lepaute.archive import mpi_campaign
 from lepaute.compare.factor_effects import effect_sentences
 from lepaute.compare.wording import order_sentence
-from lepaute.kit.text import counted, exact_size, seconds, significant
+from lepaute.kit.text import counted, exact_seconds, exact_size, seconds, significant
 from lepaute.measure.comparison.cases import NONBLOCKING, OVERLAPPED, STREAM_MESSAGES, STREAMS, name_of, plain_operation
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def _overlaps(found: "Comparison") -> list[str]:
             times = ((found.left, pure.left_s, one.left_s), (found.right, pure.right_s, one.right_s))
             sides = [f"{label} {100 * overlap(pure_s, total_s, work_s):.0f} %" for label, pure_s, total_s in times]
             name = name_of(one.operation, NONBLOCKING)
-            work = f"{seconds(work_s)} of work"
+            work = f"{exact_seconds(work_s)} of work"
             lines.append(f"{name} of {exact_size(one.size_bytes)} overlaps with {work}: {', '.join(sides)}")
     return lines
 

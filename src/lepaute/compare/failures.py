@@ -14,6 +14,7 @@ from lepaute.archive.metadata import COMPLETE
 from lepaute.archive.reader import Archive
 from lepaute.kit.text import counted
 from lepaute.measure.comparison.cases import name_of, plain_operation
+from lepaute.measure.comparison.entries import INTERRUPTED
 
 Cause = Literal["wrong result", "missing", "ended early"]
 #: What the probe says of a result (probe_collectives.c), and of a function that the library lacks (libraries.py).
@@ -49,7 +50,7 @@ def campaign_failures(campaign: Archive, names: Mapping[str, str] | None = None)
             name, _, form = operation.rstrip(")").partition(" (")
             result.append(_lacking(label, name_of(name, form or "blocking"), why))
         starts = runs[runs["library"] == library.label]
-        failed = starts[(starts["outcome"] != COMPLETE) & (starts["block"] >= 0)]
+        failed = starts[~starts["outcome"].isin([COMPLETE, INTERRUPTED]) & (starts["block"] >= 0)]
         whys = [str(why) for why in failed.get("failure", [""] * len(failed))]
         others = [why for why in whys if not _WRONG.search(why)]
         for name, count in Counter(match[1] for why in whys if (match := _WRONG.search(why))).items():
