@@ -200,11 +200,7 @@ def test_each_test_goes_into_a_csv_file(tested: Path, tmp_path: Path, capsys: py
 
 @pytest.mark.parametrize(
     ("words", "problem"),
-    [
-        (["--factor", "a & "], "as 'a & b'"),
-        (["--window", "0"], "0"),
-        (["--confidence", "1.5"], "confidence"),
-    ],
+    [(["--factor", "a & "], "as 'a & b'"), (["--window", "0"], "0"), (["--confidence", "1.5"], "confidence")],
 )
 def test_what_the_store_does_not_have_is_refused(words, problem, ingested, capsys):
     assert problem in refusal(capsys, "test", "--store", ingested, *words)
@@ -348,10 +344,7 @@ def test_the_history_says_who_withdrew_what_and_why(copied: Path, capsys: pytest
 
 @pytest.mark.parametrize(
     ("words", "problem"),
-    [
-        (["add", "--node", "1", "--reason", " ", "--date", "2026-02-28"], "no reason"),
-        (["import"], "nothing to read"),
-    ],
+    [(["add", "--node", "1", "--reason", " ", "--date", "2026-02-28"], "no reason"), (["import"], "nothing to read")],
 )
 def test_an_entry_that_is_none_is_refused(words, problem, ingested, capsys):
     author = ["--author", "joe"] if words[0] == "add" else []

@@ -215,9 +215,7 @@ def _thinned(one: SingleCalls) -> npt.NDArray[np.intp]:
     return order[:: -(-len(order) // MOST_MPIRUNS)]
 
 
-def _stretches(
-    marked: Booleans,
-) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+def _stretches(marked: Booleans) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp], npt.NDArray[np.intp]]:
     """Of each row of (rows, bins), runs of marked bins: row, first edge, last edge."""
     change = np.diff(np.pad(marked, ((0, 0), (1, 1))).astype(np.int8), axis=1)
     row, low = np.nonzero(change == 1)

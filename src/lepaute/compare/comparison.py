@@ -13,12 +13,7 @@ from lepaute.archive.mpi_campaign import CampaignFacts, LibraryFacts, settings_t
 from lepaute.compare import sessions
 from lepaute.compare.derived import derived_lines, no_rank_times, times_of_ranks
 from lepaute.compare.factor_effects import FactorEffect, factor_effects
-from lepaute.compare.failures import (
-    Failure,
-    different_networks,
-    failures_of,
-    failures_text,
-)
+from lepaute.compare.failures import Failure, different_networks, failures_of, failures_text
 from lepaute.compare.flags import Flags, flagged, flags
 from lepaute.compare.guidelines import Violation, check_guidelines
 from lepaute.compare.resampling import SampleMeans, normality_sentence, sample_means

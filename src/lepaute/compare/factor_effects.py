@@ -18,14 +18,7 @@ import numpy.typing as npt
 import pandas
 
 from lepaute.compare.summaries import ROW
-from lepaute.compare.verdicts import (
-    CONFIDENCE,
-    CORRECTIONS,
-    SIGNIFICANT,
-    Correction,
-    Tested,
-    undisturbed_pairs,
-)
+from lepaute.compare.verdicts import CONFIDENCE, CORRECTIONS, SIGNIFICANT, Correction, Tested, undisturbed_pairs
 from lepaute.compare.wording import ratio_text
 from lepaute.kit.text import counted, exact_size
 from lepaute.measure.comparison.cases import name_of
@@ -77,11 +70,7 @@ class _Sides:
 
 
 def factor_effects(
-    summaries: pandas.DataFrame,
-    varied: Mapping[str, Sequence[str]],
-    *,
-    margin: float,
-    correction: Correction = "fdr",
+    summaries: pandas.DataFrame, varied: Mapping[str, Sequence[str]], *, margin: float, correction: Correction = "fdr"
 ) -> tuple[FactorEffect, ...]:
     """Every level but the first of every factor, for each library, row and number of ranks.
 

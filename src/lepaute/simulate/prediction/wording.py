@@ -3,11 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from lepaute.kit.text import (
-    counted,
-    ranks_text,
-    scaled_unit,
-)
+from lepaute.kit.text import counted, ranks_text, scaled_unit
 
 if TYPE_CHECKING:
     from lepaute.simulate.prediction.prediction import Prediction, Spread
