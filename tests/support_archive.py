@@ -5,11 +5,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 import pandas
 import pytest
 
 from lepaute.archive import Archive, ArchiveWriter
+from lepaute.archive.container import seal
+from lepaute.archive.documents import Member, manifest_bytes
 from lepaute.errors import ArchiveError
 
 SCRIPT = """from lepaute import experiment
@@ -229,6 +232,17 @@ def failed_archive(path: Path, **changed: Any) -> Path:
         **changed,
     }
     return experiment_archive(path, **given)
+
+
+def sealed(path: Path, members: dict[Any, bytes], method: int = ZIP_DEFLATED, *, listed=None, manifest=b"") -> Path:
+    """A sealed zip whose manifest lists its members, or others: damage that only the reader's checks see."""
+    present = {name.filename if isinstance(name, ZipInfo) else name: data for name, data in members.items()}
+    made = manifest_bytes({name: Member.of(data) for name, data in (listed or present).items()})
+    with ZipFile(path, "w", method) as packed:
+        for name, data in {**members, "manifest.json": manifest or made}.items():
+            packed.writestr(name, data)
+    seal(path)
+    return path
 
 
 def refused(path: Path) -> str:

@@ -11,10 +11,8 @@ from pathlib import Path
 import pyarrow
 import pyarrow.parquet
 import pytest
+from support_archive import sealed
 from support_limits import HANG_S
-
-from lepaute.archive.container import seal
-from lepaute.archive.documents import Member, manifest_bytes
 
 #: Beyond what the same commands take of a sound archive. What is parsed takes 100 MiB; what bombs declare, gigabytes.
 MOST_MORE_BYTES = 512 << 20
@@ -64,14 +62,8 @@ BOMBS: dict[str, Callable[[], dict[str, bytes]]] = {
 
 def read(path: Path, members: dict[str, bytes]) -> "subprocess.CompletedProcess[str]":
     """READ of an archive with these members."""
-    members = {
-        "metadata.json": json.dumps({"kind": "experiment", "created": "2026", "nodes": ["n"]}).encode()
-    } | members
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as packed:
-        for name, data in members.items():
-            packed.writestr(name, data)
-        packed.writestr("manifest.json", manifest_bytes({name: Member.of(data) for name, data in members.items()}))
-    seal(path)
+    metadata = {"kind": "experiment", "created": "2026", "nodes": ["n"]}
+    sealed(path, {"metadata.json": json.dumps(metadata).encode(), **members}, zipfile.ZIP_STORED)
     return subprocess.run(
         [sys.executable, "-c", READ, str(path)], capture_output=True, text=True, timeout=HANG_S, check=False
     )

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pandas
 import pytest
-from support_archive import refused
+from support_archive import refused, sealed
 
 from lepaute.archive import Archive, ArchiveWriter
 from lepaute.archive.container import seal
-from lepaute.archive.documents import Member, archive_id, manifest_bytes
+from lepaute.archive.documents import archive_id
 from lepaute.errors import ArchiveError
 
 METADATA = {"kind": "calibration", "created": "2026-11-21T06:00:00+00:00", "host": "node-1", "lepaute_version": "0"}
@@ -56,6 +56,13 @@ def test_the_id_is_the_sha256_of_the_manifest_and_depends_on_content_alone(archi
     assert Archive.open(again).id != Archive.open(other).id
 
 
+def test_an_archive_of_more_than_two_gib_is_read(archive_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(zipfile, "ZIP64_LIMIT", 100)  # from here on its zip has wide fields
+    with ArchiveWriter(archive_file, dict(METADATA)) as writer:
+        writer.add_bytes("raw.csv", RAW * 9)
+    assert Archive.open(archive_file).read_bytes("raw.csv") == RAW * 9
+
+
 def test_every_changed_byte_of_the_file_is_detected(tmp_path: Path) -> None:
     """Not a sample of bytes: all of them, headers, time stamps and the seal included."""
     small, damaged = tmp_path / "small.zip", tmp_path / "damaged.zip"
@@ -96,30 +103,19 @@ def test_a_foreign_zip_is_refused(tmp_path: Path) -> None:
     assert "has no member manifest.json" in refused(path)
 
 
-def forged(path: Path, members: dict[str, bytes], *, listed: dict[str, bytes] | None = None, manifest=None) -> Path:
-    """A sealed zip with a manifest of `listed` (default: all members): damage that only the reader's checks see."""
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
-        for name, data in members.items():
-            packed.writestr(name, data)
-        made = manifest_bytes({name: Member.of(data) for name, data in (listed or members).items()})
-        packed.writestr("manifest.json", manifest or made)
-    seal(path)
-    return path
-
-
 META = {"metadata.json": json.dumps(METADATA).encode()}
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda p: forged(p, META, listed={**META, "raw.csv": RAW}), "member raw.csv is missing"),
-        (lambda p: forged(p, {**META, "extra.csv": RAW}, listed=META), "extra.csv is not in the manifest"),
-        (lambda p: forged(p, {**META, "r.csv": RAW}, listed={**META, "r.csv": RAW + b"!"}), "differs from its SHA-256"),
-        (lambda p: forged(p, {"raw.csv": RAW}), "has no member metadata.json"),
-        (lambda p: forged(p, {"metadata.json": b"[1]"}), "metadata.json is not an object with a kind"),
-        (lambda p: forged(p, {"metadata.json": b"{"}), "metadata.json is not an object with a kind"),
-        (lambda p: forged(p, META, manifest=b'{"format": "lepaute-archive/9", "members": {}}'), "lepaute-archive/9'"),
+        (lambda p: sealed(p, META, listed={**META, "raw.csv": RAW}), "member raw.csv is missing"),
+        (lambda p: sealed(p, {**META, "extra.csv": RAW}, listed=META), "extra.csv is not in the manifest"),
+        (lambda p: sealed(p, {**META, "r.csv": RAW}, listed={**META, "r.csv": RAW + b"!"}), "differs from its SHA-256"),
+        (lambda p: sealed(p, {"raw.csv": RAW}), "has no member metadata.json"),
+        (lambda p: sealed(p, {"metadata.json": b"[1]"}), "metadata.json is not an object with a kind"),
+        (lambda p: sealed(p, {"metadata.json": b"{"}), "metadata.json is not an object with a kind"),
+        (lambda p: sealed(p, META, manifest=b'{"format": "lepaute-archive/9", "members": {}}'), "lepaute-archive/9'"),
         (lambda p: p, "no such file"),
         (lambda p: p.write_text("not a zip, but long enough for the record of its end\n" * 9) and p, "not an archive"),
     ],
@@ -128,13 +124,9 @@ def test_what_is_no_archive_or_a_dishonest_one_is_refused(tmp_path, make: Callab
     assert message in refused(make(tmp_path / "forged.zip"))
 
 
+@pytest.mark.filterwarnings("ignore:Duplicate name")
 def test_a_name_given_twice_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "twice.zip"
-    with zipfile.ZipFile(path, "w") as packed:
-        packed.writestr("metadata.json", b"one" * 90)
-        with pytest.warns(UserWarning, match="Duplicate"):
-            packed.writestr("metadata.json", b"two" * 90)
-    seal(path)
+    path = sealed(tmp_path / "twice.zip", {**META, zipfile.ZipInfo("metadata.json"): b"two"})
     assert "metadata.json is there twice" in refused(path)
 
 

@@ -2,8 +2,8 @@
 
 import io
 import pickle
+import re
 import struct
-import warnings
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -13,11 +13,11 @@ import pandas
 import pyarrow
 import pyarrow.parquet
 import pytest
-from support_archive import experiment_archive, refused
+from support_archive import experiment_archive, refused, sealed
 
 from lepaute.archive import Archive, ArchiveWriter
 from lepaute.archive.container import MOST_RATIO, seal
-from lepaute.archive.documents import MOST_MEMBERS, Member, manifest_bytes
+from lepaute.archive.documents import MOST_MEMBERS, Member
 from lepaute.archive.reader import MOST_TABLE_BYTES
 from lepaute.archive.ro_crate import check_crate
 from lepaute.archive.setups.facts import Fact, file_facts, lstopo
@@ -25,31 +25,7 @@ from lepaute.errors import ArchiveError
 
 METADATA = {"kind": "experiment", "created": "2026-11-21T06:00:00+00:00"}
 META = {"metadata.json": b'{"kind": "experiment", "created": "2026-11-21"}'}
-
-
-def sealed(path: Path, members: dict[str | zipfile.ZipInfo, bytes], method: int = zipfile.ZIP_DEFLATED) -> Path:
-    """A sealed zip whose manifest agrees with its members."""
-    names = {name if isinstance(name, str) else name.filename: data for name, data in members.items()}
-    with zipfile.ZipFile(path, "w", method) as packed, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for name, data in members.items():
-            packed.writestr(name, data)
-        packed.writestr("manifest.json", manifest_bytes({name: Member.of(data) for name, data in names.items()}))
-    seal(path)
-    return path
-
-
-def edited(path: Path, edit: Callable[[bytearray], None]) -> Path:
-    """The file with its bytes before the seal changed, and sealed again."""
-    data = bytearray(path.read_bytes())
-    del data[data.rindex(b"PK\x05\x06") + 20 :]
-    data += b"\0\0"
-    edit(data)
-    path.write_bytes(data)
-    seal(path)
-    return path
-
-
+LOCAL, CENTRAL, END = b"PK\x03\x04", b"PK\x01\x02", b"PK\x05\x06"
 ESCAPES = "../evil a/../../evil /etc/evil C:evil C:\\evil \\\\host\\share a//b a/./b evil/ ."
 
 
@@ -75,56 +51,55 @@ def test_a_member_that_is_the_folder_of_another_is_refused_and_cannot_be_written
                 writer.add_bytes(second, b"")
 
 
-def test_an_encrypted_member_and_unknown_methods_are_refused(tmp_path: Path) -> None:
-    def encrypt(data: bytearray) -> None:
-        for signature, offset in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
-            struct.pack_into("<H", data, data.index(signature) + offset, 1)
-
-    assert "is encrypted" in refused(edited(sealed(tmp_path / "a.zip", META), encrypt))
-    for method in (zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):
-        assert "packed in a way that Lepaute never writes" in refused(sealed(tmp_path / "a.zip", META, method))
+def put(mark: bytes, offset: int, form: str, *values: int) -> Callable[[bytearray], None]:
+    """Sets fields of the first record with this mark."""
+    return lambda data: struct.pack_into(form, data, data.index(mark) + offset, *values)
 
 
-def test_entries_that_share_bytes_are_refused(tmp_path: Path) -> None:
+def prefix(data: bytearray) -> None:
+    """A program that unpacks itself."""
+    data[:0] = hidden = b"PK, not for you"
+    put(END, 16, "<L", data.index(CENTRAL))(data)
+    for at in [entry.start() + 42 for entry in re.finditer(CENTRAL, data)]:
+        struct.pack_into("<L", data, at, struct.unpack_from("<L", data, at)[0] + len(hidden))
+
+
+def gap(data: bytearray) -> None:
+    start = data.index(CENTRAL)
+    data[start:start] = b"hidden"
+    put(END, 16, "<L", start + 6)(data)
+
+
+def overlap(data: bytearray) -> None:
     """The bomb of overlapping entries: one stream of bytes, unpacked again for each of many names."""
-    path = sealed(tmp_path / "a.zip", {**META, "raw/a": b"0" * 5000, "raw/b": b"0" * 5000})
-
-    def overlap(data: bytearray) -> None:
-        first = data.index(b"PK\x01\x02", data.index(b"PK\x01\x02") + 1)
-        second = data.index(b"PK\x01\x02", first + 1)
-        data[second + 42 : second + 46] = data[first + 42 : first + 46]
-
-    assert "does not begin where the one before ends" in refused(edited(path, overlap))
+    second = data.index(CENTRAL, data.index(CENTRAL) + 1)
+    struct.pack_into("<L", data, second + 42, 0)
 
 
-def test_bytes_before_between_or_behind_the_members_are_refused(tmp_path: Path) -> None:
-    """Whatever hides there is read by other programs, or by nobody."""
-    path = sealed(tmp_path / "a.zip", META)
-
-    def prefix(data: bytearray) -> None:
-        hidden = b"PK, not for you"
-        data[0:0] = hidden
-        end = data.rindex(b"PK\x05\x06") + 16
-        struct.pack_into("<L", data, end, struct.unpack_from("<L", data, end)[0] + len(hidden))
-
-    assert "refuse such an archive" in refused(edited(path, prefix))
-
-    def gap(data: bytearray) -> None:
-        start = data.index(b"PK\x01\x02")
-        data[start:start] = b"hidden"
-        struct.pack_into("<L", data, data.rindex(b"PK\x05\x06") + 16, start + 6)
-
-    assert "6 bytes that belong to no member" in refused(edited(sealed(tmp_path / "a.zip", META), gap))
-
-
-def test_headers_that_disagree_are_refused(tmp_path: Path) -> None:
-    """One program would read the one, another one the other."""
-
-    def rename(data: bytearray) -> None:
-        at = data.index(b"metadata.json")
-        data[at : at + 8] = b"METADATA"
-
-    assert "described in two different ways" in refused(edited(sealed(tmp_path / "a.zip", META), rename))
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (prefix, "does not begin where"),
+        (gap, "6 bytes that belong to no member"),
+        (overlap, "does not begin where"),
+        (put(CENTRAL, 8, "<H", 1), "is encrypted"),
+        (put(CENTRAL, 10, "<H", zipfile.ZIP_LZMA), "packed in a way that Lepaute never writes"),
+        (put(CENTRAL, 24, "<L", 10), "unpacks to more than it declares"),
+        (put(LOCAL, 30, "<L", 0), "described in two different ways"),
+        (put(END, 8, "<HH", 9, 9), "its directory has 3 entries and declares 9"),
+        (put(END, 12, "<L", 10), "its directory is not where it says"),
+        (put(END, 8, "<HH", 1, 1), "its directory has more entries than the 1 it declares"),
+    ],
+)
+def test_a_zip_that_is_not_as_written_is_refused(tmp_path, edit: Callable[[bytearray], None], message: str) -> None:
+    """What hides, is told twice or does not fit is read by other programs, or by nobody."""
+    path = sealed(tmp_path / "a.zip", {**META, "raw/a": b"0" * 5000})
+    data = path.read_bytes()
+    data = bytearray(data[: data.rindex(END) + 20] + b"\0\0")
+    edit(data)
+    path.write_bytes(data)
+    seal(path)
+    assert message in refused(path)
 
 
 def test_a_directory_of_too_many_entries_is_refused_before_it_is_read(tmp_path: Path) -> None:
@@ -136,25 +111,8 @@ def test_a_directory_of_too_many_entries_is_refused_before_it_is_read(tmp_path: 
     assert f"declares {MOST_MEMBERS + 1} members" in refused(path)
 
 
-def test_counts_and_sizes_of_the_end_record_that_lie_are_refused(tmp_path: Path) -> None:
-    for offset, layout, value in ((8, "<HH", (9, 9)), (12, "<L", (10,)), (16, "<L", (1,)), (12, "<L", (0xFFFFFFFF,))):
-
-        def lie(data: bytearray, at: int = offset, form: str = layout, values: tuple[int, ...] = value) -> None:
-            struct.pack_into(form, data, data.rindex(b"PK\x05\x06") + at, *values)
-
-        refused(edited(sealed(tmp_path / "a.zip", META), lie))
-
-
-def test_a_bomb_is_refused_and_its_declared_size_is_never_exceeded(tmp_path: Path) -> None:
+def test_a_bomb_is_refused(tmp_path: Path) -> None:
     assert "no measurement compresses so well" in refused(sealed(tmp_path / "a.zip", {**META, "x": bytes(64 << 20)}))
-
-    def understate(data: bytearray) -> None:
-        local, central = data.index(b"PK\x03\x04"), data.index(b"PK\x01\x02")
-        struct.pack_into("<L", data, local + 22, 10)
-        struct.pack_into("<L", data, central + 24, 10)
-
-    path = sealed(tmp_path / "a.zip", {"metadata.json": b'{"kind": "x"}' + b" " * 4000})
-    assert "unpacks to more than it declares" in refused(edited(path, understate))
 
 
 def test_what_compresses_like_a_bomb_is_stored_so_that_our_own_archive_opens(tmp_path: Path) -> None:
@@ -176,6 +134,9 @@ def test_a_member_is_streamed_and_its_end_is_reached_only_when_its_hash_is_right
     with ArchiveWriter(path, dict(METADATA)) as writer:
         writer.add_bytes("big", content)
     archive = Archive.open(path)
+    # zlib takes the last packed byte of this one before it gives the last 185 bytes
+    lines = (b"0.125,17,node-3\n" * 70_000)[: (1 << 20) + 185]
+    assert Archive.open(sealed(tmp_path / "b.zip", {**META, "x": lines})).read_bytes("x") == lines
     with archive.open_member("big") as stream:
         assert stream.read(300) == content[:300]
         assert stream.read() == content[300:]
