@@ -361,9 +361,8 @@ def _table(archive: Archive, name: str) -> pandas.DataFrame:
 
 def _models(raw: pandas.DataFrame, models: pandas.DataFrame) -> ClockModels:
     """Of each row, the last model of its rank's clock that was made before its batch."""
-    rows = raw[["mpirun", "rank", "batch"]].reset_index().sort_values("batch", kind="stable")
     joined = pandas.merge_asof(
-        rows.astype({"batch": "int64"}),
+        raw[["mpirun", "rank", "batch"]].reset_index().sort_values("batch", kind="stable").astype({"batch": "int64"}),
         models.astype({"before_batch": "int64"}).sort_values("before_batch", kind="stable"),
         left_on="batch",
         right_on="before_batch",

@@ -158,8 +158,7 @@ def _general_sizes(context: typer.Context, general: GeneralSizes, rows: int | No
     most = (general.max_n, general.max_n, general.max_k)
     if general.sizes == LOG_PRODUCT:
         _refuse(context, ("rows", "fixed_k"), f"is not for {LOG_PRODUCT}; say --sizes, or --products")
-        products = (general.lowest, general.highest)
-        return dgemm_design(seed, products=general.products, product_range=products, most=most)
+        return dgemm_design(seed, products=general.products, product_range=(general.lowest, general.highest), most=most)
     _refuse(context, ("products", "lowest"), f"is for {LOG_PRODUCT} only; say --rows and --highest")
     if general.sizes != "fixed-k":
         _refuse(context, ("fixed_k",), "is for --sizes fixed-k only")
@@ -320,8 +319,7 @@ def show(file: File, details: Details = False, as_json: AsJson = False) -> None:
     width = terminal_columns()
     header = _header_lines(design, width) if details else []
     factors = _factor_lines(summary, width, details=details)
-    answer = folded(f"{file}: {summary.sentence}", width, 2)
-    print("\n".join([answer, *factors, *header, *_first_rows(design, width)]))
+    print("\n".join([folded(f"{file}: {summary.sentence}", width, 2), *factors, *header, *_first_rows(design, width)]))
 
 
 def _as_object(design: "Design", summary: "DesignSummary") -> dict[str, Any]:

@@ -79,8 +79,7 @@ def with_options_of(
     def decorate(command: "Callable[..., Result]") -> "Callable[..., Result]":
         @functools.wraps(command)
         def with_value(**options: Any) -> Result:
-            value = (make or described)(**values_of(options))
-            return command(**options, **{argument: value})
+            return command(**options, **{argument: (make or described)(**values_of(options))})
 
         signature, hints = inspect.signature(command), get_type_hints(described)
         own = [flag.parameter(hints, flag.fields[0].name in may_lack, flag.argument in several) for flag in flags]

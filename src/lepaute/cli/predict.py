@@ -214,8 +214,7 @@ def _runs_besides(
         besides += max(
             interval_parts.cost_in_runs(each, machine, layers) / each.simulated_share(fidelity) for each in applications
         )
-    judging = max(trust.cost_in_runs(each, machine) / each.simulated_share(fidelity) for each in applications)
-    return besides + judging
+    return besides + max(trust.cost_in_runs(each, machine) / each.simulated_share(fidelity) for each in applications)
 
 
 def announced(

@@ -221,8 +221,7 @@ def _values_of_node(watch: "Watch", node: str, cluster: str | None) -> "tuple[pd
 
     check_text(cluster, "--cluster")
     known = watch.nodes()
-    found = nodes_named(known, check_node_name(node), cluster)
-    of_cluster, name = the_node(node, found.get(node, ()), known)
+    of_cluster, name = the_node(node, nodes_named(known, check_node_name(node), cluster).get(node, ()), known)
     values = watch.store.values(nodes=[name], cluster=of_cluster)
     if values.empty:
         raise InputError(f"the store has no value of node {node[:80]}; `lepaute watch ingest` adds some")

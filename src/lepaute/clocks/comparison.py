@@ -168,8 +168,7 @@ def compared(archive: Archive, *, margin: float = MARGIN, enough_s: float = ENOU
         raise InputError(f"--margin is {100 * margin:g} %; it must be 0 or more, such as 25%")
     about, rows = facts(archive), synchronisations(archive)
     known = bool(len(rows)) and bool(rows["true_error_ns"].notna().all())
-    error_ns = rows["true_error_ns" if known else "shortest_error_ns"].abs()
-    worst = largest_errors(rows.assign(error_s=1e-9 * error_ns))
+    worst = largest_errors(rows.assign(error_s=1e-9 * rows["true_error_ns" if known else "shortest_error_ns"].abs()))
     if worst.empty:
         raise ArchiveError(f"{archive.path}: holds no mpirun in which every method was looked at at every moment")
     durations = rows[rows["mpirun"].isin(worst["mpirun"].unique())].groupby(["mpirun", "method"])["duration_s"].first()
@@ -205,8 +204,7 @@ def largest_errors(rows: pandas.DataFrame) -> pandas.DataFrame:
     rows: with mpirun, method, rank, after_s, error_s; an mpirun counts where all methods have all moments
     Returns columns mpirun, method, length_s, error_s.
     """
-    keys = ["mpirun", "method", "after_s"]
-    worst = rows.groupby(keys, sort=True)["error_s"].max().reset_index()
+    worst = rows.groupby(["mpirun", "method", "after_s"], sort=True)["error_s"].max().reset_index()
     each = worst.groupby("mpirun")["error_s"].agg(["size", "count"])
     whole = each.index[(each["size"] == each["size"].max()) & (each["count"] == each["size"])] if len(each) else []
     worst = worst[worst["mpirun"].isin(whole)].reset_index(drop=True)

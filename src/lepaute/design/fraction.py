@@ -129,8 +129,7 @@ def _improved(sizes: Sequence[int], runs: int, draws: Draws) -> tuple[int, list[
             continue
         if _swap(columns, pairs, whole, column, one, two) > 0:
             _swap(columns, pairs, whole, column, one, two)  # back
-    cost = sum(count * count for counts in (*pairs.values(), whole) for count in counts.values())
-    return cost, columns
+    return sum(count * count for counts in (*pairs.values(), whole) for count in counts.values()), columns
 
 
 def _swap(
@@ -213,12 +212,11 @@ class Fraction:
         resolution = self.resolution
         if resolution is None:
             return {"fraction": "1/1", "resolution": "full", "aliases": "none"}
-        words = [word.text(self.names) for word in self.defining]
         return {
             "fraction": f"1/{2 ** len(self.generators)}",
             "resolution": _ROMAN[resolution] if resolution < len(_ROMAN) else str(resolution),
             "generators": "; ".join(f"{self.names[place]}={word.text(self.names)}" for place, word in self.generators),
-            "defining_relation": _shortened("I", words, "="),
+            "defining_relation": _shortened("I", [word.text(self.names) for word in self.defining], "="),
             "aliases": _shortened("", self.aliases(), "; ") or "none among main effects and interactions of two",
         }
 

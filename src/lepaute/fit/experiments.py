@@ -64,15 +64,14 @@ class Findings:
         if not self.factor_tests:
             return f"<pre>{escape(str(self))}</pre>"
         header = ("factor", "kernel", "reference", "level", "ratio", "low", "high", "p (Holm)")
-        rows = [
-            (test.factor, test.kernel, test.reference, one.level, one.ratio, one.low, one.high, test.p_holm)
-            for test in self.factor_tests
-            for one in test.effects
-        ]
         return table_html(
             f"{self.table}: {self.factor_tests[0].column}",
             header,
-            rows,
+            [
+                (test.factor, test.kernel, test.reference, one.level, one.ratio, one.low, one.high, test.p_holm)
+                for test in self.factor_tests
+                for one in test.effects
+            ],
             [*map(sentence, self.factor_tests), *self.notes],
         )
 
@@ -109,8 +108,7 @@ def findings(archive: "Archive", factors: Collection[str] = (), column: str = DU
             if tests := factor_tests(table, factors=names, column=column):
                 results.append(Findings(name, tests, (), untested))
     if not results:
-        results_only = columns - set(design or ())
-        reasons = [_nothing(column, factors, columns, results_only, looked_at=looked_at)]
+        reasons = [_nothing(column, factors, columns, columns - set(design or ()), looked_at=looked_at)]
         reasons += Findings("", (), (), untested).notes if looked_at else []
         raise FitError(f"{archive.path}: {'; '.join(reasons)}")
     return results

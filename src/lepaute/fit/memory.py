@@ -55,8 +55,7 @@ def constant_pieces(x: Sequence[float] | Floats, y: Floats, sd: Floats) -> list[
     parts = [Points("ordinary", xs, at, by**-2.0, ones, ones) for at, by in zip(y, sd, strict=True)]
     partitions = best_cuts(parts, [1.0] * curves, True, LEAST_SIZES, MOST_BREAKPOINTS + 1)
     charge = (curves + BREAKPOINT_PARAMETERS) * math.log(curves * points)
-    costs = [left + charge * len(cut) for cut, left in partitions]
-    cuts = partitions[int(np.argmin(costs))][0]
+    cuts = partitions[int(np.argmin([left + charge * len(cut) for cut, left in partitions]))][0]
     ends = [int(np.searchsorted(xs, cut, side="right")) for cut in cuts]
     return [(first, end - 1) for first, end in zip([0, *ends], [*ends, points], strict=True)]
 

@@ -95,8 +95,7 @@ def _starts(points: Floats, count: int) -> Iterator[Integers]:
     their means, equal ones, and a tail above, or below, that is parted again."""
     n = len(points)
     edges = np.unique(np.linspace(0, n, min(CELLS, n) + 1).round().astype(np.uint32))
-    place = np.arange(n, dtype=np.float64)
-    series = _core.FitSeries.make(place, points, np.ones(n), edges, edges)
+    series = _core.FitSeries.make(np.arange(n, dtype=np.float64), points, np.ones(n), edges, edges)
     parts = _core.best_partitions([series], False, True, 1, count)
     if len(parts) == count:
         yield edges[np.array(parts[-1][0])].astype(np.int64)

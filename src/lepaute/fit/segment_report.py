@@ -111,8 +111,7 @@ def lines_table(table: "DurationTable", line: "SegmentedLine") -> tuple[list[str
 
 def _coefficients(values_s: "Sequence[tuple[float, Interval]]", least_s: float) -> tuple[str, list[tuple[str, str]]]:
     """The unit of a column of times, and the column: values and 95 % intervals; what is smaller than `least_s` is 0."""
-    sizes = [abs(value_s) for value_s, _ in values_s if abs(value_s) >= least_s]
-    unit, factor = time_unit(min(sizes, default=0.0))
+    unit, factor = time_unit(min([abs(value_s) for value_s, _ in values_s if abs(value_s) >= least_s], default=0.0))
     cells = []
     for value_s, interval in values_s:
         value, low, high = (factor * end * (abs(end) >= least_s) for end in (value_s, *interval))

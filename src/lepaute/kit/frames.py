@@ -29,10 +29,9 @@ def frame_of(rows: Iterable[Mapping[str, Any]], kinds: Mapping[str, Any]) -> "pa
     kinds : name of the column -> dtype of pandas, or annotation: bool, int, float and str, Literal, or one of them or
         None; lists and tuples are texts, anything else is an object
     """
-    table = pandas.DataFrame(
+    return pandas.DataFrame(
         [{name: row.get(name) for name in kinds} for row in rows], columns=list(kinds), dtype=object
-    )
-    return table.astype({name: dtype_of(kind) for name, kind in kinds.items()})
+    ).astype({name: dtype_of(kind) for name, kind in kinds.items()})
 
 
 def dtype_of(kind: Any) -> str:

@@ -46,10 +46,9 @@ else:
         from pydantic import BaseModel
 
         both = type("_ListedModel", (Listed, type(BaseModel)), {})
-        hidden = frozenset(name for name in dir(BaseModel) if not name.startswith("_"))
         inside = {
             "__module__": __name__,
-            "_unlisted": hidden,
+            "_unlisted": frozenset(name for name in dir(BaseModel) if not name.startswith("_")),
             "__annotations__": {"_unlisted": ClassVar[frozenset[str]]},
         }
         globals()[name] = both(name, (Public, BaseModel), inside)
@@ -268,7 +267,6 @@ else:
         if type(value) is list:
             record = records[value[0]]
             made = object.__new__(record)
-            inside = [unpacked(each, records) for each in value[1:]]
-            made.__dict__.update(zip(_FIELDS[record], inside, strict=True))
+            made.__dict__.update(zip(_FIELDS[record], [unpacked(each, records) for each in value[1:]], strict=True))
             return made
         return tuple([unpacked(each, records) for each in value]) if type(value) is tuple else value

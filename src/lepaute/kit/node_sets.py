@@ -106,9 +106,8 @@ def folded(names: Iterable[str]) -> str:
     for (before, after, width), numbers in sorted(numbered.items()):
         firsts = sorted(number for number in numbers if number - 1 not in numbers)
         lasts = sorted(number for number in numbers if number + 1 not in numbers)
-        ranges = [
-            f"{a:0{width}}" if a == b else f"{a:0{width}}-{b:0{width}}" for a, b in zip(firsts, lasts, strict=True)
-        ]
-        inner = ",".join(ranges)
+        inner = ",".join(
+            [f"{a:0{width}}" if a == b else f"{a:0{width}}-{b:0{width}}" for a, b in zip(firsts, lasts, strict=True)]
+        )
         sets.append((before, f"{before}[{inner}]{after}" if len(numbers) > 1 else f"{before}{inner}{after}"))
     return ",".join(text for _, text in sorted(sets))

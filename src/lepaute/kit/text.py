@@ -225,8 +225,7 @@ def change_in_words(
 def _decimals(low: float, high: float) -> int:
     """Decimals with which half of an interval has two digits, at most six significant ones for its ends; below 0 tens,
     hundreds and so on."""
-    most = 5 - math.floor(math.log10(max(abs(low), abs(high))))
-    return min(1 - math.floor(math.log10((high - low) / 2.0)), most)
+    return min(1 - math.floor(math.log10((high - low) / 2.0)), 5 - math.floor(math.log10(max(abs(low), abs(high)))))
 
 
 def p_text(value: float) -> str:
@@ -252,8 +251,7 @@ def folded(text: str, width: int, indent: int = 0) -> str:
 
 def caveat_line(caveats: Sequence[str], width: int) -> str:
     """3 caveats: the beginnings of some; --details"""
-    beginnings = list(dict.fromkeys(map(_beginning, caveats)))
-    shown = beginnings[:MOST_CAVEATS]
+    shown = list(dict.fromkeys(map(_beginning, caveats)))[:MOST_CAVEATS]
     left = len(caveats) - len(shown)
     more = f"; and {left} more" if left > 0 else ""
     return folded(f"{counted(len(caveats), 'caveat')}: {'; '.join(shown)}{more}; --details", width, 2)

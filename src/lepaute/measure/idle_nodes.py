@@ -71,8 +71,7 @@ class SubmittedTest:
 
 def submitted_tests(folder: Path) -> list[SubmittedTest]:
     """All records of a folder, the earliest first; raises InputError for a file that is none."""
-    records = [_record(path) for path in sorted(folder.glob(f"*{SUFFIX}"))]
-    return sorted(records, key=lambda record: record.submitted_s)
+    return sorted([_record(path) for path in sorted(folder.glob(f"*{SUFFIX}"))], key=lambda record: record.submitted_s)
 
 
 def _record(path: Path) -> SubmittedTest:

@@ -141,8 +141,7 @@ def choose_kernel_set(
         cause = f"with {CORETYPE}={forced}" if forced else f"({LIBRARY})"
         remedy = f"unset {CORETYPE}" if forced else "install it: apt-get install libopenblas-dev"
         raise EnvironmentProblem(f"OpenBLAS cannot be loaded or run {cause}; {remedy}")
-    others = _others(default, flags, timer)
-    best = decide(default, others)
+    best = decide(default, _others(default, flags, timer))
     if best is not default:
         # A disturbance during the one timing of the default would look like slow kernels: time both again.
         again = [timing for timing in (timer(forced), timer(best.coretype_env)) if timing is not None]

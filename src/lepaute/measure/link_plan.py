@@ -44,8 +44,7 @@ def plan_links(scale: Scale, seed: int, nodes: Sequence[Place], limits: Room, sw
                     design = design_of(scale, probe, seeds[index], limits, len(cores))
                     label = f"{name}_{first.name}_{second.name}"
                     run = PlannedRun(block, label, probe, cores, seeds[index], design, ALL if probe == RING else "")
-                    distance = switches.distance(first.name, second.name)
-                    links.append(Link(run, first.name, second.name, distance, turn))
+                    links.append(Link(run, first.name, second.name, switches.distance(first.name, second.name), turn))
     return links
 
 
@@ -72,8 +71,7 @@ def _turns(nodes: Sequence[Place], switches: Switches, rng: np.random.Generator)
     place = {node.name: number for number, node in enumerate(nodes)}
     turns = []
     for pairs in (same, across):
-        ordered = [(one, other) if place[one.name] < place[other.name] else (other, one) for one, other in pairs]
-        turns += _apart(ordered)
+        turns += _apart([(one, other) if place[one.name] < place[other.name] else (other, one) for one, other in pairs])
     return turns
 
 

@@ -144,11 +144,10 @@ def chosen_workloads(classes: str, seconds: int, parameters: Mapping[str, object
     if unknown := [name for name in names if name not in STRESSORS]:
         known = ", ".join(STRESSORS)
         raise InputError(f"workloads is {classes[:60]!r}; {unknown[0][:30]!r} is none of {known}; or give all or none")
-    stressors = tuple(
+    return tuple(
         Workload(name, " ".join(["stress-ng", *STRESSORS[name], "--timeout", f"{seconds}s"]), stressor=STRESSORS[name])
         for name in dict.fromkeys(names)
-    )
-    return stressors + own_workloads(parameters)
+    ) + own_workloads(parameters)
 
 
 def stress_version(node: "Nodes") -> str | None:
@@ -176,8 +175,7 @@ def figures_of(workload: Workload, result: "Result") -> list[tuple[str, float]]:
     """Figure and value of everything that a run has told; raises EnvironmentProblem where that is nothing."""
     if workload.stressor is not None:
         try:
-            document = read_yaml(result.stdout, "the metrics of stress-ng")
-            value = float(document["metrics"][0][_RATE])
+            value = float(read_yaml(result.stdout, "the metrics of stress-ng")["metrics"][0][_RATE])
         except (InputError, TypeError, KeyError, IndexError, ValueError):
             raise EnvironmentProblem(
                 "stress-ng wrote no metrics: it does not have this stressor, or not here"

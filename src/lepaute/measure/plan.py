@@ -292,8 +292,7 @@ def _kernel_drafts(
     more = f"_{threads}_threads" if threads > 1 else ""
     every = loads(layout, threads)
     between = [load for load in every if load not in (ONE, ALL)]
-    doublings = math.log2(len(layout.cores) / 2)
-    fewer = 1.0 - _DOUBLING_SHARE * doublings
+    fewer = 1.0 - _DOUBLING_SHARE * math.log2(len(layout.cores) / 2)
     drafts = []
     for load in every:
         if load in between and load != between[block % len(between)]:
@@ -358,8 +357,7 @@ def design_of(
     most_n, messages = limits.most_n, (1, limits.most_message_bytes)
     if probe == DGEMM:
         # Of C and the larger of A and B, with a little more for leading dimensions.
-        largest = int((_MOST_K**2 / 4 + 0.95 * limits.most_operand_bytes / 8) ** 0.5 - _MOST_K / 2)
-        order = min(most_n, largest)
+        order = min(most_n, int((_MOST_K**2 / 4 + 0.95 * limits.most_operand_bytes / 8) ** 0.5 - _MOST_K / 2))
         least, highest = scale.dgemm_product_range
         depth = min(_MOST_K, order)
         return dgemm_design(

@@ -91,14 +91,13 @@ def read_rank(path: Path) -> RankRecord:
 
 
 def _types() -> "tuple[Any, Any]":
-    clock = [("at_ns", "<i8"), ("add_ns", "<i8"), ("round_trip_ns", "<i8")]
     header = [
         ("magic", "S8"),
         ("header_bytes", "<u4"),
         ("row_bytes", "<u4"),
         *((name, "<i4") for name in ("rank", "ranks", "pid", "finished")),
         *((name, "<i8") for name in ("used", "lost", "start_ns", "end_ns")),
-        ("clocks", clock, (2,)),
+        ("clocks", [("at_ns", "<i8"), ("add_ns", "<i8"), ("round_trip_ns", "<i8")], (2,)),
         ("host", "S64"),
         ("mpi", "S160"),
         ("names", "<u4"),
@@ -197,13 +196,12 @@ def trace_of_records(records: Sequence[RankRecord], metadata: dict[str, Any], so
         if region is not None and has_region:
             rows = rows[(rows["start_ns"] >= region[0]) & (rows["end_ns"] <= region[1])]
         codes = numpy.array([0, *(names.setdefault(key, len(names)) for key in one.names[1:])])
-        kinds = numpy.array([kind for kind, _ in one.names], dtype="int16")
         pieces.append(
             {
                 "rank": numpy.full(len(rows), one.rank, dtype="int32"),
                 "start_s": (rows["start_ns"] - start_ns) * 1e-9,
                 "duration_s": (rows["end_ns"] - rows["start_ns"]) * 1e-9,
-                "kind": kinds[rows["code"]],
+                "kind": numpy.array([kind for kind, _ in one.names], dtype="int16")[rows["code"]],
                 "name": codes[rows["code"]],
                 **{column: rows[column] for column in ("step", "m", "n", "k", "size_bytes", "peer", "tag")},
                 **{column: rows[column] for column in ("comm", "completion")},

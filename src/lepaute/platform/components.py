@@ -99,8 +99,7 @@ def _of_the_mean(population: Population) -> Population:
         group.model_copy(update={"mean": tuple(group.mean[i] for i in kept), **parts(group)})
         for group in population.groups
     )
-    terms = tuple(population.terms[i] for i in kept)
-    own = {"terms": terms, "groups": groups, "scale_of_cpu": scales}
+    own = {"terms": tuple(population.terms[i] for i in kept), "groups": groups, "scale_of_cpu": scales}
     return population.model_copy(update={**own, **parts(population)})
 
 

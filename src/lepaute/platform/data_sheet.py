@@ -255,8 +255,7 @@ def _of_threads(kernels: list[KernelModel], sheet: DataSheet) -> list[KernelMode
             continue
         relative_sd = round(math.hypot(model.discrepancy_relative_sd, own_sd), 4)
         source = f"{model.discrepancy_source}; {exact_number(faster, 3)} times as fast on {sheet.threads} cores"
-        several = scaled(model, 1.0 / faster, relative_sd, source)
-        models.append(several.model_copy(update={"threads": sheet.threads}))
+        models.append(scaled(model, 1.0 / faster, relative_sd, source).model_copy(update={"threads": sheet.threads}))
     return models
 
 
@@ -383,5 +382,4 @@ def _renamed(model: KernelModel, name: str) -> KernelModel:
     last = model.pieces[-1]
     if name not in _OF_ONE_ROW or "mn" not in last.mean:
         return model.model_copy(update={"kernel": name})
-    piece = Piece(mean={"n": last.mean["mn"]}, noise=Noise())
-    return model.model_copy(update={"kernel": name, "pieces": (piece,)})
+    return model.model_copy(update={"kernel": name, "pieces": (Piece(mean={"n": last.mean["mn"]}, noise=Noise()),)})

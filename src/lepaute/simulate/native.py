@@ -169,8 +169,7 @@ class NativeSimulator:
     def _machine_of(self, application: "Application", seed: int) -> _core.Machine:
         if not (application.kernel_models and self._conditions.draws_population):
             return self._machine(application)
-        platform = on_its_day(self._conditions.platform, seed)
-        return _machine_for(application, platform, application.threads_per_rank)
+        return _machine_for(application, on_its_day(self._conditions.platform, seed), application.threads_per_rank)
 
     def _core_of_rank(self, application: "Application") -> list[int]:
         shape = (application.ranks, application.threads_per_rank)

@@ -474,8 +474,7 @@ class ChangeEvidence:
         machines = np.bincount(groups, weights=known, minlength=size)
         for part in range(2):
             sums = np.bincount(groups, weights=np.where(known, off[:, part], 0.0), minlength=size)
-            square = (sums + PRIOR_MACHINES * RESPONSE_SPREAD**2) / (machines + PRIOR_MACHINES)
-            learned = np.sqrt(square)[groups]
+            learned = np.sqrt((sums + PRIOR_MACHINES * RESPONSE_SPREAD**2) / (machines + PRIOR_MACHINES))[groups]
             informed = self.squares[:, part + 1, part + 1] > 0
             self.spread[:, part] = np.where(informed, learned, self.spread[:, part])
 
@@ -485,14 +484,12 @@ class ChangeEvidence:
         if groups is None:
             return np.sqrt(variance), degrees.astype(np.int64)
         prior, worth = moderated(variance, np.maximum(self.scale_count - 1, 0.0), groups)
-        pooled = (worth * prior + degrees * variance) / (worth + degrees)
-        return np.sqrt(pooled), (degrees + worth).astype(np.int64)
+        return np.sqrt((worth * prior + degrees * variance) / (worth + degrees)), (degrees + worth).astype(np.int64)
 
     def _multiply(self, tested: Booleans, z: Floats, reduced: Floats, degrees: Integers) -> None:
         """z, reduced : NaN where nothing is tested"""
         begun = HALF_WEIGHT_DAYS + self.tests
-        weight = np.where(tested, HALF_WEIGHT_DAYS / (begun * (begun + 1)), 0.0)
-        self.products += weight[:, None]
+        self.products += np.where(tested, HALF_WEIGHT_DAYS / (begun * (begun + 1)), 0.0)[:, None]
         self.products *= factors(z, degrees, UPWARDS, reduced)
         np.minimum(self.products, MOST, out=self.products)
         self.tests += tested

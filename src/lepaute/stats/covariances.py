@@ -149,8 +149,7 @@ def two_way_fit(unit: Integers, day: Integers, values: Floats, weight: Floats | 
     inverse = np.linalg.pinv(gram, rcond=1e-9, hermitian=True)
     count = seen.sum(axis=1)
     leverage = weights * (seen @ np.diag(inverse) - count * np.sum(share @ inverse * share, axis=1))
-    freedom = np.maximum(count - 1.0 - leverage, 0.0)
-    return TwoWayFit(residuals, int(rank) + int(np.count_nonzero(count)), freedom)
+    return TwoWayFit(residuals, int(rank) + int(np.count_nonzero(count)), np.maximum(count - 1.0 - leverage, 0.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,8 +195,7 @@ def nested_effects(
         raise ValueError("there are no two blocks to compare")
     weight = np.ones(len(values)) if weight is None else weight / np.mean(weight)
     scatter = np.zeros(len(values)) if scatter is None else scatter
-    size = np.bincount(kind, weight)
-    rest = values - (np.bincount(kind, weight * values) / size)[kind]
+    rest = values - (np.bincount(kind, weight * values) / np.bincount(kind, weight))[kind]
     layers = [block, launch, process]
     known = [True, launches > blocks, len(values) > launches]
     used = [layer for layer, is_known in zip(layers, known, strict=True) if is_known]

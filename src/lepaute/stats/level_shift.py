@@ -66,8 +66,7 @@ def level_shift(before: Floats, after: Floats, rho: float, *, pooled: bool = Tru
     n1, n2 = len(before), len(after)
     if n1 < 1 or n2 < 1 or n1 + n2 < 3:
         raise ValueError(f"{n1} and {n2} values have no difference with an error")
-    rest = np.concatenate([before - np.median(before), after - np.median(after)])
-    magnitudes = np.abs(rest)
+    magnitudes = np.abs(np.concatenate([before - np.median(before), after - np.median(after)]))
     typical = 1.4826 * float(np.median(magnitudes[magnitudes > 0])) if (magnitudes > 0).any() else 0.0
     sides = [_drawn_in(side, typical) for side in (before, after)]
     means = [float(side.mean()) for side in sides]
@@ -128,8 +127,7 @@ def onset(series: Sequence[tuple[Floats, Floats]]) -> Onset:
     rests = np.zeros((2, len(dates)))
     fits = []
     for times, x in series:
-        place = np.searchsorted(times, dates)
-        since = np.maximum(times[None, :] - times[np.maximum(place - 1, 0)][:, None], 0.0)
+        since = np.maximum(times[None, :] - times[np.maximum(np.searchsorted(times, dates) - 1, 0)][:, None], 0.0)
         fit = [_rest(x, shape) for shape in ((since > 0).astype(np.float64), since)]
         for kind, (rest, *_) in enumerate(fit):
             shapes[kind] -= len(x) / 2 * np.log(np.maximum(rest, 1e-300))

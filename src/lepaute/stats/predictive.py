@@ -56,6 +56,5 @@ def _smoothed(sample: Floats, grid: Floats) -> Floats:
     sd = max(float(sample.std(ddof=1)), float(grid[1] - grid[0]))
     quarter, three = np.quantile(sample, [0.25, 0.75])
     width = 0.9 * min(sd, max((three - quarter) / 1.349, 0.1 * sd)) * len(sample) ** -0.2
-    shrunk = sample / sqrt(1.0 + (width / sd) ** 2)
-    density: Floats = norm.pdf(grid[:, None], loc=shrunk, scale=width).mean(axis=1)
+    density: Floats = norm.pdf(grid[:, None], loc=sample / sqrt(1.0 + (width / sd) ** 2), scale=width).mean(axis=1)
     return density

@@ -182,10 +182,9 @@ def change_p_values(values: Floats, least_correlation: Floats, seed: int = 1) ->
     """
     ranked = ranks(values)
     spreads, rho = _largest_changes(ranked)[1], np.maximum(least_correlation, _cautious(ranked))
-    chances = [
-        p_value(*each, seed) for each in zip(spreads, [values.shape[1]] * len(values), rho.tolist(), strict=True)
-    ]
-    return np.array(chances)
+    return np.array(
+        [p_value(*each, seed) for each in zip(spreads, [values.shape[1]] * len(values), rho.tolist(), strict=True)]
+    )
 
 
 def cautious_correlation(values: Floats) -> Floats:

@@ -74,8 +74,7 @@ class SmallChanges(ChangeEvidence):
         self.products += (self.begins & tested)[:, None]
         self.products *= np.concatenate([levels, factors(z, degrees, WIDER)], axis=1)
         np.minimum(self.products, MOST, out=self.products)
-        begun = np.where(tested[:, None], np.maximum(self.largest, 1.0), self.largest)
-        self.largest = np.minimum(begun * levels, MOST)
+        self.largest = np.minimum(np.where(tested[:, None], np.maximum(self.largest, 1.0), self.largest) * levels, MOST)
         self.begins &= ~tested
         self.tests += tested
 

@@ -208,8 +208,7 @@ def _sharpest(x: Floats, index: int) -> int:
         return sum(float(np.abs(side - np.median(side)).sum()) for side in (x[:cut], x[cut:]))
 
     reach = min(MOST_REACH, max(3, len(x) // 10))
-    near = range(max(SHORTEST, index - reach), min(len(x) - SHORTEST, index + reach) + 1)
-    return min(near, key=error)
+    return min(range(max(SHORTEST, index - reach), min(len(x) - SHORTEST, index + reach) + 1), key=error)
 
 
 def _medians(x: Floats, cuts: Sequence[_Cut]) -> list[float]:
@@ -219,8 +218,7 @@ def _medians(x: Floats, cuts: Sequence[_Cut]) -> list[float]:
 
 def _criterion(x: Floats, cuts: Sequence[_Cut], slopes: int) -> tuple[float, int]:
     """Schwarz's criterion for errors with Laplace's distribution: 2 n log(mean absolute error) + parameters log n."""
-    levels = np.repeat(_medians(x, cuts), np.diff([0, *(cut.index for cut in cuts), len(x)]))
-    error = float(np.abs(x - levels).mean())
+    error = float(np.abs(x - np.repeat(_medians(x, cuts), np.diff([0, *(cut.index for cut in cuts), len(x)]))).mean())
     # 3 log n for a step, its date and its level together (modified criterion of Zhang & Siegmund, Biometrics 63, 2007)
     parameters = 3 * len(cuts) + 1 + slopes
     # relative to the values: what is left of nothing but rounding is no error

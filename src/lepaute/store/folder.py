@@ -316,8 +316,7 @@ class _FolderWriter(Writer):
             lot = next((files for files in tiers.values() if len(files) >= MERGED_FILES), None)
             if lot is None:
                 return
-            source = _source(self._folder, table, tuple(lot))
-            self._replace(table, tuple(lot), source, sum(file.rows for file in lot))
+            self._replace(table, tuple(lot), _source(self._folder, table, tuple(lot)), sum(file.rows for file in lot))
 
     def _replace(self, table: Table, files: tuple[DataFile, ...], source: str, rows: int) -> None:
         self._write(table, source, rows)

@@ -197,8 +197,7 @@ def capacity(study: "Study", configurations: "Configurations", evaluate: Evaluat
     outcomes = evaluate(trials_of(configurations.points(), study.runs, study.seed))
     groups, judge = by_point(outcomes), Judge(evaluate)
     controls = Pricing(configurations, evaluate)(groups)
-    machines = machines_of(study, configurations.folder)
-    answer = front_of_machines(outcomes, machines, seed=study.seed, controls=controls)
+    answer = front_of_machines(outcomes, machines_of(study, configurations.folder), seed=study.seed, controls=controls)
     return replace(answer, trusts=judge({one.point: groups[one.point] for one in answer.members}))
 
 

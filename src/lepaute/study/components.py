@@ -202,8 +202,7 @@ def slowest_nodes(platform: "Platform", count: int, threads: int = 1) -> list[in
     slowest = [0.0] * platform.nodes.count
     for row in table.rows:
         place = int(row[0]) - platform.nodes.first_number
-        duration_s = value_of(dict(zip(terms, row[2 : 2 + len(terms)], strict=True)), *UPDATE)
-        slowest[place] = max(slowest[place], duration_s)
+        slowest[place] = max(slowest[place], value_of(dict(zip(terms, row[2 : 2 + len(terms)], strict=True)), *UPDATE))
     return sorted(range(len(slowest)), key=lambda place: (-slowest[place], place))[:count]
 
 

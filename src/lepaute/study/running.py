@@ -260,8 +260,7 @@ def _within_seconds(session: Session) -> tuple[Study, tuple[str, ...]]:
         most = max(1, int(expected.missing * seconds / expected.wall_s))
         if most >= expected.most:
             return study, ()
-        budget = study.budget.model_copy(update={"simulations": most})
-        return study.model_copy(update={"budget": budget}), (
+        return study.model_copy(update={"budget": study.budget.model_copy(update={"simulations": most})}), (
             f"budget.seconds is {seconds:g}, which suffice for about {counted(most, 'simulation')} of {expected.most}",
         )
     seeds = sorted({trial.seed for trial in expected.trials})

@@ -289,8 +289,7 @@ def _orthonormal(columns: "Floats") -> "Floats":
 def _basis_of(others: Sequence["Floats"], own: "Floats", count: int) -> "Floats":
     """A basis of what a term adds to the others and the mean."""
     before = _orthonormal(np.hstack([np.ones((count, 1)), *others]))
-    rest = own - before @ (before.T @ own)
-    left, size, _ = np.linalg.svd(rest, full_matrices=False)
+    left, size, _ = np.linalg.svd(own - before @ (before.T @ own), full_matrices=False)
     return np.asarray(left[:, size > 1e-6])
 
 

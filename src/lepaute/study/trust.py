@@ -39,16 +39,14 @@ class Judge:
             of_name = [[times_s.get(Trial(point, seed, drawn=name)) for seed in SEEDS] for name in DRAWN]
             pairs = [(one, other) for one, other in zip(*of_name, strict=True) if one is not None and other is not None]
             if pairs:
-                sd = relative_sd(*zip(*pairs, strict=True))
-                new[point] = Trust(new[point].computing, new[point].messages, sd)
+                new[point] = Trust(new[point].computing, new[point].messages, relative_sd(*zip(*pairs, strict=True)))
         self.known |= new
         return {point: self.known[point] for point in outcomes_of}
 
 
 def by_share(outcomes: Iterable[Outcome]) -> Trust:
     """The statement on a point that the shares of its first run give, as on a prediction of a single run."""
-    usual = [one for one in outcomes if one.refusal is None]
-    first = min(usual, key=lambda one: one.trial.seed, default=None)
+    first = min([one for one in outcomes if one.refusal is None], key=lambda one: one.trial.seed, default=None)
     if first is None:
         return Trust(0.0)
     share = first.extrapolated

@@ -188,8 +188,7 @@ class Tuned:
         comparable and may be as good."""
         ranking = self.ranking
         near = sorted(ranking.near[1:], key=lambda one: (-one.probability, one.ratio))
-        likely = dict.fromkeys(one.point for one in (ranking.best, *ranking.ahead, *near, *ranking.rivals))
-        return list(likely)[:most]
+        return list(dict.fromkeys(one.point for one in (ranking.best, *ranking.ahead, *near, *ranking.rivals)))[:most]
 
 
 def halve(
@@ -347,7 +346,6 @@ def explore(
         ranking = rank(once.outcomes, response, seed=seed)
         return Tuned(ranking, once.asked, budget, "budget spent", len(seen), "exploring", tuple(once.outcomes))
     contenders = chosen[: max(FEWEST, left // 4)]
-    known = [outcome for point in contenders for outcome in by_point(once.outcomes)[point]]
     found = halve(
         contenders,
         evaluate,
@@ -355,7 +353,7 @@ def explore(
         response=response,
         seed=seed,
         tolerance=tolerance,
-        known=known,
+        known=[outcome for point in contenders for outcome in by_point(once.outcomes)[point]],
         judge=judge,
         price=price,
         is_over=is_over,

@@ -48,8 +48,7 @@ class Proposals:
         self._space, self._allows = dict(space), allows
         self._distributions = {name: _distribution(name, factor) for name, factor in space.items()}
         self._generator = np.random.default_rng(seed)
-        sampler = optuna.samplers.TPESampler(seed=seed % 2**32, n_startup_trials=START)
-        self._study = optuna.create_study(sampler=sampler)
+        self._study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=seed % 2**32, n_startup_trials=START))
         self._open: dict[Point, Trial] = {}
         self._proposed: set[Point] = set()
 

@@ -296,8 +296,7 @@ def _rows_by_key(keys: NDArray[Any], mask: NDArray[Any]) -> dict[tuple[int, ...]
         return {}
     distinct, code = numpy.unique(keys[rows], axis=0, return_inverse=True)
     code = code.reshape(-1)
-    order = numpy.argsort(code, kind="stable")
-    parts = numpy.split(rows[order], numpy.cumsum(numpy.bincount(code))[:-1])
+    parts = numpy.split(rows[numpy.argsort(code, kind="stable")], numpy.cumsum(numpy.bincount(code))[:-1])
     return dict(zip(map(tuple, distinct.tolist()), parts, strict=True))
 
 

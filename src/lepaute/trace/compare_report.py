@@ -138,8 +138,7 @@ def plot_comparison(comparison: Comparison, path: Path | None, left: str, right:
     classes = comparison.classes
     figure = new_figure((12.0, 2.2 + 0.34 * max(len(classes), 3)), for_file=True)
     times, ratios = figure.subplots(1, 2, sharey=True, width_ratios=(1.0, 1.2))
-    largest = max([max(one.left_s, one.right_s) for one in classes], default=1.0)
-    unit, factor = time_unit(largest)
+    unit, factor = time_unit(max([max(one.left_s, one.right_s) for one in classes], default=1.0))
     for row, one in enumerate(classes):
         times.barh(row - 0.19, one.left_s * factor, 0.36, color=LEFT, label="left" if row == 0 else None)
         times.barh(row + 0.19, one.right_s * factor, 0.36, color=RIGHT, label="right" if row == 0 else None)

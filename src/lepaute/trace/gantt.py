@@ -179,9 +179,8 @@ def _draw_strips(axis: Any, trace: Trace, seconds: NDArray[Any], window: Window)
         edges = numpy.round(numpy.cumsum(shares, axis=1) * STRIP)
         levels = numpy.arange(STRIP) + 0.5
         chosen = (levels[:, None, None] > edges[None, :, :]).sum(axis=2).clip(0, colours.NOTHING)
-        image = palette[chosen]
         axis.imshow(
-            image,
+            palette[chosen],
             extent=(window.low_s, window.high_s, row - 0.36, row + 0.28),
             aspect="auto",
             interpolation="nearest",
@@ -194,8 +193,7 @@ def _draw_strips(axis: Any, trace: Trace, seconds: NDArray[Any], window: Window)
 
 def _draw_phases(axis: Any, trace: Trace, window: Window) -> None:
     """A black line below the rank that factors a panel, with the panel's number where there is room."""
-    is_fact = (trace.kind == PHASE) & trace.named(("pdfact",))
-    facts = trace.where(is_fact).between(window.low_s, window.high_s)
+    facts = trace.where((trace.kind == PHASE) & trace.named(("pdfact",))).between(window.low_s, window.high_s)
     row_of = {rank: row for row, rank in enumerate(window.ranks)}
     for rank, start, end in zip(facts.rank.tolist(), facts.start_s.tolist(), facts.end_s.tolist(), strict=True):
         axis.plot([start, end], [row_of[rank] + 0.37] * 2, color="black", lw=2.2, solid_capstyle="butt", zorder=4)
@@ -266,8 +264,7 @@ def _draw_overview(axis: Any, trace: Trace, seconds: NDArray[Any], whole: Window
 
 
 def _label_ranks(axis: Any, trace: Trace, window: Window) -> None:
-    every = max(1, round(len(window.ranks) / 40))
-    rows = range(0, len(window.ranks), every)
+    rows = range(0, len(window.ranks), max(1, round(len(window.ranks) / 40)))
     nodes = trace.metadata.get("nodes")
     several = isinstance(nodes, list) and len(set(nodes)) > 1
     labels = []

@@ -169,8 +169,7 @@ def _both_ends(rows: Rows, links: Links) -> tuple[NDArray[Any], _Ends, list[str]
     size_bytes[has] = links.start_bytes[start]
     items = rows.items[links.start_row[start]]  # as their calls count them
     counts = rows.named((SENDS | IMMEDIATE_SENDS) - {SENDRECV})[links.start_row[start]] & (items > 0)
-    unknown = numpy.full(len(start), numpy.nan)
-    item_bytes[has] = numpy.divide(links.start_bytes[start], items, out=unknown, where=counts)
+    item_bytes[has] = numpy.divide(links.start_bytes[start], items, out=numpy.full(len(start), numpy.nan), where=counts)
     lost = int(lost_ends.sum() + lost_starts.sum())
     warnings = [
         f"the peer of {lost} messages of {SENDRECV} is unknown: SMPI records only its rank in the "

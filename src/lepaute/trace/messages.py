@@ -147,8 +147,7 @@ def collective_lateness(trace: Trace) -> tuple[NDArray[Any], NDArray[Any]]:
     rows = numpy.flatnonzero(trace.named(COLLECTIVES) & (trace.comm >= 0))
     if not len(rows):
         return late, whom
-    of_rank = numpy.stack((trace.comm[rows], trace.rank[rows]), axis=1)
-    _, member = numpy.unique(of_rank, axis=0, return_inverse=True)
+    _, member = numpy.unique(numpy.stack((trace.comm[rows], trace.rank[rows]), axis=1), axis=0, return_inverse=True)
     turn = occurrence(member.reshape(-1))
     _, operation = numpy.unique(numpy.stack((trace.comm[rows], turn), axis=1), axis=0, return_inverse=True)
     operation = operation.reshape(-1)

@@ -56,8 +56,7 @@ def convert(path: Path, metadata: Mapping[str, Any] | None = None) -> Trace:
     anchor = next(iter(sorted(path.glob("*.otf2"))), path) if path.is_dir() else path
     try:
         with reader.open(str(anchor)) as archive:
-            calls = _Archive(anchor, archive)
-            return calls.trace(metadata)
+            return _Archive(anchor, archive).trace(metadata)
     except LepauteError:
         raise
     except Exception as problem:  # noqa: BLE001  whatever the package raises

@@ -148,8 +148,7 @@ def _waiting_lines(waiting: Waiting | None, breakdown: Breakdown) -> list[str]:
 
 def _waiters(breakdown: Breakdown) -> dict[str, Any] | None:
     """The ranks that wait most, and for whom most."""
-    total = breakdown.by_rank_s.sum(axis=1)
-    shares = breakdown.by_rank_s[:, LATE] / total.clip(1e-300)
+    shares = breakdown.by_rank_s[:, LATE] / breakdown.by_rank_s.sum(axis=1).clip(1e-300)
     rows = []
     for row in numpy.argsort(-shares, kind="stable")[:MOST_NAMED]:
         mine = numpy.flatnonzero((breakdown.waits.rank == breakdown.ranks[row]) & (breakdown.waits.whom >= 0))
@@ -249,13 +248,12 @@ def over_time(trace: Trace, spent: NDArray[Any]) -> Picture:
     shares = 100.0 * binned(trace.start_s, spent, low_s, high_s, BINS) / len(trace.ranks)
     unit, factor = time_unit(high_s)
     edges = numpy.linspace(low_s, high_s, BINS + 1) * factor
-    order = range(colours.NOTHING)
     return Picture(
         "Shares of the time of all ranks, by what they do, from the beginning to the end",
         "All ranks together in the course of time: what shares of them do what. Empty: nothing recorded.",
         Axis(f"time, {unit}", float(edges[0]), float(edges[-1])),
         Axis("share of the ranks, %", 0.0, 100.0),
-        _stacked(edges, shares[:, : colours.NOTHING], order),
+        _stacked(edges, shares[:, : colours.NOTHING], range(colours.NOTHING)),
     )
 
 
@@ -311,8 +309,7 @@ def pairs_picture(one: NDArray[Any], other: NDArray[Any], amount: NDArray[Any], 
     total = numpy.bincount(row * groups + column, weights=amount, minlength=groups**2)
     cells = numpy.flatnonzero(total)
     across, up = (each.astype(numpy.float64) for each in (cells % groups, cells // groups))
-    firsts = [int(ranks[group_of == group][0]) for group in range(groups)]
-    names = tuple(map(str, firsts))
+    names = tuple(map(str, [int(ranks[group_of == group][0]) for group in range(groups)]))
     together = "" if groups == len(ranks) else "; neighbouring ranks are put together, named by the first"
     return Picture(
         f"Which rank {verb} {preposition} which",

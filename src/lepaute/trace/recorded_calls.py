@@ -27,8 +27,7 @@ def with_completions(columns: dict[str, NDArray[Any]], names: Sequence[str]) -> 
     """
 
     def named(chosen: frozenset[str]) -> NDArray[Any]:
-        codes = [code for code, name in enumerate(names) if name in chosen]
-        mask: NDArray[Any] = numpy.isin(columns["name"], codes)
+        mask: NDArray[Any] = numpy.isin(columns["name"], [code for code, name in enumerate(names) if name in chosen])
         return mask
 
     is_completion = named(frozenset((COMPLETED,)))
@@ -110,8 +109,7 @@ def _read(path: Path) -> tuple[dict[str, NDArray[Any]], tuple[str, ...]]:
     rows = numpy.frombuffer(content, record, offset=len(MAGIC))
     if len(rows) and not (rows["code"].min() >= 1 and rows["code"].max() <= len(names) and rows["rank"].min() >= 0):
         raise InputError(f"{path}: a call without a name or rank; the file is damaged")
-    order = numpy.argsort(rows["rank"], kind="stable")
-    rows = rows[order]
+    rows = rows[numpy.argsort(rows["rank"], kind="stable")]
     first = numpy.flatnonzero(numpy.diff(rows["rank"], prepend=-1))
     pieces = []
     for part in numpy.split(rows, first[1:]):

@@ -177,8 +177,7 @@ def trace_of_columns(
     _check(made, len(names), where)
     # Phases come before what they hold; calls that begin together stay as given: a simulation's may take no time.
     phase = made["kind"] == PHASE
-    holds = numpy.where(phase, -1.0 - made["duration_s"], 0.0)
-    order = numpy.lexsort((holds, made["start_s"], made["rank"]))
+    order = numpy.lexsort((numpy.where(phase, -1.0 - made["duration_s"], 0.0), made["start_s"], made["rank"]))
     sorted_columns = {name: made.pop(name)[order] for name in list(made)}  # never two copies of all
     return Trace(**sorted_columns, names=tuple(names), metadata=dict(metadata))
 
@@ -230,8 +229,7 @@ def write_trace(trace: Trace, path: str | Path) -> None:
         arrays[name] = pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), pa.array(texts, pa.string()))
     for name, _, _ in NUMBERS:
         arrays.setdefault(name, pa.array(getattr(trace, name), from_pandas=False))
-    text = json.dumps({**trace.metadata, "format": FORMAT})
-    table = pa.table(arrays).replace_schema_metadata({KEY: text.encode()})
+    table = pa.table(arrays).replace_schema_metadata({KEY: json.dumps({**trace.metadata, "format": FORMAT}).encode()})
     with whole_file(path_of(path, "the trace")) as temporary:
         pq.write_table(table, temporary, compression="zstd")
 
@@ -311,8 +309,7 @@ def read_columns(
     unknown = sorted(set(kinds) - set(KINDS))
     if unknown:
         raise InputError(f"{path}: kind is {unknown[0]!r}; it is kernel, mpi or phase")
-    code_of_kind = numpy.array([KINDS.index(kind) for kind in kinds] or [0], dtype="int16")
-    columns["kind"] = code_of_kind[columns["kind"]]
+    columns["kind"] = numpy.array([KINDS.index(kind) for kind in kinds] or [0], dtype="int16")[columns["kind"]]
     return columns
 
 

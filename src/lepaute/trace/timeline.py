@@ -105,8 +105,7 @@ def segments(trace: Trace, seconds: NDArray[Any], most: int) -> Segments:
     cuts = numpy.unique(numpy.concatenate((start, end, borders)))
     holder = numpy.searchsorted(start, cuts[:-1], side="right") - 1
     end, code = numpy.append(end, 0), numpy.append(code, 0)  # of a trace in which nothing takes time
-    inside = (holder >= 0) & (cuts[:-1] < end[holder.clip(0)])
-    codes = numpy.where(inside, code[holder.clip(0)], 0)
+    codes = numpy.where((holder >= 0) & (cuts[:-1] < end[holder.clip(0)]), code[holder.clip(0)], 0)
     first, codes = _joined(cuts[:-1], codes)
     unit = 0
     while len(codes) > most and unit < TICKS:

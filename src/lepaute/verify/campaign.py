@@ -147,8 +147,7 @@ def run_cases(
         progress(cases[case].label + again, len(runs) / (len(runs) + 1 + len(queue)))
         before_s = look.until_one_works() if before_s is None else before_s
         started = datetime.now(UTC).isoformat(timespec="milliseconds")
-        expected_s = cases[case].prediction.time_s.mean
-        run = run_once(cases[case].application, TIMEOUT_BASE_S + TIMEOUT_FACTOR * expected_s)
+        run = run_once(cases[case].application, TIMEOUT_BASE_S + TIMEOUT_FACTOR * cases[case].prediction.time_s.mean)
         causes = disturbances(run.ranks, run.machine, run.nodes)
         order_of_run = runs[-1].order + 1 if runs else 0
         recorded = RecordedRun(order_of_run, case, repeat, attempt, started, run, causes, before_s)

@@ -97,8 +97,7 @@ def compare(cases: list[Case], runs: "pandas.DataFrame") -> "pandas.DataFrame":
     table["measured_time_s"] = key.map(counting.mean()).fillna(key.map(every.mean()))
     table["measured_sd_s"] = key.map(counting.std()).fillna(key.map(every.std()).where(table["only_disturbed"]))
     table["measured_all_time_s"] = key.map(every.mean())
-    only_disturbed = runs["case"].map(table.set_index("case")["only_disturbed"])
-    counts = ~runs["disturbed"].astype(bool) | only_disturbed
+    counts = ~runs["disturbed"].astype(bool) | runs["case"].map(table.set_index("case")["only_disturbed"])
     table["n_counting"] = key.map(counts.groupby(runs["case"]).sum()).astype(int)
     table["n_inside"] = _inside_each(table, runs, "time_s", counts)
     of_means = _bounds_of_means(cases, table["n_counting"])
@@ -148,8 +147,7 @@ def _without_drift(table: "pandas.DataFrame", runs: "pandas.DataFrame", counts: 
     measured = table["measured_without_drift_s"] = table["case"].map(means["time_without_drift_s"])
     table["error_without_drift_percent"] = 100 * (table["predicted_time_s"] - measured) / measured
     table["n_inside_without_drift"] = _inside_each(table, known, "time_without_drift_s", counts)
-    bounds = table[["mean_low_s", "mean_high_s"]].to_numpy()
-    table["inside_without_drift"] = _inside_mean(measured, bounds)
+    table["inside_without_drift"] = _inside_mean(measured, table[["mean_low_s", "mean_high_s"]].to_numpy())
 
 
 def decision_of(row: Mapping[Any, Any]) -> Decision:

@@ -58,13 +58,12 @@ class Verdict:
     lines: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        causes = [asdict(cause) for cause in self.causes]
         return {
             "verdict": self.value,
             "answer": self.text,
             **self.decision.to_dict(),
             "error_percent": self.error_percent,
-            "causes": causes,
+            "causes": [asdict(cause) for cause in self.causes],
         }
 
 

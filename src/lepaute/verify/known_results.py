@@ -70,8 +70,7 @@ class KnownResults:
         """For each N of which there are several cases: the fastest that was measured, and that was predicted."""
         if not self.cases:
             return []
-        predictions = [id(case.prediction) for case in self.cases]
-        measured_s = dict(zip(predictions, self.table["measured_time_s"], strict=True))
+        measured_s = dict(zip([id(case.prediction) for case in self.cases], self.table["measured_time_s"], strict=True))
         told = []
         for sweep in Sweep(tuple(case.prediction for case in self.cases)).problems:
             if len(sweep.predictions) < 2:

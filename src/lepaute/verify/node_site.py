@@ -221,8 +221,7 @@ class NodeSite:
         loads = []
         for name in names:
             load = load_between(before[name], after[name], int(self._facts[name]["node_cores"]))
-            own_s = ranks[machine_of[name]] * hpl.threads_per_rank * load.wall_s
-            loads.append(NodeLoad(name, load.with_own(own_s)))
+            loads.append(NodeLoad(name, load.with_own(ranks[machine_of[name]] * hpl.threads_per_rank * load.wall_s)))
         return tuple(loads)
 
     def _cause(self, problem: CommandFailed | NodeLost, timeout_s: float) -> EnvironmentProblem:

@@ -136,9 +136,8 @@ def predicted_and_measured(row: Mapping[Any, Any]) -> list[tuple[str, str]]:
 def _drift_cells(row: dict[Any, Any]) -> tuple[str, ...]:
     if math.isnan(row["drift_percent"]):
         return "-", "-", "-"
-    without = decision_of(row | {"inside_interval": row["inside_without_drift"]})
     return (
         f"{row['drift_percent']:+.1f} %",
         f"{row['error_without_drift_percent']:+.1f} %",
-        without.pick("in", "OUT", "in", "-"),
+        decision_of(row | {"inside_interval": row["inside_without_drift"]}).pick("in", "OUT", "in", "-"),
     )

@@ -265,8 +265,7 @@ def _act(
 
     def decide(actions: "pd.DataFrame") -> "pd.DataFrame":
         verdicts.append(test(actions))
-        last = (_history(actions, *known) or [(CLOSED, 0.0)])[-1][0]
-        action = _next_action(verdicts[-1], last)
+        action = _next_action(verdicts[-1], (_history(actions, *known) or [(CLOSED, 0.0)])[-1][0])
         if action == DRAINED:
             drained = len(_ours(actions, known[0], drains, now_s) - {name})
             if drained >= drains.most:

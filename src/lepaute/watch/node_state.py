@@ -93,8 +93,7 @@ def node_state(
     x = wide.to_numpy(np.float64)
     if not (x > 0.0).all():
         raise InputError(f"{factor} of node {node} is not above 0 everywhere, and has no ratio")
-    resets_s = log.resets_s([(cluster, node)])[cluster, node]
-    begin_s, now_s = _limits(started_s, resets_s, since_s, before_s, latest)
+    begin_s, now_s = _limits(started_s, log.resets_s([(cluster, node)])[cluster, node], since_s, before_s, latest)
     ends_s = next(each for each in (before_s, since_s, now_s) if each is not None)
     before, now = (started_s >= begin_s) & (started_s < ends_s), started_s >= now_s
     _check_enough(int(before.sum()), int(now.sum()), node, begin_s, since_s)
@@ -103,14 +102,13 @@ def node_state(
     centred = [logs[rows_of] - logs[rows_of].mean(axis=0) for rows_of in (before, now)]
     scatter = sum(each.T @ each for each in centred) / (n + r - 2)
     covariance = scatter * (1.0 / n + 1.0 / r)
-    shift = logs[now].mean(axis=0) - logs[before].mean(axis=0)
     return NodeState(
         cluster=cluster,
         node=node,
         factor=factor,
         stratum=stratum,
         cpus=tuple(int(cpu) for cpu in wide.columns),
-        log_slowdown=tuple(map(float, shift)),
+        log_slowdown=tuple(map(float, logs[now].mean(axis=0) - logs[before].mean(axis=0))),
         log_covariance=tuple(tuple(map(float, row)) for row in covariance),
         n=n,
         r=r,

@@ -111,8 +111,7 @@ def open_regressions(
     if values.empty:
         raise InputError("the store has no factor values; `lepaute watch ingest` adds some")
     changelog = logged_changelog(store)
-    judged = judged_once(values, changelog, settings or settings_of(store), progress)
-    return _of(values, changelog, judged, kept=True)
+    return _of(values, changelog, judged_once(values, changelog, settings or settings_of(store), progress), kept=True)
 
 
 def packed_values(store: "Store", until_s: float | None = None) -> "pd.DataFrame":

@@ -194,8 +194,7 @@ def places(calls: Classed, kind: str = "cores") -> flag.Check:
     as far as one can know, calls of one are not.
     """
     names = calls.of.hosts if kind == "hosts" else calls.of.places
-    labels = np.array(names, dtype=object)[calls.of.place]
-    known, place = np.unique(labels.astype(str), return_inverse=True)
+    known, place = np.unique(np.array(names, dtype=object)[calls.of.place].astype(str), return_inverse=True)
     if len(known) < 2:
         return flag.unable(kind, f"All calls were made on one of the {kind}.")
     values, of_place = _processes(calls, place.astype(np.int64))
@@ -234,8 +233,7 @@ def outliers(calls: Classed) -> flag.Check:
     """The share of the time that was spent far above the usual duration of calls of the same size; of messages, the
     share of such calls."""
     of = calls.of
-    lost_s = float(np.sum((of.ratio - calls.ratio) * of.predicted_s))
-    time_share = lost_s / max(float(of.measured_s.sum()), 1e-300)
+    time_share = float(np.sum((of.ratio - calls.ratio) * of.predicted_s)) / max(float(of.measured_s.sum()), 1e-300)
     count = int(np.count_nonzero(calls.cut))
     # Models of messages leave interruptions out, so that only their number matters.
     share = time_share if of.weighs_time else count / len(of)

@@ -211,8 +211,7 @@ def _inside(calls: _Calls, kernels: Sequence[Classed]) -> tuple[tuple[Series, ..
     if best is None:
         return (), nothing("perturbation", f"No change inside any of the {tests} processes.", 1.0)
     p_value, series, steps = best
-    check = _step(steps, kernels, "perturbation")
-    return (series,), replace(check, p_value=min(1.0, tests * p_value))
+    return (series,), replace(_step(steps, kernels, "perturbation"), p_value=min(1.0, tests * p_value))
 
 
 def _step(steps: tuple[Step, ...], kernels: Sequence[Classed], kind: str = "step") -> Check:

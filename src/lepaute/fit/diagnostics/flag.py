@@ -357,8 +357,7 @@ def flags_of(subjects: Sequence[tuple[str, float, Sequence[Check]]], alpha: floa
     """
     if not 0 < alpha < 1:
         raise FitError(f"the chance of a false alarm is {alpha!r}; give one in (0, 1)")
-    tested = [check.p_value for _, _, checks in subjects for check in checks if check.p_value is not None]
-    adjusted = iter(holm(tested))
+    adjusted = iter(holm([check.p_value for _, _, checks in subjects for check in checks if check.p_value is not None]))
     flags = []
     for name, share, checks in subjects:
         for check in checks:

@@ -137,8 +137,7 @@ def fit_kernel(calls: Calls, regions: tuple[Region, ...] | None = None, form: Fo
         pieces.append(FittedPiece(region, pooled, _own(inside, form), ranges(of_range), ranges_by_depth(of_range)))
     if pieces[-1].region.where is not None:
         # Nothing was measured outside; the nearest thing to a model there is the last piece.
-        last = pieces[-1]
-        pieces[-1] = replace(last, region=Region(None))
+        pieces[-1] = replace(pieces[-1], region=Region(None))
     few = len(warm) < FEWEST_CALLS
     if few:
         note = "; ".join(filter(None, [note, f"only {len(warm)} calls: a product and a constant"]))
@@ -168,8 +167,7 @@ def ranges_by_depth(calls: Calls) -> tuple[dict[str, tuple[float, float]], ...]:
     letter = DEPTH.get(calls.kernel)
     if letter is None:
         return ()
-    depth = {"m": calls.m, "n": calls.n, "k": calls.k}[letter]
-    octave = np.ceil(np.log2(np.maximum(depth, 1.0)))
+    octave = np.ceil(np.log2(np.maximum({"m": calls.m, "n": calls.n, "k": calls.k}[letter], 1.0)))
     octaves = np.unique(octave)
     found = []
     for each in octaves:

@@ -257,15 +257,14 @@ def _per_cpu(
     fits = [piece.pooled, *piece.own.values()]
     terms = _joined(fit.terms for fit in fits)
     sd_terms = _joined(fit.sd_terms for fit in fits) if noisy else ()
-    rows = [
-        [float(number) for number in places[unit]]
-        + [_coefficient(fit.terms, fit.mean, term) for term in terms]
-        + [_coefficient(fit.sd_terms, fit.sd, term) for term in sd_terms]
-        for unit, fit in sorted(piece.own.items())
-    ]
     return {
         "columns": ["node", "socket" if form.per_socket else "cpu", *terms, *(f"sd:{term}" for term in sd_terms)],
-        "rows": rows,
+        "rows": [
+            [float(number) for number in places[unit]]
+            + [_coefficient(fit.terms, fit.mean, term) for term in terms]
+            + [_coefficient(fit.sd_terms, fit.sd, term) for term in sd_terms]
+            for unit, fit in sorted(piece.own.items())
+        ],
     }
 
 

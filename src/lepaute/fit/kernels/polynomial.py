@@ -214,8 +214,7 @@ def _ratio_shifts(above: Floats, below: Floats) -> Floats:
     whole = float(np.sum(below))
     if whole <= 0.0:
         return np.zeros_like(above)
-    rest = np.maximum(whole - below, 1e-3 * whole)
-    result: Floats = (above - float(np.sum(above)) / whole * below) / rest
+    result: Floats = (above - float(np.sum(above)) / whole * below) / np.maximum(whole - below, 1e-3 * whole)
     return result
 
 
@@ -231,8 +230,7 @@ def _level_shifts(
     _, code = np.unique(group, return_inverse=True)
     columns = (chosen * (weight * mean)[:, None]).T
     sums: Floats = np.column_stack([np.bincount(code, column) for column in columns]).astype(np.float64)
-    shifts = algebra.times(algebra.times(sums, root), root.T)
-    result[np.ix_(active, active)] = algebra.squares(shifts)
+    result[np.ix_(active, active)] = algebra.squares(algebra.times(algebra.times(sums, root), root.T))
     return result, float(np.sum(np.bincount(code, weight * mean**2) ** 2))
 
 
@@ -365,8 +363,7 @@ def _determined(
     scale = np.max(np.abs(columns), axis=0)
     usable = np.flatnonzero(scale > 0)
     # In relative terms: a term must matter somewhere for calls of its own size, not only next to the largest call.
-    start = 1.0 / np.maximum(np.abs(y), _least(y))
-    kept = usable[independent_columns(columns[:, usable] / scale[usable], start)]
+    kept = usable[independent_columns(columns[:, usable] / scale[usable], 1.0 / np.maximum(np.abs(y), _least(y)))]
     return tuple(terms[i] for i in kept), columns[:, kept] / scale[kept], 1.0 / scale[kept]
 
 
@@ -465,8 +462,7 @@ def _robust_factor(residual: Floats, deviation: Floats) -> float:
     positive = deviation > 0
     if not positive.any():
         return 1.0
-    median = float(np.median(np.abs(residual[positive]) / deviation[positive]))
-    return min(1.0, median / MEDIAN_ABSOLUTE_HALF_NORMAL)
+    return min(1.0, float(np.median(np.abs(residual[positive]) / deviation[positive])) / MEDIAN_ABSOLUTE_HALF_NORMAL)
 
 
 def _check(duration_s: Floats) -> None:
@@ -492,8 +488,7 @@ def machine_excess(fits: Iterable[PolynomialFit]) -> tuple[float, float]:
         squares += (part * fit.excess) ** 2 / fit.excess_calls if fit.excess_calls > 0 else 0.0
     if above <= 0.0:
         return 0.0, 0.0
-    few = inflation(max(above**2 / squares - 1.0, 1.0))
-    return above / below, float(np.sqrt(few * variance)) / below
+    return above / below, float(np.sqrt(inflation(max(above**2 / squares - 1.0, 1.0)) * variance)) / below
 
 
 def settled(fit: PolynomialFit, machine: float, machine_error: float = 0.0) -> PolynomialFit:

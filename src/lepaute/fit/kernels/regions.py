@@ -81,8 +81,7 @@ def boxes_of(calls: Calls, least: int, by: str = "mnk") -> list[Box]:
     leaves = [_leaf({}, np.arange(len(calls)), data, letters, least)]
     while len(leaves) < MOST_LEAVES:
         total = max(sum(leaf.cost for leaf in leaves), 1e-300)
-        gains = np.array([leaf.cut.gain if leaf.cut else -1.0 for leaf in leaves])
-        best = leaves[first_of_largest(gains, total)]
+        best = leaves[first_of_largest(np.array([leaf.cut.gain if leaf.cut else -1.0 for leaf in leaves]), total)]
         if best.cut is None or effective * np.log(total / max(total - best.cut.gain, 1e-6 * total)) < price:
             break
         leaves.remove(best)
@@ -116,11 +115,7 @@ def _best_cut(letter: str, values: Floats, data: Floats, whole: float, least: in
     at = np.linspace(0, len(distinct) - 1, CANDIDATES + 2).round().astype(np.int64)[1:-1]
     edges = np.unique(np.concatenate([distinct[at[at < len(distinct) - 1]], distinct[-2:-1]]))
     which = np.searchsorted(edges, values, side="left")
-    parts = []
-    for number in range(len(edges)):
-        part = data[which == number]
-        parts.append(algebra.squares(part))
-    below = np.cumsum(parts, axis=0)
+    below = np.cumsum([algebra.squares(data[which == number]) for number in range(len(edges))], axis=0)
     above = algebra.squares(data)[None] - below
     counts = np.cumsum(np.bincount(which, minlength=len(edges) + 1))[: len(edges)]
     left = np.where((counts >= least) & (len(values) - counts >= least), _residual(below) + _residual(above), np.inf)
@@ -187,8 +182,7 @@ def _updates(calls: Calls, depths: Box) -> tuple[Region, ...]:
     The others are cut by columns where the data say so: each column of the matrix is on pages of its own, and where
     they are more than a core can hold the addresses of (its TLB), all of them cost more at once.
     """
-    widest_chunk = _update_depths(calls)[1]
-    regions = Region({"n": (0.0, widest_chunk)} | depths), Region({"m": (0.0, MOST_ROWS_OF_SHORT)} | depths)
+    regions = Region({"n": (0.0, _update_depths(calls)[1])} | depths), Region({"m": (0.0, MOST_ROWS_OF_SHORT)} | depths)
     masks = first_match((*regions, Region(depths)), calls)
     if min(np.count_nonzero(mask & calls.in_context) for mask in masks) < ENOUGH_IN_CONTEXT:
         return (Region(depths),)
@@ -208,8 +202,7 @@ def as_called(calls: Calls) -> Calls:
 
 def _update_depths(calls: Calls) -> tuple[float, float]:
     """Smallest and largest k of the application's calls that are as wide as no call of the panel's recursion is."""
-    widest = max(high for _, high in (box["n"] for box in DGEMM_PANEL))
-    wide = calls.k[calls.in_context & (calls.n > widest)]
+    wide = calls.k[calls.in_context & (calls.n > max(high for _, high in (box["n"] for box in DGEMM_PANEL)))]
     deepest = float(calls.k[calls.in_context].max())
     return min(UPDATE_DEPTH, float(np.min(wide, initial=UPDATE_DEPTH))), max(UPDATE_DEPTH, deepest)
 

@@ -222,8 +222,7 @@ def _without_selection(calls: Calls) -> Form:
 
 def _selected_mean(sample: _Sample, kernel: str) -> tuple[Form, tuple[Candidate, ...], Mapping[str, Candidate]]:
     by_process = sample.fold * 1000003 + sample.calls.cpu * 101 + sample.calls.probe
-    forms = [Form(mean, False, "N-2") for mean in means_of(kernel)]
-    means = _candidates(sample, forms, by_process)
+    means = _candidates(sample, [Form(mean, False, "N-2") for mean in means_of(kernel)], by_process)
     chosen = next(
         candidate.mean
         for candidate in means
@@ -291,8 +290,7 @@ def _sample(calls: Calls) -> _Sample | None:
     looked_at = replace(calls.where(chosen), weight=weight)
     median = local_median(looked_at.work(), looked_at.duration_s)
     pieces = fit_kernel(looked_at, form=Form("M'", False, "N-2")).predict(looked_at)
-    typical = np.maximum(pieces, 0.1 * median + 1e-12)
-    sample = _Sample(looked_at, weight, typical, fold[chosen].astype(np.int64))
+    sample = _Sample(looked_at, weight, np.maximum(pieces, 0.1 * median + 1e-12), fold[chosen].astype(np.int64))
     counts = np.bincount(sample.fold)
     if np.min(counts[counts > 0]) < FEWEST_CALLS // 2 or len(chosen) - int(np.max(counts)) < FEWEST_CALLS:
         return None

@@ -259,8 +259,7 @@ def _fit(
     """The network of the point-to-point measurements, the one under the condition, what all conditions change, and of
     which the ring tells too little: it is needed for nothing else unless its condition is asked for."""
     usual = series_of(tables.p2p)
-    limits = networks.limits_by_tests(tables.semantics)
-    idle = networks.fit_network(usual, limits)
+    idle = networks.fit_network(usual, networks.limits_by_tests(tables.semantics))
     transfers, calls = distances.start_errors(tables.p2p, idle.segments)
     idle = replace(idle, start_relative_sd=transfers, start_overhead_sd=calls)
     assert idle.limits is not None

@@ -175,8 +175,7 @@ def _grouped_sizes(parts: Sequence[Series]) -> list[tuple[Floats, Floats]]:
     pooled = np.concatenate([part.size_bytes for part in parts]) if parts else np.zeros(0)
     if len(np.unique(pooled)) <= MOST_SIZES:
         return [(part.size_bytes, part.capped_s) for part in parts]
-    shares = np.linspace(0, 1, MOST_SIZES + 1)[1:]
-    largest = np.unique(np.quantile(pooled, shares, method="higher"))
+    largest = np.unique(np.quantile(pooled, np.linspace(0, 1, MOST_SIZES + 1)[1:], method="higher"))
     pairs = []
     for part in parts:
         grouped_bytes = largest[np.searchsorted(largest, part.size_bytes, side="left")]
@@ -322,8 +321,7 @@ def _gaps(
     above = strided.within(limit, np.inf)
     if len(above) < FEWEST_POINTS:
         return None
-    answer_s = float(segments[0].one_way_s(np.zeros(1))[0])
-    message = series(above.size_bytes, above.duration_s - answer_s)
+    message = series(above.size_bytes, above.duration_s - float(segments[0].one_way_s(np.zeros(1))[0]))
     parts = [part for part in segments if part.protocol == "eager"]
     bounds = [limit, *shared_breakpoints([message]), np.inf]
     for bottom, top in pairwise(bounds):

@@ -130,8 +130,7 @@ def centred(modes: Sequence[Mode]) -> tuple[Mode, ...]:
     """The same modes, their means shifted alike, so that the mean factor on a duration is 1:
     sum of weight * exp(mean + sd^2 / 2), the mean of a mixture of lognormal distributions."""
     total = fsum(mode.weight for mode in modes)
-    mean = sum(mode.weight * np.exp(mode.mean + mode.sd**2 / 2) for mode in modes) / total
-    shift = float(np.log(mean))
+    shift = float(np.log(sum(mode.weight * np.exp(mode.mean + mode.sd**2 / 2) for mode in modes) / total))
     return tuple(Mode(mode.weight / total, mode.mean - shift, mode.sd) for mode in modes)
 
 

@@ -115,8 +115,7 @@ class NodeShape:
     def socket_of(self, core: Integers) -> Integers:
         """The socket of each core, shape of core; 0 for cores that are not known."""
         table = np.append(np.array(self.socket, dtype=np.int64), 0)
-        known = (core >= 0) & (core < len(self.socket))
-        result: Integers = table[np.where(known, core, len(self.socket))]
+        result: Integers = table[np.where((core >= 0) & (core < len(self.socket)), core, len(self.socket))]
         return result
 
     def shares(self, core: Integers, active: Integers, active_on_socket: Integers, threads: Integers) -> Floats:
@@ -153,8 +152,7 @@ def shape_of(archives: Sequence[Archive]) -> NodeShape:
 
 def _sockets(machine: object) -> tuple[int, ...]:
     """The socket of each core where the archive says so, sockets from 0 in the order of cores; () where not."""
-    layout = getattr(machine, "layout", None)
-    names = tuple(getattr(layout, "socket", ()))
+    names = tuple(getattr(getattr(machine, "layout", None), "socket", ()))
     order = list(dict.fromkeys(names))
     return tuple(order.index(name) for name in names)
 

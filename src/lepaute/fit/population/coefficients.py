@@ -167,8 +167,7 @@ def _line(calls: Calls) -> tuple[float, float, float] | None:
     fit = fit_polynomial(("mnk", "1"), calls.m, calls.n, calls.k, calls.duration_s)
     mean = dict(zip(fit.terms, fit.mean, strict=True))
     deviation = fit.deviation(calls.m, calls.n, calls.k)
-    gamma = float(np.sum(deviation * work) / np.sum(work**2))
-    return float(mean.get("mnk", 0.0)), float(mean.get("1", 0.0)), gamma
+    return float(mean.get("mnk", 0.0)), float(mean.get("1", 0.0)), float(np.sum(deviation * work) / np.sum(work**2))
 
 
 def _numbers(frame: pandas.DataFrame, column: str, source: str) -> Floats:

@@ -232,8 +232,7 @@ def log_covariance(correlation: Floats, half: Floats) -> Floats:
     k = np.arange(1.0, SERIES)
     # (k-1)! / (k (a)_k) for each a
     terms = np.exp(special.gammaln(k) - np.log(k) + special.gammaln(half[:, None]) - special.gammaln(half[:, None] + k))
-    powers = np.minimum(correlation**2, 1.0)[:, :, None] ** k
-    summed = np.einsum("ijk,uk->uij", powers, terms)
+    summed = np.einsum("ijk,uk->uij", np.minimum(correlation**2, 1.0)[:, :, None] ** k, terms)
     full = special.polygamma(1, half)[:, None, None]
     result: Floats = np.where(correlation**2 >= 1.0 - 1e-9, full, np.minimum(summed, full))
     return result

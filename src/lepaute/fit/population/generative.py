@@ -135,8 +135,7 @@ def _starts(z: Floats, node: Integers, groups: int) -> Iterator[Floats]:
     mean = np.column_stack([np.bincount(node, column) / np.bincount(node) for column in z.T])
     for column in (*mean.T, np.sqrt(np.sum(mean**2, axis=1))):
         order = np.argsort(column, kind="stable")
-        gaps = np.diff(column[order])
-        widest = np.sort(np.argsort(-gaps, kind="stable")[: groups - 1]) + 1
+        widest = np.sort(np.argsort(-np.diff(column[order]), kind="stable")[: groups - 1]) + 1
         equal = [nodes * part // groups for part in range(1, groups)]
         for cuts in (widest, equal):
             label = np.zeros(nodes, dtype=np.int64)
@@ -315,8 +314,7 @@ def generative(data: Coefficients, *, most_groups: int = MOST_GROUPS) -> Generat
         notes.append("no part of a day is common to all CPUs, or it cannot be told apart.")
     constant = np.flatnonzero(np.ptp(data.values, axis=0) == 0.0)
     notes += [f"{data.terms[at]} is the same everywhere." for at in constant]
-    centres = unit_means(data.unit, data.values)
-    mixture = groups_of_nodes(data.node_of_unit, centres, most_groups)
+    mixture = groups_of_nodes(data.node_of_unit, unit_means(data.unit, data.values), most_groups)
     of_unit = mixture.group_of_node[data.node_of_unit]
     scales = day_scales(data, of_unit) if days.degrees_of_freedom else None
     if scales is None:
@@ -392,8 +390,7 @@ def _group(
     freedom_units = max(len(units) - 1, 1)
     from_days = np.zeros_like(from_units)
     if days.common is not None:
-        share = day_shares(unit, day)[units].mean(axis=0)
-        from_days = np.diag(days.common) * float(np.sum(share**2))
+        from_days = np.diag(days.common) * float(np.sum(day_shares(unit, day)[units].mean(axis=0) ** 2))
     variance = from_units + from_days
     freedom_days = max(data.days - 1, 1)
     with np.errstate(divide="ignore", invalid="ignore"):  # Satterthwaite, Biometrics Bulletin 2, 1946

@@ -238,8 +238,7 @@ def _percent(calls: Classed) -> Floats:
 
 
 def _vertical(percent: Floats, means: Floats) -> Axis:
-    central = np.quantile(percent, SHOWN)
-    return axis("measured over model, less 1, %", np.concatenate([central, means]), include=(0.0,))
+    return axis("measured over model, less 1, %", np.concatenate([np.quantile(percent, SHOWN), means]), include=(0.0,))
 
 
 def _zero(horizontal: Axis) -> Layer:

@@ -104,8 +104,7 @@ def thinned(edges: Floats, most: int) -> Floats:
     """Of more than `most` edges that many at equal shares of them, the last included."""
     if len(edges) <= most:
         return edges
-    at = np.linspace(0, len(edges) - 1, most + 1).round().astype(np.int64)[1:]
-    result: Floats = edges[at]
+    result: Floats = edges[np.linspace(0, len(edges) - 1, most + 1).round().astype(np.int64)[1:]]
     return result
 
 
@@ -213,8 +212,7 @@ def _opened(fine: Floats, edges: Floats, cuts: Sequence[tuple[float, ...]], most
     for cut in dict.fromkeys(place for one in cuts for place in one):
         at = int(np.searchsorted(edges, cut))
         low = edges[at - 1] if at else -np.inf
-        inside = fine[(fine > low) & (fine <= edges[min(at + 1, len(edges) - 1)])]
-        wider: Floats = np.union1d(result, inside)
+        wider: Floats = np.union1d(result, fine[(fine > low) & (fine <= edges[min(at + 1, len(edges) - 1)])])
         if len(wider) > most:
             break
         result = wider

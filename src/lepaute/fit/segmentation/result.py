@@ -131,8 +131,7 @@ class SegmentedLine:
         values = np.asarray(x, dtype=np.float64)
         which = np.searchsorted(np.array(self.breakpoints), values, side="left")
         intercepts = np.array([line.intercept for line in self.segments])
-        slopes = np.array([line.slope for line in self.segments])
-        result: Floats = intercepts[which] + slopes[which] * values
+        result: Floats = intercepts[which] + np.array([line.slope for line in self.segments])[which] * values
         return result
 
     def table(self) -> str:
@@ -365,8 +364,7 @@ def _intervals(
         jacobian = jacobian / fitted[:, None]
         residual = points.value[part] - np.log(fitted)
     active = np.array([True, not constant])
-    covariance = sandwich(jacobian, residual, weight, active)
-    half = student_quantile(0.5 + CONFIDENCE / 2, free) * np.sqrt(np.diag(covariance))
+    half = student_quantile(0.5 + CONFIDENCE / 2, free) * np.sqrt(np.diag(sandwich(jacobian, residual, weight, active)))
     bottom = 0.0 if points.logarithmic else -np.inf
     both = [(max(bottom, float(at - by)), float(at + by)) for at, by in zip((intercept, slope), half, strict=True)]
     return both[0], both[1]

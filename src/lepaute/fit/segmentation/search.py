@@ -202,8 +202,7 @@ def _notes_on(
     if most is not None:
         notes += _on_the_number(points, candidates, len(lines) - 1, coefficients, most)
     for line in lines:
-        inside = (points.x > line.low) & (points.x <= line.high)
-        count = int(np.count_nonzero(inside)) + (line is lines[0])
+        count = int(np.count_nonzero((points.x > line.low) & (points.x <= line.high))) + (line is lines[0])
         if count <= coefficients and len(points) > count:
             notes.append(
                 f"the piece up to {line.high:.7g} rests on {counted(count, 'distinct size')}, which "
@@ -317,12 +316,11 @@ def _variance(part: Points, residual: float, segments: int) -> float:
 
 def _one(part: Points, pair: tuple[Any, Any], chosen: tuple[float, ...], residual: float) -> SegmentedLine:
     breakpoints = tuple(float(part.x[end - 1]) for end in np.searchsorted(part.x, chosen, side="right"))
-    intervals = breakpoint_intervals(part, breakpoints, residual, False, LEAST_POINTS)
     return SegmentedLine(
         chosen,
         lines_of(part, chosen, False),
         (),
-        intervals,
+        breakpoint_intervals(part, breakpoints, residual, False, LEAST_POINTS),
         (),
         part.objective,
         np.asarray(pair[0], dtype=np.float64),
@@ -356,8 +354,7 @@ def likeliest_breakpoint(line: "SegmentedLine") -> LikeliestBreakpoint | None:
         return None
     (place,) = line.candidates[1].breakpoints
     points = points_of(line.x, line.y, line.objective)
-    two = segment(line.x, line.y, objective=points.objective, breakpoints=[place])
-    x, fitted = points.x, two.predict(points.x)
+    x, fitted = points.x, segment(line.x, line.y, objective=points.objective, breakpoints=[place]).predict(points.x)
     differs = np.abs(fitted / line.predict(x) - 1.0)
     below = x <= place
     count = np.where(below, np.count_nonzero(below), np.count_nonzero(~below))

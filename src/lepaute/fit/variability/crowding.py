@@ -117,8 +117,7 @@ def with_size_error(crowding: Crowding, calls: Calls, kernel: FittedKernel, effe
             rows = at[mask]
             error, variance, time_s = relative_error(measured[rows], expected[rows])
             variance += variance_of_processes(warm.where(rows), expected[rows], effects)
-            away = max(1.0 - float(share) / last, 0.1)
-            squares += time_s * (error**2 - variance) / away**2
+            squares += time_s * (error**2 - variance) / max(1.0 - float(share) / last, 0.1) ** 2
             times += time_s
     of_sizes = max(0.0, squares / times) if times > 0.0 else 0.0
     both = float(np.hypot(crowding.relative_sd, np.sqrt(of_sizes)))
@@ -138,8 +137,7 @@ def _levels(calls: Calls, measured: Floats, expected: Floats, full: Booleans) ->
         count = int(code.max(initial=0)) + 1
         above = np.bincount(code[full], measured[full], count)
         below = np.bincount(code[full], (expected * result)[full], count)
-        level = np.divide(above, below, out=np.ones(count), where=(below > 0) & (above > 0))
-        result = result * level[code]
+        result = result * np.divide(above, below, out=np.ones(count), where=(below > 0) & (above > 0))[code]
     return result
 
 

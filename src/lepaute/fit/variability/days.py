@@ -82,8 +82,7 @@ def block_effects(pairs: Sequence[tuple[Calls, FittedKernel]]) -> BlockEffects |
     single, of_model = measured, predicted
     measured, predicted = np.bincount(process, single), np.bincount(process, of_model)
     with np.errstate(divide="ignore", invalid="ignore"):
-        lasting = (np.bincount(kind, measured) / np.bincount(kind, predicted))[kind]
-        effect = np.log(measured / (predicted * lasting))
+        effect = np.log(measured / (predicted * (np.bincount(kind, measured) / np.bincount(kind, predicted))[kind]))
     seen = np.isfinite(effect)
     block, launch, kind, effect = block[seen], launch[seen], kind[seen], effect[seen]
     if len(np.unique(block)) < 2:
@@ -92,8 +91,7 @@ def block_effects(pairs: Sequence[tuple[Calls, FittedKernel]]) -> BlockEffects |
     effect = effect - (np.bincount(kind, time_s * effect) / np.maximum(np.bincount(kind, time_s), 1e-300))[kind]
     # As measured: interrupted calls scatter more than the model's noise, which holds the effects of processes as well.
     level = np.divide(measured, predicted, out=np.ones_like(measured), where=predicted > 0)[process]
-    variance = np.bincount(process, (single - level * of_model) ** 2)
-    scatter = variance[seen] / measured[seen] ** 2
+    scatter = np.bincount(process, (single - level * of_model) ** 2)[seen] / measured[seen] ** 2
     try:
         return BlockEffects(effect, block, nested_effects(effect, block, launch, kind, scatter, time_s))
     except LepauteError:
@@ -206,5 +204,4 @@ def discrepancy_relative_sd(
                 weights.append(time_s)
     if not weights:
         return 0.0
-    excess = np.average(np.array(errors) ** 2 - np.array(variances), weights=weights)
-    return float(np.sqrt(max(0.0, float(excess))))
+    return float(np.sqrt(max(0.0, float(np.average(np.array(errors) ** 2 - np.array(variances), weights=weights)))))

@@ -223,7 +223,6 @@ def _parts(table: pandas.DataFrame, fitted: Mapping[str, tuple[Calls, FittedKern
     first = np.zeros(count, dtype=np.int64)
     first[of_row[::-1]] = np.arange(len(table))[::-1]
     cold = (integers["position"] == 0) & context
-    kind = numbered([probe, integers["cpu"], cold.astype(np.int64)])
     return Parts(
         begin,
         end,
@@ -231,7 +230,7 @@ def _parts(table: pandas.DataFrame, fitted: Mapping[str, tuple[Calls, FittedKern
         np.bincount(of_row, predicted, count).astype(np.float64),
         run[first],
         integers["cpu"][first],
-        kind[first],
+        numbered([probe, integers["cpu"], cold.astype(np.int64)])[first],
         context[first].astype(np.int64),
         (integers["attempt"] == 0)[first],
         integers["active_cores"][first],
@@ -278,8 +277,7 @@ def _series(
 def _seconds(parts: Parts, usable: Booleans) -> float:
     """Seconds in which a run had usable steps, each core of it counted once."""
     cores = np.zeros(int(parts.run.max(initial=-1)) + 1)
-    pairs = np.unique(np.column_stack([parts.run[usable], parts.core[usable]]), axis=0)
-    np.add.at(cores, pairs[:, 0], 1.0)
+    np.add.at(cores, np.unique(np.column_stack([parts.run[usable], parts.core[usable]]), axis=0)[:, 0], 1.0)
     return float(np.sum(parts.measured_s[usable] / cores[parts.run[usable]]))
 
 

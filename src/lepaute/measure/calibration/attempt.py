@@ -140,8 +140,7 @@ class Attempts:
         if run.probe in SERIAL:
             return words, environment
         if len(site.nodes) == 1:
-            launcher = launcher_of_nodes(site.measured[0].mpi)
-            start = launcher.start(run.ranks, use_scheduler=False)
+            start = launcher_of_nodes(site.measured[0].mpi).start(run.ranks, use_scheduler=False)
             return (*start.argv, *words), {**start.environment, **environment}
         names = [about.name for about in site.measured]
         each = run.ranks // len(site.nodes)
@@ -281,14 +280,13 @@ class Sentinels:
         about = site.measured[0]
         order = self._next.get(site.name, 0)
         self._next[site.name] = order + 1
-        calls = calls_of(call_seconds(about.kernel_set.gflops))
         run = PlannedRun(
             block=block,
             name=f"{SENTINEL}{order}",
             probe=SENTINEL,
             cores=about.cores,
             seed=(self._seed + order) % 2**31,
-            design=sentinel_design(calls),
+            design=sentinel_design(calls_of(call_seconds(about.kernel_set.gflops))),
             load=ALL,
             most_bytes=OPERAND_BYTES,
         )

@@ -168,8 +168,7 @@ class Calibration(Campaign):
         self._links = plan_links(scale, self.seed, self._measured, limits, self._switches)
         if self._goal is not None:
             done_s = self._reckoned_s(min(begun.blocks, scale.least_blocks)) if begun.blocks else 0.0
-            missing_s = self._reckoned_s(scale.least_blocks) - done_s
-            self._budget_s = self._goal.budget_for(missing_s, scale.least_blocks)
+            self._budget_s = self._goal.budget_for(self._reckoned_s(scale.least_blocks) - done_s, scale.least_blocks)
         self._blocks_noted = begun.blocks or 0
         state.more |= to_json(facts)
         self.workspace.save()

@@ -44,8 +44,7 @@ class Reached:
 
     def with_more(self, share: float) -> float:
         """The half-width with so many times the blocks: what is above the floor falls as an error of a mean does."""
-        above = max(0.0, self.half_width**2 - self.floor**2)
-        return sqrt(self.half_width**2 - above * (1.0 - 1.0 / share))
+        return sqrt(self.half_width**2 - max(0.0, self.half_width**2 - self.floor**2) * (1.0 - 1.0 / share))
 
 
 #: Fits what an archive holds so far, and says how well it predicts.

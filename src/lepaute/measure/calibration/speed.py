@@ -172,8 +172,7 @@ def _expected(runs: Sequence[_Products]) -> list[Floats]:
         scale = np.maximum(columns.max(axis=0), 1e-300)
         columns /= scale
         moment = products(columns, duration_s[kept] * weight[kept])
-        coefficients = nonnegative_solution(squares(columns), moment) / scale
-        expected_s = np.maximum(times(terms, coefficients), _LEAST_S)
+        expected_s = np.maximum(times(terms, nonnegative_solution(squares(columns), moment) / scale), _LEAST_S)
         logs = np.log(duration_s / expected_s)
         kept = logs - np.median(logs) <= slow_limit(logs)
     return np.split(expected_s, np.cumsum([len(each.duration_s) for each in runs])[:-1])
@@ -181,10 +180,8 @@ def _expected(runs: Sequence[_Products]) -> list[Floats]:
 
 def _parts(run: _Products, expected_s: Floats) -> _Parts:
     """Its steps, or chunks of its calls, of each core, without those too short to tell anything."""
-    passed_s = np.cumsum(expected_s)
-    key = np.where(run.step >= 0, run.step, (passed_s / _CHUNK_S).astype(np.int64))
-    change = (np.diff(key) != 0) | (np.diff(run.core) != 0)
-    first = np.concatenate([[0], np.flatnonzero(change) + 1])
+    key = np.where(run.step >= 0, run.step, (np.cumsum(expected_s) / _CHUNK_S).astype(np.int64))
+    first = np.concatenate([[0], np.flatnonzero((np.diff(key) != 0) | (np.diff(run.core) != 0)) + 1])
     expected = np.add.reduceat(expected_s, first)
     end_s = np.maximum.reduceat(run.start_s + run.duration_s, first)
     cold = (run.cold[first] & (run.step[first] >= 0)).astype(np.int64)

@@ -166,8 +166,7 @@ def reduction_in(operations: Sequence[tuple[str, str]], reduction: Reduction) ->
 def unused_arguments(operations: Iterable[str]) -> list[str]:
     """Arguments of `measure_libraries` that none of these operations makes anything of."""
     chosen = {*operations}
-    sized = {*OPERATIONS}.difference(UNSIZED)
-    users = {"root": ROOTED, "datatype": REDUCTIONS, "op": REDUCTIONS, "sizes": sized}
+    users = {"root": ROOTED, "datatype": REDUCTIONS, "op": REDUCTIONS, "sizes": {*OPERATIONS}.difference(UNSIZED)}
     return [name for name, users_of_it in users.items() if chosen.isdisjoint(users_of_it)]
 
 

@@ -205,8 +205,7 @@ class Place:
         first: dict[str, str] = {}
         for node in self.nodes_of(ranks):
             first.setdefault(self.machines[node], self.names[node])
-        used = list(first.values())
-        return samples(self._used(ranks), used)
+        return samples(self._used(ranks), list(first.values()))
 
     def loads(self, ranks: int, before: Mapping[str, Sample]) -> dict[str, Load]:
         """What each of these machines did since then."""
@@ -214,8 +213,7 @@ class Place:
         for name, sample in before.items():
             load = load_between(sample, after[name], int(self.facts[name]["node_cores"]))
             if not self.is_here:
-                polling = min(counts[self.machines[self.names.index(name)]], load.cores)
-                load = load.with_own(polling * load.wall_s)
+                load = load.with_own(min(counts[self.machines[self.names.index(name)]], load.cores) * load.wall_s)
             loads[name] = load
         return loads
 

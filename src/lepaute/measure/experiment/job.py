@@ -295,8 +295,7 @@ class Job(Helpers):
         self._allocation = scheduler(options.scheduler).acquire(options.request, self.record_of_run.log)
         self._stack.callback(self._allocation.release)
         state = self.workspace.state
-        facts = self.record_of_run.clean(dict(self._allocation.facts))
-        state.scheduler = {"name": options.scheduler, **facts}
+        state.scheduler = {"name": options.scheduler, **self.record_of_run.clean(dict(self._allocation.facts))}
         names = [node.name for node in self._allocation.nodes]
         new = [name for name in names if name not in state.nodes]
         if new and state.nodes:

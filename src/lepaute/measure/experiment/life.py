@@ -48,13 +48,13 @@ class Outcome:
 
     def to_dict(self) -> dict[str, Any]:
         """What JSON is made of: how it ended, and where."""
-        rows = {"rows_done": self.rows_done, "rows": self.rows}
         return {
             "archive": str(self.archive),
             "status": self.status,
             "failure": self.failure,
             "lost": list(self.lost),
-            **rows,
+            "rows_done": self.rows_done,
+            "rows": self.rows,
         }
 
     @property

@@ -95,8 +95,7 @@ class Workspace:
     def save(self) -> None:
         """Writes the state down, at once or not at all; from any thread."""
         with self._saving:
-            text = json.dumps(to_json(self.state), default=str)
-            self.keep_file("state.json", text.encode())
+            self.keep_file("state.json", json.dumps(to_json(self.state), default=str).encode())
 
     def journal(self, name: str) -> Journal:
         """The journal of that name, made when it is first asked for."""

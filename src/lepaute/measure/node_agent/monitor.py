@@ -154,8 +154,7 @@ class OtherProcesses:
             while current not in known and current in processes and current not in chain:
                 chain.append(current)
                 current = processes[current].parent
-            verdict = known.get(current, False)
-            known.update(dict.fromkeys(chain, verdict))
+            known.update(dict.fromkeys(chain, known.get(current, False)))
         descendants = {pid for pid, mine in known.items() if mine}
         self._sessions.update(processes[pid].session for pid in descendants if pid in processes)
         self._sessions.discard(0)

@@ -66,8 +66,7 @@ class SystemFiles:
     def glob(self, pattern: str) -> list[str]:
         """Names that match, numbers in them in numerical order (cpu2 before cpu10)."""
         self.path(pattern)
-        paths = [str(path.relative_to(self.root)) for path in self.root.glob(pattern)]
-        return sorted(paths, key=natural_order)
+        return sorted([str(path.relative_to(self.root)) for path in self.root.glob(pattern)], key=natural_order)
 
     def cpus(self, which: str = "online") -> list[int]:
         """Logical CPUs that are `online`, `present` or `offline`; empty where the kernel does not tell."""

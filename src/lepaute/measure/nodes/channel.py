@@ -371,8 +371,7 @@ class Channel:
             self._process.wait(1.0)  # its last words come before its end
         if self._complaints.closed:
             return ""
-        size = self._complaints.seek(0, 2)
-        self._complaints.seek(max(0, size - _COMPLAINT_BYTES))
+        self._complaints.seek(max(0, self._complaints.seek(0, 2) - _COMPLAINT_BYTES))
         lines = [line.strip() for line in self._complaints.read().decode(errors="replace").splitlines() if line.strip()]
         return lines[-1] if lines else ""
 

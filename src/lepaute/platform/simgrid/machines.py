@@ -56,8 +56,7 @@ def parse(text: bytes, origin: str) -> Element:
     """
     if len(text) > LARGEST_TEXT_BYTES:
         raise InputError(f"{origin}: has {len(text)} bytes; at most {LARGEST_TEXT_BYTES} are read")
-    encoding = _encoding(text, origin)
-    parser = expat.ParserCreate(encoding)
+    parser = expat.ParserCreate(_encoding(text, origin))
     root = Element("", {}, 0)
     open_elements = [root]
     count = 0

@@ -255,8 +255,7 @@ def paired(inside: tuple[Segment, ...], between: tuple[Segment, ...]) -> list[tu
     rows = []
     for start in starts:
         at = max(i for i, segment in enumerate(between) if segment.above_bytes <= start)
-        inner = [segment for segment in inside if segment.above_bytes <= start][-1]
-        rows.append((inner, between[at], at))
+        rows.append(([segment for segment in inside if segment.above_bytes <= start][-1], between[at], at))
     return rows
 
 

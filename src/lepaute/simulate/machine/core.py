@@ -231,8 +231,7 @@ def wiring(platform: "Platform") -> "Wiring":
     from lepaute.platform.simgrid import Wiring  # not on the way of a prediction
 
     topology = core_topology(platform)
-    links = [(topology.link_name(number), *link) for number, link in enumerate(topology.links)]
-    return Wiring(links, topology.route)
+    return Wiring([(topology.link_name(number), *link) for number, link in enumerate(topology.links)], topology.route)
 
 
 def core_options(platform: "Platform") -> _core.TopologyOptions:

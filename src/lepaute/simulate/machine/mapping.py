@@ -53,8 +53,7 @@ class Mapping:
         kinds = get_args(MappingKind)
         if self.kind not in kinds:
             raise InputError(f"the mapping is {self.kind!r:.80}; it must be one of {', '.join(kinds)}")
-        seed = whole(self.seed, "the seed of the mapping", 0, MASK + 1, "0 to 2^64 - 1")
-        object.__setattr__(self, "seed", seed)
+        object.__setattr__(self, "seed", whole(self.seed, "the seed of the mapping", 0, MASK + 1, "0 to 2^64 - 1"))
 
     def cores(self, platform: "schema.Platform", ranks: int, threads: int = 1) -> list[int]:
         """Global core (node index * cores per node + core) of each rank, the first of its `threads` cores.
@@ -196,8 +195,7 @@ def read_rankfile(
 ) -> Mapping:
     path = path_of(path, "the rankfile")
     text = read_bytes(path, "a rankfile").decode(errors="replace")
-    slots = rankfile_slots(text, path.name, platform, threads, hosts=hosts)
-    return Mapping("rankfile", slots=slots, source=path.name)
+    return Mapping("rankfile", slots=rankfile_slots(text, path.name, platform, threads, hosts=hosts), source=path.name)
 
 
 def hostfile_slots(

@@ -258,8 +258,7 @@ def _of_the_program(on_complaint: Callable[[str], None] | None) -> Callable[[str
 def _xml_of(platform: "Platform") -> str:
     """The platform for SimGrid: route by route where that is what keeps latencies and shares right."""
     several_links = platform.topology.kind != "switch" and platform.nodes.count <= MOST_NODES_WITH_ROUTES
-    tables = holds_loopback(platform)
-    return export_xml(platform, wiring(platform), every_route=several_links, tables=tables).text
+    return export_xml(platform, wiring(platform), every_route=several_links, tables=holds_loopback(platform)).text
 
 
 def settings_of(platform: "Platform", ranks: int, options: Options, folder: Path) -> dict[str, str]:

@@ -143,8 +143,7 @@ def slowdown_of(share: float, ranks: int, ratio: float, alone: float = 1.0) -> f
     memory, other = share * alone, 1.0 - share
     total = memory + other
     for _ in range(100):  # converges: the mean grows more slowly than q
-        q = min(1.0, memory and (total - other) / total)
-        total = other + memory * _mean_factor(ranks, q, ratio)
+        total = other + memory * _mean_factor(ranks, min(1.0, memory and (total - other) / total), ratio)
     return total
 
 

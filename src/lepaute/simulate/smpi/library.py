@@ -127,8 +127,7 @@ def build_library(progress: Callable[[str], None] | None = None) -> Path:
             [*units, routines], folder / LIBRARY, lambda _: [compiler, *CXX_FLAGS, *include_flags()], link, "simblas"
         )
 
-    inputs = [generated, *CXX_FLAGS, compiler, *digests([*units, *headers])]
-    return built_once("simblas", inputs, LIBRARY, build)
+    return built_once("simblas", [generated, *CXX_FLAGS, compiler, *digests([*units, *headers])], LIBRARY, build)
 
 
 def compile_and_link(

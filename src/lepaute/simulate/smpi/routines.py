@@ -376,8 +376,7 @@ class _Reader:
         match = re.fullmatch(r"(\w+)\((.+)\)", rest)
         if not match or match[1] not in ACTIONS:
             raise self.error(f"{rest!r} is no call of {', '.join(ACTIONS)}")
-        names = tuple(self._argument(block, name.strip(), KINDS) for name in match[2].split(","))
-        block.does = Action(match[1], names)
+        block.does = Action(match[1], tuple(self._argument(block, name.strip(), KINDS) for name in match[2].split(",")))
 
     def _returns(self, block: Block, rest: str) -> None:
         match = re.fullmatch(r"(scalar|real|double|index)(?: (\d+))?", rest)

@@ -195,8 +195,7 @@ class GroupEffects:
             known = np.isfinite(others)
             self._off[place] = np.where(known, layer.share * np.where(known, others, 0.0), self._off[place])
             rest = rest - self._off[place]
-        least = np.array([allowed[each].mean() for each in self.members])
-        self.state.update(self.effects[at], least=least)
+        self.state.update(self.effects[at], least=np.array([allowed[each].mean() for each in self.members]))
         return np.asarray(np.sum(self._off, axis=0), dtype=np.float64)
 
     def changed(self, evidence: float) -> Booleans:

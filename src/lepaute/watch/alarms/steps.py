@@ -186,8 +186,7 @@ class _Hit:
 
 
 def _hit(own: Mapping[Machine, Row], strongest: Row, every: Sequence[_Series]) -> _Hit:
-    cluster = str(strongest["cluster"])
-    whole: Machine = (cluster, ALL, WHOLE_NODE)
+    whole: Machine = (str(strongest["cluster"]), ALL, WHOLE_NODE)
     date_s = _date(strongest)
     asked = [one for one in every if one.can_tell(date_s)]
     if not asked:
@@ -317,8 +316,7 @@ def _common(series: Sequence[_Series], date_s: float) -> "tuple[np.ndarray[Any, 
         days.append(day_numbers(one.times_s[begin:end]))
         deviations.append(one.values[begin:end] / (level or np.nan) - 1)
     every, at = np.unique(np.concatenate(days), return_inverse=True)
-    order = np.argsort(at, kind="stable")
-    parts = np.split(np.concatenate(deviations)[order], np.cumsum(np.bincount(at))[:-1])
+    parts = np.split(np.concatenate(deviations)[np.argsort(at, kind="stable")], np.cumsum(np.bincount(at))[:-1])
     return every, np.array([np.median(part) for part in parts])
 
 

@@ -188,8 +188,7 @@ class Stretches:
             self.shifted[max(0, at + 1 - self.effect.parts.rounds[group[number]]) : at + 1, number] = True
         allowed = self.least * np.abs(np.nan_to_num(self.state.levels()))
         here = np.where(self.effect.here, self.effect.effect, np.nan)
-        members = np.maximum(np.bincount(group), 1)
-        self.common.update(here, least=np.bincount(group, weights=allowed) / members)
+        self.common.update(here, least=np.bincount(group, weights=allowed) / np.maximum(np.bincount(group), 1))
         if self.groups is not None:
             today = today - self.groups.take(at, deviations - self.effect.effect[group], allowed)
         self.state.update(today, group, shared, allowed)
@@ -243,8 +242,7 @@ class Stretches:
             changed |= self.groups.changed(SUSPECTED)
         layers = layers_of(rest, fleet, nodes, inventory, changed)
         layers = self.layers if alike(layers, self.layers) else layers
-        wander = wander_left(rest, layers, fleet, self.state.rho(fleet), changed)
-        widened = self.state.widening(wander, fleet)
+        widened = self.state.widening(wander_left(rest, layers, fleet, self.state.rho(fleet), changed), fleet)
         if layers is self.layers and (np.abs(np.log(widened / self.state.widened)) <= np.log(SAME_WIDTH)).all():
             return
         concerned = widened != self.state.widened

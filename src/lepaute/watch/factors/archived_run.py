@@ -186,8 +186,7 @@ class ArchivedRun:
             return {name: _json(self.archive.metadata.get(name)) for name in keys}
         if self.design is None:
             return {}
-        columns = [name for name in self.design_columns if name not in PLACES]
-        return {"design": cells_text(self.design, columns)}
+        return {"design": cells_text(self.design, [name for name in self.design_columns if name not in PLACES])}
 
     def blas(self, node: str) -> dict[str, str]:
         """The BLAS of a node, and variables that change what it does; not which kernels it chose for the processor."""

@@ -133,8 +133,7 @@ def _with_cpu(run: ArchivedRun, frame: "pd.DataFrame") -> "pd.DataFrame":
     known = pairs.drop_duplicates()
     sockets = {(node, thread): run.cpu_of(node, thread) for node, thread in known.itertuples(index=False, name=None)}
     socket = [sockets[pair] for pair in pairs.itertuples(index=False, name=None)]
-    work = np.flatnonzero((frame[list(SIZE)].to_numpy(np.float64) > 0).all(axis=1))
-    return frame.assign(socket=socket).iloc[work]
+    return frame.assign(socket=socket).iloc[np.flatnonzero((frame[list(SIZE)].to_numpy(np.float64) > 0).all(axis=1))]
 
 
 def performance(run: ArchivedRun) -> Iterator[FactorValue]:

@@ -371,8 +371,7 @@ class _Effect:
         peers = len(self.series) - inside.astype(np.float64)
         weight = np.maximum(self.weight.sum() - own, 0.0)
         # the weight of a machine is n / (n + 1)
-        inverse = np.where(weight > 0, peers / np.where(weight > 0, weight, 1.0) - 1, 1.0)
-        return peers, 1 / np.maximum(inverse, 1e-9)
+        return peers, 1 / np.maximum(np.where(weight > 0, peers / np.where(weight > 0, weight, 1.0) - 1, 1.0), 1e-9)
 
     def other_nodes(self, node: Integers) -> Integers:
         return np.asarray(len(self.nodes) - np.isin(node, self.nodes).astype(np.int64))

@@ -60,8 +60,7 @@ def frozen(
             mine &= refs.begin_s[refs.series] <= row["changed_s"]
             begun_s[mine.to_numpy()] = np.minimum(begun_s[mine.to_numpy()], row["changed_s"])
     before = ~refs.outlier & (observations["started_s"].to_numpy(np.float64) < begun_s)
-    count = np.bincount(refs.series, before, minlength=len(refs.begin_s)).astype(np.int64)
-    return Frozen(count[refs.series], begun_s)
+    return Frozen(np.bincount(refs.series, before, minlength=len(refs.begin_s)).astype(np.int64)[refs.series], begun_s)
 
 
 def references(observations: pd.DataFrame, changelog: Changelog) -> References:
@@ -160,12 +159,10 @@ def digests_in(texts: Sequence[str]) -> Digests:
     """The digests of `digest_texts`, shape (texts,)."""
     letters = np.frombuffer("".join(texts).encode(), np.uint8).reshape(len(texts), 16)
     digits = np.where(letters > ord("9"), letters - (ord("a") - 10), letters - ord("0"))
-    octets = np.ascontiguousarray(digits[:, ::2] * 16 + digits[:, 1::2])
-    return octets.view(">u8")[:, 0].astype(np.uint64)
+    return np.ascontiguousarray(digits[:, ::2] * 16 + digits[:, 1::2]).view(">u8")[:, 0].astype(np.uint64)
 
 
 def digest_texts(digests: Digests) -> npt.NDArray[np.str_]:
     """16 hexadecimal digits each."""
     pairs = np.array([f"{byte:02x}" for byte in range(256)])
-    octets = np.ascontiguousarray(digests.astype(">u8")).view(np.uint8).reshape(-1, 8)
-    return pairs[octets].view("U16").reshape(-1)
+    return pairs[np.ascontiguousarray(digests.astype(">u8")).view(np.uint8).reshape(-1, 8)].view("U16").reshape(-1)

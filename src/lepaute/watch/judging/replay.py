@@ -170,6 +170,5 @@ def _late_jobs(jobs: "pd.DataFrame", pooled: bool) -> npt.NDArray[np.bool_]:
         rows = np.flatnonzero(group == number)
         rows = rows[np.argsort(day[rows], kind="stable")]
         earlier = np.searchsorted(day[rows], day[rows], side="left")  # so many became known on days before
-        latest = np.concatenate([[-np.inf], np.maximum.accumulate(last[rows])])
-        late[rows] = first[rows] <= latest[earlier]
+        late[rows] = first[rows] <= np.concatenate([[-np.inf], np.maximum.accumulate(last[rows])])[earlier]
     return late

@@ -169,8 +169,7 @@ def _groups(table: "pd.DataFrame", factor: str, changelog: Changelog) -> "Iterat
     known = references(rows, changelog)
     rows = rows.rename(columns={factor: "value"}).assign(series=known.series)[~known.outlier]
     number, nodes = numbered_nodes(rows)
-    models = [changelog.inventory.group_of("model", *node) or "" for node in nodes]
-    rows["model"] = np.array(models, object)[number]
+    rows["model"] = np.array([changelog.inventory.group_of("model", *node) or "" for node in nodes], object)[number]
     for _, part in rows.groupby(["cluster", "model", "stratum", "cpu"], sort=True):
         middle = float(part["value"].median())
         if middle == 0:
@@ -213,8 +212,7 @@ def least_seen(values: "pd.DataFrame", changelog: Changelog) -> tuple[Notice, ..
         since_s = float(days[-LASTING_DAYS] * DAY_S)
 
         def tried(rows: "pd.DataFrame" = rows, machines: "pd.DataFrame" = machines, since_s: float = since_s) -> Any:
-            sizes = pd.DataFrame({"size": [_least_seen(rows, machines, since_s, changelog)]})
-            return [sizes]
+            return [pd.DataFrame({"size": [_least_seen(rows, machines, since_s, changelog)]})]
 
         size = float(kept_tables(["least"], rows, (changelog, since_s), tried)[0]["size"].iloc[0])
         what = f"of {100 * size:.0f} % or more" if size < np.inf else f"of {100 * SIZES[-1]:.0f} % might not"

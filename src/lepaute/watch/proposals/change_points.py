@@ -170,8 +170,7 @@ def find_change_points(
     points = list(drifts.values())
     for group in groups:
         own = [cut for one in group.machines for cut in cuts.get(numbers[id(one)], [])]
-        common = [cut for one in group.common for cut in cuts.get(numbers[id(one)], [])]
-        points += _points(group, own, common)
+        points += _points(group, own, [cut for one in group.common for cut in cuts.get(numbers[id(one)], [])])
     kept = [point for point in points if abs(point.size) >= least_change_of(point.factor, least_change)]
     return tuple(sorted(kept, key=lambda each: (each.cluster, each.node, each.cpu, each.factor, each.before_s)))
 
@@ -360,8 +359,7 @@ def _without_response(machines: Sequence[WatchedSeries], left: "Floats", dates: 
             # known
             square = float((common**2).sum()) + float((own**2).mean()) / RESPONSE_SPREAD**2
             if square > 0:
-                response = float(np.clip(float(common @ own) / square, -MOST_RESPONSE, MOST_RESPONSE))
-                responses[row] = response * common
+                responses[row] = float(np.clip(float(common @ own) / square, -MOST_RESPONSE, MOST_RESPONSE)) * common
         left = left - responses
     return left
 

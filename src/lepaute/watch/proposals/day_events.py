@@ -200,8 +200,7 @@ def _day_p_values(hit: "Booleans", tested: "Booleans") -> "Floats":
     from scipy.stats import binom
 
     hits, tests = hit.sum(axis=1), tested.sum(axis=1)
-    rate = (hits.sum() - hits + 1) / (tests.sum() - tests + 1)
-    return np.asarray(binom.sf(hits - 1, tests, np.minimum(1.0, rate)))
+    return np.asarray(binom.sf(hits - 1, tests, np.minimum(1.0, (hits.sum() - hits + 1) / (tests.sum() - tests + 1))))
 
 
 def _pair_p_values(hit: "Booleans", tested: "Booleans") -> "Floats":

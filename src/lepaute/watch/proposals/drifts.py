@@ -55,8 +55,7 @@ def line_of(series: WatchedSeries, *, beside_season: bool = True, values: "Float
 
 def smoothed(common: "Floats") -> "Floats":
     """Means of SEASON_VALUES neighbours, fewer at both ends, around 0."""
-    ones = np.ones(min(SEASON_VALUES, len(common)))
-    means = np.convolve(common, ones, "same") / _neighbours(len(common))
+    means = np.convolve(common, np.ones(min(SEASON_VALUES, len(common))), "same") / _neighbours(len(common))
     return np.asarray(means - means.mean())
 
 

@@ -209,8 +209,7 @@ def _of_all(sides: "list[pd.DataFrame]", confidence: float) -> "dict[str, float]
         before, _ = _halves(one)
         base = abs(float(np.median(before)))
         if base > 0:
-            relative = one["value"] / base
-            parts.append(one.assign(relative=relative, day=np.floor(one["started_s"] / DAY_S)))
+            parts.append(one.assign(relative=one["value"] / base, day=np.floor(one["started_s"] / DAY_S)))
     if len(parts) < 2:
         return None
     days = pd.concat(parts).groupby(["late", "day"])["relative"].mean()

@@ -113,8 +113,7 @@ def _unexplained(
     """
     table = check_values(values)
     backward = table[backward_jobs(table)]
-    wrong = zip(backward["cluster"], backward["node"], backward["job"], strict=True)
-    kept = ~is_of_job(verdicts, wrong)
+    kept = ~is_of_job(verdicts, zip(backward["cluster"], backward["node"], backward["job"], strict=True))
     resets = changelog.resets_s({(point.cluster, point.node) for point in points})
     started = verdicts["started_s"].to_numpy(np.float64)
     columns = [*MACHINE_COLUMNS, "factor"]

@@ -81,8 +81,7 @@ def day_effect(day: "Integers", series: "Integers", relative: "Floats") -> DayEf
                 if wide < 0:
                     continue
                 first = int(np.searchsorted(days, days[position] - wide))
-                last = int(np.searchsorted(days, days[position] + wide, side="right"))
-                rows = order[starts[first] : starts[last]]
+                rows = order[starts[first] : starts[int(np.searchsorted(days, days[position] + wide, side="right"))]]
                 means = _means(members[rows], left[rows])
                 if len(means) >= FEWEST_MACHINES:
                     effect[position], reach[position] = float(np.median(means)), wide
@@ -250,8 +249,7 @@ def _least_correlation(series: "list[Floats]") -> float:
     if len(series) >= FEWEST_SERIES:
         weights = counts / counts.sum()
         mean = float(weights @ estimates)
-        error = float(np.sqrt((weights**2 * (estimates - mean) ** 2).sum()))
-        least = mean + 2 * error
+        least = mean + 2 * float(np.sqrt((weights**2 * (estimates - mean) ** 2).sum()))
     else:
         least = float((estimates + CAUTION_ALONE / np.sqrt(counts)).max())
         least = max(least, *(float(cautious_correlation(x)) for x in series)) if len(series) > 1 else least

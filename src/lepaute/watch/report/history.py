@@ -96,8 +96,7 @@ def _is_same(one: Row, other: Row) -> bool:
 def days_of(verdicts: "pd.DataFrame", evenings: "Mapping[dt.date, pd.DataFrame]", *, level: float) -> tuple[Day, ...]:
     """verdicts : as `judging.replay` gives them; evenings : as `evenings_of`; level : of suspicious tests"""
     tested = verdicts[verdicts["missing"] == 0]
-    suspects = tested[(tested["p_value"] < level) & ~tested["outlier"]]
-    days, suspicious = _by_day(tested), _by_day(suspects)
+    days, suspicious = _by_day(tested), _by_day(tested[(tested["p_value"] < level) & ~tested["outlier"]])
     alarms = {
         date: tuple(
             ChangeAlarm(each.cluster, each.machines, each.since, each.changes, bool(worse), each.gradual_from)

@@ -125,8 +125,7 @@ def moved_coefficients(
         return []
     case = compared(vectors(own, names), found.changelog, names, pooled=False, standing=found.rows)
     tests = case.tests(r, CONFIDENCE)
-    tested = tests[(tests["missing"] == 0) & ~tests["outlier"]]
-    last = tested.drop_duplicates(["node", "cpu"], keep="last")
+    last = tests[(tests["missing"] == 0) & ~tests["outlier"]].drop_duplicates(["node", "cpu"], keep="last")
     moments = expanding_moments(case.x, case.references.series, ~case.references.outlier, r, case.frozen.most)
     at = last.index.to_numpy()
     new, mean, n = moments.window_mean[at], moments.mean[at], moments.n[at]

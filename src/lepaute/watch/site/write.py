@@ -412,8 +412,7 @@ def _notebook_of(cluster: str, factor: str, node: str) -> str:
 
 
 def _cell(at: int, kind: str, text: str) -> dict[str, Any]:
-    lines = text.splitlines(keepends=True)
-    common = {"cell_type": kind, "id": f"cell-{at}", "metadata": {}, "source": lines}
+    common = {"cell_type": kind, "id": f"cell-{at}", "metadata": {}, "source": text.splitlines(keepends=True)}
     return common if kind == "markdown" else {**common, "execution_count": None, "outputs": []}
 
 

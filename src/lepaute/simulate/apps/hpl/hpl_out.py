@@ -174,8 +174,7 @@ def parse_hpl_results(text: str, name: str, given: Mapping[str, Any]) -> list[Hp
                     _fail(name, number, f"{field} is {value!r} there, {given[field]!r} is asked for; leave that out")
             listed |= said
         elif results and FAILED.search(line):
-            last = results[-1]
-            results[-1] = replace(last, failed=True)
+            results[-1] = replace(results[-1], failed=True)
     if not results:
         raise InputError(
             f"{name}: has no line of results of HPL (WR... or WC..., N, NB, P, Q, time, Gflops); give what xhpl "

@@ -71,9 +71,8 @@ def kernel_calls(hpl: Hpl, platform: "Platform | None" = None, *, seed: int = 1)
     if expected > MOST_ROWS:
         ranks = ranks[:: int(np.ceil(expected / MOST_ROWS))]
     request = TraceRequest(ranks, None if sampled else steps)
-    still = Layers.only()
     prediction = predict(
-        hpl, platform, runs=1, seed=seed, layers=still, fidelity="sampled" if sampled else "full", trace=request
+        hpl, platform, runs=1, seed=seed, layers=Layers.only(), fidelity="sampled" if sampled else "full", trace=request
     )
     assert prediction.trace is not None
     return _table(prediction.trace, hpl, len(ranks), platform.name)

@@ -57,8 +57,7 @@ def events_of_step(hpl: "Hpl", step: int, pivot_weight: float = 1.0) -> float:
     left = hpl.steps - step  # steps, this one counted
     exchange = exchange_messages(hpl.p)
     swap = exchange if left <= last_exchanging(hpl) else spread_roll_messages(hpl.p)
-    width = min(hpl.nb, hpl.n - step * hpl.nb)
-    return pivot_weight * width * exchange + min(left, hpl.q) * swap + each_step(hpl)
+    return pivot_weight * min(hpl.nb, hpl.n - step * hpl.nb) * exchange + min(left, hpl.q) * swap + each_step(hpl)
 
 
 def last_exchanging(hpl: "Hpl") -> int:
@@ -90,8 +89,7 @@ def simulated_steps(hpl: "Hpl", *, sampled: bool = False, trial_steps: int = 0, 
     """The steps that the core simulates; further: with the windows that it goes back for where it is uncertain."""
     from lepaute import _core
 
-    parameters = hpl.core_parameters(sampled=sampled, trial_steps=trial_steps)
-    steps: list[int] = _core.hpl_simulated_steps(parameters, further)
+    steps: list[int] = _core.hpl_simulated_steps(hpl.core_parameters(sampled=sampled, trial_steps=trial_steps), further)
     return steps
 
 

@@ -326,8 +326,7 @@ class Laying:
             operation, what = operation._replace(what=None), None
         if code == "split":
             communicator, colour, key = what
-            together = communicator.allgather(8)
-            track.ops.append(self._number(together, place, communicator.number))
+            track.ops.append(self._number(communicator.allgather(8), place, communicator.number))
             self._parked.setdefault(communicator.number, []).append(_Parked(track, communicator, colour, key, line))
             return _PARKED
         if code in ("isend", "irecv"):

@@ -279,11 +279,10 @@ class Me(Communicator):
             known = type(rank) is int and 0 <= rank < count
             ranks.append(rank if known else _below(rank, count, "the rank of a neighbour"))
             sizes.append(size_bytes if 0 <= size_bytes < inf else amount_of(size_bytes, "size_bytes"))
-        what = Neighbours(tuple(ranks), tuple(sizes))
         self._exchanged = (
             neighbours,
             list(neighbours),
-            Operation("exchange", 0, _below(tag, MOST_TAG + 1, "tag"), what=what),
+            Operation("exchange", 0, _below(tag, MOST_TAG + 1, "tag"), what=Neighbours(tuple(ranks), tuple(sizes))),
         )
         return self._exchanged[2]
 

@@ -155,8 +155,7 @@ def _crowding(memory_share: float, platform: "schema.Platform") -> "tuple[float,
 
     ratio = nodes.core_memory_bandwidth_Bps / nodes.memory_bandwidth_Bps
     # The share is of the time on a full node; of that alone it is less.
-    full_factor = max(1.0, nodes.cores * ratio)
-    of_lone = memory_share / full_factor
+    of_lone = memory_share / max(1.0, nodes.cores * ratio)
     lone_share = of_lone / (of_lone + 1.0 - memory_share)
     full = slowdown_of(lone_share, nodes.cores, ratio)
     points = []

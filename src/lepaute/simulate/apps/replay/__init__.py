@@ -169,8 +169,7 @@ class TraceReplay(LaidApplication):
 
         if self._platform is None:
             return frozenset(KERNELS) & self._read.survey.names
-        models = models_of(self._platform.kernels, KERNELS, self.threads_per_rank)
-        return frozenset(models) & self._read.survey.names
+        return frozenset(models_of(self._platform.kernels, KERNELS, self.threads_per_rank)) & self._read.survey.names
 
     def laid(self) -> "own_laying.Laid":
         return self._read.laid(self._modelled, self.collectives)

@@ -120,8 +120,7 @@ class RecordedPart:
             if not len(rows):
                 continue
             end = numpy.maximum.accumulate(trace.start_s[rows] + trace.duration_s[rows])
-            before = numpy.concatenate(([begins[rank]], end[:-1]))
-            gaps = numpy.maximum(trace.start_s[rows] - before - recorder_s, 0.0)
+            gaps = numpy.maximum(trace.start_s[rows] - numpy.concatenate(([begins[rank]], end[:-1])) - recorder_s, 0.0)
             passed = numpy.cumsum(gaps) + numpy.cumsum(numpy.where(is_own[rows], trace.duration_s[rows], more_s[rows]))
             told = numpy.isin(
                 self.does[rows], (Does.BLOCKS, Does.BEGINS, Does.ENDS, Does.SENDS_AND_RECEIVES, Does.LOOKS, *MEETINGS)

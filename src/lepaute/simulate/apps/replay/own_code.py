@@ -109,8 +109,7 @@ def _speed_variances(platform: "Platform", ranks: int, length_s: float) -> tuple
 @cache
 def _variance_of_largest(count: int) -> float:
     """Of so many independent values of the standard normal distribution, by 1,000 quantiles of it."""
-    quantiles = [NormalDist().inv_cdf(((place + 0.5) / 1000) ** (1.0 / count)) for place in range(1000)]
-    return pvariance(quantiles)
+    return pvariance([NormalDist().inv_cdf(((place + 0.5) / 1000) ** (1.0 / count)) for place in range(1000)])
 
 
 def of_flops(rate: float, platform: "Platform") -> Factor:
