@@ -64,8 +64,8 @@ def against_baseline(
     rows_first = facts[-1].primary if primary is None else tuple(primary)
     rows = day_verdicts(summaries, right, margin=margin, correction=correction, primary=rows_first)
     if not rows:
-        of_days = summaries[summaries["library"] == BASELINE]
-        if "disturbed" in of_days and of_days["disturbed"].all():
+        measured = summaries[summaries["library"] == BASELINE]
+        if "disturbed" in measured and measured["disturbed"].all():
             raise InputError("--baseline: all mpiruns of its days were disturbed; give archives of quiet days")
         raise InputError(f"{build.path.name} and the baseline have no operation and size in common")
     libraries = [
