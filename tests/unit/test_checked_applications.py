@@ -85,30 +85,34 @@ def changed(place: int, **values: Any) -> Callable[[Rows], Rows]:
 
 DIFFERENT: dict[str, tuple[Callable[[Rows], Rows], int, str]] = {
     "size": (changed(6, size_bytes=88.0), 6, "isend to rank 1, tag 0, 80 bytes (LINE) in Fixed, MPI_Isend to rank 1, "),
-    "peer": (changed(0, peer=0), 1, "irecv from rank 1, tag 0 (LINE) in Fixed, MPI_Irecv from rank 0, tag 0, at 1 s "),
+    "peer": (
+        changed(0, peer=0),
+        1,
+        "irecv from rank 1, tag 0 (LINE) in Fixed, MPI_Irecv from rank 0, tag 0, at 1.00 s",
+    ),
     "tag": (changed(16, tag=4), 16, "send to rank 1, tag 5, 24 bytes (LINE) in Fixed, MPI_Send to rank 1, tag 4, 24 b"),
     "order": (
         lambda rows: [rows[1], rows[0], *rows[2:]],
         1,
-        "irecv from rank 1, tag 0 (LINE) in Fixed, MPI_Isend to rank 1, tag 0, 80 bytes, at 1 s in run.parquet",
+        "irecv from rank 1, tag 0 (LINE) in Fixed, MPI_Isend to rank 1, tag 0, 80 bytes, at 1.00 s in run.parquet",
     ),
     "a collective": (
         changed(9, name="MPI_Barrier"),
         8,
-        "allreduce of 8 bytes, on 2 ranks (LINE) in Fixed, MPI_Barrier, on 2 ranks, at 10 s in run.parquet",
+        "allreduce of 8 bytes, on 2 ranks (LINE) in Fixed, MPI_Barrier, on 2 ranks, at 10.0 s in run.parquet",
     ),
     "root": (
         changed(14, peer=0),
         14,
         "bcast of 100 bytes, root 1, on 2 ranks (LINE) in Fixed, MPI_Bcast of 100 bytes,",
     ),
-    "communicator": (changed(13, comm=0), 13, "barrier, on 1 rank (LINE) in Fixed, MPI_Barrier, on 2 ranks, at 14 s"),
+    "communicator": (changed(13, comm=0), 13, "barrier, on 1 rank (LINE) in Fixed, MPI_Barrier, on 2 ranks, at 14.0 s"),
     "requests": (changed(1, completion=-1), 3, "wait for 2 requests (LINE) in Fixed, MPI_Waitall for 1 request, at "),
     "less": (without(16), 16, "send to rank 1, tag 5, 24 bytes (LINE) in Fixed, nothing more in run.parquet"),
     "more": (
         lambda rows: [*rows, call(0, "Send", 1, 24, 5)],
         17,
-        "nothing more in Fixed, MPI_Send to rank 1, tag 5, 24 bytes, at 18 s in run.parquet",
+        "nothing more in Fixed, MPI_Send to rank 1, tag 5, 24 bytes, at 18.0 s in run.parquet",
     ),
 }
 

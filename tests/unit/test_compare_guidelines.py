@@ -86,5 +86,5 @@ def test_a_size_that_takes_longer_than_a_larger_one_is_the_answer_of_segment(tmp
     path.write_text("\n".join(["# OSU MPI Allreduce Latency Test v7.4", "# Size   Avg Latency(us)", *lines]))
     (table,) = read_durations(path)
     said = sentence(table, segment(table.x, table.duration_s))
-    assert said.startswith("32 KiB takes 20 times as long as 64 KiB; ")
+    assert said.startswith("32 KiB takes 20.0 times as long as 64 KiB; ")
     assert "no breakpoint" not in said

@@ -172,9 +172,9 @@ def test_one_run_each_has_its_ratio_and_the_spread_that_is_printed(tmp_path: Pat
     found = outputs(left, right)
     assert [found.sentence(one) for one in found.verdicts] == [
         "b took 24 times as long (by minima and maxima 10 to 35): one run each: not tested",
-        "b took 1.010 times as long (by minima and maxima 0.864 to 1.333): one run each: not tested",
+        "b took 1.01 times as long (by minima and maxima 0.86 to 1.33): one run each: not tested",
     ]
-    assert found.answer.startswith("of 2 rows, b took 1.010 to 24 times as long, none is tested: one run each; ")
+    assert found.answer.startswith("of 2 rows, b took 1.01 to 24.0 times as long, none is tested: one run each; ")
     assert found.to_dict()["rows"][0]["spread"] == [10.0, 35.0]
     found.write_report(tmp_path / "r.html")
     assert "24 (by minima and maxima 10 to 35)" in (tmp_path / "r.html").read_text()

@@ -27,9 +27,9 @@ def folder(tmp_path, monkeypatch) -> Path:
 def counted(monkeypatch) -> list[int]:
     calls: list[int] = []
 
-    def judge(*arguments: object) -> Judged:
+    def judge(*arguments: object, **options: object) -> Judged:
         calls.append(1)
-        return judge_days(*arguments)
+        return judge_days(*arguments, **options)
 
     monkeypatch.setattr(procedure, "judge_days", judge)
     return calls

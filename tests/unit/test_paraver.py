@@ -100,7 +100,7 @@ def test_what_is_cut_or_lacks_its_names_is_refused(tmp_path: Path) -> None:
     path = prv(tmp_path, 1, call(1, 5, 7, "MPI_Send")[0])
     with pytest.raises(InputError, match="task 1 is in MPI_Send at the end: truncated"):
         convert(path)
-    with pytest.raises(InputError, match="MPI_Put, which rank 0 calls at 5 ns, cannot be replayed"):
+    with pytest.raises(InputError, match=r"MPI_Put, which rank 0 calls at 5.00 ns, cannot be replayed"):
         replayed(prv(tmp_path, 1, *call(1, 5, 7, "MPI_Put", kind=4)))
     path.with_suffix(".pcf").unlink()
     with pytest.raises(InputError, match=r"run.pcf: no such file; it has the names of calls"):

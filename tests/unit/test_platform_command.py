@@ -17,7 +17,7 @@ def test_list_names_each_platform_once_with_its_size(output_of):
 
 def test_show_says_what_is_modelled_and_where_it_comes_from(output_of):
     shown = output_of("platform", "show", DATA / "small.yaml", "--details")
-    assert "1e-10 mnk - 1e-10 mn + 2e-06; sd 1e-12 mnk, half-normal; 2 CPUs have their own" in shown
+    assert "1.000e-10 mnk - 1.000e-10 mn + 0.000002000; sd 1.000e-12 mnk, half-normal; 2 CPUs have their own" in shown
     assert "1 <= k <= 16" in shown
     assert "nodes     2 (numbers 1 to 2), 2 cores on 2 CPUs (modulo), 8 GiB each" in shown
     assert "sd 1.00 % common, 0.50 % a cpu (20 degrees of freedom)" in shown

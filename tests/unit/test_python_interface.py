@@ -72,7 +72,7 @@ def test_whatever_is_shown_in_an_interpreter_is_short(prediction, line, design, 
     assert repr(lp.load_platform("dahu")) == "<Platform 'dahu-2020-01': 32 x 32 cores, 25 kernel models>"
     assert str(lp.load_platform("dahu")) == repr(lp.load_platform("dahu"))
     assert repr(prediction).startswith("<Prediction of HPL N = 2000")
-    assert repr(prediction).endswith(" s, 3 runs>")
+    assert repr(prediction).endswith(" s), 3 runs>")
     assert repr(line) == "<SegmentedLine of 23 points: breakpoints 512, 16384, 262144>"
     assert repr(design) == "<Design of 8 rows: size_bytes, op, r>"
     assert repr(trace) == "<Trace: 3 calls of 2 ranks, 2 s>"

@@ -358,7 +358,7 @@ def test_the_effect_of_a_planned_change_is_that_of_all_and_of_each(ingested, cap
     status, text = answer(capsys, *words, "--node", "node[1-2,4,6,8-12]")
     assert status == 0
     first, title, together, *machines = text.splitlines()
-    assert " 18 CPUs changed on 2026-01-31: dgemm_rate_flops -1." in first
+    assert " 18 CPUs changed on 2026-01-31: dgemm_rate_flops on average -1." in first
     assert title.startswith("demo dgemm_rate_flops: ")
     assert title.endswith("of 18 CPUs changed")
     assert together.startswith("  on average -1.")

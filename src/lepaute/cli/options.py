@@ -79,7 +79,8 @@ def with_options_of(
     def decorate(command: "Callable[..., Result]") -> "Callable[..., Result]":
         @functools.wraps(command)
         def with_value(**options: Any) -> Result:
-            return command(**options, **{argument: (make or described)(**values_of(options))})
+            value = (make or described)(**values_of(options))  # which takes them out of the options
+            return command(**options, **{argument: value})
 
         signature, hints = inspect.signature(command), get_type_hints(described)
         own = [flag.parameter(hints, flag.fields[0].name in may_lack, flag.argument in several) for flag in flags]

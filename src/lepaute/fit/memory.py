@@ -16,7 +16,7 @@ from lepaute.errors import FitError
 from lepaute.fit.numeric import Floats
 from lepaute.fit.segmentation.points import BREAKPOINT_PARAMETERS, Points, best_cuts
 from lepaute.kit import picture
-from lepaute.kit.text import significant, size_text, with_interval
+from lepaute.kit.text import size_text, value_and_interval, with_interval
 from lepaute.stats.intervals import median_interval
 
 if TYPE_CHECKING:
@@ -318,8 +318,8 @@ def finding(hierarchy: MemoryHierarchy) -> str:
     if not plateaus:
         return f"No plateau of bandwidth was found ({core})"
     ends = [
-        f"{significant(_fastest(plateaus[at]).median * 1e-9)} GB/s {_place(hierarchy, at)}"
-        for at in range(len(plateaus))
+        f"{value_and_interval(best.median * 1e-9, best.low * 1e-9, best.high * 1e-9)[0]} GB/s {_place(hierarchy, at)}"
+        for at, best in enumerate(map(_fastest, plateaus))
     ]
     return f"{ends[0]} ({core})" if len(ends) == 1 else f"From {ends[0]} to {ends[-1]} ({core})"
 

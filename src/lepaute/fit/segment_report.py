@@ -55,7 +55,7 @@ def sentence(table: "DurationTable", line: "SegmentedLine") -> str:
     off = 100 * float(np.median(np.abs(line.y / line.predict(line.x) - 1)))
     lines = "lines" if line.breakpoints else "line"
     within = f"; half of the durations lie within {significant(max(off, 0.01), 2)} % of the {lines}."
-    slower = _slower_than_a_larger(table)
+    slower = _slower_than_a_larger(table, off)
     finding = [line.finding(in_bytes=table.in_bytes)] if line.breakpoints or not slower else []
     if slower is not None:
         size, larger, ratio = slower
@@ -63,8 +63,9 @@ def sentence(table: "DurationTable", line: "SegmentedLine") -> str:
     return f"{'; '.join(finding)}{within}"
 
 
-def _slower_than_a_larger(table: "DurationTable") -> tuple[float, float, float] | None:
-    """The size that takes longest beside a larger one, the larger, and the ratio of medians; None below 1.25."""
+def _slower_than_a_larger(table: "DurationTable", off: float) -> tuple[float, float, float] | None:
+    """The size that takes longest beside a larger one, the larger, and the ratio of medians; None below 1.25, or where
+    durations scatter so: off, half of them lie within so many per cent of the lines."""
     sizes = np.unique(table.x)
     middle = [float(np.median(table.duration_s[table.x == size])) for size in sizes]
     pairs = [
@@ -73,7 +74,7 @@ def _slower_than_a_larger(table: "DurationTable") -> tuple[float, float, float] 
         for other in range(place + 1, len(sizes))
     ]
     worst = max(pairs, key=lambda each: each[2])
-    return worst if worst[2] > 1.25 else None
+    return worst if worst[2] > 1.0 + max(0.25, 0.06 * off) else None
 
 
 def origin(table: "DurationTable") -> str:

@@ -150,9 +150,10 @@ def signed_percent(share: float, low: float | None = None, high: float | None = 
     percents = [math.nan if end is None else 100.0 * end for end in (share, low, high)]
     if not math.isfinite(sum(percents)) or not percents[2] > percents[1]:
         unlimited = ", interval unlimited" if math.inf in map(abs, percents) else ""
-        return f"{'+' * (share > 0.0)}{significant(100.0 * share, 2)} %{unlimited}"
+        return f"{'+' if share > 0.0 else ''}{significant(100.0 * share, 2)} %{unlimited}"
     decimals = _decimals(*percents[1:])
-    figure, least, most = (f"{'+' * (round(percent, decimals) > 0)}{_fixed(percent, decimals)}" for percent in percents)
+    signs = ["+" if round(percent, decimals) > 0 else "" for percent in percents]
+    figure, least, most = (f"{sign}{_fixed(each, decimals)}" for sign, each in zip(signs, percents, strict=True))
     return f"{figure} % ({basis}{least} to {most} %)"
 
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from html import escape
 
 import numpy as np
+import numpy.typing as npt
 
-from lepaute.stats.expanding import Floats
-
+Floats = npt.NDArray[np.float64]
 WIDTH, HEIGHT = 360, 230
 LEFT, RIGHT, TOP, BOTTOM = 52, 16, 8, 38
 MOST_TICKS = 5

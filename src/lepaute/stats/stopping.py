@@ -35,7 +35,7 @@ from typing import Literal, TypeVar, get_args
 
 from lepaute.errors import InputError
 from lepaute.kit.numbers import of_type
-from lepaute.kit.text import counted, significant
+from lepaute.kit.text import counted, exact_number, significant
 from lepaute.stats.intervals import Interval, median_interval, standard_deviation
 from lepaute.stats.student import student_quantile
 
@@ -129,7 +129,7 @@ class Progress:
         if self.estimate is None:
             return f"no interval from {counted(self.seen, 'value')}, the first look is at {target.least}"
         verdict = "is reached" if self.reached else "is not reached"
-        aim = f"the target of {significant(100 * target.relative_half_width)} % {verdict}"
+        aim = f"the target of {exact_number(100 * target.relative_half_width)} % {verdict}"
         if self.relative_half_width == inf:
             return (
                 f"{target.statistic} 0 ({self.used} values): no relative width, {aim}; time more work per observation"

@@ -3,11 +3,12 @@
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import numpy as np
+import numpy.typing as npt
 import pandas
 import pyarrow
 import pyarrow.compute
 
-from lepaute.stats.expanding import Integers
+Integers = npt.NDArray[np.int64]
 
 
 def packed_texts(batches: "Iterable[pyarrow.RecordBatch]", names: Collection[str]) -> "Iterator[pyarrow.RecordBatch]":
