@@ -189,7 +189,7 @@ def test_rates_are_compared_as_rates(tmp_path, capsys):
         paths.append(str(written(tmp_path / f"{name}.txt", text)))
     assert main(["compare", *paths]) == 0
     said = capsys.readouterr().out
-    assert re.search(r"Bandwidth +4 KiB +12000 MB/s +6000 MB/s +2\.000 \(1\.9\d+ to 2\.\d+\) +a is faster", said)
+    assert re.search(r"Bandwidth +4 KiB +12,000 MB/s +6000 MB/s +2\.000 \(1\.9\d+ to 2\.\d+\) +a is faster", said)
     row = outputs(*paths).to_dict()["rows"][0]
     assert (row["ratio"], row["left_Bps"], row["right_Bps"]) == pytest.approx((2, 12e9, 6e9))
 

@@ -19,7 +19,7 @@ def test_show_says_what_is_modelled_and_where_it_comes_from(output_of):
     shown = output_of("platform", "show", DATA / "small.yaml", "--details")
     assert "1.000e-10 mnk - 1.000e-10 mn + 0.000002000; sd 1.000e-12 mnk, half-normal; 2 CPUs have their own" in shown
     assert "1 <= k <= 16" in shown
-    assert "nodes     2 (numbers 1 to 2), 2 cores on 2 CPUs (modulo), 8 GiB each" in shown
+    assert "nodes     2 (numbers 1 to 2), 2 cores on 2 CPUs (modulo), 8.000 GiB each" in shown
     assert "sd 1.00 % common, 0.50 % a cpu (20 degrees of freedom)" in shown
 
 

@@ -75,7 +75,7 @@ def test_whatever_is_shown_in_an_interpreter_is_short(prediction, line, design, 
     assert repr(prediction).endswith(" s), 3 runs>")
     assert repr(line) == "<SegmentedLine of 23 points: breakpoints 512, 16384, 262144>"
     assert repr(design) == "<Design of 8 rows: size_bytes, op, r>"
-    assert repr(trace) == "<Trace: 3 calls of 2 ranks, 2 s>"
+    assert repr(trace) == "<Trace: 3 calls of 2 ranks, 2.00 s>"
     for shown in (prediction, line, design, trace):
         assert len(repr(shown)) < 200
 

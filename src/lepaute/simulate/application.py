@@ -112,8 +112,8 @@ class Application(Public):
         "approximated choices code computes_between_probes core_name core_parameters cores_like detail_kinds details "
         "emulation estimated_run_s events fidelities files heading is_sampled kernel_costs kernel_models label "
         "names_mapping native noisy on own_draw own_kernels parameter_kinds problem rate rate_of run_details several "
-        "share_done simulated_share summary title trace_ranks trace_rows uncertain uncertain_own_code unknown_collectives "
-        "unused warnings".split()
+        "share_done simulated_share summary title trace_ranks trace_rows uncertain uncertain_own_code "
+        "unknown_collectives unused warnings".split()
     )
 
     title: ClassVar[str]

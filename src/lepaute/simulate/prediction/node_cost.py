@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from math import fsum, sqrt
+from math import fsum, inf, sqrt
 from typing import TYPE_CHECKING, Any, Self
 
 from lepaute import _core
@@ -192,7 +192,10 @@ def node_cost(
     as_calibrated = predict(hpl, base, runs=runs, progress=partial(tell, "as calibrated"), **of_job)
 
     def time_without(_at: int, fewer: Mapping[str, str]) -> float:
-        machine = with_cpu_factors(override(original, fewer), node, dict.fromkeys(factors.cpus, 1.0))
+        try:
+            machine = with_cpu_factors(override(original, fewer), node, dict.fromkeys(factors.cpus, 1.0))
+        except InputError:  # without the setting there is no such node
+            return inf
         return predict(hpl, machine, runs=1, **of_job).time_s.mean
 
     idle = idle_settings(settings, [as_calibrated.first.time_s], time_without) if as_calibrated.first else ()
