@@ -40,7 +40,7 @@ from support.report import finish
 
 from lepaute import Hpl
 from lepaute.simulate.conditions import Transfer
-from lepaute.study.difference import difference, same_geometry
+from lepaute.study.difference import difference
 from lepaute.study.evaluation import Outcome, Point, Trial
 
 STUDY = "pair_differences"
@@ -87,6 +87,7 @@ def compared(options: Options) -> pandas.DataFrame:
             }
             for one, other in combinations(configurations, 2):
                 found = difference(of[one, 0], of[other, 1])
+                points = of[one, 0][0].trial.point, of[other, 1][0].trial.point
                 really = float(numpy.exp(numpy.log(times[other] / times[one]).mean()))
                 rows.append(
                     {
@@ -100,7 +101,7 @@ def compared(options: Options) -> pandas.DataFrame:
                         "low": found.low,
                         "high": found.high,
                         "shared_percent": 100.0 * found.shared_variance,
-                        "same_geometry": same_geometry(of[one, 0][0].trial.point, of[other, 1][0].trial.point),
+                        "same_geometry": len({tuple(map(point.get, ("grid", "p", "q"))) for point in points}) == 1,
                     }
                 )
     return pandas.DataFrame(rows)

@@ -83,7 +83,7 @@ class Configuration:
     def geometry(self) -> tuple[object, ...]:
         """Which rank computes what on which cores."""
         parameters = self.application.parameters()
-        return tuple(self._cores), *(parameters.get(name) for name in _GEOMETRY), self.application.threads_per_rank
+        return tuple(self._cores), *(str(parameters.get(name)) for name in _GEOMETRY), self.application.threads_per_rank
 
     @property
     def nodes(self) -> int:
