@@ -70,8 +70,10 @@ class Operations:
         return self.number("waitall", name, which=self.lists.setdefault(tuple(requests), len(self.lists)))
 
     def approximated(self, communicators: list[list[int]]) -> tuple[str, ...]:
-        """Calls whose messages are not the library's; of other numbers of ranks it has Bruck's allgather, too."""
+        """Calls whose messages are not the library's; of other numbers of ranks it has Bruck's allgather, too. Those
+        that make communicators are none: they are called once."""
         names, by_bruck = list(self.lines), [op for op in self.ops if op[:2] == ("allgather", "bruck")]
+        by_bruck = [op for op in by_bruck if not names[op[-1]].startswith(("MPI_C", "MPI_Graph", "MPI_Dist"))]
         powers = [ranks & (ranks - 1) == 0 for ranks in map(len, communicators)]
         return tuple({names[op[-1]]: 0 for op in by_bruck if powers[op[4]] or "llgather" not in names[op[-1]]})
 
