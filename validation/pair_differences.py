@@ -87,7 +87,6 @@ def compared(options: Options) -> pandas.DataFrame:
             }
             for one, other in combinations(configurations, 2):
                 found = difference(of[one, 0], of[other, 1])
-                points = of[one, 0][0].trial.point, of[other, 1][0].trial.point
                 really = float(numpy.exp(numpy.log(times[other] / times[one]).mean()))
                 rows.append(
                     {
@@ -101,7 +100,7 @@ def compared(options: Options) -> pandas.DataFrame:
                         "low": found.low,
                         "high": found.high,
                         "shared_percent": 100.0 * found.shared_variance,
-                        "same_geometry": len({tuple(map(point.get, ("grid", "p", "q"))) for point in points}) == 1,
+                        "same_geometry": differs(one, other) != "grid",
                     }
                 )
     return pandas.DataFrame(rows)

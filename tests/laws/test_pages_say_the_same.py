@@ -2,6 +2,7 @@
 
 import json
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -72,9 +73,7 @@ def test_the_page_of_a_study_has_the_answer_and_the_caveats_that_are_printed_and
             assert f"{100 * term['share']:.3g}"[:4] in seen
 
 
-def digits(text: str) -> str:
-    """Of numbers in whatever unit."""
-    return re.sub(r"[.,]", "", text)
+digits = partial(re.sub, r"[.,]", "")  # of numbers in whatever unit
 
 
 def test_the_page_of_a_comparison_has_the_answer_and_every_verdict_that_is_printed(

@@ -64,8 +64,7 @@ def against_baseline(
     rows_first = facts[-1].primary if primary is None else tuple(primary)
     rows = day_verdicts(summaries, right, margin=margin, correction=correction, primary=rows_first)
     if not rows:
-        measured = summaries[summaries["library"] == BASELINE]
-        if "disturbed" in measured and measured["disturbed"].all():
+        if summaries[summaries["library"] == BASELINE].get("disturbed", pandas.Series([False])).all():
             raise InputError("--baseline: all mpiruns of its days were disturbed; give archives of quiet days")
         raise InputError(f"{build.path.name} and the baseline have no operation and size in common")
     libraries = [

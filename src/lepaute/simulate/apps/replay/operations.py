@@ -70,12 +70,11 @@ class Operations:
         return self.number("waitall", name, which=self.lists.setdefault(tuple(requests), len(self.lists)))
 
     def approximated(self, communicators: list[list[int]]) -> tuple[str, ...]:
-        """Calls whose messages are not the library's; of other numbers of ranks it has Bruck's allgather, too. Those
-        that make communicators are none: they are called once."""
-        names, by_bruck = list(self.lines), [op for op in self.ops if op[:2] == ("allgather", "bruck")]
-        by_bruck = [op for op in by_bruck if not names[op[-1]].startswith(("MPI_C", "MPI_Graph", "MPI_Dist"))]
-        powers = [ranks & (ranks - 1) == 0 for ranks in map(len, communicators)]
-        return tuple({names[op[-1]]: 0 for op in by_bruck if powers[op[4]] or "llgather" not in names[op[-1]]})
+        """Calls, but of MPI_C..., whose messages differ: of powers of two no library has Bruck's allgather."""
+        names = list(self.lines)
+        calls = [(names[op[-1]], len(communicators[op[4]])) for op in self.ops if op[:2] == ("allgather", "bruck")]
+        other = [name for name, ranks in calls if ranks & (ranks - 1) == 0 or "llgather" not in name]
+        return tuple(dict.fromkeys(name for name in other if not name.startswith("MPI_C")))
 
     def parameters(self, communicators: list[list[int]], rank_code: Sequence[Any], steps: int) -> Any:
         parameters = _core.ProgramParameters()
