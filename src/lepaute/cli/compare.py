@@ -96,7 +96,10 @@ def _guidelines(
         (campaign,) = _measured(context, libraries, measuring, options, output, where)
     about = facts(campaign)
     options.check_labels(about.labels)
-    for label in [options.left] if options.left else about.labels:
+    labels = [options.left] if options.left else about.labels
+    if options.as_json and len(labels) > 1:
+        raise InputError(f"--json has the guidelines of one library; name one by --left, of {', '.join(labels)}")
+    for label in labels:
         print(guidelines_answer(campaign, label, about.ranks, details=options.details, as_json=options.as_json))
     _end_where_failed([campaign])
 
@@ -167,9 +170,7 @@ def _against_baseline(builds: Sequence[Archive], options: CompareOptions) -> "Co
     from lepaute.compare.baseline import against_baseline
 
     if len(builds) != 1:
-        raise InputError(
-            f"--baseline is of one build, and {len(builds)} archives are given; give the others to it, too"
-        )
+        raise InputError(f"--baseline is of one build, and {len(builds)} are given; give the others to it, too")
     days = [Archive.open(path) for path in options.baseline or ()]
     return against_baseline(builds[0], days, labels=(options.left, options.right), **options.rule)
 

@@ -164,7 +164,7 @@ def guidelines_answer(campaign: Archive, label: str, ranks: int, *, details: boo
             each.operation,
             exact_size(each.size_bytes) if each.size_bytes else "",
             each.mock_up,
-            f"{significant(each.ratio)} ({significant(each.low)} to {significant(each.high)})",
+            ratio_text(each),
             seconds(each.excess_s),
             "violated" if each.is_violated else "not shown",
         ]

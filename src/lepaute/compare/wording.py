@@ -25,12 +25,12 @@ def sentence(row: Verdict, left: str, right: str) -> str:
     return f"{right} took {ratio} times as long{interval}: {outcome_words(row, left, right)}"
 
 
-def ratio_text(row: Tested) -> str:
+def ratio_text(row: Tested | Violation) -> str:
     """Of times, with its interval, such as "1.135 (1.098 to 1.171)", or the spread inside single runs."""
     return "".join(_ratio_and_interval(row))
 
 
-def _ratio_and_interval(row: Tested) -> tuple[str, str]:
+def _ratio_and_interval(row: Tested | Violation) -> tuple[str, str]:
     """Without an interval, by the spread inside single runs, if it is known."""
     spread = getattr(row, "spread", (nan, nan))
     has_interval = isfinite(row.high) and row.low > 0
