@@ -83,9 +83,8 @@ def _guidelines(
 
     if len(libraries) != 1 or len(measuring.ranks) > 1:
         raise InputError("--guidelines is of one library, or one archive, and of one number of ranks (--np)")
-    used = {"libraries", "guidelines", "details", "as_json", "force", "left"}
-    is_archive = libraries[0].endswith(".zip")
-    used |= set() if is_archive else _MEASURING - {"sessions", "every_s", "factors"}
+    used = set() if (is_archive := libraries[0].endswith(".zip")) else _MEASURING - {"sessions", "every_s", "factors"}
+    used = {*used, "libraries", "guidelines", "details", "as_json", "force", "left"}
     refuse_others(context, used, "--guidelines compares no two libraries")
     if is_archive:
         campaign = Archive.open(libraries[0])
