@@ -314,7 +314,8 @@ def write_files(folder: Path) -> None:
     _write_store(folder / "recent", time.time())
     withdraw = ["watch", "events", "withdraw", "--store", str(folder / "store"), "--author=me", "--reason=x"]
     assert main([*withdraw, "609dc43e"]) == 0
-    with ArchiveWriter(folder / "experiment.zip", {"kind": "experiment", "created": "2026-11-21T00:00:00"}) as archive:
+    about = {"kind": "experiment", "created": "2026-11-21T00:00:00", "phases": [{"name": "run", "duration_s": 3.0}]}
+    with ArchiveWriter(folder / "experiment.zip", about) as archive:
         design = full_factorial({"ranks": [2, 4], "threads": [1, 2]}, replications=8, seed=1)
         table = design.to_frame().assign(design_row=range(32), room=[1, 2] * 16)
         table["duration_s"] = 1e-3 * table["threads"] * (1 + 0.01 * np.random.default_rng(4).normal(size=32))

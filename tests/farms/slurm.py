@@ -63,6 +63,8 @@ class SlurmFarm:
             if name.startswith(_VARIABLES):
                 monkeypatch.delenv(name)
         monkeypatch.setenv("SLURM_CONF", self.environment["SLURM_CONF"])
+        # All nodes are one machine, and PMIx keeps what it knows of a node in shared memory.
+        monkeypatch.setenv("PMIX_MCA_gds", "hash")
 
     def jobs(self) -> list[str]:
         """Numbers of the jobs that wait or run."""

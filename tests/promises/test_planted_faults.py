@@ -61,7 +61,7 @@ def test_the_nodes_that_were_hit_are_named_and_no_others(fleets: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fleets", long_but([15, FLEETS], 15))
+@pytest.mark.parametrize("fleets", long_but([21, FLEETS], 21))
 def test_days_after_a_fault_the_right_nodes_are_named_or_none(fleets: int) -> None:
     every = [named(seed, 3 + seed % 15) for seed in range(fleets)]
     wrong = [each for each in every if each.named not in (each.hit, frozenset())]

@@ -99,7 +99,7 @@ def test_a_failed_residual_check_is_kept_with_its_result():
         (LINE.replace("0.09", "0.00").replace("5.998", "0.000"), "HPL.out:1: time and rate are zero"),
         (f"\nSWAP   : Magic\n{LINE}", "HPL.out:2: SWAP is 'Magic'; HPL prints Binary-exchange or Spread-roll"),
         (f"ALIGN  : eight\n{LINE}", "HPL.out:1: ALIGN is 'eight', no number"),
-        (f"EQUIL  : no\n{LINE}", "HPL.out:1: equil is False there, True is asked for"),
+        (f"EQUIL  : no\n{LINE}", "HPL.out:1: --equil is False there, not True"),
     ],
 )
 def test_what_cannot_be_a_result_is_refused_with_its_line(text: str, complaint: str) -> None:
@@ -187,7 +187,7 @@ def test_the_command_gives_json_and_files_and_an_exit_status(tmp_path, capsys):
     ("words", "complaint"),
     [
         (("--n", "2000", "--repeats", "2", "--nodes", "a"), "leave out --n, --repeats, --nodes"),
-        (("--swap", "binary-exchange"), "HPL.out:30: swap is 'mix' there, 'binary-exchange' is asked for"),
+        (("--swap", "binary-exchange"), "HPL.out:30: --swap is 'mix' there, not 'binary-exchange'"),
     ],
 )
 def test_options_that_say_otherwise_than_the_results_are_refused(words, complaint, capsys):

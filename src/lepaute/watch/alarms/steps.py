@@ -202,8 +202,9 @@ def _hit(own: Mapping[Machine, Row], strongest: Row, every: Sequence[_Series]) -
     else:
         named = {one.machine for one in asked if one.machine in own}
     for _ in range(_PASSES):
-        date_s = _best_date([one for one in asked if one.machine in named] or asked, date_s)
-        asked = [one for one in every if one.can_tell(date_s)]
+        best_s = _best_date([one for one in asked if one.machine in named] or asked, date_s)
+        if able := [one for one in every if one.can_tell(best_s)]:
+            date_s, asked = best_s, able
         # the machines that tell what a day did to all, if they are enough
         controls = [one for one in asked if one.machine not in named]
         changes = _changes(asked, date_s, controls if len(controls) >= FEWEST_CONTROLS else ())

@@ -171,7 +171,7 @@ def parse_hpl_results(text: str, name: str, given: Mapping[str, Any]) -> list[Hp
             said = _parameter(match["name"], match["text"], name, number)
             for field, value in said.items():
                 if given.get(field, value) != value:
-                    _fail(name, number, f"{field} is {value!r} there, {given[field]!r} is asked for; leave that out")
+                    _fail(name, number, f"--{field.replace('_', '-')} is {value!r} there, not {given[field]!r}")
             listed |= said
         elif results and FAILED.search(line):
             results[-1] = replace(results[-1], failed=True)
