@@ -72,13 +72,20 @@ def test_days_after_a_fault_the_right_nodes_are_named_or_none(fleets: int) -> No
 @pytest.mark.parametrize("nodes", [3, 4])
 @pytest.mark.parametrize("before", [45, 60])
 def test_a_shift_of_all_nodes_of_a_small_fleet_is_one_of_all(nodes: int, before: int) -> None:
-    values = planted(nodes, before + 12, (Fault(tuple(range(1, nodes + 1)), -0.05, before),), nodes * before)
-    for days in range(1, 13):
+    values = planted(nodes, before + 16, (Fault(tuple(range(1, nodes + 1)), -0.05, before),), nodes * before)
+    for days in range(1, 17):
         seen = values[values["started_s"] < BEGIN_S + DAY_S * (before + days)]
         rows = regressions_in(seen, Changelog(), AlarmSettings()).rows
         assert rows["node"].tolist() in ([], [ALL]), f"after {days} jobs"
     assert rows["node"].tolist() == [ALL]
-    assert rows["size_low"].item() <= -0.05 <= rows["size_high"].item()
+    assert rows["size"].item() == pytest.approx(-0.05, abs=0.004)
+
+
+@pytest.mark.parametrize("size", [-0.06, -0.2, -0.4])
+def test_a_node_is_named_on_the_third_day_however_slow_it_is(size: float) -> None:
+    for seed in range(4):
+        rows = regressions_in(planted(8, 59, (Fault((2,), size, 56),), seed), Changelog(), AlarmSettings()).rows
+        assert rows["node"].tolist() == ["n2"]
 
 
 def test_half_of_a_fleet_that_is_slower_is_named_and_not_the_other_half_as_faster() -> None:

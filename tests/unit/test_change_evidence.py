@@ -5,16 +5,17 @@ import pytest
 from scipy.stats import t
 
 from lepaute import _core
-from lepaute.stats.change_evidence import HEAVY_SCALE, UPWARDS, factors, means_of
+from lepaute.stats.change_evidence import FURTHEST, HEAVY_SCALE, UPWARDS, factors, means_of
 
 
 @pytest.mark.parametrize("degrees", [1, 2, 3, 4, 50, 500])
 def test_a_factor_is_a_ratio_of_densities_over_its_mean(degrees: int) -> None:
     z, tail = np.array([-30.0, -1.0, 0.0, 0.3, 2.0, 9.5, np.nan]), min(degrees, 4)
+    near = z.clip(-FURTHEST, FURTHEST)
     alternatives = (*UPWARDS, (0.0, 3.0))
     found = factors(z, np.full(len(z), degrees), alternatives)
     for column, (shift, width) in enumerate(alternatives):
-        usual, changed = (t.pdf(HEAVY_SCALE * each, tail) for each in (z, (z - shift) / width))
+        usual, changed = (t.pdf(HEAVY_SCALE * each, tail) for each in (near, (near - shift) / width))
         mean = means_of(alternatives)[min(degrees, 64) - 1, column]
         np.testing.assert_allclose(found[:-1, column], (changed / width / usual / mean)[:-1], rtol=1e-12)
     assert found[-1].tolist() == [1.0] * len(alternatives)  # nothing was tested

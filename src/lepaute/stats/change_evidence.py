@@ -11,8 +11,9 @@ one stream between two events, not one day. Steps, for each new value x(t) of a 
    innovations, so that neither a spike nor the first days of a new level inflates them;
 3. f(z) = t(z - D) / t(z) over its mean, t the density of Student's t with 4 degrees of freedom: the likelihood ratio of
    a shift by D. Its mean is at most 1 for the noise that is promised, normal or t with 4 degrees of freedom, over a
-   scale with its degrees of freedom. It goes back to 1 for a z far beyond D, so a spike counts for little. Changes up
-   to a size may be nobody's concern: then z is first reduced by that size, in the direction that is tested;
+   scale with its degrees of freedom. Far beyond D it goes down again, so that a spike or two count for little, but a z
+   beyond FURTHEST counts as that: the third slow day says so however slow it was. Changes up to a size may be nobody's
+   concern: then z is first reduced by that size, in the direction that is tested;
 4. the product of these factors from day tau on is the evidence for a change at tau; E is their mean over all tau with
    weights that sum to 1, over both directions and over the shifts D (the mixture of Shiryaev and Roberts).
 
@@ -37,6 +38,7 @@ from lepaute.stats.group_effects import LONG_RUN, PartialShifts
 
 #: Shifts that are looked for, in standard deviations of an innovation; those between are found by their neighbours.
 SHIFTS = np.array([0.5, 1.0, 2.0, 4.0, 10.0])
+FURTHEST = 15.0
 #: What a likelihood ratio is of: a shift of the level, in standard deviations, and a scatter so many times as wide.
 Alternative = tuple[float, float]
 UPWARDS: tuple[Alternative, ...] = tuple((float(shift), 1.0) for shift in SHIFTS)
@@ -95,7 +97,7 @@ def factors(
     """
     columns, inverse = _columns(alternatives, reduced is not None)
     off = np.zeros(z.shape) if reduced is None else reduced
-    return _core.likelihood_ratios(z, off, degrees, columns, inverse, HEAVY_SCALE)
+    return _core.likelihood_ratios(z.clip(-FURTHEST, FURTHEST), off, degrees, columns, inverse, HEAVY_SCALE)
 
 
 @lru_cache(maxsize=8)
@@ -126,7 +128,7 @@ def means_of(alternatives: tuple[Alternative, ...] = UPWARDS, most: int = 64) ->
             rows[degrees - 1] = rows[degrees - 2]
             continue
         tail = min(degrees, TAIL_DEGREES)
-        u = HEAVY_SCALE * z / np.sqrt(chdtri(degrees, 1 - scales) / degrees)[:, None]
+        u = HEAVY_SCALE * (z / np.sqrt(chdtri(degrees, 1 - scales) / degrees)[:, None]).clip(-FURTHEST, FURTHEST)
         at = 1 + u**2 / tail
         for i, (shift, width) in enumerate(alternatives):
             ratio = (at / (1 + ((u - HEAVY_SCALE * shift) / width) ** 2 / tail)) ** ((tail + 1) / 2) / width
