@@ -120,8 +120,8 @@ def means_of(alternatives: tuple[Alternative, ...] = UPWARDS, most: int = 64) ->
     z, step = np.sinh(grid), np.cosh(grid) * (grid[1] - grid[0])
     heavy = HEAVY_SCALE * np.exp(_log_t(HEAVY_SCALE * z, TAIL_DEGREES)) * step
     normal = np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi) * step
-    # and over equally likely scales
-    scales = (np.arange(12) + 0.5) / 12
+    edges = np.linspace(0, 1, 25) ** 4  # of scales, which are finer where they are small
+    scales, share = (edges[1:] + edges[:-1]) / 2, np.diff(edges)[:, None]
     rows = np.empty((most, len(alternatives)))
     for degrees in range(1, most + 1):
         if degrees > 16 and degrees % 8:  # hardly other than the one before
@@ -132,7 +132,7 @@ def means_of(alternatives: tuple[Alternative, ...] = UPWARDS, most: int = 64) ->
         at = 1 + u**2 / tail
         for i, (shift, width) in enumerate(alternatives):
             ratio = (at / (1 + ((u - HEAVY_SCALE * shift) / width) ** 2 / tail)) ** ((tail + 1) / 2) / width
-            rows[degrees - 1, i] = max(1.0, *((ratio * each).sum(axis=1).mean() for each in (normal, heavy)))
+            rows[degrees - 1, i] = max(1.0, *((share * ratio * each).sum() for each in (normal, heavy)))
     return rows
 
 
