@@ -46,8 +46,8 @@ NOISE = re.compile(
     r"|\b(?=[0-9e]*[abcdf])[0-9a-f]{12,64}\b|/\S*/(cases/\d+/(work|tmp|home)|in0?-variants/\d+)/?"
     r'|"(wall_s|cpu_s|user_s|peak_rss_bytes|engine_bytes|created|command)": [^\n]*'
 )
-#: Files that only quote what was asked.
-QUOTED = {"study.yaml", "report.html"}
+#: Files that only quote what was asked, or tell in how many parts the answer was stored.
+QUOTED = {"study.yaml", "report.html", "store.json"}
 EQUAL = "is ignored"
 #: Exit statuses of what has an answer.
 ANSWERS = {0, 1, 3, 4}

@@ -32,7 +32,8 @@ def faults(text: str, *, exponents: bool = False) -> list[str]:
     found = []
     text = "\n".join(line for line in text.splitlines() if not re.match("W[RC][0-9]{2}", line))
     for match in _INTERVAL.finditer(text):
-        if len({decimals(number) for number in match.groups()}) > 1:
+        level = match[1].isdigit() and match[0].startswith(f"{match[1]} (")  # cpu 0, size 64: of which it is
+        if not level and len({decimals(number) for number in match.groups()}) > 1:
             found.append(f"value and interval differ in their digits: {match[0]}")
         if not match[1].strip("0.+-") and not match[2].strip("0.+-") and match[3].strip("0.+-"):
             found.append(f"no answer, but a figure: {match[0]}")

@@ -30,6 +30,7 @@ from lepaute.study.evaluation import (
     by_point,
     label,
     noun,
+    shown,
     trials_of,
 )
 from lepaute.study.ranking import Ranking, Standing, rank
@@ -158,7 +159,7 @@ class Tuned:
         titles = (*self.ranking.best.point, "runs", label(self.ranking.response), "against the best", "note")
         rows = [
             (
-                *(str(value) for value in one.point.values()),
+                *map(shown, one.point.values()),
                 one.runs,
                 significant(one.value, 4) if one.spread is None else one.spread.figure(),
                 "the best" if one is self.ranking.best else one.in_words,
