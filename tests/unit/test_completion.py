@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from lepaute.cli import COMMANDS
 from lepaute.cli.commands import SCRIPTS
-from lepaute.cli.main import COMMANDS, main
+from lepaute.cli.main import main
 
 
 def offered(capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:

@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 import lepaute
-from lepaute.cli import entry
+from lepaute.cli import COMMANDS, QUESTIONS, entry
 from lepaute.cli.commands import built
-from lepaute.cli.main import COMMANDS, QUESTIONS
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "docs" / "_ext"))
