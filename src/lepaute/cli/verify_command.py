@@ -9,7 +9,7 @@ import typer
 
 from lepaute.cli.options import App, Force, flags_of, with_options_of
 from lepaute.cli.simulation import applications_of, note_unused, own_class, platform_of
-from lepaute.cli.verify import VerifyOptions, check_folder, end_by_tolerance, verified
+from lepaute.cli.verify_campaign import VerifyOptions, check_folder, end_by_tolerance, verified
 from lepaute.errors import InputError
 from lepaute.kit.options import option_field
 from lepaute.kit.outputs import check_outputs
