@@ -51,18 +51,13 @@ def read_trace(path: str | Path) -> Trace:
     >>> import lepaute as lp
     >>> lp.read_trace("t.parquet").to_frame()  # doctest: +SKIP
     """
-    if (foreign := foreign_trace(path)) is not None:
-        return foreign
+    path = path_of(path, "the trace")
+    if kind_of(path) is not None:
+        return read_foreign(path)
     file, path, metadata = open_trace(path, MOST_TRACE_BYTES)
     names: dict[str, int] = {}
     columns = read_columns(path, file, names, lambda name: file.read(columns=[name]).column(0))
     return trace_of_columns(columns, list(names), metadata, str(path))
-
-
-def foreign_trace(path: str | Path) -> Trace | None:
-    """The trace that another program wrote; None where it is none, but perhaps one of ours."""
-    path = path_of(path, "the trace")
-    return None if kind_of(path) is None else read_foreign(path)
 
 
 def kind_of(path: Path) -> str | None:
@@ -128,7 +123,7 @@ class TraceParts:
     """
 
     def __init__(self, path: Path) -> None:
-        self.path, self._foreign = path, foreign_trace(path)
+        self.path, self._foreign = path, None if kind_of(path) is None else read_foreign(path)
         if self._foreign is not None:
             self.rows, self.metadata = len(self._foreign), dict(self._foreign.metadata)
             return

@@ -56,6 +56,11 @@ class Sweep:
         return self.predictions[0].application.problem
 
     @property
+    def by_speed(self) -> list[Prediction]:
+        """The fastest first."""
+        return sorted(self.predictions, key=speed, reverse=True)
+
+    @property
     def comparable(self) -> tuple[Prediction, ...]:
         return tuple(each for each in self.predictions if each.comparable)
 

@@ -61,8 +61,8 @@ class OwnFiles(applications.Files):
     def refutes(self, application: applications.Application) -> str | None:
         if self.check is None:
             return None
-        found = checking.checked(application, self.check)  # type: ignore[arg-type]
-        return None if found.same else found.text
+        checked = checking.checked(application, self.check)  # type: ignore[arg-type]
+        return None if checked.same else checked.text
 
 
 class Application(LaidApplication):
