@@ -382,7 +382,6 @@ def _is_of_quick_calibration(case: "Case") -> bool:
 
 def _distances_of_updates(case: "Case", order: int) -> list[tuple[float, float, float]]:
     """How far an update of a matrix of that order is from the fitted sizes, in m, n and k, by model of a dgemm."""
-    from lepaute import _core
     from lepaute.simulate.machine.core import per_cpu_models
 
     application, conditions = case

@@ -6,15 +6,17 @@ from functools import lru_cache
 from math import fsum, sqrt
 from pathlib import Path
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy
+from numpy.typing import NDArray
 
 from lepaute.errors import InputError
 from lepaute.kit.text import counted, percent, significant
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from lepaute.trace import Trace
+from lepaute.stats.student import student_quantile
+from lepaute.trace import Trace, read_trace
+from lepaute.trace.messages import ARRIVAL
+from lepaute.trace.table import MPI
 
 #: From so many stretches of each rank on the first one is left out: it meets cold caches and pages not yet there.
 WARM_FROM = 5
@@ -47,14 +49,9 @@ class Stretches:
     platform: str = ""
 
 
-def stretches_of(trace: "Trace", between: tuple[str, str], where: str) -> "list[NDArray[Any]]":
+def stretches_of(trace: Trace, between: tuple[str, str], where: str) -> list[NDArray[Any]]:
     """Of each rank that has any: seconds from the end of the first call to the beginning of the second where that is
     the rank's next call, less those of calls that only look for messages. Raises InputError where there are none."""
-    import numpy
-
-    from lepaute.trace.messages import ARRIVAL
-    from lepaute.trace.table import MPI
-
     called = sorted({trace.names[code] for code in numpy.unique(trace.name[trace.kind == MPI])} - {ARRIVAL})
     for name in between:
         if name not in called:
@@ -74,7 +71,7 @@ def stretches_of(trace: "Trace", between: tuple[str, str], where: str) -> "list[
     return [numpy.maximum(passed_s[ranks == rank], 0.0) for rank in numpy.unique(ranks)]
 
 
-def told_by(stretches: "Sequence[NDArray[Any]]", where: str) -> Stretches:
+def told_by(stretches: Sequence[NDArray[Any]], where: str) -> Stretches:
     """Mean, error and noise from the stretches of each rank, seconds, in their order.
 
     Calls of a rank resemble each other, and so do calls at the same time. So the half width is Student's of the means
@@ -82,8 +79,6 @@ def told_by(stretches: "Sequence[NDArray[Any]]", where: str) -> Stretches:
     also of few calls, outliers, ranks that differ and drifts: tests/promises/test_measured_costs.py.
     Raises InputError where nothing tells the error, or it is above `MOST_ERROR`.
     """
-    from lepaute.stats.student import student_quantile
-
     warm = [each.tolist()[len(each) >= WARM_FROM :] for each in stretches]
     ranks, least, count = len(warm), min(map(len, warm)), sum(map(len, warm))
     means = [fsum(each) / len(each) for each in warm]
@@ -120,8 +115,6 @@ def _mean_of_part(stretches: Sequence[Sequence[float]], part: int, of: int) -> f
 @lru_cache(maxsize=64)
 def told(path: Path, mtime_ns: int, size: int, between: tuple[str, str]) -> Stretches:
     """What the recording in a file of that date and size tells; raises InputError."""
-    from lepaute.trace import read_trace
-
     del mtime_ns, size  # another file of the same name is read again
     trace = read_trace(path)
     known = trace.metadata.get("parameters")

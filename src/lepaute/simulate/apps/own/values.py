@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from lepaute.errors import InputError
-from lepaute.kit.expressions import Expression
 from lepaute.kit.later import later
 from lepaute.kit.numbers import path_of, plain, texts
 from lepaute.kit.quantities import whole_of
@@ -16,11 +15,12 @@ from lepaute.kit.text import counted
 
 if TYPE_CHECKING:
     from lepaute import _core
+    from lepaute.kit import expressions
     from lepaute.platform import schema
     from lepaute.simulate.apps.own import measured
 else:
     _core, schema = later("lepaute._core"), later("lepaute.platform.schema")
-    measured = later("lepaute.simulate.apps.own.measured")
+    expressions, measured = later("lepaute.kit.expressions"), later("lepaute.simulate.apps.own.measured")
 
 MOST = 2**31 - 1
 MOST_DIMENSIONS = 8
@@ -152,7 +152,7 @@ class MeasuredCost(Cost):
         if not isinstance(self.per, str):
             raise InputError(f"per is {self.per!r:.80}; it is a text such as n**3")
         try:
-            Expression(self.per)
+            expressions.Expression(self.per)
         except InputError as problem:
             raise InputError(f"per {problem}") from None
 
@@ -175,7 +175,7 @@ class MeasuredCost(Cost):
         try:
             found = self.stretches
             defaults = {each.name: each.default for each in fields(application) if each.default is not MISSING}
-            units = Expression(self.per).number({**defaults, **found.parameters, **self.of_recording})
+            units = expressions.Expression(self.per).number({**defaults, **found.parameters, **self.of_recording})
             if units <= 0.0:
                 raise InputError(f"{self.per!r}: is {units:g}; a measurement has units of computing")
         except InputError as problem:
