@@ -3,7 +3,6 @@
 
 #include "charge.h"
 
-#include "computing.hpp"
 #include "kernels.hpp"
 #include "state.hpp"
 

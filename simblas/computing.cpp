@@ -11,11 +11,8 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <ctime>
 #include <dlfcn.h>
 #include <sched.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 namespace lepaute::simblas {
 
@@ -84,12 +81,6 @@ void move_to_own_cpu(const Rank& rank) {
 }
 
 } // namespace
-
-double cpu_s() {
-    timespec now{};
-    syscall(SYS_clock_gettime, CLOCK_THREAD_CPUTIME_ID, &now);
-    return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
 
 void begin_call(Rank& rank, const void* caller, double least_s) {
     if (state().request.measures) {

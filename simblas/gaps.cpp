@@ -3,8 +3,6 @@
 
 #include "gaps.hpp"
 
-#include "computing.hpp"
-
 #include <algorithm>
 #include <climits>
 #include <vector>

@@ -1,7 +1,5 @@
 #include "memory_load.hpp"
 
-#include "computing.hpp"
-
 #include <algorithm>
 #include <array>
 #include <atomic>

@@ -10,6 +10,7 @@
 #include <simgrid/s4u.hpp>
 #include <smpi/smpi.h>
 
+#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -180,5 +181,21 @@ void pass(Rank& rank, const void* caller);
 
 /// Date on the rank's own clock, in seconds.
 [[nodiscard]] double now_s(const Rank& rank);
+
+/// CPU time of this thread, in seconds; not by clock_gettime(), whose clock stands still for SMPI (clocks.cpp).
+[[nodiscard]] double cpu_s();
+
+/// While it lives, what runs is no computing of the rank's own: a model is evaluated.
+class NotOwn {
+public:
+    explicit NotOwn(Rank& rank) : rank_(rank), from_(std::chrono::steady_clock::now()) {}
+    ~NotOwn() { rank_.not_own_s += std::chrono::duration<double>(std::chrono::steady_clock::now() - from_).count(); }
+    NotOwn(const NotOwn&) = delete;
+    NotOwn& operator=(const NotOwn&) = delete;
+
+private:
+    Rank& rank_;
+    std::chrono::steady_clock::time_point from_;
+};
 
 } // namespace lepaute::simblas

@@ -40,7 +40,7 @@ from support.options import ROOT, Options, options_of
 from support.report import exit_status, finish, seconds, signed
 
 import lepaute as lp
-from lepaute.trace.parts import TraceParts
+from lepaute.trace.reading import TraceParts
 from lepaute.verify.command import Command
 
 STUDY = "across_settings"

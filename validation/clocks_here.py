@@ -37,7 +37,7 @@ from support.evidence import EVIDENCE, write_section
 from support.goals import Goal, markdown, status
 from support.mpi_probe import LIBRARIES, SYNCHRONISATION, TITLES, Program, program
 
-from lepaute.trace.table import read_trace
+from lepaute.trace.reading import read_trace
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))

@@ -52,7 +52,7 @@ from lepaute.errors import LepauteError
 from lepaute.kit.mpi_library import find_library
 from lepaute.measure.hpl_source import hpcc_tarball
 from lepaute.measure.probes import build_probes
-from lepaute.trace.parts import TraceParts
+from lepaute.trace.reading import TraceParts
 from lepaute.verify import campaign
 from lepaute.verify.campaign import Case, Plan, RecordedRun, predict_cases, run_cases
 from lepaute.verify.command import Command

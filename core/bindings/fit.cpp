@@ -1,4 +1,4 @@
-#include "fit/partitions.hpp"
+#include "fit/best_partitions.hpp"
 #include "fit/splits.hpp"
 
 #include "checks.hpp"

@@ -1,7 +1,5 @@
 #include "fit/partitions.hpp"
 
-#include "fit/log_partitions.hpp"
-
 #include <algorithm>
 #include <cmath>
 
@@ -164,6 +162,8 @@ std::vector<double> reachable(const Sweeps& sweeps, std::size_t cells, std::size
     return result;
 }
 
+} // namespace
+
 std::vector<Partition> squared_partitions(const std::vector<Series>& series, const Rules& rules) {
     const std::size_t cells = series.front().cells();
     const Sweeps sweeps(series, rules);
@@ -190,12 +190,6 @@ std::vector<Partition> squared_partitions(const std::vector<Series>& series, con
         partitions.offer(low, costs, limit);
     }
     return partitions.found();
-}
-
-} // namespace
-
-std::vector<Partition> best_partitions(const std::vector<Series>& series, const Rules& rules) {
-    return rules.objective == Objective::squared ? squared_partitions(series, rules) : log_partitions(series, rules);
 }
 
 } // namespace lepaute::fit

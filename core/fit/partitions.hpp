@@ -46,8 +46,7 @@ struct Rules {
     std::size_t most = 1;
 };
 
-/// The best partitions of all series at once, at the same edges, into 1 .. rules.most segments; exact for these cells.
-/// All series have the same number of cells.
-std::vector<Partition> best_partitions(const std::vector<Series>& series, const Rules& rules);
+/// As best_partitions, of the squared objective.
+std::vector<Partition> squared_partitions(const std::vector<Series>& series, const Rules& rules);
 
 } // namespace lepaute::fit

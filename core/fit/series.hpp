@@ -78,9 +78,12 @@ struct Moments {
 };
 
 /// The moments of the points [begin, end) of a series.
-Moments moments_of(const Series& series, std::size_t begin, std::size_t end) noexcept;
-
-/// The best line through the points [begin, end), end > begin.
-Line best_line(const Series& series, std::size_t begin, std::size_t end, Objective objective, Shape shape);
+inline Moments moments_of(const Series& series, std::size_t begin, std::size_t end) noexcept {
+    Moments sum;
+    for (std::size_t i = begin; i < end; ++i) {
+        sum.merge({series.weight[i], series.x[i], series.value[i], 0.0, 0.0, 0.0});
+    }
+    return sum;
+}
 
 } // namespace lepaute::fit

@@ -1,5 +1,6 @@
 #include "fit/splits.hpp"
 
+#include "fit/best_partitions.hpp"
 #include "fit/log_line.hpp"
 
 #include <algorithm>

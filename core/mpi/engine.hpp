@@ -239,11 +239,6 @@ public:
     Awaiter<void> receive(Rank rank, Rank from, std::uint32_t tag) {
         return operation<void>(rank, {.kind = Operation::Kind::receive, .receive_from = from, .receive_tag = tag});
     }
-    /// MPI_Irecv and at once MPI_Wait: the same, with other names in a trace.
-    Awaiter<void> receive_in_two_calls(Rank rank, Rank from, std::uint32_t tag) {
-        return operation<void>(
-            rank, {.kind = Operation::Kind::receive, .two_calls = true, .receive_from = from, .receive_tag = tag});
-    }
     /// MPI_Irecv, MPI_Send, MPI_Wait with one partner.
     Awaiter<void> exchange(Rank rank, Rank partner, std::uint32_t tag, double bytes) {
         return send_receive(rank, partner, tag, bytes, partner, tag);

@@ -1,7 +1,7 @@
 // Segmentation: the best of all partitions, found as an exhaustive search finds it.
 
+#include "fit/best_partitions.hpp"
 #include "fit/log_table.hpp"
-#include "fit/partitions.hpp"
 #include "fit/splits.hpp"
 
 #include <gtest/gtest.h>

@@ -6,9 +6,9 @@ from typing import Any
 
 from markdown_text import Pages, escaped, paragraphs, table
 
+from lepaute.cli import COMMANDS, HELP, QUESTIONS
 from lepaute.cli.commands import EXAMPLES, built
 from lepaute.cli.help_groups import grouped, name_of
-from lepaute.cli.main import COMMANDS, HELP, QUESTIONS
 
 #: The commands by what they are asked, with the questions of `lepaute help` in their order; and those that set up.
 GROUPS: dict[str, tuple[str, ...]] = {

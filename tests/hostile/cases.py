@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, get_args
 from zlib import crc32
 
+from lepaute.cli import COMMANDS
 from lepaute.cli.commands import built
-from lepaute.cli.main import COMMANDS
 
 LONG_DIGITS = "9" * 5000  # int() refuses more than 4300
 WHOLE = ("", "-1", "0", "2147483648", LONG_DIGITS, "1e308", "nan", "²")

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from lepaute.cli import COMMANDS
 from lepaute.cli.commands import built
-from lepaute.cli.main import COMMANDS
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

@@ -40,7 +40,7 @@ from lepaute.study.capacity import machines_of
 from lepaute.study.checking import opened_study
 from lepaute.study.schema import study_of
 from lepaute.trace import read_trace
-from lepaute.trace.foreign import files_of, read_foreign
+from lepaute.trace.reading import files_of, read_foreign
 from lepaute.trace.report import description
 from lepaute.trace.smpi import convert
 from lepaute.verify.campaign import Case, Plan, RecordedRun

@@ -13,9 +13,9 @@ import pytest
 import lepaute as lp
 from lepaute.errors import InputError
 from lepaute.kit.options import option, options_of
-from lepaute.simulate.application import Application
+from lepaute.simulate.application import Application, core_parameters
 from lepaute.simulate.apps import application_class
-from lepaute.simulate.native import Native, core_parameters
+from lepaute.simulate.native import Native
 from lepaute.simulate.smpi.emulate import Smpi
 from lepaute.simulate.tracing import TraceRequest
 

@@ -15,8 +15,9 @@ import pytest
 import typer
 from support_limits import HANG_S
 
+from lepaute.cli import COMMANDS
 from lepaute.cli.entry import OUT_OF_MEMORY, guarded
-from lepaute.cli.main import COMMANDS, main
+from lepaute.cli.main import main
 from lepaute.errors import InputError
 
 Install = Callable[..., None]

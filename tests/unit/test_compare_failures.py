@@ -10,7 +10,7 @@ from support_comparisons import campaign
 from lepaute.cli.main import main
 from lepaute.compare.comparison import archives
 from lepaute.errors import LibraryFailure
-from lepaute.measure.experiment.life import Outcome
+from lepaute.measure.experiment.closing import Outcome
 
 WRONG = (
     "exit status 1: Allreduce of 8 bytes on 2 ranks gave a wrong result: the library is broken, nothing was measured"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from lepaute.cli.commands import SCRIPTS
-from lepaute.cli.main import COMMANDS, main
+from lepaute.cli import COMMANDS, commands
+from lepaute.cli.main import main
 
 
 def offered(capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:
@@ -60,8 +60,8 @@ def test_bash_completes_by_the_script_that_is_printed(tmp_path: Path, capsys: py
     assert (done.stdout, done.stderr) == ("show\n", "")
 
 
-@pytest.mark.parametrize("shell", SCRIPTS)
+@pytest.mark.parametrize("shell", commands.SCRIPTS)
 def test_the_shell_itself_understands_its_script(shell: str) -> None:
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed")
-    subprocess.run([shell, "-n"], input=SCRIPTS[shell], text=True, check=True)
+    subprocess.run([shell, "-n"], input=commands.SCRIPTS[shell], text=True, check=True)

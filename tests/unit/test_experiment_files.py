@@ -25,9 +25,8 @@ from lepaute.measure.experiment.entries import AddedRow, MeasuredRow, RunState
 from lepaute.measure.experiment.helpers import relative
 from lepaute.measure.experiment.job import Job
 from lepaute.measure.experiment.options import Options, options_from
-from lepaute.measure.experiment.record import NotebookLog, Record, usual_log
+from lepaute.measure.experiment.record import NotebookLog, Record, source_of, usual_log
 from lepaute.measure.experiment.rounds import Until, check_recorded, rounds
-from lepaute.measure.experiment.script import source_of
 from lepaute.measure.experiment.workspace import Workspace, folder_of
 from lepaute.measure.nodes.results import Result
 from lepaute.measure.raw_files import Table, table_blocks

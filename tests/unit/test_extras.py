@@ -11,7 +11,7 @@ import pytest
 import yaml
 from support_limits import HANG_S
 
-from lepaute.cli.main import COMMANDS
+from lepaute.cli import COMMANDS
 from lepaute.kit.extras import EXTRAS, MissingExtra, missing_extra, need
 
 ROOT = Path(__file__).parents[2]

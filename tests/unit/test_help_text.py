@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from lepaute.cli import COMMANDS, HELP, QUESTIONS
 from lepaute.cli.commands import built
 from lepaute.cli.examples import EXAMPLES
 from lepaute.cli.help_groups import GROUPS, OTHER
-from lepaute.cli.main import COMMANDS, HELP, QUESTIONS, main
+from lepaute.cli.main import main
 
 
 def each_command(words: str, command: Any) -> Iterator[tuple[str, Any]]:

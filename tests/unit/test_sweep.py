@@ -211,7 +211,7 @@ def width(found: Difference) -> float:
 
 def test_the_picture_of_a_sweep_marks_the_best_and_has_numbers_on_its_axis(sweep, tmp_path, monkeypatch):
     monkeypatch.setattr("lepaute.simulate.prediction.plot.MOST_LINES", 4)
-    axes = plot_sweep(sweep, tmp_path / "sweep.png")
+    axes = plot_sweep(Sweep(tuple(sweep)), tmp_path / "sweep.png")
     figure = own_figure(axes)
     figure.draw_without_rendering()
     labels = [tick.get_text() for tick in axes.get_yticklabels()]

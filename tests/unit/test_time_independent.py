@@ -10,7 +10,7 @@ import lepaute as lp
 from lepaute.cli.main import main
 from lepaute.errors import InputError
 from lepaute.platform.data_sheet import dgemm_rate
-from lepaute.trace.foreign import kind_of
+from lepaute.trace.reading import kind_of
 from lepaute.trace.table import NOBODY
 from lepaute.trace.time_independent import convert
 

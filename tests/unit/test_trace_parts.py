@@ -10,9 +10,9 @@ import pytest
 from oracles.replays import call, replayed, write
 
 from lepaute.errors import InputError
-from lepaute.trace import parts as trace_parts
 from lepaute.trace import read_trace
-from lepaute.trace.parts import TraceParts
+from lepaute.trace import reading as trace_parts
+from lepaute.trace.reading import TraceParts
 from lepaute.trace.table import NUMBERS
 
 RANKS = 7

@@ -13,7 +13,6 @@ from lepaute import Hpl, Platform, load_platform
 from lepaute.platform.io import override
 from lepaute.platform.simgrid import export_xml, holds_loopback
 from lepaute.simulate import Layers, predict
-from lepaute.simulate.apps.hpl.emulation import hpl_arguments
 from lepaute.simulate.apps.hpl.parameters import BROADCASTS, SWAPS
 from lepaute.simulate.machine.core import wiring
 from lepaute.simulate.machine.mapping import Mapping
@@ -119,7 +118,7 @@ def emulation_inputs(case: SmpiCase, platform: Platform, program: Path) -> str:
         files=Files(nowhere, nowhere),
     )  # fmt: skip
     xml = export_xml(platform, wiring(platform), tables=holds_loopback(platform)).text
-    parts = (program.parent.name, build_library().name, request, xml, *hpl_arguments(case.hpl, 0))
+    parts = (program.parent.name, build_library().name, request, xml, *case.hpl.emulation(0)[1])
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
 
 

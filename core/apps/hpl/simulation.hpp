@@ -68,7 +68,7 @@ struct Panel {
     std::uint32_t source_column = 0; // whom the broadcast comes from; that of the rank itself for the root
 };
 
-/// The program; its parts stand in panel.cpp, broadcast.cpp, swap.cpp, update.cpp and solve.cpp.
+/// The program; its parts stand in main_loop.cpp, panel.cpp, broadcast.cpp, swap.cpp, update.cpp and solve.cpp.
 class Program {
 public:
     Program(const Parameters& parameters, mpi::Engine& engine, models::MachineDay& day, std::uint64_t seed);
@@ -167,7 +167,7 @@ private:
     void note_shares(mpi::Rank rank, std::size_t index);
     [[nodiscard]] Totals totals() const;
 
-    // -- main loop
+    // -- main loop (main_loop.cpp)
     mpi::Task without_lookahead(Place at);
     mpi::Task with_lookahead(Place at);
 

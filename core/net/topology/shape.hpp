@@ -1,7 +1,7 @@
 #pragma once
 // The wiring behind a topology: vertices (nodes first, then switches), cables, and a rule for routes.
 
-#include "net/topology.hpp"
+#include "net/links.hpp"
 
 #include <algorithm>
 #include <cstdint>

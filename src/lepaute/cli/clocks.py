@@ -189,7 +189,7 @@ def _show(found: "Found", options: ClockAnswer, archive: Path) -> None:
         write_plot(found, options.plot)
         note("wrote " + ", ".join(map(str, files_of(options.plot) or ())))
     if options.as_json:
-        print(json_text(found.to_dict()))
+        print(json_text({"answer": answer(found), **found.to_dict()}))
         return
     width = terminal_columns()
     table = shown_table(*methods_table(found), width)

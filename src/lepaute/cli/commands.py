@@ -17,6 +17,7 @@ from typing import Annotated, Any, get_args, get_origin
 import typer
 from typer.main import get_command, get_group
 
+from lepaute.cli import COMMANDS
 from lepaute.cli.examples import EXAMPLES
 from lepaute.cli.help_groups import write_parameters
 from lepaute.cli.options import App
@@ -29,8 +30,6 @@ _OF_A_TYPE = {int: "N", float: "X", bool: "0|1", Path: "PATH", str: "TEXT"}
 
 def built(name: str, arguments: Sequence[str] = ()) -> tuple[Any, str | None]:
     """The command `name` from its module, and which of its subcommands is meant where none is named."""
-    from lepaute.cli.main import COMMANDS
-
     place = next(command.place for command in COMMANDS if command.name == name) or f"{name}:app"
     module_name, _, attribute = place.partition(":")
     module = import_module(f"lepaute.cli.{module_name}")
@@ -230,8 +229,6 @@ def completion(
 
 def candidates(words: list[str]) -> list[str]:
     """What the last of the words after `lepaute` may become, sorted; none where it may be any text, or a file."""
-    from lepaute.cli.main import COMMANDS
-
     # Bash takes --option=value for three words.
     *before, current = [word for word in words[:-1] if word != "="] + [words[-1] if words and words[-1] != "=" else ""]
     names = [command.name for command in COMMANDS]

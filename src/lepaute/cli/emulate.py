@@ -21,8 +21,7 @@ from lepaute.kit.picture import files_of
 from lepaute.kit.printable import terminal_columns, unfiltered
 from lepaute.kit.quantities import numbers_of
 from lepaute.kit.temporary import temporary_folder
-from lepaute.simulate.apps.hpl import Hpl
-from lepaute.simulate.apps.hpl.parameters import HplFiles
+from lepaute.simulate.apps.hpl import Hpl, HplFiles
 from lepaute.simulate.smpi.settings import ProgramSettings
 
 if TYPE_CHECKING:

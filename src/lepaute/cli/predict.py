@@ -27,7 +27,8 @@ from lepaute.simulate.prediction.wording import NOT_SAMPLED
 if TYPE_CHECKING:
     from lepaute.platform import Platform
     from lepaute.simulate import Application, Mapping, Prediction
-    from lepaute.simulate.application import Fidelity, Files
+    from lepaute.simulate.application import Files
+    from lepaute.simulate.conditions import Fidelity
     from lepaute.simulate.prediction.sweep import ScalingPoint
     from lepaute.simulate.tracing import TraceRequest
 
@@ -295,10 +296,11 @@ def _texts(
 
 def _draw(predictions: "Sequence[Prediction]", points: "Sequence[ScalingPoint]", path: Path) -> None:
     from lepaute.simulate.prediction.plot import plot_scaling, plot_sweep
+    from lepaute.simulate.prediction.sweep import Sweep
 
     if points:
         plot_scaling(points, path)
     elif len(predictions) > 1:
-        plot_sweep(predictions, path)
+        plot_sweep(Sweep(tuple(predictions)), path)
     else:
         predictions[0].plot(path)

@@ -22,8 +22,8 @@ from lepaute.kit.text import counted
 from lepaute.measure.schedulers import SCHEDULERS, Request, default_scheduler
 
 if TYPE_CHECKING:
+    from lepaute.measure.experiment.closing import Outcome
     from lepaute.measure.experiment.job import Job
-    from lepaute.measure.experiment.life import Outcome
     from lepaute.measure.experiment.options import Options
 
 #: Options of all commands that measure on nodes, besides a Request.

@@ -160,7 +160,7 @@ def as_object(table: "DurationTable", line: "SegmentedLine") -> dict[str, Any]:
 
 def _likeliest(line: "SegmentedLine") -> dict[str, Any] | None:
     """Where none was proven: what the best one would change."""
-    from lepaute.fit.segmentation.search import likeliest_breakpoint
+    from lepaute.fit.segmentation.result import likeliest_breakpoint
 
     likeliest = None if line.breakpoints else likeliest_breakpoint(line)
     if likeliest is None:

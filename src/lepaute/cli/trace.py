@@ -126,7 +126,7 @@ def convert(
     --cfg=tracing/precision:12 ...  OTF2 of Score-P: its folder, or traces.otf2; needs the Python package otf2.
     Paraver of Extrae: the .prv, its .pcf beside it. GOAL of LogGOPSim.
     """
-    from lepaute.trace.foreign import read_foreign
+    from lepaute.trace.reading import read_foreign
     from lepaute.version import __version__
 
     if flop_rate is not None and not 1.0 <= flop_rate <= 1e18:

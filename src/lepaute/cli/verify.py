@@ -3,83 +3,37 @@
 `verify_command` has the same for any other application and the command that runs it.
 """
 
-import sys
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from lepaute.cli.options import DETAILS_HELP, App, Force, with_options_of
+from lepaute.cli.options import App, Force, flags_of, is_given, refuse_others, with_options_of
 from lepaute.cli.run import PythonOnNodes, SchedulerName
 from lepaute.cli.simulation import check_not_given, platform_of
-from lepaute.cli.terminal import announce, end_by, json_text, note, notes_printed, progress_bar, warn
+from lepaute.cli.terminal import BAR_AFTER_S, note, progress_bar, warn
+from lepaute.cli.verify_campaign import VerifyOptions, check_folder, end_by_tolerance, print_results, verified
 from lepaute.errors import InputError
 from lepaute.kit.extras import need
 from lepaute.kit.files import write_whole
-from lepaute.kit.options import option_field
 from lepaute.kit.outputs import check_output_folder, check_outputs
 from lepaute.kit.printable import terminal_columns
-from lepaute.kit.quantities import grid_of, share_of, whole_of
-from lepaute.kit.text import caveat_line, folded, significant
+from lepaute.kit.quantities import grid_of, whole_of
+from lepaute.kit.text import folded
 from lepaute.measure.schedulers import Request
 from lepaute.simulate.apps.hpl import Hpl
+from lepaute.simulate.apps.hpl.parameters import places
 
 if TYPE_CHECKING:
-    from lepaute.cli.verify_site import Where
-    from lepaute.platform import Platform
-    from lepaute.simulate import Application
-    from lepaute.verify.command import Command
-    from lepaute.verify.known_results import KnownResults
-    from lepaute.verify.real_run import HplProgram
-    from lepaute.verify.seal import Seal
-    from lepaute.verify.verification import Verification
+    from lepaute.simulate import Prediction
 
-CALIBRATION_FILE = "calibration.zip"
-PLATFORM_FILE = "platform.yaml"
-QUALITY_FILE = "fit_quality.csv"
-#: From 40 simulated runs on, an interval is that of the runs themselves; with ten, Student's is half as wide again.
-_RUNS = 100
-#: Of these as many are made once more on the same days, which says by what runs of one day differ.
-_RUNS_AGAIN = 20
-
-
-@dataclass(frozen=True)
-class VerifyOptions:
-    """What is predicted and run."""
-
-    platform: str | None = option_field(None, "platform file of this machine, or of the nodes", also=("-p",))
-    n: str = option_field("2000,4000,8000", "orders of the matrix, one or several; suffix k")
-    grid: str = option_field("1x1,1x2,2x1", "process grids, one or several")
-    dat: Path | None = option_field(None, "an HPL.dat: all its combinations, instead of the options")
-    results: Path | None = option_field(
-        None, "an HPL.out: its cases are predicted and compared with it; nothing is run"
-    )
-    settings: list[str] | None = option_field(None, "FIELD=VALUE of the platform", name="set")
-    runs: int | None = option_field(None, "simulated runs of each case (default: 100; with --results 10)")
-    seed: int = option_field(1, "seed of the simulated runs, the order and the calibration")
-    repeats: int = option_field(4, "real runs of each case")
-    xhpl: Path | None = option_field(None, "your own xhpl instead of the one built here")
-    tolerance: float | None = option_field(
-        None,
-        "exit with 1 if an error exceeds this, such as 5%, with 3 if one is unknown",
-        metavar="SHARE",
-        quantity=share_of,
-    )
-    details: bool = option_field(False, DETAILS_HELP)
-    as_json: bool = option_field(False, "one JSON object on standard output", name="json")
-    output: Path = option_field(Path("lepaute-verification"), "folder for all files", also=("-o",))
-    report: Path | None = option_field(
-        None, "also a page: what came of it, predicted beside measured", metavar="FILE.html"
-    )
-    ranks_per_node: int | None = option_field(None, "ranks on each node in turn; default: one on each core", minimum=1)
-    other_machine: bool = option_field(False, "run even if the platform describes another machine")
-    calibrate: bool = option_field(False, "measure and fit this machine, or the nodes, first")
-    quick: bool = option_field(False, "a tiny calibration: only checks that everything works")
-    resume: bool = option_field(False, "resume the interrupted campaign in --output")
+_RUNS_OF_RESULTS = 10
+#: Arguments of the command that --results goes with, besides those of Hpl that no line of results says.
+_WITH_RESULTS = frozenset(
+    "results dat platform settings runs seed tolerance details as_json output report force ranks_per_node".split()
+)
 
 
 def app_for(arguments: Sequence[str]) -> typer.Typer:
@@ -119,8 +73,6 @@ def hpl(
     inputs = (options.dat, options.results, options.platform, options.xhpl)
     check_outputs({"--report": options.report}, inputs, force=force)
     if options.results is not None:
-        from lepaute.cli.verify_results import compared_with_results
-
         table = compared_with_results(context, options.results, values, options)
     else:
         if options.calibrate == (options.platform is not None):
@@ -143,33 +95,9 @@ def hpl(
     end_by_tolerance(table, options)
 
 
-def end_by_tolerance(table: Any, options: VerifyOptions) -> None:
-    """Ends with status 1 where an error of the table exceeds --tolerance, with 3 where one is not known."""
-    from lepaute.verify.comparison import within
-
-    if options.tolerance is not None:
-        end_by(within(table, options.tolerance), "against")
-
-
-def check_folder(options: VerifyOptions) -> None:
-    """Raises InputError where there is nothing to resume, or without --resume something that would be lost."""
-    from lepaute.measure.experiment.workspace import folder_of
-    from lepaute.verify.verification import check_begun, check_unused
-
-    folder = options.output
-    check_output_folder(folder, "--output")
-    if options.resume:
-        check_begun(folder)
-        return
-    check_unused(folder)
-    if options.calibrate:
-        check_unused(folder, (CALIBRATION_FILE, folder_of(folder / CALIBRATION_FILE).name, PLATFORM_FILE, QUALITY_FILE))
-
-
 def _cases_of(context: typer.Context, values: dict[str, Any], options: VerifyOptions) -> list[Hpl]:
     """The cases of an HPL.dat, each once, or those of the options: all orders on each grid."""
     from lepaute.simulate.apps.hpl.hpl_dat import read_hpl_dat
-    from lepaute.simulate.apps.hpl.parameters import places
 
     if options.dat is None:
         return [
@@ -183,191 +111,88 @@ def _cases_of(context: typer.Context, values: dict[str, Any], options: VerifyOpt
     return list(dict.fromkeys(read_hpl_dat(options.dat).combinations(**others)))
 
 
-def verified(
-    cases: "Sequence[Application]",
-    find_program: "Callable[[], HplProgram | Command]",
-    options: VerifyOptions,
-    where: "Where",
-    title: str,
-    causes: str = "",
-) -> Any:
-    """Calibrates where that was asked for, makes all real runs, prints and saves the results; the table of cases.
+def compared_with_results(context: typer.Context, results: Path, values: dict[str, Any], options: VerifyOptions) -> Any:
+    """Predicts the cases of the file, prints both, and saves the comparison where a folder was asked for; its table.
 
-    title: of pictures and page; causes: as of comparison.sentence
+    Ends with status 1 where HPL itself calls a result wrong.
+    Raises InputError for options that would run something, or that say otherwise than the file.
     """
-    from lepaute.cli.verify_site import opened_site, sentinel_guard
-    from lepaute.simulate import predict
-    from lepaute.verify.campaign import Plan
-    from lepaute.verify.comparison import CAUSES
-    from lepaute.verify.seal import held
-    from lepaute.verify.verification import chosen_runs, verify
+    from lepaute.cli.predict import announced
+    from lepaute.cli.prediction_text import where_the_time_goes
+    from lepaute.cli.verify_site import spread
+    from lepaute.simulate import Mapping, predict_all
+    from lepaute.verify.known_results import CAUSES, FILES, known_results
+    from lepaute.verify.verification import JSON_FILE, PLOT_FILE, check_unused
 
-    folder, resume = options.output, options.resume
-    plan = Plan(repeats=options.repeats, order_seed=options.seed)
-    given = None if options.platform is None else platform_of(options.platform, options.settings)
-    program = find_program()
-    with held(folder), notes_printed(), ExitStack() as stack:
-        coretype = None
-        if given is None:
-            measured, coretype, where = _calibrated(cast("Sequence[Hpl]", cases), options, where)
-            given = platform_of(measured, options.settings)
-        machine, overrides = given
-        site, program, mapping = stack.enter_context(
-            opened_site(
-                where,
+    given = _known_otherwise(context, values, options.dat)
+    if options.platform is None:
+        raise InputError("--results are compared with the predictions of a platform; give it with -p PLATFORM")
+    folder = options.output if is_given(context, "output") else None
+    if folder is not None:
+        check_output_folder(folder, "--output")
+        check_unused(folder, FILES)
+    machine, overrides = platform_of(options.platform, options.settings)
+    runs = _RUNS_OF_RESULTS if options.runs is None else options.runs
+
+    def predict(cases: Sequence[Hpl], repeat: int) -> "Sequence[Prediction]":
+        mapping, per_node = Mapping(), options.ranks_per_node
+        if per_node is not None:
+            nodes = -(-max(case.ranks for case in cases) // per_node)
+            mapping = spread(machine, nodes, per_node, cases[0].threads_per_rank)
+        run_s = announced(cases, machine, runs, mapping)
+        with progress_bar(BAR_AFTER_S) as tell:
+            return predict_all(
+                cases,
                 machine,
-                program,
-                cases[0].threads_per_rank,
-                coretype,
-                calibrated=options.calibrate,
-                resumed=folder if resume else None,
+                runs=runs,
+                seed=options.seed,
+                repeat=repeat,
+                applied=overrides,
+                mapping=mapping,
+                progress=lambda share: tell("simulating", share),
+                run_s=run_s,
             )
-        )
-        guard = sentinel_guard(machine, program.coretype, other_machine=where.other_machine)
-        lag_s = _lag_of_runs(machine, cases, options)
-        runs = _RUNS if options.runs is None else options.runs
-        predicted = partial(
-            predict, platform=machine, seed=options.seed, applied=overrides, mapping=mapping, lag_s=lag_s
-        )
-        with progress_bar() as tell:
-            campaign = chosen_runs(
-                *(cases, program, plan, partial(predicted, runs=runs), folder, site, tell),
-                guard=guard,
-                again=partial(predicted, runs=min(runs, _RUNS_AGAIN), repeat=1),
-                sealed=_tell_sealed,
-                resume=resume,
-            )
-            verification = verify(campaign, None if guard is None else machine.sentinel)
-        _print_and_save(verification, options, title, causes or CAUSES)
-    return verification.table
 
-
-def _lag_of_runs(machine: "Platform", cases: "Sequence[Application]", options: VerifyOptions) -> float | None:
-    """Seconds between the calibration and the real runs; None where the platform does not say how the machine drifts.
-
-    A resumed campaign keeps what its predictions were sealed with.
-    """
-    from lepaute.verify.machine import lag_of_campaign
-    from lepaute.verify.seal import PREDICTIONS_FILE, sealed_lag_s
-
-    if options.resume and (options.output / PREDICTIONS_FILE).exists():
-        return sealed_lag_s(options.output)
-    if machine.sentinel is None or machine.days is None or machine.days.drift is None:
-        return None
-    return lag_of_campaign(machine, cases, options.repeats)
-
-
-def _tell_sealed(seal: "Seal", finished: int) -> None:
-    """Says that the predictions are on disk, and how many real runs a resumed campaign has already."""
-    note(f"predictions written before the first real run: {seal.path} at {seal.created}")
-    note(f"  SHA-256 {seal.sha256}")
-    if finished:
-        note(f"  resumed after {finished} finished runs")
-
-
-def _print_and_save(verification: "Verification", options: VerifyOptions, title: str, causes: str) -> None:
-    """Prints all results before any file is written, so that a full disk hides none."""
-    from lepaute.verify.seal import PREDICTIONS_FILE
-    from lepaute.verify.verification import PLOT_FILE
-
-    folder = options.output
+    known = known_results(results, given, predict, machine, options.ranks_per_node)
+    warn(known.warnings())
+    judged = known.verdict
+    # A case that is off, where to look for the cause, and the best cases.
+    gap_lines = [*judged.lines, *([] if judged.case is None else where_the_time_goes(judged.case.prediction))]
+    warnings_in = "--json" if folder is None else JSON_FILE
     try:
-        print_results(verification, PREDICTIONS_FILE, options, drift=verification.drift, causes=causes)
+        if not options.as_json:
+            print(folded(f"{judged.text}.", terminal_columns(), 2))
+        if known.cases or options.as_json:
+            print_results(known, warnings_in, options, [*gap_lines, *known.bests()], causes=CAUSES)
     finally:  # whoever does not read the results to their end has them in the folder
-        verification.save(folder, title)
+        if folder is not None:
+            known.save(folder)
         if options.report is not None:
             from lepaute.verify.page import page
 
-            told = page(verification, title, causes, drift=verification.drift, seal=verification.seal)
-            write_whole(options.report, told)
-    if options.as_json:
-        return
-    print(f"Picture: {folder / PLOT_FILE}; predictions sealed as {verification.seal.sha256[:16]} before the runs.")
-    if options.calibrate:
-        longest = max(verification.table.to_dict("records"), key=lambda row: row["measured_time_s"])
-        predicted_s, measured_s = (significant(longest[f"{how}_time_s"]) for how in ("predicted", "measured"))
-        grid = f"{longest['p']}x{longest['q']}"
-        command = f"lepaute predict hpl -p {folder / PLATFORM_FILE} --n {3 * longest['n'] // 4} --grid {grid}"
-        print(
-            f"\nHPL of order {longest['n']} on {grid}: predicted {predicted_s} s, then measured {measured_s} s."
-            f"\nAny other run is predicted in seconds: {command}"
-        )
+            title = f"HPL: predicted, and as in {known.source}"
+            beside = [*known.warnings(), *(line.strip() for line in gap_lines), *known.bests()]
+            write_whole(options.report, page(known, title, CAUSES, beside, answer=judged.text))
+    if folder is not None and not options.as_json and known.cases:
+        print(f"Picture: {folder / PLOT_FILE}.")
+    if any(weakness.cause == "failed" for weakness in judged.decision.weaknesses):
+        raise typer.Exit(1)
+    return known.table
 
 
-def print_results(
-    results: "Verification | KnownResults",
-    warnings_in: str,
-    options: VerifyOptions,
-    further: Sequence[str] = (),
-    **shown: Any,
-) -> None:
-    """The comparison, and further lines; warnings_in: where all warnings are."""
-    from lepaute.verify.report import show, slow_state_line, warning_lines
+def _known_otherwise(context: typer.Context, values: dict[str, Any], dat: Path | None) -> dict[str, Any]:
+    """Fields of Hpl that a line of results does not say, as the command line or an HPL.dat has them.
 
-    if options.as_json:
-        print(json_text(results.to_dict()))
-    else:
-        show(results.table, results.run_table, sys.stdout, **shown)
-        width = terminal_columns()
-        lines = filter(None, (slow_state_line(results.cases), *further))
-        print("".join(f"{folded(line, width, 4)}\n" for line in lines), end="")
-        warnings, width = warning_lines(results.cases, warnings_in), terminal_columns(sys.stderr)
-        if options.details:
-            for line in warnings:
-                note(folded(line, width, 2))
-        elif warnings:
-            note(caveat_line([line.partition("): ")[2] or line for line in warnings], width))
-    sys.stdout.flush()
-
-
-def _calibrated(cases: Sequence[Hpl], options: VerifyOptions, where: "Where") -> tuple["Platform", str | None, "Where"]:
-    """Measures and fits this machine, or the nodes, into the folder, for the block sizes and threads of the cases.
-
-    Its platform, the OPENBLAS_CORETYPE it was measured with, and the place: of nodes those that were measured. With
-    --resume a whole calibration of the folder is used as it is, and an interrupted one goes on.
+    Raises InputError for options that go with real runs, or that each line of results decides.
     """
-    import pandas
+    from lepaute.simulate.apps.hpl.hpl_dat import read_hpl_dat
+    from lepaute.simulate.apps.hpl.hpl_out import SAID_BY_LINES
 
-    from lepaute.archive import Archive
-    from lepaute.cli.calibration_precision import goal_of, precision_of
-    from lepaute.cli.fit_text import quality_table
-    from lepaute.design.hpl_step import DEFAULT_NBS
-    from lepaute.fit import platform_and_models
-    from lepaute.measure.calibration.campaign import calibrate
-    from lepaute.measure.experiment.workspace import folder_of
-    from lepaute.platform import dump_platform
-
-    folder = options.output
-    path, goal = folder / CALIBRATION_FILE, None if options.quick else goal_of()
-    begun = options.resume and folder_of(path).is_dir()
-    sizes = {case.nb for case in cases}
-    extremes = sorted({min(sizes), max(sizes)})
-    with progress_bar() as tell:
-        if begun or not path.exists():
-            note(f"calibrating {'this machine' if where.is_here else 'the nodes'}")
-            calibrate(
-                path,
-                quick=options.quick,
-                # Between block sizes that are measured the models are tested, beyond them they are not.
-                nbs=(*DEFAULT_NBS, *(nb for nb in extremes if not min(DEFAULT_NBS) <= nb <= max(DEFAULT_NBS))),
-                threads=tuple(sorted({1, *(case.threads_per_rank for case in cases)})),
-                seed=options.seed,
-                progress=tell,
-                goal=goal,
-                announce=announce,
-                scheduler=where.scheduler,
-                request=where.request,
-                python=where.python,
-                resume=begun,
-            )
-        tell("fitting the models", 1.0)
-        archive = Archive.open(path)
-        platform, fitted = platform_and_models(archive, "calibrated")
-    warn((*archive.about.warnings, *fitted.warnings))
-    if goal is not None:
-        note(f"lepaute: {precision_of(goal, archive, platform, fitted)[0]}")
-    dump_platform(platform, folder / PLATFORM_FILE)
-    note(quality_table(fitted.quality, terminal_columns(sys.stderr)))
-    rows = pandas.DataFrame([asdict(row) for row in fitted.quality])
-    write_whole(folder / QUALITY_FILE, rows.to_csv(index=False).encode())
-    return platform, archive.about.blas.coretype_env, where.on(fitted.hosts)
+    flags = {flag.argument: flag.fields[0].name for flag in flags_of(Hpl)}
+    free = {argument for argument, field in flags.items() if field not in SAID_BY_LINES}
+    refuse_others(context, _WITH_RESULTS | free, "--results runs nothing and brings its own cases")
+    given = {flags[argument]: values[flags[argument]] for argument in free if is_given(context, argument)}
+    if dat is None:
+        return given
+    known = read_hpl_dat(dat).values
+    return {name: known[name][0] for name, _ in places() if name not in SAID_BY_LINES} | given

@@ -9,11 +9,12 @@ import typer
 
 from lepaute.cli.options import App, Force, flags_of, with_options_of
 from lepaute.cli.simulation import applications_of, note_unused, own_class, platform_of
-from lepaute.cli.verify import VerifyOptions, check_folder, end_by_tolerance, verified
+from lepaute.cli.verify_campaign import VerifyOptions, check_folder, end_by_tolerance, verified
 from lepaute.errors import InputError
 from lepaute.kit.options import option_field
 from lepaute.kit.outputs import check_outputs
 from lepaute.kit.printed_time import PATTERN_HELP
+from lepaute.measure.schedulers import Request
 from lepaute.simulate import Application
 from lepaute.simulate.application import Files
 from lepaute.simulate.apps import APPLICATIONS, application_class
@@ -67,7 +68,6 @@ def command_of(application: "type[Application]") -> Callable[..., None]:
         force: Force = False,
     ) -> None:
         from lepaute.cli.verify_site import where_of
-        from lepaute.measure.schedulers import Request
         from lepaute.report.page import check_page_name
         from lepaute.verify.command import Command
 

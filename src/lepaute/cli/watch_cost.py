@@ -20,7 +20,7 @@ from lepaute.simulate.apps.hpl.parameters import Hpl
 if TYPE_CHECKING:
     import pandas as pd
 
-    from lepaute.simulate.application import Fidelity
+    from lepaute.simulate.conditions import Fidelity
     from lepaute.simulate.prediction.node_cost import NodeCost
     from lepaute.watch import Watch
     from lepaute.watch.node_state import NodeState

@@ -132,10 +132,7 @@ class Found:
         return next(one for one in self.costs if one.method == method)
 
     def to_dict(self) -> dict[str, Any]:
-        from lepaute.clocks.wording import answer
-
         return {
-            "answer": answer(self),
             "archive": {"file": self.file, "id": self.id, "seed": self.seed},
             "ranks": self.about.ranks,
             "nodes": list(self.about.nodes),

@@ -21,7 +21,7 @@ from lepaute.platform.schema import Assumption, Platform
 if TYPE_CHECKING:
     from lepaute.fit.duration_tables import DurationTable
     from lepaute.fit.segmentation import SegmentedLine
-    from lepaute.fit.segmentation.result import Line
+    from lepaute.fit.segmentation.points import Line
 
 #: Of the time of a message: one pair of ranks at one time was measured, and others differ.
 PAIR_SD = 0.1

@@ -13,7 +13,7 @@ from lepaute.report.page import records_table, render
 
 if TYPE_CHECKING:
     from lepaute.fit.segmentation import SegmentedLine
-    from lepaute.fit.segmentation.result import Interval, Line
+    from lepaute.fit.segmentation.points import Interval, Line
 
 
 def page(table: "DurationTable", line: "SegmentedLine", source: str, command: str) -> str:

@@ -16,7 +16,7 @@ from lepaute.simulate.apps import class_modules
 if TYPE_CHECKING:
     from lepaute.simulate.application import Application as Application
     from lepaute.simulate.apps.hpl import Hpl as Hpl
-    from lepaute.simulate.apps.own.checking import check as check
+    from lepaute.simulate.apps.own import check as check
     from lepaute.simulate.apps.own.values import Cost as Cost
     from lepaute.simulate.apps.own.values import Grid as Grid
     from lepaute.simulate.apps.program import Program as Program
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 _NAMES_IN = {
     "application": ("Application",),
-    "apps.own.checking": ("check",),
+    "apps.own": ("check",),
     "apps.own.values": ("Cost", "Grid"),
     "apps.program": ("Program", "emulate"),
     "conditions": ("Layers",),

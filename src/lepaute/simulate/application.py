@@ -9,27 +9,26 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, get_type_hints
 
 from lepaute.errors import InputError
 from lepaute.kit.later import later
 from lepaute.kit.notebook import Public
+from lepaute.kit.options import options_of
 from lepaute.simulate.tasks import by_some_iterations
 
 if TYPE_CHECKING:
     from lepaute import _core
     from lepaute.platform import schema
     from lepaute.simulate import engine
-    from lepaute.simulate.prediction import prediction
-    from lepaute.simulate.smpi import emulate
+    from lepaute.simulate.prediction.prediction import Prediction
+    from lepaute.simulate.smpi.emulate import Options
 else:
     _core, schema = later("lepaute._core"), later("lepaute.platform.schema")
     engine = later("lepaute.simulate.engine")
-    prediction, emulate = later("lepaute.simulate.prediction.prediction"), later("lepaute.simulate.smpi.emulate")
 
-
-#: How much of a run is simulated: every step, windows of them, or what its length is worth.
-Fidelity = Literal["auto", "full", "sampled"]
+#: Fields of applications that choose the models of the machine, and are not parameters of the simulated program.
+OF_THE_MACHINE = frozenset({"threads_per_rank"})
 
 
 class Rate(NamedTuple):
@@ -81,11 +80,11 @@ class Files:
         """What an input file says against an application, a line; None where it says nothing."""
         return None
 
-    def report(self, predictions: "Sequence[prediction.Prediction]") -> str | None:
+    def report(self, predictions: "Sequence[Prediction]") -> str | None:
         """The predictions in the form of the application's own report; None where it has none."""
         return None
 
-    def write(self, predictions: "Sequence[prediction.Prediction]") -> None:
+    def write(self, predictions: "Sequence[Prediction]") -> None:
         """Writes the output file, where one is requested."""
 
 
@@ -274,11 +273,9 @@ class Application(Public):
         trial_steps : simulate so many steps only, to see how long they take, where the application can; 0: a run
         seed : of the run, for an application that draws what it does
         """
-        from lepaute.simulate.native import core_parameters
-
         return core_parameters(self)
 
-    def emulation(self, seed: int) -> "tuple[Path | None, Sequence[str], emulate.Options]":
+    def emulation(self, seed: int) -> "tuple[Path | None, Sequence[str], Options]":
         """Its program (None: the engine names it), arguments for one run, and how SMPI emulates it."""
         raise InputError(f"{self.title} is not a program that SMPI could run; take the native engine")
 
@@ -320,3 +317,41 @@ class Application(Public):
         if not hasattr(applications[0], "iterations"):
             return None
         return by_some_iterations(applications, runs, cores, measure)
+
+
+def core_parameters(application: Any) -> Any:
+    """The core's parameters of an application: its fields by their names, words where there are choices."""
+    described: Any = type(application)
+    parameters = _parameters_class(described)()
+    for name in _core_fields(described):
+        setattr(parameters, name, getattr(application, name))
+    return parameters
+
+
+@cache
+def _parameters_class(application: Any) -> type:
+    """The class of the core that holds the parameters of an application.
+
+    Raises ImportError where package and core disagree about the parameters, or about the choices of one.
+    """
+    parameters: type = getattr(_core, f"{application.__name__}Parameters")
+    unknown = [name for name in _core_fields(application) if not hasattr(parameters, name)]
+    if unknown:
+        raise ImportError(
+            f"the core has no {', '.join(unknown)} in {parameters.__name__}; build the package again, or add it there"
+        )
+    in_core: dict[str, list[str]] = getattr(parameters, "choices", dict)()
+    options = options_of(application)
+    for name, words in in_core.items():
+        known = options[name].choices if name in options else ()
+        if set(words) != set(known):
+            raise ImportError(
+                f"{application.__name__}.{name} is one of {', '.join(known)}, and of {', '.join(words)} in the core; "
+                "build the package again, or make the two tables equal"
+            )
+    return parameters
+
+
+def _core_fields(application: Any) -> list[str]:
+    """The fields of an application that the core knows: all but those that are about the machine."""
+    return [field.name for field in fields(application) if field.name not in OF_THE_MACHINE]

@@ -17,13 +17,13 @@ from lepaute.kit.later import later
 from lepaute.kit.notebook import Public
 from lepaute.kit.numbers import of_type, texts
 from lepaute.kit.text import duration, percent
-from lepaute.simulate.application import Application, Fidelity
 from lepaute.simulate.machine.mapping import Mapping
 from lepaute.simulate.tracing import TraceRequest
 
 if TYPE_CHECKING:
     from lepaute import _core
     from lepaute.platform import schema
+    from lepaute.simulate.application import Application
 else:
     _core, schema = later("lepaute._core"), later("lepaute.platform.schema")
 
@@ -97,7 +97,7 @@ class Layers(Public):
         return layers
 
 
-def layers_of(platform: "schema.Platform", application: Application) -> tuple[str, ...]:
+def layers_of(platform: "schema.Platform", application: "Application") -> tuple[str, ...]:
     """Names of the layers of which runs of `application` draw anything on `platform`."""
     application = application.on(platform)
     models = platform.kernels if application.kernel_models else ()
@@ -206,7 +206,7 @@ class Transfer:
     studies: tuple[str, ...]
     configuration_relative_sd: float = 0.0
 
-    def factor(self, seed: int, application: Application) -> float:
+    def factor(self, seed: int, application: "Application") -> float:
         """What the run of this seed takes longer by: log-normal, with mean 1."""
         (normal,) = _core.normals(seed, _STREAM, 1, 1)
         factor = _core.exponential(self.relative_sd * (normal - 0.5 * self.relative_sd))
@@ -231,7 +231,7 @@ class Transfer:
         }
 
 
-def _key(application: Application) -> int:
+def _key(application: "Application") -> int:
     """63 bits that name the parameters of an application."""
     parameters = json.dumps([application.name, application.parameters()], sort_keys=True, default=str)
     return int.from_bytes(hashlib.sha256(parameters.encode()).digest()[:8]) >> 1
@@ -265,6 +265,8 @@ def _sd(content: MappingOf[str, Any], name: str, origin: str) -> float:
     return float(sd)
 
 
+#: How much of a run is simulated: every step, windows of them, or what its length is worth.
+Fidelity = Literal["auto", "full", "sampled"]
 State = Literal["undisturbed", "any"]
 
 

@@ -2,8 +2,8 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from functools import cache, partial
+from dataclasses import dataclass, replace
+from functools import partial
 from math import fsum
 from threading import Lock
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -11,7 +11,6 @@ from weakref import ref
 
 from lepaute import _core
 from lepaute.errors import InputError, SimulationError
-from lepaute.kit.options import options_of
 from lepaute.kit.text import significant, size_text
 from lepaute.simulate.engine import MESSAGES, KernelUse, MessageUse, Sampling, SimulatedRun, Sizes
 from lepaute.simulate.machine.core import machine_of
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
 
 #: Categories of a rank's time in which messages move; the others are computing and waiting.
 MOVING = ("overhead", "transfer", "contention")
-#: Fields of applications that choose the models of the machine, and are not parameters of the simulated program.
-OF_THE_MACHINE = frozenset({"threads_per_rank"})
 #: Of the time of messages; below it, an extrapolation is not worth a sentence.
 SMALL_SHARE = 0.005
 
@@ -327,41 +324,3 @@ def message_warnings(uses: Sequence[MessageUse]) -> list[str]:
             f"{met}, fitted from {fitted}"
         )
     return warnings
-
-
-def core_parameters(application: Any) -> Any:
-    """The core's parameters of an application: its fields by their names, words where there are choices."""
-    described: Any = type(application)
-    parameters = _parameters_class(described)()
-    for name in _core_fields(described):
-        setattr(parameters, name, getattr(application, name))
-    return parameters
-
-
-@cache
-def _parameters_class(application: Any) -> type:
-    """The class of the core that holds the parameters of an application.
-
-    Raises ImportError where package and core disagree about the parameters, or about the choices of one.
-    """
-    parameters: type = getattr(_core, f"{application.__name__}Parameters")
-    unknown = [name for name in _core_fields(application) if not hasattr(parameters, name)]
-    if unknown:
-        raise ImportError(
-            f"the core has no {', '.join(unknown)} in {parameters.__name__}; build the package again, or add it there"
-        )
-    in_core: dict[str, list[str]] = getattr(parameters, "choices", dict)()
-    options = options_of(application)
-    for name, words in in_core.items():
-        known = options[name].choices if name in options else ()
-        if set(words) != set(known):
-            raise ImportError(
-                f"{application.__name__}.{name} is one of {', '.join(known)}, and of {', '.join(words)} in the core; "
-                "build the package again, or make the two tables equal"
-            )
-    return parameters
-
-
-def _core_fields(application: Any) -> list[str]:
-    """The fields of an application that the core knows: all but those that are about the machine."""
-    return [field.name for field in fields(application) if field.name not in OF_THE_MACHINE]

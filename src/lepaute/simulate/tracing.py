@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
     from lepaute import _core
     from lepaute.platform.schema import Platform
-    from lepaute.simulate import application as applications
+    from lepaute.simulate.application import Application
     from lepaute.trace import Trace
 else:
-    npt, applications = later("numpy.typing"), later("lepaute.simulate.application")
+    npt = later("numpy.typing")
 
 #: Of the engine, in its order; "other" stands beside them: waiting for the last rank at the end.
 CATEGORIES = ("compute", "overhead", "late", "transfer", "contention", "probe")
@@ -40,7 +40,7 @@ class TraceRequest(Public):
     ranks: tuple[int, ...] | None = None
     steps: tuple[int, ...] | None = None
 
-    def check(self, application: "applications.Application") -> None:
+    def check(self, application: "Application") -> None:
         """Raises InputError for a rank or a step that the run does not have."""
         chosen = (("rank", self.ranks, application.ranks), ("step", self.steps, application.steps))
         for name, numbers, count in chosen:
@@ -48,7 +48,7 @@ class TraceRequest(Public):
             if beyond is not None:
                 raise InputError(f"there is no {name} {beyond} to trace; this run has {name}s 0 to {count - 1}")
 
-    def narrowed(self, application: "applications.Application") -> "TraceRequest":
+    def narrowed(self, application: "Application") -> "TraceRequest":
         """The same, of fewer ranks and steps where what is not chosen would make a trace of more than MOST_ROWS rows.
 
         Ranks are then those that the application takes for the others, steps as many as fit, in the middle of the run.
@@ -69,7 +69,7 @@ class TraceRequest(Public):
         return (range(ranks) if self.ranks is None else self.ranks), self.steps
 
 
-def middle_steps(application: "applications.Application", ranks: "Sequence[int]") -> tuple[int, ...]:
+def middle_steps(application: "Application", ranks: "Sequence[int]") -> tuple[int, ...]:
     """As many steps in the middle of the run as make at most MOST_ROWS rows, and at least one."""
     steps = application.steps
 

@@ -4,6 +4,7 @@ This package imports nothing of ours but the exceptions, `kit` and `report`; eve
 are loaded by the functions that need them.
 """
 
-from lepaute.trace.table import CATEGORIES, KINDS, Trace, read_trace, trace_of_columns, write_trace
+from lepaute.trace.reading import read_trace
+from lepaute.trace.table import CATEGORIES, KINDS, Trace, trace_of_columns, write_trace
 
 __all__ = ["CATEGORIES", "KINDS", "Trace", "read_trace", "trace_of_columns", "write_trace"]

@@ -1,4 +1,4 @@
-"""Traces of other programs: of which kind a file or folder is, and its calls as the rows that a recording has."""
+"""What the readers of other programs' traces share: words of lines, and calls as the rows that a recording has."""
 
 import math
 import re
@@ -6,7 +6,6 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ import numpy
 from lepaute.errors import InputError
 from lepaute.kit.documents import unpacked
 from lepaute.kit.text import tally
-from lepaute.trace.table import COMPUTING, FORMATS_TEXT, KERNEL, MOST_RANKS, MPI, Trace, trace_of_columns
+from lepaute.trace.table import COMPUTING, KERNEL, MOST_RANKS, MPI, Trace, trace_of_columns
 
 #: Calls that no trace of ours has.
 LEFT_OUT = frozenset(("MPI_Init", "MPI_Init_thread", "MPI_Finalize"))
@@ -25,62 +24,7 @@ NOT_REPLAYED = re.compile(
 )
 #: Flop/s at which amounts of computing are seconds where nothing tells of the machine.
 UNIT_RATE = 1e9
-_HEAD_BYTES = 1 << 16
 LONGEST_LINE = 1 << 26
-
-
-def kind_of(path: Path) -> str | None:
-    """The module here that reads it, with convert(path, metadata); None where none does, as of a trace of ours."""
-    if not path.exists():
-        return None
-    if path.suffix == ".otf2" or (path.is_dir() and any(path.glob("*.otf2"))):
-        return "otf2_reader"
-    if path.is_dir():
-        first_file = min(path.glob("*.txt"), default=None)
-        return None if first_file is None else kind_of(first_file)
-    with unpacked(path, "a trace") as file:
-        head = file.read(_HEAD_BYTES)
-    if head.startswith(b"#Paraver"):
-        return "paraver"
-    lines = (line.strip() for line in head.split(b"\n"))
-    first = next((line for line in lines if line and not line.startswith((b"#", b"//"))), b"")
-    if first.startswith(b"%"):
-        return "smpi"
-    if first.startswith(b"num_ranks "):
-        return "goal"
-    words = first.split()
-    is_call = len(words) > 1 and words[0].isdigit() and words[1].replace(b"_", b"").isalpha()
-    return "time_independent" if is_call or (b"\0" not in first and first.endswith(b".txt")) else None
-
-
-def read_foreign(path: Path, metadata: Mapping[str, Any] | None = None, *, rate: float | None = None) -> Trace:
-    """The trace of another program.
-
-    metadata : goes above what the file itself says
-    rate     : flop/s of the machine for which amounts of computing were counted, where the format has such; None: not
-               known, and the trace's `flop_rate` says at which its durations stand
-    Raises InputError, one line with the file and its line or rank, for what cannot be read.
-    """
-    kind = kind_of(path)
-    if kind is None:
-        raise InputError(f"{path}: not a trace of another program; read are {FORMATS_TEXT.partition(', ')[2]}")
-    if rate is not None and kind != "time_independent":
-        raise InputError(f"{path}: has times, not amounts of computing, for which --flop-rate is")
-    read = import_module(f"lepaute.trace.{kind}").convert
-    made: Trace = read(path, metadata) if rate is None else read(path, metadata, rate=rate)
-    return made
-
-
-def files_of(path: Path) -> list[Path]:
-    """All that a trace consists of, in order: the file itself; of a folder or a list those in it."""
-    if path.is_dir() or path.suffix == ".otf2":
-        folder = path if path.is_dir() else path.parent
-        return sorted(each for each in folder.rglob("*") if each.is_file())
-    kind = kind_of(path)
-    if kind not in ("time_independent", "paraver"):
-        return [path]
-    more: list[Path] = import_module(f"lepaute.trace.{kind}").further_files(path)
-    return list(dict.fromkeys((path, *more)))
 
 
 def words_of(path: Path) -> Iterator[tuple[int, list[str]]]:

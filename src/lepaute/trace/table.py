@@ -234,39 +234,6 @@ def write_trace(trace: Trace, path: str | Path) -> None:
         pq.write_table(table, temporary, compression="zstd")
 
 
-def read_trace(path: str | Path) -> Trace:
-    """Reads a trace: what each rank called, when and for how long, in seconds.
-
-    Parameters
-    ----------
-    path : a Parquet file, of `lepaute record`, `predict --trace` or `write_trace`; or what another program wrote, as
-           `lepaute trace convert` takes it
-
-    Raises
-    ------
-    InputError : one line, where there is no file, or one that is no trace, or one of another form
-
-    Examples
-    --------
-    >>> import lepaute as lp
-    >>> lp.read_trace("t.parquet").to_frame()  # doctest: +SKIP
-    """
-    if (foreign := foreign_trace(path)) is not None:
-        return foreign
-    file, path, metadata = open_trace(path, MOST_TRACE_BYTES)
-    names: dict[str, int] = {}
-    columns = read_columns(path, file, names, lambda name: file.read(columns=[name]).column(0))
-    return trace_of_columns(columns, list(names), metadata, str(path))
-
-
-def foreign_trace(path: str | Path) -> Trace | None:
-    """The trace that another program wrote; None where it is none, but perhaps one of ours."""
-    from lepaute.trace.foreign import kind_of, read_foreign
-
-    path = path_of(path, "the trace")
-    return None if kind_of(path) is None else read_foreign(path)
-
-
 def open_trace(path: str | Path, most_bytes: int) -> "tuple[pq.ParquetFile, Path, dict[str, Any]]":
     """The file of a trace, and its metadata; raises InputError, also where its columns take more memory than that."""
     path = path_of(path, "the trace")

@@ -26,7 +26,7 @@ from lepaute.measure.schedulers import RankLaunch, Request, scheduler
 from lepaute.measure.sentinel import LIMIT_S as SENTINEL_LIMIT_S
 from lepaute.measure.sentinel import Guard, NodeSentinel
 from lepaute.simulate import Hpl
-from lepaute.simulate.apps.hpl.hpl_dat import check_sayable
+from lepaute.simulate.apps.hpl.parameters import check_sayable
 from lepaute.verify.disturbance import NodeLoad
 from lepaute.verify.real_run import (
     REPORTS,

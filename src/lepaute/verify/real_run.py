@@ -25,7 +25,8 @@ from lepaute.measure.machine_load import Load, load_between, sample
 from lepaute.measure.sentinel import LIMIT_S, Guard, duration_of
 from lepaute.measure.toolchain import start_here
 from lepaute.simulate import Application, Hpl
-from lepaute.simulate.apps.hpl.hpl_dat import TO_STDOUT, HplDat, check_sayable
+from lepaute.simulate.apps.hpl.hpl_dat import TO_STDOUT, HplDat
+from lepaute.simulate.apps.hpl.parameters import check_sayable
 from lepaute.verify.disturbance import NodeLoad, RankLoad
 
 

@@ -1,4 +1,5 @@
-"""Points as the core takes them, where to cut them best, and what a criterion charges for each cut."""
+"""Points as the core takes them, where to cut them best, what a criterion charges for each cut, and the lines between
+cuts, with intervals of their coefficients and of the places."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,9 +11,11 @@ import numpy as np
 
 from lepaute import _core
 from lepaute.errors import FitError
-from lepaute.fit.numeric import Floats, Integers
+from lepaute.fit.numeric import Floats, Integers, sandwich
+from lepaute.stats.student import student_quantile
 
 Objective = Literal["ordinary", "weighted", "log"]
+Interval = tuple[float, float]
 Shape = Literal["line", "constant"]
 #: Cuts of the logarithmic objective are sought among all distinct x up to this many, else among so many of them.
 MOST_CANDIDATES = 500
@@ -26,6 +29,13 @@ BREAKPOINT_PARAMETERS = 5.0
 LEAST_FREEDOM = 3.0
 #: Times that each cut is moved to its best place between its neighbours.
 SWEEPS = 2
+CONFIDENCE = 0.95
+#: -2 log(1 - sqrt(0.95)): Hansen (2000), "Sample splitting and threshold estimation", Econometrica 68, table I.
+CRITICAL = -2.0 * float(np.log(1.0 - np.sqrt(0.95)))
+#: A side with fewer degrees of freedom takes the variance of the whole fit.
+ENOUGH_FOR_VARIANCE = 4
+#: Places whose sum of squares is above the least by more than so many critical values are not looked at.
+MARGIN = 4.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,3 +257,140 @@ def _sharpened(
             if _left(series, begin, place, end) < _left(series, begin, places[number], end):
                 places[number] = place
     return tuple(float(fine[place - 1]) for place in places)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """y = intercept + slope * x for low < x <= high (the first segment also holds at and below its low).
+
+    n_points           : how many were measured there, repetitions included
+    intercept_interval : 95 %, given the breakpoints; from minus to plus infinity where too few sizes say anything
+    slope_interval     : the same
+    """
+
+    low: float
+    high: float
+    intercept: float
+    slope: float
+    n_points: int
+    intercept_interval: Interval = (-np.inf, np.inf)
+    slope_interval: Interval = (-np.inf, np.inf)
+
+
+def lines_of(points: Points, breakpoints: tuple[float, ...], constant: bool) -> tuple[Line, ...]:
+    """The best line between each two neighbours of `breakpoints`."""
+    bounds = [0, *np.searchsorted(points.x, breakpoints, side="right").tolist(), len(points)]
+    series = points.series(points.x[-1:])
+    lines = []
+    for begin, end in zip(bounds[:-1], bounds[1:], strict=True):
+        intercept, slope, _ = _core.best_line(series, begin, end, points.logarithmic, constant)
+        low = float(points.x[begin] if begin == 0 else points.x[begin - 1])
+        about = _intervals(points, slice(begin, end), intercept, slope, constant)
+        repeats = int(points.repeats[begin:end].sum())
+        lines.append(Line(low, float(points.x[end - 1]), intercept, slope, repeats, *about))
+    return tuple(lines)
+
+
+def _intervals(
+    points: Points, part: slice, intercept: float, slope: float, constant: bool
+) -> tuple[Interval, Interval]:
+    """Intervals of intercept and slope that hold also where the noise is not that of the objective.
+
+    Those of the logarithm come from the line's derivatives, and end at 0, which no coefficient goes below.
+    """
+    x, weight = points.x[part], points.weight[part]
+    everything = (0.0 if points.logarithmic else -np.inf, np.inf)
+    free = len(x) - (1 if constant else 2)
+    if free < 1:
+        return everything, (0.0, 0.0) if constant else everything
+    fitted = intercept + slope * x
+    by_slope = np.zeros_like(x) if constant else x
+    jacobian: Floats = np.column_stack([np.ones_like(x), by_slope])
+    residual = points.value[part] - fitted
+    if points.logarithmic:
+        jacobian = jacobian / fitted[:, None]
+        residual = points.value[part] - np.log(fitted)
+    active = np.array([True, not constant])
+    half = student_quantile(0.5 + CONFIDENCE / 2, free) * np.sqrt(np.diag(sandwich(jacobian, residual, weight, active)))
+    bottom = 0.0 if points.logarithmic else -np.inf
+    both = [(max(bottom, float(at - by)), float(at + by)) for at, by in zip((intercept, slope), half, strict=True)]
+    return both[0], both[1]
+
+
+def breakpoint_intervals(
+    points: Points, breakpoints: tuple[float, ...], residual: float, constant: bool, least: int
+) -> tuple[Interval, ...]:
+    """95 % interval of each breakpoint, its neighbours held where they are.
+
+    residual : sum of squares of the whole fit
+    A place belongs to it where twice the logarithm of its likelihood is no more than the critical value below that of
+    the likeliest place; each side has a variance of its own, estimated anew for each place. Exact in the limit for
+    small jumps (Hansen 2000, equation 13, with one variance), too wide for large ones: with the true lines and
+    variances the likelihood ratio is a martingale in the points on either side, and goes beyond exp(c/2) with
+    probability exp(-c/2) at most. The place that was chosen by least squares always belongs to it. The jump lies
+    anywhere between a size of the lower segment and the next larger one, so the interval ends at that one.
+    """
+    if not breakpoints:
+        return ()
+    edges = _places(points, breakpoints)
+    series = points.series(edges)
+    by_edge = _Sides(points, edges, constant)
+    free = max(1, len(points) - by_edge.coefficients_of_place * (len(breakpoints) + 1))
+    variance = max(residual, points.least_residual) / free
+    cuts = [0, *(np.searchsorted(edges, breakpoints) + 1).tolist(), len(edges)]
+    result = []
+    for (low, cut), high in zip(pairwise(cuts[:-1]), cuts[2:], strict=True):
+        costs = np.array(_core.split_costs(series, low, high, points.logarithmic, constant, least))
+        chosen = cut - low - 1
+        # A breakpoint that was given and leaves too few points on one side is compared with no other place.
+        near = by_edge.likely(costs, low, high, chosen, variance) if np.isfinite(costs[chosen]) else np.array([chosen])
+        inside = near + low
+        first, last = min(inside[0], cut - 1), max(inside[-1], cut - 1)
+        above = points.x[points.x > edges[last]]
+        result.append((float(edges[first]), float(above[0] if len(above) else points.x[-1])))
+    return tuple(result)
+
+
+class _Sides:
+    """Sums of squares of the two sides of a place."""
+
+    def __init__(self, points: Points, edges: Floats, constant: bool) -> None:
+        self._points = points
+        self._series = points.series(points.x[-1:])
+        self._end = [0, *np.searchsorted(points.x, edges, side="right").tolist()]
+        self._constant = constant
+        self._coefficients = 1 if constant else 2
+        self.coefficients_of_place = self._coefficients + 1
+
+    def likely(self, costs: Floats, low: int, high: int, chosen: int, variance: float) -> Integers:
+        """The places, from `low`, that belong to the interval."""
+        widest = max(variance, *self._variances(self._of(low, chosen, high), variance))
+        # Further away the mean alone rules a place out, whatever the variances.
+        near = np.flatnonzero(costs - np.min(costs) <= MARGIN * CRITICAL * widest)
+        sides = np.array([self._of(low, int(place), high) for place in near])  # (places, squares or numbers, sides)
+        variances = self._variances(sides.swapaxes(0, 1), variance)
+        deviance = np.sum(sides[:, 0] / variances + sides[:, 1] * np.log(variances), axis=1)
+        result: Integers = near[deviance <= np.min(deviance) + CRITICAL].astype(np.int64)
+        return result
+
+    def _of(self, low: int, place: int, high: int) -> Floats:
+        """Sums of squares of the sides of a place, and their numbers of points; shape (2, 2)."""
+        begin, middle, end = self._end[low], self._end[low + place + 1], self._end[high]
+        squares = [
+            _core.best_line(self._series, one, other, self._points.logarithmic, self._constant)[2]
+            for one, other in ((begin, middle), (middle, end))
+        ]
+        return np.array([squares, [middle - begin, end - middle]], dtype=np.float64)
+
+    def _variances(self, sides: Floats, whole: float) -> Floats:
+        free = sides[1] - self._coefficients
+        own = sides[0] / np.maximum(free, 1.0)
+        floor = self._points.least_residual / len(self._points)
+        result: Floats = np.where(free >= ENOUGH_FOR_VARIANCE, np.maximum(own, floor), whole)
+        return result
+
+
+def _places(points: Points, breakpoints: tuple[float, ...]) -> Floats:
+    """The ends of segments that are compared: all x, or of very many some, those that were chosen included."""
+    result: Floats = np.union1d(thinned(points.x, MOST_CANDIDATES) if points.logarithmic else points.x, breakpoints)
+    return result

@@ -1,16 +1,14 @@
-"""What a segmentation is: lines between breakpoints, with intervals of their coefficients and of the places."""
+"""What a segmentation is: lines between breakpoints, in words and as a picture."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lepaute import _core
-from lepaute.fit.numeric import Floats, Integers, sandwich
-from lepaute.fit.segmentation.points import MOST_CANDIDATES, Objective, Points, fewest_segments_of_least, thinned
+from lepaute.fit.numeric import Floats
+from lepaute.fit.segmentation.points import Interval, Line, Objective, fewest_segments_of_least, lines_of, points_of
 from lepaute.kit.later import later
 from lepaute.kit.notebook import table_html
 from lepaute.kit.picture import (
@@ -31,44 +29,20 @@ from lepaute.kit.picture import (
 from lepaute.kit.tables import text_table
 from lepaute.kit.text import counted, seconds, significant, size_text
 from lepaute.stats.decision import Decision
-from lepaute.stats.student import student_quantile
 
 if TYPE_CHECKING:
     import pandas
     from matplotlib import axes as mpl_axes
-
-    from lepaute.fit.segmentation.search import LikeliestBreakpoint
 else:
     pandas, mpl_axes = later("pandas"), later("matplotlib.axes")
 
-Interval = tuple[float, float]
 #: So many points are drawn large.
 FEW = 100
-CONFIDENCE = 0.95
-#: -2 log(1 - sqrt(0.95)): Hansen (2000), "Sample splitting and threshold estimation", Econometrica 68, table I.
-CRITICAL = -2.0 * float(np.log(1.0 - np.sqrt(0.95)))
-#: A side with fewer degrees of freedom takes the variance of the whole fit.
-ENOUGH_FOR_VARIANCE = 4
-#: Places whose sum of squares is above the least by more than so many critical values are not looked at.
-MARGIN = 4.0
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """y = intercept + slope * x for low < x <= high (the first segment also holds at and below its low).
-
-    n_points           : how many were measured there, repetitions included
-    intercept_interval : 95 %, given the breakpoints; from minus to plus infinity where too few sizes say anything
-    slope_interval     : the same
-    """
-
-    low: float
-    high: float
-    intercept: float
-    slope: float
-    n_points: int
-    intercept_interval: Interval = (-np.inf, np.inf)
-    slope_interval: Interval = (-np.inf, np.inf)
+#: Two lines whose values differ by less are one for whoever asks for breakpoints.
+EQUIVALENT = 0.05
+_NORMAL_975 = 1.96
+#: Of two lines and their breakpoint.
+_PARAMETERS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,8 +212,6 @@ class SegmentedLine:
 
     @property
     def _likeliest(self) -> "LikeliestBreakpoint | None":
-        from lepaute.fit.segmentation.search import likeliest_breakpoint
-
         return likeliest_breakpoint(self)
 
     def jumps(self, *, in_bytes: bool = True) -> list[tuple[str, str]]:
@@ -330,120 +302,40 @@ def _draw_segments(
         bare(axis)
 
 
-def lines_of(points: Points, breakpoints: tuple[float, ...], constant: bool) -> tuple[Line, ...]:
-    """The best line between each two neighbours of `breakpoints`."""
-    bounds = [0, *np.searchsorted(points.x, breakpoints, side="right").tolist(), len(points)]
-    series = points.series(points.x[-1:])
-    lines = []
-    for begin, end in zip(bounds[:-1], bounds[1:], strict=True):
-        intercept, slope, _ = _core.best_line(series, begin, end, points.logarithmic, constant)
-        low = float(points.x[begin] if begin == 0 else points.x[begin - 1])
-        about = _intervals(points, slice(begin, end), intercept, slope, constant)
-        repeats = int(points.repeats[begin:end].sum())
-        lines.append(Line(low, float(points.x[end - 1]), intercept, slope, repeats, *about))
-    return tuple(lines)
+@dataclass(frozen=True, slots=True)
+class LikeliestBreakpoint:
+    """The best of all breakpoints, where none was proven.
 
-
-def _intervals(
-    points: Points, part: slice, intercept: float, slope: float, constant: bool
-) -> tuple[Interval, Interval]:
-    """Intervals of intercept and slope that hold also where the noise is not that of the objective.
-
-    Those of the logarithm come from the line's derivatives, and end at 0, which no coefficient goes below.
+    place   : the last x below it;  gain : the factor by which it divides the residual
+    differs : by how much of the one line's values its two lines differ from them at most, at any x that was measured
+    at_most : upper end of that, 97.5 %, each x by itself; the place was chosen to make it large, so that it is no less
     """
-    x, weight = points.x[part], points.weight[part]
-    everything = (0.0 if points.logarithmic else -np.inf, np.inf)
-    free = len(x) - (1 if constant else 2)
-    if free < 1:
-        return everything, (0.0, 0.0) if constant else everything
-    fitted = intercept + slope * x
-    by_slope = np.zeros_like(x) if constant else x
-    jacobian: Floats = np.column_stack([np.ones_like(x), by_slope])
-    residual = points.value[part] - fitted
-    if points.logarithmic:
-        jacobian = jacobian / fitted[:, None]
-        residual = points.value[part] - np.log(fitted)
-    active = np.array([True, not constant])
-    half = student_quantile(0.5 + CONFIDENCE / 2, free) * np.sqrt(np.diag(sandwich(jacobian, residual, weight, active)))
-    bottom = 0.0 if points.logarithmic else -np.inf
-    both = [(max(bottom, float(at - by)), float(at + by)) for at, by in zip((intercept, slope), half, strict=True)]
-    return both[0], both[1]
+
+    place: float
+    gain: float
+    differs: float
+    at_most: float
+
+    @property
+    def is_negligible(self) -> bool:
+        """Whether one line holds for all x within EQUIVALENT, whatever breakpoint there may be."""
+        return self.at_most <= EQUIVALENT
 
 
-def breakpoint_intervals(
-    points: Points, breakpoints: tuple[float, ...], residual: float, constant: bool, least: int
-) -> tuple[Interval, ...]:
-    """95 % interval of each breakpoint, its neighbours held where they are.
-
-    residual : sum of squares of the whole fit
-    A place belongs to it where twice the logarithm of its likelihood is no more than the critical value below that of
-    the likeliest place; each side has a variance of its own, estimated anew for each place. Exact in the limit for
-    small jumps (Hansen 2000, equation 13, with one variance), too wide for large ones: with the true lines and
-    variances the likelihood ratio is a martingale in the points on either side, and goes beyond exp(c/2) with
-    probability exp(-c/2) at most. The place that was chosen by least squares always belongs to it. The jump lies
-    anywhere between a size of the lower segment and the next larger one, so the interval ends at that one.
-    """
-    if not breakpoints:
-        return ()
-    edges = _places(points, breakpoints)
-    series = points.series(edges)
-    by_edge = _Sides(points, edges, constant)
-    free = max(1, len(points) - by_edge.coefficients_of_place * (len(breakpoints) + 1))
-    variance = max(residual, points.least_residual) / free
-    cuts = [0, *(np.searchsorted(edges, breakpoints) + 1).tolist(), len(edges)]
-    result = []
-    for (low, cut), high in zip(pairwise(cuts[:-1]), cuts[2:], strict=True):
-        costs = np.array(_core.split_costs(series, low, high, points.logarithmic, constant, least))
-        chosen = cut - low - 1
-        # A breakpoint that was given and leaves too few points on one side is compared with no other place.
-        near = by_edge.likely(costs, low, high, chosen, variance) if np.isfinite(costs[chosen]) else np.array([chosen])
-        inside = near + low
-        first, last = min(inside[0], cut - 1), max(inside[-1], cut - 1)
-        above = points.x[points.x > edges[last]]
-        result.append((float(edges[first]), float(above[0] if len(above) else points.x[-1])))
-    return tuple(result)
-
-
-class _Sides:
-    """Sums of squares of the two sides of a place."""
-
-    def __init__(self, points: Points, edges: Floats, constant: bool) -> None:
-        self._points = points
-        self._series = points.series(points.x[-1:])
-        self._end = [0, *np.searchsorted(points.x, edges, side="right").tolist()]
-        self._constant = constant
-        self._coefficients = 1 if constant else 2
-        self.coefficients_of_place = self._coefficients + 1
-
-    def likely(self, costs: Floats, low: int, high: int, chosen: int, variance: float) -> Integers:
-        """The places, from `low`, that belong to the interval."""
-        widest = max(variance, *self._variances(self._of(low, chosen, high), variance))
-        # Further away the mean alone rules a place out, whatever the variances.
-        near = np.flatnonzero(costs - np.min(costs) <= MARGIN * CRITICAL * widest)
-        sides = np.array([self._of(low, int(place), high) for place in near])  # (places, squares or numbers, sides)
-        variances = self._variances(sides.swapaxes(0, 1), variance)
-        deviance = np.sum(sides[:, 0] / variances + sides[:, 1] * np.log(variances), axis=1)
-        result: Integers = near[deviance <= np.min(deviance) + CRITICAL].astype(np.int64)
-        return result
-
-    def _of(self, low: int, place: int, high: int) -> Floats:
-        """Sums of squares of the sides of a place, and their numbers of points; shape (2, 2)."""
-        begin, middle, end = self._end[low], self._end[low + place + 1], self._end[high]
-        squares = [
-            _core.best_line(self._series, one, other, self._points.logarithmic, self._constant)[2]
-            for one, other in ((begin, middle), (middle, end))
-        ]
-        return np.array([squares, [middle - begin, end - middle]], dtype=np.float64)
-
-    def _variances(self, sides: Floats, whole: float) -> Floats:
-        free = sides[1] - self._coefficients
-        own = sides[0] / np.maximum(free, 1.0)
-        floor = self._points.least_residual / len(self._points)
-        result: Floats = np.where(free >= ENOUGH_FOR_VARIANCE, np.maximum(own, floor), whole)
-        return result
-
-
-def _places(points: Points, breakpoints: tuple[float, ...]) -> Floats:
-    """The ends of segments that are compared: all x, or of very many some, those that were chosen included."""
-    result: Floats = np.union1d(thinned(points.x, MOST_CANDIDATES) if points.logarithmic else points.x, breakpoints)
-    return result
+def likeliest_breakpoint(line: "SegmentedLine") -> LikeliestBreakpoint | None:
+    """Of a line without breakpoints; None where the points allow none."""
+    if len(line.candidates) < 2:
+        return None
+    (place,) = line.candidates[1].breakpoints
+    points = points_of(line.x, line.y, line.objective)
+    x, fitted = points.x, SegmentedLine((place,), lines_of(points, (place,), False), ()).predict(points.x)
+    differs = np.abs(fitted / line.predict(x) - 1.0)
+    below = x <= place
+    count = np.where(below, np.count_nonzero(below), np.count_nonzero(~below))
+    # Of a line of n points at its end, 2 / sqrt(n) of the scatter; of two points the scatter itself.
+    typical = np.exp(points.value) if points.logarithmic else points.value
+    scatter = float(np.sqrt(np.sum((typical / fitted - 1.0) ** 2) / max(len(points) - _PARAMETERS, 1)))
+    error = scatter * np.minimum(1.0, 2.0 / np.sqrt(count))
+    return LikeliestBreakpoint(
+        place, line.gains[0], float(np.max(differs)), float(np.max(differs + _NORMAL_975 * error))
+    )

@@ -10,16 +10,19 @@ import numpy as np
 from lepaute.errors import FitError
 from lepaute.fit.segmentation.points import (
     LEAST_FREEDOM,
+    Line,
     Objective,
     Points,
     Shape,
     best_cuts,
+    breakpoint_intervals,
     fewest_segments_of_least,
     information_criterion,
+    lines_of,
     points_of,
     residual_of,
 )
-from lepaute.fit.segmentation.result import Line, Partition, SegmentedLine, breakpoint_intervals, lines_of
+from lepaute.fit.segmentation.result import Partition, SegmentedLine
 from lepaute.kit.text import counted, significant
 
 MOST_BREAKPOINTS = 12
@@ -28,15 +31,10 @@ LEAST_POINTS = 2
 _ORDINALS = ("first", "second", "third")
 #: The noise of each series is known only after the cut: so often it is estimated anew.
 ROUNDS = 3
-#: Two lines whose values differ by less are one for whoever asks for breakpoints.
-EQUIVALENT = 0.05
-_NORMAL_975 = 1.96
 #: Points that are said to be in the order of their sizes: fewest, and the share of steps in one direction.
 FEWEST_IN_ORDER, IN_ORDER = 20, 0.95
 #: Standard errors, 1 / sqrt(n), of the correlation of independent points.
 LEAST_OF_CORRELATION = 3.3
-#: Of two lines and their breakpoint.
-_PARAMETERS = 5
 
 
 def segment(
@@ -325,43 +323,4 @@ def _one(part: Points, pair: tuple[Any, Any], chosen: tuple[float, ...], residua
         part.objective,
         np.asarray(pair[0], dtype=np.float64),
         np.asarray(pair[1], dtype=np.float64),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class LikeliestBreakpoint:
-    """The best of all breakpoints, where none was proven.
-
-    place   : the last x below it;  gain : the factor by which it divides the residual
-    differs : by how much of the one line's values its two lines differ from them at most, at any x that was measured
-    at_most : upper end of that, 97.5 %, each x by itself; the place was chosen to make it large, so that it is no less
-    """
-
-    place: float
-    gain: float
-    differs: float
-    at_most: float
-
-    @property
-    def is_negligible(self) -> bool:
-        """Whether one line holds for all x within EQUIVALENT, whatever breakpoint there may be."""
-        return self.at_most <= EQUIVALENT
-
-
-def likeliest_breakpoint(line: "SegmentedLine") -> LikeliestBreakpoint | None:
-    """Of a line without breakpoints; None where the points allow none."""
-    if len(line.candidates) < 2:
-        return None
-    (place,) = line.candidates[1].breakpoints
-    points = points_of(line.x, line.y, line.objective)
-    x, fitted = points.x, segment(line.x, line.y, objective=points.objective, breakpoints=[place]).predict(points.x)
-    differs = np.abs(fitted / line.predict(x) - 1.0)
-    below = x <= place
-    count = np.where(below, np.count_nonzero(below), np.count_nonzero(~below))
-    # Of a line of n points at its end, 2 / sqrt(n) of the scatter; of two points the scatter itself.
-    typical = np.exp(points.value) if points.logarithmic else points.value
-    scatter = float(np.sqrt(np.sum((typical / fitted - 1.0) ** 2) / max(len(points) - _PARAMETERS, 1)))
-    error = scatter * np.minimum(1.0, 2.0 / np.sqrt(count))
-    return LikeliestBreakpoint(
-        place, line.gains[0], float(np.max(differs)), float(np.max(differs + _NORMAL_975 * error))
     )

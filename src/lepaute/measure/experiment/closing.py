@@ -1,29 +1,35 @@
-"""From a workspace to an archive."""
+"""How a run ends: its outcome, and the way from its workspace to an archive."""
 
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lepaute.archive import Archive, ArchiveWriter
 from lepaute.archive.documents import COMMANDS
-from lepaute.archive.metadata import COMPLETE, PARTIAL, DesignProgress
-from lepaute.errors import InputError
+from lepaute.archive.metadata import COMPLETE, FAILED, PARTIAL, DesignProgress, Failure
+from lepaute.errors import EnvironmentProblem, InputError, LepauteError
 from lepaute.kit.journal import damaged, drop_broken_end, entries
 from lepaute.kit.json_values import from_json, to_json
+from lepaute.kit.node_sets import folded
 from lepaute.kit.outputs import check_archive_output
+from lepaute.kit.python_files import line_in
 from lepaute.kit.text import counted
 from lepaute.measure.experiment.distrust import FALSE_ALARMS, WITNESS, Verdict, mark, verdicts
-from lepaute.measure.experiment.entries import EXPERIMENT, Content, RunState
+from lepaute.measure.experiment.entries import EXPERIMENT, CommandSeen, Content, RunState
+from lepaute.measure.experiment.record import now
 from lepaute.measure.experiment.workspace import DESIGN, Workspace
 from lepaute.measure.node_agent.redact import Redactor
+from lepaute.measure.nodes.results import CommandFailed
 from lepaute.measure.raw_files import table_blocks
 from lepaute.version import __version__
 
 if TYPE_CHECKING:
     import pandas
+
+    from lepaute.measure.experiment.job import Job
 
 #: Folders of the workspace whose files become members of the same name.
 _KEPT = ("designs", "experiment", "environment", "files", "raw")
@@ -32,10 +38,129 @@ _KEPT = ("designs", "experiment", "environment", "files", "raw")
 _LISTS = ("repositories", "controls", "transfers", "clock", "monitor", "done", "rounds", "reached")
 #: Members of the metadata that a run's state does not have.
 _OF_ARCHIVES = ("host", "partial", "design", "failure", "status")
+#: Of the errors that a failed command printed.
+_TAIL_LINES = 12
 
 
 def partial_name(archive: Path) -> Path:
     return archive.with_name(f"{archive.stem}.partial.zip")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """status: complete, incomplete (without the nodes that are lost), failed, or partial (interrupted); failure: in
+    one line, None where there is none.
+
+    problem: what was raised
+    """
+
+    archive: Path
+    status: str
+    failure: str | None
+    rows_done: int
+    rows: int
+    problem: BaseException | None = None
+    lost: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """What JSON is made of: how it ended, and where."""
+        return {
+            "archive": str(self.archive),
+            "status": self.status,
+            "failure": self.failure,
+            "lost": list(self.lost),
+            "rows_done": self.rows_done,
+            "rows": self.rows,
+        }
+
+    @property
+    def headline(self) -> str:
+        """The archive, the status, and the rows that were measured."""
+        measured = DesignProgress(self.rows, self.rows_done).text
+        lost = f", {folded(self.lost)} lost" if self.lost else ""
+        return f"{self.archive}: {self.status}{measured and f', {measured}'}{lost}"
+
+
+def failure_of(run: "Job", phase: str, problem: BaseException) -> Failure:
+    """What an archive says of a failure: enough to know why without reading anything else."""
+    script = run.options.script
+    failure = Failure(
+        phase=phase,
+        type=type(problem).__name__,
+        message=str(problem) if isinstance(problem, LepauteError) else f"{type(problem).__name__}: {problem}",
+        where=f"{script.name}{line_in(problem, script)}" if script is not None else None,
+    )
+    if isinstance(problem, CommandFailed):
+        result = problem.result
+        failed = CommandSeen(result.node, result.start, result.returncode)
+        numbers = [number for number, each in enumerate(run.workspace.noted(CommandSeen)) if each == failed]
+        output = result.stderr.strip() or result.stdout.strip()
+        failure = replace(
+            failure,
+            node=result.node,
+            command=numbers[-1] if numbers else None,
+            argv=tuple(run.record_of_run.clean_argv(result.argv)),
+            returncode=result.returncode,
+            stderr_tail="\n".join(output.splitlines()[-_TAIL_LINES:]),
+        )
+    return from_json(Failure, run.record_of_run.clean(to_json(failure)))
+
+
+def finish(run: "Job", problem: BaseException | None) -> Outcome:
+    """Stops monitoring, gives the nodes back, and archives what was measured.
+
+    A complete run leaves NAME.zip and nothing else; any other leaves NAME.partial.zip, and its workspace, from which it
+    can be resumed. Raises EnvironmentProblem where the archive cannot be written: everything is in the workspace then.
+    """
+    workspace = run.workspace
+    try:
+        return _finished(run, problem)
+    except OSError as trouble:
+        raise EnvironmentProblem(
+            f"{trouble.filename or run.options.archive}: cannot be written ({trouble.strerror}); what was measured is "
+            f"in {workspace.folder}: make room, then lepaute archive close {workspace.folder}"
+        ) from problem
+    except KeyboardInterrupt:
+        folder = workspace.folder
+        run.record_of_run.log(f"interrupted while archiving; what was measured is in {folder}: archive close {folder}")
+        raise
+    finally:
+        run.close()
+
+
+def _finished(run: "Job", problem: BaseException | None) -> Outcome:
+    workspace, record = run.workspace, run.record_of_run
+    phase, record.phase = record.phase, "end"
+    run.release_machine()
+    state = workspace.state
+    if problem is None:
+        state.status = COMPLETE
+    elif isinstance(problem, KeyboardInterrupt):
+        state.status = PARTIAL
+        record.warn(f"interrupted in phase {phase}: this archive holds what was measured until then")
+    else:
+        state.status = FAILED
+        state.failure = state.failure or failure_of(run, phase, problem)
+    state.sessions[-1] = replace(state.sessions[-1], end=now(), status=state.status)
+    workspace.save()
+    record.log(f"archiving ({state.status})")
+    target = run.options.archive if state.status == COMPLETE else partial_name(run.options.archive)
+    done, rows = workspace.measured()
+    archive_workspace(workspace, target, run.archive_content)
+    if state.status == COMPLETE:
+        run.close()
+        workspace.remove()
+        partial_name(run.options.archive).unlink(missing_ok=True)
+    failure = failure_text(state.failure) if state.failure else None
+    lost = tuple(dict.fromkeys(each.node for each in state.lost_nodes))
+    status = "incomplete" if lost and state.status == COMPLETE else state.status
+    return Outcome(target, status, failure, done, rows, problem, lost)
+
+
+def failure_text(failure: Failure) -> str:
+    """The message, and before it the line of the script where it names one."""
+    where = failure.where or ""
+    return f"{where}: {failure.message}" if ":" in where else failure.message
 
 
 def close_interrupted(folder: Path, contents: Iterable[Content] = (), *, force: bool = False) -> Path:

@@ -17,14 +17,13 @@ from lepaute.kit.node_sets import fold_node_set
 from lepaute.kit.numbers import of_type
 from lepaute.kit.python_files import line_in, program_of
 from lepaute.kit.text import counted
+from lepaute.measure.experiment.closing import Outcome, finish
 from lepaute.measure.experiment.entries import EXPERIMENT, Content, MeasuredRow, RunState, Settings
 from lepaute.measure.experiment.helpers import Helpers
-from lepaute.measure.experiment.life import Outcome, finish
 from lepaute.measure.experiment.machine import Machine
 from lepaute.measure.experiment.options import Options, Parameters, options_from
-from lepaute.measure.experiment.record import Record, now
+from lepaute.measure.experiment.record import Record, now, source_of
 from lepaute.measure.experiment.rounds import Until, check_recorded, rounds
-from lepaute.measure.experiment.script import source_of
 from lepaute.measure.experiment.workspace import Workspace, folder_of
 from lepaute.measure.node_agent.control_settings import problems as control_problems
 from lepaute.measure.nodes.channel import NodeLost, NodeRefused

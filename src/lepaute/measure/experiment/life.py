@@ -1,153 +1,23 @@
-"""The life of a run: every step in its order, whatever happens in between, and an archive at the end."""
+"""The life of a run: every step of its job in order, whatever happens in between, and an archive at the end."""
 
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lepaute.archive import Archive
-from lepaute.archive.metadata import COMPLETE, FAILED, PARTIAL, DesignProgress, Failure, Phase
-from lepaute.errors import EnvironmentProblem, LepauteError
-from lepaute.kit.json_values import from_json, to_json
-from lepaute.kit.later import later
-from lepaute.kit.node_sets import folded
+from lepaute.archive.metadata import Phase
 from lepaute.kit.numbers import of_type
-from lepaute.kit.python_files import line_in
-from lepaute.measure.experiment.closing import archive_workspace, partial_name
-from lepaute.measure.experiment.entries import CommandSeen
+from lepaute.measure.experiment.closing import Outcome, failure_of, finish, partial_name
+from lepaute.measure.experiment.job import Job
 from lepaute.measure.experiment.options import check_archive, new_name, options_from
 from lepaute.measure.experiment.record import now
 from lepaute.measure.experiment.workspace import Workspace, folder_of
-from lepaute.measure.nodes.results import CommandFailed
-
-if TYPE_CHECKING:
-    from lepaute.measure.experiment import job as jobs
-else:
-    jobs = later("lepaute.measure.experiment.job")
-
-_TAIL_LINES = 12
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """status: complete, incomplete (without the nodes that are lost), failed, or partial (interrupted); failure: in
-    one line, None where there is none.
-
-    problem: what was raised
-    """
-
-    archive: Path
-    status: str
-    failure: str | None
-    rows_done: int
-    rows: int
-    problem: BaseException | None = None
-    lost: tuple[str, ...] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """What JSON is made of: how it ended, and where."""
-        return {
-            "archive": str(self.archive),
-            "status": self.status,
-            "failure": self.failure,
-            "lost": list(self.lost),
-            "rows_done": self.rows_done,
-            "rows": self.rows,
-        }
-
-    @property
-    def headline(self) -> str:
-        """The archive, the status, and the rows that were measured."""
-        measured = DesignProgress(self.rows, self.rows_done).text
-        lost = f", {folded(self.lost)} lost" if self.lost else ""
-        return f"{self.archive}: {self.status}{measured and f', {measured}'}{lost}"
-
-
-def failure_of(run: "jobs.Job", phase: str, problem: BaseException) -> Failure:
-    """What an archive says of a failure: enough to know why without reading anything else."""
-    script = run.options.script
-    failure = Failure(
-        phase=phase,
-        type=type(problem).__name__,
-        message=str(problem) if isinstance(problem, LepauteError) else f"{type(problem).__name__}: {problem}",
-        where=f"{script.name}{line_in(problem, script)}" if script is not None else None,
-    )
-    if isinstance(problem, CommandFailed):
-        result = problem.result
-        failed = CommandSeen(result.node, result.start, result.returncode)
-        numbers = [number for number, each in enumerate(run.workspace.noted(CommandSeen)) if each == failed]
-        output = result.stderr.strip() or result.stdout.strip()
-        failure = replace(
-            failure,
-            node=result.node,
-            command=numbers[-1] if numbers else None,
-            argv=tuple(run.record_of_run.clean_argv(result.argv)),
-            returncode=result.returncode,
-            stderr_tail="\n".join(output.splitlines()[-_TAIL_LINES:]),
-        )
-    return from_json(Failure, run.record_of_run.clean(to_json(failure)))
-
-
-def finish(run: "jobs.Job", problem: BaseException | None) -> Outcome:
-    """Stops monitoring, gives the nodes back, and archives what was measured.
-
-    A complete run leaves NAME.zip and nothing else; any other leaves NAME.partial.zip, and its workspace, from which it
-    can be resumed. Raises EnvironmentProblem where the archive cannot be written: everything is in the workspace then.
-    """
-    workspace = run.workspace
-    try:
-        return _finished(run, problem)
-    except OSError as trouble:
-        raise EnvironmentProblem(
-            f"{trouble.filename or run.options.archive}: cannot be written ({trouble.strerror}); what was measured is "
-            f"in {workspace.folder}: make room, then lepaute archive close {workspace.folder}"
-        ) from problem
-    except KeyboardInterrupt:
-        folder = workspace.folder
-        run.record_of_run.log(f"interrupted while archiving; what was measured is in {folder}: archive close {folder}")
-        raise
-    finally:
-        run.close()
-
-
-def _finished(run: "jobs.Job", problem: BaseException | None) -> Outcome:
-    workspace, record = run.workspace, run.record_of_run
-    phase, record.phase = record.phase, "end"
-    run.release_machine()
-    state = workspace.state
-    if problem is None:
-        state.status = COMPLETE
-    elif isinstance(problem, KeyboardInterrupt):
-        state.status = PARTIAL
-        record.warn(f"interrupted in phase {phase}: this archive holds what was measured until then")
-    else:
-        state.status = FAILED
-        state.failure = state.failure or failure_of(run, phase, problem)
-    state.sessions[-1] = replace(state.sessions[-1], end=now(), status=state.status)
-    workspace.save()
-    record.log(f"archiving ({state.status})")
-    target = run.options.archive if state.status == COMPLETE else partial_name(run.options.archive)
-    done, rows = workspace.measured()
-    archive_workspace(workspace, target, run.archive_content)
-    if state.status == COMPLETE:
-        run.close()
-        workspace.remove()
-        partial_name(run.options.archive).unlink(missing_ok=True)
-    failure = failure_text(state.failure) if state.failure else None
-    lost = tuple(dict.fromkeys(each.node for each in state.lost_nodes))
-    status = "incomplete" if lost and state.status == COMPLETE else state.status
-    return Outcome(target, status, failure, done, rows, problem, lost)
-
-
-def failure_text(failure: Failure) -> str:
-    """The message, and before it the line of the script where it names one."""
-    where = failure.where or ""
-    return f"{where}: {failure.message}" if ":" in where else failure.message
-
-
-def execute(job: "jobs.Job", resume: bool = False) -> Outcome:
+def execute(job: Job, resume: bool = False) -> Outcome:
     """Runs an experiment from the first step to the archive.
 
     Raises LepauteError where it could not begin (bad options, no nodes); nothing is left then. From setup() on every
@@ -185,7 +55,7 @@ def execute(job: "jobs.Job", resume: bool = False) -> Outcome:
     return finish(job, problem_seen)
 
 
-def _phase(job: "jobs.Job", name: str, step: Callable[[], None]) -> None:
+def _phase(job: Job, name: str, step: Callable[[], None]) -> None:
     record, state = job.record_of_run, job.workspace.state
     record.phase = name
     phase = Phase(name, now(), None, "running")
@@ -206,7 +76,7 @@ def _phase(job: "jobs.Job", name: str, step: Callable[[], None]) -> None:
 
 
 def run(
-    job_class: "type[jobs.Job]",
+    job_class: type[Job],
     archive: str | Path | None = None,
     *,
     resume: bool = False,

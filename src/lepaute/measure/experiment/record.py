@@ -8,10 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from lepaute.archive.metadata import LostNode
 from lepaute.kit.json_values import from_json, to_json
+from lepaute.kit.python_files import program_of
 from lepaute.measure.experiment.entries import Entry, Transfer
 from lepaute.measure.experiment.workspace import Workspace
 from lepaute.measure.node_agent.redact import Redactor
@@ -20,11 +22,32 @@ from lepaute.measure.raw_files import Value
 
 #: A file without a NUL byte in so many bytes is text, in whatever encoding.
 _TEXT_BYTES = 1 << 16
+#: The name that the cells of a notebook have in an archive.
+SESSION = "session.py"
 
 
 def now() -> str:
     """The date as archives have it: ISO 8601, UTC."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def source_of(job_class: type) -> tuple[str, bytes] | None:
+    """Name and content of what defines an experiment; None where nobody knows, and for those of Lepaute itself.
+
+    That is the script which was run, the script that a class by hand is defined in, or the cells that IPython and
+    notebooks have executed so far.
+    """
+    if (program := program_of(job_class)) is not None:
+        return program.path.name, program.sources[program.path]
+    module = sys.modules.get(job_class.__module__)
+    of_lepaute = job_class.__module__.partition(".")[0] == "lepaute"
+    cells = getattr(sys.modules.get("__main__"), "In", None)  # as IPython calls them
+    if isinstance(cells, list) and (of_lepaute or job_class.__module__ == "__main__"):
+        return SESSION, "\n\n# %%\n".join(cell.rstrip() for cell in cells if cell.strip()).encode() + b"\n"
+    file = getattr(module, "__file__", None)
+    if of_lepaute or file is None or not Path(file).is_file():
+        return None
+    return Path(file).name, Path(file).read_bytes()
 
 
 class Record:

@@ -1,53 +1,27 @@
-"""The script of an experiment: what defines it, where in it something happened, and what a run of it would do."""
+"""The script of an experiment: the job that it defines, and what a run of it would do."""
 
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lepaute.errors import InputError, LepauteError
-from lepaute.kit.python_files import Program, line_in, program_of
+from lepaute.kit.python_files import Program, line_in
 from lepaute.kit.temporary import temporary_folder
+from lepaute.measure.experiment.job import Job
 from lepaute.measure.experiment.options import Options
 from lepaute.measure.nodes.group import Nodes
 from lepaute.measure.nodes.results import Result, Results, command_text
 from lepaute.measure.schedulers import scheduler
 
-if TYPE_CHECKING:
-    from lepaute.measure.experiment.job import Job
 
-#: The name that the cells of a notebook have in an archive.
-SESSION = "session.py"
-
-
-def source_of(job_class: type) -> tuple[str, bytes] | None:
-    """Name and content of what defines an experiment; None where nobody knows, and for those of Lepaute itself.
-
-    That is the script which was run, the script that a class by hand is defined in, or the cells that IPython and
-    notebooks have executed so far.
-    """
-    if (program := program_of(job_class)) is not None:
-        return program.path.name, program.sources[program.path]
-    module = sys.modules.get(job_class.__module__)
-    of_lepaute = job_class.__module__.partition(".")[0] == "lepaute"
-    cells = getattr(sys.modules.get("__main__"), "In", None)  # as IPython calls them
-    if isinstance(cells, list) and (of_lepaute or job_class.__module__ == "__main__"):
-        return SESSION, "\n\n# %%\n".join(cell.rstrip() for cell in cells if cell.strip()).encode() + b"\n"
-    file = getattr(module, "__file__", None)
-    if of_lepaute or file is None or not Path(file).is_file():
-        return None
-    return Path(file).name, Path(file).read_bytes()
-
-
-def load_job_class(script: Path, name: str | None = None) -> "type[Job]":
+def load_job_class(script: Path, name: str | None = None) -> type[Job]:
     """The class in a script that is an experiment; `name` where it has several.
 
     The script is run as a module, from its own folder: it may import what lies beside it.
     Raises InputError when it cannot be run, or defines none, or several.
     """
-    from lepaute.measure.experiment.job import Job
-
     if not script.is_file():
         raise InputError(f"{script}: there is no such file; give the script of an experiment")
     if script.suffix != ".py":
@@ -57,7 +31,7 @@ def load_job_class(script: Path, name: str | None = None) -> "type[Job]":
     return program.chosen(Job, name, "--class")
 
 
-def made_job(job_class: "type[Job]", options: Options, say: Callable[[str], None] | None = None) -> "Job":
+def made_job(job_class: type[Job], options: Options, say: Callable[[str], None] | None = None) -> Job:
     """The experiment with its options; raises InputError where a class of a script cannot be made so."""
     where = f"{options.script}: {job_class.__name__}"
     try:
@@ -76,7 +50,7 @@ def made_job(job_class: "type[Job]", options: Options, say: Callable[[str], None
 LISTED_ROWS = 2
 
 
-def planned_steps(job_class: "type[Job]", options: Options) -> list[str]:
+def planned_steps(job_class: type[Job], options: Options) -> list[str]:
     """The lines of a dry run. Nothing is started on a node; commands of the script are listed and give empty output."""
     lines: list[str] = []
     plan = scheduler(options.scheduler).plan(options.request)
@@ -105,7 +79,7 @@ def planned_steps(job_class: "type[Job]", options: Options) -> list[str]:
     return lines
 
 
-def _preparation(job: "Job", options: Options) -> Iterator[str]:
+def _preparation(job: Job, options: Options) -> Iterator[str]:
     control = {**type(job).control, **options.control}
     yield "prepare: record every node's environment and clock"
     for name, value in control.items():

@@ -24,8 +24,8 @@ from lepaute.version import __version__
 
 if TYPE_CHECKING:
     from lepaute.platform.schema import Nodes, Platform
-    from lepaute.simulate.application import Fidelity
     from lepaute.simulate.apps.hpl import Hpl
+    from lepaute.simulate.conditions import Fidelity
     from lepaute.simulate.prediction.prediction import Prediction
 
 #: Stream of draws, apart from those of the engine.

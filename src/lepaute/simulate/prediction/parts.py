@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from lepaute.kit.text import significant
 from lepaute.simulate.conditions import Conditions, Layers, layers_of
 from lepaute.simulate.prediction.trust import simulator_of
+from lepaute.stats.intervals import standard_deviation
 
 if TYPE_CHECKING:
     from lepaute.platform.schema import Platform
@@ -95,7 +96,6 @@ def parts_of(
     runs_of : by name of the part, of equal seeds at equal places
     """
     from lepaute import _core
-    from lepaute.stats.intervals import standard_deviation
 
     logs = {name: [_core.natural_log(run.time_s) for run in runs] for name, runs in runs_of.items()}
     own = logs.pop(application.own_draw, [0.0] * RUNS)

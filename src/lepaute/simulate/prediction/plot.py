@@ -24,7 +24,6 @@ from lepaute.kit.picture import (
     write_picture,
 )
 from lepaute.kit.text import counted, ranks_text, scaled_unit, time_unit
-from lepaute.simulate.prediction.sweep import ScalingPoint, Sweep, speed
 from lepaute.simulate.prediction.wording import fastest, scaling_answer, takes, where_run
 
 if TYPE_CHECKING:
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from lepaute.simulate.prediction.prediction import Prediction, Spread
+    from lepaute.simulate.prediction.sweep import ScalingPoint, Sweep
 
 #: Where the curve has another share than this between the ends of the interval, it is not what the interval is of.
 LEAST_SHARE, MOST_SHARE = 0.93, 0.99
@@ -133,17 +133,17 @@ MOST_LINES = 80
 MOST_PROBLEMS = 3
 
 
-def plot_sweep(predictions: "Sequence[Prediction]", path: Path | None = None, axes: "Axes | None" = None) -> "Axes":
+def plot_sweep(sweep: "Sweep", path: Path | None = None, axes: "Axes | None" = None) -> "Axes":
     """Draws a line a prediction, its mean and 95 % prediction interval, the fastest of each problem first.
 
     A star is the fastest that is comparable; orange what cannot be told from it, by pairs of equal seeds and not by
     whether intervals overlap; hollow and grey what is not comparable. Of more than MOST_LINES those with the highest
     rate, or the shortest time, are drawn, of each problem as many; the axis says of how many.
     """
+    predictions, problems = sweep.predictions, sweep.problems
     quantity, factor = quantity_axis(predictions)
-    problems = Sweep(tuple(predictions)).problems
     most = MOST_LINES if len(problems) == 1 else max(1, MOST_LINES // len(problems))
-    drawn = [one for each in problems for one in sorted(each.predictions, key=speed, reverse=True)[:most]]
+    drawn = [one for each in problems for one in each.by_speed[:most]]
     kinds = {id(one): ("cannot be told from it", BEST, "o", 6.0) for each in problems for one in each.bests[1:]}
     kinds |= {id(each.best): ("fastest", BEST, "*", 13.0) for each in problems}
     own, named = axes is None, set()

@@ -16,8 +16,8 @@ from lepaute.kit.numbers import of_type, plain, whole
 from lepaute.kit.text import counted, without_figures
 from lepaute.platform.io import load_platform, override, setting_text
 from lepaute.platform.schema import Platform
-from lepaute.simulate.application import Application, Fidelity
-from lepaute.simulate.conditions import Conditions, Layers, Transfer, at_lag, state_of
+from lepaute.simulate.application import Application
+from lepaute.simulate.conditions import Conditions, Fidelity, Layers, Transfer, at_lag, state_of
 from lepaute.simulate.engine import Engine, SimulatedRun, Simulator
 from lepaute.simulate.machine.mapping import Mapping
 from lepaute.simulate.machine.population import on_its_day

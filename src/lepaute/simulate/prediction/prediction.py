@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
+from lepaute.kit.files import write_whole
 from lepaute.kit.frames import frame_of
 from lepaute.kit.later import later
 from lepaute.kit.notebook import Public, facts_html
@@ -430,8 +431,6 @@ class Prediction(Public):
 
     def to_json(self, path: str | Path) -> None:
         """Writes the JSON object to `path`."""
-        from lepaute.kit.files import write_whole
-
         write_whole(path, json.dumps(self.to_dict(), indent=2) + "\n")
 
     def plot(

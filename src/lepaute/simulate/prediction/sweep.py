@@ -56,6 +56,11 @@ class Sweep:
         return self.predictions[0].application.problem
 
     @property
+    def by_speed(self) -> list[Prediction]:
+        """The fastest first."""
+        return sorted(self.predictions, key=speed, reverse=True)
+
+    @property
     def comparable(self) -> tuple[Prediction, ...]:
         return tuple(each for each in self.predictions if each.comparable)
 
@@ -377,7 +382,6 @@ def _is_of_quick_calibration(case: "Case") -> bool:
 
 def _distances_of_updates(case: "Case", order: int) -> list[tuple[float, float, float]]:
     """How far an update of a matrix of that order is from the fitted sizes, in m, n and k, by model of a dgemm."""
-    from lepaute import _core
     from lepaute.simulate.machine.core import per_cpu_models
 
     application, conditions = case

@@ -4,6 +4,7 @@ from math import fsum
 from typing import TYPE_CHECKING
 
 from lepaute.kit.text import Alike, counted, one_for_all, quantity, significant
+from lepaute.platform.plausibility import assumed_values, implausible
 from lepaute.simulate.conditions import layers_of
 
 if TYPE_CHECKING:
@@ -70,8 +71,6 @@ def model_warnings(
     application: "Application", platform: "Platform", run: "SimulatedRun", most_ranks_on_a_node: int
 ) -> list[str]:
     """Sentences about the layers, kernels and links of the platform, as one of the runs used them."""
-    from lepaute.platform.plausibility import assumed_values, implausible
-
     warnings = []
     if not set(layers_of(platform, application)) & {"days", "discrepancy"}:
         warnings.append("the interval covers call noise only: the platform has neither a day nor a discrepancy layer")

@@ -1,5 +1,78 @@
 """HPL, the High-Performance Linpack benchmark: its parameters, input and output files, and its simulation."""
 
-from lepaute.simulate.apps.hpl.parameters import Hpl
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
 
-__all__ = ["Hpl"]
+from lepaute.errors import InputError
+from lepaute.kit.later import later
+from lepaute.kit.options import option, option_field
+from lepaute.kit.quantities import share_of
+from lepaute.simulate.application import Files
+from lepaute.simulate.apps.hpl.parameters import SEVERAL, Hpl, places
+
+if TYPE_CHECKING:
+    from lepaute.platform import schema
+    from lepaute.simulate.apps.hpl import hpl_dat, hpl_out
+    from lepaute.simulate.prediction import prediction
+else:
+    hpl_dat, hpl_out = later("lepaute.simulate.apps.hpl.hpl_dat"), later("lepaute.simulate.apps.hpl.hpl_out")
+
+__all__ = ["Hpl", "HplFiles"]
+
+
+@dataclass(frozen=True)
+class HplFiles(Files):
+    """HPL.dat, and results in the form of HPL.out."""
+
+    input_option: ClassVar[str] = "--dat"
+    several_in_file: ClassVar[str] = SEVERAL
+
+    dat: Path | None = field(default=None, metadata=option("an HPL.dat: all its combinations, instead of the options"))
+    memory_fraction: float | None = option_field(
+        None,
+        "the n that takes this share of the memory of the ranks' nodes, such as 0.8 or 80%, instead of --n",
+        metavar="SHARE",
+        quantity=share_of,
+    )
+    output: Path | None = field(default=None, metadata=option("results in the form of HPL.out", also=("-o",)))
+
+    @property
+    def decides(self) -> frozenset[str]:
+        return frozenset(name for name, _ in places())
+
+    @property
+    def inputs(self) -> list[Path | None]:
+        return [self.dat]
+
+    @property
+    def outputs(self) -> dict[str, Path | None]:
+        return {"--output": self.output}
+
+    def filled(self, values: "dict[str, Any]", platform: "Callable[[], schema.Platform]") -> "dict[str, Any]":
+        if self.memory_fraction is None:
+            return {}
+        if self.dat is not None or values["n"] is not None:
+            raise InputError(f"--memory-fraction and {'--dat' if self.dat else '--n'} both say n; give one of them")
+        return {"n": Hpl.filling(platform(), self.memory_fraction, **values).n}
+
+    def combinations(self, others: "Mapping[str, Any]") -> "list[Hpl] | None":
+        if self.dat is None:
+            return None
+        return hpl_dat.read_hpl_dat(self.dat).combinations(**others)
+
+    def report(self, predictions: "Sequence[prediction.Prediction]") -> str | None:
+        runs = [each.application for each in predictions if isinstance(each.application, Hpl)]
+        dat = hpl_dat.HplDat.covering(runs) if self.dat is None else hpl_dat.read_hpl_dat(self.dat)
+        return hpl_out.report(dat, predictions)
+
+    def write(self, predictions: "Sequence[prediction.Prediction]") -> None:
+        if self.output is None:
+            return
+        from lepaute.kit.files import write_whole
+
+        write_whole(self.output, f"{self.report(predictions) or ''}{hpl_out.caveat_lines(predictions)}")
+
+
+Hpl.files = HplFiles  # which makes runs of the lines of a file, so that it stands above their class

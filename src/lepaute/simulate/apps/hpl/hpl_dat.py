@@ -9,7 +9,7 @@ import itertools
 import math
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, Self, TypeVar
 
@@ -18,7 +18,7 @@ from lepaute.kit.documents import read_bytes
 from lepaute.kit.hpl_output import is_hpl_output
 from lepaute.kit.options import options_of
 from lepaute.kit.text import counted
-from lepaute.simulate.apps.hpl.parameters import Dat, Hpl, places
+from lepaute.simulate.apps.hpl.parameters import Dat, Hpl, code_of, places
 
 LINES = 31  # of HPL itself; HPCC's file goes on after them
 MOST_VALUES = 20  # HPL's limit of values in a list
@@ -303,23 +303,6 @@ def of_whole_file(hpl: Hpl) -> tuple[Any, ...]:
     parameters = hpl.parameters()
     several = {name for name, dat in places() if dat.several}
     return tuple(parameters[name] for name, dat in places() if not dat.several and dat.beside not in several)
-
-
-def check_sayable(hpl: Hpl, *handled: str) -> None:
-    """Raises InputError where a field that HPL.dat has no line for is not as the real HPL has it, its default."""
-    known = {*dict(places()), *handled}
-    extra = [each.name for each in fields(hpl) if each.name not in known and getattr(hpl, each.name) != each.default]
-    if extra:
-        raise InputError(
-            f"the real HPL does not have {', '.join(extra)}; leave the default, or use `lepaute predict hpl`"
-        )
-
-
-def code_of(dat: Dat, value: Any) -> int:
-    """A value as HPL.dat has it: a choice is its place among the words."""
-    if dat.codes is None or isinstance(value, bool):
-        return int(value)
-    return list(dat.codes).index(value)
 
 
 def meaning_of(dat: Dat) -> str:

@@ -15,19 +15,18 @@ from lepaute.errors import InputError
 from lepaute.kit.hpl_output import flop_count
 from lepaute.kit.later import later
 from lepaute.kit.notebook import changed_fields
-from lepaute.kit.options import check_fields, flag_of, option, option_field, word_of
-from lepaute.kit.quantities import share_of, whole_of
-from lepaute.simulate.application import GFLOPS, Application, Files, Rate
+from lepaute.kit.options import check_fields, flag_of, option, word_of
+from lepaute.kit.quantities import whole_of
+from lepaute.simulate.application import GFLOPS, Application, Rate
 from lepaute.simulate.apps.hpl import work
 from lepaute.simulate.machine.mapping import thinned
 
 if TYPE_CHECKING:
     from lepaute.platform import schema
-    from lepaute.simulate.prediction import prediction
+    from lepaute.simulate.apps.hpl import emulation
     from lepaute.simulate.smpi import emulate
 else:
-    schema = later("lepaute.platform.schema")
-    prediction, emulate = later("lepaute.simulate.prediction.prediction"), later("lepaute.simulate.smpi.emulate")
+    schema, emulation = later("lepaute.platform.schema"), later("lepaute.simulate.apps.hpl.emulation")
 
 Broadcast = Literal["1ring", "1ring-modified", "2ring", "2ring-modified", "long", "long-modified"]
 Swap = Literal["binary-exchange", "spread-roll", "mix"]
@@ -110,62 +109,6 @@ def switch(text: str) -> bool:
 SEVERAL = "several go into an HPL.dat, of which --dat takes all combinations"
 
 
-@dataclass(frozen=True)
-class HplFiles(Files):
-    input_option: ClassVar[str] = "--dat"
-    several_in_file: ClassVar[str] = SEVERAL
-
-    dat: Path | None = field(default=None, metadata=option("an HPL.dat: all its combinations, instead of the options"))
-    memory_fraction: float | None = option_field(
-        None,
-        "the n that takes this share of the memory of the ranks' nodes, such as 0.8 or 80%, instead of --n",
-        metavar="SHARE",
-        quantity=share_of,
-    )
-    output: Path | None = field(default=None, metadata=option("results in the form of HPL.out", also=("-o",)))
-
-    @property
-    def decides(self) -> frozenset[str]:
-        return frozenset(name for name, _ in places())
-
-    @property
-    def inputs(self) -> list[Path | None]:
-        return [self.dat]
-
-    @property
-    def outputs(self) -> dict[str, Path | None]:
-        return {"--output": self.output}
-
-    def filled(self, values: "dict[str, Any]", platform: "Callable[[], schema.Platform]") -> "dict[str, Any]":
-        if self.memory_fraction is None:
-            return {}
-        if self.dat is not None or values["n"] is not None:
-            raise InputError(f"--memory-fraction and {'--dat' if self.dat else '--n'} both say n; give one of them")
-        return {"n": Hpl.filling(platform(), self.memory_fraction, **values).n}
-
-    def combinations(self, others: "Mapping[str, Any]") -> "list[Hpl] | None":
-        if self.dat is None:
-            return None
-        from lepaute.simulate.apps.hpl.hpl_dat import read_hpl_dat
-
-        return read_hpl_dat(self.dat).combinations(**others)
-
-    def report(self, predictions: "Sequence[prediction.Prediction]") -> str | None:
-        from lepaute.simulate.apps.hpl.hpl_dat import HplDat, read_hpl_dat
-        from lepaute.simulate.apps.hpl.hpl_out import report
-
-        runs = [each.application for each in predictions if isinstance(each.application, Hpl)]
-        return report(HplDat.covering(runs) if self.dat is None else read_hpl_dat(self.dat), predictions)
-
-    def write(self, predictions: "Sequence[prediction.Prediction]") -> None:
-        if self.output is None:
-            return
-        from lepaute.kit.files import write_whole
-        from lepaute.simulate.apps.hpl.hpl_out import caveat_lines
-
-        write_whole(self.output, f"{self.report(predictions) or ''}{caveat_lines(predictions)}")
-
-
 @dataclass(frozen=True, slots=True)
 class Hpl(Application):
     """One run of HPL: a matrix of order n in blocks of nb on a grid of p x q processes, and its algorithms.
@@ -206,7 +149,6 @@ class Hpl(Application):
 
     title: ClassVar[str] = "HPL"
     summary: ClassVar[str] = "HPL"
-    files: ClassVar[type[Files]] = HplFiles
     rate: ClassVar[Rate | None] = GFLOPS
     fidelities: ClassVar[tuple[str, ...]] = ("auto", "full", "sampled")
     several: ClassVar[tuple[str, ...]] = ("n", "grid")
@@ -390,9 +332,13 @@ class Hpl(Application):
         return parameters
 
     def emulation(self, seed: int) -> "tuple[Path | None, Sequence[str], emulate.Options]":
-        from lepaute.simulate.apps.hpl.emulation import hpl_arguments, hpl_options
-
-        return None, hpl_arguments(self, seed), hpl_options()
+        """Arguments as HPL.dat has them, codes for choices; raises InputError for what only the native engine has."""
+        check_sayable(self, "copy_l", "pivots", "threads_per_rank")
+        known, parameters = dict(places()), self.parameters()
+        values = {name: code_of(known[name], value) for name, value in parameters.items() if name in known}
+        values |= {"seed": seed, "random_pivots": int(self.pivots == "random")}
+        words = [word for name, value in values.items() for word in (emulation.ARGUMENTS.get(name, name), str(value))]
+        return None, words, emulation.hpl_options()
 
     def trace_rows(self, ranks: Sequence[int], steps: Sequence[int]) -> float:
         return work.rows_of(self, ranks, steps)
@@ -419,3 +365,20 @@ def places() -> list[tuple[str, Dat]]:
 def in_hpl_dat(option_name: str) -> bool:
     """Whether an option, such as --nb, is a list in HPL.dat."""
     return option_name in {flag_of(Hpl, name) for name, dat in places() if dat.several}
+
+
+def check_sayable(hpl: Hpl, *handled: str) -> None:
+    """Raises InputError where a field that HPL.dat has no line for is not as the real HPL has it, its default."""
+    known = {*dict(places()), *handled}
+    extra = [each.name for each in fields(hpl) if each.name not in known and getattr(hpl, each.name) != each.default]
+    if extra:
+        raise InputError(
+            f"the real HPL does not have {', '.join(extra)}; leave the default, or use `lepaute predict hpl`"
+        )
+
+
+def code_of(dat: Dat, value: Any) -> int:
+    """A value as HPL.dat has it: a choice is its place among the words."""
+    if dat.codes is None or isinstance(value, bool):
+        return int(value)
+    return list(dat.codes).index(value)

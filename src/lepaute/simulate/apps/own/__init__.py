@@ -1,10 +1,11 @@
 """Applications of one's own: a class in a file of the user's, whose `run` yields what a rank does.
 
 values      grids and costs, what parameters and computing are made of
-measured    costs from recordings
+measured    what a recording tells of computing between two calls
 rank        what `run(self, me)` has in `me`
 laying      from the class to what the core runs, where the course of the ranks is known beforehand
 stepping    the same step by step, where it depends on what messages bring
+checking    whether it makes the calls of a recording
 loading     the class that FILE.py:CLASS names
 """
 
@@ -14,6 +15,7 @@ import re
 import sys
 from dataclasses import MISSING, dataclass, field, fields
 from functools import partial
+from os import PathLike
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, ClassVar, get_type_hints
@@ -21,6 +23,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, get_type_hints
 from lepaute.errors import InputError
 from lepaute.kit.later import later
 from lepaute.kit.notebook import changed_fields
+from lepaute.kit.numbers import of_type
 from lepaute.kit.options import check_fields, option, option_field
 from lepaute.kit.python_files import program_of
 from lepaute.kit.quantities import whole_of
@@ -33,11 +36,11 @@ if TYPE_CHECKING:
     from lepaute import _core
     from lepaute.platform import schema
     from lepaute.simulate import engine
-    from lepaute.simulate.apps.own import laying, rank
+    from lepaute.simulate.apps.own import checking, laying, rank
 else:
     _core, schema = later("lepaute._core"), later("lepaute.platform.schema")
     engine, rank = later("lepaute.simulate.engine"), later("lepaute.simulate.apps.own.rank")
-    laying = later("lepaute.simulate.apps.own.laying")
+    checking, laying = later("lepaute.simulate.apps.own.checking"), later("lepaute.simulate.apps.own.laying")
 
 _LOCK = Lock()  # laying down is Python's work: one at a time
 _MAY_BE_FIELDS = frozenset({"ranks", "threads_per_rank"})
@@ -58,10 +61,8 @@ class OwnFiles(applications.Files):
     def refutes(self, application: applications.Application) -> str | None:
         if self.check is None:
             return None
-        from lepaute.simulate.apps.own.checking import check
-
-        found = check(application, self.check)  # type: ignore[arg-type]
-        return None if found.same else found.text
+        checked = checking.checked(application, self.check)  # type: ignore[arg-type]
+        return None if checked.same else checked.text
 
 
 class Application(LaidApplication):
@@ -265,6 +266,36 @@ class Application(LaidApplication):
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_laid"}
+
+
+def check(application: Application, recording: "str | PathLike[str]") -> "checking.Checked":
+    """Whether an application of one's own makes the calls that a program has made: of each rank the same ones, in the
+    same order, with the same peers, tags, sizes and communicators.
+
+    MPI_Wait, MPI_Waitall and tests are the same where they end as many requests; MPI_Sendrecv is an irecv, an isend and
+    a wait for both. Looks for messages that found nothing count as little as computing does.
+
+    Parameters
+    ----------
+    application : one whose course does not depend on what messages bring
+    recording : a trace of `lepaute record`, or of an emulation, of as many ranks
+
+    Returns
+    -------
+    Checked : its text names the first difference: rank, call, what both sides do, and the line of the file
+
+    Raises
+    ------
+    InputError : for another number of ranks, a recording with calls that no application of one's own has, the trace of
+        a prediction, and for an application that goes on step by step
+
+    Examples
+    --------
+    >>> import lepaute as lp
+    >>> print(lp.check(Cg(grid="2x2x1"), "cg.parquet"))  # doctest: +SKIP
+    """
+    of_type(application, "application", Application, "one that derives from lepaute.Application")
+    return checking.checked(application, recording)
 
 
 def _option(owner: str, name: str, kind: Any, default: Any, helps: dict[str, str]) -> dict[str, Any]:

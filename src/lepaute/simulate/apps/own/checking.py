@@ -3,15 +3,14 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy
 from numpy.typing import NDArray
 
 from lepaute.errors import InputError
-from lepaute.kit.numbers import of_type, path_of
+from lepaute.kit.numbers import path_of
 from lepaute.kit.text import counted, ranks_text, seconds
-from lepaute.simulate.apps.own import Application
 from lepaute.simulate.apps.own.laying import Asked, Laying
 from lepaute.simulate.apps.own.rank import ANY
 from lepaute.simulate.apps.replay.calls import CALLS, Call, Does
@@ -22,6 +21,9 @@ from lepaute.simulate.apps.replay.rows import MEETINGS, Rows
 from lepaute.simulate.apps.replay.survey import Survey
 from lepaute.trace import read_trace
 from lepaute.trace.table import NOBODY
+
+if TYPE_CHECKING:
+    from lepaute.simulate.apps.own import Application
 
 _SENDS, _RECEIVES = frozenset(("send", "ssend", "isend")), frozenset(("receive", "irecv", "probe"))
 _ROOTED = frozenset(("bcast", "reduce", "gather", "scatter"))
@@ -84,33 +86,8 @@ class Checked:
         return self.text
 
 
-def check(application: Application, recording: "str | PathLike[str]") -> Checked:
-    """Whether an application of one's own makes the calls that a program has made: of each rank the same ones, in the
-    same order, with the same peers, tags, sizes and communicators.
-
-    MPI_Wait, MPI_Waitall and tests are the same where they end as many requests; MPI_Sendrecv is an irecv, an isend and
-    a wait for both. Looks for messages that found nothing count as little as computing does.
-
-    Parameters
-    ----------
-    application : one whose course does not depend on what messages bring
-    recording : a trace of `lepaute record`, or of an emulation, of as many ranks
-
-    Returns
-    -------
-    Checked : its text names the first difference: rank, call, what both sides do, and the line of the file
-
-    Raises
-    ------
-    InputError : for another number of ranks, a recording with calls that no application of one's own has, the trace of
-        a prediction, and for an application that goes on step by step
-
-    Examples
-    --------
-    >>> import lepaute as lp
-    >>> print(lp.check(Cg(grid="2x2x1"), "cg.parquet"))  # doctest: +SKIP
-    """
-    of_type(application, "application", Application, "one that derives from lepaute.Application")
+def checked(application: "Application", recording: "str | PathLike[str]") -> Checked:
+    """What `check` finds; raises InputError as it does."""
     path = path_of(recording, "the recording")
     trace = read_trace(path)
     survey = Survey([trace], str(path))

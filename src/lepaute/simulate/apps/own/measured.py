@@ -1,24 +1,22 @@
 """What computing costs, measured in a recording: the time of each rank between two of its MPI calls."""
 
-import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import fsum, sqrt
 from pathlib import Path
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy
+from numpy.typing import NDArray
 
 from lepaute.errors import InputError
-from lepaute.kit.expressions import Expression
-from lepaute.kit.numbers import path_of, texts
 from lepaute.kit.text import counted, percent, significant
-from lepaute.simulate.apps.own.values import Cost
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from lepaute.trace import Trace
+from lepaute.stats.student import student_quantile
+from lepaute.trace import Trace, read_trace
+from lepaute.trace.messages import ARRIVAL
+from lepaute.trace.table import MPI
 
 #: From so many stretches of each rank on the first one is left out: it meets cold caches and pages not yet there.
 WARM_FROM = 5
@@ -51,14 +49,9 @@ class Stretches:
     platform: str = ""
 
 
-def stretches_of(trace: "Trace", between: tuple[str, str], where: str) -> "list[NDArray[Any]]":
+def stretches_of(trace: Trace, between: tuple[str, str], where: str) -> list[NDArray[Any]]:
     """Of each rank that has any: seconds from the end of the first call to the beginning of the second where that is
     the rank's next call, less those of calls that only look for messages. Raises InputError where there are none."""
-    import numpy
-
-    from lepaute.trace.messages import ARRIVAL
-    from lepaute.trace.table import MPI
-
     called = sorted({trace.names[code] for code in numpy.unique(trace.name[trace.kind == MPI])} - {ARRIVAL})
     for name in between:
         if name not in called:
@@ -78,7 +71,7 @@ def stretches_of(trace: "Trace", between: tuple[str, str], where: str) -> "list[
     return [numpy.maximum(passed_s[ranks == rank], 0.0) for rank in numpy.unique(ranks)]
 
 
-def told_by(stretches: "Sequence[NDArray[Any]]", where: str) -> Stretches:
+def told_by(stretches: Sequence[NDArray[Any]], where: str) -> Stretches:
     """Mean, error and noise from the stretches of each rank, seconds, in their order.
 
     Calls of a rank resemble each other, and so do calls at the same time. So the half width is Student's of the means
@@ -86,8 +79,6 @@ def told_by(stretches: "Sequence[NDArray[Any]]", where: str) -> Stretches:
     also of few calls, outliers, ranks that differ and drifts: tests/promises/test_measured_costs.py.
     Raises InputError where nothing tells the error, or it is above `MOST_ERROR`.
     """
-    from lepaute.stats.student import student_quantile
-
     warm = [each.tolist()[len(each) >= WARM_FROM :] for each in stretches]
     ranks, least, count = len(warm), min(map(len, warm)), sum(map(len, warm))
     means = [fsum(each) / len(each) for each in warm]
@@ -96,10 +87,10 @@ def told_by(stretches: "Sequence[NDArray[Any]]", where: str) -> Stretches:
         means,
         *([_mean_of_part(warm, part, of) for part in range(of)] for of in (min(of, least) for of in PARTS)),
     ]
-    told = [group for group in groups if len(group) > 1]
-    if not told or mean_s <= 0.0:
+    known = [group for group in groups if len(group) > 1]
+    if not known or mean_s <= 0.0:
         raise InputError(f"{where}: {counted(count, 'measurement')} of computing do not tell what one costs")
-    half_s = max(student_quantile(0.975, len(group) - 1) * sqrt(_variance(group) / len(group)) for group in told)
+    half_s = max(student_quantile(0.975, len(group) - 1) * sqrt(_variance(group) / len(group)) for group in known)
     error = half_s / NormalDist().inv_cdf(0.975) / mean_s
     if error > MOST_ERROR:
         raise InputError(
@@ -122,9 +113,8 @@ def _mean_of_part(stretches: Sequence[Sequence[float]], part: int, of: int) -> f
 
 
 @lru_cache(maxsize=64)
-def _told(path: Path, mtime_ns: int, size: int, between: tuple[str, str]) -> Stretches:
-    from lepaute.trace import read_trace
-
+def told(path: Path, mtime_ns: int, size: int, between: tuple[str, str]) -> Stretches:
+    """What the recording in a file of that date and size tells; raises InputError."""
     del mtime_ns, size  # another file of the same name is read again
     trace = read_trace(path)
     known = trace.metadata.get("parameters")
@@ -133,53 +123,3 @@ def _told(path: Path, mtime_ns: int, size: int, between: tuple[str, str]) -> Str
         parameters={**(known if isinstance(known, dict) else {}), "ranks": len(trace.ranks)},
         platform=str(trace.metadata.get("platform") or ""),
     )
-
-
-@dataclass(frozen=True, eq=False)
-class MeasuredCost(Cost):
-    """What `Cost.measured` makes."""
-
-    recording: Path = field(default_factory=Path)
-    between: tuple[str, str] = ("", "")
-    per: str = "1"
-    of_recording: Mapping[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "recording", path_of(self.recording, "the recording of a Cost"))
-        names = texts(self.between, "between", '("MPI_Waitall", "MPI_Allreduce")')
-        if len(names) != 2:
-            raise InputError(f"between has {counted(len(names), 'call')}; it is the one before and the one after")
-        object.__setattr__(self, "between", names)
-        if not isinstance(self.per, str):
-            raise InputError(f"per is {self.per!r:.80}; it is a text such as n**3")
-        try:
-            Expression(self.per)
-        except InputError as problem:
-            raise InputError(f"per {problem}") from None
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        super().__set_name__(owner, name)
-        file = getattr(sys.modules.get(owner.__module__), "__file__", None)
-        if file is not None:  # the recording lies beside the class
-            object.__setattr__(self, "recording", Path(file).parent / self.recording)
-
-    @property
-    def stretches(self) -> Stretches:
-        """What the recording tells; raises InputError."""
-        try:
-            state = self.recording.stat()
-        except OSError as error:
-            raise InputError(f"{self.recording}: {error.strerror}; `lepaute record -o` writes traces") from None
-        return _told(self.recording, state.st_mtime_ns, state.st_size, self.between)
-
-    def of(self, application: Any) -> "tuple[str, float, float, float, float]":
-        try:
-            found = self.stretches
-            defaults = {each.name: each.default for each in fields(application) if each.default is not MISSING}
-            units = Expression(self.per).number({**defaults, **found.parameters, **self.of_recording})
-            if units <= 0.0:
-                raise InputError(f"{self.per!r}: is {units:g}; a measurement has units of computing")
-        except InputError as problem:
-            raise InputError(f"the cost {self.name}: {problem}") from None
-        return self.name, found.mean_s / units, found.error, found.noise, self.memory_share

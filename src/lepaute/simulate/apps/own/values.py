@@ -1,21 +1,26 @@
 """What the parameters and the computing of an application of one's own are made of: grids and costs."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, dataclass, field, fields
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from lepaute.errors import InputError
 from lepaute.kit.later import later
-from lepaute.kit.numbers import plain
+from lepaute.kit.numbers import path_of, plain, texts
 from lepaute.kit.quantities import whole_of
+from lepaute.kit.text import counted
 
 if TYPE_CHECKING:
     from lepaute import _core
+    from lepaute.kit import expressions
     from lepaute.platform import schema
+    from lepaute.simulate.apps.own import measured
 else:
     _core, schema = later("lepaute._core"), later("lepaute.platform.schema")
+    expressions, measured = later("lepaute.kit.expressions"), later("lepaute.simulate.apps.own.measured")
 
 MOST = 2**31 - 1
 MOST_DIMENSIONS = 8
@@ -108,8 +113,6 @@ class Cost:
         >>> import lepaute as lp
         >>> spmv = lp.Cost.measured("cg.parquet", ("MPI_Waitall", "MPI_Allreduce"), per="n**3", n=104)
         """
-        from lepaute.simulate.apps.own.measured import MeasuredCost
-
         return MeasuredCost(
             0.0, memory_share=memory_share, recording=Path(recording), between=between, per=per, of_recording=of
         )
@@ -128,6 +131,56 @@ class Cost:
                 )
             seconds = float(found)
         return self.name, seconds, self.error, self.noise, self.memory_share
+
+
+@dataclass(frozen=True, eq=False)
+class MeasuredCost(Cost):
+    """What `Cost.measured` makes."""
+
+    recording: Path = field(default_factory=Path)
+    between: tuple[str, str] = ("", "")
+    per: str = "1"
+    of_recording: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "recording", path_of(self.recording, "the recording of a Cost"))
+        names = texts(self.between, "between", '("MPI_Waitall", "MPI_Allreduce")')
+        if len(names) != 2:
+            raise InputError(f"between has {counted(len(names), 'call')}; it is the one before and the one after")
+        object.__setattr__(self, "between", names)
+        if not isinstance(self.per, str):
+            raise InputError(f"per is {self.per!r:.80}; it is a text such as n**3")
+        try:
+            expressions.Expression(self.per)
+        except InputError as problem:
+            raise InputError(f"per {problem}") from None
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        super().__set_name__(owner, name)
+        file = getattr(sys.modules.get(owner.__module__), "__file__", None)
+        if file is not None:  # the recording lies beside the class
+            object.__setattr__(self, "recording", Path(file).parent / self.recording)
+
+    @property
+    def stretches(self) -> "measured.Stretches":
+        """What the recording tells; raises InputError."""
+        try:
+            state = self.recording.stat()
+        except OSError as error:
+            raise InputError(f"{self.recording}: {error.strerror}; `lepaute record -o` writes traces") from None
+        return measured.told(self.recording, state.st_mtime_ns, state.st_size, self.between)
+
+    def of(self, application: Any) -> "tuple[str, float, float, float, float]":
+        try:
+            found = self.stretches
+            defaults = {each.name: each.default for each in fields(application) if each.default is not MISSING}
+            units = expressions.Expression(self.per).number({**defaults, **found.parameters, **self.of_recording})
+            if units <= 0.0:
+                raise InputError(f"{self.per!r}: is {units:g}; a measurement has units of computing")
+        except InputError as problem:
+            raise InputError(f"the cost {self.name}: {problem}") from None
+        return self.name, found.mean_s / units, found.error, found.noise, self.memory_share
 
 
 def kernel_of(cost: "tuple[str, float, float, float, float]", platform: "schema.Platform") -> "_core.MachineKernel":

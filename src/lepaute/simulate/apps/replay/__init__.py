@@ -257,8 +257,7 @@ class _Recording:
 
     def __init__(self, path: Path) -> None:
         from lepaute.simulate.apps.replay.survey import Survey
-        from lepaute.trace.foreign import files_of
-        from lepaute.trace.parts import TraceParts
+        from lepaute.trace.reading import TraceParts, files_of
 
         self._parts = TraceParts(path)
         self.survey = Survey(self._parts, str(path))

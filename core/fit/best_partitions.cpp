@@ -1,8 +1,11 @@
-#include "fit/log_partitions.hpp"
+// Those of the logarithmic objective: bounds first, exact costs where they may matter.
+
+#include "fit/best_partitions.hpp"
 
 #include "fit/log_table.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 namespace lepaute::fit {
@@ -118,8 +121,6 @@ void refine_all_that_may_matter(LogTables& tables, std::size_t cells, const std:
     }
 }
 
-} // namespace
-
 std::vector<Partition> log_partitions(const std::vector<Series>& series, const Rules& rules) {
     const std::size_t cells = series.front().cells();
     LogTables tables(series, rules);
@@ -149,6 +150,26 @@ std::vector<Partition> log_partitions(const std::vector<Series>& series, const R
             return cheapest;
         }
     }
+}
+
+} // namespace
+
+Line best_line(const Series& series, std::size_t begin, std::size_t end, Objective objective, Shape shape) {
+    if (objective == Objective::squared) {
+        const Moments sum = moments_of(series, begin, end);
+        const double slope = shape == Shape::line && sum.xx > 0.0 ? sum.xy / sum.xx : 0.0;
+        return {sum.mean_y - slope * sum.mean_x, slope, sum.cost(shape)};
+    }
+    const LogLine line =
+        shape == Shape::constant ? best_log_constant(series, begin, end) : best_log_line(series, begin, end);
+    if (std::isinf(line.t)) {
+        return line.t < 0.0 ? Line{std::exp(line.mean), 0.0, line.cost} : Line{0.0, std::exp(line.mean), line.cost};
+    }
+    return {std::exp(line.mean), std::exp(line.mean + line.t), line.cost};
+}
+
+std::vector<Partition> best_partitions(const std::vector<Series>& series, const Rules& rules) {
+    return rules.objective == Objective::squared ? squared_partitions(series, rules) : log_partitions(series, rules);
 }
 
 } // namespace lepaute::fit
