@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lepaute.cli.entry import INTERRUPTED, complain
-from lepaute.cli.options import App, AsJson, Details
+from lepaute.cli.options import App, AsJson, Details, refuse_others
 from lepaute.cli.simulation import PlatformName
 from lepaute.cli.terminal import BAR_AFTER_S, json_text, note, notes_printed, progress_bar, warn
 from lepaute.errors import InputError
@@ -164,6 +164,7 @@ def check(file: StudyFile, as_json: AsJson = False) -> None:
 
 
 def ready(
+    context: typer.Context,
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="of the study; all are listed without one")] = None,
     platform: PlatformName = "dahu",
     n: Annotated[
@@ -188,6 +189,7 @@ def ready(
     if as_json and show:
         raise InputError("give either --json or --print")
     if name is None:
+        refuse_others(context, {"as_json"}, "without a NAME all studies are listed")
         listed = {each: (function.__doc__ or "").splitlines()[0] for each, function in READY.items()}
         if as_json:
             print(json_text({"studies": [{"name": each, "question": asked} for each, asked in listed.items()]}))

@@ -240,8 +240,8 @@ def machines_of(study: "Study", folder: Path | None = None) -> list[PricedMachin
     if not affordable:
         cheapest = min(machines, key=lambda one: one.price)
         raise InputError(
-            f"no machine is within the budget; the cheapest, {cheapest.name}, costs {cheapest.price:g} and draws "
-            f"{cheapest.watts:g} W"
+            f"no machine is within capacity.price and capacity.watts; the cheapest, {cheapest.name}, costs "
+            f"{cheapest.price:g} and draws {cheapest.watts:g} W"
         )
     return sorted(affordable, key=lambda one: (one.price, one.name))
 

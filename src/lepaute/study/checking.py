@@ -177,7 +177,9 @@ def unused_keys(study: Study, configurations: Configurations, outcomes: Sequence
     has_ranges = any(factor.levels is None for factor in study.factors.values())
     if "runs" in study.model_fields_set and (has_ranges or (study.question == "tune" and study.budget.simulations)):
         notes.append(f"runs has no effect: {study.question} makes as many runs as it needs within budget.simulations")
-    if study.question in ("tune", "sensitivity") and others:
+    if study.question == "capacity" and "responses" in study.model_fields_set:
+        first, others = "time, cost and energy", [*study.responses]
+    if study.question != "whatif" and others:
         notes.append(f"responses: the answer is about {first} alone; of {', '.join(others)} results.csv has the values")
     if study.base.fidelity == "sampled" and not any(outcome.sampling_sd for outcome in outcomes):
         notes.append(f"fidelity {NOT_SAMPLED}")

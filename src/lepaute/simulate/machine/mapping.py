@@ -96,10 +96,10 @@ def platform_slots(platform: "schema.Platform", ranks: int, threads: int = 1) ->
     nodes = platform.nodes
     per_node = nodes.cores // threads
     if ranks > per_node * nodes.count:
-        of_threads = f" of {threads} threads" if threads > 1 else ""
+        of_threads, fewer = (f" of {threads} threads", " or --threads-per-rank") if threads > 1 else ("", "")
         raise InputError(
             f"{ranks_text(ranks)}{of_threads} do not fit on platform {platform.name}, which has "
-            f"{nodes.count} x {nodes.cores} cores; take fewer ranks, another platform or --set nodes.count=N"
+            f"{nodes.count} x {nodes.cores} cores; take fewer ranks{fewer}, another platform or --set nodes.count=N"
         )
     return [Slot(node, slot * threads) for node in range(-(-ranks // per_node)) for slot in range(per_node)]
 
