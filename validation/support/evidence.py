@@ -64,7 +64,9 @@ def write_section(output: Path, study: str, text: str, page: Path | None = None)
     page : where it is not that of `page_of`
     """
     write_goals(output / DATA / "goals.csv", study, goals_in(text))
-    files = sorted(path.name for path in (output / DATA).glob(f"{study}*.csv*"))
+    others = tuple(one for studies in PAGES.values() for one in studies if one.startswith(f"{study}_"))
+    names = sorted(path.name for path in (output / DATA).glob(f"{study}*.csv*"))
+    files = [name for name in names if not (others and name.startswith(others))]
     replace_section(page or page_of(output, study), study, shortened(text, files))
 
 
