@@ -78,7 +78,7 @@ MODEL_VECTORS = (
     ("dgemm_mnk_s", "dgemm_intercept_s", "dgemm_mnk_residual_s"),
     ("dgemm_mnk_s", "dgemm_intercept_s", "dgemm_mnk_residual_s", "dgemm_intercept_residual_s"),
 )
-REPAIRED, DROPPING = frozenset({"13", "14", "15", "16"}), frozenset({"29", "30", "31", "32"})
+DROPPING = frozenset({"29", "30", "31", "32"})
 
 
 def main() -> int:
