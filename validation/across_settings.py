@@ -27,7 +27,6 @@ import random
 import shutil
 import subprocess
 import sys
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,7 +36,8 @@ import real_programs
 from real_programs import LIMIT_S, PATTERN, RANKS, RECORDINGS, RUNS, SEED, SINGLE, Real
 from support.goals import Goal, at_most, markdown
 from support.options import ROOT, Options, options_of
-from support.report import exit_status, finish, seconds, signed
+from support.real_runs import kernels_of, quietly
+from support.report import exit_status, finish, signed
 
 import lepaute as lp
 from lepaute.trace.reading import TraceParts
@@ -94,7 +94,7 @@ def main() -> int:
         frame, runs = compared(options)
         options.table(STUDY).parent.mkdir(parents=True, exist_ok=True)
         runs.to_csv(options.table(f"{STUDY}_runs"), index=False)
-    return finish(options, STUDY, frame, judged(frame), text(frame), None)
+    return finish(options, STUDY, frame, judged(frame), text(frame))
 
 
 # ---- calibrated, recorded, predicted, run ----------------------------------------------------------------------------
@@ -113,15 +113,9 @@ def calibrated(setting: Setting, *, quick: bool) -> None:
     real_programs.lepaute(*words, *(["--quick"] if quick else []), environment=environment)
 
 
-def kernels_of(setting: Setting) -> str | None:
-    """The OPENBLAS_CORETYPE of its calibration."""
-    blas = lp.load_platform(setting.platform).blas
-    return None if blas is None else blas.coretype_env
-
-
 def recorded(setting: Setting, program: Real, times: int) -> Path:
     """The recording of median length."""
-    kernels = {} if (coretype := kernels_of(setting)) is None else {"OPENBLAS_CORETYPE": coretype}
+    kernels = kernels_of(lp.load_platform(setting.platform))
     paths = []
     for number in range(times):
         made = real_programs.recorded(program, setting.library, RANKS, number, kernels)
@@ -150,11 +144,8 @@ def compared(options: Options) -> tuple[pandas.DataFrame, pandas.DataFrame]:
         source, target = (SETTINGS[name] for name in pair)
         for program in chosen:
             replay = lp.TraceReplay(recordings[source.name, program.name], recorded_on=str(source.platform))
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", lp.PredictionWarning)
-                took = lp.predict(
-                    replay, lp.load_platform(target.platform), runs=2 if quick else RUNS, seed=SEED, lag_s=LAG_S
-                ).time_s
+            runs = 2 if quick else RUNS
+            took = quietly(replay, lp.load_platform(target.platform), runs=runs, seed=SEED, lag_s=LAG_S).time_s
             rows.append({"recorded": source.name, "target": target.name, "program": program.name,
                          "predicted_s": took.mean, "low_s": took.low, "high_s": took.high})  # fmt: skip
     runs = real_runs(chosen, 1 if quick else ROUNDS)
@@ -172,7 +163,7 @@ def real_runs(chosen: list[Real], rounds: int) -> pandas.DataFrame:
     rng, rows = random.Random(SEED), []
     for number in range(rounds):
         for setting in SETTINGS.values():
-            coretype = kernels_of(setting)
+            coretype = kernels_of(lp.load_platform(setting.platform)).get("OPENBLAS_CORETYPE")
             with setting.held():
                 for program in rng.sample(chosen, len(chosen)):
                     words = real_programs.command(program, setting.library, RANKS, timed=True)
@@ -211,34 +202,22 @@ def text(frame: pandas.DataFrame) -> str:
         ]
         for (source, target), rows in frame.groupby(["recorded", "target"], sort=False)
     ]
-    each = [
-        [
-            row["recorded"],
-            row["target"],
-            row["program"],
-            f"{seconds(row['predicted_s'])} s ({seconds(row['low_s'])} to {seconds(row['high_s'])})",
-            f"{seconds(row['real_s'])} s ± {100 * row['real_sd_s'] / row['real_s']:.1f} %",
-            signed(row["error_percent"]),
-        ]
-        for row in frame.to_dict("records")
-    ]
-    return (
-        "## Recorded under one setting, predicted for another\n\n"
-        "Six programs on 2 ranks here: recorded under Open MPI (plain), under MPICH, and under Open MPI while another "
-        "program takes 40 % of one of the two cores (slowed), and replayed on the platform of the other setting; each "
-        "was calibrated by itself. The first two rows, a setting to itself, are no part of the goals. A core that "
-        "another program has in turns is no slower machine: how the ranks wait for it is neither in the platform, "
-        "which knows the cores' speed on average, nor in the bounds of own code.\n\n"
-        f"    .venv/bin/python validation/{STUDY}.py\n\n"
-        "{goals}\n\n"
-        + markdown(
-            ["recorded", "predicted for", "mean absolute error", "mean error", "median interval", "inside"], pairs
-        )
-        + "\n\n"
-        + markdown(
-            ["recorded", "predicted for", "program", "predicted, 95 % of runs", "real, sd of runs", "error"], each
-        )
-    )
+    header = ["recorded", "predicted for", "mean absolute error", "mean error", "median interval", "inside"]
+    return f"""## Recorded under one setting, predicted for another
+
+    .venv/bin/python validation/{STUDY}.py
+
+Six programs on 2 ranks here: recorded under Open MPI (plain), under MPICH, and under Open MPI while another program
+takes 40 % of one of the two cores (slowed), and replayed on the platform of the other setting; each was calibrated by
+itself. The first two rows are no part of the goals. How ranks wait for a core that another program has in turns is in
+no model.
+
+{{goals}}
+
+{markdown(header, pairs)}
+
+{{cases}}
+"""
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from scipy import stats
-from support.evidence import EVIDENCE, ROOT, write_section
+from support.evidence import EVIDENCE, ROOT, keep_tables, write_section
 from support.look_streams import BEFORE, NOISES, changed, cusum_bound, cusums, days_until, fleets_of, shown
 from support.null_streams import CPUS, FLEETS, KINDS, autoregressive, evidence, null_streams, raw_p_values
 
@@ -372,6 +372,7 @@ def main() -> None:
     for name, (title, make) in parts.items():
         if name in (asked.part or parts):
             text = f"## {title}\n\n" + "\n".join(make())
+            keep_tables(output, f"alarms_{name}", text)
             write_section(output, f"alarms_{name}", text)
             print(text)
 

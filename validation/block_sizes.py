@@ -27,21 +27,13 @@ from itertools import combinations
 from pathlib import Path
 
 import pandas
-from matplotlib.figure import Figure
 from scipy.stats import kendalltau
-from support.goals import Goal, markdown, reached
+from support.goals import Goal
 from support.options import Options, options_of
-from support.report import finish, signed
+from support.real_runs import calibrated, campaign
+from support.report import finish
 
-from lepaute import Hpl, Platform, load_platform, predict
-from lepaute.archive import Archive
-from lepaute.fit import platform_and_models
-from lepaute.measure.calibration.campaign import calibrate
-from lepaute.platform import dump_platform
-from lepaute.verify.campaign import Plan
-from lepaute.verify.real_run import Here, built_program, check_machine
-from lepaute.verify.seal import JOURNAL_FILE
-from lepaute.verify.verification import chosen_runs, verify
+from lepaute import Hpl, Platform, load_platform
 
 STUDY = "block_sizes"
 MEASURED, BETWEEN, BEYOND = (64, 128, 256), (96, 192), (16, 32)
@@ -50,13 +42,20 @@ ORDERS, GRIDS, RUNS, REPEATS = (3000, 6000), ((1, 2), (2, 1)), 10, 3
 RANKED_N = 3000
 TELLING_PERCENT, STANDARD_ERRORS = 3.0, 2.0
 QUICK_ORDERS, QUICK_BLOCK_SIZES, QUICK_GRIDS = (800,), (32, 96, 128), ((1, 2),)
+TEXT = """## Block sizes between and beyond those measured
+
+Real HPL on this machine, predicted from a calibration at NB = 64, 128, 256 (`validation/block_sizes.py`).
+
+{goals}
+
+{cases}
+"""
 
 
 def main() -> int:
     options = options_of(__doc__, (), add_own=add_own)
     frame = pandas.read_csv(options.table(STUDY)) if options.summarise else compared(options)
-    goals = judged(frame)
-    return finish(options, STUDY, frame, goals, text(frame), picture(frame), finding(goals))
+    return finish(options, STUDY, frame, judged(frame), TEXT)
 
 
 def add_own(parser: argparse.ArgumentParser) -> None:
@@ -69,46 +68,28 @@ def compared(options: Options) -> pandas.DataFrame:
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.own.folder or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
-        platform = load_platform(options.own.platform) if options.own.platform else calibrated(folder, options.quick)
-        return campaign(platform, folder / "campaign", quick=options.quick)
+        platform = (
+            load_platform(options.own.platform)
+            if options.own.platform
+            else calibrated(folder, "block-sizes", MEASURED, quick=options.quick)
+        )
+        return verified(platform, folder / "campaign", quick=options.quick)
 
 
-def calibrated(folder: Path, quick: bool) -> Platform:
-    """The platform of this machine, measured now."""
-    archive = calibrate(folder / "calibration.zip", nbs=MEASURED, quick=quick, seed=1, progress=tell)
-    platform, _ = platform_and_models(Archive.open(archive), "block-sizes")
-    dump_platform(platform, folder / "platform.yaml")
-    return platform
-
-
-def campaign(platform: Platform, folder: Path, *, quick: bool) -> pandas.DataFrame:
+def verified(platform: Platform, folder: Path, *, quick: bool) -> pandas.DataFrame:
     """A row a case: what `verify` compares, with extrapolated_share and comparable."""
     orders, block_sizes, grids = (
         (QUICK_ORDERS, QUICK_BLOCK_SIZES, QUICK_GRIDS) if quick else (ORDERS, BLOCK_SIZES, GRIDS)
     )
     runs, repeats = (3, 1) if quick else (RUNS, REPEATS)
     cases = [Hpl(n=n, nb=nb, p=p, q=q) for n in orders for p, q in grids for nb in block_sizes]
-    for case in cases:
-        check_machine(case)
-    folder.mkdir(parents=True, exist_ok=True)
-    program, plan = built_program(print), Plan(repeats=repeats, order_seed=1)
-    begun = chosen_runs(
-        *(cases, program, plan, lambda case: predict(case, platform, runs=runs, seed=1)),
-        *(folder, Here(program), tell),
-        sealed=lambda seal, _: print(f"sealed: {seal.sha256} at {seal.created}"),
-        resume=(folder / JOURNAL_FILE).is_file(),
-    )
-    found = verify(begun)
+    found = campaign(cases, platform, runs, repeats, folder)
     found.save(folder, "HPL by block size: predicted and measured")
     predictions = [case.prediction for case in found.cases]
     return found.table.assign(
         extrapolated_share=[one.extrapolated_share for one in predictions],
         comparable=[one.comparable for one in predictions],
     )
-
-
-def tell(what: str, share: float) -> None:
-    print(f"{100.0 * share:3.0f} %  {what}", file=sys.stderr)
 
 
 def judged(frame: pandas.DataFrame) -> list[Goal]:
@@ -161,76 +142,6 @@ def telling_pairs(part: pandas.DataFrame) -> Iterator[tuple[int, int, bool]]:
         if abs(difference) > max(TELLING_PERCENT / 100.0 * smaller, STANDARD_ERRORS * math.sqrt(variance)):
             same = (one["predicted_time_s"] - other["predicted_time_s"]) * difference > 0.0
             yield int(one["nb"]), int(other["nb"]), bool(same)
-
-
-def text(frame: pandas.DataFrame) -> str:
-    """The section of the page."""
-    header = ("N", "grid", "NB", "predicted, s", "95 % interval, s", "extrapolated", "real, s", "error", "inside")
-    rows = [
-        (
-            *(f"{row['n']}", f"{row['p']} x {row['q']}", f"{row['nb']}", f"{row['predicted_time_s']:.3f}"),
-            f"{row['low_s']:.3f} to {row['high_s']:.3f}",
-            f"{100.0 * row['extrapolated_share']:.0f} %" + ("" if row["comparable"] else ", not comparable"),
-            *(f"{row['measured_time_s']:.3f}", signed(row["error_percent"]), "yes" if row["inside_interval"] else "NO"),
-        )
-        for _, row in frame.iterrows()
-    ]
-    return f"""## Block sizes between and beyond those measured
-
-Real HPL on this machine, predicted from a calibration at NB = {", ".join(map(str, MEASURED))}
-(`validation/block_sizes.py`, where the goals were fixed before).
-
-{{goals}}
-
-![Time by block size, predicted with its interval and real]({{picture}})
-
-{markdown(header, rows)}
-"""
-
-
-def finding(goals: list[Goal]) -> str:
-    """On top of the picture."""
-    slower = max(float(goal.reached.split()[0]) for goal in goals if goal.what.startswith("named best"))
-    inside = reached(goals, "NB 96 and 192: inside")
-    return (
-        f"{inside} times of NB 96 and 192 are inside; the NB named best is at most {slower} % slower than the fastest"
-    )
-
-
-def picture(frame: pandas.DataFrame) -> Figure:
-    """Time by block size, a panel for each N and grid."""
-    panels = list(frame.groupby(["n", "p", "q"]))
-    columns = min(2, len(panels))
-    rows = -(-len(panels) // columns)
-    figure = Figure(figsize=(4.6 * columns, 1.0 + 3.0 * rows), layout="constrained")
-    for place, ((n, p, q), part) in enumerate(panels):
-        axes = figure.add_subplot(rows, columns, place + 1)
-        for comparable, face in ((True, "#4c78a8"), (False, "white")):
-            some = part[part["comparable"].astype(bool) == comparable]
-            if some.empty:
-                continue
-            mean = some["predicted_time_s"]
-            axes.errorbar(
-                some["nb"],
-                mean,
-                yerr=[mean - some["low_s"], some["high_s"] - mean],
-                fmt="o",
-                color="#4c78a8",
-                mfc=face,
-                label="predicted, 95 % interval" if comparable else "predicted, not comparable (by extrapolation)",
-            )
-        axes.plot(part["nb"], part["measured_time_s"], "x", color="#222222", label="real")
-        axes.set_xscale("log", base=2)
-        axes.set_xticks(part["nb"], [str(nb) for nb in part["nb"]], fontsize=8)
-        axes.minorticks_off()
-        axes.set_title(f"N = {n}, {p} x {q}", fontsize=10)
-        axes.set_xlabel("NB")
-        axes.set_ylabel("time (s)")
-    handles = {
-        label: handle for axes in figure.axes for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
-    }
-    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=3, fontsize=8, frameon=False)
-    return figure
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Six ways to synchronise clocks, simulated with clocks whose offsets and drifts are known.
 
-    .venv/bin/python validation/clock_bench.py [--output DIR] [--only SETTING] [--reuse]
+    .venv/bin/python validation/clock_bench.py [--summarise]
 
 The sources of probes/clock_sync.c, clock_model.c, clock_offset.c and probe_clocks.c run under `lepaute emulate` on
 dahu-2020-01 (computing none). Fixed before the seeds below were looked at (other seeds served to write the code): the
@@ -34,7 +34,6 @@ What comes of a drift that changes is shown; no interval can know it. Writes dat
 data/clock_bench.png and its section of docs/evidence.
 """
 
-import argparse
 import subprocess
 import sys
 import tempfile
@@ -43,9 +42,13 @@ from pathlib import Path
 
 import numpy as np
 import pandas
-from support.evidence import EVIDENCE, write_section
-from support.goals import Goal, goals_table, markdown, status
-from support.page import save_figure, write_whole
+from matplotlib.figure import Figure
+from support.goals import Goal
+from support.options import options_of
+from support.page import write_whole
+from support.real_runs import LEPAUTE
+from support.report import close
+from support.tables import stored
 
 ROOT = Path(__file__).resolve().parents[1]
 CLOCKS = ("clock_sync", "clock_exchange", "clock_model", "clock_offset", "clock_source")
@@ -53,6 +56,8 @@ SOURCES = ("probe_clocks", *CLOCKS, "probe_common", "probe_mpi")
 MAKEFILE = """probe-clocks: {sources}
 \tmpicc -std=c11 -D_GNU_SOURCE -O2 -o $@ {sources} -lm
 """
+STUDY = "clock_bench"
+SOURCE = "clock_bench.csv.gz: simulated clocks; medians of trials, 5 to 95 % of them"
 METHODS = ("SKaMPI", "Netgauge", "JK", "HCA", "HCA2", "HCA3")
 OFFSETS_ALONE = ("SKaMPI", "Netgauge")
 MOMENTS_S = (0.0, 5.0, 20.0)
@@ -82,26 +87,10 @@ SETTINGS = (
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--output", type=Path, default=EVIDENCE, help="folder of the pages")
-    parser.add_argument("--only", help="settings of this name; no page")
-    parser.add_argument("--reuse", action="store_true", help="judge the errors of the table that is there")
-    options = parser.parse_args()
-    table = options.output / "data" / "clock_bench.csv.gz"
-    if options.reuse:
-        errors = pandas.read_csv(table)
-    else:
-        wanted = [setting for setting in SETTINGS if options.only in (None, setting.name)]
-        errors = pandas.concat([run(setting) for setting in wanted], ignore_index=True)
-        errors.to_csv(table, index=False, compression={"method": "gzip", "mtime": 1})
-    if options.only:
-        print(coverage(errors))
-        return 0
+    options = options_of(__doc__, (), has_quick=False)
+    errors = stored(options, STUDY, lambda: pandas.concat([run(setting) for setting in SETTINGS], ignore_index=True))
     goals = judged(errors)
-    picture(errors, goals, options.output / "data" / "clock_bench.png")
-    write_section(options.output, "clock_bench", page(errors, goals))
-    print(goals_table(goals))
-    return status(goals)
+    return close(options, STUDY, goals, page(errors), *picture(errors, goals), SOURCE)
 
 
 def run(setting: Setting) -> pandas.DataFrame:
@@ -112,7 +101,7 @@ def run(setting: Setting) -> pandas.DataFrame:
             (folder / path.name).write_bytes(path.read_bytes())
         sources = " ".join(f"{source}.c" for source in SOURCES)
         write_whole(folder / "Makefile", MAKEFILE.format(sources=sources).encode())
-        emulate = [sys.executable, "-m", "lepaute.cli.main", "emulate", "-p", "dahu-2020-01", "-np", str(setting.ranks)]
+        emulate = [*LEPAUTE, "emulate", "-p", "dahu-2020-01", "-np", str(setting.ranks)]
         how = ["--computing", "none", "--source", name, "--make", "make", "--"]
         program = ["probe-clocks", "--out", f"{name}/errors.csv", "--made", "1", "--jitter-ns", "1000"]
         program += ["--trials", str(setting.trials), "--seed", str(setting.seed), *setting.words]
@@ -166,77 +155,33 @@ def judged(errors: pandas.DataFrame) -> list[Goal]:
     return goals
 
 
-def page(errors: pandas.DataFrame, goals: list[Goal]) -> str:
+def page(errors: pandas.DataFrame) -> str:
     """The section of its page."""
     number = largest(errors).groupby(["setting", "ranks", "method", "trial"]).ngroups
-    return "\n\n".join(
-        (
-            "## Clocks under simulation",
-            "    .venv/bin/python validation/clock_bench.py",
-            f"{number:,} synchronisations of all ranks, simulated, with clocks of known offset and drift; what was "
-            "fixed before is in the docstring.",
-            goals_without_publication(goals),
-            "Directly after, ranks that met rank 0 first have drifted for as long as the others took: that is what "
-            "SKaMPI is off on drifting clocks (100 ppm in 9 ms); on still clocks it is 14 ns. So is that of HCA on 512 "
-            "ranks: its drifts must last while offsets are taken, for a third of a second. After a drift that changed, "
-            "no interval holds.",
-            "Largest error of a rank, median over trials, and what a synchronisation takes:",
-            errors_table(errors),
-            "![largest error of a rank, by method](data/clock_bench.png)",
-            "Errors within 1.96 deviations, and within these and the bound for asymmetric latencies, %:",
-            coverage_table(errors),
-        )
-    )
+    return f"""## Clocks under simulation
 
+    .venv/bin/python validation/clock_bench.py
 
-def goals_without_publication(goals: list[Goal]) -> str:
-    """The goals; nothing of them has been published."""
-    words = {True: "yes", False: "NO", None: "not judged"}
-    return markdown(
-        ("", "goal", "reached", "met"), [(goal.what, goal.goal, goal.reached, words[goal.met]) for goal in goals]
-    )
+{number:,} synchronisations of all ranks, simulated, with clocks of known offset and drift.
 
+{{goals}}
 
-def errors_table(errors: pandas.DataFrame) -> str:
-    """Method x error after 0, 5 and 20 s x cost."""
-    worst = largest(errors)
-    rows = []
-    for (setting, ranks, method), group in worst.groupby(["setting", "ranks", "method"], sort=False):
-        medians = group.groupby("after_s")["error_s"].median() * 1e6
-        cells = [
-            f"{medians[after_s]:,.3g}" if medians[after_s] < 1000 else f"{medians[after_s]:,.0f}"
-            for after_s in MOMENTS_S
-        ]
-        rows.append((str(setting), str(ranks), str(method), *cells, f"{group['duration_s'].median():.3g}"))
-    rows.sort(key=lambda row: (SETTING_ORDER.index(row[0]), int(row[1]), METHODS.index(row[2])))
-    return markdown(("setting", "ranks", "method", "after 0 s, us", "5 s, us", "20 s, us", "takes, s"), rows)
+Directly after, ranks that met rank 0 first have drifted for as long as the others took: that is what SKaMPI is off on
+drifting clocks (100 ppm in 9 ms), and HCA on 512 ranks; on still clocks it is 14 ns. After a drift that changed, no
+interval holds.
 
+{{cases}}
 
-SETTING_ORDER = tuple(dict.fromkeys(setting.name for setting in SETTINGS))
-
-
-def coverage_table(errors: pandas.DataFrame) -> str:
-    """Setting x method x moment."""
-    shares = coverage(errors).set_index(["setting", "method", "after_s"])
-    rows = []
-    for setting in SETTING_ORDER:
-        for method in METHODS:
-            cells = []
-            for after_s in MOMENTS_S:
-                held, bounded = shares.loc[(setting, method, after_s)]
-                cells.append(f"{100 * held:.1f} ({100 * bounded:.1f})")
-            rows.append((setting, method, *cells))
-    return markdown(("setting", "method", "after 0 s", "5 s", "20 s"), rows)
+![largest error of a rank, by method]({{picture}})
+"""
 
 
 #: Numbers of ranks in the picture, with their markers.
 RANKS = {16: "o", 32: "s", 512: "^"}
 
 
-def picture(errors: pandas.DataFrame, goals: list[Goal], path: Path) -> None:
+def picture(errors: pandas.DataFrame, goals: list[Goal]) -> tuple[Figure, str]:
     """The form of figures 6 to 8: error against what it costs, for each moment."""
-    from matplotlib.figure import Figure
-
     worst = largest(errors)
     figure = Figure(figsize=(11, 4.4), layout="constrained")
     panels = figure.subplots(1, 3, sharey=True)
@@ -269,7 +214,7 @@ def picture(errors: pandas.DataFrame, goals: list[Goal], path: Path) -> None:
         f"After 5 s and more, JK, HCA and HCA2 are {min(ratios):.0f} to {max(ratios):.0f} times closer than the best "
         "method that measures offsets alone"
     )
-    save_figure(figure, path, finding, "clock_bench.csv.gz: simulated clocks; medians of trials, 5 to 95 % of them")
+    return figure, finding
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Clocks synchronised on this machine, where errors are known: all ranks share the clock that theirs are made of.
 
-    .venv/bin/python validation/clocks_here.py [--output DIR] [--reuse]
+    .venv/bin/python validation/clocks_here.py [--summarise]
 
 Fixed before anything was looked at; other programs use the machine meanwhile, at any load:
 
@@ -23,7 +23,6 @@ Fixed before anything was looked at; other programs use the machine meanwhile, a
 Writes data/clocks_here.csv.gz (every error) and its section of docs/evidence.
 """
 
-import argparse
 import os
 import re
 import subprocess
@@ -33,14 +32,18 @@ from pathlib import Path
 
 import numpy as np
 import pandas
-from support.evidence import EVIDENCE, write_section
-from support.goals import Goal, markdown, status
+from support.goals import Goal, markdown
 from support.mpi_probe import LIBRARIES, SYNCHRONISATION, TITLES, Program, program
+from support.options import options_of
+from support.real_runs import LEPAUTE
+from support.report import close
+from support.tables import stored
 
 from lepaute.trace.reading import read_trace
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
+STUDY = "clocks_here"
 METHODS = ("SKaMPI", "Netgauge", "JK", "HCA", "HCA2", "HCA3")
 OFFSETS_ALONE = ("SKaMPI", "Netgauge")
 MADE = ("--made", "1", "--ahead-s", "1", "--drift", "1e-4", "--after-s", "0,5,20")
@@ -49,29 +52,21 @@ SHIFT_NS = 1_000_000_000
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--output", type=Path, default=EVIDENCE, help="folder of the pages")
-    parser.add_argument("--reuse", action="store_true", help="judge the errors of the table that is there")
-    options = parser.parse_args()
-    table = options.output / "data" / "clocks_here.csv.gz"
-    if options.reuse:
-        errors = pandas.read_csv(table)
-    else:
-        with tempfile.TemporaryDirectory(prefix="clocks-here-") as name:
-            errors = measure(Path(name))
-        errors.to_csv(table, index=False, compression={"method": "gzip", "mtime": 1})
-    goals = judged(errors)
-    write_section(options.output, "clocks_here", page(errors, goals))
-    for goal in goals:
-        print(goal)
-    return status(goals)
+    options = options_of(__doc__, (), has_quick=False)
+    errors = stored(options, STUDY, measured)
+    return close(options, STUDY, judged(errors), page(errors))
 
 
 # ---- measuring -------------------------------------------------------------------------------------------------------
 
 
-def measure(folder: Path) -> pandas.DataFrame:
+def measured() -> pandas.DataFrame:
     """A row an error: part, library, mpirun, trial, method, rank, after_s, error_ns, deviation_ns, bound_ns, Hz."""
+    with tempfile.TemporaryDirectory(prefix="clocks-here-") as name:
+        return measured_in(Path(name))
+
+
+def measured_in(folder: Path) -> pandas.DataFrame:
     programs = {library: program(library, SYNCHRONISATION, folder) for library in LIBRARIES}
     frames = []
     for number, (library, probe) in enumerate(programs.items()):
@@ -128,7 +123,7 @@ def recorded(probe: Program, folder: Path) -> pandas.DataFrame:
     assert probe.library.launcher is not None
     start = probe.library.launcher.start(2, cores=(0, 1), options=("-x", "LEPAUTE_RECORD_TEST_SHIFT_NS"))
     variables = {**os.environ, **start.environment, "LEPAUTE_RECORD_TEST_SHIFT_NS": str(SHIFT_NS)}
-    record = [sys.executable, "-m", "lepaute.cli.main", "record", "--force", "-o", str(trace), "--"]
+    record = [*LEPAUTE, "record", "--force", "-o", str(trace), "--"]
     rows = []
     for mpirun in range(RECORDINGS):
         trace.unlink(missing_ok=True)
@@ -204,50 +199,33 @@ def figure(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def page(errors: pandas.DataFrame, goals: list[Goal]) -> str:
+def page(errors: pandas.DataFrame) -> str:
     """The section of its page."""
-    words = {True: "yes", False: "NO", None: "not judged"}
-    shown = [(goal.what, goal.goal, goal.reached, words[goal.met]) for goal in goals]
-    rows = []
-    for part, library in (("shifted", "openmpi"), ("shifted", "mpich"), ("hosts", "openmpi")):
-        one = errors[(errors["part"] == part) & (errors["library"] == library)]
-        seen = medians(one)
-        for method in METHODS:
-            of_method = one[one["method"] == method]
-            cells = [figure(seen[method, after_s]) for after_s in (0.0, 5.0, 20.0)]
-            shares = [f"{100 * held(of_method, bounded=bounded):.0f}" for bounded in (False, True)]
-            rows.append((TITLES[library], "4 hosts" if part == "hosts" else "2 ranks", method, *cells, *shares))
     recordings = errors[errors["part"] == "recorder"]
+    bounds = recordings["bound_ns"] * 1e-3
     ticks = []
     for how in ("given", "estimated"):
-        one, rate = errors[errors["part"] == f"RDTSCP {how}"], drifts(errors, f"RDTSCP {how}")
+        one, rate = errors[errors["part"] == f"RDTSCP {how}"], np.abs(drifts(errors, f"RDTSCP {how}"))
         frequency = one.groupby("mpirun")["frequency_Hz"].first() * 1e-6
-        ticks.append(
-            (
-                how,
-                f"{frequency.min():.6f} to {frequency.max():.6f}",
-                figure(float(np.median(np.abs(rate)))),
-                figure(float(np.abs(rate).max())),
-            )
-        )
-    return "\n\n".join(
-        (
-            "## Clocks synchronised on this machine",
-            "    .venv/bin/python validation/clocks_here.py",
-            "A virtual machine of 2 cores, loaded by other programs (load average about 6); all clocks are made from "
-            "the one of the machine, so that errors are known. What was fixed before is in the docstring.",
-            markdown(("", "goal", "reached", "met"), shown),
-            "Median size of an error, us, and errors within 1.96 deviations, and within these and the bound, %:",
-            markdown(("library", "", "method", "after 0 s", "5 s", "20 s", "deviations", "and bound"), rows),
-            "On the four hosts, 4 ranks share 2 busy cores.",
-            f"Recordings of two ranks whose clocks are 1 s apart: starts are off by "
-            f"{recordings['error_ns'].abs().max() * 1e-3:.2f} µs at most (median of the calls of a recording), with "
-            f"{recordings['bound_ns'].min() * 1e-3:.2f} to {recordings['bound_ns'].max() * 1e-3:.2f} µs stated.",
-            "The time-stamp counter (figures 2 and 3): frequency of rank 0, MHz, and how two ranks of one machine "
-            "drift apart, ns a second, median and largest of the mpiruns:",
-            markdown(("frequency", "MHz", "drift", "largest"), ticks),
-        )
-    )
+        span = f"{frequency.min():.6f} to {frequency.max():.6f}"
+        ticks.append((how, span, figure(float(np.median(rate))), figure(float(rate.max()))))
+    return f"""## Clocks synchronised on this machine
+
+    .venv/bin/python validation/clocks_here.py
+
+A virtual machine of 2 cores, loaded by other programs (load average about 6); all clocks are made from the one of the
+machine, so that errors are known. On the four hosts, 4 ranks share 2 busy cores.
+
+{{goals}}
+
+{{cases}}
+
+Recordings of two ranks whose clocks are 1 s apart: starts are off by {recordings["error_ns"].abs().max() * 1e-3:.2f} µs
+at most (median of the calls of a recording), with {bounds.min():.2f} to {bounds.max():.2f} µs stated. The time-stamp
+counter (figures 2 and 3): frequency of rank 0, MHz, and how two ranks of one machine drift apart, ns a second:
+
+{markdown(("frequency", "MHz", "median drift", "largest"), ticks)}
+"""
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """`lepaute compare` of a library with itself: how often it sees a difference where there is none.
 
-    .venv/bin/python validation/comparison_null.py [--output DIR] [--reuse]
+    .venv/bin/python validation/comparison_null.py [--kind KIND] [--summarise]
 
 Fixed before anything was looked at; other programs use the machine meanwhile, at any load:
 
@@ -26,14 +26,18 @@ import argparse
 import subprocess
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas
-from support.evidence import EVIDENCE, write_section
-from support.goals import Goal, status
-from support.mpi_campaigns import goal_rows, judged, measured, numbers, prefix
+from support.goals import Goal
+from support.mpi_campaigns import judged, measured, numbers, prefix
+from support.options import options_of
+from support.report import close
+from support.tables import stored_parts
 
+STUDY = "comparison_null"
 LIBRARIES = ("openmpi", "mpich")
 #: Campaigns by kind.
 CAMPAIGNS = {"same": 20, "disturbed": 4, "slowed": 4, "periodic": 6}
@@ -73,28 +77,20 @@ int MPI_Allreduce(const void *send, void *receive, int count, MPI_Datatype type,
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--output", type=Path, default=EVIDENCE, help="folder of the pages")
-    parser.add_argument("--reuse", action="store_true", help="judge the table that is there")
-    parser.add_argument("--kind", choices=CAMPAIGNS, help="measure this kind alone; keep the tables of the others")
-    options, _ = parser.parse_known_args()
-    path = options.output / "data" / "comparison_null.csv.gz"
-    tables = []
-    for kind in CAMPAIGNS:
-        if options.reuse or options.kind not in (None, kind):
-            tables.append(pandas.read_csv(path).query("kind == @kind"))
-        else:
-            with tempfile.TemporaryDirectory(prefix="comparison-null-") as name:
-                tables.append(campaigns(Path(name), kind))
-    table = pandas.concat(tables, ignore_index=True)
-    if not options.reuse:
-        table.to_csv(path, index=False, compression={"method": "gzip", "mtime": 1})
+    options = options_of(__doc__, (), add_own=add_kind, has_quick=False)
+    measures = {kind: partial(measured_kind, kind) for kind in CAMPAIGNS}
+    table = pandas.concat(stored_parts(options, STUDY, "kind", measures, options.own.kind), ignore_index=True)
     results = pandas.DataFrame([result for _, one in table.groupby(["kind", "campaign"]) for result in rows(one)])
-    goals = goals_of(results)
-    write_section(options.output, "comparison_null", page(results, table, goals))
-    for goal in goals:
-        print(goal)
-    return status(goals)
+    return close(options, STUDY, goals_of(results), page(results, table))
+
+
+def add_kind(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--kind", choices=CAMPAIGNS, help="measure this kind alone; keep the tables of the others")
+
+
+def measured_kind(kind: str) -> pandas.DataFrame:
+    with tempfile.TemporaryDirectory(prefix="comparison-null-") as name:
+        return campaigns(Path(name), kind)
 
 
 # ---- measuring -------------------------------------------------------------------------------------------------------
@@ -212,14 +208,14 @@ def goals_of(results: pandas.DataFrame) -> list[Goal]:
     return goals
 
 
-def page(results: pandas.DataFrame, table: pandas.DataFrame, goals: list[Goal]) -> str:
+def page(results: pandas.DataFrame, table: pandas.DataFrame) -> str:
     lines = [
         "## A library compared with itself",
         "",
         "`validation/comparison_null.py`: Debian's Open MPI and MPICH under two prefixes each, on this machine, which"
         " other programs used at the same time.",
         "",
-        goal_rows(goals),
+        "{goals}",
         "",
     ]
     for kind, words in (

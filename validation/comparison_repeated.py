@@ -1,6 +1,6 @@
 """The same comparison of Open MPI and MPICH made twice, and a longer one as its reference.
 
-    .venv/bin/python validation/comparison_repeated.py [--output DIR] [--reuse]
+    .venv/bin/python validation/comparison_repeated.py [--part PART] [--summarise]
 
 Fixed before anything was looked at; other programs use the machine meanwhile, at any load:
 
@@ -26,18 +26,19 @@ Writes data/comparison_repeated.csv.gz (a row an mpirun, operation and size) and
 import argparse
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import pandas
-from support.evidence import EVIDENCE, cases, write_section
-from support.goals import Goal, markdown, status
-from support.mpi_campaigns import goal_rows, judged, measured, numbers
+from support.goals import Goal, goals_table
+from support.mpi_campaigns import judged, measured, numbers
+from support.options import options_of
+from support.report import close
+from support.tables import stored_parts
 
 from lepaute.compare.verdicts import Verdict
-from lepaute.compare.wording import sentence
 from lepaute.kit.text import exact_size
 
+STUDY = "comparison_repeated"
 OPS, SIZES, CALLS, BLOCKS, REFERENCE = "bcast,allreduce,alltoall", "8,1K,16K,128K", 40, 30, 100
 CAMPAIGNS = (("first", BLOCKS, 1), ("reference", REFERENCE, 2), ("second", BLOCKS, 3))
 LEFT, RIGHT = "openmpi", "mpich"
@@ -54,20 +55,8 @@ time; 30 mpiruns of each library, twice, and 100 for the reference."""
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--output", type=Path, default=EVIDENCE, help="folder of the pages")
-    parser.add_argument("--reuse", action="store_true", help="judge the table that is there")
-    parser.add_argument("--part", choices=PARTS, help="measure this part alone; keep the table of the other")
-    options, _ = parser.parse_known_args()
-    path = options.output / "data" / "comparison_repeated.csv.gz"
-    tables = []
-    for part, measure in PARTS.items():
-        if options.reuse or options.part not in (None, part):
-            table = pandas.read_csv(path).query("part == @part")
-        else:
-            table = measure().assign(part=part)
-        tables.append(table)
-    pandas.concat(tables).to_csv(path, index=False, compression={"method": "gzip", "mtime": 1})
+    options = options_of(__doc__, (), add_own=add_part, has_quick=False)
+    tables = stored_parts(options, STUDY, "part", PARTS, options.own.part)
     lines, every = [TITLE], []
     for part, table in zip(PARTS, tables, strict=True):
         found = {name: by_row(judged(one, LEFT, RIGHT)) for name, one in table.groupby("campaign")}
@@ -76,10 +65,11 @@ def main() -> int:
         goals = goals_of(found, forecasts, continued)
         lines.append(section(WORDS[part], found, continued, table, goals))
         every += goals
-    write_section(options.output, "comparison_repeated", "\n\n".join(lines))
-    for goal in every:
-        print(goal)
-    return status(every)
+    return close(options, STUDY, every, "\n\n".join(lines))
+
+
+def add_part(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--part", choices=PARTS, help="measure this part alone; keep the table of the other")
 
 
 # ---- measuring -------------------------------------------------------------------------------------------------------
@@ -212,16 +202,6 @@ def section(
     words: str, found: dict[str, Rows], forecasts: list[Forecast], table: pandas.DataFrame, goals: list[Goal]
 ) -> str:
     usual = usual_ratios(table)
-    rows = [
-        [
-            key[0],
-            exact_size(key[1]),
-            *(sentence(found[name][key], "Open MPI", "MPICH") for name in ("first", "second")),
-            f"{one.ratio:.3g} [{one.low:.3g}, {one.high:.3g}]",
-            " and ".join(f"{usual[name][key]:.3g}" for name in usual),
-        ]
-        for key, one in found["reference"].items()
-    ]
     reference = found["reference"]
     agree = np.mean([(usual["first"][key] > 1) == (usual["second"][key] > 1) for key in reference])
     truth = np.mean([(usual[name][key] > 1) == (one.ratio > 1) for name in usual for key, one in reference.items()])
@@ -237,14 +217,9 @@ def section(
         [
             words,
             "",
-            goal_rows(goals),
+            goals_table(goals),
             "",
-            cases(
-                markdown(
-                    ("", "", "first", "second", "MPICH / Open MPI, reference", "the usual way: mean of one mpirun"),
-                    rows,
-                )
-            ),
+            "{cases}",
             "",
             f"The usual way names the same library twice in {100 * agree:.0f} % of the rows, and the faster one of the "
             f"reference in {100 * truth:.0f} %; it knows no undecided row.",

@@ -1,6 +1,6 @@
 """How far repetitions of a whole comparison of MPI libraries differ, by what a benchmark reports of it.
 
-    .venv/bin/python validation/comparison_spread.py [--output DIR] [--archives DIR] [--reuse]
+    .venv/bin/python validation/comparison_spread.py [--archives DIR] [--summarise]
 
 Figure 29 of Hunold and Carpen-Amarie, "MPI Benchmarking Revisited", in form: 30 trials, each a whole
 `lepaute compare openmpi mpich --ops bcast` of 30 mpiruns a library with Debian's Open MPI and MPICH on 2 ranks. Every
@@ -31,10 +31,13 @@ from pathlib import Path
 
 import numpy as np
 import pandas
-from support.evidence import EVIDENCE, write_section
-from support.goals import Goal, goals_table, markdown, status
+from matplotlib.figure import Figure
+from support.goals import Goal, markdown
 from support.one_run import one_run_values
-from support.page import save_figure
+from support.options import options_of
+from support.real_runs import LEPAUTE
+from support.report import close
+from support.tables import stored
 
 from lepaute.archive import Archive, mpi_campaign
 from lepaute.compare.resampling import TRIALS, normalised
@@ -42,6 +45,8 @@ from lepaute.compare.summaries import mpirun_summaries
 from lepaute.compare.verdicts import verdicts
 from lepaute.kit.text import exact_size, significant
 
+STUDY = "comparison_spread"
+SOURCE = "comparison_spread.csv.gz: 30 trials; box: quartiles and median, whiskers: least and greatest, dashed: 5 %"
 LIBRARIES = {"openmpi": "Open MPI", "mpich": "MPICH"}
 COMMAND = [
     *("compare", *LIBRARIES, "--ops", "bcast", "--sizes", "8,64,512,4K,16K,32K", "--np", "2"),
@@ -60,27 +65,23 @@ LIMIT, LIMIT_BYTES = 0.05, 16_384
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--output", type=Path, default=EVIDENCE, help="folder of the pages")
-    parser.add_argument("--archives", type=Path, help="folder that keeps the archives of the trials")
-    parser.add_argument("--reuse", action="store_true", help="judge the table that is there")
-    options = parser.parse_args()
-    table = options.output / "data" / "comparison_spread.csv.gz"
-    if not options.reuse:
-        with tempfile.TemporaryDirectory(prefix="comparison-spread-") as name:
-            folder = options.archives or Path(name)
-            frames = [values_of(measured(folder, trial)).assign(trial=trial) for trial in range(1, TRIALS + 1)]
-        pandas.concat(frames).to_csv(
-            table, index=False, float_format="%.4g", compression={"method": "gzip", "mtime": 1}
-        )  # fmt: skip
-    values = pandas.read_csv(table)
+    options = options_of(__doc__, (), add_own=add_archives, has_quick=False)
+    values = stored(options, STUDY, lambda: all_trials(options.own.archives), "%.4g")
     found = spreads(values)
     goals = judged(found)
-    picture(found, goals, table.with_name("comparison_spread.png"))
-    text = page(values, found, goals)
-    write_section(options.output, "comparison_spread", text)
-    print(goals_table(goals))
-    return status(goals)
+    return close(options, STUDY, goals, page(values, found), *picture(found, goals), SOURCE)
+
+
+def add_archives(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--archives", type=Path, help="folder that keeps the archives of the trials")
+
+
+def all_trials(archives: Path | None) -> pandas.DataFrame:
+    """What `values_of` gives of all trials."""
+    with tempfile.TemporaryDirectory(prefix="comparison-spread-") as name:
+        folder = archives or Path(name)
+        frames = [values_of(measured(folder, trial)).assign(trial=trial) for trial in range(1, TRIALS + 1)]
+    return pandas.concat(frames)
 
 
 def measured(folder: Path, trial: int) -> Archive:
@@ -88,7 +89,7 @@ def measured(folder: Path, trial: int) -> Archive:
     path = folder / f"trial{trial}.zip"
     if not path.is_file():
         folder.mkdir(parents=True, exist_ok=True)
-        command = [Path(sys.executable).with_name("lepaute"), *COMMAND, "--seed", str(trial), "-o", path]
+        command = [*LEPAUTE, *COMMAND, "--seed", str(trial), "-o", path]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     return Archive.open(path)
 
@@ -173,48 +174,37 @@ def ratios(values: pandas.DataFrame, found: pandas.DataFrame) -> tuple[pandas.Da
     return every, decided
 
 
-def page(values: pandas.DataFrame, found: pandas.DataFrame, goals: list[Goal]) -> str:
-    spread = greatest(found)
+def page(values: pandas.DataFrame, found: pandas.DataFrame) -> str:
     sizes = sorted(found["size_bytes"].unique())
-    rows = [
-        (title, SCHEMES[scheme], *(percent(spread[scheme, library, size]) for size in sizes))
-        for library, title in LIBRARIES.items()
-        for scheme in SCHEMES
-    ]
-    header = tuple(exact_size(size) for size in sizes)
     every, decided = ratios(values, found)
     of_ratio = every.groupby(["scheme", "size_bytes"])["ratio"].agg(lambda each: each.max() / each.min() - 1)
     names = {**{scheme: SCHEMES[scheme] for scheme in ONE_RUN}, "blocks": "in blocks (ours)"}
-    ratio_rows = [(name, *(percent(of_ratio[scheme, size]) for size in sizes)) for scheme, name in names.items()]
+    rows = [(name, *(percent(of_ratio[scheme, size]) for size in sizes)) for scheme, name in names.items()]
     same = [decided.loc[decided["size_bytes"] == size, "outcome"].value_counts() for size in sizes]
-    ratio_rows.append(("trials with the most frequent verdict", *(f"{each.iloc[0]} of {each.sum()}" for each in same)))
+    rows.append(("trials with the most frequent verdict", *(f"{each.iloc[0]} of {each.sum()}" for each in same)))
     disturbed = values.drop_duplicates(["trial", "mpirun"])["disturbed"].mean()
     together = level_correlation(found)
-    goal_rows = [(one.what, one.goal, one.reached, "yes" if one.met else "NO") for one in goals]
-    lines = (
-        "Thirty whole comparisons of Debian's Open MPI and MPICH (`MPI_Bcast`, 2 ranks, 30 mpiruns of each library,",
-        "200 calls of each size), one after the other on a virtual machine with two cores on which other programs ran:",
-        f"{100 * disturbed:.0f} % of the mpiruns were disturbed. What was fixed before is in the docstring.",
-        "",
-        markdown(("", "expected", "reached", "met"), goal_rows),
-        "",
-        "Spread: by how much the greatest of the thirty run-times is above the least, from a doubling on as a factor",
-        "(figure 29 of “MPI Benchmarking Revisited”). All schemes read the same rows.",
-        "",
-        markdown(("library", "scheme", *header), rows),
-        "",
-        "The 5 % are missed: the machine is slower in some minutes than in others, for both libraries at once. From",
-        f"trial to trial the logarithms of their means are correlated by {together[0]:.2f} to {together[1]:.2f}. More",
-        "mpiruns in a row do not help against that; blocks with both libraries do. Spread of the ratio of the",
-        "libraries, and verdicts, which were added after that was seen:",
-        "",
-        markdown(("ratio", *header), ratio_rows),
-        "",
-        "![run-times of thirty trials over the least of them](data/comparison_spread.png)",
-    )
-    return "\n".join(
-        ("## Repetitions of a comparison\n\n    .venv/bin/python validation/comparison_spread.py\n", *lines)
-    )
+    return f"""## Repetitions of a comparison
+
+    .venv/bin/python validation/comparison_spread.py
+
+Thirty whole comparisons of Debian's Open MPI and MPICH (`MPI_Bcast`, 2 ranks, 30 mpiruns of each library, 200 calls of
+each size), one after the other on a virtual machine with two cores on which other programs ran:
+{100 * disturbed:.0f} % of the mpiruns were disturbed. Spread: by how much the greatest of the thirty run-times is above
+the least, from a doubling on as a factor (figure 29 of “MPI Benchmarking Revisited”). All schemes read the same rows.
+
+{{goals}}
+
+The 5 % are missed: the machine is slower in some minutes than in others, for both libraries at once (correlation from
+trial to trial {together[0]:.2f} to {together[1]:.2f}), against which blocks with both libraries help. Spread of the
+ratio of the libraries, and verdicts, which were added after that was seen:
+
+{markdown(("ratio", *(exact_size(size) for size in sizes)), rows)}
+
+{{cases}}
+
+![run-times of thirty trials over the least of them]({{picture}})
+"""
 
 
 def level_correlation(found: pandas.DataFrame) -> tuple[float, float]:
@@ -226,9 +216,8 @@ def level_correlation(found: pandas.DataFrame) -> tuple[float, float]:
     return min(each), max(each)
 
 
-def picture(found: pandas.DataFrame, goals: list[Goal], path: Path) -> None:
-    from matplotlib.figure import Figure
-
+def picture(found: pandas.DataFrame, goals: list[Goal]) -> tuple[Figure, str]:
+    """Run-times of the trials by size, and what they show."""
     figure = Figure(figsize=(3 * len(SCHEMES), 6.6), layout="constrained")
     axes = figure.subplots(2, len(SCHEMES), sharey=True, sharex=True)
     sizes = sorted(found["size_bytes"].unique())
@@ -250,8 +239,7 @@ def picture(found: pandas.DataFrame, goals: list[Goal], path: Path) -> None:
         f"30 mpiruns spread less than one in {' and '.join(sorted(set(rows)))} of {len(sizes) * len(LIBRARIES)} rows, "
         f"but by {' and '.join(spread)} at {exact_size(LIMIT_BYTES)} ({', '.join(LIBRARIES.values())}; goal: below 5 %)"
     )
-    source = "comparison_spread.csv.gz: 30 trials; box: quartiles and median, whiskers: least and greatest, dashed: 5 %"
-    save_figure(figure, path, finding, source)
+    return figure, finding
 
 
 if __name__ == "__main__":

@@ -48,7 +48,6 @@ import numpy.typing as npt
 import pandas
 from scipy.stats import binom
 from scipy.stats import t as student
-from support.evidence import cases
 from support.goals import Goal, markdown
 from support.options import Options, options_of
 from support.report import exit_status, finish
@@ -82,7 +81,7 @@ def main() -> int:
     options = options_of(__doc__, (), add_own=_add_options)
     frame = pandas.read_csv(options.table(STUDY)) if options.summarise else simulated(options)
     goals, lines = judged(frame)
-    return finish(options, STUDY, frame, goals, "\n".join(lines), None)
+    return finish(options, STUDY, frame, goals, "\n".join(lines))
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
@@ -283,7 +282,7 @@ def judged(frame: pandas.DataFrame) -> tuple[list[Goal], list[str]]:
         "",
         f"Never quiet, by the rule: {choice(frame, OF_LOAD, LOADS, ('noise', 'throughout'), most) or nothing}.",
         "",
-        cases("\n".join(table(frame, OF_LOAD, LOADS))),
+        "{cases}",
     ]
 
 

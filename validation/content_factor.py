@@ -24,8 +24,7 @@ import sys
 
 import numpy
 import pandas
-from matplotlib.figure import Figure
-from support.goals import Goal, markdown
+from support.goals import Goal
 from support.options import Options, options_of
 from support.report import finish
 
@@ -43,8 +42,7 @@ PERMUTATIONS, SEED, SIGNIFICANT = 9999, 1, 0.05
 def main() -> int:
     options = options_of(__doc__, tuple(f"{FOLDER}/{name}.csv.gz" for name in STUDIES.values()))
     frame = pandas.read_csv(options.table(STUDY), dtype={"level": str}) if options.summarise else compared(options)
-    goals = judged(frame)
-    return finish(options, STUDY, frame, goals, text(frame), picture(frame), finding(goals))
+    return finish(options, STUDY, frame, judged(frame), text(frame))
 
 
 def compared(options: Options) -> pandas.DataFrame:
@@ -134,70 +132,18 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
 
 def text(frame: pandas.DataFrame) -> str:
     """The section of the page."""
-    rows = [
-        (
-            row["host"],
-            {"matrix_content": "content", "mask_size": "masked bits"}[row["factor"]],
-            row["level"],
-            f"{row['median_s']:.4f}",
-            "1 (reference)"
-            if numpy.isnan(row["low"])
-            else f"{row['ratio']:.3f} ({row['low']:.3f} to {row['high']:.3f})",
-            f"{row['p_by_job']:.2g} (least possible {row['least_p_by_job']:.2g})",
-            f"{row['p_by_half_minute']:.2g}",
-        )
-        for row in frame.to_dict("records")
-    ]
-    header = ("node", "factor", "level", "median, s", "ratio, 95 % interval", "p, jobs exchanged", "p, half minutes")
     return f"""## Content of the matrices: the published bit-flip experiment
 
-Calls of dgemm on one node of Dahu, {int(frame["calls"].max())} for each content, tested as `lepaute fit` tests factors.
-Each content was measured in one job, so a valid permutation test exchanges whole jobs. For the kinds of content,
-which have no order and one job each, its p-value cannot be small whatever the durations are; only the masks, which are
-ordered, can show an effect that is not due to jobs. Exchanging half minutes shows that contents differ by more than the
-variation within a job. According to the thesis (tables and figures of its section 8.5), some processors show the effect
-and some do not; data of clusters other than Dahu are not published. Written by
-`validation/content_factor.py`, which states what was fixed in advance.
+Calls of dgemm on one node of Dahu, {int(frame["calls"].max())} for each content, tested as `lepaute fit` tests
+factors. Each content was measured in one job, so a valid test exchanges whole jobs; kinds of content have one job
+each, so only the masks, which are ordered, can show an effect that is not due to jobs. Some processors show the effect
+and some do not (thesis, section 8.5); data of clusters other than Dahu are not published
+(`validation/content_factor.py`).
 
 {{goals}}
 
-![duration of dgemm relative to random content]({{picture}})
-
-<!-- cases -->
-{markdown(header, rows)}
-<!-- end cases -->
+{{cases}}
 """
-
-
-def finding(goals: list[Goal]) -> str:
-    """On top of the picture: of the first node."""
-    kinds, steps = (next(goal.reached for goal in goals if word in goal.what) for word in ("constant", "larger"))
-    constant, sequence, _ = kinds.rsplit(", ", 2)
-    return (
-        f"dgemm takes {constant} of the time of random matrices with constant ones, {sequence} with a sequence; "
-        f"the more bits are masked, the faster (in {steps} steps)"
-    )
-
-
-def picture(frame: pandas.DataFrame) -> Figure:
-    """Ratios with their intervals, by level."""
-    figure = Figure(figsize=(9, 3.6), layout="constrained")
-    axes = figure.subplots(1, len(STUDIES), sharey=True)
-    titles = {"matrix_content": "what the matrices hold", "mask_size": "masked bits of 53"}
-    for axis, (factor, found) in zip(axes, frame.groupby("factor", sort=False), strict=True):
-        if factor == "mask_size":
-            rows = found.assign(bits=found["level"].astype(int)).sort_values("bits")
-        else:
-            rows = found.sort_values("ratio", ascending=False)
-        places = numpy.arange(len(rows), dtype=float)
-        bars = numpy.nan_to_num([rows["ratio"] - rows["low"], rows["high"] - rows["ratio"]])
-        axis.errorbar(places, rows["ratio"], yerr=bars, fmt="o", color="#4c78a8", ms=5, lw=1.2, capsize=3)
-        axis.axhline(1.0, color="#222222", lw=0.8)
-        axis.set_xticks(places, rows["level"])
-        axis.set_xlabel(titles[str(factor)])
-        axis.grid(alpha=0.25, axis="y")
-    axes[0].set_ylabel("duration / that of random content")
-    return figure
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas
-from support.goals import Goal, at_most, markdown
+from support.goals import Goal, at_most
 from support.options import Options, options_of
 from support.page import write_whole
 from support.report import finish
@@ -58,13 +58,24 @@ RUNS = 20
 SEEDS = 2
 FULL = "all cores"
 WITHIN, OFF, INSIDE = 3.0, 20.0, 90.0
+TEXT = """## Nodes whose cores share a clock and a memory
+
+Made-up nodes of 24 or 32 cores, calibrated under all loads and, for comparison, on two neighbouring cores alone; a
+clock that falls from 3.5 to 2.4 GHz as cores compute, and memories that five cores saturate; HPL on full and on partly
+filled nodes, 20 runs each (`validation/crowded_nodes.py`). Crowding is one factor for all sizes of a kernel:
+contention for a memory that both sockets share is right only on nodes that are filled evenly.
+
+{goals}
+
+{cases}
+"""
 
 
 def main() -> int:
     """Simulates, and writes the section."""
     options = options_of(__doc__, (), add_own=_add_options)
     frame = pandas.read_csv(options.table(STUDY)) if options.summarise else simulated(options)
-    return finish(options, STUDY, frame, judged(frame), text(frame), None)
+    return finish(options, STUDY, frame, judged(frame), TEXT)
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
@@ -174,40 +185,6 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
         Goal("the same from two cores (both)", f"at least {OFF:g} %", f"{off:.1f} %", off >= OFF),
         Goal("further runs inside, all placements", f"at least {INSIDE:g} %", f"{inside:.1f} %", inside >= INSIDE),
     ]
-
-
-def text(frame: pandas.DataFrame) -> str:
-    """The section of the page."""
-    frame = frame.assign(error=errors(frame))
-    rows = []
-    for (node, name), part in frame.groupby(["node", "placement"], sort=False):
-        loads, two = (part[part["calibration"] == calibration] for calibration in ("loads", "two cores"))
-        half = 50.0 * (loads["high_s"] - loads["low_s"]) / loads["predicted_s"]
-        rows.append(
-            (
-                str(node), str(name), str(part["grid"].iloc[0]),
-                ", ".join(f"{value:+.1f}" for value in loads["error"]), f"{half.mean():.1f}",
-                f"{100.0 * loads['inside'].sum() / loads['runs'].sum():.0f}",
-                ", ".join(f"{value:+.1f}" for value in two["error"]),
-                f"{100.0 * two['inside'].sum() / two['runs'].sum():.0f}",
-            )
-        )  # fmt: skip
-    header = ["node", "cores that compute", "grid", "error, %", "half-width, %", "inside, %", "two cores: error, %"]
-    return f"""## Nodes whose cores share a clock and a memory
-
-Made-up nodes of 24 or 32 cores, calibrated under all loads and, for comparison, on two neighbouring cores alone.
-A clock that falls from 3.5 to 2.4 GHz as cores compute, and memories that five cores saturate; HPL on full and on
-partly filled nodes, {RUNS} runs each. Written by `validation/crowded_nodes.py`, where everything was fixed in advance.
-Errors are those of the predicted mean, one of each node of a kind.
-
-{{goals}}
-
-{markdown([*header, "inside, %"], rows)}
-
-A calibration of two cores sees neither the clock nor the memory of a full node. Crowding is one factor for all sizes of
-a kernel, and counts the cores of a rank's own socket: contention for a memory that both sockets share (interleaved
-pages) is right only on nodes that are filled evenly.
-"""
 
 
 if __name__ == "__main__":

@@ -25,10 +25,10 @@ import sys
 import pandas
 from support.coverage import LEAST_INSIDE_PERCENT, half_widths_percent, inside_percent
 from support.evidence import EVIDENCE
-from support.goals import Goal, at_most, markdown
+from support.goals import Goal, at_most
 from support.options import Options, options_of
-from support.report import finish, prediction_cells, signed
-from support.simulations import Case, predict_all
+from support.report import finish, signed
+from support.simulations import Case, columns_of, predict_all
 
 from lepaute import Hpl, Platform, load_platform
 from lepaute.platform.data_sheet import DataSheet, platform_from
@@ -54,7 +54,7 @@ MACHINE = DataSheet(nodes=1, sockets=1, cores_per_socket=2, dgemm_flops=66.6e9, 
 def main() -> int:
     options = options_of(__doc__, (REAL,))
     frame = pandas.read_csv(options.table(STUDY)) if options.summarise else compared(options)
-    return finish(options, STUDY, frame, judged(frame), text(frame), None)
+    return finish(options, STUDY, frame, judged(frame), text(frame))
 
 
 def compared(options: Options) -> pandas.DataFrame:
@@ -80,22 +80,8 @@ def row_of(platform: Platform, hpl: Hpl, real_s: pandas.Series, fidelity: str) -
     """One case."""
     (outcome,) = predict_all([Case(f"{platform.name}, N = {hpl.n}", hpl, platform, RUNS)], fidelity)
     assert outcome.prediction is not None
-    time_s = outcome.prediction.time_s
-    return {
-        "machine": platform.name,
-        "n": hpl.n,
-        "p": hpl.p,
-        "q": hpl.q,
-        "predicted_s": time_s.mean,
-        "low_s": time_s.low,
-        "high_s": time_s.high,
-        "real_s": real_s.mean(),
-        "real_runs": len(real_s),
-        "real_inside": int(real_s.between(time_s.low, time_s.high).sum()),
-        "error_percent": 100.0 * (time_s.mean / real_s.mean() - 1.0),
-        "version": outcome.prediction.version,
-        "platform_sha256": outcome.prediction.platform_sha256,
-    }
+    where = {"machine": platform.name, "n": hpl.n, "p": hpl.p, "q": hpl.q}
+    return {**where, **columns_of(outcome.prediction, real_s)}
 
 
 def judged(frame: pandas.DataFrame) -> list[Goal]:
@@ -118,16 +104,6 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
 
 def text(frame: pandas.DataFrame) -> str:
     """The section of the page."""
-    header = ("machine", "N", "grid", "real, s", "predicted, s", "95 % interval, s", "error", "real runs inside")
-    rows = [
-        (
-            str(row["machine"]),
-            f"{row['n']:,}",
-            f"{row['p']} × {row['q']}",
-            *prediction_cells(row),
-        )
-        for row in frame.to_dict("records")
-    ]
     means = " ".join(
         f"{machine}: mean error {signed(group['error_percent'].mean())}, mean absolute error "
         f"{group['error_percent'].abs().mean():.1f} %."
@@ -135,13 +111,12 @@ def text(frame: pandas.DataFrame) -> str:
     )
     return f"""## Platforms from a data sheet
 
-`lepaute platform new` with seven numbers of Dahu, and with two of the machine that Lepaute is developed on: how
-far the guesses are off, and whether the intervals say so. Written by `validation/data_sheet.py`, where everything
-was fixed in advance; the small kernels are scaled from a core of Dahu, which is no guess for Dahu itself.
+`lepaute platform new` with seven numbers of Dahu, and with two of the machine that Lepaute is developed on
+(`validation/data_sheet.py`); the small kernels are scaled from a core of Dahu, which is no guess for Dahu itself.
 
 {{goals}}
 
-{markdown(header, rows)}
+{{cases}}
 
 {means}
 """

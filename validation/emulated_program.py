@@ -35,11 +35,11 @@ from pathlib import Path
 
 import numpy
 import pandas
-from matplotlib.figure import Figure
-from support.goals import Goal, at_most, markdown
+from support.goals import Goal, at_most
 from support.options import ROOT, Options, options_of
 from support.page import write_whole
-from support.report import exit_status, finish, seconds, signed
+from support.real_runs import LEPAUTE
+from support.report import exit_status, finish
 
 from lepaute import Platform, load_platform
 from lepaute.errors import LepauteError
@@ -81,8 +81,7 @@ class Case:
 def main() -> int:
     options = options_of(__doc__, ())
     frame = pandas.read_csv(options.table(STUDY)) if options.summarise else compared(options)
-    goals = judged(frame)
-    return finish(options, STUDY, frame, goals, text(frame), picture(frame), finding(frame))
+    return finish(options, STUDY, frame, judged(frame), text(frame))
 
 
 def cases_of(quick: bool) -> list[Case]:
@@ -101,7 +100,7 @@ def compared(options: Options) -> pandas.DataFrame:
     """A row a case: the emulation, then the real runs, whose own table is written beside."""
     cases = cases_of(options.quick)
     WORK.mkdir(parents=True, exist_ok=True)
-    program = built_program()
+    program = built(SOURCE, WORK / "real") / "summa"
     platform_file, is_disturbed = calibrated(options.quick)
     platform = load_platform(platform_file)
     frame = pandas.DataFrame([{"n": c.n, "nb": c.nb, "p": c.p, "q": c.q} for c in cases])
@@ -125,19 +124,18 @@ def compared(options: Options) -> pandas.DataFrame:
     return frame
 
 
-def built_program() -> Path:
+def built(source: Path, folder: Path) -> Path:
     """The real program, built by its Makefile in a copy of its folder."""
-    folder = WORK / "real"
     shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(SOURCE, folder)
-    run_command(["make", "-s", "-B", "-C", folder], what=f"make in {SOURCE.relative_to(ROOT)}", timeout_s=120.0)
-    return folder / "summa"
+    shutil.copytree(source, folder)
+    run_command(["make", "-s", "-B", "-C", folder], what=f"make in {source.name}", timeout_s=PROGRAM_LIMIT_S)
+    return folder
 
 
 def calibrated(quick: bool) -> tuple[Path, bool]:
     """The platform of this machine, measured now, and whether other load disturbed that."""
     path, archive = WORK / "platform.yaml", WORK / "calibration.zip"
-    words = [sys.executable, "-m", "lepaute.cli.main", "calibrate", "-o", path, "--archive", archive, "--seed", "1"]
+    words = [*LEPAUTE, "calibrate", "-o", path, "--archive", archive, "--seed", "1"]
     is_disturbed = True
     for _ in range(1 if quick else CALIBRATIONS):
         for old in (path, archive):
@@ -230,35 +228,15 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
 
 def text(frame: pandas.DataFrame) -> str:
     """The section of the page."""
-    rows = [
-        (
-            str(row["n"]),
-            str(row["nb"]),
-            f"{row['p']} × {row['q']}",
-            seconds(row["emulated_s"]),
-            seconds(row["emulated_sd_s"]),
-            seconds(row["real_s"]),
-            seconds(row["real_sd_s"]),
-            f"{row['real_runs']:.0f} of {row['real_all_runs']:.0f}",
-            signed(row["error_percent"]),
-            signed(100.0 * (row["emulated_s"] / row["real_all_s"] - 1.0)),
-        )
-        for row in frame.to_dict("records")
-    ]
-    header = ("N", "NB", "grid", "emulated, s", "sd, s", "real, s", "sd, s", "runs used", "error", "error, all runs")
     return f"""## This machine: an emulated program against the real one
 
 A matrix product in Fortran (`examples/emulation/summa_fortran`) on two ranks, emulated on
 the platform that `lepaute calibrate` wrote here and then run here. Error: mean of the emulated times / mean of the real
-times − 1. Written by `validation/emulated_program.py`, where everything was fixed in advance.
+times − 1 (`validation/emulated_program.py`).
 
 {warning(frame)}{{goals}}
 
-![emulated against real time, and their relative difference, by case]({{picture}})
-
-{markdown(header, rows)}
-
-The individual runs are in [{STUDY}_runs.csv](data/{STUDY}_runs.csv); those not used were disturbed by other load.
+{{cases}}
 """
 
 
@@ -270,44 +248,6 @@ def warning(frame: pandas.DataFrame) -> str:
         "**Other load disturbed the calibration, twice: what follows shows how much that matters, and nothing about "
         "the emulation.** It is to be repeated on a quiet machine.\n\n"
     )
-
-
-def finding(frame: pandas.DataFrame) -> str:
-    """On top of the picture."""
-    errors = frame["error_percent"].abs()
-    return (
-        f"Emulated times are off by {errors.mean():.1f} % on average, by {errors.max():.0f} % at most; "
-        f"{(errors > EACH_LIMIT_PERCENT).sum()} of {len(errors)} by more than the goal of {EACH_LIMIT_PERCENT:g} %"
-    )
-
-
-def picture(frame: pandas.DataFrame) -> Figure:
-    """Rates above (times differ too much for one scale), differences below, by case in order of N."""
-    figure = Figure(figsize=(8, 6.4), layout="constrained")
-    above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 2])
-    places = numpy.arange(len(frame), dtype=float)
-    gflop = 2e-9 * frame["n"].astype(float) ** 3
-    for name, marker, colour, label, shift in (
-        ("real", "_", "#222222", "real runs, mean and sd", -0.08),
-        ("emulated", "o", "#4c78a8", "emulated, mean and sd", 0.08),
-    ):
-        rate = gflop / frame[f"{name}_s"]
-        spread = rate * frame[f"{name}_sd_s"] / frame[f"{name}_s"]
-        above.errorbar(
-            places + shift, rate, yerr=spread, fmt=marker, color=colour, ms=6, lw=1.2, capsize=2, label=label
-        )
-    below.axhspan(-EACH_LIMIT_PERCENT, EACH_LIMIT_PERCENT, color="#000000", alpha=0.05, lw=0, label="goal")
-    below.axhline(0.0, color="#222222", lw=0.8)
-    below.plot(places, frame["error_percent"], "o", color="#4c78a8", ms=5)
-    labels = [f"{row['n']}\n{row['nb']}\n{row['p']} × {row['q']}" for row in frame.to_dict("records")]
-    below.set_xticks(places, labels, fontsize=8)
-    below.set_xlabel("N, NB, grid")
-    below.set_ylabel("time, emulated vs real (%)")
-    above.set_ylabel("rate (Gflop/s)")
-    above.set_ylim(bottom=0.0)
-    above.legend(fontsize=8, frameon=False)
-    below.legend(fontsize=8, frameon=False)
-    return figure
 
 
 if __name__ == "__main__":

@@ -30,9 +30,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas
 from matplotlib.figure import Figure
-from support.goals import Goal, at_most, markdown, reached
+from support.goals import Goal, at_most, reached
 from support.options import Options, options_of
-from support.report import finish, signed
+from support.report import finish
 
 from lepaute.fit.kernels.form import Form
 from lepaute.fit.kernels.kernel_fit import FittedKernel, fit_kernel
@@ -141,52 +141,26 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
 
 def text(frame: pandas.DataFrame) -> str:
     """The section, with {goals} and {picture} in it."""
-    own = frame[frame["fitted"] == frame["judged"]]
-    means = [column for column in frame.columns if column.startswith("cv_")]
-    header = [
-        "design",
-        "selected",
-        "pieces",
-        *(f"CV {column[3:-8]}" for column in means),
-        "sum",
-        "error",
-        "M-2-H error",
-    ]
-    rows = [
-        [
-            row.fitted, row.form, str(row.pieces), *(f"{getattr(row, column):.1f} %" for column in _safe(means)),
-            signed(row.sum_percent), f"{row.error_percent:.1f} %", f"{row.yardstick_error_percent:.1f} %",
-        ]
-        for row in own.rename(columns=dict(zip(means, _safe(means), strict=True))).itertuples()
-    ]  # fmt: skip
     others = frame[frame["fitted"] != frame["judged"]]
     plain = others["yardstick_sum_percent"].abs()
     worst = others.loc[others["sum_percent"].abs().idxmax()]
     return f"""## Kernel models: selection, and errors at other sizes
 
 Published dgemm calls of one node of Dahu, by ten designs of sizes; the model that `lepaute fit` selects for each,
-and its errors on unseen sizes of the same design. Written by `validation/kernel_models.py`, where the goals were
-fixed in advance.
+and its errors on unseen sizes of the same design (`validation/kernel_models.py`).
 
 {{goals}}
 
-<!-- cases -->
-{markdown(header, rows)}
-<!-- end cases -->
+{{cases}}
 
 ![error of the sum: rows fitted, columns judged]({{picture}})
 
 A model is valid for the sizes it was fitted to. Fitted to one design and applied to another, the sum of all calls is
 wrong by {others["sum_percent"].abs().median():.1f} % in the median and by {abs(worst["sum_percent"]):.0f} % at worst
-(fitted to {worst["fitted"]}, judged on {worst["judged"]}). No selection corrects this: the polynomial M-2-H is wrong by
-{plain.median():.1f} % and {plain.max():.0f} %. Each design was measured in a separate job, so these
-figures include differences between jobs; designs of one kind differ by about 1 %. A design should have the sizes of its
+(fitted to {worst["fitted"]}, judged on {worst["judged"]}), of which differences between jobs are about 1 %; the
+polynomial M-2-H is wrong by {plain.median():.1f} % and {plain.max():.0f} %. A design should have the sizes of its
 target: `lepaute design dgemm --for hpl`.
 """
-
-
-def _safe(columns: list[str]) -> list[str]:
-    return [f"cv_{number}" for number, _ in enumerate(columns)]
 
 
 def finding(frame: pandas.DataFrame, goals: list[Goal]) -> str:

@@ -25,9 +25,10 @@ from pathlib import Path
 from typing import Any
 
 import pandas
-from support.goals import Goal, at_most, markdown
+from support.goals import Goal, at_most
 from support.options import ROOT, Options, options_of
-from support.report import finish, signed
+from support.real_runs import LEPAUTE
+from support.report import finish
 from what_if.effects import EFFECT_LIMIT_POINTS, RESOLUTION_PERCENT
 
 STUDY = "literature"
@@ -67,12 +68,21 @@ STAMPEDE_RUN = (
     "--u no-transposed --equil 0 --fidelity sampled --runs 8"
 )
 RATES = {"theta": 5884.6e3, "stampede": 5168.11e3}
+TEXT = """## Studies of the literature by one command each
+
+Ours beside the published figures, by the command line on a clone alone (`validation/literature.py`); [what each
+is](literature.md#studies-by-one-command-each).
+
+{goals}
+
+{cases}
+"""
 
 
 def main() -> int:
     options = options_of(__doc__, (), has_subset=True, add_own=_own)
     frame = pandas.read_csv(options.table(STUDY)) if options.summarise else answered(options)
-    return finish(options, STUDY, frame, judged(frame), text(frame), None)
+    return finish(options, STUDY, frame, judged(frame), TEXT)
 
 
 def _own(parser: argparse.ArgumentParser) -> None:
@@ -82,7 +92,7 @@ def _own(parser: argparse.ArgumentParser) -> None:
 
 def lepaute(words: list[str], folder: Path) -> str:
     """What the command prints; ends the script where it fails."""
-    command = [str(Path(sys.executable).with_name("lepaute")), *words]
+    command = [*LEPAUTE, *words]
     print(f"lepaute {' '.join(words)}", file=sys.stderr, flush=True)
     return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=folder).stdout
 
@@ -175,42 +185,6 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
                 Goal(f"{name}: rate inside our interval", "inside", reached, met, f"{row.published_value / 1e3:,.1f}")
             )
     return goals
-
-
-def text(frame: pandas.DataFrame) -> str:
-    """The section of the page."""
-    parts = []
-    for name, rows in frame.groupby("study", sort=False):
-        if name in RATES:
-            continue
-        has_published = bool(rows["published"].notna().any())
-        shown = [
-            (
-                str(row["setting"] or ""),
-                str(row["level"]),
-                f"{row['value']:,.4g}",
-                signed(row["change"]),
-                *([signed(row["published"]) if pandas.notna(row["published"]) else ""] if has_published else []),
-            )
-            for row in rows.fillna({"setting": ""}).to_dict("records")
-        ]
-        titles = ["at", "level", f"{rows['response'].iloc[0]}", "ours"]
-        titles += ["published"] if has_published else []
-        runs = int(rows["runs"].iloc[0])
-        command = f"lepaute study whatif examples/literature/{name}.yaml"
-        parts.append(f"`{command}`, {runs} run{'s' * (runs > 1)}\n\n{markdown(titles, shown)}")
-    return "\n\n".join(
-        [
-            "## Studies of the literature by one command each",
-            "Ours beside the published figures, by the command line on a clone alone; "
-            "[what each is](literature.md#studies-by-one-command-each). Written by `validation/literature.py`, "
-            "where the limits and bands were fixed before.",
-            "{goals}",
-            "<!-- cases -->",
-            *parts,
-            "<!-- end cases -->",
-        ]
-    )
 
 
 if __name__ == "__main__":

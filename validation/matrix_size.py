@@ -36,10 +36,10 @@ import numpy
 import pandas
 from matplotlib.figure import Figure
 from support.coverage import LEAST_INSIDE_PERCENT, coverage_goals
-from support.goals import Goal, at_most, markdown
+from support.goals import Goal, at_most
 from support.options import Options, options_of
-from support.report import draw_goal, finish, prediction_cells, signed
-from support.simulations import Case, predict_all
+from support.report import draw_goal, finish, signed
+from support.simulations import Case, columns_of, predict_all
 
 from lepaute import Hpl, load_platform
 
@@ -105,27 +105,8 @@ def compared(options: Options) -> pandas.DataFrame:
     }
     rows = []
     for (state, platform, n), runs in real.groupby(["state", "platform", "matrix_size"], sort=False):
-        prediction = predictions[platform, n]
-        time_s = prediction.time_s
-        rows.append(
-            {
-                "state": state,
-                "platform": platform,
-                "matrix_size": n,
-                "runs": len(prediction.run_list),
-                "seed": prediction.seed,
-                "predicted_s": time_s.mean,
-                "low_s": time_s.low,
-                "high_s": time_s.high,
-                "real_s": runs["time_s"].mean(),
-                "real_sd_s": runs["time_s"].std(),
-                "real_runs": len(runs),
-                "real_inside": int(runs["time_s"].between(time_s.low, time_s.high).sum()),
-                "error_percent": 100.0 * (time_s.mean / runs["time_s"].mean() - 1.0),
-                "version": prediction.version,
-                "platform_sha256": prediction.platform_sha256,
-            }
-        )
+        found = columns_of(predictions[platform, n], runs["time_s"])
+        rows.append({"state": state, "platform": platform, "matrix_size": n, **found})
     return pandas.DataFrame(rows).sort_values(["state", "matrix_size"], ignore_index=True)
 
 
@@ -170,18 +151,8 @@ def judged_emulations(large: pandas.DataFrame) -> dict[str, str]:
 
 def text(frame: pandas.DataFrame) -> str:
     """The section of the page."""
-    main_rows = frame[frame["state"] == "2019-03"]
-    header = ("N", "real, s", "predicted, s", "95 % interval, s", "error", "real runs inside", *EMULATIONS)
-    rows = []
-    for row in main_rows.to_dict("records"):
-        emulated = [signed(row[f"{model}_error_percent"]) for model in EMULATIONS]
-        rows.append((*common(row), *emulated))
-    inside, there = main_rows["real_inside"].sum(), main_rows["real_runs"].sum()
-    other = [
-        (row["state"], row["platform"], *common(row)) for row in frame.to_dict("records") if row["state"] != "2019-03"
-    ]
     means = []
-    for (state, platform), group in frame[frame["state"] != "2019-03"].groupby(["state", "platform"]):
+    for (state, platform), group in frame.groupby(["state", "platform"]):
         large = group[group["matrix_size"] >= JUDGED_FROM_N]["error_percent"]
         means.append(
             f"{platform} against {state}: mean absolute error {large.abs().mean():.1f} % for N >= 100,000, bias "
@@ -191,28 +162,16 @@ def text(frame: pandas.DataFrame) -> str:
     return f"""## Dahu: size of the matrix
 
 1024 ranks (32 × 32), NB 128, 2ring, depth 1, binary exchange; `dahu-2019-04` against the 8 real runs for each N of
-March 2019. Error: mean of the predicted times / mean of the real times − 1. Written by `validation/matrix_size.py`,
-where everything was fixed in advance.
+March 2019. Error: mean of the predicted times / mean of the real times − 1 (`validation/matrix_size.py`).
 
 {{goals}}
 
 ![relative difference to the mean of the real runs, by size of the matrix]({{picture}})
 
-{markdown(header, rows)}
+{{cases}}
 
-{inside} of {there} real runs lie inside the 95 % intervals for one further run.
-
-The good state of the cooling; kernels and runs are of different months.{absent}
-
-{markdown(("runs of", "platform", *header[:6]), other)}
-
-{" ".join(means)}
+{" ".join(means)} Kernels and runs of 2018 and 2020, with the cooling in a good state, are of different months.{absent}
 """
-
-
-def common(row: dict[str, object]) -> tuple[str, ...]:
-    """The cells that both tables have."""
-    return f"{row['matrix_size']:,}", *prediction_cells(row)
 
 
 def finding(frame: pandas.DataFrame) -> str:

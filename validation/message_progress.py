@@ -50,8 +50,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas
-from matplotlib.figure import Figure
-from support.goals import markdown
 from support.options import options_of
 from support.page import write_whole
 from support.report import finish
@@ -61,7 +59,6 @@ from lepaute.kit.builds import built_once, digests
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from matplotlib.axes import Axes
 
 STUDY = "message_progress"
 SOURCE = Path(__file__).with_suffix(".c")
@@ -83,7 +80,6 @@ PLACED = {
 ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1", "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 SIZES_BYTES = (4e3, 8e6)
 CLASSES_BYTES = (4e3, 16e3, 64e3, 256e3, 1e6, 8.1e6)
-CLASS_NAMES = ("4 to 16 kB", "16 to 64 kB", "64 to 256 kB", "0.25 to 1 MB", "1 to 8 MB")
 COMPUTE_US = (300.0, 10_000.0)
 POSTED_AFTER_US = 20.0
 PROGRAMS, MESSAGES = 8, 560
@@ -91,7 +87,6 @@ LIMIT_S, GRACE_S = 120.0, 3.0
 NEIGHBOURS = 9
 RESAMPLES = 400
 SEED = 20261122
-WAITS, PROGRESSES = 0.8, 0.2
 
 
 def main() -> int:
@@ -112,7 +107,7 @@ def main() -> int:
         frame = measured(options.quick)
         write_whole(messages, gzip.compress(frame.to_csv(index=False).encode(), mtime=0))
     table = analysed(frame)
-    return finish(options, STUDY, flat(table), [], text(frame, table), picture(frame), finding(table))
+    return finish(options, STUDY, flat(table), [], text(frame))
 
 
 def measured(quick: bool) -> pandas.DataFrame:
@@ -287,152 +282,29 @@ def flat(table: pandas.DataFrame) -> pandas.DataFrame:
     return pandas.DataFrame(columns)
 
 
-def text(frame: pandas.DataFrame, table: pandas.DataFrame) -> str:
+def text(frame: pandas.DataFrame) -> str:
     """The section."""
     counted = undisturbed(frame)
-    longest_us = counted[["sender_entered_us", "receiver_entered_us"]].max(axis=1).quantile(0.99)
-    first = [
-        [
-            row.transport, CLASS_NAMES[row["class"]], f"{row.baseline_us:.0f}", slope(row.sender), slope(row.receiver),
-            slope(row.recv_sender),
-        ]
-        for _, row in table.iterrows()
-    ]  # fmt: skip
-    second = [
-        [
-            row.transport, CLASS_NAMES[row["class"]], ratio(row.left_sender), ratio(row.left_receiver),
-            ratio(row.left_both), ratio(row.notice), f"{row.recv_us:.0f}", ratio(row.recv),
-        ]
-        for _, row in table.iterrows()
-    ]  # fmt: skip
-    headers = (
-        (
-            "transport", "size", "both inside MPI, µs", "only the sender computes", "only the receiver computes",
-            "receiver has probed, sender computes",
-        ),
-        (
-            "transport", "size", "left: sender computed", "left: receiver computed", "left: both computed",
-            "pieces until noticed", "MPI_Recv after pieces, µs", "over that after spinning",
-        ),
-    )  # fmt: skip
     return f"""## Messages whose peers compute
 
-{len(frame)} messages between two ranks, each on a core of its own of this machine (2 cores, {cpu()}; Open MPI
-4.1.4, MPICH 4.0.2). {len(counted)} count; during the others a rank was preempted, since the machine was in use, or was
-late. That leaves few computations longer than {longest_us / 1e3:.0f} ms. Written by
-`validation/message_progress.py`, where the experiment was fixed in advance.
-
-![delay against the time that the peer computes, and MPI_Recv after probing]({{picture}})
+{len(frame)} messages between two ranks, each on a core of its own of this machine (Open MPI 4.1.4, MPICH 4.0.2), of
+which {len(counted)} count; during the others a rank was preempted or late (`validation/message_progress.py`).
 
 {READING}
-<!-- cases -->
-Delay of a message per unit of time that a peer computes (1: it waits for that peer's next MPI call; 0: it does not),
-with 95 % intervals. The delay is that of the delivery where the sender computes, and of the sender's MPI_Wait where the
-receiver does; in the last column, of MPI_Recv (few messages):
-
-{markdown(headers[0], first)}
-
-*left*: time from when both ranks are inside MPI again until the receiver has the data, over that of a message that
-finds both inside; *arrived* where it had the data before. The last three columns are of a receiver that calls
-MPI_Iprobe between pieces of dgemm, and whose sender waits inside MPI:
-
-{markdown(headers[1], second)}
-<!-- end cases -->
+{{cases}}
 """
 
 
-READING = """What it shows:
-
-* There is no asynchronous progress. Every slope is about 0 or about 1, at every size, also after a successful
-  MPI_Iprobe; the one interval of the first two columns that is neither is of a class of sizes that holds an eager
-  limit (MPICH, 8 kB).
-* Eager messages (up to 8 kB in MPICH's shared memory, 64 kB in Open MPI's TCP, 20 kB in MPICH's; in Open MPI's shared
-  memory 4 kB, the smallest size here) never wait: neither rank delays the other.
-* Rendezvous messages wait for the next MPI call of the receiver. Where the receiver copies from the sender's memory
-  (CMA in Open MPI; MPICH's shared memory), the sender may compute meanwhile. Otherwise (TCP; shared memory without
-  CMA) they wait for the next MPI call of the sender as well.
-* Once both are inside MPI the whole transfer is still to come, and takes 1.0 to 1.3 times as long as without dgemm
-  (up to 2 times where it takes microseconds).
-* A receiver that probes between pieces of dgemm notices a message with its first MPI_Iprobe after the arrival (half a
-  piece) with Open MPI, and often with the second one with MPICH. From then on, MPI_Recv of a rendezvous message takes
-  1.0 to 1.4 times as long as after spinning (up to 1.9 in the class of 16 to 64 kB of Open MPI with CMA, by 15 µs).
-* So the polling of a computing receiver delays a message by pieces of its computation, which a simulation of the
-  program has by itself.
+READING = """* There is no asynchronous progress: every slope of delay against computing is about 0 or about 1, at every
+  size, also after a successful MPI_Iprobe, but for the class of sizes that holds MPICH's eager limit of 8 kB.
+* Eager messages (up to 8 kB in MPICH's shared memory, 64 kB in Open MPI's TCP, 20 kB in MPICH's; at most 4 kB in Open
+  MPI's shared memory) never wait.
+* Rendezvous messages wait for the next MPI call of the receiver, and, by TCP or shared memory without CMA, of the
+  sender as well. The whole transfer is then still to come, and takes 1.0 to 1.3 times as long as without dgemm.
+* A receiver that probes between pieces of dgemm notices a message with its first MPI_Iprobe after the arrival (Open
+  MPI), often with the second one (MPICH). MPI_Recv of a rendezvous message then takes 1.0 to 1.4 times as long as
+  after spinning (up to 1.9 in the class of 16 to 64 kB of Open MPI with CMA, by 15 µs).
 """
-
-
-def cpu() -> str:
-    for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-        if line.startswith("model name"):
-            return " ".join(line.partition(":")[2].split())
-    return "unknown processor"
-
-
-def slope(value: tuple[float, ...]) -> str:
-    """0.98 (0.95 to 1.01), waits."""
-    middle, low, high = value
-    if np.isnan(middle):
-        return "–"
-    word = "waits" if low > WAITS else "progresses" if high < PROGRESSES else "in part"
-    return f"{middle:.2f} ({low:.2f} to {high:.2f}), {word}"
-
-
-def ratio(value: tuple[float, ...]) -> str:
-    middle, low, high = value
-    if np.isnan(middle):
-        return "–"
-    return "arrived" if middle < 0 else f"{middle:.2f} ({max(low, 0.0):.2f} to {high:.2f})"
-
-
-def finding(table: pandas.DataFrame) -> str:
-    """On top of the picture."""
-    without = table["sender"].map(lambda share: share[0] < PROGRESSES).groupby(table["transport"], sort=False).all()
-    names = " and ".join(without.index[without]) or "no transport"
-    return f"Messages of every size are delivered while their sender computes, by {names} alone"
-
-
-def picture(frame: pandas.DataFrame) -> Figure:
-    """A column for each transport: delay against computing of the sender, of the receiver; MPI_Recv after probing."""
-    rows = undisturbed(frame)
-    figure = Figure(figsize=(17, 9.6), layout="constrained")
-    axes: list[list[Axes]] = figure.subplots(3, len(TRANSPORTS), sharex="row", sharey="row").tolist()
-    colours = [f"C{number}" for number in range(len(CLASS_NAMES))]
-    titles = ("only the sender computes", "only the receiver computes")
-    for column, name in enumerate(TRANSPORTS):
-        part = rows[rows["transport"] == name]
-        wait, probe = part[part["way"] == "wait"], part[part["way"] == "probe"]
-        for row, (x, y, mine, other) in enumerate(
-            (
-                ("sender_entered_us", "delivery_delay_us", "sender_computes", "receiver_computes"),
-                ("receiver_entered_us", "completion_delay_us", "receiver_computes", "sender_computes"),
-            )
-        ):
-            axis = axes[row][column]
-            chosen = wait[wait[mine] & ~wait[other]]
-            axis.plot([0, 4], [0, 4], color="grey", linewidth=0.8, linestyle="--")
-            for number, label in enumerate(CLASS_NAMES):
-                of_class = chosen[chosen["class"] == number]
-                axis.plot(of_class[x] / 1e3, of_class[y] / 1e3, ".", markersize=4, color=colours[number], label=label)
-            axis.set_xlabel(f"{titles[row]}, ms", fontsize=9)
-            axis.set_ylim(-0.7, 4)
-            axis.set_xlim(0, 4)
-        axes[0][column].set_title(name, fontsize=10)
-        axis = axes[2][column]
-        for label, of_way, colour in (
-            ("spins on MPI_Iprobe", ~probe["receiver_computes"] & ~probe["sender_computes"], "C0"),
-            ("computes between two MPI_Iprobe", probe["receiver_computes"] & ~probe["sender_computes"], "C3"),
-        ):
-            axis.loglog(
-                probe.loc[of_way, "size_bytes"], probe.loc[of_way, "recv_us"], ".", markersize=4, color=colour,
-                label=label,
-            )  # fmt: skip
-        axis.set_xlabel("bytes", fontsize=9)
-    axes[0][0].set_ylabel("delay of the delivery, ms")
-    axes[1][0].set_ylabel("delay of the sender's MPI_Wait, ms")
-    axes[2][0].set_ylabel("MPI_Recv after MPI_Iprobe, µs")
-    axes[0][0].legend(fontsize=8)
-    axes[2][0].legend(fontsize=8)
-    return figure
 
 
 if __name__ == "__main__":

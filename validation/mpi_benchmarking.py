@@ -1,6 +1,6 @@
 """What decides a measured time of an MPI operation: the mpirun, successive calls, the window.
 
-    .venv/bin/python validation/mpi_benchmarking.py [--output DIR] [--only PART] [--reuse]
+    .venv/bin/python validation/mpi_benchmarking.py [--summarise]
 
 Figures 14 to 16, 19 and 20 of Hunold and Carpen-Amarie, "MPI Benchmarking Revisited", in form, with Debian's Open MPI
 and MPICH on 2 ranks bound to 2 cores. Fixed before anything was looked at:
@@ -23,18 +23,21 @@ and MPICH on 2 ranks bound to 2 cores. Fixed before anything was looked at:
 Writes data/mpi_benchmarking_PART.csv.gz (every call), data/mpi_benchmarking.png and its section of docs/evidence.
 """
 
-import argparse
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas
-from support.evidence import EVIDENCE, write_section
-from support.goals import Goal, markdown, status
+from support.goals import Goal
 from support.mpi_factors import autocorrelations, mpirun_effect, picture, tukey, without_outliers
-from support.mpi_probe import COLLECTIVES, LIBRARIES, TITLES, Program, measured, program
+from support.mpi_probe import COLLECTIVES, LIBRARIES, TITLES, measured, program
+from support.options import options_of
+from support.report import close
+from support.tables import stored
 
+STUDY = "mpi_benchmarking"
 MPIRUNS, CALLS = 30, 1000
 CASES = (("Bcast", 64), ("Bcast", 1024), ("Bcast", 8192), ("Allreduce", 1000))
 SUCCESSIVE, SUBSAMPLE, LAGS = 10_000, 1_000, 40
@@ -43,42 +46,42 @@ WINDOWS_US = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 WINDOW_CASES = (("Alltoall", 8192), ("Scan", 8192))
 PARTS = ("mpiruns", "calls", "windows")
 Frames = dict[str, pandas.DataFrame]
+TEXT = """## The mpirun, successive calls, the window
+
+    .venv/bin/python validation/mpi_benchmarking.py
+
+Open MPI and MPICH of Debian on 2 cores of a virtual machine, whose other programs were stopped meanwhile as far as they
+could be.
+
+{goals}
+
+![means of mpiruns, their distribution, autocorrelation, marked calls and times by window]({picture})
+
+Sub-sampling leaves the mean as it is, and little of the autocorrelation of short series, but not that of a level that
+changes during the mpirun. Marked calls become as few with long windows as in the paper; times do not become constant:
+the longer the ranks have waited, the longer the calls take.
+
+{cases}
+"""
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--output", type=Path, default=EVIDENCE, help="folder of the pages")
-    parser.add_argument("--only", choices=PARTS, help="measure this part alone; no page")
-    parser.add_argument("--reuse", action="store_true", help="judge the calls of the tables that are there")
-    options = parser.parse_args()
-    folder = options.output / "data"
-    if not options.reuse:
-        with tempfile.TemporaryDirectory(prefix="mpi-benchmarking-") as name:
-            programs = {library: program(library, COLLECTIVES, Path(name)) for library in LIBRARIES}
-            for part in PARTS:
-                if options.only in (None, part):
-                    frame = MEASURE[part](programs, Path(name))
-                    compression = {"method": "gzip", "mtime": 1}
-                    frame.to_csv(folder / f"mpi_benchmarking_{part}.csv.gz", index=False, compression=compression)
-    if options.only:
-        return 0
-    frames = {part: pandas.read_csv(folder / f"mpi_benchmarking_{part}.csv.gz") for part in PARTS}
+    options = options_of(__doc__, (), has_quick=False)
+    with tempfile.TemporaryDirectory(prefix="mpi-benchmarking-") as name:
+        frames = {part: stored(options, f"{STUDY}_{part}", partial(MEASURE[part], Path(name))) for part in PARTS}
     goals = [*judged_mpiruns(frames["mpiruns"]), *judged_calls(frames["calls"]), *judged_windows(frames["windows"])]
-    finding = (
-        f"{sum(map(bool, (goal.met for goal in goals)))} of {len(goals)} observations of the article are found again"
-    )
-    picture(frames["mpiruns"], frames["calls"], frames["windows"], LAGS, folder / "mpi_benchmarking.png", finding)
-    write_section(options.output, "mpi_benchmarking", page(frames, goals))
-    for goal in goals:
-        print(goal)
-    return status(goals)
+    again = sum(map(bool, (goal.met for goal in goals)))
+    finding = f"{again} of {len(goals)} observations of the article are found again"
+    figure = picture(frames["mpiruns"], frames["calls"], frames["windows"], LAGS)
+    return close(options, STUDY, goals, TEXT, figure, finding, f"{STUDY}_*.csv.gz: 2 ranks of this machine")
 
 
 # ---- measuring -------------------------------------------------------------------------------------------------------
 
 
-def in_turn(programs: dict[str, Program], folder: Path, rows: list[str], mpiruns: int, *options: str) -> list[Frames]:
+def in_turn(folder: Path, rows: list[str], mpiruns: int, *options: str) -> list[Frames]:
     """The calls of each mpirun and library; rows in an order drawn anew for each mpirun, the same for all libraries."""
+    programs = {library: program(library, COLLECTIVES, folder) for library in LIBRARIES}
     order = np.random.default_rng(14)
     done = []
     for mpirun in range(mpiruns):
@@ -95,24 +98,24 @@ def joined(done: list[Frames], columns: tuple[str, ...]) -> pandas.DataFrame:
     return pandas.concat(frames, ignore_index=True)[["library", "mpirun", *columns]]
 
 
-def measure_mpiruns(programs: dict[str, Program], folder: Path) -> pandas.DataFrame:
+def measure_mpiruns(folder: Path) -> pandas.DataFrame:
     rows = [f"{operation},blocking,{size},{CALLS},MPI_Barrier,0,0" for operation, size in CASES]
-    done = in_turn(programs, folder, rows, MPIRUNS, "--clock-method", "SKaMPI")
+    done = in_turn(folder, rows, MPIRUNS, "--clock-method", "SKaMPI")
     return joined(done, ("operation", "size_bytes", "local_ns"))
 
 
-def measure_calls(programs: dict[str, Program], folder: Path) -> pandas.DataFrame:
+def measure_calls(folder: Path) -> pandas.DataFrame:
     rows = [f"Bcast,blocking,1000,{SUCCESSIVE},MPI_Barrier,0,0"]
-    return joined(in_turn(programs, folder, rows, 1, "--clock-method", "SKaMPI"), ("call", "local_ns"))
+    return joined(in_turn(folder, rows, 1, "--clock-method", "SKaMPI"), ("call", "local_ns"))
 
 
-def measure_windows(programs: dict[str, Program], folder: Path) -> pandas.DataFrame:
+def measure_windows(folder: Path) -> pandas.DataFrame:
     rows = [
         f"{operation},blocking,{size},{WINDOW_CALLS},window,0,{1000 * window}"
         for operation, size in WINDOW_CASES
         for window in WINDOWS_US
     ]
-    done = in_turn(programs, folder, rows, WINDOW_MPIRUNS, "--warm-up", "0")
+    done = in_turn(folder, rows, WINDOW_MPIRUNS, "--warm-up", "0")
     return joined(done, ("operation", "window_ns", "global_ns", "marked"))
 
 
@@ -197,61 +200,6 @@ def judged_windows(calls: pandas.DataFrame) -> list[Goal]:
                 )
             )
     return goals
-
-
-# ---- the page --------------------------------------------------------------------------------------------------------
-
-
-def page(frames: Frames, goals: list[Goal]) -> str:
-    """The section of its page."""
-    words = {True: "yes", False: "NO", None: "not judged"}
-    shown = [(goal.what, goal.goal, goal.reached, words[goal.met]) for goal in goals]
-    effects = []
-    for library, case, times in cases_of(frames["mpiruns"]):
-        effect = mpirun_effect(times)
-        means = [float(each.mean()) for each in times]
-        effects.append(
-            (
-                TITLES[library],
-                case,
-                f"{np.mean(means):.3f}",
-                f"{min(means):.3f} to {max(means):.3f}",
-                f"{100 * effect.held:.0f}",
-                f"{effect.ratio:.1f}",
-                f"{effect.normality:.2g}",
-            )
-        )
-    windows = []
-    table = window_table(frames["windows"])
-    for (library, operation), group in table.groupby(["library", "operation"]):
-        for name, label, form, factor in (
-            ("marked", "marked", "{:.0f} %", 100.0),
-            ("time_us", "time, µs", "{:.2f}", 1.0),
-        ):
-            cells = ["-" if np.isnan(value) else form.format(factor * value) for value in group[name]]
-            windows.append((TITLES[str(library)], str(operation), label, *cells))
-    return "\n\n".join(
-        (
-            "## The mpirun, successive calls, the window",
-            "    .venv/bin/python validation/mpi_benchmarking.py",
-            "Open MPI and MPICH of Debian on 2 cores of a virtual machine, whose other programs were stopped meanwhile "
-            "as far as they could be; what was fixed before is in the docstring.",
-            markdown(("", "expected", "reached", "met"), shown),
-            "![means of mpiruns, their distribution, autocorrelation, marked calls and times by "
-            "window](data/mpi_benchmarking.png)",
-            f"Means of {MPIRUNS} mpiruns of {CALLS} calls, us; mpiruns whose own 95 % interval holds the grand mean, "
-            "%; standard deviation of their means over what the calls within explain; p of Shapiro and Wilk's test of "
-            "the means (figures 14 and 15):",
-            markdown(("library", "case", "mean", "range", "held", "ratio", "p, normal"), effects),
-            "Sub-sampling leaves the mean as it is, and little of the autocorrelation of short series, but not that of "
-            "a level that changes during the mpirun. Marked calls become as few with long windows as in the paper; "
-            "times do not become constant: the longer the ranks have waited, the longer the calls take.",
-            "<!-- cases -->",
-            "Marked calls, and the median time of the others, by the window in us (figures 19 and 20):",
-            markdown(("library", "operation", "", *map(str, WINDOWS_US)), windows),
-            "<!-- end cases -->",
-        )
-    )
 
 
 if __name__ == "__main__":

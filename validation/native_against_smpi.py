@@ -42,10 +42,8 @@ from typing import Any
 
 import numpy
 import pandas
-from matplotlib.figure import Figure
-from support.evidence import EVIDENCE, shortened
-from support.goals import Goal, at_most, markdown, reached
-from support.options import ROOT, Options
+from support.goals import Goal, at_most, markdown
+from support.options import options_of
 from support.page import replace_section, write_whole
 from support.report import exit_status, finish
 from support.smpi_cases import EXACT, SmpiCase, cases_of, emulated, emulation_inputs, mean, native, shared_platform
@@ -66,38 +64,26 @@ GROUPS = {
 }
 LETTERS = "".join(GROUPS)
 KEYS = ["group", "n", "nb", "p", "q", "depth", "bcast", "swap", "noise", "cores", "platform", "seeds"]
-SIZES = {2000: "#72b7b2", 5000: "#4c78a8", 10000: "#f58518", 20000: "#e45756"}
 #: Causes, each shown by an experiment that takes it away.
-FOUND = """Remaining differences and their causes:
-
-* 32 × 32: the engine's default link sharing. With `--set network.sharing=exact` 0.1 % remain, with noise 0.4 %.
-* Every shape of 16 and 64 ranks: 273 of 288 within 1 %. The 15 beyond it are all on the network of loaded nodes, of
-  12 (one: 6) ranks a node, which rows do not fill, and 13 of them with look-ahead. 64 × 1 (four cases, +1.2 %) and
-  16 × 4 (two) are the engine's default link sharing: 0.2 to 0.5 % with `--set network.sharing=exact`. Of the other
-  nine, the largest 2 × 32 with 1ring and binary exchange (−3.8 %), the cause is not found.
+FOUND = """On 32 × 32 ranks the difference is the engine's default link sharing: with `--set network.sharing=exact`
+0.1 % remain, with noise 0.4 %. Of the 15 shapes of 16 and 64 ranks beyond 1 %, all on the network of loaded nodes with
+12 (one: 6) ranks a node, which rows do not fill, six are link sharing too; of the other nine, the largest 2 × 32 with
+1ring and binary exchange (−3.8 %), the cause is not found.
 """
-#: Cases of the table in docs/evidence/speed.md: noise off, 2ring, binary exchange and these (p, n), and group D.
-SPEED_CASES = ((4, 5000), (8, 5000), (6, 10000), (16, 10000), (32, 10000), (32, 20000))
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--groups", default=LETTERS, help="letters of the groups to run; the others stay as they are")
-    parser.add_argument("--output", type=Path, help="where the pages stand (docs/evidence; build/quick with --quick)")
-    parser.add_argument("--quick", action="store_true", help="N = 2000 alone, to see that the script works")
-    parser.add_argument("--summarise", action="store_true", help="judge and draw the table of the last run again")
-    # `make validate` gives every script the folder of the reference data.
-    parser.add_argument("--reference", type=Path, default=ROOT, help=argparse.SUPPRESS)
-    found = parser.parse_args()
-    output = found.output or (ROOT / "build" / "quick" if found.quick else EVIDENCE)
-    options, groups = Options(found.reference, output, found.quick, False, found.summarise), found.groups
+    options = options_of(__doc__, (), add_own=add_groups)
     table = options.table(STUDY)
     if not options.summarise:
-        compare(table, [case for case in cases_of(groups) if not options.quick or case.n == 2000])
+        compare(table, [case for case in cases_of(options.own.groups) if not options.quick or case.n == 2000])
     frame = pandas.read_csv(table, dtype={"seeds": str, "smpi_times_s": str, "native_times_s": str})
-    replace_section(options.output / "speed.md", STUDY, shortened(speed_text(frame), [table.name]))
-    goals = judged(frame)
-    return finish(options, STUDY, frame, goals, text(frame), picture(frame), finding(goals))
+    replace_section(options.output / "speed.md", STUDY, speed_text(frame))
+    return finish(options, STUDY, frame, judged(frame), text(frame))
+
+
+def add_groups(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--groups", default=LETTERS, help="letters of the groups to run; the others stay as they are")
 
 
 def compare(table: Path, cases: list[SmpiCase]) -> None:
@@ -205,33 +191,19 @@ def text(frame: pandas.DataFrame) -> str:
     """The section of docs/evidence."""
     rows = [summary(GROUPS[group], part) for group, part in frame.groupby("group")]
     rows.append(summary("all", frame))
-    large = [
-        (
-            label(row),
-            *(f"{row[column]:.4f}" for column in ("smpi_s", "native_s")),
-            *(two_digits(row[column]) for column in ("difference_percent", "exact_difference_percent")),
-        )
-        for row in frame[frame["group"] == "D"].to_dict("records")
-    ]
     header = ("", "cases", "mean", "mean absolute", "largest", "worst case", "mean absolute, exact sharing")
     return f"""## The native engine against HPL's own code under SMPI
 
 `dahu-2020-01` with `network.flow_factor=scale` and one state of the network, NB = 128 (64 and 16 for every shape):
 the native engine, which reimplements HPL's algorithm, and HPL's own source under SMPI with simblas; both
-use the same kernel models and platform file. Difference: time of the native engine / time under SMPI − 1. Written by
-`validation/native_against_smpi.py`, where everything was fixed in advance; all cases: `data/{STUDY}.csv`.
+use the same kernel models and platform file. Difference: time of the native engine / time under SMPI − 1
+(`validation/native_against_smpi.py`). CPU time of both: [speed](speed.md).
 
 {{goals}}
 
-![difference of every case, by group](data/{STUDY}.png)
-
 {markdown(header, rows)}
 
-1024 ranks:
-
-{markdown(("case", "SMPI, s", "native, s", "difference", "with exact sharing"), large)}
-
-CPU time and memory of both: [speed](speed.md).
+{{cases}}
 
 {FOUND}
 """
@@ -259,89 +231,16 @@ def two_digits(percent: float) -> str:
 
 def speed_text(frame: pandas.DataFrame) -> str:
     """The section of docs/evidence/speed.md."""
-    usual = (frame["bcast"] == "2ring") & (frame["swap"] == "binary-exchange") & ~frame["noise"]
-    wanted = pandas.Series([pair in SPEED_CASES for pair in zip(frame["p"], frame["n"], strict=True)], frame.index)
-    chosen = frame[usual & wanted]
-    rows = [
-        (
-            f"{row['p']} × {row['q']}, N = {row['n']:,}, depth {row['depth']}",
-            f"{row['smpi_messages']:,}",
-            f"{row['smpi_cpu_s']:.1f}",
-            f"{row['native_cpu_s']:.3f}",
-            f"{row['smpi_cpu_s'] / row['native_cpu_s']:.0f}",
-            f"{row['smpi_peak_rss_bytes'] / 1e6:.0f}",
-            f"{row['native_peak_rss_bytes'] / 1e6:.0f}",
-            f"{row['smpi_peak_rss_bytes'] / row['native_peak_rss_bytes']:.1f}",
-        )
-        for row in chosen.drop_duplicates(["p", "q", "n", "depth"]).to_dict("records")
-    ]
     ratio = frame["smpi_cpu_s"] / frame["native_cpu_s"]
     middle = numpy.exp(numpy.log(ratio).mean())
-    header = (*("case", "messages", "SMPI, CPU s", "native, CPU s", "ratio"), *("SMPI, MB", "native, MB", "ratio"))
     return f"""## The native engine against SMPI
 
     .venv/bin/python validation/native_against_smpi.py
 
-The same runs of HPL on the same platform with both ([differences](accuracy_emulation.md)). User and system time:
-of SimGrid's process from start to end; of the native engine's prediction without the start of Python (0.2 s).
-Memory: maximum resident set size of the process, including Python. Matrix and panels are folded under SMPI. Over all
-{len(frame)} cases SMPI takes {ratio.min():.0f} to {ratio.max():.0f} times as much CPU time, with a geometric mean of
-{middle:.0f}.
-
-{markdown(header, rows)}
+The same runs of HPL on the same platform with both ([differences](accuracy_emulation.md)): over all {len(frame)} cases
+SMPI takes {ratio.min():.0f} to {ratio.max():.0f} times as much CPU time, with a geometric mean of {middle:.0f}
+([{STUDY}.csv](data/{STUDY}.csv)).
 """
-
-
-def finding(goals: list[Goal]) -> str:
-    """On top of the picture."""
-    mean, largest = (reached(goals, which) for which in ("mean absolute difference, all", "largest absolute"))
-    cases = reached(goals, "cases")
-    return f"In {cases} cases the native engine and SMPI differ by {mean} on average, by {largest} at most"
-
-
-def picture(frame: pandas.DataFrame) -> Figure:
-    """Differences, a column of points for each broadcast and swap, or shape."""
-    figure = Figure(figsize=(11, 5.2), layout="constrained")
-    axes = figure.add_subplot()
-    columns: dict[tuple[str, str], int] = {}
-    places: list[float] = []
-    for row in frame.to_dict("records"):
-        columns.setdefault((row["group"], column(row)), len(columns))
-        gap = LETTERS.index(row["group"])
-        places.append(columns[row["group"], column(row)] + gap)
-    spot = pandas.Series(places, index=frame.index)
-    for n, colour in SIZES.items():
-        for depth in (0, 1):
-            part = frame[(frame["n"] == n) & (frame["depth"] == depth)]
-            shift = 0.16 * (list(SIZES).index(n) - 1.5) + 0.05 * (2 * depth - 1)
-            axes.plot(spot[part.index] + shift, part["difference_percent"], "o", ms=4.5, mew=1.2, color=colour,
-                      mfc=colour if depth else "white")  # fmt: skip
-        axes.plot([], [], "o", color=colour, label=f"N = {n:,}")
-    axes.plot([], [], "o", color="#555555", mfc="white", label="depth 0")
-    axes.plot([], [], "o", color="#555555", label="depth 1")
-    for limit, shade in ((GROUP_LIMIT_PERCENT, 0.07), (EACH_LIMIT_PERCENT, 0.05)):
-        axes.axhspan(-limit, limit, color="#000000", alpha=shade, lw=0, label=f"± {limit:g} %")
-    axes.axhline(0.0, color="#222222", lw=0.8)
-    ticks = {columns[group, name] + LETTERS.index(group): name for group, name in columns}
-    axes.set_xticks(list(ticks), list(ticks.values()), rotation=55, ha="right", rotation_mode="anchor", fontsize=7)
-    for group, name in GROUPS.items():
-        mine = [place + LETTERS.index(group) for (of, _), place in columns.items() if of == group]
-        if mine:
-            short = name.replace("all layers of uncertainty", "noise").replace(", ", ",\n")
-            axes.annotate(short, (sum(mine) / len(mine), 1.0), xycoords=("data", "axes fraction"), xytext=(0, 4),
-                          textcoords="offset points", ha="center", fontsize=7)  # fmt: skip
-    most = max(EACH_LIMIT_PERCENT, float(frame["difference_percent"].abs().max())) * 1.08
-    axes.set_ylim(-most, most)
-    axes.set_ylabel("native engine relative to SMPI (%)")
-    figure.legend(loc="outside lower center", ncols=8, fontsize=8, frameon=False)
-    return figure
-
-
-def column(row: dict[str, Any]) -> str:
-    """The column of the picture that a row belongs to."""
-    if row["group"] == "B":
-        return f"{row['p']} × {row['q']}"
-    return f"{row['bcast']}, {row['swap']}"
 
 
 if __name__ == "__main__":

@@ -44,7 +44,6 @@ from typing import Any
 import numpy as np
 import pandas
 import yaml
-from matplotlib.figure import Figure
 from scipy.stats import norm
 from support.goals import Goal, at_most, markdown
 from support.options import Options, options_of
@@ -95,13 +94,14 @@ def main() -> int:
         LOADED,
     )
     options = options_of(__doc__, needs)
-    if options.summarise:
-        frame = pandas.read_csv(options.table(STUDY))
-        return finish(options, STUDY, frame, judged(frame), text(frame), None)
+    frame = pandas.read_csv(options.table(STUDY)) if options.summarise else compared(options)
+    return finish(options, STUDY, frame, judged(frame), text(frame))
+
+
+def compared(options: Options) -> pandas.DataFrame:
+    """A row a series, a segment of one, and a condition of load."""
     fits = [raw_fit(options, name) for name in RAW_SERIES] + [dahu_fit(options, name) for name in DAHU_SERIES]
-    frame = pandas.concat([told(options, fitted) for fitted in fits] + [load_effects(options)], ignore_index=True)
-    goals = judged(frame)
-    return finish(options, STUDY, frame, goals, text(frame), picture(fits), finding(goals))
+    return pandas.concat([told(options, fitted) for fitted in fits] + [load_effects(options)], ignore_index=True)
 
 
 # ---- data
@@ -344,18 +344,6 @@ def text(frame: pandas.DataFrame) -> str:
         )
         for row in whole
     ]
-    segments = [
-        (
-            FULL_NAMES[row["series"]],
-            f"{row['above_bytes']:,.0f}",
-            row["protocol"],
-            f"{1e6 * row['latency_s']:.3g}",
-            "–" if row["bandwidth_Bps"] >= 1e12 else f"{row['bandwidth_Bps'] / 1e9:.3g}",
-            row["mixture"] if isinstance(row["mixture"], str) and row["mixture"] else "–",
-            f"{row['ks_mixture']:.3f} / {row['ks_half_normal']:.3f}",
-        )
-        for row in frame[frame["kind"] == "segment"].to_dict("records")
-    ]
     limits = [
         (
             FULL_NAMES[row["series"]],
@@ -372,29 +360,18 @@ def text(frame: pandas.DataFrame) -> str:
     ]
     return f"""## Networks: fits to published raw calibrations
 
-`lepaute`'s fits of half of the repetitions of each size, against the other half. Written by
-`validation/network_fit.py`, which states what was fixed in advance.
+Fits of half of the repetitions of each size, against the other half (`validation/network_fit.py`).
 
 {{goals}}
 
-![measured and fitted times of messages, and the noise of one segment of each series]({{picture}})
-
-Error of the fitted mean time of a message, over the sizes (median / 95 % quantile of absolute errors). *Repetitions*:
-the same for the mean of the fitted half instead of the model, that is, the error due to noise alone. *Neighbours*: for
-the interpolation between the next smaller and larger size, about the error of the best function of the size. On Taurus
-the differences between neighbouring sizes are as large as the error of the line: ten messages of a size followed each
-other, five times in the same order of sizes, so that the repetitions of a size share a state that its neighbours do not
-(section 8.2 of the thesis, on sequences that are not randomised). The bias comes from the cap: messages beyond twice
-the median of their neighbours count as interrupted if they are fewer than a quarter.
+Error of the fitted mean time of a message, over the sizes (median / 95 % quantile of absolute errors), beside that of
+the mean of the fitted half (*repetitions*: noise alone) and of the interpolation between neighbouring sizes
+(*neighbours*). On Taurus repetitions of a size followed each other, and share a state that its neighbours do not
+(section 8.2 of the thesis).
 
 {markdown(("", "sizes", "fitted mean", "repetitions", "neighbours", "bias of the fitted mean"), summary)}
 
-<!-- cases -->
-Segments. Noise: share of each mode, factor on the mean time at its centre, and standard deviation of the logarithm
-in it (of half a ping-pong); distance: Kolmogorov-Smirnov on the held-out half, mixture / half-normal.
-
-{markdown(("", "above, bytes", "protocol", "latency, µs", "GB/s", "noise", "distance"), segments)}
-<!-- end cases -->
+{{cases}}
 
 Against the published model of Taurus: breakpoints, and costs of calls in µs (fitted / published). Its message times
 cannot be compared: it has 66 MB/s for large messages, where these data have 0.7 GB/s.
@@ -415,44 +392,6 @@ def number(value: float) -> str:
 def micro(value: float) -> str:
     """Microseconds, or a dash."""
     return "–" if math.isnan(value) else f"{1e6 * value:.2g}"
-
-
-def finding(goals: list[Goal]) -> str:
-    """On top of the picture."""
-    name = "median error of the mean, "
-    errors = [f"{goal.reached} ({goal.what.removeprefix(name)})" for goal in goals if goal.what.startswith(name)]
-    return f"Median error of the mean: {'; '.join(errors)}"
-
-
-def picture(fits: list[Fitted]) -> Figure:
-    """Times by size above; below, the noise of the segment whose mixture has most modes."""
-    figure = Figure(figsize=(14, 6.5), layout="constrained")
-    above, below = figure.subplots(2, len(fits), height_ratios=[3, 2])
-    for fit, times, noise in zip(fits, above, below, strict=True):
-        thin = np.random.default_rng(SEED).permutation(len(fit.held_out))[:4000]
-        sizes, durations = fit.held_out.size_bytes[thin], fit.held_out.duration_s[thin]
-        times.loglog(np.maximum(sizes, 1), durations, ".", ms=1.5, color="#9ecae9", label="held out", rasterized=True)
-        bounds = [max(part.above_bytes, 1) for part in fit.segments] + [fit.held_out.size_bytes.max()]
-        for part, low, high in zip(fit.segments, bounds, bounds[1:], strict=False):
-            x = np.geomspace(low * 1.001, max(high, low * 1.01), 100)
-            times.loglog(x, part.one_way_s(x), color="#e45756", lw=1.4)
-            times.axvline(low, color="#222222", lw=0.4, ls=":")
-        times.set_title(FULL_NAMES[fit.name], fontsize=9)
-        times.set_xlabel("bytes", fontsize=8)
-        number, part = max(enumerate(fit.segments), key=lambda pair: len(pair[1].modes))
-        ends = [*(other.above_bytes for other in fit.segments[1:]), math.inf]
-        inside = fit.held_out.within(part.above_bytes if number else -1, ends[number])
-        seen = np.log(ratios(inside, part))
-        low, high = np.quantile(seen, [0.002, 0.99])
-        noise.hist(seen, bins=np.linspace(low, high, 80), density=True, color="#9ecae9")
-        x = np.linspace(low, high, 400)
-        density = sum(mode.weight * norm.pdf(x, mode.mean, max(mode.sd, 0.003)) for mode in pair_modes(part))
-        noise.plot(x, density, color="#e45756", lw=1.2)
-        noise.set_title(f"above {part.above_bytes:,} bytes", fontsize=8)
-        noise.set_xlabel("log(time / fitted mean)", fontsize=8)
-    above[0].set_ylabel("time of a message (s)")
-    below[0].set_ylabel("density")
-    return figure
 
 
 if __name__ == "__main__":

@@ -29,7 +29,6 @@ those of fft are powers of two and came back.
 """
 
 import os
-import shutil
 import sys
 import tempfile
 from dataclasses import asdict, dataclass
@@ -38,11 +37,10 @@ from pathlib import Path
 import emulated_program
 import numpy
 import pandas
-from matplotlib.figure import Figure
-from support.goals import Goal, at_most, markdown, reached
+from support.goals import Goal, at_most
 from support.options import ROOT, Options, options_of
 from support.page import write_whole
-from support.report import exit_status, finish, seconds, signed
+from support.report import exit_status, finish
 
 from lepaute import Platform, load_platform
 from lepaute.kit.command import run_command
@@ -64,6 +62,17 @@ SIZES = {
 }
 MEDIAN_LIMIT_PERCENT, WORST_LIMIT_PERCENT = 10.0, 25.0
 
+TEXT = """## This machine: emulated programs without BLAS against the real ones
+
+A stencil, conjugate gradients and a Fourier transform (`examples/emulation`), emulated on the platform of
+this machine with the default options, and run here, four times in turn. What they compute was timed during the
+emulation. Error: median of the emulated times / median of the real times − 1 (`validation/own_computing.py`).
+
+{goals}
+
+{cases}
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Case:
@@ -82,8 +91,7 @@ class Case:
 def main() -> int:
     options = options_of(__doc__, ())
     frame = pandas.read_csv(options.table(STUDY)) if options.summarise else compared(options)
-    goals = judged(frame)
-    return finish(options, STUDY, frame, goals, text(frame), picture(frame), finding(goals))
+    return finish(options, STUDY, frame, judged(frame), TEXT)
 
 
 def compared(options: Options) -> pandas.DataFrame:
@@ -100,7 +108,7 @@ def compared(options: Options) -> pandas.DataFrame:
     platform = load_platform(path)
     with tempfile.TemporaryDirectory(prefix=f"{STUDY}-") as folder:
         stand_ins = {name: program_in(build_program(SOURCES / name, "make", (), Path(folder)), name) for name in SIZES}
-        real = {name: built(name) for name in SIZES}
+        real = {name: emulated_program.built(SOURCES / name, WORK / name) / name for name in SIZES}
         runs = timed(cases, stand_ins, real, platform, 2 if options.quick else ROUNDS)
     write_whole(options.output / "data" / f"{STUDY}_runs.csv", runs.to_csv(index=False).encode())
     frame = pandas.DataFrame([asdict(case) for case in cases])
@@ -112,15 +120,6 @@ def compared(options: Options) -> pandas.DataFrame:
     frame["error_percent"] = 100.0 * (frame["emulated_s"] / frame["real_s"] - 1.0)
     frame["platform_sha256"] = platform.sha256
     return frame
-
-
-def built(name: str) -> Path:
-    """The real program, built by its Makefile in a copy of its folder."""
-    folder = WORK / name
-    shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(SOURCES / name, folder)
-    run_command(["make", "-s", "-B", "-C", folder], what=f"make in {name}", timeout_s=LIMIT_S)
-    return folder / name
 
 
 def emulated(case: Case, program: Path, platform: Platform) -> tuple[float, float]:
@@ -168,90 +167,6 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
         at_most("median absolute error in time", MEDIAN_LIMIT_PERCENT, errors.median()),
         at_most("largest absolute error in time", WORST_LIMIT_PERCENT, errors.max()),
     ]
-
-
-def text(frame: pandas.DataFrame) -> str:
-    """The section of the page."""
-    rows = [
-        (
-            row["program"],
-            str(row["size"]),
-            str(row["iterations"]),
-            str(row["ranks"]),
-            "–" if pandas.isna(row["memory_share"]) else f"{100.0 * row['memory_share']:.0f} %",
-            seconds(row["emulated_s"]),
-            f"{seconds(row['emulated_low_s'])} to {seconds(row['emulated_high_s'])}",
-            seconds(row["real_s"]),
-            f"{seconds(row['real_low_s'])} to {seconds(row['real_high_s'])}",
-            signed(row["error_percent"]),
-        )
-        for row in frame.to_dict("records")
-    ]
-    header = (
-        "program",
-        "size",
-        "iterations",
-        "ranks",
-        "waits for memory",
-        "emulated, s",
-        "range, s",
-        "real, s",
-        "range, s",
-        "error",
-    )
-    return f"""## This machine: emulated programs without BLAS against the real ones
-
-A stencil, conjugate gradients and a Fourier transform (`examples/emulation`), emulated on the platform of
-this machine with the default options, and run here, four times in turn. What they compute was timed during the
-emulation. Error: median of the emulated times / median of the real times − 1. Written by
-`validation/own_computing.py`, which tells what was fixed in advance.
-
-{{goals}}
-
-![emulated relative to real time, by case, with the ranges of both]({{picture}})
-
-{markdown(header, rows)}
-
-*waits for memory*: the part of the program's own computing, as the first run shows it; a dash where ranks do not share
-the node, or where this machine's cores did not slow each other when they streamed through memory.
-"""
-
-
-def finding(goals: list[Goal]) -> str:
-    """On top of the picture."""
-    median, largest = (reached(goals, which) for which in ("median absolute", "largest absolute"))
-    return (
-        f"Emulated times are off by {median} in the median, by {largest} at most "
-        f"(goals: {MEDIAN_LIMIT_PERCENT:g} and {WORST_LIMIT_PERCENT:g} %)"
-    )
-
-
-def picture(frame: pandas.DataFrame) -> Figure:
-    """Differences by case, and the range of the real runs."""
-    figure = Figure(figsize=(8, 4.8), layout="constrained")
-    axes = figure.subplots()
-    places = numpy.arange(len(frame), dtype=float)
-    real = frame["real_s"]
-    axes.axhspan(
-        -MEDIAN_LIMIT_PERCENT,
-        MEDIAN_LIMIT_PERCENT,
-        color="#000000",
-        alpha=0.05,
-        lw=0,
-        label=f"± {MEDIAN_LIMIT_PERCENT:g} %",
-    )
-    axes.axhline(0.0, color="#222222", lw=0.8)
-    low, high = (100.0 * (frame[f"real_{end}_s"] / real - 1.0) for end in ("low", "high"))
-    axes.vlines(places, low, high, color="#222222", lw=1.2, label="real runs, range")
-    low, high = (100.0 * (frame[f"emulated_{end}_s"] / real - 1.0) for end in ("low", "high"))
-    axes.vlines(places + 0.2, low, high, color="#4c78a8", lw=1.2)
-    axes.plot(places + 0.2, frame["error_percent"], "o", color="#4c78a8", ms=5, label="emulated, median and range")
-    labels = [f"{row['program']}\n{row['size']}\n{row['ranks']}" for row in frame.to_dict("records")]
-    axes.set_xticks(places, labels, fontsize=8)
-    axes.set_xlabel("program, size, ranks")
-    axes.set_ylabel("time relative to the real median (%)")
-    axes.legend(fontsize=8, frameon=False)
-    return figure
 
 
 if __name__ == "__main__":

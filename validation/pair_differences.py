@@ -31,9 +31,8 @@ import numpy
 import pandas
 from factorial import REAL as FACTORIAL
 from geometry import REAL as GEOMETRY
-from matplotlib.figure import Figure
 from simulated_replicates import SEEDS, TABLE, factorial_configurations, factorial_name, grid_configurations
-from support.goals import Goal, markdown, reached
+from support.goals import Goal
 from support.options import Options, options_of
 from support.replicates import read_replicates
 from support.report import finish
@@ -54,8 +53,7 @@ RESAMPLES = 4000
 def main() -> int:
     options = options_of(__doc__, (FACTORIAL, GEOMETRY))
     frame = pandas.read_csv(options.table(STUDY)) if options.summarise else compared(options)
-    goals = judged(frame)
-    return finish(options, STUDY, frame, goals, text(frame, learnt(options)), picture(frame), finding(goals))
+    return finish(options, STUDY, frame, judged(frame), text(frame))
 
 
 def compared(options: Options) -> pandas.DataFrame:
@@ -195,46 +193,17 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
     return goals
 
 
-def text(frame: pandas.DataFrame, layer: Transfer) -> str:
+def text(frame: pandas.DataFrame) -> str:
     """The section of the page."""
-    rows = []
-    for (study, what), part in frame.groupby(["study", "differs"], sort=False):
-        for layers in LAYERS:
-            chosen = part[part["layers"] == layers]
-            found = verdicts(chosen)
-            large = found[found["large"]]
-            rows.append(
-                (
-                    study,
-                    what,
-                    layers,
-                    str(len(chosen)),
-                    f"{100.0 * found['held'].mean():.0f} %",
-                    f"±{50.0 * ((chosen['high'] - chosen['low']) / chosen['ratio']).median():.1f} %",
-                    f"{100.0 * (chosen['ratio'] / chosen['real_ratio'] - 1.0).abs().median():.1f} %",
-                    f"{large['right'].sum()} of {len(large)}" if len(large) else "–",
-                    f"{(~found['apart']).sum()}",
-                    f"{found['wrong'].sum()}",
-                )
-            )
-    header = (
-        "study", "differ in", "layers", "pairs", "held", "median half-width", "median error", "told apart (above 5 %)",
-        "cannot tell", "wrong direction",
-    )  # fmt: skip
     return f"""## Dahu: differences of pairs
 
 Every pair of the 36 configurations of the factorial study: the interval of the difference, from runs with equal seeds,
-against the real one. Written by `validation/pair_differences.py`, where everything was fixed in advance. The layer of
-`--transfer` is learnt from the studies of the matrix size and of the geometry: {100.0 * layer.relative_sd:.1f} %
-common to all of a study (cancels), {100.0 * layer.configuration_relative_sd:.1f} % of each configuration (does not).
+against the real one (`validation/pair_differences.py`). The layer of `--transfer` is learnt from the studies of the
+matrix size and of the geometry.
 
 {{goals}}
 
-![predicted and real ratio of each pair]({{picture}})
-
-<!-- cases -->
-{markdown(header, rows)}
-<!-- end cases -->
+{{cases}}
 
 {causes(frame)}
 """
@@ -249,17 +218,12 @@ def causes(frame: pandas.DataFrame) -> str:
     widths = {name: 50.0 * ((part["high"] - part["low"]) / part["ratio"]).median() for name, part in
               (("same", default[~other_size]), ("other", default[other_size]))}  # fmt: skip
     return f"""Found afterwards, and nothing was changed for it: pairs of one block size have ±{widths["same"]:.1f} %
-and hold {held["same"]:.0f} %, those of two block sizes ±{widths["other"]:.1f} % and hold {held["other"]:.0f} %. Two
-opposite faults nearly balance. Within a block size a layer is missing: over half of the variance of
-log(real / predicted) is between the four combinations of depth and swap, an error of how simulated row swaps overlap
-with the rest, which no measurement of kernels or of messages contains. Between block sizes, the layer `discrepancy`
-alone gives NB 256 a standard deviation of 5.9 % (NB 128: 1.6 %), since few calls with K above 192 are published: half
-of the pairs cannot be told apart.
-
-How far the 630 pairs of 36 configurations bear the percentages, by drawing configurations (95 %, bootstrap): default
-layers hold {resampled(frame, "default", "held")} and tell {resampled(frame, "default", "right")} apart, with --transfer
-{resampled(frame, "transfer", "held")} and {resampled(frame, "transfer", "right")}. Neither miss is told from its goal
-of 90 and 50 %. {misses(frame)}"""
+and hold {held["same"]:.0f} %, those of two block sizes ±{widths["other"]:.1f} % and hold {held["other"]:.0f} %: two
+opposite faults nearly balance. Within a block size a layer is missing, how simulated row swaps overlap with the rest;
+between block sizes the layer `discrepancy` alone gives NB 256 a standard deviation of 5.9 % (NB 128: 1.6 %). By drawing
+configurations (95 %, bootstrap), default layers hold {resampled(frame, "default", "held")} and tell
+{resampled(frame, "default", "right")} apart, with --transfer {resampled(frame, "transfer", "held")} and
+{resampled(frame, "transfer", "right")}: neither miss is told from its goal of 90 and 50 %."""
 
 
 def resampled(frame: pandas.DataFrame, layers: str, column: str) -> str:
@@ -276,49 +240,6 @@ def resampled(frame: pandas.DataFrame, layers: str, column: str) -> str:
         shares.append((weights * found[column].to_numpy()[counted]).sum() / max(weights.sum(), 1))
     low, high = 100.0 * numpy.quantile(shares, [0.025, 0.975])
     return f"{low:.0f} to {high:.0f} %"
-
-
-def misses(frame: pandas.DataFrame) -> str:
-    """Where the intervals of the default layers do not hold the real difference."""
-    part = frame[(frame["study"] == "factorial") & (frame["layers"] == "default")]
-    missed = part[~verdicts(part)["held"]]
-    beyond = numpy.log(missed["ratio"] / missed["real_ratio"]).abs() / (numpy.log(missed["high"] / missed["low"]) / 2.0)
-    same = ~missed["differs"].str.startswith("block size")
-    pairs = zip(missed["one"], missed["other"], strict=True)
-    alike = sum(one.split("-")[1::2] == other.split("-")[1::2] for one, other in pairs)
-    slow = missed[["one", "other"]].stack().str.startswith("256-0-").mean()
-    return (
-        f"Of the {len(missed)} misses of the default layers {same.sum()} are within a block size, {alike} of them "
-        f"between configurations of one depth and swap; {100.0 * slow:.0f} % of their "
-        f"configurations are NB 256 without look-ahead; "
-        f"half of the misses are by at most {beyond.median():.2f} half-widths, the worst by {beyond.max():.1f}."
-    )
-
-
-def finding(goals: list[Goal]) -> str:
-    """On top of the picture."""
-    held, apart = (reached(goals, f"default layers: {what}") for what in ("intervals hold", "told apart, of pairs"))
-    return f"{held} of the intervals contain the real ratio; of pairs more than 5 % apart, {apart} are told apart"
-
-
-def picture(frame: pandas.DataFrame) -> Figure:
-    """Predicted against real ratios with their intervals, one panel for each set of layers."""
-    figure = Figure(figsize=(11, 5.2), layout="constrained")
-    for axes, layers in zip(figure.subplots(1, 2, sharey=True), LAYERS, strict=True):
-        rows = frame[(frame["study"] == "factorial") & (frame["layers"] == layers)]
-        held = verdicts(rows)["held"]
-        for chosen, colour, name in ((held, "#4c78a8", "contains the real ratio"), (~held, "#e45756", "does not")):
-            part = rows[chosen]
-            axes.vlines(part["real_ratio"], part["low"], part["high"], color=colour, lw=0.5, alpha=0.5)
-            axes.plot(part["real_ratio"], part["ratio"], ".", color=colour, ms=3, label=f"{name} ({len(part)})")
-        ends = [0.78, 1.28]
-        axes.plot(ends, ends, "-", color="#222222", lw=0.8)
-        axes.axhline(1.0, color="#888888", lw=0.6, ls=":")
-        axes.set_xlabel("real ratio of the times")
-        axes.set_title("default layers" if layers == "default" else "with --transfer", fontsize=10)
-        axes.legend(title="95 % interval", frameon=False, loc="upper left")
-    figure.axes[0].set_ylabel("predicted ratio, 95 % interval")
-    return figure
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ def main() -> int:
     """Simulates, and writes the section."""
     options = options_of(__doc__, (), add_own=_add_options)
     frame = pandas.read_csv(options.table(STUDY)) if options.summarise else simulated(options)
-    return finish(options, STUDY, frame, judged(frame), text(frame), None)
+    return finish(options, STUDY, frame, judged(frame), text(frame))
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:

@@ -1,6 +1,6 @@
 """A barrier that one rank leaves 40 µs late reverses the verdict of a benchmark that trusts it, and not ours.
 
-    .venv/bin/python validation/planted_skew.py [--output DIR] [--reuse]
+    .venv/bin/python validation/planted_skew.py [--summarise]
 
 Hunold and Carpen-Amarie, "MPI Benchmarking Revisited", found a library whose barrier lets ranks go up to 40 µs apart
 (figure 10), and two libraries whose order depends on the barrier before the calls (figure 11). Here Debian's Open MPI
@@ -20,19 +20,20 @@ median exit skew of the late barrier, as recorded with its calls, is 40 µs with
 Writes data/planted_skew.csv.gz (every call) and its section of docs/evidence.
 """
 
-import argparse
 import os
 import sys
 import tempfile
 from pathlib import Path
 
 import pandas
-from support.evidence import EVIDENCE, cases, write_section
-from support.goals import Goal, markdown, status
+from support.goals import Goal, markdown
 from support.mpi_probe import COLLECTIVES, LIBRARIES, TITLES, Program, measured, preloaded, program
+from support.options import options_of
+from support.report import close
+from support.tables import stored
 
-ROOT = Path(__file__).resolve().parents[1]
-SHIM = ROOT / "validation" / "late_barrier.c"
+STUDY = "planted_skew"
+SHIM = Path(__file__).with_name("late_barrier.c")
 LATE_NS = 40_000
 SIZES = (64, 1024, 8192)
 SYNCHRONISATIONS = ("MPI_Barrier", "dissemination", "window")
@@ -43,22 +44,9 @@ WAYS = (TRUSTING, OURS, WINDOWS)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--output", type=Path, default=EVIDENCE, help="folder of the pages")
-    parser.add_argument("--reuse", action="store_true", help="judge the calls of the table that is there")
-    options = parser.parse_args()
-    table = options.output / "data" / "planted_skew.csv.gz"
-    if options.reuse:
-        calls = pandas.read_csv(table)
-    else:
-        calls = run()
-        calls.to_csv(table, index=False, compression={"method": "gzip", "mtime": 1})
-    times = times_of(calls)
-    goals = judged(times, calls)
-    write_section(options.output, "planted_skew", page(times, calls, goals))
-    for goal in goals:
-        print(goal)
-    return status(goals)
+    options = options_of(__doc__, (), has_quick=False)
+    calls = stored(options, STUDY, run)
+    return close(options, STUDY, judged(times_of(calls), calls), page(calls))
 
 
 def run() -> pandas.DataFrame:
@@ -157,37 +145,31 @@ def judged(times: pandas.DataFrame, calls: pandas.DataFrame) -> list[Goal]:
     return goals
 
 
-def page(times: pandas.DataFrame, calls: pandas.DataFrame, goals: list[Goal]) -> str:
+def page(calls: pandas.DataFrame) -> str:
     """The section of its page."""
-    words = {True: "yes", False: "NO", None: "not judged"}
-    shown = [(goal.what, goal.goal, goal.reached, words[goal.met]) for goal in goals]
     rows = []
-    for (library, late, size), group in times.groupby(["library", "late", "size_bytes"]):
-        cells = [f"{group[way].median():.2f}" for way in WAYS]
-        rows.append((TITLES[str(library)], "yes" if late else "no", str(size), *cells))
-    skews = []
-    for (library, late, how), group in calls.groupby(["library", "late", "synchronisation"]):
+    for (library, how), group in calls[calls["late"]].groupby(["library", "synchronisation"]):
         cells = [f"{group[name].median() * 1e-3:.2f}" for name in ("skew_ns", "skew_low_ns", "skew_high_ns")]
-        skews.append(
-            (TITLES[str(library)], "yes" if late else "no", str(how), *cells, f"{100 * group['marked'].mean():.1f} %")
-        )
-    return "\n\n".join(
-        (
-            "## A barrier that one rank leaves late",
-            "    .venv/bin/python validation/planted_skew.py",
-            "Open MPI and MPICH of Debian on 2 cores of a virtual machine; rank 0 leaves MPI_Barrier 40 µs late, or "
-            "does not. A benchmark that takes local times after that barrier reverses its verdict; global times after "
-            "a barrier of our own, or in windows, do not (figure 11 of Hunold and Carpen-Amarie).",
-            markdown(("", "goal", "reached", "met"), shown),
-            "No verdict is no reversal: in windows the clocks of an mpirun err by about 0.2 µs, beside differences of "
-            "0.4 µs, and calls that started late, while another program held the core, do not count.",
-            f"Median over {MPIRUNS} mpiruns of the median of {CALLS} calls of MPI_Bcast, us:",
-            cases(markdown(("library", "late barrier", "bytes", *WAYS), rows)),
-            "Exit skew of each synchronisation as recorded with its calls, us: median, and the median ends of its "
-            "interval by the models of the clocks; calls that windows marked:",
-            markdown(("library", "late barrier", "synchronisation", "skew", "from", "to", "marked"), skews),
-        )
-    )
+        rows.append((TITLES[str(library)], str(how), *cells, f"{100 * group['marked'].mean():.1f} %"))
+    return f"""## A barrier that one rank leaves late
+
+    .venv/bin/python validation/planted_skew.py
+
+Open MPI and MPICH of Debian on 2 cores of a virtual machine; rank 0 leaves MPI_Barrier 40 µs late, or does not. A
+benchmark that takes local times after that barrier reverses its verdict; global times after a barrier of our own, or in
+windows, do not (figure 11 of Hunold and Carpen-Amarie).
+
+{{goals}}
+
+No verdict is no reversal: in windows clocks err by about 0.2 µs, beside differences of 0.4 µs.
+
+Exit skew of each synchronisation beside a late MPI_Barrier, us: median, and the median ends of its interval; calls that
+windows marked:
+
+{markdown(("library", "synchronisation", "skew", "from", "to", "marked"), rows)}
+
+{{cases}}
+"""
 
 
 if __name__ == "__main__":

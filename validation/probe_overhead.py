@@ -16,7 +16,6 @@ With Debian's Open MPI and MPICH. Fixed before anything was looked at:
 Writes a section of docs/evidence.
 """
 
-import argparse
 import os
 import signal
 import subprocess
@@ -28,18 +27,30 @@ from pathlib import Path
 import numpy as np
 import pandas
 import psutil
-from support.evidence import EVIDENCE, write_section
-from support.goals import Goal, markdown, status
+from support.goals import Goal, markdown
 from support.mpi_probe import COLLECTIVES, DESIGN_COLUMNS, LIBRARIES, TITLES, Program, program
+from support.options import options_of
+from support.report import close
 
 CLOCKS = ("MPI_Wtime", "clock_gettime", "rdtscp")
 CALLS, ROWS, LIMIT_S = 100_000, 1_000_000, 60.0
+TEXT = """## What measuring collective operations costs
+
+    .venv/bin/python validation/probe_overhead.py
+
+{goals}
+
+Two readings of the clock with nothing in between, on 2 ranks, and the loop from start to start on one rank with its
+barrier; a row is written outside of all timed regions; ns:
+
+{rows}
+"""
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--output", type=Path, default=EVIDENCE, help="folder of the pages")
-    options = parser.parse_args()
+    options = options_of(__doc__, (), has_quick=False)
+    if options.summarise:
+        sys.exit("probe_overhead.py: no table of single calls is kept; without --summarise it measures anew")
     rows, goals = [], []
     with tempfile.TemporaryDirectory(prefix="probe-overhead-") as name:
         for library in LIBRARIES:
@@ -54,10 +65,8 @@ def main() -> int:
             what = f"{TITLES[library]}: rows left when a rank was killed"
             goals.append(Goal(what, f"{ROWS:,}, all whole", f"{kept:,}, {'' if whole else 'not '}all whole", whole))
             rows.append((TITLES[library], "a row is written", f"{written:.0f}", "", ""))
-    write_section(options.output, "probe_overhead", page(rows, goals))
-    for goal in goals:
-        print(goal)
-    return status(goals)
+    table = markdown(("library", "", "median", "99th percentile", "loop"), rows)
+    return close(options, "probe_overhead", goals, TEXT.replace("{rows}", table))
 
 
 def begin(probe: Program, folder: Path, batches: list[str], ranks: int, *options: str) -> subprocess.Popen[str]:
@@ -134,22 +143,6 @@ def finish(process: subprocess.Popen[str]) -> None:
     _, errors = process.communicate(timeout=300)
     if process.returncode != 0:
         raise RuntimeError(errors[-500:])
-
-
-def page(rows: list[tuple[str, ...]], goals: list[Goal]) -> str:
-    """The section of its page."""
-    words = {True: "yes", False: "NO", None: "not judged"}
-    shown = [(goal.what, goal.goal, goal.reached, words[goal.met]) for goal in goals]
-    return "\n\n".join(
-        (
-            "## What measuring collective operations costs",
-            "    .venv/bin/python validation/probe_overhead.py",
-            markdown(("", "goal", "reached", "met"), shown),
-            "Two readings of the clock with nothing in between, on 2 ranks, and the loop from start to start on one "
-            "rank with its barrier; a row is written outside of all timed regions; ns:",
-            markdown(("library", "", "median", "99th percentile", "loop"), rows),
-        )
-    )
 
 
 if __name__ == "__main__":

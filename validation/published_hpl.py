@@ -19,7 +19,7 @@ import sys
 import pandas
 from support.coverage import LEAST_INSIDE_PERCENT, inside_percent
 from support.evidence import EVIDENCE
-from support.goals import Goal, at_most, markdown
+from support.goals import Goal, at_most
 from support.options import Options, options_of
 from support.report import finish, signed
 from support.simulations import Case, predict_all
@@ -57,7 +57,7 @@ GRIDS = {"5b": ((1, 2), (2, 1))}
 def main() -> int:
     options = options_of(__doc__, ())
     frame = pandas.read_csv(options.table(STUDY), dtype={"id": str}) if options.summarise else compared(options)
-    return finish(options, STUDY, frame, judged(frame), text(frame), None)
+    return finish(options, STUDY, frame, judged(frame), text(frame))
 
 
 def compared(options: Options) -> pandas.DataFrame:
@@ -139,37 +139,25 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
 
 def text(frame: pandas.DataFrame) -> str:
     """The section of the page."""
-    header = ("", "machine", "options", "N", "measured", "predicted", "95 % interval", "error", "inside")
-    rows = [
-        (
-            str(row["id"]),
-            f"{row['nodes']} × {row['machine']}",
-            f"`{row['options']}`",
-            f"{row['n']:,}",
-            f"{row['measured_gflops']:,.4g}",
-            f"{row['predicted_gflops']:,.0f}",
-            f"{row['low_gflops']:,.0f} to {row['high_gflops']:,.0f}",
-            signed(row["error_percent"]),
-            "yes" if row["real_inside"] else "NO",
-        )
+    outside = ", ".join(
+        f"{row['nodes']} × {row['machine']} ({signed(row['error_percent'])})"
         for row in frame.to_dict("records")
-    ]
+        if not row["real_inside"]
+    )
     return f"""## Published HPL results, from data sheets alone
 
-Rates in Gflop/s that other people published, and what `lepaute platform new` and `predict` say from facts of data
-sheets: clock and flop per cycle (`--peak`), cores, memory, link and latency, and the options named. Nothing was
-measured, and every constant was fixed before the first comparison. Written by `validation/published_hpl.py`; sources in
-[published_hpl.csv](data/published_hpl.csv).
+Rates that other people published ([published_hpl.csv](data/published_hpl.csv)), and what `lepaute platform new` and
+`predict` say from facts of data sheets: clock and flop per cycle (`--peak`), cores, memory, link and latency, and the
+options named (`validation/published_hpl.py`). Nothing was measured.
 
 {{goals}}
 
-{markdown(header, rows)}
+{{cases}}
 
-Mean absolute error {frame["error_percent"].abs().mean():.0f} %, median {frame["error_percent"].abs().median():.0f} %.
-Altra's result is a lower bound by its authors. For the boards with Cortex-A76 on 1 Gb/s Ethernet, messages are 16 %
-of the predicted time, and would have to take 3.3 times as long to explain its error; one such board alone was
-reported at 39 Gflop/s ([OpenBLAS issue 4581](https://github.com/OpenMathLib/OpenBLAS/issues/4581)) where 59 is
-predicted. So dgemm on its four cores seems to fall short of what libraries reach elsewhere.
+Mean absolute error {frame["error_percent"].abs().mean():.0f} %, median {frame["error_percent"].abs().median():.0f} %;
+outside: {outside}. Altra's result is a lower bound by its authors; one such board with Cortex-A76 alone was reported at
+39 Gflop/s ([OpenBLAS issue 4581](https://github.com/OpenMathLib/OpenBLAS/issues/4581)) where 59 is predicted, so that
+dgemm there seems to fall short of what libraries reach elsewhere.
 """
 
 

@@ -36,16 +36,16 @@ import shutil
 import subprocess
 import sys
 import time
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas
-from support.goals import Goal, at_most, markdown
+from support.goals import Goal, at_most
 from support.options import ROOT, Options, options_of
-from support.report import exit_status, finish, seconds, signed
+from support.real_runs import LEPAUTE, kernels_of, quietly, tell
+from support.report import exit_status, finish
 
 import lepaute as lp
 from lepaute.errors import LepauteError
@@ -140,7 +140,7 @@ def main() -> int:
         if not options.table(name).exists():
             return 0
         frame = pandas.read_csv(options.table(name))
-    return finish(options, name, frame, judged(frame), text(options.own, frame, recorded), None)
+    return finish(options, name, frame, judged(frame), text(options.own, recorded))
 
 
 # ---- what runs -------------------------------------------------------------------------------------------------------
@@ -229,7 +229,7 @@ def command(program: Real, library: str, ranks: int, *, timed: bool) -> list[str
 
 def lepaute(*words: str, environment: dict[str, str] | None = None) -> None:
     """One command of ours; its words go to standard error."""
-    argv = [sys.executable, "-m", "lepaute.cli.main", *words]
+    argv = [*LEPAUTE, *words]
     done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
                           timeout=900.0, env=os.environ | (environment or {}))  # fmt: skip
     if done.returncode:
@@ -269,7 +269,7 @@ def compared(options: Options, end_s: float) -> tuple[pandas.DataFrame, pandas.D
                 *(["--quick"] if quick else []))  # fmt: skip
     platform = lp.load_platform(path)
     coretype = platform.blas.coretype_env if platform.blas is not None else None
-    kernels = {} if coretype is None else {"OPENBLAS_CORETYPE": coretype}
+    kernels = kernels_of(platform)
     paths = []
     for program in chosen:
         made = [recorded(program, library, RANKS, number, kernels) for number in range(1 if cut else RECORDINGS)]
@@ -281,12 +281,10 @@ def compared(options: Options, end_s: float) -> tuple[pandas.DataFrame, pandas.D
     ]
 
     def predicted(replay: lp.TraceReplay, **more: Any) -> lp.Prediction:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", lp.PredictionWarning)
-            runs = 2 if quick else 12 if cut else RUNS
-            return lp.predict(replay, platform, runs=runs, seed=SEED, lag_s=LAG_S, **more)
+        runs = 2 if quick else 12 if cut else RUNS
+        return quietly(replay, platform, runs=runs, seed=SEED, lag_s=LAG_S, **more)
 
-    cases = predict_cases(replays, lambda _: None, predicted, told)
+    cases = predict_cases(replays, lambda _: None, predicted, tell)
     guard = guard_of(platform, build_probes().dgemm, coretype)
     of_replay = dict(zip(paths, commands, strict=True))
     runs = measured(
@@ -306,11 +304,6 @@ def compared(options: Options, end_s: float) -> tuple[pandas.DataFrame, pandas.D
     return frame, table
 
 
-def told(what: str, done: float) -> None:
-    """Says where the script is."""
-    print(f"{100 * done:.0f} %: {what}", file=sys.stderr, flush=True)
-
-
 def measured(
     cases: list[Case],
     run_once: Callable[[Any, float], Any],
@@ -326,7 +319,7 @@ def measured(
             break
         order = rng.sample(range(len(cases)), len(cases))
         for case in order:
-            runs = run_cases(cases, plan, run_once, told, runs, watch=watch, wanted=[(case, number)])
+            runs = run_cases(cases, plan, run_once, tell, runs, watch=watch, wanted=[(case, number)])
     return runs
 
 
@@ -342,9 +335,7 @@ def recorded_on_all(options: Options) -> pandas.DataFrame:
             trace = TraceParts(path)
             row = {"program": program.name, "ranks": ranks, "calls": trace.rows, "recorded_s": length_s(trace)}
             try:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore", lp.PredictionWarning)
-                    found = lp.predict(lp.TraceReplay(path, recorded_on=str(WORK / "platform.yaml")), platform, runs=1)
+                found = quietly(lp.TraceReplay(path, recorded_on=str(WORK / "platform.yaml")), platform, runs=1)
                 row |= {"replayed_s": found.time_s.mean, "refused": ""}
             except LepauteError as problem:
                 row |= {"replayed_s": float("nan"), "refused": str(problem)}
@@ -370,23 +361,8 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
     ]
 
 
-def text(own: argparse.Namespace, frame: pandas.DataFrame, recorded: pandas.DataFrame) -> str:
+def text(own: argparse.Namespace, recorded: pandas.DataFrame) -> str:
     """The section."""
-    rows = [
-        [
-            row["program"],
-            f"{row['calls']:,}",
-            f"{seconds(row['predicted_time_s'])} s ± {row['half_width_percent']:.1f} %",
-            f"{seconds(row['measured_time_s'])} s ± {100 * row['measured_sd_s'] / row['measured_time_s']:.1f} %",
-            signed(row["error_percent"]),
-            "–" if own.busy else signed(row["error_without_drift_percent"]),
-            f"{row['n_inside']:.0f} of {row['n_counting']}",
-            f"{row['n_disturbed']} of {row['n_runs']}",
-        ]
-        for row in frame.to_dict("records")
-    ]
-    header = ["program", "calls", "replayed, 95 % of runs", "real, sd of runs", "error", "drift taken out", "inside",
-              "disturbed"]  # fmt: skip
     refused = recorded[recorded["refused"].fillna("") != ""]
     reasons = refused.groupby("refused", sort=False)["program"].count().items()
     told = "".join(f" {count} of {len(recorded)} were refused: *{reason}*." for reason, count in reasons)
@@ -402,7 +378,7 @@ def text(own: argparse.Namespace, frame: pandas.DataFrame, recorded: pandas.Data
         f"{busy if own.busy else ''} All programs were also recorded on 1 and 4 ranks, and replayed on that platform, "
         f"whose node has {RANKS} cores:{told or ' none was refused.'}\n\n"
         f"    .venv/bin/python validation/{STUDY}.py{option}\n\n"
-        "{goals}\n\n" + markdown(header, rows)
+        "{goals}\n\n{cases}\n"
     )
 
 

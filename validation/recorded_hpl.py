@@ -18,14 +18,14 @@ import argparse
 import os
 import subprocess
 import sys
-import warnings
 from pathlib import Path
 from typing import Any
 
 import pandas
-from support.goals import Goal, at_most, markdown
+from support.goals import Goal, at_most
 from support.options import ROOT, options_of
-from support.report import exit_status, finish, seconds
+from support.real_runs import LEPAUTE, kernels_of, quietly
+from support.report import exit_status, finish
 
 import lepaute as lp
 from lepaute.errors import LepauteError
@@ -35,6 +35,17 @@ STUDY = "recorded_hpl"
 WORK = ROOT / "build" / STUDY
 ORDERS, GRIDS, DEPTHS, NB = (2000, 4000), ((1, 2), (2, 1)), (0, 1), 128
 LIMIT_PERCENT = 1.0
+TEXT = """## HPL's own recordings, replayed
+
+    .venv/bin/python validation/recorded_hpl.py -p PLATFORM
+
+The real HPL, recorded on two cores here and replayed on the platform of this machine, against the native simulation of
+the same HPL on it, neither with any uncertainty. Difference: replayed / native − 1.
+
+{goals}
+
+{cases}
+"""
 
 
 def add_own(parser: argparse.ArgumentParser) -> None:
@@ -54,24 +65,14 @@ def main() -> int:
         frame = pandas.DataFrame(
             [row_of(hpl, options.own.platform.resolve()) for hpl in (cases[:2] if options.quick else cases)]
         )
-    return finish(options, STUDY, frame, judged(frame), text(frame), None)
+    return finish(options, STUDY, frame, judged(frame), TEXT)
 
 
 def recorded(hpl: lp.Hpl, environment: dict[str, str]) -> Path:
     """The trace of a real run."""
     path = WORK / f"{hpl.n}-{hpl.p}x{hpl.q}-{hpl.depth}.parquet"
     (WORK / "HPL.dat").write_text(hpl_input_text(hpl, to_stdout=False))
-    argv = [
-        sys.executable,
-        "-m",
-        "lepaute.cli.main",
-        "record",
-        "--force",
-        "-o",
-        str(path),
-        "--dat",
-        str(WORK / "HPL.dat"),
-    ]
+    argv = [*LEPAUTE, "record", "--force", "-o", str(path), "--dat", str(WORK / "HPL.dat")]
     argv += ["--", "mpirun", "--bind-to", "core", "-np", str(hpl.ranks), "xhpl-lepaute"]
     consent = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=600.0,
@@ -84,13 +85,9 @@ def recorded(hpl: lp.Hpl, environment: dict[str, str]) -> Path:
 def row_of(hpl: lp.Hpl, path: Path) -> dict[str, Any]:
     """One case: recorded, replayed, simulated."""
     platform = lp.load_platform(path)
-    coretype = platform.blas.coretype_env if platform.blas is not None else None
-    kernels = {"OPENBLAS_NUM_THREADS": "1"} | ({} if coretype is None else {"OPENBLAS_CORETYPE": coretype})
-    recording = recorded(hpl, kernels)
+    recording = recorded(hpl, {"OPENBLAS_NUM_THREADS": "1", **kernels_of(platform)})
     replay = lp.TraceReplay(recording, recorded_on=str(path))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", lp.PredictionWarning)
-        replayed, native = (lp.predict(each, platform, runs=1, layers=lp.Layers.only()) for each in (replay, hpl))
+    replayed, native = (quietly(each, platform, runs=1, layers=lp.Layers.only()) for each in (replay, hpl))
     own = next((kernel for name, kernel in replayed.first.kernels.items() if name == "computing"), None)
     row = {
         "n": hpl.n,
@@ -111,29 +108,6 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
     """The goal."""
     plain = frame[frame["depth"] == 0]["difference_percent"].abs()
     return [at_most("largest absolute difference, without look-ahead", LIMIT_PERCENT, plain.max())]
-
-
-def text(frame: pandas.DataFrame) -> str:
-    """The section."""
-    rows = [
-        [
-            f"{row['n']}",
-            f"{row['p']} x {row['q']}",
-            f"{row['depth']}",
-            *(f"{seconds(row[f'{what}_s'])} s" for what in ("recorded", "replayed", "native")),
-            f"{row['own_code_percent']:.1f} %",
-            f"{row['difference_percent']:+.2f} %",
-        ]
-        for row in frame.to_dict("records")
-    ]
-    header = ["N", "ranks", "depth", "recorded", "replayed", "native", "own code", "difference"]
-    return (
-        "## HPL's own recordings, replayed\n\n"
-        "The real HPL, recorded on two cores here and replayed on the platform of this machine, against the native "
-        "simulation of the same HPL on it, neither with any uncertainty. Difference: replayed / native − 1.\n\n"
-        f"    .venv/bin/python validation/{STUDY}.py -p PLATFORM\n\n"
-        "{goals}\n\n" + markdown(header, rows)
-    )
 
 
 if __name__ == "__main__":

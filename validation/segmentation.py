@@ -22,7 +22,6 @@ import sys
 
 import numpy as np
 import pandas
-from matplotlib.figure import Figure
 from support.goals import Goal, markdown
 from support.options import Options, options_of
 from support.report import finish
@@ -39,8 +38,7 @@ def main() -> int:
     options = options_of(__doc__, (MEMCPY, SERIES))
     frame = pandas.read_csv(options.table(STUDY), dtype=str) if options.summarise else compared(options)
     frame = frame.fillna("").astype(str)
-    goals = judged(frame)
-    return finish(options, STUDY, frame, goals, text(frame), picture(options), finding(goals))
+    return finish(options, STUDY, frame, judged(frame), text(frame))
 
 
 def data_sets(options: Options) -> dict[str, tuple[np.ndarray, np.ndarray, tuple[float, ...]]]:
@@ -140,68 +138,21 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
 
 def text(frame: pandas.DataFrame) -> str:
     """The section of the page."""
-    sets, series = frame[frame["what"] == "set"], frame[frame["what"] == "series"]
-    free = sets[sets["asked"] == "free"]
+    free = frame[(frame["what"] == "set") & (frame["asked"] == "free")]
     gains = [(row["name"], row["breakpoints"], row["gains"]) for _, row in free.iterrows()]
-    ours = [
-        (
-            row["name"],
-            row["asked"],
-            row["residual"],
-            row["pycewise_residual"],
-            f"{float(row['residual']) / float(row['pycewise_residual']):.3f}",
-            row["free"],
-        )
-        for _, row in series.iterrows()
-    ]
-    return "\n".join(
-        [
-            "## Breakpoints of published measurements",
-            "",
-            "The four data sets of section 4.3.2 of the thesis (three of them generated anew) and the 16 series of its",
-            "figure 4.8; `validation/segmentation.py` states how each is used.",
-            "",
-            "{goals}",
-            "",
-            "![the four data sets with the number of breakpoints free]({picture})",
-            "",
-            "With the number of breakpoints free, each further breakpoint divides the sum of squares by:",
-            "",
-            markdown(("data", "breakpoints chosen", "gains of the 1st, 2nd, ..."), gains),
-            "",
-            "Sums of squared logarithmic residuals with as many breakpoints as pycewise 0.1.4 finds, and the number",
-            "that the criterion would choose:",
-            "",
-            markdown(("series", "breakpoints", "ours", "pycewise", "ratio", "number chosen"), ours),
-        ]
-    )
+    return f"""## Breakpoints of published measurements
 
+The four data sets of section 4.3.2 of the thesis (three of them generated anew) and the 16 series of its figure 4.8,
+against pycewise 0.1.4 (`validation/segmentation.py`).
 
-def finding(goals: list[Goal]) -> str:
-    """On top of the picture."""
-    free = [goal.met for goal in goals if goal.what.endswith("number free")]
-    return f"The three real breakpoints are among those found in {sum(map(bool, free))} of {len(free)} data sets"
+{{goals}}
 
+With the number of breakpoints free, each further breakpoint divides the sum of squares by:
 
-def picture(options: Options) -> Figure:
-    """The four data sets with their fits."""
-    figure = Figure(figsize=(11, 7), layout="constrained")
-    for axis, (name, (x, y, true)) in zip(figure.subplots(2, 2).flat, data_sets(options).items(), strict=True):
-        fitted = segment(x, y)
-        axis.plot(x, y, ".", ms=4, color="#7a8794")
-        for line in fitted.segments:
-            along = np.geomspace(np.nextafter(line.low, np.inf), line.high, 100)
-            axis.plot(along, fitted.predict(along), color="#c1440e", lw=1.5)
-        for place in fitted.breakpoints:
-            axis.axvline(place, color="#2b6cb0", lw=0.8, ls="-" if place in true else ":")
-        further = "" if set(fitted.breakpoints) <= set(true) else " (dotted: beyond the three)"
-        axis.set_xscale("log")
-        axis.set_yscale("log")
-        axis.set_title(f"{name}: {len(fitted.breakpoints)} breakpoints{further}", fontsize=9)
-        axis.set_xlabel("size, bytes", fontsize=8)
-        axis.set_ylabel("duration, s", fontsize=8)
-        axis.tick_params(labelsize=8)
-    return figure
+{markdown(("data", "breakpoints chosen", "gains of the 1st, 2nd, ..."), gains)}
+
+{{cases}}
+"""
 
 
 if __name__ == "__main__":

@@ -45,16 +45,17 @@ STUDIES: dict[str, ModuleType] = {"temporal": temporal, "switches": switches, "n
 
 
 def main() -> int:
-    only = argparse.ArgumentParser(add_help=False)
-    only.add_argument("--only", choices=list(STUDIES))
-    chosen, rest = only.parse_known_args()
-    sys.argv[1:] = rest
-    options = options_of(__doc__, (NODES, *(study.PUBLISHED for study in STUDIES.values())), has_subset=True)
+    needs = (NODES, *(study.PUBLISHED for study in STUDIES.values()))
+    options = options_of(__doc__, needs, has_subset=True, add_own=add_only)
     status = 0
     for name, study in STUDIES.items():
-        if chosen.only in (None, name):
+        if options.own.only in (None, name):
             status = max(status, show(options, study))
     return status
+
+
+def add_only(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--only", choices=list(STUDIES), help="one study")
 
 
 def show(options: Options, study: ModuleType) -> int:

@@ -13,6 +13,7 @@ import pandas
 from factorial import PLATFORM, hpl_of
 from factorial import REAL as FACTORIAL
 from geometry import REAL as GEOMETRY
+from geometry import grid_hpl
 from support.options import options_of
 from support.replicates import replicates
 
@@ -47,12 +48,7 @@ def factorial_name(row: dict[str, int]) -> str:
 def grid_configurations(real: pandas.DataFrame) -> dict[str, Hpl]:
     """By name, such as 30x32."""
     rows = real[["matrix_size", "proc_p", "proc_q"]].drop_duplicates().to_dict("records")
-    return {
-        f"{row['proc_p']}x{row['proc_q']}": Hpl(
-            n=row["matrix_size"], nb=128, p=row["proc_p"], q=row["proc_q"], depth=1, bcast="2ring", copy_l=True
-        )
-        for row in rows
-    }
+    return {f"{row['proc_p']}x{row['proc_q']}": grid_hpl(*row.values()) for row in rows}
 
 
 if __name__ == "__main__":

@@ -13,18 +13,18 @@ import pandas
 from support.coverage import coverage_goals, half_widths_percent, inside_percent
 from support.goals import Goal, markdown
 from support.options import Options, options_of
-from support.report import finish, seconds, signed
+from support.report import finish, signed
 
 STUDY = "coverage"
 MOST_INSIDE_PERCENT = 99.0
-#: A case is located in the table below where fewer of its real runs lie inside, of at least so many.
+#: A case is named where fewer of its real runs lie inside, of at least so many.
 MISSED_SHARE, FEWEST_RUNS = 0.5, 5
 
 
 def main() -> int:
     options = options_of(__doc__, ())
     frame = cases(options)
-    return finish(options, STUDY, frame, judged(frame), text(frame), None)
+    return finish(options, STUDY, frame, judged(frame), text(frame))
 
 
 def cases(options: Options) -> pandas.DataFrame:
@@ -72,34 +72,21 @@ def text(frame: pandas.DataFrame) -> str:
         for study, part in frame.groupby("study")
     ]
     some = frame[(frame["real_inside"] < MISSED_SHARE * frame["real_runs"]) & (frame["real_runs"] >= FEWEST_RUNS)]
-    missed = [
-        (
-            row["study"],
-            row["case"],
-            seconds(row["real_s"]),
-            f"{seconds(row['low_s'])} to {seconds(row['high_s'])}",
-            signed(row["error_percent"]),
-            f"{row['real_inside']} of {row['real_runs']}",
-        )
+    missed = "; ".join(
+        f"{row['study']}, {row['case']}: {signed(row['error_percent'])}, {row['real_inside']} of {row['real_runs']}"
         for row in some.to_dict("records")
-    ]
-    where = (
-        "Cases with fewer than half of their runs inside:\n\n"
-        + markdown(("study", "case", "real, s", "95 % interval, s", "error", "runs inside"), missed)
-        if missed
-        else "In no case with five runs or more are fewer than half of them inside."
     )
     header = ("study", "cases", "runs inside", "share", "median half-width", "mean absolute error", "bias")
     return f"""## Dahu: real runs inside the intervals
 
 Each published run against the 95 % interval for one further run, all studies above together. The intervals come from
-kernels, network and days alone; no result of an application is in them. Written by `validation/summary_of_coverage.py`.
+kernels, network and days alone, from no result of an application (`validation/summary_of_coverage.py`).
 
 {{goals}}
 
 {markdown(header, rows)}
 
-{where}
+Cases with fewer than half of their runs inside: {missed or "none"}. {{cases}}
 """
 
 

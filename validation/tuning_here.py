@@ -30,23 +30,15 @@ from pathlib import Path
 
 import numpy
 import pandas
-from matplotlib.figure import Figure
 from scipy.stats import f_oneway
 from support.goals import Goal, markdown
 from support.options import Options, options_of
+from support.real_runs import calibrated, campaign, tell
 from support.report import finish
 
-from lepaute import Hpl, load_platform, predict
-from lepaute.archive import Archive
-from lepaute.fit import platform_and_models
-from lepaute.measure.calibration.campaign import calibrate
-from lepaute.platform import dump_platform
+from lepaute import Hpl, load_platform
 from lepaute.study.evaluation import Outcome, Point, Trial
 from lepaute.study.tune_real import correct
-from lepaute.verify.campaign import Plan
-from lepaute.verify.real_run import Here, built_program, check_machine
-from lepaute.verify.seal import JOURNAL_FILE
-from lepaute.verify.verification import chosen_runs, verify
 
 STUDY = "tuning_here"
 MEASURED = (64, 128, 256)
@@ -68,7 +60,7 @@ def main() -> int:
     simulated = pandas.read_csv(options.table(f"{STUDY}_simulated"))
     frame = pandas.read_csv(options.table(STUDY)) if options.summarise else repeated(runs, simulated, options.quick)
     goals = judged(frame, runs)
-    return finish(options, STUDY, frame, goals, text(frame, runs, simulated), picture(frame, runs), finding(frame))
+    return finish(options, STUDY, frame, goals, text(frame, runs, simulated))
 
 
 def add_own(parser: argparse.ArgumentParser) -> None:
@@ -81,29 +73,14 @@ def measured(options: Options) -> None:
     folder, quick = options.own.folder, options.quick
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "platform.yaml"
-    if not path.is_file():
-        archive = calibrate(folder / "calibration.zip", nbs=MEASURED, quick=quick, seed=1, progress=tell)
-        fitted, _ = platform_and_models(Archive.open(archive), "tuning-here")
-        dump_platform(fitted, path)
+    platform = load_platform(path) if path.is_file() else calibrated(folder, "tuning-here", MEASURED, quick=quick)
     if options.own.calibrate:
         sys.exit(0)
-    platform = load_platform(path)
     cases = [
         Hpl(n=400 if quick else N, nb=nb, p=p, q=q, depth=depth, nbmin=nbmin)
         for nb, (p, q), depth, nbmin in product(BLOCK_SIZES[:2] if quick else BLOCK_SIZES, GRIDS, DEPTHS, LEAVES)
     ]
-    for case in cases:
-        check_machine(case)
-    campaign = folder / "campaign"
-    campaign.mkdir(exist_ok=True)
-    program, plan = built_program(print), Plan(repeats=REPEATS, order_seed=1)
-    begun = chosen_runs(
-        *(cases, program, plan, lambda case: predict(case, platform, runs=SIMULATED_RUNS, seed=1)),
-        *(campaign, Here(program), tell),
-        sealed=lambda seal, finished: print(f"sealed: {seal.sha256} at {seal.created}, {finished} runs known"),
-        resume=(campaign / JOURNAL_FILE).is_file(),
-    )
-    found = verify(begun)
+    found = campaign(cases, platform, SIMULATED_RUNS, REPEATS, folder / "campaign")
     settings = [{name: getattr(case.hpl, name) for name in FIELDS} for case in found.cases]
     table = found.run_table
     columns = ["order", "repeat", "attempt", "started", "time_s", "disturbed", "causes"]
@@ -116,10 +93,6 @@ def measured(options: Options) -> None:
     options.table(STUDY).parent.mkdir(parents=True, exist_ok=True)
     runs.to_csv(options.table(f"{STUDY}_runs"), index=False)
     pandas.DataFrame(rows).to_csv(options.table(f"{STUDY}_simulated"), index=False)
-
-
-def tell(what: str, share: float) -> None:
-    print(f"{100.0 * share:3.0f} %  {what}", file=sys.stderr, flush=True)
 
 
 def counting(runs: pandas.DataFrame) -> dict[Point, numpy.ndarray]:
@@ -249,82 +222,32 @@ def text(frame: pandas.DataFrame, runs: pandas.DataFrame, simulated: pandas.Data
     ]
     rows.append(("simulation alone", "0", f"{100.0 * (means[alone] / best - 1.0):.2f} %", "–", "–"))
     rows.append(("any", "0", f"{100.0 * (numpy.mean(list(means.values())) / best - 1.0):.2f} %", "–", "–"))
-    table = [
-        (str(point), f"{means[point]:.3f}", f"{predicted[point]:.3f}", f"{100.0 * (means[point] / best - 1.0):.1f} %")
-        for point in sorted(means, key=means.__getitem__)[:12]
-    ]
     header = ("method", "real runs", "mean regret", "95 % of the repetitions below", "below 1 %")
     disturbed = int(runs["disturbed"].sum())
     aside, half = difference_of(frame, TUNING_HELD_OUT, RANDOM_HELD_OUT)
     one_grid = [numpy.log(each) for point, each in times.items() if point["p"] == 1]
     alike = float(f_oneway(*one_grid).pvalue)
-    longest = max((point for point in times if point["p"] == 1), key=means.__getitem__)
     return f"""## This machine: tuning with real runs
 
 HPL at N = {N} on two cores: {len(means)} configurations (NB, grid, look-ahead, NBMIN), {REPEATS} real runs of each,
 after a calibration at NB = 64, 128, 256; {len(runs)} runs were made, {disturbed} of them disturbed. Ten real runs that
-`lepaute study tune --real-runs` would choose, against ten at random, drawn from that table {REPETITIONS} times. Written
-by `validation/tuning_here.py`, where everything was fixed in advance.
+`lepaute study tune --real-runs` would choose, against ten at random, drawn from that table {REPETITIONS} times
+(`validation/tuning_here.py`).
 
 {{goals}}
-
-![real times of every configuration, and the regret of both methods]({{picture}})
 
 {markdown(header, rows)}
 
 Runs of one configuration scatter by {100.0 * scatter:.1f} % (standard deviation), predictions are off by
 {numpy.mean(errors):+.1f} % on average and by {numpy.std(errors, ddof=1):.1f} % about that.
 
-<!-- cases -->
-The best quarter:
+{{cases}}
 
-{markdown(("configuration", "real, s", "predicted, s", "slower than the best by"), table)}
-<!-- end cases -->
-
-Found afterwards, and nothing that was fixed was changed for it. Runs scatter too much for this table: among the
-{len(one_grid)} configurations of the grid 1 x 2 (the slowest mean of them is {means[longest]:.2f} s) an F-test of the
-logarithms finds no difference at all (p = {alike:.2f}), so that the best of them by three runs is mostly the luckiest,
-and a regret against it mostly scatter. Random search draws one of the very runs that make the truth. With one run of
-each configuration kept aside as the truth, which neither has drawn, the difference is {aside:+.2f} ± {half:.2f} points
-(drawn {HELD_OUT_REPETITIONS} times from the same table): no better, either.
+Found afterwards, and nothing that was fixed was changed for it: among the {len(one_grid)} configurations of the grid 1
+x 2 an F-test of the logarithms finds no difference at all (p = {alike:.2f}), so that a regret against the best of them
+is mostly scatter. With one run of each configuration kept aside as the truth, which neither has drawn, the difference
+is {aside:+.2f} ± {half:.2f} points (drawn {HELD_OUT_REPETITIONS} times from the same table): no better, either.
 """
-
-
-def finding(frame: pandas.DataFrame) -> str:
-    """On top of the picture."""
-    mean, half = difference_of(frame)
-    which = "better than" if mean + half < 0.0 else "worse than" if mean - half > 0.0 else "not shown to differ from"
-    side = "lower" if mean < 0.0 else "higher"
-    return (
-        f"With {REAL_RUNS} real runs, tuning is {which} random search: its regret is {abs(mean):.2f} ± {half:.2f} "
-        f"points {side} (goal: lower)"
-    )
-
-
-def picture(frame: pandas.DataFrame, runs: pandas.DataFrame) -> Figure:
-    """The landscape, and the distribution of the regret."""
-    figure = Figure(figsize=(11, 4.4), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    times = counting(runs)
-    ordered = sorted(times, key=lambda point: float(times[point].mean()))
-    for place, point in enumerate(ordered):
-        each = times[point]
-        colour = "#4c78a8" if point["p"] == 1 else "#e45756"
-        left.plot([place] * len(each), each, ".", color=colour, ms=3, alpha=0.6)
-        left.plot(place, each.mean(), "_", color=colour, ms=8)
-    for name, colour in (("grid 1 × 2", "#4c78a8"), ("grid 2 × 1", "#e45756")):
-        left.plot([], [], "o", color=colour, ms=4, label=name)
-    left.legend(frameon=False)
-    left.set_xlabel("configurations, the fastest first")
-    left.set_ylabel("real time (s), runs and mean")
-    for method, colour in ((TUNING, "#4c78a8"), (RANDOM, "#e45756")):
-        values = numpy.sort(frame[frame["method"] == method]["regret_percent"])
-        right.step(values, numpy.arange(1, len(values) + 1) / len(values), where="post", color=colour, label=method)
-    right.set_xlabel("regret (%)")
-    right.set_ylabel("share of the repetitions at or below")
-    right.set_ylim(0.0, 1.02)
-    right.legend(frameon=False, loc="lower right")
-    return figure
 
 
 if __name__ == "__main__":

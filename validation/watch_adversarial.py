@@ -36,7 +36,7 @@ import numpy.typing as npt
 import pandas as pd
 from scipy.stats import binom
 from support.fleets import BEGIN_S, DAY_S, date_of, fleet_values
-from support.goals import Goal, markdown
+from support.goals import Goal
 from support.null_streams import CPUS, KINDS, autoregressive, null_streams
 from support.options import options_of
 from support.report import finish
@@ -182,12 +182,23 @@ CASES: dict[str, Callable[[int], tuple[bool, int]]] = {
     "power drops": power_drops,
 }
 
+TEXT = """## Cases made to mislead the watch
+
+Simulated fleets (`validation/watch_adversarial.py`, where each case and its goal stand). Steps and drifts, days, and
+each kind of notice have a level of 5 % each. Where each machine has another correlation, from 0 to 0.8 ("machines
+differ"), more is false than promised.
+
+{goals}
+
+{cases}
+"""
+
 
 def main() -> int:
     options = options_of(__doc__, ())
     fleets = 2 if options.quick else FLEETS
     frame = pd.read_csv(options.table(STUDY)) if options.summarise else simulated(fleets)
-    return finish(options, STUDY, frame, judged(frame), text(frame), None)
+    return finish(options, STUDY, frame, judged(frame), TEXT)
 
 
 def simulated(fleets: int) -> pd.DataFrame:
@@ -225,25 +236,6 @@ def judged(frame: pd.DataFrame) -> list[Goal]:
 def rare(what: str, part: pd.DataFrame) -> Goal:
     most, seen = int(binom.ppf(0.999, len(part), LEVEL)), int((part["false"] > 0).sum())
     return Goal(what, f"at most {most} of {len(part)}", str(seen), seen <= most)
-
-
-def text(frame: pd.DataFrame) -> str:
-    rows = [
-        (case, str(len(part)), str(int(part["right"].sum())), str(int((part["false"] > 0).sum())))
-        for case, part in frame.groupby("case", sort=False)
-    ]
-    table = markdown(("case", "fleets", "as wanted", "with anything false"), rows)
-    return f"""## Cases made to mislead the watch
-
-Simulated fleets (`validation/watch_adversarial.py`, where each case and its goal stand). Steps and
-drifts, days, and each kind of notice have a level of 5 % each. Where each machine has another correlation, from 0 to
-0.8 ("machines differ"), more is false than promised: a series counts with no less correlation than the mean of all, and
-some have more.
-
-{{goals}}
-
-{table}
-"""
 
 
 if __name__ == "__main__":

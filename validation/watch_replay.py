@@ -78,7 +78,7 @@ MODEL_VECTORS = (
     ("dgemm_mnk_s", "dgemm_intercept_s", "dgemm_mnk_residual_s"),
     ("dgemm_mnk_s", "dgemm_intercept_s", "dgemm_mnk_residual_s", "dgemm_intercept_residual_s"),
 )
-REPAIRED, DROPPING = frozenset({"13", "14", "15", "16"}), frozenset({"29", "30", "31", "32"})
+DROPPING = frozenset({"29", "30", "31", "32"})
 
 
 def main() -> int:
@@ -108,7 +108,7 @@ def main() -> int:
         for name, table in tables.items():
             write_whole(_path(options, name), table.to_csv(index=False, float_format="%.6g").encode())
     goals = judged(found, tables)
-    return finish(options, STUDY, found, goals, text(found, tables), picture(verdicts, log), finding(goals))
+    return finish(options, STUDY, found, goals, text(tables), picture(verdicts, log), finding(goals))
 
 
 def finding(goals: list[Goal]) -> str:

@@ -13,9 +13,9 @@ ROOT = Path(__file__).resolve().parents[2]
 EVIDENCE = ROOT / "docs" / "evidence"
 DATA = "data"
 #: Rows that a table of a page may have.
-ROWS = 14
+ROWS = 7
 #: Goals that a table of a page may have.
-MOST_GOALS = 10
+MOST_GOALS = 5
 GOALS = ("study", "table", "what", "goal", "reached", "published", "met")
 #: The sections of each page that scripts write.
 PAGES = {
@@ -64,8 +64,31 @@ def write_section(output: Path, study: str, text: str, page: Path | None = None)
     page : where it is not that of `page_of`
     """
     write_goals(output / DATA / "goals.csv", study, goals_in(text))
-    files = sorted(path.name for path in (output / DATA).glob(f"{study}*.csv*"))
+    others = tuple(one for studies in PAGES.values() for one in studies if one.startswith(f"{study}_"))
+    names = sorted(path.name for path in (output / DATA).glob(f"{study}*.csv*"))
+    files = [name for name in names if not (others and name.startswith(others))]
     replace_section(page or page_of(output, study), study, shortened(text, files))
+
+
+def keep_tables(output: Path, study: str, text: str) -> None:
+    """Writes the tables of a section that its page leaves out, and that no other file has, as data/STUDY.csv."""
+    rows: Cells = []
+
+    def collect(table: Cells) -> str:
+        if len(table) - 2 > ROWS:
+            rows.extend([table[0], *table[2:]])
+        return ""
+
+    with_tables(text, collect)
+    if rows:
+        write_csv(output / DATA / f"{study}.csv", rows)
+
+
+def write_csv(path: Path, rows: Sequence[Sequence[str]]) -> None:
+    """A table as CSV, the header first."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    write_whole(path, text.getvalue().encode())
 
 
 def cases(text: str) -> str:
@@ -132,9 +155,7 @@ def write_goals(path: Path, study: str, goals: Sequence[tuple[str, ...]]) -> Non
     place = next((number for number, row in enumerate(old) if row["study"] == study), len(old))
     rows = [list(row.values()) for row in old if row["study"] != study]
     rows[place:place] = [[study, *goal] for goal in goals]
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([GOALS, *rows])
-    write_whole(path, text.getvalue().encode())
+    write_csv(path, [GOALS, *rows])
 
 
 def read_goals(path: Path) -> list[dict[str, str]]:

@@ -12,7 +12,6 @@ from lepaute.compare.comparison import campaign_summaries
 from lepaute.compare.verdicts import Verdict, verdicts
 from lepaute.kit.mpi_library import find_library
 from lepaute.measure.comparison.measuring import measure_libraries
-from support.goals import Goal, markdown
 
 #: One machine has one clock: SKaMPI's synchronisation is enough and quick. The budget, after which `mpiruns` are made
 #: all the same, leaves no time to repeat what other programs disturb.
@@ -85,10 +84,3 @@ def prefix(folder: Path, compiler: str, launcher: str, shim: str = "") -> Path:
         (folder / "bin" / name).write_text(f"#!/bin/sh\n{line}\n")
         (folder / "bin" / name).chmod(0o755)
     return folder
-
-
-def goal_rows(goals: Sequence[Goal]) -> str:
-    """Goals as a Markdown table."""
-    words = {True: "yes", False: "NO", None: "not judged"}
-    rows = [(goal.what, goal.goal, goal.reached, words[goal.met]) for goal in goals]
-    return markdown(("", "goal", "reached", "met"), rows)

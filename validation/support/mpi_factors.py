@@ -1,14 +1,15 @@
 """The effect of the mpirun on measured times, autocorrelation of successive ones, and the picture of both."""
 
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas
 
 from support.mpi_probe import LIBRARIES, TITLES
-from support.page import save_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +66,7 @@ def autocorrelations(times: np.ndarray, lags: int) -> np.ndarray:
     return np.array([float(centred[lag:] @ centred[:-lag]) / total for lag in range(1, lags + 1)])
 
 
-def picture(
-    mpiruns: pandas.DataFrame, calls: pandas.DataFrame, windows: pandas.DataFrame, lags: int, path: Path, finding: str
-) -> None:
+def picture(mpiruns: pandas.DataFrame, calls: pandas.DataFrame, windows: pandas.DataFrame, lags: int) -> "Figure":
     """Figures 14 to 16, 19 and 20 in form: a row a library."""
     from matplotlib.figure import Figure
 
@@ -79,7 +78,7 @@ def picture(
         correlation(panels[2], without_outliers(calls.loc[calls["library"] == library, "local_ns"].to_numpy()), lags)
         by_window(panels[3], panels[4], windows[windows["library"] == library])
         panels[0].set_title(f"{TITLES[library]}: Bcast, 1024 bytes")
-    save_figure(figure, path, finding, "mpi_benchmarking_*.csv.gz: 2 ranks of this machine")
+    return figure
 
 
 def means_of(panel: Any, calls: pandas.DataFrame) -> None:

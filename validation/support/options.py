@@ -44,18 +44,21 @@ def options_of(
     needs: tuple[str, ...],
     has_subset: bool = False,
     add_own: Callable[[argparse.ArgumentParser], None] | None = None,
+    has_quick: bool = True,
 ) -> Options:
     """The options of the command line; ends the program with status 2 and one line where reference data are missing.
 
     needs : files of the reference data, relative to its folder
     has_subset : whether --full means something
     add_own : adds the script's own options
+    has_quick : whether --quick means something
     """
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     default = ROOT.parent / "shared" / "reference"
     parser.add_argument("--reference", type=Path, default=default, help="the folder of the reference data")
     parser.add_argument("--output", type=Path, help="where the pages stand (docs/evidence; build/quick with --quick)")
-    parser.add_argument("--quick", action="store_true", help="a few small cases, to see that the script works")
+    if has_quick:
+        parser.add_argument("--quick", action="store_true", help="a few small cases, to see that the script works")
     parser.add_argument("--summarise", action="store_true", help="judge and draw the table of the last run again")
     if has_subset:
         parser.add_argument("--full", action="store_true", help="every case, not the subset")
@@ -70,5 +73,6 @@ def options_of(
             file=sys.stderr,
         )
         sys.exit(2)
-    output = found.output or (ROOT / "build" / "quick" if found.quick else EVIDENCE)
-    return Options(found.reference, output, found.quick, has_subset and found.full, found.summarise, found)
+    quick = has_quick and found.quick
+    output = found.output or (ROOT / "build" / "quick" if quick else EVIDENCE)
+    return Options(found.reference, output, quick, has_subset and found.full, found.summarise, found)

@@ -49,6 +49,14 @@ class Model:
     signal: tuple[float, ...]
 
 
+def found(model: Model, breakpoints: tuple[float, ...], far: int) -> bool:
+    """Whether there are as many breakpoints as in truth, each at most `far` sizes away."""
+    if len(breakpoints) != len(model.cuts):
+        return False
+    places = np.searchsorted(model.sizes, breakpoints)
+    return bool(np.all(np.abs(places - np.array(model.cuts, dtype=int)) <= far))
+
+
 def random_model(seed: int, sizes: int | None = None) -> Model:
     """One model: 0 to 5 breakpoints, lines with intercept and slope >= 0, noise that grows with the duration.
 

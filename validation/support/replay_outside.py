@@ -60,27 +60,3 @@ def afterwards(frame: pandas.DataFrame) -> pandas.Series:
     small = frame["size"].astype(float).abs() < NOTHING
     kinds = numpy.select([shared & ~small, small], ["same chassis", "below 0.01 %"], "")
     return pandas.Series(kinds, index=frame.index).where(frame["kind"] == "alone", "")
-
-
-def groups(frame: pandas.DataFrame) -> pandas.DataFrame:
-    """The alarms as groups: of a kind, on days that follow each other within a week; a row a group."""
-    parts = []
-    for kind, part in frame.groupby("kind"):
-        keys = ["factor", "direction"] if kind == "shared day" else ["node"]
-        for _, some in part.sort_values("started_s").groupby(keys):
-            begins = some["started_s"].diff().gt(7 * DAY_S).cumsum()
-            for _, group in some.groupby(begins):
-                dates = pandas.to_datetime(group["started_s"], unit="s").dt.date
-                parts.append(
-                    {
-                        "kind": kind,
-                        "first": dates.min().isoformat(),
-                        "last": dates.max().isoformat(),
-                        "nodes": "/".join(sorted(group["node"].unique(), key=int)),
-                        "factors": " ".join(sorted(group["factor"].unique())),
-                        "alarms": len(group),
-                        "jobs": group["job"].nunique(),
-                        "median_size": group["size"].median(),
-                    }
-                )
-    return pandas.DataFrame(parts).sort_values(["kind", "first"], ignore_index=True)

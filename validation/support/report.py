@@ -3,12 +3,12 @@
 import math
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import LepauteError
-from support.evidence import write_section
+from support.evidence import cases, write_section
 from support.goals import Goal, goals_table, status
 from support.options import Options
 from support.page import save_figure, write_whole
@@ -33,23 +33,37 @@ def finish(
     frame: "pd.DataFrame",
     goals: Sequence[Goal],
     text: str,
-    figure: "Figure | None",
+    figure: "Figure | None" = None,
     finding: str = "",
 ) -> int:
-    """Writes data/STUDY.csv, data/STUDY.png and the section STUDY of its page, prints that section, and
-    returns the exit status: 1 where a goal is missed, and everything is written all the same.
-
-    text : Markdown with {goals} and {picture} where these belong
-    finding : what was reached, in a sentence, on top of the picture
-    """
+    """Writes data/STUDY.csv and what `close` does."""
     write_whole(options.table(study), frame.to_csv(index=False).encode())
+    return close(options, study, goals, text, figure, finding)
+
+
+def close(
+    options: Options,
+    study: str,
+    goals: Sequence[Goal],
+    text: str,
+    figure: "Figure | None" = None,
+    finding: str = "",
+    source: str = "",
+) -> int:
+    """Writes data/STUDY.png and the section STUDY of its page, prints that section, and returns the exit status: 1
+    where a goal is missed, and everything is written all the same.
+
+    text : Markdown with {goals}, {picture} and {cases}, the files of all cases, where these belong
+    finding : what was reached, in a sentence, on top of the picture
+    source : what the picture was drawn from; data/STUDY.csv where it is empty
+    """
     picture = ""
     if figure is not None:
-        source = f"{study}.csv, drawn by {Path(sys.argv[0]).name}"
+        source = source or f"{study}.csv, drawn by {Path(sys.argv[0]).name}"
         save_figure(figure, options.output / "data" / f"{study}.png", finding, source)
         picture = f"data/{study}.png"
     warning = "**A quick trial of the script: a few small cases, no result.**\n\n" if options.quick else ""
-    section = warning + text.replace("{goals}", goals_table(goals))
+    section = warning + text.replace("{goals}", goals_table(goals)).replace("{cases}", cases(""))
     if figure is None:
         section = re.sub(r"!\[[^]]*\]\(\{picture\}\)\n+", "", section)
     section = section.replace("{picture}", picture)
@@ -66,16 +80,6 @@ def signed(percent: float) -> str:
 def seconds(value: float) -> str:
     """Seconds with four digits, or a dash for NaN."""
     return "–" if math.isnan(value) else f"{value:.4g}"
-
-
-def prediction_cells(row: Mapping[str, Any]) -> tuple[str, ...]:
-    """Of a table: real and predicted time, interval, error, real runs inside."""
-    return (
-        *(seconds(row["real_s"]), seconds(row["predicted_s"])),
-        f"{seconds(row['low_s'])} to {seconds(row['high_s'])}",
-        signed(row["error_percent"]),
-        f"{row['real_inside']} of {row['real_runs']}",
-    )
 
 
 def draw_goal(axes: Any, limit: float) -> None:

@@ -7,10 +7,14 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import lepaute
 from lepaute import Hpl, Platform, Prediction
 from lepaute.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas
 
 SEED = 1
 
@@ -34,6 +38,25 @@ class Outcome:
     prediction: Prediction | None
     refusal: str = ""
     wall_s: float = field(default=0.0, compare=False)
+
+
+def columns_of(prediction: Prediction, real_s: "pandas.Series") -> dict[str, Any]:
+    """Of a table: what was predicted, what was real, and how far apart they are."""
+    time_s = prediction.time_s
+    return {
+        "runs": len(prediction.run_list),
+        "seed": prediction.seed,
+        "predicted_s": time_s.mean,
+        "low_s": time_s.low,
+        "high_s": time_s.high,
+        "real_s": real_s.mean(),
+        "real_sd_s": real_s.std(),
+        "real_runs": len(real_s),
+        "real_inside": int(real_s.between(time_s.low, time_s.high).sum()),
+        "error_percent": 100.0 * (time_s.mean / real_s.mean() - 1.0),
+        "version": prediction.version,
+        "platform_sha256": prediction.platform_sha256,
+    }
 
 
 def predict_all(cases: Sequence[Case], fidelity: str = "full") -> list[Outcome]:

@@ -1,7 +1,9 @@
 """The calibration of a made-up machine: the tables that the probes would have written, in an archive."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas
@@ -68,17 +70,28 @@ def write_calibration(path: Path, law: Law, effects: Effects, nodes: int, rng: n
             mine = calls[rank]
             log_factor = start + effects.process(slot.block, node, core)
             kernels.append(_timed(mine, slot, rank, law, effects, log_factor, rng))
+    facts = {"node_cores": 2, "cores": list(CORES), "cpus": list(CORES), "memory_bytes": 8 << 30}
+    return write_archive(path, pandas.concat(kernels, ignore_index=True), messages, nodes, facts)
+
+
+def write_archive(
+    path: Path,
+    kernels: pandas.DataFrame,
+    messages: list[pandas.DataFrame],
+    nodes: int,
+    facts: dict[str, object],
+    layout: dict[str, object] | None = None,
+) -> Path:
+    """Writes the tables of calls and messages, and what such an archive says of its nodes; returns its path."""
+    facts = {"cpu_model": "made up", **facts, "blas": {"core": "Haswell"}, "mpi": {}}
     names = [f"n{node + 1}" for node in range(nodes)]
-    facts = {
-        "cpu_model": "made up", "node_cores": 2, "cores": list(CORES), "cpus": list(CORES), "memory_bytes": 8 << 30,
-        "blas": {"core": "Haswell"}, "mpi": {},
-    }  # fmt: skip
     about = {
         "kind": "calibration", "created": "2026-11-22T00:00:00+00:00", "lepaute_version": "0", "host": ",".join(names),
-        "machines": {name: {"machine": name, **facts} for name in names}, "warnings": [], "seed": 1, **facts,
+        "machines": {name: {"machine": name, **facts, **(layout or {})} for name in names}, "warnings": [], "seed": 1,
+        **facts,
     }  # fmt: skip
     with ArchiveWriter(path, about) as archive:
-        archive.add_table("observations/kernels.parquet", pandas.concat(kernels, ignore_index=True))
+        archive.add_table("observations/kernels.parquet", kernels)
         archive.add_table("observations/p2p.parquet", pandas.concat(messages, ignore_index=True))
         archive.add_table("observations/semantics.parquet", semantics_rows(nodes))
     return path
@@ -114,17 +127,21 @@ def _rows(slot: Slot, scale: Scale, in_order: bool, rng: np.random.Generator) ->
     rows = scale.steps // 2 if slot.probe == STEPS_SIDE_BY_SIDE else scale.steps
     design = hpl_step_design(seed, rows=rows, nbs=(NB,), max_n=MOST_N + NB)
     steps = sorted(design.rows, key=lambda row: row[1] * row[2]) if in_order else design.rows
-    together = slot.probe == STEPS_TOGETHER
+    return step_rows(steps, slot.probe == STEPS_TOGETHER, len(slot.ranks), rng)
+
+
+def step_rows(steps: Sequence[Any], together: bool, ranks: int, rng: np.random.Generator) -> list[pandas.DataFrame]:
+    """The calls of each rank in rows of a design of steps, in their order; together: of one process column."""
     return [
         call_rows(
             [
                 (number, position, *call)
                 for number, (_, m, n, _, chunks, count) in enumerate(steps)
                 for position in range(count)
-                for call in step_calls(m, n, position, chunks, together, (rank + position) % 2, rng)
+                for call in step_calls(m, n, position, chunks, together, (rank - position) % ranks, rng)
             ]
         )
-        for rank in range(len(slot.ranks))
+        for rank in range(ranks)
     ]
 
 
@@ -195,21 +212,19 @@ def _timed(
     path = effects.wander()[np.minimum((along * GRID).astype(int), GRID - 1)]
     drift = effects.drift((slot.position + along) / slot.slots)
     duration_s = law.durations_s(mean_s, np.exp(log_factor + path + drift), rng) + CLOCK_S
+    return observed(calls, slot, rank, duration_s)
+
+
+def observed(
+    calls: pandas.DataFrame, slot: Slot, rank: int, duration_s: np.ndarray, **more: object
+) -> pandas.DataFrame:
+    """The calls of a rank as an archive has them."""
     node, core = slot.ranks[rank]
     return calls.assign(
-        kind="dgemm" if slot.probe in (DGEMM, CONTENT) else "hpl_step",
-        start_s=starts_s(slot, duration_s),
-        duration_s=duration_s,
-        rank=rank,
-        cpu=core,
-        content=calls.get("content"),
-        block=slot.block,
-        attempt=0,
-        disturbed=False,
-        host=f"n{node + 1}",
-        probe=slot.probe,
-        clock_cost_s=CLOCK_S,
-    )
+        kind="dgemm" if slot.probe in (DGEMM, CONTENT) else "hpl_step", start_s=starts_s(slot, duration_s),
+        duration_s=duration_s, rank=rank, cpu=core, content=calls.get("content"), block=slot.block, attempt=0,
+        disturbed=False, host=f"n{node + 1}", probe=slot.probe, clock_cost_s=CLOCK_S, **more,
+    )  # fmt: skip
 
 
 def starts_s(slot: Slot, duration_s: np.ndarray) -> np.ndarray:

@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 import pandas
 
-from lepaute.archive import ArchiveWriter
 from lepaute.design import dgemm_design, hpl_step_design
 from lepaute.fit.kernels.polynomial import design_matrix
 from lepaute.platform import Platform
@@ -26,13 +25,13 @@ from truth.calibration import (
     Slot,
     call_rows,
     message_rows,
-    semantics_rows,
-    starts_s,
-    step_calls,
+    observed,
+    step_rows,
+    write_archive,
 )
 from truth.effects import Effects
-from truth.law import IPROBE_S, NB, TEST_S, WTIME_S, Law
-from truth.runs import FIRST_DAY, SHARED_BPS, segments
+from truth.law import GAPS, NB, Law
+from truth.runs import FIRST_DAY, SHARED_BPS, UNSHARED, modes_of, segments, truth
 
 Floats = np.ndarray
 #: Hz: of a core alone on its socket, and of all.
@@ -160,23 +159,11 @@ def _write(
     table = pandas.concat(kernels, ignore_index=True)
     if not with_loads:
         table = table.drop(columns=["active_cores", "active_socket_cores", "threads"])
-    facts = {
-        "cpu_model": "made up", "node_cores": node.cores, "cores": list(range(node.cores)) if with_loads else [0, 1],
-        "cpus": list(range(node.cores)), "memory_bytes": 64 << 30, "blas": {"core": "Haswell"}, "mpi": {},
-    }  # fmt: skip
-    sockets = [node.socket_of(core) for core in range(node.cores)]
-    numbers = list(range(node.cores))
+    numbers, sockets = list(range(node.cores)), [node.socket_of(core) for core in range(node.cores)]
+    facts = {"node_cores": node.cores, "cores": numbers if with_loads else [0, 1], "cpus": numbers}
     layout = {"layout": {"source": "made up", "pu": numbers, "socket": sockets, "numa": sockets, "l3": sockets}}
-    about = {
-        "kind": "calibration", "created": "2026-11-22T00:00:00+00:00", "lepaute_version": "0", "host": "n1",
-        "machines": {"n1": {"machine": "n1", **facts} | (layout if with_loads else {})}, "warnings": [], "seed": 1,
-        **facts,
-    }  # fmt: skip
-    with ArchiveWriter(path, about) as archive:
-        archive.add_table("observations/kernels.parquet", table)
-        archive.add_table("observations/p2p.parquet", pandas.concat(messages, ignore_index=True))
-        archive.add_table("observations/semantics.parquet", semantics_rows(1))
-    return path
+    facts["memory_bytes"] = 64 << 30
+    return write_archive(path, table, messages, 1, facts, layout if with_loads else None)
 
 
 def _rows(slot: Slot, rng: np.random.Generator) -> list[pandas.DataFrame]:
@@ -187,19 +174,7 @@ def _rows(slot: Slot, rng: np.random.Generator) -> list[pandas.DataFrame]:
         calls = [(row, 0, "dgemm", *(int(value) for value in each[1:4])) for row, each in enumerate(design.rows)]
         return [call_rows(calls)] * len(slot.ranks)
     design = hpl_step_design(seed, rows=USUAL.steps, nbs=(NB,), max_n=MOST_N + NB)
-    together = slot.probe in {"hpl_steps_column", "hpl_steps_2x1"}
-    count = len(slot.ranks)
-    return [
-        call_rows(
-            [
-                (number, position, *call)
-                for number, (_, m, n, _, chunks, steps) in enumerate(design.rows)
-                for position in range(steps)
-                for call in step_calls(m, n, position, chunks, together, (rank - position) % count, rng)
-            ]
-        )
-        for rank in range(count)
-    ]
+    return step_rows(design.rows, slot.probe in {"hpl_steps_column", "hpl_steps_2x1"}, len(slot.ranks), rng)
 
 
 def _timed(
@@ -223,23 +198,8 @@ def _timed(
         expected_s[mine] = mean_s(law, str(kernel), [values[mine] for values in sizes], growth)
     factor = np.exp(start + effects.process(slot.block, 0, core))
     duration_s = law.durations_s(expected_s, np.full(len(calls), factor), rng) + CLOCK_S
-    return calls.assign(
-        kind="dgemm" if slot.probe == "dgemm" else "hpl_step",
-        start_s=starts_s(slot, duration_s),
-        duration_s=duration_s,
-        rank=rank,
-        cpu=core,
-        content=None,
-        block=slot.block,
-        attempt=0,
-        disturbed=False,
-        host="n1",
-        probe=slot.probe,
-        clock_cost_s=CLOCK_S,
-        active_cores=len(computing),
-        active_socket_cores=node.on_socket(core, computing),
-        threads=1,
-    )
+    here = {"active_cores": len(computing), "active_socket_cores": node.on_socket(core, computing), "threads": 1}
+    return observed(calls, slot, rank, duration_s, **here)
 
 
 def placement(cores: Sequence[int]) -> Placement:
@@ -263,30 +223,15 @@ def true_runs_s(
 
 def true_platform(node: Node, law: Law, factors: Mapping[int, float], computing: Sequence[int]) -> Platform:
     """The node while these cores compute, exactly; factors: of each core on that day."""
-    local = segments(law, "local", 1.0)
     growth = {core: node.growth(core, computing) for core in computing}
-    return Platform.model_validate(
-        {
-            "name": "truth",
-            "nodes": {"count": 1, "first_number": 1, "cores": node.cores, "cpus": node.cores},
-            "kernels": [_kernel(law, kernel, factors, growth) for kernel in law.mean],
-            "network": {
-                "node_link": {"bandwidth_Bps": SHARED_BPS},
-                "loopback": {"shared": False, "bandwidth_Bps": SHARED_BPS, "segments": None},
-                "remote": {"segments": local, "noncontiguous": segments(law, "local", 1.0, 1.3)},
-                "costs": {"iprobe_s": IPROBE_S, "test_s": TEST_S, "wtime_s": WTIME_S},
-            },
-        }
-    )
+    kernels = [_kernel(law, kernel, factors, growth) for kernel in law.mean]
+    remote = {"segments": segments(law, "local", 1.0), "noncontiguous": segments(law, "local", 1.0, GAPS)}
+    return truth(kernels, 1, node.cores, SHARED_BPS, UNSHARED, remote)
 
 
 def _kernel(
     law: Law, kernel: str, factors: Mapping[int, float], growth: Mapping[int, tuple[float, float]]
 ) -> dict[str, object]:
-    modes = [
-        {"weight": float(weight), "mean": float(mean), "sd": float(sd)}
-        for weight, mean, sd in zip(law.modes.weight, law.modes.mean, law.modes.sd, strict=True)
-    ]
     pieces = []
     for where, terms, in_memory in parts(law, kernel):
         rows = []
@@ -297,7 +242,11 @@ def _kernel(
             {
                 "where": where or None,
                 "mean": dict(terms),
-                "noise": {"kind": "mixture", "sd": {t: law.relative_sd * v for t, v in terms.items()}, "modes": modes},
+                "noise": {
+                    "kind": "mixture",
+                    "sd": {t: law.relative_sd * v for t, v in terms.items()},
+                    "modes": modes_of(law),
+                },
                 "per_cpu": {"columns": ["node", "cpu", *terms, *(f"sd:{term}" for term in terms)], "rows": rows},
             }
         )

@@ -1,5 +1,7 @@
 """Further runs of HPL on a made-up machine, each on another day."""
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from lepaute.platform import Platform
@@ -13,6 +15,7 @@ FIRST_DAY = 1000
 LATEST = 11.0
 #: The link of a node is as wide as that of a core, so that flows of both cores share it.
 SHARED_BPS = 1e12
+UNSHARED = {"shared": False, "bandwidth_Bps": SHARED_BPS, "segments": None}
 
 
 def true_runs_s(hpl: Hpl, law: Law, effects: Effects, nodes: int, runs: int, rng: np.random.Generator) -> list[float]:
@@ -42,31 +45,42 @@ def true_platform(law: Law, factors: dict[tuple[int, int], float], message_facto
     """
     remote = {"segments": segments(law, "remote" if nodes > 1 else "local", message_factor)}
     remote["noncontiguous"] = segments(law, "remote" if nodes > 1 else "local", message_factor, GAPS)
-    loopback = {"shared": False, "bandwidth_Bps": SHARED_BPS, "segments": None}
+    loopback: dict[str, object] = dict(UNSHARED)
     if nodes > 1:
         loopback["segments"] = segments(law, "local", message_factor)
         loopback["noncontiguous"] = segments(law, "local", message_factor, GAPS)
     link_Bps = 1.0 / (law.line("remote")[1] * message_factor) if nodes > 1 else SHARED_BPS
+    return truth([_kernel(law, kernel, factors) for kernel in law.mean], nodes, 2, link_Bps, loopback, remote)
+
+
+def truth(
+    kernels: list[dict[str, object]],
+    nodes: int,
+    cores: int,
+    link_Bps: float,
+    loopback: Mapping[str, object],
+    remote: Mapping[str, object],
+) -> Platform:
+    """The platform of a truth: its kernels, and the segments of its links."""
+    costs = {"iprobe_s": IPROBE_S, "test_s": TEST_S, "wtime_s": WTIME_S}
+    link = {"bandwidth_Bps": link_Bps}
     return Platform.model_validate(
         {
             "name": "truth",
-            "nodes": {"count": nodes, "first_number": 1, "cores": 2, "cpus": 2},
-            "kernels": [_kernel(law, kernel, factors) for kernel in law.mean],
-            "network": {
-                "node_link": {"bandwidth_Bps": link_Bps},
-                "loopback": loopback,
-                "remote": remote,
-                "costs": {"iprobe_s": IPROBE_S, "test_s": TEST_S, "wtime_s": WTIME_S},
-            },
+            "nodes": {"count": nodes, "first_number": 1, "cores": cores, "cpus": cores},
+            "kernels": kernels,
+            "network": {"node_link": link, "loopback": loopback, "remote": remote, "costs": costs},
         }
     )
 
 
+def modes_of(law: Law) -> list[dict[str, float]]:
+    """The noise of single calls as a mixture."""
+    parts = zip(law.modes.weight, law.modes.mean, law.modes.sd, strict=True)
+    return [{"weight": float(weight), "mean": float(mean), "sd": float(sd)} for weight, mean, sd in parts]
+
+
 def _kernel(law: Law, kernel: str, factors: dict[tuple[int, int], float]) -> dict[str, object]:
-    modes = [
-        {"weight": float(weight), "mean": float(mean), "sd": float(sd)}
-        for weight, mean, sd in zip(law.modes.weight, law.modes.mean, law.modes.sd, strict=True)
-    ]
     pieces = []
     for highest, terms in law.mean[kernel]:
         mean = {term: law.growth * value for term, value in terms.items()}
@@ -80,7 +94,7 @@ def _kernel(law: Law, kernel: str, factors: dict[tuple[int, int], float]) -> dic
             {
                 "where": {"k": [0, int(highest)]} if np.isfinite(highest) else None,
                 "mean": mean,
-                "noise": {"kind": "mixture", "sd": sd, "modes": modes},
+                "noise": {"kind": "mixture", "sd": sd, "modes": modes_of(law)},
                 "per_cpu": {"columns": ["node", "cpu", *mean, *(f"sd:{term}" for term in sd)], "rows": rows},
             }
         )

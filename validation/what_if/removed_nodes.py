@@ -84,11 +84,6 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
 
 def text(frame: pandas.DataFrame) -> str:
     """The section of the page."""
-    ours, published = best_times(frame, "predicted_s"), best_times(frame, "published_s")
-    effects = [
-        (f"{removed}", *(f"{signed(ours.loc[n, removed])} ({signed(published.loc[n, removed])})" for n in ours.index))
-        for removed in ours.columns
-    ]
     whole = frame[frame["nb_removed_nodes"] == 0].groupby(["proc_p", "proc_q", "matrix_size"])
     times = whole[["predicted_s", "published_s"]].mean().unstack()
     relative = {who: 100.0 * (times[f"{who}_s"] / times[f"{who}_s"].min() - 1.0) for who in ("predicted", "published")}
@@ -96,12 +91,12 @@ def text(frame: pandas.DataFrame) -> str:
         (
             f"{p} × {q}",
             *(f"{signed(relative['predicted'].loc[(p, q), n])} ({signed(relative['published'].loc[(p, q), n])})"
-              for n in ours.index),
+              for n in times["predicted_s"].columns),
         )
         for p, q in times.index
     ]  # fmt: skip
     order = order_of_grids(frame)
-    sizes = [f"N = {n:,}" for n in ours.index]
+    sizes = [f"N = {n:,}" for n in times["predicted_s"].columns]
     platforms = ", ".join(str(number) for number in sorted(frame["platform_id"].unique()))
     return f"""## What if the slowest nodes were left out
 
@@ -114,11 +109,7 @@ all: platforms {platforms}. Mean difference to the published emulation
 
 ![effect of leaving out nodes, and of the shape of the grid]({{picture}})
 
-<!-- cases -->
-Time of the best grid, relative to that of all 256 nodes: ours (published).
-
-{markdown(("nodes left out", *sizes), effects)}
-<!-- end cases -->
+{{cases}}
 
 Time of a grid of all 256 nodes, relative to the best: ours (published).
 

@@ -1,0 +1,61 @@
+"""What scripts that measure this machine share: commands of lepaute, quiet predictions, campaigns of HPL."""
+
+import sys
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import lepaute as lp
+from lepaute.archive import Archive
+from lepaute.fit import platform_and_models
+from lepaute.measure.calibration.campaign import calibrate
+from lepaute.platform import dump_platform
+from lepaute.verify.campaign import Plan
+from lepaute.verify.real_run import built_program, check_machine
+from lepaute.verify.seal import JOURNAL_FILE
+from lepaute.verify.verification import Verification, chosen_runs, verify
+
+#: The words that run the command line.
+LEPAUTE = (sys.executable, "-m", "lepaute.cli.main")
+
+
+def tell(what: str, share: float) -> None:
+    """Says where a script is."""
+    print(f"{100.0 * share:3.0f} %  {what}", file=sys.stderr, flush=True)
+
+
+def quietly(what: Any, platform: lp.Platform, **how: Any) -> lp.Prediction:
+    """A prediction without the warnings about what a script does on purpose."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", lp.PredictionWarning)
+        return lp.predict(what, platform, **how)
+
+
+def kernels_of(platform: lp.Platform) -> dict[str, str]:
+    """The variable by which OpenBLAS takes the kernels of the calibration."""
+    coretype = platform.blas.coretype_env if platform.blas is not None else None
+    return {} if coretype is None else {"OPENBLAS_CORETYPE": coretype}
+
+
+def calibrated(folder: Path, name: str, block_sizes: Sequence[int], *, quick: bool) -> lp.Platform:
+    """The platform of this machine, measured now, in platform.yaml of a folder."""
+    archive = calibrate(folder / "calibration.zip", nbs=block_sizes, quick=quick, seed=1, progress=tell)
+    platform, _ = platform_and_models(Archive.open(archive), name)
+    dump_platform(platform, folder / "platform.yaml")
+    return platform
+
+
+def campaign(cases: Sequence[lp.Hpl], platform: lp.Platform, runs: int, repeats: int, folder: Path) -> Verification:
+    """Predictions of HPL with so many runs, sealed, then so many real runs of each; resumed where it was begun."""
+    for case in cases:
+        check_machine(case)
+    folder.mkdir(parents=True, exist_ok=True)
+    program, plan = built_program(print), Plan(repeats=repeats, order_seed=1)
+    begun = chosen_runs(
+        *(cases, program, plan, lambda case: lp.predict(case, platform, runs=runs, seed=1)),
+        *(folder, program, tell),
+        sealed=lambda seal, finished: print(f"sealed: {seal.sha256} at {seal.created}, {finished} runs known"),
+        resume=(folder / JOURNAL_FILE).is_file(),
+    )
+    return verify(begun)
