@@ -377,7 +377,7 @@ def rows_of(study: "Study") -> int:
     rows = study.budget.simulations // simulations_of(factors, 1)
     if rows < FEWEST:
         raise InputError(
-            f"budget.simulations, or budget.seconds, allows {study.budget.simulations}; Sobol indices of {factors} factors "
-            f"take {simulations_of(factors, FEWEST)} at least"
+            f"budget.simulations, or budget.seconds, allows {study.budget.simulations}; Sobol indices of {factors} "
+            f"factors take {simulations_of(factors, FEWEST)} at least"
         )
     return 1 << (rows.bit_length() - 1)
