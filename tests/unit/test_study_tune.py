@@ -132,7 +132,7 @@ def test_how_many_runs_would_tell_the_best_from_the_others_is_said() -> None:
     found = crossed(alike, machine(lambda point: 100.0 + 0.015 * float(str(point["nb"])), own_sd=0.01), 4)
     assert len(found.ranking.near) == 2
     (other,) = found.ranking.near[1:]
-    assert ", one of 2 that cannot be told apart; the best one with a probability of " in found.sentence
+    assert ", one of 2 that cannot be told apart; on average the best with a probability of " in found.sentence
     if other.enough is None:
         assert "no number of simulated runs would" in found.sentence
     else:

@@ -134,7 +134,7 @@ class Tuned:
     def _near_words(self) -> str:
         """How sure the choice is, and how many runs would tell the best from what cannot be told from it."""
         near = len(self.ranking.near)
-        chance = f"the best one with a probability of {100.0 * self.ranking.best.probability:.0f} %"
+        chance = f"on average the best with a probability of {100.0 * self.ranking.best.probability:.0f} %"
         if near == 1:
             return f"{chance}, and no other comes near" if len(self.ranking.standings) > 1 else "there is no other"
         if self.ranking.best.runs < 2:
