@@ -44,7 +44,7 @@ DATA = FOLDER.parent / "data"
 NOISE = re.compile(
     r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?[.\d]*(Z|[+-]\d\d:?\d\d| UTC)?"
     r"|\b(?=[0-9e]*[abcdf])[0-9a-f]{12,64}\b|/\S*/(cases/\d+/(work|tmp|home)|in0?-variants/\d+)/?"
-    r'|"(wall_s|cpu_s|user_s|peak_rss_bytes|engine_bytes|created|command)": [^\n]*'
+    r'|\S+ s of CPU time|"(wall_s|cpu_s|user_s|peak_rss_bytes|engine_bytes|created|command)": [^\n]*'
 )
 #: Files that only quote what was asked, or tell in how many parts the answer was stored.
 QUOTED = {"study.yaml", "report.html", "store.json"}

@@ -130,9 +130,9 @@ CASES = {
         results({1.65: "PASSED"}, copied=True), 0, "is as expected", "for", "copied", "fine"
     ),
     "results, slower and copied": Planted(
-        results({9.0: "PASSED"}, copied=True), 0, "is slow: 8.998 s, predicted 1.642 s", "against", "copied", "notable"
+        results({9.0: "PASSED"}, copied=True), 0, "is slow: 9.00 s, predicted 1.64 s", "against", "copied", "notable"
     ),
-    "results, slower": Planted(results({9.0: "PASSED"}), 0, "is slow: 8.998 s, predicted", "against", None, "notable"),
+    "results, slower": Planted(results({9.0: "PASSED"}), 0, "is slow: 9.00 s, predicted", "against", None, "notable"),
     "results, failed": Planted(results({1.4: "FAILED"}), 1, "and is not compared", "unknown", "failed", "unable"),
     "results, one failed": Planted(
         results({1.4: "PASSED", 1.5: "FAILED"}), 1, "is no valid result; the others", "unknown", "failed", "unable"
@@ -180,7 +180,8 @@ def test_first_line_status_json_and_page_say_it_alike(
     causes = {weakness["cause"] for weakness in told["weaknesses"]}
     assert causes >= {case.cause} - {None}
     assert causes == set() or case.cause, "no weakness that was not planted"
-    texts = [weakness["text"] for weakness in told["weaknesses"] if not (is_study and weakness["cause"] == "too few")]
+    worded = ("too few", "partly outside") if is_study else ()  # the page counts the configurations
+    texts = [weakness["text"] for weakness in told["weaknesses"] if weakness["cause"] not in worded]
     assert all(text in unescape(page).replace("\u00a0", " ") for text in texts)
     differences = [found for each in told.get("comparisons", ()) for found in each["differences"].values()]
     assert not any(found["told_apart"] for found in differences if found["decision"] != "for")

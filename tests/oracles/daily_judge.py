@@ -29,7 +29,8 @@ def daily_verdicts(
         testable = [each for each in factors if there.issuperset([each] if isinstance(each, str) else each)]
         if not testable:
             continue
-        found = judge(seen, changelog.known_on(date), testable, **settings)
+        logged = ([each for each in some if each.date <= date] for some in (changelog.events, changelog.outliers))
+        found = judge(seen, Changelog(*map(tuple, logged), changelog.inventory), testable, **settings)
         today = set(values.loc[days == day, JOB].itertuples(index=False, name=None))
         is_new = [job in today for job in found[JOB].itertuples(index=False, name=None)]
         parts.append(found[np.array(is_new, dtype=bool)].assign(judged_s=(day + 1) * 86400.0))

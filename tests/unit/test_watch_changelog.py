@@ -57,13 +57,6 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     assert read_changelog(tmp_path / "events.csv", tmp_path / "outliers.csv") == Changelog((event,), (outlier,))
 
 
-def test_a_replay_knows_no_later_entry() -> None:
-    log = read_changelog(DATA / "events.csv", DATA / "outliers.csv")
-    known = log.known_on(dt.date(2020, 4, 1))
-    assert max(event.date for event in known.events) == dt.date(2020, 4, 1)
-    assert max(outlier.date for outlier in known.outliers) == dt.date(2020, 3, 6)
-
-
 @pytest.mark.parametrize(
     ("line", "message"),
     [

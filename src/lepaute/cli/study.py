@@ -191,11 +191,9 @@ def ready(
     if name is None:
         refuse_others(context, {"as_json"}, "without a NAME all studies are listed")
         listed = {each: (function.__doc__ or "").splitlines()[0] for each, function in READY.items()}
-        if as_json:
-            print(json_text({"studies": [{"name": each, "question": asked} for each, asked in listed.items()]}))
-            return
-        for each, asked in listed.items():
-            print(f"{each:26}{asked}")
+        studies = [{"name": each, "question": asked} for each, asked in listed.items()]
+        lines = (f"{each:26}{asked}" for each, asked in listed.items())
+        print(json_text({"studies": studies}) if as_json else "\n".join(lines))
         return
     sizes = tuple(whole_of(each, "--n") for each in n.split(",")) if n is not None else ()
     given = {"n": sizes[0] if len(sizes) == 1 else None, "nb": nb, "grid": grid, "threads_per_rank": threads}

@@ -11,9 +11,8 @@ one stream between two events, not one day. Steps, for each new value x(t) of a 
    innovations, so that neither a spike nor the first days of a new level inflates them;
 3. f(z) = t(z - D) / t(z) over its mean, t the density of Student's t with 4 degrees of freedom: the likelihood ratio of
    a shift by D. Its mean is at most 1 for the noise that is promised, normal or t with 4 degrees of freedom, over a
-   scale with its degrees of freedom. Far beyond D it goes down again, so that a spike or two count for little, but a z
-   beyond FURTHEST counts as that: the third slow day says so however slow it was. Changes up to a size may be nobody's
-   concern: then z is first reduced by that size, in the direction that is tested;
+   scale with its degrees of freedom. Far beyond D it goes down again: a spike or two count for little; but z beyond
+   FURTHEST counts as that: the third slow day says so however slow it was. Of a least change z is reduced by that;
 4. the product of these factors from day tau on is the evidence for a change at tau; E is their mean over all tau with
    weights that sum to 1, over both directions and over the shifts D (the mixture of Shiryaev and Roberts).
 

@@ -56,14 +56,14 @@ def by_share(outcomes: Iterable[Outcome]) -> Trust:
 def decision_of(is_clear: bool | None, trusts: Iterable[Trust]) -> Decision:
     """That an answer leaves little open: unknown where nothing that it rests on is comparable.
 
-    is_clear : whether it leaves little open if that is comparable; None: a single run of point tells nothing
+    is_clear : whether it leaves little open if that is comparable; None: a single run of each tells nothing
     """
     of_points = [trust.decision for trust in trusts]
     none = bool(of_points) and not any(point.is_shown for point in of_points)
     weaknesses = dict.fromkeys(weakness for point in of_points for weakness in point.weaknesses)
     some = [weakness for weakness in weaknesses if none or not SPOILS[weakness.cause]]
     if is_clear is None:
-        some.append(Weakness("too few", "one run of point configuration"))
+        some.append(Weakness("too few", "one run of each configuration"))
     return Decision.of(bool(is_clear) and all(point.is_shown for point in of_points), False, some)
 
 

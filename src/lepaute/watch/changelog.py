@@ -14,7 +14,7 @@ import datetime as dt
 import io
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -150,14 +150,6 @@ class Changelog:
         rows = [(one.date, one.nodes.cluster, one.nodes.text, kind, one.reason, one.author) for one, kind in entries]
         title = f"{counted(len(self.events), 'event')}, {counted(len(self.outliers), 'outlier')}"
         return table_html(title, ("from", "cluster", "nodes", "type", "reason", "author"), rows)
-
-    def known_on(self, date: dt.date) -> "Changelog":
-        """The entries up to this date, itself included: what a replay may know."""
-        return replace(
-            self,
-            events=tuple(event for event in self.events if event.date <= date),
-            outliers=tuple(outlier for outlier in self.outliers if outlier.date <= date),
-        )
 
     def resets_s(self, nodes: Iterable[Node]) -> dict[Node, tuple[float, ...]]:
         """(cluster, node) -> the moments at which its reference begins anew, ascending, each once."""

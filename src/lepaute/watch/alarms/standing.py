@@ -10,6 +10,7 @@ without a better side, on either; each step for the worse is then a row.
 """
 
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -50,7 +51,8 @@ def standing(
 def _of_group(steps: list[Row], changelog: Changelog, values: "pd.DataFrame") -> list[Row]:
     resets, kept = changelog.resets_s(nodes_of(values)), values[~changelog.is_outlier(values)]
     of_all = [row for row in steps if row["node"] == ALL]
-    of_parts = {id(row) for part in shared_steps(steps, values).values() for row in part if not row["worse"]}
+    parts = [part for part in shared_steps(steps, values).values() if not _returns(part, steps)]
+    of_parts = {id(row) for part in parts for row in part if not row["worse"]}
     rows: list[Row] = []
     machines: dict[Machine, list[Row]] = {}
     for row in steps:
@@ -101,6 +103,14 @@ def _open(steps: list[Row], shared: list[Row], latest: "Floats") -> list[Row]:
         return []
     size = now / should_be - 1 if should_be else np.nan
     return [{**row, "now": now, "now_size": size} for row in standing if row["worse"]]
+
+
+def _returns(part: Sequence[Row], steps: Sequence[Row]) -> bool:
+    """Whether most of these machines had become slower before, by about as much."""
+    machine, begun_s = itemgetter(*MACHINE), part[0]["changed_s"]
+    slow = {machine(row): row["size"] for row in steps if row["worse"] and row["changed_s"] < begun_s}
+    back = [abs((1 + was) * (1 + row["size"]) - 1) < abs(was) / 2 for row in part if (was := slow.get(machine(row)))]
+    return 2 * sum(back) > len(part)
 
 
 def _least(levels: list[float]) -> float:
