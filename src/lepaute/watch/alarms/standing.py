@@ -110,7 +110,7 @@ def _returns(part: Sequence[Row], steps: Sequence[Row]) -> bool:
     machine, begun_s = itemgetter(*MACHINE), part[0]["changed_s"]
     slow = {machine(row): row["size"] for row in steps if row["worse"] and row["changed_s"] < begun_s}
     back = [abs((1 + was) * (1 + row["size"]) - 1) < abs(was) / 2 for row in part if (was := slow.get(machine(row)))]
-    return 2 * sum(back) > len(part)
+    return bool(2 * sum(back) > len(part))
 
 
 def _least(levels: list[float]) -> float:
