@@ -232,8 +232,8 @@ def factor_values(values: Floats) -> pd.DataFrame:
 
 def sizes(fleets: int) -> list[str]:
     rows = [
-        f"{fleets} fleets of 64 by `lepaute.watch.alarms.procedure.judge_days`, level 5 %, least change 0.5 %, noise "
-        f"of {NOISE} %:",
+        f"{fleets} fleets of 64 by `lepaute.watch.alarms.procedure.judge_days`, level 5 %, least change "
+        f"{100 * LEAST_CHANGE:g} %, noise of {NOISE} %:",
         "after 50 days one machine in eight changes, and 60 days follow. How often the interval of the first "
         "alarm of a changed",
         "machine holds the true change (promised: 95 %), by how many days it misses the first day of the change, and",
@@ -250,7 +250,7 @@ def sizes(fleets: int) -> list[str]:
                 values = 2e9 * (1 + NOISE / 100 * autoregressive(rng.normal(size=(CPUS, 110)), rho))
                 changed = np.arange(CPUS) % 8 == 1
                 values[changed, 50:] *= 1 - size / 100
-                found = judge_days(factor_values(values), settings=AlarmSettings(least_change=0.005)).alarms
+                found = judge_days(factor_values(values), settings=AlarmSettings()).alarms
                 true = found[found["node"].isin(np.flatnonzero(changed).astype(str))].drop_duplicates("node")
                 true = true[true["day"] >= str(np.datetime64("2025-06-15") + 50)]
                 held += ((true["size_low"] <= -size / 100) & (-size / 100 <= true["size_high"])).tolist()
@@ -312,12 +312,12 @@ def looks(fleets: int) -> list[str]:
         "The second tier, `lepaute.stats.small_changes`, decided before: at most one clean fleet in twenty with a",
         "line in 100 days. Per cent of fleets, with the standard error; the first 100 days, and the last 100 of 250.",
         "",
-        "| noise | 3 machines | 12 | 64 |",
+        "| noise | 5 machines | 12 | 64 |",
         "|---|---|---|---|",
     ]
     for noise in NOISES:
         cells = []
-        for size, times in ((3, 6), (12, 3), (64, 1)):
+        for size, times in ((5, 6), (12, 3), (64, 1)):
             count = times * fleets
             found = shown(fleets_of(noise, size, count, 250, SEED), size).reshape(count, size, 250).any(axis=1)
             parts = [found[:, begin : begin + DAYS].any(axis=1).mean() for begin in (0, 150)]
@@ -363,7 +363,7 @@ def main() -> None:
     parts = {
         "nulls": ("Years in which nothing changes", lambda: nulls(2 if quick else 32)),
         "power": ("Days from a change to its alarm", lambda: power(1 if quick else 8)),
-        "sizes": ("How large a change is said to be", lambda: sizes(1 if quick else 6)),
+        "sizes": ("How large a change is said to be", lambda: sizes(1 if quick else 20)),
         "looks": ("What is worth a look", lambda: looks(4 if quick else 100)),
         "otava": ("Apache Otava at the same false-alarm rate", lambda: otava(asked.otava, 10 if quick else 60)),
         "steps": ("Change points", change_points),
