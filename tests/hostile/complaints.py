@@ -20,7 +20,7 @@ def complaints(case: Case, answer: dict[str, Any], usual: dict[str, Any]) -> lis
     wrong = wrong_json(answer, usual) if case.parameter == "--json" else []
     if answer["timed_out"] or status == -signal.SIGPROF:
         wrong.append(f"it did not end within {HANG_S:g} s and {HANG_CPU_S:g} s of CPU time")
-    elif status not in (0, 1, 2):
+    elif status not in range(5):
         wrong.append(f"status {status}: {stderr[-600:]}")
     elif not answer["memory_bytes"]:
         wrong.append("it ended its process, whose memory nobody knows, and which had further command lines to run")
