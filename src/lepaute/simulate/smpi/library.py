@@ -113,7 +113,7 @@ def build_library(progress: Callable[[str], None] | None = None) -> Path:
     compiler = str(_found(("g++",), "g++", "g++"))
     units = [*sorted(source.glob("*.cpp")), *sorted(unit for pattern in _CORE for unit in core.glob(pattern))]
     headers = [*source.glob("*.h*"), *source.glob("*.txt"), *core.glob("models/*.hpp"), *core.glob("rng/*.hpp")]
-    headers += [core / "apps/hpl/kernels.hpp", core / "checks.hpp"]
+    headers += [*core.glob("net/*.hpp"), core / "apps/hpl/kernels.hpp", core / "checks.hpp"]
     generated = generate(read_routines((source / "routines.txt").read_text(encoding="utf-8")))
 
     def build(folder: Path) -> None:
