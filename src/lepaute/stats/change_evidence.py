@@ -11,8 +11,8 @@ one stream between two events, not one day. Steps, for each new value x(t) of a 
    innovations, so that neither a spike nor the first days of a new level inflates them;
 3. f(z) = t(z - D) / t(z) over its mean, t the density of Student's t with 4 degrees of freedom: the likelihood ratio of
    a shift by D. Its mean is at most 1 for the noise that is promised, normal or t with 4 degrees of freedom, over a
-   scale with its degrees of freedom. Far beyond D it goes down again: a spike or two count for little; but z beyond
-   FURTHEST counts as that: the third slow day says so however slow it was. Of a least change z is reduced by that;
+   scale with its degrees of freedom. Far beyond D it falls again, so that a spike or two count for little; z is cut
+   off at FURTHEST, lest a far slower level count for as little. First z is reduced by the least change of concern;
 4. the product of these factors from day tau on is the evidence for a change at tau; E is their mean over all tau with
    weights that sum to 1, over both directions and over the shifts D (the mixture of Shiryaev and Roberts).
 
@@ -37,7 +37,7 @@ from lepaute.stats.group_effects import LONG_RUN, PartialShifts
 
 #: Shifts that are looked for, in standard deviations of an innovation; those between are found by their neighbours.
 SHIFTS = np.array([0.5, 1.0, 2.0, 4.0, 10.0])
-FURTHEST = 15.0
+FURTHEST = 15.0  # where innovations are cut off
 #: What a likelihood ratio is of: a shift of the level, in standard deviations, and a scatter so many times as wide.
 Alternative = tuple[float, float]
 UPWARDS: tuple[Alternative, ...] = tuple((float(shift), 1.0) for shift in SHIFTS)

@@ -106,10 +106,10 @@ def _open(steps: list[Row], shared: list[Row], latest: "Floats") -> list[Row]:
 
 
 def _returns(part: Sequence[Row], steps: Sequence[Row]) -> bool:
-    """Whether most of these machines had become slower before, by about as much."""
+    """Whether most of these machines had last become worse, by about as much."""
     machine, begun_s = itemgetter(*MACHINE), part[0]["changed_s"]
-    slow = {machine(row): row["size"] for row in steps if row["worse"] and row["changed_s"] < begun_s}
-    back = [abs((1 + was) * (1 + row["size"]) - 1) < abs(was) / 2 for row in part if (was := slow.get(machine(row)))]
+    last = {machine(row): row["size"] * row["worse"] for row in steps if row["changed_s"] < begun_s}
+    back = [abs((1 + was) * (1 + row["size"]) - 1) < abs(was) / 2 for row in part if (was := last.get(machine(row)))]
     return bool(2 * sum(back) > len(part))
 
 
