@@ -163,11 +163,11 @@ BAD_VECTORS = {
 @pytest.mark.parametrize("defect", BAD_VECTORS)
 def test_vectors_that_cannot_be_segmented_are_refused(defect):
     with pytest.raises(FitError) as refused:
-        lepaute.measure.fit.segment(*BAD_VECTORS[defect])
+        lepaute.fit.segment(*BAD_VECTORS[defect])
     assert "\n" not in str(refused.value)
 
 
 def test_an_open_archive_that_is_given_twice_is_refused(tmp_path):
     archive = Archive.open(write_calibration(tmp_path / "once.zip"))
     with pytest.raises(FitError, match="give each once"):
-        lepaute.measure.fit.models([archive, archive])
+        lepaute.fit.models([archive, archive])
