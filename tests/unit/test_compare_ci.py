@@ -81,12 +81,15 @@ def test_campaigns_that_were_not_in_turns_cannot_fail_a_build(tmp_path, capsys):
     assert main(["compare", *words, "--strict"]) == 3
 
 
-def test_files_for_ci_have_every_row_and_what_fails_first(tmp_path):
+def test_files_for_ci_have_every_row_and_what_fails_first(tmp_path, capsys):
     path, junit, summary = tmp_path / "c.zip", tmp_path / "j.xml", tmp_path / "s.md"
     lacking = {"lacking": {"Scan (blocking)": "the library has no MPI_Scan"}}
     campaign(path, blocks=12, about={"libraries": [{"label": "openmpi"}, {"label": "mpich", **lacking}]})
     words = ["compare", str(path), "--fail-if-slower", "20%", "--junit", str(junit), "--markdown", str(summary)]
-    assert main(words) == 5
+    assert main([*words, "--annotations"]) == 5
+    missing, slower = [line for line in capsys.readouterr().err.splitlines() if line.startswith("::error title=mpich")]
+    assert "::Scan is missing in mpich" in missing
+    assert "::Bcast of 8 B: " in slower
     suite = ElementTree.parse(junit).getroot()[0]
     assert [suite.get(key) for key in ("tests", "errors", "failures", "skipped")] == ["3", "1", "1", "0"]
     assert [(case.get("name"), [part.tag for part in case]) for case in suite.findall("testcase")] == [

@@ -1,5 +1,6 @@
 """`lepaute compare`: MPI libraries, measured side by side into an archive, and which is faster."""
 
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -260,7 +261,7 @@ def _show(
     Raises typer.Exit: 5 where a library failed, 1 where one is slower than it may be, 3 where that is not known and is
     to be."""
     from lepaute.cli.compare_text import answered_comparison
-    from lepaute.measure.compare.report import all_data, junit_text, markdown_text
+    from lepaute.measure.compare.report import all_data, annotations_text, junit_text, markdown_text
     from lepaute.measure.compare.wording import gate
 
     if len({each.right for each in comparisons}) == 1:
@@ -274,6 +275,8 @@ def _show(
     gates = [gate(each.verdicts, each.right, share, each.cannot_fail) for each in comparisons if share is not None]
     if options.junit is not None:
         write_whole(options.junit, junit_text(comparisons, gates))
+    if options.annotations and (text := annotations_text(comparisons, gates)):
+        print(text, file=sys.stderr)  # the runner reads both streams; standard output may be JSON
     if options.markdown is not None:
         with options.markdown.open("a", encoding="utf-8") as file:
             file.write(markdown_text(comparisons, gates))

@@ -149,6 +149,7 @@ class CompareOptions:
     markdown: Path | None = option_field(
         None, "A summary for GitHub ($GITHUB_STEP_SUMMARY) or GitLab; appended to a file that is there.", metavar="FILE"
     )
+    annotations: bool = option_field(False, "Print each failure and each row that fails as an annotation of GitHub.")
     guidelines: bool = option_field(
         False,
         "Of one library, or an archive: which operations take longer than others of it that do the same (Träff, Gropp "

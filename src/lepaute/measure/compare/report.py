@@ -211,9 +211,8 @@ def junit_text(comparisons: "Sequence[Comparison]", gates: Sequence[Gate]) -> by
         name = f"{comparison.left} and {comparison.right}{on}"
         cases = [(item.operation or "campaign", "0", "error", item.text) for item in comparison.failures]
         for row in comparison.verdicts:
-            title = f"{operation_name(row)} of {exact_size(row.size_bytes)}"
             outcome = "failure" if row in _slower(gate) else "skipped" if row.outcome == "untested" else ""
-            cases.append((title, f"{row.right_s:.9f}", outcome, comparison.sentence(row)))
+            cases.append((_title(row), f"{row.right_s:.9f}", outcome, comparison.sentence(row)))
         kinds = {"errors": "error", "failures": "failure", "skipped": "skipped"}
         numbers = {key: str(sum(item[2] == tag for item in cases)) for key, tag in kinds.items()}
         suite = ElementTree.SubElement(suites, "testsuite", {"name": name, "tests": str(len(cases)), **numbers})
@@ -223,6 +222,27 @@ def junit_text(comparisons: "Sequence[Comparison]", gates: Sequence[Gate]) -> by
                 ElementTree.SubElement(case, outcome, message=printable(words))
             ElementTree.SubElement(case, "system-out").text = printable(words)
     return bytes(ElementTree.tostring(suites, encoding="utf-8", xml_declaration=True))
+
+
+def annotations_text(comparisons: "Sequence[Comparison]", gates: Sequence[Gate]) -> str:
+    """Workflow commands of GitHub Actions, an error for each failure and row that fails the build."""
+    lines = []
+    for comparison, gate in zip_longest(comparisons, gates):
+        failed = [item.text for item in comparison.failures]
+        slower = [f"{_title(row)}: {comparison.sentence(row)}" for row in _slower(gate)]
+        title = _annotated(f"{comparison.right} against {comparison.left}").replace(",", "%2C").replace(":", "%3A")
+        lines += [f"::error title={title}::{_annotated(printable(each))}" for each in (*failed, *slower)]
+    return "\n".join(lines)
+
+
+def _title(row: Verdict) -> str:
+    return f"{operation_name(row)} of {exact_size(row.size_bytes)}"
+
+
+def _annotated(text: str) -> str:
+    for letter in "%\r\n":
+        text = text.replace(letter, f"%{ord(letter):02X}")
+    return text
 
 
 def _slower(gate: Gate | None) -> tuple[Verdict, ...]:

@@ -104,10 +104,7 @@ def _means(members: "Integers", values: "Floats") -> "Floats":
 
 def medians_of(members: "Integers", values: "Floats") -> "Floats":
     """Of each machine, all of which are among them."""
-    ranked = values[np.lexsort((values, members))]
-    counts = np.bincount(members)
-    begin = np.cumsum(counts) - counts
-    return np.asarray((ranked[begin + (counts - 1) // 2] + ranked[begin + counts // 2]) / 2)
+    return pd.Series(values).groupby(members).median().to_numpy()
 
 
 @dataclass(frozen=True, slots=True)
