@@ -26,7 +26,6 @@ import os
 import random
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,9 +34,10 @@ import pandas
 import real_programs
 from real_programs import LIMIT_S, PATTERN, RANKS, RECORDINGS, RUNS, SEED, SINGLE, Real
 from support.goals import Goal, at_most, markdown
-from support.options import ROOT, Options, options_of
+from support.options import ROOT, Options
+from support.page import write_whole
 from support.real_runs import kernels_of, quietly
-from support.report import exit_status, finish, signed
+from support.report import run_study, signed
 
 import lepaute as lp
 from lepaute.measure.verify.command import Command
@@ -86,20 +86,6 @@ def built() -> list[Real]:
     return real_programs.programs("mpich")
 
 
-def main() -> int:
-    options = options_of(__doc__, ())
-    if options.summarise:
-        frame = pandas.read_csv(options.table(STUDY))
-    else:
-        frame, runs = compared(options)
-        options.table(STUDY).parent.mkdir(parents=True, exist_ok=True)
-        runs.to_csv(options.table(f"{STUDY}_runs"), index=False)
-    return finish(options, STUDY, frame, judged(frame), text(frame))
-
-
-# ---- calibrated, recorded, predicted, run ----------------------------------------------------------------------------
-
-
 def calibrated(setting: Setting, *, quick: bool) -> None:
     """Makes the platform of a setting, with its library first on PATH."""
     folder = WORK / "bin" / setting.library
@@ -125,8 +111,8 @@ def recorded(setting: Setting, program: Real, times: int) -> Path:
     return sorted(paths, key=lambda path: lengths[path])[len(paths) // 2]
 
 
-def compared(options: Options) -> tuple[pandas.DataFrame, pandas.DataFrame]:
-    """A row a pair of settings and program, and a row a real run."""
+def compared(options: Options) -> pandas.DataFrame:
+    """A row a pair of settings and program; real runs have a table of their own."""
     quick = options.quick
     chosen = built()[-2:] if quick else built()
     WORK.mkdir(parents=True, exist_ok=True)
@@ -155,7 +141,8 @@ def compared(options: Options) -> tuple[pandas.DataFrame, pandas.DataFrame]:
     frame["real_s"], frame["real_sd_s"], frame["runs"] = (real.loc[keys, each].to_numpy() for each in real.columns)
     frame["error_percent"] = 100.0 * (frame["predicted_s"] / frame["real_s"] - 1.0)
     frame["inside"] = frame["real_s"].between(frame["low_s"], frame["high_s"])
-    return frame, runs
+    write_whole(options.table(f"{STUDY}_runs"), runs.to_csv(index=False).encode())
+    return frame
 
 
 def real_runs(chosen: list[Real], rounds: int) -> pandas.DataFrame:
@@ -173,11 +160,7 @@ def real_runs(chosen: list[Real], rounds: int) -> pandas.DataFrame:
     return pandas.DataFrame(rows)
 
 
-# ---- what came of it -------------------------------------------------------------------------------------------------
-
-
 def judged(frame: pandas.DataFrame) -> list[Goal]:
-    """The goals."""
     across = frame[frame["recorded"] != frame["target"]]
     share = 100.0 * across["inside"].mean()
     goals = [
@@ -190,7 +173,6 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
 
 
 def text(frame: pandas.DataFrame) -> str:
-    """The section."""
     pairs = [
         [
             source,
@@ -221,4 +203,4 @@ no model.
 
 
 if __name__ == "__main__":
-    sys.exit(exit_status(main))
+    run_study(STUDY, compared, judged, text)

@@ -353,7 +353,6 @@ def _quantiles(days: Floats) -> tuple[float, float]:
 
 
 def main() -> None:
-    """Writes the page, or the sections that are asked for, and prints it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--part", action="append", choices=("nulls", "power", "sizes", "looks", "otava", "steps"))
     parser.add_argument("--otava", type=Path, help="an interpreter that has Apache Otava")

@@ -18,9 +18,7 @@ before any result was looked at:
 * the block size named best at N = 3000 is on each grid at most 3 % slower in reality than the fastest comparable one.
 """
 
-import argparse
 import math
-import sys
 import tempfile
 from collections.abc import Iterator
 from itertools import combinations
@@ -29,9 +27,9 @@ from pathlib import Path
 import pandas
 from scipy.stats import kendalltau
 from support.goals import Goal
-from support.options import Options, options_of
+from support.options import Options
 from support.real_runs import calibrated, campaign
-from support.report import finish
+from support.report import run_study
 
 from lepaute import Hpl, Platform, load_platform
 
@@ -51,16 +49,10 @@ Real HPL on this machine, predicted from a calibration at NB = 64, 128, 256 (`va
 {cases}
 """
 
-
-def main() -> int:
-    options = options_of(__doc__, (), add_own=add_own)
-    frame = pandas.read_csv(options.table(STUDY)) if options.summarise else compared(options)
-    return finish(options, STUDY, frame, judged(frame), TEXT)
-
-
-def add_own(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--folder", type=Path, help="keep calibration and campaign here (a temporary folder)")
-    parser.add_argument("--platform", type=Path, help="a platform of this machine, in the place of a calibration")
+OWN = {
+    "--folder": {"type": Path, "help": "keep calibration and campaign here (a temporary folder)"},
+    "--platform": {"type": Path, "help": "a platform of this machine, in the place of a calibration"},
+}
 
 
 def compared(options: Options) -> pandas.DataFrame:
@@ -93,7 +85,6 @@ def verified(platform: Platform, folder: Path, *, quick: bool) -> pandas.DataFra
 
 
 def judged(frame: pandas.DataFrame) -> list[Goal]:
-    """The goals of the docstring."""
     between = frame[frame["nb"].isin(BETWEEN)]
     inside, count = int(between["inside_interval"].astype(bool).sum()), len(between)
     least = count - 1 if count == len(BETWEEN) * len(ORDERS) * len(GRIDS) else count
@@ -145,4 +136,4 @@ def telling_pairs(part: pandas.DataFrame) -> Iterator[tuple[int, int, bool]]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_study(STUDY, compared, judged, TEXT, own=OWN)

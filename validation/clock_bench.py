@@ -35,7 +35,6 @@ data/clock_bench.png and its section of docs/evidence.
 """
 
 import subprocess
-import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,7 +46,7 @@ from support.goals import Goal
 from support.options import options_of
 from support.page import write_whole
 from support.real_runs import LEPAUTE
-from support.report import close
+from support.report import close, run_main
 from support.tables import stored
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -127,7 +126,6 @@ def coverage(errors: pandas.DataFrame) -> pandas.DataFrame:
 
 
 def judged(errors: pandas.DataFrame) -> list[Goal]:
-    """The goals of the docstring."""
     goals = []
     medians = largest(errors).groupby(["setting", "ranks", "method", "after_s"])["error_s"].median()
     for setting, ranks in (("base", 16), ("base", 32), ("still", 16)):
@@ -156,7 +154,6 @@ def judged(errors: pandas.DataFrame) -> list[Goal]:
 
 
 def page(errors: pandas.DataFrame) -> str:
-    """The section of its page."""
     number = largest(errors).groupby(["setting", "ranks", "method", "trial"]).ngroups
     return f"""## Clocks under simulation
 
@@ -218,4 +215,4 @@ def picture(errors: pandas.DataFrame, goals: list[Goal]) -> tuple[Figure, str]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_main(main)

@@ -36,7 +36,7 @@ from support.goals import Goal, markdown
 from support.mpi_probe import LIBRARIES, SYNCHRONISATION, TITLES, Program, program
 from support.options import options_of
 from support.real_runs import LEPAUTE
-from support.report import close
+from support.report import close, run_main
 from support.tables import stored
 
 from lepaute.simulate.trace.reading import read_trace
@@ -55,9 +55,6 @@ def main() -> int:
     options = options_of(__doc__, (), has_quick=False)
     errors = stored(options, STUDY, measured)
     return close(options, STUDY, judged(errors), page(errors))
-
-
-# ---- measuring -------------------------------------------------------------------------------------------------------
 
 
 def measured() -> pandas.DataFrame:
@@ -145,9 +142,6 @@ def megahertz() -> float:
     return float(found[1]) if found else 2000.0
 
 
-# ---- judging ---------------------------------------------------------------------------------------------------------
-
-
 def held(errors: pandas.DataFrame, *, bounded: bool = True) -> float:
     """Share of errors within 1.96 deviations and, where `bounded`, the bound."""
     limit = 1.96 * errors["deviation_ns"] + (errors["bound_ns"] if bounded else 0.0)
@@ -191,16 +185,12 @@ def judged(errors: pandas.DataFrame) -> list[Goal]:
     return goals
 
 
-# ---- the page --------------------------------------------------------------------------------------------------------
-
-
 def figure(value: float) -> str:
     """Three digits, without an exponent."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def page(errors: pandas.DataFrame) -> str:
-    """The section of its page."""
     recordings = errors[errors["part"] == "recorder"]
     bounds = recordings["bound_ns"] * 1e-3
     ticks = []
@@ -229,4 +219,4 @@ counter (figures 2 and 3): frequency of rank 0, MHz, and how two ranks of one ma
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_main(main)

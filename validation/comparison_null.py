@@ -22,7 +22,6 @@ Fixed before anything was looked at; other programs use the machine meanwhile, a
 Writes data/comparison_null.csv.gz (a row an mpirun, operation and size) and its section of docs/evidence.
 """
 
-import argparse
 import subprocess
 import sys
 import tempfile
@@ -34,7 +33,7 @@ import pandas
 from support.goals import Goal
 from support.mpi_campaigns import judged, measured, numbers, prefix
 from support.options import options_of
-from support.report import close
+from support.report import close, run_main, say
 from support.tables import stored_parts
 
 STUDY = "comparison_null"
@@ -74,26 +73,20 @@ int MPI_Allreduce(const void *send, void *receive, int count, MPI_Datatype type,
     return result;
 }
 """
+OWN = {"--kind": {"choices": CAMPAIGNS, "help": "measure this kind alone; keep the tables of the others"}}
 
 
 def main() -> int:
-    options = options_of(__doc__, (), add_own=add_kind, has_quick=False)
+    options = options_of(__doc__, (), own=OWN, has_quick=False)
     measures = {kind: partial(measured_kind, kind) for kind in CAMPAIGNS}
     table = pandas.concat(stored_parts(options, STUDY, "kind", measures, options.own.kind), ignore_index=True)
     results = pandas.DataFrame([result for _, one in table.groupby(["kind", "campaign"]) for result in rows(one)])
     return close(options, STUDY, goals_of(results), page(results, table))
 
 
-def add_kind(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--kind", choices=CAMPAIGNS, help="measure this kind alone; keep the tables of the others")
-
-
 def measured_kind(kind: str) -> pandas.DataFrame:
     with tempfile.TemporaryDirectory(prefix="comparison-null-") as name:
         return campaigns(Path(name), kind)
-
-
-# ---- measuring -------------------------------------------------------------------------------------------------------
 
 
 def campaigns(folder: Path, kind: str) -> pandas.DataFrame:
@@ -113,7 +106,7 @@ def campaigns(folder: Path, kind: str) -> pandas.DataFrame:
                 libraries, "bcast,allreduce", "8,1K,32K", 40, mpiruns, seed=campaign + 1, progress=disturbance.told
             )
         tables.append(table.assign(kind=kind, campaign=campaign, family=family))
-        print(f"campaign {campaign + 1}: {kind}, {family}", file=sys.stderr)
+        say(f"campaign {campaign + 1}: {kind}, {family}")
     return pandas.concat(tables, ignore_index=True)
 
 
@@ -150,9 +143,6 @@ class Disturbance:
 
     def __exit__(self, *_: object) -> None:
         self._end()
-
-
-# ---- judging ---------------------------------------------------------------------------------------------------------
 
 
 def rows(table: pandas.DataFrame) -> list[dict[str, object]]:
@@ -235,4 +225,4 @@ def page(results: pandas.DataFrame, table: pandas.DataFrame) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_main(main)

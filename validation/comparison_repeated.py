@@ -23,8 +23,6 @@ Fixed before anything was looked at; other programs use the machine meanwhile, a
 Writes data/comparison_repeated.csv.gz (a row an mpirun, operation and size) and its section of docs/evidence.
 """
 
-import argparse
-import sys
 from collections.abc import Sequence
 
 import numpy as np
@@ -32,7 +30,7 @@ import pandas
 from support.goals import Goal, goals_table
 from support.mpi_campaigns import judged, measured, numbers
 from support.options import options_of
-from support.report import close
+from support.report import close, run_main
 from support.tables import stored_parts
 
 from lepaute.kit.text import exact_size
@@ -55,7 +53,8 @@ time; 30 mpiruns of each library, twice, and 100 for the reference."""
 
 
 def main() -> int:
-    options = options_of(__doc__, (), add_own=add_part, has_quick=False)
+    own = {"--part": {"choices": PARTS, "help": "measure this part alone; keep the table of the other"}}
+    options = options_of(__doc__, own=own, has_quick=False)
     tables = stored_parts(options, STUDY, "part", PARTS, options.own.part)
     lines, every = [TITLE], []
     for part, table in zip(PARTS, tables, strict=True):
@@ -66,13 +65,6 @@ def main() -> int:
         lines.append(section(WORDS[part], found, continued, table, goals))
         every += goals
     return close(options, STUDY, every, "\n\n".join(lines))
-
-
-def add_part(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--part", choices=PARTS, help="measure this part alone; keep the table of the other")
-
-
-# ---- measuring -------------------------------------------------------------------------------------------------------
 
 
 def successive() -> pandas.DataFrame:
@@ -100,9 +92,6 @@ WORDS = {
     "successive": "One after the other:",
     "interleaved": "In turns, so that all three campaigns saw the same states of the machine:",
 }
-
-
-# ---- judging ---------------------------------------------------------------------------------------------------------
 
 
 Rows = dict[tuple[str, int], Verdict]
@@ -230,4 +219,4 @@ def section(
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_main(main)

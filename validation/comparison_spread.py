@@ -23,9 +23,7 @@ Writes data/comparison_spread.csv.gz (a row an mpirun and size), data/comparison
 docs/evidence. --archives: folder that keeps the archives; those that are there are not measured again.
 """
 
-import argparse
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
@@ -36,7 +34,7 @@ from support.goals import Goal, markdown
 from support.one_run import one_run_values
 from support.options import options_of
 from support.real_runs import LEPAUTE
-from support.report import close
+from support.report import close, run_main
 from support.tables import stored
 
 from lepaute.kit.text import exact_size, significant
@@ -62,18 +60,15 @@ SCHEMES = {
 }
 ONE_RUN = ("osu", "intel", "skampi")
 LIMIT, LIMIT_BYTES = 0.05, 16_384
+OWN = {"--archives": {"type": Path, "help": "folder that keeps the archives of the trials"}}
 
 
 def main() -> int:
-    options = options_of(__doc__, (), add_own=add_archives, has_quick=False)
+    options = options_of(__doc__, (), own=OWN, has_quick=False)
     values = stored(options, STUDY, lambda: all_trials(options.own.archives), "%.4g")
     found = spreads(values)
     goals = judged(found)
     return close(options, STUDY, goals, page(values, found), *picture(found, goals), SOURCE)
-
-
-def add_archives(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--archives", type=Path, help="folder that keeps the archives of the trials")
 
 
 def all_trials(archives: Path | None) -> pandas.DataFrame:
@@ -243,4 +238,4 @@ def picture(found: pandas.DataFrame, goals: list[Goal]) -> tuple[Figure, str]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_main(main)

@@ -39,8 +39,6 @@ rule and by both requirements, and was chosen among no others. The first run was
 want of time; all have as many.
 """
 
-import argparse
-import sys
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
@@ -49,8 +47,8 @@ import pandas
 from scipy.stats import binom
 from scipy.stats import t as student
 from support.goals import Goal, markdown
-from support.options import Options, options_of
-from support.report import exit_status, finish
+from support.options import Options
+from support.report import run_study
 
 from lepaute.measure.comparison.numbers import REPEATED_SHARE
 from lepaute.measure.machine_load import MOST_REPETITIONS
@@ -74,19 +72,10 @@ OF_LOAD = ("count", "stratum", "least", "extrapolated")
 CAMPAIGNS, QUICK_CAMPAIGNS, SEED = 307, 10, 51
 #: p-values of the rows of a campaign with an effect.
 Test = Callable[[float], list[float]]
-
-
-def main() -> int:
-    """Simulates, and writes the section."""
-    options = options_of(__doc__, (), add_own=_add_options)
-    frame = pandas.read_csv(options.table(STUDY)) if options.summarise else simulated(options)
-    goals, lines = judged(frame)
-    return finish(options, STUDY, frame, goals, "\n".join(lines))
-
-
-def _add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--campaigns", type=int, help=f"of each kind ({CAMPAIGNS})")
-    parser.add_argument("--seed", type=int, default=SEED, help=f"of all that is drawn ({SEED})")
+OWN = {
+    "--campaigns": {"type": int, "help": f"of each kind ({CAMPAIGNS})"},
+    "--seed": {"type": int, "default": SEED, "help": f"of all that is drawn ({SEED})"},
+}
 
 
 def simulated(options: Options) -> pandas.DataFrame:
@@ -249,13 +238,16 @@ def of_load(rng: np.random.Generator, world: str, of_left: float, factor: float)
     }
 
 
-# ---- judging ---------------------------------------------------------------------------------------------------------
-
-
-def judged(frame: pandas.DataFrame) -> tuple[list[Goal], list[str]]:
+def shares_of(frame: pandas.DataFrame) -> tuple[int, int, pandas.DataFrame]:
+    """Campaigns, how many may be false, and the table in per cent."""
     campaigns = int(frame["rows"].iloc[0]) // ROWS
     frame = frame.assign(share=100 * frame["decided"] / frame["rows"], false=100 * frame["campaigns"] / campaigns)
-    most, error = int(binom.ppf(0.975, campaigns, LEVEL)), 200 * np.sqrt(2 * 0.25 / campaigns)
+    return campaigns, int(binom.ppf(0.975, campaigns, LEVEL)), frame
+
+
+def judged(frame: pandas.DataFrame) -> list[Goal]:
+    campaigns, most, frame = shares_of(frame)
+    error = 200 * np.sqrt(2 * 0.25 / campaigns)
     shares = frame[frame["spread"].eq("wide") & frame["effect"].eq(0.1)].set_index(["world", "candidate"])["share"]
     goals = []
     for world in ("10 %", "20 %", "30 %"):
@@ -268,22 +260,26 @@ def judged(frame: pandas.DataFrame) -> tuple[list[Goal], list[str]]:
     false = int(frame.loc[frame["candidate"].eq(BUILT_IN) & frame["effect"].eq(0), "campaigns"].max())
     what = "campaigns without a difference that decide a row, worst world"
     goals.append(Goal(what, f"at most {most} of {campaigns}", str(false), false <= most))
+    return goals
+
+
+def text(frame: pandas.DataFrame) -> str:
+    campaigns, most, frame = shares_of(frame)
     chosen = choice(frame, CANDIDATES, WORLDS, ("10 %", "20 %", "30 %", "50 %"), most) or "none"
     nothing = "none, so that nothing is decided"
-    return goals, [
-        "## A machine with two speeds",
-        "",
-        f"`validation/comparison_states.py`: {campaigns} simulated campaigns a figure; its docstring says what was",
-        f"fixed before, and what after a first look. By the rule: {chosen}; built in is `{BUILT_IN}`.",
-        "",
-        "{goals}",
-        "",
-        *table(frame, (*CANDIDATES, BUILT_IN), WORLDS),
-        "",
-        f"Never quiet, by the rule: {choice(frame, OF_LOAD, LOADS, ('noise', 'throughout'), most) or nothing}.",
-        "",
-        "{cases}",
-    ]
+    return f"""## A machine with two speeds
+
+`validation/comparison_states.py`: {campaigns} simulated campaigns a figure; its docstring says what was
+fixed before, and what after a first look. By the rule: {chosen}; built in is `{BUILT_IN}`.
+
+{{goals}}
+
+{table(frame, (*CANDIDATES, BUILT_IN), WORLDS)}
+
+Never quiet, by the rule: {choice(frame, OF_LOAD, LOADS, ("noise", "throughout"), most) or nothing}.
+
+{{cases}}
+"""
 
 
 def choice(
@@ -298,7 +294,7 @@ def choice(
     return next((name for name in left if power[name] >= best - 2.0), "") if best >= 50 else ""
 
 
-def table(frame: pandas.DataFrame, names: Sequence[str], worlds: Iterable[str]) -> list[str]:
+def table(frame: pandas.DataFrame, names: Sequence[str], worlds: Iterable[str]) -> str:
     """Of each world what each candidate decides, with wide spreads."""
     shares = frame[frame["spread"].eq("wide")].set_index(["world", "candidate", "effect"])[["false", "share"]]
 
@@ -308,8 +304,8 @@ def table(frame: pandas.DataFrame, names: Sequence[str], worlds: Iterable[str]) 
 
     words = "Per cent: campaigns without a difference that decide a row; rows of 5, 10 and 20 % that are decided."
     rows = [[world, *(cell(world, name) for name in names)] for world in worlds]
-    return [words, "", markdown(("slow", *names), rows)]
+    return f"{words}\n\n{markdown(('slow', *names), rows)}"
 
 
 if __name__ == "__main__":
-    sys.exit(exit_status(main))
+    run_study(STUDY, simulated, judged, text, own=OWN)

@@ -20,29 +20,22 @@ the thesis says of them:
   sequence faster than random, each interval against random without 1; with each larger mask the ratio falls.
 """
 
-import sys
-
 import numpy
 import pandas
 from support.goals import Goal
-from support.options import Options, options_of
-from support.report import finish
+from support.options import Options
+from support.report import run_study
 
 from lepaute.stats.permutation import permutation_test
 
 STUDY = "content_factor"
 FOLDER = "experiment/bit-flips"
 STUDIES = {"matrix_content": "generation_method_perf", "mask_size": "mask_size_perf"}
+NEEDS = tuple(f"{FOLDER}/{name}.csv.gz" for name in STUDIES.values())
 REFERENCES = {"matrix_content": "random", "mask_size": "0"}
 CONSTANTS = ("0", "0.987", "1")
 SLICE_S = 30.0
 PERMUTATIONS, SEED, SIGNIFICANT = 9999, 1, 0.05
-
-
-def main() -> int:
-    options = options_of(__doc__, tuple(f"{FOLDER}/{name}.csv.gz" for name in STUDIES.values()))
-    frame = pandas.read_csv(options.table(STUDY), dtype={"level": str}) if options.summarise else compared(options)
-    return finish(options, STUDY, frame, judged(frame), text(frame))
 
 
 def compared(options: Options) -> pandas.DataFrame:
@@ -101,7 +94,6 @@ def tested(calls: pandas.DataFrame, factor: str, host: str) -> pandas.DataFrame:
 
 
 def judged(frame: pandas.DataFrame) -> list[Goal]:
-    """The goals, on every node."""
     goals = []
     for host, rows in frame.groupby("host"):
         masks = rows[rows["factor"] == "mask_size"].assign(bits=lambda part: part["level"].astype(int))
@@ -131,7 +123,6 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
 
 
 def text(frame: pandas.DataFrame) -> str:
-    """The section of the page."""
     return f"""## Content of the matrices: the published bit-flip experiment
 
 Calls of dgemm on one node of Dahu, {int(frame["calls"].max())} for each content, tested as `lepaute fit` tests
@@ -147,4 +138,11 @@ and some do not (thesis, section 8.5); data of clusters other than Dahu are not 
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_study(
+        STUDY,
+        compared,
+        judged,
+        text,
+        needs=tuple(f"{FOLDER}/{name}.csv.gz" for name in STUDIES.values()),
+        dtype={"level": str},
+    )

@@ -22,17 +22,15 @@ Fixed before the first result:
   90 % of the further runs inside their interval over all placements, those of the interleaved memory aside.
 """
 
-import argparse
-import sys
 import tempfile
 from pathlib import Path
 
 import numpy as np
 import pandas
 from support.goals import Goal, at_most
-from support.options import Options, options_of
+from support.options import Options
 from support.page import write_whole
-from support.report import finish
+from support.report import run_study
 from truth.effects import Effects
 from truth.kinds import Scatter
 from truth.law import NB, Law, law_of
@@ -70,16 +68,7 @@ contention for a memory that both sockets share is right only on nodes that are 
 {cases}
 """
 
-
-def main() -> int:
-    """Simulates, and writes the section."""
-    options = options_of(__doc__, (), add_own=_add_options)
-    frame = pandas.read_csv(options.table(STUDY)) if options.summarise else simulated(options)
-    return finish(options, STUDY, frame, judged(frame), TEXT)
-
-
-def _add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--seeds", type=int, default=SEEDS, help=f"nodes of each kind ({SEEDS})")
+OWN = {"--seeds": {"type": int, "default": SEEDS, "help": f"nodes of each kind ({SEEDS})"}}
 
 
 def placements(node: Node) -> dict[str, tuple[tuple[int, ...], tuple[int, int], int]]:
@@ -173,7 +162,6 @@ def errors(frame: pandas.DataFrame) -> pandas.Series:
 
 
 def judged(frame: pandas.DataFrame) -> list[Goal]:
-    """Goals as the head of this script says."""
     frame = frame.assign(error=errors(frame))
     full = frame[frame["placement"] == FULL]
     loads, two = (full[full["calibration"] == name] for name in ("loads", "two cores"))
@@ -188,4 +176,4 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_study(STUDY, simulated, judged, TEXT, own=OWN)

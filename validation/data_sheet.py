@@ -20,14 +20,12 @@ Fixed before any result was looked at, the constants of `lepaute.simulate.platfo
   half-width at most 20 %.
 """
 
-import sys
-
 import pandas
 from support.coverage import LEAST_INSIDE_PERCENT, half_widths_percent, inside_percent
 from support.evidence import EVIDENCE
 from support.goals import Goal, at_most
-from support.options import Options, options_of
-from support.report import finish, signed
+from support.options import Options
+from support.report import run_study, signed
 from support.simulations import Case, columns_of, predict_all
 
 from lepaute import Hpl, Platform, load_platform
@@ -51,12 +49,6 @@ DAHU = DataSheet(
 MACHINE = DataSheet(nodes=1, sockets=1, cores_per_socket=2, dgemm_flops=66.6e9, name="two cores")
 
 
-def main() -> int:
-    options = options_of(__doc__, (REAL,))
-    frame = pandas.read_csv(options.table(STUDY)) if options.summarise else compared(options)
-    return finish(options, STUDY, frame, judged(frame), text(frame))
-
-
 def compared(options: Options) -> pandas.DataFrame:
     """A row for each machine and case: the prediction, the real runs, how far apart they are."""
     like = load_platform("dahu")
@@ -77,7 +69,6 @@ def compared(options: Options) -> pandas.DataFrame:
 
 
 def row_of(platform: Platform, hpl: Hpl, real_s: pandas.Series, fidelity: str) -> dict[str, object]:
-    """One case."""
     (outcome,) = predict_all([Case(f"{platform.name}, N = {hpl.n}", hpl, platform, RUNS)], fidelity)
     assert outcome.prediction is not None
     where = {"machine": platform.name, "n": hpl.n, "p": hpl.p, "q": hpl.q}
@@ -85,7 +76,6 @@ def row_of(platform: Platform, hpl: Hpl, real_s: pandas.Series, fidelity: str) -
 
 
 def judged(frame: pandas.DataFrame) -> list[Goal]:
-    """The goals."""
     goals = []
     for machine, rows in frame.groupby("machine"):
         inside, runs = int(rows["real_inside"].sum()), int(rows["real_runs"].sum())
@@ -103,7 +93,6 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
 
 
 def text(frame: pandas.DataFrame) -> str:
-    """The section of the page."""
     means = " ".join(
         f"{machine}: mean error {signed(group['error_percent'].mean())}, mean absolute error "
         f"{group['error_percent'].abs().mean():.1f} %."
@@ -123,4 +112,4 @@ def text(frame: pandas.DataFrame) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_study(STUDY, compared, judged, text, needs=(REAL,))

@@ -27,7 +27,6 @@ import json
 import os
 import re
 import shutil
-import sys
 import tempfile
 import time
 from dataclasses import dataclass
@@ -36,10 +35,10 @@ from pathlib import Path
 import numpy
 import pandas
 from support.goals import Goal, at_most
-from support.options import ROOT, Options, options_of
+from support.options import ROOT, Options
 from support.page import write_whole
 from support.real_runs import LEPAUTE
-from support.report import exit_status, finish
+from support.report import run_study, say
 
 from lepaute import Platform, load_platform
 from lepaute.errors import LepauteError
@@ -76,12 +75,6 @@ class Case:
     def arguments(self) -> list[str]:
         """What the program is given."""
         return [str(value) for value in (self.n, self.nb, self.p, self.q)]
-
-
-def main() -> int:
-    options = options_of(__doc__, ())
-    frame = pandas.read_csv(options.table(STUDY)) if options.summarise else compared(options)
-    return finish(options, STUDY, frame, judged(frame), text(frame))
 
 
 def cases_of(quick: bool) -> list[Case]:
@@ -140,13 +133,13 @@ def calibrated(quick: bool) -> tuple[Path, bool]:
     for _ in range(1 if quick else CALIBRATIONS):
         for old in (path, archive):
             old.unlink(missing_ok=True)
-        print("calibrating: two minutes; leave the machine alone", file=sys.stderr, flush=True)
+        say("calibrating: two minutes; leave the machine alone")
         if not quick:
             wait_for_quiet(WAIT_TO_CALIBRATE_S)
         record = run_command(
             [*words, *(["--quick"] if quick else [])], what="the calibration", timeout_s=CALIBRATION_LIMIT_S
         )
-        print(record.stdout, record.stderr, sep="", file=sys.stderr)
+        say(record.stdout, record.stderr, sep="")
         is_disturbed = "other load disturbed too many runs" in record.stdout + record.stderr
         if not is_disturbed:
             break
@@ -169,9 +162,9 @@ def emulated(case: Case, program: Path, platform: Platform, seeds: int) -> list[
     options = Emulated(limits=Limits(timeout_s=EMULATION_LIMIT_S), value_pattern=TIME.pattern)
     prediction = predict(Program(program, tuple(case.arguments()), RANKS, options=options), platform, runs=seeds)
     times = [run.time_s for run in prediction.run_list]
-    print(f"emulated {case}: {numpy.mean(times):.4f} s", file=sys.stderr, flush=True)
+    say(f"emulated {case}: {numpy.mean(times):.4f} s")
     for warning in prediction.warnings:
-        print(f"  {warning}", file=sys.stderr)
+        say(f"  {warning}")
     return times
 
 
@@ -199,7 +192,7 @@ def measured(cases: list[Case], program: Path, platform: Platform, rounds: int) 
                 rows.append((index, number, attempt, time_s, record.start, "; ".join(causes)))
                 if not causes or patience_s <= 0.0:
                     break
-        print(f"round {number + 1} of {rounds} of the real program done", file=sys.stderr, flush=True)
+        say(f"round {number + 1} of {rounds} of the real program done")
     return pandas.DataFrame(rows, columns=["case", "round", "attempt", "time_s", "start", "disturbed_by"])
 
 
@@ -218,7 +211,6 @@ def time_in(output: str) -> float:
 
 
 def judged(frame: pandas.DataFrame) -> list[Goal]:
-    """The goals."""
     errors = frame["error_percent"].abs()
     return [
         at_most("mean absolute error in time", MEAN_LIMIT_PERCENT, errors.mean()),
@@ -227,7 +219,6 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
 
 
 def text(frame: pandas.DataFrame) -> str:
-    """The section of the page."""
     return f"""## This machine: an emulated program against the real one
 
 A matrix product in Fortran (`examples/emulation/summa_fortran`) on two ranks, emulated on
@@ -251,4 +242,4 @@ def warning(frame: pandas.DataFrame) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(exit_status(main))
+    run_study(STUDY, compared, judged, text)

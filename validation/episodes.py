@@ -19,7 +19,6 @@ The constants in the digest were fixed by such simulations, of other seeds, befo
 simulation after one had been fitted: steps beside an episode, the square of a stretch's level, priors of what lasts.
 """
 
-import argparse
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -29,8 +28,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas
 from support.goals import Goal, markdown
-from support.options import Options, options_of
-from support.report import exit_status, finish
+from support.options import Options
+from support.report import run_study
 
 from lepaute.measure.fit.variability.episodes import MOST_HOSTS, Episodes, Parts, episodes_of_parts
 from lepaute.measure.fit.variability.sentinels import Watch
@@ -54,18 +53,10 @@ RULE = {
     **{name: getattr(slow_state, name) for name in ("LENGTH_S", "LENGTH_LOG_SD", "ODDS", "ODDS_LOG_SD")},
 }
 
-
-def main() -> int:
-    """Simulates, and writes the section."""
-    options = options_of(__doc__, (), add_own=_add_options)
-    frame = pandas.read_csv(options.table(STUDY)) if options.summarise else simulated(options)
-    goals = judged(frame)
-    return finish(options, STUDY, frame, goals, text(frame))
-
-
-def _add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--machines", type=int, help=f"of each kind ({MACHINES})")
-    parser.add_argument("--seed", type=int, default=1, help="of all that is drawn (1)")
+OWN = {
+    "--machines": {"type": int, "help": f"of each kind ({MACHINES})"},
+    "--seed": {"type": int, "default": 1, "help": "of all that is drawn (1)"},
+}
 
 
 class Course:
@@ -332,7 +323,6 @@ def _half_width(table: pandas.DataFrame, kind: str, seconds: float, treatment: s
 
 
 def text(frame: pandas.DataFrame) -> str:
-    """Markdown."""
     table = frame.set_index(KEYS)
     rows = []
     for kind in KINDS:
@@ -355,4 +345,4 @@ Runs of 8 s on {machines} simulated machines a kind, whose cores all take {FACTO
 
 
 if __name__ == "__main__":
-    raise SystemExit(exit_status(main))
+    run_study(STUDY, simulated, judged, text, own=OWN)

@@ -27,7 +27,6 @@ for both sides (0.108 and 0.105 apart). Classes at d < 0.1 are left out: a call 
 scatter says nothing of the law.
 """
 
-import argparse
 import io
 import os
 import subprocess
@@ -62,10 +61,15 @@ SMALL = (700, 1200, 2000)
 FITTED_WITH_SMALL = (64, 128, 256)
 LEAST_SHARE, LEAST_DISTANCE = 0.01, 0.1
 FORMS = {"c d": lambda d: d, "c sqrt(d)": np.sqrt, "c": np.ones_like}
+OWN = {
+    "--keep": {"type": Path, "help": "write the measured calls here, Parquet"},
+    "--calls": {"type": Path, "help": "calls that were kept, in the place of a measurement"},
+    "--classes": {"type": Path, "help": "write the classes here, CSV"},
+}
 
 
 def main() -> int:
-    options = options_of(__doc__, (), add_own=add_own)
+    options = options_of(__doc__, (), own=OWN)
     own = options.own
     if own.calls is not None:
         calls = pandas.read_parquet(own.calls)
@@ -80,12 +84,6 @@ def main() -> int:
     groups, inside = groups_of(table)
     print("\n".join(f"{name:<28}{found(group, inside)}" for name, group in groups.items()))
     return 0
-
-
-def add_own(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--keep", type=Path, help="write the measured calls here, Parquet")
-    parser.add_argument("--calls", type=Path, help="calls that were kept, in the place of a measurement")
-    parser.add_argument("--classes", type=Path, help="write the classes here, CSV")
 
 
 def measured(folder: Path, blocks: int) -> pandas.DataFrame:

@@ -27,7 +27,6 @@ Fixed before any result was looked at:
 Beside it, never judged: factorial_simulated.csv, the published emulation, its error computed in the same way.
 """
 
-import sys
 from collections.abc import Sequence
 
 import numpy
@@ -35,8 +34,8 @@ import pandas
 from matplotlib.figure import Figure
 from support.coverage import coverage_goals
 from support.goals import Goal, at_most, markdown, reached
-from support.options import Options, options_of
-from support.report import finish, signed
+from support.options import Options
+from support.report import run_study, signed
 from support.simulations import Case, columns_of, predict_all
 
 from lepaute import Hpl, load_platform
@@ -53,13 +52,6 @@ MOST_DEPTH_RATIO = 2.0
 CLOSE_PERCENT, CLOSE_SHARE_PERCENT = 5.0, 80.0
 BEST_LIMIT_PERCENT = 1.0
 SHORT_SWAPS = ("binary exchange", "spread-roll", "mix")
-
-
-def main() -> int:
-    options = options_of(__doc__, (REAL, PUBLISHED))
-    frame = pandas.read_csv(options.table(STUDY)) if options.summarise else compared(options)
-    goals = judged(frame)
-    return finish(options, STUDY, frame, goals, text(frame), picture(frame), finding(goals))
 
 
 def compared(options: Options) -> pandas.DataFrame:
@@ -198,7 +190,6 @@ def effects_goal(there: pandas.DataFrame) -> Goal:
 
 
 def text(frame: pandas.DataFrame) -> str:
-    """The section of the page."""
     there = frame[frame["predicted_s"].notna()]
     refusals = frame[frame["predicted_s"].isna()]["refusal"].value_counts()
     skipped = "".join(f"\n{count} configuration(s) were not simulated: {reason}." for reason, count in refusals.items())
@@ -243,8 +234,7 @@ def effects_table(there: pandas.DataFrame) -> str:
     return markdown(("factor", *columns), rows)
 
 
-def finding(goals: list[Goal]) -> str:
-    """On top of the picture."""
+def finding(goals: Sequence[Goal]) -> str:
     errors = " and ".join(
         f"{reached(goals, f'NB {block_size}: mean absolute')} (NB {block_size})" for block_size in (128, 256)
     )
@@ -254,7 +244,7 @@ def finding(goals: list[Goal]) -> str:
     )
 
 
-def picture(frame: pandas.DataFrame) -> Figure:
+def picture(frame: pandas.DataFrame, goals: Sequence[Goal]) -> tuple[Figure, str]:
     """A line a configuration, the real best on top: times on the left, differences to the real mean on the right."""
     figure = Figure(figsize=(11, 1.6 + 0.21 * len(frame)), layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True)
@@ -277,8 +267,8 @@ def picture(frame: pandas.DataFrame) -> Figure:
     for axes in (left, right):
         axes.grid(axis="y", color="#eeeeee")
         axes.set_axisbelow(True)
-    return figure
+    return figure, finding(goals)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_study(STUDY, compared, judged, text, picture, needs=(REAL, PUBLISHED))

@@ -38,7 +38,6 @@ BAD = (FAILED, SLOW, CRASHED)
 
 
 def main() -> int:
-    """Runs the mutants and prints a table; the exit status."""
     parser = argparse.ArgumentParser(description="Damaged inputs given to every reader.")
     parser.add_argument("count", nargs="?", type=int, default=2000, help="mutants of all kinds together")
     parser.add_argument("--seed", type=int, default=1)

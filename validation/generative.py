@@ -21,24 +21,16 @@ Fixed before any fit to these data was looked at:
 * goal: in each state and way none of the 12 tests is below 0.05 after Holm's correction;
 * can it fail? The same with a wrong model, as published in thesis section 4.2.2 for comparison: one Gaussian for all
   nodes; and one without difference between CPUs. Shown, not judged;
-* published hyperparameters (dgemm_synthetic_generation.yaml, whole nodes of another year) beside ours as relative
-  deviations and correlations; and their 2560 published synthetic nodes against draws of ours from them, to see
-  whether a published node is one draw of Sigma_S or of Sigma_S + Sigma_T. Shown, not judged;
 * promises on simulated hierarchies (validation has the table, tests/promises the bounds): 200 of 32 nodes x 2 CPUs x
   22 days, a tenth of the rows missing; truth in round numbers near the thesis' figures: sd between CPUs 2, 5, 10 %,
   between days 0.7, 5, 12 %, correlations 0.3. Coverage of 95 % intervals of theta between the bounds of the binomial
   with error 1e-6; mean of the variances within 5 % of the truth; one group found in at least 90 % where there is one,
   and in at least 90 % the right nodes where 4 of 32 are 5 standard deviations slower.
 
-Two things were corrected after a first run, because they were wrong whatever they showed:
-
-* the means of CPUs are compared as distances from the median of all CPUs. All CPUs of a data set share the mean of its
-  days' common part, so that two draws of one model differ by it, and the first plan rejected the model drawn against
-  itself. Such a control is now shown: p of two draws of the fitted model, 20 pairs;
-* the hyperparameters are those of the first of the ten published clusters alone; each has its own. It is the one that
-  draws are compared with; of the others the variances are told.
-
-The model was left as it was, and so were the goals.
+One thing was corrected after a first run, because it was wrong whatever it showed: means of CPUs are compared as
+distances from the median of all. All CPUs of a data set share the mean of its days' common part, so that two draws of
+one model differ by it, and the first plan rejected the model drawn against itself. Such a control is shown: p of two
+draws of the fitted model, 20 pairs. The model and the goals were left as they were.
 
 The model was changed later, and the goals were not: the level "between days, own" was missed with one Gaussian for the
 days of all CPUs of a group. Each cpu now has a standard deviation of its own days, log-normal between CPUs; chosen by
@@ -46,19 +38,17 @@ BIC of the coefficients (the table of distributions, and `day_scales`) before an
 them one comparison was added, shown and not judged: the last level with the median of the CPUs as the effect of a day.
 """
 
-import sys
 from collections.abc import Iterator
 
 import numpy
 import pandas
-import yaml
-from population import own_days, picture, published, recovery
+from population import picture, recovery
 from population.levels import levels, own_from_the_median, some_nodes, synthetic
 from population.two_sample import combined, holm, p_values
 from support.goals import Goal, markdown
 from support.options import Options, options_of
 from support.page import write_whole
-from support.report import finish
+from support.report import finish, run_main
 
 from lepaute.measure.fit.population.coefficients import Coefficients, read_coefficients
 from lepaute.measure.fit.population.generative import Generative, generative
@@ -67,8 +57,6 @@ from lepaute.simulate.platform.population import Population
 
 STUDY, RECOVERY = "generative", "generative_recovery"
 STATES = {"good": "dahu/kernels/dgemm_daily_good.csv.gz", "slow nodes": "dahu/kernels/dgemm_daily_slownodes.csv.gz"}
-HYPERPARAMETERS = "dahu/kernels/dgemm_synthetic_generation.yaml"
-SYNTHETIC = "dahu/kernels/dgemm_synthetic_1-10.csv.gz"
 STATISTICS = ("KS alpha", "KS beta", "KS gamma", "energy")
 SEEDS, REPETITIONS = 20, 200
 ALL, HELD_OUT = "fitted to all nodes", "held out"
@@ -78,8 +66,7 @@ SHOWN = ("one Gaussian for all nodes", "no difference between CPUs", CONTROL, ME
 
 
 def main() -> int:
-    """Compares, and writes the section."""
-    options = options_of(__doc__, (*STATES.values(), HYPERPARAMETERS, SYNTHETIC))
+    options = options_of(__doc__, tuple(STATES.values()))
     data = {state: read_coefficients(options.data(file)) for state, file in STATES.items()}
     fits = {state: generative(one) for state, one in data.items()}
     if options.summarise:
@@ -93,7 +80,7 @@ def main() -> int:
         found = recovery.recovered(5 if options.quick else REPETITIONS)
         write_whole(recoveries, found.to_csv(index=False).encode())
     goals = [*agreement_goals(frame), *recovery.recovery_goals(found)]
-    return finish(options, STUDY, frame, goals, text(frame, data, fits, options), drawing(data, fits), finding(goals))
+    return finish(options, STUDY, frame, goals, text(frame, data, fits), drawing(data, fits), finding(goals))
 
 
 def compared(state: str, data: Coefficients, options: Options) -> Iterator[dict[str, object]]:
@@ -154,21 +141,13 @@ def agreement_goals(frame: pandas.DataFrame) -> list[Goal]:
     return goals
 
 
-def text(frame: pandas.DataFrame, data: dict[str, Coefficients], fits: dict[str, Generative], options: Options) -> str:
-    """The section of the page."""
+def text(frame: pandas.DataFrame, data: dict[str, Coefficients], fits: dict[str, Generative]) -> str:
     control = frame[frame["way"] == CONTROL]["p"]
-    with options.data(HYPERPARAMETERS).open(encoding="utf-8") as file:
-        hyper = yaml.safe_load(file)
-    nodes = pandas.read_csv(options.data(SYNTHETIC))
-    node_rows = published.node_tests(nodes[nodes["platform_id"] == 1], hyper)
     told = "; ".join(f"{state}: {', '.join(str(group.nodes) for group in fit.groups)}" for state, fit in fits.items())
     ratio = "sd of single CPUs, 90th over 10th percentile"
     loud = (frame["way"] == CONTROL) & (frame["state"] == "slow nodes") & (frame["level"] == "between days, own")
     noisy = float((frame[loud & (frame["statistic"] == "KS gamma")]["p"] < 0.05).mean())
     widths = ("state", ratio, "the same in synthetic data")
-    distributions = [row for state in STATES for row in own_days.distributions(state, data[state], fits[state])]
-    models = ("state", "coefficient", "one Gaussian", "Student's t", "log-normal sd", "kurtosis", "p if Gaussian")
-    header = ("model", "variances over those of the model (alpha, beta, gamma)", *STATISTICS)
     return f"""## The generative model: synthetic and observed coefficients
 
 Daily calibrations of dgemm on Dahu, 32 nodes, 64 CPUs; a generative model fitted to them
@@ -188,27 +167,7 @@ effect of a day, nothing speaks against the model.
 
 {markdown(widths, shapes(data, fits))}
 
-<!-- cases -->
-BIC of distributions of the own part of days, less that of one standard deviation for each cpu (lower is better;
-log-normal: with a median for each group of nodes), and the excess kurtosis of days divided by the standard deviation of
-their cpu, with its p from simulated Gaussian days:
-
-{markdown(models, distributions)}
-
-Some common days of all CPUs stand apart in beta and gamma (picture: the separate bands); 22 to 24 days are too few to
-detect this in a test. In the group of slow nodes some synthetic gamma are below 0: calls there have no noise.
-
-Spread, ours next to the published hyperparameters (another machine state, whole nodes, 32 threads):
-
-{published.spread_table(fits, hyper)}
-
-The 256 nodes of the first published cluster against draws of ours from its hyperparameters (p of one draw):
-
-{markdown(header, node_rows)}
-
-A published node is a draw of Sigma_S plus one of Sigma_T. The ten clusters have different hyperparameters:
-variances of alpha are {published.variances(nodes, hyper)} of the first one's.
-<!-- end cases -->
+{{cases}}
 """
 
 
@@ -228,7 +187,6 @@ def shapes(data: dict[str, Coefficients], fits: dict[str, Generative]) -> list[t
 
 
 def finding(goals: list[Goal]) -> str:
-    """On top of the picture."""
     fitted = [goal for goal in goals if ", fitted to all nodes" in goal.what]
     least = ", ".join(f"{goal.reached.split()[0]} ({goal.what.split(',')[0]})" for goal in fitted)
     return (
@@ -250,4 +208,4 @@ def drawing(data: dict[str, Coefficients], fits: dict[str, Generative]) -> objec
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_main(main)

@@ -23,15 +23,15 @@ realistic one (the latter with kernels of August 2020 that are not public), thei
 grid is called best; and the rank correlation (Spearman) of predicted and real times.
 """
 
-import sys
+from collections.abc import Sequence
 
 import numpy
 import pandas
 from matplotlib.figure import Figure
 from support.coverage import coverage_goals
 from support.goals import Goal, at_most, markdown
-from support.options import Options, options_of
-from support.report import draw_goal, finish, signed
+from support.options import Options
+from support.report import draw_goal, run_study, signed
 from support.simulations import Case, columns_of, predict_all
 
 from lepaute import Hpl, load_platform
@@ -42,13 +42,6 @@ RUNS = 12
 PLATFORM = "dahu-2020-01"
 EMULATIONS = ("optimistic_2019", "realistic_2020")
 MEAN_LIMIT_PERCENT, EACH_LIMIT_PERCENT = 2.5, 12.0
-
-
-def main() -> int:
-    options = options_of(__doc__, (REAL, PUBLISHED))
-    frame = pandas.read_csv(options.table(STUDY)) if options.summarise else compared(options)
-    goals = judged(frame)
-    return finish(options, STUDY, frame, goals, text(frame), picture(frame), finding(frame))
 
 
 def compared(options: Options) -> pandas.DataFrame:
@@ -78,7 +71,6 @@ def grid_hpl(n: int, p: int, q: int) -> Hpl:
 
 
 def judged(frame: pandas.DataFrame) -> list[Goal]:
-    """The goals."""
     errors = frame["error_percent"].abs()
     emulated = {model: frame[f"{model}_error_percent"].abs() for model in EMULATIONS}
     means = ", ".join(f"{values.mean():.2f} % ({model})" for model, values in emulated.items())
@@ -91,7 +83,6 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
 
 
 def text(frame: pandas.DataFrame) -> str:
-    """The section of the page."""
     columns = {"real": "real_s", "predicted": "predicted_s"} | {model: f"{model}_s" for model in EMULATIONS}
     best = {name: grid_of(frame.loc[frame[column].idxmin()]) for name, column in columns.items()}
     order = {name: frame["real_s"].rank().corr(frame[column].rank()) for name, column in columns.items()}
@@ -124,17 +115,7 @@ def grid_of(row: "dict[str, object] | pandas.Series") -> str:
     return f"{row['proc_p']} × {row['proc_q']}"
 
 
-def finding(frame: pandas.DataFrame) -> str:
-    """On top of the picture."""
-    errors = frame["error_percent"]
-    published = " and ".join(f"{frame[f'{model}_error_percent'].abs().mean():.1f} %" for model in EMULATIONS)
-    return (
-        f"Times of {len(frame)} grids are off by {errors.abs().mean():.1f} % on average (published emulations: "
-        f"{published}); {(errors < 0.0).sum()} are predicted too short"
-    )
-
-
-def picture(frame: pandas.DataFrame) -> Figure:
+def picture(frame: pandas.DataFrame, _: Sequence[Goal]) -> tuple[Figure, str]:
     """Times above, differences to the real mean below, by grid."""
     figure = Figure(figsize=(9, 6), layout="constrained")
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 2])
@@ -155,8 +136,13 @@ def picture(frame: pandas.DataFrame) -> Figure:
     above.set_ylabel("time (s)")
     above.legend(fontsize=8, frameon=False)
     below.legend(fontsize=8, frameon=False)
-    return figure
+    errors = frame["error_percent"]
+    published = " and ".join(f"{frame[f'{model}_error_percent'].abs().mean():.1f} %" for model in EMULATIONS)
+    return figure, (
+        f"Times of {len(frame)} grids are off by {errors.abs().mean():.1f} % on average (published emulations: "
+        f"{published}); {(errors < 0.0).sum()} are predicted too short"
+    )
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_study(STUDY, compared, judged, text, picture, needs=(REAL, PUBLISHED))

@@ -23,16 +23,16 @@ Fixed before any result was looked at:
   a property of the sizes, and the reason why designs should have those of the target.
 """
 
-import sys
 import zlib
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas
 from matplotlib.figure import Figure
 from support.goals import Goal, at_most, reached
-from support.options import Options, options_of
-from support.report import finish
+from support.options import Options
+from support.report import run_study, say
 
 from lepaute.measure.fit.kernels.form import Form
 from lepaute.measure.fit.kernels.kernel_fit import FittedKernel, fit_kernel
@@ -63,13 +63,6 @@ FOLDS = 5
 SUM_LIMIT_PERCENT, ERROR_LIMIT_PERCENT, RATIO_LIMIT = 1.0, 4.0, 1.05
 
 
-def main() -> int:
-    options = options_of(__doc__, tuple(FILES.values()))
-    frame = pandas.read_csv(options.table(STUDY)) if options.summarise else compared(options)
-    goals = judged(frame)
-    return finish(options, STUDY, frame, goals, text(frame), picture(frame), finding(frame, goals))
-
-
 def compared(options: Options) -> pandas.DataFrame:
     """A row for each pair of designs, (fitted, judged); where they are one, judged on sizes not fitted."""
     tables = {name: pandas.read_csv(options.data(file)) for name, file in FILES.items()}
@@ -77,7 +70,7 @@ def compared(options: Options) -> pandas.DataFrame:
     calls = {name: calls_of(tables[folder], file) for name, (folder, file) in chosen.items()}
     rows = []
     for name, mine in calls.items():
-        print(name, flush=True, file=sys.stderr)
+        say(name)
         fitted, selection = select(mine, {})
         yardstick = fit_kernel(mine, form=YARDSTICK)
         errors = {candidate.mean: 100 * candidate.error for candidate in selection.means}
@@ -129,7 +122,6 @@ def errors_of(prefix: str, predicted: np.ndarray, calls: Calls) -> dict[str, flo
 
 
 def judged(frame: pandas.DataFrame) -> list[Goal]:
-    """The goals."""
     own = frame[frame["fitted"] == frame["judged"]]
     ratio = (own["error_percent"] / own["yardstick_error_percent"]).max()
     return [
@@ -163,16 +155,7 @@ target: `lepaute design dgemm --for hpl`.
 """
 
 
-def finding(frame: pandas.DataFrame, goals: list[Goal]) -> str:
-    """On top of the picture."""
-    other = frame.loc[frame["fitted"] != frame["judged"], "sum_percent"].abs().max()
-    return (
-        f"The selected models are off by at most {reached(goals, 'sum over sizes')} in their sum on sizes not seen of "
-        f"their own design, by up to {other:.1f} % on other designs"
-    )
-
-
-def picture(frame: pandas.DataFrame) -> Figure:
+def picture(frame: pandas.DataFrame, goals: Sequence[Goal]) -> tuple[Figure, str]:
     """Error of the sum for each pair of designs: the selected model, and the yardstick."""
     names = list(dict.fromkeys(frame["fitted"]))
     figure = Figure(figsize=(11.5, 5.4), layout="constrained")
@@ -192,8 +175,12 @@ def picture(frame: pandas.DataFrame) -> Figure:
         axis.set_xlabel("judged on")
         axis.set_title(f"{title}: error of the sum, %", fontsize=10)
     axes[0].set_ylabel("fitted to")
-    return figure
+    other = frame.loc[frame["fitted"] != frame["judged"], "sum_percent"].abs().max()
+    return figure, (
+        f"The selected models are off by at most {reached(goals, 'sum over sizes')} in their sum on sizes not seen of "
+        f"their own design, by up to {other:.1f} % on other designs"
+    )
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_study(STUDY, compared, judged, text, picture, needs=tuple(FILES.values()))

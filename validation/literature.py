@@ -12,23 +12,22 @@ full size (eleven minutes on two idle cores; without it, a sixteenth of it is ta
 in the folder are taken, the others added. Fixed before they were run (docs/design/decisions/studies.md):
 
 * published effects of 2 % or more have our sign, and none is more than 5 points from ours (what_if/effects.py);
-* capacity planning: factors within the bands of masters_thesis.py; a random mapping at 10 Gbit/s is never judged;
+* capacity planning (master's thesis, section 5.2): factors within BANDS, wide since the thesis does not say NB and the
+  grid; the platform is that of the notebook which it names as its record. Random mapping at 10 Gbit/s: never judged;
 * rates of whole machines: inside our 95 % interval. Theta: the data sheet below, 8 runs, chosen before the first one.
 """
 
-import argparse
 import json
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
 import pandas
 from support.goals import Goal, at_most
-from support.options import ROOT, Options, options_of
+from support.options import ROOT, Options
 from support.real_runs import LEPAUTE
-from support.report import finish
+from support.report import run_study, say
 from what_if.effects import EFFECT_LIMIT_POINTS, RESOLUTION_PERCENT
 
 STUDY = "literature"
@@ -78,22 +77,16 @@ is](literature.md#studies-by-one-command-each).
 {cases}
 """
 
-
-def main() -> int:
-    options = options_of(__doc__, (), has_subset=True, add_own=_own)
-    frame = pandas.read_csv(options.table(STUDY)) if options.summarise else answered(options)
-    return finish(options, STUDY, frame, judged(frame), TEXT)
-
-
-def _own(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--only", choices=[*EFFECTS, *CAPACITY, *SHOWN, *RATES], help="one of the studies")
-    parser.add_argument("--answers", type=Path, help="folder of the answers; those that are there are taken")
+OWN = {
+    "--only": {"choices": [*EFFECTS, *CAPACITY, *SHOWN, *RATES], "help": "one of the studies"},
+    "--answers": {"type": Path, "help": "folder of the answers; those that are there are taken"},
+}
 
 
 def lepaute(words: list[str], folder: Path) -> str:
     """What the command prints; ends the script where it fails."""
     command = [*LEPAUTE, *words]
-    print(f"lepaute {' '.join(words)}", file=sys.stderr, flush=True)
+    say(f"lepaute {' '.join(words)}")
     return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=folder).stdout
 
 
@@ -188,4 +181,4 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_study(STUDY, answered, judged, TEXT, own=OWN, has_subset=True)

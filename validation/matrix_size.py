@@ -29,7 +29,6 @@ dahu/hpl/temperature_real.csv, which are of other months than the kernels; and d
 of 2019-10, where it has them.
 """
 
-import sys
 from typing import TYPE_CHECKING
 
 import numpy
@@ -38,7 +37,7 @@ from matplotlib.figure import Figure
 from support.coverage import LEAST_INSIDE_PERCENT, coverage_goals
 from support.goals import Goal, at_most
 from support.options import Options, options_of
-from support.report import draw_goal, finish, signed
+from support.report import draw_goal, finish, run_main, signed
 from support.simulations import Case, columns_of, predict_all
 
 from lepaute import Hpl, load_platform
@@ -122,7 +121,6 @@ def with_published(frame: pandas.DataFrame, published: pandas.DataFrame) -> pand
 
 
 def judged(frame: pandas.DataFrame) -> list[Goal]:
-    """The goals."""
     goals = []
     for state, rows in frame.groupby("state"):
         is_large = rows["matrix_size"] >= JUDGED_FROM_N
@@ -150,7 +148,6 @@ def judged_emulations(large: pandas.DataFrame) -> dict[str, str]:
 
 
 def text(frame: pandas.DataFrame) -> str:
-    """The section of the page."""
     means = []
     for (state, platform), group in frame.groupby(["state", "platform"]):
         large = group[group["matrix_size"] >= JUDGED_FROM_N]["error_percent"]
@@ -175,7 +172,6 @@ March 2019. Error: mean of the predicted times / mean of the real times − 1 (`
 
 
 def finding(frame: pandas.DataFrame) -> str:
-    """On top of the picture."""
     large = frame[frame["matrix_size"] >= 100_000].groupby("state")["error_percent"].mean()
     means = ", ".join(f"{signed(value)} in {state}" for state, value in large.items())
     return f"Mean error in time for N ≥ 100,000, by month of the runs: {means}"
@@ -221,4 +217,4 @@ def panel(axes: "Axes", frame: pandas.DataFrame, real: pandas.DataFrame, state: 
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_main(main)

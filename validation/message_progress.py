@@ -41,7 +41,6 @@ import gzip
 import os
 import random
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -52,7 +51,7 @@ import numpy as np
 import pandas
 from support.options import options_of
 from support.page import write_whole
-from support.report import finish
+from support.report import finish, run_main, say
 
 from lepaute.kit.builds import built_once, digests
 
@@ -99,10 +98,7 @@ def main() -> int:
             name for library in LIBRARIES for name in (f"mpicc.{library}", f"mpirun.{library}") if not which(name)
         ]
         if missing:
-            print(
-                f"message_progress.py: {missing[0]} is missing; scripts/install_debian.sh test installs it",
-                file=sys.stderr,
-            )
+            say(f"message_progress.py: {missing[0]} is missing; scripts/install_debian.sh test installs it")
             return 2
         frame = measured(options.quick)
         write_whole(messages, gzip.compress(frame.to_csv(index=False).encode(), mtime=0))
@@ -118,7 +114,7 @@ def measured(quick: bool) -> pandas.DataFrame:
     programs = {library: program(library) for library in LIBRARIES}
     parts = []
     for order, (name, number) in enumerate(starts):
-        print(f"{order + 1} of {len(starts)}: {name}", flush=True, file=sys.stderr)
+        say(f"{order + 1} of {len(starts)}: {name}")
         library, options = TRANSPORTS[name]
         plan = [message(draw) for _ in range(100 if quick else MESSAGES)]
         part = run(programs[library], [f"mpirun.{library}", *PLACED[library], *options, "-np", "2"], plan)
@@ -283,7 +279,6 @@ def flat(table: pandas.DataFrame) -> pandas.DataFrame:
 
 
 def text(frame: pandas.DataFrame) -> str:
-    """The section."""
     counted = undisturbed(frame)
     return f"""## Messages whose peers compute
 
@@ -308,4 +303,4 @@ READING = """* There is no asynchronous progress: every slope of delay against c
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_main(main)

@@ -23,7 +23,6 @@ and MPICH on 2 ranks bound to 2 cores. Fixed before anything was looked at:
 Writes data/mpi_benchmarking_PART.csv.gz (every call), data/mpi_benchmarking.png and its section of docs/evidence.
 """
 
-import sys
 import tempfile
 from functools import partial
 from pathlib import Path
@@ -34,7 +33,7 @@ from support.goals import Goal
 from support.mpi_factors import autocorrelations, mpirun_effect, picture, tukey, without_outliers
 from support.mpi_probe import COLLECTIVES, LIBRARIES, TITLES, measured, program
 from support.options import options_of
-from support.report import close
+from support.report import close, run_main
 from support.tables import stored
 
 STUDY = "mpi_benchmarking"
@@ -74,9 +73,6 @@ def main() -> int:
     finding = f"{again} of {len(goals)} observations of the article are found again"
     figure = picture(frames["mpiruns"], frames["calls"], frames["windows"], LAGS)
     return close(options, STUDY, goals, TEXT, figure, finding, f"{STUDY}_*.csv.gz: 2 ranks of this machine")
-
-
-# ---- measuring -------------------------------------------------------------------------------------------------------
 
 
 def in_turn(folder: Path, rows: list[str], mpiruns: int, *options: str) -> list[Frames]:
@@ -122,9 +118,6 @@ def measure_windows(folder: Path) -> pandas.DataFrame:
 MEASURE = {"mpiruns": measure_mpiruns, "calls": measure_calls, "windows": measure_windows}
 
 
-# ---- judging ---------------------------------------------------------------------------------------------------------
-
-
 def cases_of(calls: pandas.DataFrame) -> list[tuple[str, str, list[np.ndarray]]]:
     """Library, case, and the times of each mpirun, us, outliers left out."""
     found = []
@@ -139,13 +132,13 @@ def cases_of(calls: pandas.DataFrame) -> list[tuple[str, str, list[np.ndarray]]]
 def judged_mpiruns(calls: pandas.DataFrame) -> list[Goal]:
     goals = []
     for library, case, times in cases_of(calls):
-        effect = mpirun_effect(times)
+        held, p_value = mpirun_effect(times)
         goals.append(
             Goal(
                 f"{TITLES[library]}, {case}: mpiruns whose interval holds the grand mean; p of the F test",
                 "below 95 %; below 0.01",
-                f"{100 * effect.held:.0f} %; {small(effect.p_value)}",
-                effect.held < 0.95 and effect.p_value < 0.01,
+                f"{100 * held:.0f} %; {small(p_value)}",
+                held < 0.95 and p_value < 0.01,
             )
         )
     return goals
@@ -203,4 +196,4 @@ def judged_windows(calls: pandas.DataFrame) -> list[Goal]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_main(main)

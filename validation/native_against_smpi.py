@@ -34,7 +34,6 @@ the native engine always is. Needs SimGrid and HPL's source (make setup), and no
 minutes. Beside the table of differences, docs/evidence/speed.md gets CPU time and memory of both.
 """
 
-import argparse
 import signal
 import sys
 from pathlib import Path
@@ -45,7 +44,7 @@ import pandas
 from support.goals import Goal, at_most, markdown
 from support.options import options_of
 from support.page import replace_section, write_whole
-from support.report import exit_status, finish
+from support.report import finish, run_main, say
 from support.smpi_cases import EXACT, SmpiCase, cases_of, emulated, emulation_inputs, mean, native, shared_platform
 
 from lepaute.measure.hpl_source import SHA256, unpack_source
@@ -70,20 +69,17 @@ FOUND = """On 32 × 32 ranks the difference is the engine's default link sharing
 12 (one: 6) ranks a node, which rows do not fill, six are link sharing too; of the other nine, the largest 2 × 32 with
 1ring and binary exchange (−3.8 %), the cause is not found.
 """
+OWN = {"--groups": {"default": LETTERS, "help": "letters of the groups to run; the others stay as they are"}}
 
 
 def main() -> int:
-    options = options_of(__doc__, (), add_own=add_groups)
+    options = options_of(__doc__, (), own=OWN)
     table = options.table(STUDY)
     if not options.summarise:
         compare(table, [case for case in cases_of(options.own.groups) if not options.quick or case.n == 2000])
     frame = pandas.read_csv(table, dtype={"seeds": str, "smpi_times_s": str, "native_times_s": str})
     replace_section(options.output / "speed.md", STUDY, speed_text(frame))
     return finish(options, STUDY, frame, judged(frame), text(frame))
-
-
-def add_groups(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--groups", default=LETTERS, help="letters of the groups to run; the others stay as they are")
 
 
 def compare(table: Path, cases: list[SmpiCase]) -> None:
@@ -132,12 +128,10 @@ def compare(table: Path, cases: list[SmpiCase]) -> None:
         }
         ordered = sorted(rows.values(), key=order)
         write_whole(table, pandas.DataFrame(ordered).to_csv(index=False).encode())
-        print(
+        say(
             f"[{at + 1}/{len(cases)}] {case.group} {case.name}: SMPI {ours['smpi_s']:.6f} s, native "
             f"{mean(found.times_s):.6f} s, {rows[key]['difference_percent']:+.2f} % (exact sharing "
-            f"{rows[key]['exact_difference_percent']:+.2f} %)",
-            file=sys.stderr,
-            flush=True,
+            f"{rows[key]['exact_difference_percent']:+.2f} %)"
         )
 
 
@@ -188,7 +182,6 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
 
 
 def text(frame: pandas.DataFrame) -> str:
-    """The section of docs/evidence."""
     rows = [summary(GROUPS[group], part) for group, part in frame.groupby("group")]
     rows.append(summary("all", frame))
     header = ("", "cases", "mean", "mean absolute", "largest", "worst case", "mean absolute, exact sharing")
@@ -245,4 +238,4 @@ SMPI takes {ratio.min():.0f} to {ratio.max():.0f} times as much CPU time, with a
 
 if __name__ == "__main__":
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # or SMPI would go on alone
-    sys.exit(exit_status(main))
+    run_main(main)

@@ -36,7 +36,6 @@ Changed after the first results were seen:
 """
 
 import math
-import sys
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -46,8 +45,8 @@ import pandas
 import yaml
 from scipy.stats import norm
 from support.goals import Goal, at_most, markdown
-from support.options import Options, options_of
-from support.report import finish, signed
+from support.options import Options
+from support.report import run_study, signed
 
 from lepaute.measure.fit.messages.conditions import condition_effects
 from lepaute.measure.fit.messages.network import ProtocolLimits, call_cost, fit_network, fit_segments, one_way_s
@@ -62,6 +61,12 @@ LOADED = "experiment/experimental_conditions/communication_computation_interfere
 PUBLISHED = {"stampede": "other_platforms/stampede.yaml", "taurus": "other_platforms/taurus.yaml"}
 CALLS = ("MPI_Iprobe", "MPI_Test", "MPI_Wtime")
 WTIME_CALLS = 10_000_000
+NEEDS = (
+    *(RAW.format(name, f"{part}.csv.gz") for name in RAW_SERIES for part in ("PingPong", "Isend", "Recv")),
+    *(f"network_fit/{name}.csv.gz" for name in DAHU_SERIES),
+    *PUBLISHED.values(),
+    LOADED,
+)
 SEED = 1
 MEAN_LIMIT_PERCENT = 5.0
 FEWEST_HELD_OUT = 100
@@ -86,25 +91,10 @@ class Fitted:
     costs: dict[str, float]
 
 
-def main() -> int:
-    needs = (
-        *(RAW.format(name, f"{part}.csv.gz") for name in RAW_SERIES for part in ("PingPong", "Isend", "Recv")),
-        *(f"network_fit/{name}.csv.gz" for name in DAHU_SERIES),
-        *PUBLISHED.values(),
-        LOADED,
-    )
-    options = options_of(__doc__, needs)
-    frame = pandas.read_csv(options.table(STUDY)) if options.summarise else compared(options)
-    return finish(options, STUDY, frame, judged(frame), text(frame))
-
-
 def compared(options: Options) -> pandas.DataFrame:
     """A row a series, a segment of one, and a condition of load."""
     fits = [raw_fit(options, name) for name in RAW_SERIES] + [dahu_fit(options, name) for name in DAHU_SERIES]
     return pandas.concat([told(options, fitted) for fitted in fits] + [load_effects(options)], ignore_index=True)
-
-
-# ---- data
 
 
 def halves(size: Any, duration_s: Any, options: Options) -> tuple[Series, Series]:
@@ -158,9 +148,6 @@ def dahu_fit(options: Options, name: str) -> Fitted:
     nothing = fitted.within(math.inf, math.inf)
     segments = fit_segments(fitted, nothing, nothing, ProtocolLimits.of_eager(0.0))
     return Fitted(name, segments, fitted, held_out, None, {})
-
-
-# ---- results
 
 
 def told(options: Options, fit: Fitted) -> pandas.DataFrame:
@@ -305,11 +292,7 @@ def load_effects(options: Options) -> pandas.DataFrame:
     return pandas.DataFrame(rows)
 
 
-# ---- report
-
-
 def judged(frame: pandas.DataFrame) -> list[Goal]:
-    """The goals."""
     whole = frame[frame["kind"] == "series"].set_index("series")
     parts = frame[(frame["kind"] == "segment") & (frame["points"] >= FEWEST_HELD_OUT)]
     goals = [
@@ -330,7 +313,6 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
 
 
 def text(frame: pandas.DataFrame) -> str:
-    """The section of the page."""
     whole = frame[frame["kind"] == "series"].to_dict("records")
     summary = [
         (
@@ -395,4 +377,4 @@ def micro(value: float) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_study(STUDY, compared, judged, text, needs=NEEDS)

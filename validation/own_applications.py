@@ -22,15 +22,14 @@ Needs SimGrid (make setup), and no reference data; three minutes.
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pandas
 from support.goals import Goal, at_most
-from support.options import ROOT, options_of
+from support.options import ROOT, Options
 from support.real_runs import LEPAUTE, quietly
-from support.report import finish, seconds
+from support.report import run_study, say, seconds
 
 import lepaute as lp
 from lepaute.simulate.apps.own.loading import loaded
@@ -63,17 +62,13 @@ def cases_of(quick: bool) -> list[tuple[str, dict[str, Any], str]]:
     return found
 
 
-def main() -> int:
-    options = options_of(__doc__, ())
-    if options.summarise:
-        frame = pandas.read_csv(options.table(STUDY))
-    else:
-        WORK.mkdir(parents=True, exist_ok=True)
-        for name in ("cg", "fft", "workers", "ring"):
-            argv = ["mpicc", "-O2", str(EXAMPLES / f"{name}.c"), "-o", str(WORK / name), "-lm"]
-            subprocess.run(argv, check=True, env=os.environ | {"PATH": f"{compilers()}:{os.environ['PATH']}"})
-        frame = pandas.DataFrame([row_of(*case) for case in cases_of(options.quick)])
-    return finish(options, STUDY, frame, judged(frame), text(frame))
+def compared(options: Options) -> pandas.DataFrame:
+    """A row a case."""
+    WORK.mkdir(parents=True, exist_ok=True)
+    for name in ("cg", "fft", "workers", "ring"):
+        argv = ["mpicc", "-O2", str(EXAMPLES / f"{name}.c"), "-o", str(WORK / name), "-lm"]
+        subprocess.run(argv, check=True, env=os.environ | {"PATH": f"{compilers()}:{os.environ['PATH']}"})
+    return pandas.DataFrame([row_of(*case) for case in cases_of(options.quick)])
 
 
 def emulated_s(program: Path, arguments: list[str], ranks: int, trace: Path) -> float:
@@ -121,7 +116,7 @@ def row_of(name: str, fields: dict[str, Any], arguments: str) -> dict[str, Any]:
         "replay_difference_percent": 100.0 * (replay_s / smpi_s - 1.0),
         "same_calls": lp.check(application, trace).same if name in CHECKED else "",
     }
-    print(*row.values(), sep=", ", file=sys.stderr, flush=True)
+    say(*row.values(), sep=", ")
     return row
 
 
@@ -143,7 +138,6 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
 
 
 def text(frame: pandas.DataFrame) -> str:
-    """The section."""
     span = f"{seconds(frame['smpi_s'].min())} to {seconds(frame['smpi_s'].max())} s"
     return f"""## Applications of one's own, and replays, under SMPI
 
@@ -161,4 +155,4 @@ missed there, by cg with n = 24 on 16 ranks.
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_study(STUDY, compared, judged, text)

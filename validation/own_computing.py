@@ -29,7 +29,6 @@ those of fft are powers of two and came back.
 """
 
 import os
-import sys
 import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -38,9 +37,9 @@ import emulated_program
 import numpy
 import pandas
 from support.goals import Goal, at_most
-from support.options import ROOT, Options, options_of
+from support.options import ROOT, Options
 from support.page import write_whole
-from support.report import exit_status, finish
+from support.report import run_study, say
 
 from lepaute import Platform, load_platform
 from lepaute.kit.command import run_command
@@ -86,12 +85,6 @@ class Case:
     def arguments(self) -> list[str]:
         """What the program is given."""
         return [str(self.size), str(self.iterations)]
-
-
-def main() -> int:
-    options = options_of(__doc__, ())
-    frame = pandas.read_csv(options.table(STUDY)) if options.summarise else compared(options)
-    return finish(options, STUDY, frame, judged(frame), TEXT)
 
 
 def compared(options: Options) -> pandas.DataFrame:
@@ -156,12 +149,11 @@ def timed(
             )
             real_s = emulated_program.time_in(record.stdout)
             rows.append((index, number, emulated_s, real_s, share, record.start))
-        print(f"round {number + 1} of {rounds} done", file=sys.stderr, flush=True)
+        say(f"round {number + 1} of {rounds} done")
     return pandas.DataFrame(rows, columns=["case", "round", "emulated_s", "real_s", "memory_share", "start"])
 
 
 def judged(frame: pandas.DataFrame) -> list[Goal]:
-    """The goals."""
     errors = frame["error_percent"].abs()
     return [
         at_most("median absolute error in time", MEDIAN_LIMIT_PERCENT, errors.median()),
@@ -170,4 +162,4 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
 
 
 if __name__ == "__main__":
-    sys.exit(exit_status(main))
+    run_study(STUDY, compared, judged, TEXT)

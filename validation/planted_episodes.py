@@ -12,16 +12,14 @@ Goals: the mean prediction moves by 2 % at most in the median archive; the half-
 98 % of the further runs are inside.
 """
 
-import argparse
-import sys
 import tempfile
 from pathlib import Path
 
 import numpy as np
 import pandas
 from support.goals import Goal, at_most
-from support.options import Options, options_of
-from support.report import exit_status, finish
+from support.options import Options
+from support.report import run_study, say
 from truth import calibration
 from truth.effects import Effects
 from truth.kinds import scatter_of
@@ -38,16 +36,7 @@ MACHINES, QUICK_MACHINES, RUNS = 20, 2, 20
 STEPS = (calibration.STEPS_SIDE_BY_SIDE, calibration.STEPS_TOGETHER)
 PROCESS = ["host", "block", "probe", "attempt", "rank", "cpu"]
 
-
-def main() -> int:
-    """Simulates, and writes the section."""
-    options = options_of(__doc__, (), add_own=_add_options)
-    frame = pandas.read_csv(options.table(STUDY)) if options.summarise else simulated(options)
-    return finish(options, STUDY, frame, judged(frame), text(frame))
-
-
-def _add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--machines", type=int, help=f"how many ({MACHINES})")
+OWN = {"--machines": {"type": int, "help": f"how many ({MACHINES})"}}
 
 
 def simulated(options: Options) -> pandas.DataFrame:
@@ -57,7 +46,7 @@ def simulated(options: Options) -> pandas.DataFrame:
     with tempfile.TemporaryDirectory() as folder:
         for number in range(count):
             rows.append(machine(number, Path(folder)))
-            print(rows[-1], file=sys.stderr, flush=True)
+            say(rows[-1])
     return pandas.DataFrame(rows).round(5)
 
 
@@ -139,4 +128,4 @@ def text(frame: pandas.DataFrame) -> str:
 
 
 if __name__ == "__main__":
-    raise SystemExit(exit_status(main))
+    run_study(STUDY, simulated, judged, text, own=OWN)

@@ -21,7 +21,6 @@ Writes data/planted_skew.csv.gz (every call) and its section of docs/evidence.
 """
 
 import os
-import sys
 import tempfile
 from pathlib import Path
 
@@ -29,7 +28,7 @@ import pandas
 from support.goals import Goal, markdown
 from support.mpi_probe import COLLECTIVES, LIBRARIES, TITLES, Program, measured, preloaded, program
 from support.options import options_of
-from support.report import close
+from support.report import close, run_main
 from support.tables import stored
 
 STUDY = "planted_skew"
@@ -116,7 +115,6 @@ def verdict(times: pandas.DataFrame, way: str, size: int, late: str = "") -> str
 
 
 def judged(times: pandas.DataFrame, calls: pandas.DataFrame) -> list[Goal]:
-    """The goals of the docstring."""
     goals = []
     for size in SIZES:
         truth = verdict(times, OURS, size)
@@ -146,7 +144,6 @@ def judged(times: pandas.DataFrame, calls: pandas.DataFrame) -> list[Goal]:
 
 
 def page(calls: pandas.DataFrame) -> str:
-    """The section of its page."""
     rows = []
     for (library, how), group in calls[calls["late"]].groupby(["library", "synchronisation"]):
         cells = [f"{group[name].median() * 1e-3:.2f}" for name in ("skew_ns", "skew_low_ns", "skew_high_ns")]
@@ -173,4 +170,4 @@ windows marked:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_main(main)

@@ -30,7 +30,7 @@ import psutil
 from support.goals import Goal, markdown
 from support.mpi_probe import COLLECTIVES, DESIGN_COLUMNS, LIBRARIES, TITLES, Program, program
 from support.options import options_of
-from support.report import close
+from support.report import close, run_main
 
 CLOCKS = ("MPI_Wtime", "clock_gettime", "rdtscp")
 CALLS, ROWS, LIMIT_S = 100_000, 1_000_000, 60.0
@@ -146,4 +146,4 @@ def finish(process: subprocess.Popen[str]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_main(main)

@@ -14,14 +14,13 @@ docs/design/decisions/data_sheets.md:
 """
 
 import math
-import sys
 
 import pandas
 from support.coverage import LEAST_INSIDE_PERCENT, inside_percent
 from support.evidence import EVIDENCE
 from support.goals import Goal, at_most
-from support.options import Options, options_of
-from support.report import finish, signed
+from support.options import Options
+from support.report import run_study, signed
 from support.simulations import Case, predict_all
 
 from lepaute import Hpl, Platform, load_platform
@@ -52,12 +51,6 @@ GIVEN: dict[str, tuple[dict[str, str], dict[str, object]]] = {
     "15": ({"simd": "neon", "clock": "turbo"}, {}),
 }
 GRIDS = {"5b": ((1, 2), (2, 1))}
-
-
-def main() -> int:
-    options = options_of(__doc__, ())
-    frame = pandas.read_csv(options.table(STUDY), dtype={"id": str}) if options.summarise else compared(options)
-    return finish(options, STUDY, frame, judged(frame), text(frame))
 
 
 def compared(options: Options) -> pandas.DataFrame:
@@ -121,7 +114,6 @@ def platform_of(row: dict[str, object], given: dict[str, str], threads: int) -> 
 
 
 def judged(frame: pandas.DataFrame) -> list[Goal]:
-    """The goals."""
     inside, count = int(frame["real_inside"].sum()), len(frame)
     enough = inside_percent(frame) >= LEAST_INSIDE_PERCENT
     return [
@@ -138,7 +130,6 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
 
 
 def text(frame: pandas.DataFrame) -> str:
-    """The section of the page."""
     outside = ", ".join(
         f"{row['nodes']} × {row['machine']} ({signed(row['error_percent'])})"
         for row in frame.to_dict("records")
@@ -162,4 +153,4 @@ dgemm there seems to fall short of what libraries reach elsewhere.
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_study(STUDY, compared, judged, text, dtype={"id": str})

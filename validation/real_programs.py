@@ -34,7 +34,6 @@ import os
 import random
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -45,7 +44,7 @@ import pandas
 from support.goals import Goal, at_most
 from support.options import ROOT, Options, options_of
 from support.real_runs import LEPAUTE, kernels_of, quietly, tell
-from support.report import exit_status, finish
+from support.report import finish, run_main, say
 
 import lepaute as lp
 from lepaute.errors import LepauteError
@@ -76,6 +75,14 @@ PSEUDOPOTENTIAL = Path("/usr/share/doc/quantum-espresso/examples/EPW/sic/pp/Si.p
 COPPER = Path("/usr/share/lammps/potentials/Cu_u3.eam")
 HPCC = {"fft": (4000, 10), "ptrans": (3000, 2), "random": (500, 2)}
 EXAMPLES = {"cg": ("1000", "100"), "fft": ("2048", "4"), "halo": ("2000", "200")}
+OWN = {
+    "--library": {"choices": NAMES, "default": "openmpi", "help": "MPI library of the programs"},
+    "--minutes": {"type": float, "default": MINUTES, "help": "when the last round of real runs begins"},
+    "--parts": {"nargs": "+", "choices": PARTS, "default": list(PARTS), "help": "what is done"},
+    "-p --platform": {"type": Path, "help": "this machine, calibrated before, instead of now"},
+    "--busy": {"action": "store_true", "help": "others use the machine: one recording, one try of each run"},
+    "--built": {"action": "store_true", "help": "only build what is built, and end"},
+}
 
 
 @dataclass(frozen=True)
@@ -105,20 +112,8 @@ def programs(library: str) -> list[Real]:
     return [program for program in found if library in program.libraries]
 
 
-def add_own(parser: argparse.ArgumentParser) -> None:
-    """The script's own options."""
-    parser.add_argument("--library", choices=NAMES, default="openmpi", help="MPI library of the programs")
-    parser.add_argument("--minutes", type=float, default=MINUTES, help="when the last round of real runs begins")
-    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS), help="what is done")
-    parser.add_argument("-p", "--platform", type=Path, help="this machine, calibrated before, instead of now")
-    parser.add_argument(
-        "--busy", action="store_true", help="others use the machine: one recording, one try of each run"
-    )
-    parser.add_argument("--built", action="store_true", help="only build what is built, and end")
-
-
 def main() -> int:
-    options = options_of(__doc__, (), add_own=add_own)
+    options = options_of(__doc__, (), own=OWN)
     start_s = time.monotonic()
     name = STUDY if options.own.library == "openmpi" else f"{STUDY}_{options.own.library}"
     recorded_table = options.table(f"{name}_recorded")
@@ -141,9 +136,6 @@ def main() -> int:
             return 0
         frame = pandas.read_csv(options.table(name))
     return finish(options, name, frame, judged(frame), text(options.own, recorded))
-
-
-# ---- what runs -------------------------------------------------------------------------------------------------------
 
 
 def prepare(library: str) -> None:
@@ -224,9 +216,6 @@ def command(program: Real, library: str, ranks: int, *, timed: bool) -> list[str
     return [f"mpirun.{library}", *own, "-wdir", str(program.folder), "-np", str(ranks), *words]
 
 
-# ---- recorded, predicted, run ----------------------------------------------------------------------------------------
-
-
 def lepaute(*words: str, environment: dict[str, str] | None = None) -> None:
     """One command of ours; its words go to standard error."""
     argv = [*LEPAUTE, *words]
@@ -235,7 +224,7 @@ def lepaute(*words: str, environment: dict[str, str] | None = None) -> None:
     if done.returncode:
         raise LepauteError((done.stdout.strip().splitlines() or ["no output"])[-1])
     said = [line for line in done.stdout.splitlines() if line.startswith(("lepaute", str(WORK)))]
-    print(*said, sep="\n", file=sys.stderr, flush=True)
+    say(*said, sep="\n")
 
 
 def recorded(program: Real, library: str, ranks: int, number: int, kernels: dict[str, str]) -> Path:
@@ -343,11 +332,7 @@ def recorded_on_all(options: Options) -> pandas.DataFrame:
     return pandas.DataFrame(rows)
 
 
-# ---- what came of it -------------------------------------------------------------------------------------------------
-
-
 def judged(frame: pandas.DataFrame) -> list[Goal]:
-    """The goals."""
     share = 100.0 * frame["n_inside"].sum() / frame["n_counting"].sum()
     low, high = INSIDE_PERCENT
     return [
@@ -362,7 +347,6 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
 
 
 def text(own: argparse.Namespace, recorded: pandas.DataFrame) -> str:
-    """The section."""
     refused = recorded[recorded["refused"].fillna("") != ""]
     reasons = refused.groupby("refused", sort=False)["program"].count().items()
     told = "".join(f" {count} of {len(recorded)} were refused: *{reason}*." for reason, count in reasons)
@@ -383,4 +367,4 @@ def text(own: argparse.Namespace, recorded: pandas.DataFrame) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(exit_status(main))
+    run_main(main)

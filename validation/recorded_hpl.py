@@ -14,18 +14,16 @@ Fixed before any result was looked at:
   simulation decides anew: told, not judged.
 """
 
-import argparse
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pandas
 from support.goals import Goal, at_most
-from support.options import ROOT, options_of
+from support.options import ROOT, Options
 from support.real_runs import LEPAUTE, kernels_of, quietly
-from support.report import exit_status, finish
+from support.report import run_study, say
 
 import lepaute as lp
 from lepaute.errors import LepauteError
@@ -46,26 +44,17 @@ the same HPL on it, neither with any uncertainty. Difference: replayed / native 
 
 {cases}
 """
+OWN = {"-p --platform": {"type": Path, "help": "platform file of this machine"}}
 
 
-def add_own(parser: argparse.ArgumentParser) -> None:
-    """The script's own options."""
-    parser.add_argument("-p", "--platform", type=Path, help="platform file of this machine")
-
-
-def main() -> int:
-    options = options_of(__doc__, (), add_own=add_own)
-    if options.summarise:
-        frame = pandas.read_csv(options.table(STUDY))
-    else:
-        if options.own.platform is None:
-            raise LepauteError("give the platform of this machine with -p")
-        WORK.mkdir(parents=True, exist_ok=True)
-        cases = [lp.Hpl(n=n, nb=NB, p=p, q=q, depth=depth) for n in ORDERS for p, q in GRIDS for depth in DEPTHS]
-        frame = pandas.DataFrame(
-            [row_of(hpl, options.own.platform.resolve()) for hpl in (cases[:2] if options.quick else cases)]
-        )
-    return finish(options, STUDY, frame, judged(frame), TEXT)
+def compared(options: Options) -> pandas.DataFrame:
+    """A row a case."""
+    if options.own.platform is None:
+        raise LepauteError("give the platform of this machine with -p")
+    WORK.mkdir(parents=True, exist_ok=True)
+    cases = [lp.Hpl(n=n, nb=NB, p=p, q=q, depth=depth) for n in ORDERS for p, q in GRIDS for depth in DEPTHS]
+    platform = options.own.platform.resolve()
+    return pandas.DataFrame([row_of(hpl, platform) for hpl in (cases[:2] if options.quick else cases)])
 
 
 def recorded(hpl: lp.Hpl, environment: dict[str, str]) -> Path:
@@ -100,15 +89,14 @@ def row_of(hpl: lp.Hpl, path: Path) -> dict[str, Any]:
         "own_code_percent": 0.0 if own is None else 100.0 * own.time_s / (hpl.ranks * replayed.time_s.mean),
         "difference_percent": 100.0 * (replayed.time_s.mean / native.time_s.mean - 1.0),
     }
-    print(*row.values(), sep=", ", file=sys.stderr, flush=True)
+    say(*row.values(), sep=", ")
     return row
 
 
 def judged(frame: pandas.DataFrame) -> list[Goal]:
-    """The goal."""
     plain = frame[frame["depth"] == 0]["difference_percent"].abs()
     return [at_most("largest absolute difference, without look-ahead", LIMIT_PERCENT, plain.max())]
 
 
 if __name__ == "__main__":
-    sys.exit(exit_status(main))
+    run_study(STUDY, compared, judged, TEXT, own=OWN)

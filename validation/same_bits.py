@@ -37,7 +37,7 @@ from shutil import which
 import pandas
 from support.goals import Goal, markdown
 from support.options import ROOT, options_of
-from support.report import finish
+from support.report import finish, run_main, say
 from support.same_bits_cases import CASES, write_cases
 
 FOLDER = ROOT / "build" / "same_bits"
@@ -113,7 +113,7 @@ def main() -> int:
                             | compared(reference, output, why))  # fmt: skip
                 if output is not None:
                     libraries.add(output.processor["library"])
-                print(*rows[-1].values(), sep=", ", file=sys.stderr, flush=True)
+                say(*rows[-1].values(), sep=", ")
     goals = [Goal("runs that differ", "none", *judged(rows))]
     if not options.quick:
         goals += [golden(cores) for cores in (1, os.cpu_count() or 1)]
@@ -141,7 +141,7 @@ def compile_in(folder: Path, sources: Path, target: str, *configuration: str) ->
     for argv in ([*configure, *configuration], ["cmake", "--build", str(folder), "--target", target]):
         done = subprocess.run(argv, capture_output=True, text=True, check=False)
         if done.returncode:
-            print(done.stdout, done.stderr, file=sys.stderr)
+            say(done.stdout, done.stderr)
             raise SystemExit(f"{' '.join(argv)} failed")
 
 
@@ -200,7 +200,7 @@ def compared(reference: Output | None, output: Output | None, why: str) -> dict[
         return {"runs": 0, "different": 0, "first": why}
     names = differing(reference.results, output.results)
     for name in names[:3]:
-        print(f"{name}\n  {reference.results.get(name)}\n  {output.results.get(name)}", file=sys.stderr)
+        say(f"{name}\n  {reference.results.get(name)}\n  {output.results.get(name)}")
     return {"runs": len(output.results), "different": len(names), "first": names[0] if names else ""}
 
 
@@ -223,7 +223,7 @@ def golden(cores: int) -> Goal:
     )  # fmt: skip
     last = (done.stdout.strip().splitlines() or ["no output"])[-1]
     if done.returncode:
-        print(done.stdout[-4000:], done.stderr[-1000:], file=sys.stderr)
+        say(done.stdout[-4000:], done.stderr[-1000:])
     return Goal(what, "all equal", re.sub(r" in .*", "", last), done.returncode == 0)
 
 
@@ -241,7 +241,7 @@ def aarch64_tests() -> Goal:
     argv = [*AARCH64_EMULATOR, str(folder / "core_tests"), "--gtest_brief=1"]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     if done.returncode:
-        print(done.stdout[-4000:], done.stderr[-1000:], file=sys.stderr)
+        say(done.stdout[-4000:], done.stderr[-1000:])
     count = re.search(r"PASSED\s*\]\s*(\d+ tests)", done.stdout)
     return Goal(what, "all pass", f"{count[1]} passed" if count else "none passed", done.returncode == 0)
 
@@ -256,13 +256,12 @@ def python_bits() -> Goal:
         subprocess.run([*more, *argv], capture_output=True, text=True, check=True).stdout.splitlines()
         for more in ([], [EMULATOR, "-cpu", EMULATED])
     )
-    print(*here, *emulated, sep="\n", file=sys.stderr)
+    say(*here, *emulated, sep="\n")
     equal = sum(one == other for one, other in zip(here, emulated, strict=True))
     return Goal(what, "equal", f"{equal} of {len(here)} kinds equal", equal == len(here))
 
 
 def text_of(rows: Sequence[Mapping[str, object]], cases: int, library: str, reference: Output | None) -> str:
-    """The section."""
     has = "" if reference is not None and reference.processor["avx"] + reference.processor["fma"] == "11" else " not"
     lines = []
     for build in BUILDS:
@@ -291,4 +290,4 @@ def text_of(rows: Sequence[Mapping[str, object]], cases: int, library: str, refe
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_main(main)

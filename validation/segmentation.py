@@ -18,13 +18,11 @@ Fixed before any result was looked at:
   benchmarks/segmentation.py.
 """
 
-import sys
-
 import numpy as np
 import pandas
 from support.goals import Goal, markdown
 from support.options import Options, options_of
-from support.report import finish
+from support.report import finish, run_main
 
 from lepaute.measure.fit.segmentation import SegmentedLine, segment
 
@@ -113,7 +111,6 @@ def listed(places: "tuple[float, ...] | list[float]") -> str:
 
 
 def judged(frame: pandas.DataFrame) -> list[Goal]:
-    """Goals as the head of this script says."""
     goals = []
     sets = frame[frame["what"] == "set"]
     for name in dict.fromkeys(sets["name"]):
@@ -137,7 +134,6 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
 
 
 def text(frame: pandas.DataFrame) -> str:
-    """The section of the page."""
     free = frame[(frame["what"] == "set") & (frame["asked"] == "free")]
     gains = [(row["name"], row["breakpoints"], row["gains"]) for _, row in free.iterrows()]
     return f"""## Breakpoints of published measurements
@@ -156,4 +152,4 @@ With the number of breakpoints free, each further breakpoint divides the sum of 
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_main(main)

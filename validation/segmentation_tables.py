@@ -28,16 +28,15 @@ One thing was added after a first look: three degrees of freedom have to be left
 sizes, which are not among these tables, were cut in up to one of ten cases.
 """
 
-import sys
 from collections.abc import Callable
 
 import numpy as np
 import pandas
 from segmentation_truth import share
 from support.goals import markdown
-from support.options import Options, options_of
+from support.options import Options
 from support.piecewise_models import found, random_model, table_model
-from support.report import finish
+from support.report import run_study
 
 from lepaute.measure.fit.segmentation import Partition, segment
 
@@ -101,12 +100,6 @@ RULES: dict[str, Rule] = {
 SHOWN = ("parameters", "free", "variance1", "variance3", "default")
 
 
-def main() -> int:
-    options = options_of(__doc__, ())
-    frame = pandas.read_csv(options.table(STUDY)) if options.summarise else searched(options)
-    return finish(options, STUDY, frame, [], text(frame))
-
-
 def searched(options: Options) -> pandas.DataFrame:
     """A row a model and criterion, the default of lepaute.fit.segment among these."""
     rows = []
@@ -141,7 +134,6 @@ def chosen(candidates: tuple[Partition, ...], points: int, rule: Rule) -> tuple[
 
 
 def text(frame: pandas.DataFrame) -> str:
-    """The section of the page."""
     rows = [[name] for name in SHOWN]
     for row in rows:
         for part in ("fresh", "many"):
@@ -164,4 +156,4 @@ true number, each at most one size away; "line cut": of the models without a bre
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_study(STUDY, searched, lambda _: [], text)

@@ -22,15 +22,14 @@ hos5, which the rule chose then as now). For the memcpy durations of validation/
 then stood for 16,000: the minimum length, which nobody had reason to set, was in the way.
 """
 
-import sys
 from collections.abc import Callable
 
 import numpy as np
 import pandas
 from support.goals import markdown
-from support.options import Options, options_of
+from support.options import Options
 from support.piecewise_models import Model, found, random_model
-from support.report import finish
+from support.report import run_study
 
 from lepaute.measure.fit.segmentation import Partition, segment
 
@@ -47,12 +46,6 @@ CHARGES: dict[str, Charge] = {
     "lwz": lambda k, n: 0.299 * np.log(n) ** 1.1 * (3 * k - 1),
     "hos5": lambda k, _: 2 * k + 5 * (k - 1),
 }
-
-
-def main() -> int:
-    options = options_of(__doc__, ())
-    frame = pandas.read_csv(options.table(STUDY)) if options.summarise else searched(options)
-    return finish(options, STUDY, frame, [], text(frame))
 
 
 def searched(options: Options) -> pandas.DataFrame:
@@ -104,7 +97,6 @@ def covering(model: Model, breakpoints: tuple[float, ...], intervals: tuple[tupl
 
 
 def text(frame: pandas.DataFrame) -> str:
-    """The section of the page."""
     rows = [[name] for name in (*CHARGES, "default")]
     for row in rows:
         for part in ("choice", "fresh"):
@@ -136,4 +128,4 @@ def share(values: pandas.Series) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_study(STUDY, searched, lambda _: [], text)

@@ -31,22 +31,21 @@ Fixed before any result was looked at:
 Shown, never judged: absolute differences in the last two studies.
 """
 
-import argparse
-import sys
 from types import ModuleType
 
 import pandas
 from support.options import Options, options_of
-from support.report import finish
+from support.report import finish, run_main
 from what_if import removed_nodes, switches, temporal
 from what_if.synthetic import NODES
 
 STUDIES: dict[str, ModuleType] = {"temporal": temporal, "switches": switches, "nodes": removed_nodes}
+OWN = {"--only": {"choices": list(STUDIES), "help": "one study"}}
 
 
 def main() -> int:
     needs = (NODES, *(study.PUBLISHED for study in STUDIES.values()))
-    options = options_of(__doc__, needs, has_subset=True, add_own=add_only)
+    options = options_of(__doc__, needs, has_subset=True, own=OWN)
     status = 0
     for name, study in STUDIES.items():
         if options.own.only in (None, name):
@@ -54,16 +53,12 @@ def main() -> int:
     return status
 
 
-def add_only(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--only", choices=list(STUDIES), help="one study")
-
-
 def show(options: Options, study: ModuleType) -> int:
     """One study; its exit status."""
     frame = pandas.read_csv(options.table(study.STUDY)) if options.summarise else study.compared(options)
     goals = study.judged(frame)
-    return finish(options, study.STUDY, frame, goals, study.text(frame), study.picture(frame), study.finding(goals))
+    return finish(options, study.STUDY, frame, goals, study.text(frame))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_main(main)

@@ -41,7 +41,6 @@ each time on another day. Fixed before the first full result:
   machines as the sample: runs of one machine share its calibration.
 """
 
-import argparse
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -52,7 +51,7 @@ import pandas
 from support.goals import Goal, markdown
 from support.options import Options, options_of
 from support.page import write_whole
-from support.report import finish
+from support.report import finish, run_main
 from truth.calibration import write_calibration
 from truth.effects import Effects
 from truth.kinds import KINDS, kinds_of, scatter_of
@@ -73,20 +72,18 @@ GRIDS = ((1, 1), (1, 2), (2, 1))
 SHARE_OF_TWO_NODES = 1 / 3
 OVER_ALL, OF_A_KIND = (93.0, 97.0), 90.0
 ALL, ALONE, COMBINED = "all", "one kind", "combinations"
+OWN = {
+    "--machines": {"type": int, "help": f"how many, from the first ({MACHINES})"},
+    "--kinds": {"default": "", "help": f"only machines that have one of these: {','.join(KINDS)}"},
+    "--seed": {"type": int, "default": 1, "help": "of all that is drawn (1)"},
+}
 
 
 def main() -> int:
-    """Simulates, and writes the section."""
-    options = options_of(__doc__, (), add_own=_add_options)
+    options = options_of(__doc__, (), own=OWN)
     frame = pandas.read_csv(options.table(STUDY)) if options.summarise else simulated(options)
     others = {name: pandas.read_csv(options.table(name)) for name in (FRESH,) if options.table(name).is_file()}
     return finish(options, STUDY, frame, judged(frame), text(frame, others))
-
-
-def _add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--machines", type=int, help=f"how many, from the first ({MACHINES})")
-    parser.add_argument("--kinds", default="", help=f"only machines that have one of these: {','.join(KINDS)}")
-    parser.add_argument("--seed", type=int, default=1, help="of all that is drawn (1)")
 
 
 def simulated(options: Options) -> pandas.DataFrame:
@@ -156,7 +153,6 @@ def coverage(part: pandas.DataFrame) -> tuple[float, float]:
 
 
 def judged(frame: pandas.DataFrame) -> list[Goal]:
-    """Goals as the head of this script says."""
     parts = groups(frame)
     whole, _ = coverage(parts[ALL])
     low, high = OVER_ALL
@@ -223,4 +219,4 @@ def _half(part: pandas.DataFrame) -> float:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_main(main)

@@ -7,24 +7,16 @@ after them). Fixed in advance: over all runs at least 90 % and at most 99 % insi
 information), median half-width over all cases at most 7 %.
 """
 
-import sys
-
 import pandas
 from support.coverage import coverage_goals, half_widths_percent, inside_percent
 from support.goals import Goal, markdown
-from support.options import Options, options_of
-from support.report import finish, signed
+from support.options import Options
+from support.report import run_study, signed
 
 STUDY = "coverage"
 MOST_INSIDE_PERCENT = 99.0
 #: A case is named where fewer of its real runs lie inside, of at least so many.
 MISSED_SHARE, FEWEST_RUNS = 0.5, 5
-
-
-def main() -> int:
-    options = options_of(__doc__, ())
-    frame = cases(options)
-    return finish(options, STUDY, frame, judged(frame), text(frame))
 
 
 def cases(options: Options) -> pandas.DataFrame:
@@ -58,7 +50,6 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
 
 
 def text(frame: pandas.DataFrame) -> str:
-    """The section of the page."""
     rows = [
         (
             str(study),
@@ -91,4 +82,4 @@ Cases with fewer than half of their runs inside: {missed or "none"}. {{cases}}
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_study(STUDY, cases, judged, text)

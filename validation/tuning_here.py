@@ -22,7 +22,6 @@ Fixed before any real run of this table was made:
   runs of one configuration scatter, and the errors of the predictions.
 """
 
-import argparse
 import sys
 from itertools import product
 from math import sqrt
@@ -34,7 +33,7 @@ from scipy.stats import f_oneway
 from support.goals import Goal, markdown
 from support.options import Options, options_of
 from support.real_runs import calibrated, campaign, tell
-from support.report import finish
+from support.report import finish, run_main
 
 from lepaute import Hpl, load_platform
 from lepaute.study.evaluation import Outcome, Point, Trial
@@ -47,13 +46,14 @@ FIELDS = ("nb", "p", "q", "depth", "nbmin")
 SIMULATED_RUNS, REPEATS, REAL_RUNS, REPETITIONS = 20, 3, 10, 500
 FLAT_PERCENT = 3.0
 TUNING, RANDOM = "tuning", "random search"
-#: Found afterwards to be needed: see `held_out`.
-HELD_OUT_REPETITIONS = 200
-TUNING_HELD_OUT, RANDOM_HELD_OUT = "tuning, held-out run", "random search, held-out run"
+OWN = {
+    "--folder": {"type": Path, "help": "measure: calibration and campaign, resumed where they were begun"},
+    "--calibrate": {"action": "store_true", "help": "with --folder: the calibration alone"},
+}
 
 
 def main() -> int:
-    options = options_of(__doc__, (), add_own=add_own)
+    options = options_of(__doc__, (), own=OWN)
     if options.own.folder is not None:
         measured(options)
     runs = pandas.read_csv(options.table(f"{STUDY}_runs"))
@@ -61,11 +61,6 @@ def main() -> int:
     frame = pandas.read_csv(options.table(STUDY)) if options.summarise else repeated(runs, simulated, options.quick)
     goals = judged(frame, runs)
     return finish(options, STUDY, frame, goals, text(frame, runs, simulated))
-
-
-def add_own(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--folder", type=Path, help="measure: calibration and campaign, resumed where they were begun")
-    parser.add_argument("--calibrate", action="store_true", help="with --folder: the calibration alone")
 
 
 def measured(options: Options) -> None:
@@ -144,38 +139,15 @@ def repeated(runs: pandas.DataFrame, simulated: pandas.DataFrame, quick: bool) -
         luckiest = min(((draw(point), at) for at, point in enumerate(tried)))[1]
         for method, point, count in ((TUNING, chosen.best, len(chosen.runs)), (RANDOM, tried[luckiest], len(tried))):
             rows.append((repetition, method, 100.0 * (means[point] / best - 1.0), count, str(point)))
-        if repetition < HELD_OUT_REPETITIONS:
-            rows += held_out(repetition, times, known, best)
         if repetition % 50 == 49:
             tell("repetitions", (repetition + 1) / REPETITIONS)
     return pandas.DataFrame(rows, columns=["repetition", "method", "regret_percent", "real_runs", "chosen"])
 
 
-def held_out(
-    repetition: int, times: dict[Point, numpy.ndarray], known: list[Outcome], best: float
-) -> list[tuple[int, str, float, int, str]]:
-    """The same with a run of each configuration kept aside, which is then the truth: one that neither has drawn."""
-    generator = numpy.random.default_rng([repetition, 1])
-    shuffled = {point: generator.permutation(each) for point, each in times.items()}
-    aside = {point: float(each[0]) for point, each in shuffled.items()}
-    rest = {point: each[1:] if len(each) > 1 else each for point, each in shuffled.items()}
-    chosen = correct(known, Drawn(rest, generator), REAL_RUNS, seed=1 + 100 * repetition)
-    tried = [list(times)[at] for at in generator.permutation(len(times))[:REAL_RUNS]]
-    draw = Drawn(rest, generator)
-    luckiest = tried[min((draw(point), at) for at, point in enumerate(tried))[1]]
-    return [
-        (repetition, method, 100.0 * (aside[point] / best - 1.0), count, str(point))
-        for method, point, count in (
-            (TUNING_HELD_OUT, chosen.best, len(chosen.runs)),
-            (RANDOM_HELD_OUT, luckiest, len(tried)),
-        )
-    ]
-
-
-def difference_of(frame: pandas.DataFrame, one: str = TUNING, other: str = RANDOM) -> tuple[float, float]:
+def difference_of(frame: pandas.DataFrame) -> tuple[float, float]:
     """Mean of the paired difference in regret, points of per cent, and half its 95 % interval."""
     wide = frame.pivot(index="repetition", columns="method", values="regret_percent")
-    apart = (wide[one] - wide[other]).dropna()
+    apart = wide[TUNING] - wide[RANDOM]
     return float(apart.mean()), 1.96 * float(apart.std()) / sqrt(len(apart))
 
 
@@ -195,7 +167,6 @@ def judged(frame: pandas.DataFrame, runs: pandas.DataFrame) -> list[Goal]:
 
 
 def text(frame: pandas.DataFrame, runs: pandas.DataFrame, simulated: pandas.DataFrame) -> str:
-    """The section of the page."""
     times = counting(runs)
     means = {point: float(each.mean()) for point, each in times.items()}
     best = min(means.values())
@@ -224,7 +195,6 @@ def text(frame: pandas.DataFrame, runs: pandas.DataFrame, simulated: pandas.Data
     rows.append(("any", "0", f"{100.0 * (numpy.mean(list(means.values())) / best - 1.0):.2f} %", "–", "–"))
     header = ("method", "real runs", "mean regret", "95 % of the repetitions below", "below 1 %")
     disturbed = int(runs["disturbed"].sum())
-    aside, half = difference_of(frame, TUNING_HELD_OUT, RANDOM_HELD_OUT)
     one_grid = [numpy.log(each) for point, each in times.items() if point["p"] == 1]
     alike = float(f_oneway(*one_grid).pvalue)
     return f"""## This machine: tuning with real runs
@@ -243,12 +213,10 @@ Runs of one configuration scatter by {100.0 * scatter:.1f} % (standard deviation
 
 {{cases}}
 
-Found afterwards, and nothing that was fixed was changed for it: among the {len(one_grid)} configurations of the grid 1
-x 2 an F-test of the logarithms finds no difference at all (p = {alike:.2f}), so that a regret against the best of them
-is mostly scatter. With one run of each configuration kept aside as the truth, which neither has drawn, the difference
-is {aside:+.2f} ± {half:.2f} points (drawn {HELD_OUT_REPETITIONS} times from the same table): no better, either.
+Found afterwards: among the {len(one_grid)} configurations of the grid 1 x 2 an F-test of the logarithms finds no
+difference (p = {alike:.2f}), so that a regret against the best of them is mostly scatter.
 """
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_main(main)

@@ -26,7 +26,6 @@ Fixed before any choice was looked at (the predictions and their errors are in d
   drawn from the table, with lepaute.study.tune_real (8 simulated seeds) against ten real runs of random configurations.
 """
 
-import argparse
 import sys
 from functools import partial
 from math import sqrt
@@ -37,9 +36,9 @@ from factorial import REAL as FACTORIAL
 from geometry import REAL as GEOMETRY
 from simulated_replicates import SEEDS, TABLE, factorial_configurations, factorial_name, grid_configurations
 from support.goals import Goal, markdown
-from support.options import Options, options_of
+from support.options import Options
 from support.replicates import read_replicates
-from support.report import finish
+from support.report import run_study, say
 
 from lepaute import Hpl
 from lepaute.study.evaluation import Evaluate, Outcome, Point, Trial
@@ -56,16 +55,7 @@ SHOWN = (
     *("all simulations", "Netlib", "any"),
 )
 
-
-def main() -> int:
-    options = options_of(__doc__, (FACTORIAL, GEOMETRY), add_own=add_only)
-    frame = pandas.read_csv(options.table(STUDY)) if options.summarise else compared(options)
-    return finish(options, STUDY, frame, judged(frame), text(frame))
-
-
-def add_only(parser: argparse.ArgumentParser) -> None:
-    """The option for one study; the rows of the other one stay."""
-    parser.add_argument("--only", choices=("factorial", "grids"), help="one study; the rows of the other one stay")
+OWN = {"--only": {"choices": ("factorial", "grids"), "help": "one study; the rows of the other one stay"}}
 
 
 def compared(options: Options) -> pandas.DataFrame:
@@ -116,7 +106,7 @@ def regrets(
     ]
     for repetition in range(REPETITIONS):
         if repetition % 20 == 0:
-            print(f"{len(configurations)} configurations: repetition {repetition}", file=sys.stderr, flush=True)
+            say(f"{len(configurations)} configurations: repetition {repetition}")
         generator = numpy.random.default_rng([repetition, len(configurations)])
         order = generator.permutation(list(SEEDS))
         evaluate = evaluated(names, table, order)
@@ -197,7 +187,6 @@ def difference_of(frame: pandas.DataFrame, study: str, one: str, other: str, bud
 
 
 def judged(frame: pandas.DataFrame) -> list[Goal]:
-    """The goals."""
     goals = []
     for study in frame["study"].unique():
         for budget in JUDGED:
@@ -214,7 +203,6 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
 
 
 def text(frame: pandas.DataFrame) -> str:
-    """The section of the page."""
     once = frame[frame["budget"].isin([0.0, 1.0])].groupby(["study", "method"])["regret_percent"].mean().unstack()
     rows = [(study, *(f"{once.loc[study, method]:.2f} %" for method in SHOWN)) for study in frame["study"].unique()]
     return f"""## Dahu: regret of tuning
@@ -234,4 +222,4 @@ that spend at most a fifth of their time where kernels are extrapolated:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_study(STUDY, compared, judged, text, needs=(FACTORIAL, GEOMETRY), own=OWN)

@@ -28,7 +28,6 @@ False: events or notices on machines or of kinds that are not planted, over all 
 the binomial bound (99.9 %); the same for the fleets without a change, each kind by itself.
 """
 
-import sys
 from collections.abc import Callable
 
 import numpy as np
@@ -38,8 +37,7 @@ from scipy.stats import binom
 from support.fleets import BEGIN_S, DAY_S, date_of, fleet_values
 from support.goals import Goal
 from support.null_streams import CPUS, KINDS, autoregressive, null_streams
-from support.options import options_of
-from support.report import finish
+from support.report import run_study
 
 from lepaute.watch.judging.judge import judge
 from lepaute.watch.notices.notice import DATES, UNLIKE_PEERS, Notice, notices
@@ -194,13 +192,6 @@ differ"), more is false than promised.
 """
 
 
-def main() -> int:
-    options = options_of(__doc__, ())
-    fleets = 2 if options.quick else FLEETS
-    frame = pd.read_csv(options.table(STUDY)) if options.summarise else simulated(fleets)
-    return finish(options, STUDY, frame, judged(frame), TEXT)
-
-
 def simulated(fleets: int) -> pd.DataFrame:
     """A row a (case, fleet): whether it came out as wanted, and how many events and notices were wrong."""
     rows = []
@@ -239,4 +230,4 @@ def rare(what: str, part: pd.DataFrame) -> Goal:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_study(STUDY, simulated, judged, TEXT)

@@ -16,7 +16,6 @@ Fixed before: the figures, to be met to the digit, come from a count that shares
 * power drops: means of processor power below 124 W before 2021-01-01, as (node, job) pairs.
 """
 
-import sys
 from dataclasses import replace
 
 import numpy
@@ -24,7 +23,7 @@ import pandas
 from matplotlib.figure import Figure
 from support.goals import Goal, reached
 from support.options import options_of
-from support.report import finish
+from support.report import finish, run_main
 from support.watch_data import FACTORS, published_values
 
 from lepaute.watch.changelog import Changelog, read_changelog
@@ -137,7 +136,6 @@ def equal(what: str, wanted: int, reached: int) -> Goal:
 
 
 def finding(goals: list[Goal]) -> str:
-    """On top of the picture."""
     tests, alarms = (reached(goals, f"log of outliers: whole: {what}") for what in ("tests", "alarms"))
     met = sum(bool(goal.met) for goal in goals)
     return f"{met} of {len(goals)} published counts are found again, such as {alarms} alarms in {tests} tests"
@@ -185,4 +183,4 @@ def picture(values: pandas.DataFrame, log: Changelog) -> Figure:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_main(main)

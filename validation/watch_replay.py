@@ -8,8 +8,7 @@ Fixed before the result was seen, except where it says so:
   dahu/kernels/dgemm_daily_{slownodes,good}.csv.gz, daily models of dgemm, 2019-10-18 to 2020-01-31, the only data
   that have the repair of 2019-11-27 with something before it. Both are of one cluster; events elsewhere have no row;
 * truth: the log of events and that of outliers; of the literature (Cornebize's thesis, 9.2.4) the power drops, which
-  are (node, job) with a processor below 124 W, and the memory faults, whose jobs never ended: no factor has them, so
-  only the time without a job is shown;
+  are (node, job) with a processor below 124 W. No factor has its memory faults, whose jobs never ended;
 * raw tests: level 1e-4; r = 1 and r = 5 of each factor, by itself and pooled; p = 2, frequency and temperature; p = 3,
   with the power of the processor; p = 4, with that of the memory. Of the daily models p = 2 (MNK, intercept), p = 3
   (with the residual MNK), p = 4 (with the residual intercept): MK, NK and others are not published, so no p = 8;
@@ -34,7 +33,6 @@ Fixed before the result was seen, except where it says so:
   are alone.
 """
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -42,7 +40,7 @@ import pandas
 from support.goals import Goal, reached
 from support.options import Options, options_of
 from support.page import write_whole
-from support.replay_events import CLUSTER, belongs_to, known_events, memory_gaps, without
+from support.replay_events import CLUSTER, belongs_to, known_events, without
 from support.replay_outside import afterwards, explained
 from support.replay_page import text
 from support.replay_picture import picture
@@ -56,7 +54,7 @@ from support.replay_tests import (
     last_common_event_s,
     verdicts_of,
 )
-from support.report import finish
+from support.report import finish, run_main
 from support.watch_data import published_daily_models, published_values
 
 from lepaute.watch.alarms.procedure import judge_days
@@ -67,7 +65,7 @@ from lepaute.watch.proposals.day_events import day_events
 STUDY = "watch_replay"
 DATA, EVENTS, OUTLIERS = "watch/stats_monitoring.csv.gz", "watch/exp_changelog.csv", "watch/exp_outlierlog.csv"
 MODELS = tuple(f"dahu/kernels/dgemm_daily_{name}.csv.gz" for name in ("slownodes", "good"))
-TABLES = ("outliers", "counts", "outside", "alarms", "platform", "gaps")
+TABLES = ("outliers", "counts", "outside", "alarms", "platform")
 VECTORS = (
     ("mean_frequency_Hz", "mean_temperature_degC"),
     ("mean_frequency_Hz", "mean_temperature_degC", "cpu_power_W"),
@@ -103,7 +101,6 @@ def main() -> int:
             "outside": outside(verdicts, monitoring),
             "alarms": corrected(monitoring, log),
             "platform": platform(verdicts, monitoring),
-            "gaps": memory_gaps([monitoring, models]),
         }
         for name, table in tables.items():
             write_whole(_path(options, name), table.to_csv(index=False, float_format="%.6g").encode())
@@ -112,7 +109,6 @@ def main() -> int:
 
 
 def finding(goals: list[Goal]) -> str:
-    """On top of the picture."""
     outside, left = (reached(goals, which) for which in ("alarms outside of all events", "the same, without"))
     return f"Alarms of single jobs outside of all events: {outside}; {left} stay unexplained"
 
@@ -246,7 +242,6 @@ def platform(verdicts: pandas.DataFrame, values: pandas.DataFrame) -> pandas.Dat
 
 
 def judged(found: pandas.DataFrame, tables: dict[str, pandas.DataFrame]) -> list[Goal]:
-    """What the docstring wants."""
     goals = []
     for test, name in (("r = 1", ""), ("pooled r = 1", ", pooled (looked at afterwards)")):
         row = found[
@@ -295,4 +290,4 @@ def judged(found: pandas.DataFrame, tables: dict[str, pandas.DataFrame]) -> list
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_main(main)

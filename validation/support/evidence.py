@@ -30,10 +30,7 @@ PAGES = {
     "accuracy_dahu": ("matrix_size", "factorial", "geometry", "coverage", "tuning_regret", "pair_differences"),
     "accuracy_made_up_machines": ("simulated_truth", "crowded_nodes", "planted_episodes", "episodes"),
     "accuracy_emulation": ("native_against_smpi", "same_bits", "emulated_program", "own_computing", "own_applications"),
-    "published_studies": (
-        *("sensitivity_temporal", "sensitivity_switches", "sensitivity_nodes"),
-        *("masters_thesis", "literature"),
-    ),
+    "published_studies": ("sensitivity_temporal", "sensitivity_switches", "sensitivity_nodes", "literature"),
     "models": (
         *("data_sheet", "published_hpl_predicted", "kernel_models", "network_fit", "message_progress"),
         *("segmentation_truth", "segmentation_tables", "segmentation", "generative", "content_factor"),

@@ -2,9 +2,10 @@
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from support.evidence import EVIDENCE
 
@@ -41,16 +42,16 @@ class Options:
 
 def options_of(
     description: str | None,
-    needs: tuple[str, ...],
+    needs: Sequence[str] = (),
     has_subset: bool = False,
-    add_own: Callable[[argparse.ArgumentParser], None] | None = None,
+    own: Mapping[str, Mapping[str, Any]] | None = None,
     has_quick: bool = True,
 ) -> Options:
     """The options of the command line; ends the program with status 2 and one line where reference data are missing.
 
     needs : files of the reference data, relative to its folder
     has_subset : whether --full means something
-    add_own : adds the script's own options
+    own : the script's own options by name, or names, with the arguments of add_argument
     has_quick : whether --quick means something
     """
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -62,8 +63,8 @@ def options_of(
     parser.add_argument("--summarise", action="store_true", help="judge and draw the table of the last run again")
     if has_subset:
         parser.add_argument("--full", action="store_true", help="every case, not the subset")
-    if add_own is not None:
-        add_own(parser)
+    for name, how in (own or {}).items():
+        parser.add_argument(*name.split(), **how)
     found = parser.parse_args()
     missing = [name for name in needs if not (found.reference / name).is_file()]
     if missing:

@@ -1,6 +1,5 @@
 """What is known to have happened to Dahu while it was watched, and which alarms belong to it."""
 
-import datetime as dt
 from dataclasses import dataclass, replace
 
 import numpy
@@ -16,14 +15,6 @@ LOW_POWER_W = 124.0
 NEAR_S = 7 * DAY_S
 #: Days after an event in which it counts as found, unless another one touches half of its nodes before.
 WINDOW_DAYS = 30
-#: Node and date of memory faults, which the literature noticed because jobs did not end.
-MEMORY_FAULTS = (
-    ("20", "2019-11-03"),
-    ("22", "2019-11-03"),
-    ("7", "2020-09-17"),
-    ("7", "2020-09-28"),
-    ("14", "2020-09-28"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,24 +78,3 @@ def belongs_to(verdicts: pandas.DataFrame, log: Changelog, values: pandas.DataFr
         for pair, at in zip(pairs, near, strict=True)
     ]
     return pandas.Series(kinds, index=verdicts.index)
-
-
-def memory_gaps(tables: list[pandas.DataFrame]) -> pandas.DataFrame:
-    """Around each memory fault: the longest time without a job of the node that ended, and of the median node."""
-    rows = []
-    for node, date in MEMORY_FAULTS:
-        at = dt.datetime.fromisoformat(date).replace(tzinfo=dt.UTC).timestamp()
-        for table in tables:
-            jobs = table[["node", "job", "started_s"]].drop_duplicates()
-            if node not in set(jobs["node"]) or not jobs["started_s"].min() < at < jobs["started_s"].max():
-                continue
-            gaps = {}
-            for name, part in jobs.groupby("node"):
-                starts = numpy.sort(part["started_s"].to_numpy())
-                near = (starts[1:] > at - NEAR_S) & (starts[:-1] < at + NEAR_S)
-                gaps[name] = float(numpy.diff(starts)[near].max() / DAY_S)
-            rows.append(
-                {"node": node, "date": date, "gap_d": gaps[node], "median_gap_d": numpy.median(list(gaps.values()))}
-            )
-            break
-    return pandas.DataFrame(rows, columns=["node", "date", "gap_d", "median_gap_d"])

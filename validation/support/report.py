@@ -1,36 +1,75 @@
-"""The end of every script: table, picture, section of the page, and the exit status."""
+"""The frame of every script: its options, its table, its picture, the section of its page, and the exit status.
+
+A script ends with `run_study`; one that has other tables with `run_main`, whose function ends with `finish` or `close`.
+"""
 
 import math
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import pandas
 
 from lepaute.errors import LepauteError
 from support.evidence import cases, write_section
 from support.goals import Goal, goals_table, status
-from support.options import Options
+from support.options import Options, options_of
 from support.page import save_figure, write_whole
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.figure import Figure
 
 
-def exit_status(main: Callable[[], int]) -> int:
-    """What the main function of a script returns; 2, after one line of what is wrong, where it raises LepauteError."""
+def run_study(
+    name: str,
+    rows: Callable[[Options], pandas.DataFrame],
+    judged: Callable[[pandas.DataFrame], Sequence[Goal]],
+    text: Callable[[pandas.DataFrame], str] | str,
+    picture: "Callable[[pandas.DataFrame, Sequence[Goal]], tuple[Figure | None, str]] | None" = None,
+    *,
+    needs: Sequence[str] = (),
+    own: Mapping[str, Mapping[str, Any]] | None = None,
+    has_subset: bool = False,
+    dtype: Any = None,
+) -> NoReturn:
+    """The whole of a script with one table: makes it, or reads it with --summarise; ends the program as `finish` says.
+
+    rows : the table, a row a case;  judged : the goals of its docstring;  text : the section of its page
+    picture : with what it shows, in a sentence;  dtype : of columns that a CSV file leaves open
+    needs, own, has_subset : as for `options_of`
+    """
+
+    def main() -> int:
+        options = options_of(sys.modules["__main__"].__doc__, needs, has_subset, own)
+        frame = pandas.read_csv(options.table(name), dtype=dtype) if options.summarise else rows(options)
+        goals = judged(frame)
+        figure = picture(frame, goals) if picture is not None else ()
+        return finish(options, name, frame, goals, text if isinstance(text, str) else text(frame), *figure)
+
+    run_main(main)
+
+
+def run_main(main: Callable[[], int]) -> NoReturn:
+    """Ends the program with what its main function returns; 2, after a line of what is wrong, where it raises
+    LepauteError."""
     try:
-        return main()
+        sys.exit(main())
     except LepauteError as problem:
         print(f"{Path(sys.argv[0]).name}: {problem}", file=sys.stderr)
-        return 2
+        sys.exit(2)
+
+
+def say(*words: object, sep: str = " ") -> None:
+    """Where a script is, as a line on standard error."""
+    print(*words, sep=sep, file=sys.stderr, flush=True)
 
 
 def finish(
     options: Options,
     study: str,
-    frame: "pd.DataFrame",
+    frame: pandas.DataFrame,
     goals: Sequence[Goal],
     text: str,
     figure: "Figure | None" = None,

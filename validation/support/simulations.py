@@ -83,7 +83,6 @@ def predict_all(cases: Sequence[Case], fidelity: str = "full") -> list[Outcome]:
 
 
 def outcome_of(case: Case, fidelity: str) -> Outcome:
-    """One case."""
     started = time.perf_counter()
     try:
         prediction = lepaute.predict(case.hpl, case.platform, runs=case.runs, seed=case.seed, fidelity=fidelity)

@@ -2,10 +2,8 @@
 
 from typing import Any
 
-import numpy
 import pandas
-from matplotlib.figure import Figure
-from support.goals import Goal, markdown, reached
+from support.goals import Goal, markdown
 from support.options import Options
 from support.report import signed
 
@@ -66,7 +64,6 @@ def order_of_grids(frame: pandas.DataFrame) -> pandas.DataFrame:
 
 
 def judged(frame: pandas.DataFrame) -> list[Goal]:
-    """The goals."""
     order = order_of_grids(frame)
     same, pairs = int(order["same"].sum()), int(order["pairs"].sum())
     ours, published = (best_times(frame, f"{who}_s").stack() for who in ("predicted", "published"))
@@ -83,7 +80,6 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
 
 
 def text(frame: pandas.DataFrame) -> str:
-    """The section of the page."""
     whole = frame[frame["nb_removed_nodes"] == 0].groupby(["proc_p", "proc_q", "matrix_size"])
     times = whole[["predicted_s", "published_s"]].mean().unstack()
     relative = {who: 100.0 * (times[f"{who}_s"] / times[f"{who}_s"].min() - 1.0) for who in ("predicted", "published")}
@@ -107,8 +103,6 @@ all: platforms {platforms}. Mean difference to the published emulation
 
 {{goals}}
 
-![effect of leaving out nodes, and of the shape of the grid]({{picture}})
-
 {{cases}}
 
 Time of a grid of all 256 nodes, relative to the best: ours (published).
@@ -117,46 +111,3 @@ Time of a grid of all 256 nodes, relative to the best: ours (published).
 
 The grid predicted to be best is at most {order["loss"].max():.1f} % slower than the published best, in published times.
 """
-
-
-def finding(goals: list[Goal]) -> str:
-    """On top of the picture."""
-    pairs = reached(goals, "nodes: pairs of grids")
-    most = next(goal.reached for goal in goals if goal.what.endswith("largest difference of the effects"))
-    return f"{pairs} pairs of grids are in the published order; the effect of leaving out nodes is {most} off at most"
-
-
-def picture(frame: pandas.DataFrame) -> Figure:
-    """Left: effect of leaving out nodes. Right: every time, ours against the published one."""
-    figure = Figure(figsize=(11, 4.8), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    colours = ("#4c78a8", "#f58518", "#54a24b", "#b279a2", "#e45756")
-    ours, published = best_times(frame, "predicted_s"), best_times(frame, "published_s")
-    for n, colour in zip(ours.index, colours, strict=False):
-        left.plot(published.columns, published.loc[n], "s--", mfc="none", color=colour, ms=4, lw=0.8)
-        left.plot(
-            ours.columns, ours.loc[n], "o-", color=colour, ms=4, lw=1.2, label=f"N = {n:,} (left, hollow: published)"
-        )
-        rows = frame[frame["matrix_size"] == n]
-        right.plot(rows["published_s"], rows["predicted_s"] / rows["published_s"], ".", color=colour, ms=4, alpha=0.7)
-    left.axhline(0.0, color="#222222", lw=0.8)
-    left.set_xlabel("slowest nodes left out")
-    left.set_ylabel("best time relative to all 256 nodes (%)")
-    figure.legend(loc="outside lower center", ncols=4, fontsize=8, frameon=False)
-    right.axhline(1.0, color="#222222", lw=0.8)
-    right.set_xscale("log")
-    right.set_xlabel("published time (s)")
-    right.set_ylabel("our time / published time")
-    right.set_xticks(*log_ticks(frame["published_s"]))
-    right.minorticks_off()
-    left.set_title("effect of leaving out nodes", fontsize=10)
-    right.set_title("every simulation", fontsize=10)
-    return figure
-
-
-def log_ticks(values: pandas.Series) -> tuple[list[float], list[str]]:
-    """Ticks 1, 2, 5 for each decade that the values cover."""
-    decades = range(int(numpy.floor(numpy.log10(values.min()))), int(numpy.ceil(numpy.log10(values.max()))))
-    ticks = [digit * 10.0**decade for decade in decades for digit in (1, 2, 5)]
-    inside = [tick for tick in ticks if 0.7 * values.min() <= tick <= 1.4 * values.max()]
-    return inside, [f"{tick:g}" for tick in inside]

@@ -1,9 +1,7 @@
 """Topology: a fat tree of two levels with fewer and fewer top switches."""
 
-import numpy
 import pandas
-from matplotlib.figure import Figure
-from support.goals import Goal, markdown, reached
+from support.goals import Goal, markdown
 from support.options import Options
 from support.report import seconds, signed
 
@@ -52,7 +50,6 @@ def effects(frame: pandas.DataFrame) -> tuple[pandas.Series, pandas.Series]:
 
 
 def judged(frame: pandas.DataFrame) -> list[Goal]:
-    """The goals."""
     if frame["predicted_s"].isna().any():
         return [
             Goal("simulated", str(len(frame)), f"{frame['predicted_s'].notna().sum()}: {frame['refusal'].max()}", False)
@@ -68,7 +65,6 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
 
 
 def text(frame: pandas.DataFrame) -> str:
-    """The section of the page."""
     shown = [name for name in NAMES if name != WHOLE]
     rows = []
     if frame["predicted_s"].notna().all():
@@ -85,38 +81,7 @@ taken as in the study of variability. One run of each, {len(frame)} in all. Mean
 
 {{goals}}
 
-![time relative to that with four top switches]({{picture}})
-
 Time with four top switches in s, and the effect of another topology on it: ours (published).
 
 {markdown(("N", NAMES[WHOLE], *(NAMES[topo] for topo in shown)), rows)}
 """
-
-
-def finding(goals: list[Goal]) -> str:
-    """On top of the picture."""
-    same, most = reached(goals, "switches: same direction"), reached(goals, "switches: largest difference")
-    return f"Effects of fewer switches: {same} have the direction of the published ones, and differ by {most} at most"
-
-
-def picture(frame: pandas.DataFrame) -> Figure | None:
-    """The effect of removing switches, ours and the published one, a panel a size."""
-    if frame["predicted_s"].isna().any():
-        return None
-    ours, published = effects(frame)
-    sizes = sorted(frame["matrix_size"].unique())
-    shown = [name for name in NAMES if name != WHOLE]
-    figure = Figure(figsize=(2.6 * max(len(sizes), 2), 4.2), layout="constrained")
-    panels = numpy.atleast_1d(figure.subplots(1, len(sizes), sharey=True))
-    for axes, n in zip(panels, sizes, strict=True):
-        places = numpy.arange(len(shown))
-        axes.bar(
-            places - 0.2, [published[n, topo] for topo in shown], 0.4, color="#e45756", label="published emulation"
-        )
-        axes.bar(places + 0.2, [ours[n, topo] for topo in shown], 0.4, color="#4c78a8", label="Lepaute")
-        axes.axhline(0.0, color="#222222", lw=0.8)
-        axes.set_xticks(places, [NAMES[topo] for topo in shown], rotation=60, fontsize=8)
-        axes.set_title(f"N = {n:,}", fontsize=9)
-    panels[0].set_ylabel("time against 4 top switches (%)")
-    panels[0].legend(fontsize=8, frameon=False)
-    return figure

@@ -1,9 +1,7 @@
 """Temporal variability: how much slower HPL is where the duration of dgemm varies from call to call."""
 
-import numpy
 import pandas
-from matplotlib.figure import Figure
-from support.goals import Goal, at_most, markdown, reached
+from support.goals import Goal, at_most, markdown
 from support.options import Options
 from support.report import signed
 
@@ -33,12 +31,10 @@ def compared(options: Options) -> pandas.DataFrame:
 
 
 def judged(frame: pandas.DataFrame) -> list[Goal]:
-    """The goal."""
     return [at_most("mean absolute difference in time", MEAN_LIMIT_PERCENT, frame["error_percent"].abs().mean())]
 
 
 def text(frame: pandas.DataFrame) -> str:
-    """The section of the page."""
     errors = frame.pivot_table(index="matrix_size", columns="variation_coefficient", values="error_percent")
     rows = [
         (f"{n:,}", *(signed(value) for value in row)) for n, row in zip(errors.index, errors.to_numpy(), strict=True)
@@ -49,8 +45,6 @@ def text(frame: pandas.DataFrame) -> str:
 parameters of the published emulation are known. One run of each, {len(frame)} in all.
 
 {{goals}}
-
-![time relative to that without variability]({{picture}})
 
 Mean difference to the published emulation over {frame["platform_id"].nunique()} platform(s), by N and standard
 deviation / mean of a call; bias {signed(frame["error_percent"].mean())}, largest
@@ -63,30 +57,3 @@ deviation / mean of a call; bias {signed(frame["error_percent"].mean())}, larges
 def extreme(errors: pandas.Series) -> float:
     """The error that is farthest from 0."""
     return float(errors[errors.abs().idxmax()])
-
-
-def finding(goals: list[Goal]) -> str:
-    """On top of the picture."""
-    mean = reached(goals, "mean absolute difference")
-    return f"How much slower than without variability: Lepaute and the published emulation differ by {mean} of the time"
-
-
-def picture(frame: pandas.DataFrame) -> Figure:
-    """The effect of the variability, ours and the published one, a panel a size."""
-    sizes = sorted(frame["matrix_size"].unique())
-    figure = Figure(figsize=(2.6 * max(len(sizes), 2), 3.8), layout="constrained")
-    panels = numpy.atleast_1d(figure.subplots(1, len(sizes), sharey=True))
-    for axes, n in zip(panels, sizes, strict=True):
-        rows = frame[frame["matrix_size"] == n]
-        for column, style, name in (
-            ("published_s", {"marker": "s", "mfc": "none", "color": "#e45756"}, "published emulation"),
-            ("predicted_s", {"marker": "o", "color": "#4c78a8"}, "Lepaute"),
-        ):
-            times = rows.pivot_table(index="platform_id", columns="variation_coefficient", values=column)
-            percent = 100.0 * (times.div(times[0.0], axis=0) - 1.0)
-            axes.plot(percent.columns, percent.mean(), ms=4, lw=1, label=name, **style)
-        axes.set_title(f"N = {n:,}", fontsize=9)
-        axes.set_xlabel("sd / mean of a call")
-    panels[0].set_ylabel("slower than without (%)")
-    panels[0].legend(fontsize=8, frameon=False)
-    return figure
