@@ -4,20 +4,14 @@
 
 Fixed before any result was looked at:
 
-* programs: those of validation/real_programs.py that are built here (HPC Challenge's hpcc-fft, hpcc-ptrans and
-  hpcc-random; cg, fft, halo of examples/emulation), on 2 ranks;
-* settings: Open MPI (plain); MPICH; Open MPI while `stress-ng --cpu 1 --cpu-load 40 --taskset 1` computes beside rank 1
-  (slowed). Of another machine there is none here;
-* platforms: `lepaute calibrate --seed 1` under each setting, one after the other;
-* recordings: under each setting three of each program, of which the one of median length is replayed; made right after
-  the calibration of that setting;
-* predictions, all before the first real run: 20 runs, seed 1, all layers of uncertainty, of a run a quarter of an hour
-  after the calibration (--lag), --recorded-on the platform of the recording, on the platform of the target, for PAIRS.
-  Of own code both bounds, as there is no counter;
-* real runs: in 3 rounds over the settings in turn, in each all programs once in a new random order; the time from
-  MPI_Init to MPI_Finalize (validation/real_programs/timed.c). No run is left out;
-* statistic: error = predicted / mean of the real runs - 1; the mean is inside where it lies between the ends of the
-  95 % interval of one run;
+* programs: those of real_programs.py that are built here, on 2 ranks; settings: Open MPI (plain); MPICH; Open MPI while
+  `stress-ng --cpu 1 --cpu-load 40 --taskset 1` computes beside rank 1 (slowed). Of another machine there is none here;
+* under each setting `lepaute calibrate --seed 1`, then three recordings of each program, of which the median one is
+  replayed;
+* predictions for PAIRS before the first real run: 20 runs, seed 1, all layers, --lag a quarter of an hour,
+  --recorded-on; of own code both bounds, as there is no counter;
+* real runs: 3 rounds over the settings, random order of programs, MPI_Init to MPI_Finalize; none is left out. Error =
+  predicted / mean of the real runs - 1; inside: the mean between the ends of the 95 % interval of one run;
 * goals: mean absolute error of each pair of different settings at most 10 %; means inside in at least 90 %.
 """
 
@@ -35,7 +29,6 @@ import real_programs
 from real_programs import LIMIT_S, PATTERN, RANKS, RECORDINGS, RUNS, SEED, SINGLE, Real
 from support.goals import Goal, at_most, markdown
 from support.options import ROOT, Options
-from support.page import write_whole
 from support.real_runs import kernels_of, quietly
 from support.report import run_study, signed
 
@@ -141,7 +134,7 @@ def compared(options: Options) -> pandas.DataFrame:
     frame["real_s"], frame["real_sd_s"], frame["runs"] = (real.loc[keys, each].to_numpy() for each in real.columns)
     frame["error_percent"] = 100.0 * (frame["predicted_s"] / frame["real_s"] - 1.0)
     frame["inside"] = frame["real_s"].between(frame["low_s"], frame["high_s"])
-    write_whole(options.table(f"{STUDY}_runs"), runs.to_csv(index=False).encode())
+    options.write(f"{STUDY}_runs", runs)
     return frame
 
 

@@ -2,24 +2,21 @@
 
     .venv/bin/python validation/alarms.py [--quick] [--part nulls] [--otava PYTHON]
 
-The part of PELT needs `pip install ruptures`. PYTHON is an interpreter that has Apache Otava (pip install
-apache-otava, in an environment of its own); without it, its table says that it is missing. About 15 minutes; a part by
-itself replaces its section of docs/evidence/alarms.md.
+PELT needs `pip install ruptures`; PYTHON is an interpreter that has Apache Otava (an environment of its own). 15
+minutes; a part by itself replaces its section of docs/evidence/alarms.md.
 
-Fixed before any result of these seeds was looked at: the kinds of noise (support/null_streams.py), 32 fleets of 64
-machines (2,048 streams), a year; changes of 0.5, 1, 2, 5 % after n = 3, 10, 50 values, 120 days, noise of 0.5 %, level
-5 %, raw level 1e-4; for power, 8 fleets in which one machine in eight changes on the same day, and, after an event, 100
-values before it, of another level. Nulls and power count every change (least change 0), but for one column. The method
-was chosen on other seeds. Otava and alarms are compared at the same share of streams with a false alarm, 5 % in 70
-days, each with a threshold from 60 null streams of the noise at hand (200, and more p-values, had been planned: too
-slow); Otava's is the largest of a grid of p-values.
+Fixed before any result of these seeds was looked at; the method was chosen on others: the noise of
+support/null_streams.py, 32 fleets of 64 machines, a year; changes of 0.5, 1, 2, 5 % after n = 3, 10, 50 values, 120
+days, noise of 0.5 %, level 5 %, raw level 1e-4; for power, 8 fleets in which one machine in eight changes on the same
+day, and 100 values before an event, of another level. Every change counts (least change 0), but for one column. Otava
+and alarms are compared at the same share of streams with a false alarm, 5 % in 70 days, each with a threshold from 60
+null streams of the noise at hand (200, and more p-values, were too slow); Otava's is the largest of a grid of p-values.
 
-Steps and PELT: 100 series of 80 values; PELT (ruptures, cost l2, segments of at least 4) on values over their robust
-scale, its penalty such that 1 % of other series of *independent normal* noise get a change, and then, for power, such
-that 1 % of series with the noise at hand do.
+Steps and PELT: 100 series of 80 values; PELT (cost l2, segments of at least 4) over the robust scale, with a penalty
+such that 1 % of series of *independent normal* noise get a change, and, for power, such that 1 % of those with the
+noise at hand do.
 """
 
-import argparse
 import subprocess
 import tempfile
 from pathlib import Path
@@ -27,10 +24,13 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy import stats
-from support.evidence import EVIDENCE, ROOT, keep_tables, write_section
+from scipy import special, stats
+from support.evidence import keep_tables, write_section
+from support.goals import markdown
 from support.look_streams import BEFORE, NOISES, changed, cusum_bound, cusums, days_until, fleets_of, shown
 from support.null_streams import CPUS, FLEETS, KINDS, autoregressive, evidence, null_streams, raw_p_values
+from support.options import options_of
+from support.report import run_main
 
 from lepaute.stats.multiple_tests import LEVEL
 from lepaute.stats.small_changes import DAYS
@@ -48,6 +48,7 @@ SEED = 20261207
 #: The kinds whose level is promised; the last one is what happens beyond.
 PROMISED = KINDS[:-1]
 P_VALUES = (1e-3, 1e-4, 1e-5, 1e-6, 1e-8)
+CORRELATIONS = (("independent", 0.0), ("AR(1) 0.6", 0.6))
 
 
 def with_alarm(machines: Floats, common: Floats) -> npt.NDArray[np.bool_]:
@@ -60,39 +61,38 @@ def with_alarm(machines: Floats, common: Floats) -> npt.NDArray[np.bool_]:
     return np.array(found)
 
 
-def nulls(fleets: int) -> list[str]:
+def nulls(fleets: int) -> str:
     allowed = int(stats.binom.ppf(0.99, fleets, LEVEL))
-    rows = [
-        "Every alarm is false, so the false-discovery rate is the chance of any alarm: promised 5 %. Of",
-        f"{fleets} fleets, up to {allowed} are what 5 % gives in 99 cases of 100; of {fleets * CPUS:,} streams watched "
-        f"alone, {100 * stats.binom.ppf(0.99, fleets * CPUS, LEVEL) / (fleets * CPUS):.1f} %.",
-        "",
-        "| noise | raw tests below 1e-4 | streams with one in a year | alarm, a stream watched alone "
-        "| fleets of 64 with an alarm, machine by machine | the same, moderated over machines |",
-        "|---|---|---|---|---|---|",
-    ]
+    alone = 100 * stats.binom.ppf(0.99, fleets * CPUS, LEVEL) / (fleets * CPUS)
+    rows = []
     for kind in KINDS:
         values = null_streams(kind, fleets * CPUS, seed=SEED)
         raw = raw_p_values(values)[:, 3:] < RAW
-        alone = "–"
+        share = "–"
         if kind not in FLEETS:
-            alone = f"{100 * (evidence(values).machines.max(axis=1) >= 2 / LEVEL).mean():.2f} %"
-        cells = []
-        for pooled in (False, True):
-            found = evidence(values, CPUS, pooled=pooled)
-            cells.append(f"{with_alarm(found.machines, found.common).sum()} of {fleets}")
+            share = f"{100 * (evidence(values).machines.max(axis=1) >= 2 / LEVEL).mean():.2f} %"
+        both = [evidence(values, CPUS, pooled=pooled) for pooled in (False, True)]
         name = kind if kind in PROMISED else f"{kind} (not promised)"
-        rows.append(
-            f"| {name} | {1e4 * raw.mean():.1f} in 10,000 | {100 * raw.any(axis=1).mean():.0f} % | {alone} | "
-            f"{' | '.join(cells)} |"
-        )
-    return [
-        *rows,
-        "",
-        "Where machines differ, each has noise of its own (lognormal, sigma 0.4) and a correlation from 0 to "
-        "0.8. Beyond 0.6,",
-        "the correlation that a machine has by itself is recognised too late.",
-    ]
+        cells = [f"{with_alarm(found.machines, found.common).sum()} of {fleets}" for found in both]
+        rows.append((name, f"{1e4 * raw.mean():.1f} in 10,000", f"{100 * raw.any(axis=1).mean():.0f} %", share, *cells))
+    header = (
+        *("noise", "raw tests below 1e-4", "streams with one in a year", "alarm, a stream watched alone"),
+        *("fleets of 64 with an alarm, machine by machine", "the same, moderated over machines"),
+    )
+    return f"""Every alarm is false, so the false-discovery rate is the chance of any alarm: promised 5 %. Of
+{fleets} fleets, up to {allowed} are what 5 % gives in 99 cases of 100; of {fleets * CPUS:,} streams watched alone,
+{alone:.1f} %.
+
+{markdown(header, rows)}
+
+Where machines differ, each has noise of its own (lognormal, sigma 0.4) and a correlation from 0 to 0.8. Beyond 0.6,
+the correlation that a machine has by itself is recognised too late."""
+
+
+def median_days(hit: npt.NDArray[np.bool_]) -> str:
+    """From a change to the first of so many days on which it is seen."""
+    middle = float(np.median(np.where(hit.any(axis=1), hit.argmax(axis=1) + 1, AFTER + 1)))
+    return f"{middle:.0f}" if middle <= AFTER else f"> {AFTER}"
 
 
 def delays(
@@ -106,41 +106,19 @@ def delays(
     values[changed, before + n :] += size / NOISE
     found = evidence(values, CPUS, pooled=pooled, least=least / NOISE, restart=before).machines
     hit = found[changed, before + n :] >= 2 * (CPUS + 1) / LEVEL
-    days = np.where(hit.any(axis=1), hit.argmax(axis=1) + 1, AFTER + 1)
-    middle = float(np.median(days))
-    text = f"{middle:.0f}" if middle <= AFTER else f"> {AFTER}"
-    return f"{text} ({100 * hit.any(axis=1).mean():.0f} %)"
+    return f"{median_days(hit)} ({100 * hit.any(axis=1).mean():.0f} %)"
 
 
 def raw_delays(n: int, size: float) -> str:
     """The raw test against the n values before the change only, so the best it can do."""
-    from scipy import special
-
     rng = np.random.default_rng((SEED, n, int(10 * size), 2))
     before, after = rng.normal(size=(2000, n)), rng.normal(size=(2000, AFTER)) + size / NOISE
     t = (after - before.mean(axis=1, keepdims=True)) ** 2 / before.var(axis=1, ddof=1)[:, None] * n / (n + 1)
-    hit = special.fdtrc(1, n - 1, t) < RAW
-    days = np.where(hit.any(axis=1), hit.argmax(axis=1) + 1, AFTER + 1)
-    middle = float(np.median(days))
-    return f"{middle:.0f}" if middle <= AFTER else f"> {AFTER}"
+    return median_days(special.fdtrc(1, n - 1, t) < RAW)
 
 
-def power(fleets: int) -> list[str]:
-    rows = [
-        f"Noise of {NOISE} %, fleets of 64 of which one machine in eight changes; the median, and how many "
-        "are found within",
-        f"{AFTER} days by an alarm of one machine alone. n values are before the change: the first ever of "
-        "these machines, or",
-        f"those since an event before which there were {HISTORY}. The raw test does not correct for the "
-        "number of tests, its",
-        "reference never takes in the new level, and it is shown for independent noise.",
-        "",
-        "| n before | change | first ever, machine by machine | first ever, moderated | after an event, "
-        "machine by machine "
-        "| after an event, moderated | the same, least change 0.2 % | after an event, moderated, AR(1) 0.6 "
-        "| raw test, 1e-4 |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
+def power(fleets: int) -> str:
+    rows = []
     for n in (3, 10, 50):
         for size in SIZES:
             cells = [
@@ -148,35 +126,35 @@ def power(fleets: int) -> list[str]:
             ]
             cells.append(delays(n, size, True, True, least=100 * LEAST_CHANGE, fleets=fleets))
             cells.append(delays(n, size, True, True, rho=0.6, fleets=fleets))
-            rows.append(f"| {n} | {size:g} % | {' | '.join(cells)} | {raw_delays(n, size)} |")
-    return rows
+            rows.append((str(n), f"{size:g} %", *cells, raw_delays(n, size)))
+    header = (
+        *("n before", "change", "first ever, machine by machine", "first ever, moderated"),
+        *("after an event, machine by machine", "after an event, moderated", "the same, least change 0.2 %"),
+        *("after an event, moderated, AR(1) 0.6", "raw test, 1e-4"),
+    )
+    return f"""Noise of {NOISE} %, fleets of 64 of which one machine in eight changes; the median, and how many are
+found within {AFTER} days by an alarm of one machine alone. n values are before the change: the first ever of these
+machines, or those since an event before which there were {HISTORY}. The raw test does not correct for the number of
+tests, its reference never takes in the new level, and it is shown for independent noise.
+
+{markdown(header, rows)}"""
 
 
-def otava(python: Path | None, streams: int) -> list[str]:
+def otava(python: Path | None, streams: int) -> str:
     if python is None:
-        return ["Not run: no interpreter with Apache Otava was given (`--otava`)."]
+        return "Not run: no interpreter with Apache Otava was given (`--otava`)."
     version = subprocess.run(
         [python, "-c", "from importlib.metadata import version; print(version('apache-otava'))"],
         capture_output=True, text=True, check=True,
     ).stdout.strip()  # fmt: skip
-    rows = [
-        f"Apache Otava {version}, given each stream anew every day, as a nightly job would; {streams} "
-        f"streams, {NOISE} % of",
-        "noise, watched one by one, without peers or a history (Otava knows neither), 60 days after the "
-        "change. Both have",
-        "thresholds at which 5 % of other streams without a change get an alarm (Otava: at most) in 70 days: the",
-        "evidence needed, and the p-value. The last column is what Otava does with its default of 0.001.",
-        "",
-        "| noise | n before | change | alarms: days (found) | Otava: days (found) | evidence needed | p-value of Otava "
-        "| streams without a change with a report by default |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
-    for kind, rho in (("independent", 0.0), ("AR(1) 0.6", 0.6)):
+    rows = []
+    for kind, rho in CORRELATIONS:
         rng = np.random.default_rng((SEED, 3, int(10 * rho)))
         null = 100 + NOISE * autoregressive(rng.normal(size=(streams, 70)), rho)
         reported = (otava_days(python, null, P_VALUES) >= 0).mean(axis=1)
         chosen = next((p for p, share in zip(P_VALUES, reported, strict=True) if share <= LEVEL), P_VALUES[-1])
         enough = float(np.quantile(evidence(null).machines.max(axis=1), 1 - LEVEL))
+        default = f"{100 * reported[P_VALUES.index(1e-3)]:.0f} %"
         for n in (10, 50):
             for size, spike in ((1.0, False), (2.0, False), (5.0, False), (5.0, True)):
                 values = 100 + NOISE * autoregressive(rng.normal(size=(streams, n + 60)), rho)
@@ -184,23 +162,27 @@ def otava(python: Path | None, streams: int) -> list[str]:
                 over = evidence(values).machines >= enough
                 ours = np.where(over.any(axis=1), over.argmax(axis=1), -1)
                 cells = [after(days, n) for days in (ours, otava_days(python, values, (chosen,))[0])]
-                rows.append(
-                    f"| {kind} | {n} | {size:g} %{', one value only' if spike else ''} | {cells[0]} | {cells[1]} | "
-                    f"{enough:.1f} | {chosen:g} | "
-                    f"{100 * reported[P_VALUES.index(1e-3)]:.0f} % |"
-                )
-    return [
-        *rows,
-        "",
-        "An alarm before the change counts as not found. One value only: a spike, of which an alarm is false.",
-        "",
-        "By a threshold chosen for the noise at hand, Otava finds changes of a single stream sooner: it weighs",
-        "both levels anew every day. That threshold is not known in practice: from independent to correlated noise",
-        "it falls by four decades, and with the default all correlated streams got a report without a change. The",
-        "evidence of alarms needs no such choice (40 for a stream alone, whatever the noise); at about 1, as here,",
-        "spikes count, too. With peers and a history, which Otava cannot use, alarms need the days of the table",
-        "above.",
-    ]
+                change = f"{size:g} %{', one value only' if spike else ''}"
+                rows.append((kind, str(n), change, *cells, f"{enough:.1f}", f"{chosen:g}", default))
+    header = (
+        *("noise", "n before", "change", "alarms: days (found)", "Otava: days (found)", "evidence needed"),
+        *("p-value of Otava", "streams without a change with a report by default"),
+    )
+    return f"""Apache Otava {version}, given each stream anew every day, as a nightly job would; {streams}
+streams, {NOISE} % of noise, watched one by one, without peers or a history (Otava knows neither), 60 days after the
+change. Both have thresholds at which 5 % of other streams without a change get an alarm (Otava: at most) in 70 days:
+the evidence needed, and the p-value. The last column is what Otava does with its default of 0.001.
+
+{markdown(header, rows)}
+
+An alarm before the change counts as not found. One value only: a spike, of which an alarm is false.
+
+By a threshold chosen for the noise at hand, Otava finds changes of a single stream sooner: it weighs
+both levels anew every day. That threshold is not known in practice: from independent to correlated noise
+it falls by four decades, and with the default all correlated streams got a report without a change. The
+evidence of alarms needs no such choice (40 for a stream alone, whatever the noise); at about 1, as here,
+spikes count, too. With peers and a history, which Otava cannot use, alarms need the days of the table
+above."""
 
 
 def after(days: npt.NDArray[np.int64], n: int) -> str:
@@ -217,32 +199,9 @@ def otava_days(python: Path, values: Floats, p_values: tuple[float, ...]) -> npt
         return np.asarray(np.load(result), dtype=np.int64)
 
 
-def factor_values(values: Floats) -> pd.DataFrame:
-    """Streams, shape (machines, days), as one factor of one cluster."""
-    machines, days = values.shape
-    machine, day = np.repeat(np.arange(machines), days), np.tile(np.arange(days), machines)
-    return pd.DataFrame(
-        {
-            "cluster": "simulated", "node": machine.astype(str), "cpu": 0, "job": day.astype(str),
-            "started_s": 1.75e9 + 86400.0 * day, "stratum": "s", "factor": "mean_frequency_Hz",
-            "value": values.reshape(-1), "state": "done", "archive": "",
-        }
-    )  # fmt: skip
-
-
-def sizes(fleets: int) -> list[str]:
-    rows = [
-        f"{fleets} fleets of 64 by `lepaute.watch.alarms.procedure.judge_days`, level 5 %, least change "
-        f"{100 * LEAST_CHANGE:g} %, noise of {NOISE} %:",
-        "after 50 days one machine in eight changes, and 60 days follow. How often the interval of the first "
-        "alarm of a changed",
-        "machine holds the true change (promised: 95 %), by how many days it misses the first day of the change, and",
-        "which of all alarms are false: of other machines, of the common effect, or a second one of a changed machine.",
-        "",
-        "| noise | change | found | interval holds the change | date: median miss, 90 % within | false alarms of all |",
-        "|---|---|---|---|---|---|",
-    ]
-    for kind, rho in (("independent", 0.0), ("AR(1) 0.6", 0.6)):
+def sizes(fleets: int) -> str:
+    rows = []
+    for kind, rho in CORRELATIONS:
         for size in SIZES[1:]:
             rng = np.random.default_rng((SEED, 4, int(10 * rho), int(size)))
             held, misses, false, alarms, changes = [], [], 0, 0, 0
@@ -258,8 +217,36 @@ def sizes(fleets: int) -> list[str]:
                 false, alarms, changes = false + len(found) - len(true), alarms + len(found), changes + changed.sum()
             date = f"{np.median(misses):.0f} d, {np.quantile(misses, 0.9):.0f} d" if misses else "–"
             share = f"{100 * np.mean(held):.0f} %" if held else "–"
-            rows.append(f"| {kind} | {size:g} % | {len(held)} of {changes} | {share} | {date} | {false} of {alarms} |")
-    return rows
+            rows.append((kind, f"{size:g} %", f"{len(held)} of {changes}", share, date, f"{false} of {alarms}"))
+    header = (
+        *("noise", "change", "found", "interval holds the change", "date: median miss, 90 % within"),
+        "false alarms of all",
+    )
+    return f"""{fleets} fleets of 64 by `lepaute.watch.alarms.procedure.judge_days`, level 5 %, least change \
+{100 * LEAST_CHANGE:g} %, noise of {NOISE} %:
+after 50 days one machine in eight changes, and 60 days follow. How often the interval of the first alarm of a changed
+machine holds the true change (promised: 95 %), by how many days it misses the first day of the change, and
+which of all alarms are false: of other machines, of the common effect, or a second one of a changed machine.
+
+{markdown(header, rows)}"""
+
+
+def factor_values(values: Floats) -> pd.DataFrame:
+    """Streams, shape (machines, days), as one factor of one cluster."""
+    machines, days = values.shape
+    machine, day = np.repeat(np.arange(machines), days), np.tile(np.arange(days), machines)
+    return pd.DataFrame(
+        {
+            "cluster": "simulated", "node": machine.astype(str), "cpu": 0, "job": day.astype(str),
+            "started_s": 1.75e9 + 86400.0 * day, "stratum": "s", "factor": "mean_frequency_Hz",
+            "value": values.reshape(-1), "state": "done", "archive": "",
+        }
+    )  # fmt: skip
+
+
+def scaled(x: Floats) -> Floats:
+    """Over its robust scale."""
+    return np.asarray((x - np.median(x)) / (1.4826 * np.median(np.abs(np.diff(x))) / np.sqrt(2)))
 
 
 def pelt_penalty(x: Floats) -> float:
@@ -268,8 +255,7 @@ def pelt_penalty(x: Floats) -> float:
     One cut is not all that PELT can do, but with segments of at least 4 and penalties this large it comes first; the
     share of null series with a change is checked with PELT itself.
     """
-    scaled = (x - np.median(x)) / (1.4826 * np.median(np.abs(np.diff(x))) / np.sqrt(2))
-    sums, n = np.cumsum(scaled), len(x)
+    sums, n = np.cumsum(scaled(x)), len(x)
     k = np.arange(4, n - 3)
     return float((sums[k - 1] ** 2 / k + (sums[-1] - sums[k - 1]) ** 2 / (n - k) - sums[-1] ** 2 / n).max())
 
@@ -277,23 +263,16 @@ def pelt_penalty(x: Floats) -> float:
 def pelt_cuts(x: Floats, penalty: float) -> bool:
     import ruptures  # only this part needs it
 
-    scaled = (x - np.median(x)) / (1.4826 * np.median(np.abs(np.diff(x))) / np.sqrt(2))
-    return len(ruptures.Pelt(model="l2", min_size=4, jump=1).fit(scaled[:, None]).predict(pen=penalty)) > 1
+    return len(ruptures.Pelt(model="l2", min_size=4, jump=1).fit(scaled(x)[:, None]).predict(pen=penalty)) > 1
 
 
-def change_points() -> list[str]:
-    rows = [
-        "100 series of 80 values.",
-        "",
-        "| noise | steps: false alarms | PELT, penalty for independent noise: false alarms "
-        "| steps: found, 4 sd at 40 of 80 | PELT at 1 % for this noise: found |",
-        "|---|---|---|---|---|",
-    ]
+def change_points() -> str:
+    rows = []
     reference = [pelt_penalty(x) for x in null_streams("independent", 2000, 80, SEED + 1)]
     nominal = float(np.quantile(reference, 0.99))
+    dates = np.arange(80.0)
     for kind in KINDS[:4]:
         series = null_streams(kind, 100, 80, SEED)
-        dates = np.arange(80.0)
         ours = np.mean([bool(find_steps(dates, 100 + 0.5 * x, least_size=0.0).steps) for x in series])
         theirs = np.mean([pelt_cuts(x, nominal) for x in series])
         own = float(np.quantile([pelt_penalty(x) for x in null_streams(kind, 2000, 80, SEED + 2)], 0.99))
@@ -301,20 +280,17 @@ def change_points() -> list[str]:
         stepped[:, 40:] += 4
         found = np.mean([bool(find_steps(dates, 100 + 0.5 * x, least_size=0.0).steps) for x in stepped])
         found_theirs = np.mean([pelt_cuts(x, own) for x in stepped])
-        cells = " | ".join(f"{100 * share:.1f} %" for share in (ours, theirs, found, found_theirs))
-        rows.append(f"| {kind} | {cells} |")
-    return rows
+        rows.append((kind, *(f"{100 * share:.1f} %" for share in (ours, theirs, found, found_theirs))))
+    header = (
+        *("noise", "steps: false alarms", "PELT, penalty for independent noise: false alarms"),
+        *("steps: found, 4 sd at 40 of 80", "PELT at 1 % for this noise: found"),
+    )
+    return f"100 series of 80 values.\n\n{markdown(header, rows)}"
 
 
-def looks(fleets: int) -> list[str]:
+def looks(fleets: int) -> str:
     """The second tier: its level, and what it finds, beside a CUSUM of the same level under independent noise."""
-    rows = [
-        "The second tier, `lepaute.stats.small_changes`, decided before: at most one clean fleet in twenty with a",
-        "line in 100 days. Per cent of fleets, with the standard error; the first 100 days, and the last 100 of 250.",
-        "",
-        "| noise | 5 machines | 12 | 64 |",
-        "|---|---|---|---|",
-    ]
+    levels = []
     for noise in NOISES:
         cells = []
         for size, times in ((5, 6), (12, 3), (64, 1)):
@@ -322,17 +298,8 @@ def looks(fleets: int) -> list[str]:
             found = shown(fleets_of(noise, size, count, 250, SEED), size).reshape(count, size, 250).any(axis=1)
             parts = [found[:, begin : begin + DAYS].any(axis=1).mean() for begin in (0, 150)]
             cells.append(" and ".join(f"{100 * p:.1f} ± {100 * np.sqrt(p * (1 - p) / count):.1f}" for p in parts))
-        rows.append(f"| {noise} | {' | '.join(cells)} |")
-    rows += [
-        "",
-        "One machine of each fleet changes after 100 days, independent noise: days until it is worth a look, the",
-        "median and what nine of ten take; of a CUSUM (residuals to the median of the fleet, level and scale of the",
-        "100 days, allowance 0.5), whose bound was simulated so that one clean fleet in twenty exceeds it in 100 days",
-        "of this very noise.",
-        "",
-        "| change of one machine | jobs a day | 12 machines: median, 90 % | CUSUM | 64 machines: the same | CUSUM |",
-        "|---|---|---|---|---|---|",
-    ]
+        levels.append((noise, *cells))
+    rows = []
     for change, jobs in ((1.0, 1), (1.0, 4), (2.0, 1), (2.0, 2), (None, 1)):
         cells = []
         for size, count in ((12, fleets), (64, max(1, fleets // 3))):
@@ -340,41 +307,60 @@ def looks(fleets: int) -> list[str]:
             beyond = cusums(values, size, jobs) >= cusum_bound(size, 4 * count, SEED + 1, jobs)
             blank = np.zeros((len(values), BEFORE * jobs), np.bool_)
             for found in (shown(values, size, jobs), np.concatenate([blank, beyond], axis=1)):
-                days = days_until(found, size, jobs)
-                cells.append(", ".join(f"{each:.0f}" if each <= 80 else "> 80" for each in _quantiles(days)))
+                ordered = np.sort(days_until(found, size, jobs))
+                ends = ordered[(len(ordered) - 1) // 2], ordered[int(np.ceil(0.9 * len(ordered))) - 1]
+                cells.append(", ".join(f"{each:.0f}" if each <= 80 else "> 80" for each in ends))
         name = f"{change:g} sd" if change is not None else "three times the scatter"
-        rows.append(f"| {name} | {jobs} | {' | '.join(cells)} |")
-    return rows
+        rows.append((name, str(jobs), *cells))
+    header = (
+        *(
+            "change of one machine",
+            "jobs a day",
+            "12 machines: median, 90 %",
+            "CUSUM",
+            "64 machines: the same",
+            "CUSUM",
+        ),
+    )
+    return f"""The second tier, `lepaute.stats.small_changes`, decided before: at most one clean fleet in twenty with a
+line in 100 days. Per cent of fleets, with the standard error; the first 100 days, and the last 100 of 250.
+
+{markdown(("noise", "5 machines", "12", "64"), levels)}
+
+One machine of each fleet changes after 100 days, independent noise: days until it is worth a look, the
+median and what nine of ten take; of a CUSUM (residuals to the median of the fleet, level and scale of the
+100 days, allowance 0.5), whose bound was simulated so that one clean fleet in twenty exceeds it in 100 days
+of this very noise.
+
+{markdown(header, rows)}"""
 
 
-def _quantiles(days: Floats) -> tuple[float, float]:
-    ordered = np.sort(days)
-    return float(ordered[(len(days) - 1) // 2]), float(ordered[int(np.ceil(0.9 * len(days))) - 1])
+OWN = {
+    "--part": {"action": "append", "choices": ("nulls", "power", "sizes", "looks", "otava", "steps")},
+    "--otava": {"type": Path, "help": "an interpreter that has Apache Otava"},
+}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--part", action="append", choices=("nulls", "power", "sizes", "looks", "otava", "steps"))
-    parser.add_argument("--otava", type=Path, help="an interpreter that has Apache Otava")
-    parser.add_argument("--quick", action="store_true", help="small, to see that it works; written to build/quick")
-    asked = parser.parse_args()
-    quick = asked.quick
+def main() -> int:
+    """Writes all sections, or those that are asked for, and prints them."""
+    options = options_of(__doc__, own=OWN)
+    quick = options.quick
     parts = {
         "nulls": ("Years in which nothing changes", lambda: nulls(2 if quick else 32)),
         "power": ("Days from a change to its alarm", lambda: power(1 if quick else 8)),
         "sizes": ("How large a change is said to be", lambda: sizes(1 if quick else 20)),
         "looks": ("What is worth a look", lambda: looks(4 if quick else 100)),
-        "otava": ("Apache Otava at the same false-alarm rate", lambda: otava(asked.otava, 10 if quick else 60)),
+        "otava": ("Apache Otava at the same false-alarm rate", lambda: otava(options.own.otava, 10 if quick else 60)),
         "steps": ("Change points", change_points),
     }
-    output = ROOT / "build" / "quick" if quick else EVIDENCE
     for name, (title, make) in parts.items():
-        if name in (asked.part or parts):
-            text = f"## {title}\n\n" + "\n".join(make())
-            keep_tables(output, f"alarms_{name}", text)
-            write_section(output, f"alarms_{name}", text)
+        if name in (options.own.part or parts):
+            text = f"## {title}\n\n{make()}"
+            keep_tables(options.output, f"alarms_{name}", text)
+            write_section(options.output, f"alarms_{name}", text)
             print(text)
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    run_main(main)

@@ -2,20 +2,16 @@
 
     .venv/bin/python validation/block_sizes.py [--folder DIR] [--platform FILE] [--quick] [--summarise]
 
-Takes about eight minutes of an otherwise idle machine of two cores: two to calibrate, six for 84 real runs. Fixed
-before any result was looked at:
+Eight minutes of an otherwise idle machine of two cores, 84 real runs. Fixed before any result was looked at:
 
-* calibration: `lepaute calibrate --nb 64,128,256` (the default), seed 1; --platform takes the fit of another one;
-* cases: N = 3000 and 6000, NB = 16, 32, 64, 96, 128, 192 and 256, grids 1 x 2 and 2 x 1, HPL's defaults otherwise; 10
-  simulated runs with seeds 1 to 10 and all layers; predictions sealed before the first real run, as `lepaute verify`
-  does; real runs three times each in shuffled order, disturbed ones marked and made again as there;
-* 96 and 192 are between the measured block sizes: at most a fifth of their time is extrapolated, and the mean of the
-  real runs is inside the interval in at least 7 of the 8 cases (with intervals of exactly 95 %: 94 times in a hundred);
-* 16 and 32 are beyond: each is "not comparable", or its order is judged like that of the others;
-* order at N = 3000, on each grid: of all pairs of comparable block sizes whose real means differ by more than 3 % and
-  by more than twice the standard error of their difference (others have no order that one could predict), all are
-  predicted in the same order by the means. Kendall's tau over the comparable ones is told beside it;
-* the block size named best at N = 3000 is on each grid at most 3 % slower in reality than the fastest comparable one.
+* calibration: `lepaute calibrate --nb 64,128,256`, seed 1; cases: N = 3000 and 6000, NB = 16 to 256 (seven), grids 1 x
+  2 and 2 x 1; 10 simulated runs, all layers, sealed before three real runs each in shuffled order, as `lepaute verify`
+  does;
+* 96 and 192, between: comparable, and the mean of the real runs inside in 7 of 8 cases (intervals of exactly 95 %: 94
+  times in a hundred). 16 and 32, beyond: "not comparable", or judged like the others;
+* order at N = 3000, on each grid: all pairs of comparable block sizes whose real means differ by more than 3 % and
+  twice the standard error are predicted in the same order (Kendall's tau beside it); the one named best is at most 3 %
+  slower than the fastest comparable one.
 """
 
 import math

@@ -2,36 +2,23 @@
 
     .venv/bin/python validation/clock_bench.py [--summarise]
 
-The sources of probes/clock_sync.c, clock_model.c, clock_offset.c and probe_clocks.c run under `lepaute emulate` on
-dahu-2020-01 (computing none). Fixed before the seeds below were looked at (other seeds served to write the code): the
-methods with their defaults (30 points of 10 exchanges, 20 ms apart; 100 exchanges for an offset); clocks up to 1 s
-ahead or behind, drifting by up to 100 ppm, drawn anew for each synchronisation; messages late by exponential times of
-1 us, one in a hundred by those of 50 us; a look at the errors 0, 5 and 20 simulated seconds afterwards; the settings
+The sources of the probes run under `lepaute emulate` on dahu-2020-01 (computing none). Fixed before the seeds were
+looked at (other seeds served to write the code): methods with their defaults; clocks up to 1 s off, drifting by up to
+100 ppm, drawn anew for each synchronisation; messages late by exponential times of 1 us, one in a hundred of 50 us;
+errors 0, 5 and 20 s afterwards; settings: base, 16, 32 and 512 ranks (120, 60, 3 trials); still: no drift; change:
+another drift from 2 s on; asymmetric: answers late by 500 ns (16 ranks, 60 trials each). Goals:
 
-* base: as above, 16 ranks, 120 trials; 32 ranks, 60 trials; 512 ranks, 3 trials;
-* still: no drift, 16 ranks, 60 trials;
-* change: another drift, drawn anew, from 2 s after the start of the synchronisation on, 16 ranks, 60 trials;
-* asymmetric: answers late by another 500 ns each, 16 ranks, 60 trials;
-
-each trial of each method a synchronisation of all ranks: 2,178 of them. Goals:
-
-* directly after, by the median over trials of the largest error of a rank (section 4.5 of Hunold and Carpen-Amarie),
-  HCA and SKaMPI lead on 16 and on 32 ranks, base, where clocks do not drift apart meanwhile (still);
+* directly after, by the median of the largest error of a rank, HCA and SKaMPI lead on 16 and 32 ranks, base, and on
+  still clocks;
 * after 5 and 20 s, JK, HCA and HCA2 are at least ten times better than SKaMPI and Netgauge (base);
-* 1.96 deviations hold 93 to 97 % of errors, each method by itself: offsets (SKaMPI, Netgauge) directly after, the
-  others after 0, 5 and 20 s; base, all numbers of ranks together;
-* asymmetric: 1.96 deviations and the bound hold at least 93 % directly after.
+* 1.96 deviations hold 93 to 97 % of errors, each method by itself: offsets directly after, the others after 0, 5 and 20
+  s (base); asymmetric: 1.96 deviations and the bound hold 93 % directly after.
 
-The seeds are the fourth ones. On the first, 101 to 106, the intervals of HCA (92.5 % directly after) and HCA3 (92.9 %)
-were too narrow: the least latencies of an offset were looked for as if clocks did not drift apart meanwhile
-(lep_offset_by_bounds). Since then the drift, which both know by then, is taken out first; on the second, 201 to 206,
-that was done by the middle of each exchange, which is far from where the answering clock was read when the first of
-them waits for its turn (HCA 81.6 %); on the third, 301 to 306, all held. Then points of a line began to be weighted by
-their round trips, too, for the sake of busy machines (clocks_here.py). No width was adjusted. Drifts are
-shrunk together (lep_clock_shrink) only since then.
-
-What comes of a drift that changes is shown; no interval can know it. Writes data/clock_bench.csv.gz (every error),
-data/clock_bench.png and its section of docs/evidence.
+The seeds are the fourth ones. On the first, intervals of HCA and HCA3 were too narrow (92.5, 92.9 %): latencies were
+looked for as if clocks did not drift meanwhile (lep_offset_by_bounds); on the second the drift was taken out by the
+middle of each exchange (HCA 81.6 %); on the third all held; then points of a line were weighted by their round trips
+(clocks_here.py) and drifts shrunk together (lep_clock_shrink). No width was adjusted. Of a drift that changes no
+interval can know.
 """
 
 import subprocess

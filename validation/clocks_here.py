@@ -4,23 +4,16 @@
 
 Fixed before anything was looked at; other programs use the machine meanwhile, at any load:
 
-* shifted: 2 ranks of Debian's Open MPI and of MPICH; rank 1's clock is up to 1 s ahead or behind and drifts by up to
-  100 ppm, drawn anew for each synchronisation; 10 trials of each of six methods with their defaults; errors 0, 5 and
-  20 s afterwards. Goals: after 5 and 20 s the medians of JK, HCA, HCA2 and HCA3 are at least ten times below those of
-  SKaMPI and Netgauge; 1.96 deviations and the bound hold at least 93 % of errors, all methods and moments together;
-* hosts: the same on 4 hosts with an sshd each (tests/farms), a rank on each, Open MPI over TCP and its loopback
-  interface, 3 trials; 4 ranks share 2 cores. Goal: 1.96 deviations and the bound hold at least 93 %.
-  A first measurement reached 88.9 %, with HCA3 off by milliseconds: presumably every exchange of some point of a line
-  had waited. Since then points are weighted by their round trips, too (lep_clock_fitted); all was measured anew;
-* recorder: `lepaute record` of 2 ranks whose clocks are made to differ by 1 s (its tests' shift), 5 recordings of 50
-  barriers; differences of their starts between the ranks, against the program's own notes of the shared clock. Goal: at
-  most the error that the recording states (clock_error_s) in each;
-* RDTSCP (figures 2 and 3 of Hunold and Carpen-Amarie, "MPI Benchmarking Revisited"): 2 ranks of Open MPI, 8 mpiruns
-  with the frequency given (the whole MHz of /proc/cpuinfo) and 8 with it estimated by each rank, in turn; Netgauge; the
-  difference seen by messages 0, 2, 5 and 10 s afterwards. Drift: by what it grew in 10 s. Goal: the median size of the
-  estimated drift is at least ten times that of the given (theirs: almost ten).
-
-Writes data/clocks_here.csv.gz (every error) and its section of docs/evidence.
+* shifted: 2 ranks of Open MPI and MPICH; rank 1's clock is up to 1 s off and drifts by up to 100 ppm, drawn anew; 10
+  trials of six methods; errors 0, 5 and 20 s afterwards. Goals: after 5 and 20 s the medians of JK, HCA, HCA2 and HCA3
+  are ten times below those of SKaMPI and Netgauge; 1.96 deviations and the bound hold 93 % of errors;
+* hosts: the same on 4 hosts with an sshd each, a rank on each, over TCP, 3 trials. Goal: 93 %. A first measurement
+  reached 88.9 %; since then points are weighted by their round trips (lep_clock_fitted), and all was measured anew;
+* recorder: `lepaute record` of 2 ranks whose clocks differ by 1 s, 5 recordings of 50 barriers, against the program's
+  own notes. Goal: at most the error that the recording states (clock_error_s);
+* RDTSCP (figures 2 and 3 of Hunold and Carpen-Amarie): 8 mpiruns with the frequency of /proc/cpuinfo, 8 with it
+  estimated, in turn; drift by what the difference grew in 10 s. Goal: the estimated drift is ten times the given
+  (theirs: almost ten).
 """
 
 import os

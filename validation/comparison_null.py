@@ -5,21 +5,14 @@
 Fixed before anything was looked at; other programs use the machine meanwhile, at any load:
 
 * same: 20 campaigns of one library under two prefixes, Open MPI and MPICH in turn; Bcast and Allreduce of 8 bytes, 1
-  KiB and 32 KiB (6 rows) on 2 ranks, 40 calls, 12 mpiruns of each. Goals: at most 3 of 20 campaigns have a row that
-  counts as decided after the correction (97.5 % quantile of the binomial distribution with 5 %); the share of rows with
-  p <= 0.05 before it is within 5 % -+ 2.09 standard errors, the larger one of the spread between campaigns and of
-  independent rows;
-* disturbed: 4 such campaigns of 18 mpiruns of each, in the middle third of which another program takes one of the two
-  cores.
-  Goals: at most 1 of 4 campaigns has a decided row; rows as above, with 3.18 standard errors of 4 campaigns;
-* slowed: the same, with calls that take 5 µs longer in the middle third, of both libraries (a shim between program and
-  library); added when the other program had shown not to change medians; goals as for disturbed;
-* periodic: 6 campaigns of 16 mpiruns of each, with calls that take 5 µs longer in every third, fourth or fifth mpirun
-  of the campaign, whichever library's it is; goals as for the same, with 2.57 standard errors of 6 campaigns;
-* beside it, of the same mpiruns, the usual order: all of one library first (of the disturbed and slowed campaigns,
-  the first third of one and the middle third of the other) and the test of Mann and Whitney, without blocks.
-
-Writes data/comparison_null.csv.gz (a row an mpirun, operation and size) and its section of docs/evidence.
+  and 32 KiB on 2 ranks, 40 calls, 12 mpiruns of each. Goals: at most 3 campaigns with a decided row (97.5 % quantile of
+  the binomial with 5 %); rows with p <= 0.05 before the correction within 5 % -+ 2.09 standard errors (the larger one
+  of the spread between campaigns and of independent rows);
+* disturbed: 4 campaigns of 18 mpiruns, in the middle third of which another program takes a core; at most 1 with a
+  decided row, 3.18 standard errors; slowed: the same with calls that take 5 µs longer then, of both libraries (a shim),
+  added when the other program had shown not to change medians; periodic: 6 campaigns of 16 mpiruns, 5 µs longer in
+  every third, fourth or fifth mpirun; 2.57 standard errors;
+* beside it the usual order, all of one library first, and the test of Mann and Whitney, without blocks.
 """
 
 import subprocess

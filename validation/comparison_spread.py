@@ -2,25 +2,18 @@
 
     .venv/bin/python validation/comparison_spread.py [--archives DIR] [--summarise]
 
-Figure 29 of Hunold and Carpen-Amarie, "MPI Benchmarking Revisited", in form: 30 trials, each a whole
-`lepaute compare openmpi mpich --ops bcast` of 30 mpiruns a library with Debian's Open MPI and MPICH on 2 ranks. Every
-scheme of `support/one_run.py` reads the same raw rows. Fixed before anything was looked at:
+Figure 29 of Hunold and Carpen-Amarie, "MPI Benchmarking Revisited", in form: 30 trials, each a whole `lepaute compare
+openmpi mpich --ops bcast` of 30 mpiruns a library, 2 ranks; every scheme of `support/one_run.py` reads the same rows.
+Fixed before anything was looked at:
 
-* sizes 8, 64, 512, 4096, 16,384 and 32,768 bytes, 200 calls in an mpirun (the paper: 1000), clocks by SKaMPI's method,
-  since both ranks read one clock; disturbed mpiruns are not repeated (--budget 1s), and count;
-* osu, intel and skampi: the first mpirun of a library in a trial; mpiruns: all 30, their mean. Beside them, osu's
-  scheme with the mean over all 30 mpiruns: what the mpiruns do by themselves;
-* the spread of a scheme: the greatest of 30 normalised run-times, less 1;
-* expected: below 5 % by mpiruns at 16 KiB, where the paper has it, for each library; and for every library and size
-  below that of each scheme of one mpirun.
+* sizes 8 bytes to 32 KiB, 200 calls in an mpirun (the paper: 1000), clocks by SKaMPI's method; disturbed mpiruns count;
+* osu, intel and skampi: the first mpirun of a library in a trial; mpiruns: the mean of all 30; beside them osu's mean
+  of all. Spread: the greatest of 30 normalised run-times, less 1;
+* expected: below 5 % by mpiruns at 16 KiB, where the paper has it, and everywhere below each scheme of one mpirun.
 
-Added after the first look, which showed that both libraries change their level together from one trial to the next:
-the spread of the ratio of the libraries, by each scheme of one mpirun and as `lepaute compare` estimates it in blocks,
-and in how many trials the verdict is the same. Corrected after that look: SKaMPI's rule leaves out calls that began
-late (algorithm 10, line 23 of the paper), which it had not done at first.
-
-Writes data/comparison_spread.csv.gz (a row an mpirun and size), data/comparison_spread.png and its section of
-docs/evidence. --archives: folder that keeps the archives; those that are there are not measured again.
+Added after the first look, which showed that both libraries change their level together: the spread of their ratio, and
+in how many trials the verdict is the same. Corrected then: SKaMPI's rule leaves out calls that began late (algorithm
+10). --archives: folder that keeps the archives; those that are there are not measured again.
 """
 
 import subprocess

@@ -2,22 +2,17 @@
 
     .venv/bin/python validation/content_factor.py [--reference DIR] [--quick] [--summarise]
 
-Fixed before any test was run; the medians of the jobs were seen when the tables were first read, and the goals are what
-the thesis says of them:
+Fixed before any test was run; the medians of the jobs were seen, and the goals are what the thesis says (8.5):
 
-* data: experiment/bit-flips/generation_method_perf.csv.gz (matrices of one value, a sequence, random numbers) and
-  mask_size_perf.csv.gz (random numbers with 0 to 53 low bits of the mantissa masked), calls of dgemm on dahu-1, 8000
-  for each content (thesis, section 8.5); the thesis reports that constant matrices are fastest, random ones slowest,
-  sequences in between, and that durations fall with the mask;
-* each content is one job of its own, minutes or days apart from the others: what was arranged are jobs, not calls. So
-  the test that the design allows exchanges jobs: for the mask, which has an order, the trend over the jobs' median
-  durations, all 5040 orders; for the kinds of content any difference between five jobs, for which no p-value can be
-  small. Beside it the exchange of half minutes at the same time since the start of their jobs, 9999 permutations, and
-  of that the effects with their intervals: it says that contents differ by more than a job does within itself, not
-  that jobs of the same content would not;
-* effects: ratio of durations to those of random content, `lepaute.stats.permutation`, seed 1;
-* goals: the trend of the mask has p <= 0.05 by jobs; each constant is faster than random and than the sequence, the
-  sequence faster than random, each interval against random without 1; with each larger mask the ratio falls.
+* data: experiment/bit-flips, calls of dgemm on dahu-1, 8000 for each content: one value, a sequence, random numbers;
+  and random numbers with 0 to 53 low bits masked. Constant matrices are fastest, random ones slowest; durations fall
+  with the mask;
+* each content is a job of its own, so the valid test exchanges jobs: for the mask, which has an order, the trend over
+  jobs' medians, all 5040 orders; for five kinds of content no p can be small. Beside it, half minutes at the same time
+  since the start of their jobs are exchanged, 9999 permutations: contents differ by more than a job does within itself;
+* effects: ratios to random content, `lepaute.stats.permutation`, seed 1;
+* goals: the trend has p <= 0.05 by jobs; constant below sequence below random, each interval against random without 1;
+  with each larger mask the ratio falls.
 """
 
 import numpy

@@ -2,24 +2,20 @@
 
     .venv/bin/python validation/crowded_nodes.py [--seeds K] [--quick] [--summarise]
 
-A node is made up, calibrated under the loads of `lepaute calibrate` (one core, one a socket, half of each socket, all)
-and, for comparison, on two neighbouring cores with the others idle, as versions before 0.11 did; both calibrations are
-fitted by `lepaute.fit`, HPL is predicted with 20 draws and run 20 times on the true node, each time on another day.
-Fixed before the first result:
+A node is made up, calibrated under the loads of `lepaute calibrate` and, for comparison, on two neighbouring cores
+alone, as versions before 0.11 did; both are fitted, HPL is predicted with 20 draws and run 20 times, each on another
+day. Fixed before the first result:
 
-* the law (`truth.loads`): that of `truth.law` (ten kernels with polynomial means, coefficients of each node 10 % (sd)
-  around typical ones), of which the part that computes grows as the clock falls, from 3.5 GHz for a core alone on its
-  socket to 2.4 GHz for all of them, clock = 2.4 + 1.1 * (share of the others that are idle)^1.5 GHz; and the part that
-  moves data (the term mn of calls with more than 1024 rows, and of swaps) by computing cores / 5 above five cores;
-* scatter: single calls 3 % (half-normal), processes 0.5 %, days 1 %, lasting differences between cores 1 %;
-* nodes: 2 sockets of 16 cores whose clock falls, whose memories saturate, and with both; one socket of 24 cores with
-  both; and 2 sockets that share the memory of the node (interleaved pages), which crowding by the socket cannot tell;
-* placements: all cores, N = 8000; the first half of the cores (one socket full, the other idle) and half of each
-  socket, N = 8000; one rank a socket, and one rank, N = 4000. NB = 128;
-* in the truth a core counts as computing throughout a run, also while it waits: a clock or a memory that recovers then
-  is not asked for;
-* goals: full nodes within 3 %, where the two-core calibration is off by 20 % (nodes of the kind both), and at least
-  90 % of the further runs inside their interval over all placements, those of the interleaved memory aside.
+* the law (`truth.loads`): that of `truth.law`, of which the computing part grows as the clock falls from 3.5 GHz (alone
+  on the socket) to 2.4 GHz (all): 2.4 + 1.1 * (share of idle others)^1.5; and the part that moves data (term mn of
+  calls with more than 1024 rows, swaps) by computing cores / 5 above five. Scatter: calls 3 %, processes 0.5 %, days
+  and cores 1 %;
+* nodes: 2 sockets of 16 cores with a clock, a memory, or both; one socket of 24 with both; 2 sockets that share one
+  memory (interleaved pages), which crowding by the socket cannot tell;
+* placements: all cores, one socket full, half of each (N = 8000), one rank a socket, one rank (N = 4000). NB = 128. In
+  the truth a core counts as computing throughout, also while it waits;
+* goals: full nodes within 3 %, where the two-core calibration is off by 20 % (both); 90 % of the further runs inside
+  over all placements, those of the interleaved memory aside.
 """
 
 import tempfile
@@ -29,7 +25,6 @@ import numpy as np
 import pandas
 from support.goals import Goal, at_most
 from support.options import Options
-from support.page import write_whole
 from support.report import run_study
 from truth.effects import Effects
 from truth.kinds import Scatter
@@ -99,7 +94,7 @@ def simulated(options: Options) -> pandas.DataFrame:
         for kind, node in (QUICK if options.quick else NODES).items():
             for seed in range(1, (1 if options.quick else options.own.seeds) + 1):
                 rows += judged_node(kind, node, seed, Path(folder))
-                write_whole(options.table(STUDY), pandas.DataFrame(rows).to_csv(index=False).encode())
+                options.write(STUDY, pandas.DataFrame(rows))
     return pandas.DataFrame(rows)
 
 

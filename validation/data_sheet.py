@@ -5,19 +5,16 @@
 Fixed before any result was looked at, the constants of `lepaute.simulate.platform.data_sheet` included:
 
 * Dahu: `--nodes 32 --cores 2x16 --dgemm 29.5G --link 100Gb --latency 1.5us --memory 192G`; the rate is the mean of
-  the published dgemm of January 2020 over all CPUs, the rest is what the vendor says. Its small kernels are those
-  of a core of Dahu, so that of them only the error is on trial here; the network, the form of dgemm, CPUs and days
-  are guesses. Against the runs of the good state of the cooling (2018-10 and 2020-10) in
-  dahu/hpl/temperature_real.csv; parameters as in matrix_size.py;
-* the machine: `--nodes 1 --cores 1x2 --dgemm 66.6G`, the rate that the calibration of one `make demo` found on it
-  (November 2026, a virtual machine); all other kernels are those of Dahu, scaled, and nothing is known of
-  messages. Against the means of four runs each of that demo (data/data_sheet_machine.csv);
-* changed after the first run, in which 2 of the 9 cases of the machine were inside: the error of scaled kernels, which
-  had been that of twelve single calls (0.37), became that of the calls of HPL in the same two calibrations (0.65, and
-  0.88 for kernels likened to others). No time of a run of HPL went into it;
-* runs: 10 with seeds 1 to 10; fidelity sampled for Dahu, full for the machine;
-* goals, each machine: at least 90 % of the real runs (means of four here) inside the 95 % interval; median
-  half-width at most 20 %.
+  January 2020, the rest the vendor's. Its small kernels are those of a core of Dahu: of them only the error is on
+  trial. Against 2018-10 and 2020-10 of dahu/hpl/temperature_real.csv; parameters as in matrix_size.py; 10 runs,
+  sampled;
+* the machine: `--nodes 1 --cores 1x2 --dgemm 66.6G`, the rate of one `make demo` on a virtual machine, against the
+  means of its four runs each (data/data_sheet_machine.csv); 10 runs, full;
+* goals, each machine: 90 % of the real runs inside the 95 % interval; median half-width at most 20 %.
+
+Changed after the first run, in which 2 of the 9 cases of the machine were inside: the error of scaled kernels became
+that of the calls of HPL in both calibrations (0.65; likened kernels 0.88), not of twelve single calls (0.37). No time
+of a run of HPL went into it.
 """
 
 import pandas

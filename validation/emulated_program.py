@@ -4,23 +4,17 @@
 
 Fixed before any result was looked at:
 
-* program: examples/emulation/summa_fortran as it stands: a matrix product in Fortran, dgemm between broadcasts;
-* platform: written by `lepaute calibrate` (the whole calibration, seed 1) at the start, with nothing added by hand; the
-  program runs the same kernels of OpenBLAS as the calibration did (OPENBLAS_CORETYPE as the platform says). A
-  calibration that says itself that other load disturbed too many of its runs is made again once; the last one counts,
-  and where it says so as well the page tells that nothing was shown;
-* cases: 10, drawn with seed 20: N log-uniform in ten strata from 800 to 5000, NB each of 64, 96, 128, 192 and 256
-  twice, the grids 1 x 2 and 2 x 1 five times each, the last two in random order. NB other than 128 and products larger
-  than the calibration's are on purpose: a user's program does not ask what was calibrated;
-* emulation: before the first real run; all layers of uncertainty on, seeds 1 to 5, their mean is the emulated time;
-* real runs: 6 of each case, all cases in a new random order in each of the six rounds, a fresh process each, rank r on
-  core r, one thread. A run that other load disturbed (the rule of measure/machine_load.py, blind to the time) is
-  marked and made again, at most three times; those marked are not used, unless a case has no others;
-* quiet: each calibration and each real run waits for two seconds without other load by the same rule: at most three
-  minutes, and five minutes for all runs together; when these are over, a disturbed run is not made again;
-* what is compared: the time that the program prints, of the whole product, the slower rank's;
-* statistic: error of a case, mean of the emulated times / mean of the real times - 1;
-* goals: mean absolute error at most 10 %, each at most 10 %.
+* program: examples/emulation/summa_fortran: a matrix product in Fortran, dgemm between broadcasts;
+* platform: `lepaute calibrate` (seed 1) at the start, with the kernels of OpenBLAS of the runs. A calibration that says
+  that other load disturbed it is made again once; where the last one says so as well, the page tells that nothing was
+  shown;
+* cases: 10 (seed 20): N log-uniform in strata of 800 to 5000, NB 64, 96, 128, 192, 256 twice each, grids 1 x 2 and 2 x
+  1; NB and products beyond the calibration's on purpose: a user's program does not ask what was calibrated;
+* emulation: before the first real run, all layers, mean of seeds 1 to 5; real runs: 6 of each case in random rounds,
+  fresh processes, one thread. Disturbed runs (measure/machine_load.py) are made again, at most three times, and used
+  only where a case has no others. Each waits for two quiet seconds: at most three minutes, five for all runs together;
+* error: mean of the emulated times / mean of the real times that the program prints - 1; goals: mean absolute error at
+  most 10 %, each at most 10 %.
 """
 
 import json
@@ -105,7 +99,7 @@ def compared(options: Options) -> pandas.DataFrame:
     frame["seeds"] = [len(times) for times in emulations]
     write_whole(WORK / "emulated.csv", frame.to_csv(index=False).encode())
     runs = measured(cases, program, platform, 2 if options.quick else ROUNDS)
-    write_whole(options.output / "data" / f"{STUDY}_runs.csv", runs.to_csv(index=False).encode())
+    options.write(f"{STUDY}_runs", runs)
     for name, chosen in (("real", undisturbed(runs)), ("real_all", runs)):
         found = chosen.groupby("case")["time_s"].agg(["mean", "std", "count"])
         frame[f"{name}_s"], frame[f"{name}_sd_s"], frame[f"{name}_runs"] = (

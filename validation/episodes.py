@@ -3,20 +3,15 @@
     .venv/bin/python validation/episodes.py [--machines K] [--seed S] [--quick] [--summarise]
 
 Simulated truth, fixed before the first full result. A core's speed wanders (11 %, correlation time 0.3 s), blocks and
-launches differ by 0.5 %, processes by 1 %, single steps by 0.5 %, all by standard deviation of the logarithm. Now and
-then all cores take 1.7 times as long at once: gaps are exponential, lengths uniform in 0.5 to 1.5 times their mean. A
-calibration has seven blocks of three launches of nine steps of 0.02 to 0.6 s, alone or on both cores, and a sentinel of
-half a second before each launch and after the last. Each treatment is given the same machine and the same seed:
-
-* `as before`: all steps; `left out`: slow steps are left out (`fit.variability.episodes`); `repeated`: a launch with a
-  slow step is made again once and replaced, then slow steps are left out; `lepaute`: it is made again and added, slow
-  steps are left out, and the slow state of the first attempts is put upon the interval of any run; `oracle`: the law
-* further runs of one rank: `undisturbed` ones, which meet no episode, and `any`
-* of each interval of 95 %: the share of 400 runs inside with its standard error over machines, the median half-width,
-  and the mean interval score (Gneiting and Raftery 2007), both in per cent of the logarithm
-
-The constants in the digest were fixed by such simulations, of other seeds, before an archive was looked at. Chosen by
-simulation after one had been fitted: steps beside an episode, the square of a stretch's level, priors of what lasts.
+launches differ by 0.5 %, processes by 1 %, steps by 0.5 % (standard deviations of the logarithm). Now and then all
+cores take 1.7 times as long: gaps exponential, lengths uniform in 0.5 to 1.5 times their mean. A calibration has seven
+blocks of three launches of nine steps of 0.02 to 0.6 s, on one core or both, and a sentinel of half a second around
+each launch. Treatments, of the same machine and seed: `as before`, all steps; `left out`, without slow steps
+(`fit.variability.episodes`); `repeated`, a launch with a slow step is made again once and replaced, then the same;
+`lepaute`, it is added instead, and the slow state of first attempts widens the interval of any run; `oracle`, the law.
+Of each interval of 95 %, for `undisturbed` runs of one rank and for `any`: share of 400 runs inside, median half-width,
+mean interval score (Gneiting and Raftery 2007). Constants were fixed by such simulations of other seeds; chosen after
+an archive had been fitted: steps beside an episode, the square of a stretch's level, priors of what lasts.
 """
 
 from collections.abc import Sequence

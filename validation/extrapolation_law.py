@@ -2,29 +2,21 @@
 
     .venv/bin/python validation/extrapolation_law.py [--keep FILE.parquet] [--calls FILE.parquet] [--classes FILE.csv]
 
-It times the kernels of HPL inside HPL's own steps, with block sizes from 16 to 512 mixed at random, a minute of one
-idle core; no run of HPL as a whole is involved. Then it fits the kernels to some of the block sizes (SETS), or to the
-smaller matrices, and predicts the calls of the others, in classes by kernel, block size and octave of the distance:
-those of 2026-11-22, on an idle virtual machine of two cores, are tests/data/extrapolation_classes.csv.
+It times the kernels of HPL inside HPL's own steps, block sizes 16 to 512 mixed at random, a minute of one idle core; no
+run of HPL is involved. Kernels are fitted to some block sizes (SETS), or to smaller matrices, and predict the others,
+in classes by kernel, block size and octave of the distance: those of 2026-11-22 (a virtual machine of two cores) are
+tests/data/extrapolation_classes.csv. Written before the first look at any error:
 
-Written before the first look at any error:
+- log(measured / predicted) of a class at distance d = |ln(size / nearest fitted size)| is normal with standard
+  deviation c * d; c * sqrt(d) and c alone are taken only if better by 2 or more in log-likelihood on each side.
+- Constants of their own below the range (overheads) and above (rates saturate). Distances in m, n and k add up by
+  squares.
+- c^2 is the mean of (error / d)^2, weighted by the square root of the measured time, less the variance of the same
+  kernel's classes inside. Rounded up to 0.01. Classes below 1 % of the time at their block size are left out.
 
-- The error of a model is that of a wrong exponent: log(measured / predicted) of a class at distance
-  d = |ln(size / nearest fitted size)| is normal with standard deviation c * d. Alternatives: c * sqrt(d), and c alone,
-  compared by likelihood on the same classes; another form is taken only if it is better by 2 or more in log-likelihood
-  on each side.
-- Constants of their own for sizes below the range, where overheads take over, and above, where rates saturate.
-  Distances in m, n and k add up by their squares, since the errors are drawn independently.
-- c^2 is the mean of (error / d)^2, weighted by the square root of the measured time of the class, less the variance of
-  the same kernel's classes inside its range, which other layers cover. Rounded up to 0.01.
-- Classes that take less than 1 % of the time of all kernels at their block size are left out: they decide nothing.
-
-Changed after the first look at the classes, before any of it met a run of HPL: products of matrices (dgemm, dtrsm) and
-other kernels have constants of their own, since a row swap or a dgemv leaves a cache where a dgemm does not care; and
-so have products whose fitted sizes differ by less than a factor of 2 in the parameter, such as k of a calibration with
-one block size: there the model cannot know how the rate depends on it. Products with several sizes have one constant
-for both sides (0.108 and 0.105 apart). Classes at d < 0.1 are left out: a call or two just beyond the edge, whose
-scatter says nothing of the law.
+Changed after the first look, before any of it met a run of HPL: matrix products and other kernels have constants of
+their own, and so have products whose fitted sizes differ by less than a factor of 2; products with several sizes have
+one for both sides (0.108 and 0.105 apart). Classes at d < 0.1 are left out: a call or two just beyond the edge.
 """
 
 import io

@@ -2,25 +2,17 @@
 
     .venv/bin/python validation/geometry.py [--reference DIR] [--quick] [--summarise]
 
-Fixed before any result was looked at:
+Fixed before any result was looked at (runs, fidelity and copy_l: support/simulations.py):
 
-* data: dahu/hpl/geometry_real.csv, 7 real runs of June 2020 for each of 14 grids P x Q = 960, N = 250,000, NB 128;
-* platform: dahu-2020-01 as shipped, ranks on its first 30 nodes (which 30 of the 32 really ran is not published); its
-  kernels are of January 2020, before the change of BIOS in April. Until November 2026 it was dahu-2020-01-loaded, which
-  has one state of the network for all messages;
-* parameters: 2ring, depth 1, binary exchange, others as in dahu/hpl/README.md (the defaults of lepaute.Hpl);
-* copy_l: the makefile of the real runs has -DHPL_NO_MPI_DATATYPE (Ezibenroc/peanut, peanut/abstract_hpl.py, HPL_OPTS),
-  which makes HPL copy L in every panel;
-* runs: 12 of each grid with seeds 1 to 12, the default of large ones, with priced draws (concepts/intervals.md; until
-  November 2026 seeds 1 to 10 alone); all layers of uncertainty on; fidelity sampled (within 0.5 % of full,
-  docs/evidence/speed.md);
-* statistic: error in time, mean of the predicted times / mean of the real times - 1, a grid at a time;
-* goals: mean absolute error at most 2.5 %, each at most 12 %; at least 90 % of the real runs inside the 95 % intervals
-  for one further run, whose median half-width is at most 7 %.
+* data: dahu/hpl/geometry_real.csv, 7 real runs of June 2020 for each of 14 grids P x Q = 960, N = 250,000, NB 128,
+  2ring, depth 1, binary exchange;
+* platform: dahu-2020-01 as shipped (until November 2026 dahu-2020-01-loaded), ranks on its first 30 nodes (which 30 ran
+  is not published); kernels of January 2020, before the change of BIOS in April;
+* statistic: mean of the predicted times / mean of the real times - 1, a grid at a time;
+* goals: mean absolute error at most 2.5 %, each at most 12 %; 90 % of the real runs inside, half-width at most 7 %.
 
-Beside it, never judged: geometry_simulated.csv, the published emulations with the optimistic network and with the
-realistic one (the latter with kernels of August 2020 that are not public), their error computed in the same way; which
-grid is called best; and the rank correlation (Spearman) of predicted and real times.
+Never judged: geometry_simulated.csv, the published emulations (the realistic network with kernels of August 2020 that
+are not public); which grid is called best; the rank correlation (Spearman) of predicted and real times.
 """
 
 from collections.abc import Sequence

@@ -2,31 +2,18 @@
 
     .venv/bin/python validation/matrix_size.py [--reference DIR] [--quick] [--summarise]
 
-Fixed before any result was looked at:
+Fixed before any result was looked at (runs, fidelity and copy_l: support/simulations.py):
 
-* data: dahu/hpl/matrix_size_real.csv, rows of March 2019 (8 runs for each N; the cooling of nodes 13 to 16
-  was failing);
-* platform: dahu-2019-04 as shipped (its kernels were measured in April 2019, before the cooling was mended);
-* parameters: N = 50,000 to 500,000 as in the data, 32 x 32 ranks, NB 128, 2ring, depth 1, binary exchange, and what
-  dahu/hpl/README.md says is common to all studies, which are the defaults of lepaute.Hpl;
-* copy_l: the makefile of the real runs has -DHPL_NO_MPI_DATATYPE (Ezibenroc/peanut, peanut/abstract_hpl.py, HPL_OPTS),
-  which makes HPL copy L in every panel;
-* runs: 12 with seeds 1 to 12, the default of large ones, and their priced draws (docs/concepts/intervals.md; until
-  November 2026 seeds 1 to 10 alone); all layers of uncertainty on; fidelity sampled (within 0.5 % of full,
-  docs/evidence/speed.md);
-* statistic: error in time, mean of the predicted times / mean of the real times - 1;
-* goals, for the runs of each year: mean absolute error at most 2 % for N >= 100,000, and at most 5 % for N = 50,000 and
-  75,000; of March 2019 each at most 6 % for N >= 100,000; real runs inside the 95 % intervals for one further run: at
-  least 90 %, of March 2019 (whose scatter is that of a failing cooling, 2.5 to 6 %) at least 75 %; median half-width at
-  most 7 %. Until November 2026 the goal was 3 % for March 2019, N >= 100,000, and there was none for other years.
+* data: dahu/hpl/matrix_size_real.csv, March 2019, 8 runs for each N of 50,000 to 500,000 (the cooling of nodes 13 to 16
+  was failing), 32 x 32 ranks, NB 128, 2ring, depth 1, binary exchange; platform dahu-2019-04 as shipped;
+* the good state: dahu-2020-01 against the runs of 2018-10 (one for each N) and 2020-10 of temperature_real.csv, other
+  months than the kernels; dahu-2019-10 against its runs of 2019-10, where it has them;
+* statistic: mean of the predicted times / mean of the real times - 1;
+* goals, for each year: mean absolute error at most 2 % for N >= 100,000 (until November 2026 3 %, March 2019 alone), at
+  most 5 % below; of March 2019 each at most 6 %; 90 % of the real runs inside, of March 2019 (whose scatter is that of
+  a failing cooling) 75 %; median half-width at most 7 %.
 
-Beside it, never judged: D1_het and D2_het, the published emulations with the most complete kernel models (per CPU,
-polynomial, with noise; 2: the network drawn too) from matrix_size_simulated.csv, one run for each N, their error
-computed in the same way; how many real runs lie inside the predicted 95 % intervals.
-
-The good state of the cooling: dahu-2020-01 against the runs of 2018-10 (one for each N) and 2020-10 in
-dahu/hpl/temperature_real.csv, which are of other months than the kernels; and dahu-2019-10 against that table's runs
-of 2019-10, where it has them.
+Never judged: D1_het and D2_het, the published emulations with the most complete models, one run for each N.
 """
 
 from typing import TYPE_CHECKING

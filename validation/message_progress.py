@@ -2,39 +2,21 @@
 
     .venv/bin/python validation/message_progress.py [--quick] [--summarise]
 
-It needs Debian's mpich and openmpi (mpicc.mpich, mpicc.openmpi) and OpenBLAS, takes four minutes where nothing else
-runs (eight for the published run). `message_progress.c` sends the messages and stamps them on the clock that both
-ranks share.
+It needs Debian's mpich, openmpi and OpenBLAS; four to eight minutes. Fixed before, except a trial that transports work:
 
-Fixed before any result was looked at, except a trial of 60 messages to see that all transports work:
+* transports: Open MPI (ob1) by shared memory with CMA and without, and by TCP; MPICH by shared memory and TCP (UCX);
+* messages (message_progress.c): 4 kB to 8 MB, log-uniform, in five classes; either rank sends; each rank computes
+  nothing or a dgemm of 0.3 to 10 ms between posting and MPI_Wait; in half of them the receiver calls MPI_Iprobe between
+  pieces of dgemm, then MPI_Recv. Receives are posted 20 us before; probed messages are sent at a random moment of a
+  piece;
+* eight programs a transport in random order; messages during which a rank was preempted or late are left out, counted;
+* baseline: running median over the nine nearest sizes where both ranks wait inside MPI;
+* slopes (Theil-Sen, 95 % by resampling programs) of the delay of delivery against the sender's computing, and of the
+  sender's MPI_Wait against the receiver's: 1, the message waits for the next call; 0, it does not; above 0.8 and below
+  0.2 are read so. Also: the time left when both are inside MPI again over the baseline; pieces of dgemm until MPI_Recv;
+  MPI_Recv of a receiver that computes over one that spins. No goal: whatever comes out decides the model.
 
-* transports: Open MPI through shared memory with its single copy by the kernel (CMA, the default) and without it, and
-  through TCP; MPICH through shared memory (its default) and through TCP (UCX). The point-to-point layer of Open MPI
-  is ob1;
-* messages: sizes log-uniform from 4 kB to 8 MB, in five classes; either rank sends, by chance; either rank computes
-  nothing or a dgemm of log-uniform length, 0.3 to 10 ms, between posting (MPI_Isend, MPI_Irecv) and MPI_Wait, each of
-  the four combinations equally likely; in half of the messages the receiver calls MPI_Iprobe until it finds the
-  message, with a dgemm of that length (or nothing) after each call that does not, then MPI_Recv. The receive is
-  posted 20 us before the message is sent; a message that is probed for is sent at a random moment of a piece;
-* eight programs for each transport, in random order over all; every message is kept in the table. Left out of the
-  analysis, and counted: messages during which either rank was preempted, or was late at the common start;
-* baseline of a message: the running median, over the nine nearest in size, of the same transport where both ranks
-  wait inside MPI;
-* only the sender computes: slope of the delay of delivery (receiver has the data, over the baseline) against the time
-  that the sender took from MPI_Isend to MPI_Wait. Only the receiver computes: slope of the delay of the sender's
-  MPI_Wait against the time from MPI_Isend to the receiver's MPI_Wait. Theil-Sen; 95 % intervals by resampling the
-  eight programs. Slope 1: the message waits for the next call of MPI of the rank that computes; 0: it does not. An
-  interval above 0.8 is read as the first, one below 0.2 as the second, anything else as "in part";
-* what is left when both ranks are inside MPI again: time from then until the receiver has the data, over the
-  baseline; 1 where the whole transfer begins then, 0 where it is over. More than 1: the computing made the transfer
-  itself slower;
-* probing: pieces of dgemm between the moment of sending and MPI_Recv (0.5: the first MPI_Iprobe after the arrival
-  finds it), and the time of MPI_Recv of a receiver that computes over that of one that spins on MPI_Iprobe at that
-  size (the sender waits inside MPI). The latter is what a busy network has to hold;
-* no goal: whatever comes out decides the model.
-
-Added after the results were seen: the slope of the time of MPI_Recv, after a successful MPI_Iprobe, against the time
-that the sender goes on computing from then on.
+Added afterwards: the slope of MPI_Recv after MPI_Iprobe against what the sender still computes.
 """
 
 import gzip

@@ -5,22 +5,15 @@
 Figures 14 to 16, 19 and 20 of Hunold and Carpen-Amarie, "MPI Benchmarking Revisited", in form, with Debian's Open MPI
 and MPICH on 2 ranks bound to 2 cores. Fixed before anything was looked at:
 
-* mpiruns (figures 14, 15): 30 calls to mpirun of each library, in turn; in each, 1000 calls of MPI_Bcast of 64, 1024
-  and 8192 bytes and of MPI_Allreduce of 1000 bytes after MPI_Barrier, longest local time. Times above the third
-  quartile by more than 1.5 interquartile ranges of the mpirun are left out of its mean (Tukey's filter, as there).
-  Expected: the mpirun is a factor: the 95 % intervals of the means of single mpiruns hold the grand mean in less than
-  95 % of them, and means of mpiruns scatter more than calls within explain (F test over mpiruns, p < 0.01), for each
-  library and case;
-* calls (figure 16): 10,000 calls of MPI_Bcast of 1000 bytes in one mpirun of each library, as above, and a random 1,000
-  of them (numpy, seed 16) in their order. Expected: of the autocorrelations at lags 1 to 40, fewer are outside
-  1.96 / sqrt(n) after sub-sampling, or no more than 5, and the mean changes by less than 2 %;
-* windows (figures 19, 20): 5 mpiruns of each library, clocks by HCA; 500 calls of MPI_Alltoall and MPI_Scan of
-  8192 bytes in windows of 1, 2, 5, 10, 20, 50, 100, 200, 500 and 1000 µs, in shuffled order, not adapted. Expected: the
-  share of marked calls (started late, or longer than the window) falls from more than half at 1 µs to less than a
-  quarter at 1000 µs (median over mpiruns), and the medians over mpiruns of the median global times of unmarked calls at
-  200, 500 and 1000 µs are within 10 % of each other.
-
-Writes data/mpi_benchmarking_PART.csv.gz (every call), data/mpi_benchmarking.png and its section of docs/evidence.
+* mpiruns: 30 of each library in turn; 1000 calls of MPI_Bcast of 64, 1024, 8192 bytes and MPI_Allreduce of 1000 bytes
+  after MPI_Barrier, longest local time, Tukey's filter. Expected: 95 % intervals of single mpiruns hold the grand mean
+  in less than 95 % of them, and means scatter more than calls explain (F test, p < 0.01);
+* calls: 10,000 of MPI_Bcast of 1000 bytes in one mpirun, and a random 1,000 of them in their order. Expected: of the
+  autocorrelations at lags 1 to 40 fewer are outside 1.96 / sqrt(n) after sub-sampling, or at most 5, and the mean
+  changes by less than 2 %;
+* windows: 5 mpiruns, clocks by HCA; 500 calls of MPI_Alltoall and MPI_Scan of 8192 bytes in windows of 1 to 1000 µs.
+  Expected: marked calls fall from more than half to less than a quarter, and median global times at 200, 500 and 1000
+  µs are within 10 %.
 """
 
 import tempfile

@@ -4,34 +4,20 @@
 
 Fixed before any result was looked at:
 
-* platform: dahu-2020-01 as shipped, with network.flow_factor=scale, as SMPI uses its factors, and (since
-  November 2026) without network.loopback.busy and network.remote.busy, since SMPI has one state for all messages;
-* both run the same parameters: NB = 128, L1 and U transposed, crout in right, nbmin 2, ndiv 2, as lepaute.Hpl has them;
-* A: no noise, 64 ranks 8 x 8, N = 5000: all 6 broadcasts, 3 swaps, depth 0 and 1 (36 cases);
-* B: no noise, 2ring and binary exchange, N = 2000, 5000, 10,000, depth 0 and 1: 16 ranks as 4 x 4, 2 x 8, 1 x 16;
-  36 as 6 x 6; 48 as 6 x 8; 64 as 4 x 16, 16 x 4, 32 x 2, 2 x 32 (54 cases);
-* C: all layers of uncertainty, seeds 1 to 3 and the means compared: 8 x 8, N = 5000 and 10,000, depth 0 and 1,
-  1ring-modified and 2ring, binary exchange and spread-roll (16 cases);
-* D: 1024 ranks 32 x 32: N = 10,000 depth 0 and 1; N = 10,000 depth 1 with the long broadcast and spread-roll;
-  N = 20,000 depth 1 with all layers (seed 1); N = 20,000 depth 0 (5 cases);
-* E, F (since November 2026): no noise, every shape from 1 x R to R x 1 of R = 16 and 64 ranks (NB = 64 and 16), N =
-  2000, so that 1 x R and R x 1 have two blocks a rank, as on grids of a thousand ranks: panels of one process or of
-  all, rings of all ranks or of none. Depth 0 and 1; 1ring with binary exchange, 1ring-modified with spread-roll,
-  2ring with mix, 2ring-modified with binary exchange. Nodes that rows and columns fill (4 and 16 cores) and nodes
-  that they do not (6 and 12), where rings and exchanges mix hops inside a node and between nodes, these on both
-  descriptions of the network: dahu-2020-01 and dahu-2020-01-loaded, the two states of a message (120 and 168 cases);
-* statistic: difference = time of the native engine / time under SMPI - 1;
-* goals: mean absolute difference over all cases at most 0.5 % (2 % until November 2026),
-  in each group at most 2 %, none above 5 %, none of groups E and F above 1 %; both count the same messages in every
-  run.
-  A single run without noise and with look-ahead is chaotic: tiny changes move it by 0.2 to 2 %.
+* platform: dahu-2020-01 with network.flow_factor=scale, as SMPI uses its factors, and without the second state of
+  messages, which SMPI does not have; the parameters are those of lepaute.Hpl, NB = 128;
+* A: no noise, 64 ranks 8 x 8, N = 5000: all broadcasts, swaps, depth 0 and 1 (36 cases); B: nine shapes of 16 to 64
+  ranks, N = 2000 to 10,000 (54); C: all layers, seeds 1 to 3, means compared, 8 x 8 (16); D: 1024 ranks, N = 10,000 and
+  20,000 (5);
+* E, F (since November 2026): every shape of 16 and 64 ranks, 1 x R to R x 1, N = 2000, NB of two blocks a rank, four
+  pairs of broadcast and swap, on nodes that the grid fills and others, these on both descriptions of the network (120,
+  168);
+* difference: time of the native engine / time under SMPI - 1; goals: mean absolute difference at most 0.5 % (2 % until
+  November 2026), in each group 2 %, none above 5 %, none of E and F above 1 %; as many messages in every run. A run
+  without noise and with look-ahead is chaotic: tiny changes move it by 0.2 to 2 %.
 
-Beside it, never judged, and added when the results were known: the native engine with network.sharing=exact, which is
-how SMPI shares links, to see how much of a difference is the engine's faster way of sharing.
-
-An emulation is made again only where what goes into it changed (the column smpi_inputs of the table); a prediction of
-the native engine always is. Needs SimGrid and HPL's source (make setup), and no reference data. Group D takes some ten
-minutes. Beside the table of differences, docs/evidence/speed.md gets CPU time and memory of both.
+Never judged, added later: network.sharing=exact, which is how SMPI shares links. An emulation is made again only where
+its inputs changed (smpi_inputs). Needs SimGrid and HPL's source (make setup); group D takes ten minutes.
 """
 
 import signal

@@ -4,35 +4,23 @@
 
 Fixed before any result was looked at:
 
-* data: network_fit/raw_calibration (Stampede inside a node and between two, Taurus between two: MPI_Send and MPI_Recv
-  of a ping-pong, MPI_Isend, MPI_Recv, 50 or more of each of 490 sizes) and network_fit/pingpong_*.csv.gz (Dahu, times
-  only, 50 of each of 835 sizes);
-* halves: of each size, a random half of the repetitions (seed 1) is fitted, the other half is held out;
-* models: as `lepaute fit` makes them of an archive, nothing set by hand: limits of the protocols from the durations (no
-  semantic tests were published), breakpoints and numbers of modes by their criteria. One clock reading (MPI_Wtime) is
-  subtracted from each duration. Of Dahu, where the calls are not known, all messages are taken as rendezvous;
-* error of the mean: fitted time of a message / mean of the held-out repetitions - 1, a size at a time. Beside it what
-  is left when the mean of the fitted half stands for the model: that is noise, not the model. Nothing is left out of
-  the held-out means, also not what was interrupted, which the fit caps: the error says what that costs;
-* noise: Kolmogorov-Smirnov distance between the held-out durations of a segment over their fitted mean and what the
-  segment's mixture draws, beside that of the half-normal noise of the same median deviation that stood here before;
-* goals: median error of the mean at most 5 % on every series; median distance of the mixtures, over the segments with
-  at least 100 held-out points, below that of the half-normal on every series.
+* data: network_fit/raw_calibration (Stampede, Taurus: MPI_Send and MPI_Recv of a ping-pong, MPI_Isend, MPI_Recv, 50 or
+  more of each of 490 sizes), network_fit/pingpong_*.csv.gz (Dahu, times only, 50 of each of 835 sizes, all taken as
+  rendezvous). Of each size a random half (seed 1) is fitted, the other held out, with all interruptions;
+* models: as `lepaute fit` makes them of an archive, limits of the protocols from the durations; less one clock reading;
+* error of the mean: fitted time / mean of the held-out repetitions - 1, by size; beside it the mean of the fitted half
+  in the place of the model, which is noise alone;
+* noise: Kolmogorov-Smirnov distance between held-out durations of a segment over their fitted mean and its mixture,
+  beside half-normal noise of the same median deviation;
+* goals: median error of the mean at most 5 % on every series; median distance of the mixtures (segments with 100
+  held-out points) below that of the half-normal on every series.
 
-Beside it, never judged: breakpoints and costs of calls against the published model of Taurus (other_platforms); and how
-much longer messages take under load on Dahu (experiment/experimental_conditions), of which the thesis says that dgemm
-in the background makes remote messages nearly three times as long and does not affect local ones.
+Never judged: the published model of Taurus (breakpoints, costs of calls), and messages under load on Dahu.
 
-Changed after the first results were seen:
-* the noise had left out the durations that the mean caps, so that centred modes lay beside the measured ones; both are
-  of the same durations now;
-* a third goal, on Taurus an error of the mean no larger than that of the published model, went: that model gives large
-  messages 66 MB/s where these data have 700, an error of 500 %, so that to be better says nothing;
-* breakpoints of series with many sizes are sought among 250 of them (for speed), and a slow mode of a quarter of a
-  segment's messages is capped by its own median (for rings on a machine that other load disturbs); neither was changed
-  for these figures, and both moved them by a few tenths of a per cent;
-* `neighbours` was added, to tell a line that does not fit from data that no function of the size would fit: the
-  held-out mean of a size against what the means of the next smaller and larger one (of the fitted half) make of it.
+Changed after the first results: distances of the noise are of durations as the mean caps them; a goal went, to be no
+worse on Taurus than the published model, which is off by 500 % on large messages; breakpoints are sought among 250
+sizes, and a slow mode is capped by its own median (for other reasons, some tenths of a per cent here); `neighbours`
+came, the interpolation between the next sizes, to tell a wrong line from data that no function of the size fits.
 """
 
 import math

@@ -4,19 +4,15 @@
 
 Fixed before it was run; that tests hold some such cases to 2 % was known:
 
-* programs: examples/applications as they stand, each a class in Python and a program in C whose computing is a sleep:
-  conjugate gradients on a 27-point grid (cg), a Fourier transform by all-to-all (fft), a master with workers (workers)
-  and a ring pipeline of nonblocking sends (ring), on 4, 8, 16, 32 and 64 ranks;
-* platform: dahu-2020-01 as shipped, with network.flow_factor=scale, as SMPI uses its factors; no layer of uncertainty,
-  no contention of memory;
+* programs: examples/applications, each a class in Python and a program in C whose computing is a sleep (cg, fft,
+  workers, ring), on 4 to 64 ranks; dahu-2020-01 with network.flow_factor=scale, no uncertainty, no contention of
+  memory;
 * collective operations by Open MPI's rules, as SMPI has them: its allreduce of 8 bytes is by recursive doubling, as
-  cg.py says, on 8 and 64 ranks only, which a first trial of this script showed. So cg runs with its own n of 104, where
-  that is a small part, and with n = 24;
-* the class is predicted; the program in C is emulated, which is the reference, and traced; the trace is replayed;
-* statistic: difference = time predicted or replayed / time under SMPI - 1;
-* goals: no difference above 2 %; the calls of cg and ring those of their programs (lp.check).
+  cg.py says, on 8 and 64 ranks only (a first trial), so cg runs with n = 104, where that is a small part, and n = 24;
+* the class is predicted; the program is emulated, which is the reference, and its trace is replayed; difference = time
+  / time under SMPI - 1; goals: none above 2 %; the calls of cg and ring those of their programs (lp.check).
 
-Needs SimGrid (make setup), and no reference data; three minutes.
+Needs SimGrid (make setup); three minutes.
 """
 
 import json

@@ -4,28 +4,18 @@
 
 Fixed before any result for these sizes of halo and cg; the model (simulate/smpi/own_computing.py) is the fourth:
 
-* programs, of examples/emulation as they stand: halo (a stencil), cg (conjugate gradients with a sparse matrix) and fft
-  (rows and a transposition by MPI_Alltoall); three sizes of each, within the second-level cache of a core, within the
-  third level, and beyond what this machine lets one core keep there; on 1 and on 2 ranks: 18 cases;
-* platform: that of the file that LEPAUTE_PLATFORM names, else one written by `lepaute calibrate` at the start; only its
-  network matters here;
-* rounds: 4, all cases in a new random order in each (seed 16): an emulation with the default options of `lepaute
-  emulate`, then a real run, a fresh process with rank r on core r;
-* what is compared: the time that the program prints, around its iterations, the slower rank's;
-* statistic: error of a case, median of the emulated times / median of the real times - 1;
-* goals: median absolute error at most 10 %, the worst at most 25 %.
+* programs, of examples/emulation: halo (a stencil), cg (conjugate gradients), fft (rows and MPI_Alltoall); three sizes
+  of each, within the second-level cache, the third, and beyond, on 1 and 2 ranks: 18 cases;
+* platform: the file that LEPAUTE_PLATFORM names, else `lepaute calibrate` at the start; only its network matters here;
+* 4 rounds in random order (seed 16): an emulation with default options, then a real run, rank r on core r;
+* error of a case: median of the emulated times / median of the real times that the program prints - 1;
+* goals: median absolute error at most 10 %, the worst at most 25 %. Nothing else may run meanwhile.
 
-Nothing else may run meanwhile: both the emulation and the real runs are timed.
-
-A first design had one emulation of each case, all before the first of 5 real runs. It gave a median absolute error of
-10.95 % and a worst of 30.03 %, with real runs of one case that differed by up to 50 % within the minute: the speed of
-this machine changes, and what is timed at one moment says little of another. So emulations and real runs alternate.
-That gave a median of 3.27 %, a worst of 84.25 % (halo of 1600 on 2 ranks, whose halves fit into a cache that the whole
-does not: the emulation computed both ranks on one core, each of which found the data of the other in its cache) and a
-second worst of 16.4 %. Then ranks computed on cores of their own in an emulation, as far as there are some; with sizes
-chosen anew, the median was 5.33 % and the worst 46.3 % (cg of 450 on 2 ranks): a core that sleeps in between is slow
-when its turn comes, and now none sleeps. The sizes were chosen anew again, before any result for them was looked at;
-those of fft are powers of two and came back.
+A first design had all emulations before the real runs: median 10.95 %, worst 30.03 %, with real runs that differed by
+up to 50 % within the minute, so now they alternate. That gave 3.27 % and 84.25 % (halo of 1600 on 2 ranks: the
+emulation computed both ranks on one core, in one cache); with ranks on cores of their own and sizes chosen anew 5.33 %
+and 46.3 % (a core that sleeps is slow when its turn comes; now none sleeps). Sizes were chosen anew again before any
+result; those of fft are powers of two.
 """
 
 import os
@@ -38,7 +28,6 @@ import numpy
 import pandas
 from support.goals import Goal, at_most
 from support.options import ROOT, Options
-from support.page import write_whole
 from support.report import run_study, say
 
 from lepaute import Platform, load_platform
@@ -103,7 +92,7 @@ def compared(options: Options) -> pandas.DataFrame:
         stand_ins = {name: program_in(build_program(SOURCES / name, "make", (), Path(folder)), name) for name in SIZES}
         real = {name: emulated_program.built(SOURCES / name, WORK / name) / name for name in SIZES}
         runs = timed(cases, stand_ins, real, platform, 2 if options.quick else ROUNDS)
-    write_whole(options.output / "data" / f"{STUDY}_runs.csv", runs.to_csv(index=False).encode())
+    options.write(f"{STUDY}_runs", runs)
     frame = pandas.DataFrame([asdict(case) for case in cases])
     by_case = runs.groupby("case")
     for name in ("emulated", "real"):

@@ -3,25 +3,17 @@
     .venv/bin/python validation/simulated_replicates.py     simulates, once, what this script and tuning_regret.py judge
     .venv/bin/python validation/pair_differences.py [--reference DIR] [--summarise]
 
-Fixed before any difference was looked at (the errors of the 36 predictions themselves are in docs/evidence):
+Fixed before any difference was looked at:
 
-* data: dahu/hpl/factorial_real.csv, 36 configurations, 8 real runs each, all in the same 8 jobs: 630 pairs;
-* predictions: dahu-2020-01 as shipped, all layers, seeds 1 to 10, fidelity sampled, as in factorial.py. Of a pair, the
-  configuration that comes first in the table has repeat 0 and the other one repeat 1, so that their noise differs;
-* interval: lepaute.study.difference, the 95 % prediction interval for the ratio of one further pair of runs: Student's,
-  from the 10 ratios of runs with equal seeds, and the error of sampling of both;
-* real difference: the geometric mean over the 8 jobs of the ratio of both real times in that job;
-* verdict: told apart where the interval does not hold 1, in the direction of its ratio; otherwise "cannot tell";
-* goals: the interval holds the real difference in at least 90 % of the pairs; of the pairs that really differ by more
-  than 5 % (the longer time over the shorter, less 1), at least 50 % are told apart in the right direction; at most
-  2.5 % of all pairs are told apart in the wrong direction;
-* the same with --transfer: the layer has `relative_sd`, the standard deviation between studies of the mean of
-  log(real / predicted), which cancels in a pair, and `configuration_relative_sd`, the standard deviation within a study
-  about its mean, pooled over the studies by degrees of freedom, drawn for each configuration by itself. Both come from
-  data/coverage.csv without the factorial study: the three of the matrix size and the one of the geometry. No width
-  is changed after looking;
-* shown, never judged: the pairs by what differs (block size, depth, swap, broadcast alone, or more); and the 91 pairs
-  of the 14 grids of 960 ranks in the same way, whose ranks compute for other parts of the matrix on the same CPUs.
+* data: dahu/hpl/factorial_real.csv, 36 configurations, 8 real runs each in the same 8 jobs: 630 pairs; predictions as
+  in factorial.py, seeds 1 to 10; the second of a pair has repeat 1, so that their noise differs;
+* interval: lepaute.study.difference, for the ratio of one further pair of runs; real difference: the geometric mean
+  over the jobs of the ratio in that job; told apart where the interval does not hold 1;
+* goals: the interval holds the real difference in 90 % of the pairs; of those that differ by more than 5 %, 50 % are
+  told apart in the right direction; at most 2.5 % of all in the wrong one;
+* the same with --transfer, learnt from data/coverage.csv without the factorial study: `relative_sd` between studies,
+  which cancels in a pair, and `configuration_relative_sd` within a study. No width is changed after looking;
+* never judged: pairs by what differs, and the 91 pairs of the 14 grids of 960 ranks.
 """
 
 import sys

@@ -2,22 +2,16 @@
 
     .venv/bin/python validation/planted_skew.py [--summarise]
 
-Hunold and Carpen-Amarie, "MPI Benchmarking Revisited", found a library whose barrier lets ranks go up to 40 µs apart
-(figure 10), and two libraries whose order depends on the barrier before the calls (figure 11). Here Debian's Open MPI
-and MPICH, each as it is and with validation/late_barrier.c before it, by which rank 0, the root, leaves MPI_Barrier
-40 µs late. Fixed before anything was looked at: 2 ranks on 2 cores, 8 mpiruns of each of the four, in turn; MPI_Bcast
-of 64, 1024 and 8192 bytes, 200 calls after MPI_Barrier, 200 after our dissemination barrier, 200 in windows of 200 µs;
-clocks by HCA. The time of an mpirun is the median of its calls:
+After figures 10 and 11 of Hunold and Carpen-Amarie, "MPI Benchmarking Revisited": Open MPI and MPICH, each as it is and
+with validation/late_barrier.c, by which rank 0, the root, leaves MPI_Barrier 40 µs late. Fixed before anything was
+looked at: 2 ranks on 2 cores, 8 mpiruns of each of the four in turn; MPI_Bcast of 64, 1024 and 8192 bytes, 200 calls
+after MPI_Barrier, after our dissemination barrier, and in windows of 200 µs; clocks by HCA. The time of an mpirun is
+the median of its calls: longest local time after MPI_Barrier (the benchmark that trusts it), or last end less first
+start by rank 0's clock after the dissemination barrier and in windows (ours).
 
-* of the benchmark that trusts the barrier, the longest local time of a rank after MPI_Barrier;
-* ours, last end less first start by rank 0's clock, after the dissemination barrier, and in windows (calls unmarked).
-
-A verdict is the library with the lower median over mpiruns where Mann and Whitney's test over them has p < 0.05
-(two-sided), else none. The late barrier is given to the library that is faster by ours without it. Goals, for each size
-for which ours decides without it: the benchmark that trusts the barrier now says the opposite, and ours the same; the
-median exit skew of the late barrier, as recorded with its calls, is 40 µs within 5 %.
-
-Writes data/planted_skew.csv.gz (every call) and its section of docs/evidence.
+A verdict is the library with the lower median over mpiruns where Mann and Whitney's test has p < 0.05, else none. The
+late barrier is given to the library that is faster by ours without it. Goals, for each size that ours decides: the
+trusting benchmark now says the opposite, ours the same; the median exit skew recorded is 40 µs within 5 %.
 """
 
 import os

@@ -1,35 +1,25 @@
 """Real programs, recorded here and replayed on this machine's own platform, against fresh real runs.
 
-    .venv/bin/python validation/real_programs.py [--quick] [--summarise] [--busy] [--library openmpi|mpich]
+    .venv/bin/python validation/real_programs.py [--quick] [--summarise] [-p PLATFORM]
 
 Fixed before any result was looked at:
 
-* programs: of Debian, `apt-get install lammps quantum-espresso quantum-espresso-data libopenmpi-dev libmpich-dev`:
-  LAMMPS with a Lennard-Jones fluid (lj), copper (eam) and chains (chain), what its benchmarks of these names compute,
-  in our own words; Quantum ESPRESSO with two atoms of silicon (si); of HPC Challenge, built from Debian's source
-  package, Fourier transform, transposition and RandomAccess (hpcc-fft, hpcc-ptrans, hpcc-random), each by itself, since
-  hpcc runs some of its parts for a given time; cg, fft, halo of examples/emulation. Inputs: validation/real_programs.
-  With MPICH those that are built here, recorded and replayed alone: Debian has LAMMPS and Quantum ESPRESSO for Open MPI
-  only, and validation/across_settings.py has MPICH's real runs;
-* recordings: `lepaute record`, on 1, 2 and, with more ranks than cores, 4 ranks. Of 2 ranks three, of which the one
-  of median length is replayed;
-* platform: `lepaute calibrate` (the whole calibration, seed 1; Open MPI), just before the recordings;
-* predictions: 20 runs, seed 1, all layers of uncertainty, --recorded-on the same platform, of a run ten minutes after
-  the calibration (--lag), before the first real run;
-* real runs on 2 ranks: in rounds, each program once a round, in a new random order; at least 3 rounds, at most 8, as
-  many as begin in the first `--minutes` of the script. Disturbed runs (rule of `lepaute verify`, blind to the time,
-  and its sentinels) are made again, at most three times, and do not count; a program with disturbed ones alone keeps
-  these, and the table tells;
-* what is compared: the time from MPI_Init to MPI_Finalize of the slowest rank, by a library that is loaded before the
-  program and does nothing else (validation/real_programs/timed.c);
-* statistic: error = predicted / mean of the real runs - 1; a run is inside where the 95 % interval of one run has it;
+* programs: of Debian (`apt-get install lammps quantum-espresso quantum-espresso-data libopenmpi-dev libmpich-dev`):
+  LAMMPS (lj, eam, chain, as its benchmarks of these names), Quantum ESPRESSO (si), parts of HPC Challenge built from
+  Debian's source, each by itself (hpcc-fft, hpcc-ptrans, hpcc-random); cg, fft, halo of examples/emulation;
+* recordings: `lepaute record` on 2 ranks, three of each, of which the one of median length is replayed;
+* platform: `lepaute calibrate` (seed 1, Open MPI), just before;
+* predictions: 20 runs, seed 1, all layers, --recorded-on this platform, --lag ten minutes, before the first real run;
+* real runs on 2 ranks: rounds in random order, 3 to 8 of them, as many as begin in the first seven minutes. Disturbed
+  runs (rule of `lepaute verify`) are made again, at most three times, and count only where a program has no others;
+* compared: the time from MPI_Init to MPI_Finalize of the slowest rank (validation/real_programs/timed.c); error =
+  predicted / mean of the real runs - 1; a run is inside where the 95 % interval of one run has it;
 * goals: mean absolute error at most 5 %, single runs inside in 90 to 98 %.
 
-The run whose figures the page has began no round after 7 minutes (--minutes 7). One before it had no lag, and own code
-had the variance of one day and one run in the place of two: 35 % of the runs were inside.
+A run before the one of the page had no lag, and own code the variance of one day and run: 35 %
+inside.
 """
 
-import argparse
 import os
 import random
 import shutil
@@ -42,9 +32,9 @@ from typing import Any
 
 import pandas
 from support.goals import Goal, at_most
-from support.options import ROOT, Options, options_of
+from support.options import ROOT, Options
 from support.real_runs import LEPAUTE, kernels_of, quietly, tell
-from support.report import finish, run_main, say
+from support.report import run_study, say
 
 import lepaute as lp
 from lepaute.errors import LepauteError
@@ -66,23 +56,25 @@ LAG_S = 600.0
 LEAST_ROUNDS, MOST_ROUNDS = 3, 8
 MEAN_LIMIT_PERCENT, INSIDE_PERCENT = 5.0, (90.0, 98.0)
 PATTERN = r"from MPI_Init to MPI_Finalize: (\S+) s"
-RANKS, ALL_RANKS = 2, (1, 2, 4)
+RANKS = 2
 LIMIT_S = 300.0
-MINUTES = 30.0
-PARTS = ("compared", "ranks")
-NAMES = {"openmpi": "Open MPI", "mpich": "MPICH"}
+#: From the start of the script to the last round of real runs.
+LAST_ROUND_S = 420.0
 PSEUDOPOTENTIAL = Path("/usr/share/doc/quantum-espresso/examples/EPW/sic/pp/Si.pz-vbc.UPF.gz")
 COPPER = Path("/usr/share/lammps/potentials/Cu_u3.eam")
 HPCC = {"fft": (4000, 10), "ptrans": (3000, 2), "random": (500, 2)}
 EXAMPLES = {"cg": ("1000", "100"), "fft": ("2048", "4"), "halo": ("2000", "200")}
-OWN = {
-    "--library": {"choices": NAMES, "default": "openmpi", "help": "MPI library of the programs"},
-    "--minutes": {"type": float, "default": MINUTES, "help": "when the last round of real runs begins"},
-    "--parts": {"nargs": "+", "choices": PARTS, "default": list(PARTS), "help": "what is done"},
-    "-p --platform": {"type": Path, "help": "this machine, calibrated before, instead of now"},
-    "--busy": {"action": "store_true", "help": "others use the machine: one recording, one try of each run"},
-    "--built": {"action": "store_true", "help": "only build what is built, and end"},
-}
+OWN = {"-p --platform": {"type": Path, "help": "this machine, calibrated before, instead of now"}}
+TEXT = f"""## Real programs replayed on their own machine, Open MPI
+
+Recorded on {RANKS} ranks here, replayed on the platform of this machine, against fresh runs.
+
+    .venv/bin/python validation/{STUDY}.py
+
+{{goals}}
+
+{{cases}}
+"""
 
 
 @dataclass(frozen=True)
@@ -110,32 +102,6 @@ def programs(library: str) -> list[Real]:
         *(Real(name, (f"{{here}}/{name}", *arguments)) for name, arguments in EXAMPLES.items()),
     ]
     return [program for program in found if library in program.libraries]
-
-
-def main() -> int:
-    options = options_of(__doc__, (), own=OWN)
-    start_s = time.monotonic()
-    name = STUDY if options.own.library == "openmpi" else f"{STUDY}_{options.own.library}"
-    recorded_table = options.table(f"{name}_recorded")
-    if options.summarise:
-        frame, recorded = pandas.read_csv(options.table(name)), pandas.read_csv(recorded_table)
-    else:
-        prepare(options.own.library)
-        if options.own.built:
-            return 0
-        options.table(name).parent.mkdir(parents=True, exist_ok=True)
-        if "compared" in options.own.parts and options.own.library == "openmpi":
-            frame, runs = compared(options, start_s + 60.0 * options.own.minutes)
-            for table, kind in ((frame, name), (runs, f"{name}_runs")):
-                table.drop(columns="varied", errors="ignore").to_csv(options.table(kind), index=False)
-        if "ranks" not in options.own.parts:
-            return 0
-        recorded = recorded_on_all(options)
-        recorded.to_csv(recorded_table, index=False)
-        if not options.table(name).exists():
-            return 0
-        frame = pandas.read_csv(options.table(name))
-    return finish(options, name, frame, judged(frame), text(options.own, recorded))
 
 
 def prepare(library: str) -> None:
@@ -243,11 +209,11 @@ def length_s(trace: TraceParts) -> float:
 SINGLE = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 
-def compared(options: Options, end_s: float) -> tuple[pandas.DataFrame, pandas.DataFrame]:
-    """A row a program, and a row a real run."""
-    library, quick = options.own.library, options.quick
-    cut = quick or options.own.busy
-    if cut:
+def compared(options: Options) -> pandas.DataFrame:
+    """A row a program; real runs have a table of their own."""
+    end_s, library, quick = time.monotonic() + LAST_ROUND_S, "openmpi", options.quick
+    prepare(library)
+    if quick:
         campaign.MAXIMUM_EXTRA_ATTEMPTS = 0
     chosen = programs(library)[5::4] if quick else programs(library)
     path = WORK / "platform.yaml"
@@ -261,7 +227,7 @@ def compared(options: Options, end_s: float) -> tuple[pandas.DataFrame, pandas.D
     kernels = kernels_of(platform)
     paths = []
     for program in chosen:
-        made = [recorded(program, library, RANKS, number, kernels) for number in range(1 if cut else RECORDINGS)]
+        made = [recorded(program, library, RANKS, number, kernels) for number in range(1 if quick else RECORDINGS)]
         paths.append(sorted(made, key=lambda each: length_s(TraceParts(each)))[len(made) // 2])
     replays = [lp.TraceReplay(each, recorded_on=str(path)) for each in paths]
     os.environ.update(SINGLE)
@@ -270,8 +236,7 @@ def compared(options: Options, end_s: float) -> tuple[pandas.DataFrame, pandas.D
     ]
 
     def predicted(replay: lp.TraceReplay, **more: Any) -> lp.Prediction:
-        runs = 2 if quick else 12 if cut else RUNS
-        return quietly(replay, platform, runs=runs, seed=SEED, lag_s=LAG_S, **more)
+        return quietly(replay, platform, runs=2 if quick else RUNS, seed=SEED, lag_s=LAG_S, **more)
 
     cases = predict_cases(replays, lambda _: None, predicted, tell)
     guard = guard_of(platform, build_probes().dgemm, coretype)
@@ -290,7 +255,8 @@ def compared(options: Options, end_s: float) -> tuple[pandas.DataFrame, pandas.D
     frame["calls"] = [TraceParts(each).rows for each in paths]
     frame["computing_percent"] = [100.0 * compute_share(case.prediction) for case in cases]
     frame["platform_sha256"] = platform.sha256
-    return frame, table
+    options.write(f"{STUDY}_runs", table.drop(columns="varied", errors="ignore"))
+    return frame.drop(columns="varied", errors="ignore")
 
 
 def measured(
@@ -312,26 +278,6 @@ def measured(
     return runs
 
 
-def recorded_on_all(options: Options) -> pandas.DataFrame:
-    """A row a program and number of ranks: its calls, and its replay on this machine, or why there is none."""
-    library, rows = options.own.library, []
-    platform = lp.load_platform(WORK / "platform.yaml")
-    for program in programs(library)[5::4] if options.quick else programs(library):
-        for ranks in ALL_RANKS:
-            path = WORK / f"{program.name}-{library}-{ranks}-0.parquet"
-            if ranks != RANKS:
-                recorded(program, library, ranks, 0, {})
-            trace = TraceParts(path)
-            row = {"program": program.name, "ranks": ranks, "calls": trace.rows, "recorded_s": length_s(trace)}
-            try:
-                found = quietly(lp.TraceReplay(path, recorded_on=str(WORK / "platform.yaml")), platform, runs=1)
-                row |= {"replayed_s": found.time_s.mean, "refused": ""}
-            except LepauteError as problem:
-                row |= {"replayed_s": float("nan"), "refused": str(problem)}
-            rows.append(row)
-    return pandas.DataFrame(rows)
-
-
 def judged(frame: pandas.DataFrame) -> list[Goal]:
     share = 100.0 * frame["n_inside"].sum() / frame["n_counting"].sum()
     low, high = INSIDE_PERCENT
@@ -346,25 +292,5 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
     ]
 
 
-def text(own: argparse.Namespace, recorded: pandas.DataFrame) -> str:
-    refused = recorded[recorded["refused"].fillna("") != ""]
-    reasons = refused.groupby("refused", sort=False)["program"].count().items()
-    told = "".join(f" {count} of {len(recorded)} were refused: *{reason}*." for reason, count in reasons)
-    option = ("" if own.library == "openmpi" else f" --library {own.library}") + (" --busy" if own.busy else "")
-    option += "" if own.minutes == MINUTES else f" --minutes {own.minutes:g}"
-    busy = (
-        " Others used the machine meanwhile: all runs were disturbed, and the sentinels slower than those of the "
-        "calibration, hours before. There is one recording of each program, made at the speed of its moment."
-    )
-    return (
-        f"## Real programs replayed on their own machine, {NAMES[own.library]}\n\n"
-        f"Recorded on {RANKS} ranks here, replayed on the platform of this machine, against fresh runs."
-        f"{busy if own.busy else ''} All programs were also recorded on 1 and 4 ranks, and replayed on that platform, "
-        f"whose node has {RANKS} cores:{told or ' none was refused.'}\n\n"
-        f"    .venv/bin/python validation/{STUDY}.py{option}\n\n"
-        "{goals}\n\n{cases}\n"
-    )
-
-
 if __name__ == "__main__":
-    run_main(main)
+    run_study(STUDY, compared, judged, TEXT, own=OWN)

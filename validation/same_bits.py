@@ -2,27 +2,17 @@
 
     .venv/bin/python validation/same_bits.py [--quick]
 
-It needs g++, and for what is compared with it clang (Debian's clang-16), QEMU (qemu-user) and a compiler for aarch64
-(g++-aarch64-linux-gnu, and libgtest-dev for the source of GoogleTest); what is not installed is skipped, and the table
-says so. About twenty-five minutes on two cores, most of it for the emulator.
+It needs g++; clang-16, QEMU (qemu-user), g++-aarch64-linux-gnu and libgtest-dev where they are installed: the table
+says what was skipped. Twenty-five minutes on two cores. Fixed before any result was looked at:
 
-Fixed before any result was looked at:
-
-* the cases of support/same_bits_cases.py (HPL with all broadcasts, swaps, depths and forms, several nodes, topologies
-  and kinds of noise, exact sharing, sampled, traced; the stencil; programs that were laid down), seeds 1 to 3, run by
-  same_bits.cpp;
-* builds: gcc and clang, -O2 and -O3, otherwise as CMakeLists.txt has it; gcc -O3 once more with instructions of AVX2
-  and FMA allowed everywhere. Each on this processor and on an emulated one without AVX (Nehalem), except the last,
-  which cannot run there; each with one thread and with two, which share the runs; and of gcc 12 to 14 and clang 16 to
-  20, -O2, those that are installed, on this processor; and gcc for aarch64, -O2, on an emulated processor of that kind;
-* compared: time, messages, bytes, and a digest of all figures of each rank, kernel and traced call, with those of
-  gcc -O2 with one thread on this processor. A run that fails counts as different;
-* the tests of the core pass there, on aarch64;
-* the package: the tests of tests/golden, which compare predictions with all options on all shipped platforms with
-  pinned ones, on the emulated processor with one core and with all; and what Python computes of a prediction
-  (support/python_bits.py: bounds of intervals, factors of days, drifts) on both processors;
-* no difference is allowed. That one would be seen: exp, log and pow of the C library, which picks variants by what the
-  processor has, are called 19,999 times each; whether any result differs is stated.
+* cases: support/same_bits_cases.py, seeds 1 to 3, run by same_bits.cpp;
+* builds: gcc and clang, -O2 and -O3; gcc -O3 with AVX2 and FMA; on this processor and an emulated one without AVX, with
+  one thread and two; gcc 12 to 14 and clang 16 to 20, -O2, here; gcc for aarch64 on an emulated one;
+* compared: a digest of all figures of each rank, kernel and traced call with gcc -O2, one thread, here; a run that
+  fails differs. Beside it the tests of the core on aarch64, tests/golden on the emulated processor with one core and
+  all, and what Python computes of a prediction (support/python_bits.py);
+* no difference is allowed. That one would be seen: exp, log and pow of the C library, which picks variants by
+  processor, are called 19,999 times each, and whether any result differs is stated.
 """
 
 import os

@@ -4,28 +4,18 @@
 
 Fixed before any result was looked at:
 
-* models: table_model of validation/support/piecewise_models.py; 400 with seeds 1 to 400 to choose the criterion with,
-  400 with seeds 1001 to 1400, which no choice has seen, to report what it reaches;
-* found: a number of breakpoints equal to the true one, each at most 1 size away from its own;
-* criteria, the least wins; n sizes, K segments, RSS(K) what the best K leave; the penalty is always that of
-  validation/segmentation_truth.py, hos5: (2K + 5 (K - 1)) log n
-      parameters   n log(RSS / n) + penalty, at most as many segments as their parameters, so counted, are less than n:
-                   what there was (no more than two breakpoints of 23 sizes)
-      free         n log(RSS / n) + penalty, as long as 2K + (K - 1) < n
-      variance1    n log(RSS / f) + penalty, f = n - 2K - (K - 1): the variance without its bias
-      variance3    the same with f = n - 2K - 3 (K - 1), three parameters a breakpoint (Hall, Osborn and Sakkas 2013)
-      degrees1     sum over k < K of f(k + 1) log(RSS(k + 1) / RSS(k)) + penalty, f as in variance1: what F's tail
-                   says of a ratio with so few degrees of freedom, where log(RSS) counts n times
-      degrees2     the same with f = n - 2K - 2 (K - 1)
-      degrees3     the same with f as in variance3
-  f has to be 1 at least; n large, all are the same;
-* rule: the most found among the first 400, of the criteria that cut no more than 5 % of the models without breakpoints
-  there, and that find no more than 1 % less than hos5 does among the 200 of validation/segmentation_truth.py that its
-  own choice was made with; of equal ones the one with fewer too many;
-* objective log, defaults of lepaute.fit.segment otherwise.
+* models: table_model of support/piecewise_models.py; 400 (seeds 1 to 400) to choose the criterion with, 400 fresh (1001
+  to 1400);
+* found: the true number of breakpoints, each at most 1 size away;
+* criteria of K segments, n sizes, the least wins; the penalty is hos5 of segmentation_truth.py, (2K + 5 (K - 1)) log n.
+  parameters: n log(RSS / n) + penalty with fewer parameters, so counted, than n (what there was); free: as long as 2K +
+  (K - 1) < n; variance1, 3: n log(RSS / f) with f = n - 2K - (K - 1), or 3 (K - 1) (Hall, Osborn and Sakkas 2013);
+  degrees1 to 3: sum over k < K of f(k + 1) log(RSS(k + 1) / RSS(k)), f with 1, 2 or 3 a breakpoint: F's tail with so
+  few degrees of freedom. f is 1 at least; n large, all are the same;
+* rule: the most found among the first 400, of those that cut at most 5 % of the models without breakpoints, and find at
+  most 1 % less than hos5 among the 200 of segmentation_truth.py; of equal ones that with fewer too many.
 
-One thing was added after a first look: three degrees of freedom have to be left, since straight lines of six and seven
-sizes, which are not among these tables, were cut in up to one of ten cases.
+Added after a first look: three degrees of freedom have to be left, since lines of six and seven sizes were cut.
 """
 
 from collections.abc import Callable

@@ -4,22 +4,15 @@
 
 Fixed before any result was looked at:
 
-* models: validation/support/piecewise_models.py; 200 with seeds 1 to 200 to choose the criterion with, and 200 with
-  seeds 1001 to 1200, which no choice has seen, to report what it reaches;
-* found: a number of breakpoints equal to the true one, each at most 2 sizes away from its own;
-* criteria: n log(RSS / n) + charge * log n, with the charge for K segments
-      bic       3K - 1                     two coefficients a segment, one parameter a breakpoint
-      thesis    4K - 1                     Cornebize (2021), section 4.3.2
-      hos       2K + 3 (K - 1)             Hall, Osborn and Sakkas (2013): three parameters a breakpoint
-      double    2 (3K - 1)
-      lwz       0.299 (log n)^1.1 (3K - 1) Liu, Wu and Zidek (1997), Statistica Sinica 7
-      hos5      2K + 5 (K - 1)
-* rule: the criterion of most models found among the first 200; where two are equal, the one with the smaller charge.
-* objective log, at most 12 breakpoints, at least 2 sizes a segment, which is what a line needs.
+* models: support/piecewise_models.py; 200 (seeds 1 to 200) to choose the criterion with, 200 fresh (1001 to 1200);
+  found: the true number of breakpoints, each at most 2 sizes away;
+* criteria: n log(RSS / n) + charge * log n, charges of K segments: bic 3K - 1; thesis 4K - 1 (Cornebize 2021, 4.3.2);
+  hos 2K + 3 (K - 1) (Hall, Osborn and Sakkas 2013); double 2 (3K - 1); lwz 0.299 (log n)^1.1 (3K - 1) (Liu, Wu and
+  Zidek 1997); hos5 2K + 5 (K - 1). Rule: the most found among the first 200, of equal ones the smaller charge;
+* objective log, at most 12 breakpoints, at least 2 sizes a segment.
 
-One thing was changed after a first look: segments had at least 5 sizes at first (97.5 % of the first 200 found with
-hos5, which the rule chose then as now). For the memcpy durations of validation/segmentation.py 9,573 and 17,257 bytes
-then stood for 16,000: the minimum length, which nobody had reason to set, was in the way.
+Changed after a first look: segments had at least 5 sizes (97.5 % of the first 200 found with hos5, chosen then as now),
+so that for the memcpy durations of segmentation.py 9,573 and 17,257 bytes stood for 16,000.
 """
 
 from collections.abc import Callable

@@ -3,42 +3,26 @@
     .venv/bin/python validation/simulated_truth.py [--machines K] [--kinds run,day] [--seed S] [--quick] [--summarise]
 
 A machine is made up, its calibration written as the archive that probes would have left, fitted by `lepaute.fit`, and a
-run of HPL predicted with 20 draws, by default settings throughout. Then the same HPL runs 20 times on the true machine,
-each time on another day. Fixed before the first full result:
+run of HPL predicted with 20 draws, by defaults. Then the same HPL runs 20 times on the true machine, each on another
+day. Fixed before the first full result:
 
-* the law (`truth.law`): ten kernels with polynomial means, coefficients of each machine 10 % (sd) around typical ones;
-  dgemm has another law for k <= 64; three kernels take 3 % longer while both cores compute; messages eager up to
-  4096 bytes, links 20 % around typical ones. Kernels of a few microseconds in all, such as idamax, cost nothing;
-* nodes have two cores; a third of the machines, and all of the kind network, have two nodes and run on a 2 x 2 grid,
-  the others on 1 x 1, 1 x 2 or 2 x 1. N = 2000, 3000 or 4000, NB = 128;
-* the calibration: the designs of `lepaute.design`, seven blocks, each on a day of its own, in each block and node the
-  probes of `lepaute.measure.plan`: dgemm and steps alone on either core, steps on both, side by side and together,
-  messages; 12 rows of steps. Of the recursion of a panel at most four calls of each width are kept, without the phases
-  around them: the archive is a tenth of a real one's size. Send-completion tests give the eager limit; no ring;
-* a factor is exp(normal) on the durations of all kernels, constant during a process unless said otherwise;
-* kinds (parameters in `truth.kinds`), each besides what plain has:
-  plain      : single calls half-normal with 3 %; processes differ by 0.3 %; messages vary by 5 %
-  process    : each process has its own factor, 2 %
-  run        : each start of mpirun, 3 %, common to its ranks
-  day        : each day, 2 % common to all cores, and 1.5 % of each core
-  core       : each core, lasting, 3 %
-  drift      : a sinusoid in time with amplitude 2 %, its period log-uniform in 0.5 to 2 lengths of the calibration, its
-               phase uniform, during the calibration and after it; runs take place at any time up to ten lengths after.
-               A change that is slower shows in no calibration, and is not asked for
-  outliers   : 2 % of all calls take 3 to 10 times as long, large ones as well
-  uneven     : the sd of a call is 2 % of its mean plus 0.4 us (40 % for the smallest), and the noise is exponential
-  unshuffled : rows of the designs in increasing order of size, with levels of the content of dgemm's operands in
-               stretches, while each process wanders by 2 % (Ornstein-Uhlenbeck, correlation time a quarter of it)
-  few        : a quick calibration, two blocks of 4 rows
-  network    : single messages vary by 30 %, 3 % of them take three times as long, and each start of mpirun has a factor
-               of 10 % on all of its messages
-* 200 machines: 14 of each kind alone and 46 combinations of two to four kinds (never outliers with uneven, for which
-  the engine has no common law). A kind is judged by all machines that have it, alone or in combination;
-* further runs are simulated by the engine on a platform that holds the true law exactly, with the noise of single calls
-  and of messages and no other layer; what the engine has no layer for (drift, wandering) or draws by other rules
-  multiplies the coefficients of each core, drawn anew for each run. A run wanders by the mean over a process;
-* goals: 93 to 97 % of the further runs inside over all, and at least 90 % for each kind. Intervals of coverage treat
-  machines as the sample: runs of one machine share its calibration.
+* the law (`truth.law`): ten kernels with polynomial means, coefficients 10 % (sd) around typical ones; another law of
+  dgemm for k <= 64; three kernels take 3 % longer while both cores compute; messages eager up to 4096 bytes;
+* nodes of two cores; a third of the machines, and all of the kind network, have two nodes and run on 2 x 2, the others
+  on 1 x 1, 1 x 2 or 2 x 1. N = 2000, 3000 or 4000, NB = 128;
+* the calibration: the designs and probes of the package, seven blocks, each on a day of its own; at most four calls of
+  each width of the recursion of a panel, so that the archive is a tenth of a real one. No ring;
+* a factor is exp(normal) on all kernels, constant during a process unless said otherwise. Kinds (`truth.kinds`): plain:
+  calls half-normal 3 %, processes 0.3 %, messages 5 %; process: 2 %; run: each mpirun 3 %; day: 2 % common, 1.5 % of
+  each core; core: 3 %, lasting; drift: a sinusoid of 2 %, period 0.5 to 2 calibrations, runs up to ten lengths after;
+  outliers: 2 % of the calls take 3 to 10 times as long; uneven: 2 % plus 0.4 us, exponential; unshuffled: sizes in
+  order while each process wanders by 2 %; few: a quick calibration; network: messages 30 %, 3 % of them late, mpiruns
+  10 %;
+* 200 machines: 14 of each kind alone, 46 combinations of two to four (never outliers with uneven). A kind is judged by
+  all machines that have it;
+* further runs are simulated by the engine on a platform with the true law; what it has no layer for multiplies the
+  coefficients of each core, drawn anew for each run;
+* goals: 93 to 97 % of the further runs inside over all, 90 % for each kind; machines are the sample.
 """
 
 import sys
@@ -50,7 +34,6 @@ import numpy as np
 import pandas
 from support.goals import Goal, markdown
 from support.options import Options, options_of
-from support.page import write_whole
 from support.report import finish, run_main
 from truth.calibration import write_calibration
 from truth.effects import Effects
@@ -100,7 +83,7 @@ def simulated(options: Options) -> pandas.DataFrame:
             if asked and not asked & set(kinds):
                 continue
             rows.append(machine(number, kinds, seed, Path(folder)))
-            write_whole(options.table(STUDY), pandas.DataFrame(rows).to_csv(index=False).encode())
+            options.write(STUDY, pandas.DataFrame(rows))
     return pandas.DataFrame(rows)
 
 

@@ -3,27 +3,18 @@
     .venv/bin/python validation/simulated_replicates.py     simulates, once, what is judged here
     .venv/bin/python validation/tuning_regret.py [--only factorial|grids] [--reference DIR] [--summarise]
 
-Fixed before any choice was looked at (the predictions and their errors are in docs/evidence):
+Fixed before any choice was looked at:
 
-* data: the 36 configurations of the factorial study (dahu/hpl/factorial_real.csv, mean of 8 real runs each) and the
-  14 grids of 960 ranks (geometry_real.csv, mean of 7);
-* simulations: simulated_replicates.py, 10 seeds of each (20 were planned and took too long; changed before any choice
-  was looked at). Seed s of the study draws a permutation of these 10 for tuning (all points share its order: common
-  random numbers; what is asked beyond the tenth are the first ones again), and seeds at random for each simulation of
-  random search. The 200 repetitions share the 10 seeds, so that their interval is about the choice of seeds, on this
-  platform;
-* tuning: lepaute.study.tune.halve with tolerance 0, so that it spends the budget;
-* random search at the same number of simulations: configurations in a random order, one simulation each with a seed of
-  its own, beginning anew when all are done; the smallest mean is chosen;
-* budgets: half, once, twice and four times as many simulations as there are configurations. Judged: once and twice;
-* regret: real mean time of the chosen one over the smallest real mean time, less 1;
-* goal: over 200 seeds the 95 % interval (normal) of the mean paired difference in regret, tuning less random search,
-  lies below 0, in either study at either judged budget;
-* Netlib's rules of thumb (www.netlib.org/benchmark/hpl/tuning.html), which need no simulation: look-ahead depth 1,
-  broadcast 1ring-modified, row swap mix, any block size from 32 to 256; grids as square as possible with P at most Q.
-  The mean over what they allow. Shown, never judged: the regret against these; that of a configuration at random; that
-  of the configuration with the smallest mean over all 10 seeds, which no budget helps against; and ten real runs, each
-  drawn from the table, with lepaute.study.tune_real (8 simulated seeds) against ten real runs of random configurations.
+* data: 36 configurations of the factorial study (mean of 8 real runs each), 14 grids of 960 ranks (mean of 7);
+* simulations: simulated_replicates.py, 10 seeds each (20 were planned and took too long). Seed s of the study permutes
+  them for tuning (common random numbers; beyond the tenth they begin anew), and draws at random for random search;
+* tuning: study.tune.halve with tolerance 0; random search: as many simulations of configurations in a random order, the
+  smallest mean is chosen. Budgets: half, once, twice and four times as many as configurations; judged: once and twice;
+* regret: real mean time of the chosen one over the smallest, less 1; goal: over 200 seeds the 95 % interval (normal) of
+  the mean paired difference, tuning less random search, lies below 0;
+* never judged: Netlib's rules of thumb (depth 1, 1ring-modified, mix, NB 32 to 256; grids as square as possible with P
+  at most Q), a configuration at random, the smallest mean over all 10 seeds, and ten real runs with study.tune_real (8
+  simulated seeds) against ten of random configurations.
 """
 
 import sys

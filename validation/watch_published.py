@@ -18,10 +18,8 @@ Fixed before: the figures, to be met to the digit, come from a count that shares
 
 from dataclasses import replace
 
-import numpy
 import pandas
-from matplotlib.figure import Figure
-from support.goals import Goal, reached
+from support.goals import Goal
 from support.options import options_of
 from support.report import finish, run_main
 from support.watch_data import FACTORS, published_values
@@ -49,8 +47,6 @@ a recount, of r = 1 without pooling, that shares no code with Lepaute's.
 
 {goals}
 
-![Alarms of processor power, a row a processor]({picture})
-
 {cases}
 
 Without the lines of several nodes in the log of outliers, most power drops of nodes 29 to 32 enter the reference and
@@ -67,7 +63,7 @@ def main() -> int:
     log = read_changelog(options.data(EVENTS), options.data(OUTLIERS))
     frame = pandas.read_csv(options.table(STUDY)) if options.summarise else counted(values, log)
     goals = judged(frame, values)
-    return finish(options, STUDY, frame, goals, TEXT, picture(values, log), finding(goals))
+    return finish(options, STUDY, frame, goals, TEXT)
 
 
 def counted(values: pandas.DataFrame, log: Changelog) -> pandas.DataFrame:
@@ -133,53 +129,6 @@ def judged(frame: pandas.DataFrame, values: pandas.DataFrame) -> list[Goal]:
 def equal(what: str, wanted: int, reached: int) -> Goal:
     """A count that has to be this one."""
     return Goal(what, f"{wanted:,}", f"{reached:,}", wanted == reached)
-
-
-def finding(goals: list[Goal]) -> str:
-    tests, alarms = (reached(goals, f"log of outliers: whole: {what}") for what in ("tests", "alarms"))
-    met = sum(bool(goal.met) for goal in goals)
-    return f"{met} of {len(goals)} published counts are found again, such as {alarms} alarms in {tests} tests"
-
-
-def picture(values: pandas.DataFrame, log: Changelog) -> Figure:
-    """Every test of processor power: a row a processor, dates from left to right, colours as in the thesis."""
-    found = judge(values, log, factors=["cpu_power_W"], windows=(1,), confidence=1 - LEVEL)
-    machines = sorted({(int(node), cpu) for node, cpu in zip(found["node"], found["cpu"], strict=True)})
-    row = {machine: number for number, machine in enumerate(machines)}
-    y = numpy.array([row[int(node), cpu] for node, cpu in zip(found["node"], found["cpu"], strict=True)])
-    x = (found["started_s"] / DAY_S).to_numpy()  # days since 1970, Matplotlib's dates
-    alarm = (found["p_value"] < LEVEL).to_numpy()
-    kinds = (
-        ("not yet enough", found["missing"].to_numpy() > 0, "#dddddd", 3),
-        ("as before", (found["missing"].to_numpy() == 0) & ~alarm, "#5f9e5f", 5),
-        ("alarm, higher", alarm & (found["direction"].to_numpy() > 0), "#c0392b", 14),
-        ("alarm, lower", alarm & (found["direction"].to_numpy() < 0), "#2457a6", 14),
-    )
-    figure = Figure(figsize=(10, 7), layout="constrained")
-    axes = figure.subplots()
-    for label, chosen, colour, size in kinds:
-        axes.scatter(x[chosen], y[chosen], s=size, c=colour, label=label, linewidths=0)
-    resets = sorted(
-        {date for dates in log.resets_s({("dahu", node) for node in found["node"]}).values() for date in dates}
-    )
-    whole = [date for date in resets if x.min() * DAY_S < date]
-    for date in whole:
-        nodes = {event.nodes for event in log.events if event.start_s == date}
-        touched = {node for each in nodes for _, node in each.among({("dahu", node) for node in found["node"]})}
-        rows = [number for (node, _), number in row.items() if str(node) in touched]
-        for number in rows:
-            axes.plot([date / DAY_S] * 2, [number - 0.5, number + 0.5], c="#e08a00", lw=1.2, solid_capstyle="butt")
-    axes.plot([], [], c="#e08a00", lw=1.2, label="event of the log")
-    axes.xaxis_date()
-    axes.set_yticks(
-        [row[machine] for machine in machines if machine[1] == 0], [str(node) for node, cpu in machines if cpu == 0]
-    )
-    axes.tick_params(axis="y", labelsize=7)
-    axes.set_ylabel("node of Dahu (two processors each)")
-    axes.set_title("Mean power of each processor in each job, against the jobs since the last event", fontsize=10)
-    axes.margins(x=0.01, y=0.01)
-    figure.legend(loc="outside lower center", ncols=5, frameon=False, markerscale=1.5)
-    return figure
 
 
 if __name__ == "__main__":

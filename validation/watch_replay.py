@@ -4,42 +4,29 @@
 
 Fixed before the result was seen, except where it says so:
 
-* data: watch/stats_monitoring.csv.gz, four factors of 64 processors, 2019-11-25 to 2021-03-17, power from June 2020 on;
-  dahu/kernels/dgemm_daily_{slownodes,good}.csv.gz, daily models of dgemm, 2019-10-18 to 2020-01-31, the only data
-  that have the repair of 2019-11-27 with something before it. Both are of one cluster; events elsewhere have no row;
-* truth: the log of events and that of outliers; of the literature (Cornebize's thesis, 9.2.4) the power drops, which
-  are (node, job) with a processor below 124 W. No factor has its memory faults, whose jobs never ended;
-* raw tests: level 1e-4; r = 1 and r = 5 of each factor, by itself and pooled; p = 2, frequency and temperature; p = 3,
-  with the power of the processor; p = 4, with that of the memory. Of the daily models p = 2 (MNK, intercept), p = 3
-  (with the residual MNK), p = 4 (with the residual intercept): MK, NK and others are not published, so no p = 8;
-* beside them the alarms of `watch.alarms`, and change points, looked for four and eight weeks after an event (once a
-  week at first, which took too long), each at their default levels;
-* two readings. *As logged*: each entry known from its date on. An event of the log begins a new reference on its date,
-  so nobody is told what the log has already. *Left out*: the same without the entry of the event in question;
-* found: the first day on which a tenth of the processors that the event touches (one of two, seven of 64) have had an
-  alarm of the same test and factor, on its date or within 30 days after it, or until another event touches half of its
-  nodes. Alarms of outliers of the log and of power drops find nothing else (added after a trial with four nodes, of
-  which two had a power drop three days after the event of 2020-11-06). `watch.alarms` and change points have 56 days
-  (30 at first; changed after the events of 2020-05-18 and 2020-10-15 had been looked at). A change point counts if its
-  95 % interval comes within 3 days of the date. Days are those since the date, jobs those of the processor since then,
-  that of the alarm included;
-* an alarm belongs to an outlier of the log (its node and job), to a power drop, or to an event of the log that touches
-  its node (at most 7 days from its date, as people write dates down). All others are outside; the level promises 1e-4
-  of those tests. What explains them is in support/replay_outside.py; the first that fits, in the order given there;
-* wanted: the repair found on all eight processors of nodes 13 to 16 within three jobs, by the rate of dgemm, r = 1,
-  left out; of the platform events that are proposed from the replayed tests of all days, one has the power drops of
-  nodes 29 to 32: it has these four nodes and no other, and no other event after 2020-11-06 has two of them; alarms
-  outside of all events (r = 1, as logged) at most twice what the level promises, or each explained: no more than that
-  are alone.
+* data: watch/stats_monitoring.csv.gz, four factors of 64 processors, 2019-11-25 to 2021-03-17; and
+  dahu/kernels/dgemm_daily_{slownodes,good}.csv.gz, 2019-10-18 to 2020-01-31, the only ones around the repair;
+* truth: the logs of events and of outliers; of Cornebize's thesis, 9.2.4, the power drops, (node, job) with a processor
+  below 124 W. No factor has its memory faults, whose jobs never ended;
+* raw tests at 1e-4: r = 1 and 5 of each factor, by itself and pooled; p = 2, frequency and temperature, 3 and 4 with
+  both powers; of the models p = 2 (MNK, intercept) to 4 (residuals). `watch.alarms` and change points beside them;
+* *as logged*: each entry known from its date on; *left out*: the same without the event in question;
+* found: the first day on which a tenth of the processors that the event touches have had an alarm of the same test and
+  factor within 30 days, or until another event touches half of its nodes; alarms of outliers and power drops aside
+  (added after a trial). Alarms and change points have 56 days (30 at first, changed after two events had been looked
+  at); a change point counts if its interval comes within 3 days of the date;
+* an alarm belongs to an outlier, a power drop, or an event of its node at most 7 days away; others are outside, and the
+  first explanation of support/replay_outside.py that fits is given;
+* wanted: the repair found on all eight processors of nodes 13 to 16 within three jobs (rate of dgemm, r = 1, left out);
+  one proposed platform event with nodes 29 to 32 and no other, after 2020-11-06; alarms outside (r = 1, as logged) at
+  most twice what the level promises, or no more than that alone.
 """
 
 from dataclasses import replace
-from pathlib import Path
 
 import pandas
 from support.goals import Goal, reached
-from support.options import Options, options_of
-from support.page import write_whole
+from support.options import options_of
 from support.replay_events import CLUSTER, belongs_to, known_events, without
 from support.replay_outside import afterwards, explained
 from support.replay_page import text
@@ -92,7 +79,7 @@ def main() -> int:
     if options.summarise:
         blank = dict.fromkeys(("days", "jobs", "last_jobs", "tests"), "")
         found = pandas.read_csv(options.table(STUDY), keep_default_na=False, na_values=blank)
-        tables = {name: pandas.read_csv(_path(options, name), keep_default_na=False) for name in TABLES}
+        tables = {name: pandas.read_csv(options.table(f"{STUDY}_{name}"), keep_default_na=False) for name in TABLES}
     else:
         found = pandas.DataFrame(left_out(monitoring, log, VECTORS) + left_out(models, log, MODEL_VECTORS))
         tables = {
@@ -103,7 +90,7 @@ def main() -> int:
             "platform": platform(verdicts, monitoring),
         }
         for name, table in tables.items():
-            write_whole(_path(options, name), table.to_csv(index=False, float_format="%.6g").encode())
+            options.write(f"{STUDY}_{name}", table, "%.6g")
     goals = judged(found, tables)
     return finish(options, STUDY, found, goals, text(tables), picture(verdicts, log), finding(goals))
 
@@ -111,10 +98,6 @@ def main() -> int:
 def finding(goals: list[Goal]) -> str:
     outside, left = (reached(goals, which) for which in ("alarms outside of all events", "the same, without"))
     return f"Alarms of single jobs outside of all events: {outside}; {left} stay unexplained"
-
-
-def _path(options: Options, name: str) -> Path:
-    return options.table(f"{STUDY}_{name}")
 
 
 def left_out(values: pandas.DataFrame, log: Changelog, vectors: tuple[tuple[str, ...], ...]) -> list[dict[str, object]]:

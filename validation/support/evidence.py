@@ -22,7 +22,6 @@ PAGES = {
     "accuracy_this_machine": (
         "demo_runs",
         "block_sizes",
-        "tuning_here",
         "real_programs",
         "recorded_hpl",
         "across_settings",

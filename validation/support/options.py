@@ -5,9 +5,13 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from support.evidence import EVIDENCE
+from support.page import write_whole
+
+if TYPE_CHECKING:
+    import pandas
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -38,6 +42,10 @@ class Options:
     def table(self, study: str) -> Path:
         """The table that a study writes, a row a case."""
         return self.output / "data" / f"{study}.csv"
+
+    def write(self, name: str, frame: "pandas.DataFrame", digits: str | None = None) -> None:
+        """Writes a table, whole; digits : such as %.4g."""
+        write_whole(self.table(name), frame.to_csv(index=False, float_format=digits).encode())
 
 
 def options_of(

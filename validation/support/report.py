@@ -16,7 +16,7 @@ from lepaute.errors import LepauteError
 from support.evidence import cases, write_section
 from support.goals import Goal, goals_table, status
 from support.options import Options, options_of
-from support.page import save_figure, write_whole
+from support.page import save_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -76,7 +76,7 @@ def finish(
     finding: str = "",
 ) -> int:
     """Writes data/STUDY.csv and what `close` does."""
-    write_whole(options.table(study), frame.to_csv(index=False).encode())
+    options.write(study, frame)
     return close(options, study, goals, text, figure, finding)
 
 

@@ -1,4 +1,10 @@
-"""Many predictions, one after the other or side by side."""
+"""Many predictions, one after the other or side by side.
+
+Studies of Dahu (factorial.py, geometry.py, matrix_size.py) take 12 runs with seeds 1 to 12 and their priced draws, the
+default of large ones (until November 2026 10 runs), all layers, fidelity sampled (within 0.5 % of full), others as
+in dahu/hpl/README.md, the defaults of lepaute.Hpl, and copy_l: the makefile of the real runs (Ezibenroc/peanut,
+abstract_hpl.py, HPL_OPTS) has -DHPL_NO_MPI_DATATYPE, which makes HPL copy L in every panel.
+"""
 
 import os
 import sys
