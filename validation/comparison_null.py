@@ -74,7 +74,7 @@ def main() -> int:
     measures = {kind: partial(measured_kind, kind) for kind in CAMPAIGNS}
     table = pandas.concat(stored_parts(options, STUDY, "kind", measures, options.own.kind), ignore_index=True)
     results = pandas.DataFrame([result for _, one in table.groupby(["kind", "campaign"]) for result in rows(one)])
-    return close(options, STUDY, goals_of(results), page(results, table))
+    return close(options, STUDY, goals_of(results), page(results))
 
 
 def measured_kind(kind: str) -> pandas.DataFrame:
@@ -191,7 +191,7 @@ def goals_of(results: pandas.DataFrame) -> list[Goal]:
     return goals
 
 
-def page(results: pandas.DataFrame, table: pandas.DataFrame) -> str:
+def page(results: pandas.DataFrame) -> str:
     lines = [
         "## A library compared with itself",
         "",
@@ -209,11 +209,6 @@ def page(results: pandas.DataFrame, table: pandas.DataFrame) -> str:
         mine = results[results["kind"] == kind]
         usual_share, _ = share_of_rows(mine, "usual_p_value")
         lines.append(f"{words}, {100 * usual_share:.0f} % of {len(mine)} rows would have had p <= 0.05.")
-    disturbed = table.drop_duplicates(["campaign", "mpirun"]).groupby("kind")["disturbed"].mean()
-    shares = ", ".join(f"{100 * disturbed[kind]:.0f} % ({kind})" for kind in CAMPAIGNS)
-    lines.append(
-        f"Other programs used the machine in {shares} of the mpiruns, by the rule of the campaign; all count here."
-    )
     return "\n".join(lines)
 
 

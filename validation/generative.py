@@ -144,9 +144,8 @@ the median; small: synthetic and observed differ. Groups of nodes: {told}.
 {{goals}}
 
 Of {len(control)} p of two draws of the fitted model against each other, {100.0 * float((control < 0.05).mean()):.1f} %
-are below 0.05. CPUs differ in the standard deviation of their days; with one of its own for each, the goal is met with
-good cooling. It is missed for gamma with slow nodes, where a few loud CPUs, some 25 times the others, decide: there
-{100.0 * noisy:.0f} % of the p of two draws of the model itself are below 0.05. With the median of the CPUs as the
+are below 0.05. The goal is missed for gamma with slow nodes, where a few loud CPUs, some 25 times the others, decide:
+there {100.0 * noisy:.0f} % of the p of two draws of the model itself are below 0.05. With the median of the CPUs as the
 effect of a day, nothing speaks against the model.
 
 {markdown(widths, shapes(data, fits))}

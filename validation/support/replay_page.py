@@ -20,11 +20,9 @@ says what was fixed before and what was changed afterwards).
 
 ![Alarms on their days, a row a processor]({{picture}})
 
-The repair of 2019-11-27 is found at the first job on all eight processors only where tests are pooled: two of them
-scatter too much by day. Small changes of all nodes (2020-04-01, 2020-12-15) take windows or pooling.
+The repair of 2019-11-27 is found on all eight processors only where tests are pooled: two of them scatter too much.
 
-*Outliers of the log*: entries with an alarm on any of their nodes, and on all of them. Without the log they enter the
-references and hide the next ones.
+*Outliers of the log*: entries with an alarm on any of their nodes, and on all. Without the log they hide the next ones.
 
 {outliers(tables["outliers"])}
 
