@@ -177,7 +177,7 @@ def page(values: pandas.DataFrame, found: pandas.DataFrame) -> str:
     .venv/bin/python validation/comparison_spread.py
 
 Thirty whole comparisons of Debian's Open MPI and MPICH (`MPI_Bcast`, 2 ranks, 30 mpiruns of each library, 200 calls of
-each size), one after the other on a virtual machine with two cores on which other programs ran:
+each size), one after the other on two busy virtual cores:
 {100 * disturbed:.0f} % of the mpiruns were disturbed. Spread: by how much the greatest of the thirty run-times is above
 the least, from a doubling on as a factor (figure 29 of “MPI Benchmarking Revisited”). All schemes read the same rows.
 

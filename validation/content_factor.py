@@ -121,10 +121,8 @@ def text(frame: pandas.DataFrame) -> str:
     return f"""## Content of the matrices: the published bit-flip experiment
 
 Calls of dgemm on one node of Dahu, {int(frame["calls"].max())} for each content, tested as `lepaute fit` tests
-factors. Each content was measured in one job, so a valid test exchanges whole jobs; kinds of content have one job
-each, so only the masks, which are ordered, can show an effect that is not due to jobs. Some processors show the effect
-and some do not (thesis, section 8.5); data of clusters other than Dahu are not published
-(`validation/content_factor.py`).
+factors (`validation/content_factor.py`). Each content was measured in one job, so only the masks, which are ordered,
+can show an effect that is not due to jobs. Some processors do not show it (thesis, section 8.5).
 
 {{goals}}
 

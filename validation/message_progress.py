@@ -272,15 +272,14 @@ which {len(counted)} count; during the others a rank was preempted or late (`val
 """
 
 
-READING = """* There is no asynchronous progress: every slope of delay against computing is about 0 or about 1, at every
-  size, also after a successful MPI_Iprobe, but for the class of sizes that holds MPICH's eager limit of 8 kB.
+READING = """* There is no asynchronous progress: slopes of delay against computing are about 0 or 1 at every size, also
+  after a successful MPI_Iprobe, but for the sizes around MPICH's eager limit of 8 kB.
 * Eager messages (up to 8 kB in MPICH's shared memory, 64 kB in Open MPI's TCP, 20 kB in MPICH's; at most 4 kB in Open
   MPI's shared memory) never wait.
 * Rendezvous messages wait for the next MPI call of the receiver, and, by TCP or shared memory without CMA, of the
   sender as well. The whole transfer is then still to come, and takes 1.0 to 1.3 times as long as without dgemm.
-* A receiver that probes between pieces of dgemm notices a message with its first MPI_Iprobe after the arrival (Open
-  MPI), often with the second one (MPICH). MPI_Recv of a rendezvous message then takes 1.0 to 1.4 times as long as
-  after spinning (up to 1.9 in the class of 16 to 64 kB of Open MPI with CMA, by 15 µs).
+* A receiver that probes notices a message with its first MPI_Iprobe (Open MPI), often the second (MPICH). MPI_Recv of a
+  rendezvous message then takes 1.0 to 1.4 times as long as after spinning (up to 1.9 from 16 to 64 kB, Open MPI, CMA).
 """
 
 

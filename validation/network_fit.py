@@ -336,8 +336,7 @@ Fits of half of the repetitions of each size, against the other half (`validatio
 
 Error of the fitted mean time of a message, over the sizes (median / 95 % quantile of absolute errors), beside that of
 the mean of the fitted half (*repetitions*: noise alone) and of the interpolation between neighbouring sizes
-(*neighbours*). On Taurus repetitions of a size followed each other, and share a state that its neighbours do not
-(section 8.2 of the thesis).
+(*neighbours*). On Taurus repetitions of a size followed each other.
 
 {markdown(("", "sizes", "fitted mean", "repetitions", "neighbours", "bias of the fitted mean"), summary)}
 

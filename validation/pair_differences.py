@@ -201,7 +201,7 @@ def causes(frame: pandas.DataFrame) -> str:
             (("same", ~other_size), ("other", other_size))}  # fmt: skip
     widths = {name: 50.0 * ((part["high"] - part["low"]) / part["ratio"]).median() for name, part in
               (("same", default[~other_size]), ("other", default[other_size]))}  # fmt: skip
-    return f"""Found afterwards, and nothing was changed for it: pairs of one block size have ±{widths["same"]:.1f} %
+    return f"""Found afterwards: pairs of one block size have ±{widths["same"]:.1f} %
 and hold {held["same"]:.0f} %, those of two block sizes ±{widths["other"]:.1f} % and hold {held["other"]:.0f} %: two
 opposite faults nearly balance. Within a block size a layer is missing, how simulated row swaps overlap with the rest;
 between block sizes the layer `discrepancy` alone gives NB 256 a standard deviation of 5.9 % (NB 128: 1.6 %)."""

@@ -50,8 +50,7 @@ a recount, of r = 1 without pooling, that shares no code with Lepaute's.
 {cases}
 
 Without the lines of several nodes in the log of outliers, most power drops of nodes 29 to 32 enter the reference and
-hide the later ones: 195 alarms against 543. These counts say nothing yet about false alarms: changes that nobody
-logged raise alarms too.
+hide the later ones: 195 alarms against 543. These counts say nothing about false alarms.
 """
 
 

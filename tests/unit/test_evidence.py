@@ -15,9 +15,9 @@ from support_documents import pages  # noqa: E402
 
 MOST_WORDS = 24_000
 MOST_OTHER_WORDS = 60_000
-WIDE = "\n".join(["| n | s |", "| --- | --- |", *(f"| {n} | {n} |" for n in range(20))])
+WIDE = "\n".join(["| n | s |", "|---|---|", *(f"| {n} | {n} |" for n in range(20))])
 GOALS = "\n".join(
-    ["|  | goal | reached | published emulation | met |", "| --- | --- | --- | --- | --- |"]
+    ["|  | goal | reached | published emulation | met |", "|---|---|---|---|---|"]
     + [f"| case {n} | 1 | 2 |  | {'NO' if n == 15 else 'yes'} |" for n in range(16)]
 )
 

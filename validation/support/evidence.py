@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from support.goals import markdown
 from support.page import replace_section, write_whole
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -174,5 +175,5 @@ def cells_of(table: str) -> Cells:
 
 
 def markdown_of(table: Cells) -> str:
-    """A Markdown table of its cells."""
-    return "\n".join(f"| {' | '.join(row)} |" for row in table)
+    """A Markdown table of its cells, of which row 1 is the line."""
+    return markdown(table[0], table[2:])
