@@ -180,7 +180,8 @@ def text(frame: pandas.DataFrame, others: Mapping[str, pandas.DataFrame]) -> str
 {len(frame)} machines made up, calibrated and predicted by default settings; {int(frame["runs"].sum())} further runs of
 HPL, each on another day, against the 95 % intervals (`validation/simulated_truth.py`). Medians over the machines:
 half-width of the interval; 1.96 standard deviations of the machine's own further runs, which an interval would have
-that knew the machine exactly; error of the predicted mean. Other machines: {sum(map(len, others.values()))} of another seed, coverage (half-width).
+that knew the machine exactly; error of the predicted mean. Other machines: {sum(map(len, others.values()))} of another
+seed, coverage (half-width).
 
 {{goals}}
 
