@@ -11,7 +11,7 @@ from support_run import run_here
 from lepaute.archive import Archive, ArchiveWriter
 from lepaute.clocks.comparison import Found, compared
 from lepaute.clocks.report import page
-from lepaute.clocks.request import KIND, SYNCHRONISATIONS, ClockFacts, ClockRequest, moments_of, simulated_of
+from lepaute.clocks.request import KIND, SYNCHRONISATIONS, ClockFacts, ClockRequest
 from lepaute.clocks.wording import answer, fact_lines, methods_table, open_lines
 from lepaute.errors import ArchiveError, InputError
 from lepaute.kit.json_values import to_json
@@ -118,15 +118,6 @@ def test_a_table_that_is_none_of_clocks_is_refused_in_one_line(damage: str, tmp_
         compared(archive)
     done = run_here("clocks", "c.zip", folder=tmp_path)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-
-
-def test_words_of_options_are_read() -> None:
-    assert simulated_of("64,1") == (64, 1.0, 0.0)
-    assert simulated_of("8, 0.5, 0.05") == (8, 0.5, 0.05)
-    assert moments_of("0,500ms,1min") == (0.0, 0.5, 60.0)
-    for text in ("64", "a,1", "64,nan", "1,2,3,4", "-1,2", "64,"):
-        with pytest.raises(InputError, match="--simulate"):
-            simulated_of(text)
 
 
 def test_every_block_has_an_order_of_its_own_that_the_seed_gives() -> None:

@@ -7,8 +7,6 @@ import pandas
 import pytest
 
 from lepaute.archive import Archive, ArchiveWriter
-from lepaute.cli.main import main
-from lepaute.errors import FitError
 from lepaute.fit.population.coefficients import coefficients_of_archives
 from lepaute.platform import load_platform
 
@@ -56,11 +54,6 @@ def test_the_blocks_of_one_calibration_are_its_days(tmp_path: Path) -> None:
     assert alpha / alpha[0] == pytest.approx(1 + 0.01 * np.arange(5), rel=0.01)
 
 
-def test_too_few_calls_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(FitError, match="no core has 10 calls of dgemm on a day"):
-        coefficients_of_archives(archive(tmp_path / "few.zip", kernels(1.0, rows=20)))
-
-
 def test_the_command_makes_a_population_of_calibrations(tmp_path, output_of):
     days = enumerate((1.0, 1.1, 0.9, 1.05))
     names = [str(archive(tmp_path / f"{number}.zip", kernels(day, blocks=1)).path) for number, day in days]
@@ -69,11 +62,6 @@ def test_the_command_makes_a_population_of_calibrations(tmp_path, output_of):
     # all cores are slower and faster together: 1.0, 1.1, 0.9, 1.05 of a mean rate of 2.6e-11
     alpha_sd = (population.covariance_common[0][0]) ** 0.5
     assert alpha_sd == pytest.approx(2.6e-11 * np.std([1.0, 1.1, 0.9, 1.05], ddof=1), rel=0.1)
-
-
-def test_a_table_among_archives_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["platform", "population", "a.zip", "b.csv", "--of", "dahu"]) == 2
-    assert "give one table, or archives (.zip) alone" in capsys.readouterr().err
 
 
 def test_calls_with_other_contents_than_random_ones_do_not_count(tmp_path: Path) -> None:

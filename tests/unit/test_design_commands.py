@@ -95,12 +95,6 @@ def test_every_design_has_a_picture(tmp_path: Path, arguments: list[str]) -> Non
     assert sorted(path.name for path in tmp_path.iterdir()) == ["d.csv", "d.png"]
 
 
-def test_values_too_wide_to_draw_are_refused(tmp_path, output_of, refusal_of):
-    path = tmp_path / "d.csv"
-    output_of("design", "sample", "-f", "x=uniform:-1.0e308:1.0e308", "--count", "5", "-o", path)
-    assert "x has values beyond" in refusal_of("design", "picture", path, "-o", tmp_path / "d.png")
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

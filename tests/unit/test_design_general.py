@@ -1,19 +1,14 @@
 """General designs: known fractions, mixes, blocks, summaries, and what is refused."""
 
-import subprocess
-import sys
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy.stats import qmc
-from support_limits import HANG_S
 
 import lepaute as lp
 from lepaute.design import fraction
-from lepaute.design.factors import MOST_LEVELS
 from lepaute.design.sizes import Draws
 from lepaute.design.summary import summary_of
 from lepaute.errors import DesignError
@@ -139,14 +134,6 @@ def test_whole_numbers_become_real_where_another_part_has_real_ones() -> None:
         lp.design.mix(whole, lp.design.full_factorial({"x": ["a"]}, seed=1), seed=1)
 
 
-def test_numbers_of_numpy_are_taken_as_they_are_meant() -> None:
-    design = lp.design.full_factorial(
-        {"n": np.array([1, 2]), "x": np.linspace(0.0, 1.0, 3), "s": np.array(["a", "b"])}, seed=1
-    )
-    assert design.header["columns"] == "n:int,x:real,s:text"
-    assert {type(value) for row in design.rows for value in row} == {int, float, str}
-
-
 def test_blocks_of_a_mix_hold_every_treatment_though_some_more_often() -> None:
     often = lp.design.full_factorial({"a": [1, 2]}, replications=10, blocks=3, seed=1)
     once = lp.design.full_factorial({"b": [1, 2, 3]}, blocks=3, seed=1)
@@ -173,52 +160,3 @@ def test_the_memory_design_holds_every_combination_and_collective_every_operatio
     assert {row["size_bytes"] for row in collective if row["operation"] == "barrier"} == {None}
     with pytest.raises(DesignError, match="unknown collective operation bcats; known are bcast"):
         lp.design.collective_design(1, operations=["bcats"])
-
-
-@pytest.mark.parametrize(
-    ("factors", "message"),
-    [
-        ({}, "no factors"),
-        ({"a": []}, "a has 0 levels"),
-        ({"a": {1, 2}}, "give them in a list, which has an order"),
-        ({"a": "send"}, "give them in a list"),
-        ({"a": [1, "x"]}, "are numbers and texts; give them all as texts"),
-        ({"a": [True, False]}, "for true and false, 1 and 0 or words"),
-        ({"a": [None]}, "a level of a is None"),
-        ({"a": [float("nan")]}, "a level of a is nan"),
-        ({"a": [2**63]}, "whole numbers of 64 bits"),
-        ({"a": [1, 1]}, "is given twice; use replications"),
-        ({"a": range(MOST_LEVELS + 1)}, "has 1000001 levels"),
-        ({("a", "b"): [(1, 2), (3,)]}, "has not 2 values"),
-        ({("a", "b"): lp.design.uniform(1, 2)}, "2 names for 1 values"),
-        ({"a": [1], ("a", "b"): [(1, 2)]}, "two factors are named a"),
-        ({"size bytes": [1]}, "a factor cannot be named 'size bytes'"),
-        ({3: [1]}, "a factor is named '3'"),
-        ({"a": lp.design.uniform(1, 9)}, "a is a distribution; combinations need levels"),
-        ({f"f{i}": [0, 1, 2, 3, 4, 5, 6, 7, 8, 9] for i in range(9)}, "1000000000 rows are too many"),
-    ],
-)
-def test_factors_that_cannot_be_are_refused_with_what_to_do(factors: Any, message: str) -> None:
-    with pytest.raises(DesignError) as caught:
-        lp.design.full_factorial(factors, seed=1)
-    assert message in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("argument", "values"),
-    [("seed", (-1, True, 1.5, "1", None, 2**64)), ("replications", (0, 1.5)), ("blocks", (0, True))],
-)
-def test_seed_replications_and_blocks_are_whole_numbers(argument: str, values: Any) -> None:
-    for value in values:
-        with pytest.raises(DesignError, match="the seed is" if argument == "seed" else "give a whole number >= 1"):
-            lp.design.full_factorial({"a": [1, 2]}, **{"seed": 1, argument: value})
-
-
-def test_the_package_is_reached_from_lepaute_and_loads_nothing_heavy_for_a_factorial(tmp_path: Path) -> None:
-    program = (
-        "import sys, lepaute as lp\n"
-        "assert 'lepaute.design' not in sys.modules\n"
-        "lp.design.full_factorial({'a': [1, 2]}, seed=1).to_csv()\n"
-        "assert not {'scipy', 'pandas', 'matplotlib'} & set(sys.modules)\n"
-    )
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=HANG_S)

@@ -2,18 +2,14 @@
 
 import collections
 import dataclasses
-from functools import partial
-from typing import Any
 
 import numpy as np
-import pytest
 from support_hpl_counts import simulated
 
 from lepaute import _core
 from lepaute.design import dgemm_design, hpl_step_design, p2p_design
 from lepaute.design.dgemm import HPL_TUPLES
 from lepaute.design.hpl_step import FEWEST_RUNS, StepOptions, drawn_step_options
-from lepaute.errors import DesignError
 from lepaute.fit.observations.calls import FIRST_TOUCH, MODELLED, PHASES
 from lepaute.simulate.apps.hpl.parameters import Hpl
 
@@ -53,29 +49,6 @@ def test_a_default_design_of_steps_takes_a_few_seconds_and_holds_both_ends() -> 
         assert max(sizes) == 8000
         assert min(sizes) <= 512
         assert collections.Counter(row["nb"] for row in rows) == {64: 8, 128: 8, 256: 8}
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        *(
-            (partial(hpl_step_design, 1, **wrong), "need rows, ranks and NB >= 1")
-            for wrong in ({"rows": 0}, {"nbs": (64, 0)}, {"nbs": ()}, {"nbs": (64, 128), "max_n": 255})
-        ),
-        *((partial(hpl_step_design, 1, steps=steps), "need rows, ranks") for steps in ((0, 1), (3, 2))),
-        (partial(dgemm_design, 1, products=3, product_range=(1e3, 1e9), most=(10, 10, 10)), "raise the bounds or"),
-        (partial(p2p_design, 1, counts={"bcast": 1}), "operation bcast; known are recv, isend"),
-    ],
-)
-def test_designs_that_cannot_be_are_refused_with_what_to_do(make: Any, message: str) -> None:
-    with pytest.raises(DesignError, match=message):
-        make()
-
-
-def test_many_impossible_block_sizes_are_refused_in_a_short_line() -> None:
-    with pytest.raises(DesignError) as refused:
-        hpl_step_design(1, nbs=range(100_000))
-    assert len(str(refused.value)) < 400
 
 
 def test_a_rank_of_a_long_process_column_has_the_work_of_one_of_two() -> None:

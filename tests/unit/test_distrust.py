@@ -1,7 +1,6 @@
 """When a machine is distrusted: verdicts from made-up campaigns whose troubles are known, and the marks of rows."""
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from lepaute.errors import InputError
@@ -104,11 +103,6 @@ def test_another_user_is_named_from_the_sample_before_on() -> None:
     assert found.message == "node1: 1000:python, 1001:make -j used up to 1.5 cores from 12:08:15 to 12:08:30 UTC"
 
 
-def test_another_user_without_a_name_is_named_as_such() -> None:
-    users = samples(other_users_cpu_s=busy(0.5, range(9, 10)), other_users=[None] * 480)
-    assert "another user used up to 0.50 core " in next(monitored("n", users)).message
-
-
 def test_a_twentieth_of_a_core_and_the_ticks_of_the_kernel_are_nobody() -> None:
     assert list(monitored("n", samples(other_users_cpu_s=busy(0.05, range(480))))) == []
     fast = [0.1 * i for i in range(480)]  # ten samples a second, each with two ticks of a hundredth: 0.2 cores
@@ -148,19 +142,6 @@ def test_a_slow_clock_is_throttling_only_where_it_is_hot() -> None:
     assert "the fastest core was down to 1.50 GHz (usually 2.00 GHz) while hot" in found[1].message
 
 
-def test_a_data_frame_is_as_good_as_lists() -> None:
-    users = samples(other_users_cpu_s=busy(1.5, range(100, 103)))
-    assert list(monitored("node1", pd.DataFrame(users))) == list(monitored("node1", users))
-
-
-def test_verdicts_come_by_date() -> None:
-    dates, durations = reference()
-    durations[40:] *= 1.1
-    users = samples(other_users_cpu_s=busy(1.0, range(1, 10)))
-    found = verdicts({"a": (dates, durations), "b": reference(seed=3)}, {"b": users})
-    assert [(v.node, v.kind) for v in found] == [("b", "other user"), ("a", "step")]
-
-
 def test_rows_get_the_troubles_of_their_node_at_their_date() -> None:
     found = [
         Verdict("a", "step", 10.0, 12.0, ""),
@@ -178,8 +159,3 @@ def test_rows_get_the_troubles_of_their_node_at_their_date() -> None:
     rows += [(31.0, "segment 3 of 3")]
     assert mark([t for t, _ in rows], ["a"] * len(rows), found) == [text for _, text in rows]
     assert mark([1.5, 1.5, 3.0], ["b", "c", "b"], found) == ["clock step", "", ""]
-
-
-def test_marks_need_a_node_for_each_row() -> None:
-    with pytest.raises(InputError, match="2 dates and 1 nodes"):
-        mark([1.0, 2.0], ["a"], [])

@@ -199,12 +199,3 @@ def test_the_exit_status_is_2_only_when_something_is_missing(monkeypatch, output
     }
     printed = output_of("doctor", status=code)
     assert all(word in printed for word in ("C compiler", status, "found this", "do that"))
-
-
-def test_into_a_pipe_a_finding_is_one_line_that_nothing_breaks(monkeypatch, output_of):
-    found, remedy = "a path " + "/very/long" * 30, "install " + "this and that " * 20 + "."
-    monkeypatch.setattr(doctor, "_CHECKS", {"HPL": lambda: [Check("HPL", "warning", found, remedy)]})
-    _answer, _titles, line = output_of("doctor").splitlines()
-    assert line.split("  ", 1)[0] == "warning"
-    assert found in line
-    assert remedy in line

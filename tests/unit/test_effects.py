@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import replace
 from math import exp
-from pathlib import Path
 
 import pytest
 
@@ -150,20 +149,3 @@ def test_several_values_of_one_option_are_sent_to_an_hpl_dat(refusal_of):
         assert f"is '{values}'; it" in told
         assert "several go into an HPL.dat, of which --dat takes all combinations" in told
     assert refusal_of(*run, "--runs", "1,2") == "lepaute: --runs is '1,2'; it takes one whole number\n"
-
-
-def test_an_hpl_out_given_as_hpl_dat_is_named(refusal_of):
-    output = Path(__file__).parents[1] / "data/hpl_out/HPL.out"
-    told = refusal_of("predict", "hpl", "-p", "dahu", "--dat", output)
-    assert "HPL.out: is output of HPL (HPL.out), not its input" in told
-    assert "--results" in told
-
-
-def test_the_json_of_a_sweep_has_the_effects(tmp_path, json_of):
-    lines = (Path(__file__).parents[1] / "data/hpl_dat/HPL.dat").read_text().splitlines()
-    for line, text in ((5, "1"), (6, "6000"), (7, "2"), (8, "128 256"), (10, "1"), (11, "4"), (12, "4")):
-        lines[line - 1] = text
-    (tmp_path / "HPL.dat").write_text("\n".join(lines))
-    told = json_of("predict", "hpl", "-p", "dahu", "--dat", tmp_path / "HPL.dat", "--runs", "2", "--json")
-    assert told["best"] == [place for each in told["problems"] for place in each["best"]]
-    assert all(each["parameters"] for each in told["problems"])

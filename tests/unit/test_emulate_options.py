@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from oracles.emulated import command, tiny, tiny_text
+from oracles.emulated import tiny, tiny_text
 
 from lepaute.errors import InputError
 from lepaute.kit.printed_time import value_in
@@ -31,36 +31,6 @@ from lepaute.study.components import application_of
 )
 def test_what_stays_private_is_a_place_and_bytes(text: str, private: Private) -> None:
     assert private_of(text) == private
-
-
-@pytest.mark.parametrize("text", ["", "@0-1", "a b", "panel.c@", "panel.c@5", "panel.c@a-b", "panel.c@1-2-3"])
-def test_what_is_no_place_is_refused(text: str) -> None:
-    with pytest.raises(InputError, match="--private"):
-        private_of(text)
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["--source", ".", "--binary", "x"], "give one of them"),
-        (["--stack", "1"], "--stack is '1'; it must be at least"),
-        (["--time-pattern", "t=(", "--binary", "x"], "is no regular expression"),
-        (["--collectives", "ompi", "--binary", "x"], "collectives is 'ompi'; it must be one of openmpi, mpich"),
-        (["--set", "network.nonsense=1"], "nonsense"),
-        (["--trace", "no/such/folder/t.parquet"], "there is no folder no/such/folder"),
-    ],
-)
-def test_options_that_make_no_sense_are_refused_before_anything_is_built(words, said, tmp_path):
-    (tmp_path / "p.yaml").write_text(tiny_text())
-    answer = command("emulate", "-p", tmp_path / "p.yaml", "-np", 2, *words, "--", "program")
-    assert (answer.status, answer.err.count("\n")) == (2, 1)
-    assert said in answer.err
-
-
-def test_a_command_without_a_program_says_so() -> None:
-    answer = command("emulate", "-p", "dahu", "-np", 2)
-    assert answer.status == 2
-    assert "no program is named" in answer.err
 
 
 def request(**options: object) -> dict[str, str]:

@@ -35,11 +35,6 @@ RUN = EmulatedRun(
 )
 
 
-@pytest.mark.parametrize("run", [RUN, replace(RUN, gapped=(480, 25e6, 0.01))])  # packing: a hundredth of the computing
-def test_a_run_whose_platform_says_what_smpi_does_has_nothing_to_tell(run):
-    assert program_warnings(run, tiny(), Options()) == []
-
-
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
@@ -91,12 +86,6 @@ def test_a_node_with_more_ranks_than_cores_here_needs_the_bandwidth_of_all_its_c
         [True, True] if said else [True]
     )
     assert len(warnings) == (2 if said else 1)
-
-
-def test_a_rank_alone_on_its_node_shares_no_memory() -> None:
-    alone = replace(RUN, own=OwnTimes(1.5, 1.5), ranks_on_node=1)
-    (warning,) = program_warnings(alone, tiny(cores="cores: 4, memory_bandwidth_Bps: 1e11"), Options())
-    assert "timed on this machine" in warning
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from lepaute.platform import load_platform
-from lepaute.platform.io import parse_platform, platform_text
+from lepaute.platform.io import parse_platform
 from lepaute.platform.schema import Power
-from lepaute.platform.summary import summary
 from lepaute.simulate import Hpl, Stencil, predict
 
 POWER = Power(idle_W=100.0, computing_W=300.0, communicating_W=200.0)
@@ -100,11 +98,3 @@ def test_the_command_prints_joules_and_average_watts(tmp_path, output_of, json_o
     assert set(result["energy_j"]) == {"mean", "low", "high"}
     assert result["energy_j"]["mean"] == pytest.approx(150 * result["time_s"]["mean"])
     assert "150.0 W on average" in output_of("predict", "hpl", "-p", path, "--n", "4", "--nb", "4")
-
-
-def test_power_is_part_of_the_file_and_shown():
-    platform = tiny(4)
-    assert parse_platform(platform_text(platform)) == platform
-    assert platform.sha256 != tiny(4, TINY).sha256
-    assert "power     100.0 W a node idle, 300.0 W computing, 200.0 W communicating" in summary(platform)
-    assert "power " not in summary(load_platform("dahu"))

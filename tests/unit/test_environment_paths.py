@@ -8,7 +8,6 @@ from types import SimpleNamespace
 import pytest
 from support_rights import obeying_permissions
 
-from lepaute.cli.main import main
 from lepaute.errors import EnvironmentProblem
 from lepaute.kit.builds import built_once, cache_folder
 from lepaute.kit.temporary import check_room, is_plain, plain_name, require_plain, temporary_folder, temporary_parent
@@ -114,19 +113,3 @@ def test_compilers_that_cut_names_are_told_apart() -> None:
     require_plain(Path("/tmp/plain"), "make")
     with pytest.raises(EnvironmentProblem, match=r"SimGrid's compilers cannot use .*LEPAUTE_HOME"):
         require_plain(Path("/tmp/a b"), "SimGrid's compilers")
-
-
-def test_a_page_shows_the_name_of_a_file_that_is_no_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    name = "steps\udcff.txt"
-    Path(name).write_bytes((Path(__file__).parents[1] / "effects" / "inputs" / "steps.txt").read_bytes())
-    assert main(["segment", "--unit", "us", "--report", "r.html", "--", name]) == 0
-    assert "steps\\udcff.txt" in Path("r.html").read_text()
-
-
-@pytest.mark.parametrize(
-    "words", ["calibrate -o x\udcff.yaml", "fit a.zip --name x\udcff", "fit a.zip -o x\udcff.yaml"]
-)
-def test_a_platform_has_a_name_that_is_text(words: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(words.split()) == 2
-    assert "which is not text in UTF-8" in capsys.readouterr().err

@@ -21,7 +21,6 @@ from support_factors import (
 from support_fit import message_rows, sentinel_rows
 
 from lepaute.archive import Archive, ArchiveWriter
-from lepaute.errors import InputError
 from lepaute.store import open_store
 from lepaute.watch.factors import MODEL_FACTORS, PRODUCT_FACTORS, factors_of, strata_of, why_strata_differ
 from lepaute.watch.judging.judge import judge
@@ -214,16 +213,6 @@ def test_calls_of_dgemm_that_an_experiment_recorded_are_factors(tmp_path, table,
     assert value(found, "dgemm_rate_flops") == pytest.approx(expected_rate(0))
 
 
-def test_calls_of_another_kernel_are_none_of_dgemm(tmp_path: Path) -> None:
-    assert values(experiment(tmp_path / "a.zip", {"calls": own_rows(kernel="dtrsm"), "others": own_rows()})).empty
-
-
-def test_rows_that_name_no_processor_are_of_the_whole_node(tmp_path: Path) -> None:
-    found = values(experiment(tmp_path / "a.zip", {"dgemm": own_rows().drop(columns=["cpu", "node"])}))
-    assert set(found["cpu"]) == {-1}
-    assert set(found["node"]) == {"n1"}
-
-
 def test_memory_and_disk_are_factors_where_they_were_measured(tmp_path: Path) -> None:
     memory = pandas.DataFrame(
         [
@@ -245,13 +234,6 @@ def test_memory_and_disk_are_factors_where_they_were_measured(tmp_path: Path) ->
     assert value(found, "memory_bandwidth_B_per_s", cpu=1) == pytest.approx(1e10)
     assert value(found, "disk_write_B_per_s", cpu=-1) == pytest.approx(1e8)
     assert value(found, "disk_read_B_per_s", cpu=-1) == pytest.approx(3e8)
-
-
-def test_an_archive_without_factors_gives_an_empty_table(tmp_path: Path) -> None:
-    table = pandas.DataFrame({"node": ["n1"], "answer": [42]})
-    found = values(experiment(tmp_path / "a.zip", {"observations": table}))
-    assert found.empty
-    assert list(found.columns)[:3] == ["cluster", "node", "cpu"]
 
 
 # ---- jobs and strata -------------------------------------------------------------------------------------------------
@@ -316,12 +298,6 @@ def test_another_script_parameter_or_design_is_another_stratum(tmp_path: Path) -
         other = experiment(tmp_path / f"b{number}.zip", rows, **{"design": DESIGN, **changed})  # type: ignore[arg-type]
         same = stratum(values(other), "dgemm_rate_flops") == stratum(values(one), "dgemm_rate_flops")
         assert same == ("design" in changed)  # the rows that were measured count, which are the same here
-
-
-def test_why_strata_differ_refuses_a_factor_that_an_archive_lacks(tmp_path: Path) -> None:
-    archive = Archive.open(calibration(tmp_path / "a.zip"))
-    with pytest.raises(InputError, match=r"a\.zip: does not have the factor 'cpu_power_W'; it has dgemm_"):
-        why_strata_differ(archive, archive, "cpu_power_W")
 
 
 # ---- absence ---------------------------------------------------------------------------------------------------------

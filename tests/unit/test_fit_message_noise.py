@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 
-from lepaute.errors import FitError
 from lepaute.fit.messages.segment import MOST_MODES, centred, lognormal_modes, of_one_message
 from lepaute.fit.mixtures import Mode
 
@@ -53,15 +52,6 @@ def test_a_few_odd_messages_are_no_mode():
 def test_there_are_never_more_modes_than_stated():
     values = np.concatenate([at + 0.02 * np.random.default_rng(at).normal(size=300) for at in range(8)])
     assert len(lognormal_modes(values)) <= MOST_MODES
-
-
-def test_too_few_messages_have_no_modes():
-    assert lognormal_modes(two_modes(9)) == ()
-
-
-def test_durations_that_are_no_numbers_are_refused():
-    with pytest.raises(FitError, match="finite durations"):
-        lognormal_modes(np.log(np.array([1.0] * 20 + [np.nan])))
 
 
 def test_one_message_of_a_pair_varies_more_within_a_mode_and_keeps_the_modes():

@@ -15,7 +15,6 @@ from support_pages import Elements, text_of, widths_offline
 from lepaute.archive import Archive
 from lepaute.cli.fit_text import verdict_text
 from lepaute.cli.main import main
-from lepaute.errors import InputError
 from lepaute.fit import diagnose, models
 from lepaute.fit.diagnostics.findings import CHANGES, answer, figures, findings
 from lepaute.fit.diagnostics.flag import KINDS, Flag, dependence_flags, factor_flags
@@ -24,7 +23,6 @@ from lepaute.fit.report import page, write_report
 from lepaute.fit.variability.dependence import DependenceReport
 from lepaute.kit.text import percent
 from lepaute.platform import load_platform
-from lepaute.report import page as pages
 
 HOSTILE = '<img src=x onerror="alert(1)">&'
 
@@ -268,14 +266,6 @@ def test_the_command_prints_the_serious_findings_and_writes_both_reports(tmp_pat
     assert page.read_text().startswith("<!doctype html>")
     assert data["flags"]
     assert data["platform_sha256"].startswith(load_platform(out).sha256[:12])
-
-
-def test_a_report_of_another_kind_or_place_is_refused_before_anything_is_fitted(tmp_path, capsys):
-    path = write_calibration(tmp_path / "c.zip")
-    assert main(["fit", str(path), "-o", str(tmp_path / "p.yaml"), "--report", str(tmp_path / "r.pdf")]) == 2
-    assert "the name of a page must end in .html" in capsys.readouterr().err
-    with pytest.raises(InputError, match="there is no folder"):
-        pages.write_report(tmp_path / "nowhere" / "r.html", page=pytest.fail, content=pytest.fail)
 
 
 @pytest.mark.slow

@@ -126,11 +126,6 @@ def test_series_that_share_breakpoints_find_together_what_one_alone_does_not_see
     assert together.gains[0] > together.gains[1]
 
 
-def test_jointly_one_series_is_cut_as_alone():
-    x, y = three_regimes(13)
-    assert segment_jointly([(x, y)]).breakpoints == segment(x, y).breakpoints
-
-
 def test_more_breakpoints_than_the_points_allow_is_an_error_that_says_so():
     with pytest.raises(FitError, match="do not allow 5 breakpoints"):
         segment([1, 2, 3, 4, 5, 6], [1, 2, 3, 4, 5, 6], n_breakpoints=5)
@@ -169,14 +164,6 @@ def test_a_constant_duration_is_a_constant_without_breakpoints():
     assert (fitted.segments[0].intercept, fitted.segments[0].slope) == pytest.approx((3e-6, 0.0))
 
 
-def test_the_picture_is_written_whole(tmp_path):
-    x, y = three_regimes(14)
-    target = tmp_path / "segments.png"
-    segment(x, y).plot(target)
-    assert target.read_bytes().startswith(b"\x89PNG")
-    assert [path.name for path in tmp_path.iterdir()] == ["segments.png"]
-
-
 @pytest.mark.parametrize("objective", ["log", "ordinary", "weighted"])
 @pytest.mark.parametrize("n", [3, 4, 6, 8, 20])
 def test_few_points_are_not_cut_into_pairs_that_a_line_meets_exactly(objective, n):
@@ -198,17 +185,6 @@ def test_a_given_breakpoint_next_to_an_end_is_known_as_given(place):
     x = np.arange(1.0, 21.0)
     y = 1.0 + x + np.random.default_rng(0).normal(0, 0.1, 20)
     assert segment(x, y, breakpoints=[place]).breakpoint_intervals == ((place, place + 1.0),)
-
-
-@pytest.mark.parametrize(
-    "options", [{"n_breakpoints": -1}, {"n_breakpoints": 2.5}, {"most_breakpoints": -1}, {"least_points": 0}]
-)
-def test_numbers_that_cannot_be_are_refused_alike_for_one_series_and_for_several(options):
-    x = np.arange(1.0, 21.0)
-    with pytest.raises(FitError, match="whole number"):
-        segment(x, x, **options)
-    with pytest.raises(FitError, match="whole number"):
-        segment_jointly([(x, x)], **options)
 
 
 def test_points_left_of_zero_are_drawn_on_a_linear_axis(tmp_path):
@@ -245,10 +221,6 @@ def test_a_piece_that_no_further_size_checks_is_named():
         "the piece up to 4096 rests on 2 distinct sizes, which a line meets whatever they are: "
         "measure more sizes there",
     )
-
-
-def test_enough_sizes_leave_nothing_to_say():
-    assert segment(*three_regimes(1)).notes == ()
 
 
 def correlated(seed: int, *, shuffled: bool) -> tuple[np.ndarray, np.ndarray]:

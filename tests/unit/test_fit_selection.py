@@ -171,13 +171,6 @@ def test_few_calls_are_fitted_without_a_selection() -> None:
     assert (fitted.form.mean, fitted.form.noise) == ("M-1", "N-2")
 
 
-@pytest.mark.slow
-def test_the_selection_is_the_same_every_time() -> None:
-    measured = calls("dlacpy", MEANS["M'"], count=6000)
-    one, other = select(measured, {})[1], select(measured, {})[1]
-    assert one == other
-
-
 def test_forms_are_read_as_they_are_written() -> None:
     assert form_of("M'-H/N-2") == Form("M'", True, "N-2")
     assert str(form_of("M-1/N'")) == "M-1/N'"

@@ -8,7 +8,6 @@ import pytest
 from support_fit import sentinel_rows, write_calibration
 
 from lepaute.archive import Archive
-from lepaute.errors import FitError
 from lepaute.fit import diagnose, platform_and_models
 from lepaute.fit.report import write_report
 from lepaute.fit.variability.sentinels import Watch, change_of, drift_of, sentinel_of, watches
@@ -113,9 +112,3 @@ def test_archives_without_sentinels_have_no_drift(tmp_path: Path) -> None:
     assert platform.sentinel is None
     assert platform.days.drift is None
     assert not any("slowed" in text for text in fitted.warnings)
-
-
-def test_a_table_that_cannot_be_is_refused(tmp_path: Path) -> None:
-    rows = sentinel_rows(STILL).drop(columns="order")
-    with pytest.raises(FitError, match="lacks the column order"):
-        watches([Archive.open(write_calibration(tmp_path / "bad.zip", sentinels=rows))])

@@ -1,6 +1,5 @@
 """The generative model by moments: exact cases, groups, reduced models, and what is refused."""
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,10 +9,9 @@ import pytest
 from oracles.two_way import own_and_total
 from population.simulated import dahu_like, simulated
 
-from lepaute.errors import EnvironmentProblem, FitError
-from lepaute.fit.population.coefficients import Coefficients, coefficients_of_table, read_coefficients
+from lepaute.errors import FitError
+from lepaute.fit.population.coefficients import coefficients_of_table, read_coefficients
 from lepaute.fit.population.generative import generative, groups_of_nodes
-from lepaute.fit.population.posterior import posterior
 from lepaute.stats.covariances import between_days, between_units, nearest_covariance
 
 
@@ -72,14 +70,6 @@ def test_a_bad_table_is_refused_in_one_line(change, told) -> None:
     assert str(caught.value).startswith("daily.csv: ")
     assert told in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_a_file_that_is_no_table_or_is_not_there_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "bad.parquet").write_bytes(b"no parquet")
-    with pytest.raises(FitError, match="is not a readable table"):
-        read_coefficients(tmp_path / "bad.parquet")
-    with pytest.raises(FitError, match="cannot be read"):
-        read_coefficients(tmp_path / "absent.csv")
 
 
 def test_the_fast_split_of_days_is_that_of_the_slow_twin_on_unbalanced_data() -> None:
@@ -175,10 +165,3 @@ def test_common_days_are_told_from_each_cpus_own() -> None:
     days = generative(data).days
     # 60 days: the variance of a common effect is known to sqrt(2 / 59) = 18 %
     assert np.trace(days.common / days.total) / 3 == pytest.approx(0.8, abs=0.08)
-
-
-def test_sampling_without_numpyro_is_refused_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "numpyro", None)  # as where the extra is not installed
-    data: Coefficients = simulated(dahu_like(), np.random.default_rng(2), nodes=4, days=3)
-    with pytest.raises(EnvironmentProblem, match=r"pip install 'lepaute\[mcmc\]'"):
-        posterior(data, generative(data))

@@ -160,12 +160,6 @@ def test_a_line_too_many_is_named():
         parse_hpl_dat("\n".join([*LINES[:16], LINES[16], *LINES[16:]]))
 
 
-def test_labels_that_are_none_hide_no_other_message():
-    text = "\n".join(line.split("  ")[0] + "  any text" if number > 4 else line for number, line in enumerate(LINES))
-    with pytest.raises(InputError, match=r"HPL.dat: ends after line 30"):
-        parse_hpl_dat("\n".join(text.splitlines()[:30]))
-
-
 def test_a_file_that_ends_too_early_says_what_is_missing():
     for length in range(1, 31):
         with pytest.raises(InputError, match=f"HPL.dat: ends after line {length}, where .* should follow"):

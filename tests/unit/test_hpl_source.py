@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from lepaute.errors import EnvironmentProblem
-from lepaute.kit.builds import cache_folder
 from lepaute.measure import hpl_source, toolchain
 
 STANZA = """\
@@ -51,11 +50,6 @@ def test_without_an_entry_of_the_release_all_entries_are_tried() -> None:
     lines, stanzas = hpl_source.source_entries("deb http://mirror.invalid/debian sid main", STANZA, "")
     assert lines == "deb-src http://mirror.invalid/debian sid main\n"
     assert "Suites: bookworm bookworm-updates\n" in stanzas
-
-
-def test_disabled_and_source_only_stanzas_are_no_binary_entries() -> None:
-    disabled, source = STANZA + "Enabled: no\n", STANZA.replace("Types: deb", "Types: deb-src")
-    assert hpl_source.source_entries("", f"{disabled}\n{source}", "bookworm") == ("", "")
 
 
 def test_a_given_tarball_with_another_checksum_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,11 +109,3 @@ def test_a_missing_tool_is_named_with_its_debian_package(tmp_path: Path, monkeyp
         EnvironmentProblem, match=r"mpicc is missing \(Debian package libopenmpi-dev\).*apt-get install"
     ):
         toolchain.find_toolchain()
-
-
-def test_the_cache_is_where_the_variable_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LEPAUTE_HOME", str(tmp_path))
-    assert cache_folder() == tmp_path
-    monkeypatch.delenv("LEPAUTE_HOME")
-    monkeypatch.setenv("HOME", str(tmp_path))
-    assert cache_folder() == tmp_path / ".cache" / "lepaute"

@@ -107,11 +107,6 @@ def test_time_is_neither_lost_nor_counted_twice(file: Path) -> None:
         assert (found.start_s[1:] >= found.end_s[:-1] - 1e-12).all()
 
 
-def test_without_kernels_nothing_changes(file: Path) -> None:
-    smpi = trace(call(0, "computing", 0.0, 3.0), call(0, "MPI_Send", 3.0, 1.0, peer=1), resolution_s=1e-9)
-    assert named(merge_kernels(smpi, kernels_of(file, []))) == named(smpi)
-
-
 WHOLE = packed(["dgemm"], [(0, 0, 0.0, 1.0, 1, 2, 3)])
 
 

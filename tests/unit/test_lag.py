@@ -78,23 +78,7 @@ def test_what_cannot_be_is_refused(dahu: Platform, field: str, value: str, compl
         override(dahu, {field: value})
 
 
-@pytest.mark.parametrize(("text", "lag_s"), [("90", 90), ("90s", 90), ("1.5min", 90), ("2h", 7200), ("3d", 259200)])
-def test_a_lag_is_a_time(text: str, lag_s: float) -> None:
-    assert lag_of(text) == lag_s
-
-
 @pytest.mark.parametrize("text", ["", "-1", "1 week", "nan", "inf", "1e5", "²"])
 def test_no_lag(text: str) -> None:
     with pytest.raises(InputError, match="such as 90s, 30min, 2h or 3d"):
         lag_of(text)
-
-
-def test_a_lag_from_python_must_be_possible(dahu: Platform) -> None:
-    for lag_s in (-1.0, float("nan")):
-        with pytest.raises(InputError, match="0 or more"):
-            predict(HPL, dahu, runs=2, lag_s=lag_s)
-
-
-def test_the_command_line_takes_a_lag(json_of):
-    words = ("predict", "hpl", "-p", "dahu", "--n", "600", "--grid", "2x2", "--runs", "2", "--lag", "10min", "--json")
-    assert json_of(*words, "--set", f"days.drift={DRIFT}")["parameters"]["lag_s"] == 600

@@ -102,11 +102,6 @@ def test_parts_are_told_unasked_where_they_cost_little(dahu, json_of, output_of)
     assert "--parts tells what the" in output_of(*COMMAND, "--no-parts", "--details")
 
 
-def test_one_run_has_no_parts(json_of, refusal_of):
-    assert "interval_parts" not in json_of(*COMMAND, "--runs", "1", "--json")
-    assert "one run has none" in refusal_of(*COMMAND, "--runs", "1", "--parts")
-
-
 def test_a_layer_of_other_studies_multiplies_every_run_and_is_named(tmp_path, json_of, output_of):
     (tmp_path / "layer.yaml").write_text(LAYER)
     layer = Transfer("docs/evidence", 0.03, ("one cluster", "another"))

@@ -1,6 +1,5 @@
 """The layout of a node, from what hwloc or the kernel tells of it."""
 
-import os
 import shutil
 import subprocess
 
@@ -8,7 +7,7 @@ import pytest
 from support_limits import HANG_S
 
 from lepaute.errors import InputError
-from lepaute.measure.layout import Layout, from_hwloc, from_sysfs, layout_here, layout_of, made_up_layout
+from lepaute.measure.layout import Layout, from_hwloc, from_sysfs, layout_of, made_up_layout
 
 #: As `lstopo --of xml` of hwloc 2 has them: two sockets of two cores with two threads each, the second thread of core c
 #: being c + 4; NUMA nodes stand beside what is in them.
@@ -125,8 +124,3 @@ def test_what_hwloc_itself_prints_is_understood(description: str) -> None:
     assert len(layout.cores) == cores
     assert len(layout.sockets) == parts.get("package", 1)
     assert len(set(layout.facts.numa)) == max(1, parts.get("package", 1) * parts.get("numa", 0))
-
-
-def test_this_machine_has_a_layout_of_the_threads_that_this_process_may_use() -> None:
-    layout = layout_here()
-    assert sorted(pu for core in layout.cores for pu in core.smt_pus) == sorted(os.sched_getaffinity(0))

@@ -140,21 +140,6 @@ def test_a_prefix_its_wrapper_and_its_launcher_name_the_same_library(prefix: Pat
     assert library.launcher.start(1).environment["PATH"] == dict(library.environment)["PATH"]
 
 
-def test_nothing_is_run_twice(prefix: Path) -> None:
-    for name in (prefix, prefix / "bin/mpicc", prefix / "bin/mpirun"):
-        find_library(name)
-    assert (prefix / "bin/mpicc.runs").read_text() == "run\n"
-    # Once for the library, with what its prefix needs, and once as a launcher by itself.
-    assert len((prefix / "bin/mpirun.runs").read_text().splitlines()) <= 2
-    assert not (prefix / "bin/mpifort.runs").exists()
-
-
-def test_what_is_on_path_is_the_default_and_needs_no_environment(prefix: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", f"{prefix}/bin:/usr/bin:/bin")
-    assert (find_library().mpicc, find_library().environment) == (prefix / "bin/mpicc", ())
-    assert installed_libraries()[0] == find_library()
-
-
 def test_wrappers_that_lead_to_one_library_are_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script(tmp_path / "bin/mpicc.openmpi", open_mpi("4.1.4"))
     (tmp_path / "bin/mpicc").symlink_to("mpicc.openmpi")

@@ -12,7 +12,7 @@ from support_limits import HANG_S, wait_until
 
 from lepaute.measure.node_agent import monitor as monitor_module
 from lepaute.measure.node_agent import sensors
-from lepaute.measure.node_agent.monitor import Monitor, OtherProcesses, ReferenceKernel
+from lepaute.measure.node_agent.monitor import Monitor, OtherProcesses
 from lepaute.measure.node_agent.sensors import Found
 from lepaute.measure.node_agent.system_files import SystemFiles
 
@@ -291,15 +291,3 @@ def test_a_monitor_leaves_neither_files_nor_threads_behind(tmp_path: Path) -> No
     before, threads = len(os.listdir("/proc/self/fd")), threading.active_count()
     watch(files, 2)
     assert (len(os.listdir("/proc/self/fd")), threading.active_count()) == (before, threads)
-
-
-@pytest.mark.parametrize("period_s", [0.0, -1.0, float("nan"), 1e9])
-def test_a_period_that_cannot_be_is_refused(period_s: float) -> None:
-    with pytest.raises(ValueError, match="the period is"):
-        Monitor(SystemFiles(), period_s, print)
-
-
-def test_the_reference_kernel_takes_time_in_both_its_parts() -> None:
-    compute_s, memory_s = ReferenceKernel().measure()
-    assert 0 < compute_s < 60
-    assert 0 < memory_s < 60

@@ -12,7 +12,6 @@ from lepaute.errors import InputError
 from lepaute.measure import node_test_disk
 from lepaute.measure.layout import Core, Layout
 from lepaute.measure.node_test import (
-    FULL,
     QUICK,
     Parameters,
     absent_sensors,
@@ -22,7 +21,7 @@ from lepaute.measure.node_test import (
     numa_threads,
 )
 from lepaute.measure.raw_files import rows_of
-from lepaute.watch.factors.dgemm import FIXED_SIZE, TERMS
+from lepaute.watch.factors.dgemm import TERMS
 
 
 def blocks_of(order_seed: int, seed: int = 1) -> list[list[tuple[object, ...]]]:
@@ -40,10 +39,6 @@ def test_blocks_have_the_same_sizes_in_other_orders() -> None:
     assert other != first
     assert set(other) == set(first)
     assert set(blocks_of(5, seed=2)[0]) != set(first)
-
-
-def test_the_whole_test_has_the_size_that_watch_takes_a_factor_of() -> None:
-    assert FULL.fixed == ((FIXED_SIZE,) * 3,)
 
 
 def test_a_design_can_be_read_back(tmp_path: Path) -> None:
@@ -65,12 +60,6 @@ def test_a_design_can_be_read_back(tmp_path: Path) -> None:
 def test_parameters_that_cannot_be_are_refused(given: dict[str, object], expected: str) -> None:
     with pytest.raises(InputError, match=expected):
         Parameters.of(given)
-
-
-def test_a_quick_test_is_short_unless_told_otherwise() -> None:
-    assert Parameters.of({}).dgemm_s >= 240.0  # minutes 2 to 4 are the steady window
-    assert Parameters.of({"quick": "true"}) == Parameters(warm_up_s=0.5, dgemm_s=0.0, workload_s=1, quick=True)
-    assert Parameters.of({"quick": True, "warm_up_s": "2"}).warm_up_s == 2.0
 
 
 def test_all_cores_of_a_numa_node_read_at_once_each_by_one_hardware_thread() -> None:

@@ -5,8 +5,6 @@ from pathlib import Path
 import pytest
 
 from lepaute.archive import ArchiveWriter
-from lepaute.errors import InputError
-from lepaute.kit.outputs import check_archive_output
 from lepaute.platform import load_platform
 from lepaute.platform.io import platform_text
 
@@ -81,12 +79,3 @@ def test_two_outputs_of_one_name_are_refused(words, folder, refusal_of):
     before = contents(folder)
     assert "writes it too" in refusal_of(*words.split())
     assert contents(folder) == before
-
-
-def test_an_archive_is_a_file(tmp_path: Path) -> None:
-    check_archive_output(tmp_path / "new.zip", force=False)
-    (tmp_path / "old.zip").touch()
-    check_archive_output(tmp_path / "old.zip", force=True)
-    for path in (Path("/dev/null"), tmp_path / "old.zip"):
-        with pytest.raises(InputError):
-            check_archive_output(path, force=False)

@@ -98,12 +98,6 @@ def test_no_kernel_of_hpl_costs_nothing() -> None:
     assert all(mean_s(model, 100, 100, 100) > 0.0 for model in found.values())
 
 
-def test_a_core_of_twice_the_dgemm_takes_half_of_the_time_for_every_kernel() -> None:
-    slow, fast = sheet(dgemm_flops=20e9), sheet(dgemm_flops=40e9)
-    for one, other in zip(slow.kernels, fast.kernels, strict=True):
-        assert mean_s(one, *UPDATE) == pytest.approx(2.0 * mean_s(other, *UPDATE), rel=1e-5)
-
-
 def test_a_peak_is_a_worse_guess_than_a_rate_of_dgemm() -> None:
     platform = sheet(dgemm_flops=None, peak_flops=60e9)
     assert dgemm_rate(platform) == pytest.approx(45e9, rel=1e-6)
@@ -302,22 +296,6 @@ def test_what_cannot_be_is_one_line_that_says_what_to_do(changed, told, tmp_path
     assert told in printed
     assert len(printed.splitlines()) == 1
     assert not file.exists()
-
-
-def test_the_example_of_the_docs_is_complete_and_plausible(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "reference" / "platform_file.md").read_text(encoding="utf-8")
-    file = tmp_path / "example.yaml"
-    file.write_text(page.partition("```yaml\n")[2].partition("```")[0], encoding="utf-8")
-    assert main(["platform", "check", str(file)]) == 0
-    assert capsys.readouterr().err == ""
-    platform = load_platform(file)
-    # What calibrations add.
-    unused = {"archive_id", "blas", "sentinel", "population", "episodes", "wandering", "slow_state"}
-    assert {name for name, value in platform if value is None} == unused
-    warnings = predict(Hpl(n=512, nb=64, p=2, q=2), platform, runs=1).warnings
-    assert [
-        warning for warning in warnings if not warning.startswith("assumed") and "network.*.busy" not in warning
-    ] == []
 
 
 def test_rates_are_read_as_data_sheets_write_them() -> None:

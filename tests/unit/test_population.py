@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lepaute import _core
-from lepaute.errors import InputError, PlatformError
+from lepaute.errors import PlatformError
 from lepaute.platform import Platform, load_platform, override
 from lepaute.platform.io import parse_platform, platform_text, with_population
 from lepaute.platform.population import POPULATION_OF, population_of
@@ -132,14 +132,6 @@ def test_drawing_nodes_replaces_the_kernel_by_one_piece_and_keeps_a_noise_it_say
     assert (piece.range, piece.noise.kind) == (None, "half-normal")
 
 
-def test_nothing_is_drawn_where_nothing_is_asked_for() -> None:
-    platform = with_population(SMALL, content(draw="none"))
-    assert on_its_day(platform, 1) is platform
-    assert on_its_day(SMALL, 1) is SMALL
-    drawing = with_population(SMALL, content(draw="days"))
-    assert on_its_day(drawing, 1, days=False) is drawing
-
-
 def test_a_group_with_days_of_its_own_draws_them() -> None:
     groups = content()["groups"]
     groups[1]["covariance_temporal"] = [[0.0, 0.0], [0.0, 0.0]]
@@ -214,14 +206,6 @@ def test_runs_differ_by_their_day_and_repeat_by_their_seed() -> None:
     assert [run.time_s for run in predict(HPL, platform, runs=1, seed=9, layers=quiet).run_list] == times_s[2:]
 
 
-def test_without_the_layer_of_days_a_run_is_that_of_the_platform_alone() -> None:
-    quiet = Layers(days=False)
-    with_one = predict(HPL, with_population(SMALL, content(draw="nodes-and-days")), runs=2, layers=quiet)
-    assert [run.time_s for run in with_one.run_list] == [
-        run.time_s for run in predict(HPL, SMALL, runs=2, layers=quiet).run_list
-    ]
-
-
 def test_a_day_that_is_drawn_is_a_width_that_the_warning_knows_of() -> None:
     bare = override(SMALL, {"days": "null"})
     told = "the interval covers call noise only"
@@ -243,11 +227,6 @@ def test_the_slow_nodes_of_2019_are_those_that_are_told_of() -> None:
     groups = population_of(load_platform("dahu-2019-04")).group_of_node
     assert groups is not None
     assert [number + 1 for number, group in enumerate(groups) if group == 1] == [13, 14, 15, 16]
-
-
-def test_a_platform_without_one_has_no_field_to_set() -> None:
-    with pytest.raises(InputError, match=r"no field population\.draw"):
-        override(SMALL, {"population.draw": "days"})
 
 
 def test_an_emulated_run_gets_the_day_of_its_seed() -> None:

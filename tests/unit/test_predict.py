@@ -44,10 +44,6 @@ def test_the_rate_is_hpl_s(dahu):
     assert run.rate_gflops == pytest.approx((2 / 3 * 5000**3 + 1.5 * 5000**2) / run.time_s / 1e9, rel=1e-12)
 
 
-def test_kernels_that_the_platform_lacks_are_named(dahu):
-    assert any("dlocswp" in warning for warning in predict(Hpl(n=1000), dahu, runs=1).warnings)
-
-
 def test_call_noise_alone_is_told(dahu):
     def told(platform):
         return any("call noise only" in warning for warning in predict(Hpl(n=1000), platform, runs=1).warnings)
@@ -56,25 +52,6 @@ def test_call_noise_alone_is_told(dahu):
     assert told(override(small, {"days": "null"}))
     assert not told(dahu)
     assert not told(override(dahu, {"days": "null"}))  # its kernels have discrepancies
-
-
-@pytest.mark.parametrize(
-    ("parameters", "words"),
-    [
-        ({"n": 0}, "n is 0"),
-        ({"n": 100, "nb": 0}, "nb is 0"),
-        ({"n": 100, "bcast": "3ring"}, "bcast is '3ring'"),
-        ({"n": 100, "ndiv": 1}, "ndiv is 1"),
-    ],
-)
-def test_parameters_that_hpl_does_not_have_are_refused(parameters, words):
-    with pytest.raises(InputError, match=words):
-        Hpl(**parameters)
-
-
-def test_a_grid_larger_than_the_machine_is_refused(dahu):
-    with pytest.raises(InputError, match="1056 ranks do not fit on platform dahu-2020-01"):
-        predict(Hpl(n=1000, p=33, q=32), dahu)
 
 
 def test_a_thread_count_without_models_names_those_there_are(dahu):

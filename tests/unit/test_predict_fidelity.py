@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from lepaute.cli.main import main
-from lepaute.errors import InputError
 from lepaute.platform import load_platform, override
 from lepaute.simulate import Hpl, predict
 from lepaute.simulate.apps.hpl.parameters import FULL_BELOW
@@ -91,11 +90,6 @@ def test_auto_simulates_in_full_up_to_a_number_of_steps_times_ranks():
     assert not larger.is_sampled("full", traced=False)
     assert largest.simulated_share("auto") == 1.0
     assert 0.0 < larger.simulated_share("auto") < 0.05
-
-
-def test_a_fidelity_that_does_not_exist_is_refused(dahu):
-    with pytest.raises(InputError, match="fidelity is 'coarse'; it is one of auto, full, sampled"):
-        predict(Hpl(n=1000), dahu, runs=1, fidelity="coarse")
 
 
 def test_the_command_takes_the_fidelity(capsys, json_of):

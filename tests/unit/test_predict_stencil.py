@@ -2,7 +2,6 @@
 
 import pytest
 
-from lepaute.errors import InputError
 from lepaute.platform import override
 from lepaute.simulate import Layers, Stencil, predict
 
@@ -33,31 +32,6 @@ def test_an_interval_that_does_not_cover_days_says_so(dahu):
     without_days = override(dahu, {"days": "null"})
     assert any("call noise only" in warning for warning in predict(BOX, without_days, runs=1).warnings)
     assert not any("call noise only" in warning for warning in predict(BOX, dahu, runs=1).warnings)
-
-
-@pytest.mark.parametrize(
-    ("parameters", "words"),
-    [
-        ({"iterations": 0}, "iterations is 0"),
-        ({"halo": True}, "halo is True"),
-        ({"allreduce": "tree"}, "allreduce is 'tree'; it must be one of none, binomial"),
-        ({"cell_time_s": -1.0}, "cell_time_s is -1.0"),
-        ({"noise_relative_sd": float("nan")}, "noise_relative_sd is nan"),
-        ({"grid": (9, 1, 1)}, "8 cells along x cannot be shared by 9 processes"),
-        ({"grid": (1, 0, 1)}, "8 cells along y cannot be shared by 0 processes"),
-        ({"grid": (1, 1, 4), "halo": 3}, "8 cells along z leave 2 to a process, fewer than the 3 layers"),
-        ({"cell_time_s": 0.0}, r"say what a cell costs.*--cell-time"),
-        ({"cell_bytes": 16.0}, "memory bandwidth of a node"),
-    ],
-)
-def test_parameters_that_cannot_be_are_refused(parameters, words):
-    with pytest.raises(InputError, match=words):
-        Stencil(**{"cells": (8, 8, 8), "cell_time_s": 1e-9} | parameters)
-
-
-def test_a_grid_larger_than_the_machine_is_refused(dahu):
-    with pytest.raises(InputError, match="1089 ranks do not fit"):
-        predict(Stencil(cells=(64, 64, 64), grid=(33, 33, 1), cell_time_s=1e-9), dahu)
 
 
 def test_the_command_says_what_a_person_wants(output_of):

@@ -67,14 +67,6 @@ def test_of_several_grids_with_the_most_ranks_the_fastest_is_the_answer(predicti
         assert span_of(last.time_s) in scaling_answer(scaling([predictions[at] for at in order]))
 
 
-def test_the_json_has_the_predictions_and_their_scaling(json_of, predictions):
-    told = json_of(*WORDS, "1x1,2x2,4x1", "--json")
-    assert [one["parameters"]["p"] for one in told["predictions"]] == [1, 2, 4]
-    assert [one["ranks"] for one in told["scaling"]] == [1, 4, 4]
-    assert told["predictions"][1]["time_s"] == predictions[2].time_s.to_dict()
-    assert told["scaling"][1]["efficiency"]["mean"] == pytest.approx(told["scaling"][1]["speed_up"]["mean"] / 4)
-
-
 def test_the_picture_and_hpls_report_hold_all_grids(tmp_path, capsys, predictions):
     assert main([*WORDS, "1x1,1x2,4x1", "--plot", str(tmp_path / "s.png"), "-o", str(tmp_path / "HPL.out")]) == 0
     assert len((tmp_path / "s.png").read_bytes()) > 20_000

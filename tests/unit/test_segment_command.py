@@ -180,12 +180,6 @@ def test_what_the_sizes_were_too_few_for_is_said(tmp_path, capsys):
     assert "1 caveat: 6 distinct sizes cannot prove a breakpoint; --details" in capsys.readouterr().out
 
 
-def test_json_has_sizes_in_bytes_and_durations_in_seconds(json_of):
-    (table,) = json_of("segment", DATA / "two_operations.csv", "--where", "operation=send", "--json")["tables"]
-    assert [one["size"] for one in table["breakpoints"]] == list(MADE)
-    assert [one["slope_s"] for one in table["segments"]] == pytest.approx([1e-9, 6e-10, 3e-10, 1.6e-10], rel=0.2)
-
-
 def test_the_picture_is_of_one_table(tmp_path, capsys):
     target = tmp_path / "segments.png"
     assert main(["segment", str(DATA / "imb_mpi1.txt"), "--plot", str(target)]) == 2

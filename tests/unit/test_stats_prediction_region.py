@@ -116,8 +116,3 @@ def test_a_spread_of_a_billionth_of_the_mean_keeps_its_digits() -> None:
     moments = expanding_moments(x, series, kept)
     exact = np.var(x[:49, 0] - 1e9, ddof=1) * 48
     assert moments.scatter[49, 0, 0] == pytest.approx(exact, rel=1e-6)
-
-
-def test_no_values_give_no_tests() -> None:
-    moments = expanding_moments(np.zeros((0, 2)), np.zeros(0, np.int64), np.zeros(0, np.bool_), 5)
-    assert moments.mean.shape == (0, 2)

@@ -12,7 +12,6 @@ import pytest
 
 from lepaute.cli.main import main
 from lepaute.errors import InputError
-from lepaute.report.page import records_table
 from lepaute.study import plot
 from lepaute.study.capacity import front, is_on_front
 from lepaute.study.evaluation import Outcome, Point, Trial, trials_of
@@ -160,12 +159,6 @@ def test_names_of_points_cover_neither_each_other_nor_intervals() -> None:
     assert len(boxes) == 4
     for at, (x, y) in enumerate(boxes):
         assert not any(abs(x - other_x) < 130 and abs(y - other_y) < 9 for other_x, other_y in boxes[:at])
-
-
-def test_large_numbers_are_written_out() -> None:
-    table = records_table("Rates", [{"rate, Gflop/s": 3027.4}, {"rate, Gflop/s": 13610.2}])
-    assert table is not None
-    assert table["rows"] == [["3027"], ["13,610"]]
 
 
 def test_a_front_holds_what_nothing_beats_in_all_responses() -> None:

@@ -93,17 +93,6 @@ def test_differences_are_taken_of_what_has_no_logarithm() -> None:
         effects(table, "y")
 
 
-def test_bad_input_is_one_line() -> None:
-    with pytest.raises(InputError, match="nothing varies"):
-        effects(outcomes(POINTS[:1]))
-    with pytest.raises(InputError, match="no seed in common"):
-        effects([Outcome(Trial(POINTS[0], 1), {"time_s": 1.0}), Outcome(Trial(POINTS[1], 2), {"time_s": 1.0})])
-    with pytest.raises(InputError, match="no point could be simulated: no"):
-        effects([Outcome(Trial(POINTS[0], 1), refusal="no")])
-    with pytest.raises(InputError, match="a power of two from 8 rows"):
-        sobol({"x": lambda u: u}, lambda _: [], 100)
-
-
 def test_sobol_takes_the_simulations_that_it_says_with_common_seeds_in_a_row() -> None:
     seen: list[Trial] = []
 

@@ -73,20 +73,6 @@ def test_a_topology_without_such_a_form_is_refused(topology: dict[str, object], 
         topology_for(Topology.model_validate(topology), nodes, "x")
 
 
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        (["--nodes", "0"], "nodes is 0; a cluster has 1 to 40000 nodes"),
-        (["--nodes", "2", "--spatial", "1e300"], "is 0 to 1e+06"),
-        ([], "missing option '--nodes'"),
-    ],
-)
-def test_bad_options_are_status_2_and_one_line(options, told, tmp_path, refusal_of):
-    file = tmp_path / "c.yaml"
-    assert told in refusal_of("platform", "synthesize", *options, "-o", file)
-    assert not file.exists()
-
-
 def daily(path: Path, days: int = 6) -> Path:
     """Eight nodes of two CPUs, the first much slower; in the names of the published tables."""
     data = simulated(dahu_like(), np.random.default_rng(5), nodes=8, days=days, slow_nodes=1, slow_by_sd=15.0)

@@ -4,12 +4,12 @@ import dataclasses
 
 import numpy
 import pytest
-from oracles.traces_by_hand import Call, call, exchange, hpl_like, trace
+from oracles.traces_by_hand import Call, call, hpl_like, trace
 
 from lepaute.errors import InputError
 from lepaute.trace import Trace
 from lepaute.trace.compare import compare_traces, parameters_that_differ
-from lepaute.trace.compare_report import comparison_dict, comparison_text
+from lepaute.trace.compare_report import comparison_text
 
 
 def test_a_trace_is_equal_to_itself() -> None:
@@ -148,14 +148,6 @@ def test_parameters_that_differ_are_told() -> None:
     one, other = {"parameters": {"n": 100, "nb": 8}}, {"parameters": {"n": 200, "nb": 8}}
     assert parameters_that_differ(one, other) == ["n: 100 and 200"]
     assert parameters_that_differ(one, {}) == []
-
-
-def test_the_comparison_is_told_as_json_and_as_text() -> None:
-    found = compare_traces(exchange(1.0), exchange(2.0))
-    assert comparison_dict(found)["same_sizes"] is True
-    text = comparison_text(found, "one", "other")
-    assert "order of calls: equal on every rank" in text
-    assert "dgemm" in text
 
 
 def test_calls_with_mpi_proc_null_are_counted_and_no_difference() -> None:

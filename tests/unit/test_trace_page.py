@@ -170,19 +170,6 @@ def test_calls_are_drawn_in_their_colours_zoomed_and_told(browser, page_file):
     assert tab.locator(".marks .date").all_inner_texts() == dates
 
 
-def test_dark_pages_are_dark_and_printed_ones_show_what_is_folded(browser, page_file):
-    tab = opened(browser, page_file, color_scheme="dark")
-    background = "getComputedStyle(document.body).backgroundColor"
-    assert tab.evaluate(background) == "rgb(20, 24, 29)"
-    table = tab.locator("#messages table")
-    assert not table.is_visible()
-    tab.emulate_media(media="print")
-    assert tab.evaluate(background) == "rgb(255, 255, 255)"
-    assert table.is_visible()
-    assert not tab.locator(".buttons").is_visible()
-    assert tab.locator("#gantt").is_visible()
-
-
 @pytest.mark.slow
 def test_the_page_of_a_thousand_ranks_and_half_a_million_calls_is_some_megabytes(browser, tmp_path):
     ranks, calls_each = 1000, 500

@@ -1,6 +1,5 @@
 """Pictures of traces: which window is drawn, that time is neither lost nor made, and files that other tools open."""
 
-import gzip
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -139,13 +138,6 @@ def test_the_events_have_the_form_of_the_trace_event_format(tmp_path: Path) -> N
         assert wanted[event["ph"]] <= set(event)
         assert event.get("ts", 0) >= 0
         assert event.get("dur", 0) >= 0
-
-
-def test_a_name_that_ends_with_gz_is_compressed(tmp_path: Path) -> None:
-    made = hpl_like(ranks=3, steps=40)
-    assert write_perfetto(made, tmp_path / "p.json.gz") == write_perfetto(made, tmp_path / "p.json")
-    assert gzip.decompress((tmp_path / "p.json.gz").read_bytes()) == (tmp_path / "p.json").read_bytes()
-    assert (tmp_path / "p.json.gz").stat().st_size < (tmp_path / "p.json").stat().st_size / 8
 
 
 def test_nodes_of_a_simulation_have_the_numbers_of_the_platform() -> None:

@@ -195,12 +195,6 @@ def test_a_trace_of_the_same_platform_takes_as_recorded_and_one_of_nowhere_says_
     assert any("on a machine that nothing tells of" in warning for warning in nowhere.warnings)
 
 
-@pytest.mark.parametrize("bounds", [(1.0, 0.5), (0.0, 1.0), (1.0, 4.0), "fast", (1.0,), (float("nan"), 1.0)])
-def test_bounds_that_cannot_be_are_refused(bounds: Any, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"^own_code is "):
-        lp.TraceReplay(tmp_path / "run.parquet", own_code=bounds)
-
-
 # ---- what is not complete --------------------------------------------------------------------------------------------
 
 

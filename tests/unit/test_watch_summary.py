@@ -1,13 +1,11 @@
 """What is said of thousands of tests: one report for what belongs together, and nothing twice."""
 
 import datetime as dt
-import json
 import math
 
 import numpy as np
 import pandas as pd
 
-from lepaute.kit.json_values import finite_json
 from lepaute.watch.notices.absences import absences_of
 from lepaute.watch.notices.notice import UNLIKE_PEERS, Notice
 from lepaute.watch.report.summary import regressions_of, summarise, suspicions_of, waiting_of
@@ -144,14 +142,6 @@ def test_machines_that_wait_for_as_many_jobs_are_one_report() -> None:
     rows += [verdict("4", 3, np.nan, missing=1)]  # by now it is tested
     found = waiting_of(pd.DataFrame(rows))
     assert [(each.missing, [node for _, node, _ in each.machines]) for each in found] == [(2, ["1", "2"]), (1, ["3"])]
-
-
-def test_the_summary_is_plain_json() -> None:
-    verdicts = pd.DataFrame([verdict("7", 5, 1e-9)])
-    found = summarise([verdicts], pd.DataFrame([value("7", 5)]), pd.DataFrame([alarm("7")]), level=1e-4)
-    text = json.loads(json.dumps(finite_json(found), allow_nan=False))
-    assert text["regressions"][0]["since"] == "2026-03-11"
-    assert text["suspicions"][0]["changes"][0]["size"] is None
 
 
 def test_a_window_that_only_repeats_an_earlier_bad_job_is_not_suspicious_again() -> None:
