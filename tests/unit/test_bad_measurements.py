@@ -127,12 +127,3 @@ def test_messages_of_one_size_are_refused_or_flagged(tmp_path, capsys):
     else:
         kinds = {(flag["subject"], flag["kind"]) for flag in json.loads(told.out)["flags"]}
         assert ("message pingpong", "sizes") in kinds
-
-
-@pytest.mark.slow
-def test_constant_durations_of_messages_are_flagged(tmp_path, json_of):
-    messages = message_rows()
-    messages = messages.assign(duration_s=1e-4, start_s=np.arange(len(messages)) * 2e-3)
-    path = write_calibration(tmp_path / "poor.zip", messages=messages)
-    flags = json_of("fit", path, "-o", tmp_path / "p.yaml", "--json")["flags"]
-    assert ("message pingpong", "constant", "serious") in {(f["subject"], f["kind"], f["severity"]) for f in flags}

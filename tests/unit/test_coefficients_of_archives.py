@@ -62,12 +62,3 @@ def test_the_command_makes_a_population_of_calibrations(tmp_path, output_of):
     # all cores are slower and faster together: 1.0, 1.1, 0.9, 1.05 of a mean rate of 2.6e-11
     alpha_sd = (population.covariance_common[0][0]) ** 0.5
     assert alpha_sd == pytest.approx(2.6e-11 * np.std([1.0, 1.1, 0.9, 1.05], ddof=1), rel=0.1)
-
-
-def test_calls_with_other_contents_than_random_ones_do_not_count(tmp_path: Path) -> None:
-    random = kernels(1.0).assign(content="random")
-    constant = random.assign(content="constant", duration_s=0.5 * random["duration_s"])
-    constant["start_s"] += 1.0 + random["start_s"].max()
-    both = pandas.concat([random, constant], ignore_index=True)
-    alone = coefficients_of_archives(archive(tmp_path / "random.zip", random))
-    assert np.array_equal(coefficients_of_archives(archive(tmp_path / "both.zip", both)).values, alone.values)

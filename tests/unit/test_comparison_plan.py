@@ -16,12 +16,10 @@ from lepaute.measure.comparison.cases import (
     ComparisonRequest,
     Reduction,
     cases_of,
-    name_of,
     operations_of,
     reduction_of,
     sizes_of,
     with_overlapped,
-    word_of,
 )
 from lepaute.measure.comparison.numbers import (
     FEWEST_IN_BATCH,
@@ -36,25 +34,6 @@ from lepaute.measure.comparison.numbers import (
 
 _CASES = [Case("Bcast", BLOCKING, 1 << exponent) for exponent in range(12)]
 _WINDOWS = dict.fromkeys([*_CASES, Case(NOTHING, BLOCKING, 0)], 0)
-
-
-def test_operations_are_named_as_mpi_does_and_an_i_makes_them_nonblocking() -> None:
-    assert operations_of("bcast,MPI_Allreduce, iBcast,reduce_scatter_block,pingpong,bcast") == (
-        ("Bcast", "blocking"), ("Allreduce", "blocking"), ("Bcast", "nonblocking"),
-        ("Reduce_scatter_block", "blocking"), ("PingPong", "blocking"),
-    )  # fmt: skip
-    for word in ("ipingpong", "bcast_in_place", "iput", "put_init", "neighbor_alltoall_in_place"):
-        with pytest.raises(InputError, match=f"--ops has '{word}'"):
-            operations_of(word)
-
-
-def test_every_operation_and_form_has_a_word_that_names_it() -> None:
-    words = "allreduce_init,MPI_Reduce_scatter,scatter_in_place,send_init,bandwidth,put,ineighbor_alltoall"
-    chosen = operations_of(words)
-    assert [name_of(*one) for one in chosen] == [
-        *("Allreduce_init", "Reduce_scatter", "Scatter in place", "Send_init", "Bandwidth", "Put", "Ineighbor_alltoall")
-    ]
-    assert operations_of(",".join(word_of(*one) for one in chosen)) == chosen
 
 
 def test_overlap_is_of_nonblocking_operations_beside_these_alone() -> None:

@@ -1,15 +1,11 @@
 """General designs: known fractions, mixes, blocks, summaries, and what is refused."""
 
 from collections import Counter
-from typing import Any
 
-import numpy as np
 import pytest
-from scipy.stats import qmc
 
 import lepaute as lp
 from lepaute.design import fraction
-from lepaute.design.sizes import Draws
 from lepaute.design.summary import summary_of
 from lepaute.errors import DesignError
 
@@ -72,73 +68,12 @@ def test_nine_runs_of_four_factors_with_three_levels_are_an_orthogonal_array() -
                 assert set(Counter((row[one], row[two]) for row in design).values()) == {1}
 
 
-def test_the_search_for_a_balanced_subset_does_better_than_a_shuffle(monkeypatch: pytest.MonkeyPatch) -> None:
-    sizes = [2, 3, 4, 3]
-    searched = fraction.balanced_subset(sizes, 24, Draws(1))
-    monkeypatch.setattr(fraction, "_MOST_SWAPS", 0)
-    shuffled = fraction.balanced_subset(sizes, 24, Draws(1))
-    assert fraction.imbalance_of(searched, sizes) < fraction.imbalance_of(shuffled, sizes)
-    assert len(set(searched)) == 24
-
-
-def test_a_latin_hypercube_is_more_even_than_plain_ones() -> None:
-    factors = {"x": lp.design.uniform(0.0, 1.0), "y": lp.design.uniform(0.0, 1.0)}
-
-    def unevenness(design: Any) -> float:
-        return float(qmc.discrepancy(np.array(design.rows), method="CD"))
-
-    ours = [unevenness(lp.design.latin_hypercube(factors, count=20, seed=seed)) for seed in range(20)]
-    plain = []
-    for seed in range(20):
-        rng = np.random.default_rng(seed)
-        cells = np.array([rng.permutation(20), rng.permutation(20)]).T
-        plain.append(float(qmc.discrepancy((cells + rng.random((20, 2))) / 20, method="CD")))
-    assert np.mean(ours) < 0.8 * np.mean(plain)
-
-
-def test_blocks_of_a_mix_stay_together_and_kinds_are_shuffled_within() -> None:
-    send = lp.design.full_factorial({"operation": ["send"], "size_bytes": [1, 2, 4, 8]}, blocks=3, seed=1)
-    barrier = lp.design.full_factorial({"operation": ["barrier"], "ranks": [2, 4]}, blocks=3, seed=2)
-    mixed = lp.design.mix(send, barrier, seed=3)
-    assert mixed.column("block") == [0] * 6 + [1] * 6 + [2] * 6
-    for block in range(3):
-        assert Counter(row["operation"] for row in mixed if row["block"] == block) == {"send": 4, "barrier": 2}
-    assert mixed.header["part.1.seed"] == "2"
-    # 3 blocks in which all sends come before the barriers: once in 15^3 seeds
-    assert [row["operation"] for row in mixed] != (["send"] * 4 + ["barrier"] * 2) * 3
-
-
-def test_each_block_has_an_order_of_its_own() -> None:
-    design = lp.design.full_factorial({"a": list(range(24))}, blocks=3, seed=1)
-    orders = {tuple(row["a"] for row in design if row["block"] == block) for block in range(3)}
-    assert len(orders) == 3  # two of three equal: once in 24!/3 seeds
-    assert tuple(range(24)) not in orders
-
-
-def test_fixed_tuples_are_mixed_into_drawn_ones() -> None:
-    drawn = lp.design.latin_hypercube(
-        {("m", "n", "k"): lp.design.log_uniform_product(1e3, 1e9, most=(8000, 8000, 2048))}, count=20, seed=1
-    )
-    fixed = lp.design.full_factorial({("m", "n", "k"): [(2000, 2000, 128), (500, 500, 128)]}, replications=3, seed=1)
-    mixed = lp.design.mix(drawn, fixed, seed=1)
-    assert mixed.columns == ("m", "n", "k")
-    assert Counter(mixed.rows)[2000, 2000, 128] == 3
-    assert len(mixed) == 26
-
-
 def test_whole_numbers_become_real_where_another_part_has_real_ones() -> None:
     whole = lp.design.full_factorial({"x": [1, 2]}, seed=1)
     real = lp.design.full_factorial({"x": [0.5]}, seed=1)
     assert sorted(lp.design.mix(whole, real, seed=1).column("x")) == [0.5, 1.0, 2.0]  # type: ignore[type-var]
     with pytest.raises(DesignError, match="x has texts in one design and numbers in another"):
         lp.design.mix(whole, lp.design.full_factorial({"x": ["a"]}, seed=1), seed=1)
-
-
-def test_blocks_of_a_mix_hold_every_treatment_though_some_more_often() -> None:
-    often = lp.design.full_factorial({"a": [1, 2]}, replications=10, blocks=3, seed=1)
-    once = lp.design.full_factorial({"b": [1, 2, 3]}, blocks=3, seed=1)
-    summary = summary_of(lp.design.mix(often, once, seed=1))
-    assert (summary.treatments, summary.replications, summary.complete) == (5, (1, 10), True)
 
 
 def test_a_summary_counts_treatments_replications_and_incomplete_blocks() -> None:
@@ -149,14 +84,3 @@ def test_a_summary_counts_treatments_replications_and_incomplete_blocks() -> Non
     assert summary_of(torn).complete is False
     assert summary_of(torn).replications == (1, 2)
     assert summary_of(lp.design.Design(design.header, design.columns, ())).treatments == 0
-
-
-def test_the_memory_design_holds_every_combination_and_collective_every_operation() -> None:
-    memory = lp.design.memory_design(1, sizes_bytes=[1024, 4096], replications=2)
-    assert len(memory) == 2 * 5 * 3 * 2 * 4 * 2
-    assert summary_of(memory).replications == (2, 2)
-    collective = lp.design.collective_design(1, sizes_bytes=[1, 1024], ranks=[2, 4], replications=5)
-    assert len(collective) == (7 * 2 * 2 + 2) * 5
-    assert {row["size_bytes"] for row in collective if row["operation"] == "barrier"} == {None}
-    with pytest.raises(DesignError, match="unknown collective operation bcats; known are bcast"):
-        lp.design.collective_design(1, operations=["bcats"])

@@ -8,24 +8,9 @@ from support_hpl_counts import simulated
 
 from lepaute import _core
 from lepaute.design import dgemm_design, hpl_step_design, p2p_design
-from lepaute.design.dgemm import HPL_TUPLES
 from lepaute.design.hpl_step import FEWEST_RUNS, StepOptions, drawn_step_options
 from lepaute.fit.observations.calls import FIRST_TOUCH, MODELLED, PHASES
 from lepaute.simulate.apps.hpl.parameters import Hpl
-
-
-def test_the_dgemm_design_holds_the_fixed_tuples_besides_the_drawn_ones() -> None:
-    triples = [row[1:] for row in dgemm_design(3).rows]
-    assert set(HPL_TUPLES) <= set(triples)
-    # 60 products; a triple has 6 orders, or fewer where sizes repeat or an order exceeds the bound of k.
-    assert 150 <= len(triples) - len(HPL_TUPLES) <= 360
-
-
-def test_fixed_tuples_beyond_the_bounds_are_left_out() -> None:
-    design = dgemm_design(3, products=5, product_range=(1e3, 1e6), most=(1000, 1000, 1000))
-    assert all(max(row[1:]) <= 1000 for row in design.rows)  # type: ignore[type-var]
-    assert (1000, 1000, 128) in [row[1:] for row in design.rows]
-    assert design.header["fixed"] == str(sum(max(triple) <= 1000 for triple in HPL_TUPLES))
 
 
 def test_a_whole_dgemm_design_takes_about_a_second_on_a_core() -> None:
@@ -72,10 +57,3 @@ def test_runs_with_options_of_hpl_and_those_with_the_defaults_call_every_kernel(
 
 def test_a_fit_knows_every_kernel_that_hpl_calls() -> None:
     assert MODELLED | {FIRST_TOUCH, *PHASES.values()} == set(_core.kernel_names()) - {"sweep"}
-
-
-def test_levels_of_the_options_come_equally_often() -> None:
-    drawn = drawn_step_options(np.random.default_rng(1), 12)
-    for name in ("l1", "pfact", "rfact", "ndiv", "equil"):
-        assert len(set(collections.Counter(getattr(options, name) for options in drawn).values())) == 1, name
-    assert set(collections.Counter((options.u, options.swap) for options in drawn).values()) == {4}

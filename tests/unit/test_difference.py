@@ -30,14 +30,6 @@ def test_run_zero_of_a_day_is_the_run_of_its_seed_and_others_differ_in_their_noi
     assert all(one.time_s != other.time_s for one, other in zip(first, second, strict=True))
 
 
-def test_without_draws_of_single_runs_all_runs_of_a_day_are_the_same() -> None:
-    quiet = Layers(noise=False)
-    one, other = (lp.predict(HPL, SMALL, runs=3, repeat=repeat, layers=quiet) for repeat in (0, 5))
-    assert [run.time_s for run in one.run_list] == [run.time_s for run in other.run_list]
-    found = lp.difference(one, other)
-    assert (found.ratio, found.low, found.high, found.run_noise) == (1.0, 1.0, 1.0, False)
-
-
 def test_the_day_and_the_coefficients_of_a_cpu_are_the_same_whatever_runs_on_it() -> None:
     # one rank only computes; day and discrepancy are factors of all that it does
     platform = override(SMALL, {"kernels[0].discrepancy_relative_sd": "0.1", "days.cpu_relative_sd": "0.1"})

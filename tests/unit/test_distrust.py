@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from lepaute.errors import InputError
 from lepaute.kit.text import significant
 from lepaute.measure.experiment.distrust import WITNESS, Verdict, mark, monitored, verdicts
 
@@ -51,17 +50,6 @@ def test_a_step_is_named_with_its_size_date_chance_and_temperature() -> None:
     assert step.message.startswith("node3: the reference kernel became 6.")
     assert "% slower between 12:19:30 and 12:20:00 UTC (p < 0.000001), " in step.message
     assert step.message.endswith(", temperature package +9 K meanwhile")
-
-
-def test_failed_runs_of_the_reference_kernel_say_nothing() -> None:
-    dates, durations = reference()
-    durations[40:] *= 1.062
-    (clean,) = verdicts({"a": (dates, durations)}, {})
-    broken = [*durations.tolist(), float("nan"), 0.0, -1.0]
-    (step,) = verdicts({"a": ([*dates.tolist(), dates[50] + 1, dates[60] + 1, float("inf")], broken)}, {})
-    assert step == clean
-    with pytest.raises(InputError, match="a has 1 dates and 0 durations"):
-        verdicts({"a": ([1.0], [])}, {})
 
 
 def test_a_drift_is_named_and_is_no_step() -> None:
@@ -123,14 +111,6 @@ def test_a_clock_that_was_set_is_named(jump_s: float, way: str) -> None:
     (found,) = monitored("node1", samples(time_s=times))
     assert (found.kind, found.start_s, found.end_s) == ("clock step", NOON + 245, NOON + 250 + jump_s)
     assert f"the clock was set {way} by {significant(abs(jump_s))} s" in found.message
-
-
-def test_a_clock_that_is_slewed_was_not_set() -> None:
-    # one sample an hour, and the kernel's fastest correction: 1.8 s in between
-    hours = [3600.0 * i for i in range(480)]
-    slewed = samples(time_s=[NOON + h * (1 + 499e-6) for h in hours], monotonic_s=hours)
-    assert list(monitored("node1", slewed)) == []
-    assert list(monitored("node1", samples(time_s=[NOON + 5.0 * i + 0.004 * (i % 2) for i in range(480)]))) == []
 
 
 def test_a_slow_clock_is_throttling_only_where_it_is_hot() -> None:

@@ -7,7 +7,6 @@ from math import exp
 import pytest
 
 from lepaute.cli.prediction_text import effect_lines, summary
-from lepaute.platform import load_platform
 from lepaute.simulate import Hpl, Prediction, predict
 from lepaute.simulate.prediction.sweep import Sweep, effects
 from lepaute.simulate.prediction.trust import Trust
@@ -122,24 +121,6 @@ def test_each_n_has_a_best_of_its_own(of: Callable[..., Prediction]) -> None:
         "best    N = 1000  NB = 128",
         "best    N = 4000  NB = 192",
     ]
-
-
-def test_a_quick_calibration_asked_for_larger_matrices_has_a_remedy(of: Callable[..., Prediction]) -> None:
-    far = of(hpl(128, "1ring"), 10.0, extrapolated=True)
-    assert far.conditions is not None
-    dahu = load_platform("dahu")
-    assert Sweep((far, far)).remedy is None  # measured up to larger ones
-    small = []
-    for model in dahu.kernels:
-        pieces = [
-            piece.model_copy(update={"ranges": None, "range": {**piece.range, "m": (1, 1200), "n": (1, 1200)}})
-            for piece in model.pieces
-            if piece.range is not None
-        ]
-        small.append(model.model_copy(update={"pieces": tuple(pieces)}))
-    quick = dahu.model_copy(update={"kernels": tuple(small), "archive_id": "0" * 64})
-    calibrated = replace(far, conditions=replace(far.conditions, platform=quick))
-    assert Sweep((calibrated, calibrated)).remedy.startswith("lepaute calibrate, without --quick")
 
 
 def test_several_values_of_one_option_are_sent_to_an_hpl_dat(refusal_of):

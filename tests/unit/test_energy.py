@@ -84,13 +84,6 @@ def test_a_rank_of_several_threads_computes_on_all_of_them():
     assert prediction.energy_j.mean == pytest.approx(prediction.time_s.mean * (100 + 2 * 200 / 4), rel=1e-9)
 
 
-def test_a_platform_that_does_not_say_its_power_has_no_energy(capsys):
-    quiet = tiny(4, TINY)
-    assert quiet.power is None
-    assert "energy_j" not in predict(Hpl(n=4, nb=4), quiet, runs=2).to_dict()
-    assert "energy_j" not in predict(Stencil(cells=(5, 1, 1), cell_time_s=1.0), quiet).to_dict()
-
-
 def test_the_command_prints_joules_and_average_watts(tmp_path, output_of, json_of):
     path = tmp_path / "tiny.yaml"
     path.write_text(WITH_POWER.format(cores=4), encoding="utf-8")

@@ -10,16 +10,10 @@ from support_rights import obeying_permissions
 
 from lepaute.errors import EnvironmentProblem
 from lepaute.kit.builds import built_once, cache_folder
-from lepaute.kit.temporary import check_room, is_plain, plain_name, require_plain, temporary_folder, temporary_parent
+from lepaute.kit.temporary import check_room, is_plain, plain_name, temporary_folder, temporary_parent
 
 #: What the dynamic linker, a shell or SimGrid cut into pieces.
 ODD = "a b:c'd\"e;$f,ü"
-
-
-@pytest.mark.parametrize("name", ["a b", "a:b", "a'b", 'a"b', "a$b", "a;b", "a\nb", "ü", "a\udcff"])
-def test_names_that_programs_cut_are_not_plain(name: str) -> None:
-    assert not is_plain(Path("/tmp", name))
-    assert is_plain(Path("/tmp/a-b_c.d+e@f~g,h%i/j"))
 
 
 def test_a_library_gets_a_plain_name(tmp_path: Path) -> None:
@@ -107,9 +101,3 @@ def test_file_systems_that_count_neither_blocks_nor_files_are_not_full(monkeypat
     nothing = dict.fromkeys(("f_bavail", "f_frsize", "f_blocks", "f_files", "f_favail"), 0)
     monkeypatch.setattr(os, "statvfs", lambda _folder: SimpleNamespace(**nothing))
     check_room(Path("/"))
-
-
-def test_compilers_that_cut_names_are_told_apart() -> None:
-    require_plain(Path("/tmp/plain"), "make")
-    with pytest.raises(EnvironmentProblem, match=r"SimGrid's compilers cannot use .*LEPAUTE_HOME"):
-        require_plain(Path("/tmp/a b"), "SimGrid's compilers")

@@ -16,7 +16,6 @@ from lepaute.simulate.apps.hpl.work import (
 from lepaute.simulate.conditions import Conditions
 from lepaute.simulate.native import Native, simulate
 from lepaute.simulate.prediction.predicting import simulate_one
-from lepaute.simulate.tasks import estimated_wall_s
 
 
 def test_an_exchange_has_the_messages_that_the_real_hpl_was_counted_to_send():
@@ -66,15 +65,6 @@ def test_the_costs_of_events_and_of_the_start_are_found_again(hpl, runs, cores, 
     events = events_of_steps(hpl, simulated_steps(hpl, sampled=fidelity == "sampled"), solve=True)
     assert run_s == pytest.approx(start_s + truth.event_s * events, rel=0.05)
     assert sum(truth.measured_s) < 0.03 * runs / cores * run_s + 0.1 or fidelity == "sampled"
-
-
-def test_what_is_quick_is_not_measured():
-    assert estimated_run_s([Hpl(n=1000, p=2, q=2)], runs=10, cores=2, measure=None) is None
-
-
-def test_runs_on_several_cores_take_at_least_the_longest_of_them():
-    assert estimated_wall_s([1.0, 1.0], runs=4, cores=2) == pytest.approx(4.0)
-    assert estimated_wall_s([9.0, 1.0], runs=1, cores=4) == pytest.approx(9.0)
 
 
 def test_a_long_broadcast_and_a_spread_roll_swap_have_more_messages():

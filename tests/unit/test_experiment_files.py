@@ -113,12 +113,6 @@ def workspace(tmp_path: Path) -> Iterator[Workspace]:
         yield created
 
 
-@pytest.mark.parametrize("name", ["", "a/b", "..", "a\nb", "x;y", "é/.."])
-def test_a_table_is_named_by_plain_letters(name, workspace):
-    with pytest.raises(InputError, match="cannot name a table"):
-        workspace.table(name)
-
-
 @pytest.mark.parametrize("path", ["/etc/passwd", "../x", "a/../../b", "-rf", "", "a\nb", "a/\x1b[2J"])
 def test_a_path_that_leaves_the_folder_is_refused(path: str) -> None:
     with pytest.raises(InputError, match="does not name a place inside"):

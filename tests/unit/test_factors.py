@@ -188,13 +188,6 @@ def test_a_sensor_that_gave_nothing_in_the_window_is_missing(tmp_path: Path) -> 
     assert lost["value"].isna().all()
 
 
-def test_processors_of_other_makers_are_numbered_along_their_sensors(tmp_path: Path) -> None:
-    table = samples(temperature_k10temp_tctl_celsius=60.0, temperature_k10temp_tctl_2_celsius=62.0)
-    found = values(experiment(tmp_path / "a.zip", monitoring={"n1": table}))
-    assert value(found, "mean_temperature_degC", cpu=0) == 60.0
-    assert value(found, "mean_temperature_degC", cpu=1) == 62.0
-
-
 # ---- experiments of one's own ----------------------------------------------------------------------------------------
 
 

@@ -85,12 +85,6 @@ def test_a_mean_that_differs_where_the_ranks_do_not_is_no_contradiction_left_uns
     assert told(0.04, 0.46).startswith("x takes 35.0 % less time with eager=16384")
 
 
-def test_a_dgemm_that_does_not_care_is_said_to_show_no_effect() -> None:
-    (test,) = factor_tests(content_calls(0.0))
-    assert not test.matters
-    assert sentence(test).startswith("dgemm: no significant effect of content (p = ")
-
-
 def test_a_factor_of_processes_is_tested_by_processes_and_not_by_their_many_calls() -> None:
     # Every process differs from the next by more than its calls do: by calls, chance alone would look certain.
     for seed in range(5):
@@ -303,13 +297,6 @@ def test_what_cannot_be_compared_is_told_with_what_there_is(tmp_path: Path) -> N
     only_sizes = own_experiment(tmp_path / "s.zip", alltoall_table()[["size_bytes", "alltoall_s"]])
     with pytest.raises(FitError, match=r"no factor has several levels; .* but sizes"):
         findings(only_sizes, column="alltoall_s")
-
-
-def test_durations_that_are_none_are_left_out_of_the_tests() -> None:
-    table = content_calls(-0.05)
-    table.loc[::7, "duration_s"] = [0.0, -1.0, np.nan] * (len(table.loc[::7]) // 3) + [0.0] * (len(table.loc[::7]) % 3)
-    (test,) = factor_tests(table)
-    assert test.matters
 
 
 TOPOLOGY = """<topology><object type="Machine"><object type="Package">

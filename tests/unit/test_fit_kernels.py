@@ -146,12 +146,6 @@ def test_steps_of_other_options_in_each_block_tell_nothing_of_the_block_or_the_p
     assert mine.sd == alone.sd
 
 
-def test_one_block_has_no_spread():
-    measured = calls("dgemm", 9, blocks=1)
-    assert block_effects([(measured, fit_kernel(measured))]) is None
-    assert discrepancy_relative_sd(measured, fit_kernel(measured), None) == 0.0
-
-
 def test_a_kernel_called_in_one_block_alone_is_no_better_known_than_the_others():
     wrong, single = calls("dgemm", 10, count=4000), calls("dlaswp06N", 9, blocks=1)
     wrong = dataclasses.replace(wrong, duration_s=wrong.duration_s * np.where(np.log2(wrong.work()) > 24, 1.0, 1.5))
@@ -224,11 +218,6 @@ def test_the_forms_of_a_product_and_of_a_triangular_solve_are_kernels_apart():
     rows = [(name, 128, 10, 128, 1.0, 1e-3, 1) for name in ("dgemm", "dgemm_nn", "dtrsm", "dtrsm_left")]
     kernels = calls_by_kernel(pooled_observations([observations([*rows, ("pdupdate", 100, 10, 128, 0.9, 0.2, 1)])]))
     assert {name: len(found) for name, found in kernels.items()} == dict.fromkeys([row[0] for row in rows], 1)
-
-
-def test_blocks_of_two_archives_do_not_meet():
-    frame = observations([("dgemm", 1, 1, 1, 0.0, 1e-6, 1)] * 2, block=[0, 1])
-    assert pooled_observations([frame, frame])["block"].tolist() == [0, 1, 2, 3]
 
 
 def test_streamed_products_of_a_first_step_are_as_good_as_any():

@@ -1,9 +1,8 @@
 """The report of a fit: a page that opens offline in a real browser, and a file for programs that says the same."""
 
 import html
-import json
 import re
-from dataclasses import asdict, replace
+from dataclasses import replace
 from html import escape
 
 import numpy as np
@@ -64,18 +63,6 @@ def test_every_subject_has_all_checks_each_with_a_sentence(diagnosis):
         kinds = {check.kind for check in subject.checks}
         assert {"size", "spread", "autocorrelation", "drift", "step", "cores", "outliers", "goodness"} <= kinds
         assert all(check.fine or check.wrong for check in subject.checks)
-
-
-def test_the_file_for_programs_says_the_same_as_the_diagnosis(diagnosis, tmp_path):
-    write_report(diagnosis, tmp_path / "report.json")
-    told = json.loads((tmp_path / "report.json").read_text())
-    assert told["format"] == "lepaute-diagnosis/1"
-    assert [flag["sentence"] for flag in told["flags"]] == [flag.sentence for flag in diagnosis.flags]
-    assert told["answer"] == answer(diagnosis)
-    assert told["figures"] == pytest.approx(asdict(figures(diagnosis)))
-    assert sum(len(one["subjects"]) for one in told["findings"]) == len(told["flags"])
-    assert set(told["flags"][0]) == {"subject", "kind", "severity", "statistic", "p_value", "size", "sentence"}
-    assert all(check["sentence"] for subject in told["subjects"] for check in subject["checks"])
 
 
 def test_links_lead_somewhere_names_are_no_markup_pictures_have_a_text_and_nothing_is_loaded(page_file):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from lepaute.errors import InputError
-from lepaute.fit.kernels.form import SHAPES, Form, form_of, means_of, plain_mean, requested_form, requested_forms
+from lepaute.fit.kernels.form import SHAPES, Form, form_of, requested_form, requested_forms
 from lepaute.fit.kernels.kernel_fit import fit_kernel
 from lepaute.fit.kernels.platform_kernel import kernel_model
 from lepaute.fit.kernels.polynomial import fit_polynomial
@@ -165,12 +165,6 @@ def test_a_process_that_was_slower_as_a_whole_does_not_hide_the_shape() -> None:
     assert select(dataclasses.replace(base, duration_s=base.duration_s * effect), {})[0].form.mean == "M'"
 
 
-def test_few_calls_are_fitted_without_a_selection() -> None:
-    fitted, selection = select(calls("dlacpy", MEANS["M-1"], count=30), {})
-    assert "too few" in selection.note
-    assert (fitted.form.mean, fitted.form.noise) == ("M-1", "N-2")
-
-
 def test_forms_are_read_as_they_are_written() -> None:
     assert form_of("M'-H/N-2") == Form("M'", True, "N-2")
     assert str(form_of("M-1/N'")) == "M-1/N'"
@@ -188,14 +182,6 @@ def test_what_is_no_form_is_refused_in_one_line(text: str, told: str) -> None:
     with pytest.raises(InputError, match=told) as refused:
         requested_forms([text])
     assert "\n" not in str(refused.value)
-
-
-def test_means_that_would_be_the_same_are_not_tried_twice() -> None:
-    assert means_of("dscal") == ("M-0", "M-1", "M'")
-    assert means_of("pdupdate_glue") == ("M-0", "M'")
-    assert plain_mean("dscal", "M'", 1) == "M-1"
-    assert plain_mean("dgemm", "M'", 1) == "M-2"
-    assert plain_mean("dgemm", "M'", 3) == "M'"
 
 
 def test_every_shape_that_a_platform_can_name_can_be_fitted() -> None:

@@ -58,12 +58,6 @@ def test_a_machine_that_wandered_is_told_with_figures(tmp_path: Path, level: np.
     assert re.search(text, found.sentence), found.sentence
 
 
-def test_a_machine_that_stays_is_not_told_of(tmp_path: Path) -> None:
-    watch = watch_of(tmp_path, STILL)
-    assert change_of(watch) is None
-    assert drift_of([watch]).relative_sd(600.0) < 0.01
-
-
 def test_the_drift_of_a_machine_that_stepped_is_wide(tmp_path: Path) -> None:
     drift = drift_of([watch_of(tmp_path, STEP)])
     assert 0.02 < drift.relative_sd(600.0) < 0.3
@@ -104,11 +98,3 @@ def test_the_fit_and_its_report_tell(tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     write_report(diagnosis, page)
     assert "Sentinels in the course of the calibration" in page.read_text()
-
-
-@pytest.mark.slow
-def test_archives_without_sentinels_have_no_drift(tmp_path: Path) -> None:
-    platform, fitted = platform_and_models(Archive.open(write_calibration(tmp_path / "old.zip")), "here")
-    assert platform.sentinel is None
-    assert platform.days.drift is None
-    assert not any("slowed" in text for text in fitted.warnings)

@@ -11,7 +11,7 @@ from population.simulated import dahu_like, simulated
 
 from lepaute.errors import FitError
 from lepaute.fit.population.coefficients import coefficients_of_table, read_coefficients
-from lepaute.fit.population.generative import generative, groups_of_nodes
+from lepaute.fit.population.generative import generative
 from lepaute.stats.covariances import between_days, between_units, nearest_covariance
 
 
@@ -35,12 +35,6 @@ def test_a_table_with_the_published_names_is_read_as_alpha_beta_gamma() -> None:
     assert (data.nodes, data.units, data.days, len(data.values)) == (4, 8, 3, 24)
     assert data.values[0] == pytest.approx(some_rows()[0][3:])
     assert list(data.node_of_unit) == [0, 0, 1, 1, 2, 2, 3, 3]
-
-
-def test_several_rows_of_a_cpu_and_day_are_averaged() -> None:
-    rows = some_rows()
-    twice = [*rows, (*rows[0][:3], 0.0, 0.0, 0.0)]
-    assert coefficients_of_table(table(twice)).values[0] == pytest.approx(np.array(rows[0][3:]) / 2)
 
 
 def test_a_file_is_read_whatever_its_kind(tmp_path: Path) -> None:
@@ -114,24 +108,12 @@ def test_a_group_of_one_node_takes_the_covariance_of_all_and_says_so() -> None:
     assert np.all(np.linalg.eigvalsh(fitted.groups[1].covariance_spatial) >= -1e-30)
 
 
-def test_few_nodes_are_one_group_whatever_they_do() -> None:
-    node = np.repeat(np.arange(5), 2)
-    assert groups_of_nodes(node, np.where(node < 2, 0.0, 100.0)[:, None] + np.arange(10.0)[:, None]).groups == 1
-
-
 def test_one_day_gives_a_model_without_days_that_says_so() -> None:
     data = simulated(dahu_like(), np.random.default_rng(2), days=1, missing=0.0)
     fitted = generative(data)
     assert not np.any(fitted.covariance_temporal)
     assert any("one day" in note for note in fitted.notes)
     assert fitted.population().covariance_common is None
-
-
-def test_one_node_or_two_cpus_are_refused() -> None:
-    for nodes, cpus in ((1, 4), (2, 1)):
-        data = simulated(dahu_like(), np.random.default_rng(2), nodes=nodes, cpus=cpus)
-        with pytest.raises(FitError, match="needs two nodes and three CPUs"):
-            generative(data)
 
 
 def test_a_coefficient_that_never_varies_has_no_variance_and_is_named() -> None:
@@ -158,10 +140,3 @@ def test_a_few_days_that_are_far_off_are_told_and_gaussian_ones_are_not() -> Non
     data.values[[17, 90], 2] *= 4.0
     (told,) = [note for note in generative(data).notes if "outliers" in note]
     assert told.startswith(f"2 of {len(data.values)} days of single CPUs are outliers in sd:mnk: ")
-
-
-def test_common_days_are_told_from_each_cpus_own() -> None:
-    data = simulated(dahu_like(), np.random.default_rng(4), days=60, common_share=0.8)
-    days = generative(data).days
-    # 60 days: the variance of a common effect is known to sqrt(2 / 59) = 18 %
-    assert np.trace(days.common / days.total) / 3 == pytest.approx(0.8, abs=0.08)

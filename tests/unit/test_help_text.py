@@ -88,14 +88,3 @@ def test_an_option_has_one_heading_and_those_of_hpl_stand_last(capsys: pytest.Ca
     assert set(shown["HPL.dat"]) == set(GROUPS["HPL.dat"])
     assert OTHER not in shown
     assert OTHER in headings("trace gantt", capsys)  # a few options need no headings
-
-
-def test_values_keep_their_letters_and_only_fields_of_hpl_dat_have_numbers(output_of):
-    shown = {}
-    for words in ("design factorial", "predict hpl", "segment", "platform new"):
-        shown[words] = " ".join(output_of(*words.split(), "-h").split())
-    assert " size_bytes=1,1Ki,1Mi" in shown["design factorial"]
-    assert " auto, full or sampled" in shown["predict hpl"]
-    assert " log: relative errors" in shown["segment"]
-    assert "number in HPL.dat" in shown["predict hpl"]
-    assert "HPL.dat" not in shown["platform new"]

@@ -65,12 +65,6 @@ def test_what_no_kernel_accounts_for_stays(file: Path) -> None:
     ]  # fmt: skip
 
 
-def test_rounding_of_smpi_leaves_nothing_behind(file: Path) -> None:
-    smpi = trace(call(0, "computing", 1.000000001, 0.999999999), resolution_s=1e-9)
-    found = merge_kernels(smpi, kernels_of(file, ["dgemm"], (0, 0, 1.0000000004, 0.9999999991, 1, 1, 1)))
-    assert [row[1] for row in named(found)] == ["dgemm"]
-
-
 def test_calls_of_mpi_that_the_runtime_saw_replace_those_of_smpi(file: Path) -> None:
     smpi = trace(
         call(0, "MPI_Bcast", 0.0, 1.0),

@@ -49,14 +49,6 @@ def test_a_file_system_without_locks_is_not_told_as_another_process(user, tmp_pa
     USERS[user](tmp_path)  # nothing is left that would be in the way elsewhere
 
 
-def test_an_interrupted_run_is_not_told_as_running_where_there_are_no_locks(tmp_path, monkeypatch):
-    Workspace.create(tmp_path / "a.zip", RunState()).close()
-    without_locks(monkeypatch)
-    with pytest.raises(EnvironmentProblem, match="has no locks"):
-        Workspace.reopen(tmp_path / "a.work")
-    assert (tmp_path / "a.work" / "state.json").is_file()
-
-
 def test_a_node_whose_lock_cannot_be_had_is_an_error_and_leaves_no_descriptor(tmp_path, monkeypatch):
     without_locks(monkeypatch)
     before = len(os.listdir("/proc/self/fd"))

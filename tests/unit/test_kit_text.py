@@ -5,8 +5,7 @@ import math
 import pytest
 
 from lepaute.errors import InputError
-from lepaute.kit.quantities import box_of, grid_of, numbers_of, ranges_of, size_of, span_of, whole_of
-from lepaute.kit.tables import shortened
+from lepaute.kit.quantities import box_of, grid_of, numbers_of, ranges_of, size_of, whole_of
 from lepaute.kit.text import (
     change_in_words,
     duration,
@@ -26,12 +25,6 @@ from lepaute.kit.text import (
     time_unit,
     without_figures,
 )
-
-
-def test_long_tables_keep_both_ends() -> None:
-    rows = [(number, "x") for number in range(10)]
-    assert shortened(rows, 10) == rows
-    assert shortened(rows, 4) == [(0, "x"), (1, "x"), ["…", ""], (8, "x"), (9, "x")]
 
 
 @pytest.mark.parametrize(
@@ -78,15 +71,6 @@ def test_whole_numbers_take_suffixes(text: str, value: int) -> None:
     assert whole_of(text, "n") == value
 
 
-def test_bounds_are_named() -> None:
-    assert whole_of("10", "n", 1, 10) == 10
-    for text, low, high, bounds in (("0", 1, 10, "1 to 10"), ("0", 1, None, "1 or more"), ("9", None, 8, "8 or less")):
-        with pytest.raises(InputError, match=f"it must be {bounds}$"):
-            whole_of(text, "n", low, high)
-    with pytest.raises(InputError):
-        whole_of("9" * 30, "n")  # more than the engine's 64 bits
-
-
 def test_sizes_are_in_powers_of_1024() -> None:
     sizes = {"4096": 4096, "64K": 65536, "64ki": 65536, "1M": 1 << 20, "1G": 1 << 30}
     assert {text: size_of(text, "--fold") for text in sizes} == sizes
@@ -115,14 +99,6 @@ def test_grids_are_products_of_whole_numbers() -> None:
     for text in ("ax2", "²x2"):
         with pytest.raises(InputError, match="it must be a whole number"):
             grid_of(text)
-
-
-def test_a_span_is_written_as_a_range_or_with_a_colon() -> None:
-    assert span_of("10-12", "--steps") == span_of("10:12", "--steps") == (10, 12)
-    assert span_of("7", "--steps") == (7, 7)
-    for wrong in ("7-5", "a", "1-"):
-        with pytest.raises(InputError, match="--steps is"):
-            span_of(wrong, "--steps")
 
 
 @pytest.mark.parametrize("unit", ["Gflop/s", "Gcell/s", "J", "W"])

@@ -2,8 +2,7 @@
 
 import pytest
 
-from lepaute.errors import InputError, PlatformError
-from lepaute.kit.quantities import lag_of
+from lepaute.errors import PlatformError
 from lepaute.platform import Platform, override
 from lepaute.platform.io import parse_platform, platform_text
 from lepaute.simulate import Hpl, Layers, predict
@@ -27,12 +26,6 @@ def test_the_effect_of_the_day_grows_with_the_lag(drifting: Platform) -> None:
     days = Layers.only("days")
     later, soon = (predict(HPL, drifting, runs=20, lag_s=lag_s, layers=days).time_s for lag_s in (600.0, None))
     assert later.half_width_percent > 1.3 * soon.half_width_percent  # type: ignore[operator]
-
-
-def test_a_bounded_drift_stops_growing(drifting: Platform) -> None:
-    bounded = override(drifting, {"days.drift.range_s": "10"})
-    assert bounded.days.at_lag(600) == pytest.approx(bounded.days.at_lag(6000))
-    assert bounded.days.at_lag(600).common_relative_sd < drifting.days.at_lag(600).common_relative_sd  # type: ignore[union-attr]
 
 
 def test_the_result_has_the_lag_and_the_digest_of_the_calibrated_platform(drifting: Platform) -> None:
@@ -76,9 +69,3 @@ def test_both_fields_survive_a_file_and_leave_other_digests_alone(dahu: Platform
 def test_what_cannot_be_is_refused(dahu: Platform, field: str, value: str, complaint: str) -> None:
     with pytest.raises(PlatformError, match=complaint):
         override(dahu, {field: value})
-
-
-@pytest.mark.parametrize("text", ["", "-1", "1 week", "nan", "inf", "1e5", "²"])
-def test_no_lag(text: str) -> None:
-    with pytest.raises(InputError, match="such as 90s, 30min, 2h or 3d"):
-        lag_of(text)

@@ -84,13 +84,6 @@ def test_parts_are_told_by_text_json_and_python(json_of, output_of):
     assert "days " in line
 
 
-def test_parts_leave_the_prediction_as_it_is_and_repeat() -> None:
-    plain, told, again = (predict(HPL, "dahu", runs=3, parts=parts) for parts in (False, True, True))
-    assert plain.run_list == told.run_list
-    assert plain.parts is None
-    assert told.parts == again.parts
-
-
 def test_parts_are_told_unasked_where_they_cost_little(dahu, json_of, output_of):
     assert are_free(HPL, dahu, Layers(), 10, "auto")
     large = Hpl(n=40_000, p=16, q=16)

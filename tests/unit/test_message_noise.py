@@ -4,7 +4,7 @@ import numpy as np
 
 from lepaute.platform import dump_platform, load_platform, override
 from lepaute.platform.schema import Platform
-from lepaute.simulate import Hpl, Layers, Mapping, predict
+from lepaute.simulate import Hpl, Mapping, predict
 from lepaute.simulate.machine.core import machine_of
 from lepaute.simulate.machine.mapping import Slot
 
@@ -24,15 +24,6 @@ def test_modes_are_drawn_the_same_for_a_seed_and_otherwise_for_another():
     runs = [run.time_s for run in predict(HPL, with_modes(), runs=3, mapping=ACROSS).run_list]
     assert runs == [run.time_s for run in predict(HPL, with_modes(), runs=3, mapping=ACROSS).run_list]
     assert runs != [run.time_s for run in predict(HPL, load_platform("dahu"), runs=3, mapping=ACROSS).run_list]
-
-
-def test_without_the_layer_of_noise_modes_change_nothing():
-    quiet = Layers(noise=False)
-    times = [
-        predict(HPL, platform, runs=1, layers=quiet, mapping=ACROSS).time_s.mean
-        for platform in (with_modes(), load_platform("dahu"))
-    ]
-    assert times[0] == times[1]
 
 
 def test_modes_survive_a_file_and_the_text_for_the_emulation(tmp_path):

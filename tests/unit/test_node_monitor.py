@@ -1,6 +1,5 @@
 """Monitoring on a made-up node, where every value is known, and on this machine, where it must just work."""
 
-import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +10,6 @@ import pytest
 from support_limits import HANG_S, wait_until
 
 from lepaute.measure.node_agent import monitor as monitor_module
-from lepaute.measure.node_agent import sensors
 from lepaute.measure.node_agent.monitor import Monitor, OtherProcesses
 from lepaute.measure.node_agent.sensors import Found
 from lepaute.measure.node_agent.system_files import SystemFiles
@@ -133,12 +131,6 @@ def test_sensors_that_a_node_does_not_show_are_named_with_the_reason(tmp_path: P
     assert absent["memory"] == "/proc/meminfo: the kernel or the hardware does not have it"
 
 
-def test_a_sensor_that_is_slow_to_answer_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    files = measured_node(tmp_path)
-    monkeypatch.setattr(sensors, "reading_time_s", lambda _: 0.004)
-    assert "coretemp Core 0: left out, a reading takes 4.0 ms" in dict(Found(files, 0.0).absent)["temperature"]
-
-
 def stat(pid: int, name: str, parent: int, session: int, ticks: int, flags: int = 0) -> str:
     return f"{pid} ({name}) S {parent} {pid} {session} 0 -1 {flags} 0 0 0 0 {ticks} 0 0 0 20 0 1 0 77 0 0"
 
@@ -176,12 +168,6 @@ def test_processes_of_the_experiment_its_user_and_other_users_are_told_apart(tmp
     put(tmp_path, 40, 1002, "new", 1, 40, 100)  # began in between: all that it used counts
     others.read(row, 20.0)
     assert (row["other_users_cpu_s"], row["other_users"]) == (4.0, "1002:new 0.10")
-
-
-def test_hidden_processes_of_other_users_are_told(tmp_path: Path) -> None:
-    files = machines.write(tmp_path, {"proc/mounts": "proc /proc proc rw,relatime,hidepid=invisible 0 0"})
-    assert "hidepid=invisible" in OtherProcesses(files, 1, 1000, 0.0).hidden()
-    assert OtherProcesses(files, 1, 0, 0.0).hidden() == ""  # root sees all
 
 
 def watch(files: SystemFiles, rows: int, emit: Callable[[dict[str, Any]], object] | None = None, **more: Any) -> Any:
@@ -284,10 +270,3 @@ def test_a_sensor_that_fails_in_the_middle_gives_nothing_for_its_column_only(tmp
     assert rows[2]["temperature_coretemp_package_id_0_celsius"] is None
     assert rows[2]["temperature_coretemp_core_0_celsius"] == 40.5
     assert summary["failures"]["temperature_coretemp_package_id_0_celsius"] == len(rows) - 1
-
-
-def test_a_monitor_leaves_neither_files_nor_threads_behind(tmp_path: Path) -> None:
-    files = measured_node(tmp_path)
-    before, threads = len(os.listdir("/proc/self/fd")), threading.active_count()
-    watch(files, 2)
-    assert (len(os.listdir("/proc/self/fd")), threading.active_count()) == (before, threads)

@@ -7,14 +7,12 @@ from pathlib import Path
 import pytest
 from support_limits import HANG_S
 
-from lepaute.design.table import read_design
 from lepaute.errors import InputError
 from lepaute.measure import node_test_disk
 from lepaute.measure.layout import Core, Layout
 from lepaute.measure.node_test import (
     QUICK,
     Parameters,
-    absent_sensors,
     memory_rows,
     neighbours,
     node_test_design,
@@ -39,12 +37,6 @@ def test_blocks_have_the_same_sizes_in_other_orders() -> None:
     assert other != first
     assert set(other) == set(first)
     assert set(blocks_of(5, seed=2)[0]) != set(first)
-
-
-def test_a_design_can_be_read_back(tmp_path: Path) -> None:
-    design = node_test_design(1, QUICK, 2)
-    (tmp_path / "design.csv").write_text(design.to_csv())
-    assert read_design(tmp_path / "design.csv").rows == design.rows
 
 
 @pytest.mark.parametrize(
@@ -72,12 +64,6 @@ def test_each_node_is_in_two_pairs_with_its_neighbours() -> None:
     assert neighbours(["a"]) == []
     assert neighbours(["a", "b"]) == [("a", "b")]
     assert neighbours(["a", "b", "c"]) == [("a", "b"), ("b", "c"), ("c", "a")]
-
-
-def test_sensors_without_a_number_are_absent() -> None:
-    samples = [{"time_s": 1.0, "frequency_core0_hz": None}, {"time_s": 2.0, "temperature_x_celsius": 40.0}]
-    assert absent_sensors(samples) == ["frequency of the cores", "power"]
-    assert absent_sensors([]) == ["frequency of the cores", "temperature", "power"]
 
 
 def test_the_disk_script_writes_and_reads_and_leaves_nothing(tmp_path: Path) -> None:

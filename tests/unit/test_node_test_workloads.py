@@ -49,29 +49,11 @@ def test_all_parts_are_stressed_unless_some_are_chosen() -> None:
         chosen_workloads("disk,gpu", 3, {})
 
 
-def test_operations_count_by_the_wall_clock() -> None:
-    (syscall,) = chosen_workloads("syscall", 3, {})
-    assert figures_of(syscall, printed(METRICS)) == [("ops_per_s", 29335.139247)]
-
-
 @pytest.mark.parametrize("text", ["", "metrics:\n", "metrics: [{}]", "{", METRICS.replace("29335.139247", "0.0")])
 def test_metrics_that_say_nothing_are_a_workload_that_failed(text: str) -> None:
     (syscall,) = chosen_workloads("syscall", 3, {})
     with pytest.raises(EnvironmentProblem, match="stress-ng"):
         figures_of(syscall, printed(text))
-
-
-def test_figures_are_what_named_groups_match_and_else_the_duration() -> None:
-    text = "Copy:  9000.5  0.1\nTriad: 8000  0.2\nTriad: 8100  0.2\n"
-    pattern = r"^Triad:\s+(?P<triad_MB_per_s>\S+)\s+(?P<triad_s>\S+)"
-    expected = [("triad_MB_per_s", 8000.0), ("triad_s", 0.2), ("triad_MB_per_s", 8100.0), ("triad_s", 0.2)]
-    assert figures_of(own(pattern), printed(text)) == expected
-    assert figures_of(own(None), printed(text)) == [("duration_s", 2.5)]
-    with pytest.raises(EnvironmentProblem, match="it printed nothing that its pattern matches"):
-        figures_of(own(pattern), printed("segmentation fault\n"))
-    for word in ("fast", "inf", "nan"):
-        with pytest.raises(EnvironmentProblem, match=f"it printed '{word}' for triad_MB_per_s, which is no number"):
-            figures_of(own(pattern), printed(f"Triad: {word} 1\n"))
 
 
 @pytest.mark.parametrize(
@@ -106,11 +88,6 @@ def test_parameters_of_workloads_are_known_and_checked_before_a_node_is_asked_fo
     for wrong in ({"workload.a": ""}, {"workloads": "gpu"}, {"workload_s": "0"}, {"workload_seconds": "1"}):
         with pytest.raises(InputError):
             Parameters.of(wrong)
-
-
-def test_workloads_go_with_the_node_test_alone(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", "memory", "--workload", "a=true", "--dry-run"]) == 2
-    assert "--workload and --workload-pattern go with node-test" in capsys.readouterr().err
 
 
 def rows(value: float = 1.0, **columns: Any) -> pandas.DataFrame:
@@ -165,11 +142,6 @@ def test_a_table_of_workloads_that_cannot_be_is_refused(tmp_path: Path, table: p
     with pytest.raises(InputError) as refused:
         factors_of(Archive.open(experiment(tmp_path / "a.zip", {"workloads": table})))
     assert "\n" not in str(refused.value)
-
-
-def test_a_table_of_another_shape_is_somebody_elses(tmp_path: Path) -> None:
-    other = pandas.DataFrame({"node": ["n1"], "workload": ["spmv"], "seconds": [1.0]})
-    assert factors_of(Archive.open(experiment(tmp_path / "a.zip", {"workloads": other}))).empty
 
 
 def test_changes_of_workloads_count_from_what_they_cost_an_application_on() -> None:

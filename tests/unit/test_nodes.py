@@ -24,7 +24,7 @@ from lepaute.measure.nodes import channel as channels
 from lepaute.measure.nodes import group
 from lepaute.measure.nodes.channel import Channel, NodeLost, NodeRefused
 from lepaute.measure.nodes.group import Nodes
-from lepaute.measure.nodes.pool import Pool, best_offset, clock_offset
+from lepaute.measure.nodes.pool import Pool, clock_offset
 from lepaute.measure.nodes.results import MOST_OUTPUT_BYTES, CommandFailed
 from lepaute.measure.schedulers.types import NodeAddress
 
@@ -269,13 +269,6 @@ o.flush()
 """
 
 
-@pytest.mark.parametrize("lacking", [b'"boot":"x"', b'"temporary":"/tmp"', b'"pid":1'])
-def test_a_greeting_that_lacks_something_is_refused(lacking: bytes):
-    rogue = ROGUE.format(garbage=b"").replace(lacking.decode(), '"x":1')
-    with pytest.raises(NodeLost, match="an invalid greeting"):
-        Channel(NodeAddress("rogue", prefix=(sys.executable, "-c", rogue)), python="x").wait_until_there(HANG_S)
-
-
 def test_a_node_that_fails_where_others_do_not_is_given_up_where_that_is_wanted():
     lost: list[tuple[str, str]] = []
     with local_nodes(["alpha", "beta"], unique(), lost) as two:
@@ -401,12 +394,6 @@ def test_a_node_that_never_tells_the_end_of_a_command_is_given_up(monkeypatch):
         with within(HANG_S):
             assert list(found.run("true", timeout_s=0.2)) == ["beta"]
         assert found.names == ("beta",)
-
-
-def test_the_offset_is_that_of_the_quickest_probe():
-    # Sent at 10, answered with 110.2, received at 10.4: the middle is 10.2, so the node is 100 s ahead, +- 0.2.
-    found = best_offset("n", [(0.0, 109.0, 9.0), (10.0, 110.2, 10.4)])
-    assert (found.offset_s, found.error_s) == (pytest.approx(100.0), pytest.approx(0.2))
 
 
 @pytest.mark.parametrize("name", ["-oProxyCommand=id", "a;b", "a b", "a\nb", "", "ä", "a/b", "x" * 300, "node1.", ".x"])

@@ -92,12 +92,3 @@ def test_an_archive_that_is_gone_or_another_one_by_now_is_named(tmp_path: Path) 
         assert "another archive now" in other.other_changes[0]
         (unknown,) = with_other_changes([replace(event(after, after), archives_before=("0" * 64,))], store)
         assert "not in the store" in unknown.other_changes[0]
-
-
-def test_many_differences_are_cut(tmp_path: Path) -> None:
-    before = Archive.open(experiment_archive(tmp_path / "a.zip"))
-    variables = {f"VARIABLE_{i}": "1" for i in range(40)}
-    after = Archive.open(experiment_archive(tmp_path / "b.zip", [Node("node1", variables=variables)]))
-    lines = differences(before, after, "", "node1").splitlines()
-    assert len(lines) == 14  # a head, twelve lines, and how many more
-    assert "lines more" in lines[-1]

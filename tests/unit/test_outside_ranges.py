@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 from oracles.emulated import tiny
 
-from lepaute.cli.prediction_text import readable, summary
-from lepaute.kit.text import significant
 from lepaute.platform import load_platform, override
 from lepaute.simulate import Hpl, Stencil, predict
 from lepaute.simulate.engine import KernelUse, Sizes
@@ -58,22 +56,6 @@ def test_the_share_is_that_of_the_calls_of_the_trace_over_all_computing():
     assert told["kernels"]["dgemm"]["share_of_own"] == pytest.approx(own, rel=1e-6)
     assert "fitted in 100..400" in told["kernels"]["dgemm"]["sizes"]
     assert told["unknown_share"] == 0.0
-
-
-def test_nothing_is_outside_where_the_ranges_hold_every_call():
-    prediction = predict(HPL, narrowed(0, 10**6), runs=1)
-    assert prediction.outside.share == 0.0
-    assert "no computing was outside the fitted ranges" in readable(prediction, narrowed(0, 10**6))
-
-
-def test_the_text_tells_the_share_of_computing():
-    machine = narrowed(100, 400)
-    prediction = predict(HPL, machine, runs=1)
-    (line,) = [line for line in readable(prediction, machine).splitlines() if line.startswith("  ranges")]
-    share = 100 * prediction.outside.share
-    text = f"{significant(share, 2)} %"
-    assert line == f"  ranges  {text} of computing (dgemm {text}) was outside the fitted ranges"
-    assert "  ranges  0 to" in summary([prediction, predict(HPL, narrowed(0, 10**6), runs=1)])
 
 
 def test_kernels_whose_ranges_the_platform_does_not_say_are_counted_apart():

@@ -2,14 +2,12 @@
 
 import gzip
 import importlib.util
-import subprocess
 import sys
 from math import exp, log
 from pathlib import Path
 from types import ModuleType
 
 import pytest
-from support_limits import HANG_S
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "convert_reference_platforms.py"
 
@@ -36,14 +34,6 @@ def loaded(script: Path) -> ModuleType:
     sys.modules[script.stem] = module  # data classes look their module up
     specification.loader.exec_module(module)
     return module
-
-
-def test_it_says_where_the_reference_data_are_missing_and_writes_nothing(tmp_path: Path) -> None:
-    argv = [sys.executable, str(SCRIPT), "--reference", str(tmp_path / "none"), "--output", str(tmp_path / "out")]
-    finished = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=HANG_S)
-    assert finished.returncode == 2
-    assert f"the reference data are not at {tmp_path / 'none'}" in finished.stderr
-    assert not (tmp_path / "out").exists()
 
 
 def test_the_wait_for_the_next_probe_is_no_cost_of_a_message_to_a_busy_receiver(network, tmp_path):
@@ -76,27 +66,6 @@ def test_large_messages_inside_an_idle_node_cost_half_of_a_measured_ping_pong(ne
         piece = network.in_force(large, size - 1)
         expected = size / (1e10 if size < 8e6 else 4e9)
         assert piece["latency_s"] + size / piece["bandwidth_Bps"] == pytest.approx(expected, rel=0.03)
-
-
-def test_segments_begin_where_a_factor_an_overhead_or_a_protocol_does(network: ModuleType) -> None:
-    link_class = {
-        "link": {"bandwidth_Bps": 10.0},
-        "bandwidth_factor": [{"above_bytes": 0, "factor": 0.5}, {"above_bytes": 100, "factor": 0.8}],
-        "latency_factor": [{"above_bytes": 0, "factor": 2.0}],
-        "overheads": {
-            "send": [
-                {"above_bytes": 0, "intercept_s": 1.0, "per_byte_s": 0.1},
-                {"above_bytes": 50, "intercept_s": 2.0, "per_byte_s": 0.2},
-            ]
-        },
-    }
-    segments = network.segments(link_class, 3.0, {"eager_max_bytes": 50, "detached_max_bytes": 200})
-    assert [(s["above_bytes"], s["protocol"], s["latency_s"], s["bandwidth_Bps"], s["send"]) for s in segments] == [
-        (0, "eager", 6.0, 5.0, [1.0, 0.1]),
-        (50, "detached", 6.0, 5.0, [2.0, 0.2]),
-        (100, "detached", 6.0, 8.0, [2.0, 0.2]),
-        (200, "rendezvous", 6.0, 8.0, [2.0, 0.2]),
-    ]
 
 
 def test_the_default_of_dgemm_is_the_default_row_or_else_the_mean_of_the_cpus(convert: ModuleType) -> None:
@@ -132,13 +101,6 @@ def test_what_calibrations_differ_by_is_the_sd_of_their_mean_logarithms(calibrat
     found = calibrations.spread(tmp_path)
     assert found.whole == pytest.approx(0.01 * 3.5**0.5)  # of 0 to 5: 17.5 / 5
     assert found.narrow == pytest.approx(0.0, abs=1e-12)
-
-
-def test_narrow_updates_amortise_less(calibrations: ModuleType) -> None:
-    model = {"mnk": 1e-10, "mn": 0.0, "mk": 1e-9, "nk": 0.0, "intercept": 0.0}
-    # m·k costs 10 more units of m·n·k for each n = 128 columns, and 10 for each of the 4000 to 8000 that count
-    assert calibrations.narrow_s(model, 128) == pytest.approx(1e-10 * (1 + 10 / 128))
-    assert calibrations.whole_s(model, 128) == pytest.approx(1e-10 * (1 + 10 / 5208), rel=1e-4)
 
 
 def test_a_fixed_k_counts_by_its_own_jobs_and_a_shuffled_one_by_the_model_of_one_job(calibrations, tmp_path):

@@ -42,12 +42,6 @@ def test_what_is_left_out_has_the_stated_default() -> None:
     assert small.network.remote.segments[0].receive == (0.0, 0.0)
 
 
-def test_loopback_without_segments_has_those_between_nodes() -> None:
-    network = load_platform(SMALL).network
-    assert network.loopback.segments is None
-    assert network.loopback_segments == network.remote.segments
-
-
 def test_a_kernel_is_found_by_name_and_threads() -> None:
     small = load_platform(SMALL)
     assert small.kernel("dgemm") is small.kernels[0]
@@ -90,15 +84,6 @@ def test_a_mistyped_name_gets_the_nearest_one_and_the_list() -> None:
     )
 
 
-def test_a_folder_and_a_binary_file_are_refused_in_one_line(tmp_path: Path) -> None:
-    with pytest.raises(PlatformError, match="cannot be read"):
-        load_platform(tmp_path)
-    binary = tmp_path / "platform.yaml"
-    binary.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(PlatformError, match="not UTF-8"):
-        load_platform(binary)
-
-
 def test_fields_can_be_replaced() -> None:
     small = load_platform(SMALL)
     changed = override(
@@ -122,14 +107,6 @@ def test_fields_can_be_replaced() -> None:
 def test_a_field_that_does_not_exist_cannot_be_replaced(field: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         override(load_platform(SMALL), {field: "1"})
-
-
-@pytest.mark.parametrize(
-    ("value", "message"), [("-1", "a latency must be >= 0"), ("1us", "plain finite number in seconds")]
-)
-def test_a_field_cannot_be_replaced_by_what_it_cannot_be(value: str, message: str) -> None:
-    with pytest.raises(PlatformError, match=rf"^small with .*latency_s=.*: network.*{message}"):
-        override(load_platform(SMALL), {"network.remote.segments[0].latency_s": value})
 
 
 def test_a_platform_does_not_change() -> None:

@@ -64,13 +64,6 @@ def test_a_bad_population_is_refused_in_one_line(changed: dict[str, Any], told: 
     assert "\n" not in str(caught.value)
 
 
-def test_three_correlations_that_cannot_be_together_are_refused() -> None:
-    matrix = [[1.0, 0.9, -0.9], [0.9, 1.0, 0.9], [-0.9, 0.9, 1.0]]  # each pair is fine
-    group = {"weight": 1, "mean": [1e-10, 0, 0], "covariance_spatial": [[0.0] * 3] * 3}
-    with pytest.raises(PlatformError, match="is not positive semi-definite"):
-        with_population(SMALL, {"terms": ["mnk", "mn", 1], "groups": [group], "covariance_temporal": matrix})
-
-
 def test_groups_of_other_nodes_and_factors_of_other_cpus_are_dropped() -> None:
     platform = with_population(SMALL, content(group_of_node=[0, 1, 0], scale_of_cpu=[[1.0, 2.0]] * 6))
     assert platform.population.group_of_node is None
@@ -89,14 +82,6 @@ def test_a_day_moves_each_cpu_by_the_stated_draws() -> None:
     common = _core.normals(5, 0x504F5002, 1, 2)[0] * sqrt(9e-24)
     # cpu 3 is the second of the second node: draws 6 and 7
     assert days[3] == [common + sqrt(4e-24) * own[6], 0.0 + sqrt(1e-16) * own[7]]
-
-
-def test_nodes_belong_to_groups_at_their_weights_and_both_cpus_to_one() -> None:
-    groups, centres = drawn_nodes(population(), 4000, 2, seed=1)
-    assert 2750 <= 4000 - sum(groups) <= 3250  # binomial of 0.75, sd 27: nine of them
-    for node, group in enumerate(groups):
-        for cpu in (0, 1):  # the groups are 100 sd apart
-            assert abs(centres[2 * node + cpu][0] - (1e-10, 2e-10)[group]) < 1e-11
 
 
 def test_a_smaller_cluster_is_the_beginning_of_a_larger_one() -> None:
@@ -130,14 +115,6 @@ def test_drawing_nodes_replaces_the_kernel_by_one_piece_and_keeps_a_noise_it_say
     assert piece.per_cpu.columns == ("node", "cpu", "mnk", "1", "sd:mnk")
     assert piece.per_cpu.rows[1] == (1.0, 1.0, centres[1][0] + days[1][0], centres[1][1] + days[1][1], 1e-12)
     assert (piece.range, piece.noise.kind) == (None, "half-normal")
-
-
-def test_a_group_with_days_of_its_own_draws_them() -> None:
-    groups = content()["groups"]
-    groups[1]["covariance_temporal"] = [[0.0, 0.0], [0.0, 0.0]]
-    days = drawn_day(population(groups=groups), [0, 1], ALIKE, 1)
-    assert days[2:] == [[0.0, 0.0], [0.0, 0.0]]
-    assert days[0][0] != 0.0
 
 
 def test_the_days_of_a_cpu_are_multiplied_by_its_factors_and_the_common_part_is_not() -> None:
@@ -185,17 +162,6 @@ def test_deviations_of_scaled_populations_differ_in_size_alone(factors: tuple[fl
     for group, centre, other in zip(groups, centres[::2], moved[::2], strict=True):
         deviation = centre[at] - before.groups[group].mean[at]
         assert other[at] - after.groups[group].mean[at] == pytest.approx(factors[0] * deviation, abs=1e-18)
-
-
-def test_other_correlations_groups_or_terms_are_drawn_otherwise() -> None:
-    before = population_of(load_platform("dahu"))
-    rows = [list(row) for row in before.covariance_temporal]
-    rows[0][1] *= 0.5
-    rows[1][0] *= 0.5
-    assert not drawn_alike(before, before.model_copy(update={"covariance_temporal": tuple(map(tuple, rows))}))
-    assert not drawn_alike(before, before.model_copy(update={"draw": "none"}))
-    assert not drawn_alike(before, None)
-    assert drawn_alike(None, None)
 
 
 def test_runs_differ_by_their_day_and_repeat_by_their_seed() -> None:

@@ -1,6 +1,5 @@
 """The picture of a population: what its title says, what is drawn, and coefficients with which little can be drawn."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -68,23 +67,6 @@ def test_a_picture_has_each_pair_of_coefficients_with_the_groups_in_colours_of_t
     ]
     assert figure.get_suptitle().replace("\n", " ").startswith("Time of dgemm differs by")
     assert foot_of(figure).startswith("daily.csv: 192 days of 24 CPUs")
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        coefficients(gamma=0.0),  # the same everywhere
-        coefficients(alpha=0.0),
-        coefficients(days=1),
-        coefficients(nodes=2, slow=1),
-        coefficients_of_table(table(), terms=["mnk"]),
-        replace(coefficients(), terms=("mnk", "m", "n")),
-    ],
-    ids=["constant", "nothing", "one day", "two nodes", "one term", "other terms"],
-)
-def test_there_is_a_picture_of_whatever_can_be_fitted(data: Coefficients, tmp_path: Path) -> None:
-    plot_population(data, generative(data), "dgemm", tmp_path / "pairs.svg")
-    assert "between CPUs, and from day to day" in (tmp_path / "pairs.svg").read_text()
 
 
 def test_the_command_draws_it_and_keeps_what_is_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

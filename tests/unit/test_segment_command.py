@@ -5,7 +5,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lepaute.cli.main import main
 from lepaute.errors import InputError
 from lepaute.fit import segment
 from lepaute.fit.duration_tables import is_duration, is_rate, rate_in, read_durations, unit_in
@@ -172,17 +171,3 @@ def test_other_log_lines_are_skipped_and_a_damaged_row_is_refused(tmp_path, line
     (tmp_path / "t.txt").write_text("\n".join(text))
     with pytest.raises(InputError, match=r":10: the size is '6x4'"):
         read_durations(tmp_path / "t.txt")
-
-
-def test_what_the_sizes_were_too_few_for_is_said(tmp_path, capsys):
-    (tmp_path / "t.txt").write_text("".join(f"{2**k} {1 + 9 * (k > 2)}\n" for k in range(6)))
-    assert main(["segment", str(tmp_path / "t.txt"), "--unit", "us"]) == 0
-    assert "1 caveat: 6 distinct sizes cannot prove a breakpoint; --details" in capsys.readouterr().out
-
-
-def test_the_picture_is_of_one_table(tmp_path, capsys):
-    target = tmp_path / "segments.png"
-    assert main(["segment", str(DATA / "imb_mpi1.txt"), "--plot", str(target)]) == 2
-    assert "--plot draws one table; choose it with --table: PingPong, 2 processes; Allreduce" in capsys.readouterr().err
-    assert main(["segment", str(DATA / "imb_mpi1.txt"), "--table", "pingpong", "--plot", str(target)]) == 0
-    assert target.read_bytes().startswith(b"\x89PNG")

@@ -51,24 +51,12 @@ def test_thresholds_are_where_smpi_changes_over() -> None:
     assert setting(text, "smpi/async-small-thresh") == "64001"
 
 
-def test_simgrids_corrections_are_off_and_probes_do_not_grow() -> None:
-    text = export_xml(load_platform("dahu")).text
-    for name in ("network/crosstraffic", "network/weight-S", "network/TCP-gamma"):
-        assert setting(text, name) == "0"
-    assert setting(text, "smpi/grow-injected-times") == "no"
-    assert setting(text, "smpi/simulate-computation") == "no"
-
-
 def test_the_file_itself_says_what_it_does_not_hold() -> None:
     exported = export_xml(load_platform("dahu"))
     comment = exported.text[exported.text.index("<!--") : exported.text.index("-->")]
     assert exported.lost
     assert all(sentence in comment for sentence in exported.lost)
     assert "--" not in comment[4:]
-
-
-def test_nothing_is_lost_of_a_platform_that_the_file_can_hold() -> None:
-    assert lost(with_topology("{kind: switch}", 64)) == ""
 
 
 SLOW = "{above_bytes: 0, protocol: eager, latency_s: 1e-6, bandwidth_Bps: 1e9}"
@@ -149,10 +137,6 @@ def test_a_host_has_the_rate_of_dgemm_on_its_node() -> None:
     assert len(speeds) == 2
     assert all(1e9 < speed < 1e11 for speed in speeds)
     assert speeds[0] != speeds[1]
-
-
-def test_a_platform_without_dgemm_has_the_nominal_speed() -> None:
-    assert 'speed="1000000000.0f"' in export_xml(with_topology("{kind: switch}", 4)).text
 
 
 def test_the_command_writes_the_file_and_says_what_is_lost(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """What SMPI wrote, as a trace of ours: which call a message belongs to, and one line for what cannot be read."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +9,8 @@ from oracles.paje_by_hand import PajeByHand, exchange
 from lepaute.cli.main import main
 from lepaute.errors import InputError
 from lepaute.trace import Trace, read_trace
-from lepaute.trace.compare import compare_traces
 from lepaute.trace.smpi import convert
-from lepaute.trace.table import KERNEL, KINDS
+from lepaute.trace.table import KINDS
 
 
 @pytest.fixture
@@ -56,15 +54,6 @@ def test_what_the_caller_knows_stands_above_what_the_file_says(file: Path) -> No
     file.write_text(exchange().text())
     told = convert(file, {"application": "hpl", "platform": "dahu", "warnings": ["a first one"]}).metadata
     assert (told["application"], told["platform"], told["warnings"]) == ("hpl", "dahu", ["a first one"])
-
-
-@pytest.mark.parametrize(
-    "comment", ["# written with SimGrid-", "#", "# [", "# []", "# [ --cfg=a:b ]", "# SimGrid- of 2026"]
-)
-def test_a_comment_that_says_nothing_is_passed_over(comment: str, file: Path) -> None:
-    lines = [line for line in exchange().text().splitlines() if not line.startswith("#")]
-    file.write_text("\n".join([comment, *lines, ""]))
-    assert "engine" not in convert(file).metadata
 
 
 def test_receives_that_were_posted_get_what_the_waits_for_them_received(file: Path) -> None:
@@ -183,20 +172,6 @@ def test_calls_within_calls_are_not_the_programs(file: Path) -> None:
     assert rows(convert(file)) == [(0, "MPI_Bcast", 0.0, 1.0, 0.0, -1, -1)]
 
 
-def test_a_simulation_that_died_is_read_and_told(file: Path) -> None:
-    made = exchange()
-    made.push(4.0, 1, "PMPI_Recv", "5")
-    file.write_text(made.text(end_s=5.0))
-    trace = convert(file)
-    assert rows(trace)[-1] == (1, "MPI_Recv", 4.0, 1.0, 0.0, -1, -1)
-    assert trace.metadata["warnings"] == ["the simulation ended inside calls: rank 1 was in MPI_Recv"]
-
-
-def test_dates_in_microseconds_are_told_to_be_coarse(file: Path) -> None:
-    file.write_text(exchange().text().replace("6 0.000000000 ", "6 0.000000 "))
-    assert "timestamps have only 6 decimals" in convert(file).metadata["warnings"][0]
-
-
 def test_fields_stand_where_the_file_says(file: Path) -> None:
     plain = exchange().text()
     other = plain.replace("%       Size string\n", "")  # of states and links
@@ -216,27 +191,6 @@ def test_fields_stand_where_the_file_says(file: Path) -> None:
     assert without.size_bytes.tolist() == [0.0] * 5
     assert without.metadata["unsized"] == ["MPI_Bcast", "MPI_Recv", "MPI_Send"]
     assert any("messages have no sizes" in warning for warning in without.metadata["warnings"])
-
-
-def test_sizes_that_one_side_does_not_know_are_no_difference(file: Path) -> None:
-    file.write_text(exchange().text())
-    smpi = convert(file)
-    sized = replace(
-        smpi, size_bytes=smpi.size_bytes + 80.0 * smpi.named(("MPI_Bcast",)), metadata={"source": "recording"}
-    )
-    found = compare_traces(sized, smpi)
-    assert found.same_sizes
-    assert {one.name: one.paired for one in found.classes}["MPI_Bcast"] == 2
-    other = replace(smpi, size_bytes=smpi.size_bytes + 8.0 * smpi.named(("MPI_Send",)))
-    assert not compare_traces(other, smpi).same_sizes
-
-
-def test_time_that_merely_passed_takes_no_part_in_a_comparison(file: Path) -> None:
-    file.write_text(exchange().text())
-    smpi = convert(file)
-    found = compare_traces(smpi.where(smpi.kind != KERNEL), smpi)
-    assert found.same_sizes
-    assert (found.idle, found.one_side) == ((0, 0), ())
 
 
 BROKEN = (

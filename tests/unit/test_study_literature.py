@@ -13,7 +13,7 @@ from lepaute.platform.population import population_of
 from lepaute.simulate import Hpl, predict
 from lepaute.simulate.machine.synthesis import synthesize
 from lepaute.study.checking import check_study, opened_study
-from lepaute.study.components import application_of, slowest_nodes
+from lepaute.study.components import slowest_nodes
 from lepaute.study.configuration import Configurations
 from lepaute.study.evaluation import Point
 from lepaute.study.ready import READY, Subject, ready_study
@@ -67,12 +67,6 @@ def test_a_published_figure_of_nothing_is_refused(result: dict[str, object], pro
         study_of(TWO | {"published": {"source": "a thesis", "results": [result]}})
 
 
-def test_published_figures_belong_to_what_if() -> None:
-    published = {"source": "a thesis", "results": [{"at": {"scenario": "slow"}, "change": 1}]}
-    with pytest.raises(InputError, match="published is of the question whatif"):
-        study_of(TWO | {"question": "sensitivity", "published": published})
-
-
 def test_a_study_takes_its_slots_from_a_hostfile_in_order_or_at_random(tmp_path: Path) -> None:
     (tmp_path / "hosts").write_text("dahu-7 slots=2\ndahu-3 slots=2\n")
 
@@ -98,12 +92,6 @@ def test_a_copy_of_a_study_finds_the_hostfile_again(tmp_path: Path) -> None:
     run = run_study(tmp_path / "study.yaml", folder=tmp_path / "results")
     again = run_study(tmp_path / "results" / "study.yaml")
     assert again.answer.text == run.answer.text
-
-
-@pytest.mark.parametrize("kind", ["hostfile", "rankfile"])
-def test_a_mapping_by_file_names_the_file(kind: str) -> None:
-    with pytest.raises(InputError, match=r"base.mapping.file is missing; a mapping by"):
-        study_of(TWO | {"base": {"application": SMALL, "platform": "dahu", "mapping": {"kind": kind}}})
 
 
 def test_ranks_with_a_whole_node_differ_as_the_mean_of_its_cpus_does() -> None:
@@ -133,18 +121,6 @@ def test_ranks_inside_of_a_cpu_differ_as_cpus_do() -> None:
     assert here is not None
     factor = here.groups[0].mean[0] / there.groups[0].mean[0]
     assert here.covariance_temporal[0][0] == pytest.approx(there.covariance_temporal[0][0] * factor**2)
-
-
-def test_one_thread_is_as_it_was() -> None:
-    assert synthesize(DAHU, population_of(DAHU), nodes=4) == synthesize(DAHU, population_of(DAHU), nodes=4, threads=1)
-
-
-def test_threads_that_fill_no_cpu_are_refused_with_those_that_do(tmp_path, capsys) -> None:
-    for threads, words in (("12", "take 1, 2, 4, 8, 16, 32 threads"), ("33", "has 1 to 32")):
-        output = tmp_path / f"{threads}.yaml"
-        arguments = ["--nodes", "4", "--threads-per-rank", threads, "-o", str(output)]
-        assert main(["platform", "synthesize", *arguments]) == 2
-        assert words in capsys.readouterr().err
 
 
 def test_a_data_sheet_gets_a_population_of_its_threads(tmp_path, capsys) -> None:
@@ -188,8 +164,3 @@ def test_the_slowest_nodes_are_those_of_the_threads_that_compute() -> None:
     assert table is not None
     slowest = max(table.rows, key=lambda row: row[2])
     assert slowest_nodes(cluster, 1, 32) == [int(slowest[0]) - cluster.nodes.first_number]
-
-
-@pytest.mark.parametrize(("value", "known"), [(0, False), (1, True), ("no", False), (True, True)])
-def test_equilibration_is_0_or_1_in_a_study_too(value: object, known: bool) -> None:
-    assert application_of(SMALL | {"equil": value}).equil is known  # type: ignore[attr-defined]

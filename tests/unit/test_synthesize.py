@@ -15,7 +15,6 @@ from lepaute.platform.components import topology_for
 from lepaute.platform.io import with_population
 from lepaute.platform.population import population_of
 from lepaute.platform.schema import Topology
-from lepaute.simulate import Hpl, predict
 from lepaute.simulate.machine.population import on_its_day
 from lepaute.simulate.machine.synthesis import synthesize
 
@@ -45,19 +44,6 @@ def test_without_variability_all_cpus_and_all_days_are_alike() -> None:
     cluster = synthesize(DAHU, population_of(DAHU), nodes=6, spatial=0.0, temporal=0.0)
     table = cluster.kernels[0].pieces[0].per_cpu
     assert len({row[2:] for row in table.rows}) == 1
-
-
-def test_a_run_on_a_cluster_of_256_nodes_is_predicted() -> None:
-    cluster = synthesize(DAHU, population_of(DAHU), nodes=256)
-    prediction = predict(Hpl(n=20_000, nb=512, p=16, q=16), cluster, runs=2)
-    assert prediction.run_list[0].time_s != prediction.run_list[1].time_s
-
-
-def test_a_switch_has_any_number_of_nodes_and_a_fat_tree_grows_at_its_top() -> None:
-    tree = Topology.model_validate({"kind": "fat-tree", "parameters": "2;32,8;1,4;1,8"})
-    assert topology_for(Topology(), 77, "x") == Topology()
-    assert topology_for(tree, 256, "x") == tree
-    assert topology_for(tree, 320, "x").parameters == "2;32,10;1,4;1,8"
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ from oracles.traces_by_hand import call, exchange, hpl_like, trace
 
 from lepaute.trace import Trace
 from lepaute.trace.breakdown import COMPUTE, CONTENTION, LATE, OTHER, OVERHEAD, OWN_CODE, PROBE, TRANSFER, breakdown_of
-from lepaute.trace.messages import match_messages
 from lepaute.trace.report import breakdown_text
 
 
@@ -61,13 +60,6 @@ def test_a_wait_for_several_requests_is_late_until_the_last_of_the_others_begins
     assert found.unknown == ()
 
 
-def test_of_a_wait_whose_requests_are_not_known_the_table_says_that_it_holds_waiting() -> None:
-    found = breakdown_of(waitall())
-    assert found.by_rank_s[1, LATE] == 0.0
-    assert found.unknown == ("MPI_Waitall",)
-    assert "the waiting in MPI_Waitall" in breakdown_text(found)
-
-
 def test_the_wait_for_a_send_is_late_until_the_receive_begins() -> None:
     blocked = trace(
         call(0, "MPI_Isend", 0.0, 0.5, peer=1, tag=1, size_bytes=8, completion=1),
@@ -107,26 +99,6 @@ def test_in_a_collective_operation_those_are_late_who_wait_for_others(name: str,
     found = breakdown_of(trace(*made))
     assert found.by_rank_s[:, LATE].tolist() == [*late_s, 0.0]
     assert found.unknown == ()
-
-
-def test_the_turns_of_two_groups_are_counted_apart() -> None:
-    """Ranks 0 and 1 make an operation of their own before the one of all three."""
-    found = breakdown_of(
-        trace(
-            call(0, "MPI_Barrier", 0.0, 1.0, comm=1),
-            call(1, "MPI_Barrier", 1.0, 0.0, comm=1),
-            call(0, "MPI_Barrier", 1.0, 2.0, comm=0),
-            call(1, "MPI_Barrier", 1.0, 2.0, comm=0),
-            call(2, "MPI_Barrier", 3.0, 0.0, comm=0),
-        )
-    )
-    assert found.by_rank_s[:, LATE].tolist() == [3.0, 2.0, 0.0]
-
-
-def test_a_collective_operation_of_an_unknown_group_is_said_to_hold_waiting() -> None:
-    found = breakdown_of(trace(call(0, "MPI_Barrier", 0.0, 4.0), call(1, "MPI_Barrier", 4.0, 0.0)))
-    assert found.by_rank_s[0, LATE] == 0.0
-    assert found.unknown == ("MPI_Barrier",)
 
 
 def test_of_a_recording_own_code_is_all_time_outside_of_calls() -> None:
@@ -182,17 +154,3 @@ def test_the_table_names_the_longest_calls_first_with_their_share() -> None:
     text = breakdown_text(found)
     assert "All ranks together" in text
     assert "Each step" in text
-
-
-def test_messages_of_a_pair_and_a_tag_are_paired_in_their_order() -> None:
-    made = trace(
-        call(0, "MPI_Send", 0.0, 0.1, peer=1, tag=1, size_bytes=1),
-        call(0, "MPI_Send", 1.0, 0.1, peer=1, tag=2, size_bytes=2),
-        call(0, "MPI_Send", 2.0, 0.1, peer=1, tag=1, size_bytes=3),
-        call(1, "MPI_Recv", 0.0, 1.0, peer=0, tag=2, size_bytes=2),
-        call(1, "MPI_Recv", 1.0, 1.0, peer=0, tag=1, size_bytes=1),
-        call(1, "MPI_Recv", 2.0, 1.0, peer=0, tag=1, size_bytes=3),
-        call(1, "MPI_Recv", 3.0, 1.0, peer=0, tag=9, size_bytes=4),
-    )
-    matches = match_messages(made)
-    assert made.size_bytes[matches.send].tolist() == made.size_bytes[matches.receive].tolist() == [1, 2, 3]

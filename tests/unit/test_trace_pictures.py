@@ -1,7 +1,6 @@
 """Pictures of traces: which window is drawn, that time is neither lost nor made, and files that other tools open."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import numpy
@@ -15,7 +14,7 @@ from lepaute.trace import colours
 from lepaute.trace.breakdown import breakdown_of
 from lepaute.trace.compare import compare_traces
 from lepaute.trace.compare_report import plot_comparison
-from lepaute.trace.gantt import Window, _messages_in, plot_gantt
+from lepaute.trace.gantt import plot_gantt
 from lepaute.trace.report import plot_breakdown
 from lepaute.trace.timeline import binned
 from lepaute.trace.viewers import events, write_perfetto
@@ -40,12 +39,6 @@ def test_of_a_long_trace_a_few_steps_in_the_middle_are_drawn(tmp_path: Path) -> 
     step_s = made.end_s.max() / 60
     assert 2 <= round((window.high_s - window.low_s) / step_s) <= 8
     assert window.low_s < made.end_s.max() / 2 < window.high_s
-
-
-def test_of_very_many_ranks_an_even_selection_is_drawn(tmp_path: Path) -> None:
-    window = plot_gantt(hpl_like(ranks=100, steps=2), tmp_path / "g.png")
-    assert len(window.ranks) == 64
-    assert (window.ranks[0], window.ranks[-1]) == (0, 99)
 
 
 def test_the_window_that_was_asked_for_is_drawn(tmp_path: Path) -> None:
@@ -81,17 +74,6 @@ def test_the_bins_of_a_strip_hold_all_the_time_of_the_calls(calls: list[tuple[fl
     # 10 s of starts and at most 9 s for each call: all of it lies inside the window.
     shares = binned(start_s, seconds, -1.0, 20.0, bins)
     numpy.testing.assert_allclose(shares.sum(axis=0) * 21.0 / bins, seconds.sum(axis=0), atol=1e-9)
-
-
-def test_kernels_have_the_colour_of_their_kind() -> None:
-    named = {"dgemm": colours.DGEMM, "dgemm_nn": colours.DGEMM, "dtrsm_left": colours.DTRSM, "idamax": colours.PANEL}
-    named |= {
-        "dlaswp01T": colours.COPIES,
-        "dlatcpy": colours.COPIES,
-        "pdfact_glue": colours.GLUE,
-        "dtrsv": colours.PANEL,
-    }
-    assert {name: colours.class_of_kernel(name) for name in named} == named
 
 
 # What eyes without red or green receptors make of linear RGB (Machado, Oliveira and Fernandes 2009, full severity).
@@ -140,20 +122,6 @@ def test_the_events_have_the_form_of_the_trace_event_format(tmp_path: Path) -> N
         assert event.get("dur", 0) >= 0
 
 
-def test_nodes_of_a_simulation_have_the_numbers_of_the_platform() -> None:
-    made = exchange()
-    simulated = replace(made, metadata={"source": "simulation", "nodes": [0, 1], "first_node": 1})
-    assert [event["args"]["name"] for event in events(simulated) if event["name"] == "process_name"] == [
-        "node 1",
-        "node 2",
-    ]
-    recorded = replace(made, metadata={"source": "recording", "nodes": [0, 1], "hosts": ["dahu-3", "dahu-7"]})
-    assert [event["args"]["name"] for event in events(recorded) if event["name"] == "process_name"] == [
-        "dahu-3",
-        "dahu-7",
-    ]
-
-
 def test_an_arrow_ends_in_the_wait_that_completed_the_receive() -> None:
     made = trace(
         call(0, "MPI_Isend", 0.0, 0.1, peer=1, tag=1, size_bytes=8, completion=3),
@@ -175,16 +143,6 @@ def test_each_call_is_an_event_on_the_line_of_its_rank_with_its_sizes() -> None:
     assert (calls[1]["ts"], calls[1]["dur"]) == (2e6, 1e6)
 
 
-def test_an_arrow_goes_from_inside_the_send_to_inside_the_receive() -> None:
-    made = exchange()
-    start, end = (event for event in events(made) if event["ph"] in "sf")
-    assert start["id"] == end["id"]
-    assert (start["tid"], end["tid"]) == (0, 1)
-    assert 2e6 <= start["ts"] < 3e6
-    assert 0 <= end["ts"] < 3e6
-    assert start["ts"] < end["ts"]
-
-
 def test_nodes_are_processes_and_phases_that_cross_calls_have_a_line_of_their_own() -> None:
     crossing = trace(
         call(0, "dgemm", 0.0, 2.0, m=1, n=1, k=1),
@@ -199,15 +157,3 @@ def test_nodes_are_processes_and_phases_that_cross_calls_have_a_line_of_their_ow
     lines = {(event["pid"], event["name"]): event["tid"] for event in found if event["ph"] == "X"}
     assert lines[0, "pdupdate"] != lines[0, "dgemm"]
     assert lines[1, "pdupdate"] == lines[1, "dgemm"]
-
-
-def test_the_arrows_of_a_window_are_those_of_the_whole_trace() -> None:
-    # Rank 0 sends each second what rank 1 receives 0.6 s later. The window begins between the first send and its
-    # receive; paired within the window alone, the first receive would go with the second send, back in time.
-    made = trace(
-        *(call(0, "MPI_Send", float(i), 0.1, size_bytes=8.0, peer=1, tag=7) for i in range(4)),
-        *(call(1, "MPI_Recv", i + 0.5, 0.1, size_bytes=8.0, peer=0, tag=7) for i in range(4)),
-    )
-    send, end = _messages_in(made, Window((0, 1), 0.4, 2.2))
-    assert made.start_s[send].tolist() == [0.0, 1.0, 2.0]
-    assert made.end_s[end].tolist() == pytest.approx([0.6, 1.6, 2.6])

@@ -52,13 +52,6 @@ def test_output_without_the_result_that_was_asked_for_is_an_error_of_one_line(ou
     assert "\n" not in str(error.value)
 
 
-def test_the_json_line_of_the_driver_gives_time_and_ranks_among_other_lines():
-    output = f"some warning of MPI\n{driver_line()}\n"
-    time_s, ranks = parse_driver_output(output, Hpl(n=2000, q=2))
-    assert time_s == 0.0876
-    assert [(rank.cpu, rank.cpu_s) for rank in ranks] == [(1, 0.0899)]
-
-
 @pytest.mark.parametrize("broken", ["{", "{}", driver_line(ranks=[{"rank": 0}]), driver_line(time_s=None)])
 def test_a_broken_line_of_the_driver_is_an_error_and_no_traceback(broken):
     with pytest.raises(EnvironmentProblem, match="invalid result line"):

@@ -150,12 +150,6 @@ def test_a_planted_fault_is_found_with_its_date_size_and_machines(copied, capsys
 
 
 @pytest.mark.slow
-def test_the_store_of_the_environment_is_taken(tested, monkeypatch, capsys):
-    monkeypatch.setenv("LEPAUTE_STORE", str(tested))
-    assert answer(capsys, "test", "--node", "node7")[0] == 1
-
-
-@pytest.mark.slow
 def test_nodes_that_are_well_end_with_status_zero_and_what_is_not_confirmed_has_its_own(tested, capsys) -> None:
     status, text = answer(capsys, "test", "--store", tested, "--node", "node[1-2,4]")
     assert status == 3
@@ -377,10 +371,3 @@ def test_what_is_proposed_and_no_alarm_has_confirmed_is_told(tested: Path, capsy
     shown = found(capsys, "test", "--store", tested)["notices"]
     (proposed,) = (each for each in shown if each["kind"] == "unconfirmed change")
     assert proposed["text"].startswith("demo node[1-12], since 2026-01-31: mean_frequency_Hz -1.5 % on 24 processors")
-
-
-def test_of_one_node_among_many_it_is_not_said_that_there_are_few(
-    tested: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    shown = found(capsys, "test", "--node", "node[1-2]", "--store", tested)["notices"]
-    assert "few machines" not in {each["kind"] for each in shown}

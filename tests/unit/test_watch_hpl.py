@@ -45,11 +45,6 @@ def test_a_result_of_hpl_2_3_is_dated_by_its_start(tmp_path: Path) -> None:
     assert list(values["value"]) == [pytest.approx(59.98e9)]
 
 
-def test_nvidias_code_of_the_algorithms_is_read(tmp_path: Path) -> None:
-    line = "WC0           571392  1024     4     8        98.05       1.268e+06 ( 3.964e+04)"
-    assert list(read(tmp_path, f"{line}\n\n{START}")["value"]) == [pytest.approx(1.268e15, rel=1e-3)]
-
-
 def test_a_column_more_before_n_does_not_shift_the_others(tmp_path: Path) -> None:
     """AMD's SWP: 1915.7 Gflop/s in 628.07 s; by position the rate would be the time."""
     published = (DATA / "hpl_out/amd_swp_column.out").read_text()
@@ -86,12 +81,6 @@ def test_what_launchers_grep_and_loggers_put_before_a_line_does_not_matter(tmp_p
 )
 def test_results_of_programs_that_are_not_known_are_refused_by_name(tmp_path: Path, lines: str, problem: str) -> None:
     assert problem in refusal(tmp_path, lines.format(DEFAULT_HEADING) + f"\n{START}")
-
-
-def test_other_tables_behind_the_results_are_no_results(tmp_path: Path) -> None:
-    """HPCC's PTRANS has lines of as many numbers."""
-    ptrans = "WALL    2000  2000  120  120     2     2      0.01 PASSED     2.345  0.00"
-    assert len(read(tmp_path, f"{DEFAULT_HEADING}\n{LINE}\n{START}{'=' * 80}\n{ptrans}\n")) == 1
 
 
 def test_results_without_a_date_take_the_one_given_or_the_file_s(tmp_path, capsys):

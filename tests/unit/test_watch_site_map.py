@@ -13,10 +13,9 @@ import pytest
 from lepaute.store import open_store
 from lepaute.watch.changelog import Inventory
 from lepaute.watch.changelog_edits import record_inventory
-from lepaute.watch.factors.dgemm import MODEL_FACTORS, PRODUCT_FACTORS
+from lepaute.watch.factors.dgemm import MODEL_FACTORS
 from lepaute.watch.notices.absences import last_data
 from lepaute.watch.open_regressions import open_regressions
-from lepaute.watch.report.models import MODELS, models_of, title_of
 from lepaute.watch.report.summary import Change, Regression
 from lepaute.watch.site.front import answer, cost_text
 from lepaute.watch.site.states import STATES, StateMap, drawn
@@ -165,15 +164,6 @@ def test_every_two_states_can_be_told_apart_by_all_eyes(vision: tuple[tuple[floa
 # ---- models ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_vector_is_called_by_the_name_of_its_model() -> None:
-    assert title_of(" & ".join(MODEL_FACTORS)) == MODELS[MODEL_FACTORS] == "dgemm model, 8 coefficients"
-    assert title_of(" & ".join(reversed(PRODUCT_FACTORS))) == "dgemm model, 3 products"
-    assert title_of("a & b") == "a and b"
-    assert title_of(RATE) == RATE
-    assert models_of({*MODEL_FACTORS, RATE}, ["a & b"]) == ["a & b", " & ".join(MODEL_FACTORS)]
-    assert models_of(set(MODEL_FACTORS[1:]), []) == []
-
-
 def test_the_page_of_a_model_has_its_name_and_says_which_coefficient_moved(tmp_path: Path) -> None:
     values = table(6, 40, MODEL_FACTORS)
     moved = (values["node"] == "n3") & (values["factor"] == "dgemm_mk_s") & (values["day"] >= 33)
@@ -193,12 +183,3 @@ def test_the_page_of_a_model_has_its_name_and_says_which_coefficient_moved(tmp_p
     assert " & " not in re.sub("<[^>]*>", "", front)
     assert [len(states) for states in cells(front).values()] == [1] * 6  # the model stands for its coefficients
     assert cells(front)["n3"] != ["fine"]
-
-
-def test_a_model_of_which_no_job_has_all_coefficients_has_no_page(tmp_path: Path) -> None:
-    values = table(4, 12, MODEL_FACTORS)
-    half = values["factor"].isin(MODEL_FACTORS[:4])
-    with open_store(tmp_path / "store") as store:
-        store.add_values(values[half == (values["day"] % 2 == 0)].drop(columns="day"))
-        made = write_site(store, tmp_path / "site", FIRST_S + 13 * DAY_S)
-    assert made.pages == 2 + len(MODEL_FACTORS) + 4
