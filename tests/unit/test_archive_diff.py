@@ -81,16 +81,6 @@ def test_each_change_of_all_nodes_is_named_once_with_the_node_set(tmp_path, chan
     assert new is None or became == new
 
 
-def test_cores_and_caches_change_the_topology(tmp_path: Path) -> None:
-    a = experiment_archive(tmp_path / "a.zip", four())
-    found = differences(a, experiment_archive(tmp_path / "b.zip", four(cores=8, l3_bytes=33_554_432)))
-    was, became = found["node[1-4] topology"]
-    assert became == {"8 Core", "8 PU", "1 L3Cache (32768 KiB)"}
-    assert was == {"4 Core", "4 PU", "1 L3Cache (22528 KiB)"}
-    assert found["node[1-4] hardware threads"] == ("4", "8")
-    assert found["node[1-4] numbering of hardware threads along the topology"] == ("0 1 2 3", "0 1 2 3 4 5 6 7")
-
-
 def test_a_node_that_is_otherwise_is_named_between_the_sides_and_within_one(tmp_path: Path) -> None:
     a, nodes = experiment_archive(tmp_path / "a.zip", four()), four()
     nodes[3] = replace(nodes[3], bios="2.10.1")

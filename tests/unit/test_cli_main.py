@@ -121,12 +121,6 @@ def test_too_little_memory_is_one_line_and_a_status_of_its_own(error, capsys):
     assert "()" not in line
 
 
-def test_a_descriptor_of_ours_that_is_wrong_is_a_defect(tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("LEPAUTE_HOME", str(tmp_path))
-    assert guarded(lambda: os.close(9999) or 0) == 70
-    assert "Bad file descriptor" in capsys.readouterr().err
-
-
 def test_an_import_that_an_interrupt_broke_is_an_interrupt(capsys: pytest.CaptureFixture[str]) -> None:
     def run() -> int:
         try:
@@ -227,13 +221,6 @@ def test_debugging_lets_errors_of_the_user_through(monkeypatch: pytest.MonkeyPat
 
     with pytest.raises(InputError):
         guarded(run)
-
-
-def test_the_version_is_that_of_the_package(output_of):
-    import lepaute
-
-    for option in ("--version", "-V"):
-        assert output_of(option) == f"lepaute {lepaute.__version__}\n"
 
 
 @pytest.mark.parametrize("command", ["", "doctor", "predict hpl", "emulate hpl", "trace"])

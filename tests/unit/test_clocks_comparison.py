@@ -1,6 +1,5 @@
 """From rows of synchronisations to the answer: exact cases made by hand."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +9,8 @@ from support_run import run_here
 
 from lepaute.archive import Archive, ArchiveWriter
 from lepaute.clocks.comparison import Found, compared
-from lepaute.clocks.report import page
 from lepaute.clocks.request import KIND, SYNCHRONISATIONS, ClockFacts, ClockRequest
-from lepaute.clocks.wording import answer, fact_lines, methods_table, open_lines
+from lepaute.clocks.wording import fact_lines, open_lines
 from lepaute.errors import ArchiveError, InputError
 from lepaute.kit.json_values import to_json
 
@@ -70,18 +68,6 @@ def test_a_margin_or_an_error_that_is_enough_lets_a_cheaper_method_be_taken(foun
     assert compared(archive, enough_s=1e-5).choices[1].method == "SKaMPI"  # 4 µs
     with pytest.raises(InputError, match="--margin"):
         compared(archive, margin=-0.1)
-
-
-def test_what_is_said_names_methods_lengths_and_intervals(found: Found) -> None:
-    said = answer(found)
-    assert said.startswith("Take SKaMPI for what follows at once: clocks off by 210.2 ns (95 %: ")
-    assert "; HCA3 for measurements of up to 5 s: " in said or "; HCA3 for up to 5 s: " in said
-    assert open_lines(found) == []
-    words = dict(fact_lines(found))
-    assert words["error"].startswith("known, since all ranks' clocks are one clock; messages miss it by 40.0 ns in the")
-    assert [row[0] for row in methods_table(found)[1]] == ["SKaMPI", "JK", "HCA3"]  # the cheapest first
-    assert "Take SKaMPI" in page(found)
-    assert json.loads(json.dumps(found.to_dict()))["choices"][1]["method"] == "HCA3"
 
 
 def test_without_a_true_error_that_of_the_shortest_round_trip_counts(tmp_path: Path) -> None:

@@ -131,12 +131,6 @@ def test_tools_of_experiments_that_are_missing_are_named_with_what_is_lacking(em
     assert check.status == "ok"
 
 
-def test_a_single_core_cannot_time_messages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("os.sched_getaffinity", lambda _pid: {0})
-    (check,) = doctor.check_cores()
-    assert check.status == "missing"
-
-
 def test_governor_and_boost_are_read_from_the_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "_CPU", tmp_path)
     for path, text in (

@@ -10,10 +10,10 @@ from oracles.emulated import tiny, tiny_text
 from lepaute.errors import InputError
 from lepaute.kit.printed_time import value_in
 from lepaute.platform.io import parse_platform
-from lepaute.simulate import Layers, Program
+from lepaute.simulate import Layers
 from lepaute.simulate.machine.core import machine_of
 from lepaute.simulate.machine.population import with_network_of_run
-from lepaute.simulate.smpi.building import _script, skip_flags
+from lepaute.simulate.smpi.building import _script
 from lepaute.simulate.smpi.emulate import Keep, Options, settings_of
 from lepaute.simulate.smpi.request import Files, Folding, Private, reference_sizes, request_text
 from lepaute.simulate.smpi.settings import private_of
@@ -57,14 +57,6 @@ def test_the_request_has_a_line_for_all_that_simblas_asks_for() -> None:
     }  # fmt: skip
 
 
-def test_the_request_tells_what_is_folded_and_what_stays_private() -> None:
-    told = request(
-        folding=Folding(1 << 20, huge=False, private=(Private("my file.c:3", 5, -9),)), kernel_log=Path("/k")
-    )
-    assert told["fold"] == f"{1 << 20} {64 << 20} 0"
-    assert (told["private"], told["kernel_log"]) == ("5 -9 my file.c:3", "/k")
-
-
 def test_the_rate_of_what_has_no_model_is_that_of_dgemm_in_the_middle_of_its_range() -> None:
     assert reference_sizes(tiny()) == (89, 89, 89)  # sqrt(1 * 8000)
     without_m = parse_platform(tiny_text().replace("{m: [1, 8000], n: [1, 8000], k: [1, 8000]}", "{k: [64, 256]}"))
@@ -79,16 +71,6 @@ def test_settings_of_smpi_leave_the_clock_to_simblas_and_forbid_a_free_test(tmp_
     assert settings["smpi/privatization"] == "dlopen"
     assert settings_of(tiny(), 8, Options(privatize=False), tmp_path)["smpi/privatization"] == "no"
     assert Keep(trace=tmp_path / "t").settings()["tracing/filename"] == str(tmp_path / "t")
-
-
-def test_a_skipped_function_is_replaced_under_its_c_and_its_fortran_name(tmp_path: Path) -> None:
-    assert skip_flags([], tmp_path) == []
-    assert skip_flags(["check", "fill_"], tmp_path) == [
-        f"{tmp_path}/skip.o",
-        *("-Wl,--defsym=check=lepaute_skip", "-Wl,--defsym=check_=lepaute_skip", "-Wl,--defsym=fill_=lepaute_skip"),
-    ]
-    with pytest.raises(InputError, match="not the name of a function"):
-        skip_flags(["a;b"], tmp_path)
 
 
 def test_the_compilers_name_simblas_before_all_that_the_makefile_names() -> None:
@@ -150,10 +132,3 @@ def test_the_request_has_the_messages_that_the_run_draws() -> None:
 def test_values_of_a_study_are_refused_by_the_name_of_their_field(values: dict[str, Any], problem: str) -> None:
     with pytest.raises(InputError, match=re.escape(problem)):
         application_of({"program": "cg", **values})
-
-
-def test_numbers_in_a_study_are_the_texts_of_a_command_line(tmp_path: Path) -> None:
-    program = tmp_path / "cg"
-    program.write_bytes(b"")
-    made = application_of({"program": "cg", "np": "2", "arguments": 100, "fold": 4096}, tmp_path)
-    assert made == Program(program, ("100",), 2, options=Options(folding=Folding(4096)))

@@ -3,10 +3,9 @@
 from dataclasses import replace
 
 import pytest
-from oracles.emulated import tiny, tiny_text
+from oracles.emulated import tiny
 
 from lepaute.platform import override
-from lepaute.platform.io import parse_platform
 from lepaute.simulate.engine import KernelUse, Sizes
 from lepaute.simulate.smpi.emulate import Options
 from lepaute.simulate.smpi.emulated_run import EmulatedRun, OwnTimes, Slowdowns
@@ -57,11 +56,6 @@ def test_what_had_no_model_is_told_with_its_share(changed: dict[str, object], sa
     assert said in warning
 
 
-def test_computing_that_was_timed_here_is_told() -> None:
-    (warning,) = program_warnings(replace(RUN, own=OwnTimes(1.5, 1.5)), tiny(), Options())
-    assert warning.startswith("75 % of the computing is the program's own, timed on this machine")
-
-
 def test_computing_that_was_not_charged_is_told_with_its_share() -> None:
     options = Options(computing="none")
     (warning,) = program_warnings(replace(RUN, computing_s=0.5, own=OwnTimes(9.5)), tiny(), options)
@@ -99,9 +93,3 @@ def test_a_node_with_more_ranks_than_cores_here_needs_the_bandwidth_of_all_its_c
 def test_what_smpi_does_otherwise_than_the_platform_says_is_told(setting: str, value: str, said: str) -> None:
     (warning,) = network_warnings(override(tiny(), {setting: value}))
     assert said in warning
-
-
-def test_noise_of_messages_is_told_not_to_be_drawn() -> None:
-    noisy = tiny_text().replace("latency_s: 5e-6,", "latency_s: 5e-6, noise_relative_sd: 0.1,")
-    (warning,) = network_warnings(parse_platform(noisy))
-    assert "noise of messages" in warning

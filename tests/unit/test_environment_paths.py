@@ -10,7 +10,7 @@ from support_rights import obeying_permissions
 
 from lepaute.errors import EnvironmentProblem
 from lepaute.kit.builds import built_once, cache_folder
-from lepaute.kit.temporary import check_room, is_plain, plain_name, temporary_folder, temporary_parent
+from lepaute.kit.temporary import is_plain, plain_name, temporary_folder, temporary_parent
 
 #: What the dynamic linker, a shell or SimGrid cut into pieces.
 ODD = "a b:c'd\"e;$f,ü"
@@ -95,9 +95,3 @@ def test_a_full_disk_is_told_before_anything_is_built(full, tmp_path, monkeypatc
         pass
     with pytest.raises(EnvironmentProblem, match=r"disk is full.*LEPAUTE_HOME"):
         built_once("x", [], "product", lambda _folder: None, tmp_path / "cache")
-
-
-def test_file_systems_that_count_neither_blocks_nor_files_are_not_full(monkeypatch: pytest.MonkeyPatch) -> None:
-    nothing = dict.fromkeys(("f_bavail", "f_frsize", "f_blocks", "f_files", "f_favail"), 0)
-    monkeypatch.setattr(os, "statvfs", lambda _folder: SimpleNamespace(**nothing))
-    check_room(Path("/"))

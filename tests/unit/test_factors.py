@@ -21,8 +21,7 @@ from support_factors import (
 from support_fit import message_rows, sentinel_rows
 
 from lepaute.archive import Archive, ArchiveWriter
-from lepaute.store import open_store
-from lepaute.watch.factors import MODEL_FACTORS, PRODUCT_FACTORS, factors_of, strata_of, why_strata_differ
+from lepaute.watch.factors import MODEL_FACTORS, factors_of, strata_of, why_strata_differ
 from lepaute.watch.judging.judge import judge
 
 DESIGN = "#@generator=x\n#@columns=kind:text,m:int,n:int,k:int\ndesign_row,kind,m,n,k\n" + "".join(
@@ -351,34 +350,6 @@ def test_a_node_that_left_no_rows_of_what_the_others_measured_is_missing(tmp_pat
 
 
 # ---- with the store and the judge ------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_archives_ingested_with_their_factors_can_be_judged(tmp_path: Path) -> None:
-    def started(day: int) -> list[dict[str, Any]]:
-        return [
-            {"name": "run", "start": f"2026-11-{day + 1:02d}T09:00:00+00:00", "duration_s": 600.0, "status": "done"}
-        ]
-
-    paths = [
-        calibration(
-            tmp_path / f"{day}.zip",
-            dgemm_rows(noise=0.01, seed=day, slower={("n2", 0): 1.1} if day == 13 else {}),
-            phases=started(day),
-        )
-        for day in range(14)
-    ]
-    with open_store(tmp_path / "store") as store:
-        added = store.ingest(paths, cluster="c", values_of=lambda archive: factors_of(archive, "c"))
-        assert len(added.added) == 14
-        assert store.ingest(paths, cluster="c", values_of=lambda archive: factors_of(archive, "c")).added == ()
-        tests = judge(store.values(), factors=["dgemm_rate_flops", PRODUCT_FACTORS, MODEL_FACTORS], windows=(1,))
-    assert set(tests.loc[tests["missing"] == 0, "p"]) == {1, 3, 8}
-    alarms = tests[(tests["p"] == 1) & (tests["p_value"] < 1e-4)]
-    assert set(zip(alarms["node"], alarms["cpu"], strict=True)) == {("n2", 0)}
-    assert set(alarms["direction"]) == {-1}
-    # 10 % slower is in the three products of the largest calls, too
-    assert tests[(tests["p"] == 3) & (tests["node"] == "n2") & (tests["cpu"] == 0)]["p_value"].iloc[-1] < 1e-2
 
 
 @pytest.mark.slow

@@ -66,12 +66,6 @@ def test_a_table_of_kernels_that_cannot_be_is_refused(tmp_path: Path, change: di
     assert said in refused(calibration(tmp_path / "a.zip", dgemm_rows(["n1"]).assign(**change), ["n1"]))
 
 
-@pytest.mark.parametrize("column", ["m", "duration_s", "probe", "kernel", "cpu", "block", "clock_cost_s"])
-def test_a_column_that_a_calibration_needs_is_named(tmp_path: Path, column: str) -> None:
-    message = refused(calibration(tmp_path / "a.zip", dgemm_rows(["n1"]).drop(columns=column), ["n1"]))
-    assert f"lacks the column {column}" in message
-
-
 @pytest.mark.parametrize(
     ("name", "table"),
     [
@@ -102,11 +96,6 @@ def test_a_table_of_an_experiment_that_cannot_be_is_refused(tmp_path: Path, name
             factors_of(Archive.open(experiment(tmp_path / "a.zip", {name: table})))
         return
     refused(experiment(tmp_path / "a.zip", {name: table}))
-
-
-def test_rows_that_name_no_node_of_several_are_refused(tmp_path: Path) -> None:
-    path = experiment(tmp_path / "a.zip", {"dgemm": OWN.drop(columns="node")}, ["n1", "n2"])
-    assert "does not name the nodes of its rows" in refused(path)
 
 
 @pytest.mark.parametrize(

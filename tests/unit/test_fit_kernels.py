@@ -192,20 +192,6 @@ def test_glue_is_the_phase_less_its_kernels_and_the_clock():
     assert glue["pdfact_glue"].m.tolist() == [100.0]
 
 
-def test_glue_ignores_other_rows_of_the_design_and_runs_with_messages():
-    rows = [("dgemm", 1, 1, 1, 10.0, 1e-3, 1), ("pdfact", 1, 1, 0, 9.9, 0.3, 1)]
-    frame = observations(rows, design_row=[1, 2])
-    assert glue_calls(pooled_observations([frame]))["pdfact_glue"].duration_s == pytest.approx([0.3 - CLOCK_S])
-    assert glue_calls(pooled_observations([observations(rows, probe="hpl_steps_2x1")])) == {}
-
-
-def test_glue_does_not_mix_the_attempts_of_a_run():
-    # Both attempts of one row of a design, with stamps of two clocks that happen to overlap.
-    rows = [("pdfact", 1, 1, 0, 9.9, 0.3, 1), ("pdfact", 1, 1, 0, 9.95, 0.2, 1), ("dgemm", 1, 1, 1, 10.0, 1e-3, 1)]
-    glue = glue_calls(pooled_observations([observations(rows, attempt=[0, 1, 0])]))
-    assert glue["pdfact_glue"].duration_s == pytest.approx([0.3 - 1e-3 - 2 * CLOCK_S, 0.2 - CLOCK_S])
-
-
 def test_the_clock_is_subtracted_and_phases_are_no_kernels():
     table = pooled_observations([observations([("dgemm", 1, 1, 1, 0.0, 1e-6, 0), ("pdfact", 1, 1, 0, 0.0, 1.0, 0)])])
     kernels = calls_by_kernel(table)

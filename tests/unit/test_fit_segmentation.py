@@ -103,13 +103,6 @@ def test_a_minimum_length_of_segments_is_kept():
     assert min(counts) >= 30
 
 
-def test_beyond_500_sizes_the_logarithm_still_finds_the_very_size():
-    rng = np.random.default_rng(11)
-    x = np.unique(10 ** rng.uniform(0, 7, 3000))
-    y = np.where(x < 1e4, 1e-6 + 1e-9 * x, 3e-5 + 2e-10 * x) * rng.lognormal(0, 0.02, len(x))
-    assert segment(x, y).breakpoints == (x[x < 1e4].max(),)
-
-
 def test_series_that_share_breakpoints_find_together_what_one_alone_does_not_see():
     rng = np.random.default_rng(12)
     series = []
@@ -167,13 +160,6 @@ def test_few_points_are_not_cut_into_pairs_that_a_line_meets_exactly(objective, 
     assert segment(x, x + noise, objective=objective).breakpoints == ()
 
 
-@pytest.mark.parametrize("place", [1.0, 19.0])
-def test_a_given_breakpoint_next_to_an_end_is_known_as_given(place):
-    x = np.arange(1.0, 21.0)
-    y = 1.0 + x + np.random.default_rng(0).normal(0, 0.1, 20)
-    assert segment(x, y, breakpoints=[place]).breakpoint_intervals == ((place, place + 1.0),)
-
-
 def test_seven_sizes_prove_no_breakpoint_and_say_how_many_do():
     x = 2.0 ** np.arange(7)
     fitted = segment(x, np.where(x > 4, 5e-6, 1e-6) * (1 + 0.01 * np.sin(x)))
@@ -222,11 +208,3 @@ def test_sizes_that_were_measured_in_their_order_on_a_machine_that_wanders_are_n
             "measure the sizes in random order" in note for note in segment(*correlated(seed, shuffled=False)).notes
         )
         assert not any("random order" in note for note in segment(*correlated(seed, shuffled=True)).notes)
-
-
-def test_independent_points_in_the_order_of_their_sizes_get_no_note_on_it():
-    # One series of 2,000 gets it by chance.
-    for seed in range(5):
-        x, y = three_regimes(seed)
-        order = np.argsort(x)
-        assert not any("random order" in note for note in segment(np.asarray(x)[order], np.asarray(y)[order]).notes)

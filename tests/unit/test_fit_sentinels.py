@@ -76,15 +76,6 @@ def test_disturbed_sentinels_are_left_out_unless_most_are(tmp_path: Path) -> Non
     assert len(watch.quiet()) == COUNT
 
 
-def test_few_sentinels_say_what_they_can(tmp_path: Path) -> None:
-    watch = watch_of(tmp_path, np.zeros(3))
-    assert change_of(watch) is None
-    assert drift_of([watch]) is None
-    assert sentinel_of([watch]) is not None
-    assert sentinel_of([]) is None
-    assert drift_of([]) is None
-
-
 @pytest.mark.slow
 def test_the_fit_and_its_report_tell(tmp_path: Path) -> None:
     archive = archive_of(tmp_path, STEP)

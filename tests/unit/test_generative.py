@@ -126,14 +126,6 @@ def test_a_coefficient_that_never_varies_has_no_variance_and_is_named() -> None:
     assert population.groups[0].mean[2] == pytest.approx(2e-12)
 
 
-def test_coefficients_that_always_go_together_give_a_singular_but_usable_model() -> None:
-    data = simulated(dahu_like(), np.random.default_rng(2))
-    data.values[:, 1] = 3e4 * data.values[:, 0]
-    population = generative(data).population()  # Population refuses what is no covariance
-    spatial = np.array(population.groups[0].covariance_spatial)
-    assert spatial[0, 1] == pytest.approx(np.sqrt(spatial[0, 0] * spatial[1, 1]), rel=1e-6)
-
-
 def test_a_few_days_that_are_far_off_are_told_and_gaussian_ones_are_not() -> None:
     data = simulated(dahu_like(), np.random.default_rng(6), nodes=8)
     assert not any("outliers" in note for note in generative(data).notes)

@@ -10,7 +10,6 @@ import pytest
 from lepaute.cli import COMMANDS, HELP, QUESTIONS
 from lepaute.cli.commands import built
 from lepaute.cli.examples import EXAMPLES
-from lepaute.cli.help_groups import GROUPS, OTHER
 from lepaute.cli.main import main
 
 
@@ -77,14 +76,3 @@ def test_every_option_is_shown_once_whatever_the_headings(capsys: pytest.Capture
                     *(w[2:] for w, p in zip(long, command.params, strict=True) if w and p.param_type_name == "option"),
                 ]
             ), words
-
-
-def test_an_option_has_one_heading_and_those_of_hpl_stand_last(capsys: pytest.CaptureFixture[str]) -> None:
-    names = [name for below in GROUPS.values() for name in below]
-    assert len(names) == len(set(names))
-    shown = headings("predict hpl", capsys)
-    assert next(iter(shown)) == "Problem"
-    assert list(shown)[-1] == "HPL.dat"
-    assert set(shown["HPL.dat"]) == set(GROUPS["HPL.dat"])
-    assert OTHER not in shown
-    assert OTHER in headings("trace gantt", capsys)  # a few options need no headings

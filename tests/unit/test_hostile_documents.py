@@ -17,7 +17,6 @@ from lepaute.kit.documents import MOST_BYTES, MOST_DEPTH, read_json, read_text, 
 from lepaute.platform import load_platform, override
 from lepaute.platform.io import SHIPPED_FOLDER
 from lepaute.platform.simgrid import export_xml, import_xml
-from lepaute.simulate.machine.mapping import hostfile_slots, rankfile_slots
 from lepaute.trace import read_trace
 
 DATA = Path(__file__).parents[1] / "data"
@@ -158,23 +157,6 @@ def test_a_hostile_setting_is_refused_in_one_line_before_it_is_spelt_out(field: 
         override(small, {field: value})
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 1000
-
-
-HOSTS = ["dahu-1 slots=\u00b2", "dahu-1:\u00b2", f"dahu-1 slots={'9' * 5000}", f"dahu-{'9' * 5000}", "dahu-1 slots=-1",
-         "dahu-1 slots=999999999999999999", f"{'x' * 5000}-1", "dahu-\u0663", "dahu-1 slots=\u0663"]  # fmt: skip
-RANKS = ["rank \u00b2=dahu-1 slot=0", "rank 0=dahu-1 slot=\u00b2", f"rank {'9' * 5000}=dahu-1 slot=0",
-         f"rank 0=dahu-1 slot={'9' * 900}", "rank 0=dahu-1 slot=0-9999999999", "rank 0=dahu-1 slot=9999999999:*",
-         "rank 9999999999=dahu-1 slot=0", f"rank 0=dahu-1 slot={'0,' * 5000}0"]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("read", "line"), [*((hostfile_slots, line) for line in HOSTS), *((rankfile_slots, line) for line in RANKS)]
-)
-def test_a_hostile_hostfile_or_rankfile_is_refused_in_one_line(read: Any, line: str) -> None:
-    with pytest.raises(InputError) as caught:
-        read(line, "file", load_platform("dahu"))
-    assert str(caught.value).startswith("file:1: ")
-    assert len(str(caught.value)) < (500 if read is hostfile_slots else 1500)
 
 
 CLUSTER = (

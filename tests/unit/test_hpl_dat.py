@@ -160,12 +160,6 @@ def test_a_line_too_many_is_named():
         parse_hpl_dat("\n".join([*LINES[:16], LINES[16], *LINES[16:]]))
 
 
-def test_a_file_that_ends_too_early_says_what_is_missing():
-    for length in range(1, 31):
-        with pytest.raises(InputError, match=f"HPL.dat: ends after line {length}, where .* should follow"):
-            parse_hpl_dat("\n".join(LINES[:length]))
-
-
 @pytest.mark.parametrize(
     ("option", "given", "word"),
     [

@@ -80,15 +80,6 @@ def test_a_link_stays_and_what_it_points_to_is_replaced(tmp_path: Path) -> None:
     assert list(target.parent.iterdir()) == [target]
 
 
-def test_a_device_is_written_through(tmp_path: Path) -> None:
-    link = tmp_path / "link"
-    link.symlink_to("/dev/null")
-    for path in (Path("/dev/null"), link):
-        write_whole(path, "x" * 100_000)
-        assert stat.S_ISCHR(path.stat().st_mode)
-    assert list(tmp_path.iterdir()) == [link]
-
-
 def test_a_pipe_is_written_through(tmp_path: Path) -> None:
     pipe, link = tmp_path / "pipe", tmp_path / "link"
     os.mkfifo(pipe)

@@ -6,8 +6,7 @@ import subprocess
 import pytest
 from support_limits import HANG_S
 
-from lepaute.errors import InputError
-from lepaute.measure.layout import Layout, from_hwloc, from_sysfs, layout_of, made_up_layout
+from lepaute.measure.layout import Layout, from_hwloc, from_sysfs, layout_of
 
 #: As `lstopo --of xml` of hwloc 2 has them: two sockets of two cores with two threads each, the second thread of core c
 #: being c + 4; NUMA nodes stand beside what is in them.
@@ -104,13 +103,6 @@ def test_a_layout_can_be_made_up_on_the_threads_that_there_are() -> None:
     assert pus(layout) == [0, 1, 0, 1, 0, 1]
     assert layout.facts.socket == (0, 0, 0, 1, 1, 1)
     assert layout.source == "LEPAUTE_LAYOUT=2x3"
-
-
-@pytest.mark.parametrize("text", ["", "2", "0x4", "2x", "-1x2", "2x2x2", "99999x2", "999x999"])
-def test_a_made_up_layout_that_makes_no_sense_is_refused_in_one_line(text: str) -> None:
-    with pytest.raises(InputError, match="LEPAUTE_LAYOUT is") as caught:
-        made_up_layout(text, (0, 1))
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.skipif(shutil.which("lstopo-no-graphics") is None, reason="hwloc is not installed")

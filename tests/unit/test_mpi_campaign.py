@@ -10,7 +10,6 @@ from lepaute.archive import Archive, ArchiveWriter
 from lepaute.archive.metadata import Metadata
 from lepaute.archive.mpi_campaign import CALLS, CLOCKS, KIND, MPIRUNS, calls, facts, mpiruns
 from lepaute.archive.setups import metadata_facts
-from lepaute.errors import ArchiveError
 
 _START_NS = 1_700_000_000_000_000_000  # more digits than a double has
 
@@ -98,13 +97,6 @@ def test_calls_carry_what_became_of_their_mpirun_and_none_is_dropped(tmp_path: P
     assert mpiruns(archive)["library"].tolist() == ["openmpi", "mpich"]
     assert facts(archive).labels == ("openmpi",)
     assert facts(archive).precision == 0.0  # missing
-
-
-def test_a_table_that_lacks_a_column_is_refused(tmp_path: Path) -> None:
-    row = _row(0, 0, _START_NS, _START_NS)
-    del row["marks"]
-    with pytest.raises(ArchiveError, match="has no column marks"):
-        calls(_archive(tmp_path, [row], [_model(0)]))
 
 
 def test_what_a_campaign_found_out_is_no_difference_of_setups() -> None:

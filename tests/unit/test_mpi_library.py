@@ -18,7 +18,6 @@ from lepaute.kit.mpi_launcher import (
     Launcher,
     binding_works,
     family_and_version,
-    launcher_of_nodes,
 )
 from lepaute.kit.mpi_library import MpiLibrary, check_program, find_library, installed_libraries
 
@@ -246,12 +245,6 @@ def test_a_module_without_an_mpi_library_is_refused(login_shell: Path, module: s
         find_library(f"module:{module}")
 
 
-def test_a_machine_without_modules_is_named_as_one(login_shell: Path) -> None:
-    (login_shell / ".bash_profile").write_text("unset -f module\n")
-    with pytest.raises(EnvironmentProblem, match=r"a login shell .* has no module command"):
-        find_library("module:openmpi/5")
-
-
 # ---- launchers -------------------------------------------------------------------------------------------------------
 
 
@@ -268,11 +261,6 @@ def test_a_machine_without_modules_is_named_as_one(login_shell: Path) -> None:
 )
 def test_a_launcher_says_which_library_it_belongs_to(text: str, family: str, version: str) -> None:
     assert family_and_version(text) == (family, version)
-
-
-def test_nodes_that_say_nothing_of_their_mpirun_are_taken_for_open_mpi() -> None:
-    assert launcher_of_nodes(None).family == launcher_of_nodes("something else").family == OPEN_MPI
-    assert launcher_of_nodes("HYDRA build details:").start(2).argv == ("mpirun", "-np", "2")
 
 
 @pytest.mark.parametrize(

@@ -64,13 +64,6 @@ def test_the_reference_begins_with_the_last_event_before() -> None:
     assert state.slowdown(0)[0] == pytest.approx(1.25)
 
 
-def test_an_event_after_the_date_begins_the_state_now() -> None:
-    values = history([100.0] * 8 + [90.0] * 4 + [80.0] * 4)
-    log = Changelog((event(8), event(12)))
-    state = node_state(values, "c", "7", FACTOR, changelog=log, since_s=START_S + 8 * DAY_S)
-    assert (state.n, state.r) == (8, 4)
-
-
 @pytest.mark.parametrize(
     ("factor", "node", "days", "since_day", "words"),
     [

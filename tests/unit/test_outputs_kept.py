@@ -68,14 +68,3 @@ def test_a_picture_has_the_name_of_a_picture_and_so_of_no_input(words, folder, r
     before = contents(folder)
     assert "a picture's name ends in .png, .svg or .pdf" in refusal_of(*words.split())
     assert contents(folder) == before
-
-
-@pytest.mark.parametrize(
-    "words",
-    ["calibrate -o new.zip --archive new.zip", "predict hpl -p p.yaml --n 100 -o new.png --plot ./new",
-     "fit c.zip -o new.html --report new.html", "predict hpl -p p.yaml --n 100 --trace new.svg --gantt new"],
-)  # fmt: skip
-def test_two_outputs_of_one_name_are_refused(words, folder, refusal_of):
-    before = contents(folder)
-    assert "writes it too" in refusal_of(*words.split())
-    assert contents(folder) == before

@@ -130,16 +130,3 @@ def test_nodes_that_are_drawn_anew_have_no_ranges():
     prediction = predict(replace(HPL, nb=100), dahu, runs=1)
     dgemm_share = prediction.kernel_time_s["dgemm"] / (HPL.ranks * prediction.run_list[0].time_s)
     assert prediction.outside.unknown_share >= 0.999 * dgemm_share
-
-
-def test_messages_of_a_class_of_unknown_ranges_keep_their_part_of_the_moving_time():
-    hpl = replace(HPL, p=8, q=8)  # on two nodes
-    beyond = {"network.remote.range_bytes": "[0, 10]"}
-    alone = predict(hpl, override(load_platform("dahu"), beyond), runs=1)
-    segments = load_platform("dahu").network.loopback.segments
-    assert segments is not None  # of its own, whose range is not known
-    both = predict(
-        hpl, override(load_platform("dahu"), beyond | {"network.loopback.range_bytes": "[0, 100000000]"}), runs=1
-    )
-    assert alone.outside.messages is not None
-    assert alone.outside.messages == both.outside.messages

@@ -21,7 +21,6 @@ from lepaute.simulate.prediction.sweep import Sweep, scaling
 from lepaute.verify.comparison import sentence
 from lepaute.verify.plot import plot as plot_verification
 
-DATA = Path(__file__).parent.parent / "data"
 WORDS = ["predict", "hpl", "-p", "dahu", "--n", "3000", "--runs", "12"]
 
 
@@ -82,17 +81,6 @@ def test_a_sweep_marks_the_best_and_scaling_has_the_sentence_of_the_terminal(tmp
     assert units_of(figure) == ["ranks", "time of a run (s)", "ranks", "efficiency against 1 rank (%)"]
     assert output_of(*WORDS, "--grid", "1x1,1x2,2x2").splitlines()[0] == title_of(figure)
     assert "36 simulated runs" in foot_of(figure)
-
-
-@pytest.mark.parametrize("name", ["osu_three_protocols", "osu_latency"])
-def test_a_segmentation_has_the_breakpoints_of_the_terminal(name, tmp_path, output_of):
-    file = DATA / "duration_tables" / f"{name}.txt"
-    told = output_of("segment", file, "--plot", tmp_path / "s.svg")
-    svg = (tmp_path / "s.svg").read_text()
-    title = re.search(r"<dc:title>(.*)</dc:title>", svg)
-    assert told.startswith(title[1].split(". ")[0])
-    assert title[1].startswith("3 breakpoints" if name == "osu_three_protocols" else "No breakpoint can be proven")
-    assert f"{name}.txt" in svg  # at its foot
 
 
 def test_a_segmentation_shows_fit_breakpoints_intervals_and_residuals():

@@ -9,7 +9,7 @@ import pandas
 import pytest
 
 from lepaute.cli.main import main
-from lepaute.kit.quantities import bandwidth_of, flops_of, ratio_of, seconds_of
+from lepaute.kit.quantities import bandwidth_of
 from lepaute.platform import Platform, load_platform
 from lepaute.platform.data_sheet import (
     SCALED_RELATIVE_SD,
@@ -84,13 +84,6 @@ def test_every_guess_has_an_error_of_its_own_and_is_named_by_predictions() -> No
     told = next(warning for warning in warnings if warning.startswith("assumed, not measured: "))
     assert "dgemm at 45 Gflop/s a core (sd 5.0 %), all other kernels (sd 65 %)" in told
     assert not any("call noise only" in warning for warning in warnings)
-
-
-def test_a_peak_is_a_worse_guess_than_a_rate_of_dgemm() -> None:
-    platform = sheet(dgemm_flops=None, peak_flops=60e9)
-    assert dgemm_rate(platform) == pytest.approx(45e9, rel=1e-6)
-    assert platform.nodes.peak_flops_per_core == 60e9
-    assert platform.kernel("dgemm").discrepancy_relative_sd == 0.2  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(
@@ -266,12 +259,3 @@ def test_what_cannot_be_is_one_line_that_says_what_to_do(changed, told, tmp_path
     assert told in printed
     assert len(printed.splitlines()) == 1
     assert not file.exists()
-
-
-def test_rates_are_read_as_data_sheets_write_them() -> None:
-    assert [flops_of(text, "x") for text in ("45G", "45e9", "1.4T", "45 Gflop/s")] == [45e9, 45e9, 1.4e12, 45e9]
-    assert {
-        bandwidth_of(text, "x") for text in ("100Gb", "100Gb/s", "100Gbps", "100 Gbit/s", "12.5GB", "12.5GB/s")
-    } == {12.5e9}
-    assert [seconds_of(text, "x") for text in ("1.5us", "1500ns", "0.0015ms")] == pytest.approx([1.5e-6] * 3)
-    assert ratio_of("4:2", "x") == (2, 1)

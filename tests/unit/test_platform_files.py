@@ -109,12 +109,6 @@ def test_a_field_that_does_not_exist_cannot_be_replaced(field: str, message: str
         override(load_platform(SMALL), {field: "1"})
 
 
-def test_a_platform_does_not_change() -> None:
-    small = load_platform(SMALL)
-    with pytest.raises(ValueError, match="frozen"):
-        small.name = "other"  # type: ignore[misc]
-
-
 def test_the_json_schema_names_every_field_of_the_shipped_files() -> None:
     schema = json.loads(json.dumps(json_schema()))
     for name in shipped_names():

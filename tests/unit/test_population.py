@@ -139,17 +139,6 @@ def test_factors_are_drawn_log_normal_by_group_and_are_those_of_the_platform_whe
     assert table.rows[3][2] == SMALL.kernels[0].pieces[0].mean["mnk"] + day[3][0]
 
 
-def test_factors_scale_standard_deviations_and_the_distance_of_groups() -> None:
-    twice = scaled(population(covariance_common=[[9e-24, 0], [0, 0]]), 2.0, 3.0)
-    # the mean of all is 1.25e-10: groups at 1e-10 and 2e-10 go to 0.75e-10 and 2.75e-10
-    assert [group.mean[0] for group in twice.groups] == [pytest.approx(0.75e-10), pytest.approx(2.75e-10)]
-    assert twice.groups[0].covariance_spatial[0][0] == 4e-24
-    assert twice.covariance_temporal[0][0] == pytest.approx(36e-24)
-    assert twice.covariance_common[0][0] == pytest.approx(81e-24)
-    same = scaled(population(), 0.0, 0.0)
-    assert len({group.mean for group in same.groups}) == 1
-
-
 @pytest.mark.parametrize("factors", [(1.0, 1.0), (2.0, 1.0), (0.0, 0.5), (0.3, 0.0)])
 def test_deviations_of_scaled_populations_differ_in_size_alone(factors: tuple[float, float]) -> None:
     before = population_of(load_platform("dahu"))

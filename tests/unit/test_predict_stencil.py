@@ -9,11 +9,6 @@ BOX = Stencil(cells=(64, 64, 64), grid=(2, 2, 2), iterations=10, cell_time_s=2e-
 COMMAND = ["predict", "stencil", "-p", "dahu", "--grid", "2x2x2", "--cells", "64x64x64", "--iterations", "10"]
 
 
-def test_the_rate_is_cells_and_iterations_over_time(dahu):
-    run = predict(BOX, dahu, runs=1).run_list[0]
-    assert run.rate == pytest.approx(64**3 * 10 / run.time_s, rel=1e-12)
-
-
 def test_days_of_the_platform_and_noise_of_the_sweep_move_the_result(dahu):
     for layer in ("days", "noise"):
         still = predict(BOX, dahu, runs=3, layers=Layers.only())

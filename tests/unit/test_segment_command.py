@@ -7,7 +7,7 @@ import pytest
 
 from lepaute.errors import InputError
 from lepaute.fit import segment
-from lepaute.fit.duration_tables import is_duration, is_rate, rate_in, read_durations, unit_in
+from lepaute.fit.duration_tables import read_durations
 
 DATA = Path(__file__).parents[1] / "data" / "duration_tables"
 MADE = (512.0, 16384.0, 262144.0)  # the breakpoints of the tables that were made, see DATA/README.md
@@ -104,34 +104,6 @@ def test_a_file_that_is_no_such_table_is_refused_with_what_to_do(tmp_path, text,
         read_durations(tmp_path / "t.csv", **options)
     assert message in str(refused.value)
     assert str(refused.value).startswith(str(tmp_path / "t.csv"))
-
-
-@pytest.mark.parametrize(
-    ("name", "unit"),
-    [
-        *(
-            ("Latency (us)", "us"), ("Avg Latency(us)", "us"), ("t_avg[usec]", "us"), ("t [µs]", "us"),
-            ("time_ms", "ms"),
-        ),
-        *(("duration_s", "s"), ("seconds", "s"), ("time", None), ("Bandwidth (MB/s)", None), ("msgs", None)),
-    ],
-)  # fmt: skip
-def test_a_heading_tells_its_unit_or_none(name, unit):
-    assert unit_in(name) == unit
-    assert is_rate(name) == ("MB/s" in name)
-    assert is_duration(name) == (unit is not None or name == "time")
-
-
-@pytest.mark.parametrize(
-    ("name", "bytes_per_s"),
-    [
-        *(("MB/s", 1e6), ("Mbytes/sec", 1e6), ("BW [GB/s]", 1e9), ("bw_MiBps", 1048576.0), ("rate (B/s)", 1.0)),
-        *(("link Gb/s", 1.25e8), ("bw_Mbps", 1.25e5), ("Gbit/s", 1.25e8), ("bandwidth_Bps", 1.0)),
-        *(("mbps", None), ("msgs/s", None), ("Messages/s", None), ("time_us", None), ("jobs", None)),
-    ],
-)
-def test_a_heading_tells_its_rate_or_none(name, bytes_per_s):
-    assert rate_in(name) == bytes_per_s
 
 
 def test_the_rate_of_several_messages_at_once_is_said_to_be_that(tmp_path):

@@ -8,7 +8,7 @@ from simblas_recorder import table
 from lepaute.errors import InputError
 from lepaute.simulate.machine.core import KERNELS
 from lepaute.simulate.smpi.entries import members_of
-from lepaute.simulate.smpi.routines import parse_expression, read_routines, rows
+from lepaute.simulate.smpi.routines import read_routines, rows
 
 GOOD = Path(__file__).parents[1].joinpath("data", "texts", "simblas_table.txt").read_text()
 
@@ -61,21 +61,6 @@ def test_what_is_wrong_in_a_table_is_told_in_one_line_with_its_number(old: str, 
     assert message.startswith(f"table.txt:{line}: ")
     assert what in message
     assert "\n" not in message
-
-
-@pytest.mark.parametrize(
-    ("text", "cpp"),
-    [
-        ("2*m*n", "((2.0 * m) * n)"),
-        ("n**3/6", "((n * n * n) / 6.0)"),
-        ("m if side == 'L' else -n", "((side == 'L') ? m : (-n))"),
-        ("min(m, n - 1)", "std::min({m, (n - 1.0)})"),
-        ("side in 'UL' and m > 0", "((side == 'U' || side == 'L') && (m > 0.0))"),
-        ("side not in 'UL'", "(!(side == 'U' || side == 'L'))"),
-    ],
-)
-def test_a_formula_becomes_cpp(text: str, cpp: str) -> None:
-    assert parse_expression(text, {"m", "n", "side"}).cpp == cpp
 
 
 def test_every_kernel_of_the_table_is_one_that_platforms_can_model() -> None:

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from lepaute.cli.main import main
-from lepaute.errors import InputError
 from lepaute.platform import load_platform
 from lepaute.platform.components import with_components
 from lepaute.platform.population import population_of
@@ -18,7 +17,6 @@ from lepaute.study.configuration import Configurations
 from lepaute.study.evaluation import Point
 from lepaute.study.ready import READY, Subject, ready_study
 from lepaute.study.running import run_study
-from lepaute.study.schema import study_of
 
 LITERATURE = Path(__file__).parents[2] / "examples" / "literature"
 STUDIES = [path for path in sorted(LITERATURE.glob("*.yaml")) if "question:" in path.read_text()]
@@ -51,20 +49,6 @@ def test_published_figures_stand_beside_ours() -> None:
     assert answer["published_source"] == "a thesis"
     assert answer["comparisons"][0]["published_other"] == {"change_percent": 81.5, "value": None}
     assert "published" not in run_study(TWO).answer.table()[0]  # type: ignore[union-attr]
-
-
-@pytest.mark.parametrize(
-    ("result", "problem"),
-    [
-        ({"at": {"scenario": "slower"}, "change": 1}, "levels of scenario are as it is, slow"),
-        ({"at": {"nb": 128}, "change": 1}, "factors are scenario"),
-        ({"at": {"scenario": "slow"}}, "give one of change"),
-        ({"at": {"scenario": "slow"}, "change": 1, "value": 2}, "give one of change"),
-    ],
-)
-def test_a_published_figure_of_nothing_is_refused(result: dict[str, object], problem: str) -> None:
-    with pytest.raises(InputError, match=problem):
-        study_of(TWO | {"published": {"source": "a thesis", "results": [result]}})
 
 
 def test_a_study_takes_its_slots_from_a_hostfile_in_order_or_at_random(tmp_path: Path) -> None:

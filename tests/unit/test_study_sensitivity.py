@@ -6,7 +6,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lepaute.errors import InputError
 from lepaute.study.evaluation import Outcome, Point, Trial, trials_of
 from lepaute.study.sensitivity import effects
 from lepaute.study.sobol import simulations_of, sobol
@@ -80,20 +79,6 @@ def test_sobol_takes_the_simulations_that_it_says_with_common_seeds_in_a_row() -
     assert found.total["x"].value == pytest.approx(1.0, abs=0.1)
     assert found.is_null("null")
     assert len({trial.seed for trial in seen[:3]}) == 1  # A, and A with one factor of B
-
-
-def test_rows_with_a_refusal_are_left_out() -> None:
-    def evaluate(trials: Sequence[Trial]) -> list[Outcome]:
-        return [
-            Outcome(one, refusal="too large")
-            if float(one.point["x"]) > 0.9  # type: ignore[arg-type]
-            else Outcome(one, {"time_s": 1.0 + float(one.point["x"])})  # type: ignore[arg-type]
-            for one in trials
-        ]
-
-    assert 0 < sobol({"x": lambda u: u}, evaluate, 64).refused < 32
-    with pytest.raises(InputError, match="only 0 of 64 rows could be simulated: too large"):
-        sobol({"x": lambda _: 1.0}, evaluate, 64)
 
 
 def test_the_best_level_and_the_direction_are_said() -> None:

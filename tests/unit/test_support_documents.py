@@ -3,8 +3,7 @@
 from pathlib import Path
 
 import pytest
-from support_documents import MalformedPage, Page, matched, parts, read_page, rewritten, same_line, unlike
-from support_running_documents import Session, run_blocks
+from support_documents import MalformedPage, Page, matched, read_page, same_line
 
 TEXTS = Path(__file__).parents[1] / "data" / "texts"
 PAGE = (TEXTS / "documents_page.txt").read_text()
@@ -27,13 +26,6 @@ def test_the_blocks_of_a_page_are_those_that_run(tmp_path: Path) -> None:
     assert console.steps[1].code == "printf '%s\\n' \\\ntwo"
     assert (measured.needs, measured.numbers_differ) == ({"machine"}, True)
     assert (python.steps[0].code, python.steps[0].shown) == ("x = 3\nprint(x)\n", ("3",))
-
-
-def test_a_page_is_tested_without_and_with_what_a_machine_must_have(tmp_path: Path) -> None:
-    found = parts(page_of(PAGE, tmp_path))
-    assert {part: len(blocks) for part, blocks in found.items()} == {"computing": 3, "machine": 4}
-    alone = "<!-- file: a -->\n```text\n```\n<!-- run: nodes -->\n```python\n1\n```\n"
-    assert parts(page_of(alone, tmp_path)).keys() == {"nodes"}, "files alone are no test"
 
 
 @pytest.mark.parametrize(
@@ -88,28 +80,3 @@ def test_three_dots_stand_for_any_lines() -> None:
     assert matched(("a", "...", "e"), ["a", "b", "c", "d"]) is None
     assert matched((), ["a"]) is None
     assert matched(("a", ""), ["a"]) == [0]
-
-
-def test_outputs_are_written_anew_where_they_differ(tmp_path: Path) -> None:
-    text = (
-        "```console\n$ one\nstays 8f2a4570\n...\nlast 100\n$ two\nold\n```\n\n"
-        "- in a list\n\n  ```python\n  print(1)\n  ```\n\n  ```text\n  2\n  ```\n"
-    )
-    page = page_of(text, tmp_path)
-    one, two, three = (step for block in page.blocks for step in block.steps)
-    found = rewritten(page, {one: ["stays 9f2a4570", "new", "last 101"], two: ["new", "lines", ""], three: ["1"]})
-    assert "\n".join(found.lines) + "\n" == (
-        "```console\n$ one\nstays 8f2a4570\n...\nlast 101\n$ two\nnew\nlines\n```\n\n"
-        "- in a list\n\n  ```python\n  print(1)\n  ```\n\n  ```text\n  1\n  ```\n"
-    )
-
-
-@pytest.mark.slow
-def test_a_page_runs_in_one_shell_and_one_interpreter(tmp_path: Path) -> None:
-    page = page_of((TEXTS / "documents_session.txt").read_text(), tmp_path)
-    with Session(tmp_path / "run") as session:
-        ran = [(unlike(*one), one[3]) for one in run_blocks(page.blocks, session)]
-    # What announces how long it takes is left out: it depends on the processors.
-    assert [wrong for wrong, _ in ran[:-1] if wrong] == [ran[4][0]]
-    assert [status for _, status in ran] == [0, 0, 0, 0, 1, 0, 0, 0, 0, 1]
-    assert "ZeroDivisionError" in (ran[-1][0] or "")

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles.traces_by_hand import call, exchange, hpl_like, trace
 
-from lepaute.errors import InputError
 from lepaute.trace import colours
 from lepaute.trace.breakdown import breakdown_of
 from lepaute.trace.compare import compare_traces
@@ -46,22 +45,6 @@ def test_the_window_that_was_asked_for_is_drawn(tmp_path: Path) -> None:
     window = plot_gantt(made, tmp_path / "g.png", ranks=[1, 3], steps=(2, 3))
     assert (window.ranks, window.low_s) == ((1, 3), pytest.approx(2 * 4.5))
     assert plot_gantt(made, tmp_path / "g.png", low_s=1.0, high_s=2.5).high_s == 2.5
-
-
-@pytest.mark.parametrize(
-    ("arguments", "complaint"),
-    [
-        ({"ranks": [2, 9]}, "rank 9 is not in the trace; it holds 0-3"),
-        ({"steps": (70, 71)}, "steps 70:71 are not in the trace; it holds 0 to 9"),
-        ({"low_s": 2.0, "high_s": 1.0}, "--from must be less than --to"),
-        ({"low_s": 1e6}, "--from must be less than --to"),
-        ({"low_s": 1e6, "high_s": 2e6}, "no calls between"),
-    ],
-)
-def test_a_window_with_nothing_in_it_is_refused(tmp_path: Path, arguments: dict[str, object], complaint: str) -> None:
-    with pytest.raises(InputError, match=complaint):
-        plot_gantt(hpl_like(ranks=4, steps=10), tmp_path / "g.png", **arguments)  # type: ignore[arg-type]
-    assert not (tmp_path / "g.png").exists()
 
 
 @settings(max_examples=50)

@@ -222,14 +222,6 @@ def test_a_collective_operation_that_a_rank_leaves_out_is_named(tmp_path: Path) 
         replayed(path)
 
 
-def test_numbers_of_groups_may_have_gaps(tmp_path: Path) -> None:
-    def time_s(number: int) -> float:
-        rows = [call(rank, "Allreduce", comm=comm, size_bytes=8.0) for comm in (0, number) for rank in range(2)]
-        return replayed(write(tmp_path / f"{number}.parquet", rows)).time_s.mean
-
-    assert time_s(1) == time_s(7) == time_s(2**31 - 1)
-
-
 def test_an_order_in_which_all_wait_is_a_deadlock(tmp_path: Path) -> None:
     rows = [call(rank, name, 1 - rank, LARGE) for rank in range(2) for name in ("Recv", "Send")]
     with pytest.raises(SimulationError, match=r"deadlock: rank 0 in receive \(MPI_Recv\) from rank 1, tag 0"):
