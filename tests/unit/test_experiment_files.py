@@ -2,7 +2,6 @@
 
 import contextlib
 import multiprocessing
-import subprocess
 import sys
 import types
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ import pandas
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support_disk import small_disk
 from support_limits import HANG_S
 
 from lepaute.archive import Archive
@@ -207,17 +207,9 @@ def test_options_by_name_are_those_of_the_run_and_of_the_request() -> None:
 
 
 @pytest.fixture
-def tiny_disk(tmp_path: Path):
-    """A file system of 64 kibibytes."""
-    place = tmp_path / "tiny"
-    place.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", place], capture_output=True, check=False
-    )
-    if mounted.returncode != 0:
-        pytest.skip("a small file system cannot be mounted here: this needs the rights of root")
-    yield place
-    subprocess.run(["umount", "--lazy", place], check=True)
+def tiny_disk(tmp_path: Path) -> Iterator[Path]:
+    with small_disk(tmp_path / "tiny", "64k"):
+        yield tmp_path / "tiny"
 
 
 def test_what_a_full_disk_refuses_leaves_nothing_and_does_not_come_later(tiny_disk: Path) -> None:
