@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from lepaute.measure.fit import segment, segment_jointly
 
 from lepaute.errors import FitError
-from lepaute.fit import segment, segment_jointly
 
 
 def three_regimes(seed: int, noise: float = 0.03):
@@ -101,6 +101,13 @@ def test_a_minimum_length_of_segments_is_kept():
     bounds = [-np.inf, *fitted.breakpoints, np.inf]
     counts = [np.sum((x > low) & (x <= high)) for low, high in zip(bounds[:-1], bounds[1:], strict=True)]
     assert min(counts) >= 30
+
+
+def test_beyond_500_sizes_the_logarithm_still_finds_the_very_size():
+    rng = np.random.default_rng(11)
+    x = np.unique(10 ** rng.uniform(0, 7, 3000))
+    y = np.where(x < 1e4, 1e-6 + 1e-9 * x, 3e-5 + 2e-10 * x) * rng.lognormal(0, 0.02, len(x))
+    assert segment(x, y).breakpoints == (x[x < 1e4].max(),)
 
 
 def test_series_that_share_breakpoints_find_together_what_one_alone_does_not_see():

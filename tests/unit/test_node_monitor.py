@@ -10,7 +10,7 @@ import pytest
 from support_limits import HANG_S, wait_until
 
 from lepaute.measure.node_agent import monitor as monitor_module
-from lepaute.measure.node_agent.monitor import Monitor, OtherProcesses
+from lepaute.measure.node_agent.monitor import Monitor, OtherProcesses, ReferenceKernel
 from lepaute.measure.node_agent.sensors import Found
 from lepaute.measure.node_agent.system_files import SystemFiles
 
@@ -170,6 +170,12 @@ def test_processes_of_the_experiment_its_user_and_other_users_are_told_apart(tmp
     assert (row["other_users_cpu_s"], row["other_users"]) == (4.0, "1002:new 0.10")
 
 
+def test_hidden_processes_of_other_users_are_told(tmp_path: Path) -> None:
+    files = machines.write(tmp_path, {"proc/mounts": "proc /proc proc rw,relatime,hidepid=invisible 0 0"})
+    assert "hidepid=invisible" in OtherProcesses(files, 1, 1000, 0.0).hidden()
+    assert OtherProcesses(files, 1, 0, 0.0).hidden() == ""  # root sees all
+
+
 def watch(files: SystemFiles, rows: int, emit: Callable[[dict[str, Any]], object] | None = None, **more: Any) -> Any:
     """(rows, summary) of a monitor with a period of 20 ms."""
     seen: list[dict[str, Any]] = []
@@ -270,3 +276,9 @@ def test_a_sensor_that_fails_in_the_middle_gives_nothing_for_its_column_only(tmp
     assert rows[2]["temperature_coretemp_package_id_0_celsius"] is None
     assert rows[2]["temperature_coretemp_core_0_celsius"] == 40.5
     assert summary["failures"]["temperature_coretemp_package_id_0_celsius"] == len(rows) - 1
+
+
+def test_the_reference_kernel_takes_time_in_both_its_parts() -> None:
+    compute_s, memory_s = ReferenceKernel().measure()
+    assert 0 < compute_s < 60
+    assert 0 < memory_s < 60

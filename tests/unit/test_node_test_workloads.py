@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pandas
 import pytest
+from lepaute.measure.archive import Archive
 from support_factors import experiment
 
-from lepaute.archive import Archive
 from lepaute.cli.main import main
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.measure.node_test import Parameters
@@ -49,11 +49,29 @@ def test_all_parts_are_stressed_unless_some_are_chosen() -> None:
         chosen_workloads("disk,gpu", 3, {})
 
 
+def test_operations_count_by_the_wall_clock() -> None:
+    (syscall,) = chosen_workloads("syscall", 3, {})
+    assert figures_of(syscall, printed(METRICS)) == [("ops_per_s", 29335.139247)]
+
+
 @pytest.mark.parametrize("text", ["", "metrics:\n", "metrics: [{}]", "{", METRICS.replace("29335.139247", "0.0")])
 def test_metrics_that_say_nothing_are_a_workload_that_failed(text: str) -> None:
     (syscall,) = chosen_workloads("syscall", 3, {})
     with pytest.raises(EnvironmentProblem, match="stress-ng"):
         figures_of(syscall, printed(text))
+
+
+def test_figures_are_what_named_groups_match_and_else_the_duration() -> None:
+    text = "Copy:  9000.5  0.1\nTriad: 8000  0.2\nTriad: 8100  0.2\n"
+    pattern = r"^Triad:\s+(?P<triad_MB_per_s>\S+)\s+(?P<triad_s>\S+)"
+    expected = [("triad_MB_per_s", 8000.0), ("triad_s", 0.2), ("triad_MB_per_s", 8100.0), ("triad_s", 0.2)]
+    assert figures_of(own(pattern), printed(text)) == expected
+    assert figures_of(own(None), printed(text)) == [("duration_s", 2.5)]
+    with pytest.raises(EnvironmentProblem, match="it printed nothing that its pattern matches"):
+        figures_of(own(pattern), printed("segmentation fault\n"))
+    for word in ("fast", "inf", "nan"):
+        with pytest.raises(EnvironmentProblem, match=f"it printed '{word}' for triad_MB_per_s, which is no number"):
+            figures_of(own(pattern), printed(f"Triad: {word} 1\n"))
 
 
 @pytest.mark.parametrize(

@@ -1,16 +1,18 @@
 """What SMPI wrote, as a trace of ours: which call a message belongs to, and one line for what cannot be read."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from lepaute.simulate.trace import Trace, read_trace
+from lepaute.simulate.trace.compare import compare_traces
+from lepaute.simulate.trace.smpi import convert
+from lepaute.simulate.trace.table import KINDS
 from oracles.paje_by_hand import PajeByHand, exchange
 
 from lepaute.cli.main import main
 from lepaute.errors import InputError
-from lepaute.trace import Trace, read_trace
-from lepaute.trace.smpi import convert
-from lepaute.trace.table import KINDS
 
 
 @pytest.fixture
@@ -191,6 +193,19 @@ def test_fields_stand_where_the_file_says(file: Path) -> None:
     assert without.size_bytes.tolist() == [0.0] * 5
     assert without.metadata["unsized"] == ["MPI_Bcast", "MPI_Recv", "MPI_Send"]
     assert any("messages have no sizes" in warning for warning in without.metadata["warnings"])
+
+
+def test_sizes_that_one_side_does_not_know_are_no_difference(file: Path) -> None:
+    file.write_text(exchange().text())
+    smpi = convert(file)
+    sized = replace(
+        smpi, size_bytes=smpi.size_bytes + 80.0 * smpi.named(("MPI_Bcast",)), metadata={"source": "recording"}
+    )
+    found = compare_traces(sized, smpi)
+    assert found.same_sizes
+    assert {one.name: one.paired for one in found.classes}["MPI_Bcast"] == 2
+    other = replace(smpi, size_bytes=smpi.size_bytes + 8.0 * smpi.named(("MPI_Send",)))
+    assert not compare_traces(other, smpi).same_sizes
 
 
 BROKEN = (

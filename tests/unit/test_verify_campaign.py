@@ -10,17 +10,18 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from lepaute.measure.verify.campaign import Case, Plan, run_cases
+from lepaute.measure.verify.comparison import compare, decision_of, one_sided, run_table, sentence, within
+from lepaute.measure.verify.plot import plot
+from lepaute.measure.verify.real_run import RealRun
+from lepaute.measure.verify.report import run_lines, show, warning_lines
+from lepaute.measure.verify.seal import RunJournal, Seal, held, seal_predictions, sealed_before
+from lepaute.measure.verify.verification import Verification, check_unused
 from support_verify import PROGRAM, measured, predicted, silent
 
 from lepaute.errors import InputError
 from lepaute.simulate import Hpl
 from lepaute.simulate.prediction.prediction import SimulationFigures
-from lepaute.verify.campaign import Case, Plan, run_cases
-from lepaute.verify.comparison import compare, decision_of, one_sided, run_table, sentence, within
-from lepaute.verify.real_run import RealRun
-from lepaute.verify.report import run_lines, show, warning_lines
-from lepaute.verify.seal import RunJournal, Seal, held, seal_predictions, sealed_before
-from lepaute.verify.verification import Verification, check_unused
 
 
 def case_of(hpl: Hpl, times_s: list[float]) -> Case:
@@ -321,6 +322,29 @@ def test_warnings_that_are_alike_are_told_once_and_many_are_cut():
     many = warning_lines([warned(*"abcdefgh")], "predictions.json")
     assert len(many) == 6
     assert many[-1] == "and 3 more warnings in predictions.json"
+
+
+def words_of(monkeypatch, table, frame, path, **more) -> list[str]:
+    """All text of the picture that `plot` draws."""
+    from matplotlib.figure import Figure
+    from matplotlib.text import Text
+
+    figures = []
+    saved = Figure.savefig
+    monkeypatch.setattr(
+        Figure, "savefig", lambda self, *words, **options: figures.append(self) or saved(self, *words, **options)
+    )
+    plot(table, frame, path, "title", "foot", **more)
+    return list(dict.fromkeys(text.get_text() for text in figures[0].findobj(Text)))
+
+
+def test_many_cases_are_drawn_as_predicted_against_measured(tmp_path, monkeypatch):
+    cases = [case_of(Hpl(n=1000 + n, q=q), [0.99, 1.0]) for n in range(96) for q in (1, 2)]
+    table, frame, _ = whole({case: [1.0 + (case == 0)] for case in range(191)}, {191: [2.0] * 4}, cases)
+    words = words_of(monkeypatch, table, frame, tmp_path / "many.png")
+    assert {"predicted = measured", "grid 1 × 1", "grid 1 × 2", "hollow: outside"} <= set(words)
+    assert "grey: every run disturbed by other load" in words
+    assert not [word for word in words if word.startswith("1,0")]
 
 
 class Terminal(io.StringIO):

@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 import pandas
 import pytest
+from lepaute.watch.store import open_store
 
-from lepaute.store import open_store
 from lepaute.watch.changelog import Inventory
 from lepaute.watch.changelog_edits import record_inventory
+from lepaute.watch.factors.dgemm import MODEL_FACTORS
 from lepaute.watch.report.summary import Change, Regression
 from lepaute.watch.site.front import cost_text
 from lepaute.watch.site.states import STATES, StateMap, drawn
@@ -137,3 +138,27 @@ def test_every_two_states_can_be_told_apart_by_all_eyes(vision: tuple[tuple[floa
     seen = {name: np.clip(np.array(vision) @ colour, 0, 1) ** (1 / 2.2) for name, colour in linear.items()}
     for one, other in combinations(seen, 2):
         assert np.linalg.norm(seen[one] - seen[other]) > 0.15, (one, other)
+
+
+# ---- models ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_page_of_a_model_has_its_name_and_says_which_coefficient_moved(tmp_path: Path) -> None:
+    values = table(6, 40, MODEL_FACTORS)
+    moved = (values["node"] == "n3") & (values["factor"] == "dgemm_mk_s") & (values["day"] >= 33)
+    values.loc[moved, "value"] *= 1.03
+    with open_store(tmp_path / "store") as store:
+        store.add_values(values.drop(columns="day"))
+        write_site(store, tmp_path / "site", FIRST_S + 41 * DAY_S)
+    (path,) = (tmp_path / "site").glob("factor-c-dgemm-mnk-s-dgemm-*.html")
+    page = path.read_text()
+    assert "<h1>c: dgemm model, 8 coefficients</h1>" in page
+    assert re.search(
+        r"n3</a></td>.*?<td class=\"words\">dgemm_mk_s \+(2\.9|3\.0|3\.1) %; the other 7 are as before \(p = [^<]*\)<",
+        page,
+    )
+    front = (tmp_path / "site" / "index.html").read_text()
+    assert "8 coefficients of the models" in front
+    assert " & " not in re.sub("<[^>]*>", "", front)
+    assert [len(states) for states in cells(front).values()] == [1] * 6  # the model stands for its coefficients
+    assert cells(front)["n3"] != ["fine"]
