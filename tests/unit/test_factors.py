@@ -315,19 +315,6 @@ def test_nodes_that_failed_were_aborted_or_are_missing_have_a_row_for_each_facto
     assert len(set(table.loc[table["factor"] == "dgemm_rate_flops", "stratum"])) == 1
 
 
-def test_a_node_lost_of_several_is_missing_and_the_others_are_done(tmp_path: Path) -> None:
-    lost = [{"node": "n2", "when": "", "why": "the connection ended", "phase": "run"}]
-    monitoring = {"n1": monitored(), "n2": monitored()}
-    table = values(calibration(tmp_path / "a.zip", status="partial", lost_nodes=lost, monitoring=monitoring))
-    for node, state in (("n1", "done"), ("n2", "missing")):
-        mine = table[table["node"] == node]
-        mine = mine[~mine["factor"].str.startswith("sentinel")]  # planned, and not measured by anyone here
-        assert set(mine["state"]) == {state}
-        assert {("dgemm_rate_flops", 0), ("dgemm_rate_flops", 1), ("cpu_power_W", 1)} <= set(
-            zip(mine["factor"], mine["cpu"], strict=True)
-        )
-
-
 def test_a_run_that_failed_before_it_measured_has_rows_of_what_its_design_would_have_given(tmp_path: Path) -> None:
     failed = {
         "status": "failed",

@@ -17,7 +17,7 @@ from lepaute.errors import FitError, LepauteError
 from lepaute.fit import models
 from lepaute.fit.experiments import Findings, findings
 from lepaute.fit.observations.columns import BY_NAME, factors_of
-from lepaute.fit.observations.factors import FactorTest, LevelEffect, factor_tests, sentence, usual_conditions
+from lepaute.fit.observations.factors import FactorTest, LevelEffect, factor_tests, sentence
 from lepaute.measure.experiment.job import WRITTEN, _check_names
 
 CONTENTS = ("random", "constant", "masked:40")
@@ -194,17 +194,6 @@ def test_the_columns_of_the_design_are_the_factors_of_an_experiment(tmp_path: Pa
                 archive.add_bytes("design.csv", design.to_csv().encode())
         (result,) = findings(Archive.open(path), factors)
         assert {test.factor for test in result.factor_tests} == expected
-
-
-def test_only_random_content_at_a_random_place_enters_a_model() -> None:
-    frame = content_calls(0.0)
-    assert len(usual_conditions(frame)) == 0  # of this probe not even random content: few sizes, very often
-    mixed = frame.assign(probe="dgemm", warm=[number % 2 for number in range(len(frame))])
-    kept = usual_conditions(mixed)
-    assert set(kept["content"]) == {"random"}
-    assert set(kept["warm"]) == {0}
-    without = frame.drop(columns=["content", "warm"]).assign(probe="dgemm")
-    assert usual_conditions(without) is without
 
 
 @pytest.mark.slow

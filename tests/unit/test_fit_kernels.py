@@ -7,7 +7,7 @@ import pytest
 from lepaute.fit.kernels.kernel_fit import fit_kernel
 from lepaute.fit.kernels.platform_kernel import group_errors, kernel_model, quality_row
 from lepaute.fit.observations.calls import Calls, calls_by_kernel, glue_calls, pooled_observations
-from lepaute.fit.variability.days import block_effects, discrepancies, discrepancy_relative_sd
+from lepaute.fit.variability.days import block_effects, discrepancy_relative_sd
 
 CLOCK_S = 2e-8
 
@@ -146,15 +146,6 @@ def test_steps_of_other_options_in_each_block_tell_nothing_of_the_block_or_the_p
     assert mine.sd == alone.sd
 
 
-def test_a_kernel_called_in_one_block_alone_is_no_better_known_than_the_others():
-    wrong, single = calls("dgemm", 10, count=4000), calls("dlaswp06N", 9, blocks=1)
-    wrong = dataclasses.replace(wrong, duration_s=wrong.duration_s * np.where(np.log2(wrong.work()) > 24, 1.0, 1.5))
-    fitted = [(measured, fit_kernel(measured)) for measured in (wrong, single)]
-    known, taken = discrepancies(fitted, None)
-    assert known == taken > 0.02
-    assert discrepancies(fitted[1:], None) == [0.0]
-
-
 def test_a_right_model_has_next_to_no_discrepancy_and_a_wrong_one_has_it():
     right = calls("dgemm", 10, count=4000)
     assert discrepancy_relative_sd(right, fit_kernel(right), None) < 0.01
@@ -198,12 +189,6 @@ def test_the_clock_is_subtracted_and_phases_are_no_kernels():
     assert list(kernels) == ["dgemm"]
     assert kernels["dgemm"].duration_s == pytest.approx([1e-6 - CLOCK_S])
     assert kernels["dgemm"].cold.tolist() == [True]
-
-
-def test_the_forms_of_a_product_and_of_a_triangular_solve_are_kernels_apart():
-    rows = [(name, 128, 10, 128, 1.0, 1e-3, 1) for name in ("dgemm", "dgemm_nn", "dtrsm", "dtrsm_left")]
-    kernels = calls_by_kernel(pooled_observations([observations([*rows, ("pdupdate", 100, 10, 128, 0.9, 0.2, 1)])]))
-    assert {name: len(found) for name, found in kernels.items()} == dict.fromkeys([row[0] for row in rows], 1)
 
 
 def test_streamed_products_of_a_first_step_are_as_good_as_any():

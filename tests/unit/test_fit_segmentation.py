@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from lepaute.measure.fit import segment, segment_jointly
 
 from lepaute.errors import FitError
+from lepaute.fit import segment, segment_jointly
 
 
 def three_regimes(seed: int, noise: float = 0.03):
@@ -80,19 +80,6 @@ def test_repeated_sizes_count_by_their_number():
     assert (weighted.intercept, weighted.slope) == pytest.approx((intercept, slope))
     assert weighted.n_points == 7
     assert segment(spread, y, objective="ordinary", n_breakpoints=0).segments[0].n_points == 7
-
-
-def test_no_coefficient_of_the_logarithmic_objective_is_negative():
-    x = np.geomspace(1, 1e6, 60)
-    falling = segment(x, 1e-3 / np.log(x + 2), n_breakpoints=2)
-    assert all(line.intercept >= 0 and line.slope >= 0 for line in falling.segments)
-
-
-def test_a_message_of_no_bytes_is_a_size_as_any_other():
-    x = np.concatenate([[0.0], np.geomspace(1, 1e6, 60)])
-    fitted = segment(x, 1e-6 + 1e-9 * x)
-    assert fitted.breakpoints == ()
-    assert fitted.predict([0.0])[0] == pytest.approx(1e-6, rel=1e-6)
 
 
 def test_a_minimum_length_of_segments_is_kept():

@@ -140,17 +140,6 @@ def test_runs_that_were_made_here_can_be_watched_with_their_dates(tmp_path):
     assert list(values["factor"]) == ["hpl_rate_flops"] * 2
 
 
-def test_the_command_shows_prediction_and_result_of_each_case_and_runs_nothing(capsys):
-    assert main([*COMMAND]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("Your HPL.out is slow in ")
-    assert "inside their 95 % prediction interval" in lines[1]
-    assert lines[3].split()[:4] == ["N", "NB", "T/V", "grid"]  # the cases differ in NB and in the broadcast
-    assert lines[4].split()[:4] == ["1000", "64", "WR10R2C4", "1x2"]
-    # The verdict, the sentence, a row a case, one that is off, and the fastest of each of two N.
-    assert len(lines) == 3 + 1 + 16 + 4 + 2
-
-
 def test_the_command_gives_json_and_files_and_an_exit_status(tmp_path, capsys):
     folder = tmp_path / "compared"
     assert main([*COMMAND, "--json", "--output", str(folder), "--tolerance", "10%"]) == 1

@@ -131,17 +131,6 @@ def test_a_job_that_waits_for_nodes_ends_the_youngest_tests_and_none_is_submitte
     assert len(batch.jobs) == 3 or len(batch.submitted) > 3
 
 
-def test_a_job_that_names_its_nodes_ends_the_tests_there_alone(tmp_path, batch):
-    tests, _ = made(tmp_path, batch, at_a_time=3)
-    tests.round(NOW_S)
-    node = batch.submitted[1]
-    batch.others = [WaitingJob("77", 1, frozenset({node}))]
-    tests.round(NOW_S + 5)
-    assert batch.cancelled == ["2"]
-    (left,) = set(batch.free) - set(batch.submitted[:3])
-    assert batch.submitted[3:] == [left]  # others' nodes are tested on, and that one is not
-
-
 def test_a_test_that_does_not_start_since_somebody_was_faster_is_taken_back(tmp_path, batch):
     tests, _ = made(tmp_path, batch)
     tests.round(NOW_S)

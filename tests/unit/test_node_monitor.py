@@ -194,15 +194,6 @@ def watch(files: SystemFiles, rows: int, emit: Callable[[dict[str, Any]], object
     return seen, monitor.stop()
 
 
-def test_on_this_machine_rows_have_all_columns_and_the_cost_is_told() -> None:
-    rows, summary = watch(SystemFiles(), 5)
-    assert {"time_s", "monotonic_s", "monitor_cpu_s", "memory_used_bytes", "load1", "others_share"} <= set(rows[0])
-    assert all(set(row) == set(rows[0]) for row in rows)
-    assert (summary["samples"], summary["problem"]) == (len(rows), "")
-    assert summary["monitor_cpu_s"] >= rows[-1]["monitor_cpu_s"] >= rows[0]["monitor_cpu_s"] == 0.0
-    assert summary["monitor_cpu_s_per_sample"] == pytest.approx(summary["monitor_cpu_s"] / len(rows))
-
-
 class MadeUpTime:
     """A clock, of which a pause takes nobody's time; stands for the module `time` and for the event of the end."""
 

@@ -220,14 +220,6 @@ def test_a_prediction_tells_the_interval_of_the_share_of_the_peak_and_the_share_
     assert re.search(r"memory +0\.512\d* GB needed of 206\.2 GB on 1 node, 0\.25 %", text)
 
 
-def test_the_core_may_be_one_that_the_user_has_measured(tmp_path: Path) -> None:
-    mine = sheet(dgemm_flops=90e9, name="measured")
-    twice = platform_from(DataSheet(1, 1, 4, dgemm_flops=45e9), mine)
-    assert twice.kernel("dtrsm").pieces[0].mean["mnk"] == pytest.approx(  # type: ignore[union-attr]
-        2.0 * mine.kernel("dtrsm").pieces[0].mean["mnk"]  # type: ignore[union-attr]
-    )
-
-
 @pytest.mark.parametrize(
     ("changed", "told"),
     [

@@ -117,12 +117,6 @@ def test_settings_that_change_no_time_are_said_with_what_would():
     assert not any("the setting" in line for line in lp.predict(hpl, "dahu", runs=2).warnings)
 
 
-def test_a_segmentation_is_a_frame_with_a_row_a_segment(line):
-    frame = line.to_frame()
-    assert frame["high"].tolist() == [512.0, 16384.0, 262144.0, 4194304.0]
-    assert ((frame["slope_low"] <= frame["slope"]) & (frame["slope"] <= frame["slope_high"])).all()
-
-
 def test_the_columns_of_a_design_have_the_types_of_their_factors(design):
     frame = design.to_frame()
     assert [str(kind) for kind in frame.dtypes] == ["Int64", "string", "Float64"]
@@ -130,20 +124,6 @@ def test_the_columns_of_a_design_have_the_types_of_their_factors(design):
     assert str(mixed["n"].dtype) == "Int64"
     assert mixed["n"].isna().sum() == 8
     assert mixed["op"].isna().sum() == 2
-
-
-def test_a_trace_is_a_frame_with_a_row_a_call(trace):
-    frame = trace.to_frame()
-    assert frame["name"].tolist() == ["dgemm", "MPI_Send", "dgemm"]
-    assert str(frame["kind"].dtype) == "category"
-    assert frame["duration_s"].sum() == 3.5
-
-
-def test_a_trace_is_read_by_its_name(tmp_path, trace):
-    from lepaute.trace import write_trace
-
-    write_trace(trace, tmp_path / "t.parquet")
-    assert lp.read_trace(tmp_path / "t.parquet").to_frame().equals(trace.to_frame())
 
 
 def test_an_emulation_from_python_checks_what_it_is_given():
@@ -165,19 +145,6 @@ def test_a_design_in_an_archive_keeps_the_types_of_its_columns(tmp_path):
     assert [str(frame[name].dtype) for name in ("n", "policy", "ratio")] == ["Int64", "string", "Float64"]
     assert frame["policy"].tolist()[0] == "NA"  # a level of that name, not a missing one
     assert frame["n"].isna().tolist() == [False, True]
-
-
-def test_tests_of_factors_are_a_frame_with_a_row_a_level():
-    rng = np.random.default_rng(1)
-    levels = rng.choice([65536, 1048576, 8388608], 300)
-    durations = np.where(levels == 8388608, 1.2, 1.0) * rng.lognormal(0, 0.05, 300)
-    table = pandas.DataFrame({"chunk": levels, "same": "x", "duration_s": durations})
-    frame = lp.fit.factor_frame(lp.fit.factor_tests(table, factors=["chunk", "same"]))
-    assert frame["level"].tolist() == ["1048576", "8388608"]
-    assert frame["reference"].tolist() == ["65536", "65536"]
-    assert frame["matters"].all()
-    assert frame["ratio"].tolist() == pytest.approx([1.0, 1.2], abs=0.03)
-    assert lp.fit.factor_frame([]).empty
 
 
 @pytest.mark.parametrize("wrong", [{"mapping": "random"}, {"layers": "days"}, {"trace": True}])

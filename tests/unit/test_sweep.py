@@ -10,7 +10,7 @@ from lepaute.cli.prediction_text import summary
 from lepaute.platform import load_platform
 from lepaute.platform.data_sheet import DataSheet, platform_from
 from lepaute.simulate import Difference, Hpl, Layers, Prediction, difference, predict, predict_all
-from lepaute.simulate.prediction.sweep import Sweep, calibration_of, speed
+from lepaute.simulate.prediction.sweep import Sweep, speed
 from lepaute.simulate.prediction.wording import fastest
 
 #: dgemm of `dahu` was fitted for k = 128, 256 and 512.
@@ -127,14 +127,6 @@ def test_no_best_is_named_where_none_is_comparable(sweep: list[Prediction]) -> N
     assert "near" not in text
     assert "lepaute calibrate --nb 16,32,64" in text
     assert Sweep(tuple(sweep[:3])).best is None
-
-
-def test_a_calibration_has_at_most_six_block_sizes_the_smallest_and_the_largest_among_them() -> None:
-    assert calibration_of([32]) == "lepaute calibrate --nb 32"
-    assert calibration_of([96, 100]) == "lepaute calibrate --nb 96,100"
-    assert calibration_of([16, 32, 64, 128]) == "lepaute calibrate --nb 16,32,64,128"
-    assert calibration_of(range(16, 513, 16)) == "lepaute calibrate --nb 16,32,64,128,256,512"
-    assert calibration_of([100, 104, 112, 120, 128]) == "lepaute calibrate --nb 100,128"
 
 
 def test_the_command_says_not_comparable_in_text_json_and_picture(tmp_path, json_of, output_of):

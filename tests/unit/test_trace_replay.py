@@ -135,13 +135,6 @@ def test_sendrecv_goes_both_ways_and_nobody_is_nobody(tmp_path: Path) -> None:
     assert replayed(write(tmp_path / "run.parquet", rows)).time_s.mean == pytest.approx(3.0, rel=1e-2)
 
 
-@pytest.mark.parametrize("free", [True, False])
-def test_requests_that_nobody_waits_for_need_no_wait(free: bool, tmp_path: Path) -> None:
-    sender = [call(0, "Isend", 1, LARGE, start_s=0.0), *([call(0, "Request_free", start_s=0.0)] if free else [])]
-    path = write(tmp_path / "run.parquet", [*sender, call(1, "Recv", 0, LARGE, start_s=0.5)])
-    assert replayed(path).time_s.mean == pytest.approx(0.5, rel=1e-2)
-
-
 def test_collective_operations_take_the_mean_of_sizes_that_differ(tmp_path: Path) -> None:
     def of(name: str, sizes: Sequence[float]) -> float:
         rows = [call(rank, name, comm=0, size_bytes=size, start_s=0.0) for rank, size in enumerate(sizes)]
@@ -207,12 +200,6 @@ def test_a_message_that_lacks_a_side_is_named_with_who_waits(tmp_path: Path) -> 
         replayed(path)
     with pytest.raises(InputError, match=r"rank 0 sends a message to rank 1, tag 3, in MPI_Send at 1.00 s, which that"):
         replayed(write(path, rows[:1]))
-
-
-def test_a_recording_that_does_not_tell_its_ranks_has_those_of_its_rows(tmp_path: Path) -> None:
-    path = write(tmp_path / "run.parquet", [call(0, "Send", 1, 8.0), call(1, "Recv", 0, 8.0)], ranks=None)
-    assert lp.TraceReplay(path).ranks == 2
-    replayed(path)
 
 
 def test_a_collective_operation_that_a_rank_leaves_out_is_named(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """CSV files with a mapping: exactly the values that they hold, in SI units; what is wrong is named with its line."""
 
-import gzip
 import os
 import re
 from functools import partial
@@ -65,14 +64,6 @@ def test_the_published_monitoring_is_read_with_the_mapping_of_the_examples() -> 
     pd.testing.assert_frame_equal(values, check_values(expected), check_exact=True)
     assert len(values) == 4 * len(raw)
     assert len(GRID5000.read_text().splitlines()) <= 12
-
-
-def test_a_compressed_file_and_one_read_again_give_the_same_rows(tmp_path: Path) -> None:
-    packed = tmp_path / "values.csv.gz"
-    packed.write_bytes(gzip.compress((DATA / "three_nodes.csv").read_bytes()))
-    plain = read_foreign(DATA / "three_nodes.csv", "csv", mapping=GRID5000)
-    pd.testing.assert_frame_equal(read_foreign(packed, mapping=GRID5000), plain)
-    pd.testing.assert_frame_equal(read_foreign(packed, mapping=GRID5000), plain)
 
 
 def test_a_large_table_is_read_line_by_line_to_the_same_rows_and_refusals(tmp_path: Path, monkeypatch) -> None:

@@ -120,26 +120,6 @@ def test_a_log_of_reframe_3_has_a_line_a_variable_and_no_nodes(tmp_path: Path) -
     assert list(read(tmp_path, nothing, node="n1")["state"]) == ["failed", "done"]
 
 
-def test_a_log_of_a_git_checkout_is_read_and_recognised() -> None:
-    values = read_foreign(DATA / "reframe3_checkout.log", node="n1")
-    assert list(values["factor"].unique()) == ["copy_check:rate_B_per_s"]
-    assert list(values["value"]) == pytest.approx([16.1e9, 16.2e9])
-    assert set(values["cluster"]) == {"mysys"}
-
-
-def test_a_table_with_the_version_in_its_second_column_is_a_table(tmp_path: Path) -> None:
-    path = tmp_path / "Sombrero.log"
-    path.write_text(
-        "job_completion_time|version|info|jobid|num_tasks|flops_value|flops_unit|flops_ref|flops_lower_thres|"
-        "flops_upper_thres|display_name|system|partition|environ\n"
-        "2023-08-25T11:23:46|reframe 4.3.2|Sombrero %tasks=4 /de92e50c @s:p+gnu|4323431|4|0.52|Gflops/s|None|None|"
-        "None|Sombrero %tasks=4|s|p|gnu\n"
-    )
-    values = read_foreign(path, node="n1")
-    assert list(values["factor"]) == ["Sombrero %tasks=4:flops_flops"]
-    assert list(values["value"]) == pytest.approx([0.52e9])
-
-
 def test_a_log_that_grows_keeps_its_rows_and_one_that_is_read_twice_gives_the_same(tmp_path: Path) -> None:
     heading, *rest = lines(LOG)
     first = read(tmp_path, "\n".join([heading, *rest[:2]]))

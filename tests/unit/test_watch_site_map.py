@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pandas
 import pytest
-from lepaute.watch.store import open_store
 
+from lepaute.store import open_store
 from lepaute.watch.changelog import Inventory
 from lepaute.watch.changelog_edits import record_inventory
 from lepaute.watch.factors.dgemm import MODEL_FACTORS
