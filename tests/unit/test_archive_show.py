@@ -4,10 +4,10 @@ from pathlib import Path
 
 from support_archive import Node, command, experiment_archive, failed_archive
 
-from lepaute.archive import Archive, ArchiveWriter
-from lepaute.archive.screen import LINES, WIDTH, first_screen
 from lepaute.cli.main import main
 from lepaute.kit.printable import columns
+from lepaute.measure.archive import Archive, ArchiveWriter
+from lepaute.measure.archive.screen import LINES, WIDTH, first_screen
 
 
 def screen(path: Path) -> list[str]:

@@ -7,12 +7,12 @@ import pandas
 import pytest
 from support_run import run_here
 
-from lepaute.archive import Archive, ArchiveWriter
-from lepaute.clocks.comparison import Found, compared
-from lepaute.clocks.request import KIND, SYNCHRONISATIONS, ClockFacts, ClockRequest
-from lepaute.clocks.wording import fact_lines, open_lines
 from lepaute.errors import ArchiveError, InputError
 from lepaute.kit.json_values import to_json
+from lepaute.measure.archive import Archive, ArchiveWriter
+from lepaute.measure.clocks.comparison import Found, compared
+from lepaute.measure.clocks.request import KIND, SYNCHRONISATIONS, ClockFacts, ClockRequest
+from lepaute.measure.clocks.wording import fact_lines, open_lines
 
 #: Of each method, what a synchronisation takes, and the errors of its worst rank at 0 and 5 s, ns.
 SOME = {"SKaMPI": (0.002, 200, 4000), "HCA3": (1.2, 300, 500), "JK": (0.6, 1500, 900)}

@@ -5,9 +5,9 @@ from collections import Counter
 import pytest
 
 import lepaute as lp
-from lepaute.design import fraction
-from lepaute.design.summary import summary_of
 from lepaute.errors import DesignError
+from lepaute.measure.design import fraction
+from lepaute.measure.design.summary import summary_of
 
 
 def two_levels(count: int) -> dict[str, list[int]]:

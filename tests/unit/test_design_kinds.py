@@ -7,9 +7,9 @@ import numpy as np
 from support_hpl_counts import simulated
 
 from lepaute import _core
-from lepaute.design import dgemm_design, hpl_step_design, p2p_design
-from lepaute.design.hpl_step import FEWEST_RUNS, StepOptions, drawn_step_options
-from lepaute.fit.observations.calls import FIRST_TOUCH, MODELLED, PHASES
+from lepaute.measure.design import dgemm_design, hpl_step_design, p2p_design
+from lepaute.measure.design.hpl_step import FEWEST_RUNS, StepOptions, drawn_step_options
+from lepaute.measure.fit.observations.calls import FIRST_TOUCH, MODELLED, PHASES
 from lepaute.simulate.apps.hpl.parameters import Hpl
 
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 from oracles.emulated import tiny
 
-from lepaute.platform import override
 from lepaute.simulate.engine import KernelUse, Sizes
+from lepaute.simulate.platform import override
 from lepaute.simulate.smpi.emulate import Options
 from lepaute.simulate.smpi.emulated_run import EmulatedRun, OwnTimes, Slowdowns
 from lepaute.simulate.smpi.warnings import network_warnings, program_warnings

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from lepaute.platform.io import parse_platform
-from lepaute.platform.schema import Power
 from lepaute.simulate import Hpl, Stencil, predict
+from lepaute.simulate.platform.io import parse_platform
+from lepaute.simulate.platform.schema import Power
 
 POWER = Power(idle_W=100.0, computing_W=300.0, communicating_W=200.0)
 # A message takes half a second whatever its size; each call of dgemv takes 1 s, each of dtrsv 2 s, all else nothing.

@@ -20,7 +20,7 @@ from support_factors import (
 )
 from support_fit import message_rows, sentinel_rows
 
-from lepaute.archive import Archive, ArchiveWriter
+from lepaute.measure.archive import Archive, ArchiveWriter
 from lepaute.watch.factors import MODEL_FACTORS, factors_of, strata_of, why_strata_differ
 from lepaute.watch.judging.judge import judge
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pandas
 
-from lepaute.platform import dump_platform, load_platform, override
 from lepaute.simulate import Hpl, predict
+from lepaute.simulate.platform import dump_platform, load_platform, override
 
 BLOCKS, STEPS, CALLS = 5, 8, 40
 

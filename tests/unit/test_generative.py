@@ -10,8 +10,8 @@ from oracles.two_way import own_and_total
 from population.simulated import dahu_like, simulated
 
 from lepaute.errors import FitError
-from lepaute.fit.population.coefficients import coefficients_of_table, read_coefficients
-from lepaute.fit.population.generative import generative
+from lepaute.measure.fit.population.coefficients import coefficients_of_table, read_coefficients
+from lepaute.measure.fit.population.generative import generative
 from lepaute.stats.covariances import between_days, between_units, nearest_covariance
 
 

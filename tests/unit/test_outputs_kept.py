@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from lepaute.archive import ArchiveWriter
-from lepaute.platform import load_platform
-from lepaute.platform.io import platform_text
+from lepaute.measure.archive import ArchiveWriter
+from lepaute.simulate.platform import load_platform
+from lepaute.simulate.platform.io import platform_text
 
 
 @pytest.fixture

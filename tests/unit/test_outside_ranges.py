@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from oracles.emulated import tiny
 
-from lepaute.platform import load_platform, override
 from lepaute.simulate import Hpl, Stencil, predict
 from lepaute.simulate.engine import KernelUse, Sizes
+from lepaute.simulate.platform import load_platform, override
 from lepaute.simulate.prediction.trust import outside_ranges
 from lepaute.simulate.tracing import TraceRequest
 

@@ -10,19 +10,19 @@ import pytest
 
 from lepaute.cli.main import main
 from lepaute.kit.quantities import bandwidth_of
-from lepaute.platform import Platform, load_platform
-from lepaute.platform.data_sheet import (
+from lepaute.simulate.apps.hpl.parameters import Hpl
+from lepaute.simulate.machine.core import KERNELS
+from lepaute.simulate.platform import Platform, load_platform
+from lepaute.simulate.platform.data_sheet import (
     SCALED_RELATIVE_SD,
     SHARES,
     DataSheet,
     dgemm_rate,
     platform_from,
 )
-from lepaute.platform.guessed_messages import Link
-from lepaute.platform.kernel_model import UPDATE, mean_s, models_of
-from lepaute.platform.plausibility import unmodelled
-from lepaute.simulate.apps.hpl.parameters import Hpl
-from lepaute.simulate.machine.core import KERNELS
+from lepaute.simulate.platform.guessed_messages import Link
+from lepaute.simulate.platform.kernel_model import UPDATE, mean_s, models_of
+from lepaute.simulate.platform.plausibility import unmodelled
 from lepaute.simulate.prediction.predicting import predict
 
 OPTIONS = {

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from lepaute.cli.main import main
-from lepaute.platform import load_platform, override, shipped_names
-from lepaute.platform.plausibility import implausible
+from lepaute.simulate.platform import load_platform, override, shipped_names
+from lepaute.simulate.platform.plausibility import implausible
 
 SMALL = Path(__file__).parent.parent / "data" / "platforms" / "small.yaml"
 BASE = override(load_platform(SMALL), {"kernels[0].pieces[1].per_cpu": "null"})

@@ -15,7 +15,7 @@ from support_archive import experiment_archive
 import lepaute as lp
 from lepaute.errors import InputError
 from lepaute.kit.text import without_figures
-from lepaute.trace import trace_of_columns
+from lepaute.simulate.trace import trace_of_columns
 
 DATA = Path(__file__).parents[1] / "data" / "duration_tables"
 

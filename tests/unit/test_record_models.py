@@ -8,7 +8,7 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 from lepaute.kit.models import AfterValidator, ConfigDict, Field, Record, model_validator, packed, unpacked
-from lepaute.platform.values import fault
+from lepaute.simulate.platform.values import fault
 
 
 def _even(value: int) -> int:

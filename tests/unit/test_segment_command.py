@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from lepaute.errors import InputError
-from lepaute.fit import segment
-from lepaute.fit.duration_tables import read_durations
+from lepaute.measure.fit import segment
+from lepaute.measure.fit.duration_tables import read_durations
 
 DATA = Path(__file__).parents[1] / "data" / "duration_tables"
 MADE = (512.0, 16384.0, 262144.0)  # the breakpoints of the tables that were made, see DATA/README.md

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from lepaute.cli.prediction_text import summary
-from lepaute.platform import load_platform
-from lepaute.platform.data_sheet import DataSheet, platform_from
 from lepaute.simulate import Difference, Hpl, Layers, Prediction, difference, predict, predict_all
+from lepaute.simulate.platform import load_platform
+from lepaute.simulate.platform.data_sheet import DataSheet, platform_from
 from lepaute.simulate.prediction.sweep import Sweep, speed
 from lepaute.simulate.prediction.wording import fastest
 

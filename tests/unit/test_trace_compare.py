@@ -4,9 +4,9 @@ import pytest
 from oracles.traces_by_hand import Call, call, hpl_like, trace
 
 from lepaute.errors import InputError
-from lepaute.trace import Trace
-from lepaute.trace.compare import compare_traces
-from lepaute.trace.compare_report import comparison_text
+from lepaute.simulate.trace import Trace
+from lepaute.simulate.trace.compare import compare_traces
+from lepaute.simulate.trace.compare_report import comparison_text
 
 
 def test_a_trace_is_equal_to_itself() -> None:

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.measure.verify.real_run import check_machine, parse_driver_output, parse_hpl_output
 from lepaute.simulate import Hpl
-from lepaute.verify.real_run import check_machine, parse_driver_output, parse_hpl_output
 
 HPL_OUTPUT = """
 T/V                N    NB     P     Q               Time                 Gflops

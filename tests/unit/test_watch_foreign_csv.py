@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from lepaute.errors import InputError
-from lepaute.trace import read_trace
+from lepaute.simulate.trace import read_trace
 from lepaute.watch.foreign import read_foreign, rows
 from lepaute.watch.foreign.units import date_reader, unit_of
 from lepaute.watch.values import check_values

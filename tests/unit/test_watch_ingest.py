@@ -11,7 +11,7 @@ from support_watch import MAPPING
 
 import lepaute as lp
 from lepaute.errors import InputError
-from lepaute.store import Store
+from lepaute.watch.store import Store
 
 DAY_S = 86_400.0
 
