@@ -1,6 +1,5 @@
 """Differences of two predictions: what cancels, what does not, and what is refused."""
 
-import re
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,7 @@ from lepaute.errors import InputError
 from lepaute.simulate import Layers
 from lepaute.simulate.platform import Platform, load_platform, override
 from lepaute.simulate.platform.data_sheet import DataSheet, platform_from
-from lepaute.simulate.prediction.comparing import Difference, what_narrows
+from lepaute.simulate.prediction.comparing import Difference
 from lepaute.stats.intervals import median_of_runs, prediction_interval
 
 SMALL = load_platform(Path(__file__).parent.parent / "data" / "platforms" / "small.yaml")
@@ -117,18 +116,3 @@ def test_guesses_that_two_data_sheets_share_are_drawn_in_common() -> None:
     assert found.high / found.low > 1.04  # the days of two machines are not one: 1 % each
     assert not compared(load_platform("dahu"), slow).shared  # one of them was measured
     assert not apart.shared  # which share of a nominal peak dgemm reaches differs from core to core
-
-
-def test_what_would_narrow_a_difference_is_said() -> None:
-    close = compared(sheet("fast", dgemm_flops=45e9), sheet("slow", dgemm_flops=44.9e9))
-    assert not close.is_told_apart
-    assert re.fullmatch(
-        r"cannot be told apart \(95 %: .*\); --runs 30 would narrow this by \d+\.\d %; a calibration instead of what "
-        "is assumed would narrow it further",
-        close.text,
-    )
-    many = [1.0 + 0.01 * (at % 3) for at in range(30)]
-    assert what_narrows(many, assumed=False) == what_narrows([1.0], assumed=False) == ""
-    assert what_narrows(many[:5], assumed=False) != ""
-    # Nothing is gained where the error that all runs share makes the interval.
-    assert what_narrows(many[:5], 0.5, assumed=False) == ""

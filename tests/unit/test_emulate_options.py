@@ -8,7 +8,6 @@ import pytest
 from oracles.emulated import tiny, tiny_text
 
 from lepaute.errors import InputError
-from lepaute.kit.printed_time import value_in
 from lepaute.simulate import Layers
 from lepaute.simulate.machine.core import machine_of
 from lepaute.simulate.machine.population import with_network_of_run
@@ -79,20 +78,6 @@ def test_the_compilers_name_simblas_before_all_that_the_makefile_names() -> None
     assert link.index("'/cache dir/simblas/libsimblas.so'") < link.index('"$@"') < link.index("--wrap=malloc")
     assert "-fno-f2c" not in script
     assert "-fno-f2c" in _script(Path("/usr/bin/smpif90"), Path("/x"))
-
-
-def test_the_last_value_that_matches_counts() -> None:
-    lines = ["time 1.5 s", "time 2e-3 s", "end"]
-    assert value_in(lines, r"time (\S+)") == 2e-3
-    for pattern, problem in {
-        r"Time (\S+)": "nothing that matches",
-        r"(time)": "'time' for '(time)', which is not a number",
-        r"end(x)?": "None for",
-        r"(-inf)": "'-inf' for '(-inf)', which is no time",
-        r"(nan)": "which is no time",
-    }.items():
-        with pytest.raises(ValueError, match=re.escape(problem)):
-            value_in([*lines, "-inf nan"], pattern)
 
 
 def test_the_request_has_the_messages_that_the_run_draws() -> None:

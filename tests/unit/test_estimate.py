@@ -11,8 +11,6 @@ from lepaute.simulate.apps.hpl.work import (
     exchange_messages,
     simulated_steps,
 )
-from lepaute.simulate.conditions import Conditions
-from lepaute.simulate.native import Native, simulate
 from lepaute.simulate.platform import load_platform
 from lepaute.simulate.platform.io import override
 from lepaute.simulate.prediction.predicting import simulate_one
@@ -67,16 +65,6 @@ def test_the_costs_of_events_and_of_the_start_are_found_again(hpl, runs, cores, 
     assert sum(truth.measured_s) < 0.03 * runs / cores * run_s + 0.1 or fidelity == "sampled"
 
 
-@pytest.mark.parametrize(
-    "hpl", [Hpl(n=4000, p=4, q=4), Hpl(n=4010, p=7, q=3, swap="mix"), Hpl(n=300, p=2, q=9, depth=0)]
-)
-def test_the_events_of_all_steps_and_the_solve_is_that_of_the_run(hpl):
-    steps = simulated_steps(hpl)
-    assert steps == list(range(hpl.steps))
-    whole, by_step = events_of(hpl), events_of_steps(hpl, steps, solve=True)
-    assert by_step == pytest.approx(whole)
-
-
 @pytest.mark.parametrize("depth", [0, 1, 16])
 @pytest.mark.parametrize(("steps", "q"), [(484, 1), (500, 9), (1000, 37), (1100, 300)])
 def test_the_steps_announced_are_those_that_a_sampled_run_simulates(steps, q, depth):
@@ -113,15 +101,3 @@ def test_of_long_runs_on_large_grids_a_round_or_so_of_the_process_columns_is_sim
     assert hpl.simulated_share("full") == 1.0
     # Hardly any whole round to leave out: every step is simulated, whatever the fidelity is called.
     assert Hpl(n=300 * 128, p=1, q=336).simulated_share("sampled") == 1.0
-
-
-def test_the_messages_announced_are_those_of_a_trial():
-    # Pivots of 6 steps, their swaps, broadcasts and turns, counted by formula and by the engine.
-    hpl = Hpl(n=40_000, p=8, q=8)
-    steps = simulated_steps(hpl, trial_steps=5)
-    assert len(steps) == 6
-    simulator = Native().on(Conditions(load_platform("dahu")))
-    machine, cores = simulator._machine(hpl), simulator._core_of_rank(hpl)
-    counted = simulate(hpl, machine, simulator._layers, cores, 1, trial_steps=5).messages
-    turns = len(steps) * hpl.ranks
-    assert events_of_steps(hpl, steps, solve=False) - turns == pytest.approx(counted, rel=0.05)

@@ -10,7 +10,6 @@ import pytest
 from archive_mutants import mutate_archives
 from long_tests import long_but
 from support_factors import calibration, dgemm_rows, experiment, machine, metadata, samples
-from support_fit import message_rows, sentinel_rows
 
 from lepaute.errors import LepauteError
 from lepaute.measure.archive import Archive, ArchiveWriter
@@ -64,18 +63,6 @@ def outcome(path: Path) -> tuple[str, pandas.DataFrame]:
 )
 def test_a_table_of_kernels_that_cannot_be_is_refused(tmp_path: Path, change: dict[str, Any], said: str) -> None:
     assert said in refused(calibration(tmp_path / "a.zip", dgemm_rows(["n1"]).assign(**change), ["n1"]))
-
-
-@pytest.mark.parametrize(
-    ("name", "table"),
-    [
-        ("sentinels", sentinel_rows([0.0] * 4).assign(host="n1", duration_s="x")),
-        ("p2p", message_rows().assign(host="n1", size_bytes=-1)),
-        ("p2p", message_rows().drop(columns="operation")),
-    ],
-)
-def test_other_tables_of_a_calibration_are_checked_too(tmp_path: Path, name: str, table: pandas.DataFrame) -> None:
-    refused(calibration(tmp_path / "a.zip", dgemm_rows(["n1"]), ["n1"], tables={name: table}))
 
 
 @pytest.mark.parametrize(

@@ -52,16 +52,6 @@ def test_two_archives_of_one_machine_have_the_blocks_of_both(archive_path, tmp_p
 
 
 @pytest.mark.slow
-def test_disturbed_runs_do_not_move_the_models(made, tmp_path):
-    disturbed = disturbed_archive(tmp_path / "disturbed.zip", 1, 3)
-    fitted = models(Archive.open(disturbed))
-    (dgemm,), (quiet,) = fitted.kernels, made[0].kernels
-    assert dgemm.pieces[-1].mean["mnk"] == pytest.approx(quiet.pieces[-1].mean["mnk"], rel=0.02)
-    assert fitted.days.degrees_of_freedom == 2  # three blocks are left
-    assert (fitted.warnings, fitted.notes) == ([], [])
-
-
-@pytest.mark.slow
 def test_where_too_many_runs_were_disturbed_all_are_used_and_the_platform_and_a_warning_say_so(tmp_path, capsys):
     disturbed = disturbed_archive(tmp_path / "disturbed.zip", 0, 1, 3)
     assert main(["fit", str(disturbed), "-o", str(tmp_path / "p.yaml")]) == 0

@@ -24,20 +24,6 @@ def with_line(number: int, text: str) -> str:
     return "\n".join([*LINES[: number - 1], text, *LINES[number:]]) + "\n"
 
 
-def test_every_line_of_the_file_is_read():
-    assert read_hpl_dat(FILE) == HplDat(
-        {
-            "n": (1000, 2000), "nb": (64, 128), "p": (2, 1), "q": (2, 4), "pmap": ("row",),
-            "pfact": ("crout", "right"), "nbmin": (4,), "ndiv": (2,), "rfact": ("crout",),
-            "bcast": ("1ring-modified", "2ring-modified"), "depth": (1,), "swap": ("binary-exchange",),
-            "swap_threshold": (64,), "l1": ("transposed",), "u": ("transposed",), "equil": (True,), "align": (8,),
-        },
-        threshold=16.0,
-        output_file="HPL.out",
-        device=6,
-    )  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ("line", "text", "field", "value"),
     [

@@ -1,7 +1,5 @@
 """Noise of several modes in a platform: what it changes in a prediction, and what it leaves alone."""
 
-import numpy as np
-
 from lepaute.simulate import Hpl, Mapping, predict
 from lepaute.simulate.machine.core import machine_of
 from lepaute.simulate.machine.mapping import Slot
@@ -32,12 +30,3 @@ def test_modes_survive_a_file_and_the_text_for_the_emulation(tmp_path):
     assert again.sha256 == with_modes().sha256
     assert machine_of(again).text() == machine_of(with_modes()).text()
     assert machine_of(again).text() != machine_of(load_platform("dahu")).text()
-
-
-def test_a_common_shift_of_all_modes_means_nothing():
-    shifted = "{modes: [{weight: 0.7, mean: 2, sd: 0.05}, {weight: 0.3, mean: 3.1, sd: 0.1}]}"
-    times = [
-        [run.time_s for run in predict(HPL, with_modes(modes), runs=2, mapping=ACROSS).run_list]
-        for modes in (MODES, shifted)
-    ]
-    assert np.allclose(times[0], times[1], rtol=1e-12)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from oracles.traces_by_hand import call, hpl_like, trace
 
-from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.errors import InputError
 from lepaute.simulate.trace.viewers import _brackets, write_otf2
 
 
@@ -21,13 +21,6 @@ def test_brackets_of_any_trace_are_closed_and_never_go_back() -> None:
             else:
                 assert open_rows.pop() == row
         assert open_rows == []
-
-
-def test_without_the_package_its_name_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "otf2", None)
-    with pytest.raises(EnvironmentProblem, match=r"needs otf2.*: pip install 'lepaute\[otf2\]'"):
-        write_otf2(hpl_like(ranks=2, steps=1), tmp_path / "archive")
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_reader_of_otf2_finds_calls_messages_and_communicators(tmp_path: Path) -> None:

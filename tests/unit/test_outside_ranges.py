@@ -1,6 +1,6 @@
 """The share of simulated time that rests on models outside the ranges in which they were fitted."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,16 +13,6 @@ from lepaute.simulate.prediction.trust import outside_ranges
 from lepaute.simulate.tracing import TraceRequest
 
 HPL = Hpl(n=1500, nb=64, p=2, q=2)
-
-
-@dataclass(frozen=True)
-class Sent:
-    link: str
-    fitted_bytes: tuple[int, int]
-    time_s: float
-    outside_time_s: float
-    outside_from_bytes: float | None
-    outside_to_bytes: float | None
 
 
 def narrowed(low: int, high: int):
@@ -107,22 +97,6 @@ def test_messages_of_sizes_that_were_not_fitted_are_counted_in_hpl_and_in_the_st
     assert 0 < told["messages_share"] < 1
     assert list(told["messages"]) == ["loopback"]
     assert "messages inside nodes" in stencil.outside.text()
-
-
-def test_messages_have_the_part_of_the_moving_time_that_their_sizes_have_of_all_messages():
-    sent = [Sent("remote", (1, 1000), 3.0, 1.5, 2000.0, 9000.0), Sent("loopback", (1, 1000), 1.0, 0.0, None, None)]
-    known = tiny().network.model_copy(
-        update={"remote": tiny().network.remote.model_copy(update={"range_bytes": (1, 9)})}
-    )
-    found = outside_ranges({}, tiny().model_copy(update={"network": known}), 10.0, messages=sent, moving_s=2.5)
-    assert outside_ranges({}, tiny(), 10.0, messages=[]).messages is None  # a platform that does not say the sizes
-    # 1.5 s of 4 s of messages, which take 2.5 s beside 10 s of computing
-    assert found.messages_share == pytest.approx(1.5 / 4.0)
-    assert (found.messages_of_work, found.share) == (pytest.approx(0.2 * 1.5 / 4.0), 0.0)
-    assert [part.name for part in found.messages or ()] == ["remote"]
-    assert found.to_dict()["messages"]["remote"]["sizes"] == "2000 to 9000 bytes, fitted in 1 to 1000"
-    assert "38 % of moving messages (messages between nodes 38 %)" in found.text()
-    assert replace(found, messages=()).share == 0.0
 
 
 def test_nodes_that_are_drawn_anew_have_no_ranges():

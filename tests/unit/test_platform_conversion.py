@@ -36,23 +36,6 @@ def loaded(script: Path) -> ModuleType:
     return module
 
 
-def test_the_wait_for_the_next_probe_is_no_cost_of_a_message_to_a_busy_receiver(network, tmp_path):
-    # a ring whose messages wait for a probe, 0 to 200 us alike, and then take 10 us and 2 GB/s above 64 kB
-    idle = [
-        {"above_bytes": 0, "latency_s": 1e-6, "bandwidth_Bps": 1e10, "send": [0, 0], "receive": [0, 0]},
-        {"above_bytes": 64_000, "latency_s": 2e-6, "bandwidth_Bps": 1e10, "send": [0, 0], "receive": [0, 0]},
-    ]
-    waits = [2e-4 * (step + 0.5) / 20 for step in range(20)]
-    rows = [(size, 1e-6 + size / 1e10 + wait) for size in (17_000, 30_000, 60_000) for wait in waits]
-    rows += [(size, 1e-5 + size / 2e9 + wait) for size in (80_000, 300_000, 10**6, 3 * 10**6, 10**7) for wait in waits]
-    ring = tmp_path / "ring.csv"
-    ring.write_text("size,duration\n" + "".join(f"{size},{seconds}\n" for size, seconds in rows), encoding="utf-8")
-    small, large = network.busy_segments(ring, idle)
-    assert small == idle[0]
-    assert (large["above_bytes"], large["bandwidth_Bps"]) == (64_000, pytest.approx(2e9, rel=0.03))
-    assert large["latency_s"] == pytest.approx(1e-5, abs=2e-5)
-
-
 def test_large_messages_inside_an_idle_node_cost_half_of_a_measured_ping_pong(network, tmp_path):
     # there and back at 10 GB/s up to 8 MB, which the caches hold, and at 4 GB/s above; the nominal rate is 20 GB/s
     nominal = [{"above_bytes": start, "latency_s": 0.0, "bandwidth_Bps": 2e10} for start in (0, 64_000)]

@@ -114,6 +114,19 @@ def test_an_expression_is_arithmetic_and_nothing_else(text: str) -> None:
         Expression(text)
 
 
+@pytest.mark.parametrize("text", ["1/0", "9**9**9", "2**1000", "(-1)**0.5", "'a'*10**9", "'a'+'b'", "x"])
+def test_an_expression_without_a_value_says_so(text: str) -> None:
+    with pytest.raises(InputError):
+        Expression(text).value({"p": 1})
+
+
+def test_expressions_compare_and_compute() -> None:
+    names = {"p": 16, "q": 16, "bcast": "2ring"}
+    assert Expression("p*q == 256 and bcast != '1ring'").holds(names)
+    assert Expression("1 <= min(p, q) // 5 <= 3 or p < 0").holds(names)
+    assert Expression("-p + sqrt(q) % 3").number(names) == -15.0
+
+
 def test_a_platform_file_is_found_from_the_folder_of_the_study(tmp_path: Path) -> None:
     dump_platform(load_platform("dahu"), tmp_path / "mine.yaml")
     (tmp_path / "STUDY.yaml").write_text(TEXT.replace("platform: dahu", "platform: ./mine.yaml"))

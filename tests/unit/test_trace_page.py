@@ -40,19 +40,6 @@ def test_the_answer_names_the_rank_that_waits_most_and_for_whom():
     assert (found.waiting.rank, found.waiting.whom, found.waiting.time_s) == (1, 0, 2.0)
 
 
-def test_a_wait_for_several_requests_waits_for_the_latest_sender():
-    made = trace(
-        call(0, "MPI_Irecv", 0.0, 0.1, peer=1, tag=1, completion=0),
-        call(0, "MPI_Irecv", 0.1, 0.1, peer=2, tag=1, completion=0),
-        call(0, "MPI_Waitall", 0.2, 4.8, completion=0),
-        call(1, "MPI_Send", 4.0, 1.0, peer=0, tag=1, size_bytes=8),
-        call(2, "MPI_Send", 2.0, 1.0, peer=0, tag=1, size_bytes=8),
-    )
-    waits = breakdown_of(made).waits
-    assert (waits.rank.tolist(), waits.whom.tolist()) == ([0], [1])
-    assert waits.time_s[0] == pytest.approx(3.8)
-
-
 def test_a_trace_in_which_nothing_waits_says_so_by_silence():
     assert finding_of(breakdown_of(trace(call(0, "dgemm", 0.0, 1.0, m=1, n=1, k=1)))).sentence == (
         "100.0 % of the ranks' time is computing"

@@ -40,6 +40,12 @@ def test_of_a_long_trace_a_few_steps_in_the_middle_are_drawn(tmp_path: Path) -> 
     assert window.low_s < made.end_s.max() / 2 < window.high_s
 
 
+def test_of_very_many_ranks_an_even_selection_is_drawn(tmp_path: Path) -> None:
+    window = plot_gantt(hpl_like(ranks=100, steps=2), tmp_path / "g.png")
+    assert len(window.ranks) == 64
+    assert (window.ranks[0], window.ranks[-1]) == (0, 99)
+
+
 def test_the_window_that_was_asked_for_is_drawn(tmp_path: Path) -> None:
     made = hpl_like(ranks=4, steps=10)
     window = plot_gantt(made, tmp_path / "g.png", ranks=[1, 3], steps=(2, 3))

@@ -69,13 +69,3 @@ def test_what_a_mode_does_not_use_is_refused_by_name(words: str, capsys: pytest.
 def value_of(name: str, parameter: Any) -> str:
     default = parameter.default
     return VALUES.get(name) or (default if isinstance(default, str) else str(default or 6))
-
-
-def test_a_parameter_that_an_experiment_does_not_look_at_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    Path("x.py").write_text(
-        "import lepaute\n\n\nclass Nothing(lepaute.Job):\n    def run(self):\n        self.parameters.get('calls', 3)\n"
-    )
-    for more, unread in (([], []), (["--set", "callls=3"], ["callls"])):
-        assert main(["run", "x.py", "--dry-run", "--set", "calls=4", *more]) == 0
-        named = [line for line in capsys.readouterr().out.splitlines() if "did not look at it" in line]
-        assert named == [f"parameter {name}: the experiment did not look at it" for name in unread]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lepaute.errors import InputError
-from lepaute.watch.changelog import Event, NodeSet, Outlier, read_changelog
+from lepaute.watch.changelog import NodeSet, Outlier, read_changelog
 
 DATA = Path(__file__).parents[1] / "data" / "watch"
 NODES = [("dahu", "13"), ("dahu", "14"), ("dahu", "dahu-16"), ("gros", "13"), ("mine", "node13.site")]
@@ -42,11 +42,6 @@ def test_the_published_log_is_read() -> None:
 )
 def test_a_set_of_nodes_has_those_that_it_names(cluster: str, text: str, touched: set[tuple[str, str]]) -> None:
     assert NodeSet(cluster, text).among(NODES) == touched
-
-
-def test_an_event_begins_at_midnight_utc_of_its_date() -> None:
-    event = Event(dt.date(2020, 4, 1), NodeSet("dahu", "all"), "platform", "BIOS upgrade")
-    assert event.start_s == 1585699200.0
 
 
 @pytest.mark.parametrize(
