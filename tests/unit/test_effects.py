@@ -97,13 +97,6 @@ def test_a_threshold_that_follows_the_block_size_is_the_same_choice(of: Callable
     assert [parameter.name for parameter in effects(sweep)] == ["NB"]
 
 
-def test_grids_are_one_parameter(of: Callable[..., Prediction]) -> None:
-    sweep = [of(hpl(128, "1ring", p=p), time_s) for p, time_s in ((1, 10.0), (2, 10.0), (4, 30.0))]
-    (grid,) = effects(sweep)
-    assert (grid.name, grid.reference) == ("P x Q", "1 x 4")
-    assert effect_lines(sweep)[1] == "    P x Q  1 x 4; 2 x 2: no difference; 4 x 1: 200 % slower in all runs"
-
-
 def test_each_n_has_a_best_of_its_own(of: Callable[..., Prediction]) -> None:
     times = {(1000, 128): 0.010, (1000, 192): 0.012, (4000, 128): 0.6, (4000, 192): 0.5}
     sweep = [of(hpl(nb, "1ring", n), time_s) for (n, nb), time_s in times.items()]

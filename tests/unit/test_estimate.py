@@ -93,11 +93,3 @@ def test_where_ranks_wait_in_waves_a_sampled_run_goes_back_for_further_windows(p
     announced = events_of_run(hpl, sampled=True)
     assert announced**2 == pytest.approx(each[0] * each[1])
     assert each[1] / announced < 1.3
-
-
-def test_of_long_runs_on_large_grids_a_round_or_so_of_the_process_columns_is_simulated():
-    hpl = Hpl(n=24_000_000, nb=512, p=224, q=336)  # 46,875 steps
-    assert abs(len(simulated_steps(hpl, sampled=True)) - 320) <= 336 // 2
-    assert hpl.simulated_share("full") == 1.0
-    # Hardly any whole round to leave out: every step is simulated, whatever the fidelity is called.
-    assert Hpl(n=300 * 128, p=1, q=336).simulated_share("sampled") == 1.0

@@ -8,7 +8,7 @@ import pandas
 import pytest
 
 from lepaute.errors import FitError
-from lepaute.measure.fit.messages.conditions import condition_effects, loaded_series
+from lepaute.measure.fit.messages.conditions import condition_effects
 from lepaute.measure.fit.messages.links import FittedLinks, MessageTables, fitted_links, network_model, over_link
 from lepaute.measure.fit.messages.network import one_way_s as one_way_of
 from lepaute.measure.fit.messages.segment import series
@@ -148,13 +148,6 @@ def test_ratios_of_equal_messages_hold_one_in_their_interval():
         (effect,) = condition_effects("local", {"idle": pair[0], "dgemm": pair[1]}, 0.0)
         missed += not effect.low <= 1.0 <= effect.high
     assert missed < 23
-
-
-def test_a_ring_of_no_message_of_a_size_is_refused():
-    usual = {name: series(np.arange(1.0, 30.0), np.full(29, 1e-6)) for name in ("pingpong", "isend", "recv")}
-    few = ring(("dgemm",)).head(4)
-    with pytest.raises(FitError, match="4 messages under dgemm"):
-        loaded_series([few], "dgemm", 4096, usual)
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ from population.simulated import dahu_like, simulated
 from lepaute.errors import FitError
 from lepaute.measure.fit.population.coefficients import coefficients_of_table, read_coefficients
 from lepaute.measure.fit.population.generative import generative
-from lepaute.stats.covariances import between_days, between_units, nearest_covariance
+from lepaute.stats.covariances import between_days, between_units
 
 
 def table(rows: list[tuple[object, ...]]) -> pandas.DataFrame:
@@ -84,13 +84,6 @@ def test_sigma_s_is_what_is_left_of_the_means_without_their_days() -> None:
     days = replace(between_days(unit, day, values), common=None)
     assert days.individual == pytest.approx(np.array([[2.0]]))
     assert between_units(unit, day, values, days) == pytest.approx(np.array([[8.0 - 1.0]]))
-
-
-def test_a_matrix_with_a_negative_eigenvalue_loses_it_and_nothing_else() -> None:
-    matrix = np.array([[1.0, 2.0], [2.0, 1.0]])  # eigenvalues 3 and -1
-    found, dropped = nearest_covariance(matrix, np.ones(2))
-    assert found == pytest.approx(np.full((2, 2), 1.5))
-    assert dropped == pytest.approx(0.25)
 
 
 def test_nodes_that_are_much_slower_are_a_group_with_all_their_cpus() -> None:

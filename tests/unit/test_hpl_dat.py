@@ -111,12 +111,6 @@ def test_what_hpl_would_not_or_not_so_read_is_refused_with_its_line(line, text, 
     assert words in str(refusal.value)
 
 
-def test_a_swapping_threshold_is_checked_where_it_is_used():
-    text = with_line(26, "2").replace("64           swapping", "-64          swapping")
-    with pytest.raises(InputError, match=r"HPL.dat:27: swapping threshold is -64; it is at least 0"):
-        parse_hpl_dat(text)
-
-
 @pytest.mark.parametrize(
     ("removed", "complaint"),
     [

@@ -56,15 +56,6 @@ def test_kernels_take_the_place_of_time_that_merely_passed(file: Path) -> None:
     assert numpy.isnan(found.late_s).all()
 
 
-def test_what_no_kernel_accounts_for_stays(file: Path) -> None:
-    smpi = trace(call(0, "computing", 0.0, 2.0), call(0, "computing", 2.0, 2.0), resolution_s=0.0)
-    found = merge_kernels(smpi, kernels_of(file, ["dgemm"], (0, 0, 0.5, 1.0, 1, 1, 1), (0, 0, 1.75, 0.5, 1, 1, 1)))
-    assert named(found) == [
-        (0, "computing", 0.0, 0.5), (0, "dgemm", 0.5, 1.0), (0, "computing", 1.5, 0.25), (0, "dgemm", 1.75, 0.5),
-        (0, "computing", 2.25, 1.75),
-    ]  # fmt: skip
-
-
 def test_calls_of_mpi_that_the_runtime_saw_replace_those_of_smpi(file: Path) -> None:
     smpi = trace(
         call(0, "MPI_Bcast", 0.0, 1.0),

@@ -26,13 +26,6 @@ def test_layers_are_switched_off_by_name() -> None:
         Layers.without(["day"])
 
 
-def test_only_the_layers_that_are_named_are_on() -> None:
-    assert Layers.only("noise", "days") == Layers.without(
-        ["coefficients", "discrepancy", "network", "overheads", "collectives", "extrapolation", "own_code"]
-    )
-    assert Layers.only() == Layers.without(["all"])
-
-
 def test_a_platform_has_the_layers_that_draw_something(dahu: Platform) -> None:
     content = dahu.model_dump() | {"days": None}
     for model in content["kernels"]:

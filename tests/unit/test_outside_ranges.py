@@ -4,12 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from oracles.emulated import tiny
 
 from lepaute.simulate import Hpl, Stencil, predict
-from lepaute.simulate.engine import KernelUse, Sizes
 from lepaute.simulate.platform import load_platform, override
-from lepaute.simulate.prediction.trust import outside_ranges
 from lepaute.simulate.tracing import TraceRequest
 
 HPL = Hpl(n=1500, nb=64, p=2, q=2)
@@ -62,15 +59,6 @@ def test_kernels_whose_ranges_the_platform_does_not_say_are_counted_apart():
     assert "has no fitted ranges in the platform" in prediction.outside.text()
     nothing_known = replace(prediction.outside, unknown_share=1.0)
     assert nothing_known.text() == "not known: the platform does not say which sizes its kernel models were fitted to"
-
-
-def test_an_emulated_program_has_the_same():
-    use = KernelUse(10, 2.0, 0, 0, 0.5, Sizes(1, 1, 9000), Sizes(1, 1, 9500))
-    found = outside_ranges({"dgemm": use}, tiny(), 4.0)
-    assert found.share == 0.125  # half a second of four in all kernels
-    assert found.kernels[0].share_of_own == 0.25
-    assert found.messages is None  # not told by that engine
-    assert found.to_dict()["messages"] is None
 
 
 def test_messages_of_sizes_that_were_not_fitted_are_counted_in_hpl_and_in_the_stencil():

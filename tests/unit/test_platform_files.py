@@ -49,12 +49,6 @@ def test_a_kernel_is_found_by_name_and_threads() -> None:
     assert small.kernel("dtrsm") is None
 
 
-@pytest.mark.parametrize(("mapping", "expected"), [("modulo", [0, 1, 0, 1]), ("block", [0, 0, 1, 1])])
-def test_cores_belong_to_cpus_by_modulo_or_in_blocks(mapping: str, expected: list[int]) -> None:
-    nodes = override(load_platform(SMALL), {"nodes.cores": "4", "nodes.core_to_cpu": mapping}).nodes
-    assert [nodes.cpu_of_core(core) for core in range(4)] == expected
-
-
 def test_the_measured_blas_kernels_are_part_of_a_platform_and_of_its_digest() -> None:
     small = load_platform(SMALL)
     assert small.blas is None
@@ -66,14 +60,6 @@ def test_the_measured_blas_kernels_are_part_of_a_platform_and_of_its_digest() ->
     assert "coretype_env" not in platform_text(override(small, {"blas": "{core: Zen}"}))
     with pytest.raises(PlatformError, match="blas"):
         override(small, {"blas": "{coretype_env: Zen}"})
-
-
-def test_a_shipped_name_is_found_before_a_file_of_that_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "dahu").write_text("not a platform", encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    assert load_platform("dahu").name == "dahu-2020-01"
-    with pytest.raises(PlatformError, match="a platform is a mapping"):
-        load_platform("./dahu")
 
 
 def test_a_mistyped_name_gets_the_nearest_one_and_the_list() -> None:

@@ -130,13 +130,6 @@ def test_stamps_go_to_the_clock_of_rank_0_along_a_straight_line(tmp_path: Path) 
     assert record.clock_error_ns == 200
 
 
-def test_ranks_on_several_hosts_are_several_nodes(tmp_path: Path) -> None:
-    records = [written(tmp_path / str(rank), (1, "dgemm", 1, 0, (1, 1, 1)), rank=rank, ranks=2) for rank in (1, 0)]
-    trace = trace_of_records(records, {})
-    assert (trace.metadata["hosts"], trace.metadata["nodes"]) == (["host0", "host1"], [0, 1])
-    assert trace.rank.tolist() == [0, 1]
-
-
 def test_of_a_program_that_marks_its_region_only_that_is_kept(tmp_path: Path) -> None:
     rows = [
         (1_000, "dgemm", 10, -1, (1, 1, 1)),  # before

@@ -126,13 +126,6 @@ def test_the_command_says_where_the_line_changes_and_what_each_line_is(output_of
     assert "  6.3  5.4 to 7.7\n" in printed + "\n"  # made with 1 / 0.16 ns = 6.25
 
 
-def test_a_log_line_among_the_rows_is_skipped_and_said(output_of):
-    path = DATA / "osu_log_line.txt"
-    (table,) = read_durations(path)
-    assert list(table.x[6:9]) == [32, 64, 128]
-    assert "line 10 skipped, as something else wrote there\n" in output_of("segment", path, "--details")
-
-
 @pytest.mark.parametrize("line", ["10:00:01 node1 create_qp failed", "2 of 4 ranks wait", "05/01/2024 12 3"])
 def test_other_log_lines_are_skipped_and_a_damaged_row_is_refused(tmp_path, line):
     text = (DATA / "osu_log_line.txt").read_text().splitlines()

@@ -43,13 +43,6 @@ def test_the_interval_of_a_median_is_between_ordered_values() -> None:
     assert (progress.estimate, progress.interval) == (5.5, (2, 9))
 
 
-def test_the_chance_of_missing_is_shared_by_the_looks() -> None:
-    assert Target(least=20, most=100).miss == pytest.approx(0.05 / 3)
-    assert Target(least=20, most=25).miss == pytest.approx(0.05 / 2)
-    assert Target(least=20, most=100, ended_by="anything").miss == pytest.approx(0.05 / 6)  # five looks and the end
-    assert Target(least=20, most=20, ended_by="anything").miss == pytest.approx(0.05)
-
-
 def test_when_the_budget_has_ended_all_values_count() -> None:
     # 25 values: the scheduled look is at the first 20, the last look at all
     durations = [*WIDE, 2.0, 2.0, 2.0, 2.0, 2.0]

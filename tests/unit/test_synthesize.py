@@ -34,12 +34,6 @@ def test_a_cluster_has_what_was_asked_for_and_says_what_is_assumed(tmp_path, out
     assert main(["platform", "check", str(file)]) == 0
 
 
-def test_a_cluster_of_twice_as_many_nodes_begins_with_the_same_ones() -> None:
-    few, many = (synthesize(DAHU, population_of(DAHU), nodes=nodes) for nodes in (4, 8))
-    first, second = (cluster.kernels[0].pieces[0].per_cpu for cluster in (few, many))
-    assert first.rows == second.rows[:8]
-
-
 def test_without_variability_all_cpus_and_all_days_are_alike() -> None:
     cluster = synthesize(DAHU, population_of(DAHU), nodes=6, spatial=0.0, temporal=0.0)
     table = cluster.kernels[0].pieces[0].per_cpu

@@ -127,14 +127,6 @@ def test_of_a_recording_own_code_is_all_time_outside_of_calls() -> None:
     assert found.by_rank_s[:, OTHER].tolist() == [1.0, 0.0]  # before the first rank began, and after it ended
 
 
-def test_of_a_simulation_own_code_is_what_its_rows_say() -> None:
-    found = breakdown_of(
-        trace(call(0, "computing", 0.0, 2.0), call(0, "MPI_Barrier", 3.0, 1.0, comm=0), source="simulation")
-    )
-    assert found.by_rank_s[0, OWN_CODE] == 2.0
-    assert found.by_rank_s[0, OTHER] == 1.0  # steps that were not traced, perhaps
-
-
 def test_of_a_simulation_the_parts_are_its_own_and_the_rest_of_a_call_is_overhead() -> None:
     found = breakdown_of(
         trace(

@@ -40,12 +40,6 @@ def test_the_answer_names_the_rank_that_waits_most_and_for_whom():
     assert (found.waiting.rank, found.waiting.whom, found.waiting.time_s) == (1, 0, 2.0)
 
 
-def test_a_trace_in_which_nothing_waits_says_so_by_silence():
-    assert finding_of(breakdown_of(trace(call(0, "dgemm", 0.0, 1.0, m=1, n=1, k=1)))).sentence == (
-        "100.0 % of the ranks' time is computing"
-    )
-
-
 @settings(deadline=None)
 @given(
     durations=st.lists(st.integers(0, 50), min_size=1, max_size=60),

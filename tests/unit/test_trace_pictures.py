@@ -23,14 +23,6 @@ def is_png(path: Path) -> bool:
     return path.read_bytes().startswith(b"\x89PNG") and path.stat().st_size > 10_000
 
 
-def test_a_short_trace_is_drawn_whole(tmp_path: Path) -> None:
-    made = hpl_like(ranks=4, steps=5)
-    window = plot_gantt(made, tmp_path / "g.png")
-    assert is_png(tmp_path / "g.png")
-    assert window.ranks == (0, 1, 2, 3)
-    assert (window.low_s, window.high_s) == (0.0, made.end_s.max())
-
-
 def test_of_a_long_trace_a_few_steps_in_the_middle_are_drawn(tmp_path: Path) -> None:
     made = hpl_like(ranks=4, steps=60)
     window = plot_gantt(made, tmp_path / "g.png")

@@ -1,6 +1,5 @@
 """HPL's output as values to watch: a real hpccoutf.txt (HPCC 1.5.0), and lines as HPL 2.3 and NVIDIA print them."""
 
-import datetime as dt
 import os
 from pathlib import Path
 
@@ -37,12 +36,6 @@ def test_a_real_file_of_hpcc_has_the_time_of_its_section() -> None:
     assert (row["factor"], row["state"], row["node"], row["cpu"]) == ("hpl_rate_flops", "done", "n1", -1)
     assert row["value"] == pytest.approx(3.043e8, rel=1e-12)  # four digits of the rate, two of the time
     assert row["started_s"] == 1795419522.0
-
-
-def test_a_result_of_hpl_2_3_is_dated_by_its_start(tmp_path: Path) -> None:
-    values = read(tmp_path, f"{LINE}\n{START}\n{PASSED}\n")
-    assert list(values["started_s"]) == [dt.datetime(2026, 9, 7, 7, 24, 5, tzinfo=dt.UTC).timestamp()]
-    assert list(values["value"]) == [pytest.approx(59.98e9)]
 
 
 def test_a_column_more_before_n_does_not_shift_the_others(tmp_path: Path) -> None:

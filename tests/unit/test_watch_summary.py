@@ -8,7 +8,7 @@ import pandas as pd
 
 from lepaute.watch.notices.absences import absences_of
 from lepaute.watch.notices.notice import UNLIKE_PEERS, Notice
-from lepaute.watch.report.summary import regressions_of, summarise, suspicions_of
+from lepaute.watch.report.summary import regressions_of, summarise
 from lepaute.watch.values import day_of
 
 DAY_S = 86400.0
@@ -61,12 +61,6 @@ def test_nodes_that_change_together_are_one_report_and_those_that_do_not_are_sev
     rows += [alarm("8", day=11.0), alarm("9", day=10.0, size=+0.05, factor="mean_temperature_degC")]
     reports = regressions_of(pd.DataFrame(rows))
     assert [report.nodes for report in reports] == [("1", "2", "3"), ("8",), ("9",)]
-
-
-def test_a_machine_that_stands_out_day_after_day_is_one_report() -> None:
-    (report,) = suspicions_of(pd.DataFrame([verdict("4", day, 10.0**-day) for day in range(5, 9)]))
-    assert len(report.dates) == 4
-    assert report.p_value == 1e-8
 
 
 def test_tests_of_what_a_regression_tells_are_not_suspicious_on_their_own() -> None:
