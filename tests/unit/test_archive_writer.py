@@ -41,6 +41,19 @@ def test_names_that_lead_elsewhere_cannot_be_written(tmp_path: Path, name: str) 
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("name", ["manifest.json", "metadata.json", "commands.json", "ro-crate-metadata.json"])
+def test_the_archives_own_members_cannot_be_overwritten(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ArchiveError, match="writes member"), ArchiveWriter(tmp_path / "a.zip", METADATA) as writer:
+        writer.add_bytes(name, b"")
+
+
+def test_a_name_can_be_used_once_only(tmp_path: Path) -> None:
+    with ArchiveWriter(tmp_path / "a.zip", METADATA) as writer:
+        writer.add_bytes("a", b"")
+        with pytest.raises(ArchiveError, match="exists already"):
+            writer.add_bytes("a", b"")
+
+
 def test_what_a_reader_would_refuse_for_its_size_is_refused_while_it_is_written(tmp_path, monkeypatch):
     """The rest of the archive is kept: the one member that is too much is named when it is added."""
     monkeypatch.setattr("lepaute.measure.archive.writer.MOST_BYTES", (1 << 30) + 3_000_000)

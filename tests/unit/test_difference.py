@@ -23,12 +23,6 @@ def with_run_effect(relative_sd: float) -> Platform:
     return override(SMALL, {"days.run_relative_sd": str(relative_sd)})
 
 
-def test_run_zero_of_a_day_is_the_run_of_its_seed_and_others_differ_in_their_noise() -> None:
-    first, again, second = (lp.predict(HPL, SMALL, runs=2, repeat=repeat).run_list for repeat in (0, 0, 1))
-    assert first == again == lp.predict(HPL, SMALL, runs=2).run_list
-    assert all(one.time_s != other.time_s for one, other in zip(first, second, strict=True))
-
-
 def test_the_day_and_the_coefficients_of_a_cpu_are_the_same_whatever_runs_on_it() -> None:
     # one rank only computes; day and discrepancy are factors of all that it does
     platform = override(SMALL, {"kernels[0].discrepancy_relative_sd": "0.1", "days.cpu_relative_sd": "0.1"})

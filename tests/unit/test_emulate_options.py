@@ -47,15 +47,6 @@ def request(**options: object) -> dict[str, str]:
     return dict(line.partition(" ")[::2] for line in head.splitlines())
 
 
-def test_the_request_has_a_line_for_all_that_simblas_asks_for() -> None:
-    assert request() == {
-        "seed": "7 7", "without": "days", "cores": "0 1 4", "reference": "89 89 89", "wtime": "1e-07",
-        "fold": f"0 {64 << 20} 0", "report": "/r", "progress": "/p", "measures": "0 0",
-        "host_flops": "19999813737.219784", "slowdown": "1.0", "sleeping_probes": "1", "puts_off": "1",
-        "own_factors": "0",
-    }  # fmt: skip
-
-
 def test_the_rate_of_what_has_no_model_is_that_of_dgemm_in_the_middle_of_its_range() -> None:
     assert reference_sizes(tiny()) == (89, 89, 89)  # sqrt(1 * 8000)
     without_m = parse_platform(tiny_text().replace("{m: [1, 8000], n: [1, 8000], k: [1, 8000]}", "{k: [64, 256]}"))

@@ -150,6 +150,14 @@ def test_ratios_of_equal_messages_hold_one_in_their_interval():
     assert missed < 23
 
 
+def test_a_single_size_has_the_interval_of_its_repetitions():
+    rng = np.random.default_rng(8)
+    pair = [series(np.full(100, 1e6), factor * np.exp(0.1 * rng.normal(size=100))) for factor in (1.0, 2.7)]
+    (effect,) = condition_effects("remote", {"idle": pair[0], "dgemm": pair[1]}, 0.0)
+    assert effect.groups == 1
+    assert 2.4 < effect.low < 2.7 < effect.high < 3.0
+
+
 @pytest.mark.slow
 def test_a_ring_with_too_few_messages_is_told_and_stops_only_who_asks_for_it():
     few = MessageTables([p2p()], [], [pandas.concat([ring(("idle",)).head(6), ring(("dgemm",))])])

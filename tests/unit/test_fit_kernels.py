@@ -146,6 +146,12 @@ def test_steps_of_other_options_in_each_block_tell_nothing_of_the_block_or_the_p
     assert mine.sd == alone.sd
 
 
+def test_one_block_has_no_spread():
+    measured = calls("dgemm", 9, blocks=1)
+    assert block_effects([(measured, fit_kernel(measured))]) is None
+    assert discrepancy_relative_sd(measured, fit_kernel(measured), None) == 0.0
+
+
 def test_a_right_model_has_next_to_no_discrepancy_and_a_wrong_one_has_it():
     right = calls("dgemm", 10, count=4000)
     assert discrepancy_relative_sd(right, fit_kernel(right), None) < 0.01

@@ -158,12 +158,6 @@ def test_a_constant_standard_deviation_makes_sums_scatter_as_measured() -> None:
     assert np.ptp(constant.deviation(measured)) == 0.0
 
 
-def test_with_one_block_stretches_of_successive_calls_are_the_folds() -> None:
-    fitted, selection = select(calls("dlacpy", MEANS["M-2"], blocks=1), {})
-    assert fitted.form.mean == "M-2"
-    assert selection.note == ""
-
-
 @pytest.mark.slow
 def test_a_process_that_was_slower_as_a_whole_does_not_hide_the_shape() -> None:
     base = calls("dlacpy", MEANS["M'"], count=6000)

@@ -12,7 +12,6 @@ from lepaute.kit.text import (
     exact_number,
     exact_seconds,
     exact_size,
-    in_common_unit,
     moment,
     p_text,
     percent,
@@ -114,16 +113,6 @@ def test_no_value_is_printed_with_an_exponent_or_in_many_digits(unit: str) -> No
             assert len(number) <= 5 or value < 1.0
             assert "e" not in seconds(value)
             assert time_unit(value)[0] in ("s", "ms", "µs", "ns")
-
-
-def test_columns_of_times_have_one_unit() -> None:
-    titles = ["of", "time", "median", "part"]
-    rows = [["a", 1.2e-6, 0.0345, 3e-9], ["b", 0.5, math.nan, 2000.0], ["c", 0.0, 1e-3, 0.1]]
-    assert in_common_unit(titles, rows, (1, 2), (3,)) == (
-        ["of", "time, µs", "median, µs", "part, s"],
-        [["a", "1.20", "34,500", "< 0.001"], ["b", "500,000", "-", "2000"], ["c", "0", "1000", "0.100"]],
-    )
-    assert in_common_unit(["time"], [], (0,)) == (["time, s"], [])
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from lepaute.kit.text import significant
 from lepaute.simulate import Hpl, Layers, Stencil, predict
 from lepaute.simulate.conditions import Transfer, layers_of, read_transfer
 from lepaute.simulate.platform import Platform, load_platform, override
-from lepaute.simulate.prediction.parts import FREE_EVENTS, RUNS, Parts, are_free, part_names
+from lepaute.simulate.prediction.parts import FREE_EVENTS, RUNS, are_free, part_names
 
 HPL = Hpl(n=1200, p=2, q=2)
 COMMAND = ("predict", "hpl", "-p", "dahu", "--n", "1200", "--grid", "2x2")
@@ -55,13 +55,6 @@ def test_a_platform_has_the_layers_that_draw_something(dahu: Platform) -> None:
     assert layers_of(plain, Stencil(cells=(8, 8, 8), grid=(1, 1, 1), cell_time_s=1e-9, noise_relative_sd=0.1)) == (
         "noise",
     )
-
-
-def test_squares_of_the_parts_sum_up_to_that_of_the_half_width() -> None:
-    # sd 3, 4 and 12: 13 together, so a half-width of 26 is 6, 8 and 24
-    parts = Parts({"noise": 0.12, "days": 0.04, "discrepancy": 0.03}, 10, "full")
-    assert parts.half_widths(26.0) == pytest.approx({"noise": 24.0, "days": 8.0, "discrepancy": 6.0})
-    assert Parts({"days": 0.0}, 10, "full").half_widths(0.0) == {"days": 0.0}
 
 
 def test_parts_are_told_by_text_json_and_python(json_of, output_of):

@@ -11,8 +11,6 @@ from lepaute.simulate.machine.core import wiring
 from lepaute.simulate.platform import Platform, load_platform, override
 from lepaute.simulate.platform.simgrid import export_xml, host_name, import_xml
 
-DATA = Path(__file__).parent.parent / "data" / "platforms"
-
 
 def setting(text: str, name: str) -> str:
     found = re.search(f'<prop id="{name}" value="([^"]*)"/>', text)
@@ -128,15 +126,6 @@ def test_a_dragonfly_on_which_simgrid_crashes_is_refused_where_it_has_many_nodes
     platform = with_topology('{kind: dragonfly, parameters: "3,2;2,1;2,2;20"}', 240)
     with pytest.raises(InputError, match=r"SimGrid 3\.32 crashes on a dragonfly of more groups"):
         export_xml(platform, wiring(platform))
-
-
-def test_a_host_has_the_rate_of_dgemm_on_its_node() -> None:
-    text = export_xml(load_platform(str(DATA / "small.yaml"))).text
-    # small.yaml: mean of 1e-10 mnk - 1e-10 mn + 2e-6 s, with rows of their own for two of four CPUs
-    speeds = [float(speed) for speed in re.findall(r'<host id="[^"]*" speed="([^"]*)f"', text)]
-    assert len(speeds) == 2
-    assert all(1e9 < speed < 1e11 for speed in speeds)
-    assert speeds[0] != speeds[1]
 
 
 def test_the_command_writes_the_file_and_says_what_is_lost(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -174,6 +174,20 @@ def test_calls_within_calls_are_not_the_programs(file: Path) -> None:
     assert rows(convert(file)) == [(0, "MPI_Bcast", 0.0, 1.0, 0.0, -1, -1)]
 
 
+def test_a_simulation_that_died_is_read_and_told(file: Path) -> None:
+    made = exchange()
+    made.push(4.0, 1, "PMPI_Recv", "5")
+    file.write_text(made.text(end_s=5.0))
+    trace = convert(file)
+    assert rows(trace)[-1] == (1, "MPI_Recv", 4.0, 1.0, 0.0, -1, -1)
+    assert trace.metadata["warnings"] == ["the simulation ended inside calls: rank 1 was in MPI_Recv"]
+
+
+def test_dates_in_microseconds_are_told_to_be_coarse(file: Path) -> None:
+    file.write_text(exchange().text().replace("6 0.000000000 ", "6 0.000000 "))
+    assert "timestamps have only 6 decimals" in convert(file).metadata["warnings"][0]
+
+
 def test_fields_stand_where_the_file_says(file: Path) -> None:
     plain = exchange().text()
     other = plain.replace("%       Size string\n", "")  # of states and links

@@ -10,6 +10,7 @@ from lepaute.stats.stopping import Target, assess, next_round
 
 THREE = Target(relative_half_width=0.25, least=3, most=3)  # a single look: the plain 95 % interval
 WIDE = [1.0, 3.0] * 10  # 20 values, mean 2, sd 1.026
+NARROW = [0.999, 1.001] * 10
 
 
 @pytest.mark.parametrize("count", [2, 7, 50, 333, 1000, 20_000])
@@ -43,6 +44,15 @@ def test_the_interval_of_a_median_is_between_ordered_values() -> None:
     assert (progress.estimate, progress.interval) == (5.5, (2, 9))
 
 
+def test_below_the_least_number_there_is_no_interval() -> None:
+    for seen in (0, 1, 19):
+        progress = assess(NARROW[:seen], Target())
+        assert progress.interval == (None, None)
+        assert not progress.reached
+        assert progress.more == 20 - seen
+    assert str(assess([], Target())) == "no interval from 0 values, the first look is at 20"
+
+
 def test_when_the_budget_has_ended_all_values_count() -> None:
     # 25 values: the scheduled look is at the first 20, the last look at all
     durations = [*WIDE, 2.0, 2.0, 2.0, 2.0, 2.0]
@@ -59,6 +69,14 @@ def test_what_is_still_needed_is_up_to_the_look_at_which_it_will_be_narrow_enoug
     assert assess(WIDE, Target(relative_half_width=0.1)).more == 230 - 20
     assert assess(WIDE, Target(relative_half_width=0.11)).more == 153 - 20
     assert assess(WIDE, Target(relative_half_width=0.001)).more == 1000 - 20  # out of reach: as many as there may be
+
+
+def test_nothing_is_relative_to_a_mean_of_zero() -> None:
+    progress = assess([0.0] * 20, Target())
+    assert progress.relative_half_width == math.inf
+    assert not progress.reached
+    assert progress.more == 10
+    assert "no relative width" in str(progress)
 
 
 def test_at_the_most_it_ends_whether_or_not_the_target_is_reached() -> None:

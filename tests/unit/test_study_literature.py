@@ -12,7 +12,6 @@ from lepaute.simulate.platform import load_platform
 from lepaute.simulate.platform.components import with_components
 from lepaute.simulate.platform.population import population_of
 from lepaute.study.checking import check_study, opened_study
-from lepaute.study.components import slowest_nodes
 from lepaute.study.configuration import Configurations
 from lepaute.study.evaluation import Point
 from lepaute.study.ready import READY, Subject, ready_study
@@ -107,6 +106,14 @@ def test_ranks_inside_of_a_cpu_differ_as_cpus_do() -> None:
     assert here.covariance_temporal[0][0] == pytest.approx(there.covariance_temporal[0][0] * factor**2)
 
 
+def test_threads_that_fill_no_cpu_are_refused_with_those_that_do(tmp_path, capsys) -> None:
+    for threads, words in (("12", "take 1, 2, 4, 8, 16, 32 threads"), ("33", "has 1 to 32")):
+        output = tmp_path / f"{threads}.yaml"
+        arguments = ["--nodes", "4", "--threads-per-rank", threads, "-o", str(output)]
+        assert main(["platform", "synthesize", *arguments]) == 2
+        assert words in capsys.readouterr().err
+
+
 def test_a_data_sheet_gets_a_population_of_its_threads(tmp_path, capsys) -> None:
     sheet, table, drawing = tmp_path / "sheet.yaml", tmp_path / "days.csv", tmp_path / "drawing.yaml"
     given = ["--nodes", "4", "--cores", "2x16", "--dgemm", "29G", "--link", "100Gb", "--threads-per-rank", "32"]
@@ -140,11 +147,3 @@ def test_calls_vary_as_a_study_says_where_nodes_are_drawn_too() -> None:
     rows = nodes.population.groups[0].covariance_spatial
     assert steady.population.groups[0].covariance_spatial == tuple(row[:2] for row in rows[:2])
     predict(Hpl(n=4000, nb=128, p=2, q=2, threads_per_rank=32), steady, runs=2)
-
-
-def test_the_slowest_nodes_are_those_of_the_threads_that_compute() -> None:
-    cluster = synthesize(DAHU, population_of(DAHU), nodes=8, threads=32)
-    table = cluster.kernel("dgemm", 32).pieces[-1].per_cpu  # type: ignore[union-attr]
-    assert table is not None
-    slowest = max(table.rows, key=lambda row: row[2])
-    assert slowest_nodes(cluster, 1, 32) == [int(slowest[0]) - cluster.nodes.first_number]

@@ -174,6 +174,17 @@ def test_a_large_space_is_explored_without_a_point_twice_and_within_its_constrai
     assert again.best == found.best
 
 
+def test_a_space_that_is_used_up_ends() -> None:
+    proposals = Proposals(
+        {
+            name: Factor(path=f"application.{name}", levels=levels)
+            for name, levels in (("nb", (64, 128)), ("depth", (0, 1)))
+        }
+    )
+    found = explore(proposals, machine(), 100)
+    assert found.points == 4
+
+
 def test_real_runs_correct_what_the_simulation_has_wrong_of_a_level() -> None:
     # The simulation has nb 192 as the best; really it takes 15 % longer than that, and all takes 20 % longer.
     def real(point: Point) -> float:

@@ -3,7 +3,6 @@
 import pytest
 from oracles.traces_by_hand import call, exchange, hpl_like, trace
 
-from lepaute.simulate.trace import Trace
 from lepaute.simulate.trace.breakdown import (
     COMPUTE,
     CONTENTION,
@@ -50,24 +49,6 @@ def test_of_an_immediate_receive_the_wait_is_late() -> None:
     found = breakdown_of(posted)
     assert (found.by_rank_s[1, LATE], found.by_rank_s[1, TRANSFER]) == (3.0, 1.25)
     assert found.by_rank_s[1, OWN_CODE] == 0.75  # between the two calls
-
-
-def waitall(**joined: int) -> Trace:
-    """Rank 1 posts a receive and a send and waits for both from 1 s on; rank 0 receives at 3 s and sends at 4 s."""
-    return trace(
-        call(0, "MPI_Recv", 3.0, 1.0, peer=1, tag=2, size_bytes=8),
-        call(0, "MPI_Send", 4.0, 1.0, peer=1, tag=1, size_bytes=8),
-        call(1, "MPI_Irecv", 0.0, 0.25, peer=0, tag=1, size_bytes=8, **joined),
-        call(1, "MPI_Isend", 0.5, 0.25, peer=0, tag=2, size_bytes=8, **joined),
-        call(1, "MPI_Waitall", 1.0, 4.0, size_bytes=16, **joined),
-    )
-
-
-def test_a_wait_for_several_requests_is_late_until_the_last_of_the_others_begins() -> None:
-    found = breakdown_of(waitall(completion=7))
-    # the send that it receives began at 4 s
-    assert (found.by_rank_s[1, LATE], found.by_rank_s[1, TRANSFER]) == (3.0, 1.5)
-    assert found.unknown == ()
 
 
 def test_the_wait_for_a_send_is_late_until_the_receive_begins() -> None:

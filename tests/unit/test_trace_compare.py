@@ -40,13 +40,6 @@ def test_a_size_that_differs_is_told_with_both_sizes_and_counted() -> None:
     assert {one.name: one.paired for one in found.classes} == {"idamax": 1, "dscal": 0}
 
 
-def test_durations_are_paired_by_size_so_that_a_call_more_shifts_nothing() -> None:
-    left = trace(call(0, "dscal", 0.0, 1.0, n=1), call(0, "dscal", 1.0, 2.0, n=2))
-    right = trace(call(0, "dscal", 0.0, 9.0, n=3), call(0, "dscal", 10.0, 1.5, n=1), call(0, "dscal", 12.0, 3.0, n=2))
-    (dscal,) = compare_traces(left, right).classes
-    assert (dscal.paired, dscal.ratio_percentiles) == (2, (1.5,) * 5)
-
-
 def test_calls_that_one_side_alone_knows_are_listed_and_left_out_of_the_order() -> None:
     left = trace(*kernels("idamax", "dcopy_contiguous", "dscal"))
     right = trace(*kernels("idamax", "dscal", "pdfact_glue"))

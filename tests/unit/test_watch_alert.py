@@ -15,7 +15,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from lepaute.cli.main import main
-from lepaute.errors import EnvironmentProblem
+from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.watch.alarms.procedure import Judged
 from lepaute.watch.alerts import STALE_S, announce, channels_of, registry_of
 from lepaute.watch.changelog import Changelog
@@ -151,6 +151,15 @@ def test_names_become_neither_further_labels_nor_lines() -> None:
     (sample,) = families["lepaute_watch_regression_ratio"]
     assert sample.labels == {"cluster": "c", "node": hostile, "cpu": "0", "factor": "x_s"}
     assert sample.value == 0.5
+
+
+def test_a_url_that_is_none_is_refused_and_passwords_are_not_shown() -> None:
+    with pytest.raises(InputError, match=r"number 2 \(mailto\) is no URL of Apprise") as refused:
+        channels_of(["json://u:secret@localhost/x", "mailto://secret"])
+    assert "secret" not in str(refused.value)
+    first, second = channels_of(["json://u:secret@localhost/x", "json://u:other@localhost/x"])
+    assert "secret" not in first.name
+    assert first.name != second.name
 
 
 @contextmanager

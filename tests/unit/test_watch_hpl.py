@@ -29,15 +29,6 @@ def refusal(folder: Path, text: str) -> str:
     return str(error.value).replace(str(folder), "")
 
 
-def test_a_real_file_of_hpcc_has_the_time_of_its_section() -> None:
-    values = read_foreign(DATA / "watch/foreign/hpccoutf.txt", node="n1")
-    assert len(values) == 1
-    row = values.iloc[0]
-    assert (row["factor"], row["state"], row["node"], row["cpu"]) == ("hpl_rate_flops", "done", "n1", -1)
-    assert row["value"] == pytest.approx(3.043e8, rel=1e-12)  # four digits of the rate, two of the time
-    assert row["started_s"] == 1795419522.0
-
-
 def test_a_column_more_before_n_does_not_shift_the_others(tmp_path: Path) -> None:
     """AMD's SWP: 1915.7 Gflop/s in 628.07 s; by position the rate would be the time."""
     published = (DATA / "hpl_out/amd_swp_column.out").read_text()
