@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
@@ -155,6 +155,7 @@ def test_the_name_of_a_picture_says_what_is_written(tmp_path):
         assert (tmp_path / f"p{kind}").read_bytes() == written, "the same picture has the same bytes"
 
 
+@settings(max_examples=20)
 @given(finding=st.text("abc 0123456789.%()", min_size=1, max_size=300), width=st.sampled_from([4.0, 7.0, 13.0]))
 def test_title_and_foot_stay_inside_their_figure_and_off_the_axes(finding: str, width: float) -> None:
     figure = new_figure((width, 4.0), for_file=True)

@@ -6,6 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from long_tests import long_but
 
 from lepaute.cli.main import main
 from lepaute.errors import InputError
@@ -71,7 +72,8 @@ COUNTED = STUDIES | {
 }
 
 
-@pytest.mark.parametrize("name", [*COUNTED, *(pytest.param(each, marks=pytest.mark.slow) for each in READY)])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", long_but([*COUNTED, *READY], *COUNTED, "temporal-variability", "nb-and-grid"))
 def test_as_many_simulations_are_made_as_were_announced(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     dump_platform(load_platform("dahu"), "mine.yaml")

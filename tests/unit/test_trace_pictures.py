@@ -75,7 +75,7 @@ def test_every_two_classes_can_be_told_apart_by_colour_blind_eyes(vision: tuple[
 
 @pytest.mark.slow
 def test_breakdown_and_comparison_are_drawn(tmp_path: Path) -> None:
-    made = hpl_like(ranks=300, steps=3)
+    made = hpl_like(ranks=60, steps=3)
     plot_breakdown(breakdown_of(made), tmp_path / "b.png", "title", "foot")
     plot_comparison(compare_traces(exchange(1.0), exchange(2.0)), tmp_path / "c.png", "one", "other")
     assert is_png(tmp_path / "b.png")
