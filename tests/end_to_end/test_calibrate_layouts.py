@@ -13,7 +13,6 @@ import pytest
 from long_tests import long_but
 from support_limits import CALIBRATION_HANG_S
 
-from lepaute.cli.main import main
 from lepaute.measure.archive import Archive
 from lepaute.measure.calibration.campaign import calibrate
 from lepaute.measure.layout import MADE_UP
@@ -81,18 +80,3 @@ def test_every_core_of_two_sockets_is_measured_fitted_and_predicted(tmp_path, la
     predicted = run("predict", "hpl", "-p", str(platform), "--n", "2000", "--grid", grid, "--json")
     assert predicted.returncode == 0, predicted.stderr
     assert json.loads(predicted.stdout)["time_s"]["mean"] > 0
-
-
-@pytest.mark.parametrize(
-    ("options", "complaint"),
-    [
-        (("--nb", "0"), "--nb is 0; give different numbers from 1 to 4096"),
-        (("--nb", "4000"), "--nb 4000 is too large for matrices up to N = 1200; give less"),
-        (("--threads-per-rank", "99"), "--threads-per-rank 99 is more than the"),
-    ],
-)
-def test_block_sizes_and_threads_that_cannot_be_are_refused(tmp_path, options, complaint, capsys):
-    outputs = ("-o", str(tmp_path / "p.yaml"), "--archive", str(tmp_path / "c.zip"))
-    assert main(["calibrate", "--quick", *options, *outputs]) == 2
-    assert complaint in capsys.readouterr().err
-    assert list(tmp_path.iterdir()) == []

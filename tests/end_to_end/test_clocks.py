@@ -56,20 +56,3 @@ def test_each_clock_is_read_in_nanoseconds(open_mpi: Program, clock: str, tmp_pa
     resolution_ns = int(header.split("#@clock_resolution_ns=")[1].split()[0])
     assert resolution_ns >= 1
     assert len(rows) == 1
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--methods", "NTP"), "--methods: NTP is none of SKaMPI, Netgauge, JK, HCA, HCA2, HCA3"),
-        (("--clock", "sundial"), "--clock sundial: no such clock; choose MPI_Wtime"),
-        (("--clock", "rdtscp:3"), "--clock rdtscp:3: the frequency of the time-stamp counter"),
-        (("--after-s", "5,1"), "--after-s is 5,1; the times must not decrease"),
-        (("--drift", "1"), "--drift is 1; it must be a number from 0 to 0.01"),
-    ],
-)
-def test_a_wrong_option_is_one_line_and_status_2(open_mpi, options, message, tmp_path):
-    done = open_mpi.run(1, "--out", str(tmp_path / "errors.csv"), *options)
-    assert done.returncode == 2
-    assert message in done.stderr
-    assert not (tmp_path / "errors.csv").exists()

@@ -12,7 +12,6 @@ from long_tests import long_but
 from support_limits import HANG_S, wait_until
 from support_run import run_here, run_lepaute, start_lepaute
 
-from lepaute.errors import InputError
 from lepaute.kit.mpi_library import find_library
 from lepaute.measure.archive import Archive
 from lepaute.measure.clocks.campaign import measure_clocks
@@ -148,13 +147,6 @@ def test_an_archive_of_another_kind_is_refused(tmp_path: Path) -> None:
     done = run_here("clocks", "other.zip", folder=tmp_path)
     assert done.returncode == 2
     assert "is of kind 'calibration', not of clocks" in done.stderr
-
-
-def test_a_request_refuses_what_the_probe_has_no_room_for() -> None:
-    with pytest.raises(InputError, match="increasing times"):
-        ClockRequest(after_s=tuple(map(float, range(9))))
-    with pytest.raises(InputError, match="names none, or one twice"):
-        ClockRequest(methods=("JK", "JK"))
 
 
 @pytest.mark.nodes

@@ -1,6 +1,5 @@
 """Experiments on conditions and on memory, from `lepaute run` to what `lepaute fit` says of them, on this machine."""
 
-import shlex
 import shutil
 from pathlib import Path
 
@@ -10,13 +9,11 @@ from support_run import run_here, run_lepaute
 from lepaute.cli.main import main
 from lepaute.measure.archive import Archive
 from lepaute.measure.fit.experiments import findings
-from lepaute.measure.shipped import shipped_experiments
 
 pytestmark = pytest.mark.machine
 
 ROOT = Path(__file__).parent.parent.parent
 CONDITIONS = ROOT / "examples" / "experiments" / "dgemm_conditions.py"
-README = ROOT / "examples" / "experiments" / "README.md"
 
 
 def run(folder: Path, script: str, archive: str, *settings: str) -> Archive:
@@ -73,15 +70,6 @@ def test_the_memory_hierarchy_is_measured_fitted_printed_and_drawn(tmp_path, cap
     assert ("GB/s" in told) == (hierarchy.plateaus != ())  # other load may hide all caches
     assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
     assert (tmp_path / "picture.svg").read_bytes().startswith(b"<?xml")
-
-
-def test_the_readme_names_commands_that_exist() -> None:
-    lines = [line.strip() for line in README.read_text().splitlines() if line.startswith("    lepaute run")]
-    scripts = {shlex.split(line)[2] for line in lines}
-    assert "memory" in scripts
-    assert set(shipped_experiments()) == {"memory", "node-test"}
-    for script in scripts - {"memory"}:
-        assert (ROOT / script).is_file()
 
 
 @pytest.mark.parametrize(

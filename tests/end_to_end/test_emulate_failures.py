@@ -126,10 +126,6 @@ def test_an_option_of_the_program_without_two_dashes_is_told_where_it_belongs(pl
     assert "options of the program come after two dashes: -- PROGRAM ARGS" in said
 
 
-def test_more_ranks_than_cores_are_refused(bad: Path, platform: Path, temporary: Path) -> None:
-    assert "17 ranks do not fit on platform tiny" in complaint(emulate(platform, "--", bad, "none", ranks=17))
-
-
 @pytest.mark.parametrize(
     ("compiler", "flags", "said"),
     [
@@ -168,11 +164,6 @@ def test_fortran_that_smpi_passes_over_is_refused_by_name(tmp_path: Path) -> Non
     )
     assert done.returncode != 0
     assert "a.f: programs for emulation are built of .f90" in done.stderr
-
-
-def test_a_program_that_is_not_there_is_named(platform: Path, temporary: Path) -> None:
-    compiler_folder()
-    assert "/none; name a program that was built" in complaint(emulate(platform, "--", platform.parent / "none"))
 
 
 def test_without_simgrid_the_package_is_named(bad, platform, temporary, monkeypatch):

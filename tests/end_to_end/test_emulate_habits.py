@@ -81,11 +81,6 @@ def test_collectives_by_the_algorithms_of_a_library_are_faster_than_by_those_of_
     assert max(times["openmpi",], times["mpich",]) < 0.5 * times["collectives",]
 
 
-def test_two_ranks_have_no_tree_to_miss(folder: Path) -> None:
-    warnings = json.loads(emulated(folder, ranks=2).out)["warnings"]
-    assert not [text for text in warnings if "under SMPI each rank" in text]
-
-
 def test_a_program_in_a_folder_below_is_named_where_another_word_was_given(folder: Path) -> None:
     said = emulated(folder, program="solver")
     assert said.status == 2

@@ -96,13 +96,6 @@ def test_folding_the_matrices_of_the_product_changes_no_time(capsys: pytest.Capt
     assert folded["simulation"]["folded_bytes"] == pytest.approx(RANKS * 3 * 500 * 500 * 8, rel=0.01)
 
 
-def test_another_seed_is_another_run_of_the_product(capsys: pytest.CaptureFixture[str]) -> None:
-    answer = found(capsys, "summa_fortran", "--computing", "none", "--runs", "3", "--seed", "5")
-    times = [run["time_s"] for run in answer["runs"]]
-    assert len(set(times)) == 3
-    assert [found(capsys, "summa_fortran", "--computing", "none", "--seed", "6")["time_s"]["mean"]] == times[1:2]
-
-
 def test_the_trace_of_the_halo_exchange_holds_its_calls_and_its_computing(tmp_path, capsys):
     trace, picture = tmp_path / "halo.parquet", tmp_path / "halo.png"
     assert emulate("halo", "--computing", "measured", "--trace", str(trace), "--gantt", str(picture)) == 0

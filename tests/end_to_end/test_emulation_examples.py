@@ -17,11 +17,6 @@ ERRORS = {
 KINDS = ("real", "smpi")
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("emulation")
-
-
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("example", PROGRAMS)
 def test_an_example_gets_right_what_it_computes_on_two_ranks(example: str, kind: str, tmp_path: Path) -> None:
@@ -46,17 +41,3 @@ def test_a_grid_on_which_nothing_divides_evenly_gives_the_right_product(tmp_path
     # 97 over 4 in panels of 20: a panel ends where the block of its owner ends.
     done = run(built("summa_fortran", "smpi", tmp_path), "smpi", 4, ("97", "20", "1", "4"))
     assert values(done.stdout)["error"] == 0.0
-
-
-@pytest.mark.parametrize(
-    ("example", "arguments"),
-    [
-        ("halo", ("1", "10")), ("halo", ()), ("cg", ("1", "5")), ("fft", ("100", "1")), ("fft", ("64",)),
-        ("summa_fortran", ("64", "8", "2")),
-    ],
-)  # fmt: skip
-def test_arguments_that_make_no_sense_end_with_the_usage(example, arguments, tmp_path):
-    done = run(built(example, "real", tmp_path), "real", 2, arguments)
-    assert done.returncode == 2
-    size = "SIDE" if example == "cg" else "N"
-    assert done.stderr.count(f"usage: {PROGRAMS[example]} {size} ") == 1

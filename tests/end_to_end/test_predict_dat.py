@@ -40,13 +40,6 @@ def answer(*arguments: str) -> dict:
     return json.loads(result.stdout)
 
 
-def assert_one_line(result: subprocess.CompletedProcess[str], *words: str) -> None:
-    assert (result.returncode, result.stdout) == (2, ""), result.stderr
-    assert len(result.stderr.splitlines()) == 1, result.stderr
-    for word in words:
-        assert word in result.stderr
-
-
 @pytest.fixture
 def one_dat(tmp_path: Path) -> Path:
     """The file with one combination: N = 1000, NB = 64, 2 x 2, 1ring-modified, RFACT crout, PFACT crout, NBMIN 4."""
@@ -111,18 +104,6 @@ def test_the_report_on_several_combinations_is_a_table_of_hpl_s_lines_and_a_summ
     assert caveats == [line.partition(" warning: ")[2] for line in lines if line.startswith("  warning: ")]
     assert not any(line.startswith("WR") for line in to_file.stdout.splitlines())
     assert "best" in to_file.stdout
-
-
-def test_one_combination_reads_like_a_prediction_from_options(one_dat: Path) -> None:
-    result = run("--dat", str(one_dat), "--runs", "2")
-    answer, run_line, *_ = result.stdout.splitlines()
-    assert answer.startswith("HPL takes ")
-    assert run_line == "  run     N = 1000  NB = 64  WR11C2C4  2 x 2 ranks on 1 node of dahu-2020-01"
-
-
-def test_hpl_dat_beside_options_that_it_decides_is_refused(one_dat: Path) -> None:
-    assert_one_line(run("--dat", str(one_dat), "--nb", "128", "--swap-threshold", "3"), "--nb, --swap-threshold")
-    assert_one_line(run(), "--n N", "--dat")
 
 
 def test_every_broadcast_and_swap_that_hpl_dat_has_is_predicted(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from lepaute.simulate.trace import Trace, read_trace
 from lepaute.simulate.trace.breakdown import breakdown_of, split
 from lepaute.simulate.trace.compare import compare_traces
 from lepaute.simulate.trace.messages import match_messages
-from lepaute.simulate.trace.table import CATEGORIES, KERNEL, MPI, PHASE
+from lepaute.simulate.trace.table import CATEGORIES, KERNEL, PHASE
 
 pytestmark = pytest.mark.machine
 
@@ -133,17 +133,6 @@ def test_the_kernels_of_the_panels_are_those_of_the_algorithm(column: tuple[Trac
     assert steps["pdfact"] == dict.fromkeys(range(10), 2)
     assert set(steps["pdupdate"]) == set(range(10))
     assert phases.named(["pdtrsv"]).sum() == 2
-
-
-def test_the_parameters_of_the_run_are_in_the_trace(column: tuple[Trace, float]) -> None:
-    trace, _ = column
-    assert trace.metadata["application"] == "hpl"
-    found = trace.metadata["parameters"]
-    assert found == {name: COLUMN.parameters()[name] for name in found}
-    assert len(found) == 17  # all but the threads, which HPL does not know
-    assert trace.metadata["ranks"] == 2
-    assert trace.metadata["warnings"] == []
-    assert isinstance(trace.metadata["disturbed_by"], list)
 
 
 @pytest.mark.parametrize(
@@ -362,15 +351,6 @@ def test_an_interrupted_recording_leaves_no_process_and_no_folder(mpicc: Path, t
     assert told.splitlines()[-1] == "lepaute: interrupted"
     assert not running()
     assert list(tmp_path.iterdir()) == []
-
-
-def test_the_kinds_of_a_recording_are_those_of_the_format(column: tuple[Trace, float]) -> None:
-    trace, _ = column
-    named = {
-        name: {int(kind) for kind in trace.kind[trace.named([name])]} for name in trace.names if count(trace, name)
-    }
-    assert all(len(kinds) == 1 for kinds in named.values())
-    assert all((kinds == {MPI}) == name.startswith("MPI_") for name, kinds in named.items())
 
 
 def test_a_program_of_another_library_is_recorded_with_its_own_launcher_and_refused_with_another(mpicc, tmp_path):

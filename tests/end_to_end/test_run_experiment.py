@@ -202,14 +202,6 @@ def test_bad_input_gets_one_line_and_leaves_nothing(tmp_path, text, arguments, t
     assert [path.name for path in tmp_path.iterdir()] == ["experiment.py"]
 
 
-@pytest.mark.parametrize(("value", "told"), [("[1, 2]", "x is a list"), ("0, size=99", "size is a factor")])
-def test_what_is_no_value_of_a_table_is_refused_with_its_line(tmp_path: Path, value: str, told: str) -> None:
-    done = run(tmp_path, FAILING.replace('row["size"]', "1, x=" + value), "-q", "-o", "x.zip")
-    assert done.returncode == 1
-    assert f"experiment.py:10: {told}" in done.stderr
-    assert "Traceback" not in done.stderr
-
-
 def test_a_host_that_is_not_there_is_told_and_leaves_nothing(tmp_path: Path) -> None:
     config = tmp_path / "ssh_config"
     config.write_text("Host *\n  HostName 127.0.0.1\n  Port 1\n")

@@ -99,18 +99,6 @@ def test_a_cut_connection_closes_standard_input_of_what_runs_there(tmp_path: Pat
         wait_until(mark.exists, "end of input")
 
 
-def test_a_farm_leaves_no_process_behind(tmp_path: Path, start: Start) -> None:
-    with sshd_farm(tmp_path / "farm", ["node1", "node2", "node3"], daemons=1) as farm:
-        (node,) = _nodes(farm, "node3")
-        process = start(node, "sh", "-c", "echo up; setsid sleep 1000 & exec cat")
-        assert process.stdout is not None
-        assert process.stdout.readline() == b"up\n"
-        wait_until(lambda: len(farm.processes("node3")) == 2, "both processes")
-    process.wait(HANG_S)
-    assert farm.processes("node3") == []
-    assert all(daemon.process.poll() is not None for daemon in farm.daemons)
-
-
 @pytest.mark.parametrize(
     ("request_", "named"),
     [

@@ -110,10 +110,3 @@ def test_a_recording_of_the_same_program_has_the_same_calls_and_sizes(emulated: 
     assert found.one_side == ()
     assert found.same_sizes, (found.first, found.first_size)
     assert sum(one.left_calls for one in found.classes) == sum(one.right_calls for one in found.classes) > 100
-
-
-def test_pictures_are_drawn(emulated: Trace, folder: Path) -> None:
-    assert len(emulated)
-    done = lepaute("trace", "gantt", "smpi.parquet", "-o", "smpi.png", folder=folder)
-    assert done.returncode == 0, done.stderr
-    assert (folder / "smpi.png").read_bytes().startswith(b"\x89PNG")

@@ -118,15 +118,6 @@ def test_a_users_own_xhpl_is_run_and_read(real_hpl, tmp_path):
     assert run["ranks"] == []  # only our own driver tells what each rank did
 
 
-def test_two_ranks_run_on_two_cores_and_report_both(real_hpl):
-    if len(os.sched_getaffinity(0)) < 2:
-        pytest.skip("needs two cores")
-    run = real_run(Hpl(n=1024, p=1, q=2), real_hpl, HANG_S)
-    assert sorted(rank.rank for rank in run.ranks) == [0, 1]
-    assert len({rank.cpu for rank in run.ranks}) == 2
-    assert max(rank.wall_s for rank in run.ranks) == run.time_s
-
-
 def test_a_neighbour_that_computes_on_every_core_is_recognised(real_hpl):
     # Several on each core, so that the rank loses most of it: 2 x 3 spinning processes against one or two ranks.
     spin = ["timeout", f"{HANG_S:.0f}", "sh", "-c", "while :; do :; done"]
@@ -183,10 +174,3 @@ def test_the_platform_of_another_machine_is_refused_and_says_what_differs(real_h
     assert "is the platform of another machine (cores: 32, on this machine" in line
     assert "--other-machine" in line
     assert not (tmp_path / "out").exists()
-
-
-def test_a_missing_mpirun_is_one_line_that_names_the_package(tmp_path):
-    done = lepaute("verify", "hpl", "-p", "dahu", "--n", "256", "--grid", "1x1", PATH=str(tmp_path))
-    assert done.returncode == 2
-    assert "mpirun is missing" in one_line(done.stderr)
-    assert "openmpi-bin" in done.stderr

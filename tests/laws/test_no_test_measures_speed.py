@@ -47,7 +47,6 @@ ALLOWED = {
     "unit/test_probes.py": "its subject is the limit of a program",
     "unit/test_store.py": "kills at moments spread over what the work takes",
     "unit/test_study_dask.py": "kills at moments spread over what the work takes",
-    "unit/test_support_limits.py": "its subject is the limits themselves",
     "unit/test_tasks.py": "tasks that take a moment",
     "unit/test_verify_faults.py": "kills at moments spread over what the work takes",
     "unit/test_watch.py": "kills at moments spread over what the work takes",

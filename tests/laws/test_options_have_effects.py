@@ -22,7 +22,7 @@ QUICK = (
     "trace",
     "design fractional",
     "platform new",
-    "fit",
+    "fit -- ",
     "study tune --scheduler=threads --output=out -- {in}",
     "run",
     "watch events import",

@@ -77,13 +77,6 @@ def test_what_is_rounding_is_zero() -> None:
     )
 
 
-def test_shapes_that_do_not_go_together_are_refused() -> None:
-    with pytest.raises(ValueError, match="shapes"):
-        algebra.times(np.ones((3, 2)), np.ones(3))
-    with pytest.raises(ValueError, match="shapes"):
-        algebra.solution(np.ones((3, 2)), np.ones(3))
-
-
 def test_of_equal_values_the_first_is_taken_and_of_models_alike_the_simplest() -> None:
     assert first_of_largest(np.array([1.0, 5.0 - 1e-12, 5.0]), 10.0) == 1
     assert first_of_largest(np.array([1.0, 4.9, 5.0]), 10.0) == 2

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from lepaute.errors import InputError
 from lepaute.stats import aligned_ranks
 from lepaute.stats.aligned_ranks import aligned_rank_test, aligned_shift, least_p_of
 
@@ -82,14 +81,3 @@ def test_what_cannot_be_compared_says_nothing() -> None:
     assert few.two_sided == least_p_of([False, False, True, True], np.zeros(4)) == pytest.approx(1 / 3)
     assert aligned_shift([1.0, 2.0, 3.0, 4.0], [False, False, True, True], np.zeros(4)).low == -inf
     assert aligned_rank_test(np.ones(8), np.arange(8) < 4, np.zeros(8)).two_sided == 1.0
-
-
-@pytest.mark.parametrize(
-    ("values", "second", "blocks"),
-    [([1.0, np.nan], [False, True], [0, 0]), ([1.0], [False, True], [0, 0]), ([1.0, 2.0], [False, True], [0])],
-)
-def test_values_without_labels_or_numbers_are_refused(values, second, blocks) -> None:
-    with pytest.raises(InputError):
-        aligned_rank_test(values, second, blocks)
-    with pytest.raises(InputError, match="the confidence is 95"):
-        aligned_shift([1.0, 2.0], [False, True], [0, 0], confidence=95)

@@ -1,23 +1,19 @@
 """What all applications share: one run in another process, the registry, agreement with the core, the orchestrator."""
 
 import multiprocessing
-import pickle
-import subprocess
-import sys
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 import lepaute as lp
 from lepaute.errors import InputError
-from lepaute.kit.options import option, options_of
+from lepaute.kit.options import options_of
 from lepaute.simulate.application import Application, core_parameters
 from lepaute.simulate.apps import application_class
 from lepaute.simulate.native import Native
 from lepaute.simulate.smpi.emulate import Smpi
-from lepaute.simulate.tracing import TraceRequest
 
 HPL = lp.Hpl(n=1500, p=2, q=3)
 STENCIL = lp.Stencil(cells=(32, 32, 32), grid=(2, 2, 1), iterations=5, cell_time_s=1e-9, noise_relative_sd=0.1)
@@ -37,13 +33,6 @@ def test_a_run_in_another_process_is_the_one_of_the_prediction(application: Appl
     assert runs[0].breakdown.by_rank_s.shape == (application.ranks, 6)
 
 
-def test_a_traced_run_can_be_sent_with_its_trace() -> None:
-    run = lp.simulate_one(HPL, "dahu", trace=TraceRequest(ranks=(0,)))
-    sent = pickle.loads(pickle.dumps(run))
-    assert len(sent.trace) == len(run.trace) > 0
-    assert sent.breakdown.by_step_s.shape == (1 + HPL.steps, 6)
-
-
 @pytest.mark.parametrize("name", ALL)  # a replay has no parameters of its own in the core
 def test_options_and_the_core_agree(name: str) -> None:
     application = ALL[name]
@@ -51,15 +40,6 @@ def test_options_and_the_core_agree(name: str) -> None:
     for field_name, described in options_of(application_class(name)).items():
         if described.choices:
             assert getattr(parameters, field_name) == getattr(application, field_name)
-
-
-def test_choices_that_the_core_does_not_have_are_refused_when_it_is_first_used() -> None:
-    @dataclass(frozen=True)
-    class Stencil:
-        allreduce: str = field(default="ring", metadata=option("", choices=("ring", "tree")))
-
-    with pytest.raises(ImportError, match=r"Stencil.allreduce is one of ring, tree, and of none, .* in the core"):
-        core_parameters(Stencil())  # type: ignore[arg-type]
 
 
 def test_an_option_that_the_core_does_not_have_is_refused_and_not_ignored() -> None:
@@ -100,12 +80,3 @@ def test_an_engine_says_what_it_cannot_simulate(tmp_path: Path) -> None:
         lp.predict(HPL, "dahu", engine=Smpi())
     with pytest.raises(InputError, match="ranks is 0; a program has at least one rank"):
         lp.Program(tmp_path / "solver", ranks=0)
-
-
-def test_prediction_and_parameters_do_not_load_the_engine(tmp_path: Path) -> None:
-    loaded = "'lepaute._core' in sys.modules, 'numpy' in sys.modules"
-    code = f"import sys, lepaute as lp; lp.Hpl(n=10); lp.Stencil; print({loaded})"
-    assert (
-        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-        == "False False\n"
-    )

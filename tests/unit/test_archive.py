@@ -130,14 +130,6 @@ def test_a_name_given_twice_is_refused(tmp_path: Path) -> None:
     assert "metadata.json is there twice" in refused(path)
 
 
-def test_reading_a_member_that_is_not_there_names_the_command_that_lists_them(archive_file: Path) -> None:
-    archive = Archive.open(archive_file)
-    with pytest.raises(ArchiveError, match=r"has no member nothing.csv; `lepaute archive show`"):
-        archive.read_bytes("nothing.csv")
-    with pytest.raises(ArchiveError, match=r"only \.parquet and \.csv are"):
-        archive.table("metadata.json")
-
-
 def test_a_file_that_changed_after_it_was_opened_is_noticed(archive_file: Path) -> None:
     archive = Archive.open(archive_file)
     with ArchiveWriter(archive_file, dict(METADATA)) as writer:

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support_archive import DESIGN, FLAGS, SCRIPT, Node, command, experiment_archive, failed_archive
+from support_archive import DESIGN, FLAGS, SCRIPT, Node, command, experiment_archive
 
 from lepaute.cli.main import main
-from lepaute.measure.archive import Archive, ArchiveWriter
+from lepaute.measure.archive import Archive
 from lepaute.measure.archive.comparison import compare, comparison_lines
 from lepaute.measure.archive.setups import control_facts, file_facts, setup_of
 from lepaute.measure.archive.setups.facts import Fact
@@ -81,16 +81,6 @@ def test_each_change_of_all_nodes_is_named_once_with_the_node_set(tmp_path, chan
     assert new is None or became == new
 
 
-def test_cores_and_caches_change_the_topology(tmp_path: Path) -> None:
-    a = experiment_archive(tmp_path / "a.zip", four())
-    found = differences(a, experiment_archive(tmp_path / "b.zip", four(cores=8, l3_bytes=33_554_432)))
-    was, became = found["node[1-4] topology"]
-    assert became == {"8 Core", "8 PU", "1 L3Cache (32768 KiB)"}
-    assert was == {"4 Core", "4 PU", "1 L3Cache (22528 KiB)"}
-    assert found["node[1-4] hardware threads"] == ("4", "8")
-    assert found["node[1-4] numbering of hardware threads along the topology"] == ("0 1 2 3", "0 1 2 3 4 5 6 7")
-
-
 def test_a_node_that_is_otherwise_is_named_between_the_sides_and_within_one(tmp_path: Path) -> None:
     a, nodes = experiment_archive(tmp_path / "a.zip", four()), four()
     nodes[3] = replace(nodes[3], bios="2.10.1")
@@ -100,19 +90,6 @@ def test_a_node_that_is_otherwise_is_named_between_the_sides_and_within_one(tmp_
         report(a, b)[-2:]
         == ["nodes of B that differ from each other (1)", "  BIOS Version: node[1-3] 2.8.2;  node4 2.10.1"]
         or report(a, b)[-1] == "  BIOS Version: node[1-3] 2.8.2; node4 2.10.1"
-    )
-
-
-def test_other_nodes_of_the_same_kind_differ_in_their_names_only(tmp_path: Path) -> None:
-    a = experiment_archive(tmp_path / "a.zip", four())
-    others = [replace(node, name=f"dahu-{number}") for number, node in enumerate(four(), start=7)]
-    b = experiment_archive(tmp_path / "b.zip", others)
-    assert differences(a, b) == {"nodes": ("node[1-4]", "dahu-[7-10]")}
-    newer = [replace(node, microcode="0x2") for node in others]
-    found = differences(a, experiment_archive(tmp_path / "b.zip", newer))
-    assert found["dahu-[7-10] microcode"] == ("0x5003303", "0x2")
-    assert any(
-        "node[1-4] -> dahu-[7-10]: microcode: 0x5003303 -> 0x2" in line for line in report(a, b.parent / "b.zip")
     )
 
 
@@ -149,47 +126,6 @@ def test_a_design_in_another_order_differs_in_its_order_and_one_of_other_rows_in
     assert list(differences(a, shuffled)) == ["design.csv: rows in their order"]
     shorter = experiment_archive(tmp_path / "c.zip", design_csv="\n".join([*head, *rows[:-1]]) + "\n")
     assert list(differences(a, shorter)) == ["design.csv: rows", "design.csv: rows in any order"]
-
-
-def test_a_failed_run_differs_from_a_whole_one_in_its_outcome_first(tmp_path: Path) -> None:
-    lines = report(experiment_archive(tmp_path / "a.zip"), failed_archive(tmp_path / "b.zip"))
-    assert lines[0].startswith("outcome (")
-    assert "  status: complete -> failed" in lines
-    assert "  failed in phase: (none) -> run" in lines
-
-
-@pytest.mark.slow
-def test_a_hundred_nodes_stay_readable(tmp_path: Path) -> None:
-    """Whatever the number of nodes, a change of all of them is one line; five odd ones are one more each."""
-    nodes = [Node(f"node{number}") for number in range(1, 101)]
-    a = experiment_archive(tmp_path / "a.zip", nodes)
-    newer = [replace(node, kernel="6.1.0", packages={f"p{n}": "2" for n in range(300)}) for node in nodes]
-    for odd in range(5):
-        newer[odd] = replace(newer[odd], microcode=f"0x{odd}")
-    b = experiment_archive(tmp_path / "b.zip", newer)
-    lines = report(a, b)
-    assert "  node[1-100]: kernel: 5.10.0-28-amd64 -> 6.1.0" in lines
-    assert len(lines) < 60
-    assert all(len(line) <= 100 for line in lines)
-    assert any("lines more (--all)" in line for line in lines)
-    assert sum("package p" in line for line in report(a, b, everything=True)) == 300
-
-
-def calibration(path: Path, kernel: str, **changed: Any) -> Path:
-    metadata = {
-        "kind": "calibration", "created": "2026-11-21", "host": "n1", "seed": 1, "partial": False, "warnings": [],
-    }  # fmt: skip
-    with ArchiveWriter(path, {**metadata, "blas": {"core": "Zen"}, **changed}) as writer:
-        for name, content in Node("n1", kernel=kernel).files().items():
-            writer.add_bytes(f"environment/{name}", content.encode())
-        writer.add_bytes("designs/block0_p2p.csv", b"#@seed=1\nsize_bytes\n8\n")
-    return path
-
-
-def test_calibrations_are_compared_without_a_node(tmp_path: Path) -> None:
-    a = calibration(tmp_path / "a.zip", "5.10")
-    b = calibration(tmp_path / "b.zip", "6.1", blas={"core": "SkylakeX"})
-    assert differences(a, b) == {"blas.core": ("Zen", "SkylakeX"), "kernel": ("5.10", "6.1")}
 
 
 def test_machine_control_is_compared_by_what_it_reached() -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from support_archive import experiment_archive
 
-from lepaute.cli.main import main
 from lepaute.errors import ArchiveError, InputError
 from lepaute.measure.archive import Archive, ArchiveWriter
 from lepaute.measure.archive.extraction import extract
@@ -97,13 +96,6 @@ def test_an_archive_that_changes_meanwhile_leaves_no_wrong_file(archive: Archive
     with pytest.raises(ArchiveError, match="changed since"):
         extract(archive, tmp_path / "out", ["design.csv"])
     assert list((tmp_path / "out").iterdir()) == []
-
-
-def test_the_command_says_how_many_files_and_refuses_in_one_line(archive, tmp_path, refusal_of, output_of):
-    arguments = ["archive", "extract", str(archive.path), "raw", "log.txt", "-o", str(tmp_path / "out")]
-    assert output_of(*arguments) == f"{tmp_path / 'out'}: 2 files of {archive.path}, 61 B\n"
-    refusal_of(*arguments)
-    assert main([*arguments, "--force"]) == 0
 
 
 @pytest.mark.parametrize("code", [errno.EPERM, errno.EOPNOTSUPP])

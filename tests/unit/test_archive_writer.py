@@ -6,12 +6,9 @@ from pathlib import Path
 
 import pandas
 import pytest
-from support_archive import failed_archive
 
 from lepaute.errors import ArchiveError
 from lepaute.measure.archive import Archive, ArchiveWriter
-from lepaute.measure.archive.extraction import extract
-from lepaute.measure.archive.ro_crate import check_crate
 
 METADATA = {"kind": "calibration", "created": "2026-11-21T06:00:00+00:00", "host": "node-1", "lepaute_version": "0"}
 
@@ -32,12 +29,6 @@ def test_an_exception_or_an_interrupt_leaves_the_older_archive_and_no_temporary_
             write_and_raise(path, error)
         assert path.read_bytes() == before
         assert [entry.name for entry in tmp_path.iterdir()] == ["calibration.zip"]
-
-
-def test_metadata_may_grow_while_the_archive_is_open(tmp_path: Path) -> None:
-    with ArchiveWriter(tmp_path / "a.zip", dict(METADATA)) as writer:
-        writer.metadata["partial"] = True
-    assert Archive.open(tmp_path / "a.zip").metadata["partial"] is True
 
 
 @pytest.mark.parametrize("name", ["../a", "/a", "a//b", "", ".", "a/./b", "a\\b", "c:a", "a\nb", "a/"])
@@ -77,12 +68,6 @@ def test_what_a_reader_would_refuse_for_its_size_is_refused_while_it_is_written(
     assert set(Archive.open(tmp_path / "a.zip").members()) >= {"first", "small"}
 
 
-def test_metadata_without_kind_or_date_are_refused(tmp_path: Path) -> None:
-    for key in ("kind", "created"):
-        with pytest.raises(ArchiveError, match=f"lack {key}"):
-            ArchiveWriter(tmp_path / "a.zip", {k: v for k, v in METADATA.items() if k != key})
-
-
 def test_the_rocrate_package_opens_what_we_write(tmp_path: Path) -> None:
     """The maintained RO-Crate library is the judge of our JSON-LD."""
     from rocrate.rocrate import ROCrate
@@ -105,28 +90,6 @@ def test_the_rocrate_package_opens_what_we_write(tmp_path: Path) -> None:
         assert crate.get(part).type == "File"
     assert crate.get("raw/block0/p2p.csv")["encodingFormat"] == "text/csv"
     assert crate.metadata["conformsTo"] == "https://w3id.org/ro/crate/1.1"
-
-
-def test_the_description_of_a_failed_run_names_programs_inputs_results_times_and_the_error(tmp_path: Path) -> None:
-    """What a Process Run Crate asks of the action, read back by the rocrate package; names are addresses there."""
-    from rocrate.rocrate import ROCrate
-
-    path = failed_archive(
-        tmp_path / "failed.zip", author="Ada", more=lambda w: w.add_bytes("files/node1/a b%.txt", b"x")
-    )
-    extract(Archive.open(path), tmp_path / "crate")
-    crate = ROCrate(tmp_path / "crate")
-    action = crate.root_dataset["mentions"]
-    assert action.type == "CreateAction"
-    assert [program.id for program in action["instrument"]] == ["#lepaute", "experiment/croaring.py"]
-    assert "design.csv" in {part.id for part in action["object"]}
-    assert "observations/bench.parquet" in {part.id for part in action["result"]}
-    assert (action["startTime"], action["endTime"]) == ("2026-11-21T09:14:01+00:00", "2026-11-21T09:16:33+00:00")
-    assert action["actionStatus"] == "http://schema.org/FailedActionStatus"
-    assert action["error"] == "run: make ended with exit status 2"
-    assert action["agent"]["name"] == crate.root_dataset["author"]["name"] == "Ada"
-    assert crate.get("files/node1/a%20b%25.txt")["contentSize"] == "1"
-    check_crate(Archive.open(path))
 
 
 def test_a_table_in_blocks_and_a_list_entry_by_entry_are_what_they_are_in_one_piece(tmp_path: Path) -> None:

@@ -7,10 +7,7 @@ import pandas
 import pytest
 from support_fit import kernel_rows, message_rows, write_calibration
 
-import lepaute.measure.fit
 from lepaute.cli.main import main
-from lepaute.errors import FitError
-from lepaute.measure.archive import Archive
 
 
 def put(column, value, *, row=7, rows=1):
@@ -86,11 +83,6 @@ def test_observations_that_cannot_be_are_refused_in_one_line_that_says_where(tab
     assert not (tmp_path / "p.yaml").exists()
 
 
-def test_the_made_up_observations_without_a_defect_are_fitted(tmp_path, capsys):
-    assert main(["fit", str(write_calibration(tmp_path / "good.zip")), "-o", str(tmp_path / "p.yaml")]) == 0
-    assert "warning" not in capsys.readouterr().err
-
-
 def constant(frame):
     return frame.assign(duration_s=1e-3, start_s=np.arange(len(frame)) * 2e-3)
 
@@ -135,39 +127,3 @@ def test_messages_of_one_size_are_refused_or_flagged(tmp_path, capsys):
     else:
         kinds = {(flag["subject"], flag["kind"]) for flag in json.loads(told.out)["flags"]}
         assert ("message pingpong", "sizes") in kinds
-
-
-@pytest.mark.slow
-def test_constant_durations_of_messages_are_flagged(tmp_path, json_of):
-    messages = message_rows()
-    messages = messages.assign(duration_s=1e-4, start_s=np.arange(len(messages)) * 2e-3)
-    path = write_calibration(tmp_path / "poor.zip", messages=messages)
-    flags = json_of("fit", path, "-o", tmp_path / "p.yaml", "--json")["flags"]
-    assert ("message pingpong", "constant", "serious") in {(f["subject"], f["kind"], f["severity"]) for f in flags}
-
-
-SIZES = np.arange(1.0, 101.0)
-BAD_VECTORS = {
-    "empty": ([], []),
-    "two points": ([1.0, 2.0], [1.0, 2.0]),
-    "of different lengths": (SIZES, SIZES[:-1]),
-    "a NaN among the durations": (SIZES, np.where(SIZES == 5, np.nan, SIZES)),
-    "an infinite size": (np.where(SIZES == 5, np.inf, SIZES), SIZES),
-    "negative durations": (SIZES, -SIZES),
-    "a duration of zero": (SIZES, SIZES - 1.0),
-    "one size only": (np.full(50, 64.0), np.linspace(1.0, 1.1, 50)),
-    "a table in the place of a vector": (np.ones((10, 2)), np.ones((10, 2))),
-}
-
-
-@pytest.mark.parametrize("defect", BAD_VECTORS)
-def test_vectors_that_cannot_be_segmented_are_refused(defect):
-    with pytest.raises(FitError) as refused:
-        lepaute.fit.segment(*BAD_VECTORS[defect])
-    assert "\n" not in str(refused.value)
-
-
-def test_an_open_archive_that_is_given_twice_is_refused(tmp_path):
-    archive = Archive.open(write_calibration(tmp_path / "once.zip"))
-    with pytest.raises(FitError, match="give each once"):
-        lepaute.fit.models([archive, archive])

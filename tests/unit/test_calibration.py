@@ -5,11 +5,9 @@ the real ones do. Those run in the end-to-end tests.
 """
 
 import collections
-import os
-from pathlib import Path
 
 import pytest
-from support_calibration import RUNS, SEMANTIC_ROUNDS, FakeMachine, names_in
+from support_calibration import RUNS, SEMANTIC_ROUNDS, names_in
 
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.measure.archive import Archive
@@ -62,15 +60,6 @@ def test_probes_that_ran_other_kernels_than_those_chosen_end_the_campaign(machin
         calibrate(place, quick=True)
 
 
-def test_a_place_that_cannot_be_written_and_an_impossible_seed_are_refused_before_anything_runs(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="there is no folder"):
-        calibrate(tmp_path / "no" / "c.zip")
-    with pytest.raises(InputError, match="is a folder"):
-        calibrate(tmp_path)
-    with pytest.raises(InputError, match="seed is -1"):
-        calibrate(tmp_path / "c.zip", seed=-1)
-
-
 @pytest.mark.slow
 def test_a_made_up_layout_has_all_its_cores_in_the_archive(machine, place, monkeypatch):
     monkeypatch.setenv("LEPAUTE_LAYOUT", "2x4")
@@ -89,14 +78,3 @@ def test_a_made_up_layout_has_all_its_cores_in_the_archive(machine, place, monke
     place.unlink()
     with pytest.raises((InputError, EnvironmentProblem), match="LEPAUTE_LAYOUT is 'none'; it makes up a layout"):
         calibrate(place, quick=True)
-
-
-def test_one_core_is_not_enough_and_leaves_nothing(machine: FakeMachine, place: Path) -> None:
-    allowed = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {min(allowed)})
-    try:
-        with pytest.raises(EnvironmentProblem, match="alone: calibration needs two cores and may use 1"):
-            calibrate(place)
-    finally:
-        os.sched_setaffinity(0, allowed)
-    assert names_in(place) == []

@@ -5,7 +5,6 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 
-import pandas
 import pytest
 from support_calibration import BLOCK, FakeMachine, names_in
 
@@ -13,7 +12,7 @@ from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.measure.archive import Archive
 from lepaute.measure.calibration import campaign
 from lepaute.measure.calibration.campaign import calibrate
-from lepaute.measure.calibration.precision import Check, Goal, Progress, Reached, main_kernels
+from lepaute.measure.calibration.precision import Check, Goal, Progress, Reached
 from lepaute.measure.plan import FULL, QUICK, plan
 
 pytest_plugins = ["support_calibration_fixtures"]
@@ -132,16 +131,6 @@ def test_the_next_step_follows_from_the_precision_and_the_time_that_is_left() ->
     assert Progress(5, 25.0, 10.0, None).next_step(goal, None) == "stop"  # until known, a check is taken for 20 s
 
 
-def test_what_is_above_the_floor_falls_with_more_blocks() -> None:
-    assert reached(0.05, 0.03).with_more(1.0) == pytest.approx(0.05)
-    assert reached(0.05, 0.03).with_more(4.0) == pytest.approx((0.03**2 + 0.04**2 / 4) ** 0.5)
-
-
-def test_a_check_fits_the_kernels_that_take_the_time_and_no_phases() -> None:
-    calls = pandas.DataFrame({"kernel": ["dgemm", "dtrsm", "dcopy", "pdupdate"], "duration_s": [0.9, 0.09, 0.01, 5.0]})
-    assert list(main_kernels(calls)["kernel"]) == ["dgemm", "dtrsm"]
-
-
 def test_further_blocks_leave_the_designs_of_the_first_as_they_are() -> None:
     from support_calibration import LIMITS, TWO
 
@@ -154,17 +143,3 @@ def test_a_budget_that_does_not_hold_the_fewest_blocks_is_refused_and_leaves_not
     with pytest.raises(InputError, match=r"--budget is 1 s, and the fewest blocks \(2\) take about"):
         calibrate(place, goal=Goal(lambda _archive: reached(0.5), budget_s=1.0))
     assert names_in(place) == []
-
-
-@pytest.mark.parametrize(
-    ("words", "line"),
-    [
-        (["--precision", "5"], "--precision is 500 %; give a share such as 5%"),
-        (["--precision", "0%"], "--precision is 0 %"),
-        (["--quick", "--budget", "3min"], "--budget applies to a whole calibration; leave out --quick"),
-        (["--quick", "--precision", "3%"], "--precision applies to a whole calibration; leave out --quick"),
-    ],
-)
-def test_a_goal_that_cannot_be_is_refused_by_one_line(tmp_path, monkeypatch, refusal_of, words, line):
-    monkeypatch.chdir(tmp_path)
-    assert line in refusal_of("calibrate", *words)

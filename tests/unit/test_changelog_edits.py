@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from lepaute.errors import InputError
-from lepaute.watch.changelog import Changelog, Event, NodeSet, Outlier, read_changelog
+from lepaute.watch.changelog import Changelog, Event, NodeSet, Outlier
 from lepaute.watch.changelog_edits import (
     accept,
-    export_changelog,
     import_changelog,
     logged_changelog,
     logged_entries,
@@ -73,11 +72,6 @@ def test_a_proposal_that_several_accept_is_recorded_once(shape: str, tmp_path: P
         assert {entry.author for entry in (*log.events, *log.outliers)} == {"joe"}
 
 
-def test_groups_of_the_example_that_comes_with_clustershell_are_refused() -> None:
-    with pytest.raises(InputError, match="names a group of the example that comes with ClusterShell"):
-        NodeSet("c", "@compute")
-
-
 def test_what_is_recorded_is_in_force_until_it_is_withdrawn_and_stays_in_the_history(tmp_path: Path) -> None:
     with open_store(tmp_path / "store") as store:
         ids = record(store, [EVENT, OUTLIER])
@@ -109,19 +103,6 @@ def test_entries_without_author_or_reason_and_unknown_ids_are_refused(tmp_path: 
         with pytest.raises(InputError, match="no reason"):
             withdraw(store, [known], "joe", "")
         assert logged_changelog(store).events == (EVENT,)
-
-
-def test_the_csv_files_come_back_as_they_went(tmp_path: Path) -> None:
-    events, outliers = tmp_path / "events.csv", tmp_path / "outliers.csv"
-    with open_store(tmp_path / "one") as store:
-        record(store, [EVENT, OUTLIER])
-        export_changelog(store, events, outliers)
-    with open_store(tmp_path / "two") as store:
-        ids = import_changelog(store, events, outliers)
-        assert len(ids) == 2
-        assert logged_changelog(store) == Changelog((EVENT,), (OUTLIER,)) == read_changelog(events, outliers)
-        assert import_changelog(store, events, outliers) == ids
-        assert len(logged_entries(store, history=True)) == 2
 
 
 def test_a_file_with_a_faulty_line_records_nothing(tmp_path: Path) -> None:

@@ -121,12 +121,6 @@ def test_too_little_memory_is_one_line_and_a_status_of_its_own(error, capsys):
     assert "()" not in line
 
 
-def test_a_descriptor_of_ours_that_is_wrong_is_a_defect(tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("LEPAUTE_HOME", str(tmp_path))
-    assert guarded(lambda: os.close(9999) or 0) == 70
-    assert "Bad file descriptor" in capsys.readouterr().err
-
-
 def test_an_import_that_an_interrupt_broke_is_an_interrupt(capsys: pytest.CaptureFixture[str]) -> None:
     def run() -> int:
         try:
@@ -138,24 +132,6 @@ def test_an_import_that_an_interrupt_broke_is_an_interrupt(capsys: pytest.Captur
     assert guarded(run) == 130
     assert capsys.readouterr().err == "lepaute: interrupted\n"
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-
-
-def test_nothing_that_is_printed_controls_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    def run() -> int:
-        print("out \x1b]0;title\x07 \x9b2J \u202e\ttab ±")
-        print("error \x1b[2J \udcff", file=sys.stderr)
-        return 0
-
-    assert guarded(run) == 0
-    out, err = capsys.readouterr()
-    assert out == "out \\x1b]0;title\\x07 \\x9b2J \\u202e\ttab ±\n"
-    assert err == "error \\x1b[2J \\udcff\n"
-
-
-def test_a_message_of_any_length_is_a_short_line(refusal_of):
-    err = refusal_of("x" * 100_000)
-    assert len(err) < 2000
-    assert "'lepaute --help' lists them" in err
 
 
 @pytest.mark.parametrize(
@@ -198,23 +174,6 @@ def test_an_interrupt_is_one_line_and_status_130(install: Install, capsys: pytes
     install(command=command)
     assert main(["doctor"]) == 130
     assert capsys.readouterr().err == "lepaute: interrupted\n"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "complaint"),
-    [
-        (["doktor"], "there is no command 'doktor'; did you mean 'doctor'? 'lepaute --help' lists them"),
-        (["--verbose"], "there is no option '--verbose'; 'lepaute --help' lists them"),
-        (["doctor", "--n"], "option '--n' requires an argument; see 'lepaute doctor --help'"),
-        (["doctor", "--m", "1"], "no such option: --m"),
-    ],
-)
-def test_a_command_line_that_cannot_be_is_one_line_and_status_2(install, refusal_of, arguments, complaint):
-    def command(n: int = 0) -> None:
-        raise AssertionError(n)
-
-    install(command=command)
-    assert refusal_of(*arguments).startswith(f"lepaute: {complaint}")
 
 
 def test_the_only_subcommand_of_a_command_keeps_its_name(install, refusal_of, output_of):
@@ -264,21 +223,10 @@ def test_debugging_lets_errors_of_the_user_through(monkeypatch: pytest.MonkeyPat
         guarded(run)
 
 
-def test_the_version_is_that_of_the_package(output_of):
-    import lepaute
-
-    for option in ("--version", "-V"):
-        assert output_of(option) == f"lepaute {lepaute.__version__}\n"
-
-
 @pytest.mark.parametrize("command", ["", "doctor", "predict hpl", "emulate hpl", "trace"])
 def test_help_of_a_command_is_what_its_option_prints(command, output_of):
     words = command.split()
     assert output_of("help", *words) == output_of(*words, "--help")
-
-
-def test_help_of_what_is_no_command_is_refused_in_one_line(refusal_of):
-    assert "there is no command 'doktor'; did you mean 'doctor'?" in refusal_of("help", "doktor")
 
 
 def test_a_full_disk_is_named_where_the_system_names_no_file(monkeypatch, tmp_path, capsys):

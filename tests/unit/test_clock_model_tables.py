@@ -41,11 +41,6 @@ def test_the_skew_of_perfect_clocks_is_exact() -> None:
     assert seen.high_ns == pytest.approx(seen.spread_ns)
 
 
-def test_one_rank_has_no_skew() -> None:
-    seen = exit_skew(np.array([[5], [9]]), perfect(np.array([0]), np.array([0.0]), bound_ns=np.array([0.0])))
-    assert seen.spread_ns.tolist() == seen.low_ns.tolist() == seen.high_ns.tolist() == [0, 0]
-
-
 def test_the_interval_of_a_spread_is_what_the_errors_allow() -> None:
     """Against every corner and many inner points of the box of true times: none outside, and both ends reached."""
     generator = np.random.default_rng(2)

@@ -67,7 +67,3 @@ def test_a_slope_that_one_clock_cannot_tell_from_none_is_kept_if_all_others_have
     shrink(clock_code, many, 28)
     assert abs(alone[0].drift) < 1e-9
     assert min(line.drift for line in many) > 5e-7
-
-
-def test_no_lines_are_shrunk_to_none(clock_code: Any) -> None:
-    shrink(clock_code, [], 28)

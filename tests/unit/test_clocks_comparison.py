@@ -1,6 +1,5 @@
 """From rows of synchronisations to the answer: exact cases made by hand."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +11,8 @@ from lepaute.errors import ArchiveError, InputError
 from lepaute.kit.json_values import to_json
 from lepaute.measure.archive import Archive, ArchiveWriter
 from lepaute.measure.clocks.comparison import Found, compared
-from lepaute.measure.clocks.report import page
-from lepaute.measure.clocks.request import KIND, SYNCHRONISATIONS, ClockFacts, ClockRequest, moments_of, simulated_of
-from lepaute.measure.clocks.wording import answer, fact_lines, methods_table, open_lines
+from lepaute.measure.clocks.request import KIND, SYNCHRONISATIONS, ClockFacts, ClockRequest
+from lepaute.measure.clocks.wording import fact_lines, open_lines
 
 #: Of each method, what a synchronisation takes, and the errors of its worst rank at 0 and 5 s, ns.
 SOME = {"SKaMPI": (0.002, 200, 4000), "HCA3": (1.2, 300, 500), "JK": (0.6, 1500, 900)}
@@ -72,18 +70,6 @@ def test_a_margin_or_an_error_that_is_enough_lets_a_cheaper_method_be_taken(foun
         compared(archive, margin=-0.1)
 
 
-def test_what_is_said_names_methods_lengths_and_intervals(found: Found) -> None:
-    said = answer(found)
-    assert said.startswith("Take SKaMPI for what follows at once: clocks off by 210.2 ns (95 %: ")
-    assert "; HCA3 for measurements of up to 5 s: " in said or "; HCA3 for up to 5 s: " in said
-    assert open_lines(found) == []
-    words = dict(fact_lines(found))
-    assert words["error"].startswith("known, since all ranks' clocks are one clock; messages miss it by 40.0 ns in the")
-    assert [row[0] for row in methods_table(found)[1]] == ["SKaMPI", "JK", "HCA3"]  # the cheapest first
-    assert "Take SKaMPI" in page(found)
-    assert json.loads(json.dumps(found.to_dict()))["choices"][1]["method"] == "HCA3"
-
-
 def test_without_a_true_error_that_of_the_shortest_round_trip_counts(tmp_path: Path) -> None:
     found = compared(archived(tmp_path / "c.zip", rows_of(11, true_error_ns=float("nan"))))
     assert not found.known
@@ -118,15 +104,6 @@ def test_a_table_that_is_none_of_clocks_is_refused_in_one_line(damage: str, tmp_
         compared(archive)
     done = run_here("clocks", "c.zip", folder=tmp_path)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-
-
-def test_words_of_options_are_read() -> None:
-    assert simulated_of("64,1") == (64, 1.0, 0.0)
-    assert simulated_of("8, 0.5, 0.05") == (8, 0.5, 0.05)
-    assert moments_of("0,500ms,1min") == (0.0, 0.5, 60.0)
-    for text in ("64", "a,1", "64,nan", "1,2,3,4", "-1,2", "64,"):
-        with pytest.raises(InputError, match="--simulate"):
-            simulated_of(text)
 
 
 def test_every_block_has_an_order_of_its_own_that_the_seed_gives() -> None:

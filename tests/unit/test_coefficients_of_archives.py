@@ -6,8 +6,6 @@ import numpy as np
 import pandas
 import pytest
 
-from lepaute.cli.main import main
-from lepaute.errors import FitError
 from lepaute.measure.archive import Archive, ArchiveWriter
 from lepaute.measure.fit.population.coefficients import coefficients_of_archives
 from lepaute.simulate.platform import load_platform
@@ -56,11 +54,6 @@ def test_the_blocks_of_one_calibration_are_its_days(tmp_path: Path) -> None:
     assert alpha / alpha[0] == pytest.approx(1 + 0.01 * np.arange(5), rel=0.01)
 
 
-def test_too_few_calls_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(FitError, match="no core has 10 calls of dgemm on a day"):
-        coefficients_of_archives(archive(tmp_path / "few.zip", kernels(1.0, rows=20)))
-
-
 def test_the_command_makes_a_population_of_calibrations(tmp_path, output_of):
     days = enumerate((1.0, 1.1, 0.9, 1.05))
     names = [str(archive(tmp_path / f"{number}.zip", kernels(day, blocks=1)).path) for number, day in days]
@@ -69,17 +62,3 @@ def test_the_command_makes_a_population_of_calibrations(tmp_path, output_of):
     # all cores are slower and faster together: 1.0, 1.1, 0.9, 1.05 of a mean rate of 2.6e-11
     alpha_sd = (population.covariance_common[0][0]) ** 0.5
     assert alpha_sd == pytest.approx(2.6e-11 * np.std([1.0, 1.1, 0.9, 1.05], ddof=1), rel=0.1)
-
-
-def test_a_table_among_archives_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["platform", "population", "a.zip", "b.csv", "--of", "dahu"]) == 2
-    assert "give one table, or archives (.zip) alone" in capsys.readouterr().err
-
-
-def test_calls_with_other_contents_than_random_ones_do_not_count(tmp_path: Path) -> None:
-    random = kernels(1.0).assign(content="random")
-    constant = random.assign(content="constant", duration_s=0.5 * random["duration_s"])
-    constant["start_s"] += 1.0 + random["start_s"].max()
-    both = pandas.concat([random, constant], ignore_index=True)
-    alone = coefficients_of_archives(archive(tmp_path / "random.zip", random))
-    assert np.array_equal(coefficients_of_archives(archive(tmp_path / "both.zip", both)).values, alone.values)

@@ -196,6 +196,7 @@ def big(operations: int, sizes: int, mpiruns: int, calls: int, ranks: int) -> Co
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_page_of_a_big_comparison_is_smaller_than_5_mb(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two libraries, ten operations, twenty sizes, thirty mpiruns of 1000 calls, on 16 ranks."""
     # The verdicts by other summaries take a while, and two lines of a page.

@@ -1,7 +1,6 @@
 """The page of a comparison: opens offline in a real browser, escaped, with every verdict, picture and command."""
 
 import json
-import re
 from html import unescape
 from pathlib import Path
 
@@ -9,7 +8,6 @@ import numpy as np
 import pandas
 import pytest
 from support_comparisons import campaign
-from support_pages import Elements, widths_offline
 
 from lepaute.cli.main import main
 from lepaute.kit.report.svg import Axis
@@ -48,38 +46,6 @@ def test_the_page_says_every_verdict_with_its_stars_and_where_it_comes_from(arch
     assert "lepaute compare openmpi '<img src=x onerror=" in text, "the command, with the name as a shell takes it"
     assert "calls of trials" in text
     assert "performance guidelines" in text.lower()
-
-
-def test_names_are_no_markup_and_links_lead_somewhere(page_file: Path) -> None:
-    text = page_file.read_text()
-    page = Elements(text)
-    assert "img" not in page.tags
-    assert "script" not in page.tags
-    assert len(page.ids) == len(set(page.ids))
-    assert page.links
-    assert all(link.startswith("#") and link[1:] in page.ids for link in page.links)
-    assert not re.search(r'(?:src|href|url)\s*[=(]\s*["\']?(?:https?:|//)', text)
-    # Three of each operation, two of each library, five of each row.
-    assert len(page.images) == 2 * 3 + 2 * 2 + 5 * 2 * len(SIZES)
-    assert all(len(image["aria-label"]) > 20 for image in page.images)
-
-
-@pytest.mark.parametrize("width", [1600, 1000, 400])
-def test_the_page_opens_offline_without_a_complaint_and_fits_its_width(browser, page_file, width):
-    assert min(widths_offline(browser, page_file, width)) >= 250
-
-
-def test_a_dark_page_of_another_package_has_the_same_colours_and_its_folded_tables_are_printed(browser, page_file):
-    tab = browser.new_page(viewport={"width": 1000, "height": 800}, color_scheme="dark")
-    tab.goto(page_file.as_uri())
-    background = "getComputedStyle(document.body).backgroundColor"
-    assert tab.evaluate(background) == "rgb(20, 24, 29)"
-    table = tab.locator("#guidelines table")
-    assert not table.is_visible()
-    tab.emulate_media(media="print")
-    assert tab.evaluate(background) == "rgb(255, 255, 255)"
-    assert table.is_visible()
-    tab.close()
 
 
 def test_the_command_writes_a_page_and_data_that_say_the_same(archive, tmp_path, capsys):

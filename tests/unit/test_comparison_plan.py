@@ -16,12 +16,10 @@ from lepaute.measure.comparison.cases import (
     ComparisonRequest,
     Reduction,
     cases_of,
-    name_of,
     operations_of,
     reduction_of,
     sizes_of,
     with_overlapped,
-    word_of,
 )
 from lepaute.measure.comparison.numbers import (
     FEWEST_IN_BATCH,
@@ -36,25 +34,6 @@ from lepaute.measure.comparison.numbers import (
 
 _CASES = [Case("Bcast", BLOCKING, 1 << exponent) for exponent in range(12)]
 _WINDOWS = dict.fromkeys([*_CASES, Case(NOTHING, BLOCKING, 0)], 0)
-
-
-def test_operations_are_named_as_mpi_does_and_an_i_makes_them_nonblocking() -> None:
-    assert operations_of("bcast,MPI_Allreduce, iBcast,reduce_scatter_block,pingpong,bcast") == (
-        ("Bcast", "blocking"), ("Allreduce", "blocking"), ("Bcast", "nonblocking"),
-        ("Reduce_scatter_block", "blocking"), ("PingPong", "blocking"),
-    )  # fmt: skip
-    for word in ("ipingpong", "bcast_in_place", "iput", "put_init", "neighbor_alltoall_in_place"):
-        with pytest.raises(InputError, match=f"--ops has '{word}'"):
-            operations_of(word)
-
-
-def test_every_operation_and_form_has_a_word_that_names_it() -> None:
-    words = "allreduce_init,MPI_Reduce_scatter,scatter_in_place,send_init,bandwidth,put,ineighbor_alltoall"
-    chosen = operations_of(words)
-    assert [name_of(*one) for one in chosen] == [
-        *("Allreduce_init", "Reduce_scatter", "Scatter in place", "Send_init", "Bandwidth", "Put", "Ineighbor_alltoall")
-    ]
-    assert operations_of(",".join(word_of(*one) for one in chosen)) == chosen
 
 
 def test_overlap_is_of_nonblocking_operations_beside_these_alone() -> None:
@@ -79,17 +58,6 @@ def test_a_range_of_sizes_has_powers_of_two_and_sizes_between_them() -> None:
     assert sizes_of("0,8", 1) == (0, 8)
     assert {0, 1, 64} <= set(sizes_of("0:64", 1))
     assert {1000, 5000} <= set(sizes_of("1000:5000", 1))
-
-
-@pytest.mark.parametrize("text", ["", "8:", "1M:1", "x", "1:2:3", "128M", "-1"])
-def test_sizes_that_make_no_sense_are_refused(text: str) -> None:
-    with pytest.raises(InputError, match="--sizes"):
-        sizes_of(text, 1)
-
-
-def test_a_barrier_has_one_case() -> None:
-    cases = cases_of(operations_of("barrier,bcast"), (8, 64), 2, Reduction())
-    assert [(case.operation, case.size_bytes) for case in cases] == [("Barrier", 0), ("Bcast", 8), ("Bcast", 64)]
 
 
 def test_reductions_are_of_one_datatype_and_operator_whatever_the_size() -> None:
@@ -124,11 +92,6 @@ def test_reductions_are_of_one_datatype_and_operator_whatever_the_size() -> None
 def test_reductions_that_mpi_does_not_define_are_refused(datatype: str, op: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         reduction_of(datatype, op)
-
-
-def test_results_beyond_the_probe_are_refused() -> None:
-    with pytest.raises(InputError, match="more than 1 GiB"):
-        cases_of(operations_of("allgather"), (1 << 26,), 64, Reduction())
 
 
 def test_every_block_has_each_library_as_often_in_any_order() -> None:

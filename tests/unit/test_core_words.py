@@ -29,13 +29,6 @@ def test_what_a_platform_may_say_is_what_the_engine_takes(model: type, field: st
         assert getattr(value, attribute) == word
 
 
-def test_another_word_is_refused_with_the_choices() -> None:
-    parameters = _core.HplParameters()
-    with pytest.raises(ValueError, match="bcast is '3ring'; it is one of 1ring, 1ring-modified, 2ring"):
-        parameters.bcast = "3ring"
-    assert parameters.bcast == "2ring"
-
-
 def test_a_threshold_of_none_is_the_block_size() -> None:
     machine = machine_of(load_platform("dahu"))
 

@@ -43,17 +43,6 @@ def test_a_fraction_says_what_it_leaves_out_and_mixes(given, told, tmp_path, out
     )
 
 
-def test_the_factors_in_the_header_make_the_same_table_again(tmp_path: Path) -> None:
-    first, again = tmp_path / "first.csv", tmp_path / "again.csv"
-    given = ["-f", "m,n,k=loguniformproduct:1e3:1e9:8000,8000,2048", "-f", "op=send,recv", "--count", "12"]
-    assert main(["design", "latin", *given, "--seed", "5", "-o", str(first)]) == 0
-    header = read_design(first).header
-    factors = [part for i in range(2) for part in ("-f", header[f"factor.{i}"])]
-    command = ["design", header["generator"].split()[-1], *factors, "--count", header["count"]]
-    assert main([*command, "--seed", header["seed"], "-o", str(again)]) == 0
-    assert again.read_bytes() == first.read_bytes()
-
-
 def test_show_tells_levels_ranges_blocks_and_first_rows(tmp_path, json_of, output_of):
     path = tmp_path / "d.csv"
     command = "design factorial -f size_bytes=1,1Ki -f op=send,recv --replications 5 --blocks 2".split()
@@ -93,12 +82,6 @@ def test_every_design_has_a_picture(tmp_path: Path, arguments: list[str]) -> Non
     assert main(["design", "picture", str(tmp_path / "d.csv"), "-o", str(tmp_path / "d.png")]) == 0
     assert (tmp_path / "d.png").read_bytes().startswith(PNG)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["d.csv", "d.png"]
-
-
-def test_values_too_wide_to_draw_are_refused(tmp_path, output_of, refusal_of):
-    path = tmp_path / "d.csv"
-    output_of("design", "sample", "-f", "x=uniform:-1.0e308:1.0e308", "--count", "5", "-o", path)
-    assert "x has values beyond" in refusal_of("design", "picture", path, "-o", tmp_path / "d.png")
 
 
 @pytest.mark.parametrize(

@@ -37,11 +37,6 @@ def test_the_command_crosses_its_calls_with_the_conditions(tmp_path: Path) -> No
     assert len(design) % 8 == 0
 
 
-def test_conditions_belong_to_dgemm() -> None:
-    with pytest.raises(DesignError, match="conditions belong to dgemm, and the design has operation,size_bytes"):
-        lp.design.with_conditions(lp.design.p2p_design(1), contents=["random"], seed=1)
-
-
 def test_the_memory_design_has_allocations_of_its_own_and_batches_where_they_are_asked_for() -> None:
     sizes = hierarchy_sizes(1024, 8192)
     assert (sizes[0], sizes[-1]) == (1024, 8192)

@@ -97,15 +97,6 @@ def test_a_text_that_is_not_one_printable_line_is_refused(value: str) -> None:
         Design({"columns": "op:text"}, ("op",), ((value,),))
 
 
-def test_a_file_that_is_missing_empty_or_not_text_is_an_error_of_one_line(tmp_path: Path) -> None:
-    (tmp_path / "empty.csv").write_text("")
-    (tmp_path / "binary.csv").write_bytes(b"\xff\xfe\x00\x80")
-    for name, message in (("none.csv", "cannot be read"), ("empty.csv", "no line of column"), ("binary.csv", "text")):
-        with pytest.raises(DesignError, match=message) as caught:
-            read_design(tmp_path / name)
-        assert "\n" not in str(caught.value)
-
-
 def test_a_design_made_in_python_is_checked_as_a_file_is() -> None:
     with pytest.raises(DesignError, match="row 0: m is 0; expected an integer >= 1"):
         Design({}, ("kind", "m", "n", "k"), (("dgemm", 0, 1, 1),))

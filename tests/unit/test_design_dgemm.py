@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from lepaute.cli.main import main
-from lepaute.errors import DesignError
 from lepaute.measure.design import dgemm_calls_design, dgemm_sizes_design, read_design
 
 
@@ -25,13 +24,6 @@ def test_sizes_come_by_their_shares_of_time_and_of_calls() -> None:
         size: pytest.approx(count, abs=2) for size, count in expected.items()
     }
     assert sum(counted.values()) == 400
-
-
-def test_an_application_without_calls_and_too_few_rows_are_refused() -> None:
-    with pytest.raises(DesignError, match="no size"):
-        dgemm_calls_design(1, [(0, 5, 5, 1.0, 1.0)])
-    with pytest.raises(DesignError, match="two or more"):
-        dgemm_calls_design(1, [(5, 5, 5, 1.0, 1.0)], rows=1)
 
 
 def test_independent_sizes_keep_their_bounds_and_are_independent() -> None:

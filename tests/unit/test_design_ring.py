@@ -3,9 +3,6 @@
 import itertools
 from collections import Counter
 
-import pytest
-
-from lepaute.errors import DesignError
 from lepaute.measure.design import Design, ring_design
 from lepaute.measure.design.columns import RING_CONDITIONS, RING_OPERATIONS
 from lepaute.measure.design.messages import PANEL, PRODUCT_ROWS
@@ -41,12 +38,6 @@ def test_products_are_there_where_the_condition_has_dgemm_and_the_same_for_the_s
     assert len(heights) == 2 * 9
 
 
-def test_every_rank_begins_ping_pongs_and_none_a_shift() -> None:
-    rows = rows_of(ring_design(1, ranks=5, sizes=30))
-    assert {row["first"] for row in rows if row["operation"] == "pingpong"} == set(range(5))
-    assert {row["first"] for row in rows if row["operation"] == "shift"} == {0}
-
-
 def test_the_largest_message_is_in_every_condition_of_both_operations() -> None:
     rows = rows_of(ring_design(4, ranks=2, sizes=3, size_range_bytes=(1, 1 << 30)))
     assert sum(row["size_bytes"] == 1 << 30 for row in rows) == len(RING_OPERATIONS) * len(RING_CONDITIONS)
@@ -60,9 +51,3 @@ def test_conditions_and_operations_are_mixed_and_a_seed_gives_one_table() -> Non
     assert len(list(itertools.groupby(order))) > 110
     assert design.to_csv() == ring_design(7, ranks=2, sizes=20).to_csv() != ring_design(8, ranks=2, sizes=20).to_csv()
     assert parse_design(design.to_csv(), "d.csv") == design
-
-
-@pytest.mark.parametrize("wrong", [{"ranks": 1}, {"ranks": 2, "sizes": 0}, {"ranks": 2, "conditions": ("busy",)}])
-def test_a_ring_that_cannot_be_is_refused(wrong: dict[str, object]) -> None:
-    with pytest.raises(DesignError):
-        ring_design(1, **wrong)  # type: ignore[arg-type]

@@ -3,13 +3,11 @@
 from collections.abc import Callable
 from dataclasses import replace
 from math import exp
-from pathlib import Path
 
 import pytest
 
 from lepaute.cli.prediction_text import effect_lines, summary
 from lepaute.simulate import Hpl, Prediction, predict
-from lepaute.simulate.platform import load_platform
 from lepaute.simulate.prediction.sweep import Sweep, effects
 from lepaute.simulate.prediction.trust import Trust
 
@@ -99,13 +97,6 @@ def test_a_threshold_that_follows_the_block_size_is_the_same_choice(of: Callable
     assert [parameter.name for parameter in effects(sweep)] == ["NB"]
 
 
-def test_grids_are_one_parameter(of: Callable[..., Prediction]) -> None:
-    sweep = [of(hpl(128, "1ring", p=p), time_s) for p, time_s in ((1, 10.0), (2, 10.0), (4, 30.0))]
-    (grid,) = effects(sweep)
-    assert (grid.name, grid.reference) == ("P x Q", "1 x 4")
-    assert effect_lines(sweep)[1] == "    P x Q  1 x 4; 2 x 2: no difference; 4 x 1: 200 % slower in all runs"
-
-
 def test_each_n_has_a_best_of_its_own(of: Callable[..., Prediction]) -> None:
     times = {(1000, 128): 0.010, (1000, 192): 0.012, (4000, 128): 0.6, (4000, 192): 0.5}
     sweep = [of(hpl(nb, "1ring", n), time_s) for (n, nb), time_s in times.items()]
@@ -125,24 +116,6 @@ def test_each_n_has_a_best_of_its_own(of: Callable[..., Prediction]) -> None:
     ]
 
 
-def test_a_quick_calibration_asked_for_larger_matrices_has_a_remedy(of: Callable[..., Prediction]) -> None:
-    far = of(hpl(128, "1ring"), 10.0, extrapolated=True)
-    assert far.conditions is not None
-    dahu = load_platform("dahu")
-    assert Sweep((far, far)).remedy is None  # measured up to larger ones
-    small = []
-    for model in dahu.kernels:
-        pieces = [
-            piece.model_copy(update={"ranges": None, "range": {**piece.range, "m": (1, 1200), "n": (1, 1200)}})
-            for piece in model.pieces
-            if piece.range is not None
-        ]
-        small.append(model.model_copy(update={"pieces": tuple(pieces)}))
-    quick = dahu.model_copy(update={"kernels": tuple(small), "archive_id": "0" * 64})
-    calibrated = replace(far, conditions=replace(far.conditions, platform=quick))
-    assert Sweep((calibrated, calibrated)).remedy.startswith("lepaute calibrate, without --quick")
-
-
 def test_several_values_of_one_option_are_sent_to_an_hpl_dat(refusal_of):
     run = ("predict", "hpl", "-p", "dahu", "--n", "2000")
     for option, values in (("--nb", "128,256"), ("--depth", "0,1"), ("--bcast", "1,2")):
@@ -150,20 +123,3 @@ def test_several_values_of_one_option_are_sent_to_an_hpl_dat(refusal_of):
         assert f"is '{values}'; it" in told
         assert "several go into an HPL.dat, of which --dat takes all combinations" in told
     assert refusal_of(*run, "--runs", "1,2") == "lepaute: --runs is '1,2'; it takes one whole number\n"
-
-
-def test_an_hpl_out_given_as_hpl_dat_is_named(refusal_of):
-    output = Path(__file__).parents[1] / "data/hpl_out/HPL.out"
-    told = refusal_of("predict", "hpl", "-p", "dahu", "--dat", output)
-    assert "HPL.out: is output of HPL (HPL.out), not its input" in told
-    assert "--results" in told
-
-
-def test_the_json_of_a_sweep_has_the_effects(tmp_path, json_of):
-    lines = (Path(__file__).parents[1] / "data/hpl_dat/HPL.dat").read_text().splitlines()
-    for line, text in ((5, "1"), (6, "6000"), (7, "2"), (8, "128 256"), (10, "1"), (11, "4"), (12, "4")):
-        lines[line - 1] = text
-    (tmp_path / "HPL.dat").write_text("\n".join(lines))
-    told = json_of("predict", "hpl", "-p", "dahu", "--dat", tmp_path / "HPL.dat", "--runs", "2", "--json")
-    assert told["best"] == [place for each in told["problems"] for place in each["best"]]
-    assert all(each["parameters"] for each in told["problems"])

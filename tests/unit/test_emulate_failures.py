@@ -12,11 +12,6 @@ def ended(*stderr: str, status: int = 0, stopped: str | None = None, stdout: tup
     return Ended(status, stopped, stdout, stderr, wall_s=1.0, cpu_s=1.0, peak_rss_bytes=1)
 
 
-def test_a_program_that_ended_well_has_no_reason() -> None:
-    for line in ("a warning of the program", "Deadlock detection: on, mmap_threshold=3"):
-        assert why_it_failed(ended(line), FINE, 4) is None
-
-
 OF_SIMGRID = "[h:0:(1) 0.1] ./f.cpp:33: [root/CRITICAL]"
 
 
@@ -47,11 +42,6 @@ def test_the_reason_is_the_most_telling_one(end: Ended, report: dict[str, int] |
     assert said in reason
     assert "\n" not in reason
     assert "CRITICAL" not in reason
-
-
-@pytest.mark.parametrize("end", [ended(stopped="it took too long"), ended(DEADLOCK, status=1), ended(status=-11)])
-def test_a_program_without_blas_is_not_told_of_results_of_blas(end: Ended) -> None:
-    assert "BLAS" not in why_it_failed(end, None, 4, has_blas=False)
 
 
 def test_the_last_line_is_the_programs_own_and_short() -> None:

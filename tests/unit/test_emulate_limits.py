@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lepaute.errors import EnvironmentProblem
-from lepaute.simulate.smpi.request import check_copies, check_limits, free_huge_bytes
+from lepaute.simulate.smpi.request import check_limits, free_huge_bytes
 
 
 def system(root: Path, *, maps: int = 65530, overcommit: int = 0, available_kib: int = 16 << 20) -> Path:
@@ -44,9 +44,3 @@ def test_free_huge_pages_are_counted_and_a_system_without_control_files_is_not_c
     check_limits(100_000, 1024, 1 << 20, tmp_path)
     assert free_huge_bytes(tmp_path) == 0
     assert free_huge_bytes(system(tmp_path)) == 5 * (2 << 20)
-
-
-def test_copies_of_the_program_that_find_no_room_are_told(tmp_path: Path) -> None:
-    check_copies(1024, 100_000, tmp_path)
-    with pytest.raises(EnvironmentProblem, match=r"1024 copies of the program take 1,024,000,000 GB, .* TMPDIR"):
-        check_copies(1024, 10**15, tmp_path)

@@ -3,11 +3,10 @@
 from dataclasses import replace
 
 import pytest
-from oracles.emulated import tiny, tiny_text
+from oracles.emulated import tiny
 
 from lepaute.simulate.engine import KernelUse, Sizes
 from lepaute.simulate.platform import override
-from lepaute.simulate.platform.io import parse_platform
 from lepaute.simulate.smpi.emulate import Options
 from lepaute.simulate.smpi.emulated_run import EmulatedRun, OwnTimes, Slowdowns
 from lepaute.simulate.smpi.warnings import network_warnings, program_warnings
@@ -35,11 +34,6 @@ RUN = EmulatedRun(
 )
 
 
-@pytest.mark.parametrize("run", [RUN, replace(RUN, gapped=(480, 25e6, 0.01))])  # packing: a hundredth of the computing
-def test_a_run_whose_platform_says_what_smpi_does_has_nothing_to_tell(run):
-    assert program_warnings(run, tiny(), Options()) == []
-
-
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
@@ -60,11 +54,6 @@ def test_a_run_whose_platform_says_what_smpi_does_has_nothing_to_tell(run):
 def test_what_had_no_model_is_told_with_its_share(changed: dict[str, object], said: str) -> None:
     (warning,) = program_warnings(replace(RUN, **changed), tiny(), Options())  # type: ignore[arg-type]
     assert said in warning
-
-
-def test_computing_that_was_timed_here_is_told() -> None:
-    (warning,) = program_warnings(replace(RUN, own=OwnTimes(1.5, 1.5)), tiny(), Options())
-    assert warning.startswith("75 % of the computing is the program's own, timed on this machine")
 
 
 def test_computing_that_was_not_charged_is_told_with_its_share() -> None:
@@ -93,12 +82,6 @@ def test_a_node_with_more_ranks_than_cores_here_needs_the_bandwidth_of_all_its_c
     assert len(warnings) == (2 if said else 1)
 
 
-def test_a_rank_alone_on_its_node_shares_no_memory() -> None:
-    alone = replace(RUN, own=OwnTimes(1.5, 1.5), ranks_on_node=1)
-    (warning,) = program_warnings(alone, tiny(cores="cores: 4, memory_bandwidth_Bps: 1e11"), Options())
-    assert "timed on this machine" in warning
-
-
 @pytest.mark.parametrize(
     ("setting", "value", "said"),
     [
@@ -110,9 +93,3 @@ def test_a_rank_alone_on_its_node_shares_no_memory() -> None:
 def test_what_smpi_does_otherwise_than_the_platform_says_is_told(setting: str, value: str, said: str) -> None:
     (warning,) = network_warnings(override(tiny(), {setting: value}))
     assert said in warning
-
-
-def test_noise_of_messages_is_told_not_to_be_drawn() -> None:
-    noisy = tiny_text().replace("latency_s: 5e-6,", "latency_s: 5e-6, noise_relative_sd: 0.1,")
-    (warning,) = network_warnings(parse_platform(noisy))
-    assert "noise of messages" in warning

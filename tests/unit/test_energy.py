@@ -5,10 +5,8 @@ from pathlib import Path
 import pytest
 
 from lepaute.simulate import Hpl, Stencil, predict
-from lepaute.simulate.platform import load_platform
-from lepaute.simulate.platform.io import parse_platform, platform_text
+from lepaute.simulate.platform.io import parse_platform
 from lepaute.simulate.platform.schema import Power
-from lepaute.simulate.platform.summary import summary
 
 POWER = Power(idle_W=100.0, computing_W=300.0, communicating_W=200.0)
 # A message takes half a second whatever its size; each call of dgemv takes 1 s, each of dtrsv 2 s, all else nothing.
@@ -86,13 +84,6 @@ def test_a_rank_of_several_threads_computes_on_all_of_them():
     assert prediction.energy_j.mean == pytest.approx(prediction.time_s.mean * (100 + 2 * 200 / 4), rel=1e-9)
 
 
-def test_a_platform_that_does_not_say_its_power_has_no_energy(capsys):
-    quiet = tiny(4, TINY)
-    assert quiet.power is None
-    assert "energy_j" not in predict(Hpl(n=4, nb=4), quiet, runs=2).to_dict()
-    assert "energy_j" not in predict(Stencil(cells=(5, 1, 1), cell_time_s=1.0), quiet).to_dict()
-
-
 def test_the_command_prints_joules_and_average_watts(tmp_path, output_of, json_of):
     path = tmp_path / "tiny.yaml"
     path.write_text(WITH_POWER.format(cores=4), encoding="utf-8")
@@ -100,11 +91,3 @@ def test_the_command_prints_joules_and_average_watts(tmp_path, output_of, json_o
     assert set(result["energy_j"]) == {"mean", "low", "high"}
     assert result["energy_j"]["mean"] == pytest.approx(150 * result["time_s"]["mean"])
     assert "150.0 W on average" in output_of("predict", "hpl", "-p", path, "--n", "4", "--nb", "4")
-
-
-def test_power_is_part_of_the_file_and_shown():
-    platform = tiny(4)
-    assert parse_platform(platform_text(platform)) == platform
-    assert platform.sha256 != tiny(4, TINY).sha256
-    assert "power     100.0 W a node idle, 300.0 W computing, 200.0 W communicating" in summary(platform)
-    assert "power " not in summary(load_platform("dahu"))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import fake_machines
 
-from lepaute.measure.node_agent.facts import LARGEST_BYTES, chosen_variables, collect, cpuinfo_field, without_identities
+from lepaute.measure.node_agent.facts import LARGEST_BYTES, chosen_variables, collect, without_identities
 from lepaute.measure.node_agent.redact import Redactor
 from lepaute.measure.node_agent.system_files import Ran, SystemFiles, run_command
 
@@ -28,13 +28,6 @@ def test_no_member_of_the_environment_holds_a_secret_of_this_process() -> None:
     assert not any(b"s3cr3t-value" in content for content in members.values())
     assert json.loads(members["variables.json"])["other_names"] == ["API_KEY"]
     assert {"cpuinfo.txt", "meminfo.txt", "uname.txt", "loadavg.txt"} <= set(members)
-
-
-def test_fields_of_cpuinfo_are_those_of_the_first_processor() -> None:
-    text = "processor\t: 0\nmodel name\t: Fast One\nflags\t\t: fpu avx2\n\nprocessor\t: 1\nmodel name\t: Other\n"
-    assert cpuinfo_field("model name", text) == "Fast One"
-    assert cpuinfo_field("flags", text) == "fpu avx2"
-    assert cpuinfo_field("governor", text) is None
 
 
 def node(root: Path) -> SystemFiles:

@@ -8,19 +8,12 @@ from types import SimpleNamespace
 import pytest
 from support_rights import obeying_permissions
 
-from lepaute.cli.main import main
 from lepaute.errors import EnvironmentProblem
 from lepaute.kit.builds import built_once, cache_folder
-from lepaute.kit.temporary import check_room, is_plain, plain_name, require_plain, temporary_folder, temporary_parent
+from lepaute.kit.temporary import is_plain, plain_name, temporary_folder, temporary_parent
 
 #: What the dynamic linker, a shell or SimGrid cut into pieces.
 ODD = "a b:c'd\"e;$f,ü"
-
-
-@pytest.mark.parametrize("name", ["a b", "a:b", "a'b", 'a"b', "a$b", "a;b", "a\nb", "ü", "a\udcff"])
-def test_names_that_programs_cut_are_not_plain(name: str) -> None:
-    assert not is_plain(Path("/tmp", name))
-    assert is_plain(Path("/tmp/a-b_c.d+e@f~g,h%i/j"))
 
 
 def test_a_library_gets_a_plain_name(tmp_path: Path) -> None:
@@ -102,31 +95,3 @@ def test_a_full_disk_is_told_before_anything_is_built(full, tmp_path, monkeypatc
         pass
     with pytest.raises(EnvironmentProblem, match=r"disk is full.*LEPAUTE_HOME"):
         built_once("x", [], "product", lambda _folder: None, tmp_path / "cache")
-
-
-def test_file_systems_that_count_neither_blocks_nor_files_are_not_full(monkeypatch: pytest.MonkeyPatch) -> None:
-    nothing = dict.fromkeys(("f_bavail", "f_frsize", "f_blocks", "f_files", "f_favail"), 0)
-    monkeypatch.setattr(os, "statvfs", lambda _folder: SimpleNamespace(**nothing))
-    check_room(Path("/"))
-
-
-def test_compilers_that_cut_names_are_told_apart() -> None:
-    require_plain(Path("/tmp/plain"), "make")
-    with pytest.raises(EnvironmentProblem, match=r"SimGrid's compilers cannot use .*LEPAUTE_HOME"):
-        require_plain(Path("/tmp/a b"), "SimGrid's compilers")
-
-
-def test_a_page_shows_the_name_of_a_file_that_is_no_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    name = "steps\udcff.txt"
-    Path(name).write_bytes((Path(__file__).parents[1] / "effects" / "inputs" / "steps.txt").read_bytes())
-    assert main(["segment", "--unit", "us", "--report", "r.html", "--", name]) == 0
-    assert "steps\\udcff.txt" in Path("r.html").read_text()
-
-
-@pytest.mark.parametrize(
-    "words", ["calibrate -o x\udcff.yaml", "fit a.zip --name x\udcff", "fit a.zip -o x\udcff.yaml"]
-)
-def test_a_platform_has_a_name_that_is_text(words: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(words.split()) == 2
-    assert "which is not text in UTF-8" in capsys.readouterr().err

@@ -11,7 +11,6 @@ from lepaute.measure.archive import Archive
 from lepaute.measure.fit import platform_and_models
 from lepaute.measure.fit.variability.episodes import Parts, episodes_of_parts
 from lepaute.simulate.platform.schema import Platform
-from lepaute.stats.disturbance import slow_levels
 from lepaute.stats.slow_state import fit_slow_state
 
 BLOCKS, STEPS, CALLS, SECONDS_PER_PRODUCT = 5, 15, 30, 2.5e-11
@@ -96,16 +95,6 @@ def test_slow_sentinels_alone_make_a_layer_and_one_does_not(tmp_path: Path) -> N
     assert any("3 of 30 sentinels" in text for text in warnings)
 
 
-def test_a_repetition_counts_for_the_models_and_not_for_the_state(tmp_path: Path) -> None:
-    first, second = steps_of_two_cores({2: (0.5, 2.0)}, 1.7), steps_of_two_cores({2: (0.2, 2.9)}, 1.7)
-    again = second[second["block"] == 2].assign(attempt=1, start_s=lambda rows: rows["start_s"] + 300.0)
-    alone, _ = fitted(tmp_path / "first.zip", first)
-    both, _ = fitted(tmp_path / "both.zip", pandas.concat([first, again], ignore_index=True))
-    assert both.slow_state.source == alone.slow_state.source
-    for name in ("share", "length_s", "factor"):
-        assert getattr(both.slow_state, name) == pytest.approx(getattr(alone.slow_state, name), rel=0.1)
-
-
 def test_an_episode_is_seen_though_the_first_core_had_ended() -> None:
     start_s = np.concatenate([np.arange(0.0, 1.0, 0.1), *[np.arange(0.0, 4.0, 0.1)] * 4])
     core, launch = np.repeat(np.arange(5), [10, 40, 40, 40, 40]), np.zeros(170, dtype=np.int64)
@@ -129,17 +118,6 @@ def test_an_episode_is_seen_though_the_first_core_had_ended() -> None:
     episodes = episodes_of_parts(parts, [], ["here"])
     assert (episodes.rows >= slow).all()
     assert episodes.estimate.factor == pytest.approx(0.095 / 0.0605, rel=0.02)
-
-
-def test_slow_steps_need_all_cores_and_more_than_chance() -> None:
-    start_s = np.tile(np.arange(20.0), 2)
-    core, launch = np.repeat([0, 1], 20), np.zeros(40, dtype=np.int64)
-    logs = np.tile(np.array([0.01, -0.01] * 10), 2)
-    both = np.isin(start_s, [4, 5, 6])
-    assert ((slow_levels(start_s, np.ones(40), logs + 0.5 * both, launch, core) > 0.0) == both).all()
-    assert not slow_levels(start_s, np.ones(40), logs + 0.5 * (both & (core == 0)), launch, core).any()
-    # 14 % is below the least, whatever the scatter.
-    assert not slow_levels(start_s, np.ones(40), logs + 0.12 * both, launch, core).any()
 
 
 def test_the_estimated_state_is_the_true_one_within_its_errors() -> None:

@@ -10,16 +10,11 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "validation"))
 
 import what_to_trust  # noqa: E402
-from support.evidence import DATA, EVIDENCE, PAGES, cases, read_goals, shortened, write_section  # noqa: E402
+from support.evidence import DATA, EVIDENCE, PAGES, read_goals  # noqa: E402
 from support_documents import pages  # noqa: E402
 
 MOST_WORDS = 24_000
 MOST_OTHER_WORDS = 60_000
-WIDE = "\n".join(["| n | s |", "|---|---|", *(f"| {n} | {n} |" for n in range(20))])
-GOALS = "\n".join(
-    ["|  | goal | reached | published emulation | met |", "|---|---|---|---|---|"]
-    + [f"| case {n} | 1 | 2 |  | {'NO' if n == 15 else 'yes'} |" for n in range(16)]
-)
 
 
 def test_what_to_trust_is_what_the_committed_tables_say() -> None:
@@ -66,21 +61,3 @@ def test_all_other_pages_stay_short_enough_too() -> None:
     assert len(texts) > 50
     written = [re.sub(r"^( *)(```|~~~).*?^\1\2$", "", text, flags=re.MULTILINE | re.DOTALL) for text in texts]
     assert sum(len(text.split()) for text in written) <= MOST_OTHER_WORDS
-
-
-def test_a_long_table_is_replaced_by_its_file_and_kept_where_there_is_none() -> None:
-    assert shortened(f"before\n\n{WIDE}\n\nafter", ["a.csv"]) == "before\n\n*20 rows: [a.csv](data/a.csv).*\n\nafter"
-    assert shortened(WIDE, []) == WIDE
-    assert shortened(cases("any"), ["a.csv"]) == "*All cases: [a.csv](data/a.csv).*"
-
-
-def test_missed_goals_stay_in_a_shortened_table_and_all_are_in_the_file(tmp_path: Path) -> None:
-    (tmp_path / DATA).mkdir()
-    write_section(tmp_path, "geometry", f"## Title\n\n{GOALS}")
-    text = (tmp_path / "accuracy_dahu.md").read_text(encoding="utf-8")
-    assert "| case 15 | 1 | 2 | NO |" in text
-    assert "| 12 more: [goals.csv](data/goals.csv) |  |  | yes |" in text
-    assert "published emulation" not in text  # the column is empty
-    assert len(read_goals(tmp_path / DATA / "goals.csv")) == 16
-    write_section(tmp_path, "geometry", "## Title\n\nno goals")
-    assert read_goals(tmp_path / DATA / "goals.csv") == []

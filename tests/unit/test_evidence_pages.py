@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from oracles.traces_by_hand import hpl_like
-from support_pages import Elements, widths_offline
+from support_pages import Elements
 
 from lepaute.cli.main import main
 from lepaute.kit.picture import BLUE, RED, new_figure
@@ -59,12 +59,6 @@ def test_the_page_is_a_finding_then_its_evidence_then_what_is_folded(page_file: 
     assert len(page.ids) == len(set(page.ids))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("width", [1600, 1000, 400])
-def test_the_page_opens_offline_without_a_complaint_and_fits_its_width(browser, page_file: Path, width: int) -> None:
-    assert min(widths_offline(browser, page_file, width)) >= 500, "the picture scrolls where the page is narrower"
-
-
 def test_a_figure_has_the_colours_of_the_page_and_every_text_in_its_font() -> None:
     """Also texts of several lines and those of logarithmic axes, which Matplotlib writes otherwise."""
     figure = new_figure((4.0, 3.0), for_file=True)
@@ -89,11 +83,3 @@ def test_of_an_answer_stands_out_what_comes_before_a_semicolon_that_is_not_in_pa
     )
     assert _sentence("One (without an end; of it") == "<strong>One (without an end</strong>; of it."
     assert _sentence("No more.") == "<strong>No more</strong>."
-
-
-def test_a_page_of_several_tables_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = tmp_path / "two.txt"
-    latency = "# OSU MPI {} v7.4\n# Size          Latency (us)\n1 1.0\n2 1.1\n4 1.2\n8 1.5\n"
-    file.write_text(latency.format("Latency Test") + latency.format("Multi Latency Test"))
-    assert main(["segment", str(file), "--report", str(tmp_path / "p.html")]) == 2
-    assert "--report is of one table; choose it with --table" in capsys.readouterr().err

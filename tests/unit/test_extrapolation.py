@@ -66,20 +66,6 @@ def test_block_sizes_between_those_that_were_measured_are_inside_and_others_outs
     assert share_outside(core_of(fit_kernel(calls_of(PANEL, 64, 128, 256))), calls_of(PANEL, 16)) < 0.01  # part of 64
 
 
-def test_a_distance_is_the_logarithm_of_how_many_times_the_nearest_fitted_size_it_is() -> None:
-    model = model_of((None, {"m": (100, 8000), "n": (100, 8000), "k": (64, 256)}))
-    assert model.distance(_core.Size(100, 8000, 64)).log == [0.0, 0.0, 0.0]
-    assert model.distance(_core.Size(4000, 4000, 16)).log == pytest.approx([0.0, 0.0, -math.log(4)])
-    assert model.distance(_core.Size(16000, 50, 512)).log == pytest.approx([math.log(2), -math.log(2), math.log(2)])
-
-
-def test_a_parameter_is_varied_where_the_fitted_sizes_differ_by_a_factor_of_two() -> None:
-    far = _core.Size(10, 10, 10)
-    assert model_of((None, {"m": (100, 200), "n": (100, 199), "k": (64, 64)})).distance(far).varied == [
-        *(True, False, False)
-    ]
-
-
 def test_calls_between_two_pieces_are_inside_and_calls_beyond_one_of_them_outside() -> None:
     panel = ({"n": (0, 64), "k": (0, 64)}, {"m": (64, 8000), "n": (2, 64), "k": (2, 64)})
     model = model_of(panel, (None, {"m": (64, 8000), "n": (128, 8000), "k": (128, 256)}))

@@ -103,12 +103,6 @@ def test_the_recipes_of_conda_and_spack_ask_for_the_versions_of_pyproject() -> N
     assert dict(asked) == lowest("fit", "report")
 
 
-def test_an_import_that_failed_for_another_reason_is_no_missing_extra() -> None:
-    assert missing_extra(ImportError("no such name", name="scipy.stats")) is None  # SciPy is here
-    assert missing_extra(ModuleNotFoundError(name="some_module_of_ours")) is None
-    assert missing_extra(ImportError("without a name")) is None
-
-
 @pytest.mark.slow
 def test_the_core_alone_predicts_segments_and_shows_platforms(tmp_path: Path) -> None:
     tables = ROOT / "tests" / "data" / "duration_tables"

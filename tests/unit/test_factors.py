@@ -20,11 +20,9 @@ from support_factors import (
 )
 from support_fit import message_rows, sentinel_rows
 
-from lepaute.errors import InputError
 from lepaute.measure.archive import Archive, ArchiveWriter
-from lepaute.watch.factors import MODEL_FACTORS, PRODUCT_FACTORS, factors_of, strata_of, why_strata_differ
+from lepaute.watch.factors import MODEL_FACTORS, factors_of, strata_of, why_strata_differ
 from lepaute.watch.judging.judge import judge
-from lepaute.watch.store import open_store
 
 DESIGN = "#@generator=x\n#@columns=kind:text,m:int,n:int,k:int\ndesign_row,kind,m,n,k\n" + "".join(
     f"{row},dgemm,{m},{n},{k}\n" for row, (m, n, k) in enumerate(SIZES)
@@ -189,13 +187,6 @@ def test_a_sensor_that_gave_nothing_in_the_window_is_missing(tmp_path: Path) -> 
     assert lost["value"].isna().all()
 
 
-def test_processors_of_other_makers_are_numbered_along_their_sensors(tmp_path: Path) -> None:
-    table = samples(temperature_k10temp_tctl_celsius=60.0, temperature_k10temp_tctl_2_celsius=62.0)
-    found = values(experiment(tmp_path / "a.zip", monitoring={"n1": table}))
-    assert value(found, "mean_temperature_degC", cpu=0) == 60.0
-    assert value(found, "mean_temperature_degC", cpu=1) == 62.0
-
-
 # ---- experiments of one's own ----------------------------------------------------------------------------------------
 
 
@@ -212,16 +203,6 @@ def own_rows(**columns: Any) -> pandas.DataFrame:
 def test_calls_of_dgemm_that_an_experiment_recorded_are_factors(tmp_path, table, columns):
     found = values(experiment(tmp_path / "a.zip", {table: own_rows(**columns)}))
     assert value(found, "dgemm_rate_flops") == pytest.approx(expected_rate(0))
-
-
-def test_calls_of_another_kernel_are_none_of_dgemm(tmp_path: Path) -> None:
-    assert values(experiment(tmp_path / "a.zip", {"calls": own_rows(kernel="dtrsm"), "others": own_rows()})).empty
-
-
-def test_rows_that_name_no_processor_are_of_the_whole_node(tmp_path: Path) -> None:
-    found = values(experiment(tmp_path / "a.zip", {"dgemm": own_rows().drop(columns=["cpu", "node"])}))
-    assert set(found["cpu"]) == {-1}
-    assert set(found["node"]) == {"n1"}
 
 
 def test_memory_and_disk_are_factors_where_they_were_measured(tmp_path: Path) -> None:
@@ -245,13 +226,6 @@ def test_memory_and_disk_are_factors_where_they_were_measured(tmp_path: Path) ->
     assert value(found, "memory_bandwidth_B_per_s", cpu=1) == pytest.approx(1e10)
     assert value(found, "disk_write_B_per_s", cpu=-1) == pytest.approx(1e8)
     assert value(found, "disk_read_B_per_s", cpu=-1) == pytest.approx(3e8)
-
-
-def test_an_archive_without_factors_gives_an_empty_table(tmp_path: Path) -> None:
-    table = pandas.DataFrame({"node": ["n1"], "answer": [42]})
-    found = values(experiment(tmp_path / "a.zip", {"observations": table}))
-    assert found.empty
-    assert list(found.columns)[:3] == ["cluster", "node", "cpu"]
 
 
 # ---- jobs and strata -------------------------------------------------------------------------------------------------
@@ -318,12 +292,6 @@ def test_another_script_parameter_or_design_is_another_stratum(tmp_path: Path) -
         assert same == ("design" in changed)  # the rows that were measured count, which are the same here
 
 
-def test_why_strata_differ_refuses_a_factor_that_an_archive_lacks(tmp_path: Path) -> None:
-    archive = Archive.open(calibration(tmp_path / "a.zip"))
-    with pytest.raises(InputError, match=r"a\.zip: does not have the factor 'cpu_power_W'; it has dgemm_"):
-        why_strata_differ(archive, archive, "cpu_power_W")
-
-
 # ---- absence ---------------------------------------------------------------------------------------------------------
 
 
@@ -345,19 +313,6 @@ def test_nodes_that_failed_were_aborted_or_are_missing_have_a_row_for_each_facto
         assert set(table[(table["node"] == node) & (table["factor"] == "dgemm_rate_flops")]["cpu"]) == {0, 1}
     # the strata are those that were measured, so that it is seen what is absent
     assert len(set(table.loc[table["factor"] == "dgemm_rate_flops", "stratum"])) == 1
-
-
-def test_a_node_lost_of_several_is_missing_and_the_others_are_done(tmp_path: Path) -> None:
-    lost = [{"node": "n2", "when": "", "why": "the connection ended", "phase": "run"}]
-    monitoring = {"n1": monitored(), "n2": monitored()}
-    table = values(calibration(tmp_path / "a.zip", status="partial", lost_nodes=lost, monitoring=monitoring))
-    for node, state in (("n1", "done"), ("n2", "missing")):
-        mine = table[table["node"] == node]
-        mine = mine[~mine["factor"].str.startswith("sentinel")]  # planned, and not measured by anyone here
-        assert set(mine["state"]) == {state}
-        assert {("dgemm_rate_flops", 0), ("dgemm_rate_flops", 1), ("cpu_power_W", 1)} <= set(
-            zip(mine["factor"], mine["cpu"], strict=True)
-        )
 
 
 def test_a_run_that_failed_before_it_measured_has_rows_of_what_its_design_would_have_given(tmp_path: Path) -> None:
@@ -382,34 +337,6 @@ def test_a_node_that_left_no_rows_of_what_the_others_measured_is_missing(tmp_pat
 
 
 # ---- with the store and the judge ------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_archives_ingested_with_their_factors_can_be_judged(tmp_path: Path) -> None:
-    def started(day: int) -> list[dict[str, Any]]:
-        return [
-            {"name": "run", "start": f"2026-11-{day + 1:02d}T09:00:00+00:00", "duration_s": 600.0, "status": "done"}
-        ]
-
-    paths = [
-        calibration(
-            tmp_path / f"{day}.zip",
-            dgemm_rows(noise=0.01, seed=day, slower={("n2", 0): 1.1} if day == 13 else {}),
-            phases=started(day),
-        )
-        for day in range(14)
-    ]
-    with open_store(tmp_path / "store") as store:
-        added = store.ingest(paths, cluster="c", values_of=lambda archive: factors_of(archive, "c"))
-        assert len(added.added) == 14
-        assert store.ingest(paths, cluster="c", values_of=lambda archive: factors_of(archive, "c")).added == ()
-        tests = judge(store.values(), factors=["dgemm_rate_flops", PRODUCT_FACTORS, MODEL_FACTORS], windows=(1,))
-    assert set(tests.loc[tests["missing"] == 0, "p"]) == {1, 3, 8}
-    alarms = tests[(tests["p"] == 1) & (tests["p_value"] < 1e-4)]
-    assert set(zip(alarms["node"], alarms["cpu"], strict=True)) == {("n2", 0)}
-    assert set(alarms["direction"]) == {-1}
-    # 10 % slower is in the three products of the largest calls, too
-    assert tests[(tests["p"] == 3) & (tests["node"] == "n2") & (tests["cpu"] == 0)]["p_value"].iloc[-1] < 1e-2
 
 
 @pytest.mark.slow

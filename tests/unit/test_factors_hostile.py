@@ -10,7 +10,6 @@ import pytest
 from archive_mutants import mutate_archives
 from long_tests import long_but
 from support_factors import calibration, dgemm_rows, experiment, machine, metadata, samples
-from support_fit import message_rows, sentinel_rows
 
 from lepaute.errors import LepauteError
 from lepaute.measure.archive import Archive, ArchiveWriter
@@ -66,24 +65,6 @@ def test_a_table_of_kernels_that_cannot_be_is_refused(tmp_path: Path, change: di
     assert said in refused(calibration(tmp_path / "a.zip", dgemm_rows(["n1"]).assign(**change), ["n1"]))
 
 
-@pytest.mark.parametrize("column", ["m", "duration_s", "probe", "kernel", "cpu", "block", "clock_cost_s"])
-def test_a_column_that_a_calibration_needs_is_named(tmp_path: Path, column: str) -> None:
-    message = refused(calibration(tmp_path / "a.zip", dgemm_rows(["n1"]).drop(columns=column), ["n1"]))
-    assert f"lacks the column {column}" in message
-
-
-@pytest.mark.parametrize(
-    ("name", "table"),
-    [
-        ("sentinels", sentinel_rows([0.0] * 4).assign(host="n1", duration_s="x")),
-        ("p2p", message_rows().assign(host="n1", size_bytes=-1)),
-        ("p2p", message_rows().drop(columns="operation")),
-    ],
-)
-def test_other_tables_of_a_calibration_are_checked_too(tmp_path: Path, name: str, table: pandas.DataFrame) -> None:
-    refused(calibration(tmp_path / "a.zip", dgemm_rows(["n1"]), ["n1"], tables={name: table}))
-
-
 @pytest.mark.parametrize(
     ("name", "table"),
     [
@@ -102,11 +83,6 @@ def test_a_table_of_an_experiment_that_cannot_be_is_refused(tmp_path: Path, name
             factors_of(Archive.open(experiment(tmp_path / "a.zip", {name: table})))
         return
     refused(experiment(tmp_path / "a.zip", {name: table}))
-
-
-def test_rows_that_name_no_node_of_several_are_refused(tmp_path: Path) -> None:
-    path = experiment(tmp_path / "a.zip", {"dgemm": OWN.drop(columns="node")}, ["n1", "n2"])
-    assert "does not name the nodes of its rows" in refused(path)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from support_fit import kernel_rows, write_calibration
 
 from lepaute.cli.main import main
 from lepaute.measure.archive import Archive
-from lepaute.measure.fit import models, platform_from_archive
+from lepaute.measure.fit import platform_from_archive
 from lepaute.simulate.platform import load_platform
 
 
@@ -43,22 +43,6 @@ def test_a_platform_is_made_that_can_be_loaded_and_has_a_cpu_for_each_core(archi
     assert dgemm.pieces[-1].mean["mnk"] == pytest.approx(2.5e-11 * 1.04, rel=0.02)  # noise of mean 4 %
     assert platform.days.degrees_of_freedom == 4
     assert "not measured" in platform.description
-
-
-@pytest.mark.slow
-def test_two_archives_of_one_machine_have_the_blocks_of_both(archive_path, tmp_path):
-    again = write_calibration(tmp_path / "again.zip", created="2026-11-22T00:00:00+00:00")
-    assert models([Archive.open(archive_path), Archive.open(again)]).days.degrees_of_freedom == 9
-
-
-@pytest.mark.slow
-def test_disturbed_runs_do_not_move_the_models(made, tmp_path):
-    disturbed = disturbed_archive(tmp_path / "disturbed.zip", 1, 3)
-    fitted = models(Archive.open(disturbed))
-    (dgemm,), (quiet,) = fitted.kernels, made[0].kernels
-    assert dgemm.pieces[-1].mean["mnk"] == pytest.approx(quiet.pieces[-1].mean["mnk"], rel=0.02)
-    assert fitted.days.degrees_of_freedom == 2  # three blocks are left
-    assert (fitted.warnings, fitted.notes) == ([], [])
 
 
 @pytest.mark.slow
@@ -104,17 +88,6 @@ def ring_table() -> pandas.DataFrame:
     )
 
 
-def receives_of_busy_ranks() -> pandas.DataFrame:
-    """MPI_Recv after MPI_Iprobe between pieces of dgemm, five times as long as a message on idle cores."""
-    rng = np.random.default_rng(4)
-    size = np.floor(10 ** rng.uniform(4.5, 7, 100))
-    seconds = 5 * (1e-6 + size / 8e9) * (1 + 0.1 * np.abs(rng.normal(size=100)))
-    return pandas.DataFrame({"size_bytes": size.astype(int), "duration_s": seconds}).assign(
-        condition="iprobe+dgemm", operation="pingpong", role="second", call="recv",
-        found=0, host="here", block=0, clock_cost_s=0.0,
-    )  # fmt: skip
-
-
 def archive_with_a_ring(path, ring=None):
     return write_calibration(path, kernel_rows(10, 150), ring=ring_table() if ring is None else ring)
 
@@ -133,16 +106,6 @@ def test_messages_of_a_loaded_machine_are_fitted_on_demand_and_the_difference_is
     usual_s, loaded_s = (1 / part.bandwidth_Bps + part.send[1] + part.receive[1] for part in last)  # of a byte
     assert loaded_s / usual_s == pytest.approx(1.5, rel=0.1)
     assert "Messages are as under dgemm." in written["dgemm"].description
-
-
-@pytest.mark.slow
-def test_the_platform_has_what_messages_to_busy_receivers_cost_in_the_ring(tmp_path):
-    archive = archive_with_a_ring(tmp_path / "ring.zip", receives_of_busy_ranks())
-    assert main(["fit", str(archive), "-o", str(tmp_path / "platform.yaml")]) == 0
-    network = load_platform(tmp_path / "platform.yaml").network
-    idle, busy = network.remote.segments[-1], network.remote.busy.segments[-1]
-    idle_s, busy_s = (1 / part.bandwidth_Bps + part.send[1] + part.receive[1] for part in (idle, busy))  # of a byte
-    assert busy_s / idle_s == pytest.approx(5.5, rel=0.1)  # all is eager: MPI_Recv takes 5 in place of a half
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pandas
 import pytest
 
 from lepaute.errors import FitError
-from lepaute.measure.fit.messages.conditions import condition_effects, loaded_series
+from lepaute.measure.fit.messages.conditions import condition_effects
 from lepaute.measure.fit.messages.links import FittedLinks, MessageTables, fitted_links, network_model, over_link
 from lepaute.measure.fit.messages.network import one_way_s as one_way_of
 from lepaute.measure.fit.messages.segment import series
@@ -107,20 +107,6 @@ def test_an_eager_message_to_a_busy_receiver_costs_more_by_the_slower_copy():
     assert more_s == pytest.approx(3e-7 + size / 2e10, rel=0.1)
 
 
-@pytest.mark.parametrize("names", [(), ("idle", "dgemm", "iprobe")])
-def test_a_ring_without_receivers_that_compute_tells_nothing_of_them(names):
-    assert links(names).inside.busy is None
-
-
-def test_too_few_messages_to_busy_receivers_are_not_fitted():
-    found = ring(("iprobe+dgemm",)).query("call == 'recv' and size_bytes > 5000").head(9)
-    assert fitted_links(MessageTables([p2p()], [], [found]), False).inside.busy is None
-
-
-def test_all_messages_under_a_condition_leave_none_for_busy_receivers():
-    assert links(condition="iprobe+dgemm").inside.busy is None
-
-
 def test_the_platform_holds_busy_receivers_inside_nodes_and_between_them():
     fitted = links(("iprobe+dgemm",)).inside
     alone = network_model(fitted)
@@ -138,11 +124,6 @@ def test_a_condition_that_was_not_measured_is_named_with_those_that_were():
         fitted_links(tables(("idle", "dgemm")), False, "iprobe")
     with pytest.raises(FitError, match=r"not measured under idle, nor under any other"):
         fitted_links(MessageTables([p2p()]), False, "idle")
-
-
-def test_a_ring_without_a_column_is_no_calibration():
-    with pytest.raises(FitError, match=r"ring.parquet lacks the column role"):
-        fitted_links(MessageTables([p2p()], [], [ring().drop(columns="role")]), False, "dgemm")
 
 
 def test_conditions_are_compared_with_idle_nodes_within_an_interval():
@@ -175,13 +156,6 @@ def test_a_single_size_has_the_interval_of_its_repetitions():
     (effect,) = condition_effects("remote", {"idle": pair[0], "dgemm": pair[1]}, 0.0)
     assert effect.groups == 1
     assert 2.4 < effect.low < 2.7 < effect.high < 3.0
-
-
-def test_a_ring_of_no_message_of_a_size_is_refused():
-    usual = {name: series(np.arange(1.0, 30.0), np.full(29, 1e-6)) for name in ("pingpong", "isend", "recv")}
-    few = ring(("dgemm",)).head(4)
-    with pytest.raises(FitError, match="4 messages under dgemm"):
-        loaded_series([few], "dgemm", 4096, usual)
 
 
 @pytest.mark.slow

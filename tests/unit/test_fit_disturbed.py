@@ -51,23 +51,8 @@ def test_each_probe_and_core_is_judged_for_itself():
     }
 
 
-def test_one_of_two_blocks_is_enough_for_a_quick_calibration():
-    kept, short = without_disturbed([runs((0, 0, True), (1, 0, False))], ())
-    assert (left(kept), short) == ([(1, 0, False)], ())
-    kept, short = without_disturbed([runs((0, 0, True), (1, 0, True))], ())
-    assert (len(kept[0]), short) == (4, ("p2p",))
-
-
 def test_blocks_of_several_archives_count_together_and_old_archives_count_as_undisturbed():
     old = runs((0, 0, False), (1, 0, False)).drop(columns=["attempt", "disturbed"])
     kept, short = without_disturbed([old, runs((0, 0, True), (1, 0, False))], KERNELS)
     assert short == ()
     assert [len(frame) for frame in kept] == [4, 2]
-
-
-def test_without_disturbed_runs_nothing_is_touched():
-    old, new = runs((0, 0, False)).drop(columns="disturbed"), runs((0, 0, False))
-    kept, short = without_disturbed([old, new], KERNELS)
-    assert kept[0] is old
-    assert kept[1] is new
-    assert short == ()

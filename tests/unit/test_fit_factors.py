@@ -17,8 +17,8 @@ from lepaute.measure.design import full_factorial
 from lepaute.measure.experiment.job import WRITTEN, _check_names
 from lepaute.measure.fit import models
 from lepaute.measure.fit.experiments import Findings, findings
-from lepaute.measure.fit.observations.columns import BY_NAME, factors_of, names_of
-from lepaute.measure.fit.observations.factors import FactorTest, LevelEffect, factor_tests, sentence, usual_conditions
+from lepaute.measure.fit.observations.columns import BY_NAME, factors_of
+from lepaute.measure.fit.observations.factors import FactorTest, LevelEffect, factor_tests, sentence
 
 CONTENTS = ("random", "constant", "masked:40")
 
@@ -83,18 +83,6 @@ def test_a_mean_that_differs_where_the_ranks_do_not_is_no_contradiction_left_uns
 
     assert "(p = 0.50); 16384 differs in the mean, not in the ranks" in told(0.5, 0.46)
     assert told(0.04, 0.46).startswith("x takes 35.0 % less time with eager=16384")
-
-
-def test_a_ratio_of_many_is_told_as_times() -> None:
-    effect = LevelEffect("tcp", 41.2, 30.0, 50.0)
-    test = FactorTest("btl", "x", "vader", (effect,), 9.0, 0.001, 0.001, 1999, False, "calls", 64, 16, "")
-    assert sentence(test).startswith("x takes 41.2 times as long with btl=tcp as with btl=vader")
-
-
-def test_a_dgemm_that_does_not_care_is_said_to_show_no_effect() -> None:
-    (test,) = factor_tests(content_calls(0.0))
-    assert not test.matters
-    assert sentence(test).startswith("dgemm: no significant effect of content (p = ")
 
 
 def test_a_factor_of_processes_is_tested_by_processes_and_not_by_their_many_calls() -> None:
@@ -208,24 +196,6 @@ def test_the_columns_of_the_design_are_the_factors_of_an_experiment(tmp_path: Pa
         assert {test.factor for test in result.factor_tests} == expected
 
 
-def test_columns_that_every_experiment_gets_are_declared() -> None:
-    """An undeclared one of few levels would become a factor of experiments without a design."""
-    for name in ("design_row", "block", "replication", "node", "recorded_s", "machine_changed", "process"):
-        assert BY_NAME[name].role != "factor", name
-    assert set(names_of("factor")) == {"content", "warm", "pinning", "scheduling"}
-
-
-def test_only_random_content_at_a_random_place_enters_a_model() -> None:
-    frame = content_calls(0.0)
-    assert len(usual_conditions(frame)) == 0  # of this probe not even random content: few sizes, very often
-    mixed = frame.assign(probe="dgemm", warm=[number % 2 for number in range(len(frame))])
-    kept = usual_conditions(mixed)
-    assert set(kept["content"]) == {"random"}
-    assert set(kept["warm"]) == {0}
-    without = frame.drop(columns=["content", "warm"]).assign(probe="dgemm")
-    assert usual_conditions(without) is without
-
-
 @pytest.mark.slow
 def test_a_calibration_tells_of_content_and_its_models_stay_the_same(tmp_path, output_of):
     plain = models(Archive.open(write_calibration(tmp_path / "plain.zip", kernel_rows())))
@@ -240,14 +210,6 @@ def test_a_calibration_tells_of_content_and_its_models_stay_the_same(tmp_path, o
     told = output_of("fit", path, "-o", tmp_path / "p.yaml", "--details")
     assert "less time with content=constant than with content=random" in told
     assert "masked:40" in told
-
-
-def test_a_calibration_has_no_picture_of_memory(tmp_path, refusal_of):
-    path = write_calibration(tmp_path / "c.zip", kernel_rows())
-    assert "--plot draws the memory hierarchy of an experiment" in refusal_of(
-        "fit", path, "-o", tmp_path / "p.yaml", "--plot", tmp_path / "p.png"
-    )
-    assert not (tmp_path / "p.yaml").exists()
 
 
 def experiment(path: Path, table: pandas.DataFrame) -> Archive:
@@ -324,21 +286,6 @@ def test_what_cannot_be_compared_is_told_with_what_there_is(tmp_path: Path) -> N
     only_sizes = own_experiment(tmp_path / "s.zip", alltoall_table()[["size_bytes", "alltoall_s"]])
     with pytest.raises(FitError, match=r"no factor has several levels; .* but sizes"):
         findings(only_sizes, column="alltoall_s")
-
-
-def test_a_picture_of_what_was_not_measured_is_refused(tmp_path, capsys, output_of):
-    archive = experiment(tmp_path / "e.zip", process_calls(0.1))
-    assert "with pinning=free than with pinning=pinned" in output_of("fit", archive.path)
-    assert main(["fit", str(archive.path), "--plot", str(tmp_path / "e.png")]) == 2
-    assert "these archives measured none" in capsys.readouterr().err
-    assert not (tmp_path / "e.png").exists()
-
-
-def test_durations_that_are_none_are_left_out_of_the_tests() -> None:
-    table = content_calls(-0.05)
-    table.loc[::7, "duration_s"] = [0.0, -1.0, np.nan] * (len(table.loc[::7]) // 3) + [0.0] * (len(table.loc[::7]) % 3)
-    (test,) = factor_tests(table)
-    assert test.matters
 
 
 TOPOLOGY = """<topology><object type="Machine"><object type="Package">

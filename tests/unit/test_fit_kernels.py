@@ -4,11 +4,10 @@ import numpy as np
 import pandas
 import pytest
 
-from lepaute.errors import FitError
 from lepaute.measure.fit.kernels.kernel_fit import fit_kernel
 from lepaute.measure.fit.kernels.platform_kernel import group_errors, kernel_model, quality_row
 from lepaute.measure.fit.observations.calls import Calls, calls_by_kernel, glue_calls, pooled_observations
-from lepaute.measure.fit.variability.days import block_effects, discrepancies, discrepancy_relative_sd
+from lepaute.measure.fit.variability.days import block_effects, discrepancy_relative_sd
 
 CLOCK_S = 2e-8
 
@@ -153,15 +152,6 @@ def test_one_block_has_no_spread():
     assert discrepancy_relative_sd(measured, fit_kernel(measured), None) == 0.0
 
 
-def test_a_kernel_called_in_one_block_alone_is_no_better_known_than_the_others():
-    wrong, single = calls("dgemm", 10, count=4000), calls("dlaswp06N", 9, blocks=1)
-    wrong = dataclasses.replace(wrong, duration_s=wrong.duration_s * np.where(np.log2(wrong.work()) > 24, 1.0, 1.5))
-    fitted = [(measured, fit_kernel(measured)) for measured in (wrong, single)]
-    known, taken = discrepancies(fitted, None)
-    assert known == taken > 0.02
-    assert discrepancies(fitted[1:], None) == [0.0]
-
-
 def test_a_right_model_has_next_to_no_discrepancy_and_a_wrong_one_has_it():
     right = calls("dgemm", 10, count=4000)
     assert discrepancy_relative_sd(right, fit_kernel(right), None) < 0.01
@@ -199,43 +189,12 @@ def test_glue_is_the_phase_less_its_kernels_and_the_clock():
     assert glue["pdfact_glue"].m.tolist() == [100.0]
 
 
-def test_glue_ignores_other_rows_of_the_design_and_runs_with_messages():
-    rows = [("dgemm", 1, 1, 1, 10.0, 1e-3, 1), ("pdfact", 1, 1, 0, 9.9, 0.3, 1)]
-    frame = observations(rows, design_row=[1, 2])
-    assert glue_calls(pooled_observations([frame]))["pdfact_glue"].duration_s == pytest.approx([0.3 - CLOCK_S])
-    assert glue_calls(pooled_observations([observations(rows, probe="hpl_steps_2x1")])) == {}
-
-
-def test_glue_does_not_mix_the_attempts_of_a_run():
-    # Both attempts of one row of a design, with stamps of two clocks that happen to overlap.
-    rows = [("pdfact", 1, 1, 0, 9.9, 0.3, 1), ("pdfact", 1, 1, 0, 9.95, 0.2, 1), ("dgemm", 1, 1, 1, 10.0, 1e-3, 1)]
-    glue = glue_calls(pooled_observations([observations(rows, attempt=[0, 1, 0])]))
-    assert glue["pdfact_glue"].duration_s == pytest.approx([0.3 - 1e-3 - 2 * CLOCK_S, 0.2 - CLOCK_S])
-
-
 def test_the_clock_is_subtracted_and_phases_are_no_kernels():
     table = pooled_observations([observations([("dgemm", 1, 1, 1, 0.0, 1e-6, 0), ("pdfact", 1, 1, 0, 0.0, 1.0, 0)])])
     kernels = calls_by_kernel(table)
     assert list(kernels) == ["dgemm"]
     assert kernels["dgemm"].duration_s == pytest.approx([1e-6 - CLOCK_S])
     assert kernels["dgemm"].cold.tolist() == [True]
-
-
-def test_the_forms_of_a_product_and_of_a_triangular_solve_are_kernels_apart():
-    rows = [(name, 128, 10, 128, 1.0, 1e-3, 1) for name in ("dgemm", "dgemm_nn", "dtrsm", "dtrsm_left")]
-    kernels = calls_by_kernel(pooled_observations([observations([*rows, ("pdupdate", 100, 10, 128, 0.9, 0.2, 1)])]))
-    assert {name: len(found) for name, found in kernels.items()} == dict.fromkeys([row[0] for row in rows], 1)
-
-
-def test_blocks_of_two_archives_do_not_meet():
-    frame = observations([("dgemm", 1, 1, 1, 0.0, 1e-6, 1)] * 2, block=[0, 1])
-    assert pooled_observations([frame, frame])["block"].tolist() == [0, 1, 2, 3]
-
-
-def test_durations_that_are_not_numbers_are_refused():
-    broken = dataclasses.replace(calls("dger", 1), duration_s=np.full(2000, np.nan))
-    with pytest.raises(FitError, match="not finite"):
-        fit_kernel(broken)
 
 
 def test_streamed_products_of_a_first_step_are_as_good_as_any():

@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
 
-from lepaute.errors import FitError
-from lepaute.measure.fit.messages.segment import MOST_MODES, centred, lognormal_modes, of_one_message
+from lepaute.measure.fit.messages.segment import centred, lognormal_modes, of_one_message
 from lepaute.measure.fit.mixtures import Mode
 
 
@@ -39,29 +38,9 @@ def test_ticks_of_a_clock_are_no_modes():
     assert len(lognormal_modes(np.log(ticks))) == 1
 
 
-def test_equal_durations_have_no_spread():
-    (mode,) = lognormal_modes(np.full(50, 0.3))
-    assert (mode.weight, mode.sd) == (1.0, pytest.approx(0.0, abs=1e-6))
-    assert mode.mean == pytest.approx(0.0, abs=1e-9)
-
-
 def test_a_few_odd_messages_are_no_mode():
     values = np.concatenate([0.1 * np.random.default_rng(1).normal(size=500), [2.0, 2.01, 2.02]])
     assert max(mode.mean for mode in lognormal_modes(values)) < 1.0
-
-
-def test_there_are_never_more_modes_than_stated():
-    values = np.concatenate([at + 0.02 * np.random.default_rng(at).normal(size=300) for at in range(8)])
-    assert len(lognormal_modes(values)) <= MOST_MODES
-
-
-def test_too_few_messages_have_no_modes():
-    assert lognormal_modes(two_modes(9)) == ()
-
-
-def test_durations_that_are_no_numbers_are_refused():
-    with pytest.raises(FitError, match="finite durations"):
-        lognormal_modes(np.log(np.array([1.0] * 20 + [np.nan])))
 
 
 def test_one_message_of_a_pair_varies_more_within_a_mode_and_keeps_the_modes():

@@ -66,18 +66,6 @@ def test_overheads_and_bandwidth_are_recovered():
     assert last.isend[0] == pytest.approx(1.5e-7, rel=0.1)
 
 
-@pytest.mark.slow
-def test_no_segment_has_a_negative_cost():
-    for seed in range(5):
-        for part in fit_network(operations(seed=seed, noise=0.5)).segments:
-            assert min(part.latency_s, *part.send, *part.isend, *part.receive, part.noise_relative_sd) >= 0
-            assert part.bandwidth_Bps > 0
-
-
-def test_exchanges_as_long_as_one_message_mean_no_sharing(network):
-    assert not network.shared
-
-
 def test_two_opposite_flows_take_the_measured_exchange_time():
     network = fit_network(operations(1.6))
     assert network.shared

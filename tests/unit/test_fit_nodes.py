@@ -123,14 +123,6 @@ def test_opposite_messages_that_slow_each_other_are_told_since_a_platform_cannot
 
 
 @pytest.mark.slow
-def test_where_no_messages_between_nodes_were_measured_the_platform_says_so(tmp_path: Path) -> None:
-    platform, _ = fitted(write(tmp_path / "c.zip", messages=message_table(("local",))))
-    assert platform.nodes.count == 2
-    assert "2 nodes: messages between nodes were not measured" in platform.description
-    assert platform.network.loopback.segments is None
-
-
-@pytest.mark.slow
 def test_a_node_that_was_lost_before_it_had_rows_is_no_node_of_the_platform(tmp_path: Path) -> None:
     kernels = kernel_table()
     platform, warnings = fitted(write(tmp_path / "c.zip", kernels=kernels[kernels["host"] == "n1"]))

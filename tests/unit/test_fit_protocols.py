@@ -47,16 +47,6 @@ def test_messages_between_the_two_limits_are_detached_and_cost_their_posting_and
     ]
 
 
-def test_protocols_that_hold_no_size_have_no_segment():
-    def protocols(eager: float, detached: float) -> set[str]:
-        made = {name: series(*pair) for name, pair in operations().items()}
-        return {part.protocol for part in fit_network(made, ProtocolLimits(eager, detached)).segments}
-
-    assert protocols(0, 0) == {"rendezvous"}
-    assert protocols(0, DETACHED) == {"detached", "rendezvous"}
-    assert protocols(float("inf"), float("inf")) == {"eager"}
-
-
 def answers(limit: int, test: str, yes: str, no: str) -> list[dict[str, object]]:
     """What rank 0 saw in a search that ends at `limit`, three times each, and rank 1 beside it."""
     rows = []
@@ -76,11 +66,6 @@ def test_tests_of_what_sends_promise_give_the_limits_and_messages_sent_before_do
     backlog = semantics().assign(backlog=5, outcome="blocked")
     for tables in ([semantics()], [semantics(), backlog]):
         assert limits_by_tests(tables) == ProtocolLimits(EAGER, DETACHED, 1_000_000)
-
-
-def test_without_both_tests_there_are_no_limits():
-    assert limits_by_tests([]) is None
-    assert limits_by_tests([semantics().query("test == 'deadlock'")]) is None
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,8 @@
 """The report of a fit: a page that opens offline in a real browser, and a file for programs that says the same."""
 
 import html
-import json
 import re
-from dataclasses import asdict, replace
+from dataclasses import replace
 from html import escape
 
 import numpy as np
@@ -14,8 +13,6 @@ from support_pages import Elements, text_of, widths_offline
 
 from lepaute.cli.fit_text import verdict_text
 from lepaute.cli.main import main
-from lepaute.errors import InputError
-from lepaute.kit.report import page as pages
 from lepaute.kit.text import percent
 from lepaute.measure.archive import Archive
 from lepaute.measure.fit import diagnose, models
@@ -66,18 +63,6 @@ def test_every_subject_has_all_checks_each_with_a_sentence(diagnosis):
         kinds = {check.kind for check in subject.checks}
         assert {"size", "spread", "autocorrelation", "drift", "step", "cores", "outliers", "goodness"} <= kinds
         assert all(check.fine or check.wrong for check in subject.checks)
-
-
-def test_the_file_for_programs_says_the_same_as_the_diagnosis(diagnosis, tmp_path):
-    write_report(diagnosis, tmp_path / "report.json")
-    told = json.loads((tmp_path / "report.json").read_text())
-    assert told["format"] == "lepaute-diagnosis/1"
-    assert [flag["sentence"] for flag in told["flags"]] == [flag.sentence for flag in diagnosis.flags]
-    assert told["answer"] == answer(diagnosis)
-    assert told["figures"] == pytest.approx(asdict(figures(diagnosis)))
-    assert sum(len(one["subjects"]) for one in told["findings"]) == len(told["flags"])
-    assert set(told["flags"][0]) == {"subject", "kind", "severity", "statistic", "p_value", "size", "sentence"}
-    assert all(check["sentence"] for subject in told["subjects"] for check in subject["checks"])
 
 
 def test_links_lead_somewhere_names_are_no_markup_pictures_have_a_text_and_nothing_is_loaded(page_file):
@@ -268,14 +253,6 @@ def test_the_command_prints_the_serious_findings_and_writes_both_reports(tmp_pat
     assert page.read_text().startswith("<!doctype html>")
     assert data["flags"]
     assert data["platform_sha256"].startswith(load_platform(out).sha256[:12])
-
-
-def test_a_report_of_another_kind_or_place_is_refused_before_anything_is_fitted(tmp_path, capsys):
-    path = write_calibration(tmp_path / "c.zip")
-    assert main(["fit", str(path), "-o", str(tmp_path / "p.yaml"), "--report", str(tmp_path / "r.pdf")]) == 2
-    assert "the name of a page must end in .html" in capsys.readouterr().err
-    with pytest.raises(InputError, match="there is no folder"):
-        pages.write_report(tmp_path / "nowhere" / "r.html", page=pytest.fail, content=pytest.fail)
 
 
 @pytest.mark.slow

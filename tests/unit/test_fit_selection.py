@@ -13,8 +13,6 @@ from lepaute.measure.fit.kernels.form import (
     SHAPES,
     Form,
     form_of,
-    means_of,
-    plain_mean,
     requested_form,
     requested_forms,
 )
@@ -160,30 +158,11 @@ def test_a_constant_standard_deviation_makes_sums_scatter_as_measured() -> None:
     assert np.ptp(constant.deviation(measured)) == 0.0
 
 
-def test_with_one_block_stretches_of_successive_calls_are_the_folds() -> None:
-    fitted, selection = select(calls("dlacpy", MEANS["M-2"], blocks=1), {})
-    assert fitted.form.mean == "M-2"
-    assert selection.note == ""
-
-
 @pytest.mark.slow
 def test_a_process_that_was_slower_as_a_whole_does_not_hide_the_shape() -> None:
     base = calls("dlacpy", MEANS["M'"], count=6000)
     effect = np.exp(0.2 * np.random.default_rng(5).normal(size=(5, 2)))[base.block, base.cpu]
     assert select(dataclasses.replace(base, duration_s=base.duration_s * effect), {})[0].form.mean == "M'"
-
-
-def test_few_calls_are_fitted_without_a_selection() -> None:
-    fitted, selection = select(calls("dlacpy", MEANS["M-1"], count=30), {})
-    assert "too few" in selection.note
-    assert (fitted.form.mean, fitted.form.noise) == ("M-1", "N-2")
-
-
-@pytest.mark.slow
-def test_the_selection_is_the_same_every_time() -> None:
-    measured = calls("dlacpy", MEANS["M'"], count=6000)
-    one, other = select(measured, {})[1], select(measured, {})[1]
-    assert one == other
 
 
 def test_forms_are_read_as_they_are_written() -> None:
@@ -203,14 +182,6 @@ def test_what_is_no_form_is_refused_in_one_line(text: str, told: str) -> None:
     with pytest.raises(InputError, match=told) as refused:
         requested_forms([text])
     assert "\n" not in str(refused.value)
-
-
-def test_means_that_would_be_the_same_are_not_tried_twice() -> None:
-    assert means_of("dscal") == ("M-0", "M-1", "M'")
-    assert means_of("pdupdate_glue") == ("M-0", "M'")
-    assert plain_mean("dscal", "M'", 1) == "M-1"
-    assert plain_mean("dgemm", "M'", 1) == "M-2"
-    assert plain_mean("dgemm", "M'", 3) == "M'"
 
 
 def test_every_shape_that_a_platform_can_name_can_be_fitted() -> None:

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from support_fit import sentinel_rows, write_calibration
 
-from lepaute.errors import FitError
 from lepaute.measure.archive import Archive
 from lepaute.measure.fit import diagnose, platform_and_models
 from lepaute.measure.fit.report import write_report
@@ -59,12 +58,6 @@ def test_a_machine_that_wandered_is_told_with_figures(tmp_path: Path, level: np.
     assert re.search(text, found.sentence), found.sentence
 
 
-def test_a_machine_that_stays_is_not_told_of(tmp_path: Path) -> None:
-    watch = watch_of(tmp_path, STILL)
-    assert change_of(watch) is None
-    assert drift_of([watch]).relative_sd(600.0) < 0.01
-
-
 def test_the_drift_of_a_machine_that_stepped_is_wide(tmp_path: Path) -> None:
     drift = drift_of([watch_of(tmp_path, STEP)])
     assert 0.02 < drift.relative_sd(600.0) < 0.3
@@ -83,15 +76,6 @@ def test_disturbed_sentinels_are_left_out_unless_most_are(tmp_path: Path) -> Non
     assert len(watch.quiet()) == COUNT
 
 
-def test_few_sentinels_say_what_they_can(tmp_path: Path) -> None:
-    watch = watch_of(tmp_path, np.zeros(3))
-    assert change_of(watch) is None
-    assert drift_of([watch]) is None
-    assert sentinel_of([watch]) is not None
-    assert sentinel_of([]) is None
-    assert drift_of([]) is None
-
-
 @pytest.mark.slow
 def test_the_fit_and_its_report_tell(tmp_path: Path) -> None:
     archive = archive_of(tmp_path, STEP)
@@ -105,17 +89,3 @@ def test_the_fit_and_its_report_tell(tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     write_report(diagnosis, page)
     assert "Sentinels in the course of the calibration" in page.read_text()
-
-
-@pytest.mark.slow
-def test_archives_without_sentinels_have_no_drift(tmp_path: Path) -> None:
-    platform, fitted = platform_and_models(Archive.open(write_calibration(tmp_path / "old.zip")), "here")
-    assert platform.sentinel is None
-    assert platform.days.drift is None
-    assert not any("slowed" in text for text in fitted.warnings)
-
-
-def test_a_table_that_cannot_be_is_refused(tmp_path: Path) -> None:
-    rows = sentinel_rows(STILL).drop(columns="order")
-    with pytest.raises(FitError, match="lacks the column order"):
-        watches([Archive.open(write_calibration(tmp_path / "bad.zip", sentinels=rows))])

@@ -4,10 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas
-from support_fit import write_calibration
 
-from lepaute.measure.archive import Archive
-from lepaute.measure.fit import models
 from lepaute.simulate import Hpl, predict
 from lepaute.simulate.platform import dump_platform, load_platform, override
 
@@ -35,15 +32,6 @@ def steps(level_sd: float) -> pandas.DataFrame:
                 rows.append(pandas.DataFrame({**columns, **sizes, **times}))
     names = {"kind": "hpl_step", "kernel": "dgemm", "host": "here", "probe": "hpl_steps_1x1"}
     return pandas.concat(rows, ignore_index=True).assign(**names)
-
-
-def test_steps_that_differ_within_processes_are_a_wandering_and_no_effect_of_runs(tmp_path: Path) -> None:
-    fitted = models(Archive.open(write_calibration(tmp_path / "calibration.zip", kernels=steps(0.08))))
-    # 80 correlated steps know a standard deviation to about 12 %.
-    assert 0.04 < fitted.wandering.relative_sd < 0.14
-    assert 0.0 < fitted.wandering.relative_sd_error < 0.5
-    assert fitted.days.cpu_relative_sd < 0.05
-    assert fitted.days.source == "spread between 5 blocks of fresh processes"
 
 
 def test_the_file_of_a_platform_has_the_wandering_and_predictions_draw_it(tmp_path: Path) -> None:

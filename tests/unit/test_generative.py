@@ -1,6 +1,5 @@
 """The generative model by moments: exact cases, groups, reduced models, and what is refused."""
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,11 +9,10 @@ import pytest
 from oracles.two_way import own_and_total
 from population.simulated import dahu_like, simulated
 
-from lepaute.errors import EnvironmentProblem, FitError
-from lepaute.measure.fit.population.coefficients import Coefficients, coefficients_of_table, read_coefficients
-from lepaute.measure.fit.population.generative import generative, groups_of_nodes
-from lepaute.measure.fit.population.posterior import posterior
-from lepaute.stats.covariances import between_days, between_units, nearest_covariance
+from lepaute.errors import FitError
+from lepaute.measure.fit.population.coefficients import coefficients_of_table, read_coefficients
+from lepaute.measure.fit.population.generative import generative
+from lepaute.stats.covariances import between_days, between_units
 
 
 def table(rows: list[tuple[object, ...]]) -> pandas.DataFrame:
@@ -37,12 +35,6 @@ def test_a_table_with_the_published_names_is_read_as_alpha_beta_gamma() -> None:
     assert (data.nodes, data.units, data.days, len(data.values)) == (4, 8, 3, 24)
     assert data.values[0] == pytest.approx(some_rows()[0][3:])
     assert list(data.node_of_unit) == [0, 0, 1, 1, 2, 2, 3, 3]
-
-
-def test_several_rows_of_a_cpu_and_day_are_averaged() -> None:
-    rows = some_rows()
-    twice = [*rows, (*rows[0][:3], 0.0, 0.0, 0.0)]
-    assert coefficients_of_table(table(twice)).values[0] == pytest.approx(np.array(rows[0][3:]) / 2)
 
 
 def test_a_file_is_read_whatever_its_kind(tmp_path: Path) -> None:
@@ -74,14 +66,6 @@ def test_a_bad_table_is_refused_in_one_line(change, told) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_a_file_that_is_no_table_or_is_not_there_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "bad.parquet").write_bytes(b"no parquet")
-    with pytest.raises(FitError, match="is not a readable table"):
-        read_coefficients(tmp_path / "bad.parquet")
-    with pytest.raises(FitError, match="cannot be read"):
-        read_coefficients(tmp_path / "absent.csv")
-
-
 def test_the_fast_split_of_days_is_that_of_the_slow_twin_on_unbalanced_data() -> None:
     data = simulated(dahu_like(), np.random.default_rng(8), nodes=5, days=25, missing=0.4, common_share=0.6)
     own, total = own_and_total(data.unit, data.day, data.values)
@@ -102,13 +86,6 @@ def test_sigma_s_is_what_is_left_of_the_means_without_their_days() -> None:
     assert between_units(unit, day, values, days) == pytest.approx(np.array([[8.0 - 1.0]]))
 
 
-def test_a_matrix_with_a_negative_eigenvalue_loses_it_and_nothing_else() -> None:
-    matrix = np.array([[1.0, 2.0], [2.0, 1.0]])  # eigenvalues 3 and -1
-    found, dropped = nearest_covariance(matrix, np.ones(2))
-    assert found == pytest.approx(np.full((2, 2), 1.5))
-    assert dropped == pytest.approx(0.25)
-
-
 def test_nodes_that_are_much_slower_are_a_group_with_all_their_cpus() -> None:
     fitted = generative(simulated(dahu_like(), np.random.default_rng(1), slow_nodes=4, slow_by_sd=6.0))
     assert [group.nodes for group in fitted.groups] == [28, 4]
@@ -124,24 +101,12 @@ def test_a_group_of_one_node_takes_the_covariance_of_all_and_says_so() -> None:
     assert np.all(np.linalg.eigvalsh(fitted.groups[1].covariance_spatial) >= -1e-30)
 
 
-def test_few_nodes_are_one_group_whatever_they_do() -> None:
-    node = np.repeat(np.arange(5), 2)
-    assert groups_of_nodes(node, np.where(node < 2, 0.0, 100.0)[:, None] + np.arange(10.0)[:, None]).groups == 1
-
-
 def test_one_day_gives_a_model_without_days_that_says_so() -> None:
     data = simulated(dahu_like(), np.random.default_rng(2), days=1, missing=0.0)
     fitted = generative(data)
     assert not np.any(fitted.covariance_temporal)
     assert any("one day" in note for note in fitted.notes)
     assert fitted.population().covariance_common is None
-
-
-def test_one_node_or_two_cpus_are_refused() -> None:
-    for nodes, cpus in ((1, 4), (2, 1)):
-        data = simulated(dahu_like(), np.random.default_rng(2), nodes=nodes, cpus=cpus)
-        with pytest.raises(FitError, match="needs two nodes and three CPUs"):
-            generative(data)
 
 
 def test_a_coefficient_that_never_varies_has_no_variance_and_is_named() -> None:
@@ -154,31 +119,9 @@ def test_a_coefficient_that_never_varies_has_no_variance_and_is_named() -> None:
     assert population.groups[0].mean[2] == pytest.approx(2e-12)
 
 
-def test_coefficients_that_always_go_together_give_a_singular_but_usable_model() -> None:
-    data = simulated(dahu_like(), np.random.default_rng(2))
-    data.values[:, 1] = 3e4 * data.values[:, 0]
-    population = generative(data).population()  # Population refuses what is no covariance
-    spatial = np.array(population.groups[0].covariance_spatial)
-    assert spatial[0, 1] == pytest.approx(np.sqrt(spatial[0, 0] * spatial[1, 1]), rel=1e-6)
-
-
 def test_a_few_days_that_are_far_off_are_told_and_gaussian_ones_are_not() -> None:
     data = simulated(dahu_like(), np.random.default_rng(6), nodes=8)
     assert not any("outliers" in note for note in generative(data).notes)
     data.values[[17, 90], 2] *= 4.0
     (told,) = [note for note in generative(data).notes if "outliers" in note]
     assert told.startswith(f"2 of {len(data.values)} days of single CPUs are outliers in sd:mnk: ")
-
-
-def test_common_days_are_told_from_each_cpus_own() -> None:
-    data = simulated(dahu_like(), np.random.default_rng(4), days=60, common_share=0.8)
-    days = generative(data).days
-    # 60 days: the variance of a common effect is known to sqrt(2 / 59) = 18 %
-    assert np.trace(days.common / days.total) / 3 == pytest.approx(0.8, abs=0.08)
-
-
-def test_sampling_without_numpyro_is_refused_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "numpyro", None)  # as where the extra is not installed
-    data: Coefficients = simulated(dahu_like(), np.random.default_rng(2), nodes=4, days=3)
-    with pytest.raises(EnvironmentProblem, match=r"pip install 'lepaute\[mcmc\]'"):
-        posterior(data, generative(data))

@@ -7,7 +7,6 @@ import pytest
 from oracles.replays import NOTHING, replayed
 
 import lepaute as lp
-from lepaute.cli.main import main
 from lepaute.errors import InputError
 from lepaute.simulate.trace.goal import convert
 
@@ -71,22 +70,12 @@ def test_computing_is_nanoseconds_one_after_the_other_and_irequires_waits_for_a_
     assert names.index("Irecv") < names.index("Waitall") == len(names) - 1  # nothing waits for its end
 
 
-def test_a_page_of_calls_that_take_no_time_is_written(tmp_path: Path) -> None:
-    assert main(["trace", "breakdown", str(BINOMIAL), "--report", str(tmp_path / "page.html")]) == 0
-
-
 def test_any_source_and_tag_are_those_that_come(tmp_path: Path) -> None:
     path = schedule(
         tmp_path / "any.goal", "recv 8b from -1 tag -1; recv 8b from 4294967295 tag 3", "send 8b to 0 tag 3",
         "send 8b to 0 tag 3",
     )  # fmt: skip
     assert replayed(path).time_s.mean > 0.0
-
-
-def test_operations_of_other_cpus_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = schedule(tmp_path / "cpus.goal", "calc 5 cpu 1; calc 5 cpu 0")
-    assert main(["trace", "convert", str(path), "-o", str(tmp_path / "x.parquet")]) == 0
-    assert "1 operation on other cpus than 0, taken for that one" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

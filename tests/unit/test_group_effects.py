@@ -1,7 +1,5 @@
 """What groups of machines share: medians of others, shares, groups that are found, wanders that are not."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from support.null_streams import autoregressive
@@ -37,13 +35,6 @@ def test_medians_of_others_are_those_of_numpy_without_the_stream_itself() -> Non
             for number in range(int(group.max()) + 1):
                 inside = x[(group == number) & np.isfinite(x)]
                 np.testing.assert_equal(whole[number], np.median(inside) if len(inside) >= 3 else np.nan)
-
-
-def test_groups_of_which_none_is_left_by_all_days_are_none() -> None:
-    # By every second stretch of days some nodes wander together; by all days no group of enough nodes explains any.
-    deviations = np.loadtxt(Path(__file__).parents[1] / "data" / "watch" / "no_group_left.csv", delimiter=",")
-    group, share = found_groups(deviations, np.arange(10) // 2, np.zeros(10, np.bool_))
-    assert (set(group.tolist()), share) == ({-1}, 0.0)
 
 
 def test_a_share_is_that_of_the_racks_wander_and_exactly_none_without_one() -> None:

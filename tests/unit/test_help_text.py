@@ -10,7 +10,6 @@ import pytest
 from lepaute.cli import COMMANDS, HELP, QUESTIONS
 from lepaute.cli.commands import built
 from lepaute.cli.examples import EXAMPLES
-from lepaute.cli.help_groups import GROUPS, OTHER
 from lepaute.cli.main import main
 
 
@@ -77,25 +76,3 @@ def test_every_option_is_shown_once_whatever_the_headings(capsys: pytest.Capture
                     *(w[2:] for w, p in zip(long, command.params, strict=True) if w and p.param_type_name == "option"),
                 ]
             ), words
-
-
-def test_an_option_has_one_heading_and_those_of_hpl_stand_last(capsys: pytest.CaptureFixture[str]) -> None:
-    names = [name for below in GROUPS.values() for name in below]
-    assert len(names) == len(set(names))
-    shown = headings("predict hpl", capsys)
-    assert next(iter(shown)) == "Problem"
-    assert list(shown)[-1] == "HPL.dat"
-    assert set(shown["HPL.dat"]) == set(GROUPS["HPL.dat"])
-    assert OTHER not in shown
-    assert OTHER in headings("trace gantt", capsys)  # a few options need no headings
-
-
-def test_values_keep_their_letters_and_only_fields_of_hpl_dat_have_numbers(output_of):
-    shown = {}
-    for words in ("design factorial", "predict hpl", "segment", "platform new"):
-        shown[words] = " ".join(output_of(*words.split(), "-h").split())
-    assert " size_bytes=1,1Ki,1Mi" in shown["design factorial"]
-    assert " auto, full or sampled" in shown["predict hpl"]
-    assert " log: relative errors" in shown["segment"]
-    assert "number in HPL.dat" in shown["predict hpl"]
-    assert "HPL.dat" not in shown["platform new"]

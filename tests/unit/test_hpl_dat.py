@@ -24,20 +24,6 @@ def with_line(number: int, text: str) -> str:
     return "\n".join([*LINES[: number - 1], text, *LINES[number:]]) + "\n"
 
 
-def test_every_line_of_the_file_is_read():
-    assert read_hpl_dat(FILE) == HplDat(
-        {
-            "n": (1000, 2000), "nb": (64, 128), "p": (2, 1), "q": (2, 4), "pmap": ("row",),
-            "pfact": ("crout", "right"), "nbmin": (4,), "ndiv": (2,), "rfact": ("crout",),
-            "bcast": ("1ring-modified", "2ring-modified"), "depth": (1,), "swap": ("binary-exchange",),
-            "swap_threshold": (64,), "l1": ("transposed",), "u": ("transposed",), "equil": (True,), "align": (8,),
-        },
-        threshold=16.0,
-        output_file="HPL.out",
-        device=6,
-    )  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ("line", "text", "field", "value"),
     [
@@ -125,12 +111,6 @@ def test_what_hpl_would_not_or_not_so_read_is_refused_with_its_line(line, text, 
     assert words in str(refusal.value)
 
 
-def test_a_swapping_threshold_is_checked_where_it_is_used():
-    text = with_line(26, "2").replace("64           swapping", "-64          swapping")
-    with pytest.raises(InputError, match=r"HPL.dat:27: swapping threshold is -64; it is at least 0"):
-        parse_hpl_dat(text)
-
-
 @pytest.mark.parametrize(
     ("removed", "complaint"),
     [
@@ -158,18 +138,6 @@ def test_a_line_too_many_is_named():
         InputError, match=r"HPL.dat:18: 'NBMINs .>= 1.' belongs to line 17, .*; remove the 1 line too many"
     ):
         parse_hpl_dat("\n".join([*LINES[:16], LINES[16], *LINES[16:]]))
-
-
-def test_labels_that_are_none_hide_no_other_message():
-    text = "\n".join(line.split("  ")[0] + "  any text" if number > 4 else line for number, line in enumerate(LINES))
-    with pytest.raises(InputError, match=r"HPL.dat: ends after line 30"):
-        parse_hpl_dat("\n".join(text.splitlines()[:30]))
-
-
-def test_a_file_that_ends_too_early_says_what_is_missing():
-    for length in range(1, 31):
-        with pytest.raises(InputError, match=f"HPL.dat: ends after line {length}, where .* should follow"):
-            parse_hpl_dat("\n".join(LINES[:length]))
 
 
 @pytest.mark.parametrize(

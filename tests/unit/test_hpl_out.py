@@ -1,18 +1,16 @@
 """Predictions in the form of HPL's own report."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from lepaute.simulate import Hpl, predict_all
 from lepaute.simulate.apps.hpl.hpl_dat import HplDat
-from lepaute.simulate.apps.hpl.hpl_out import parameter_lines, report, result_line
+from lepaute.simulate.apps.hpl.hpl_out import report, result_line
 from lepaute.simulate.platform import load_platform
 
 # Printed by the real HPL 2.0 for N = 2000, NB = 128, 1 x 2, DEPTH 1, 2ring, RFACT right, NDIV 2, PFACT Crout, NBMIN 2.
 REAL_LINE = "WR12R2C2        2000   128     1     2               0.09              5.998e+01"
-REAL_PARAMETERS = Path(__file__).parents[1].joinpath("data", "texts", "hpl_parameters.txt").read_text()
 
 
 def test_a_line_of_results_has_the_columns_of_the_real_one():
@@ -35,18 +33,6 @@ def test_a_line_of_results_has_the_columns_of_the_real_one():
 )
 def test_the_variant_is_encoded_as_hpl_prints_it(change, code):
     assert replace(Hpl(n=100), **change).variant == code
-
-
-def test_the_parameters_are_listed_as_the_real_hpl_does():
-    assert parameter_lines(HplDat.of(Hpl(n=2000, p=1, q=2))) == REAL_PARAMETERS.splitlines()
-
-
-def test_a_long_list_goes_on_in_the_next_line_after_eight_values():
-    dat = HplDat(HplDat.of(Hpl(n=1)).values | {"n": tuple(range(1, 11))})
-    first, second = parameter_lines(dat)[:2]
-    assert first.split() == ["N", ":", *map(str, range(1, 9))]
-    assert second.split() == ["9", "10"]
-    assert second.index("9") == first.index("1")
 
 
 def test_a_script_that_reads_hpl_s_columns_reads_the_means():

@@ -3,7 +3,6 @@
 Of tests/data/hpl_out, which says where its files are from.
 """
 
-import gzip
 import json
 import re
 from dataclasses import replace
@@ -108,11 +107,6 @@ def test_what_cannot_be_a_result_is_refused_with_its_line(text: str, complaint: 
     assert str(refusal.value).startswith(complaint)
 
 
-def test_a_compressed_file_is_read(tmp_path):
-    (tmp_path / "HPL.out.gz").write_bytes(gzip.compress(FILE.read_bytes()))
-    assert read_hpl_results(tmp_path / "HPL.out.gz", {}) == read_hpl_results(FILE, {})
-
-
 def test_results_in_mixed_precision_are_refused_by_name(capsys):
     words = ["verify", "hpl", "--results", str(FILE.with_name("nvidia_hpl_ai.out")), "-p", "dahu"]
     assert main(words) == 2
@@ -144,26 +138,6 @@ def test_runs_that_were_made_here_can_be_watched_with_their_dates(tmp_path):
     values = read_foreign(file, node="n1")
     assert list(values["started_s"]) == [NOON.timestamp(), later.timestamp()]
     assert list(values["factor"]) == ["hpl_rate_flops"] * 2
-
-
-def test_runs_of_several_files_are_reported_one_file_after_the_other():
-    """By default the threshold of the row swap is the block size, and a file has one."""
-    cases = [Hpl(n=n, nb=nb, p=1, q=2, swap="mix") for n in (1000, 2000) for nb in (64, 128)]
-    text = real_report("HPL", [(hpl, 0.01, NOON) for hpl in cases])
-    read = [result.hpl for result in parse_hpl_results(text, "HPL.out", {})]
-    assert {(hpl.n, hpl.nb, hpl.threshold) for hpl in read} == {(n, nb, nb) for n in (1000, 2000) for nb in (64, 128)}
-    assert len(read) == len(cases)
-
-
-def test_the_command_shows_prediction_and_result_of_each_case_and_runs_nothing(capsys):
-    assert main([*COMMAND]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("Your HPL.out is slow in ")
-    assert "inside their 95 % prediction interval" in lines[1]
-    assert lines[3].split()[:4] == ["N", "NB", "T/V", "grid"]  # the cases differ in NB and in the broadcast
-    assert lines[4].split()[:4] == ["1000", "64", "WR10R2C4", "1x2"]
-    # The verdict, the sentence, a row a case, one that is off, and the fastest of each of two N.
-    assert len(lines) == 3 + 1 + 16 + 4 + 2
 
 
 def test_the_command_gives_json_and_files_and_an_exit_status(tmp_path, capsys):
@@ -231,14 +205,6 @@ def test_an_hpl_dat_gives_what_lines_without_a_list_of_parameters_leave_out(tmp_
     assert main([*words, "--dat", str(dat)]) == 0
     parameters = json.loads(capsys.readouterr().out)["parameters"]
     assert (parameters["swap"], parameters["u"], parameters["n"]) == ("spread-roll", "no-transposed", 2000)
-
-
-def test_the_fastest_of_each_n_is_named_as_measured_and_as_predicted(capsys):
-    assert main(["verify", "hpl", "--results", str(FILE), "-p", "dahu", "--runs", "3"]) == 0
-    told = [line for line in capsys.readouterr().out.splitlines() if line.startswith("Fastest for N = ")]
-    assert sorted(line.split("  NB = ")[0] for line in told) == [
-        f"Fastest for N = {n}, measured: N = {n}" for n in (1000, 2000)
-    ]
 
 
 def test_a_run_that_took_longer_is_told_so_with_the_predicted_times_and_where_to_look(tmp_path, capsys):

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from lepaute.errors import EnvironmentProblem
-from lepaute.kit.builds import cache_folder
-from lepaute.measure import hpl_source, toolchain
+from lepaute.measure import hpl_source
 
 STANZA = """\
 Types: deb
@@ -44,18 +43,6 @@ def test_a_one_line_entry_keeps_its_options_and_third_parties_are_left_out() -> 
     lines, _ = hpl_source.source_entries(text, "", "bookworm")
     expected = "[arch=amd64 signed-by=/usr/share/keyrings/x.gpg] http://mirror.invalid/debian bookworm main"
     assert lines == f"deb-src {expected}\n"
-
-
-def test_without_an_entry_of_the_release_all_entries_are_tried() -> None:
-    # A rolling machine says "sid" in its entries and something else, or nothing, in os-release.
-    lines, stanzas = hpl_source.source_entries("deb http://mirror.invalid/debian sid main", STANZA, "")
-    assert lines == "deb-src http://mirror.invalid/debian sid main\n"
-    assert "Suites: bookworm bookworm-updates\n" in stanzas
-
-
-def test_disabled_and_source_only_stanzas_are_no_binary_entries() -> None:
-    disabled, source = STANZA + "Enabled: no\n", STANZA.replace("Types: deb", "Types: deb-src")
-    assert hpl_source.source_entries("", f"{disabled}\n{source}", "bookworm") == ("", "")
 
 
 def test_a_given_tarball_with_another_checksum_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,19 +94,3 @@ def test_unpacking_refuses_what_is_no_archive_or_holds_no_hpl(tmp_path: Path) ->
         hpl_source.extract(tmp_path / "text.tar.gz", tmp_path / "out")
     with pytest.raises(EnvironmentProblem, match="does not contain HPL"):
         hpl_source.extract(_tarball(tmp_path / "b.tar.gz", {"other/readme": b""}), tmp_path / "out")
-
-
-def test_a_missing_tool_is_named_with_its_debian_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(
-        EnvironmentProblem, match=r"mpicc is missing \(Debian package libopenmpi-dev\).*apt-get install"
-    ):
-        toolchain.find_toolchain()
-
-
-def test_the_cache_is_where_the_variable_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LEPAUTE_HOME", str(tmp_path))
-    assert cache_folder() == tmp_path
-    monkeypatch.delenv("LEPAUTE_HOME")
-    monkeypatch.setenv("HOME", str(tmp_path))
-    assert cache_folder() == tmp_path / ".cache" / "lepaute"

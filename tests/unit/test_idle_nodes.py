@@ -92,13 +92,6 @@ def test_requested_nodes_come_first_then_those_never_measured_then_the_oldest() 
     assert due_nodes(nodes, histories, [], 7 * DAY_S, NOW_S, seed=1) == ["n4", "n5", "n2", "n1"]
 
 
-def test_nodes_that_are_as_urgent_are_shuffled() -> None:
-    nodes = [f"n{number}" for number in range(20)]
-    orders = {tuple(due_nodes(nodes, {}, [], DAY_S, NOW_S, seed)) for seed in range(20)}
-    assert len(orders) == 20
-    assert all(set(order) == set(nodes) for order in orders)
-
-
 def test_a_failed_test_is_not_repeated_at_once_and_a_cancelled_one_is() -> None:
     failed, cancelled = record("n1", "failed", NOW_S, NOW_S), record("n2", "cancelled", NOW_S, NOW_S)
     records = [failed, cancelled, record("n3", "submitted", NOW_S), record("n4", "done", NOW_S)]
@@ -136,17 +129,6 @@ def test_a_job_that_waits_for_nodes_ends_the_youngest_tests_and_none_is_submitte
     batch.others = []
     tests.round(NOW_S + 20)
     assert len(batch.jobs) == 3 or len(batch.submitted) > 3
-
-
-def test_a_job_that_names_its_nodes_ends_the_tests_there_alone(tmp_path, batch):
-    tests, _ = made(tmp_path, batch, at_a_time=3)
-    tests.round(NOW_S)
-    node = batch.submitted[1]
-    batch.others = [WaitingJob("77", 1, frozenset({node}))]
-    tests.round(NOW_S + 5)
-    assert batch.cancelled == ["2"]
-    (left,) = set(batch.free) - set(batch.submitted[:3])
-    assert batch.submitted[3:] == [left]  # others' nodes are tested on, and that one is not
 
 
 def test_a_test_that_does_not_start_since_somebody_was_faster_is_taken_back(tmp_path, batch):
@@ -266,13 +248,6 @@ def test_nodes_without_a_result_are_reported_after_the_limit(tmp_path, batch):
     assert tests.late(batch.free, 2 * DAY_S, NOW_S) == ["n1"]
     tests.records.append(record("n1", "cancelled", NOW_S - 2.5 * DAY_S))
     assert tests.late(batch.free, 2 * DAY_S, NOW_S) == ["n1", "n3", "n4"]
-
-
-@pytest.mark.parametrize("broken", ["{", "[]", "{}", '{"node": "-x"}'])
-def test_a_record_that_is_none_is_refused(tmp_path: Path, broken: str) -> None:
-    (tmp_path / "n1.test.json").write_text(broken)
-    with pytest.raises(InputError, match=r"n1\.test\.json"):
-        submitted_tests(tmp_path)
 
 
 def test_two_commands_do_not_share_a_folder(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ def test_where_all_is_looked_at_every_call_is_counted_once() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("n", "nb", "grid"), [(20_000, 128, (4, 4)), (12_000, 96, (2, 8)), (60_000, 64, (16, 16))])
+@pytest.mark.parametrize(("n", "nb", "grid"), [(20_000, 128, (4, 4)), (12_000, 96, (2, 8))])
 def test_a_part_of_the_ranks_and_steps_stands_for_all(n: int, nb: int, grid: tuple[int, int]) -> None:
     hpl = Hpl(n=n, nb=nb, p=grid[0], q=grid[1])
     table = kernel_calls(hpl)
@@ -35,10 +35,11 @@ def test_a_part_of_the_ranks_and_steps_stands_for_all(n: int, nb: int, grid: tup
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_run_that_is_only_sampled_has_its_calls_as_well() -> None:
     hpl = Hpl(n=300_000, nb=128, p=32, q=32)  # 2344 steps of 1024 ranks
     assert flops(kernel_calls(hpl)) == pytest.approx(hpl.flop_count, rel=0.1)
 
 
 def test_more_ranks_than_the_shipped_nodes_hold_are_placed_on_more_of_them() -> None:
-    assert kernel_calls(Hpl(n=20_000, nb=256, p=40, q=40)).calls.sum() > 0
+    assert kernel_calls(Hpl(n=5_000, nb=256, p=40, q=40)).calls.sum() > 0

@@ -5,7 +5,7 @@ import pytest
 from pydantic import ValidationError
 
 from lepaute.simulate import Hpl, Layers, predict
-from lepaute.simulate.platform.kernel_model import KernelModel, Noise
+from lepaute.simulate.platform.kernel_model import Noise
 from lepaute.simulate.platform.schema import Platform
 from lepaute.simulate.platform.values import core_modes
 
@@ -56,11 +56,6 @@ ONE = {"weight": 1.0, "mean": 0.0, "sd": 1.0}
 def test_modes_are_standardised_and_of_mixtures_alone(noise: dict[str, object], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         Noise.model_validate({"sd": {"1": 1.0}, **noise})
-
-
-def test_a_form_that_the_family_has_not_is_refused() -> None:
-    with pytest.raises(ValidationError):
-        KernelModel.model_validate({"kernel": "dgemm", "pieces": [{"mean": {"1": 1.0}}], "form": "M-3/N-1"})
 
 
 def test_cumulative_weights_go_to_the_engine() -> None:

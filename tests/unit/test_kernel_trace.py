@@ -56,21 +56,6 @@ def test_kernels_take_the_place_of_time_that_merely_passed(file: Path) -> None:
     assert numpy.isnan(found.late_s).all()
 
 
-def test_what_no_kernel_accounts_for_stays(file: Path) -> None:
-    smpi = trace(call(0, "computing", 0.0, 2.0), call(0, "computing", 2.0, 2.0), resolution_s=0.0)
-    found = merge_kernels(smpi, kernels_of(file, ["dgemm"], (0, 0, 0.5, 1.0, 1, 1, 1), (0, 0, 1.75, 0.5, 1, 1, 1)))
-    assert named(found) == [
-        (0, "computing", 0.0, 0.5), (0, "dgemm", 0.5, 1.0), (0, "computing", 1.5, 0.25), (0, "dgemm", 1.75, 0.5),
-        (0, "computing", 2.25, 1.75),
-    ]  # fmt: skip
-
-
-def test_rounding_of_smpi_leaves_nothing_behind(file: Path) -> None:
-    smpi = trace(call(0, "computing", 1.000000001, 0.999999999), resolution_s=1e-9)
-    found = merge_kernels(smpi, kernels_of(file, ["dgemm"], (0, 0, 1.0000000004, 0.9999999991, 1, 1, 1)))
-    assert [row[1] for row in named(found)] == ["dgemm"]
-
-
 def test_calls_of_mpi_that_the_runtime_saw_replace_those_of_smpi(file: Path) -> None:
     smpi = trace(
         call(0, "MPI_Bcast", 0.0, 1.0),
@@ -105,11 +90,6 @@ def test_time_is_neither_lost_nor_counted_twice(file: Path) -> None:
         found = merge_kernels(smpi, kernels_of(file, ["dgemm"], *records))
         assert found.duration_s.sum() == pytest.approx(smpi.duration_s.sum(), rel=1e-12)
         assert (found.start_s[1:] >= found.end_s[:-1] - 1e-12).all()
-
-
-def test_without_kernels_nothing_changes(file: Path) -> None:
-    smpi = trace(call(0, "computing", 0.0, 3.0), call(0, "MPI_Send", 3.0, 1.0, peer=1), resolution_s=1e-9)
-    assert named(merge_kernels(smpi, kernels_of(file, []))) == named(smpi)
 
 
 WHOLE = packed(["dgemm"], [(0, 0, 0.0, 1.0, 1, 2, 3)])

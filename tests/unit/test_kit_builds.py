@@ -10,7 +10,7 @@ import pytest
 from support_limits import HANG_S
 
 from lepaute.errors import EnvironmentProblem
-from lepaute.kit.builds import built_once, digests
+from lepaute.kit.builds import built_once
 
 #: A build that takes a while and leaves a line for each time it ran; argv: parent, log, seconds.
 BUILDER = """
@@ -91,21 +91,3 @@ def test_something_in_the_way_is_named(tmp_path: Path) -> None:
     (built / "program").rename(built / "other")
     with pytest.raises(EnvironmentProblem, match="is in the way; remove it"):
         built_once("demo", ["a"], "program", make, tmp_path)
-
-
-def test_the_default_place_is_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LEPAUTE_HOME", str(tmp_path / "home"))
-    assert built_once("demo", [], "program", make).parent == tmp_path / "home"
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("LEPAUTE_HOME", str(tmp_path / "file"))
-    with pytest.raises(EnvironmentProblem, match="set LEPAUTE_HOME"):
-        built_once("demo", [], "program", make)
-
-
-def test_digests_change_with_a_file(tmp_path: Path) -> None:
-    for name in "ba":
-        (tmp_path / name).write_text(name)
-    before = digests([tmp_path / "b", tmp_path / "a"])
-    assert [text.split()[0] for text in before] == ["a", "b"]
-    (tmp_path / "a").write_text("c")
-    assert digests([tmp_path / "a", tmp_path / "b"]) != before

@@ -16,7 +16,7 @@ from support_rights import obeying_permissions
 
 from lepaute.errors import InputError
 from lepaute.kit.files import check_output, remove_abandoned, scratch_file, scratch_folder, whole_file, write_whole
-from lepaute.kit.outputs import check_output_folder, check_outputs
+from lepaute.kit.outputs import check_outputs
 
 
 def run_python(code: str, *words: str, **options: object) -> subprocess.CompletedProcess[str]:
@@ -53,12 +53,6 @@ def test_a_writer_that_fails_leaves_the_old_file_and_nothing_else(tmp_path: Path
     assert list(tmp_path.iterdir()) == [target]
 
 
-def test_temporary_names_cannot_be_foreseen(tmp_path: Path) -> None:
-    with whole_file(tmp_path / "a") as first, whole_file(tmp_path / "a") as second:
-        assert first != second
-    assert len(first.stem.split("-")[1]) >= 24  # twelve random bytes
-
-
 @pytest.mark.parametrize("umask", [0o022, 0o077, 0o002])
 def test_permissions_are_those_that_open_gives(tmp_path: Path, umask: int) -> None:
     before = os.umask(umask)
@@ -84,15 +78,6 @@ def test_a_link_stays_and_what_it_points_to_is_replaced(tmp_path: Path) -> None:
         assert link.is_symlink()
         assert target.read_text() == text
     assert list(target.parent.iterdir()) == [target]
-
-
-def test_a_device_is_written_through(tmp_path: Path) -> None:
-    link = tmp_path / "link"
-    link.symlink_to("/dev/null")
-    for path in (Path("/dev/null"), link):
-        write_whole(path, "x" * 100_000)
-        assert stat.S_ISCHR(path.stat().st_mode)
-    assert list(tmp_path.iterdir()) == [link]
 
 
 def test_a_pipe_is_written_through(tmp_path: Path) -> None:
@@ -205,14 +190,6 @@ def test_an_output_that_is_an_input_or_another_output_is_refused(tmp_path: Path)
     check_outputs(
         {"--out": Path("/dev/null"), "--plot": Path("/dev/null"), "--gantt": None}, inputs=["/dev/null"], force=False
     )
-
-
-def test_a_folder_for_outputs_is_checked_without_making_it(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("x")
-    check_output_folder(tmp_path / "a" / "b", "--output")
-    assert not (tmp_path / "a").exists()
-    with pytest.raises(InputError, match=r"--output .* is not a folder"):
-        check_output_folder(tmp_path / "file" / "b", "--output")
 
 
 def test_what_a_killed_writer_left_is_removed_and_nothing_else(tmp_path: Path) -> None:

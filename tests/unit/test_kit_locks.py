@@ -14,7 +14,6 @@ from lepaute.kit.files import hold_lock
 from lepaute.measure.experiment.entries import RunState
 from lepaute.measure.experiment.workspace import Workspace
 from lepaute.measure.idle_nodes import records_held
-from lepaute.measure.node_agent.control_journal import NodeLock
 from lepaute.measure.verify.seal import held
 from lepaute.watch.store import open_store
 
@@ -47,22 +46,6 @@ def test_a_file_system_without_locks_is_not_told_as_another_process(user, tmp_pa
             USERS[user](tmp_path)
     assert "another process" not in str(told.value)
     USERS[user](tmp_path)  # nothing is left that would be in the way elsewhere
-
-
-def test_an_interrupted_run_is_not_told_as_running_where_there_are_no_locks(tmp_path, monkeypatch):
-    Workspace.create(tmp_path / "a.zip", RunState()).close()
-    without_locks(monkeypatch)
-    with pytest.raises(EnvironmentProblem, match="has no locks"):
-        Workspace.reopen(tmp_path / "a.work")
-    assert (tmp_path / "a.work" / "state.json").is_file()
-
-
-def test_a_node_whose_lock_cannot_be_had_is_an_error_and_leaves_no_descriptor(tmp_path, monkeypatch):
-    without_locks(monkeypatch)
-    before = len(os.listdir("/proc/self/fd"))
-    with pytest.raises(OSError, match="No locks"):
-        NodeLock(tmp_path / "lock").acquire()
-    assert len(os.listdir("/proc/self/fd")) == before
 
 
 def test_a_lock_that_another_holds_is_not_taken(tmp_path: Path) -> None:

@@ -5,15 +5,13 @@ import math
 import pytest
 
 from lepaute.errors import InputError
-from lepaute.kit.quantities import box_of, grid_of, numbers_of, ranges_of, size_of, span_of, whole_of
-from lepaute.kit.tables import shortened, text_table
+from lepaute.kit.quantities import box_of, grid_of, numbers_of, ranges_of, size_of, whole_of
 from lepaute.kit.text import (
     change_in_words,
     duration,
     exact_number,
     exact_seconds,
     exact_size,
-    in_common_unit,
     moment,
     p_text,
     percent,
@@ -26,20 +24,6 @@ from lepaute.kit.text import (
     time_unit,
     without_figures,
 )
-
-
-def test_columns_are_set_flush_right_or_left() -> None:
-    rows = [("2000", 1), ("4", 22.5)]
-    assert text_table(("N", "s"), rows, left=()) == "   N     s\n2000     1\n   4  22.5"
-    assert text_table(("N", "s"), rows) == "N        s\n2000     1\n4     22.5"
-    assert text_table(("N", "s"), rows, left=None) == "N     s\n2000  1\n4     22.5"
-    assert text_table(("N", "s"), []) == "N  s"
-
-
-def test_long_tables_keep_both_ends() -> None:
-    rows = [(number, "x") for number in range(10)]
-    assert shortened(rows, 10) == rows
-    assert shortened(rows, 4) == [(0, "x"), (1, "x"), ["…", ""], (8, "x"), (9, "x")]
 
 
 @pytest.mark.parametrize(
@@ -86,21 +70,6 @@ def test_whole_numbers_take_suffixes(text: str, value: int) -> None:
     assert whole_of(text, "n") == value
 
 
-@pytest.mark.parametrize("text", ["", "k", "x", "1.5", "nan", "inf", "1e400", "1kk", "0x10"])
-def test_what_is_not_a_whole_number_is_refused(text: str) -> None:
-    with pytest.raises(InputError, match=r"n is .*; it must be a whole number such as 20000 or 20k"):
-        whole_of(text, "n")
-
-
-def test_bounds_are_named() -> None:
-    assert whole_of("10", "n", 1, 10) == 10
-    for text, low, high, bounds in (("0", 1, 10, "1 to 10"), ("0", 1, None, "1 or more"), ("9", None, 8, "8 or less")):
-        with pytest.raises(InputError, match=f"it must be {bounds}$"):
-            whole_of(text, "n", low, high)
-    with pytest.raises(InputError):
-        whole_of("9" * 30, "n")  # more than the engine's 64 bits
-
-
 def test_sizes_are_in_powers_of_1024() -> None:
     sizes = {"4096": 4096, "64K": 65536, "64ki": 65536, "1M": 1 << 20, "1G": 1 << 30}
     assert {text: size_of(text, "--fold") for text in sizes} == sizes
@@ -131,14 +100,6 @@ def test_grids_are_products_of_whole_numbers() -> None:
             grid_of(text)
 
 
-def test_a_span_is_written_as_a_range_or_with_a_colon() -> None:
-    assert span_of("10-12", "--steps") == span_of("10:12", "--steps") == (10, 12)
-    assert span_of("7", "--steps") == (7, 7)
-    for wrong in ("7-5", "a", "1-"):
-        with pytest.raises(InputError, match="--steps is"):
-            span_of(wrong, "--steps")
-
-
 @pytest.mark.parametrize("unit", ["Gflop/s", "Gcell/s", "J", "W"])
 def test_no_value_is_printed_with_an_exponent_or_in_many_digits(unit: str) -> None:
     for power in range(-9, 13):
@@ -152,16 +113,6 @@ def test_no_value_is_printed_with_an_exponent_or_in_many_digits(unit: str) -> No
             assert len(number) <= 5 or value < 1.0
             assert "e" not in seconds(value)
             assert time_unit(value)[0] in ("s", "ms", "µs", "ns")
-
-
-def test_columns_of_times_have_one_unit() -> None:
-    titles = ["of", "time", "median", "part"]
-    rows = [["a", 1.2e-6, 0.0345, 3e-9], ["b", 0.5, math.nan, 2000.0], ["c", 0.0, 1e-3, 0.1]]
-    assert in_common_unit(titles, rows, (1, 2), (3,)) == (
-        ["of", "time, µs", "median, µs", "part, s"],
-        [["a", "1.20", "34,500", "< 0.001"], ["b", "500,000", "-", "2000"], ["c", "0", "1000", "0.100"]],
-    )
-    assert in_common_unit(["time"], [], (0,)) == (["time, s"], [])
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,6 @@
 
 import pytest
 
-from lepaute.errors import InputError, PlatformError
-from lepaute.kit.quantities import lag_of
 from lepaute.simulate import Hpl, Layers, predict
 from lepaute.simulate.platform import Platform, override
 from lepaute.simulate.platform.io import parse_platform, platform_text
@@ -27,12 +25,6 @@ def test_the_effect_of_the_day_grows_with_the_lag(drifting: Platform) -> None:
     days = Layers.only("days")
     later, soon = (predict(HPL, drifting, runs=20, lag_s=lag_s, layers=days).time_s for lag_s in (600.0, None))
     assert later.half_width_percent > 1.3 * soon.half_width_percent  # type: ignore[operator]
-
-
-def test_a_bounded_drift_stops_growing(drifting: Platform) -> None:
-    bounded = override(drifting, {"days.drift.range_s": "10"})
-    assert bounded.days.at_lag(600) == pytest.approx(bounded.days.at_lag(6000))
-    assert bounded.days.at_lag(600).common_relative_sd < drifting.days.at_lag(600).common_relative_sd  # type: ignore[union-attr]
 
 
 def test_the_result_has_the_lag_and_the_digest_of_the_calibrated_platform(drifting: Platform) -> None:
@@ -61,40 +53,3 @@ def test_both_fields_survive_a_file_and_leave_other_digests_alone(dahu: Platform
     assert parse_platform(platform_text(whole)) == whole
     assert "drift" not in platform_text(dahu)
     assert whole.sentinel.gflops == pytest.approx(53.7, abs=0.1)
-
-
-@pytest.mark.parametrize(
-    ("field", "value", "complaint"),
-    [
-        ("days.drift", "{slope_per_s: -1, span_s: 1, common_relative_sd: 0}", "slope_per_s"),
-        ("days.drift", "{slope_per_s: 1, span_s: 0, common_relative_sd: 0}", "span_s"),
-        ("sentinel", SENTINEL.replace("2026-11-22T20:13:49+00:00", "yesterday"), "a date and time with its zone"),
-        ("sentinel", SENTINEL.replace("+00:00", ""), "a date and time with its zone"),
-        ("sentinel", SENTINEL.replace("0.005", "0"), "duration_s"),
-    ],
-)
-def test_what_cannot_be_is_refused(dahu: Platform, field: str, value: str, complaint: str) -> None:
-    with pytest.raises(PlatformError, match=complaint):
-        override(dahu, {field: value})
-
-
-@pytest.mark.parametrize(("text", "lag_s"), [("90", 90), ("90s", 90), ("1.5min", 90), ("2h", 7200), ("3d", 259200)])
-def test_a_lag_is_a_time(text: str, lag_s: float) -> None:
-    assert lag_of(text) == lag_s
-
-
-@pytest.mark.parametrize("text", ["", "-1", "1 week", "nan", "inf", "1e5", "²"])
-def test_no_lag(text: str) -> None:
-    with pytest.raises(InputError, match="such as 90s, 30min, 2h or 3d"):
-        lag_of(text)
-
-
-def test_a_lag_from_python_must_be_possible(dahu: Platform) -> None:
-    for lag_s in (-1.0, float("nan")):
-        with pytest.raises(InputError, match="0 or more"):
-            predict(HPL, dahu, runs=2, lag_s=lag_s)
-
-
-def test_the_command_line_takes_a_lag(json_of):
-    words = ("predict", "hpl", "-p", "dahu", "--n", "600", "--grid", "2x2", "--runs", "2", "--lag", "10min", "--json")
-    assert json_of(*words, "--set", f"days.drift={DRIFT}")["parameters"]["lag_s"] == 600

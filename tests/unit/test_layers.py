@@ -10,7 +10,7 @@ from lepaute.kit.text import significant
 from lepaute.simulate import Hpl, Layers, Stencil, predict
 from lepaute.simulate.conditions import Transfer, layers_of, read_transfer
 from lepaute.simulate.platform import Platform, load_platform, override
-from lepaute.simulate.prediction.parts import FREE_EVENTS, RUNS, Parts, are_free, part_names
+from lepaute.simulate.prediction.parts import FREE_EVENTS, RUNS, are_free, part_names
 
 HPL = Hpl(n=1200, p=2, q=2)
 COMMAND = ("predict", "hpl", "-p", "dahu", "--n", "1200", "--grid", "2x2")
@@ -24,13 +24,6 @@ def test_layers_are_switched_off_by_name() -> None:
     assert Layers.without(["all"]).off == Layers.names()
     with pytest.raises(InputError, match="no layer 'day'; layers are coefficients, days, discrepancy, noise, network"):
         Layers.without(["day"])
-
-
-def test_only_the_layers_that_are_named_are_on() -> None:
-    assert Layers.only("noise", "days") == Layers.without(
-        ["coefficients", "discrepancy", "network", "overheads", "collectives", "extrapolation", "own_code"]
-    )
-    assert Layers.only() == Layers.without(["all"])
 
 
 def test_a_platform_has_the_layers_that_draw_something(dahu: Platform) -> None:
@@ -64,13 +57,6 @@ def test_a_platform_has_the_layers_that_draw_something(dahu: Platform) -> None:
     )
 
 
-def test_squares_of_the_parts_sum_up_to_that_of_the_half_width() -> None:
-    # sd 3, 4 and 12: 13 together, so a half-width of 26 is 6, 8 and 24
-    parts = Parts({"noise": 0.12, "days": 0.04, "discrepancy": 0.03}, 10, "full")
-    assert parts.half_widths(26.0) == pytest.approx({"noise": 24.0, "days": 8.0, "discrepancy": 6.0})
-    assert Parts({"days": 0.0}, 10, "full").half_widths(0.0) == {"days": 0.0}
-
-
 def test_parts_are_told_by_text_json_and_python(json_of, output_of):
     told = json_of(*COMMAND, "--parts", "--json")
     parts = predict(HPL, "dahu", parts=True).parts
@@ -84,13 +70,6 @@ def test_parts_are_told_by_text_json_and_python(json_of, output_of):
     assert "days " in line
 
 
-def test_parts_leave_the_prediction_as_it_is_and_repeat() -> None:
-    plain, told, again = (predict(HPL, "dahu", runs=3, parts=parts) for parts in (False, True, True))
-    assert plain.run_list == told.run_list
-    assert plain.parts is None
-    assert told.parts == again.parts
-
-
 def test_parts_are_told_unasked_where_they_cost_little(dahu, json_of, output_of):
     assert are_free(HPL, dahu, Layers(), 10, "auto")
     large = Hpl(n=40_000, p=16, q=16)
@@ -100,11 +79,6 @@ def test_parts_are_told_unasked_where_they_cost_little(dahu, json_of, output_of)
     assert "interval_parts" in json_of(*COMMAND, "--json")
     assert "interval_parts" not in json_of(*COMMAND, "--no-parts", "--json")
     assert "--parts tells what the" in output_of(*COMMAND, "--no-parts", "--details")
-
-
-def test_one_run_has_no_parts(json_of, refusal_of):
-    assert "interval_parts" not in json_of(*COMMAND, "--runs", "1", "--json")
-    assert "one run has none" in refusal_of(*COMMAND, "--runs", "1", "--parts")
 
 
 def test_a_layer_of_other_studies_multiplies_every_run_and_is_named(tmp_path, json_of, output_of):

@@ -128,17 +128,6 @@ def test_a_raise_is_refused_before_and_after_it_is_committed(repository: Reposit
     assert repository.failures() == [line]
 
 
-def test_a_raise_that_landed_elsewhere_is_refused_once_it_is_merged(repository: Repository) -> None:
-    repository.git("switch", "-q", "-c", "branch")
-    repository.write(lines=7)
-    lowered = repository.commit("lower")
-    repository.git("switch", "-q", "main")
-    repository.git("merge", "-q", "--no-ff", "-s", "ours", "branch", "-m", "merge that drops what was lowered")
-    assert repository.failures() == [
-        f"lines.src.python = 9, but lines.src.python = 7 in commit {lowered}: limits only fall"
-    ]
-
-
 def test_a_conflict_is_solved_by_the_lower_value(repository: Repository) -> None:
     repository.git("switch", "-q", "-c", "branch")
     repository.write(lines=7)
@@ -222,20 +211,6 @@ def test_an_allowance_is_besides_the_limits_and_never_grows(repository: Reposito
     repository.edit("[renamed]", "[allowance.more]\nlines = 5\npaths = []\n[renamed]")
     repository.commit("another")
     assert repository.failures() == ["allowance.more.lines is new: no allowance may be added"]
-
-
-def test_a_history_that_is_cut_off_fails_and_none_is_said(repository: Repository, tmp_path: Path) -> None:
-    repository.code(9)
-    repository.git("commit", "-q", "--allow-empty", "-m", "second")
-    shallow = tmp_path / "shallow"
-    repository.git("clone", "-q", "--depth", "1", f"file://{tmp_path}", str(shallow))
-    (line,) = limits.check(shallow, strict=True)[0]
-    assert "git fetch --unshallow" in line
-    assert limits.check(shallow, strict=False) == ([], [line])
-    (shallow / ".git").rename(tmp_path / "away")
-    failures, notes = limits.check(shallow, strict=True)
-    assert failures == []
-    assert notes == ["no .git here: whether limits were raised is not known"]
 
 
 def test_circles_imports_words_and_names_of_a_package(tmp_path: Path) -> None:

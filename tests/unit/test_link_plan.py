@@ -3,9 +3,6 @@
 from collections import defaultdict
 from dataclasses import dataclass, replace
 
-import pytest
-
-from lepaute.errors import InputError
 from lepaute.measure.layout import Layout, made_up_layout
 from lepaute.measure.link_plan import flow_counts, plan_links
 from lepaute.measure.plan import FLOWS, FULL, P2P, QUICK, RING, room
@@ -99,11 +96,3 @@ def test_slurm_tells_the_leaf_switches_and_a_network_that_is_no_tree_tells_none(
     assert switches.among(["n2", "login"]) == Switches()
     assert switches_of_topology(SLURM + "SwitchName=other Level=0 Nodes=n[1-2]\n") == Switches()
     assert switches_of_topology("slurm_load_topo: No topology information available") == Switches()
-
-
-@pytest.mark.parametrize(
-    ("text", "complaint"), [("", "give the nodes of each switch"), ("a;a", "twice"), ("a b", "not a set of nodes")]
-)
-def test_switches_that_make_no_sense_are_refused(text: str, complaint: str) -> None:
-    with pytest.raises(InputError, match=complaint):
-        switches_of(text)

@@ -25,11 +25,6 @@ def test_a_quiet_probe_is_not_disturbed_and_ticks_do_not_make_it_so() -> None:
     assert Load(2.0, 2, 2.0, -0.03, 0.0).disturbances() == ()
 
 
-def test_a_neighbour_and_a_hypervisor_that_take_time_are_named() -> None:
-    assert Load(2.0, 2, 2.0, 0.5, 0.0).disturbances() == ("cpu: other processes used 0.50 s of CPU in 2.00 s",)
-    assert Load(2.0, 2, 2.0, 0.0, 0.2).disturbances() == ("steal: the hypervisor took 0.20 s of CPU in 2.00 s",)
-
-
 def test_where_our_own_time_is_known_otherwise_the_rest_of_the_busy_time_is_that_of_others() -> None:
     load = Load(wall_s=2.0, cores=4, own_cpu_s=0.1, others_cpu_s=2.4, steal_s=0.0)
     assert load.disturbances()

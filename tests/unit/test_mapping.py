@@ -17,7 +17,7 @@ from lepaute.simulate.machine.mapping import (
     read_rankfile,
     thinned,
 )
-from lepaute.simulate.platform import load_platform, override
+from lepaute.simulate.platform import override
 from lepaute.simulate.prediction.predicting import expected_run_s, simulate_one
 from lepaute.simulate.smpi.emulate import Smpi
 
@@ -63,14 +63,6 @@ def test_hosts_are_nodes_in_their_order_where_that_is_asked_for(dahu, text, slot
         hostfile_slots(text, "hosts", dahu)
 
 
-def test_in_order_there_are_no_more_hosts_than_nodes(dahu):
-    text = "".join(f"10.0.0.{host}\n" for host in range(1, 34))
-    with pytest.raises(InputError, match=r"hosts:33: 10.0.0.33 is host 33, and platform dahu-2020-01 has 32 node"):
-        hostfile_slots(text, "hosts", dahu, hosts="in-order")
-    ranks = "rank 1=b slot=0\nrank 0=a slot=1\n"
-    assert rankfile_slots(ranks, "ranks", dahu, hosts="in-order") == slots_of([(1, 1), (0, 0)])
-
-
 def test_the_command_maps_hosts_as_asked(tmp_path, refusal_of, json_of):
     (tmp_path / "hosts").write_text("user@192.168.7.1\nuser@192.168.7.2\n")
     words = ["predict", "hpl", "-p", "dahu", "--n", "500", "--grid", "1x2", "--runs", "1", "--json"]
@@ -82,11 +74,6 @@ def test_the_command_maps_hosts_as_asked(tmp_path, refusal_of, json_of):
         (["--map-hosts", "in-order"], "--map-hosts goes with --hostfile or --rankfile, and there is neither"),
     ):
         assert problem in refusal_of(*words, *more)
-
-
-def test_any_name_without_a_number_is_the_only_node_of_a_platform_with_one():
-    one = override(load_platform("stampede-like"), {"nodes.count": "1", "nodes.cores": "2"})
-    assert hostfile_slots("localhost slots=2", "hosts", one) == slots_of([(0, 0), (0, 1)])
 
 
 @pytest.mark.parametrize(
@@ -155,12 +142,6 @@ def test_a_bad_hostfile_or_rankfile_is_refused_with_its_line(dahu, text, words):
     with pytest.raises(InputError) as refusal:
         (hostfile_slots if words.startswith("hosts") else rankfile_slots)(text, words[:5], dahu)
     assert str(refusal.value).startswith(words)
-
-
-def test_a_file_with_too_few_slots_is_told(dahu, tmp_path):
-    (tmp_path / "hosts").write_text("dahu-1:3\n")
-    with pytest.raises(InputError, match="hosts has 3 slots, too few for 4 ranks"):
-        predict(Hpl(n=500, p=2, q=2), dahu, mapping=read_hostfile(str(tmp_path / "hosts"), dahu))
 
 
 def test_the_mapping_is_recorded_so_that_the_prediction_repeats(dahu, tmp_path):

@@ -76,20 +76,6 @@ def test_another_recording_is_another_program(tmp_path: Path) -> None:
     assert application(tmp_path).code != before
 
 
-WRONG = {
-    ', n="a"': r"the cost work: 'n\*\*3': has no value",
-    ", n=0": r"the cost work: 'n\*\*3': is 0; a measurement has units",
-    ", memory_share=2": "memory_share of a Cost is 2",
-}
-
-
-@pytest.mark.parametrize("more", WRONG)
-def test_units_that_cannot_be_are_refused(more: str, tmp_path: Path) -> None:
-    recording(tmp_path / "run.parquet")
-    with pytest.raises(InputError, match=WRONG[more]):
-        application(tmp_path, more)
-
-
 MISUSE: dict[str, tuple[dict[str, Any], str]] = {
     "no file": ({"recording": "none.parquet"}, "the cost work: none.parquet: No such file"),
     "no such call": ({"between": ("MPI_Waitall", "MPI_Bcast")}, "no rank calls MPI_Bcast; they call MPI_Allreduce, "),

@@ -28,12 +28,6 @@ def messages_told(prediction) -> list[str]:
     return [told for told in prediction.warnings if "of messages" in told]
 
 
-def test_a_platform_that_does_not_know_its_sizes_tells_nothing():
-    prediction = predict(HPL, dahu(), runs=1, mapping=ACROSS)
-    assert prediction.message_use == ()
-    assert messages_told(prediction) == []
-
-
 def test_messages_within_the_fitted_sizes_are_counted_and_nothing_is_told():
     platform = dahu(**BOTH_UP_TO_A_GIGABYTE)
     prediction = predict(HPL, platform, runs=1, mapping=ACROSS)
@@ -76,11 +70,3 @@ def test_a_sampled_run_tells_nearly_what_the_whole_run_tells():
         part = uses[1][link]
         assert part.time_s == pytest.approx(whole.time_s, rel=0.05)
         assert part.outside_time_s == pytest.approx(whole.outside_time_s, rel=0.05)
-
-
-def test_messages_without_sizes_of_their_own_have_those_of_the_class_they_are_taken_from():
-    sizes = dahu(network__remote__range_bytes="[1, 4096]").network.fitted_sizes
-    assert sizes["remote"] == sizes["remote_noncontiguous"] == (1, 4096)
-    assert sizes["loopback"] is None  # whose segments are its own
-    alike = dahu(network__remote__range_bytes="[1, 4096]", network__loopback__segments="null").network.fitted_sizes
-    assert {sizes for link, sizes in alike.items() if not link.endswith("_busy")} == {(1, 4096)}

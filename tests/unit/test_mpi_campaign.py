@@ -6,7 +6,6 @@ from typing import Any
 import pandas
 import pytest
 
-from lepaute.errors import ArchiveError
 from lepaute.measure.archive import Archive, ArchiveWriter
 from lepaute.measure.archive.metadata import Metadata
 from lepaute.measure.archive.mpi_campaign import CALLS, CLOCKS, KIND, MPIRUNS, calls, facts, mpiruns
@@ -98,24 +97,6 @@ def test_calls_carry_what_became_of_their_mpirun_and_none_is_dropped(tmp_path: P
     assert mpiruns(archive)["library"].tolist() == ["openmpi", "mpich"]
     assert facts(archive).labels == ("openmpi",)
     assert facts(archive).precision == 0.0  # missing
-
-
-def test_a_campaign_without_calls_is_an_empty_table(tmp_path: Path) -> None:
-    rows = [_row(0, -1, _START_NS, _START_NS + 100)]
-    assert calls(_archive(tmp_path, rows, [_model(0)])).empty
-
-
-def test_another_archive_is_refused(tmp_path: Path) -> None:
-    archive = _archive(tmp_path, [_row(0, 0, _START_NS, _START_NS)], [_model(0)], kind="calibration")
-    with pytest.raises(ArchiveError, match="is of kind calibration, not of a comparison of MPI libraries"):
-        calls(archive)
-
-
-def test_a_table_that_lacks_a_column_is_refused(tmp_path: Path) -> None:
-    row = _row(0, 0, _START_NS, _START_NS)
-    del row["marks"]
-    with pytest.raises(ArchiveError, match="has no column marks"):
-        calls(_archive(tmp_path, [row], [_model(0)]))
 
 
 def test_what_a_campaign_found_out_is_no_difference_of_setups() -> None:

@@ -18,7 +18,6 @@ from lepaute.kit.mpi_launcher import (
     Launcher,
     binding_works,
     family_and_version,
-    launcher_of_nodes,
 )
 from lepaute.kit.mpi_library import MpiLibrary, check_program, find_library, installed_libraries
 
@@ -140,21 +139,6 @@ def test_a_prefix_its_wrapper_and_its_launcher_name_the_same_library(prefix: Pat
     assert library.launcher.start(1).environment["PATH"] == dict(library.environment)["PATH"]
 
 
-def test_nothing_is_run_twice(prefix: Path) -> None:
-    for name in (prefix, prefix / "bin/mpicc", prefix / "bin/mpirun"):
-        find_library(name)
-    assert (prefix / "bin/mpicc.runs").read_text() == "run\n"
-    # Once for the library, with what its prefix needs, and once as a launcher by itself.
-    assert len((prefix / "bin/mpirun.runs").read_text().splitlines()) <= 2
-    assert not (prefix / "bin/mpifort.runs").exists()
-
-
-def test_what_is_on_path_is_the_default_and_needs_no_environment(prefix: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", f"{prefix}/bin:/usr/bin:/bin")
-    assert (find_library().mpicc, find_library().environment) == (prefix / "bin/mpicc", ())
-    assert installed_libraries()[0] == find_library()
-
-
 def test_wrappers_that_lead_to_one_library_are_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script(tmp_path / "bin/mpicc.openmpi", open_mpi("4.1.4"))
     (tmp_path / "bin/mpicc").symlink_to("mpicc.openmpi")
@@ -261,12 +245,6 @@ def test_a_module_without_an_mpi_library_is_refused(login_shell: Path, module: s
         find_library(f"module:{module}")
 
 
-def test_a_machine_without_modules_is_named_as_one(login_shell: Path) -> None:
-    (login_shell / ".bash_profile").write_text("unset -f module\n")
-    with pytest.raises(EnvironmentProblem, match=r"a login shell .* has no module command"):
-        find_library("module:openmpi/5")
-
-
 # ---- launchers -------------------------------------------------------------------------------------------------------
 
 
@@ -283,11 +261,6 @@ def test_a_machine_without_modules_is_named_as_one(login_shell: Path) -> None:
 )
 def test_a_launcher_says_which_library_it_belongs_to(text: str, family: str, version: str) -> None:
     assert family_and_version(text) == (family, version)
-
-
-def test_nodes_that_say_nothing_of_their_mpirun_are_taken_for_open_mpi() -> None:
-    assert launcher_of_nodes(None).family == launcher_of_nodes("something else").family == OPEN_MPI
-    assert launcher_of_nodes("HYDRA build details:").start(2).argv == ("mpirun", "-np", "2")
 
 
 @pytest.mark.parametrize(

@@ -65,19 +65,6 @@ def test_a_job_of_computing_alone_takes_as_much_longer_as_its_node() -> None:
     assert (cost.nodes, cost.spare_nodes) == (1, 1)
 
 
-def test_the_node_is_among_those_of_the_job_wherever_it_stands() -> None:
-    cost = node_cost(HPL, alike(4), 4, factors(3.0, 3.0), runs=4)
-    # two of the four nodes: with sequential ranks node 4 would idle, and slowing it down would cost nothing
-    assert cost.nodes == 2
-    assert cost.slowdown.low > 1.3
-
-
-def test_all_nodes_wait_for_one_that_is_slow() -> None:
-    cost = node_cost(Hpl(n=2400, nb=32, p=4, q=4), alike(8), 3, factors(1.5, 1.5), runs=4)
-    assert cost.shared_slowdown == pytest.approx(8 / (7 + 1 / 1.5))
-    assert cost.slowdown.low > cost.shared_slowdown + 0.1
-
-
 def test_the_slowest_node_of_the_job_is_named_though_it_be_another_one() -> None:
     slow = with_cpu_factors(alike(8), 2, {0: 1.3, 1: 1.3})
     small = Hpl(n=300, nb=32, p=2, q=4)
@@ -118,13 +105,6 @@ def test_the_grid_of_fewer_ranks_leaves_few_idle_and_is_near_to_square(ranks, li
     assert grids_within(ranks, like)[0] == expected
 
 
-def test_no_grid_has_more_ranks_than_are_left() -> None:
-    for ranks in range(1, 300):
-        grids = grids_within(ranks, (1, 1))
-        assert grids
-        assert all(p * q <= ranks for p, q in grids)
-
-
 def test_factors_are_drawn_with_the_errors_of_their_estimate() -> None:
     covariance = ((4e-4, 3e-4), (3e-4, 4e-4))
     few = CpuFactors((0, 1), (log(1.1), 0.0), covariance, 8)
@@ -134,18 +114,3 @@ def test_factors_are_drawn_with_the_errors_of_their_estimate() -> None:
     assert draws.std(axis=0) == pytest.approx([0.02 * sqrt(8 / 6)] * 2, rel=0.08)
     assert np.corrcoef(draws.T)[0, 1] == pytest.approx(0.75, abs=0.05)
     assert few.drawn(3) == few.drawn(3)
-
-
-def test_processors_become_the_cpus_of_the_platform() -> None:
-    def cpus(nodes: dict, processors: tuple[int, ...]) -> tuple[float, ...]:
-        shape = SMALL.nodes.model_copy(update=nodes)
-        size = len(processors)
-        covariance = [[float(row == column) for column in range(size)] for row in range(size)]
-        return CpuFactors.of_processors(shape, processors, [0.1, 0.2][:size], covariance, 5).log_mean
-
-    assert cpus({"cpus": 2}, (0, 1)) == (0.1, 0.2)
-    assert cpus({"cpus": 2}, (-1,)) == (0.1, 0.1)
-    assert cpus({"cpus": 1}, (0, 1)) == (0.2,), "HPL waits for the slower one"
-    assert cpus({"cpus": 4, "cores": 4, "sockets": 2}, (0, 1)) == (0.1, 0.1, 0.2, 0.2)
-    with pytest.raises(InputError, match="2 processors"):
-        cpus({"cpus": 4, "cores": 4}, (0, 1))

@@ -71,13 +71,3 @@ def test_the_program_on_the_nodes_is_python_3_9_and_imports_only_its_standard_li
             assert not node.keywords, f"line {node.lineno}: zip(strict=) is 3.10"
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "isinstance":
             assert not isinstance(node.args[1], ast.BinOp), f"line {node.lineno}: isinstance(x, A | B) is 3.10"
-
-
-def test_importing_the_program_on_the_nodes_does_nothing() -> None:
-    own = [module.stem for module in MODULES if module.parent.name == "node_agent" and module.stem != "__init__"]
-    names = [*(f"lepaute.measure.node_agent.{name}" for name in own), *BESIDE]
-    program = (
-        f"import importlib, threading; [importlib.import_module(n) for n in {names!r}]; print(threading.active_count())"
-    )
-    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=HANG_S)
-    assert (result.stdout, result.stderr) == ("1\n", "")

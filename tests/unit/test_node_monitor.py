@@ -1,6 +1,5 @@
 """Monitoring on a made-up node, where every value is known, and on this machine, where it must just work."""
 
-import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +10,6 @@ import pytest
 from support_limits import HANG_S, wait_until
 
 from lepaute.measure.node_agent import monitor as monitor_module
-from lepaute.measure.node_agent import sensors
 from lepaute.measure.node_agent.monitor import Monitor, OtherProcesses, ReferenceKernel
 from lepaute.measure.node_agent.sensors import Found
 from lepaute.measure.node_agent.system_files import SystemFiles
@@ -133,12 +131,6 @@ def test_sensors_that_a_node_does_not_show_are_named_with_the_reason(tmp_path: P
     assert absent["memory"] == "/proc/meminfo: the kernel or the hardware does not have it"
 
 
-def test_a_sensor_that_is_slow_to_answer_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    files = measured_node(tmp_path)
-    monkeypatch.setattr(sensors, "reading_time_s", lambda _: 0.004)
-    assert "coretemp Core 0: left out, a reading takes 4.0 ms" in dict(Found(files, 0.0).absent)["temperature"]
-
-
 def stat(pid: int, name: str, parent: int, session: int, ticks: int, flags: int = 0) -> str:
     return f"{pid} ({name}) S {parent} {pid} {session} 0 -1 {flags} 0 0 0 0 {ticks} 0 0 0 20 0 1 0 77 0 0"
 
@@ -200,15 +192,6 @@ def watch(files: SystemFiles, rows: int, emit: Callable[[dict[str, Any]], object
     monitor.start()
     assert enough.wait(HANG_S)
     return seen, monitor.stop()
-
-
-def test_on_this_machine_rows_have_all_columns_and_the_cost_is_told() -> None:
-    rows, summary = watch(SystemFiles(), 5)
-    assert {"time_s", "monotonic_s", "monitor_cpu_s", "memory_used_bytes", "load1", "others_share"} <= set(rows[0])
-    assert all(set(row) == set(rows[0]) for row in rows)
-    assert (summary["samples"], summary["problem"]) == (len(rows), "")
-    assert summary["monitor_cpu_s"] >= rows[-1]["monitor_cpu_s"] >= rows[0]["monitor_cpu_s"] == 0.0
-    assert summary["monitor_cpu_s_per_sample"] == pytest.approx(summary["monitor_cpu_s"] / len(rows))
 
 
 class MadeUpTime:
@@ -284,19 +267,6 @@ def test_a_sensor_that_fails_in_the_middle_gives_nothing_for_its_column_only(tmp
     assert rows[2]["temperature_coretemp_package_id_0_celsius"] is None
     assert rows[2]["temperature_coretemp_core_0_celsius"] == 40.5
     assert summary["failures"]["temperature_coretemp_package_id_0_celsius"] == len(rows) - 1
-
-
-def test_a_monitor_leaves_neither_files_nor_threads_behind(tmp_path: Path) -> None:
-    files = measured_node(tmp_path)
-    before, threads = len(os.listdir("/proc/self/fd")), threading.active_count()
-    watch(files, 2)
-    assert (len(os.listdir("/proc/self/fd")), threading.active_count()) == (before, threads)
-
-
-@pytest.mark.parametrize("period_s", [0.0, -1.0, float("nan"), 1e9])
-def test_a_period_that_cannot_be_is_refused(period_s: float) -> None:
-    with pytest.raises(ValueError, match="the period is"):
-        Monitor(SystemFiles(), period_s, print)
 
 
 def test_the_reference_kernel_takes_time_in_both_its_parts() -> None:

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from lepaute.errors import InputError
-from lepaute.watch.changelog import Changelog, Event, NodeSet, Outlier
+from lepaute.watch.changelog import Changelog, Event, NodeSet
 from lepaute.watch.node_state import node_state
 
 DAY_S = 86400.0
@@ -62,30 +62,6 @@ def test_the_reference_begins_with_the_last_event_before() -> None:
     state = node_state(values, "c", "7", FACTOR, changelog=Changelog((event(5),)), latest=4)
     assert state.n == 8
     assert state.slowdown(0)[0] == pytest.approx(1.25)
-
-
-def test_an_event_after_the_date_begins_the_state_now() -> None:
-    values = history([100.0] * 8 + [90.0] * 4 + [80.0] * 4)
-    log = Changelog((event(8), event(12)))
-    state = node_state(values, "c", "7", FACTOR, changelog=log, since_s=START_S + 8 * DAY_S)
-    assert (state.n, state.r) == (8, 4)
-
-
-def test_outliers_and_other_strata_are_left_out() -> None:
-    values = pd.concat(
-        [history([500.0] * 4, stratum="old").assign(job=lambda t: "old" + t["job"]), history([100.0] * 12)]
-    )
-    values.loc[(values["stratum"] == "s") & (values["job"] == "j11"), "value"] = 1.0
-    log = Changelog((), (Outlier(START, NodeSet("c", "7"), "j11", "power drop"),))
-    state = node_state(values, "c", "7", FACTOR, changelog=log)
-    assert (state.n, state.r) == (6, 5)
-    assert state.slowdown(0)[0] == pytest.approx(1.0, abs=0.01)
-
-
-def test_jobs_that_failed_are_no_part_of_a_state() -> None:
-    values = history([100.0] * 12)
-    values.loc[values["job"] == "j11", ["value", "state"]] = [np.nan, "failed"]
-    assert node_state(values, "c", "7", FACTOR).n == 6
 
 
 @pytest.mark.parametrize(

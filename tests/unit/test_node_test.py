@@ -9,20 +9,17 @@ from support_limits import HANG_S
 
 from lepaute.errors import InputError
 from lepaute.measure import node_test_disk
-from lepaute.measure.design.table import read_design
 from lepaute.measure.layout import Core, Layout
 from lepaute.measure.node_test import (
-    FULL,
     QUICK,
     Parameters,
-    absent_sensors,
     memory_rows,
     neighbours,
     node_test_design,
     numa_threads,
 )
 from lepaute.measure.raw_files import rows_of
-from lepaute.watch.factors.dgemm import FIXED_SIZE, TERMS
+from lepaute.watch.factors.dgemm import TERMS
 
 
 def blocks_of(order_seed: int, seed: int = 1) -> list[list[tuple[object, ...]]]:
@@ -42,16 +39,6 @@ def test_blocks_have_the_same_sizes_in_other_orders() -> None:
     assert set(blocks_of(5, seed=2)[0]) != set(first)
 
 
-def test_the_whole_test_has_the_size_that_watch_takes_a_factor_of() -> None:
-    assert FULL.fixed == ((FIXED_SIZE,) * 3,)
-
-
-def test_a_design_can_be_read_back(tmp_path: Path) -> None:
-    design = node_test_design(1, QUICK, 2)
-    (tmp_path / "design.csv").write_text(design.to_csv())
-    assert read_design(tmp_path / "design.csv").rows == design.rows
-
-
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
@@ -67,12 +54,6 @@ def test_parameters_that_cannot_be_are_refused(given: dict[str, object], expecte
         Parameters.of(given)
 
 
-def test_a_quick_test_is_short_unless_told_otherwise() -> None:
-    assert Parameters.of({}).dgemm_s >= 240.0  # minutes 2 to 4 are the steady window
-    assert Parameters.of({"quick": "true"}) == Parameters(warm_up_s=0.5, dgemm_s=0.0, workload_s=1, quick=True)
-    assert Parameters.of({"quick": True, "warm_up_s": "2"}).warm_up_s == 2.0
-
-
 def test_all_cores_of_a_numa_node_read_at_once_each_by_one_hardware_thread() -> None:
     cores = [Core(number, 2 * number, number // 4, number // 2, number // 4, (2 * number,)) for number in range(8)]
     assert numa_threads(Layout(tuple(cores), "test")) == {0: [0, 2], 1: [4, 6], 2: [8, 10], 3: [12, 14]}
@@ -83,12 +64,6 @@ def test_each_node_is_in_two_pairs_with_its_neighbours() -> None:
     assert neighbours(["a"]) == []
     assert neighbours(["a", "b"]) == [("a", "b")]
     assert neighbours(["a", "b", "c"]) == [("a", "b"), ("b", "c"), ("c", "a")]
-
-
-def test_sensors_without_a_number_are_absent() -> None:
-    samples = [{"time_s": 1.0, "frequency_core0_hz": None}, {"time_s": 2.0, "temperature_x_celsius": 40.0}]
-    assert absent_sensors(samples) == ["frequency of the cores", "power"]
-    assert absent_sensors([]) == ["frequency of the cores", "temperature", "power"]
 
 
 def test_the_disk_script_writes_and_reads_and_leaves_nothing(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from lepaute.measure.node_test_workloads import (
 )
 from lepaute.measure.nodes.results import Result
 from lepaute.watch.alarms.procedure import judge_days
-from lepaute.watch.alarms.sizes import least_change_of, worse_direction
+from lepaute.watch.alarms.sizes import worse_direction
 from lepaute.watch.factors import factors_of, strata_of
 
 #: What versions 0.15 write; `null` is the name of a stressor there, and not a name to YAML.
@@ -108,11 +108,6 @@ def test_parameters_of_workloads_are_known_and_checked_before_a_node_is_asked_fo
             Parameters.of(wrong)
 
 
-def test_workloads_go_with_the_node_test_alone(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", "memory", "--workload", "a=true", "--dry-run"]) == 2
-    assert "--workload and --workload-pattern go with node-test" in capsys.readouterr().err
-
-
 def rows(value: float = 1.0, **columns: Any) -> pandas.DataFrame:
     """Three runs of `branch` on n1, and one of a user's command with two figures."""
     stress = {"workload": "branch", "figure": "ops_per_s", "command": "stress-ng --branch CORES", "stress_ng": "0.15"}
@@ -165,22 +160,6 @@ def test_a_table_of_workloads_that_cannot_be_is_refused(tmp_path: Path, table: p
     with pytest.raises(InputError) as refused:
         factors_of(Archive.open(experiment(tmp_path / "a.zip", {"workloads": table})))
     assert "\n" not in str(refused.value)
-
-
-def test_a_table_of_another_shape_is_somebody_elses(tmp_path: Path) -> None:
-    other = pandas.DataFrame({"node": ["n1"], "workload": ["spmv"], "seconds": [1.0]})
-    assert factors_of(Archive.open(experiment(tmp_path / "a.zip", {"workloads": other}))).empty
-
-
-def test_changes_of_workloads_count_from_what_they_cost_an_application_on() -> None:
-    expected = {
-        "workload_memory_ops_per_s": 2, "workload_cache_ops_per_s": 2, "workload_branch_ops_per_s": 2,
-        "workload_vector_ops_per_s": 2, "workload_network_ops_per_s": 5, "workload_syscall_ops_per_s": 5,
-        "workload_disk_ops_per_s": 10, "workload_stream_triad_B_per_s": 1, "workload_diskless_s": 1,
-        "disk_write_B_per_s": 1, "dgemm_rate_flops": 1, "mean_temperature_degC": 5,
-    }  # fmt: skip
-    assert {factor: round(least_change_of(factor, 0.01) / 0.01) for factor in expected} == expected
-    assert {f"workload_{name}_ops_per_s" for name in STRESSORS} <= set(expected)
 
 
 def alarms(factor: str, change: float) -> list[str]:

@@ -3,13 +3,12 @@
 from dataclasses import dataclass, field
 from typing import Annotated
 
-import pytest
 import typer
 from typer.testing import CliRunner
 
 from lepaute.cli.options import App, with_options_of
 from lepaute.errors import InputError
-from lepaute.kit.options import flag_of, option, option_field, options_of
+from lepaute.kit.options import option, option_field
 from lepaute.kit.quantities import time_of
 
 
@@ -75,22 +74,8 @@ def test_what_a_field_does_not_allow_is_refused() -> None:
     assert not seen
 
 
-def test_the_help_tells_defaults_and_bounds() -> None:
-    text = _run(_app()[0], "--help").stdout
-    assert "How large." in text
-    assert "default: 3" in text
-    assert "x>=1" in text
-    assert "hidden" not in text
-
-
 def test_a_command_may_keep_a_field_to_itself_and_make_something_else() -> None:
     app, seen = _app(leave_out=("size",), make=dict)
     assert _run(app, "--first=1", "--size=7").exit_code == 2
     assert _run(app, "--first=1").exit_code == 0
     assert seen == [(1, {"width_s": None, "on": True}, False)]
-
-
-@pytest.mark.parametrize(("name", "flag"), [("size", "--size"), ("width_s", "--width"), ("on", "--on")])
-def test_flags_follow_from_names(name: str, flag: str) -> None:
-    assert flag_of(Described, name) == flag
-    assert list(options_of(Described)) == ["size", "width_s", "on"]

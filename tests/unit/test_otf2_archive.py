@@ -5,23 +5,8 @@ from pathlib import Path
 import pytest
 from oracles.traces_by_hand import call, hpl_like, trace
 
-from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.errors import InputError
 from lepaute.simulate.trace.viewers import _brackets, write_otf2
-
-
-def test_brackets_stand_one_inside_the_other_in_the_order_of_time() -> None:
-    made = trace(
-        call(0, "pdupdate", 0.0, 3.0),
-        call(0, "dgemm", 0.0, 1.0, m=1, n=1, k=1),
-        call(0, "dgemm", 1.0, 2.5, m=1, n=1, k=1),  # ends after the phase
-        call(0, "MPI_Barrier", 4.0, 0.0),
-    )
-    found = list(_brackets(made, range(len(made))))
-    names = [(made.names[made.name[row]], begins, at / 1e9) for row, begins, at in found]
-    assert names == [
-        ("pdupdate", True, 0.0), ("dgemm", True, 0.0), ("dgemm", False, 1.0), ("dgemm", True, 1.0),
-        ("dgemm", False, 3.0), ("pdupdate", False, 3.0), ("MPI_Barrier", True, 4.0), ("MPI_Barrier", False, 4.0),
-    ]  # fmt: skip
 
 
 def test_brackets_of_any_trace_are_closed_and_never_go_back() -> None:
@@ -36,13 +21,6 @@ def test_brackets_of_any_trace_are_closed_and_never_go_back() -> None:
             else:
                 assert open_rows.pop() == row
         assert open_rows == []
-
-
-def test_without_the_package_its_name_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "otf2", None)
-    with pytest.raises(EnvironmentProblem, match=r"needs otf2.*: pip install 'lepaute\[otf2\]'"):
-        write_otf2(hpl_like(ranks=2, steps=1), tmp_path / "archive")
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_reader_of_otf2_finds_calls_messages_and_communicators(tmp_path: Path) -> None:

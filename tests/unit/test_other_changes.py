@@ -58,16 +58,6 @@ def test_microcode_and_packages_of_the_node_that_changed_are_named_and_not_those
     assert "0x5003604" in differences(before, after, "", "otherwise-named")
 
 
-def test_nodes_are_found_by_the_name_of_their_cluster_too(tmp_path: Path) -> None:
-    before = Archive.open(experiment_archive(tmp_path / "a.zip", [Node("dahu-1"), Node("dahu-2")]))
-    after = Archive.open(
-        experiment_archive(tmp_path / "b.zip", [Node("dahu-1", bios="2.9"), Node("dahu-2", bios="3.1")])
-    )
-    text = differences(before, after, "dahu", "2")
-    assert "3.1" in text
-    assert "2.9" not in text
-
-
 def test_the_store_knows_the_archives_of_an_event(tmp_path: Path) -> None:
     before, after = archives(tmp_path)
     with open_store(tmp_path / "store") as store:
@@ -92,12 +82,3 @@ def test_an_archive_that_is_gone_or_another_one_by_now_is_named(tmp_path: Path) 
         assert "another archive now" in other.other_changes[0]
         (unknown,) = with_other_changes([replace(event(after, after), archives_before=("0" * 64,))], store)
         assert "not in the store" in unknown.other_changes[0]
-
-
-def test_many_differences_are_cut(tmp_path: Path) -> None:
-    before = Archive.open(experiment_archive(tmp_path / "a.zip"))
-    variables = {f"VARIABLE_{i}": "1" for i in range(40)}
-    after = Archive.open(experiment_archive(tmp_path / "b.zip", [Node("node1", variables=variables)]))
-    lines = differences(before, after, "", "node1").splitlines()
-    assert len(lines) == 14  # a head, twelve lines, and how many more
-    assert "lines more" in lines[-1]

@@ -4,8 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from lepaute.errors import InputError
-from lepaute.kit.outputs import check_archive_output
 from lepaute.measure.archive import ArchiveWriter
 from lepaute.simulate.platform import load_platform
 from lepaute.simulate.platform.io import platform_text
@@ -70,23 +68,3 @@ def test_a_picture_has_the_name_of_a_picture_and_so_of_no_input(words, folder, r
     before = contents(folder)
     assert "a picture's name ends in .png, .svg or .pdf" in refusal_of(*words.split())
     assert contents(folder) == before
-
-
-@pytest.mark.parametrize(
-    "words",
-    ["calibrate -o new.zip --archive new.zip", "predict hpl -p p.yaml --n 100 -o new.png --plot ./new",
-     "fit c.zip -o new.html --report new.html", "predict hpl -p p.yaml --n 100 --trace new.svg --gantt new"],
-)  # fmt: skip
-def test_two_outputs_of_one_name_are_refused(words, folder, refusal_of):
-    before = contents(folder)
-    assert "writes it too" in refusal_of(*words.split())
-    assert contents(folder) == before
-
-
-def test_an_archive_is_a_file(tmp_path: Path) -> None:
-    check_archive_output(tmp_path / "new.zip", force=False)
-    (tmp_path / "old.zip").touch()
-    check_archive_output(tmp_path / "old.zip", force=True)
-    for path in (Path("/dev/null"), tmp_path / "old.zip"):
-        with pytest.raises(InputError):
-            check_archive_output(path, force=False)

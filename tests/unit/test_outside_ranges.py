@@ -1,30 +1,15 @@
 """The share of simulated time that rests on models outside the ranges in which they were fitted."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from oracles.emulated import tiny
 
-from lepaute.cli.prediction_text import readable, summary
-from lepaute.kit.text import significant
 from lepaute.simulate import Hpl, Stencil, predict
-from lepaute.simulate.engine import KernelUse, Sizes
 from lepaute.simulate.platform import load_platform, override
-from lepaute.simulate.prediction.trust import outside_ranges
 from lepaute.simulate.tracing import TraceRequest
 
 HPL = Hpl(n=1500, nb=64, p=2, q=2)
-
-
-@dataclass(frozen=True)
-class Sent:
-    link: str
-    fitted_bytes: tuple[int, int]
-    time_s: float
-    outside_time_s: float
-    outside_from_bytes: float | None
-    outside_to_bytes: float | None
 
 
 def narrowed(low: int, high: int):
@@ -60,22 +45,6 @@ def test_the_share_is_that_of_the_calls_of_the_trace_over_all_computing():
     assert told["unknown_share"] == 0.0
 
 
-def test_nothing_is_outside_where_the_ranges_hold_every_call():
-    prediction = predict(HPL, narrowed(0, 10**6), runs=1)
-    assert prediction.outside.share == 0.0
-    assert "no computing was outside the fitted ranges" in readable(prediction, narrowed(0, 10**6))
-
-
-def test_the_text_tells_the_share_of_computing():
-    machine = narrowed(100, 400)
-    prediction = predict(HPL, machine, runs=1)
-    (line,) = [line for line in readable(prediction, machine).splitlines() if line.startswith("  ranges")]
-    share = 100 * prediction.outside.share
-    text = f"{significant(share, 2)} %"
-    assert line == f"  ranges  {text} of computing (dgemm {text}) was outside the fitted ranges"
-    assert "  ranges  0 to" in summary([prediction, predict(HPL, narrowed(0, 10**6), runs=1)])
-
-
 def test_kernels_whose_ranges_the_platform_does_not_say_are_counted_apart():
     machine = narrowed(0, 10**6)
     kernels = tuple(
@@ -90,15 +59,6 @@ def test_kernels_whose_ranges_the_platform_does_not_say_are_counted_apart():
     assert "has no fitted ranges in the platform" in prediction.outside.text()
     nothing_known = replace(prediction.outside, unknown_share=1.0)
     assert nothing_known.text() == "not known: the platform does not say which sizes its kernel models were fitted to"
-
-
-def test_an_emulated_program_has_the_same():
-    use = KernelUse(10, 2.0, 0, 0, 0.5, Sizes(1, 1, 9000), Sizes(1, 1, 9500))
-    found = outside_ranges({"dgemm": use}, tiny(), 4.0)
-    assert found.share == 0.125  # half a second of four in all kernels
-    assert found.kernels[0].share_of_own == 0.25
-    assert found.messages is None  # not told by that engine
-    assert found.to_dict()["messages"] is None
 
 
 def test_messages_of_sizes_that_were_not_fitted_are_counted_in_hpl_and_in_the_stencil():
@@ -127,37 +87,8 @@ def test_messages_of_sizes_that_were_not_fitted_are_counted_in_hpl_and_in_the_st
     assert "messages inside nodes" in stencil.outside.text()
 
 
-def test_messages_have_the_part_of_the_moving_time_that_their_sizes_have_of_all_messages():
-    sent = [Sent("remote", (1, 1000), 3.0, 1.5, 2000.0, 9000.0), Sent("loopback", (1, 1000), 1.0, 0.0, None, None)]
-    known = tiny().network.model_copy(
-        update={"remote": tiny().network.remote.model_copy(update={"range_bytes": (1, 9)})}
-    )
-    found = outside_ranges({}, tiny().model_copy(update={"network": known}), 10.0, messages=sent, moving_s=2.5)
-    assert outside_ranges({}, tiny(), 10.0, messages=[]).messages is None  # a platform that does not say the sizes
-    # 1.5 s of 4 s of messages, which take 2.5 s beside 10 s of computing
-    assert found.messages_share == pytest.approx(1.5 / 4.0)
-    assert (found.messages_of_work, found.share) == (pytest.approx(0.2 * 1.5 / 4.0), 0.0)
-    assert [part.name for part in found.messages or ()] == ["remote"]
-    assert found.to_dict()["messages"]["remote"]["sizes"] == "2000 to 9000 bytes, fitted in 1 to 1000"
-    assert "38 % of moving messages (messages between nodes 38 %)" in found.text()
-    assert replace(found, messages=()).share == 0.0
-
-
 def test_nodes_that_are_drawn_anew_have_no_ranges():
     dahu = override(load_platform("dahu"), {"population.draw": "nodes-and-days"})
     prediction = predict(replace(HPL, nb=100), dahu, runs=1)
     dgemm_share = prediction.kernel_time_s["dgemm"] / (HPL.ranks * prediction.run_list[0].time_s)
     assert prediction.outside.unknown_share >= 0.999 * dgemm_share
-
-
-def test_messages_of_a_class_of_unknown_ranges_keep_their_part_of_the_moving_time():
-    hpl = replace(HPL, p=8, q=8)  # on two nodes
-    beyond = {"network.remote.range_bytes": "[0, 10]"}
-    alone = predict(hpl, override(load_platform("dahu"), beyond), runs=1)
-    segments = load_platform("dahu").network.loopback.segments
-    assert segments is not None  # of its own, whose range is not known
-    both = predict(
-        hpl, override(load_platform("dahu"), beyond | {"network.loopback.range_bytes": "[0, 100000000]"}), runs=1
-    )
-    assert alone.outside.messages is not None
-    assert alone.outside.messages == both.outside.messages

@@ -1,6 +1,5 @@
 """Applications of one's own: what their ranks yield, against twins that are slow and obvious."""
 
-import pickle
 import random
 import re
 import shutil
@@ -8,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support_own import NOTHING, Fixed, calls_of, fixed, time_of
+from support_own import NOTHING, calls_of, fixed, time_of
 
 import lepaute as lp
 from lepaute.errors import InputError, SimulationError
@@ -266,10 +265,6 @@ def test_steps_that_repeat_each_other_are_kept_once() -> None:
     assert (long.steps, long.events) == (2000, pytest.approx(1000 * short.events))
 
 
-def test_an_application_can_be_sent_to_another_process() -> None:
-    assert pickle.loads(pickle.dumps(Fixed(ranks=3))) == Fixed(ranks=3)
-
-
 def test_fields_become_options_and_the_whole_product_follows(tmp_path, output_of, json_of):
     command = ["predict", f"{CG}:Cg", "-p", "dahu", "--n", "16", "--iterations", "4", "--runs", "3", "--no-parts"]
     gantt, trace = tmp_path / "gantt.svg", tmp_path / "cg.parquet"
@@ -330,9 +325,3 @@ def test_a_study_tunes_an_application_of_ones_own_and_knows_when_its_code_has_ch
     assert digests() == before
     (tmp_path / "cg.py").write_text(CG.read_text().replace("allreduce(8)", "allreduce(16)"))
     assert not digests() & before
-
-
-def test_a_study_without_such_a_class_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "study.yaml").write_text(STUDY.format(file="none.py"))
-    with pytest.raises(InputError, match=r"none.py: No such file"):
-        lp.study.run(tmp_path / "study.yaml")

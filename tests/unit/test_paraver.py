@@ -69,11 +69,6 @@ def test_a_recording_written_so_is_replayed_as_the_recording(tmp_path: Path) -> 
     assert replayed(prv_of(found.trace, tmp_path)).time_s.mean == pytest.approx(recorded_s, rel=5e-3)
 
 
-def test_times_are_microseconds_where_the_header_says_no_unit(tmp_path: Path) -> None:
-    path = prv(tmp_path, 1, *call(1, 5, 7, "MPI_Barrier", ":50100004:1", kind=2), unit="")
-    assert lp.read_trace(path).start_s.tolist() == pytest.approx([5e-6])
-
-
 @pytest.mark.parametrize(
     ("records", "complaint"),
     [

@@ -123,14 +123,6 @@ def test_all_processes_together_stay_within_two_fifths_of_the_memory() -> None:
             assert taken <= 0.4 * memory_bytes * 1.01, run.name
 
 
-def test_a_plan_repeats_from_its_seed_and_differs_between_seeds_and_blocks() -> None:
-    one, again, other = (planned("2x4", QUICK, seed=seed) for seed in (1, 1, 2))
-    assert one == again
-    assert [run.name for run in one] != [run.name for run in other]
-    first, second = ([run.design.rows for run in one if run.block == block] for block in (0, 1))
-    assert not any(rows in second for rows in first)
-
-
 def test_the_time_does_not_depend_on_the_number_of_cores_and_is_bounded() -> None:
     """Cores work in parallel; with more loads to measure each of those between has fewer rows."""
     full, quick = (

@@ -23,18 +23,6 @@ def test_show_says_what_is_modelled_and_where_it_comes_from(output_of):
     assert "sd 1.00 % common, 0.50 % a cpu (20 degrees of freedom)" in shown
 
 
-def test_list_and_show_print_json_for_programs(json_of):
-    listed = {each["name"]: each for each in json_of("platform", "list", "--json")["platforms"]}
-    assert listed["dahu"]["alias_of"] == "dahu-2020-01"
-    assert (listed["dahu-2019-04"]["nodes"], listed["dahu-2019-04"]["cores"]) == (32, 32)
-    shown = json_of("platform", "show", "dahu", "--json")
-    assert shown["sha256"] == listed["dahu"]["sha256"]
-    # The fields are those of the file.
-    assert {"name", "nodes", "kernels", "network"} <= set(shown)
-    assert shown["nodes"]["count"] == 32
-    assert main(["platform", "show", "dahu", "--json", "--yaml"]) == 2
-
-
 def test_show_yaml_prints_a_file_that_check_accepts(capsys, output_of, tmp_path):
     assert main(["platform", "show", "dahu", "--yaml"]) == 0
     file = tmp_path / "copy.yaml"
@@ -46,11 +34,3 @@ def test_check_of_a_bad_file_is_status_2_and_one_line_without_a_traceback(refusa
     assert "latency_with_unit.yaml:27: network.remote.segments[0].latency_s is '1.2us'" in refusal_of(
         "platform", "check", DATA / "bad" / "latency_with_unit.yaml"
     )
-
-
-def test_check_prints_json_for_programs(json_of):
-    good = json_of("platform", "check", "stampede-like", "--json")
-    assert (good["valid"], good["name"]) == (True, "stampede-like")
-    bad = json_of("platform", "check", DATA / "bad" / "latency_with_unit.yaml", "--json", status=2)
-    assert not bad["valid"]
-    assert "latency_s is '1.2us'" in bad["faults"][0]

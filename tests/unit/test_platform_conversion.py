@@ -2,14 +2,12 @@
 
 import gzip
 import importlib.util
-import subprocess
 import sys
 from math import exp, log
 from pathlib import Path
 from types import ModuleType
 
 import pytest
-from support_limits import HANG_S
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "convert_reference_platforms.py"
 
@@ -38,31 +36,6 @@ def loaded(script: Path) -> ModuleType:
     return module
 
 
-def test_it_says_where_the_reference_data_are_missing_and_writes_nothing(tmp_path: Path) -> None:
-    argv = [sys.executable, str(SCRIPT), "--reference", str(tmp_path / "none"), "--output", str(tmp_path / "out")]
-    finished = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=HANG_S)
-    assert finished.returncode == 2
-    assert f"the reference data are not at {tmp_path / 'none'}" in finished.stderr
-    assert not (tmp_path / "out").exists()
-
-
-def test_the_wait_for_the_next_probe_is_no_cost_of_a_message_to_a_busy_receiver(network, tmp_path):
-    # a ring whose messages wait for a probe, 0 to 200 us alike, and then take 10 us and 2 GB/s above 64 kB
-    idle = [
-        {"above_bytes": 0, "latency_s": 1e-6, "bandwidth_Bps": 1e10, "send": [0, 0], "receive": [0, 0]},
-        {"above_bytes": 64_000, "latency_s": 2e-6, "bandwidth_Bps": 1e10, "send": [0, 0], "receive": [0, 0]},
-    ]
-    waits = [2e-4 * (step + 0.5) / 20 for step in range(20)]
-    rows = [(size, 1e-6 + size / 1e10 + wait) for size in (17_000, 30_000, 60_000) for wait in waits]
-    rows += [(size, 1e-5 + size / 2e9 + wait) for size in (80_000, 300_000, 10**6, 3 * 10**6, 10**7) for wait in waits]
-    ring = tmp_path / "ring.csv"
-    ring.write_text("size,duration\n" + "".join(f"{size},{seconds}\n" for size, seconds in rows), encoding="utf-8")
-    small, large = network.busy_segments(ring, idle)
-    assert small == idle[0]
-    assert (large["above_bytes"], large["bandwidth_Bps"]) == (64_000, pytest.approx(2e9, rel=0.03))
-    assert large["latency_s"] == pytest.approx(1e-5, abs=2e-5)
-
-
 def test_large_messages_inside_an_idle_node_cost_half_of_a_measured_ping_pong(network, tmp_path):
     # there and back at 10 GB/s up to 8 MB, which the caches hold, and at 4 GB/s above; the nominal rate is 20 GB/s
     nominal = [{"above_bytes": start, "latency_s": 0.0, "bandwidth_Bps": 2e10} for start in (0, 64_000)]
@@ -76,27 +49,6 @@ def test_large_messages_inside_an_idle_node_cost_half_of_a_measured_ping_pong(ne
         piece = network.in_force(large, size - 1)
         expected = size / (1e10 if size < 8e6 else 4e9)
         assert piece["latency_s"] + size / piece["bandwidth_Bps"] == pytest.approx(expected, rel=0.03)
-
-
-def test_segments_begin_where_a_factor_an_overhead_or_a_protocol_does(network: ModuleType) -> None:
-    link_class = {
-        "link": {"bandwidth_Bps": 10.0},
-        "bandwidth_factor": [{"above_bytes": 0, "factor": 0.5}, {"above_bytes": 100, "factor": 0.8}],
-        "latency_factor": [{"above_bytes": 0, "factor": 2.0}],
-        "overheads": {
-            "send": [
-                {"above_bytes": 0, "intercept_s": 1.0, "per_byte_s": 0.1},
-                {"above_bytes": 50, "intercept_s": 2.0, "per_byte_s": 0.2},
-            ]
-        },
-    }
-    segments = network.segments(link_class, 3.0, {"eager_max_bytes": 50, "detached_max_bytes": 200})
-    assert [(s["above_bytes"], s["protocol"], s["latency_s"], s["bandwidth_Bps"], s["send"]) for s in segments] == [
-        (0, "eager", 6.0, 5.0, [1.0, 0.1]),
-        (50, "detached", 6.0, 5.0, [2.0, 0.2]),
-        (100, "detached", 6.0, 8.0, [2.0, 0.2]),
-        (200, "rendezvous", 6.0, 8.0, [2.0, 0.2]),
-    ]
 
 
 def test_the_default_of_dgemm_is_the_default_row_or_else_the_mean_of_the_cpus(convert: ModuleType) -> None:
@@ -132,13 +84,6 @@ def test_what_calibrations_differ_by_is_the_sd_of_their_mean_logarithms(calibrat
     found = calibrations.spread(tmp_path)
     assert found.whole == pytest.approx(0.01 * 3.5**0.5)  # of 0 to 5: 17.5 / 5
     assert found.narrow == pytest.approx(0.0, abs=1e-12)
-
-
-def test_narrow_updates_amortise_less(calibrations: ModuleType) -> None:
-    model = {"mnk": 1e-10, "mn": 0.0, "mk": 1e-9, "nk": 0.0, "intercept": 0.0}
-    # m·k costs 10 more units of m·n·k for each n = 128 columns, and 10 for each of the 4000 to 8000 that count
-    assert calibrations.narrow_s(model, 128) == pytest.approx(1e-10 * (1 + 10 / 128))
-    assert calibrations.whole_s(model, 128) == pytest.approx(1e-10 * (1 + 10 / 5208), rel=1e-4)
 
 
 def test_a_fixed_k_counts_by_its_own_jobs_and_a_shuffled_one_by_the_model_of_one_job(calibrations, tmp_path):

@@ -58,22 +58,11 @@ def test_what_is_no_crowding_is_refused(value: str, said: str) -> None:
     assert said in refusal("kernels[0].crowding", value, platform())
 
 
-@pytest.mark.parametrize(("sockets", "cpus", "said"), [(3, 8, "8 cores"), (4, 2, "2 CPUs")])
-def test_sockets_divide_cores_and_cpus(sockets: int, cpus: int, said: str) -> None:
-    text = refusal("nodes.sockets", str(sockets), platform(cpus=cpus))
-    assert f"nodes.sockets is {sockets}; {said} cannot be divided evenly among them" in text
-
-
 def test_a_table_is_written_and_read_back_and_told() -> None:
     written = platform(TABLE, sockets=2)
     assert parse_platform(platform_text(written)) == written
     assert "8 cores on 8 CPUs (modulo) in 2 sockets" in summary(written)
     assert "+20.0 % when 33 % of the others compute, +30.0 % when all of the others compute" in summary(written)
-
-
-def test_a_number_is_the_table_of_full_load() -> None:
-    number, table = platform(0.1), platform([[1.0, 0.1]])
-    assert compute_s(number, [0, 1]) == compute_s(table, [0, 1])  # to the last bit
 
 
 @pytest.mark.parametrize(

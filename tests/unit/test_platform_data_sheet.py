@@ -9,26 +9,20 @@ import pandas
 import pytest
 
 from lepaute.cli.main import main
-from lepaute.cli.platform_making import SheetOptions
-from lepaute.errors import InputError
-from lepaute.kit.options import options_of
-from lepaute.kit.quantities import bandwidth_of, flops_of, memory_of, ratio_of, seconds_of
+from lepaute.kit.quantities import bandwidth_of
 from lepaute.simulate.apps.hpl.parameters import Hpl
 from lepaute.simulate.machine.core import KERNELS
 from lepaute.simulate.platform import Platform, load_platform
 from lepaute.simulate.platform.data_sheet import (
-    CLOCKS,
-    LIBRARIES,
     SCALED_RELATIVE_SD,
     SHARES,
-    SIMDS,
     DataSheet,
     dgemm_rate,
     platform_from,
 )
-from lepaute.simulate.platform.guessed_messages import FABRICS, Link
+from lepaute.simulate.platform.guessed_messages import Link
 from lepaute.simulate.platform.kernel_model import UPDATE, mean_s, models_of
-from lepaute.simulate.platform.plausibility import implausible, unmodelled
+from lepaute.simulate.platform.plausibility import unmodelled
 from lepaute.simulate.prediction.predicting import predict
 
 OPTIONS = {
@@ -90,25 +84,6 @@ def test_every_guess_has_an_error_of_its_own_and_is_named_by_predictions() -> No
     told = next(warning for warning in warnings if warning.startswith("assumed, not measured: "))
     assert "dgemm at 45 Gflop/s a core (sd 5.0 %), all other kernels (sd 65 %)" in told
     assert not any("call noise only" in warning for warning in warnings)
-
-
-def test_no_kernel_of_hpl_costs_nothing() -> None:
-    found = models_of(sheet().kernels, KERNELS, 1)
-    assert set(KERNELS) - set(found) == {"pdfact_glue", "pdupdate_glue", "first_touch", "sweep"}
-    assert all(mean_s(model, 100, 100, 100) > 0.0 for model in found.values())
-
-
-def test_a_core_of_twice_the_dgemm_takes_half_of_the_time_for_every_kernel() -> None:
-    slow, fast = sheet(dgemm_flops=20e9), sheet(dgemm_flops=40e9)
-    for one, other in zip(slow.kernels, fast.kernels, strict=True):
-        assert mean_s(one, *UPDATE) == pytest.approx(2.0 * mean_s(other, *UPDATE), rel=1e-5)
-
-
-def test_a_peak_is_a_worse_guess_than_a_rate_of_dgemm() -> None:
-    platform = sheet(dgemm_flops=None, peak_flops=60e9)
-    assert dgemm_rate(platform) == pytest.approx(45e9, rel=1e-6)
-    assert platform.nodes.peak_flops_per_core == 60e9
-    assert platform.kernel("dgemm").discrepancy_relative_sd == 0.2  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(
@@ -210,20 +185,6 @@ def test_over_ethernet_headers_and_the_work_of_one_flow_limit_the_bandwidth() ->
     assert sheet(latency_s=30e-6).network.remote.discrepancy_relative_sd == 0.4
 
 
-@pytest.mark.parametrize("word", ["blas", "simd", "clock", "fabric"])
-def test_the_words_of_the_command_line_are_those_of_python(word: str) -> None:
-    known = {"blas": LIBRARIES, "simd": SIMDS, "clock": CLOCKS, "fabric": FABRICS}
-    assert options_of(SheetOptions)[word].choices == known[word]
-    with pytest.raises(InputError, match=f"{word} is 'foo'; it must be one of"):
-        sheet(**{word: "foo"})
-
-
-def test_memory_is_understood_as_it_is_sold() -> None:
-    gib = 2**30
-    sizes = {"192G": 192, "192GB": 192, "192GiB": 192, "192 GB": 192, "1.5T": 1536, "1TiB": 1024, "98304M": 96}
-    assert {text: memory_of(text, "--memory") for text in sizes} == {text: n * gib for text, n in sizes.items()}
-
-
 @pytest.mark.parametrize(
     ("changed", "told"),
     [
@@ -248,10 +209,6 @@ def test_a_kernel_whose_name_is_misspelt_is_asked_for() -> None:
     assert told.endswith("cost nothing: dlatcpy (is dlatcopy meant for it?)")
 
 
-def test_a_node_of_few_fast_cores_is_one_of_accelerators() -> None:
-    assert not any("of a processor?" in sentence for sentence in implausible(load_platform("exascale-like")))
-
-
 def test_a_prediction_tells_the_interval_of_the_share_of_the_peak_and_the_share_of_the_memory(tmp_path, capsys):
     _, file = made(tmp_path, dgemm=None, peak="60G")
     problem = ("--n", "8k", "--nb", "128", "--grid", "2x2", "--runs", "3")
@@ -261,14 +218,6 @@ def test_a_prediction_tells_the_interval_of_the_share_of_the_peak_and_the_share_
     (peak,) = re.findall(r"peak +([0-9.]+) % \(95 %: ([0-9.]+) to ([0-9.]+) %\) of 240.0 Gflop/s", text)
     assert float(peak[1]) < float(peak[0]) < float(peak[2])
     assert re.search(r"memory +0\.512\d* GB needed of 206\.2 GB on 1 node, 0\.25 %", text)
-
-
-def test_the_core_may_be_one_that_the_user_has_measured(tmp_path: Path) -> None:
-    mine = sheet(dgemm_flops=90e9, name="measured")
-    twice = platform_from(DataSheet(1, 1, 4, dgemm_flops=45e9), mine)
-    assert twice.kernel("dtrsm").pieces[0].mean["mnk"] == pytest.approx(  # type: ignore[union-attr]
-        2.0 * mine.kernel("dtrsm").pieces[0].mean["mnk"]  # type: ignore[union-attr]
-    )
 
 
 @pytest.mark.parametrize(
@@ -302,28 +251,3 @@ def test_what_cannot_be_is_one_line_that_says_what_to_do(changed, told, tmp_path
     assert told in printed
     assert len(printed.splitlines()) == 1
     assert not file.exists()
-
-
-def test_the_example_of_the_docs_is_complete_and_plausible(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "reference" / "platform_file.md").read_text(encoding="utf-8")
-    file = tmp_path / "example.yaml"
-    file.write_text(page.partition("```yaml\n")[2].partition("```")[0], encoding="utf-8")
-    assert main(["platform", "check", str(file)]) == 0
-    assert capsys.readouterr().err == ""
-    platform = load_platform(file)
-    # What calibrations add.
-    unused = {"archive_id", "blas", "sentinel", "population", "episodes", "wandering", "slow_state"}
-    assert {name for name, value in platform if value is None} == unused
-    warnings = predict(Hpl(n=512, nb=64, p=2, q=2), platform, runs=1).warnings
-    assert [
-        warning for warning in warnings if not warning.startswith("assumed") and "network.*.busy" not in warning
-    ] == []
-
-
-def test_rates_are_read_as_data_sheets_write_them() -> None:
-    assert [flops_of(text, "x") for text in ("45G", "45e9", "1.4T", "45 Gflop/s")] == [45e9, 45e9, 1.4e12, 45e9]
-    assert {
-        bandwidth_of(text, "x") for text in ("100Gb", "100Gb/s", "100Gbps", "100 Gbit/s", "12.5GB", "12.5GB/s")
-    } == {12.5e9}
-    assert [seconds_of(text, "x") for text in ("1.5us", "1500ns", "0.0015ms")] == pytest.approx([1.5e-6] * 3)
-    assert ratio_of("4:2", "x") == (2, 1)

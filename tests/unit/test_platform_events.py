@@ -9,7 +9,7 @@ import pytest
 from support.fleets import BEGIN_S, DAY_S, fleet_values
 
 from lepaute.errors import InputError
-from lepaute.watch.changelog import Changelog, Event, NodeSet
+from lepaute.watch.changelog import Changelog, NodeSet
 from lepaute.watch.judging.judge import judge
 from lepaute.watch.proposals.platform_events import propose
 from lepaute.watch.proposals.proposed_event import read_inventory, shared_groups
@@ -39,13 +39,6 @@ def test_half_of_the_nodes_changed_at_once_is_one_platform_event_with_their_size
     assert factor.direction == -1
     assert -0.055 < factor.size < -0.045
     assert event.after_s < BEGIN_S + CHANGED * DAY_S <= event.before_s < BEGIN_S + (CHANGED + 1) * DAY_S
-
-
-def test_all_nodes_changed_at_once_is_one_platform_event() -> None:
-    z = quiet(2)
-    z[:, CHANGED:] += 10
-    events = propose(fleet_values(z))
-    assert [(len(event.machines), event.factors[0].direction) for event in events] == [(MACHINES, 1)]
 
 
 def test_faults_in_the_same_week_with_different_signs_on_two_nodes_are_two_events() -> None:
@@ -100,13 +93,6 @@ def test_an_accepted_proposal_is_not_proposed_again() -> None:
     assert propose(values, since_s=event.before_s) == (event,)
     assert propose(values, since_s=event.before_s + DAY_S) == ()
     json.dumps(event.as_json(), allow_nan=False)
-
-
-def test_a_logged_event_of_another_node_hides_nothing() -> None:
-    z = quiet(8)
-    z[4:6, CHANGED:] -= 10
-    log = Changelog((Event(dt.date(2026, 2, 20), NodeSet("sim", "5"), "platform", "BIOS"),))
-    assert len(propose(fleet_values(z), log)) == 1
 
 
 @pytest.mark.slow

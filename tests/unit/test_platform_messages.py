@@ -92,8 +92,3 @@ def test_what_is_no_ping_pong_is_refused(tmp_path, refusal_of, text, message):
     words = ["platform", "messages", "dahu", "--between", str(tmp_path / "t.txt"), "-o", str(tmp_path / "p.yaml")]
     assert message in refusal_of(*words)
     assert not (tmp_path / "p.yaml").exists()
-
-
-def test_without_a_ping_pong_the_command_asks_for_one(tmp_path, capsys):
-    assert main(["platform", "messages", "dahu", "-o", str(tmp_path / "p.yaml")]) == 2
-    assert "give a ping-pong: --between two nodes, --within one, or both" in capsys.readouterr().err

@@ -5,10 +5,8 @@ from pathlib import Path
 import pytest
 
 from lepaute.cli.main import main
-from lepaute.simulate.apps.hpl.parameters import Hpl
 from lepaute.simulate.platform import load_platform, override, shipped_names
 from lepaute.simulate.platform.plausibility import implausible
-from lepaute.simulate.prediction.predicting import predict
 
 SMALL = Path(__file__).parent.parent / "data" / "platforms" / "small.yaml"
 BASE = override(load_platform(SMALL), {"kernels[0].pieces[1].per_cpu": "null"})
@@ -57,19 +55,6 @@ def test_a_value_that_no_machine_has_is_one_sentence_with_its_field(settings: di
     sentences = implausible(override(BASE, COVARIANCE | settings))
     assert len(sentences) == 1, sentences
     assert told in sentences[0]
-
-
-def test_a_row_of_one_cpu_counts_too() -> None:
-    table = "{columns: [node, cpu, mnk, 'sd:mnk'], rows: [[1, 0, 45e9, 1e-12]]}"
-    (sentence,) = implausible(override(BASE, {"kernels[0].pieces[1].per_cpu": table}))
-    assert "4.44e-11 flop/s a core" in sentence
-
-
-def test_predictions_repeat_what_is_implausible() -> None:
-    platform = override(BASE, {"network.remote.segments[0].latency_s": "1.5"})
-    warnings = predict(Hpl(n=128, nb=64, p=1, q=1), platform, runs=1).warnings
-    told = "the platform has a value that no machine has: network.remote.segments[0].latency_s is 1.5 s"
-    assert any(each.startswith(told) for each in warnings)
 
 
 def test_check_tells_what_is_implausible_and_which_kernels_cost_nothing(tmp_path, capsys):

@@ -21,11 +21,6 @@ def rows(platform: object) -> dict[tuple[float, float], tuple[float, ...]]:
     return {(row[0], row[1]): row[2:] for row in table.rows}
 
 
-def test_fewer_nodes_are_the_first_ones() -> None:
-    few = rows(override(DAHU, {"nodes.count": "3"}))
-    assert few == {place: row for place, row in rows(DAHU).items() if place[0] <= 3}
-
-
 def test_nodes_beyond_the_measured_ones_are_as_these_in_turn_and_the_platform_says_so() -> None:
     larger = override(DAHU, {"nodes.count": "40"})
     measured, continued = rows(DAHU), rows(larger)

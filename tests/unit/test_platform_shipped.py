@@ -3,7 +3,7 @@
 import pytest
 
 from lepaute.simulate.machine.core import KERNELS
-from lepaute.simulate.platform import Platform, load_platform, shipped_names
+from lepaute.simulate.platform import Platform, load_platform
 from lepaute.simulate.platform.data_sheet import dgemm_rate
 from lepaute.simulate.platform.kernel_model import UPDATE, mean_s
 from lepaute.simulate.platform.plausibility import unmodelled
@@ -25,10 +25,6 @@ def dgemm_s(platform: Platform, node: int, cpu: int, m: int, n: int, k: int) -> 
 
 def rate_gflops(platform: Platform, node: int, cpu: int) -> float:
     return 2e-9 * 7000 * 7000 * 128 / dgemm_s(platform, node, cpu, 7000, 7000, 128)
-
-
-def test_the_shipped_names_are_these() -> None:
-    assert shipped_names() == sorted([*DAHU, "dahu", "exascale-like", "stampede-like"])
 
 
 def test_dahu_means_the_model_of_january_2020() -> None:
@@ -164,13 +160,6 @@ def test_days_come_from_the_daily_calibrations_of_the_same_state(name: str) -> N
     assert days.degrees_of_freedom == (23 if slow else 21)  # dates - 1
     assert 0.002 < days.common_relative_sd < 0.02
     assert 0.002 < days.cpu_relative_sd < 0.02
-
-
-@pytest.mark.parametrize("name", ["stampede-like", "exascale-like"])
-def test_an_assumed_platform_says_so_first_and_claims_no_days(name: str) -> None:
-    platform = load_platform(name)
-    assert platform.description.startswith("Assumed")
-    assert platform.days is None
 
 
 def test_stampede_like_has_the_published_network_and_an_assumed_rate() -> None:

@@ -11,7 +11,7 @@ from lepaute.simulate.machine.core import core_topology, machine_of
 from lepaute.simulate.platform import load_platform, override, shipped_names
 from lepaute.simulate.platform.io import parse_platform, platform_text
 from lepaute.simulate.platform.schema import Platform
-from lepaute.simulate.platform.topology import switch_counts, topology_lines
+from lepaute.simulate.platform.topology import switch_counts
 
 SMALL = Path(__file__).parent.parent / "data" / "platforms" / "small.yaml"
 
@@ -49,16 +49,6 @@ def test_a_fat_tree_in_simgrids_notation_is_built_with_the_node_link_as_default(
     assert links == [(1.25e10, 0.0), (5e10, 1e-7), (5e10, 1e-7), (1.25e10, 0.0)]
     assert names(topology, 0, 5) == "n1>s1.0 s1.0>s2.1#0 s2.1>s1.1#0 s1.1>n6"
     assert switch_counts(platform.topology) == (4, 2)
-
-
-def test_removing_the_last_top_switches_is_the_same_as_a_tree_without_them() -> None:
-    # how the published study of removed switches writes them: 2;32,8;1,4;1,8 down to 2;32,8;1,1;1,8
-    removed = core_topology(
-        with_topology("""{kind: fat-tree, parameters: "2;32,8;1,4;1,8", removed: [s2.2, s2.3]}""", 256)
-    )
-    smaller = core_topology(with_topology("""{kind: fat-tree, parameters: "2;32,8;1,2;1,8"}""", 256))
-    for a, b in [(0, 33), (7, 255), (200, 3), (31, 32), (128, 77)]:
-        assert names(removed, a, b) == names(smaller, a, b)
 
 
 def test_dragonfly_torus_and_graph_are_built() -> None:
@@ -120,19 +110,3 @@ def test_a_topology_is_written_read_and_overridden_like_any_field() -> None:
         override(platform, {"nodes.count": "8"})
     with pytest.raises(PlatformError, match=r"topology\.parameters is for 16 nodes; nodes\.count is 8"):
         override(platform, {"nodes.count": "8", "topology.removed": "null"})
-
-
-def test_show_says_how_the_nodes_are_joined(output_of, tmp_path):
-    platform = with_topology(
-        """{kind: fat-tree, parameters: "2;4,4;1,2;1,2", levels: [{}, {bandwidth_Bps: 5e10}], removed: [s2.1],
-        limiters: {node_bandwidth_Bps: 2e10}, changed: [{name: n1-s1.0, latency_s: 1e-6}]}""",
-        16,
-    )
-    assert list(topology_lines(platform.topology)) == [
-        "fat-tree 2;4,4;1,2;1,2: 4 + 2 switches", "level 1: 50.00 GB/s", "a node passes 20.00 GB/s in all",
-        "n1-s1.0: 1.000 µs extra latency", "removed: s2.1",
-    ]  # fmt: skip
-    file = tmp_path / "p.yaml"
-    file.write_text(platform_text(platform), encoding="utf-8")
-    shown = output_of("platform", "show", file, "--details")
-    assert "  topology      fat-tree 2;4,4;1,2;1,2: 4 + 2 switches\n                level 1: 50.00 GB/s\n" in shown

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lepaute import _core
-from lepaute.errors import InputError, PlatformError
+from lepaute.errors import PlatformError
 from lepaute.simulate import Hpl, Layers, predict
 from lepaute.simulate.machine.population import drawn_alike, drawn_day, drawn_nodes, drawn_scales, on_its_day, scaled
 from lepaute.simulate.platform import Platform, load_platform, override
@@ -64,13 +64,6 @@ def test_a_bad_population_is_refused_in_one_line(changed: dict[str, Any], told: 
     assert "\n" not in str(caught.value)
 
 
-def test_three_correlations_that_cannot_be_together_are_refused() -> None:
-    matrix = [[1.0, 0.9, -0.9], [0.9, 1.0, 0.9], [-0.9, 0.9, 1.0]]  # each pair is fine
-    group = {"weight": 1, "mean": [1e-10, 0, 0], "covariance_spatial": [[0.0] * 3] * 3}
-    with pytest.raises(PlatformError, match="is not positive semi-definite"):
-        with_population(SMALL, {"terms": ["mnk", "mn", 1], "groups": [group], "covariance_temporal": matrix})
-
-
 def test_groups_of_other_nodes_and_factors_of_other_cpus_are_dropped() -> None:
     platform = with_population(SMALL, content(group_of_node=[0, 1, 0], scale_of_cpu=[[1.0, 2.0]] * 6))
     assert platform.population.group_of_node is None
@@ -89,14 +82,6 @@ def test_a_day_moves_each_cpu_by_the_stated_draws() -> None:
     common = _core.normals(5, 0x504F5002, 1, 2)[0] * sqrt(9e-24)
     # cpu 3 is the second of the second node: draws 6 and 7
     assert days[3] == [common + sqrt(4e-24) * own[6], 0.0 + sqrt(1e-16) * own[7]]
-
-
-def test_nodes_belong_to_groups_at_their_weights_and_both_cpus_to_one() -> None:
-    groups, centres = drawn_nodes(population(), 4000, 2, seed=1)
-    assert 2750 <= 4000 - sum(groups) <= 3250  # binomial of 0.75, sd 27: nine of them
-    for node, group in enumerate(groups):
-        for cpu in (0, 1):  # the groups are 100 sd apart
-            assert abs(centres[2 * node + cpu][0] - (1e-10, 2e-10)[group]) < 1e-11
 
 
 def test_a_smaller_cluster_is_the_beginning_of_a_larger_one() -> None:
@@ -132,22 +117,6 @@ def test_drawing_nodes_replaces_the_kernel_by_one_piece_and_keeps_a_noise_it_say
     assert (piece.range, piece.noise.kind) == (None, "half-normal")
 
 
-def test_nothing_is_drawn_where_nothing_is_asked_for() -> None:
-    platform = with_population(SMALL, content(draw="none"))
-    assert on_its_day(platform, 1) is platform
-    assert on_its_day(SMALL, 1) is SMALL
-    drawing = with_population(SMALL, content(draw="days"))
-    assert on_its_day(drawing, 1, days=False) is drawing
-
-
-def test_a_group_with_days_of_its_own_draws_them() -> None:
-    groups = content()["groups"]
-    groups[1]["covariance_temporal"] = [[0.0, 0.0], [0.0, 0.0]]
-    days = drawn_day(population(groups=groups), [0, 1], ALIKE, 1)
-    assert days[2:] == [[0.0, 0.0], [0.0, 0.0]]
-    assert days[0][0] != 0.0
-
-
 def test_the_days_of_a_cpu_are_multiplied_by_its_factors_and_the_common_part_is_not() -> None:
     found = population(covariance_common=[[9e-24, 0], [0, 0]])
     alike, apart = (drawn_day(found, None, scales, 7) for scales in (ALIKE, [*ALIKE[:3], [2.0, 3.0]]))
@@ -170,17 +139,6 @@ def test_factors_are_drawn_log_normal_by_group_and_are_those_of_the_platform_whe
     assert table.rows[3][2] == SMALL.kernels[0].pieces[0].mean["mnk"] + day[3][0]
 
 
-def test_factors_scale_standard_deviations_and_the_distance_of_groups() -> None:
-    twice = scaled(population(covariance_common=[[9e-24, 0], [0, 0]]), 2.0, 3.0)
-    # the mean of all is 1.25e-10: groups at 1e-10 and 2e-10 go to 0.75e-10 and 2.75e-10
-    assert [group.mean[0] for group in twice.groups] == [pytest.approx(0.75e-10), pytest.approx(2.75e-10)]
-    assert twice.groups[0].covariance_spatial[0][0] == 4e-24
-    assert twice.covariance_temporal[0][0] == pytest.approx(36e-24)
-    assert twice.covariance_common[0][0] == pytest.approx(81e-24)
-    same = scaled(population(), 0.0, 0.0)
-    assert len({group.mean for group in same.groups}) == 1
-
-
 @pytest.mark.parametrize("factors", [(1.0, 1.0), (2.0, 1.0), (0.0, 0.5), (0.3, 0.0)])
 def test_deviations_of_scaled_populations_differ_in_size_alone(factors: tuple[float, float]) -> None:
     before = population_of(load_platform("dahu"))
@@ -195,31 +153,12 @@ def test_deviations_of_scaled_populations_differ_in_size_alone(factors: tuple[fl
         assert other[at] - after.groups[group].mean[at] == pytest.approx(factors[0] * deviation, abs=1e-18)
 
 
-def test_other_correlations_groups_or_terms_are_drawn_otherwise() -> None:
-    before = population_of(load_platform("dahu"))
-    rows = [list(row) for row in before.covariance_temporal]
-    rows[0][1] *= 0.5
-    rows[1][0] *= 0.5
-    assert not drawn_alike(before, before.model_copy(update={"covariance_temporal": tuple(map(tuple, rows))}))
-    assert not drawn_alike(before, before.model_copy(update={"draw": "none"}))
-    assert not drawn_alike(before, None)
-    assert drawn_alike(None, None)
-
-
 def test_runs_differ_by_their_day_and_repeat_by_their_seed() -> None:
     platform = with_population(SMALL, content(draw="days"))
     quiet = Layers(coefficients=False, discrepancy=False, noise=False)
     times_s = [run.time_s for run in predict(HPL, platform, runs=3, seed=7, layers=quiet).run_list]
     assert len(set(times_s)) == 3
     assert [run.time_s for run in predict(HPL, platform, runs=1, seed=9, layers=quiet).run_list] == times_s[2:]
-
-
-def test_without_the_layer_of_days_a_run_is_that_of_the_platform_alone() -> None:
-    quiet = Layers(days=False)
-    with_one = predict(HPL, with_population(SMALL, content(draw="nodes-and-days")), runs=2, layers=quiet)
-    assert [run.time_s for run in with_one.run_list] == [
-        run.time_s for run in predict(HPL, SMALL, runs=2, layers=quiet).run_list
-    ]
 
 
 def test_a_day_that_is_drawn_is_a_width_that_the_warning_knows_of() -> None:
@@ -243,11 +182,6 @@ def test_the_slow_nodes_of_2019_are_those_that_are_told_of() -> None:
     groups = population_of(load_platform("dahu-2019-04")).group_of_node
     assert groups is not None
     assert [number + 1 for number, group in enumerate(groups) if group == 1] == [13, 14, 15, 16]
-
-
-def test_a_platform_without_one_has_no_field_to_set() -> None:
-    with pytest.raises(InputError, match=r"no field population\.draw"):
-        override(SMALL, {"population.draw": "days"})
 
 
 def test_an_emulated_run_gets_the_day_of_its_seed() -> None:

@@ -1,6 +1,5 @@
 """The picture of a population: what its title says, what is drawn, and coefficients with which little can be drawn."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +9,9 @@ import pytest
 
 from lepaute.cli.main import main
 from lepaute.kit.picture import SERIES, foot_of
-from lepaute.kit.text import percent, signed_percent
 from lepaute.measure.fit.population.coefficients import Coefficients, coefficients_of_table
 from lepaute.measure.fit.population.generative import generative
-from lepaute.measure.fit.population.plot import finding, plot_population
+from lepaute.measure.fit.population.plot import plot_population
 
 
 def table(nodes: int = 12, slow: int = 3, days: int = 8, **columns: Any) -> pandas.DataFrame:
@@ -35,20 +33,6 @@ def coefficients(**changed: Any) -> Coefficients:
     return coefficients_of_table(table(**changed))
 
 
-def test_the_title_says_how_much_cpus_and_days_and_groups_differ() -> None:
-    fitted = generative(coefficients())
-    first, second = finding(fitted, "dgemm").split("\n")
-    group = fitted.groups[0]
-    between = percent(group.covariance_spatial[0, 0] ** 0.5 / group.theta[0])
-    assert first.startswith(f"Time of dgemm differs by {between} (sd) between CPUs, and from day to day by ")
-    assert "on one CPU" in first
-    slower = 100 * (fitted.groups[1].theta[0] / group.theta[0] - 1)
-    assert 18 < slower < 22  # planted: 20 %, of six CPUs that differ by 1 %
-    assert second.startswith("12 nodes, 2 groups (BIC ")
-    assert second.endswith(f" below that of one): against group 0, group 1 (3 nodes) {signed_percent(slower / 100)}")
-    assert finding(generative(coefficients(slow=0), most_groups=1), "dgemm").endswith("\n12 nodes, 1 group")
-
-
 def test_a_picture_has_each_pair_of_coefficients_with_the_groups_in_colours_of_their_own() -> None:
     data = coefficients()
     fitted = generative(data)
@@ -68,23 +52,6 @@ def test_a_picture_has_each_pair_of_coefficients_with_the_groups_in_colours_of_t
     ]
     assert figure.get_suptitle().replace("\n", " ").startswith("Time of dgemm differs by")
     assert foot_of(figure).startswith("daily.csv: 192 days of 24 CPUs")
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        coefficients(gamma=0.0),  # the same everywhere
-        coefficients(alpha=0.0),
-        coefficients(days=1),
-        coefficients(nodes=2, slow=1),
-        coefficients_of_table(table(), terms=["mnk"]),
-        replace(coefficients(), terms=("mnk", "m", "n")),
-    ],
-    ids=["constant", "nothing", "one day", "two nodes", "one term", "other terms"],
-)
-def test_there_is_a_picture_of_whatever_can_be_fitted(data: Coefficients, tmp_path: Path) -> None:
-    plot_population(data, generative(data), "dgemm", tmp_path / "pairs.svg")
-    assert "between CPUs, and from day to day" in (tmp_path / "pairs.svg").read_text()
 
 
 def test_the_command_draws_it_and_keeps_what_is_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

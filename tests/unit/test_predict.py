@@ -39,15 +39,6 @@ def test_each_layer_of_uncertainty_moves_the_result(dahu):
         assert moved.run_list[0].time_s != quiet.run_list[0].time_s
 
 
-def test_the_rate_is_hpl_s(dahu):
-    run = predict(Hpl(n=5000), dahu, runs=1).run_list[0]
-    assert run.rate_gflops == pytest.approx((2 / 3 * 5000**3 + 1.5 * 5000**2) / run.time_s / 1e9, rel=1e-12)
-
-
-def test_kernels_that_the_platform_lacks_are_named(dahu):
-    assert any("dlocswp" in warning for warning in predict(Hpl(n=1000), dahu, runs=1).warnings)
-
-
 def test_call_noise_alone_is_told(dahu):
     def told(platform):
         return any("call noise only" in warning for warning in predict(Hpl(n=1000), platform, runs=1).warnings)
@@ -56,30 +47,6 @@ def test_call_noise_alone_is_told(dahu):
     assert told(override(small, {"days": "null"}))
     assert not told(dahu)
     assert not told(override(dahu, {"days": "null"}))  # its kernels have discrepancies
-
-
-@pytest.mark.parametrize(
-    ("parameters", "words"),
-    [
-        ({"n": 0}, "n is 0"),
-        ({"n": 100, "nb": 0}, "nb is 0"),
-        ({"n": 100, "bcast": "3ring"}, "bcast is '3ring'"),
-        ({"n": 100, "ndiv": 1}, "ndiv is 1"),
-    ],
-)
-def test_parameters_that_hpl_does_not_have_are_refused(parameters, words):
-    with pytest.raises(InputError, match=words):
-        Hpl(**parameters)
-
-
-def test_a_grid_larger_than_the_machine_is_refused(dahu):
-    with pytest.raises(InputError, match="1056 ranks do not fit on platform dahu-2020-01"):
-        predict(Hpl(n=1000, p=33, q=32), dahu)
-
-
-def test_a_thread_count_without_models_names_those_there_are(dahu):
-    with pytest.raises(InputError, match="no kernel models for 4 threads a rank; it has them for 1"):
-        predict(Hpl(n=1000, threads_per_rank=4), dahu)
 
 
 def test_variants_of_a_routine_cost_what_the_routine_costs_where_the_platform_has_one_model(dahu):
@@ -102,18 +69,6 @@ def test_what_successive_calls_share_widens_short_runs_more_than_long_ones(dahu,
 
     moody = override(dahu, {name: value, "days": "null"})
     assert relative_half_width(1000) > 2.0 * relative_half_width(5000)
-
-
-def test_a_link_that_limits_nothing_is_told_where_messages_cross_it(dahu):
-    slow = override(dahu, {"network.node_link.bandwidth_Bps": "1e9"})
-
-    def told(platform, p):
-        prediction = predict(Hpl(n=1000, nb=128, p=p, q=2), platform, runs=1)
-        return any("the link limits nothing" in warning for warning in prediction.warnings)
-
-    assert told(slow, 32)
-    assert not told(slow, 2)  # within one node
-    assert not told(dahu, 32)
 
 
 def test_full_nodes_that_compute_between_probes_are_told_of_where_the_network_knows_only_idle_receivers(dahu):

@@ -6,8 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from lepaute.cli.main import main
-from lepaute.errors import InputError
 from lepaute.simulate import Hpl, predict
 from lepaute.simulate.apps.hpl.parameters import FULL_BELOW
 from lepaute.simulate.platform import load_platform, override
@@ -91,15 +89,3 @@ def test_auto_simulates_in_full_up_to_a_number_of_steps_times_ranks():
     assert not larger.is_sampled("full", traced=False)
     assert largest.simulated_share("auto") == 1.0
     assert 0.0 < larger.simulated_share("auto") < 0.05
-
-
-def test_a_fidelity_that_does_not_exist_is_refused(dahu):
-    with pytest.raises(InputError, match="fidelity is 'coarse'; it is one of auto, full, sampled"):
-        predict(Hpl(n=1000), dahu, runs=1, fidelity="coarse")
-
-
-def test_the_command_takes_the_fidelity(capsys, json_of):
-    command = ["predict", "hpl", "--platform", "dahu", "--n", "70000", "--nb", "128", "--grid", "4x4"]
-    assert json_of(*command, "--runs", "1", "--fidelity", "sampled", "--json")["fidelity"] == "sampled"
-    assert main([*command, "--fidelity", "coarse"]) == 2
-    assert "fidelity is 'coarse'" in capsys.readouterr().err

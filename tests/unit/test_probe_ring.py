@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from support_probes import Row, read_raw, run_ring
 
-from lepaute.errors import EnvironmentProblem
 from lepaute.measure import probes
 from lepaute.measure.design import ring_design, write_design
 
@@ -93,20 +92,3 @@ def test_a_ring_over_nodes_goes_from_node_to_node_and_others_stand_by(built, two
     assert calls_of(bystanders, "bystander", "pingpong", "iprobe") == {"iprobe"}
     assert calls_of(bystanders, "bystander", "pingpong", "iprobe+dgemm") == {"iprobe", "dgemm"}
     assert calls_of(bystanders, "bystander", "pingpong", "idle") == set()
-
-
-@pytest.mark.parametrize(
-    ("row", "complaint"),
-    [
-        ("0,bcast,idle,8,0,0,0,0\n", ":2: operation is 'bcast'"),
-        ("0,shift,busy,8,0,0,0,0\n", ":2: condition is 'busy'"),
-        ("0,shift,dgemm,8,0,0,0,0\n", ":2: m, n, k are 0, 0, 0; above 0 where the condition has dgemm"),
-        ("0,pingpong,idle,8,2,0,0,0\n", ":2: first is '2'; it wants an integer from 0 to 1"),
-    ],
-)
-def test_a_design_that_cannot_be_is_refused(built, two_cores, tmp_path, row, complaint):
-    design = tmp_path / "d.csv"
-    design.write_text("design_row,operation,condition,size_bytes,first,m,n,k\n" + row)
-    with pytest.raises(EnvironmentProblem) as caught:
-        run_ring(built, design, tmp_path / "raw", two_cores)
-    assert f"{design}{complaint}" in str(caught.value)

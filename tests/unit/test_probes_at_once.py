@@ -59,22 +59,6 @@ def test_a_process_that_fails_takes_the_others_along_with_one_line(built, pus, t
     assert done.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize(
-    ("more", "complaint"),
-    [
-        ([], "give --cpu or --cpus, one of the two"),
-        (["--cpu", "0", "--cpus", "0,1"], "give --cpu or --cpus, one of the two"),
-        (["--cpu", "0", "--threads", "2"], "1 cores do not give each process 2; name them all in --cpus"),
-        (["--cpus", "0,1,2", "--threads", "2"], "3 cores do not give each process 2; name them all in --cpus"),
-        (["--cpus", "0,x"], "option --cpus is '0,x'; it wants core numbers such as 0,1"),
-    ],
-)
-def test_cores_that_make_no_sense_are_refused(built, tmp_path, more, complaint):
-    words = ["--design", str(_dgemm_design(tmp_path, 1)), "--out", str(tmp_path / "raw"), "--seed", "1", *more]
-    done = subprocess.run([str(built.dgemm), *words], capture_output=True, text=True, timeout=HANG_S, check=False)
-    assert (done.returncode, done.stderr) == (2, f"probe-dgemm: {complaint}\n")
-
-
 def test_a_process_of_two_threads_uses_two_cores(built: probes.Probes, pus: tuple[int, int], tmp_path: Path) -> None:
     (path,) = run_dgemm(built, _dgemm_design(tmp_path, 20), tmp_path / "raw", *pus, threads=2)
     header, rows = read_raw(path)

@@ -74,13 +74,6 @@ def test_completion_of_an_application_shows_its_fields_and_nothing_of_the_engine
     assert {name for name in dir(lp.Program) if name in protocol} == kept
 
 
-def test_completion_of_documents_shows_nothing_of_pydantic() -> None:
-    for shown in (lp.Platform, lp.load_platform("dahu"), lp.study.Study):
-        names = dir(shown)
-        assert not [name for name in names if name.startswith("model_") or name in ("parse_raw", "copy", "json")]
-    assert {"nodes", "kernels", "network", "to_yaml", "sha256"} <= set(dir(lp.Platform))
-
-
 def test_completion_shows_fields_without_a_default_before_there_is_a_value() -> None:
     assert {"application", "warnings", "time_s", "to_frame"} <= set(dir(lp.Prediction))
     assert {"answer", "outcomes"} <= set(dir(lp.study.StudyRun))

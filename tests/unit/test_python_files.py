@@ -1,6 +1,5 @@
 """Python files of users: what runs is what the file says, whatever bytecode lies there."""
 
-import json
 import os
 import py_compile
 import sys
@@ -214,15 +213,6 @@ def test_what_no_seed_repeats_is_said_with_its_line(tmp_path: Path, value: str) 
     warnings = lp.predict(loaded("main.py", tmp_path)(), "dahu", runs=2).warnings
     told = [line.partition(" gives another value")[0] for line in warnings if "whatever the seed" in line]
     assert told == [DRAWS[value]] * (DRAWS[value] is not None)
-
-
-def test_what_a_program_prints_is_not_in_the_answer(tmp_path: Path) -> None:
-    for place in ("", "        print('noise')\n"):
-        text = APPLICATION.format(first="FACTOR = 9\nprint('NOISE')").replace("        yield", f"{place}        yield")
-        (tmp_path / "main.py").write_text(text)
-        done = run_lepaute("predict", "main.py", "-p", "dahu", "--json", folder=tmp_path)
-        assert json.loads(done.stdout)["parameters"] == {"ranks": 2}
-        assert ("NOISE" in done.stderr, "noise" in done.stderr) == (True, bool(place))
 
 
 def test_modules_of_one_name_in_two_folders_are_two_and_both_applications_of_one_folder_have_it(tmp_path: Path) -> None:

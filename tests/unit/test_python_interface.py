@@ -1,7 +1,6 @@
 """What `import lepaute as lp` offers in an interpreter and in a notebook."""
 
 import doctest
-import inspect
 import json
 import subprocess
 import sys
@@ -57,15 +56,6 @@ def test_import_stays_light():
     heavy = "[name for name in ('numpy', 'pandas', 'scipy', 'pydantic', 'typer') if name in sys.modules]"
     code = f"import sys, lepaute; dir(lepaute); lepaute.fit; print({heavy})"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
-
-
-@pytest.mark.parametrize(
-    "name", ["segment", "segment_jointly", "diagnose", "findings", "read_durations", "platform_and_models"]
-)
-def test_help_shows_the_arguments_of_each_function(name):
-    parameters = inspect.signature(getattr(lp.fit, name)).parameters.values()
-    assert all(one.kind not in (one.VAR_KEYWORD, one.VAR_POSITIONAL) for one in parameters)
-    assert len(inspect.getdoc(getattr(lp.fit, name)) or "") > 100
 
 
 def test_whatever_is_shown_in_an_interpreter_is_short(prediction, line, design, trace):
@@ -127,12 +117,6 @@ def test_settings_that_change_no_time_are_said_with_what_would():
     assert not any("the setting" in line for line in lp.predict(hpl, "dahu", runs=2).warnings)
 
 
-def test_a_segmentation_is_a_frame_with_a_row_a_segment(line):
-    frame = line.to_frame()
-    assert frame["high"].tolist() == [512.0, 16384.0, 262144.0, 4194304.0]
-    assert ((frame["slope_low"] <= frame["slope"]) & (frame["slope"] <= frame["slope_high"])).all()
-
-
 def test_the_columns_of_a_design_have_the_types_of_their_factors(design):
     frame = design.to_frame()
     assert [str(kind) for kind in frame.dtypes] == ["Int64", "string", "Float64"]
@@ -140,20 +124,6 @@ def test_the_columns_of_a_design_have_the_types_of_their_factors(design):
     assert str(mixed["n"].dtype) == "Int64"
     assert mixed["n"].isna().sum() == 8
     assert mixed["op"].isna().sum() == 2
-
-
-def test_a_trace_is_a_frame_with_a_row_a_call(trace):
-    frame = trace.to_frame()
-    assert frame["name"].tolist() == ["dgemm", "MPI_Send", "dgemm"]
-    assert str(frame["kind"].dtype) == "category"
-    assert frame["duration_s"].sum() == 3.5
-
-
-def test_a_trace_is_read_by_its_name(tmp_path, trace):
-    from lepaute.simulate.trace import write_trace
-
-    write_trace(trace, tmp_path / "t.parquet")
-    assert lp.read_trace(tmp_path / "t.parquet").to_frame().equals(trace.to_frame())
 
 
 def test_an_emulation_from_python_checks_what_it_is_given():
@@ -175,19 +145,6 @@ def test_a_design_in_an_archive_keeps_the_types_of_its_columns(tmp_path):
     assert [str(frame[name].dtype) for name in ("n", "policy", "ratio")] == ["Int64", "string", "Float64"]
     assert frame["policy"].tolist()[0] == "NA"  # a level of that name, not a missing one
     assert frame["n"].isna().tolist() == [False, True]
-
-
-def test_tests_of_factors_are_a_frame_with_a_row_a_level():
-    rng = np.random.default_rng(1)
-    levels = rng.choice([65536, 1048576, 8388608], 300)
-    durations = np.where(levels == 8388608, 1.2, 1.0) * rng.lognormal(0, 0.05, 300)
-    table = pandas.DataFrame({"chunk": levels, "same": "x", "duration_s": durations})
-    frame = lp.fit.factor_frame(lp.fit.factor_tests(table, factors=["chunk", "same"]))
-    assert frame["level"].tolist() == ["1048576", "8388608"]
-    assert frame["reference"].tolist() == ["65536", "65536"]
-    assert frame["matters"].all()
-    assert frame["ratio"].tolist() == pytest.approx([1.0, 1.2], abs=0.03)
-    assert lp.fit.factor_frame([]).empty
 
 
 @pytest.mark.parametrize("wrong", [{"mapping": "random"}, {"layers": "days"}, {"trace": True}])
@@ -354,16 +311,6 @@ def test_tables_have_the_same_columns_and_types_whatever_the_values():
     assert {str(kind) for kind in one.values()} <= {"string", "int64", "Int64", "uint64", "UInt64", "bool", "float64"}
     assert different[1].to_frame()["lag_s"].tolist() == [60.0]
     assert different[2].to_frame()["mapping_seed"].tolist() == [2**64 - 1]
-
-
-def test_low_and_high_are_numbers_where_there_is_no_interval_too(prediction):
-    single = lp.predict(lp.Hpl(n=2000, p=2, q=2), "dahu", runs=1)
-    for spread in (single.time_s, single.rate_gflops, prediction.time_s):
-        assert (type(spread.low), type(spread.high)) == (float, float)
-    assert np.isnan(single.time_s.low)
-    assert not single.time_s.has_interval
-    assert prediction.time_s.has_interval
-    assert single.to_dict()["time_s"]["low"] is None
 
 
 def test_numbers_are_settings_as_texts_are():

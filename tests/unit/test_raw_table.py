@@ -52,11 +52,6 @@ def test_names_of_nodes_are_texts_also_where_they_are_numbers(tmp_path: Path) ->
     assert read_table(tmp_path / "raw.csv")["node"].tolist() == ["17"]
 
 
-def test_an_empty_file_is_an_empty_table(tmp_path: Path) -> None:
-    (tmp_path / "raw.csv").write_text("")
-    assert read_table(tmp_path / "raw.csv").empty
-
-
 def test_a_csv_member_of_an_archive_keeps_what_follows_a_hash_sign() -> None:
     frame = table_of("raw/x.csv", b"#@seed=1\n# more\nsaid,n\na # b,1\n#,2\n")
     assert frame["said"].tolist() == ["a # b", "#"]

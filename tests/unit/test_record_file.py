@@ -3,7 +3,6 @@
 import struct
 from pathlib import Path
 
-import numpy
 import pytest
 
 from lepaute.errors import EnvironmentProblem, InputError
@@ -94,30 +93,10 @@ def test_requests_are_joined_with_the_wait_that_completed_them(tmp_path: Path) -
     assert trace.tag.tolist() == [9, 5, 5, 6, -1]
 
 
-def test_a_receive_that_was_cancelled_is_from_nobody(tmp_path: Path) -> None:
-    record = written(
-        tmp_path / "0",
-        (1_000, "MPI_Irecv", 100, -1, (3, 5, 800)),
-        (1_000, "(completed)", 0, -1, (-2, 5, 5_000)),
-        (5_000, "MPI_Waitall", 900, -1, (-2, 5, 0)),
-    )
-    trace = trace_of_records([record], {"source": "recording"})
-    assert trace.peer.tolist() == [-2, -2]
-    assert trace.size_bytes.tolist() == [0, 0]
-
-
 def test_a_program_in_fortran_gets_one_reason_for_what_is_missing(tmp_path: Path) -> None:
     trace = trace_of_records([written(tmp_path / "0", (1_000, "dgemm", 10, -1, (1, 1, 1)), fortran=1)], {})
     (warning,) = trace.metadata["warnings"]
     assert warning.startswith("the program calls MPI from Fortran: ")
-
-
-def test_groups_of_collective_operations_are_numbered_the_world_first(tmp_path: Path) -> None:
-    operations = ((1_000, 0), (2_000, 770_001), (3_000, 4_001), (4_000, -1))
-    rows = [(at, "MPI_Allreduce", 10, -1, (-1, group, 8)) for at, group in operations]
-    trace = trace_of_records([written(tmp_path / "0", *rows)], {"source": "recording"})
-    assert trace.comm.tolist() == [0, 2, 1, -1]
-    assert trace.tag.tolist() == [-1] * 4
 
 
 def test_messages_have_the_numbers_of_the_communicators_that_collectives_name(tmp_path: Path) -> None:
@@ -149,13 +128,6 @@ def test_stamps_go_to_the_clock_of_rank_0_along_a_straight_line(tmp_path: Path) 
     )
     assert record.rows["start_ns"].tolist() == [500_002_000, 1_000_003_000]  # a stamp of 0 is a row never written
     assert record.clock_error_ns == 200
-
-
-def test_ranks_on_several_hosts_are_several_nodes(tmp_path: Path) -> None:
-    records = [written(tmp_path / str(rank), (1, "dgemm", 1, 0, (1, 1, 1)), rank=rank, ranks=2) for rank in (1, 0)]
-    trace = trace_of_records(records, {})
-    assert (trace.metadata["hosts"], trace.metadata["nodes"]) == (["host0", "host1"], [0, 1])
-    assert trace.rank.tolist() == [0, 1]
 
 
 def test_of_a_program_that_marks_its_region_only_that_is_kept(tmp_path: Path) -> None:
@@ -191,12 +163,6 @@ def test_what_is_missing_is_told(tmp_path: Path) -> None:
         "1 ranks did not come to MPI_Finalize, the first is rank 0",
         "5 calls found no room and are missing",
     ]
-
-
-def test_another_file_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "x").write_bytes(numpy.zeros(30000, dtype="u1").tobytes())
-    with pytest.raises(EnvironmentProblem, match="not a Lepaute recording"):
-        read_rank(tmp_path / "x")
 
 
 def test_a_launcher_that_is_not_installed_is_named_with_its_package(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from long_tests import long_but
 
 from lepaute.measure.node_agent.facts import chosen_variables
-from lepaute.measure.node_agent.redact import PROGRAMS, REDACTED, TOKENS, Redactor
+from lepaute.measure.node_agent.redact import REDACTED, Redactor
 
 plain = Redactor({})
 
@@ -218,13 +218,6 @@ def test_a_token_of_a_published_form_does_not_get_through(token: str) -> None:
         assert token[-8:] not in plain.text(text)
 
 
-def test_every_form_says_where_it_is_published_and_is_looked_for_by_what_it_holds() -> None:
-    for token in TOKENS:
-        assert len(token.source) > 5
-        assert token.needle == token.needle.lower()
-    assert all(program.source for program in PROGRAMS)
-
-
 @pytest.mark.parametrize("text", INNOCENT)
 def test_innocent_text_gets_through_unchanged(text: str) -> None:
     assert plain.text(text) == text
@@ -334,12 +327,6 @@ def test_no_text_brings_the_value_of_a_secret_variable_through(value: str, befor
 def test_redaction_never_fails_and_a_second_one_changes_nothing(text: str) -> None:
     once = plain.text(text)
     assert plain.text(once) == once
-
-
-@given(st.lists(st.tuples(st.integers(), st.floats(allow_nan=False)), max_size=20))
-def test_tables_of_numbers_get_through_unchanged(rows: list[tuple[int, float]]) -> None:
-    text = "".join(f"{whole},{real!r}\n" for whole, real in rows)
-    assert plain.text(text) == text
 
 
 HARD = [

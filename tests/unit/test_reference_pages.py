@@ -6,7 +6,6 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,10 +17,9 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "docs" / "_ext"))
 
 from command_pages import GROUPS, each_command  # noqa: E402
-from docstrings import markdown, summary  # noqa: E402
 from python_pages import GROUPS as NAMES  # noqa: E402
 from python_pages import PLAIN, packages, public  # noqa: E402
-from reference_pages import all_pages, write  # noqa: E402
+from reference_pages import all_pages  # noqa: E402
 from schema_pages import FORMATS  # noqa: E402
 from status_page import OF_COMMANDS  # noqa: E402
 
@@ -150,65 +148,3 @@ def test_every_variable_that_the_package_reads_is_documented() -> None:
     text = (ROOT / "docs/reference/environment.md").read_text(encoding="utf-8")
     assert len(read) > 5
     assert {name for name in read - INTERNAL if f"`{name}`" not in text} == set()
-
-
-def rendered(text: str) -> str:
-    return "\n".join(markdown(inspect.cleandoc(text)))
-
-
-def test_a_docstring_keeps_names_code_and_examples_apart() -> None:
-    text = rendered(
-        """How long it takes, for `n` * m.
-
-        Parameters
-        ----------
-        n, m : orders of the
-            matrices
-        kind : "a" or "b"
-
-        Raises
-        ------
-        InputError : where not
-
-        Examples
-        --------
-        >>> f(1)
-        2
-        """
-    )
-    assert "How long it takes, for `n` \\* m." in text
-    assert "`n, m`\n: orders of the matrices\n" in text
-    assert '`kind`\n: "a" or "b"\n' in text
-    assert "**Raises**\n\n`InputError`\n: where not\n" in text
-    assert "```pycon\n>>> f(1)\n2\n```" in text
-
-
-def test_a_docstring_without_sections_is_read_as_well() -> None:
-    text = rendered(
-        """A ratio.
-
-        ratio     : mean of time / time
-        low, high : its interval,
-                    for one run
-        Raises ValueError where there is none.
-
-        class Mine(Job):
-            pass
-        """
-    )
-    assert "`low, high`\n: its interval, for one run\n" in text
-    assert "\nRaises ValueError where there is none.\n" in text
-    assert "```text\nclass Mine(Job):\n    pass\n```" in text
-    assert summary("A ratio. Of two.\n\nMore.") == "A ratio."
-
-
-def test_a_page_that_is_the_same_is_not_written_again_and_an_old_one_goes(tmp_path: Path) -> None:
-    first: dict[str, Any] = {"commands/a.md": "a", "commands/b.md": "b", "exit_statuses.md": "0"}
-    write(tmp_path, first)
-    before = (tmp_path / "commands/a.md").stat().st_mtime_ns
-    (tmp_path / "by_hand.md").write_text("stays")
-    write(tmp_path, {"commands/a.md": "a", "exit_statuses.md": "1"})
-    assert (tmp_path / "commands/a.md").stat().st_mtime_ns == before
-    assert not (tmp_path / "commands/b.md").exists()
-    assert (tmp_path / "by_hand.md").read_text() == "stays"
-    assert (tmp_path / "exit_statuses.md").read_text() == "1"

@@ -61,12 +61,6 @@ def test_those_of_two_communicators_may_begin_in_any_order(tmp_path: Path) -> No
         run_s(tmp_path / "run.parquet", [row | {"size_bytes": 8.0 * (1 + (row["rank"] == 0))} for row in one[:4]])
 
 
-def test_a_blocking_operation_is_none_that_does_not_block(tmp_path: Path) -> None:
-    rows = [call(rank, "Ibarrier" if rank else "Barrier", comm=0, completion=rank or -1) for rank in range(RANKS)]
-    with pytest.raises(InputError, match=r"rank 1 calls nonblocking barrier .* where rank 0 calls barrier"):
-        run_s(tmp_path / "run.parquet", rows)
-
-
 def test_one_that_nobody_waits_for_and_one_of_two_parts(tmp_path: Path) -> None:
     never = [call(rank, "Ibarrier", comm=0) for rank in range(RANKS)]
     assert run_s(tmp_path / "never.parquet", never) == pytest.approx(0.0, abs=1e-9)

@@ -1,7 +1,6 @@
 """The page of a replay: it opens offline in a real browser, says what the command says, and no name in it is markup."""
 
 import datetime as dt
-import json
 from pathlib import Path
 
 from support_pages import Elements, widths_offline
@@ -53,27 +52,6 @@ def test_the_page_fits_a_screen_and_a_telephone_without_a_network(browser, tmp_p
     for width in (400, 1000):
         (shown,) = widths_offline(browser, file, width)
         assert shown > 250
-
-
-def test_in_the_dark_and_on_paper_all_of_it_can_be_read(browser, tmp_path: Path) -> None:
-    file = tmp_path / "page.html"
-    file.write_text(page(replayed()), encoding="utf-8")
-    tab = browser.new_page(color_scheme="dark")
-    tab.goto(file.as_uri())
-    assert tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(20, 24, 29)"
-    folded = "[...document.querySelectorAll('details p')].every(p => p.getBoundingClientRect().height > 0)"
-    tab.emulate_media(media="print")
-    assert tab.evaluate(folded)
-    tab.close()
-
-
-def test_the_json_says_what_the_page_says(tmp_path: Path) -> None:
-    file = tmp_path / "page.json"
-    write_report(file, lambda: page(replayed()), replayed().to_dict)
-    told = json.loads(file.read_text(encoding="utf-8"))
-    assert told["answer"].startswith("Replayed 10 days: 1 alarm")
-    assert told["days"][4]["alarms"][0]["since"] == "2026-01-03"
-    assert told["false_alarms"] == 0.05
 
 
 def test_a_replay_without_days_is_a_page_too() -> None:

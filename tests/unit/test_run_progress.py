@@ -7,7 +7,6 @@ from support_limits import HANG_S
 
 from lepaute.errors import SimulationError
 from lepaute.simulate import Hpl, predict
-from lepaute.simulate.apps.stencil import Stencil
 from lepaute.simulate.conditions import Conditions
 from lepaute.simulate.native import Native
 from lepaute.simulate.platform import load_platform
@@ -25,16 +24,6 @@ def test_the_share_done_grows_from_nothing_to_nearly_all(hpl: Hpl, sampled: bool
     assert shares == sorted(shares)
     assert shares[0] == 0.0
     assert 0.4 < shares[-1] <= 1.0  # all steps have begun; half of the last, and the solve, are left
-
-
-def test_early_steps_count_more_where_process_columns_run_out_of_columns() -> None:
-    hpl = Hpl(n=12_800, nb=128, p=32, q=100)
-    assert hpl.share_done(hpl.ranks * 50, sampled=False) > 0.6
-
-
-def test_iterations_count_alike() -> None:
-    stencil = Stencil(grid=(2, 1, 1), cells=(8, 8, 8), iterations=10, cell_time_s=1e-9)
-    assert stencil.share_done(10, sampled=False) == 0.5
 
 
 def test_progress_moves_within_one_run_and_ends_at_one(monkeypatch: pytest.MonkeyPatch) -> None:

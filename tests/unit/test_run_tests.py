@@ -43,19 +43,3 @@ def test_a_suite_that_dies_without_a_report_is_a_failure(script: ModuleType, tmp
     script.run_suite("core_tests", [str(tmp_path / "missing")], tmp_path / "none.xml", tally)
     script.run_suite("pytest", ["false"], tmp_path / "none.xml", tally)
     assert tally.line() == "0 passed, 2 failed, 0 skipped"
-
-
-def test_every_test_is_in_a_lane_that_is_run(script: ModuleType, request: pytest.FixtureRequest) -> None:
-    lanes = module_of(Path(__file__).parents[1] / "conftest.py")
-    assert set(script.LANES) == set(lanes.LANES)
-    assert lanes.lane_of(request.node) == "computing"
-    request.node.add_marker("machine")
-    assert lanes.lane_of(request.node) == "machine"
-
-
-@pytest.mark.slow
-def test_a_lane_without_a_selected_test_is_no_failure(script: ModuleType, tmp_path: Path) -> None:
-    arguments = ["tests/unit/test_run_tests.py", "-k", "errors_count", "-n", "0", "-p", "no:cacheprovider"]
-    tally = script.Tally()
-    script.run_lanes(tmp_path, arguments, tally)
-    assert tally.line() == "1 passed, 0 failed, 0 skipped"

@@ -5,10 +5,7 @@ import math
 import pytest
 
 from lepaute.cli.main import main
-from lepaute.errors import InputError
-from lepaute.simulate import Hpl, difference, predict, predict_all
-from lepaute.simulate.apps.hpl.hpl_dat import HplDat
-from lepaute.simulate.prediction.plot import plot_scaling
+from lepaute.simulate import Hpl, difference, predict_all
 from lepaute.simulate.prediction.sweep import scaling
 from lepaute.simulate.prediction.wording import scaling_answer, span_of
 from lepaute.stats.intervals import median_of_runs
@@ -33,11 +30,6 @@ def test_speed_up_and_efficiency_are_relative_to_the_fewest_ranks_run_by_run(pre
     assert two.efficiency.mean == pytest.approx(two.speed_up.mean / 2)
     # What both grids share cancels: the ratio is known better than either time.
     assert two.speed_up.half_width_percent < predictions[1].time_s.half_width_percent
-
-
-def test_runs_of_other_seeds_have_no_speed_up(predictions):
-    with pytest.raises(InputError, match="predict all with the same runs and seed"):
-        scaling([predictions[0], predict(Hpl(n=3000, q=2), "dahu", runs=3, seed=2)])
 
 
 def test_the_command_prints_a_table_with_a_line_for_each_grid(capsys, output_of):
@@ -65,26 +57,6 @@ def test_of_several_grids_with_the_most_ranks_the_fastest_is_the_answer(predicti
     last = min(predictions[2:], key=lambda each: each.time_s.mean)
     for order in ([0, 2, 3], [0, 3, 2]):
         assert span_of(last.time_s) in scaling_answer(scaling([predictions[at] for at in order]))
-
-
-def test_the_json_has_the_predictions_and_their_scaling(json_of, predictions):
-    told = json_of(*WORDS, "1x1,2x2,4x1", "--json")
-    assert [one["parameters"]["p"] for one in told["predictions"]] == [1, 2, 4]
-    assert [one["ranks"] for one in told["scaling"]] == [1, 4, 4]
-    assert told["predictions"][1]["time_s"] == predictions[2].time_s.to_dict()
-    assert told["scaling"][1]["efficiency"]["mean"] == pytest.approx(told["scaling"][1]["speed_up"]["mean"] / 4)
-
-
-def test_the_picture_and_hpls_report_hold_all_grids(tmp_path, capsys, predictions):
-    assert main([*WORDS, "1x1,1x2,4x1", "--plot", str(tmp_path / "s.png"), "-o", str(tmp_path / "HPL.out")]) == 0
-    assert len((tmp_path / "s.png").read_bytes()) > 20_000
-    report = (tmp_path / "HPL.out").read_text()
-    assert [line.split(":")[1].split() for line in report.splitlines() if line[:7] in ("P      ", "Q      ")] == [
-        ["1", "1", "4"],
-        ["1", "2", "1"],
-    ]
-    plot_scaling(scaling(predictions[:1]), tmp_path / "one.png")
-    assert HplDat.covering([Hpl(n=9, p=p, q=q) for p, q in GRIDS]).values["p"] == (1, 1, 2, 4)
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lepaute.cli.main import main
 from lepaute.errors import InputError
 from lepaute.measure.fit import segment
-from lepaute.measure.fit.duration_tables import is_duration, is_rate, rate_in, read_durations, unit_in
+from lepaute.measure.fit.duration_tables import read_durations
 
 DATA = Path(__file__).parents[1] / "data" / "duration_tables"
 MADE = (512.0, 16384.0, 262144.0)  # the breakpoints of the tables that were made, see DATA/README.md
@@ -107,34 +106,6 @@ def test_a_file_that_is_no_such_table_is_refused_with_what_to_do(tmp_path, text,
     assert str(refused.value).startswith(str(tmp_path / "t.csv"))
 
 
-@pytest.mark.parametrize(
-    ("name", "unit"),
-    [
-        *(
-            ("Latency (us)", "us"), ("Avg Latency(us)", "us"), ("t_avg[usec]", "us"), ("t [µs]", "us"),
-            ("time_ms", "ms"),
-        ),
-        *(("duration_s", "s"), ("seconds", "s"), ("time", None), ("Bandwidth (MB/s)", None), ("msgs", None)),
-    ],
-)  # fmt: skip
-def test_a_heading_tells_its_unit_or_none(name, unit):
-    assert unit_in(name) == unit
-    assert is_rate(name) == ("MB/s" in name)
-    assert is_duration(name) == (unit is not None or name == "time")
-
-
-@pytest.mark.parametrize(
-    ("name", "bytes_per_s"),
-    [
-        *(("MB/s", 1e6), ("Mbytes/sec", 1e6), ("BW [GB/s]", 1e9), ("bw_MiBps", 1048576.0), ("rate (B/s)", 1.0)),
-        *(("link Gb/s", 1.25e8), ("bw_Mbps", 1.25e5), ("Gbit/s", 1.25e8), ("bandwidth_Bps", 1.0)),
-        *(("mbps", None), ("msgs/s", None), ("Messages/s", None), ("time_us", None), ("jobs", None)),
-    ],
-)
-def test_a_heading_tells_its_rate_or_none(name, bytes_per_s):
-    assert rate_in(name) == bytes_per_s
-
-
 def test_the_rate_of_several_messages_at_once_is_said_to_be_that(tmp_path):
     lines = "# OSU MPI Bi-Directional Bandwidth Test v7.4\n# Size      Bandwidth (MB/s)\n1000  2000\n"
     (tmp_path / "t.txt").write_text(lines)
@@ -155,13 +126,6 @@ def test_the_command_says_where_the_line_changes_and_what_each_line_is(output_of
     assert "  6.3  5.4 to 7.7\n" in printed + "\n"  # made with 1 / 0.16 ns = 6.25
 
 
-def test_a_log_line_among_the_rows_is_skipped_and_said(output_of):
-    path = DATA / "osu_log_line.txt"
-    (table,) = read_durations(path)
-    assert list(table.x[6:9]) == [32, 64, 128]
-    assert "line 10 skipped, as something else wrote there\n" in output_of("segment", path, "--details")
-
-
 @pytest.mark.parametrize("line", ["10:00:01 node1 create_qp failed", "2 of 4 ranks wait", "05/01/2024 12 3"])
 def test_other_log_lines_are_skipped_and_a_damaged_row_is_refused(tmp_path, line):
     text = (DATA / "osu_log_line.txt").read_text().splitlines()
@@ -172,23 +136,3 @@ def test_other_log_lines_are_skipped_and_a_damaged_row_is_refused(tmp_path, line
     (tmp_path / "t.txt").write_text("\n".join(text))
     with pytest.raises(InputError, match=r":10: the size is '6x4'"):
         read_durations(tmp_path / "t.txt")
-
-
-def test_what_the_sizes_were_too_few_for_is_said(tmp_path, capsys):
-    (tmp_path / "t.txt").write_text("".join(f"{2**k} {1 + 9 * (k > 2)}\n" for k in range(6)))
-    assert main(["segment", str(tmp_path / "t.txt"), "--unit", "us"]) == 0
-    assert "1 caveat: 6 distinct sizes cannot prove a breakpoint; --details" in capsys.readouterr().out
-
-
-def test_json_has_sizes_in_bytes_and_durations_in_seconds(json_of):
-    (table,) = json_of("segment", DATA / "two_operations.csv", "--where", "operation=send", "--json")["tables"]
-    assert [one["size"] for one in table["breakpoints"]] == list(MADE)
-    assert [one["slope_s"] for one in table["segments"]] == pytest.approx([1e-9, 6e-10, 3e-10, 1.6e-10], rel=0.2)
-
-
-def test_the_picture_is_of_one_table(tmp_path, capsys):
-    target = tmp_path / "segments.png"
-    assert main(["segment", str(DATA / "imb_mpi1.txt"), "--plot", str(target)]) == 2
-    assert "--plot draws one table; choose it with --table: PingPong, 2 processes; Allreduce" in capsys.readouterr().err
-    assert main(["segment", str(DATA / "imb_mpi1.txt"), "--table", "pingpong", "--plot", str(target)]) == 0
-    assert target.read_bytes().startswith(b"\x89PNG")

@@ -1,6 +1,5 @@
 """What is wrong in a table of routines is told with its line; formulas become C++ or are refused."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,8 +7,8 @@ from simblas_recorder import table
 
 from lepaute.errors import InputError
 from lepaute.simulate.machine.core import KERNELS
-from lepaute.simulate.smpi.entries import generate, members_of
-from lepaute.simulate.smpi.routines import parse_expression, read_routines, rows
+from lepaute.simulate.smpi.entries import members_of
+from lepaute.simulate.smpi.routines import read_routines, rows
 
 GOOD = Path(__file__).parents[1].joinpath("data", "texts", "simblas_table.txt").read_text()
 
@@ -64,46 +63,7 @@ def test_what_is_wrong_in_a_table_is_told_in_one_line_with_its_number(old: str, 
     assert "\n" not in message
 
 
-def test_a_name_described_twice_and_a_line_without_routine_are_refused() -> None:
-    again = "routine d=dfill\n  takes n\n"
-    with pytest.raises(InputError, match=r"^routines.txt:15: dfill is described in line 5 already$"):
-        read_routines(GOOD + again)
-    with pytest.raises(InputError, match=r":1: this line belongs to no routine"):
-        read_routines("  takes n\n")
-
-
-@pytest.mark.parametrize(
-    ("text", "cpp"),
-    [
-        ("2*m*n", "((2.0 * m) * n)"),
-        ("n**3/6", "((n * n * n) / 6.0)"),
-        ("m if side == 'L' else -n", "((side == 'L') ? m : (-n))"),
-        ("min(m, n - 1)", "std::min({m, (n - 1.0)})"),
-        ("side in 'UL' and m > 0", "((side == 'U' || side == 'L') && (m > 0.0))"),
-        ("side not in 'UL'", "(!(side == 'U' || side == 'L'))"),
-    ],
-)
-def test_a_formula_becomes_cpp(text: str, cpp: str) -> None:
-    assert parse_expression(text, {"m", "n", "side"}).cpp == cpp
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["", "m +", "m; n", "__import__('os')", "m[0]", "m ** n", "m ** 9", "m // n", "lambda: m", "'LR'", "True", "x"],
-)
-def test_anything_else_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r"formula|argument"):
-        parse_expression(text, {"m", "n"})
-
-
 def test_every_kernel_of_the_table_is_one_that_platforms_can_model() -> None:
     kernels = {row.kernel for row in rows(table())} - {""}
     assert kernels <= set(KERNELS)
     assert kernels >= {"dgemm", "dgemm_nn", "dtrsm", "dtrsm_left", "dgemv", "dger", "dtrsv", "dscal", "idamax", "daxpy"}
-
-
-def test_the_source_depends_on_the_table_alone_and_tells_where_it_comes_from() -> None:
-    source = generate(table())
-    assert source == generate(table())
-    assert source.startswith("// Made from simblas/routines.txt")
-    assert generate(tuple(replace(block, cblas="", lapacke="") for block in table())).count("cblas_") == 0

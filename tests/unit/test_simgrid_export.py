@@ -11,8 +11,6 @@ from lepaute.simulate.machine.core import wiring
 from lepaute.simulate.platform import Platform, load_platform, override
 from lepaute.simulate.platform.simgrid import export_xml, host_name, import_xml
 
-DATA = Path(__file__).parent.parent / "data" / "platforms"
-
 
 def setting(text: str, name: str) -> str:
     found = re.search(f'<prop id="{name}" value="([^"]*)"/>', text)
@@ -51,24 +49,12 @@ def test_thresholds_are_where_smpi_changes_over() -> None:
     assert setting(text, "smpi/async-small-thresh") == "64001"
 
 
-def test_simgrids_corrections_are_off_and_probes_do_not_grow() -> None:
-    text = export_xml(load_platform("dahu")).text
-    for name in ("network/crosstraffic", "network/weight-S", "network/TCP-gamma"):
-        assert setting(text, name) == "0"
-    assert setting(text, "smpi/grow-injected-times") == "no"
-    assert setting(text, "smpi/simulate-computation") == "no"
-
-
 def test_the_file_itself_says_what_it_does_not_hold() -> None:
     exported = export_xml(load_platform("dahu"))
     comment = exported.text[exported.text.index("<!--") : exported.text.index("-->")]
     assert exported.lost
     assert all(sentence in comment for sentence in exported.lost)
     assert "--" not in comment[4:]
-
-
-def test_nothing_is_lost_of_a_platform_that_the_file_can_hold() -> None:
-    assert lost(with_topology("{kind: switch}", 64)) == ""
 
 
 SLOW = "{above_bytes: 0, protocol: eager, latency_s: 1e-6, bandwidth_Bps: 1e9}"
@@ -140,19 +126,6 @@ def test_a_dragonfly_on_which_simgrid_crashes_is_refused_where_it_has_many_nodes
     platform = with_topology('{kind: dragonfly, parameters: "3,2;2,1;2,2;20"}', 240)
     with pytest.raises(InputError, match=r"SimGrid 3\.32 crashes on a dragonfly of more groups"):
         export_xml(platform, wiring(platform))
-
-
-def test_a_host_has_the_rate_of_dgemm_on_its_node() -> None:
-    text = export_xml(load_platform(str(DATA / "small.yaml"))).text
-    # small.yaml: mean of 1e-10 mnk - 1e-10 mn + 2e-6 s, with rows of their own for two of four CPUs
-    speeds = [float(speed) for speed in re.findall(r'<host id="[^"]*" speed="([^"]*)f"', text)]
-    assert len(speeds) == 2
-    assert all(1e9 < speed < 1e11 for speed in speeds)
-    assert speeds[0] != speeds[1]
-
-
-def test_a_platform_without_dgemm_has_the_nominal_speed() -> None:
-    assert 'speed="1000000000.0f"' in export_xml(with_topology("{kind: switch}", 4)).text
 
 
 def test_the_command_writes_the_file_and_says_what_is_lost(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -78,27 +78,6 @@ def test_errors_are_of_a_machine_and_widen_what_runs_of_all_machines_take():
     assert high > 1.1 * low
 
 
-@pytest.mark.parametrize(
-    ("slow", "time_s", "ratio"),
-    [
-        (SlowNodes(1, 0.99, 4.0, 2.0), 5.0, 1.98),
-        (SlowNodes(1, 0.08, 1e-12, 2.0), 5.0, 1.0417),
-        (SlowNodes(1, 0.08, 4.0, 2.0), 1e7, 1.0417),  # of a second 0.92 s are quick, and in 0.08 s a half is done
-        (SlowNodes(5000, 0.08, 4.0, 2.0), 5.0, 2.0),
-        (SlowNodes(200_000, 1e-300, 1e-300, 1e6), 5.0, 1.0),
-        (SlowNodes(0, 0.5, 4.0, 2.0), 5.0, 1.0),
-    ],
-    ids=str,
-)
-def test_extremes_end_at_once_as_expected(slow, time_s, ratio):
-    assert slow.effect(time_s, 0.9 * time_s, 1.1 * time_s).mean == pytest.approx(ratio, rel=1e-3)
-    slowed = slow.slowed_s(time_s, 1, 1) / time_s
-    assert slowed <= slow.factor
-    assert time_s < 1e6 or slowed == pytest.approx(ratio, rel=1e-3)
-    wild = SlowNodes(slow.nodes, slow.share, slow.length_s, slow.factor, 1e300, (1e300, 1e300, 1e300))
-    assert wild.effect(time_s, 0.9 * time_s, 1.1 * time_s).low >= 0.0
-
-
 @pytest.mark.slow
 def test_an_undisturbed_prediction_is_the_same_bit_for_bit_and_that_of_any_run_is_beside_it(dahu, tmp_path):
     plain = predict(HPL, dahu, runs=10)
@@ -135,22 +114,6 @@ def test_an_undisturbed_prediction_is_the_same_bit_for_bit_and_that_of_any_run_i
     again = read_prediction(tmp_path / "any.json")
     assert (again.any, again.time_s, again.state) == (anyway.any, anyway.time_s, "any")
     assert again.undisturbed_time_s == anyway.undisturbed_time_s
-
-
-def test_a_node_of_fewer_busy_cores_is_never_slow(dahu):
-    slow = override(dahu, {"slow_state": "{share: 0.5, length_s: 4, factor: 2, least_busy_cores: 4}"})
-    idle, busy = predict(Hpl(n=500, p=1, q=2), slow, runs=4), predict(Hpl(n=500, p=2, q=2), slow, runs=4)
-    assert idle.any.time_s == idle.time_s
-    assert slow_state_sentence(idle) == ""
-    assert busy.any.share_of_runs > 0.4
-
-
-def test_any_run_without_a_slow_state_is_an_undisturbed_one_and_says_so(dahu):
-    found = predict(Hpl(n=500), dahu, runs=2, state="any")
-    assert "the platform has no slow state: any run is an undisturbed one" in found.warnings
-    assert found.time_s == predict(Hpl(n=500), dahu, runs=2).time_s
-    with pytest.raises(InputError, match="it is undisturbed or any"):
-        predict(Hpl(n=500), dahu, runs=2, state="slow")
 
 
 def test_the_sentence_follows_the_answer_and_options_choose_the_runs(output_of, json_of, dahu, tmp_path):

@@ -12,7 +12,7 @@ from lepaute.errors import InputError
 from lepaute.simulate.trace import Trace, read_trace
 from lepaute.simulate.trace.compare import compare_traces
 from lepaute.simulate.trace.smpi import convert
-from lepaute.simulate.trace.table import KERNEL, KINDS
+from lepaute.simulate.trace.table import KINDS
 
 
 @pytest.fixture
@@ -56,15 +56,6 @@ def test_what_the_caller_knows_stands_above_what_the_file_says(file: Path) -> No
     file.write_text(exchange().text())
     told = convert(file, {"application": "hpl", "platform": "dahu", "warnings": ["a first one"]}).metadata
     assert (told["application"], told["platform"], told["warnings"]) == ("hpl", "dahu", ["a first one"])
-
-
-@pytest.mark.parametrize(
-    "comment", ["# written with SimGrid-", "#", "# [", "# []", "# [ --cfg=a:b ]", "# SimGrid- of 2026"]
-)
-def test_a_comment_that_says_nothing_is_passed_over(comment: str, file: Path) -> None:
-    lines = [line for line in exchange().text().splitlines() if not line.startswith("#")]
-    file.write_text("\n".join([comment, *lines, ""]))
-    assert "engine" not in convert(file).metadata
 
 
 def test_receives_that_were_posted_get_what_the_waits_for_them_received(file: Path) -> None:
@@ -229,14 +220,6 @@ def test_sizes_that_one_side_does_not_know_are_no_difference(file: Path) -> None
     assert {one.name: one.paired for one in found.classes}["MPI_Bcast"] == 2
     other = replace(smpi, size_bytes=smpi.size_bytes + 8.0 * smpi.named(("MPI_Send",)))
     assert not compare_traces(other, smpi).same_sizes
-
-
-def test_time_that_merely_passed_takes_no_part_in_a_comparison(file: Path) -> None:
-    file.write_text(exchange().text())
-    smpi = convert(file)
-    found = compare_traces(smpi.where(smpi.kind != KERNEL), smpi)
-    assert found.same_sizes
-    assert (found.idle, found.one_side) == ((0, 0), ())
 
 
 BROKEN = (

@@ -12,7 +12,6 @@ from lepaute.stats.variogram import (
     mean_growth,
     variance_after,
     variance_between,
-    without_spikes,
 )
 
 
@@ -39,16 +38,6 @@ def test_blocks_hold_the_drift_between_them():
     walks = np.cumsum(rng.normal(size=(4000, 30)) * np.sqrt(4e-6), axis=1)
     seen = walks.reshape(4000, 5, 6).mean(axis=2).var(axis=1, ddof=1).mean()
     assert variance_between(0.5e-6, inf, dates.reshape(5, 6)) == pytest.approx(seen, rel=0.05)
-
-
-def test_too_few_values_have_no_variogram():
-    assert fit_variogram([]) is None
-    assert fit_variogram([([0.0, 1.0, 2.0], [0.0, 0.1, 0.0])]) is None
-    assert fit_variogram([([1.0] * 8, [0.1] * 8)]) is None
-
-
-def test_equal_values_do_not_wander():
-    assert fit_variogram([(list(range(20)), [1.0] * 20)]).growth(3600.0) == pytest.approx(0.0, abs=1e-12)
 
 
 def test_the_order_of_dates_and_the_level_of_a_series_do_not_matter():
@@ -80,13 +69,6 @@ def test_single_interruptions_are_no_wandering_and_hide_none():
         # Taken for errors, spikes of 20 % would make the nugget 100 times as large.
         assert plain.growth(120.0) / 5.0 < hit.growth(120.0) < plain.growth(120.0) * 5.0
         assert hit.nugget < plain.nugget * 3.0
-
-
-def test_a_step_is_no_spike():
-    z = np.concatenate([np.full(10, 0.0), np.full(10, 0.06)]) + 0.001 * np.random.default_rng(6).normal(size=20)
-    assert without_spikes(z) == pytest.approx(z, abs=0.005)
-    assert fit_variogram([(np.arange(20) * 5.0, z)]).growth(100.0) > 0.02**2
-    assert list(without_spikes(z[:2])) == list(z[:2])
 
 
 def test_values_that_scatter_alone_show_no_more_wandering_than_is_known_of_machines():

@@ -1,7 +1,5 @@
 """Knobs of a study: a machine with other components."""
 
-from typing import Any
-
 import pytest
 
 import lepaute as lp
@@ -36,17 +34,6 @@ def test_a_machine_whose_components_are_all_ten_times_as_fast_takes_a_tenth_of_t
     )
     tenth = {"scale.computing": 10, "scale.bandwidth": 10, "scale.latency": 0.1}
     assert time_s(with_components(plain, tenth)) == pytest.approx(time_s(plain) / 10.0, rel=1e-9)
-
-
-@pytest.mark.parametrize("knobs", [{"scale.computing": 0.5}, {"scale.bandwidth": 0.1}, {"scale.latency": 10}])
-def test_a_slower_component_makes_hpl_slower(knobs: dict[str, Any]) -> None:
-    assert time_s(with_components(DAHU, knobs)) > 1.01 * time_s(DAHU)
-
-
-def test_messages_inside_nodes_keep_their_speed_where_the_network_changes() -> None:
-    slow = with_components(DAHU, {"scale.bandwidth": 0.1}).network
-    assert slow.loopback_segments == DAHU.network.loopback_segments
-    assert slow.remote.segments[0].bandwidth_Bps == DAHU.network.remote.segments[0].bandwidth_Bps * 0.1
 
 
 def test_noise_is_of_the_leading_term_and_can_be_taken_away() -> None:

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from lepaute.errors import InputError
 from lepaute.stats.intervals import prediction_interval
 from lepaute.study.difference import difference
 from lepaute.study.evaluation import Outcome, Point, Trial
@@ -24,18 +23,3 @@ def test_the_interval_is_that_of_the_ratios_of_runs_with_equal_seeds() -> None:
     assert found.ratio == pytest.approx(np.exp(np.mean(np.log(other) - np.log(one))))
     assert found.is_told_apart
     assert found.shared_variance > 0.9
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "words"),
-    [
-        (runs(ONE, [1.0]), [Outcome(Trial(OTHER, 7, 1), {"time_s": 1.0})], "no seed in common"),
-        (runs(ONE, [1.0]), runs(OTHER, [1.0]), "same noise"),
-        (runs(ONE, [1.0]), runs(OTHER, [0.0], 1), "time_s is 0"),
-        (runs(ONE, [1.0], response="cost"), runs(OTHER, [1.0], 1), "no response 'time_s'"),
-        ([Outcome(Trial(ONE, 0), refusal="no")], runs(OTHER, [1.0], 1), "no seed in common"),
-    ],
-)
-def test_what_cannot_be_compared_is_one_line(one: list[Outcome], other: list[Outcome], words: str) -> None:
-    with pytest.raises(InputError, match=words):
-        difference(one, other)

@@ -6,19 +6,16 @@ from pathlib import Path
 import pytest
 
 from lepaute.cli.main import main
-from lepaute.errors import InputError
 from lepaute.simulate import Hpl, predict
 from lepaute.simulate.machine.synthesis import synthesize
 from lepaute.simulate.platform import load_platform
 from lepaute.simulate.platform.components import with_components
 from lepaute.simulate.platform.population import population_of
 from lepaute.study.checking import check_study, opened_study
-from lepaute.study.components import application_of, slowest_nodes
 from lepaute.study.configuration import Configurations
 from lepaute.study.evaluation import Point
 from lepaute.study.ready import READY, Subject, ready_study
 from lepaute.study.running import run_study
-from lepaute.study.schema import study_of
 
 LITERATURE = Path(__file__).parents[2] / "examples" / "literature"
 STUDIES = [path for path in sorted(LITERATURE.glob("*.yaml")) if "question:" in path.read_text()]
@@ -53,26 +50,6 @@ def test_published_figures_stand_beside_ours() -> None:
     assert "published" not in run_study(TWO).answer.table()[0]  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize(
-    ("result", "problem"),
-    [
-        ({"at": {"scenario": "slower"}, "change": 1}, "levels of scenario are as it is, slow"),
-        ({"at": {"nb": 128}, "change": 1}, "factors are scenario"),
-        ({"at": {"scenario": "slow"}}, "give one of change"),
-        ({"at": {"scenario": "slow"}, "change": 1, "value": 2}, "give one of change"),
-    ],
-)
-def test_a_published_figure_of_nothing_is_refused(result: dict[str, object], problem: str) -> None:
-    with pytest.raises(InputError, match=problem):
-        study_of(TWO | {"published": {"source": "a thesis", "results": [result]}})
-
-
-def test_published_figures_belong_to_what_if() -> None:
-    published = {"source": "a thesis", "results": [{"at": {"scenario": "slow"}, "change": 1}]}
-    with pytest.raises(InputError, match="published is of the question whatif"):
-        study_of(TWO | {"question": "sensitivity", "published": published})
-
-
 def test_a_study_takes_its_slots_from_a_hostfile_in_order_or_at_random(tmp_path: Path) -> None:
     (tmp_path / "hosts").write_text("dahu-7 slots=2\ndahu-3 slots=2\n")
 
@@ -98,12 +75,6 @@ def test_a_copy_of_a_study_finds_the_hostfile_again(tmp_path: Path) -> None:
     run = run_study(tmp_path / "study.yaml", folder=tmp_path / "results")
     again = run_study(tmp_path / "results" / "study.yaml")
     assert again.answer.text == run.answer.text
-
-
-@pytest.mark.parametrize("kind", ["hostfile", "rankfile"])
-def test_a_mapping_by_file_names_the_file(kind: str) -> None:
-    with pytest.raises(InputError, match=r"base.mapping.file is missing; a mapping by"):
-        study_of(TWO | {"base": {"application": SMALL, "platform": "dahu", "mapping": {"kind": kind}}})
 
 
 def test_ranks_with_a_whole_node_differ_as_the_mean_of_its_cpus_does() -> None:
@@ -133,10 +104,6 @@ def test_ranks_inside_of_a_cpu_differ_as_cpus_do() -> None:
     assert here is not None
     factor = here.groups[0].mean[0] / there.groups[0].mean[0]
     assert here.covariance_temporal[0][0] == pytest.approx(there.covariance_temporal[0][0] * factor**2)
-
-
-def test_one_thread_is_as_it_was() -> None:
-    assert synthesize(DAHU, population_of(DAHU), nodes=4) == synthesize(DAHU, population_of(DAHU), nodes=4, threads=1)
 
 
 def test_threads_that_fill_no_cpu_are_refused_with_those_that_do(tmp_path, capsys) -> None:
@@ -180,16 +147,3 @@ def test_calls_vary_as_a_study_says_where_nodes_are_drawn_too() -> None:
     rows = nodes.population.groups[0].covariance_spatial
     assert steady.population.groups[0].covariance_spatial == tuple(row[:2] for row in rows[:2])
     predict(Hpl(n=4000, nb=128, p=2, q=2, threads_per_rank=32), steady, runs=2)
-
-
-def test_the_slowest_nodes_are_those_of_the_threads_that_compute() -> None:
-    cluster = synthesize(DAHU, population_of(DAHU), nodes=8, threads=32)
-    table = cluster.kernel("dgemm", 32).pieces[-1].per_cpu  # type: ignore[union-attr]
-    assert table is not None
-    slowest = max(table.rows, key=lambda row: row[2])
-    assert slowest_nodes(cluster, 1, 32) == [int(slowest[0]) - cluster.nodes.first_number]
-
-
-@pytest.mark.parametrize(("value", "known"), [(0, False), (1, True), ("no", False), (True, True)])
-def test_equilibration_is_0_or_1_in_a_study_too(value: object, known: bool) -> None:
-    assert application_of(SMALL | {"equil": value}).equil is known  # type: ignore[attr-defined]

@@ -6,7 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from support_limits import within_cpu
+from long_tests import long_but
 
 from lepaute.cli.main import main
 from lepaute.errors import InputError
@@ -16,7 +16,7 @@ from lepaute.study import session
 from lepaute.study.checking import checked
 from lepaute.study.ready import READY, Subject, ready_study
 from lepaute.study.running import run_study
-from lepaute.study.schema import parse_study, study_text
+from lepaute.study.schema import study_text
 
 BASE = "base: {application: {name: hpl, n: 3k}, platform: ./mine.yaml}\n"
 FACTORS = """\
@@ -72,7 +72,8 @@ COUNTED = STUDIES | {
 }
 
 
-@pytest.mark.parametrize("name", [*COUNTED, *(pytest.param(each, marks=pytest.mark.slow) for each in READY)])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", long_but([*COUNTED, *READY], *COUNTED, "temporal-variability", "nb-and-grid"))
 def test_as_many_simulations_are_made_as_were_announced(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     dump_platform(load_platform("dahu"), "mine.yaml")
@@ -114,28 +115,6 @@ def test_a_study_gives_the_answer_for_which_its_seconds_suffice(seconds, runs, m
     (tmp_path / "ask.yaml").write_text(f"{text}budget: {{seconds: 1e-9}}\n")
     with pytest.raises(InputError, match=r"one run of each configuration takes about .*, and budget.seconds is 1e-09"):
         run_study(tmp_path / "ask.yaml", scheduler="threads")
-
-
-def test_a_value_that_is_no_number_and_differs_between_parts_is_refused(tmp_path: Path) -> None:
-    both = CATALOGUE.replace("0.25", ".nan").replace("ranks: 32", "ranks: 32, set: {scale.bandwidth: .nan}")
-    (tmp_path / "parts.yaml").write_text(both)
-    (tmp_path / "ask.yaml").write_text(STUDIES["capacity"])
-    with pytest.raises(InputError, match=r"part slim sets scale\.bandwidth to nan, and another part to nan"):
-        checked(tmp_path / "ask.yaml")
-
-
-def test_more_ranks_than_a_platform_has_cores_are_refused_at_once(tmp_path: Path) -> None:
-    (tmp_path / "parts.yaml").write_text(CATALOGUE.replace("ranks: 32", f"ranks: {10**20 + 39}"))
-    (tmp_path / "ask.yaml").write_text(STUDIES["capacity"])
-    with within_cpu("the grid of so many ranks"), pytest.raises(InputError, match="are more cores than the 16777216"):
-        checked(tmp_path / "ask.yaml")
-
-
-def test_a_section_of_another_question_is_refused_and_capacity_needs_its_own() -> None:
-    with pytest.raises(InputError, match="whatif is of the question whatif, and this one is tune"):
-        parse_study(STUDIES["tune"] + "whatif: {factor: nb}\n")
-    with pytest.raises(InputError, match="capacity is missing: give a catalogue"):
-        parse_study(f"question: capacity\n{BASE}")
 
 
 def test_what_is_mostly_extrapolated_is_never_the_best_by_itself(tmp_path, monkeypatch, capsys):

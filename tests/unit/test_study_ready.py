@@ -6,12 +6,11 @@ from pathlib import Path
 import pytest
 
 from lepaute.cli.main import main
-from lepaute.errors import InputError
 from lepaute.simulate.platform import load_platform
 from lepaute.simulate.platform.io import with_values
 from lepaute.study.checking import check_study
 from lepaute.study.configuration import Configurations
-from lepaute.study.ready import READY, Subject, grids_of, ready_study, slowest_nodes, top_switches
+from lepaute.study.ready import READY, Subject, ready_study, slowest_nodes, top_switches
 from lepaute.study.running import run_study
 from lepaute.study.schema import parse_study, study_text
 
@@ -35,11 +34,6 @@ def test_all_nodes_that_are_left_are_used_whatever_the_grid() -> None:
         found = configurations.at(point)
         assert found.nodes == 32 - int(str(point["left_out"]))
         assert found.application.ranks == 32 * found.nodes
-
-
-def test_grids_are_flat_and_not_too_flat() -> None:
-    assert grids_of(1024) == ["16x64", "32x32"]
-    assert grids_of(13) == ["1x13"]
 
 
 def test_removing_top_switches_slows_down_and_slow_nodes_hold_up() -> None:
@@ -82,16 +76,6 @@ def test_the_command_lists_prints_and_runs_them(tmp_path, monkeypatch, capsys):
     assert again["comparisons"] == answer["comparisons"]
     assert main(["study", "ready", "component"]) == 2
     assert "no ready study 'component' (did you mean components?)" in capsys.readouterr().err
-
-
-def test_a_rank_without_a_core_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["study", "ready", "scaling", "--threads-per-rank", "0"]) == 2
-    assert "--threads-per-rank is '0'; it must be at least 1" in capsys.readouterr().err
-
-
-def test_a_tree_of_other_levels_is_refused() -> None:
-    with pytest.raises(InputError, match="is not one of two levels"):
-        top_switches(Subject("dahu", DAHU, SMALL), "3;2,2,2;1,1,1;1,1,1")
 
 
 def test_several_sizes_are_compared_each_with_its_own_base(capsys: pytest.CaptureFixture[str]) -> None:

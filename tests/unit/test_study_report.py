@@ -12,8 +12,6 @@ import pytest
 
 from lepaute.cli.main import main
 from lepaute.errors import InputError
-from lepaute.kit.report.page import records_table
-from lepaute.study import plot
 from lepaute.study.capacity import front, is_on_front
 from lepaute.study.evaluation import Outcome, Point, Trial, trials_of
 from lepaute.study.report_page import PageFacts, page
@@ -144,28 +142,6 @@ def test_pictures_take_their_colours_from_the_page_but_those_of_cells(browser, t
     cells = [text for text, fill in seen["light"] if fill == "rgb(28, 36, 49)"]
     assert cells
     assert all(fills["dark"][text] == "rgb(28, 36, 49)" for text in cells)
-
-
-def test_names_of_points_cover_neither_each_other_nor_intervals() -> None:
-    """Four points side by side and a distant one, none better in both."""
-    points = [Point({"name": f"a configuration {number}"}) for number in range(4)] + [Point({"name": "distant"})]
-    outcomes = [
-        Outcome(Trial(point, seed), {"time_s": (1.0 + 0.001 * at) * (1.0 + 0.1 * seed), "cost": 100.0 - 0.1 * at})
-        for at, point in zip((0, 1, 2, 3, 900), points, strict=True)
-        for seed in (1, 2, 3)
-    ]
-    svg = plot.pareto(front(outcomes, ("time_s", "cost"))).svg
-    places = re.findall(r'<text [^>]*text-anchor: (start|end)[^>]*x="([\d.]+)" y="([\d.]+)"[^>]*>name=a conf', svg)
-    boxes = [(float(x) - 130 * (side == "end"), float(y)) for side, x, y in places]
-    assert len(boxes) == 4
-    for at, (x, y) in enumerate(boxes):
-        assert not any(abs(x - other_x) < 130 and abs(y - other_y) < 9 for other_x, other_y in boxes[:at])
-
-
-def test_large_numbers_are_written_out() -> None:
-    table = records_table("Rates", [{"rate, Gflop/s": 3027.4}, {"rate, Gflop/s": 13610.2}])
-    assert table is not None
-    assert table["rows"] == [["3027"], ["13,610"]]
 
 
 def test_a_front_holds_what_nothing_beats_in_all_responses() -> None:

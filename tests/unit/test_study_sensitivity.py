@@ -6,7 +6,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lepaute.errors import InputError
 from lepaute.study.evaluation import Outcome, Point, Trial, trials_of
 from lepaute.study.sensitivity import effects
 from lepaute.study.sobol import simulations_of, sobol
@@ -41,15 +40,6 @@ def test_shares_of_a_balanced_design_add_up_and_effects_multiply() -> None:
     assert "but that may be chance; shown to matter: b " in chance.sentence
 
 
-def test_one_seed_has_shares_and_no_tests() -> None:
-    found = effects(outcomes(runs=1))
-    assert found.terms[0].share > 0.9
-    assert all(term.p_value is None and term.f is None for term in found.terms)
-    assert found.terms[0].levels[0].low is None
-    assert "With one run of each configuration nothing tells an effect on the time from what machines" in found.text
-    assert "5 runs may tell" in found.text
-
-
 def test_the_runs_that_would_show_an_effect_are_those_that_show_it() -> None:
     """An effect of 3 % where a factor's effect varies by 1.5 % between machines, judged from two runs."""
 
@@ -68,40 +58,12 @@ def test_the_runs_that_would_show_an_effect_are_those_that_show_it() -> None:
     assert effects(table(term.enough + term.enough % 2)).terms[0].is_significant
 
 
-def test_no_number_of_runs_is_advised_where_nothing_shows() -> None:
-    table = [
-        Outcome(trial, {"time_s": 1.0 + 0.01 * (trial.seed % 2) * (1 if trial.point["x"] else -1) - 0.005})
-        for trial in trials_of([Point({"x": x}) for x in (False, True)], 2)
-    ]
-    found = effects(table)
-    assert found.terms[0].enough is None
-    assert "2 runs of each configuration give no sign of one" in found.text
-
-
 def test_a_refused_point_is_left_out_and_named() -> None:
     known = outcomes()
     refused = [Outcome(one.trial, refusal="does not fit") if one.trial.point == POINTS[0] else one for one in known]
     found = effects(refused)
     assert found.left_out == (POINTS[0],)
     assert found.points == 5
-
-
-def test_differences_are_taken_of_what_has_no_logarithm() -> None:
-    table = [Outcome(Trial(point, seed), {"y": float(point["b"] - 0.5)}) for point in POINTS for seed in (1, 2)]  # type: ignore[operator]
-    assert effects(table, "y", logarithm=False).terms[0].levels[1].effect == pytest.approx(0.5)
-    with pytest.raises(InputError, match="y is not above 0 in a run"):
-        effects(table, "y")
-
-
-def test_bad_input_is_one_line() -> None:
-    with pytest.raises(InputError, match="nothing varies"):
-        effects(outcomes(POINTS[:1]))
-    with pytest.raises(InputError, match="no seed in common"):
-        effects([Outcome(Trial(POINTS[0], 1), {"time_s": 1.0}), Outcome(Trial(POINTS[1], 2), {"time_s": 1.0})])
-    with pytest.raises(InputError, match="no point could be simulated: no"):
-        effects([Outcome(Trial(POINTS[0], 1), refusal="no")])
-    with pytest.raises(InputError, match="a power of two from 8 rows"):
-        sobol({"x": lambda u: u}, lambda _: [], 100)
 
 
 def test_sobol_takes_the_simulations_that_it_says_with_common_seeds_in_a_row() -> None:
@@ -117,20 +79,6 @@ def test_sobol_takes_the_simulations_that_it_says_with_common_seeds_in_a_row() -
     assert found.total["x"].value == pytest.approx(1.0, abs=0.1)
     assert found.is_null("null")
     assert len({trial.seed for trial in seen[:3]}) == 1  # A, and A with one factor of B
-
-
-def test_rows_with_a_refusal_are_left_out() -> None:
-    def evaluate(trials: Sequence[Trial]) -> list[Outcome]:
-        return [
-            Outcome(one, refusal="too large")
-            if float(one.point["x"]) > 0.9  # type: ignore[arg-type]
-            else Outcome(one, {"time_s": 1.0 + float(one.point["x"])})  # type: ignore[arg-type]
-            for one in trials
-        ]
-
-    assert 0 < sobol({"x": lambda u: u}, evaluate, 64).refused < 32
-    with pytest.raises(InputError, match="only 0 of 64 rows could be simulated: too large"):
-        sobol({"x": lambda _: 1.0}, evaluate, 64)
 
 
 def test_the_best_level_and_the_direction_are_said() -> None:

@@ -11,8 +11,7 @@ import pytest
 from lepaute.errors import InputError
 from lepaute.simulate import Hpl
 from lepaute.simulate.apps.hpl.hpl_dat import read_hpl_dat
-from lepaute.study.evaluation import Evaluate, Once, Outcome, Point, Trial
-from lepaute.study.ranking import rank
+from lepaute.study.evaluation import Evaluate, Outcome, Point, Trial
 from lepaute.study.running import write_hpl_dat
 from lepaute.study.schema import Factor
 from lepaute.study.tune import crossed, explore, halve
@@ -63,17 +62,6 @@ def test_what_is_known_well_enough_ends_early() -> None:
     assert clear.ended == "known well enough"
     assert clear.simulations < 60
     assert [one.point for one in clear.ranking.near] == [clear.best]
-
-
-def test_with_fewer_simulations_than_points_a_part_of_them_is_looked_at() -> None:
-    found = halve(POINTS, machine(), 6)
-    assert found.simulations <= 6
-    assert len(found.ranking.standings) < len(POINTS)
-    assert halve(POINTS, machine(), 1).simulations == 1
-
-
-def test_all_points_crossed_with_all_seeds_agree() -> None:
-    assert crossed(POINTS, machine(), 8).best == halve(POINTS, machine(), 60).best
 
 
 def doubtful(extrapolated: tuple[int, ...], effect: float = 1.2, asked: list[Trial] | None = None) -> Evaluate:
@@ -163,14 +151,6 @@ def test_a_choice_rests_on_two_machines_where_the_budget_is_one_simulation_a_poi
     assert found.ranking.best.runs >= 2
 
 
-def test_more_is_better_of_a_rate() -> None:
-    outcomes = [Outcome(Trial(point, seed), {"rate_gflops": 1e4 / cost(point) * (1 + 0.01 * seed)})
-                for point in POINTS for seed in range(4)]  # fmt: skip
-    ranking = rank(outcomes, "rate_gflops")
-    assert ranking.best.point == Point({"nb": 192, "depth": 1})
-    assert all(one.ratio > 1.0 for one in ranking.standings[1:])
-
-
 def test_a_large_space_is_explored_without_a_point_twice_and_within_its_constraints() -> None:
     space = {
         "x": Factor(path="scale.x", range=(0.0, 1.0)),
@@ -220,26 +200,9 @@ def test_real_runs_correct_what_the_simulation_has_wrong_of_a_level() -> None:
     assert found.ended == "known well enough" or len(found.runs) == 10
 
 
-def test_bad_input_is_one_line() -> None:
-    with pytest.raises(InputError, match="0 points and 10 simulations"):
-        halve([], machine(), 10)
-    with pytest.raises(InputError, match="no point can be compared: no"):
-        rank([Outcome(Trial(POINTS[0], 1), refusal="no")])
-    with pytest.raises(InputError, match="fewer than 2 seeds in common"):
-        correct(crossed(POINTS, machine(), 1).outcomes, cost, 3)
-    with pytest.raises(InputError, match="took 0 s"):
-        correct(crossed(POINTS, machine(), 3).outcomes, lambda _: 0, 3)
-
-
 def test_an_hpl_dat_of_the_choice_reads_back(tmp_path: Path) -> None:
     chosen = Hpl(n=1000, nb=64, p=2, q=3, depth=0, bcast="long", swap_threshold=64)
     write_hpl_dat(tmp_path / "HPL.dat", chosen)
     assert read_hpl_dat(tmp_path / "HPL.dat").combinations() == [chosen]
     with pytest.raises(InputError, match=r"an HPL.dat is of HPL"):
         write_hpl_dat(tmp_path / "HPL.dat", SimpleNamespace(name="stencil"))
-
-
-def test_once_asks_for_no_trial_twice() -> None:
-    once = Once(machine())
-    once([Trial(POINTS[0], 1)] * 3)
-    assert once.asked == 1

@@ -73,15 +73,6 @@ def test_each_level_takes_the_best_of_the_factors_that_are_to_be_chosen() -> Non
     assert "ranks on other CPUs, so that errors of single CPUs do not cancel" in answer.text
 
 
-@pytest.mark.parametrize(
-    ("path", "value"), [("application.grid", "1x8"), ("mapping.kind", "random"), ("scale.dgemm", 2)]
-)
-def test_a_scenario_that_moves_ranks_is_said_to(path, value):
-    asked = study(scenarios={"base": {}, "other": {path: value}})
-    answer = answer_of(asked, lambda trial: 1.0 + trial.seed + 0.1 * (trial.point["scenario"] == "other"))
-    assert ("ranks on other CPUs" in answer.text) == (value != 2)
-
-
 def test_machines_of_other_models_are_compared_by_runs_that_have_nothing_in_common() -> None:
     asked = study(scenarios={"base": {}, "other": {"platform": "dahu-2019-04"}})
     answer = answer_of(asked, lambda trial: float(trial.seed))
@@ -141,20 +132,6 @@ def test_the_command_answers_keeps_everything_and_continues(file: Path, capsys: 
     assert again.to_dict() == answer | {"simulated": 12, "reused": 0, "further_simulations": 38}
 
 
-def test_the_command_checks_a_file_and_prints_the_schema(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["study", "check", str(file)]) == 0
-    assert "40 simulations" in capsys.readouterr().out
-    assert main(["study", "schema"]) == 0
-    assert json.loads(capsys.readouterr().out)["title"] == "A study of Lepaute"
-    file.write_text(support_study.TEXT.replace("application.nb", "application.bn"))
-    assert main(["study", "check", str(file)]) == 2
-    error = capsys.readouterr().err
-    assert error.startswith(f"lepaute: {file}:6: factors.nb.levels[0] cannot be: application.bn")
-    assert len(error.splitlines()) == 1
-    assert main(["study", "tune", str(file)]) == 2
-    assert "asks the question whatif; use `lepaute study whatif`" in capsys.readouterr().err
-
-
 @pytest.mark.slow
 @pytest.mark.nodes
 @pytest.mark.long
@@ -197,14 +174,6 @@ def test_an_interrupt_is_one_line_and_what_was_finished_is_kept(tmp_path: Path) 
     assert written(store) > 0
 
 
-def test_equal_runs_are_no_difference() -> None:
-    answer = answer_of(study(), lambda trial: float(trial.seed))
-    assert answer.sentence == "The time with half: no difference."
-    three = study(scenarios={"base": {}, "half": {"scale.bandwidth": 0.5}, "third": {"scale.bandwidth": 0.3}})
-    assert answer_of(three, lambda _: 1.0).sentence == "None of 2 makes any difference to the time."
-    assert "equal" not in answer.text
-
-
 def test_where_no_change_can_be_shown_the_largest_is_an_interval_and_no_change() -> None:
     three = study(scenarios={"base": {}, "half": {"scale.bandwidth": 0.5}, "third": {"scale.bandwidth": 0.3}})
     answer = answer_of(three, lambda trial: 10.0 + ((3 * trial.seed + 7 * len(str(trial.point["scenario"]))) % 5))
@@ -237,16 +206,3 @@ def test_what_is_not_comparable_is_not_told_apart_by_a_study_either() -> None:
     assert doubtful.told_apart == 0
     assert "not comparable, at small extrapolation alone makes its time uncertain by ± 79.5 %" in doubtful.sentence
     assert doubtful.to_dict()["comparisons"][0]["comparable"] is False
-
-
-def test_a_study_of_top_switches_says_which_cables_are_lost() -> None:
-    small = {"name": "hpl", "n": 500, "nb": 128, "grid": "4x4"}
-    trees = {
-        f"{top} top": {"platform.topology": {"kind": "fat-tree", "parameters": f"2;8,4;1,{top};1,2"}} for top in (2, 1)
-    }
-    run = run_study(study(base={"application": small, "platform": "dahu"}, scenarios=trees), runs=2)
-    assert any("spread evenly over all parallel cables" in each for each in run.caveats)
-    for tree in trees.values():
-        tree["platform.topology"]["cables"] = "first"
-    run = run_study(study(base={"application": small, "platform": "dahu"}, scenarios=trees), runs=2)
-    assert any("the first carries all messages (cables: first)" in each for each in run.caveats)

@@ -7,13 +7,10 @@ from pathlib import Path
 import pytest
 
 from lepaute.cli.prediction_text import summary
-from lepaute.kit.picture import own_figure
 from lepaute.simulate import Difference, Hpl, Layers, Prediction, difference, predict, predict_all
 from lepaute.simulate.platform import load_platform
 from lepaute.simulate.platform.data_sheet import DataSheet, platform_from
-from lepaute.simulate.prediction.plot import plot_sweep, quantity_axis
-from lepaute.simulate.prediction.sweep import Sweep, calibration_of, speed
-from lepaute.simulate.prediction.warnings import caveats
+from lepaute.simulate.prediction.sweep import Sweep, speed
 from lepaute.simulate.prediction.wording import fastest
 
 #: dgemm of `dahu` was fitted for k = 128, 256 and 512.
@@ -116,14 +113,6 @@ def test_block_sizes_that_nobody_measured_are_not_ranked_without_a_warning(sweep
     assert "block sizes are compared" not in summary(sweep)  # fitted: those outside are apart
 
 
-def test_the_axis_of_a_sweep_is_in_the_unit_of_the_text(sweep: list[Prediction]) -> None:
-    assert quantity_axis(sweep) == ("rate (Gflop/s)", 1.0)
-    faster = [
-        replace(one, run_list=type(one.run_list)(replace(run, rate=2e5) for run in one.run_list)) for one in sweep
-    ]
-    assert quantity_axis(faster) == ("rate (Tflop/s)", 1e-3)
-
-
 def test_the_error_of_sampling_counts_where_predictions_are_told_apart(sweep: list[Prediction]) -> None:
     best, other = Sweep(tuple(sweep[3:])).best, sweep[5]
     assert best is not None
@@ -138,44 +127,6 @@ def test_no_best_is_named_where_none_is_comparable(sweep: list[Prediction]) -> N
     assert "near" not in text
     assert "lepaute calibrate --nb 16,32,64" in text
     assert Sweep(tuple(sweep[:3])).best is None
-
-
-def test_a_sweep_of_comparable_ones_says_nothing_of_the_others(sweep: list[Prediction]) -> None:
-    assert "comparable" not in summary(sweep[3:])
-    assert Sweep(tuple(sweep[3:])).remedy is None
-
-
-def test_no_calibration_of_block_sizes_is_advised_where_the_matrix_is_too_large(sweep: list[Prediction]) -> None:
-    too_large = replace(sweep[3], trust=sweep[0].trust)  # of a block size that was measured
-    assert not too_large.comparable
-    assert Sweep((too_large, *sweep[4:])).remedy is None
-
-
-def test_a_calibration_has_at_most_six_block_sizes_the_smallest_and_the_largest_among_them() -> None:
-    assert calibration_of([32]) == "lepaute calibrate --nb 32"
-    assert calibration_of([96, 100]) == "lepaute calibrate --nb 96,100"
-    assert calibration_of([16, 32, 64, 128]) == "lepaute calibrate --nb 16,32,64,128"
-    assert calibration_of(range(16, 513, 16)) == "lepaute calibrate --nb 16,32,64,128,256,512"
-    assert calibration_of([100, 104, 112, 120, 128]) == "lepaute calibrate --nb 100,128"
-
-
-def test_warnings_that_differ_in_their_numbers_are_one_line_with_a_count(sweep: list[Prediction]) -> None:
-    ranges = [line for line in caveats(sweep) if "of dgemm time is outside the fitted ranges" in line]
-    assert len(ranges) == 1
-    assert ranges[0].endswith(" (and 5 more like it)")
-
-
-def test_warnings_that_differ_in_the_kernel_are_one_line_that_names_the_kernels(sweep: list[Prediction]) -> None:
-    outside = "{} % of {} time is outside the fitted ranges: n = 1..{}, fitted in 1..{}"
-    made = [
-        replace(one, warnings=[outside.format(number, kernel, number, 9) for kernel in ("dscal", "idamax", "dtrsm")])
-        for number, one in enumerate(sweep, start=10)
-    ]
-    (line,) = caveats(made)
-    # The worst stands for all.
-    assert line == f"{outside.format(15, 'dscal', 15, 9)} (and 17 more like it, of idamax, dtrsm)"
-    common = [replace(one, warnings=["the same", *(["of one"] if one is sweep[0] else [])]) for one in sweep]
-    assert caveats(common) == ["the same", f"of one (1 of {len(sweep)})"]
 
 
 def test_the_command_says_not_comparable_in_text_json_and_picture(tmp_path, json_of, output_of):
@@ -207,18 +158,3 @@ def test_a_difference_from_an_extrapolated_block_size_is_not_cancelled() -> None
 def width(found: Difference) -> float:
     """How many times the lower end of an interval the upper end is."""
     return found.high / found.low
-
-
-def test_the_picture_of_a_sweep_marks_the_best_and_has_numbers_on_its_axis(sweep, tmp_path, monkeypatch):
-    monkeypatch.setattr("lepaute.simulate.prediction.plot.MOST_LINES", 4)
-    axes = plot_sweep(Sweep(tuple(sweep)), tmp_path / "sweep.png")
-    figure = own_figure(axes)
-    figure.draw_without_rendering()
-    labels = [tick.get_text() for tick in axes.get_yticklabels()]
-    assert labels == [one.application.label for one in sorted(sweep, key=speed, reverse=True)[:4]]
-    assert axes.get_ylabel() == "the 4 fastest of 6"
-    assert figure.get_suptitle().replace("\n", " ") == fastest(Sweep(tuple(sweep)))
-    assert "fastest" in {text.get_text() for text in figure.legends[0].get_texts()}
-    ticks = [tick.get_text() for tick in axes.get_xticklabels()]
-    assert all(float(tick) > 0.0 for tick in ticks)  # 1500, not 1.5 x 10^3
-    assert len(ticks) >= 3

@@ -10,7 +10,6 @@ from population.simulated import dahu_like, simulated
 
 from lepaute.cli.main import main
 from lepaute.errors import InputError
-from lepaute.simulate import Hpl, predict
 from lepaute.simulate.machine.population import on_its_day
 from lepaute.simulate.machine.synthesis import synthesize
 from lepaute.simulate.platform import load_platform
@@ -35,29 +34,10 @@ def test_a_cluster_has_what_was_asked_for_and_says_what_is_assumed(tmp_path, out
     assert main(["platform", "check", str(file)]) == 0
 
 
-def test_a_cluster_of_twice_as_many_nodes_begins_with_the_same_ones() -> None:
-    few, many = (synthesize(DAHU, population_of(DAHU), nodes=nodes) for nodes in (4, 8))
-    first, second = (cluster.kernels[0].pieces[0].per_cpu for cluster in (few, many))
-    assert first.rows == second.rows[:8]
-
-
 def test_without_variability_all_cpus_and_all_days_are_alike() -> None:
     cluster = synthesize(DAHU, population_of(DAHU), nodes=6, spatial=0.0, temporal=0.0)
     table = cluster.kernels[0].pieces[0].per_cpu
     assert len({row[2:] for row in table.rows}) == 1
-
-
-def test_a_run_on_a_cluster_of_256_nodes_is_predicted() -> None:
-    cluster = synthesize(DAHU, population_of(DAHU), nodes=256)
-    prediction = predict(Hpl(n=20_000, nb=512, p=16, q=16), cluster, runs=2)
-    assert prediction.run_list[0].time_s != prediction.run_list[1].time_s
-
-
-def test_a_switch_has_any_number_of_nodes_and_a_fat_tree_grows_at_its_top() -> None:
-    tree = Topology.model_validate({"kind": "fat-tree", "parameters": "2;32,8;1,4;1,8"})
-    assert topology_for(Topology(), 77, "x") == Topology()
-    assert topology_for(tree, 256, "x") == tree
-    assert topology_for(tree, 320, "x").parameters == "2;32,10;1,4;1,8"
 
 
 @pytest.mark.parametrize(
@@ -71,20 +51,6 @@ def test_a_switch_has_any_number_of_nodes_and_a_fat_tree_grows_at_its_top() -> N
 def test_a_topology_without_such_a_form_is_refused(topology: dict[str, object], nodes: int, told: str) -> None:
     with pytest.raises(InputError, match=told):
         topology_for(Topology.model_validate(topology), nodes, "x")
-
-
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        (["--nodes", "0"], "nodes is 0; a cluster has 1 to 40000 nodes"),
-        (["--nodes", "2", "--spatial", "1e300"], "is 0 to 1e+06"),
-        ([], "missing option '--nodes'"),
-    ],
-)
-def test_bad_options_are_status_2_and_one_line(options, told, tmp_path, refusal_of):
-    file = tmp_path / "c.yaml"
-    assert told in refusal_of("platform", "synthesize", *options, "-o", file)
-    assert not file.exists()
 
 
 def daily(path: Path, days: int = 6) -> Path:

@@ -13,14 +13,6 @@ def test_every_result_comes_under_its_key_whatever_the_order():
     assert run_tasks(tasks) == {number: number * number for number in range(20)}
 
 
-def test_the_longest_task_begins_first(monkeypatch):
-    monkeypatch.setattr("os.sched_getaffinity", lambda _process: {0})  # two threads would begin at once
-    begun = []
-    costs = {"a": 1.0, "b": 5.0, "c": 3.0}
-    run_tasks([Task(name, cost, lambda name=name: begun.append(name)) for name, cost in costs.items()])
-    assert begun == ["b", "c", "a"]
-
-
 def test_the_share_behind_grows_to_one():
     shares = []
     run_tasks([Task(number, 1.0, lambda: time.sleep(0.01)) for number in range(6)], shares.append)

@@ -1,13 +1,10 @@
 """What commands print: the answer in the first line, tables that fit a terminal, one row a line in a file."""
 
-import io
-from pathlib import Path
-
 import pytest
 
 from lepaute.cli.prediction_answer import answered, answered_scaling, answered_sweep
 from lepaute.cli.terminal import answer_text
-from lepaute.kit.printable import UNLIMITED, terminal_columns
+from lepaute.kit.printable import UNLIMITED
 from lepaute.kit.tables import shown_table
 from lepaute.kit.text import caveat_line, folded, with_interval
 from lepaute.simulate import Hpl, Prediction, predict_all
@@ -77,10 +74,6 @@ def test_a_table_in_a_file_has_a_line_a_row_no_padding_and_no_empty_cell():
     assert lines[1:] == ["dgemm_nn  4317  42.7 s  m 1-8192, n 1-7896, k 1-256", "dlaswp04T  325  148 ms  -"]
 
 
-def test_what_is_no_terminal_has_no_width():
-    assert terminal_columns(io.StringIO()) == UNLIMITED
-
-
 def test_caveats_are_one_line_with_their_count_and_the_way_to_all():
     assert caveat_line(["a is so: because"], NARROW) == "1 caveat: a is so; --details"
     assert caveat_line([f"no {i} is so" for i in range(5)], NARROW).startswith("5 caveats: no 0 is so; no 1 is so; ")
@@ -115,8 +108,3 @@ def test_a_platform_fits_on_a_screen_of_24_lines(name):
     assert len(lines) <= 22  # the caveats may take three
     assert all(len(line) <= NARROW for line in lines)
     assert "Gflop/s" in lines[0] or "Tflop/s" in lines[0]
-
-
-def test_details_is_declared_once():
-    folder = Path(__file__).parents[2] / "src" / "lepaute" / "cli"
-    assert [file.name for file in folder.glob("*.py") if '"--details"' in file.read_text()] == ["options.py"]

@@ -23,15 +23,6 @@ def test_show_names_the_run_and_its_calls(file, output_of):
     assert any(line.split()[:3] == ["dgemm", "kernel", "24"] for line in told.splitlines())
 
 
-def test_show_prints_json_for_programs(file, json_of):
-    told = json_of("trace", "show", file, "--json")
-    assert told["headline"] == "HPL N = 384, NB = 64, 4 × 1, recorded"
-    assert (told["ranks"], told["steps"]) == ([0, 1, 2, 3], [0, 5])
-    (dgemm,) = [each for each in told["calls"] if each["call"] == "dgemm"]
-    assert (dgemm["kind"], dgemm["calls"]) == ("kernel", 24)
-    assert dgemm["most_k"] > 0
-
-
 def test_each_command_writes_its_file(file, tmp_path, capsys, output_of):
     assert main(["trace", "gantt", str(file), "-o", str(tmp_path / "g.png"), "--ranks", "0,2-3", "--steps", "1:2"]) == 0
     output_of("trace", "perfetto", file, "-o", tmp_path / "p.json")

@@ -6,10 +6,10 @@ import numpy
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from oracles.traces_by_hand import call, exchange, trace
+from oracles.traces_by_hand import call, trace
 
 from lepaute.errors import InputError
-from lepaute.simulate.trace import read_trace, trace_of_columns, write_trace
+from lepaute.simulate.trace import read_trace, trace_of_columns
 from lepaute.simulate.trace.table import check_metadata
 
 
@@ -74,9 +74,3 @@ def test_a_file_that_is_no_parquet_or_not_there_is_refused(tmp_path: Path) -> No
 def test_more_ranks_than_are_simulated_are_refused_when_the_file_is_opened() -> None:
     with pytest.raises(InputError, match="t: 1073741824 ranks; at most 4194304 are simulated"):
         check_metadata({"ranks": 2**30}, "t")
-
-
-def test_an_empty_trace_is_a_trace(tmp_path: Path) -> None:
-    whole = exchange()
-    write_trace(whole.where(whole.rank > 99), tmp_path / "t.parquet")
-    assert len(read_trace(tmp_path / "t.parquet")) == 0

@@ -11,10 +11,9 @@ from oracles.traces_by_hand import call, exchange, hpl_like, trace
 from support_pages import Elements, text_of, widths_offline
 
 from lepaute.cli.main import main
-from lepaute.simulate.trace import colours, trace_of_columns, write_trace
+from lepaute.simulate.trace import colours, write_trace
 from lepaute.simulate.trace.breakdown import breakdown_of, split
 from lepaute.simulate.trace.finding import finding_of
-from lepaute.simulate.trace.messages import sent_of
 from lepaute.simulate.trace.page import page, write_report
 from lepaute.simulate.trace.timeline import TICKS, segments
 
@@ -39,44 +38,6 @@ def test_the_answer_names_the_rank_that_waits_most_and_for_whom():
         "rank 1 waits most, 66.7 % of its time, mostly for rank 0"
     )
     assert (found.waiting.rank, found.waiting.whom, found.waiting.time_s) == (1, 0, 2.0)
-
-
-def test_a_collective_operation_waits_for_the_last_of_its_ranks_and_a_broadcast_for_its_root():
-    made = trace(
-        *(call(rank, "MPI_Allreduce", start, 4.0 - start, comm=0) for rank, start in enumerate((0.0, 3.0, 1.0))),
-        *(call(rank, "MPI_Bcast", start, 9.0 - start, comm=0, peer=2) for rank, start in enumerate((5.0, 7.0, 6.0))),
-    )
-    waits = breakdown_of(made).waits
-    found = {(int(a), int(b)): t for a, b, t in zip(waits.rank, waits.whom, waits.time_s, strict=True)}
-    assert found == {(0, 1): 3.0, (2, 1): 2.0, (0, 2): 1.0}, "rank 1 came to the broadcast after its root"
-
-
-def test_a_wait_for_several_requests_waits_for_the_latest_sender():
-    made = trace(
-        call(0, "MPI_Irecv", 0.0, 0.1, peer=1, tag=1, completion=0),
-        call(0, "MPI_Irecv", 0.1, 0.1, peer=2, tag=1, completion=0),
-        call(0, "MPI_Waitall", 0.2, 4.8, completion=0),
-        call(1, "MPI_Send", 4.0, 1.0, peer=0, tag=1, size_bytes=8),
-        call(2, "MPI_Send", 2.0, 1.0, peer=0, tag=1, size_bytes=8),
-    )
-    waits = breakdown_of(made).waits
-    assert (waits.rank.tolist(), waits.whom.tolist()) == ([0], [1])
-    assert waits.time_s[0] == pytest.approx(3.8)
-
-
-@pytest.mark.parametrize("made", [hpl_like(4, 6), exchange()])
-def test_waits_add_up_to_what_is_late_and_messages_to_what_is_sent(made):
-    breakdown = breakdown_of(made)
-    assert breakdown.waits.time_s.sum() == pytest.approx(breakdown.by_rank_s[:, 2].sum())
-    sent = sent_of(made)
-    is_send = made.named("MPI_Send")
-    assert (sent.messages.sum(), sent.size_bytes.sum()) == (is_send.sum(), made.size_bytes[is_send].sum())
-
-
-def test_a_trace_in_which_nothing_waits_says_so_by_silence():
-    assert finding_of(breakdown_of(trace(call(0, "dgemm", 0.0, 1.0, m=1, n=1, k=1)))).sentence == (
-        "100.0 % of the ranks' time is computing"
-    )
 
 
 @settings(deadline=None)
@@ -168,41 +129,6 @@ def test_calls_are_drawn_in_their_colours_zoomed_and_told(browser, page_file):
     assert tab.locator(".marks .date").all_inner_texts() != dates
     tab.get_by_role("button", name="all").click()
     assert tab.locator(".marks .date").all_inner_texts() == dates
-
-
-def test_dark_pages_are_dark_and_printed_ones_show_what_is_folded(browser, page_file):
-    tab = opened(browser, page_file, color_scheme="dark")
-    background = "getComputedStyle(document.body).backgroundColor"
-    assert tab.evaluate(background) == "rgb(20, 24, 29)"
-    table = tab.locator("#messages table")
-    assert not table.is_visible()
-    tab.emulate_media(media="print")
-    assert tab.evaluate(background) == "rgb(255, 255, 255)"
-    assert table.is_visible()
-    assert not tab.locator(".buttons").is_visible()
-    assert tab.locator("#gantt").is_visible()
-
-
-@pytest.mark.slow
-def test_the_page_of_a_thousand_ranks_and_half_a_million_calls_is_some_megabytes(browser, tmp_path):
-    ranks, calls_each = 1000, 500
-    generator = numpy.random.default_rng(1)
-    duration_s = generator.gamma(4.0, 1e-4, (ranks, calls_each))
-    start_s = numpy.cumsum(duration_s, axis=1) - duration_s
-    made = trace_of_columns(
-        {
-            "rank": numpy.repeat(numpy.arange(ranks), calls_each),
-            "kind": numpy.zeros(ranks * calls_each),
-            "name": numpy.tile(numpy.arange(calls_each) % 3, ranks),
-            "start_s": start_s.ravel(),
-            "duration_s": duration_s.ravel(),
-        },
-        ("dgemm", "dtrsm", "dlaswp00N"),
-        {"source": "simulation", "ranks": ranks},
-    )
-    write_report(made, tmp_path / "p.html")
-    assert (tmp_path / "p.html").stat().st_size < 5e6
-    assert opened(browser, tmp_path / "p.html").evaluate("document.getElementById('gantt').height") >= ranks
 
 
 def test_the_command_writes_a_page_that_says_what_the_data_do_and_refuses_other_names(tmp_path, monkeypatch, capsys):

@@ -1,6 +1,5 @@
 """Options that a mode of their command makes nothing of: refused by name, before anything is opened or measured."""
 
-import shlex
 from pathlib import Path
 from typing import Any
 
@@ -24,25 +23,6 @@ USED = {
     "compare openmpi mpich --measure-only": f"{MEASURED} primary measure-only guidelines",
     "clocks c.zip": CLOCKS_ANSWER,
     "clocks --simulate=4,1": f"{CLOCKS_ANSWER} simulate platform methods after mpiruns seed output",
-}
-#: Command line, and what is refused of it, or the words in which.
-UNUSED = {
-    "compare openmpi mpich --ops=allreduce --root=0": "--root",
-    "compare openmpi mpich --ops=bcast,barrier --datatype=double --op=sum": "--datatype, --op",
-    "compare openmpi mpich --ops=barrier --sizes=8": "--sizes",
-    "compare openmpi mpich --every=2h": "--every",
-    "compare openmpi mpich --calls=3 --mpiruns=3 --precision=2%": "--precision",
-    "clocks openmpi --mpiruns=3 --budget=5min": "--budget",
-    "clocks openmpi --simulate=4,1": "LIBRARY",
-    "watch health 1 --most=5% --partition=p": "--most, --partition",
-    "watch events add --node=1 --reason=x --date=2026-01-01 --outlier=7 --type=platform": "--type",
-    "run x.py --dry-run --resume": "--resume",
-    "run x.py --dry-run --walltime=60": "--walltime",
-    "run x.py --dry-run --scheduler=": "unknown scheduler ''",
-    "run x.py --dry-run --python=": "--python is ''",
-    "watch health '' --store=none": "NODES is empty",
-    "watch cost 1 -p dahu --n=64 --since=2026-01-01 --latest=3": "--latest",
-    "calibrate --switches='a;b'": "--switches names no switch of ",
 }
 #: Values of options that take neither their default nor a number.
 VALUES = {
@@ -89,18 +69,3 @@ def test_what_a_mode_does_not_use_is_refused_by_name(words: str, capsys: pytest.
 def value_of(name: str, parameter: Any) -> str:
     default = parameter.default
     return VALUES.get(name) or (default if isinstance(default, str) else str(default or 6))
-
-
-@pytest.mark.parametrize("words", UNUSED)
-def test_what_other_words_make_useless_is_refused_by_name(words: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert UNUSED[words] in refused(shlex.split(words), capsys)
-
-
-def test_a_parameter_that_an_experiment_does_not_look_at_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    Path("x.py").write_text(
-        "import lepaute\n\n\nclass Nothing(lepaute.Job):\n    def run(self):\n        self.parameters.get('calls', 3)\n"
-    )
-    for more, unread in (([], []), (["--set", "callls=3"], ["callls"])):
-        assert main(["run", "x.py", "--dry-run", "--set", "calls=4", *more]) == 0
-        named = [line for line in capsys.readouterr().out.splitlines() if "did not look at it" in line]
-        assert named == [f"parameter {name}: the experiment did not look at it" for name in unread]

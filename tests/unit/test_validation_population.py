@@ -2,11 +2,9 @@
 
 import numpy as np
 import pytest
-from population.levels import levels, some_nodes, synthetic
+from population.levels import levels
 from population.simulated import dahu_like, simulated
 from population.two_sample import combined, holm, p_values
-
-from lepaute.measure.fit.population.generative import generative
 
 
 def test_corrections_are_those_of_the_textbook() -> None:
@@ -23,22 +21,6 @@ def test_the_three_levels_add_up_to_the_data() -> None:
     )
     apart = data.values - whole  # the median of the CPUs, the same in each row
     assert np.ptp(apart, axis=0) == pytest.approx(0.0, abs=1e-18)
-
-
-def test_synthetic_data_have_the_layout_of_the_observed() -> None:
-    data = simulated(dahu_like(), np.random.default_rng(1), nodes=8, days=5, missing=0.3)
-    drawn = synthetic(generative(data).population(), data, 3)
-    assert np.array_equal(drawn.unit, data.unit)
-    assert drawn.values.shape == data.values.shape
-    assert not np.any(drawn.values == data.values)
-
-
-def test_some_nodes_are_numbered_anew_and_keep_their_rows() -> None:
-    data = simulated(dahu_like(), np.random.default_rng(1), nodes=5, days=3)
-    part = some_nodes(data, np.array([4, 1]))
-    assert (part.nodes, part.units, part.node_names) == (2, 4, ("node1", "node4"))
-    assert np.array_equal(part.values, data.values[np.isin(data.node_of_unit[data.unit], [1, 4])])
-    assert list(part.node_of_unit) == [0, 0, 1, 1]
 
 
 def blocks(rng: np.random.Generator, shift: float) -> tuple[np.ndarray, np.ndarray]:

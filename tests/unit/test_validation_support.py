@@ -1,31 +1,10 @@
 """The scripts of validation/: statistics, goals and pages, on data made here (tests do not read the reference data)."""
 
-import subprocess
-import sys
-from pathlib import Path
-
 import factorial
-import numpy
 import pandas
 import pytest
 from support.goals import at_most, status
-from support.page import replace_section
-from support_limits import HANG_S
 from what_if.effects import effect_goals, same_order
-from what_if.synthetic import synthetic_platform
-
-VALIDATION = Path(__file__).parents[2] / "validation"
-
-
-def test_a_generated_section_is_replaced_and_what_stands_around_it_stays(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text("# Title\n\n<!-- begin a: generated, do not edit -->\nold\n<!-- end a -->\n\nby hand\n")
-    replace_section(page, "a", r"new \1")  # a backslash in the text is no reference to a group
-    replace_section(page, "ab", "another")
-    assert page.read_text() == (
-        "# Title\n\n<!-- begin a: generated, do not edit -->\nnew \\1\n<!-- end a -->\n\nby hand\n\n"
-        "<!-- begin ab: generated, do not edit -->\nanother\n<!-- end ab -->\n"
-    )
 
 
 def test_a_goal_that_cannot_be_judged_is_not_met() -> None:
@@ -50,17 +29,6 @@ def test_main_effects_of_a_balanced_design_are_those_worked_out_by_hand() -> Non
     assert found["f"][0] == pytest.approx(100.0 / (1.0 / 11.0))
 
 
-def test_main_effects_of_an_unbalanced_design_are_each_adjusted_for_the_others() -> None:
-    frame = pandas.DataFrame(
-        {"block_size": [128, 128, 128, 256], "depth": [0, 0, 1, 1], "bcast": [0] * 4, "swap": [0] * 4}
-    )
-    frame["time_s"] = [10.0, 10.0, 20.0, 20.0]  # depth says all; block size alone would seem to say something
-    found = factorial.main_effects(frame, "time_s").set_index("factor")["sum_of_squares"]
-    assert found["depth"] == pytest.approx(100.0 * 2.0 / 3.0)
-    assert found["block_size"] == pytest.approx(0.0, abs=1e-9)
-    assert numpy.isnan(found["bcast"])  # one level only
-
-
 def test_only_pairs_that_the_published_times_tell_apart_have_an_order() -> None:
     published = pandas.Series({"a": 100.0, "b": 101.0, "c": 150.0})
     assert same_order(pandas.Series({"a": 11.0, "b": 10.0, "c": 20.0}), published) == (2, 2)
@@ -74,26 +42,3 @@ def test_effects_must_have_the_published_sign_and_be_near() -> None:
     assert [goal.met for goal in effect_goals(near, published, "x")] == [True, True]
     assert [goal.met for goal in effect_goals(small, published[["one", "two"]], "x")] == [False, False]
     assert effect_goals(0.0 * near, published, "x")[0].met is False  # no effect at all has no direction
-
-
-def test_the_synthetic_platform_has_the_nodes_of_the_table_in_their_order() -> None:
-    nodes = pandas.DataFrame(
-        {"node": range(4), "mnk": [2e-12, 5e-12, 1e-12, 4e-12], "intercept": 1e-6, "mnk_residual": 1e-13}
-    )
-    platform = synthetic_platform(nodes)
-    model = platform.kernel("dgemm", threads=32)
-    table = model.pieces[0].per_cpu
-    assert [row[:3] for row in table.rows] == [(0, 0, 2e-12), (1, 0, 5e-12), (2, 0, 1e-12), (3, 0, 4e-12)]
-    assert {row[4] for row in table.rows} == {1e-13}
-    assert set(platform.kernel("dlaswp02N", threads=32).pieces[0].mean.values()) == {0.0}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("script", ["matrix_size", "factorial", "geometry", "sensitivity"])
-def test_a_script_says_in_one_line_where_the_reference_data_are_missing(script: str, tmp_path: Path) -> None:
-    argv = [sys.executable, str(VALIDATION / f"{script}.py"), "--reference", str(tmp_path), "--output", str(tmp_path)]
-    finished = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=HANG_S)
-    assert finished.returncode == 2
-    assert finished.stderr.startswith(f"{script}.py: no reference data: {tmp_path}")
-    assert len(finished.stderr.splitlines()) == 1
-    assert list(tmp_path.iterdir()) == []

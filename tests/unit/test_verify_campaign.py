@@ -58,11 +58,6 @@ def test_a_disturbed_run_is_made_again_later_and_all_its_rows_are_kept():
     assert made[-1] == CASES[first.case].hpl
 
 
-def test_a_run_that_is_always_disturbed_is_repeated_three_times_and_no_more():
-    runs = run_cases(CASES[:1], Plan(2, 1), lambda _hpl, _limit: measured(1.0, cpu_share=0.5), silent)
-    assert Counter(run.attempt for run in runs) == {0: 2, 1: 2, 2: 2, 3: 2}
-
-
 @pytest.mark.parametrize("disturbed", [(), (2,), (1, 2, 9, 10, 11, 12)])
 def test_a_resumed_campaign_makes_the_missing_runs_in_the_order_of_a_whole_one(disturbed):
     def once(made):
@@ -151,13 +146,6 @@ def test_a_folder_with_results_is_not_used_again_and_one_that_is_in_use_neither(
     (tmp_path / "results.csv").write_text("n\n")
     with pytest.raises(InputError, match=r"holds results.csv of an earlier verification: .*--resume"):
         check_unused(tmp_path)
-
-
-def test_progress_never_reaches_the_end_before_the_last_run():
-    shares = []
-    run_cases(CASES, Plan(2, 1), lambda _hpl, _limit: measured(1.0), lambda _what, share: shares.append(share))
-    assert shares == sorted(shares)
-    assert 0.0 == shares[0] <= shares[-1] < 1.0
 
 
 def test_a_hanging_run_gets_a_limit_far_above_its_prediction():
@@ -297,12 +285,6 @@ def test_errors_to_one_side_are_told_whatever_the_intervals_hold(measured_s, sai
         assert "would do so in 12 % of campaigns" in more[0]  # 2 / 2^4
 
 
-def test_errors_to_one_side_of_many_cases_have_no_digits_of_their_chance():
-    found = one_sided([-1.0] * 192)
-    assert found is not None
-    assert "in less than 0.01 % of campaigns. Look for a cause that they share: the load." in found.text("the load")
-
-
 def test_two_errors_to_one_side_say_nothing():
     assert one_sided([1.0, 2.0]) is None
     assert one_sided([1.0, 2.0, 0.0]) is None
@@ -342,29 +324,6 @@ def test_warnings_that_are_alike_are_told_once_and_many_are_cut():
     assert many[-1] == "and 3 more warnings in predictions.json"
 
 
-def test_the_record_of_a_case_has_the_keys_of_the_contract(tmp_path):
-    table, frame, runs = whole({0: [1.0], 1: [1.0]}, {})
-    seal = seal_predictions(CASES[:2], Plan(1, 1), PROGRAM, tmp_path)
-    both = Verification(CASES[:2], seal, runs, table, frame)
-    record, _ = both.to_dict()["verifications"]
-    assert set(CASES[0].prediction.to_dict()) < set(record)
-    assert {"measured", "error_percent", "inside_interval"} < set(record)
-    assert len(record["measured"]) == 1
-    assert record["measured"][0]["ranks"][0]["cpu_s"] == 1.0
-    json.dumps(both.to_dict(), allow_nan=False)
-    assert [within(table, limit).status("against") for limit in (-1.0, 1.0)] == [1, 0]
-
-
-def test_the_picture_is_drawn_for_several_grids_for_one_and_without_interval(tmp_path):
-    several = whole({0: [1.0], 1: [1.0], 2: [1.02], 3: [0.8]}, {1: [2.0]}, CASES)
-    no_interval = whole({0: [1.0]}, {}, [case_of(Hpl(n=2000), [1.0])])
-    for name, (table, frame, _) in {"several": several, "no_interval": no_interval}.items():
-        plot(table, frame, tmp_path / f"{name}.png", "title", "foot")
-        data = (tmp_path / f"{name}.png").read_bytes()
-        assert data.startswith(b"\x89PNG")
-        assert len(data) > 20_000
-
-
 def words_of(monkeypatch, table, frame, path, **more) -> list[str]:
     """All text of the picture that `plot` draws."""
     from matplotlib.figure import Figure
@@ -377,18 +336,6 @@ def words_of(monkeypatch, table, frame, path, **more) -> list[str]:
     )
     plot(table, frame, path, "title", "foot", **more)
     return list(dict.fromkeys(text.get_text() for text in figures[0].findobj(Text)))
-
-
-def test_the_picture_tells_cases_apart_that_have_one_size_and_grid(tmp_path, monkeypatch):
-    cases = [case_of(Hpl(n=2000, nb=nb, bcast=bcast), [0.99, 1.0]) for nb in (32, 64) for bcast in ("1ring", "long")]
-    table, frame, _ = whole({case: [1.0] for case in range(4)}, {}, cases)
-    words = words_of(monkeypatch, table, frame, tmp_path / "a.png")
-    assert [word for word in words if word.startswith("2,000")] == [
-        "2,000\n32\nWR10R2C2", "2,000\n32\nWR14R2C2", "2,000\n64\nWR10R2C2", "2,000\n64\nWR14R2C2",
-    ]  # fmt: skip
-    assert "predicted before the runs: 95 % interval for one run" in words
-    words = words_of(monkeypatch, table, frame, tmp_path / "b.png", known=True)
-    assert "predicted: 95 % interval for one run" in words
 
 
 def test_many_cases_are_drawn_as_predicted_against_measured(tmp_path, monkeypatch):

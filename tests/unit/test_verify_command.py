@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lepaute.cli.main import main
-from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.errors import EnvironmentProblem
 from lepaute.measure.verify.command import Command
 from lepaute.simulate import Stencil
 from lepaute.simulate.apps.own.loading import loaded
@@ -51,10 +51,6 @@ def verify(*words: str, grid: str = "1x1", pattern: str = PATTERN, options: tupl
     return main(["verify", "command", "some.py:Some", *given, "--", *words])
 
 
-def printing(text: str) -> Command:
-    return Command(("sh", "-c", f"echo '{text}'"), PATTERN)
-
-
 def test_words_in_braces_are_parameters_of_the_case(folder: Path) -> None:
     some = loaded("some.py:Some")(grid="2x3", n=7)
     words = ("mpirun", "-np", "{ranks}", "./some", "--size={n}/{grid}", "{grid[1]}", "${n}", "{}", "{1}")
@@ -62,20 +58,6 @@ def test_words_in_braces_are_parameters_of_the_case(folder: Path) -> None:
     assert Command(words, PATTERN).of(some) == filled
     stencil = Stencil(cells=(8, 8, 8), grid=(2, 1, 1), cell_time_s=1e-9)
     assert Command(("{cells}", "{grid[0]}"), PATTERN).of(stencil) == ("8x8x8", "2")
-
-
-@pytest.mark.parametrize("word", ["{rank}", "{n[0]}", "{grid[2]}"])
-def test_braces_around_what_is_no_parameter_are_refused(word: str, folder: Path) -> None:
-    with pytest.raises(InputError) as refusal:
-        Command(("run", word), PATTERN).of(loaded("some.py:Some")(grid="2x3"))
-    assert str(refusal.value) == f"the command has {word}, which Some has not; it has {{grid}}, {{n}}, {{ranks}}"
-
-
-def test_the_last_time_that_is_printed_counts(folder: Path) -> None:
-    some = loaded("some.py:Some")(grid="1")
-    run = printing("time: 3 s\ntime: 1.5 s\nend").run(some, 60.0)
-    assert (run.time_s, run.ranks) == (1.5, ())
-    assert run.machine.wall_s > 0.0
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from dataclasses import fields
 import pytest
 
 from lepaute.measure.machine_load import Load
-from lepaute.measure.verify.disturbance import RankLoad, disturbances, rule
+from lepaute.measure.verify.disturbance import RankLoad, disturbances
 
 QUIET = Load(wall_s=1.0, cores=2, own_cpu_s=1.5, others_cpu_s=0.0, steal_s=0.0)
 
@@ -45,10 +45,3 @@ def test_the_rule_never_sees_the_duration_that_is_verified():
     for factor in (1.0, 10.0):
         load = Load(wall_s=factor, cores=2, own_cpu_s=1.9 * factor, others_cpu_s=0.0, steal_s=0.0)
         assert disturbances((rank(factor, factor),), load) == ()
-
-
-def test_every_constant_of_the_rule_is_recorded():
-    assert rule() == {
-        "minimum_cpu_share": 0.97, "cpu_time_tolerance_s": 0.005, "most_others_share": 0.03, "most_steal_share": 0.01,
-        "granularity_s": 0.03, "most_sentinel_change": 0.1, "fewest_sentinels": 6, "most_sd": 3.5, "least_slower": 0.15,
-    }  # fmt: skip

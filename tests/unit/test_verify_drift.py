@@ -1,7 +1,6 @@
 """A verification says by how much the machine has become slower since it was calibrated, and shows both errors."""
 
 import json
-import math
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,9 +12,9 @@ from support_verify import PROGRAM, measured, predicted, silent
 
 from lepaute.errors import EnvironmentProblem
 from lepaute.measure.nodes.channel import NodeLost
-from lepaute.measure.sentinel import Guard, call_seconds, calls_of, duration_of, gap_s
+from lepaute.measure.sentinel import duration_of
 from lepaute.measure.verify.campaign import Case, Plan, RecordedRun, run_cases
-from lepaute.measure.verify.comparison import compare, run_table, sentence_without_drift
+from lepaute.measure.verify.comparison import compare, run_table
 from lepaute.measure.verify.machine import guard_of, lag_of_campaign, machine_drift, readings_of, time_without_drift
 from lepaute.measure.verify.plot import plot
 from lepaute.measure.verify.report import show
@@ -85,22 +84,6 @@ def test_a_machine_that_is_as_fast_as_before_is_not_told_of_a_drift(tmp_path: Pa
     assert found.drift is not None
     assert not found.drift.significant
     assert "No change of the machine's speed since its calibration" in found.drift.sentence
-
-
-def test_without_sentinels_nothing_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    runs = run_cases(CASES, Plan(1, 1), lambda *_: measured(1.0), silent)
-    frame = run_table(CASES, runs)
-    table = compare(CASES, frame)
-    assert table["error_without_drift_percent"].isna().all()
-    assert table["inside_without_drift"].tolist() == [None] * 3
-    assert sentence_without_drift(table) == ""
-    seal = seal_predictions(CASES, Plan(1, 1), PROGRAM, tmp_path)
-    record = Verification(CASES, seal, runs, table, frame).to_dict()
-    assert "machine_drift" not in record
-    assert record["verifications"][0]["drift_percent"] is None
-    json.dumps(record, allow_nan=False)
-    show(table, frame, sys.stdout)
-    assert "calibrated" not in capsys.readouterr().out
 
 
 def test_a_run_across_a_change_of_the_machine_is_marked_and_made_again() -> None:
@@ -175,13 +158,6 @@ def test_a_drift_is_told_of_a_still_machine_once_in_a_hundred_campaigns() -> Non
     assert told <= stats.binom.ppf(0.999, 1000, 0.01)
 
 
-def test_a_single_sentinel_has_the_error_of_the_calibration() -> None:
-    found = machine_drift([0.0055], SENTINEL)
-    assert found is not None
-    assert found.standard_error > 0
-    assert machine_drift([], SENTINEL) is None
-
-
 def test_the_lag_is_that_of_the_middle_of_the_campaign() -> None:
     platform = override(load_platform("dahu"), {"sentinel": SENTINEL.model_dump_json()})
     ended = datetime(2026, 11, 22, 20, 0, 0, tzinfo=UTC)
@@ -225,19 +201,6 @@ def test_raw_files_give_the_mean_over_cores_without_the_slowest_twentieth() -> N
     for nothing in ([], [raw()]):
         with pytest.raises(EnvironmentProblem, match="left no rows"):
             duration_of(nothing)
-
-
-def test_a_sentinel_takes_a_third_of_a_second_and_a_seventh_of_the_time() -> None:
-    call_s = call_seconds(60.0)
-    assert calls_of(call_s) * call_s == pytest.approx(0.3, rel=0.02)
-    assert calls_of(10.0) == 5
-    assert 0.5 / (0.5 + gap_s(0.5)) == pytest.approx(0.15)
-    guard = Guard(Path("/x/probe-dgemm"), (64, 64, 32), 3, 2, "Zen")
-    words = guard.words("/x/probe-dgemm", "d", "o", [4, 5, 6])
-    assert words[words.index("--cpus") + 1] == "4,5"
-    assert guard.design.count("dgemm,64,64,32") == 3
-    assert guard.environment["OPENBLAS_CORETYPE"] == "Zen"
-    assert not math.isnan(call_s)
 
 
 def watched(readings: list[float | BaseException], kept: list[RecordedRun]) -> list[RecordedRun]:

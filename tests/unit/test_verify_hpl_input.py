@@ -43,12 +43,6 @@ def test_each_parameter_changes_its_own_line_and_no_other():
         assert values[line] == expected, change
 
 
-def test_the_report_goes_to_standard_output_only_when_asked():
-    # HPL: device 6 is standard output, 7 standard error, anything else the file.
-    assert hpl_input_text(Hpl(n=100), to_stdout=True).splitlines()[3].split()[0] == "6"
-    assert hpl_input_text(Hpl(n=100), to_stdout=False).splitlines()[3].split()[0] == "8"
-
-
 def test_an_option_that_only_the_native_engine_has_is_refused_for_the_real_hpl() -> None:
     check_sayable(Hpl(n=100, threads_per_rank=2), "threads_per_rank")
     with pytest.raises(InputError, match="the real HPL does not have copy_l, pivots; leave the default"):

@@ -22,20 +22,6 @@ def test_what_was_calibrated_is_verified_and_this_machine_needs_no_names() -> No
     assert where().on(("host",)).request == Request()
 
 
-@pytest.mark.parametrize(
-    ("options", "complaint"),
-    [
-        ({"ranks_per_node": 2}, "--ranks-per-node applies to nodes"),
-        ({"count": 2}, "local does not support --count"),
-        ({"nodes": "a b"}, "not a set of nodes"),
-        ({"scheduler": "nowhere"}, "unknown scheduler"),
-    ],
-)
-def test_options_that_make_no_sense_are_refused_before_anything_is_built(options: dict, complaint: str) -> None:
-    with pytest.raises(InputError, match=complaint):
-        where(**options)
-
-
 def test_ranks_are_spread_over_the_first_cores_of_each_node_in_turn() -> None:
     dahu = load_platform("dahu")
     assert spread(dahu, 2, 3, 4).cores(dahu, 6, 4) == [0, 4, 8, 32, 36, 40]

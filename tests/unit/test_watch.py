@@ -107,6 +107,7 @@ def test_day_by_day_or_at_once_and_again_the_verdicts_are_the_same(watch: Watch,
     assert_same(again, wanted)
 
 
+@FOLDER_FIRST
 def test_an_event_makes_further_verdicts_only_of_what_it_touches_and_the_old_ones_stay(watch: Watch) -> None:
     watch.store.add_values(values())
     before = watch.test(windows=[1])
@@ -163,11 +164,13 @@ def test_clusters_are_tested_apart_and_a_factor_that_none_has_is_refused(watch: 
         watch.test(factors=["c"])
 
 
+@FOLDER_FIRST
 def test_a_store_without_values_has_nothing_to_test(watch: Watch) -> None:
     with pytest.raises(InputError, match="nothing to test: the store has no factor values"):
         watch.test()
 
 
+@FOLDER_FIRST
 def test_a_node_that_vanished_and_one_that_fails_more_often_than_its_peers_are_listed_first(watch: Watch) -> None:
     data = values(nodes=6, jobs=30, factors=("a_Hz",))
     data = data[~((data.node == "4") & (data.job.astype(int) > 20))]
@@ -185,6 +188,7 @@ def test_a_node_that_vanished_and_one_that_fails_more_often_than_its_peers_are_l
     assert watch.absences(cluster="none").empty
 
 
+@FOLDER_FIRST
 def test_failed_archives_without_values_are_jobs_of_their_nodes(watch: Watch, tmp_path: Path) -> None:
     watch.store.ingest([failed_archive(tmp_path / "failed.zip")], cluster="c")
     found = watch.absences().set_index("node")

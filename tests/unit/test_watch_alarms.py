@@ -2,7 +2,6 @@
 
 import datetime as dt
 import time
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -255,15 +254,3 @@ def test_a_change_of_all_machines_is_one_alarm_of_what_they_have_in_common() -> 
 def test_the_unit_of_a_factor_tells_which_side_is_worse(factor: str, direction: int) -> None:
     assert worse_direction(factor) == direction
     assert [is_worse(factor, each) for each in (-1, 1)] == [direction <= 0, direction >= 0]
-
-
-def test_settings_that_cannot_be_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"least change is -0\.1"):
-        AlarmSettings(least_change=-0.1)
-    with pytest.raises(InputError, match="level of false discoveries is 2"):
-        AlarmSettings(level=2)
-    with open_store(tmp_path / "store") as store:
-        judged = judge_days(table(5))
-        store.add_alarms(judged.days.assign(added="{}"), judged.alarms, after="")
-        with pytest.raises(InputError, match="no stored state of alarms"):
-            settings_of(store)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lepaute.errors import InputError
-from lepaute.watch.changelog import Changelog, Event, NodeSet, Outlier, read_changelog, write_events, write_outliers
+from lepaute.watch.changelog import NodeSet, Outlier, read_changelog
 
 DATA = Path(__file__).parents[1] / "data" / "watch"
 NODES = [("dahu", "13"), ("dahu", "14"), ("dahu", "dahu-16"), ("gros", "13"), ("mine", "node13.site")]
@@ -44,19 +44,6 @@ def test_a_set_of_nodes_has_those_that_it_names(cluster: str, text: str, touched
     assert NodeSet(cluster, text).among(NODES) == touched
 
 
-def test_an_event_begins_at_midnight_utc_of_its_date() -> None:
-    event = Event(dt.date(2020, 4, 1), NodeSet("dahu", "all"), "platform", "BIOS upgrade")
-    assert event.start_s == 1585699200.0
-
-
-def test_what_is_written_is_read_again(tmp_path: Path) -> None:
-    event = Event(dt.date(2020, 4, 1), NodeSet("dahu", "13/14"), "platform", 'BIOS, and "more"', "jane")
-    outlier = Outlier(dt.date(2020, 4, 2), NodeSet("dahu", "node[1-3]"), "17", "power drop", "joe")
-    write_events(tmp_path / "events.csv", [event])
-    write_outliers(tmp_path / "outliers.csv", [outlier])
-    assert read_changelog(tmp_path / "events.csv", tmp_path / "outliers.csv") == Changelog((event,), (outlier,))
-
-
 @pytest.mark.parametrize(
     ("line", "message"),
     [
@@ -74,14 +61,6 @@ def test_a_faulty_line_is_named(tmp_path: Path, line: str, message: str) -> None
     path.write_text(f"date,cluster,node,type,description\n{line}\n")
     with pytest.raises(InputError, match=message):
         read_changelog(path)
-
-
-def test_a_file_without_a_column_or_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "outliers.csv").write_text("date,cluster,node,description\n")
-    with pytest.raises(InputError, match=r"outliers.csv:1: there is no column jobid"):
-        read_changelog(outliers=tmp_path / "outliers.csv")
-    with pytest.raises(InputError, match=r"cannot be read \(No such file"):
-        read_changelog(tmp_path / "none.csv")
 
 
 def test_an_outlier_needs_a_job() -> None:

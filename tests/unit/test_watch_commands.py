@@ -106,13 +106,6 @@ def test_a_store_without_values_says_nothing_of_health(command, tmp_path, monkey
 
 
 @pytest.mark.slow
-def test_health_is_that_of_the_data_whether_or_not_anybody_has_tested(ingested, tested, capsys):
-    one, two = (answer(capsys, "health", "node[5-7]", "--store", store) for store in (ingested, tested))
-    assert one == two
-    assert one[0] == 1
-
-
-@pytest.mark.slow
 def test_all_commands_find_a_node_by_its_names_and_none_by_another(tested, capsys, monkeypatch):
     at = ("--store", tested)
     for name in ("node7", "demo-node7"):
@@ -157,26 +150,6 @@ def test_a_planted_fault_is_found_with_its_date_size_and_machines(copied, capsys
 
 
 @pytest.mark.slow
-def test_the_store_of_the_environment_is_taken(tested, monkeypatch, capsys):
-    monkeypatch.setenv("LEPAUTE_STORE", str(tested))
-    assert answer(capsys, "test", "--node", "node7")[0] == 1
-
-
-@pytest.mark.slow
-def test_the_json_has_what_the_text_has(tested: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    told = found(capsys, "test", "--store", tested)
-    regression = next(each for each in told["regressions"] if each["machines"][0][1] == "node7")
-    assert {machine[1] for machine in regression["machines"]} == {"node7"}
-    assert regression["since"] == "2026-02-10"
-    rate = next(each for each in regression["changes"] if each["factor"] == "dgemm_rate_flops")
-    # exp(-0.1) - 1 by the fault, and 1.5 % by the BIOS, which nothing has explained yet
-    assert -0.12 < rate["size"] < -0.09
-    assert told["new_alarms"] == [], "the days were judged before"
-    assert (told["nodes"], told["machines"]) == (12, 24)
-    assert {absence["state"] for absence in told["absences"]} == {"", "failed"}
-
-
-@pytest.mark.slow
 def test_nodes_that_are_well_end_with_status_zero_and_what_is_not_confirmed_has_its_own(tested, capsys) -> None:
     status, text = answer(capsys, "test", "--store", tested, "--node", "node[1-2,4]")
     assert status == 3
@@ -196,14 +169,6 @@ def test_each_test_goes_into_a_csv_file(tested: Path, tmp_path: Path, capsys: py
     rows = pd.read_csv(tmp_path / "tests.csv")
     assert set(rows["p"]) == {1, 2}
     assert len(rows) == 2 * 2 * 58
-
-
-@pytest.mark.parametrize(
-    ("words", "problem"),
-    [(["--factor", "a & "], "as 'a & b'"), (["--window", "0"], "0"), (["--confidence", "1.5"], "confidence")],
-)
-def test_what_the_store_does_not_have_is_refused(words, problem, ingested, capsys):
-    assert problem in refusal(capsys, "test", "--store", ingested, *words)
 
 
 @pytest.mark.slow
@@ -342,16 +307,6 @@ def test_the_history_says_who_withdrew_what_and_why(copied: Path, capsys: pytest
     assert withdrawn.endswith("platform: withdrawn: not done (jane)")
 
 
-@pytest.mark.parametrize(
-    ("words", "problem"),
-    [(["add", "--node", "1", "--reason", " ", "--date", "2026-02-28"], "no reason"), (["import"], "nothing to read")],
-)
-def test_an_entry_that_is_none_is_refused(words, problem, ingested, capsys):
-    author = ["--author", "joe"] if words[0] == "add" else []
-    assert problem in refusal(capsys, "events", *words, *author, "--store", ingested)
-    assert answer(capsys, "events", "list", "--store", ingested)[1].startswith("no event")
-
-
 @pytest.mark.slow
 def test_the_effect_of_a_planned_change_is_that_of_all_and_of_each(ingested, capsys):
     words = ("events", "effect", "2026-01-31", "--store", ingested, "--factor", "dgemm_rate_flops")
@@ -416,10 +371,3 @@ def test_what_is_proposed_and_no_alarm_has_confirmed_is_told(tested: Path, capsy
     shown = found(capsys, "test", "--store", tested)["notices"]
     (proposed,) = (each for each in shown if each["kind"] == "unconfirmed change")
     assert proposed["text"].startswith("demo node[1-12], since 2026-01-31: mean_frequency_Hz -1.5 % on 24 processors")
-
-
-def test_of_one_node_among_many_it_is_not_said_that_there_are_few(
-    tested: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    shown = found(capsys, "test", "--node", "node[1-2]", "--store", tested)["notices"]
-    assert "few machines" not in {each["kind"] for each in shown}

@@ -1,6 +1,5 @@
 """CSV files with a mapping: exactly the values that they hold, in SI units; what is wrong is named with its line."""
 
-import gzip
 import os
 import re
 from functools import partial
@@ -13,8 +12,7 @@ import pytest
 from lepaute.errors import InputError
 from lepaute.simulate.trace import read_trace
 from lepaute.watch.foreign import read_foreign, rows
-from lepaute.watch.foreign.mapping import parse_mapping, read_mapping
-from lepaute.watch.foreign.units import date_reader, si_unit, unit_of
+from lepaute.watch.foreign.units import date_reader, unit_of
 from lepaute.watch.values import check_values
 
 DATA = Path(__file__).parents[1] / "data" / "watch"
@@ -68,14 +66,6 @@ def test_the_published_monitoring_is_read_with_the_mapping_of_the_examples() -> 
     assert len(GRID5000.read_text().splitlines()) <= 12
 
 
-def test_a_compressed_file_and_one_read_again_give_the_same_rows(tmp_path: Path) -> None:
-    packed = tmp_path / "values.csv.gz"
-    packed.write_bytes(gzip.compress((DATA / "three_nodes.csv").read_bytes()))
-    plain = read_foreign(DATA / "three_nodes.csv", "csv", mapping=GRID5000)
-    pd.testing.assert_frame_equal(read_foreign(packed, mapping=GRID5000), plain)
-    pd.testing.assert_frame_equal(read_foreign(packed, mapping=GRID5000), plain)
-
-
 def test_a_large_table_is_read_line_by_line_to_the_same_rows_and_refusals(tmp_path: Path, monkeypatch) -> None:
     whole = read_foreign(DATA / "three_nodes.csv", mapping=GRID5000)
     path, mapping = write(tmp_path, "node,start,rate\nn1,1,2\n" + 40 * "# 0123456789\n" + "n2,1,x\n")
@@ -101,12 +91,6 @@ def test_a_pipe_that_is_open_is_read_as_a_file_is_and_another_one_refused(tmp_pa
         with pytest.raises(InputError, match="is a pipe, a device or a socket"):
             hangs(tmp_path / "pipe")
     pd.testing.assert_frame_equal(values, read_foreign(DATA / "three_nodes.csv", mapping=GRID5000))
-
-
-def test_the_mapping_of_the_documentation_is_that_of_the_examples() -> None:
-    text = (GRID5000.parents[2] / "docs" / "reference" / "watch_commands.md").read_text()
-    (block,) = [block for block in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL) if "factors:" in block]
-    assert parse_mapping(block, "docs") == read_mapping(GRID5000)
 
 
 def test_a_table_with_a_row_a_value_names_factors_with_their_units(tmp_path: Path) -> None:
@@ -294,17 +278,6 @@ def test_dates_are_seconds_since_the_epoch(text: str, form: str, zone: str, seco
 def test_units_become_those_of_the_si(text: str, suffix: str, scale: float) -> None:
     unit = unit_of(text)
     assert (unit.suffix, unit.scale) == (suffix, pytest.approx(scale, rel=1e-15))
-
-
-def test_words_that_are_no_units_are_none() -> None:
-    for text in ("foo", "GGHz", "m", "Mib//s", "/s", "G", "sB", "x y/s", "\x1b"):
-        assert si_unit(text) is None, text
-
-
-def test_a_mapping_says_what_it_needs() -> None:
-    mapping = parse_mapping(GRID5000.read_text(), "m")
-    assert mapping.columns()[:5] == ("cluster", "node", "cpu", "jobid", "start_time_unix_s")
-    assert len(mapping.columns()) == 9
 
 
 @pytest.mark.parametrize(

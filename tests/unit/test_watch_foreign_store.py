@@ -1,11 +1,9 @@
 """Data from elsewhere in a store: adding a file again adds nothing, and failed jobs stay there."""
 
-import gzip
 from pathlib import Path
 
 import pytest
 
-from lepaute import watch
 from lepaute.watch.foreign import FORMATS, read_foreign
 from lepaute.watch.judging.judge import judge
 from lepaute.watch.store import open_store
@@ -32,15 +30,6 @@ def test_a_file_that_is_added_again_adds_nothing(kind: str, tmp_path: Path) -> N
         assert len(kept) == len(values)
         assert (kept["state"] == "failed").sum() == (values["state"] == "failed").sum()
         assert set(kept["archive"]) == {""}
-
-
-def test_a_file_and_its_copy_are_added_once(tmp_path: Path) -> None:
-    plain = FILES["google-benchmark"][0]
-    packed = tmp_path / "copy.json.gz"
-    packed.write_bytes(gzip.compress(plain.read_bytes()))
-    with watch.open(tmp_path / "store") as watched:
-        assert watched.ingest([plain, packed]).values == len(read_foreign(plain))
-        assert watched.ingest([packed]).values == 0
 
 
 def test_values_of_a_mapped_file_are_tested() -> None:

@@ -1,6 +1,5 @@
 """HPL's output as values to watch: a real hpccoutf.txt (HPCC 1.5.0), and lines as HPL 2.3 and NVIDIA print them."""
 
-import datetime as dt
 import os
 from pathlib import Path
 
@@ -28,26 +27,6 @@ def refusal(folder: Path, text: str) -> str:
     with pytest.raises(InputError) as error:
         read(folder, text)
     return str(error.value).replace(str(folder), "")
-
-
-def test_a_real_file_of_hpcc_has_the_time_of_its_section() -> None:
-    values = read_foreign(DATA / "watch/foreign/hpccoutf.txt", node="n1")
-    assert len(values) == 1
-    row = values.iloc[0]
-    assert (row["factor"], row["state"], row["node"], row["cpu"]) == ("hpl_rate_flops", "done", "n1", -1)
-    assert row["value"] == pytest.approx(3.043e8, rel=1e-12)  # four digits of the rate, two of the time
-    assert row["started_s"] == 1795419522.0
-
-
-def test_a_result_of_hpl_2_3_is_dated_by_its_start(tmp_path: Path) -> None:
-    values = read(tmp_path, f"{LINE}\n{START}\n{PASSED}\n")
-    assert list(values["started_s"]) == [dt.datetime(2026, 9, 7, 7, 24, 5, tzinfo=dt.UTC).timestamp()]
-    assert list(values["value"]) == [pytest.approx(59.98e9)]
-
-
-def test_nvidias_code_of_the_algorithms_is_read(tmp_path: Path) -> None:
-    line = "WC0           571392  1024     4     8        98.05       1.268e+06 ( 3.964e+04)"
-    assert list(read(tmp_path, f"{line}\n\n{START}")["value"]) == [pytest.approx(1.268e15, rel=1e-3)]
 
 
 def test_a_column_more_before_n_does_not_shift_the_others(tmp_path: Path) -> None:
@@ -86,12 +65,6 @@ def test_what_launchers_grep_and_loggers_put_before_a_line_does_not_matter(tmp_p
 )
 def test_results_of_programs_that_are_not_known_are_refused_by_name(tmp_path: Path, lines: str, problem: str) -> None:
     assert problem in refusal(tmp_path, lines.format(DEFAULT_HEADING) + f"\n{START}")
-
-
-def test_other_tables_behind_the_results_are_no_results(tmp_path: Path) -> None:
-    """HPCC's PTRANS has lines of as many numbers."""
-    ptrans = "WALL    2000  2000  120  120     2     2      0.01 PASSED     2.345  0.00"
-    assert len(read(tmp_path, f"{DEFAULT_HEADING}\n{LINE}\n{START}{'=' * 80}\n{ptrans}\n")) == 1
 
 
 def test_results_without_a_date_take_the_one_given_or_the_file_s(tmp_path, capsys):

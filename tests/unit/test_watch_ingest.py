@@ -11,8 +11,6 @@ from support_watch import MAPPING
 
 import lepaute as lp
 from lepaute.errors import InputError
-from lepaute.measure.archive import Archive, ArchiveWriter
-from lepaute.watch.factors import factors_of
 from lepaute.watch.store import Store
 
 DAY_S = 86_400.0
@@ -61,16 +59,6 @@ def test_an_archive_of_the_future_is_refused_with_its_date(tmp_path: Path) -> No
     assert f"{path}: job" in (said := refusal(tmp_path, path))
     assert f"{start:%Y-%m-%d %H:%M} UTC" in said
     assert "measure again" in said
-
-
-def test_an_archive_of_the_future_without_values_is_refused(tmp_path: Path) -> None:
-    created = dt.datetime.now(dt.UTC) + dt.timedelta(days=2)
-    path = tmp_path / "a.zip"
-    about = {"kind": "experiment", "created": created.isoformat(), "nodes": ["1"], "seed": 1, "status": "failed"}
-    with ArchiveWriter(path, about):
-        pass
-    assert factors_of(Archive.open(path)).empty
-    assert "starts in the future" in refusal(tmp_path, path)
 
 
 def test_two_files_with_other_values_of_one_job_are_named(tmp_path: Path) -> None:

@@ -153,11 +153,6 @@ def test_several_factors_are_one_vector_of_the_jobs_that_have_all(values: pd.Dat
             assert row.p_value == pytest.approx(slow.p_value, rel=1e-5)
 
 
-def test_jobs_that_are_not_done_are_in_the_table_and_in_no_test() -> None:
-    frame = table({"value": [1.0, 2.0, np.nan, 3.0, 4.0], "state": ["done", "done", "failed", "done", "done"]})
-    assert list(judge(frame, windows=[1]).job) == ["0", "1", "3", "4"]
-
-
 def test_pooling_tests_the_second_job_after_an_event_and_says_that_it_is_pooled() -> None:
     rng = np.random.default_rng(2)
     nodes, jobs = 20, 6
@@ -266,20 +261,6 @@ def test_a_p_value_that_is_too_small_for_a_number_still_has_a_rank() -> None:
 def test_a_table_at_fault_is_refused_with_its_row(rows: dict[str, list[object]], message: str) -> None:
     with pytest.raises(InputError, match=message):
         check_values(table(rows))
-
-
-def test_what_cannot_be_judged_is_refused_in_one_line() -> None:
-    frame = table({"value": [1.0, 2.0, 3.0]})
-    with pytest.raises(InputError, match="no column archive"):
-        judge(frame.drop(columns="archive"))
-    with pytest.raises(InputError, match="no row has the factor 'g'; there are f_Hz"):
-        judge(frame, factors=["g"])
-    with pytest.raises(InputError, match="give each once"):
-        judge(frame, factors=[("f_Hz", "f_Hz")])
-    with pytest.raises(InputError, match="needs at least 1"):
-        judge(frame, windows=[0])
-    with pytest.raises(InputError, match="nothing to test"):
-        judge(frame.iloc[:0])
 
 
 def test_no_reference_contains_an_open_regression_and_an_event_ends_it() -> None:

@@ -120,43 +120,6 @@ def test_a_log_of_reframe_3_has_a_line_a_variable_and_no_nodes(tmp_path: Path) -
     assert list(read(tmp_path, nothing, node="n1")["state"]) == ["failed", "done"]
 
 
-def test_a_log_of_a_git_checkout_is_read_and_recognised() -> None:
-    values = read_foreign(DATA / "reframe3_checkout.log", node="n1")
-    assert list(values["factor"].unique()) == ["copy_check:rate_B_per_s"]
-    assert list(values["value"]) == pytest.approx([16.1e9, 16.2e9])
-    assert set(values["cluster"]) == {"mysys"}
-
-
-def test_a_table_with_the_version_in_its_second_column_is_a_table(tmp_path: Path) -> None:
-    path = tmp_path / "Sombrero.log"
-    path.write_text(
-        "job_completion_time|version|info|jobid|num_tasks|flops_value|flops_unit|flops_ref|flops_lower_thres|"
-        "flops_upper_thres|display_name|system|partition|environ\n"
-        "2023-08-25T11:23:46|reframe 4.3.2|Sombrero %tasks=4 /de92e50c @s:p+gnu|4323431|4|0.52|Gflops/s|None|None|"
-        "None|Sombrero %tasks=4|s|p|gnu\n"
-    )
-    values = read_foreign(path, node="n1")
-    assert list(values["factor"]) == ["Sombrero %tasks=4:flops_flops"]
-    assert list(values["value"]) == pytest.approx([0.52e9])
-
-
-def test_fields_of_reframe_3_may_stand_in_another_order(tmp_path: Path) -> None:
-    """As sites have them in their configurations: with the number of tasks, or the unit before the reference."""
-    first = "2020-10-22T12:26:52|reframe 3.3.0|copy on s:p using gnu|jobid=8|rate=16.1|ref=15 (l=-0.1, u=null)|GB/s\n"
-    plain = read(tmp_path, first, node="n1")
-    for line in (
-        "reframe 3.3.0|2020-10-22T12:26:52|jobid=8|copy on s:p using gnu|rate=16.1|ref=15 (l=-0.1, u=null)|GB/s\n",
-        "2020-10-22T12:26:52|copy on s:p using gnu|jobid=8|reframe 3.3.0|rate=16.1|GB/s|ref=15 (l=-0.1, u=null)\n",
-        first.replace("GB/s", "GB/s|pass"),
-        first.replace("|", ","),
-    ):
-        pd.testing.assert_frame_equal(read(tmp_path, line, node="n1"), plain)
-        assert len(read_foreign(tmp_path / "x.log", node="n1"))  # recognised, too
-    tasks = read(tmp_path, first.replace("jobid=8", "jobid=8|num_tasks=4"), node="n1")
-    assert list(tasks["value"]) == pytest.approx([16.1e9])
-    assert set(tasks["stratum"]) != set(plain["stratum"])
-
-
 def test_a_log_that_grows_keeps_its_rows_and_one_that_is_read_twice_gives_the_same(tmp_path: Path) -> None:
     heading, *rest = lines(LOG)
     first = read(tmp_path, "\n".join([heading, *rest[:2]]))
@@ -176,12 +139,6 @@ def test_what_ran_in_another_way_is_another_stratum(tmp_path: Path) -> None:
 
     found = read_foreign(database(tmp_path, options))
     assert found[found["factor"].str.startswith("copy_test %size_MB=16")]["stratum"].nunique() == 2
-
-
-def test_a_unit_that_is_not_known_stays_in_the_name(tmp_path: Path) -> None:
-    text = LOG.read_text().replace("|GB/s|", "|ns/day|")
-    factors = set(read(tmp_path, text)["factor"])
-    assert "copy_test %size_MB=16:rate_ns_per_day" in factors
 
 
 def test_a_job_on_several_nodes_is_of_them_as_a_whole_unless_they_differ_and_a_node_is_given(tmp_path: Path) -> None:

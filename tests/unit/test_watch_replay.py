@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lepaute.errors import InputError
 from lepaute.watch.changelog import Changelog, NodeSet, Outlier
 from lepaute.watch.judging.judge import judge
 from lepaute.watch.judging.replay import replay
@@ -65,17 +64,3 @@ def test_days_without_jobs_have_no_verdicts() -> None:
     assert len(empty) == 0
     assert list(empty) == list(replay(series(NOISE)))
     assert list(replay(series(NOISE), windows=[1], since=day(3), until=day(4)).n) == [3, 4]
-
-
-def test_what_cannot_be_replayed_is_refused_in_one_line() -> None:
-    frame = series(NOISE)
-    with pytest.raises(InputError, match="nothing to replay"):
-        replay(frame.iloc[:0])
-    with pytest.raises(InputError, match="no row has the factor 'g'; there are f_Hz"):
-        replay(frame, factors=["g"])
-    with pytest.raises(InputError, match="no window is given"):
-        replay(frame, windows=[])
-    with pytest.raises(InputError, match="give one date for each of the 16 rows"):
-        replay(frame, ingested_s=[1.0])
-    with pytest.raises(InputError, match="row 2, is not finite"):
-        replay(frame, ingested_s=[1.0, np.inf, *[1.0] * 14])

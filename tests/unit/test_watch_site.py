@@ -115,19 +115,6 @@ def test_the_same_by_keyboard_alone(site: Path, page: "Page") -> None:
     assert "job 411" in page.inner_text("#point")
 
 
-def test_tables_are_sorted_by_their_names(site: Path, page: "Page") -> None:
-    page.goto(f"file://{site / 'nodes.html'}")
-    names = "td:nth-child(2)"
-    assert page.locator(names).all_inner_texts()[:3] == ["node1", "node2", "node3"]
-    page.click("th:nth-child(2) button")
-    page.click("th:nth-child(2) button")
-    assert page.locator(names).all_inner_texts()[0] == "node12"
-    assert page.get_attribute("th:nth-child(2)", "aria-sort") == "descending"
-    page.click("th:nth-child(3) button")
-    page.click("th:nth-child(3) button")
-    assert page.locator(names).all_inner_texts()[0] == "node7"
-
-
 @pytest.mark.parametrize("width", [1200, 400])
 def test_pages_fit_are_dark_and_can_be_printed(site: Path, page: "Page", width: int) -> None:
     page.set_viewport_size({"width": width, "height": 800})

@@ -12,12 +12,9 @@ import pytest
 
 from lepaute.watch.changelog import Inventory
 from lepaute.watch.changelog_edits import record_inventory
-from lepaute.watch.factors.dgemm import MODEL_FACTORS, PRODUCT_FACTORS
-from lepaute.watch.notices.absences import last_data
-from lepaute.watch.open_regressions import open_regressions
-from lepaute.watch.report.models import MODELS, models_of, title_of
+from lepaute.watch.factors.dgemm import MODEL_FACTORS
 from lepaute.watch.report.summary import Change, Regression
-from lepaute.watch.site.front import answer, cost_text
+from lepaute.watch.site.front import cost_text
 from lepaute.watch.site.states import STATES, StateMap, drawn
 from lepaute.watch.site.write import write_site
 from lepaute.watch.store import open_store
@@ -76,25 +73,6 @@ def test_each_node_and_factor_is_in_the_state_of_its_last_values(tmp_path: Path)
     assert f"{POWER} of c n4: no value since" in page
     assert "1 open regression on 12 nodes, last data" in page
     assert "2 silent, 1 failed, 1 suspicious, 1 not judged" in page
-
-
-def test_what_is_not_known_is_not_called_healthy(tmp_path: Path) -> None:
-    with open_store(tmp_path / "store") as store:
-        store.add_values(table(6, 20).drop(columns="day"))
-        found = open_regressions(store)
-    states = dict.fromkeys(STATES, 0) | {"fine": 6}
-    last = dt.date(2023, 12, 4)
-    on_time = FIRST_S + 21 * DAY_S
-    assert answer(found, states, (), on_time) == {
-        "state": "fine", "text": f"Nothing open in 6 nodes, last data {last}.", "rest": "",
-    }  # fmt: skip
-    assert last_data(found.values, on_time) == (last, "")
-    late = answer(found, states, (), FIRST_S + 60 * DAY_S)
-    assert late["state"] == "notable"
-    assert "No data for 41 days, before that every day" in late["text"]
-    unjudged = answer(found, states | {"fine": 5, "unjudged": 1}, (), on_time)
-    assert unjudged["state"] == "notable"
-    assert unjudged["rest"] == "Nodes: 1 not judged."
 
 
 @pytest.mark.parametrize(
@@ -165,15 +143,6 @@ def test_every_two_states_can_be_told_apart_by_all_eyes(vision: tuple[tuple[floa
 # ---- models ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_vector_is_called_by_the_name_of_its_model() -> None:
-    assert title_of(" & ".join(MODEL_FACTORS)) == MODELS[MODEL_FACTORS] == "dgemm model, 8 coefficients"
-    assert title_of(" & ".join(reversed(PRODUCT_FACTORS))) == "dgemm model, 3 products"
-    assert title_of("a & b") == "a and b"
-    assert title_of(RATE) == RATE
-    assert models_of({*MODEL_FACTORS, RATE}, ["a & b"]) == ["a & b", " & ".join(MODEL_FACTORS)]
-    assert models_of(set(MODEL_FACTORS[1:]), []) == []
-
-
 def test_the_page_of_a_model_has_its_name_and_says_which_coefficient_moved(tmp_path: Path) -> None:
     values = table(6, 40, MODEL_FACTORS)
     moved = (values["node"] == "n3") & (values["factor"] == "dgemm_mk_s") & (values["day"] >= 33)
@@ -193,12 +162,3 @@ def test_the_page_of_a_model_has_its_name_and_says_which_coefficient_moved(tmp_p
     assert " & " not in re.sub("<[^>]*>", "", front)
     assert [len(states) for states in cells(front).values()] == [1] * 6  # the model stands for its coefficients
     assert cells(front)["n3"] != ["fine"]
-
-
-def test_a_model_of_which_no_job_has_all_coefficients_has_no_page(tmp_path: Path) -> None:
-    values = table(4, 12, MODEL_FACTORS)
-    half = values["factor"].isin(MODEL_FACTORS[:4])
-    with open_store(tmp_path / "store") as store:
-        store.add_values(values[half == (values["day"] % 2 == 0)].drop(columns="day"))
-        made = write_site(store, tmp_path / "site", FIRST_S + 13 * DAY_S)
-    assert made.pages == 2 + len(MODEL_FACTORS) + 4

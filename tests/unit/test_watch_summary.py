@@ -1,16 +1,14 @@
 """What is said of thousands of tests: one report for what belongs together, and nothing twice."""
 
 import datetime as dt
-import json
 import math
 
 import numpy as np
 import pandas as pd
 
-from lepaute.kit.json_values import finite_json
 from lepaute.watch.notices.absences import absences_of
 from lepaute.watch.notices.notice import UNLIKE_PEERS, Notice
-from lepaute.watch.report.summary import regressions_of, summarise, suspicions_of, waiting_of
+from lepaute.watch.report.summary import regressions_of, summarise
 from lepaute.watch.values import day_of
 
 DAY_S = 86400.0
@@ -65,30 +63,6 @@ def test_nodes_that_change_together_are_one_report_and_those_that_do_not_are_sev
     assert [report.nodes for report in reports] == [("1", "2", "3"), ("8",), ("9",)]
 
 
-def test_what_all_machines_have_in_common_is_a_report_of_its_own() -> None:
-    reports = regressions_of(pd.DataFrame([alarm("1"), alarm("2"), alarm("all", cpu=-1)]))
-    assert [report.nodes for report in reports] == [("1", "2"), ("all",)]
-
-
-def test_a_factor_of_one_node_is_told_with_the_event_of_many_only_if_its_node_is_among_them() -> None:
-    rows = [alarm(node) for node in "1234"] + [alarm(node, factor="mean_frequency_Hz") for node in "123"]
-    (report,) = regressions_of(pd.DataFrame(rows))
-    assert [change.machines for change in report.changes] == [4, 3]
-
-
-def test_one_day_on_which_many_stand_out_is_one_report() -> None:
-    rows = [verdict(str(node), 5, 1e-6) for node in range(30)] + [verdict("40", 6, 1e-9)]
-    first, second = suspicions_of(pd.DataFrame(rows))
-    assert len(first.nodes) == 30
-    assert second.nodes == ("40",)
-
-
-def test_a_machine_that_stands_out_day_after_day_is_one_report() -> None:
-    (report,) = suspicions_of(pd.DataFrame([verdict("4", day, 10.0**-day) for day in range(5, 9)]))
-    assert len(report.dates) == 4
-    assert report.p_value == 1e-8
-
-
 def test_tests_of_what_a_regression_tells_are_not_suspicious_on_their_own() -> None:
     verdicts = pd.DataFrame([verdict("7", day, 1e-9) for day in (9, 12)] + [verdict("8", 12, 1e-9)])
     values = pd.DataFrame([value("7", 12), value("8", 12)])
@@ -97,12 +71,6 @@ def test_tests_of_what_a_regression_tells_are_not_suspicious_on_their_own() -> N
         (("7",), (dt.date(2026, 3, 10),)),  # before the change
         (("8",), (dt.date(2026, 3, 13),)),
     }
-
-
-def test_outliers_and_tests_above_the_level_are_not_suspicious() -> None:
-    verdicts = pd.DataFrame([verdict("1", 5, 1e-9, outlier=True), verdict("2", 5, 1e-3)])
-    found = summarise([verdicts], pd.DataFrame([value("1", 5)]), NO_ALARMS, level=1e-4)
-    assert found.suspicions == ()
 
 
 def test_only_the_latest_week_is_told_unless_asked_otherwise() -> None:
@@ -131,27 +99,6 @@ def test_a_machine_whose_latest_job_failed_is_reported_until_one_is_done() -> No
     rows += [value("5", day, "failed" if day == 8 else "done") for day in range(10)]
     found = {each.machines[0][1]: (each.state, each.jobs) for each in absences_of(pd.DataFrame(rows))}
     assert found == {"2": ("failed", 2), "3": ("failed", 1), "4": ("missing", 10)}
-
-
-def test_one_cpu_that_does_not_report_any_more_is_told_by_its_number() -> None:
-    rows = [value("1", day, cpu=cpu) for day in range(20) for cpu in (0, 1) if cpu == 0 or day < 12]
-    (absence,) = absences_of(pd.DataFrame(rows))
-    assert absence.machines == (("c", "1", 1),)
-
-
-def test_machines_that_wait_for_as_many_jobs_are_one_report() -> None:
-    rows = [verdict(node, 4, np.nan, missing=missing) for node, missing in (("1", 2), ("2", 2), ("3", 1), ("4", 0))]
-    rows += [verdict("4", 3, np.nan, missing=1)]  # by now it is tested
-    found = waiting_of(pd.DataFrame(rows))
-    assert [(each.missing, [node for _, node, _ in each.machines]) for each in found] == [(2, ["1", "2"]), (1, ["3"])]
-
-
-def test_the_summary_is_plain_json() -> None:
-    verdicts = pd.DataFrame([verdict("7", 5, 1e-9)])
-    found = summarise([verdicts], pd.DataFrame([value("7", 5)]), pd.DataFrame([alarm("7")]), level=1e-4)
-    text = json.loads(json.dumps(finite_json(found), allow_nan=False))
-    assert text["regressions"][0]["since"] == "2026-03-11"
-    assert text["suspicions"][0]["changes"][0]["size"] is None
 
 
 def test_a_window_that_only_repeats_an_earlier_bad_job_is_not_suspicious_again() -> None:
