@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from lepaute.errors import InputError
 from lepaute.kit.text import significant
 from lepaute.measure.experiment.distrust import WITNESS, Verdict, mark, monitored, verdicts
 
@@ -139,3 +140,22 @@ def test_rows_get_the_troubles_of_their_node_at_their_date() -> None:
     rows += [(31.0, "segment 3 of 3")]
     assert mark([t for t, _ in rows], ["a"] * len(rows), found) == [text for _, text in rows]
     assert mark([1.5, 1.5, 3.0], ["b", "c", "b"], found) == ["clock step", "", ""]
+
+
+def test_failed_runs_of_the_reference_kernel_say_nothing() -> None:
+    dates, durations = reference()
+    durations[40:] *= 1.062
+    (clean,) = verdicts({"a": (dates, durations)}, {})
+    broken = [*durations.tolist(), float("nan"), 0.0, -1.0]
+    (step,) = verdicts({"a": ([*dates.tolist(), dates[50] + 1, dates[60] + 1, float("inf")], broken)}, {})
+    assert step == clean
+    with pytest.raises(InputError, match="a has 1 dates and 0 durations"):
+        verdicts({"a": ([1.0], [])}, {})
+
+
+def test_a_clock_that_is_slewed_was_not_set() -> None:
+    # one sample an hour, and the kernel's fastest correction: 1.8 s in between
+    hours = [3600.0 * i for i in range(480)]
+    slewed = samples(time_s=[NOON + h * (1 + 499e-6) for h in hours], monotonic_s=hours)
+    assert list(monitored("node1", slewed)) == []
+    assert list(monitored("node1", samples(time_s=[NOON + 5.0 * i + 0.004 * (i % 2) for i in range(480)]))) == []

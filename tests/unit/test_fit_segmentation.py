@@ -202,3 +202,14 @@ def test_sizes_that_were_measured_in_their_order_on_a_machine_that_wanders_are_n
             "measure the sizes in random order" in note for note in segment(*correlated(seed, shuffled=False)).notes
         )
         assert not any("random order" in note for note in segment(*correlated(seed, shuffled=True)).notes)
+
+
+def test_no_coefficient_of_the_logarithmic_objective_is_negative():
+    x = np.geomspace(1, 1e6, 60)
+    falling = segment(x, 1e-3 / np.log(x + 2), n_breakpoints=2)
+    assert all(line.intercept >= 0 and line.slope >= 0 for line in falling.segments)
+
+
+def test_jointly_one_series_is_cut_as_alone():
+    x, y = three_regimes(13)
+    assert segment_jointly([(x, y)]).breakpoints == segment(x, y).breakpoints

@@ -2,6 +2,8 @@
 
 import pytest
 
+from lepaute.errors import InputError
+from lepaute.kit.quantities import lag_of
 from lepaute.simulate import Hpl, Layers, predict
 from lepaute.simulate.platform import Platform, override
 from lepaute.simulate.platform.io import parse_platform, platform_text
@@ -53,3 +55,20 @@ def test_both_fields_survive_a_file_and_leave_other_digests_alone(dahu: Platform
     assert parse_platform(platform_text(whole)) == whole
     assert "drift" not in platform_text(dahu)
     assert whole.sentinel.gflops == pytest.approx(53.7, abs=0.1)
+
+
+def test_a_bounded_drift_stops_growing(drifting: Platform) -> None:
+    bounded = override(drifting, {"days.drift.range_s": "10"})
+    assert bounded.days.at_lag(600) == pytest.approx(bounded.days.at_lag(6000))
+    assert bounded.days.at_lag(600).common_relative_sd < drifting.days.at_lag(600).common_relative_sd  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(("text", "lag_s"), [("90", 90), ("90s", 90), ("1.5min", 90), ("2h", 7200), ("3d", 259200)])
+def test_a_lag_is_a_time(text: str, lag_s: float) -> None:
+    assert lag_of(text) == lag_s
+
+
+@pytest.mark.parametrize("text", ["", "-1", "1 week", "nan", "inf", "1e5", "²"])
+def test_no_lag(text: str) -> None:
+    with pytest.raises(InputError, match="such as 90s, 30min, 2h or 3d"):
+        lag_of(text)

@@ -97,3 +97,14 @@ def test_a_budget_in_seconds_counts_the_mean_duration_of_each_level() -> None:
     assert next_round({"wide": WIDE}, Target(), seconds=9.0) == {"wide": 4}
     # 0.3 s at 0.1 s each are three, whatever the rounding of 0.3 / 0.1
     assert next_round({"a": [0.1, 0.1]}, Target(), seconds=0.3) == {"a": 3}
+
+
+def test_looks_grow_by_half_up_to_the_most() -> None:
+    assert Target(least=20, most=100).looks() == (20, 30, 45, 68, 100)
+    assert Target(least=2, most=5).looks() == (2, 3, 4, 5)
+    assert Target(least=7, most=7).looks() == (7,)
+
+
+def test_a_round_gives_each_level_what_it_needs() -> None:
+    levels = {"wide": WIDE, "narrow": NARROW, "new": []}
+    assert next_round(levels, Target(relative_half_width=0.1)) == {"wide": 210, "narrow": 0, "new": 20}
