@@ -30,6 +30,7 @@ from scipy.stats import binom
 from support.fleets import BEGIN_S, DAY_S, date_of, fleet_values
 from support.goals import Goal
 from support.null_streams import CPUS, KINDS, autoregressive, null_streams
+from support.options import Options
 from support.report import run_study
 
 from lepaute.watch.judging.judge import judge
@@ -185,8 +186,9 @@ differ"), more is false than promised.
 """
 
 
-def simulated(fleets: int) -> pd.DataFrame:
+def simulated(options: Options) -> pd.DataFrame:
     """A row a (case, fleet): whether it came out as wanted, and how many events and notices were wrong."""
+    fleets = 2 if options.quick else FLEETS
     rows = []
     for place, (case, run) in enumerate(CASES.items()):
         for number in range(fleets):
