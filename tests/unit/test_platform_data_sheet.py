@@ -313,7 +313,7 @@ def test_the_example_of_the_docs_is_complete_and_plausible(tmp_path: Path, capsy
     platform = load_platform(file)
     # What calibrations add.
     unused = {"archive_id", "blas", "sentinel", "population", "episodes", "wandering", "slow_state"}
-    assert {name for name, value in platform if value is None} == unused
+    assert {name for name, value in vars(platform).items() if value is None} == unused
     warnings = predict(Hpl(n=512, nb=64, p=2, q=2), platform, runs=1).warnings
     assert [
         warning for warning in warnings if not warning.startswith("assumed") and "network.*.busy" not in warning
