@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lepaute.platform import load_platform
-from lepaute.simulate import Hpl, predict_all
+from lepaute.simulate import Hpl, PredictionRequest, predict_all
 from lepaute.simulate.apps.hpl.hpl_dat import HplDat
 from lepaute.simulate.apps.hpl.hpl_out import parameter_lines, report, result_line
 
@@ -51,7 +51,7 @@ def test_a_long_list_goes_on_in_the_next_line_after_eight_values():
 
 def test_a_script_that_reads_hpl_s_columns_reads_the_means():
     dat = HplDat(HplDat.of(Hpl(n=500)).values | {"n": (500, 1000), "nb": (64, 128)})
-    predictions = predict_all(dat.combinations(), load_platform("dahu"), runs=2)
+    predictions = predict_all(dat.combinations(), load_platform("dahu"), PredictionRequest(runs=2))
     text = report(dat, predictions)
     rows = [line.split()[:7] for line in text.splitlines() if line.startswith("WR")]
     assert [row[1:5] for row in rows] == [[n, nb, "1", "1"] for n in ("500", "1000") for nb in ("64", "128")]

@@ -17,7 +17,7 @@ from lepaute.fit import segment
 from lepaute.fit.memory import finding, hierarchy_text, memory_hierarchy, plot_hierarchies
 from lepaute.kit import picture
 from lepaute.kit.picture import entitle, foot_of, new_figure, own_figure, picture_files, write_picture
-from lepaute.simulate import Hpl, predict, predict_all, read_prediction
+from lepaute.simulate import Hpl, PredictionRequest, predict, predict_all, read_prediction
 from lepaute.simulate.prediction.plot import plot_scaling, plot_sweep
 from lepaute.simulate.prediction.sweep import Sweep, scaling
 from lepaute.verify.comparison import sentence
@@ -90,7 +90,9 @@ def test_a_prediction_of_a_file_is_drawn_with_its_interval(prediction, tmp_path)
 
 
 def test_a_sweep_marks_the_best_and_scaling_has_the_sentence_of_the_terminal(tmp_path, output_of):
-    grids = predict_all([Hpl(n=3000, p=p, q=q) for p, q in ((1, 1), (1, 2), (2, 2))], "dahu", runs=12)
+    grids = predict_all(
+        [Hpl(n=3000, p=p, q=q) for p, q in ((1, 1), (1, 2), (2, 2))], "dahu", PredictionRequest(runs=12)
+    )
     axes = plot_sweep(Sweep(tuple(grids)))
     assert {"fastest"} < {text.get_text() for text in own_figure(axes).legends[0].get_texts()}
     assert axes.get_xlabel() == "rate (Gflop/s), mean and 95 % of further runs"
