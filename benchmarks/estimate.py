@@ -13,9 +13,9 @@ import subprocess
 import sys
 import time
 
-from lepaute.platform import load_platform
 from lepaute.simulate import Hpl, predict
 from lepaute.simulate.apps.hpl import work
+from lepaute.simulate.platform import load_platform
 from lepaute.simulate.prediction.predicting import expected_run_s
 from lepaute.study.checking import opened_study, rehearsed
 from lepaute.study.ready import Subject, ready_study

@@ -16,8 +16,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from support_fit import kernel_rows, write_calibration
 
-from lepaute.archive import Archive
-from lepaute.fit import models
+from lepaute.measure.archive import Archive
+from lepaute.measure.fit import models
 
 PROCESSES, CALLS = 10, (3000, 30_000)  # of each process
 REPETITIONS, MOST_RATIO = 3, 10.0

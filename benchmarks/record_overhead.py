@@ -23,8 +23,8 @@ from lepaute.kit.mpi_library import find_library
 from lepaute.kit.quantities import grid_of
 from lepaute.measure.record import FOLDER_VARIABLE, build_recorded_hpl, build_recorder
 from lepaute.measure.record_file import read_rank
+from lepaute.measure.verify.real_run import hpl_input_text
 from lepaute.simulate import Hpl
-from lepaute.verify.real_run import hpl_input_text
 
 BATCHES, CALLS = 40, 5000
 MESSAGE, FREED = "MPI_Irecv, MPI_Send, MPI_Wait, mean", "MPI_Isend, MPI_Request_free, MPI_Recv, mean, after 100,000"

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 import lepaute as lp
 from lepaute.simulate.apps.replay import TraceReplay
-from lepaute.trace.table import FORMAT, KEY
+from lepaute.simulate.trace.table import FORMAT, KEY
 
 #: Of one turn: irecv, irecv, isend, isend, waitall; after each tenth an allreduce.
 TURN = ("MPI_Irecv", "MPI_Irecv", "MPI_Isend", "MPI_Isend", "MPI_Waitall")

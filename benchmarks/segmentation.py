@@ -22,8 +22,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "validation"))
 from support.piecewise_models import random_model
 
-from lepaute.fit.segmentation import segment
-from lepaute.fit.segmentation.points import MOST_CANDIDATES, best_cuts, points_of
+from lepaute.measure.fit.segmentation import segment
+from lepaute.measure.fit.segmentation.points import MOST_CANDIDATES, best_cuts, points_of
 
 SIZES = 200
 FIRST_SEED = 2001

@@ -11,12 +11,12 @@ bytes a rank of another.
 import sys
 import time
 
-from lepaute.platform import load_platform
 from lepaute.simulate import Hpl
 from lepaute.simulate.conditions import Conditions
 from lepaute.simulate.machine.core import machine_of
 from lepaute.simulate.machine.mapping import Mapping
 from lepaute.simulate.native import Native, simulate
+from lepaute.simulate.platform import load_platform
 
 GRIDS = [(1, 1), (8, 8), (32, 32), (64, 64), (128, 147), (256, 294)]
 NB = 1024

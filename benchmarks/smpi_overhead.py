@@ -29,10 +29,10 @@ from support.page import replace_section  # noqa: E402
 
 from lepaute.errors import LepauteError  # noqa: E402
 from lepaute.kit.printed_time import value_in  # noqa: E402
-from lepaute.platform import Platform, load_platform  # noqa: E402
-from lepaute.platform.io import override  # noqa: E402
-from lepaute.platform.simgrid import export_xml, host_name  # noqa: E402
 from lepaute.simulate import Layers  # noqa: E402
+from lepaute.simulate.platform import Platform, load_platform  # noqa: E402
+from lepaute.simulate.platform.io import override  # noqa: E402
+from lepaute.simulate.platform.simgrid import export_xml, host_name  # noqa: E402
 from lepaute.simulate.smpi.building import compilers  # noqa: E402
 from lepaute.simulate.smpi.emulate import Options, emulate_run  # noqa: E402
 from lepaute.simulate.smpi.library import find_simgrid  # noqa: E402

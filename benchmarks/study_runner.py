@@ -18,13 +18,13 @@ from pathlib import Path
 
 import psutil
 
-from lepaute.store import open_store
 from lepaute.study.configuration import Configurations
 from lepaute.study.evaluation import Outcome, trials_of
 from lepaute.study.pools import DaskPool, Pool, Threads
 from lepaute.study.results import Results
 from lepaute.study.schema import study_of
 from lepaute.study.session import Session
+from lepaute.watch.store import open_store
 
 CONFIGURATIONS = 20
 

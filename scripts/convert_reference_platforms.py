@@ -1,6 +1,6 @@
-"""Writes the shipped platforms, src/lepaute/platforms/*.yaml, from the reference data.
+"""Writes the shipped platforms, src/lepaute/simulate/platforms/*.yaml, from the reference data.
 
-    python scripts/convert_reference_platforms.py [--reference ../shared/reference] [--output src/lepaute/platforms]
+    python scripts/convert_reference_platforms.py [--reference ../shared/reference] [--output FOLDER]
 
 Deterministic: the same reference data give the same files, byte for byte. The choices (which kernels, which network,
 which days) are those of design.md, section 3; none of them looks at a real HPL result.
@@ -19,9 +19,9 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
 
 from lepaute.errors import LepauteError  # noqa: E402
-from lepaute.platform.data_sheet import SCALED_RELATIVE_SD, dgemm_rate, scaled_kernels  # noqa: E402
-from lepaute.platform.io import dump_platform  # noqa: E402
-from lepaute.platform.schema import Platform  # noqa: E402
+from lepaute.simulate.platform.data_sheet import SCALED_RELATIVE_SD, dgemm_rate, scaled_kernels  # noqa: E402
+from lepaute.simulate.platform.io import dump_platform  # noqa: E402
+from lepaute.simulate.platform.schema import Platform  # noqa: E402
 from scripts.dahu_network import IDLE, dahu_network, tidy  # noqa: E402
 from scripts.day_effects import day_effects  # noqa: E402
 from scripts.dgemm_calibrations import (  # noqa: E402
@@ -116,7 +116,7 @@ DAHU = (
 def main() -> int:
     parser = argparse.ArgumentParser(description="Writes the shipped platforms from the reference data.")
     parser.add_argument("--reference", type=Path, default=ROOT.parent / "shared" / "reference")
-    parser.add_argument("--output", type=Path, default=ROOT / "src" / "lepaute" / "platforms")
+    parser.add_argument("--output", type=Path, default=ROOT / "src" / "lepaute" / "simulate" / "platforms")
     options = parser.parse_args()
     if not (options.reference / "dahu" / "kernels").is_dir():
         print(

@@ -1,4 +1,4 @@
-"""Fits the populations that are shipped for the Dahu platforms: src/lepaute/platforms/populations/*.yaml.
+"""Fits the populations that are shipped for the Dahu platforms: src/lepaute/simulate/platforms/populations/*.yaml.
 
     .venv/bin/python scripts/fit_reference_populations.py REFERENCE
 
@@ -8,10 +8,10 @@ REFERENCE is the folder of the reference data; its daily calibrations dahu/kerne
 import sys
 from pathlib import Path
 
-from lepaute.fit.population.coefficients import read_coefficients
-from lepaute.fit.population.generative import generative
 from lepaute.kit.files import write_whole
-from lepaute.platform.population import FOLDER, population_text
+from lepaute.measure.fit.population.coefficients import read_coefficients
+from lepaute.measure.fit.population.generative import generative
+from lepaute.simulate.platform.population import FOLDER, population_text
 
 STATES = {
     "dahu-good": ("dgemm_daily_good.csv.gz", "2019-11-27 to 2020-01-31, cooling good"),

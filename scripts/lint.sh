@@ -103,6 +103,7 @@ check "mypy --strict src" "$bin/mypy" --no-error-summary
 # Mypy knows no older Python; only what travels to the nodes is judged, not what the package imports around it.
 check "mypy, as Python 3.10, what runs on nodes" "$bin/mypy" --no-error-summary --python-version 3.10 \
   --follow-imports=silent src/lepaute/measure/node_agent src/lepaute/kit/sessions.py
+check "imports point downwards" env PYTHONPATH=src "$bin/lint-imports" --no-cache
 check "shell scripts" shell_syntax
 check "limits" "$bin/python" scripts/limits.py
 

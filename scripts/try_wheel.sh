@@ -66,7 +66,7 @@ except LepauteError as problem:
   cat "$root/out"
   [[ $(<"$root/out") == *"pip install 'lepaute[$1]'" ]] || fail "the extra $1 is not named"
 }
-told postgresql 'import lepaute.store.postgresql as module; module.PostgresqlBackend("postgresql://nowhere/store", create=False)'
-told otf2 'import lepaute.trace.viewers as module; module._package()'
-told mcmc 'import lepaute.fit.population.posterior as module; module._libraries()'
+told postgresql 'import lepaute.watch.store.postgresql as module; module.PostgresqlBackend("postgresql://nowhere/store", create=False)'
+told otf2 'import lepaute.simulate.trace.viewers as module; module._package()'
+told mcmc 'import lepaute.measure.fit.population.posterior as module; module._libraries()'
 echo "try_wheel.sh: all as expected"

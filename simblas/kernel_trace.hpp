@@ -1,6 +1,6 @@
 #pragma once
 // What ran when on which rank, one record a call, for `lepaute emulate --trace`. Python reads it with
-// lepaute.trace.kernels, which puts it in the place of the time that SMPI's own trace cannot name.
+// lepaute.simulate.trace.kernels, which puts it in the place of the time that SMPI's own trace cannot name.
 //
 // The file, little-endian: 8 bytes "LEPKERN1"; two 32-bit integers, the number of names and the bytes of their text;
 // the names, each ended by a line feed, filled up with zeros to a multiple of 8 bytes; then the records.

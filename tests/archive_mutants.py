@@ -11,8 +11,8 @@ import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from lepaute.archive.container import seal
-from lepaute.archive.documents import MANIFEST, Member, manifest_bytes
+from lepaute.measure.archive.container import seal
+from lepaute.measure.archive.documents import MANIFEST, Member, manifest_bytes
 
 #: What parsers stumble over.
 _TOKENS = [

@@ -5,13 +5,13 @@ import io
 import shutil
 from pathlib import Path
 
-from lepaute.archive import Archive
-from lepaute.archive.comparison import compare, comparison_json, comparison_lines
-from lepaute.archive.extraction import extract
-from lepaute.archive.ro_crate import check_crate
-from lepaute.archive.screen import LINES, WIDTH, first_screen
-from lepaute.archive.setups import Setup, setup_of
 from lepaute.errors import LepauteError
+from lepaute.measure.archive import Archive
+from lepaute.measure.archive.comparison import compare, comparison_json, comparison_lines
+from lepaute.measure.archive.extraction import extract
+from lepaute.measure.archive.ro_crate import check_crate
+from lepaute.measure.archive.screen import LINES, WIDTH, first_screen
+from lepaute.measure.archive.setups import Setup, setup_of
 
 #: How far a mutant came.
 REFUSED, OPENED = "refused when opened", "opened"

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
     from lepaute.measure.probes import Probes
-    from lepaute.platform import Platform
-    from lepaute.verify.real_run import HplProgram
+    from lepaute.measure.verify.real_run import HplProgram
+    from lepaute.simulate.platform import Platform
 
 pytest_plugins = ["farms.fixtures", "long_tests"]
 
@@ -122,7 +122,7 @@ def refusal_of(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
 
 @pytest.fixture(scope="session")
 def dahu() -> "Platform":
-    from lepaute.platform import load_platform
+    from lepaute.simulate.platform import load_platform
 
     return load_platform("dahu")
 
@@ -143,7 +143,7 @@ def built() -> "Probes":
 def real_hpl() -> "HplProgram":
     """The driver around the real HPL; without network and cache it cannot be built."""
     from lepaute.errors import EnvironmentProblem
-    from lepaute.verify.real_run import built_program
+    from lepaute.measure.verify.real_run import built_program
 
     try:
         return built_program()

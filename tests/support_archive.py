@@ -10,10 +10,10 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 import pandas
 import pytest
 
-from lepaute.archive import Archive, ArchiveWriter
-from lepaute.archive.container import seal
-from lepaute.archive.documents import Member, manifest_bytes
 from lepaute.errors import ArchiveError
+from lepaute.measure.archive import Archive, ArchiveWriter
+from lepaute.measure.archive.container import seal
+from lepaute.measure.archive.documents import Member, manifest_bytes
 
 SCRIPT = """from lepaute import experiment
 

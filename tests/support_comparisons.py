@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pandas
 
-from lepaute.archive import Archive, ArchiveWriter
-from lepaute.archive.mpi_campaign import CALLS, CLOCKS, KIND, MPIRUNS
+from lepaute.measure.archive import Archive, ArchiveWriter
+from lepaute.measure.archive.mpi_campaign import CALLS, CLOCKS, KIND, MPIRUNS
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas
 
-from lepaute.archive import ArchiveWriter
+from lepaute.measure.archive import ArchiveWriter
 
 #: Two processors of two cores; thread 0 and 2 are of the first.
 LAYOUT = {"source": "hwloc", "pu": [0, 1, 2, 3], "socket": [0, 1, 0, 1], "numa": [0, 1, 0, 1], "l3": [0, 1, 0, 1]}

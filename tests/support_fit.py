@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas
 
-from lepaute.archive import ArchiveWriter
+from lepaute.measure.archive import ArchiveWriter
 
 Change = Callable[[pandas.DataFrame], pandas.DataFrame]
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from support_limits import HANG_S
 
-from lepaute.design.table import parse_design
 from lepaute.kit.command import run_command
 from lepaute.kit.mpi_launcher import MPIRUN_OF_NODES, Start
+from lepaute.measure.design.table import parse_design
 from lepaute.measure.plan import DGEMM, P2P, RING, STEPS, STEPS_COLUMN, PlannedRun
 from lepaute.measure.probes import Probes, probe_words
 

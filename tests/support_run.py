@@ -12,8 +12,8 @@ from unittest import mock
 from support_limits import HANG_S, wait_until, within
 
 import lepaute
-from lepaute.archive import Archive
 from lepaute.cli.main import main
+from lepaute.measure.archive import Archive
 
 
 def lepaute_argv(*arguments: object) -> list[str]:

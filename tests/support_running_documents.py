@@ -28,8 +28,8 @@ from support_limits import HANG_S
 COLUMNS = 100
 #: Imported by the server: what most commands import.
 WARM = (
-    "lepaute.cli.main typer numpy pandas scipy.stats yaml pydantic pyarrow.parquet matplotlib.figure lepaute.platform"
-    " duckdb jinja2 lepaute.watch lepaute.study lepaute.fit"
+    "lepaute.cli.main typer numpy pandas scipy.stats yaml pydantic pyarrow.parquet matplotlib.figure"
+    " lepaute.simulate.platform duckdb jinja2 lepaute.watch lepaute.study lepaute.measure.fit"
 )
 #: The folder's name in a page, for people whose folder is another.
 HOME = "/home/jane"

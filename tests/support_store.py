@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pandas
 
-from lepaute.archive import Archive, ArchiveWriter
-from lepaute.store import open_store
-from lepaute.store.postgresql import _SQL_TYPES, SCHEMA
-from lepaute.store.tables import ALARM_DAYS, ALARMS, TABLES
+from lepaute.measure.archive import Archive, ArchiveWriter
+from lepaute.watch.store import open_store
+from lepaute.watch.store.postgresql import _SQL_TYPES, SCHEMA
+from lepaute.watch.store.tables import ALARM_DAYS, ALARMS, TABLES
 
 FACTORS = ("mean_frequency_Hz", "cpu_power_W")
 #: Processes are copies of one that has imported all this, and used none of it. It finds packages, installed or on
@@ -18,9 +18,10 @@ FACTORS = ("mean_frequency_Hz", "cpu_power_W")
 PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload(
     [
-        "duckdb", "pyarrow.parquet", "pyarrow.csv", "psycopg", "pandas", "scipy.stats", "lepaute.archive.writer",
-        "lepaute.watch.watcher", "lepaute.watch.foreign.csv_table", "lepaute.watch.foreign.mapping",
-        "lepaute.watch.judging.recorded_tests", "lepaute.watch.alarms.procedure", "lepaute.watch.report.summary",
+        "duckdb", "pyarrow.parquet", "pyarrow.csv", "psycopg", "pandas", "scipy.stats",
+        "lepaute.measure.archive.writer", "lepaute.watch.watcher", "lepaute.watch.foreign.csv_table",
+        "lepaute.watch.foreign.mapping", "lepaute.watch.judging.recorded_tests", "lepaute.watch.alarms.procedure",
+        "lepaute.watch.report.summary",
     ]
 )  # fmt: skip
 

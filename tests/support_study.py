@@ -5,12 +5,12 @@ import signal
 import sys
 from pathlib import Path
 
-from lepaute.store import open_store
 from lepaute.study.configuration import Configuration, Configurations
 from lepaute.study.evaluation import Outcome, Point, Trial, trials_of
 from lepaute.study.results import Results
 from lepaute.study.schema import parse_study
 from lepaute.study.session import Session
+from lepaute.watch.store import open_store
 
 TEXT = """\
 question: whatif

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from lepaute.measure.machine_load import Load
+from lepaute.measure.verify.disturbance import RankLoad
+from lepaute.measure.verify.real_run import HplProgram, RealRun
 from lepaute.simulate import Hpl, Prediction, Run
 from lepaute.simulate.prediction.prediction import SimulationFigures
-from lepaute.verify.disturbance import RankLoad
-from lepaute.verify.real_run import HplProgram, RealRun
 
 #: Any file stands for the program: only its checksum is taken.
 PROGRAM = HplProgram(Path(__file__), is_driver=True)

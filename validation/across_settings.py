@@ -40,8 +40,8 @@ from support.real_runs import kernels_of, quietly
 from support.report import exit_status, finish, signed
 
 import lepaute as lp
-from lepaute.trace.reading import TraceParts
-from lepaute.verify.command import Command
+from lepaute.measure.verify.command import Command
+from lepaute.simulate.trace.reading import TraceParts
 
 STUDY = "across_settings"
 WORK = ROOT / "build" / STUDY

@@ -39,7 +39,7 @@ from support.real_runs import LEPAUTE
 from support.report import close
 from support.tables import stored
 
-from lepaute.trace.reading import read_trace
+from lepaute.simulate.trace.reading import read_trace
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))

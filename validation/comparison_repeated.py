@@ -35,8 +35,8 @@ from support.options import options_of
 from support.report import close
 from support.tables import stored_parts
 
-from lepaute.compare.verdicts import Verdict
 from lepaute.kit.text import exact_size
+from lepaute.measure.compare.verdicts import Verdict
 
 STUDY = "comparison_repeated"
 OPS, SIZES, CALLS, BLOCKS, REFERENCE = "bcast,allreduce,alltoall", "8,1K,16K,128K", 40, 30, 100

@@ -39,11 +39,11 @@ from support.real_runs import LEPAUTE
 from support.report import close
 from support.tables import stored
 
-from lepaute.archive import Archive, mpi_campaign
-from lepaute.compare.resampling import TRIALS, normalised
-from lepaute.compare.summaries import mpirun_summaries
-from lepaute.compare.verdicts import verdicts
 from lepaute.kit.text import exact_size, significant
+from lepaute.measure.archive import Archive, mpi_campaign
+from lepaute.measure.compare.resampling import TRIALS, normalised
+from lepaute.measure.compare.summaries import mpirun_summaries
+from lepaute.measure.compare.verdicts import verdicts
 
 STUDY = "comparison_spread"
 SOURCE = "comparison_spread.csv.gz: 30 trials; box: quartiles and median, whiskers: least and greatest, dashed: 5 %"

@@ -39,9 +39,9 @@ from truth.law import NB, Law, law_of
 from truth.loads import Node, placement, true_runs_s, write_calibration, write_two_core_calibration
 
 from lepaute import fit
-from lepaute.archive import Archive
-from lepaute.platform import Platform
+from lepaute.measure.archive import Archive
 from lepaute.simulate import Hpl, predict
+from lepaute.simulate.platform import Platform
 
 STUDY = "crowded_nodes"
 SCATTER = Scatter(call=0.03, process=0.005, day=0.01, core=0.01)

@@ -2,7 +2,7 @@
 
     .venv/bin/python validation/data_sheet.py [--reference DIR] [--quick] [--summarise]
 
-Fixed before any result was looked at, the constants of `lepaute.platform.data_sheet` included:
+Fixed before any result was looked at, the constants of `lepaute.simulate.platform.data_sheet` included:
 
 * Dahu: `--nodes 32 --cores 2x16 --dgemm 29.5G --link 100Gb --latency 1.5us --memory 192G`; the rate is the mean of
   the published dgemm of January 2020 over all CPUs, the rest is what the vendor says. Its small kernels are those
@@ -31,7 +31,7 @@ from support.report import finish, signed
 from support.simulations import Case, columns_of, predict_all
 
 from lepaute import Hpl, Platform, load_platform
-from lepaute.platform.data_sheet import DataSheet, platform_from
+from lepaute.simulate.platform.data_sheet import DataSheet, platform_from
 
 STUDY = "data_sheet"
 REAL = "dahu/hpl/temperature_real.csv"

@@ -32,8 +32,8 @@ from support.goals import Goal, markdown
 from support.options import Options, options_of
 from support.report import exit_status, finish
 
-from lepaute.fit.variability.episodes import MOST_HOSTS, Episodes, Parts, episodes_of_parts
-from lepaute.fit.variability.sentinels import Watch
+from lepaute.measure.fit.variability.episodes import MOST_HOSTS, Episodes, Parts, episodes_of_parts
+from lepaute.measure.fit.variability.sentinels import Watch
 from lepaute.simulate.slow_state import SlowNodes
 from lepaute.stats import disturbance, slow_state
 from lepaute.stats.time_scale import LastingEffect, StepSeries, TimeScale, fit_time_scale

@@ -41,12 +41,12 @@ import pandas
 from support.options import options_of
 
 from lepaute import _core
-from lepaute.design import Design
-from lepaute.design.hpl_step import hpl_step_design
-from lepaute.design.table import header_of
 from lepaute.errors import FitError
-from lepaute.fit.kernels.kernel_fit import FittedKernel, fit_kernel, representative
-from lepaute.fit.observations.calls import PROBE, Calls, calls_by_kernel, glue_calls, pooled_observations
+from lepaute.measure.design import Design
+from lepaute.measure.design.hpl_step import hpl_step_design
+from lepaute.measure.design.table import header_of
+from lepaute.measure.fit.kernels.kernel_fit import FittedKernel, fit_kernel, representative
+from lepaute.measure.fit.observations.calls import PROBE, Calls, calls_by_kernel, glue_calls, pooled_observations
 from lepaute.measure.probes import build_probes
 from lepaute.simulate.machine.core import bounds
 

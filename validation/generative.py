@@ -6,7 +6,7 @@ Fixed before any fit to these data was looked at:
 
 * data: dahu/kernels/dgemm_daily_good.csv.gz and dgemm_daily_slownodes.csv.gz; all rows, those of one cpu and date
   averaged; coefficients mnk, intercept and mnk_residual (alpha, beta, gamma of the thesis). Nothing is left out;
-* model: lepaute.fit.population.generative with its defaults, groups by BIC;
+* model: lepaute.measure.fit.population.generative with its defaults, groups by BIC;
 * synthetic data: nodes and days drawn from the fitted model by the package's own draws, seeds 1 to 20, in the layout
   of the observed data: as many nodes, and each cpu seen on as many and the same days;
 * three levels, because rows are not independent: the mean of each cpu over its days; the mean of each day over all
@@ -60,10 +60,10 @@ from support.options import Options, options_of
 from support.page import write_whole
 from support.report import finish
 
-from lepaute.fit.population.coefficients import Coefficients, read_coefficients
-from lepaute.fit.population.generative import Generative, generative
-from lepaute.platform.population import Population
+from lepaute.measure.fit.population.coefficients import Coefficients, read_coefficients
+from lepaute.measure.fit.population.generative import Generative, generative
 from lepaute.simulate.machine.population import drawn_nodes, scaled
+from lepaute.simulate.platform.population import Population
 
 STUDY, RECOVERY = "generative", "generative_recovery"
 STATES = {"good": "dahu/kernels/dgemm_daily_good.csv.gz", "slow nodes": "dahu/kernels/dgemm_daily_slownodes.csv.gz"}
@@ -171,10 +171,10 @@ def text(frame: pandas.DataFrame, data: dict[str, Coefficients], fits: dict[str,
     header = ("model", "variances over those of the model (alpha, beta, gamma)", *STATISTICS)
     return f"""## The generative model: synthetic and observed coefficients
 
-Daily calibrations of dgemm on Dahu, 32 nodes, 64 CPUs; a generative model fitted to them by
-`lepaute.fit.population.generative`, and nodes and days drawn from it (`validation/generative.py`). p of permutation
-tests that exchange whole nodes or days, {frame["seed"].max()} synthetic data sets each, combined as twice the median;
-small: synthetic and observed differ. Groups of nodes: {told}.
+Daily calibrations of dgemm on Dahu, 32 nodes, 64 CPUs; a generative model fitted to them
+by `lepaute.measure.fit.population.generative`, and nodes and days drawn from it (`validation/generative.py`). p of
+permutation tests that exchange whole nodes or days, {frame["seed"].max()} synthetic data sets each, combined as twice
+the median; small: synthetic and observed differ. Groups of nodes: {told}.
 
 {{goals}}
 

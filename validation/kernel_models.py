@@ -8,8 +8,8 @@ Fixed before any result was looked at:
   ten designs: independent sizes, uniform product (five files of it), fixed K (128, 256, 512) and K from these three
   (thesis, sections 8.2.2 and 8.4). Calls with a parameter below 16 are left out: they last microseconds, of which the
   published files hold a few to measure the intercept;
-* models: what `lepaute fit` does by itself (`lepaute.fit.kernels.selection.select`); a size is a block, put in one of
-  five folds by a hash of (m, n, k), so that the same size is never both fitted and judged;
+* models: what `lepaute fit` does by itself (`lepaute.measure.fit.kernels.selection.select`); a size is a block, put in
+  one of five folds by a hash of (m, n, k), so that the same size is never both fitted and judged;
 * own sizes: five fits to four fifths of the sizes each, judged on the fifth that they have not seen;
 * other designs: one fit to a whole design, judged on all calls of another one;
 * statistic: error of the time of all calls judged, sum of predicted / sum of measured - 1; and the mean over calls of
@@ -34,10 +34,10 @@ from support.goals import Goal, at_most, reached
 from support.options import Options, options_of
 from support.report import finish
 
-from lepaute.fit.kernels.form import Form
-from lepaute.fit.kernels.kernel_fit import FittedKernel, fit_kernel
-from lepaute.fit.kernels.selection import select
-from lepaute.fit.observations.calls import Calls
+from lepaute.measure.fit.kernels.form import Form
+from lepaute.measure.fit.kernels.kernel_fit import FittedKernel, fit_kernel
+from lepaute.measure.fit.kernels.selection import select
+from lepaute.measure.fit.observations.calls import Calls
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

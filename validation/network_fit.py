@@ -49,10 +49,10 @@ from support.goals import Goal, at_most, markdown
 from support.options import Options, options_of
 from support.report import finish, signed
 
-from lepaute.fit.messages.conditions import condition_effects
-from lepaute.fit.messages.network import ProtocolLimits, call_cost, fit_network, fit_segments, one_way_s
-from lepaute.fit.messages.segment import FittedSegment, Series, centred, series
-from lepaute.fit.mixtures import Mode
+from lepaute.measure.fit.messages.conditions import condition_effects
+from lepaute.measure.fit.messages.network import ProtocolLimits, call_cost, fit_network, fit_segments, one_way_s
+from lepaute.measure.fit.messages.segment import FittedSegment, Series, centred, series
+from lepaute.measure.fit.mixtures import Mode
 
 STUDY = "network_fit"
 RAW = "network_fit/raw_calibration/{}_{}"

@@ -29,7 +29,7 @@ from truth.law import NB, law_of
 from truth.runs import true_runs_s
 
 from lepaute import fit
-from lepaute.archive import Archive, ArchiveWriter
+from lepaute.measure.archive import Archive, ArchiveWriter
 from lepaute.simulate import Hpl, predict
 
 STUDY = "planted_episodes"

@@ -2,7 +2,7 @@
 
     .venv/bin/python validation/published_hpl.py [--quick] [--summarise]
 
-Fixed before any result was compared, the constants of `lepaute.platform` included; their origin is in
+Fixed before any result was compared, the constants of `lepaute.simulate.platform` included; their origin is in
 docs/design/decisions/data_sheets.md:
 
 * results: docs/evidence/data/published_hpl.csv, half of a collection; the other half is kept for checks. Its columns
@@ -25,7 +25,7 @@ from support.report import finish, signed
 from support.simulations import Case, predict_all
 
 from lepaute import Hpl, Platform, load_platform
-from lepaute.platform.data_sheet import DataSheet, platform_from
+from lepaute.simulate.platform.data_sheet import DataSheet, platform_from
 
 STUDY = "published_hpl_predicted"
 MOST_RATIO = 1.8

@@ -52,13 +52,13 @@ from lepaute.errors import LepauteError
 from lepaute.kit.mpi_library import find_library
 from lepaute.measure.hpl_source import hpcc_tarball
 from lepaute.measure.probes import build_probes
-from lepaute.trace.reading import TraceParts
-from lepaute.verify import campaign
-from lepaute.verify.campaign import Case, Plan, RecordedRun, predict_cases, run_cases
-from lepaute.verify.command import Command
-from lepaute.verify.comparison import compare, run_table
-from lepaute.verify.machine import compute_share, guard_of
-from lepaute.verify.real_run import Here
+from lepaute.measure.verify import campaign
+from lepaute.measure.verify.campaign import Case, Plan, RecordedRun, predict_cases, run_cases
+from lepaute.measure.verify.command import Command
+from lepaute.measure.verify.comparison import compare, run_table
+from lepaute.measure.verify.machine import compute_share, guard_of
+from lepaute.measure.verify.real_run import Here
+from lepaute.simulate.trace.reading import TraceParts
 
 STUDY = "real_programs"
 INPUTS, WORK = ROOT / "validation" / STUDY, ROOT / "build" / STUDY

@@ -29,7 +29,7 @@ from support.report import exit_status, finish
 
 import lepaute as lp
 from lepaute.errors import LepauteError
-from lepaute.verify.real_run import hpl_input_text
+from lepaute.measure.verify.real_run import hpl_input_text
 
 STUDY = "recorded_hpl"
 WORK = ROOT / "build" / STUDY

@@ -24,9 +24,9 @@ import argparse
 import math
 from collections.abc import Iterator
 
-from lepaute.platform import load_platform
 from lepaute.simulate import Hpl
 from lepaute.simulate.engine import SimulatedRun
+from lepaute.simulate.platform import load_platform
 from lepaute.simulate.prediction.parts import sampling_sd
 from lepaute.simulate.prediction.predicting import simulate_one
 

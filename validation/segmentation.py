@@ -26,7 +26,7 @@ from support.goals import Goal, markdown
 from support.options import Options, options_of
 from support.report import finish
 
-from lepaute.fit.segmentation import SegmentedLine, segment
+from lepaute.measure.fit.segmentation import SegmentedLine, segment
 
 STUDY = "segmentation"
 MEMCPY, SERIES = "network_fit/memcpy_small.csv", "network_fit/pycewise_data.csv"

@@ -39,7 +39,7 @@ from support.options import Options, options_of
 from support.piecewise_models import found, random_model, table_model
 from support.report import finish
 
-from lepaute.fit.segmentation import Partition, segment
+from lepaute.measure.fit.segmentation import Partition, segment
 
 STUDY = "segmentation_tables"
 CHOICE, FRESH, MANY = range(1, 401), range(1001, 1401), range(1, 201)

@@ -32,7 +32,7 @@ from support.options import Options, options_of
 from support.piecewise_models import Model, found, random_model
 from support.report import finish
 
-from lepaute.fit.segmentation import Partition, segment
+from lepaute.measure.fit.segmentation import Partition, segment
 
 STUDY = "segmentation_truth"
 CHOICE, FRESH = range(1, 201), range(1001, 1201)

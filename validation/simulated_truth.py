@@ -60,7 +60,7 @@ from truth.law import NB, law_of
 from truth.runs import true_runs_s
 
 from lepaute import fit
-from lepaute.archive import Archive
+from lepaute.measure.archive import Archive
 from lepaute.simulate import Hpl, predict
 
 STUDY = "simulated_truth"

@@ -23,7 +23,7 @@ constexpr std::array<const char*, static_cast<std::size_t>(mpi::Call::count)> ca
     "MPI_Send",   "MPI_Recv",  "MPI_Irecv",   "MPI_Wait",    "MPI_Iprobe", "MPI_Ssend",
     "MPI_Issend", "MPI_Isend", "MPI_Waitall", "MPI_Waitany", "MPI_Probe"};
 
-enum class RowKind : std::int16_t { kernel, mpi, phase }; // as in lepaute.trace.table.KINDS
+enum class RowKind : std::int16_t { kernel, mpi, phase }; // as in lepaute.simulate.trace.table.KINDS
 
 template <typename Of>
 auto column(const std::vector<mpi::TraceRow>& rows, Of value_of) {

@@ -7,9 +7,9 @@ from typing import Any, get_args, get_type_hints
 
 from pydantic import TypeAdapter
 
-from lepaute.fit.observations.columns import BY_NAME, COLUMNS, NEEDED
-from lepaute.store.tables import TABLES
-from lepaute.trace.table import NUMBERS, TEXTS
+from lepaute.measure.fit.observations.columns import BY_NAME, COLUMNS, NEEDED
+from lepaute.simulate.trace.table import NUMBERS, TEXTS
+from lepaute.watch.store.tables import TABLES
 
 #: In the words of JSON Schema: of declared columns, and of those of a trace.
 _TYPES = {"integer": "integer", "real": "number", "text": "string", "flag": "boolean"}

@@ -9,19 +9,19 @@ import declared_schemas as declared
 from docstrings import entries
 from markdown_text import Pages, escaped, table
 
-from lepaute.archive.metadata import Metadata
+from lepaute.measure.archive.metadata import Metadata
 from lepaute.measure.experiment.options import Installation
 from lepaute.measure.node_test import Parameters as NodeTestParameters
 from lepaute.measure.shipped.memory import Parameters as MemoryParameters
-from lepaute.platform.schema import json_schema as platform_schema
+from lepaute.measure.verify.campaign import RecordedRun
 from lepaute.simulate.conditions import Transfer
+from lepaute.simulate.platform.schema import json_schema as platform_schema
 from lepaute.simulate.prediction.saved import Document
-from lepaute.store.folder import Index
+from lepaute.simulate.trace.table import TraceMetadata
 from lepaute.study.capacity import Catalogue
 from lepaute.study.schema import json_schema as study_schema
-from lepaute.trace.table import TraceMetadata
-from lepaute.verify.campaign import RecordedRun
 from lepaute.watch.foreign.mapping import Mapping as MappingFile
+from lepaute.watch.store.folder import Index
 
 
 @dataclass(frozen=True)

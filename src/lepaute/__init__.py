@@ -26,23 +26,20 @@ from lepaute.simulate.apps import class_modules
 from lepaute.version import __version__
 
 if TYPE_CHECKING:
-    from lepaute import compare as compare
-    from lepaute import design as design
-    from lepaute import fit as fit
     from lepaute import study as study
     from lepaute import watch as watch
-    from lepaute.archive import Archive as Archive
     from lepaute.errors import InputError as InputError
     from lepaute.errors import LepauteError as LepauteError
     from lepaute.errors import PredictionWarning as PredictionWarning
+    from lepaute.measure import compare as compare
+    from lepaute.measure import design as design
+    from lepaute.measure import fit as fit
+    from lepaute.measure.archive import Archive as Archive
     from lepaute.measure.comparison.measuring import measure_libraries as measure_libraries
     from lepaute.measure.comparison.sessions import measure_sessions as measure_sessions
     from lepaute.measure.experiment.job import Job as Job
     from lepaute.measure.experiment.life import run as run
     from lepaute.measure.experiment.rounds import Until as Until
-    from lepaute.platform import Platform as Platform
-    from lepaute.platform import load_platform as load_platform
-    from lepaute.platform import override as override
     from lepaute.simulate import Cost as Cost
     from lepaute.simulate import Difference as Difference
     from lepaute.simulate import Grid as Grid
@@ -64,19 +61,22 @@ if TYPE_CHECKING:
     from lepaute.simulate import simulate_one as simulate_one
     from lepaute.simulate.apps.own import Application as Application
     from lepaute.simulate.machine.population import scaled as scaled
+    from lepaute.simulate.platform import Platform as Platform
+    from lepaute.simulate.platform import load_platform as load_platform
+    from lepaute.simulate.platform import override as override
+    from lepaute.simulate.trace import Trace as Trace
+    from lepaute.simulate.trace import read_trace as read_trace
     from lepaute.stats.stopping import Target as Target
-    from lepaute.trace import Trace as Trace
-    from lepaute.trace import read_trace as read_trace
 
 _NAMES_IN = {  # the public names, by the module that each is loaded from
-    "archive": ("Archive",),
     "errors": ("InputError", "LepauteError", "PredictionWarning"),
+    "measure.archive": ("Archive",),
     "measure.comparison.measuring": ("measure_libraries",),
     "measure.comparison.sessions": ("measure_sessions",),
     "measure.experiment.job": ("Job",),
     "measure.experiment.life": ("run",),
     "measure.experiment.rounds": ("Until",),
-    "platform": ("Platform", "load_platform", "override"),
+    "simulate.platform": ("Platform", "load_platform", "override"),
     "simulate": (
         *(
             "Cost",
@@ -95,10 +95,11 @@ _NAMES_IN = {  # the public names, by the module that each is loaded from
     "simulate.apps.own": ("Application",),
     "simulate.machine.population": ("scaled",),
     "stats.stopping": ("Target",),
-    "trace": ("Trace", "read_trace"),
+    "simulate.trace": ("Trace", "read_trace"),
 }
 _HOME_OF = {name: (f"lepaute.{module}", name) for module, names in _NAMES_IN.items() for name in names} | {
-    name: (f"lepaute.{name}", "") for name in ("compare", "design", "fit", "study", "watch")
+    package.rpartition(".")[2]: (f"lepaute.{package}", "")
+    for package in ("measure.compare", "measure.design", "measure.fit", "study", "watch")
 }
 
 __all__ = [

@@ -31,11 +31,11 @@ from hostile.cases import Case, _name, commands, write_inputs
 from support_comparisons import campaign
 from support_fit import write_calibration
 
-from lepaute.archive import ArchiveWriter
 from lepaute.cli.main import main
-from lepaute.clocks.request import SYNCHRONISATIONS, ClockFacts, ClockRequest
-from lepaute.design import full_factorial
 from lepaute.kit.json_values import to_json
+from lepaute.measure.archive import ArchiveWriter
+from lepaute.measure.clocks.request import SYNCHRONISATIONS, ClockFacts, ClockRequest
+from lepaute.measure.design import full_factorial
 from lepaute.watch import open as open_watch
 
 FOLDER = Path(__file__).parent

@@ -13,11 +13,11 @@ import pytest
 from long_tests import long_but
 from support_limits import CALIBRATION_HANG_S
 
-from lepaute.archive import Archive
 from lepaute.cli.main import main
+from lepaute.measure.archive import Archive
 from lepaute.measure.calibration.campaign import calibrate
 from lepaute.measure.layout import MADE_UP
-from lepaute.platform import load_platform
+from lepaute.simulate.platform import load_platform
 
 pytestmark = [
     pytest.mark.machine,

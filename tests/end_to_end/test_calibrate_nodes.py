@@ -12,9 +12,9 @@ from farms.sshd import SshdFarm
 from support_limits import CALIBRATION_HANG_S
 from support_run import run_lepaute
 
-from lepaute.archive import Archive
-from lepaute.fit import models
-from lepaute.platform import load_platform
+from lepaute.measure.archive import Archive
+from lepaute.measure.fit import models
+from lepaute.simulate.platform import load_platform
 from lepaute.stats.send_completion import rows_of, semantic_limits
 from lepaute.watch.factors import MODEL_FACTORS, factors_of
 

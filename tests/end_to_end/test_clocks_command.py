@@ -12,12 +12,12 @@ from long_tests import long_but
 from support_limits import HANG_S, wait_until
 from support_run import run_here, run_lepaute, start_lepaute
 
-from lepaute.archive import Archive
-from lepaute.clocks.campaign import measure_clocks
-from lepaute.clocks.comparison import compared
-from lepaute.clocks.request import MPIRUNS, ClockRequest, synchronisations
 from lepaute.errors import InputError
 from lepaute.kit.mpi_library import find_library
+from lepaute.measure.archive import Archive
+from lepaute.measure.clocks.campaign import measure_clocks
+from lepaute.measure.clocks.comparison import compared
+from lepaute.measure.clocks.request import MPIRUNS, ClockRequest, synchronisations
 from lepaute.measure.schedulers import Request
 
 FEW = ("--after", "0,1", "--mpiruns", "2")
@@ -141,7 +141,7 @@ def test_what_makes_no_sense_is_one_line_and_status_2(words: tuple[str, ...], me
 
 
 def test_an_archive_of_another_kind_is_refused(tmp_path: Path) -> None:
-    from lepaute.archive import ArchiveWriter
+    from lepaute.measure.archive import ArchiveWriter
 
     with ArchiveWriter(tmp_path / "other.zip", {"kind": "calibration", "created": "2026-11-27T00:00:00Z"}):
         pass

@@ -14,11 +14,11 @@ from support_limits import wait_until
 from support_mpi_probes import prefix_of
 from support_run import lepaute_argv, run_here
 
-from lepaute.archive import Archive
-from lepaute.archive.mpi_campaign import calls, facts, mpiruns
 from lepaute.cli.main import main
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.mpi_library import find_library
+from lepaute.measure.archive import Archive
+from lepaute.measure.archive.mpi_campaign import calls, facts, mpiruns
 from lepaute.measure.comparison import campaign
 from lepaute.measure.comparison.measuring import measure_libraries
 from lepaute.measure.experiment.workspace import folder_of

@@ -17,9 +17,9 @@ from support_limits import CALIBRATION_HANG_S
 from support_mpi_probes import prefix_of
 from support_run import run_here
 
-from lepaute.archive import Archive
-from lepaute.archive.mpi_campaign import calls, facts, mpiruns
 from lepaute.kit.mpi_library import find_library
+from lepaute.measure.archive import Archive
+from lepaute.measure.archive.mpi_campaign import calls, facts, mpiruns
 
 pytestmark = [
     pytest.mark.nodes,

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from support_run import run_here, run_lepaute
 
-from lepaute.archive import Archive
 from lepaute.cli.main import main
-from lepaute.fit.experiments import findings
+from lepaute.measure.archive import Archive
+from lepaute.measure.fit.experiments import findings
 from lepaute.measure.shipped import shipped_experiments
 
 pytestmark = pytest.mark.machine

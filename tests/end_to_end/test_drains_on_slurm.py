@@ -12,8 +12,8 @@ from support_run import run_lepaute
 
 from lepaute.measure.schedulers.slurm import SlurmScheduler
 from lepaute.measure.schedulers.types import NodeState
-from lepaute.store import open_store
 from lepaute.watch.drains import SETTLED_S, Drains, NodeHealth, Verdict, node_health
+from lepaute.watch.store import open_store
 
 pytestmark = [pytest.mark.nodes, pytest.mark.slow]
 NODES = [f"n{number}" for number in range(1, 13)]

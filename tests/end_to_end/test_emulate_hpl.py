@@ -9,11 +9,11 @@ from oracles.recorded_hpl import lepaute
 
 from lepaute import Hpl
 from lepaute.measure.hpl_source import SHA256, unpack_source
-from lepaute.platform import load_platform, override
 from lepaute.simulate import Layers, predict
 from lepaute.simulate.apps.hpl.emulation import build_hpl_smpi
+from lepaute.simulate.platform import load_platform, override
 from lepaute.simulate.smpi.emulate import Smpi
-from lepaute.trace import read_trace
+from lepaute.simulate.trace import read_trace
 
 pytestmark = [
     pytest.mark.machine,

@@ -9,9 +9,9 @@ import pytest
 from oracles.emulated import HEAD, build, command, compiler_folder, dgemm_s, source_of, tiny, tiny_text
 
 from lepaute.errors import InputError, SimulationError
-from lepaute.platform import Platform
-from lepaute.platform.io import parse_platform
 from lepaute.simulate import Hpl, Layers, Program, emulate, predict
+from lepaute.simulate.platform import Platform
+from lepaute.simulate.platform.io import parse_platform
 from lepaute.simulate.smpi.emulate import Options, emulate_run
 from lepaute.simulate.smpi.emulated_run import EmulatedRun
 from lepaute.simulate.smpi.library import LIBRARY, build_library

@@ -11,10 +11,10 @@ from lepaute.errors import EnvironmentProblem
 from lepaute.kit.mpi_library import find_library
 from lepaute.simulate.smpi.building import compilers
 from lepaute.simulate.smpi.library import find_simgrid
-from lepaute.trace import Trace, read_trace
-from lepaute.trace.breakdown import breakdown_of
-from lepaute.trace.compare import compare_traces
-from lepaute.trace.messages import match_messages
+from lepaute.simulate.trace import Trace, read_trace
+from lepaute.simulate.trace.breakdown import breakdown_of
+from lepaute.simulate.trace.compare import compare_traces
+from lepaute.simulate.trace.messages import match_messages
 
 pytestmark = pytest.mark.machine
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from support_run import run_lepaute
 
-from lepaute.archive import Archive
+from lepaute.measure.archive import Archive
 
 ROOT = Path(__file__).parent.parent.parent
 README = ROOT / "examples" / "experiments" / "README.md"

@@ -6,9 +6,9 @@ import pandas
 import pytest
 from support_run import run_lepaute
 
-from lepaute.archive import Archive
-from lepaute.store import open_store
+from lepaute.measure.archive import Archive
 from lepaute.watch.factors import MODEL_FACTORS, factors_of, why_strata_differ
+from lepaute.watch.store import open_store
 
 SCRIPT = """
 import os

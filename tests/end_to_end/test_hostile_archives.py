@@ -19,7 +19,7 @@ MOST_MORE_BYTES = 512 << 20
 READ = """
 import re, sys
 from pathlib import Path
-from lepaute.archive import Archive
+from lepaute.measure.archive import Archive
 from lepaute.cli.main import main
 path = sys.argv[1]
 status = [main(["archive", *words]) for words in (["show", path], ["verify", path], ["diff", path, path])]

@@ -8,7 +8,7 @@ from support_limits import HANG_S
 from lepaute.cli.main import main
 from lepaute.errors import EnvironmentProblem
 from lepaute.kit.command import run_command
-from lepaute.platform import load_platform
+from lepaute.simulate.platform import load_platform
 from lepaute.simulate.smpi.building import compilers
 from lepaute.simulate.smpi.emulate import Options, emulate_run
 

@@ -9,11 +9,11 @@ from farms.slurm import SlurmFarm
 from farms.sshd import SshdFarm
 from support_run import run_here
 
-from lepaute.archive import Archive
+from lepaute.measure.archive import Archive
 from lepaute.measure.node_test_workloads import INSTALL, STRESSORS
-from lepaute.store import open_store
 from lepaute.watch.factors.dgemm import MODEL_FACTORS, RATE
 from lepaute.watch.factors.hardware import BANDWIDTH
+from lepaute.watch.store import open_store
 
 CORES = len(os.sched_getaffinity(0))
 QUICK = ("--set", "quick=true")

@@ -7,7 +7,7 @@ import pytest
 
 from lepaute.cli.main import main
 from lepaute.simulate import tracing
-from lepaute.trace import read_trace
+from lepaute.simulate.trace import read_trace
 
 SMALL = ["predict", "hpl", "-p", "dahu", "--n", "1500", "--grid", "2x2", "--runs", "2"]
 

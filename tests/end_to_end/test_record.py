@@ -16,11 +16,11 @@ from support_limits import HANG_S, wait_until
 from lepaute.errors import EnvironmentProblem
 from lepaute.kit.mpi_library import find_library
 from lepaute.simulate import Hpl
-from lepaute.trace import Trace, read_trace
-from lepaute.trace.breakdown import breakdown_of, split
-from lepaute.trace.compare import compare_traces
-from lepaute.trace.messages import match_messages
-from lepaute.trace.table import CATEGORIES, KERNEL, MPI, PHASE
+from lepaute.simulate.trace import Trace, read_trace
+from lepaute.simulate.trace.breakdown import breakdown_of, split
+from lepaute.simulate.trace.compare import compare_traces
+from lepaute.simulate.trace.messages import match_messages
+from lepaute.simulate.trace.table import CATEGORIES, KERNEL, MPI, PHASE
 
 pytestmark = pytest.mark.machine
 

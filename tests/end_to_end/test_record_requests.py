@@ -8,8 +8,8 @@ from oracles.recorded_hpl import lepaute
 
 from lepaute.errors import EnvironmentProblem
 from lepaute.kit.mpi_library import MpiLibrary, find_library
-from lepaute.trace import Trace, read_trace
-from lepaute.trace.messages import match_messages
+from lepaute.simulate.trace import Trace, read_trace
+from lepaute.simulate.trace.messages import match_messages
 
 pytestmark = pytest.mark.machine
 

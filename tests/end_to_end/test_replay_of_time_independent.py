@@ -8,9 +8,9 @@ import pytest
 from support_mpi_probes import needs_smpicc
 
 import lepaute as lp
-from lepaute.platform.simgrid.exporting import export_xml
-from lepaute.platform.simgrid.zones import node_speeds_flops
 from lepaute.simulate.machine.mapping import Mapping, Slot
+from lepaute.simulate.platform.simgrid.exporting import export_xml
+from lepaute.simulate.platform.simgrid.zones import node_speeds_flops
 
 pytestmark = [pytest.mark.machine, needs_smpicc]
 RANKS = 8

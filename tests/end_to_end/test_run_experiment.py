@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from support_run import environment, run_here, run_lepaute
 
-from lepaute.archive import Archive
+from lepaute.measure.archive import Archive
 
 pytestmark = pytest.mark.nodes
 

@@ -13,7 +13,7 @@ import pytest
 from support_limits import HANG_S, wait_until
 from support_run import run_here, run_lepaute, start_lepaute
 
-from lepaute.archive import Archive
+from lepaute.measure.archive import Archive
 
 pytestmark = pytest.mark.nodes
 

@@ -10,7 +10,7 @@ from farms.slurm import SlurmFarm, slurm_farm
 from support_limits import HANG_S, wait_until
 from support_run import environment, lepaute_argv, rows_of, run_lepaute, start_lepaute, wait_for_rows
 
-from lepaute.archive import Archive
+from lepaute.measure.archive import Archive
 
 pytestmark = pytest.mark.nodes
 

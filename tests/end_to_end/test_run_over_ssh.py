@@ -12,7 +12,7 @@ from support_disk import small_disk
 from support_limits import HANG_S, wait_until
 from support_run import rows_of, run_here, run_lepaute, start_lepaute, wait_for_rows
 
-from lepaute.archive import Archive
+from lepaute.measure.archive import Archive
 
 pytestmark = pytest.mark.nodes
 

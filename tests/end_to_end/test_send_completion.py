@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from support_limits import HANG_S, wait_until
 
-from lepaute.design import semantics_design
 from lepaute.errors import EnvironmentProblem
 from lepaute.kit.mpi_launcher import MPIRUN_OF_NODES
 from lepaute.measure import probes
 from lepaute.measure.calibration.send_completion import MOST_ROUNDS, Test, next_tests, silent_tests
+from lepaute.measure.design import semantics_design
 from lepaute.measure.toolchain import C_FLAGS, probe_source
 from lepaute.stats.send_completion import Row, SemanticLimits, semantic_limits
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from support_limits import HANG_S
 
-from lepaute.platform import Platform, load_platform, override
-from lepaute.platform.io import parse_platform
-from lepaute.platform.schema import Segment
-from lepaute.platform.simgrid import export_xml, host_name
 from lepaute.simulate.machine.core import core_topology, wiring
+from lepaute.simulate.platform import Platform, load_platform, override
+from lepaute.simulate.platform.io import parse_platform
+from lepaute.simulate.platform.schema import Segment
+from lepaute.simulate.platform.simgrid import export_xml, host_name
 
 pytestmark = [
     pytest.mark.machine,

@@ -8,9 +8,9 @@ import pytest
 from oracles.recorded_hpl import MPIRUN, lepaute
 from support_limits import HANG_S
 
-from lepaute.trace import Trace, read_trace
-from lepaute.trace.compare import compare_traces
-from lepaute.trace.messages import match_messages
+from lepaute.simulate.trace import Trace, read_trace
+from lepaute.simulate.trace.compare import compare_traces
+from lepaute.simulate.trace.messages import match_messages
 
 pytestmark = pytest.mark.machine
 

@@ -11,12 +11,12 @@ from long_tests import long_but
 from oracles.recorded_hpl import recorded_hpl
 
 from lepaute import _core
-from lepaute.platform import load_platform
 from lepaute.simulate import Hpl, Layers
 from lepaute.simulate.machine.core import machine_of
+from lepaute.simulate.platform import load_platform
+from lepaute.simulate.trace import Trace
+from lepaute.simulate.trace.compare import compare_traces
 from lepaute.simulate.tracing import trace_of_run
-from lepaute.trace import Trace
-from lepaute.trace.compare import compare_traces
 
 pytestmark = pytest.mark.machine
 

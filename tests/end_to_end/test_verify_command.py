@@ -21,7 +21,7 @@ def test_a_program_of_ones_own_is_predicted_run_on_each_grid_and_compared(tmp_pa
     source = str(EXAMPLES / "cg.c")
     library_of_launcher(launcher).compile([source, "-o", str(tmp_path / "cg"), "-lm"], what="building cg")
     # What else this machine does is no part of this campaign.
-    monkeypatch.setattr("lepaute.verify.campaign.disturbances", lambda *_loads: ())
+    monkeypatch.setattr("lepaute.measure.verify.campaign.disturbances", lambda *_loads: ())
     monkeypatch.chdir(tmp_path)
     sheet = ("--cores", "1x2", "--dgemm", "20G", "--link", "100Gb", "--memory", "8G")
     assert main(["platform", "new", "--nodes", "1", *sheet, "-o", "here.yaml"]) == 0

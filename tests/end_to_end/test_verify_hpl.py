@@ -16,10 +16,10 @@ from support_run import run_here
 
 from lepaute.cli.main import main
 from lepaute.errors import EnvironmentProblem
+from lepaute.measure.verify.disturbance import disturbances
+from lepaute.measure.verify.real_run import real_run
 from lepaute.simulate import Hpl
 from lepaute.simulate.apps.hpl.hpl_dat import HplDat
-from lepaute.verify.disturbance import disturbances
-from lepaute.verify.real_run import real_run
 
 pytestmark = pytest.mark.machine
 

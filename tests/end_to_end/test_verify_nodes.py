@@ -19,10 +19,10 @@ from lepaute.kit.journal import entries
 from lepaute.measure.nodes.channel import NodeLost
 from lepaute.measure.nodes.group import Nodes
 from lepaute.measure.schedulers import Request
-from lepaute.platform import dump_platform, load_platform
+from lepaute.measure.verify.node_site import LentNodes, NodeSite, lent_nodes
+from lepaute.measure.verify.real_run import built_program, user_program
 from lepaute.simulate import Hpl
-from lepaute.verify.node_site import LentNodes, NodeSite, lent_nodes
-from lepaute.verify.real_run import built_program, user_program
+from lepaute.simulate.platform import dump_platform, load_platform
 
 pytestmark = [
     pytest.mark.nodes,

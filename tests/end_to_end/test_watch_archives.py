@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from support_factors import START, calibration, dgemm_rows
 
-from lepaute.archive import Archive
 from lepaute.cli.main import main
+from lepaute.measure.archive import Archive
 
 DAYS, CHANGED = 24, 14
 #: A month before the dates of other archives in tests: no job may start in the future.

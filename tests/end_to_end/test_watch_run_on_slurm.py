@@ -11,7 +11,7 @@ from support_run import run_here, run_lepaute, start_lepaute
 
 from lepaute.measure.idle_nodes import submitted_tests
 from lepaute.measure.schedulers.types import JOB_NAME
-from lepaute.store import open_store
+from lepaute.watch.store import open_store
 
 pytestmark = [pytest.mark.nodes, pytest.mark.slow]
 

@@ -35,7 +35,7 @@ class PostgresqlServer:
         """The URL of an empty database, which is emptied at the end of the block and given again: that is cheaper."""
         import psycopg
 
-        from lepaute.store.postgresql import SCHEMA
+        from lepaute.watch.store.postgresql import SCHEMA
 
         if self._emptied:
             name = self._emptied.pop()

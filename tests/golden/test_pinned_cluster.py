@@ -3,10 +3,10 @@
 Whoever means to change them writes the new figures here, and says in the changelog why they changed.
 """
 
-from lepaute.platform import load_platform, override
-from lepaute.platform.population import population_of
 from lepaute.simulate import Hpl, predict
 from lepaute.simulate.machine.synthesis import synthesize
+from lepaute.simulate.platform import load_platform, override
+from lepaute.simulate.platform.population import population_of
 
 HPL = Hpl(n=6000, nb=128, p=4, q=16)
 FIRST = (6.628560122069975e-11, 2.346583167550724e-06, 1.9560801454464317e-12)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from lepaute.design import (
+from lepaute.measure.design import (
     Design,
     blocks,
     collective_design,

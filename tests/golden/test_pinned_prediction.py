@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from lepaute.platform import load_platform
 from lepaute.simulate import Hpl, Layers, predict
+from lepaute.simulate.platform import load_platform
 
 HPL = Hpl(n=6000, nb=128, p=4, q=8, depth=1, bcast="2ring")
 MESSAGES = 52660

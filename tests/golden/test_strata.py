@@ -6,7 +6,7 @@ from pathlib import Path
 from support_factors import SIZES, calibration, experiment, samples
 from support_fit import message_rows
 
-from lepaute.archive import Archive
+from lepaute.measure.archive import Archive
 from lepaute.watch.factors import factors_of
 
 DESIGN = "#@columns=kind:text,m:int,n:int,k:int\ndesign_row,kind,m,n,k\n" + "".join(

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from lepaute.platform import load_platform
+from lepaute.simulate.platform import load_platform
 from lepaute.study.configuration import Configurations
 from lepaute.study.evaluation import Point, trials_of
 from lepaute.study.ready import Subject, slowest_nodes, temporal_variability, top_switches

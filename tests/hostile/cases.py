@@ -284,10 +284,10 @@ def unprintable(text: str) -> bool:
 
 def write_inputs(folder: Path) -> None:
     """The files that command lines name."""
-    from lepaute.archive import ArchiveWriter
     from lepaute.cli.main import main
-    from lepaute.platform import load_platform
-    from lepaute.platform.io import platform_text
+    from lepaute.measure.archive import ArchiveWriter
+    from lepaute.simulate.platform import load_platform
+    from lepaute.simulate.platform.io import platform_text
 
     data = Path(__file__).parents[1] / "data"
     (folder / "platform.yaml").write_text(platform_text(load_platform("stampede-like")))

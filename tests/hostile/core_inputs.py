@@ -17,8 +17,8 @@ from typing import Any
 from support_limits import HANG_S
 
 from lepaute import _core
-from lepaute.platform.io import load_platform
 from lepaute.simulate.machine.core import machine_of
+from lepaute.simulate.platform.io import load_platform
 
 TESTS = Path(__file__).resolve().parents[1]
 #: A run that is fine, but long, is cancelled.

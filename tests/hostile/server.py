@@ -30,7 +30,7 @@ MEMORY_BYTES = 256 << 20
 TOGETHER = 32
 #: Of addresses: libraries reserve more than they use.
 RESERVED_BYTES = 3 << 30
-#: Folders of the cache that any command may leave (lepaute.watch.kept, lepaute.platform.io).
+#: Folders of the cache that any command may leave (lepaute.watch.kept, lepaute.simulate.platform.io).
 MEANT_TO_STAY = {"judgements", "platforms"}
 #: Of other packages; of ours, everything.
 PRELOADED = (
@@ -39,7 +39,7 @@ PRELOADED = (
     *("PIL.GifImagePlugin", "PIL.PpmImagePlugin"),
 )
 #: Needs packages of an extra.
-NOT_PRELOADED = ("lepaute.fit.population.posterior",)
+NOT_PRELOADED = ("lepaute.measure.fit.population.posterior",)
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from lepaute.design import dgemm_design, hpl_step_design, p2p_design
-from lepaute.design.sizes import (
+from lepaute.measure.design import dgemm_design, hpl_step_design, p2p_design
+from lepaute.measure.design.sizes import (
     log_uniform_bytes,
     permutations_within,
     shuffled,

@@ -15,15 +15,15 @@ from oracles.emulated import HEAD, build
 from oracles.emulation_examples import EXAMPLES
 from support_fit import kernel_rows, message_rows, write_calibration
 
-from lepaute.archive import Archive
-from lepaute.fit.fitted_models import platform_from_archive
-from lepaute.platform import Platform, load_platform, override
-from lepaute.platform.data_sheet import DataSheet, platform_from, scaled
-from lepaute.platform.network_model import Network, Segment
+from lepaute.measure.archive import Archive
+from lepaute.measure.fit.fitted_models import platform_from_archive
 from lepaute.simulate import Hpl, Layers, Stencil, predict
 from lepaute.simulate.application import Application
 from lepaute.simulate.apps.program import Program
 from lepaute.simulate.machine.population import slower_segments
+from lepaute.simulate.platform import Platform, load_platform, override
+from lepaute.simulate.platform.data_sheet import DataSheet, platform_from, scaled
+from lepaute.simulate.platform.network_model import Network, Segment
 from lepaute.simulate.smpi.emulate import Options
 
 WORTH_AN_ERROR = 0.05

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from lepaute.fit.kernels.kernel_fit import fit_kernel
-from lepaute.fit.observations.calibrations import NodeShape
-from lepaute.fit.observations.calls import Calls
-from lepaute.fit.variability.crowding import Crowding, crowding_of, increase, relieved, with_size_error
-from lepaute.fit.variability.days import block_effects
+from lepaute.measure.fit.kernels.kernel_fit import fit_kernel
+from lepaute.measure.fit.observations.calibrations import NodeShape
+from lepaute.measure.fit.observations.calls import Calls
+from lepaute.measure.fit.variability.crowding import Crowding, crowding_of, increase, relieved, with_size_error
+from lepaute.measure.fit.variability.days import block_effects
 
 PROBE = ("hpl_steps_1x1",)
 CORES, BLOCKS, CALLS = 8, 5, 40

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lepaute.fit import segment
-from lepaute.fit.kernels.polynomial import design_matrix, fit_polynomial
-from lepaute.fit.numeric import independent_columns, normal_equations
+from lepaute.measure.fit import segment
+from lepaute.measure.fit.kernels.polynomial import design_matrix, fit_polynomial
+from lepaute.measure.fit.numeric import independent_columns, normal_equations
 from lepaute.stats.algebra import nonnegative_solution, solution
 
 TERMS = ("mnk", "mn", "m", "1")

@@ -16,8 +16,8 @@ from support_limits import HANG_S
 
 FIT = """
 import json, sys, threadpoolctl
-from lepaute.archive import Archive
-from lepaute.fit import platform_and_models
+from lepaute.measure.archive import Archive
+from lepaute.measure.fit import platform_and_models
 platform, _ = platform_and_models(Archive.open(sys.argv[1]), "x")
 blas = sorted({pool.get("architecture") for pool in threadpoolctl.threadpool_info() if pool["user_api"] == "blas"})
 print(json.dumps({"platform": platform.model_dump(mode="json"), "blas": blas}))

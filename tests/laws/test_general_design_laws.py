@@ -9,7 +9,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from lepaute.design import (
+from lepaute.errors import DesignError
+from lepaute.measure.design import (
     blocks,
     fractional,
     full_factorial,
@@ -21,12 +22,11 @@ from lepaute.design import (
     uniform,
     uniform_product,
 )
-from lepaute.design.columns import is_text
-from lepaute.design.factors import factors_of
-from lepaute.design.grammar import factor_text, parse_factor
-from lepaute.design.sizes import Draws
-from lepaute.design.table import parse_design
-from lepaute.errors import DesignError
+from lepaute.measure.design.columns import is_text
+from lepaute.measure.design.factors import factors_of
+from lepaute.measure.design.grammar import factor_text, parse_factor
+from lepaute.measure.design.sizes import Draws
+from lepaute.measure.design.table import parse_design
 
 seeds = st.integers(0, 2**64 - 1)
 names = st.from_regex(r"[a-z][a-z_]{0,6}", fullmatch=True).filter(lambda name: name not in {"block", "kind"})

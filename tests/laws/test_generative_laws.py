@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from population.simulated import dahu_like, simulated
 
-from lepaute.fit.population.coefficients import TERMS, Coefficients, coefficients_of_table
-from lepaute.fit.population.generative import Generative, generative
-from lepaute.platform.population import Population
+from lepaute.measure.fit.population.coefficients import TERMS, Coefficients, coefficients_of_table
+from lepaute.measure.fit.population.generative import Generative, generative
 from lepaute.simulate.machine.population import drawn_day, drawn_nodes, drawn_scales, scaled
+from lepaute.simulate.platform.population import Population
 from lepaute.stats.cholesky import lower_factor
 
 few = settings(max_examples=8)

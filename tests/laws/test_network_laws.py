@@ -2,9 +2,9 @@
 
 import pytest
 
-from lepaute.platform import load_platform, override
 from lepaute.simulate import Hpl, Layers, Mapping, predict
 from lepaute.simulate.machine.mapping import Slot
+from lepaute.simulate.platform import load_platform, override
 
 NOTHING_DRAWN = Layers.only()
 NODES = 32

@@ -4,13 +4,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lepaute.platform import load_platform, override, shipped_names
-from lepaute.platform.io import ALIASES
-from lepaute.platform.schema import Costs, Loopback, Network, NodeLink, Nodes, Platform, Remote, Segment, Topology
-from lepaute.platform.simgrid import export_xml, import_xml
-from lepaute.platform.simgrid.machines import numbers
-from lepaute.platform.topology import CableModel, Limiters
 from lepaute.simulate.machine.core import wiring
+from lepaute.simulate.platform import load_platform, override, shipped_names
+from lepaute.simulate.platform.io import ALIASES
+from lepaute.simulate.platform.schema import (
+    Costs,
+    Loopback,
+    Network,
+    NodeLink,
+    Nodes,
+    Platform,
+    Remote,
+    Segment,
+    Topology,
+)
+from lepaute.simulate.platform.simgrid import export_xml, import_xml
+from lepaute.simulate.platform.simgrid.machines import numbers
+from lepaute.simulate.platform.topology import CableModel, Limiters
 
 PROTOCOLS = ("eager", "detached", "rendezvous")
 latencies = st.one_of(st.just(0.0), st.floats(1e-9, 1e-2))

@@ -7,7 +7,7 @@ import pytest
 from oracles.paje_by_hand import PajeByHand, posted
 
 from lepaute.errors import InputError
-from lepaute.trace.smpi import convert
+from lepaute.simulate.trace.smpi import convert
 
 
 def test_a_file_that_is_cut_anywhere_is_refused(tmp_path: Path) -> None:

@@ -14,9 +14,9 @@ from long_tests import long_but
 from support_pages import text_of
 
 from lepaute.cli.main import main
-from lepaute.platform import load_platform, override
-from lepaute.platform.data_sheet import DataSheet, platform_from
 from lepaute.simulate import Prediction, difference, predict
+from lepaute.simulate.platform import load_platform, override
+from lepaute.simulate.platform.data_sheet import DataSheet, platform_from
 from lepaute.simulate.prediction.sweep import Sweep, effects, scaling, speed
 from lepaute.simulate.prediction.wording import span_of
 from lepaute.study.components import application_of

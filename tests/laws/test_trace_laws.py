@@ -3,14 +3,14 @@
 import numpy
 import pytest
 
-from lepaute.platform import load_platform
 from lepaute.simulate import Hpl, Prediction, predict
 from lepaute.simulate.apps.hpl.work import edge_ranks, rows_of
+from lepaute.simulate.platform import load_platform
+from lepaute.simulate.trace import read_trace, write_trace
+from lepaute.simulate.trace.breakdown import split
+from lepaute.simulate.trace.messages import match_messages
+from lepaute.simulate.trace.table import PHASE
 from lepaute.simulate.tracing import CATEGORIES, MOST_ROWS, TraceRequest
-from lepaute.trace import read_trace, write_trace
-from lepaute.trace.breakdown import split
-from lepaute.trace.messages import match_messages
-from lepaute.trace.table import PHASE
 
 RUNS = {
     "two rings": Hpl(n=2000, p=2, q=4),

@@ -9,10 +9,10 @@ import pytest
 import yaml
 
 from lepaute.cli.main import main
-from lepaute.platform import load_platform
-from lepaute.platform.data_sheet import DataSheet, platform_from
-from lepaute.platform.io import dump_platform
 from lepaute.simulate import Hpl, PredictionRequest, predict_all
+from lepaute.simulate.platform import load_platform
+from lepaute.simulate.platform.data_sheet import DataSheet, platform_from
+from lepaute.simulate.platform.io import dump_platform
 from lepaute.simulate.prediction.sweep import Sweep
 
 SMALL = Path(__file__).parent.parent / "data" / "platforms" / "small.yaml"

@@ -16,13 +16,13 @@ from support_planted import BEGIN_S, RATE, Fault, planted
 
 from lepaute.cli.main import main
 from lepaute.cli.watch_cost import standing_dates
-from lepaute.store import open_store
 from lepaute.watch import open as open_watch
 from lepaute.watch.alarms.worth_a_look import LABEL
 from lepaute.watch.changelog import ALL
 from lepaute.watch.node_state import node_state
 from lepaute.watch.open_regressions import open_regressions
 from lepaute.watch.report.summary import Change, change_text
+from lepaute.watch.store import open_store
 from lepaute.watch.values import DAY_S
 
 DAYS, BEGUN = 80, 55

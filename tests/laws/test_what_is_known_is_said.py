@@ -13,7 +13,7 @@ from long_tests import long_but
 from support_comparisons import BLOCKS, campaign
 
 from lepaute.cli.main import main
-from lepaute.platform import load_platform
+from lepaute.simulate.platform import load_platform
 
 SMALL = Path(__file__).parent.parent / "data" / "platforms" / "small.yaml"
 CHECK = "||Ax-b||_oo/(eps*(||A||_oo*||x||_oo+||b||_oo)*N)=  1234.0000000 ...... "

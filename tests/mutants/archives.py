@@ -9,8 +9,8 @@ from archive_mutants import mutate_archives
 from archive_readers import OPENED, read_everything
 from support_archive import Node, experiment_archive, failed_archive
 
-from lepaute.archive import Archive
-from lepaute.archive.setups import setup_of
+from lepaute.measure.archive import Archive
+from lepaute.measure.archive.setups import setup_of
 from mutants.readers import FAILED, READ, REFUSED, Outcome
 
 

@@ -14,32 +14,32 @@ from typing import Any
 
 from oracles.mutated_designs import good_files, mutated
 
-from lepaute.compare.benchmark_output import is_benchmark_output, outputs, read_output
-from lepaute.design import read_design
-from lepaute.design.summary import summary_of
-from lepaute.design.table import parse_design
 from lepaute.errors import LepauteError
-from lepaute.fit.duration_tables import read_durations
-from lepaute.fit.population.coefficients import read_coefficients
 from lepaute.kit.documents import read_bytes, read_text
 from lepaute.kit.hostfiles import read_slots
 from lepaute.kit.node_sets import parse_node_set
 from lepaute.kit.printable import printable
 from lepaute.kit.quantities import settings_of
-from lepaute.platform import load_platform, override
-from lepaute.platform.io import SHIPPED_FOLDER, parse_platform, platform_text
-from lepaute.platform.simgrid import export_xml, import_xml
-from lepaute.platform.simgrid.machines import LARGEST_TEXT_BYTES
-from lepaute.platform.summary import summary
+from lepaute.measure.compare.benchmark_output import is_benchmark_output, outputs, read_output
+from lepaute.measure.design import read_design
+from lepaute.measure.design.summary import summary_of
+from lepaute.measure.design.table import parse_design
+from lepaute.measure.fit.duration_tables import read_durations
+from lepaute.measure.fit.population.coefficients import read_coefficients
 from lepaute.simulate.apps.hpl.hpl_dat import read_hpl_dat
 from lepaute.simulate.apps.hpl.hpl_out import read_hpl_results
 from lepaute.simulate.machine.core import core_topology
 from lepaute.simulate.machine.mapping import read_hostfile, read_rankfile
+from lepaute.simulate.platform import load_platform, override
+from lepaute.simulate.platform.io import SHIPPED_FOLDER, parse_platform, platform_text
+from lepaute.simulate.platform.simgrid import export_xml, import_xml
+from lepaute.simulate.platform.simgrid.machines import LARGEST_TEXT_BYTES
+from lepaute.simulate.platform.summary import summary
+from lepaute.simulate.trace import read_trace
+from lepaute.simulate.trace.breakdown import breakdown_of
+from lepaute.simulate.trace.report import description
+from lepaute.simulate.trace.viewers import events
 from lepaute.study.schema import load_study
-from lepaute.trace import read_trace
-from lepaute.trace.breakdown import breakdown_of
-from lepaute.trace.report import description
-from lepaute.trace.viewers import events
 from lepaute.watch.changelog import read_changelog
 from lepaute.watch.foreign import read_foreign
 from lepaute.watch.foreign.csv_table import read_csv_table

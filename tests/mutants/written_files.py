@@ -19,32 +19,18 @@ from oracles.paraver_by_hand import prv, prv_of
 from support_fit import kernel_rows, message_rows
 from support_verify import PROGRAM, measured, predicted
 
-from lepaute.archive.reader import table_of
-from lepaute.design import full_factorial
-from lepaute.design.factors import Levels
-from lepaute.design.grammar import parse_factor
-from lepaute.fit.observations.calls import calls_by_kernel, pooled_observations
-from lepaute.fit.observations.columns import Place, check_observations
+from lepaute.measure.archive.reader import table_of
+from lepaute.measure.design import full_factorial
+from lepaute.measure.design.factors import Levels
+from lepaute.measure.design.grammar import parse_factor
 from lepaute.measure.experiment.closing import metadata_of
 from lepaute.measure.experiment.entries import RunState
 from lepaute.measure.experiment.options import read_installation
 from lepaute.measure.experiment.workspace import Workspace
-from lepaute.platform import load_platform
-from lepaute.simulate import Hpl, Stencil, TraceReplay, predict
-from lepaute.simulate.apps import replay
-from lepaute.simulate.conditions import read_transfer
-from lepaute.simulate.prediction.saved import read_prediction
-from lepaute.store import open_store
-from lepaute.store.folder import read_index
-from lepaute.study.capacity import machines_of
-from lepaute.study.checking import opened_study
-from lepaute.study.schema import study_of
-from lepaute.trace import read_trace
-from lepaute.trace.reading import files_of, read_foreign
-from lepaute.trace.report import description
-from lepaute.trace.smpi import convert
-from lepaute.verify.campaign import Case, Plan, RecordedRun
-from lepaute.verify.seal import (
+from lepaute.measure.fit.observations.calls import calls_by_kernel, pooled_observations
+from lepaute.measure.fit.observations.columns import Place, check_observations
+from lepaute.measure.verify.campaign import Case, Plan, RecordedRun
+from lepaute.measure.verify.seal import (
     JOURNAL_FILE,
     RunJournal,
     Seal,
@@ -53,6 +39,20 @@ from lepaute.verify.seal import (
     sealed_coretype,
     sealed_lag_s,
 )
+from lepaute.simulate import Hpl, Stencil, TraceReplay, predict
+from lepaute.simulate.apps import replay
+from lepaute.simulate.conditions import read_transfer
+from lepaute.simulate.platform import load_platform
+from lepaute.simulate.prediction.saved import read_prediction
+from lepaute.simulate.trace import read_trace
+from lepaute.simulate.trace.reading import files_of, read_foreign
+from lepaute.simulate.trace.report import description
+from lepaute.simulate.trace.smpi import convert
+from lepaute.study.capacity import machines_of
+from lepaute.study.checking import opened_study
+from lepaute.study.schema import study_of
+from lepaute.watch.store import open_store
+from lepaute.watch.store.folder import read_index
 from mutants.changes import changed, column_replaced
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"

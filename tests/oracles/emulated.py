@@ -13,8 +13,8 @@ from support_limits import HANG_S
 from lepaute.cli.main import main
 from lepaute.errors import EnvironmentProblem
 from lepaute.kit.command import run_command
-from lepaute.platform import Platform
-from lepaute.platform.io import parse_platform
+from lepaute.simulate.platform import Platform
+from lepaute.simulate.platform.io import parse_platform
 from lepaute.simulate.smpi.building import compilers
 
 # Four nodes of four cores; dgemm takes 1 us and 0.1 ns an operation, without noise.

@@ -2,7 +2,7 @@
 
 import random
 
-from lepaute.design import (
+from lepaute.measure.design import (
     collective_design,
     dgemm_design,
     fractional,

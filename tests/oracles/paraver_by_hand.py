@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from lepaute.trace import Trace
-from lepaute.trace.messages import ALL_TO_ALL, COLLECTIVES, FROM_ROOT, TO_ROOT, match_messages
-from lepaute.trace.table import MPI
+from lepaute.simulate.trace import Trace
+from lepaute.simulate.trace.messages import ALL_TO_ALL, COLLECTIVES, FROM_ROOT, TO_ROOT, match_messages
+from lepaute.simulate.trace.table import MPI
 
 NAMES = (
     *("End", "MPI_Send", "MPI_Recv", "MPI_Isend", "MPI_Irecv", "MPI_Wait", "MPI_Waitall", "MPI_Bcast", "MPI_Barrier"),

@@ -10,9 +10,9 @@ from support_run import run_here
 from lepaute.errors import EnvironmentProblem
 from lepaute.kit.mpi_library import find_library
 from lepaute.measure.record import build_recorded_hpl
+from lepaute.measure.verify.real_run import hpl_input_text
 from lepaute.simulate import Hpl
-from lepaute.trace import Trace, read_trace
-from lepaute.verify.real_run import hpl_input_text
+from lepaute.simulate.trace import Trace, read_trace
 
 MPIRUN = ("mpirun", "--oversubscribe", "-np")
 

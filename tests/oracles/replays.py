@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 import lepaute as lp
-from lepaute.trace import trace_of_columns, write_trace
-from lepaute.trace.table import KERNEL, MPI
+from lepaute.simulate.trace import trace_of_columns, write_trace
+from lepaute.simulate.trace.table import KERNEL, MPI
 
 NOTHING = lp.Layers.only()
 #: A message is 1 MB, so that it is sent when its receive is there.

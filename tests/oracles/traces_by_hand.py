@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy
 
-from lepaute.trace import Trace, trace_of_columns
+from lepaute.simulate.trace import Trace, trace_of_columns
 
 NAN = float("nan")
 PHASES = ("pdfact", "pdupdate", "pdtrsv", "bcast")

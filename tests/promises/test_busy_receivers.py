@@ -5,9 +5,9 @@ import pandas
 import pytest
 from scipy import stats
 
-from lepaute.fit.messages.links import with_busy_receivers
-from lepaute.fit.messages.network import FittedNetwork, ProtocolLimits, one_way_s
-from lepaute.fit.messages.segment import FittedSegment
+from lepaute.measure.fit.messages.links import with_busy_receivers
+from lepaute.measure.fit.messages.network import FittedNetwork, ProtocolLimits, one_way_s
+from lepaute.measure.fit.messages.segment import FittedSegment
 
 LIMIT = 4096
 NOTHING = (0.0, 0.0)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from lepaute.compare.single_calls import independent_band, rank_correlations
+from lepaute.measure.compare.single_calls import independent_band, rank_correlations
 
 SERIES = 4000
 

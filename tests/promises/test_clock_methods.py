@@ -11,11 +11,11 @@ import pandas
 import pytest
 from scipy import stats
 
-from lepaute.archive import Archive
-from lepaute.clocks.comparison import ENOUGH_S, LEVEL, MARGIN, Cost, Found, compared, judged
-from lepaute.clocks.request import METHODS, ClockRequest
-from lepaute.clocks.simulated import simulate_clocks
-from lepaute.platform import load_platform
+from lepaute.measure.archive import Archive
+from lepaute.measure.clocks.comparison import ENOUGH_S, LEVEL, MARGIN, Cost, Found, compared, judged
+from lepaute.measure.clocks.request import METHODS, ClockRequest
+from lepaute.measure.clocks.simulated import simulate_clocks
+from lepaute.simulate.platform import load_platform
 
 CAMPAIGNS, BLOCKS = 600, 12
 COSTS = tuple(Cost(method, 0.001 * 2**place, None, None) for place, method in enumerate(METHODS))

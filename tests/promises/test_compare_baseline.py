@@ -5,8 +5,8 @@ import pytest
 from scipy.stats import binom
 from support_comparisons import World, build_and_days
 
-from lepaute.compare.baseline import day_verdicts
-from lepaute.compare.wording import gate
+from lepaute.measure.compare.baseline import day_verdicts
+from lepaute.measure.compare.wording import gate
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 

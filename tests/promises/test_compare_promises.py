@@ -7,10 +7,10 @@ from long_tests import long_but
 from scipy.stats import binom
 from support_comparisons import World
 
-from lepaute.compare.flags import flagged, flags, two_groups
-from lepaute.compare.summaries import mpirun_summaries
-from lepaute.compare.verdicts import SIGNIFICANT, verdicts
-from lepaute.compare.wording import sentence
+from lepaute.measure.compare.flags import flagged, flags, two_groups
+from lepaute.measure.compare.summaries import mpirun_summaries
+from lepaute.measure.compare.verdicts import SIGNIFICANT, verdicts
+from lepaute.measure.compare.wording import sentence
 from lepaute.stats.aligned_ranks import aligned_rank_test
 
 pytestmark = pytest.mark.slow

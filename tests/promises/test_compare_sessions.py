@@ -13,8 +13,8 @@ import pytest
 from long_tests import long_but
 from scipy.stats import binom
 
-from lepaute.compare.sessions import session_means, student_test
-from lepaute.compare.verdicts import SIGNIFICANT, verdicts
+from lepaute.measure.compare.sessions import session_means, student_test
+from lepaute.measure.compare.verdicts import SIGNIFICANT, verdicts
 
 pytestmark = pytest.mark.slow
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from lepaute.platform import Platform, load_platform
-from lepaute.platform.data_sheet import DataSheet, platform_from, scaled
-from lepaute.platform.guessed_messages import BUSY_SD, LOOPBACK_SD
-from lepaute.platform.network_model import Segment
 from lepaute.simulate import Layers
 from lepaute.simulate.apps.hpl.parameters import Hpl
+from lepaute.simulate.platform import Platform, load_platform
+from lepaute.simulate.platform.data_sheet import DataSheet, platform_from, scaled
+from lepaute.simulate.platform.guessed_messages import BUSY_SD, LOOPBACK_SD
+from lepaute.simulate.platform.network_model import Segment
 from lepaute.simulate.prediction.predicting import predict
 
 pytestmark = pytest.mark.slow

@@ -5,8 +5,8 @@ from itertools import permutations
 
 from scipy import stats
 
-from lepaute.design import full_factorial, log_uniform, sample, uniform
-from lepaute.design.sizes import Draws
+from lepaute.measure.design import full_factorial, log_uniform, sample, uniform
+from lepaute.measure.design.sizes import Draws
 
 
 def within(found: int, count: int, probability: float, chance: float) -> bool:

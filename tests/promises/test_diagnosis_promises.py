@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from lepaute.fit.diagnostics import machine_name, subject_of
-from lepaute.fit.diagnostics.course import machine_of
-from lepaute.fit.diagnostics.flag import flags_of
-from lepaute.fit.diagnostics.residuals import Residuals
+from lepaute.measure.fit.diagnostics import machine_name, subject_of
+from lepaute.measure.fit.diagnostics.course import machine_of
+from lepaute.measure.fit.diagnostics.flag import flags_of
+from lepaute.measure.fit.diagnostics.residuals import Residuals
 
 
 def calls(

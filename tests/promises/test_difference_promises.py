@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lepaute.platform import Platform, load_platform, override
 from lepaute.simulate import Hpl, difference, predict
+from lepaute.simulate.platform import Platform, load_platform, override
 from lepaute.stats.control_variates import controls_of_ratio
 from lepaute.stats.intervals import median_of_runs, prediction_interval
 

@@ -8,9 +8,9 @@ import numpy.typing as npt
 import pytest
 from scipy import stats
 
-from lepaute.platform import Platform
-from lepaute.platform.io import parse_platform
 from lepaute.simulate import Hpl, Layers, predict
+from lepaute.simulate.platform import Platform
+from lepaute.simulate.platform.io import parse_platform
 
 RUNS = 2000
 SEED = 20261122

@@ -11,7 +11,7 @@ import pytest
 from long_tests import long_but
 from scipy import stats
 
-from lepaute.platform.schema import Drift
+from lepaute.simulate.platform.schema import Drift
 from lepaute.stats.variogram import PRIOR_RELATIVE_SD, VariogramModel, fit_variogram, variance_between
 
 BLOCKS, SENTINELS, SPAN_S = 5, 6, 120.0

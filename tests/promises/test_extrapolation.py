@@ -10,8 +10,8 @@ from extrapolation_law import constant, groups_of
 from scipy import stats
 
 from lepaute import _core
-from lepaute.platform import Platform, load_platform
 from lepaute.simulate import Hpl, Layers, predict
+from lepaute.simulate.platform import Platform, load_platform
 
 DATA = Path(__file__).parents[1] / "data"
 MACHINES = 60

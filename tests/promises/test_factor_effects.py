@@ -12,7 +12,7 @@ import pytest
 from long_tests import long_but
 from scipy.stats import binom
 
-from lepaute.compare.factor_effects import factor_effects
+from lepaute.measure.compare.factor_effects import factor_effects
 
 pytestmark = pytest.mark.slow
 

@@ -5,7 +5,7 @@ import pandas
 import pytest
 from scipy import stats
 
-from lepaute.fit.observations.factors import FactorTest, factor_tests
+from lepaute.measure.fit.observations.factors import FactorTest, factor_tests
 
 REPETITIONS = 200
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from lepaute.fit.kernels.polynomial import ProcessEffects, design_matrix
-from lepaute.fit.kernels.selection import select
-from lepaute.fit.observations.calls import Calls
+from lepaute.measure.fit.kernels.polynomial import ProcessEffects, design_matrix
+from lepaute.measure.fit.kernels.selection import select
+from lepaute.measure.fit.observations.calls import Calls
 
 REPETITIONS = 400
 #: Seconds per element, and of a call.

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from lepaute.fit.kernels.polynomial import design_matrix, fit_polynomial
+from lepaute.measure.fit.kernels.polynomial import design_matrix, fit_polynomial
 
 TERMS = ("mnk", "mn", "mk", "nk", "1")
 MEAN = np.array([2.5e-11, 1.0e-9, 3.0e-10, 4.0e-10, 1.0e-6])

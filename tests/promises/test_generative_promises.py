@@ -6,8 +6,8 @@ from long_tests import long_but
 from population.simulated import Truth, dahu_like, simulated
 from scipy import special, stats
 
-from lepaute.fit.population.day_scales import day_scales
-from lepaute.fit.population.generative import generative
+from lepaute.measure.fit.population.day_scales import day_scales
+from lepaute.measure.fit.population.generative import generative
 
 REPETITIONS = 120
 TRUTH: Truth = dahu_like()

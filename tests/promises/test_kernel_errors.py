@@ -11,7 +11,7 @@ import pytest
 from long_tests import long_but
 from scipy import stats
 
-from lepaute.fit.kernels.polynomial import PolynomialFit, ProcessEffects, design_matrix, fit_polynomial
+from lepaute.measure.fit.kernels.polynomial import PolynomialFit, ProcessEffects, design_matrix, fit_polynomial
 
 TERMS = ("mnk", "mn", "mk", "nk", "1")
 MEAN = np.array([2.5e-11, 1.0e-9, 3.0e-10, 4.0e-10, 1.0e-6])

@@ -4,9 +4,9 @@ import numpy as np
 import pandas
 from scipy import stats
 
-from lepaute.archive.setups.topology import Cache
-from lepaute.design.memory import hierarchy_sizes
-from lepaute.fit.memory import TOLERANCE, memory_hierarchy
+from lepaute.measure.archive.setups.topology import Cache
+from lepaute.measure.design.memory import hierarchy_sizes
+from lepaute.measure.fit.memory import TOLERANCE, memory_hierarchy
 
 SIZES = np.array(hierarchy_sizes(1 << 10, 256 << 20))
 CURVES = ((8, 1), (8, 8), (16, 1), (16, 8))

@@ -5,8 +5,8 @@ import pandas
 import pytest
 from scipy import stats
 
-from lepaute.fit.messages.distances import BETWEEN, distance_effects, flow_curve, longer_way, uplink_Bps
-from lepaute.fit.messages.segment import FittedSegment
+from lepaute.measure.fit.messages.distances import BETWEEN, distance_effects, flow_curve, longer_way, uplink_Bps
+from lepaute.measure.fit.messages.segment import FittedSegment
 
 LATENCY_S, RATE_BPS, START_SD = 2e-6, 10e9, 0.02
 SEGMENTS = (FittedSegment(0, "rendezvous", LATENCY_S, RATE_BPS, (0.0, 0.0), (0.0, 0.0), (0.0, 0.0), 0.0),)

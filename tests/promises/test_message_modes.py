@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from lepaute.fit.messages.segment import centred, lognormal_modes
-from lepaute.fit.mixtures import Mode
+from lepaute.measure.fit.messages.segment import centred, lognormal_modes
+from lepaute.measure.fit.mixtures import Mode
 
 POINTS = 1000
 SETS = 60

@@ -6,8 +6,8 @@ import pandas
 import pytest
 from scipy import stats
 
-from lepaute.fit.messages.distances import start_errors
-from lepaute.fit.messages.segment import FittedSegment
+from lepaute.measure.fit.messages.distances import start_errors
+from lepaute.measure.fit.messages.segment import FittedSegment
 
 FREE = (0.0, 0.0)
 SEGMENTS = (FittedSegment(0, "rendezvous", 1e-6, 1e9, FREE, FREE, FREE, 0.0),)

@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lepaute.platform import load_platform, override
-from lepaute.platform.components import with_cpu_factors
 from lepaute.simulate import Hpl, predict
+from lepaute.simulate.platform import load_platform, override
+from lepaute.simulate.platform.components import with_cpu_factors
 from lepaute.simulate.prediction.node_cost import CpuFactors, node_cost
 from lepaute.watch.node_state import NodeState, node_state
 

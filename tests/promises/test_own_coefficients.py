@@ -7,12 +7,12 @@ import pytest
 from long_tests import long_but
 from scipy import stats
 
-from lepaute.fit.kernels.form import Form
-from lepaute.fit.kernels.kernel_fit import fit_kernel
-from lepaute.fit.kernels.platform_kernel import common_relative_sd, kernel_model
-from lepaute.fit.kernels.polynomial import design_matrix
-from lepaute.fit.observations.calls import Calls
-from lepaute.fit.variability.days import block_effects, process_effects
+from lepaute.measure.fit.kernels.form import Form
+from lepaute.measure.fit.kernels.kernel_fit import fit_kernel
+from lepaute.measure.fit.kernels.platform_kernel import common_relative_sd, kernel_model
+from lepaute.measure.fit.kernels.polynomial import design_matrix
+from lepaute.measure.fit.observations.calls import Calls
+from lepaute.measure.fit.variability.days import block_effects, process_effects
 
 TERMS = ("mnk", "mn", "mk", "nk", "1")
 MEAN = np.array([2.5e-11, 1.0e-9, 3.0e-10, 4.0e-10, 1.0e-6])

@@ -4,7 +4,7 @@ import numpy as np
 from matplotlib.path import Path as Curve
 from scipy import stats
 
-from lepaute.fit.population.plot import SHARE, ellipse
+from lepaute.measure.fit.population.plot import SHARE, ellipse
 
 
 def test_so_many_pairs_lie_within_an_ellipse_as_it_says() -> None:

@@ -5,8 +5,8 @@ import pytest
 from population.simulated import dahu_like, simulated
 
 from lepaute.errors import FitError
-from lepaute.fit.population.generative import Generative, generative
-from lepaute.fit.population.posterior import Posterior, posterior
+from lepaute.measure.fit.population.generative import Generative, generative
+from lepaute.measure.fit.population.posterior import Posterior, posterior
 
 SLOW = 8
 

@@ -11,8 +11,8 @@ import random
 import pytest
 from scipy import stats
 
-from lepaute.platform import load_platform
 from lepaute.simulate import Hpl, Layers, PredictionRequest, predict, predict_all
+from lepaute.simulate.platform import load_platform
 from lepaute.simulate.prediction.comparing import difference
 
 GRIDS = ((1, 6), (3, 4), (5, 4), (4, 6), (2, 8), (7, 7), (1, 2), (2, 3), (5, 11), (7, 5))

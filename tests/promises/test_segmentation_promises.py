@@ -5,8 +5,8 @@ import pytest
 from long_tests import long_but
 from scipy.stats import binom
 
-from lepaute.fit import segment
-from lepaute.fit.segmentation.result import likeliest_breakpoint
+from lepaute.measure.fit import segment
+from lepaute.measure.fit.segmentation.result import likeliest_breakpoint
 
 #: Below and above a breakpoint.
 NOISES = [(0.05, 0.3), (0.3, 0.05), (0.02, 0.2), (0.2, 0.02)]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import lsq_linear, nnls
 
-from lepaute.fit.numeric import INDISTINCT, first_of_largest, simplest
+from lepaute.measure.fit.numeric import INDISTINCT, first_of_largest, simplest
 from lepaute.stats import algebra
 
 SEEDS = range(40)

@@ -9,10 +9,10 @@ import pandas
 import pytest
 from support_archive import refused, sealed
 
-from lepaute.archive import Archive, ArchiveWriter
-from lepaute.archive.container import seal
-from lepaute.archive.documents import archive_id
 from lepaute.errors import ArchiveError
+from lepaute.measure.archive import Archive, ArchiveWriter
+from lepaute.measure.archive.container import seal
+from lepaute.measure.archive.documents import archive_id
 
 METADATA = {"kind": "calibration", "created": "2026-11-21T06:00:00+00:00", "host": "node-1", "lepaute_version": "0"}
 RAW = b"#@seed=3\ndesign_row,size_bytes\n0,17\n1,4\n"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lepaute.archive import ArchiveWriter
+from lepaute.measure.archive import ArchiveWriter
 
 
 @pytest.fixture

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from support_archive import DESIGN, FLAGS, SCRIPT, Node, command, experiment_archive, failed_archive
 
-from lepaute.archive import Archive, ArchiveWriter
-from lepaute.archive.comparison import compare, comparison_lines
-from lepaute.archive.setups import control_facts, file_facts, setup_of
-from lepaute.archive.setups.facts import Fact
 from lepaute.cli.main import main
+from lepaute.measure.archive import Archive, ArchiveWriter
+from lepaute.measure.archive.comparison import compare, comparison_lines
+from lepaute.measure.archive.setups import control_facts, file_facts, setup_of
+from lepaute.measure.archive.setups.facts import Fact
 
 
 def four(**changed: Any) -> list[Node]:

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from support_archive import experiment_archive
 
-from lepaute.archive import Archive, ArchiveWriter
-from lepaute.archive.extraction import extract
 from lepaute.cli.main import main
 from lepaute.errors import ArchiveError, InputError
+from lepaute.measure.archive import Archive, ArchiveWriter
+from lepaute.measure.archive.extraction import extract
 
 METADATA = {"kind": "experiment", "created": "2026-11-21T06:00:00+00:00"}
 

@@ -15,13 +15,13 @@ import pyarrow.parquet
 import pytest
 from support_archive import experiment_archive, refused, sealed
 
-from lepaute.archive import Archive, ArchiveWriter
-from lepaute.archive.container import MOST_RATIO, seal
-from lepaute.archive.documents import MOST_MEMBERS, Member
-from lepaute.archive.reader import MOST_TABLE_BYTES
-from lepaute.archive.ro_crate import check_crate
-from lepaute.archive.setups.facts import Fact, file_facts, lstopo
 from lepaute.errors import ArchiveError
+from lepaute.measure.archive import Archive, ArchiveWriter
+from lepaute.measure.archive.container import MOST_RATIO, seal
+from lepaute.measure.archive.documents import MOST_MEMBERS, Member
+from lepaute.measure.archive.reader import MOST_TABLE_BYTES
+from lepaute.measure.archive.ro_crate import check_crate
+from lepaute.measure.archive.setups.facts import Fact, file_facts, lstopo
 
 METADATA = {"kind": "experiment", "created": "2026-11-21T06:00:00+00:00"}
 META = {"metadata.json": b'{"kind": "experiment", "created": "2026-11-21"}'}

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from support_archive import Node, command, experiment_archive, failed_archive
 
-from lepaute.archive import Archive, ArchiveWriter
-from lepaute.archive.screen import LINES, WIDTH, first_screen
 from lepaute.cli.main import main
 from lepaute.kit.node_sets import folded
 from lepaute.kit.printable import columns, fitted, printable, wrapped
+from lepaute.measure.archive import Archive, ArchiveWriter
+from lepaute.measure.archive.screen import LINES, WIDTH, first_screen
 
 
 def screen(path: Path) -> list[str]:

@@ -8,10 +8,10 @@ import pandas
 import pytest
 from support_archive import failed_archive
 
-from lepaute.archive import Archive, ArchiveWriter
-from lepaute.archive.extraction import extract
-from lepaute.archive.ro_crate import check_crate
 from lepaute.errors import ArchiveError
+from lepaute.measure.archive import Archive, ArchiveWriter
+from lepaute.measure.archive.extraction import extract
+from lepaute.measure.archive.ro_crate import check_crate
 
 METADATA = {"kind": "calibration", "created": "2026-11-21T06:00:00+00:00", "host": "node-1", "lepaute_version": "0"}
 
@@ -65,7 +65,7 @@ def test_a_name_can_be_used_once_only(tmp_path: Path) -> None:
 
 def test_what_a_reader_would_refuse_for_its_size_is_refused_while_it_is_written(tmp_path, monkeypatch):
     """The rest of the archive is kept: the one member that is too much is named when it is added."""
-    monkeypatch.setattr("lepaute.archive.writer.MOST_BYTES", (1 << 30) + 3_000_000)
+    monkeypatch.setattr("lepaute.measure.archive.writer.MOST_BYTES", (1 << 30) + 3_000_000)
     (tmp_path / "big").write_bytes(bytes(range(256)) * 8000)
     with ArchiveWriter(tmp_path / "a.zip", dict(METADATA)) as writer:
         writer.add_file("first", tmp_path / "big")

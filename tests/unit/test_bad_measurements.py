@@ -7,10 +7,10 @@ import pandas
 import pytest
 from support_fit import kernel_rows, message_rows, write_calibration
 
-import lepaute.fit
-from lepaute.archive import Archive
+import lepaute.measure.fit
 from lepaute.cli.main import main
 from lepaute.errors import FitError
+from lepaute.measure.archive import Archive
 
 
 def put(column, value, *, row=7, rows=1):

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from support_calibration import RUNS, SEMANTIC_ROUNDS, FakeMachine, names_in
 
-from lepaute.archive import Archive
 from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.measure.archive import Archive
 from lepaute.measure.calibration import machines
 from lepaute.measure.calibration.campaign import calibrate
 from lepaute.measure.kernel_set import KernelSet

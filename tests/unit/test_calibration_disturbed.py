@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from support_calibration import BLOCK, KINDS, LIMITS, RUNS, SEMANTIC_ROUNDS, TWO, disturb, fake_machine
 
-from lepaute.archive import Archive
 from lepaute.errors import EnvironmentProblem
+from lepaute.measure.archive import Archive
 from lepaute.measure.calibration import attempt as attempts
 from lepaute.measure.calibration.attempt import Attempt, next_repetition
 from lepaute.measure.calibration.campaign import calibrate

@@ -3,7 +3,7 @@
 import pytest
 from support_calibration import TWO
 
-from lepaute.archive import Archive
+from lepaute.measure.archive import Archive
 from lepaute.measure.calibration.attempt import limit_of
 from lepaute.measure.calibration.campaign import calibrate
 from lepaute.measure.layout import made_up_layout

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from support_calibration import BLOCK, KINDS, RUNS, SEMANTIC_ROUNDS, FakeMachine, names_in
 
-from lepaute.archive import Archive
 from lepaute.errors import EnvironmentProblem
+from lepaute.measure.archive import Archive
 from lepaute.measure.calibration import machines
 from lepaute.measure.calibration.campaign import Calibration, calibrate
 from lepaute.measure.kernel_set import KernelSet, Timing

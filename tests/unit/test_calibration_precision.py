@@ -9,8 +9,8 @@ import pandas
 import pytest
 from support_calibration import BLOCK, FakeMachine, names_in
 
-from lepaute.archive import Archive
 from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.measure.archive import Archive
 from lepaute.measure.calibration import campaign
 from lepaute.measure.calibration.campaign import calibrate
 from lepaute.measure.calibration.precision import Check, Goal, Progress, Reached, main_kernels

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from support_calibration import BLOCK, KINDS, RUNS, SEMANTIC_ROUNDS, FakeMachine, names_in
 
-from lepaute.archive import Archive
 from lepaute.cli.main import main
 from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.measure.archive import Archive
 from lepaute.measure.calibration.campaign import calibrate
 
 pytest_plugins = ["support_calibration_fixtures"]

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from lepaute.errors import InputError
-from lepaute.store import open_store
 from lepaute.watch.changelog import Changelog, Event, NodeSet, Outlier, read_changelog
 from lepaute.watch.changelog_edits import (
     accept,
@@ -21,6 +20,7 @@ from lepaute.watch.changelog_edits import (
     withdraw,
 )
 from lepaute.watch.proposals.proposed_event import DAYS, PLATFORM, STEP, FactorChange, ProposedEvent
+from lepaute.watch.store import open_store
 
 EVENT = Event(dt.date(2020, 4, 1), NodeSet("dahu", "13/14"), "platform", "BIOS, version 2", "jane")
 OUTLIER = Outlier(dt.date(2020, 12, 4), NodeSet("dahu", "26"), "1965756", "power drop", "joe")
@@ -48,7 +48,7 @@ def test_a_group_of_nodes_is_recorded_as_the_nodes_that_it_holds(tmp_path: Path)
     """What a group holds changes, and a store is read where it is not known."""
     (tmp_path / "groups.conf").write_text("[Main]\ndefault: here\n[here]\nmap: echo n[1-3]\n")
     program = (
-        "import sys, datetime as dt\nfrom lepaute.store import open_store\n"
+        "import sys, datetime as dt\nfrom lepaute.watch.store import open_store\n"
         "from lepaute.watch.changelog import Event, NodeSet\nfrom lepaute.watch.changelog_edits import record\n"
         "with open_store(sys.argv[1]) as store:\n"
         "    record(store, [Event(dt.date(2020, 4, 1), NodeSet('c', '@batch,n9'), 'platform', 'BIOS', 'jane')])\n"

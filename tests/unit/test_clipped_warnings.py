@@ -2,8 +2,8 @@
 
 import pytest
 
-from lepaute.platform import load_platform
 from lepaute.simulate.engine import KernelUse
+from lepaute.simulate.platform import load_platform
 from lepaute.simulate.prediction.warnings import kernel_warnings
 
 

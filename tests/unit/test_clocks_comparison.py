@@ -8,13 +8,13 @@ import pandas
 import pytest
 from support_run import run_here
 
-from lepaute.archive import Archive, ArchiveWriter
-from lepaute.clocks.comparison import Found, compared
-from lepaute.clocks.report import page
-from lepaute.clocks.request import KIND, SYNCHRONISATIONS, ClockFacts, ClockRequest, moments_of, simulated_of
-from lepaute.clocks.wording import answer, fact_lines, methods_table, open_lines
 from lepaute.errors import ArchiveError, InputError
 from lepaute.kit.json_values import to_json
+from lepaute.measure.archive import Archive, ArchiveWriter
+from lepaute.measure.clocks.comparison import Found, compared
+from lepaute.measure.clocks.report import page
+from lepaute.measure.clocks.request import KIND, SYNCHRONISATIONS, ClockFacts, ClockRequest, moments_of, simulated_of
+from lepaute.measure.clocks.wording import answer, fact_lines, methods_table, open_lines
 
 #: Of each method, what a synchronisation takes, and the errors of its worst rank at 0 and 5 s, ns.
 SOME = {"SKaMPI": (0.002, 200, 4000), "HCA3": (1.2, 300, 500), "JK": (0.6, 1500, 900)}

@@ -6,11 +6,11 @@ import numpy as np
 import pandas
 import pytest
 
-from lepaute.archive import Archive, ArchiveWriter
 from lepaute.cli.main import main
 from lepaute.errors import FitError
-from lepaute.fit.population.coefficients import coefficients_of_archives
-from lepaute.platform import load_platform
+from lepaute.measure.archive import Archive, ArchiveWriter
+from lepaute.measure.fit.population.coefficients import coefficients_of_archives
+from lepaute.simulate.platform import load_platform
 
 RATES = {("n1", 0): 2.0e-11, ("n1", 1): 2.2e-11, ("n2", 0): 3.0e-11, ("n2", 1): 3.3e-11}
 INTERCEPT_S, GAMMA = 1e-6, 0.05  # the noise's sd over the mean

@@ -10,14 +10,14 @@ import pytest
 from support_comparisons import BLOCKS, CALLS_EACH, World, campaign
 
 import lepaute as lp
-from lepaute.archive import Archive, ArchiveWriter
-from lepaute.archive.mpi_campaign import KIND, MPIRUNS, mpiruns
 from lepaute.cli.main import main
-from lepaute.compare.comparison import archives
-from lepaute.compare.summaries import mpirun_summaries
-from lepaute.compare.verdicts import undisturbed_pairs, verdicts
-from lepaute.compare.wording import answer, sentence
 from lepaute.errors import ArchiveError, InputError
+from lepaute.measure.archive import Archive, ArchiveWriter
+from lepaute.measure.archive.mpi_campaign import KIND, MPIRUNS, mpiruns
+from lepaute.measure.compare.comparison import archives
+from lepaute.measure.compare.summaries import mpirun_summaries
+from lepaute.measure.compare.verdicts import undisturbed_pairs, verdicts
+from lepaute.measure.compare.wording import answer, sentence
 
 
 def test_a_campaign_says_which_library_is_faster_and_what_it_left_out(tmp_path: Path) -> None:
@@ -199,7 +199,7 @@ def test_from_python_a_comparison_is_a_table_a_page_and_a_line(tmp_path: Path) -
     assert "mpich took 1.3" in found._repr_html_()
     found.write_report(tmp_path / "r.html")
     assert (tmp_path / "r.html").stat().st_size > 10_000
-    with pytest.raises(AttributeError, match=r"lepaute.compare.* has no attribute 'library'"):
+    with pytest.raises(AttributeError, match=r"lepaute.measure.compare.* has no attribute 'library'"):
         _ = lp.compare.library
     assert "archives" in dir(lp.compare)
     assert {"compare", "measure_libraries"} <= set(dir(lp))

@@ -11,15 +11,15 @@ import pytest
 from support_comparisons import campaign
 from support_pages import Elements, text_of
 
-from lepaute.archive import Archive, ArchiveWriter
-from lepaute.archive.mpi_campaign import CALLS, CLOCKS, KIND, MPIRUNS, rank_times
 from lepaute.cli.main import main
-from lepaute.compare.call_pictures import every_mpirun, of_ranks
-from lepaute.compare.comparison import Comparison, archives
-from lepaute.compare.page import page
-from lepaute.compare.single_calls import SingleCalls, bins_of, of_row, rank_correlations
-from lepaute.compare.verdicts import verdicts
 from lepaute.kit.text import signed_percent
+from lepaute.measure.archive import Archive, ArchiveWriter
+from lepaute.measure.archive.mpi_campaign import CALLS, CLOCKS, KIND, MPIRUNS, rank_times
+from lepaute.measure.compare.call_pictures import every_mpirun, of_ranks
+from lepaute.measure.compare.comparison import Comparison, archives
+from lepaute.measure.compare.page import page
+from lepaute.measure.compare.single_calls import SingleCalls, bins_of, of_row, rank_correlations
+from lepaute.measure.compare.verdicts import verdicts
 
 ROW = ("Bcast", "blocking", 8)
 
@@ -199,7 +199,7 @@ def big(operations: int, sizes: int, mpiruns: int, calls: int, ranks: int) -> Co
 def test_the_page_of_a_big_comparison_is_smaller_than_5_mb(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two libraries, ten operations, twenty sizes, thirty mpiruns of 1000 calls, on 16 ranks."""
     # The verdicts by other summaries take a while, and two lines of a page.
-    monkeypatch.setattr("lepaute.compare.page.other_ways", lambda found: {"median": found.verdicts})
+    monkeypatch.setattr("lepaute.measure.compare.page.other_ways", lambda found: {"median": found.verdicts})
     written = page(big(10, 20, 30, 1000, 16))
     assert written.count('<section id="calls-of') == 200
     assert written.count("<svg") >= 5 * 200
@@ -210,7 +210,7 @@ def test_of_too_many_rows_those_with_the_least_p_values_have_pictures(
     found: Comparison, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two of four rows: those of Bcast, which differ."""
-    monkeypatch.setattr("lepaute.compare.page.MOST_PICTURED", 2)
+    monkeypatch.setattr("lepaute.measure.compare.page.MOST_PICTURED", 2)
     written = page(found)
     assert "of the 2 rows with the least p-values" in text_of(written)
     assert re.findall(r'<section id="calls-of-([a-z]+)', written) == ["bcast", "bcast"]

@@ -8,9 +8,9 @@ import pytest
 from support_comparisons import World, build_and_days, campaign
 
 from lepaute.cli.main import main
-from lepaute.compare.baseline import day_verdicts
-from lepaute.compare.verdicts import verdicts
-from lepaute.compare.wording import gate
+from lepaute.measure.compare.baseline import day_verdicts
+from lepaute.measure.compare.verdicts import verdicts
+from lepaute.measure.compare.wording import gate
 
 DAY = 24
 

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 from support_comparisons import campaign
 
-from lepaute.archive import Archive
-from lepaute.archive.mpi_campaign import LibraryFacts, rank_times
 from lepaute.cli.main import main
-from lepaute.compare.comparison import Comparison, archives
-from lepaute.compare.derived import derived_lines, overlap, slow_ranks
-from lepaute.compare.setting import algorithms, setting_lines
 from lepaute.errors import InputError
 from lepaute.kit.json_values import to_json
+from lepaute.measure.archive import Archive
+from lepaute.measure.archive.mpi_campaign import LibraryFacts, rank_times
+from lepaute.measure.compare.comparison import Comparison, archives
+from lepaute.measure.compare.derived import derived_lines, overlap, slow_ranks
+from lepaute.measure.compare.setting import algorithms, setting_lines
 from lepaute.measure.comparison.campaign import check_same
 from lepaute.measure.comparison.cases import ComparisonRequest
 from lepaute.measure.comparison.libraries import ReadyLibrary

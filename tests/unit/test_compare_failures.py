@@ -8,8 +8,8 @@ import pytest
 from support_comparisons import campaign
 
 from lepaute.cli.main import main
-from lepaute.compare.comparison import archives
 from lepaute.errors import LibraryFailure
+from lepaute.measure.compare.comparison import archives
 from lepaute.measure.experiment.closing import Outcome
 
 WRONG = (

@@ -8,8 +8,8 @@ import pytest
 from support_comparisons import World, campaign
 
 from lepaute.cli.main import main
-from lepaute.compare.verdicts import verdicts
-from lepaute.compare.wording import gate
+from lepaute.measure.compare.verdicts import verdicts
+from lepaute.measure.compare.wording import gate
 
 
 def status(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:

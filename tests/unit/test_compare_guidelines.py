@@ -10,10 +10,10 @@ from support_comparisons import campaign
 
 from lepaute.cli.compare_text import answer_of
 from lepaute.cli.main import main
-from lepaute.compare.guidelines import check_guidelines, sizes_for
-from lepaute.fit import segment
-from lepaute.fit.duration_tables import read_durations
-from lepaute.fit.segment_report import sentence
+from lepaute.measure.compare.guidelines import check_guidelines, sizes_for
+from lepaute.measure.fit import segment
+from lepaute.measure.fit.duration_tables import read_durations
+from lepaute.measure.fit.segment_report import sentence
 
 
 def measured(times_s: dict[tuple[str, int], float], mpiruns: int = 12) -> pandas.DataFrame:

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from lepaute.cli.main import main
-from lepaute.compare.benchmark_output import INTEL, OSU, named_output, outputs, read_output
-from lepaute.compare.report import write_report
 from lepaute.errors import InputError
+from lepaute.measure.compare.benchmark_output import INTEL, OSU, named_output, outputs, read_output
+from lepaute.measure.compare.report import write_report
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "duration_tables"
 

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 from support_comparisons import campaign
 
-from lepaute.archive.mpi_campaign import CampaignFacts
 from lepaute.cli.main import main
-from lepaute.compare import archives, by_ranks
-from lepaute.compare.derived import derived_lines
 from lepaute.errors import InputError
 from lepaute.kit.hostfiles import read_slots
 from lepaute.kit.json_values import to_json
 from lepaute.kit.mpi_launcher import MPICH, OPEN_MPI
+from lepaute.measure.archive.mpi_campaign import CampaignFacts
+from lepaute.measure.compare import archives, by_ranks
+from lepaute.measure.compare.derived import derived_lines
 from lepaute.measure.comparison.campaign import check_same_request
 from lepaute.measure.comparison.factors import Factor, combinations, control_of, factors_named, variables_of
 from lepaute.measure.comparison.measuring import request_of

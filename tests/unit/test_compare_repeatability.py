@@ -5,8 +5,8 @@ import pandas
 import pytest
 from support.one_run import one_run_values, stopped_mean
 
-from lepaute.compare.resampling import TRIALS, normalised, resampled_trials
 from lepaute.errors import InputError
+from lepaute.measure.compare.resampling import TRIALS, normalised, resampled_trials
 
 
 def test_trials_are_divided_by_the_least() -> None:

@@ -11,13 +11,13 @@ import pytest
 from support_comparisons import campaign
 from support_pages import Elements, widths_offline
 
-from lepaute.archive import Archive
 from lepaute.cli.main import main
-from lepaute.compare.comparison import archives
-from lepaute.compare.report import write_report
-from lepaute.compare.resampling import SampleMeans, sample_means
-from lepaute.compare.wording import sentence
-from lepaute.report.svg import Axis
+from lepaute.kit.report.svg import Axis
+from lepaute.measure.archive import Archive
+from lepaute.measure.compare.comparison import archives
+from lepaute.measure.compare.report import write_report
+from lepaute.measure.compare.resampling import SampleMeans, sample_means
+from lepaute.measure.compare.wording import sentence
 
 HOSTILE = '<img src=x onerror="alert(1)">&'
 SIZES = (0, 8, 100_000)

@@ -8,11 +8,11 @@ import pytest
 from support_comparisons import campaign
 
 from lepaute.cli.main import main
-from lepaute.compare.comparison import archives
-from lepaute.compare.sessions import session_means, sessions_to_decide, student_test
-from lepaute.compare.verdicts import verdicts
-from lepaute.compare.wording import sentence
 from lepaute.errors import InputError
+from lepaute.measure.compare.comparison import archives
+from lepaute.measure.compare.sessions import session_means, sessions_to_decide, student_test
+from lepaute.measure.compare.verdicts import verdicts
+from lepaute.measure.compare.wording import sentence
 from lepaute.measure.comparison import sessions as measuring
 
 RATIOS = (0.4, 0.2, 0.3, 0.35)

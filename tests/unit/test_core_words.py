@@ -5,12 +5,12 @@ from typing import get_args
 import pytest
 
 from lepaute import _core
-from lepaute.platform.io import load_platform
-from lepaute.platform.kernel_model import Noise
-from lepaute.platform.network_model import Network
-from lepaute.platform.schema import Segment
-from lepaute.platform.values import Value
 from lepaute.simulate.machine.core import machine_of
+from lepaute.simulate.platform.io import load_platform
+from lepaute.simulate.platform.kernel_model import Noise
+from lepaute.simulate.platform.network_model import Network
+from lepaute.simulate.platform.schema import Segment
+from lepaute.simulate.platform.values import Value
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from lepaute.cli.main import main
-from lepaute.design import full_factorial, latin_hypercube, log_uniform, read_design, sample, uniform
+from lepaute.measure.design import full_factorial, latin_hypercube, log_uniform, read_design, sample, uniform
 
 PNG = b"\x89PNG\r\n\x1a\n"
 

@@ -7,9 +7,9 @@ import pytest
 
 import lepaute as lp
 from lepaute.cli.main import main
-from lepaute.design import read_design
-from lepaute.design.memory import hierarchy_sizes
 from lepaute.errors import DesignError
+from lepaute.measure.design import read_design
+from lepaute.measure.design.memory import hierarchy_sizes
 
 
 def test_every_call_occurs_under_every_combination_in_an_order_of_its_own() -> None:

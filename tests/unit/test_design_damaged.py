@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from lepaute.design import Design, full_factorial, read_design, table, write_design
 from lepaute.errors import DesignError
+from lepaute.measure.design import Design, full_factorial, read_design, table, write_design
 
 MESSAGES = "#@generator=test\n#@seed=3\ndesign_row,operation,size_bytes\n0,recv,1\n1,pingpong,64\n"
 GOOD = '#@generator=test\n#@columns=op:text,size_bytes:int,ratio:real\ndesign_row,op,size_bytes,ratio\n0,"a,b",1,0.5\n'

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from lepaute.cli.main import main
-from lepaute.design import dgemm_calls_design, dgemm_sizes_design, read_design
 from lepaute.errors import DesignError
+from lepaute.measure.design import dgemm_calls_design, dgemm_sizes_design, read_design
 
 
 def sizes(design) -> list[tuple[int, int, int]]:

@@ -12,11 +12,11 @@ from scipy.stats import qmc
 from support_limits import HANG_S
 
 import lepaute as lp
-from lepaute.design import fraction
-from lepaute.design.factors import MOST_LEVELS
-from lepaute.design.sizes import Draws
-from lepaute.design.summary import summary_of
 from lepaute.errors import DesignError
+from lepaute.measure.design import fraction
+from lepaute.measure.design.factors import MOST_LEVELS
+from lepaute.measure.design.sizes import Draws
+from lepaute.measure.design.summary import summary_of
 
 
 def two_levels(count: int) -> dict[str, list[int]]:
@@ -217,7 +217,7 @@ def test_seed_replications_and_blocks_are_whole_numbers(argument: str, values: A
 def test_the_package_is_reached_from_lepaute_and_loads_nothing_heavy_for_a_factorial(tmp_path: Path) -> None:
     program = (
         "import sys, lepaute as lp\n"
-        "assert 'lepaute.design' not in sys.modules\n"
+        "assert 'lepaute.measure.design' not in sys.modules\n"
         "lp.design.full_factorial({'a': [1, 2]}, seed=1).to_csv()\n"
         "assert not {'scipy', 'pandas', 'matplotlib'} & set(sys.modules)\n"
     )

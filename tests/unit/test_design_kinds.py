@@ -10,11 +10,11 @@ import pytest
 from support_hpl_counts import simulated
 
 from lepaute import _core
-from lepaute.design import dgemm_design, hpl_step_design, p2p_design
-from lepaute.design.dgemm import HPL_TUPLES
-from lepaute.design.hpl_step import FEWEST_RUNS, StepOptions, drawn_step_options
 from lepaute.errors import DesignError
-from lepaute.fit.observations.calls import FIRST_TOUCH, MODELLED, PHASES
+from lepaute.measure.design import dgemm_design, hpl_step_design, p2p_design
+from lepaute.measure.design.dgemm import HPL_TUPLES
+from lepaute.measure.design.hpl_step import FEWEST_RUNS, StepOptions, drawn_step_options
+from lepaute.measure.fit.observations.calls import FIRST_TOUCH, MODELLED, PHASES
 from lepaute.simulate.apps.hpl.parameters import Hpl
 
 

@@ -5,11 +5,11 @@ from collections import Counter
 
 import pytest
 
-from lepaute.design import Design, ring_design
-from lepaute.design.columns import RING_CONDITIONS, RING_OPERATIONS
-from lepaute.design.messages import PANEL, PRODUCT_ROWS
-from lepaute.design.table import parse_design
 from lepaute.errors import DesignError
+from lepaute.measure.design import Design, ring_design
+from lepaute.measure.design.columns import RING_CONDITIONS, RING_OPERATIONS
+from lepaute.measure.design.messages import PANEL, PRODUCT_ROWS
+from lepaute.measure.design.table import parse_design
 
 
 def rows_of(design: Design) -> list[dict[str, object]]:

@@ -8,9 +8,9 @@ import pytest
 
 import lepaute as lp
 from lepaute.errors import InputError
-from lepaute.platform import Platform, load_platform, override
-from lepaute.platform.data_sheet import DataSheet, platform_from
 from lepaute.simulate import Layers
+from lepaute.simulate.platform import Platform, load_platform, override
+from lepaute.simulate.platform.data_sheet import DataSheet, platform_from
 from lepaute.simulate.prediction.comparing import Difference, what_narrows
 from lepaute.stats.intervals import median_of_runs, prediction_interval
 

@@ -12,8 +12,8 @@ from lepaute.cli.main import main
 from lepaute.errors import InputError
 from lepaute.measure.schedulers.slurm import SlurmScheduler
 from lepaute.measure.schedulers.types import NodeState
-from lepaute.store import Store, open_store
 from lepaute.watch.drains import MARK, SETTLED_S, Drains, NodeHealth, Verdict, node_health
+from lepaute.watch.store import Store, open_store
 
 pytestmark = pytest.mark.slow
 DAYS, NOW_S = 50, 1.7e9 + 60 * 86_400.0

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from lepaute.cli.prediction_text import effect_lines, summary
-from lepaute.platform import load_platform
 from lepaute.simulate import Hpl, Prediction, predict
+from lepaute.simulate.platform import load_platform
 from lepaute.simulate.prediction.sweep import Sweep, effects
 from lepaute.simulate.prediction.trust import Trust
 

@@ -9,10 +9,10 @@ from oracles.emulated import command, tiny, tiny_text
 
 from lepaute.errors import InputError
 from lepaute.kit.printed_time import value_in
-from lepaute.platform.io import parse_platform
 from lepaute.simulate import Layers, Program
 from lepaute.simulate.machine.core import machine_of
 from lepaute.simulate.machine.population import with_network_of_run
+from lepaute.simulate.platform.io import parse_platform
 from lepaute.simulate.smpi.building import _script, skip_flags
 from lepaute.simulate.smpi.emulate import Keep, Options, settings_of
 from lepaute.simulate.smpi.request import Files, Folding, Private, reference_sizes, request_text

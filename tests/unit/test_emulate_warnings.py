@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 from oracles.emulated import tiny, tiny_text
 
-from lepaute.platform import override
-from lepaute.platform.io import parse_platform
 from lepaute.simulate.engine import KernelUse, Sizes
+from lepaute.simulate.platform import override
+from lepaute.simulate.platform.io import parse_platform
 from lepaute.simulate.smpi.emulate import Options
 from lepaute.simulate.smpi.emulated_run import EmulatedRun, OwnTimes, Slowdowns
 from lepaute.simulate.smpi.warnings import network_warnings, program_warnings

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from lepaute.platform import load_platform
-from lepaute.platform.io import parse_platform, platform_text
-from lepaute.platform.schema import Power
-from lepaute.platform.summary import summary
 from lepaute.simulate import Hpl, Stencil, predict
+from lepaute.simulate.platform import load_platform
+from lepaute.simulate.platform.io import parse_platform, platform_text
+from lepaute.simulate.platform.schema import Power
+from lepaute.simulate.platform.summary import summary
 
 POWER = Power(idle_W=100.0, computing_W=300.0, communicating_W=200.0)
 # A message takes half a second whatever its size; each call of dgemv takes 1 s, each of dtrsv 2 s, all else nothing.

@@ -2,10 +2,10 @@
 
 import pytest
 
-from lepaute.platform import load_platform
 from lepaute.simulate import Hpl
 from lepaute.simulate.conditions import Conditions
 from lepaute.simulate.native import Native, simulate
+from lepaute.simulate.platform import load_platform
 
 
 @pytest.fixture(scope="module")

@@ -7,10 +7,10 @@ import pandas
 import pytest
 from support_fit import sentinel_rows, write_calibration
 
-from lepaute.archive import Archive
-from lepaute.fit import platform_and_models
-from lepaute.fit.variability.episodes import Parts, episodes_of_parts
-from lepaute.platform.schema import Platform
+from lepaute.measure.archive import Archive
+from lepaute.measure.fit import platform_and_models
+from lepaute.measure.fit.variability.episodes import Parts, episodes_of_parts
+from lepaute.simulate.platform.schema import Platform
 from lepaute.stats.disturbance import slow_levels
 from lepaute.stats.slow_state import fit_slow_state
 

@@ -2,8 +2,6 @@
 
 import pytest
 
-from lepaute.platform import load_platform
-from lepaute.platform.io import override
 from lepaute.simulate import Hpl, predict
 from lepaute.simulate.apps.hpl.work import (
     estimated_run_s,
@@ -15,6 +13,8 @@ from lepaute.simulate.apps.hpl.work import (
 )
 from lepaute.simulate.conditions import Conditions
 from lepaute.simulate.native import Native, simulate
+from lepaute.simulate.platform import load_platform
+from lepaute.simulate.platform.io import override
 from lepaute.simulate.prediction.predicting import simulate_one
 from lepaute.simulate.tasks import estimated_wall_s
 

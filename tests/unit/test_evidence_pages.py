@@ -9,10 +9,10 @@ from support_pages import Elements, widths_offline
 
 from lepaute.cli.main import main
 from lepaute.kit.picture import BLUE, RED, new_figure
-from lepaute.report.figures import figure_svg
-from lepaute.report.page import _sentence
-from lepaute.trace.compare import compare_traces
-from lepaute.trace.compare_report import page as trace_page
+from lepaute.kit.report.figures import figure_svg
+from lepaute.kit.report.page import _sentence
+from lepaute.simulate.trace.compare import compare_traces
+from lepaute.simulate.trace.compare_report import page as trace_page
 
 DATA = Path(__file__).parent.parent / "data"
 HOSTILE = '<img src=x onerror="alert(1)">&'

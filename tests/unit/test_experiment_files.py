@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support_limits import HANG_S
 
-from lepaute.archive import Archive
-from lepaute.design import full_factorial
 from lepaute.errors import InputError
 from lepaute.kit.journal import Journal, drop_broken_end, entries
+from lepaute.measure.archive import Archive
+from lepaute.measure.design import full_factorial
 from lepaute.measure.experiment import closing
 from lepaute.measure.experiment.closing import close_interrupted
 from lepaute.measure.experiment.entries import AddedRow, MeasuredRow, RunState

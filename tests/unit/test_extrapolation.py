@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from lepaute import _core
-from lepaute.fit.kernels.kernel_fit import FittedKernel, fit_kernel
-from lepaute.fit.kernels.platform_kernel import kernel_model
-from lepaute.fit.kernels.regions import Region
-from lepaute.fit.observations.calls import Calls
+from lepaute.measure.fit.kernels.kernel_fit import FittedKernel, fit_kernel
+from lepaute.measure.fit.kernels.platform_kernel import kernel_model
+from lepaute.measure.fit.kernels.regions import Region
+from lepaute.measure.fit.observations.calls import Calls
 from lepaute.simulate import Hpl
 from lepaute.simulate.apps.hpl.kernel_calls import kernel_calls
 from lepaute.simulate.machine.core import bounds, core_piece

@@ -14,8 +14,8 @@ import pandas
 import pytest
 from support_factors import calibration, dgemm_rows, experiment
 
-from lepaute.archive import Archive
 from lepaute.errors import InputError
+from lepaute.measure.archive import Archive
 from lepaute.watch.factors import FactorValue, factors_of, kinds, register, strata_of, unregister
 
 STREAM = pandas.DataFrame({"node": ["n1", "n1"], "function": ["triad", "triad"], "bytes": [4e9, 6e9], "s": [0.4, 0.6]})
@@ -125,7 +125,7 @@ def test_factors_of_an_installed_distribution_are_found(archive: Archive, tmp_pa
     pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--no-index", "--no-deps", "--quiet"]
     subprocess.run([*pip, str(wheel(tmp_path))], check=True, capture_output=True, text=True)
     shown = (
-        "import sys; from lepaute.archive import Archive; from lepaute.watch.factors import factors_of\n"
+        "import sys; from lepaute.measure.archive import Archive; from lepaute.watch.factors import factors_of\n"
         "print(*factors_of(Archive.open(sys.argv[1]))[['factor', 'value']].iloc[0])"
     )
     found = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}

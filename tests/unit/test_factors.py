@@ -20,11 +20,11 @@ from support_factors import (
 )
 from support_fit import message_rows, sentinel_rows
 
-from lepaute.archive import Archive, ArchiveWriter
 from lepaute.errors import InputError
-from lepaute.store import open_store
+from lepaute.measure.archive import Archive, ArchiveWriter
 from lepaute.watch.factors import MODEL_FACTORS, PRODUCT_FACTORS, factors_of, strata_of, why_strata_differ
 from lepaute.watch.judging.judge import judge
+from lepaute.watch.store import open_store
 
 DESIGN = "#@generator=x\n#@columns=kind:text,m:int,n:int,k:int\ndesign_row,kind,m,n,k\n" + "".join(
     f"{row},dgemm,{m},{n},{k}\n" for row, (m, n, k) in enumerate(SIZES)

@@ -12,8 +12,8 @@ from long_tests import long_but
 from support_factors import calibration, dgemm_rows, experiment, machine, metadata, samples
 from support_fit import message_rows, sentinel_rows
 
-from lepaute.archive import Archive, ArchiveWriter
 from lepaute.errors import LepauteError
+from lepaute.measure.archive import Archive, ArchiveWriter
 from lepaute.watch.factors import factors_of, strata_of
 
 OWN = pandas.DataFrame({"m": 64, "n": 64, "k": [64, 128], "duration_s": 1e-3, "node": "n1", "cpu": 0})

@@ -10,7 +10,7 @@ import pytest
 
 import lepaute as lp
 from lepaute.cli.main import main
-from lepaute.trace.table import FORMATS_TEXT
+from lepaute.simulate.trace.table import FORMATS_TEXT
 
 DATA = Path(__file__).parents[1] / "data" / "small_inputs"
 PREDICT = "predict trace {} -p dahu --runs 1 --without all"

@@ -2,10 +2,10 @@
 
 import pytest
 
-from lepaute.fit.observations.calls import FIRST_TOUCH
-from lepaute.platform import Platform
-from lepaute.platform.kernel_model import KernelModel
+from lepaute.measure.fit.observations.calls import FIRST_TOUCH
 from lepaute.simulate import Hpl, Layers, predict
+from lepaute.simulate.platform import Platform
+from lepaute.simulate.platform.kernel_model import KernelModel
 
 BYTE_S = 5e-10
 NOTHING_DRAWN = Layers.only()

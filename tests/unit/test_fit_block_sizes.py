@@ -6,12 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lepaute.design import dgemm_design, hpl_step_design
-from lepaute.fit.kernels.kernel_fit import FittedKernel, fit_kernel
-from lepaute.fit.kernels.regions import regions_of
-from lepaute.fit.kernels.selection import select
-from lepaute.fit.numeric import Floats
-from lepaute.fit.observations.calls import Calls
+from lepaute.measure.design import dgemm_design, hpl_step_design
+from lepaute.measure.fit.kernels.kernel_fit import FittedKernel, fit_kernel
+from lepaute.measure.fit.kernels.regions import regions_of
+from lepaute.measure.fit.kernels.selection import select
+from lepaute.measure.fit.numeric import Floats
+from lepaute.measure.fit.observations.calls import Calls
 
 SECONDS_PER_FLOP = 1 / 40e9
 NBS = (64, 128, 256)

@@ -7,10 +7,10 @@ import pandas
 import pytest
 from support_fit import kernel_rows, write_calibration
 
-from lepaute.archive import Archive
 from lepaute.cli.main import main
-from lepaute.fit import models, platform_from_archive
-from lepaute.platform import load_platform
+from lepaute.measure.archive import Archive
+from lepaute.measure.fit import models, platform_from_archive
+from lepaute.simulate.platform import load_platform
 
 
 def disturbed_archive(path, *blocks):

@@ -8,10 +8,10 @@ import pandas
 import pytest
 
 from lepaute.errors import FitError
-from lepaute.fit.messages.conditions import condition_effects, loaded_series
-from lepaute.fit.messages.links import FittedLinks, MessageTables, fitted_links, network_model, over_link
-from lepaute.fit.messages.network import one_way_s as one_way_of
-from lepaute.fit.messages.segment import series
+from lepaute.measure.fit.messages.conditions import condition_effects, loaded_series
+from lepaute.measure.fit.messages.links import FittedLinks, MessageTables, fitted_links, network_model, over_link
+from lepaute.measure.fit.messages.network import one_way_s as one_way_of
+from lepaute.measure.fit.messages.segment import series
 
 LIMIT = 4096
 #: Of the time of a message on idle nodes.

@@ -5,9 +5,9 @@ import dataclasses
 import numpy as np
 import pytest
 
-from lepaute.fit.kernels.kernel_fit import fit_kernel
-from lepaute.fit.observations.calls import Calls
-from lepaute.fit.variability.dependence import DependenceReport, report_of
+from lepaute.measure.fit.kernels.kernel_fit import fit_kernel
+from lepaute.measure.fit.observations.calls import Calls
+from lepaute.measure.fit.variability.dependence import DependenceReport, report_of
 
 COUNT = 8000
 

@@ -9,16 +9,16 @@ import pandas
 import pytest
 from support_fit import kernel_rows, write_calibration
 
-from lepaute.archive import Archive, ArchiveWriter
-from lepaute.archive.setups.topology import Cache, data_caches
 from lepaute.cli.main import main
-from lepaute.design import full_factorial
 from lepaute.errors import FitError, LepauteError
-from lepaute.fit import models
-from lepaute.fit.experiments import Findings, findings
-from lepaute.fit.observations.columns import BY_NAME, factors_of, names_of
-from lepaute.fit.observations.factors import FactorTest, LevelEffect, factor_tests, sentence, usual_conditions
+from lepaute.measure.archive import Archive, ArchiveWriter
+from lepaute.measure.archive.setups.topology import Cache, data_caches
+from lepaute.measure.design import full_factorial
 from lepaute.measure.experiment.job import WRITTEN, _check_names
+from lepaute.measure.fit import models
+from lepaute.measure.fit.experiments import Findings, findings
+from lepaute.measure.fit.observations.columns import BY_NAME, factors_of, names_of
+from lepaute.measure.fit.observations.factors import FactorTest, LevelEffect, factor_tests, sentence, usual_conditions
 
 CONTENTS = ("random", "constant", "masked:40")
 

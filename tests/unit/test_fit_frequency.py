@@ -4,10 +4,10 @@ import numpy as np
 import pandas
 import pytest
 
-from lepaute.archive import Archive, ArchiveWriter
-from lepaute.fit.kernels.kernel_fit import fit_kernel
-from lepaute.fit.observations.calls import calls_by_kernel, pooled_observations
-from lepaute.fit.variability.dependence import FrequencyEffect, frequency_effect, monitoring_of
+from lepaute.measure.archive import Archive, ArchiveWriter
+from lepaute.measure.fit.kernels.kernel_fit import fit_kernel
+from lepaute.measure.fit.observations.calls import calls_by_kernel, pooled_observations
+from lepaute.measure.fit.variability.dependence import FrequencyEffect, frequency_effect, monitoring_of
 
 ROWS, STEPS = 6000, 300
 

@@ -5,10 +5,10 @@ import pandas
 import pytest
 
 from lepaute.errors import FitError
-from lepaute.fit.kernels.kernel_fit import fit_kernel
-from lepaute.fit.kernels.platform_kernel import group_errors, kernel_model, quality_row
-from lepaute.fit.observations.calls import Calls, calls_by_kernel, glue_calls, pooled_observations
-from lepaute.fit.variability.days import block_effects, discrepancies, discrepancy_relative_sd
+from lepaute.measure.fit.kernels.kernel_fit import fit_kernel
+from lepaute.measure.fit.kernels.platform_kernel import group_errors, kernel_model, quality_row
+from lepaute.measure.fit.observations.calls import Calls, calls_by_kernel, glue_calls, pooled_observations
+from lepaute.measure.fit.variability.days import block_effects, discrepancies, discrepancy_relative_sd
 
 CLOCK_S = 2e-8
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from oracles import polynomial_by_likelihood
 
-from lepaute.fit.kernels.polynomial import design_matrix, fit_polynomial
-from lepaute.fit.numeric import sandwich
+from lepaute.measure.fit.kernels.polynomial import design_matrix, fit_polynomial
+from lepaute.measure.fit.numeric import sandwich
 
 TERMS = ("mnk", "mn", "mk", "nk", "1")
 #: Of mn negative, as published fits have it; evaluated durations are positive everywhere.

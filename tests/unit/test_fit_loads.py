@@ -6,14 +6,14 @@ import pytest
 from support_fit import write_calibration
 
 from lepaute import fit
-from lepaute.archive import Archive
 from lepaute.errors import InputError
-from lepaute.fit.diagnostics import diagnose
-from lepaute.fit.fitted_models import FittedModels
-from lepaute.fit.kernels.selection import select
-from lepaute.fit.observations.calls import Calls
-from lepaute.platform import Platform
+from lepaute.measure.archive import Archive
+from lepaute.measure.fit.diagnostics import diagnose
+from lepaute.measure.fit.fitted_models import FittedModels
+from lepaute.measure.fit.kernels.selection import select
+from lepaute.measure.fit.observations.calls import Calls
 from lepaute.simulate import Hpl, Layers, predict
+from lepaute.simulate.platform import Platform
 
 CORES, SOCKETS = 8, 2
 EACH = CORES // SOCKETS

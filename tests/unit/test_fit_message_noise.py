@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from lepaute.errors import FitError
-from lepaute.fit.messages.segment import MOST_MODES, centred, lognormal_modes, of_one_message
-from lepaute.fit.mixtures import Mode
+from lepaute.measure.fit.messages.segment import MOST_MODES, centred, lognormal_modes, of_one_message
+from lepaute.measure.fit.mixtures import Mode
 
 
 def two_modes(count: int = 600, seed: int = 1) -> np.ndarray:

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from lepaute.fit.messages.network import ProtocolLimits, fit_network, fit_segments
-from lepaute.fit.messages.segment import series
+from lepaute.measure.fit.messages.network import ProtocolLimits, fit_network, fit_segments
+from lepaute.measure.fit.messages.segment import series
 
 LIMIT = 4096
 EAGER_SEND, EAGER_RECEIVE = (4e-7, 2e-10), (6e-7, 1.5e-10)

@@ -7,12 +7,12 @@ import numpy as np
 import pandas
 import pytest
 
-from lepaute.archive import Archive, ArchiveWriter
-from lepaute.fit import platform_and_models
-from lepaute.fit.messages.links import node_link_Bps, over_link
-from lepaute.fit.messages.network import FittedNetwork
-from lepaute.fit.messages.segment import FittedSegment
-from lepaute.platform import Platform
+from lepaute.measure.archive import Archive, ArchiveWriter
+from lepaute.measure.fit import platform_and_models
+from lepaute.measure.fit.messages.links import node_link_Bps, over_link
+from lepaute.measure.fit.messages.network import FittedNetwork
+from lepaute.measure.fit.messages.segment import FittedSegment
+from lepaute.simulate.platform import Platform
 
 #: Seconds per flop-pair of each core of each node, and affine costs of messages: latency, bytes per second.
 RATES = {("n1", 0): 2.0e-11, ("n1", 1): 2.2e-11, ("n2", 0): 3.0e-11, ("n2", 1): 3.3e-11}

@@ -5,9 +5,9 @@ import pandas
 import pytest
 
 from lepaute.errors import FitError
-from lepaute.fit.messages.links import MessageTables, fitted_links, network_model
-from lepaute.fit.messages.network import ProtocolLimits, fit_network, limits_by_tests
-from lepaute.fit.messages.segment import series
+from lepaute.measure.fit.messages.links import MessageTables, fitted_links, network_model
+from lepaute.measure.fit.messages.network import ProtocolLimits, fit_network, limits_by_tests
+from lepaute.measure.fit.messages.segment import series
 
 EAGER, DETACHED = 1024, 65536
 

@@ -12,19 +12,19 @@ import pytest
 from support_fit import kernel_rows, message_rows, write_calibration
 from support_pages import Elements, text_of, widths_offline
 
-from lepaute.archive import Archive
 from lepaute.cli.fit_text import verdict_text
 from lepaute.cli.main import main
 from lepaute.errors import InputError
-from lepaute.fit import diagnose, models
-from lepaute.fit.diagnostics.findings import CHANGES, answer, figures, findings
-from lepaute.fit.diagnostics.flag import KINDS, Flag, dependence_flags, factor_flags
-from lepaute.fit.observations.factors import FactorTest, LevelEffect
-from lepaute.fit.report import page, write_report
-from lepaute.fit.variability.dependence import DependenceReport
+from lepaute.kit.report import page as pages
 from lepaute.kit.text import percent
-from lepaute.platform import load_platform
-from lepaute.report import page as pages
+from lepaute.measure.archive import Archive
+from lepaute.measure.fit import diagnose, models
+from lepaute.measure.fit.diagnostics.findings import CHANGES, answer, figures, findings
+from lepaute.measure.fit.diagnostics.flag import KINDS, Flag, dependence_flags, factor_flags
+from lepaute.measure.fit.observations.factors import FactorTest, LevelEffect
+from lepaute.measure.fit.report import page, write_report
+from lepaute.measure.fit.variability.dependence import DependenceReport
+from lepaute.simulate.platform import load_platform
 
 HOSTILE = '<img src=x onerror="alert(1)">&'
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lepaute.errors import FitError
-from lepaute.fit import segment, segment_jointly
+from lepaute.measure.fit import segment, segment_jointly
 
 
 def three_regimes(seed: int, noise: float = 0.03):

@@ -9,14 +9,22 @@ import numpy as np
 import pytest
 
 from lepaute.errors import InputError
-from lepaute.fit.kernels.form import SHAPES, Form, form_of, means_of, plain_mean, requested_form, requested_forms
-from lepaute.fit.kernels.kernel_fit import fit_kernel
-from lepaute.fit.kernels.platform_kernel import kernel_model
-from lepaute.fit.kernels.polynomial import fit_polynomial
-from lepaute.fit.kernels.selection import noise_scores, select
-from lepaute.fit.mixtures import Mode
-from lepaute.fit.observations.calls import Calls
-from lepaute.platform.kernel_model import MEANS as PLATFORM_MEANS
+from lepaute.measure.fit.kernels.form import (
+    SHAPES,
+    Form,
+    form_of,
+    means_of,
+    plain_mean,
+    requested_form,
+    requested_forms,
+)
+from lepaute.measure.fit.kernels.kernel_fit import fit_kernel
+from lepaute.measure.fit.kernels.platform_kernel import kernel_model
+from lepaute.measure.fit.kernels.polynomial import fit_polynomial
+from lepaute.measure.fit.kernels.selection import noise_scores, select
+from lepaute.measure.fit.mixtures import Mode
+from lepaute.measure.fit.observations.calls import Calls
+from lepaute.simulate.platform.kernel_model import MEANS as PLATFORM_MEANS
 
 PLACES = {0: (1, 0), 1: (1, 1)}
 

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from support_fit import sentinel_rows, write_calibration
 
-from lepaute.archive import Archive
 from lepaute.errors import FitError
-from lepaute.fit import diagnose, platform_and_models
-from lepaute.fit.report import write_report
-from lepaute.fit.variability.sentinels import Watch, change_of, drift_of, sentinel_of, watches
+from lepaute.measure.archive import Archive
+from lepaute.measure.fit import diagnose, platform_and_models
+from lepaute.measure.fit.report import write_report
+from lepaute.measure.fit.variability.sentinels import Watch, change_of, drift_of, sentinel_of, watches
 
 COUNT = 30
 STILL = np.zeros(COUNT)

@@ -4,11 +4,11 @@ import numpy as np
 import pandas
 import pytest
 
-from lepaute.fit.messages.distances import SwitchTree
-from lepaute.fit.messages.links import FittedLinks, MessageTables, fitted_links, network_model
-from lepaute.platform import load_platform
+from lepaute.measure.fit.messages.distances import SwitchTree
+from lepaute.measure.fit.messages.links import FittedLinks, MessageTables, fitted_links, network_model
 from lepaute.simulate import Hpl, Layers, Mapping, predict
 from lepaute.simulate.machine.mapping import Slot
+from lepaute.simulate.platform import load_platform
 
 LATENCY_S, RATE_BPS = 2e-6, 5e9
 

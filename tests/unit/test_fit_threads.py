@@ -12,13 +12,13 @@ from support_fit import kernel_rows, write_calibration
 from support_limits import HANG_S
 
 from lepaute.errors import FitError
-from lepaute.fit.fitted_models import models
-from lepaute.fit.numeric import one_blas_thread
+from lepaute.measure.fit.fitted_models import models
+from lepaute.measure.fit.numeric import one_blas_thread
 
 #: Long sums, which two threads split in the middle.
 SUMS = """
 import numpy as np
-from lepaute.fit.numeric import one_blas_thread
+from lepaute.measure.fit.numeric import one_blas_thread
 a = np.random.default_rng(1).normal(size=(200_000, 10))
 x, y = a[:24_000, 0].copy(), a[:24_000, 1].copy()
 with one_blas_thread():
@@ -26,8 +26,8 @@ with one_blas_thread():
 """
 DIGEST = """
 import sys
-from lepaute.archive import Archive
-from lepaute.fit import platform_and_models
+from lepaute.measure.archive import Archive
+from lepaute.measure.fit import platform_and_models
 print(platform_and_models(Archive.open(sys.argv[1]), "x")[0].sha256)
 """
 
@@ -67,7 +67,7 @@ def test_fits_have_one_thread_and_whoever_calls_them_has_as_many_as_before(monke
         seen.append(threads_of("blas"))
         raise FitError("seen")
 
-    monkeypatch.setattr(sys.modules["lepaute.fit.fitted_models"], "calibrations", stop)
+    monkeypatch.setattr(sys.modules["lepaute.measure.fit.fitted_models"], "calibrations", stop)
     with one_blas_thread():  # loads what is to be told
         pass
     with threadpoolctl.threadpool_limits(limits=2, user_api="blas"):

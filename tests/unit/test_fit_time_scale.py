@@ -6,10 +6,10 @@ import numpy as np
 import pandas
 from support_fit import write_calibration
 
-from lepaute.archive import Archive
-from lepaute.fit import models
-from lepaute.platform import dump_platform, load_platform, override
+from lepaute.measure.archive import Archive
+from lepaute.measure.fit import models
 from lepaute.simulate import Hpl, predict
+from lepaute.simulate.platform import dump_platform, load_platform, override
 
 BLOCKS, STEPS, CALLS = 5, 8, 40
 

@@ -11,9 +11,9 @@ from oracles.two_way import own_and_total
 from population.simulated import dahu_like, simulated
 
 from lepaute.errors import EnvironmentProblem, FitError
-from lepaute.fit.population.coefficients import Coefficients, coefficients_of_table, read_coefficients
-from lepaute.fit.population.generative import generative, groups_of_nodes
-from lepaute.fit.population.posterior import posterior
+from lepaute.measure.fit.population.coefficients import Coefficients, coefficients_of_table, read_coefficients
+from lepaute.measure.fit.population.generative import generative, groups_of_nodes
+from lepaute.measure.fit.population.posterior import posterior
 from lepaute.stats.covariances import between_days, between_units, nearest_covariance
 
 

@@ -9,7 +9,7 @@ from oracles.replays import NOTHING, replayed
 import lepaute as lp
 from lepaute.cli.main import main
 from lepaute.errors import InputError
-from lepaute.trace.goal import convert
+from lepaute.simulate.trace.goal import convert
 
 BINOMIAL = Path(__file__).parents[1] / "data" / "goal" / "binomial_8.goal"
 

@@ -14,11 +14,11 @@ from support_limits import within_cpu
 
 from lepaute.errors import InputError, LepauteError, PlatformError
 from lepaute.kit.documents import MOST_BYTES, MOST_DEPTH, read_json, read_text, read_yaml
-from lepaute.platform import load_platform, override
-from lepaute.platform.io import SHIPPED_FOLDER
-from lepaute.platform.simgrid import export_xml, import_xml
 from lepaute.simulate.machine.mapping import hostfile_slots, rankfile_slots
-from lepaute.trace import read_trace
+from lepaute.simulate.platform import load_platform, override
+from lepaute.simulate.platform.io import SHIPPED_FOLDER
+from lepaute.simulate.platform.simgrid import export_xml, import_xml
+from lepaute.simulate.trace import read_trace
 
 DATA = Path(__file__).parents[1] / "data"
 PLATFORMS = [*SHIPPED_FOLDER.rglob("*.yaml"), *(DATA / "platforms").glob("*.yaml")]

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from lepaute.platform import load_platform
 from lepaute.simulate import Hpl, PredictionRequest, predict_all
 from lepaute.simulate.apps.hpl.hpl_dat import HplDat
 from lepaute.simulate.apps.hpl.hpl_out import parameter_lines, report, result_line
+from lepaute.simulate.platform import load_platform
 
 # Printed by the real HPL 2.0 for N = 2000, NB = 128, 1 x 2, DEPTH 1, 2ring, RFACT right, NDIV 2, PFACT Crout, NBMIN 2.
 REAL_LINE = "WR12R2C2        2000   128     1     2               0.09              5.998e+01"

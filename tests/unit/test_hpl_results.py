@@ -15,12 +15,12 @@ from support_verify import predicted
 
 from lepaute.cli.main import main
 from lepaute.errors import InputError
-from lepaute.platform import load_platform, override
+from lepaute.measure.verify.campaign import Case
+from lepaute.measure.verify.gap import Verdict, causes_of, verdict
 from lepaute.simulate import Hpl, PredictionRequest, predict_all
 from lepaute.simulate.apps.hpl.hpl_dat import HplDat
 from lepaute.simulate.apps.hpl.hpl_out import parse_hpl_results, read_hpl_results, real_report, report
-from lepaute.verify.campaign import Case
-from lepaute.verify.gap import Verdict, causes_of, verdict
+from lepaute.simulate.platform import load_platform, override
 from lepaute.watch.foreign import read_foreign
 
 FILE = Path(__file__).parents[1] / "data/hpl_out/HPL.out"

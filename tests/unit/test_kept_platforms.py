@@ -9,8 +9,8 @@ import pytest
 from support_limits import HANG_S
 
 from lepaute.errors import PlatformError
-from lepaute.platform import io, load_platform, shipped_names
-from lepaute.platform.io import SHIPPED_FOLDER, parse_platform
+from lepaute.simulate.platform import io, load_platform, shipped_names
+from lepaute.simulate.platform.io import SHIPPED_FOLDER, parse_platform
 
 
 @pytest.fixture

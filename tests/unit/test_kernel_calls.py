@@ -2,9 +2,9 @@
 
 import pytest
 
-from lepaute.platform import load_platform
 from lepaute.simulate import Hpl, Layers, predict
 from lepaute.simulate.apps.hpl.kernel_calls import kernel_calls
+from lepaute.simulate.platform import load_platform
 from lepaute.simulate.tracing import TraceRequest
 
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from lepaute.platform.kernel_model import KernelModel, Noise
-from lepaute.platform.schema import Platform
-from lepaute.platform.values import core_modes
 from lepaute.simulate import Hpl, Layers, predict
+from lepaute.simulate.platform.kernel_model import KernelModel, Noise
+from lepaute.simulate.platform.schema import Platform
+from lepaute.simulate.platform.values import core_modes
 
 #: Two modes, four deviations apart; mean 0 and variance 1.
 MODES = (

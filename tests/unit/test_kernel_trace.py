@@ -10,8 +10,8 @@ from oracles.traces_by_hand import call, trace
 from support_limits import HANG_S
 
 from lepaute.errors import InputError
-from lepaute.trace import Trace
-from lepaute.trace.kernels import MAGIC, KernelCalls, merge_kernels, read_kernels
+from lepaute.simulate.trace import Trace
+from lepaute.simulate.trace.kernels import MAGIC, KernelCalls, merge_kernels, read_kernels
 
 Record = tuple[int, int, float, float, float, float, float]
 

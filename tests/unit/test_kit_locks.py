@@ -15,8 +15,8 @@ from lepaute.measure.experiment.entries import RunState
 from lepaute.measure.experiment.workspace import Workspace
 from lepaute.measure.idle_nodes import records_held
 from lepaute.measure.node_agent.control_journal import NodeLock
-from lepaute.store import open_store
-from lepaute.verify.seal import held
+from lepaute.measure.verify.seal import held
+from lepaute.watch.store import open_store
 
 
 def without_locks(monkeypatch: pytest.MonkeyPatch) -> None:

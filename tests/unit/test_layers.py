@@ -7,9 +7,9 @@ import pytest
 
 from lepaute.errors import InputError
 from lepaute.kit.text import significant
-from lepaute.platform import Platform, load_platform, override
 from lepaute.simulate import Hpl, Layers, Stencil, predict
 from lepaute.simulate.conditions import Transfer, layers_of, read_transfer
+from lepaute.simulate.platform import Platform, load_platform, override
 from lepaute.simulate.prediction.parts import FREE_EVENTS, RUNS, Parts, are_free, part_names
 
 HPL = Hpl(n=1200, p=2, q=2)

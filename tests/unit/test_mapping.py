@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from lepaute.errors import InputError
-from lepaute.platform import load_platform, override
 from lepaute.simulate import Hpl, Mapping, predict
 from lepaute.simulate.conditions import Conditions
 from lepaute.simulate.machine.mapping import (
@@ -18,6 +17,7 @@ from lepaute.simulate.machine.mapping import (
     read_rankfile,
     thinned,
 )
+from lepaute.simulate.platform import load_platform, override
 from lepaute.simulate.prediction.predicting import expected_run_s, simulate_one
 from lepaute.simulate.smpi.emulate import Smpi
 

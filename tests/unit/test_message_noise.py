@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from lepaute.platform import dump_platform, load_platform, override
-from lepaute.platform.schema import Platform
 from lepaute.simulate import Hpl, Layers, Mapping, predict
 from lepaute.simulate.machine.core import machine_of
 from lepaute.simulate.machine.mapping import Slot
+from lepaute.simulate.platform import dump_platform, load_platform, override
+from lepaute.simulate.platform.schema import Platform
 
 HPL = Hpl(n=2000, nb=128, p=2, q=2)
 ACROSS = Mapping(slots=tuple(Slot(rank, 0) for rank in range(4)), source="the test")

@@ -3,9 +3,9 @@
 import pytest
 
 from lepaute.kit.text import significant
-from lepaute.platform import load_platform, override
 from lepaute.simulate import Hpl, Mapping, predict
 from lepaute.simulate.machine.mapping import Slot
+from lepaute.simulate.platform import load_platform, override
 
 HPL = Hpl(n=2000, nb=128, p=2, q=2)
 #: The rows of the grid on a node each: pivots cross nodes, panels do not.

@@ -6,11 +6,11 @@ from typing import Any
 import pandas
 import pytest
 
-from lepaute.archive import Archive, ArchiveWriter
-from lepaute.archive.metadata import Metadata
-from lepaute.archive.mpi_campaign import CALLS, CLOCKS, KIND, MPIRUNS, calls, facts, mpiruns
-from lepaute.archive.setups import metadata_facts
 from lepaute.errors import ArchiveError
+from lepaute.measure.archive import Archive, ArchiveWriter
+from lepaute.measure.archive.metadata import Metadata
+from lepaute.measure.archive.mpi_campaign import CALLS, CLOCKS, KIND, MPIRUNS, calls, facts, mpiruns
+from lepaute.measure.archive.setups import metadata_facts
 
 _START_NS = 1_700_000_000_000_000_000  # more digits than a double has
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from lepaute.errors import InputError
-from lepaute.platform import Platform, load_platform, override
-from lepaute.platform.components import with_cpu_factors
 from lepaute.simulate import Hpl, Layers, predict
 from lepaute.simulate.machine.core import per_cpu_coefficients
+from lepaute.simulate.platform import Platform, load_platform, override
+from lepaute.simulate.platform.components import with_cpu_factors
 from lepaute.simulate.prediction.node_cost import CpuFactors, grids_within, node_cost
 
 SMALL = load_platform(Path(__file__).parent.parent / "data" / "platforms" / "small.yaml")

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from support_limits import HANG_S
 
-from lepaute.design.table import read_design
 from lepaute.errors import InputError
 from lepaute.measure import node_test_disk
+from lepaute.measure.design.table import read_design
 from lepaute.measure.layout import Core, Layout
 from lepaute.measure.node_test import (
     FULL,

@@ -10,9 +10,9 @@ import pandas
 import pytest
 from support_factors import experiment
 
-from lepaute.archive import Archive
 from lepaute.cli.main import main
 from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.measure.archive import Archive
 from lepaute.measure.node_test import Parameters
 from lepaute.measure.node_test_workloads import (
     STRESSORS,

@@ -6,7 +6,7 @@ import pytest
 from oracles.traces_by_hand import call, hpl_like, trace
 
 from lepaute.errors import EnvironmentProblem, InputError
-from lepaute.trace.viewers import _brackets, write_otf2
+from lepaute.simulate.trace.viewers import _brackets, write_otf2
 
 
 def test_brackets_stand_one_inside_the_other_in_the_order_of_time() -> None:

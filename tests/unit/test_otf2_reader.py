@@ -10,11 +10,11 @@ from support_own import Mixed
 
 import lepaute as lp
 from lepaute.errors import EnvironmentProblem, InputError
-from lepaute.trace import Trace, write_trace
-from lepaute.trace.messages import BLOCKING_OF, COLLECTIVES, CREATIONS
-from lepaute.trace.otf2_reader import NO_ROOT, collective_bytes, convert, size_of
-from lepaute.trace.table import NOBODY
-from lepaute.trace.viewers import write_otf2
+from lepaute.simulate.trace import Trace, write_trace
+from lepaute.simulate.trace.messages import BLOCKING_OF, COLLECTIVES, CREATIONS
+from lepaute.simulate.trace.otf2_reader import NO_ROOT, collective_bytes, convert, size_of
+from lepaute.simulate.trace.table import NOBODY
+from lepaute.simulate.trace.viewers import write_otf2
 
 otf2 = pytest.importorskip("otf2")
 pytest.importorskip("otf2.writer")

@@ -5,10 +5,10 @@ from pathlib import Path
 
 from support_archive import Node, experiment_archive
 
-from lepaute.archive import Archive
-from lepaute.store import open_store
+from lepaute.measure.archive import Archive
 from lepaute.watch.proposals.other_changes import with_other_changes
 from lepaute.watch.proposals.proposed_event import MACHINE, STEP, FactorChange, ProposedEvent
+from lepaute.watch.store import open_store
 
 MACHINES = (("", "node1", 0),)
 EVENT = ProposedEvent(

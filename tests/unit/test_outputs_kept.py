@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from lepaute.archive import ArchiveWriter
 from lepaute.errors import InputError
 from lepaute.kit.outputs import check_archive_output
-from lepaute.platform import load_platform
-from lepaute.platform.io import platform_text
+from lepaute.measure.archive import ArchiveWriter
+from lepaute.simulate.platform import load_platform
+from lepaute.simulate.platform.io import platform_text
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ from oracles.emulated import tiny
 
 from lepaute.cli.prediction_text import readable, summary
 from lepaute.kit.text import significant
-from lepaute.platform import load_platform, override
 from lepaute.simulate import Hpl, Stencil, predict
 from lepaute.simulate.engine import KernelUse, Sizes
+from lepaute.simulate.platform import load_platform, override
 from lepaute.simulate.prediction.trust import outside_ranges
 from lepaute.simulate.tracing import TraceRequest
 

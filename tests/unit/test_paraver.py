@@ -11,9 +11,9 @@ from support_own import Mixed
 
 import lepaute as lp
 from lepaute.errors import InputError
-from lepaute.trace import write_trace
-from lepaute.trace.paraver import convert
-from lepaute.trace.table import NOBODY
+from lepaute.simulate.trace import write_trace
+from lepaute.simulate.trace.paraver import convert
+from lepaute.simulate.trace.table import NOBODY
 
 
 def call(task: int, begin: int, end: int, name: str, told: str = "", kind: int = 1) -> list[str]:

@@ -11,17 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
-from lepaute.archive.setups.topology import Cache
 from lepaute.errors import InputError
-from lepaute.fit import segment
-from lepaute.fit.memory import finding, hierarchy_text, memory_hierarchy, plot_hierarchies
 from lepaute.kit import picture
 from lepaute.kit.picture import entitle, foot_of, new_figure, own_figure, picture_files, write_picture
+from lepaute.measure.archive.setups.topology import Cache
+from lepaute.measure.fit import segment
+from lepaute.measure.fit.memory import finding, hierarchy_text, memory_hierarchy, plot_hierarchies
+from lepaute.measure.verify.comparison import sentence
+from lepaute.measure.verify.plot import plot as plot_verification
 from lepaute.simulate import Hpl, PredictionRequest, predict, predict_all, read_prediction
 from lepaute.simulate.prediction.plot import plot_scaling, plot_sweep
 from lepaute.simulate.prediction.sweep import Sweep, scaling
-from lepaute.verify.comparison import sentence
-from lepaute.verify.plot import plot as plot_verification
 
 DATA = Path(__file__).parent.parent / "data"
 WORDS = ["predict", "hpl", "-p", "dahu", "--n", "3000", "--runs", "12"]

@@ -7,11 +7,11 @@ import pytest
 import yaml
 
 from lepaute.errors import PlatformError
-from lepaute.platform import Platform, override
-from lepaute.platform.io import parse_platform, platform_text
-from lepaute.platform.summary import summary
 from lepaute.simulate import Hpl, Layers, predict
 from lepaute.simulate.machine.mapping import Mapping, Slot
+from lepaute.simulate.platform import Platform, override
+from lepaute.simulate.platform.io import parse_platform, platform_text
+from lepaute.simulate.platform.summary import summary
 
 SMALL = Path(__file__).parent.parent / "data" / "platforms" / "small.yaml"
 TABLE = [[1 / 3, 0.2], [1.0, 0.3]]

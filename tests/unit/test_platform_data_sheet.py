@@ -13,8 +13,10 @@ from lepaute.cli.platform_making import SheetOptions
 from lepaute.errors import InputError
 from lepaute.kit.options import options_of
 from lepaute.kit.quantities import bandwidth_of, flops_of, memory_of, ratio_of, seconds_of
-from lepaute.platform import Platform, load_platform
-from lepaute.platform.data_sheet import (
+from lepaute.simulate.apps.hpl.parameters import Hpl
+from lepaute.simulate.machine.core import KERNELS
+from lepaute.simulate.platform import Platform, load_platform
+from lepaute.simulate.platform.data_sheet import (
     CLOCKS,
     LIBRARIES,
     SCALED_RELATIVE_SD,
@@ -24,11 +26,9 @@ from lepaute.platform.data_sheet import (
     dgemm_rate,
     platform_from,
 )
-from lepaute.platform.guessed_messages import FABRICS, Link
-from lepaute.platform.kernel_model import UPDATE, mean_s, models_of
-from lepaute.platform.plausibility import implausible, unmodelled
-from lepaute.simulate.apps.hpl.parameters import Hpl
-from lepaute.simulate.machine.core import KERNELS
+from lepaute.simulate.platform.guessed_messages import FABRICS, Link
+from lepaute.simulate.platform.kernel_model import UPDATE, mean_s, models_of
+from lepaute.simulate.platform.plausibility import implausible, unmodelled
 from lepaute.simulate.prediction.predicting import predict
 
 OPTIONS = {

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from lepaute.errors import InputError, PlatformError
-from lepaute.platform import load_platform, override, shipped_names
-from lepaute.platform.io import parse_platform, platform_text
-from lepaute.platform.schema import json_schema
+from lepaute.simulate.platform import load_platform, override, shipped_names
+from lepaute.simulate.platform.io import parse_platform, platform_text
+from lepaute.simulate.platform.schema import json_schema
 
 DATA = Path(__file__).parent.parent / "data" / "platforms"
 SMALL = DATA / "small.yaml"

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from lepaute.cli.main import main
-from lepaute.fit import segment
-from lepaute.fit.ping_pongs import eager_bytes_of, with_ping_pong
-from lepaute.platform import load_platform
-from lepaute.platform.network_model import Segment
+from lepaute.measure.fit import segment
+from lepaute.measure.fit.ping_pongs import eager_bytes_of, with_ping_pong
+from lepaute.simulate.platform import load_platform
+from lepaute.simulate.platform.network_model import Segment
 
 DATA = Path(__file__).parents[1] / "data" / "duration_tables"
 SIZES = 2.0 ** np.arange(23)

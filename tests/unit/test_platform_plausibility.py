@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from lepaute.cli.main import main
-from lepaute.platform import load_platform, override, shipped_names
-from lepaute.platform.plausibility import implausible
 from lepaute.simulate.apps.hpl.parameters import Hpl
+from lepaute.simulate.platform import load_platform, override, shipped_names
+from lepaute.simulate.platform.plausibility import implausible
 from lepaute.simulate.prediction.predicting import predict
 
 SMALL = Path(__file__).parent.parent / "data" / "platforms" / "small.yaml"

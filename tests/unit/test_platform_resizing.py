@@ -3,9 +3,9 @@
 import pytest
 
 from lepaute.errors import InputError
-from lepaute.platform import load_platform, override, shipped_names
-from lepaute.platform.population import population_of
 from lepaute.simulate.machine.synthesis import synthesize
+from lepaute.simulate.platform import load_platform, override, shipped_names
+from lepaute.simulate.platform.population import population_of
 
 DAHU = load_platform("dahu")
 

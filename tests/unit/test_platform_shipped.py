@@ -2,11 +2,11 @@
 
 import pytest
 
-from lepaute.platform import Platform, load_platform, shipped_names
-from lepaute.platform.data_sheet import dgemm_rate
-from lepaute.platform.kernel_model import UPDATE, mean_s
-from lepaute.platform.plausibility import unmodelled
 from lepaute.simulate.machine.core import KERNELS
+from lepaute.simulate.platform import Platform, load_platform, shipped_names
+from lepaute.simulate.platform.data_sheet import dgemm_rate
+from lepaute.simulate.platform.kernel_model import UPDATE, mean_s
+from lepaute.simulate.platform.plausibility import unmodelled
 
 #: Not of HPL, or what a run of it pays once.
 UNNEEDED = frozenset({"sweep", "first_touch"})

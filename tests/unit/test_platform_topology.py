@@ -7,11 +7,11 @@ import pytest
 
 from lepaute import _core
 from lepaute.errors import InputError, PlatformError
-from lepaute.platform import load_platform, override, shipped_names
-from lepaute.platform.io import parse_platform, platform_text
-from lepaute.platform.schema import Platform
-from lepaute.platform.topology import switch_counts, topology_lines
 from lepaute.simulate.machine.core import core_topology, machine_of
+from lepaute.simulate.platform import load_platform, override, shipped_names
+from lepaute.simulate.platform.io import parse_platform, platform_text
+from lepaute.simulate.platform.schema import Platform
+from lepaute.simulate.platform.topology import switch_counts, topology_lines
 
 SMALL = Path(__file__).parent.parent / "data" / "platforms" / "small.yaml"
 

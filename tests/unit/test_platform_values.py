@@ -9,7 +9,7 @@ import pytest
 from annotated_types import Ge
 from pydantic import BaseModel, ValidationError
 
-from lepaute.platform.values import Check, Value, fault
+from lepaute.simulate.platform.values import Check, Value, fault
 
 
 def _even(value: int) -> int:

@@ -1,6 +1,6 @@
 """Kernels that a platform has no model for: which model they take, and what its description says."""
 
-from lepaute.platform.kernel_model import KernelModel, Noise, Piece, models_of, told_of_missing
+from lepaute.simulate.platform.kernel_model import KernelModel, Noise, Piece, models_of, told_of_missing
 
 
 def model(kernel: str, threads: int = 1) -> KernelModel:

@@ -8,11 +8,11 @@ import pytest
 
 from lepaute import _core
 from lepaute.errors import InputError, PlatformError
-from lepaute.platform import Platform, load_platform, override
-from lepaute.platform.io import parse_platform, platform_text, with_population
-from lepaute.platform.population import POPULATION_OF, population_of
 from lepaute.simulate import Hpl, Layers, predict
 from lepaute.simulate.machine.population import drawn_alike, drawn_day, drawn_nodes, drawn_scales, on_its_day, scaled
+from lepaute.simulate.platform import Platform, load_platform, override
+from lepaute.simulate.platform.io import parse_platform, platform_text, with_population
+from lepaute.simulate.platform.population import POPULATION_OF, population_of
 from lepaute.simulate.smpi.request import Files, Folding, request_text
 
 SMALL = load_platform(Path(__file__).parent.parent / "data" / "platforms" / "small.yaml")

@@ -9,11 +9,11 @@ import pandas
 import pytest
 
 from lepaute.cli.main import main
-from lepaute.fit.population.coefficients import Coefficients, coefficients_of_table
-from lepaute.fit.population.generative import generative
-from lepaute.fit.population.plot import finding, plot_population
 from lepaute.kit.picture import SERIES, foot_of
 from lepaute.kit.text import percent, signed_percent
+from lepaute.measure.fit.population.coefficients import Coefficients, coefficients_of_table
+from lepaute.measure.fit.population.generative import generative
+from lepaute.measure.fit.population.plot import finding, plot_population
 
 
 def table(nodes: int = 12, slow: int = 3, days: int = 8, **columns: Any) -> pandas.DataFrame:

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from lepaute.errors import InputError
-from lepaute.platform import load_platform, override
 from lepaute.simulate import Hpl, Layers, predict
+from lepaute.simulate.platform import load_platform, override
 
 NO_LAYERS = Layers.only()
 

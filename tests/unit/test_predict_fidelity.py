@@ -8,9 +8,9 @@ import pytest
 
 from lepaute.cli.main import main
 from lepaute.errors import InputError
-from lepaute.platform import load_platform, override
 from lepaute.simulate import Hpl, predict
 from lepaute.simulate.apps.hpl.parameters import FULL_BELOW
+from lepaute.simulate.platform import load_platform, override
 
 STEPS = 547
 HPL = Hpl(n=70000, nb=128, p=4, q=4)

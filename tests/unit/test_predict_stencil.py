@@ -3,8 +3,8 @@
 import pytest
 
 from lepaute.errors import InputError
-from lepaute.platform import override
 from lepaute.simulate import Layers, Stencil, predict
+from lepaute.simulate.platform import override
 
 BOX = Stencil(cells=(64, 64, 64), grid=(2, 2, 2), iterations=10, cell_time_s=2e-9, noise_relative_sd=0.05)
 COMMAND = ["predict", "stencil", "-p", "dahu", "--grid", "2x2x2", "--cells", "64x64x64", "--iterations", "10"]

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from support_probes import Row, read_raw, run_ring
 
-from lepaute.design import ring_design, write_design
 from lepaute.errors import EnvironmentProblem
 from lepaute.measure import probes
+from lepaute.measure.design import ring_design, write_design
 
 pytestmark = pytest.mark.machine
 

@@ -11,9 +11,9 @@ import pytest
 from support_run import run_lepaute
 
 import lepaute as lp
-from lepaute.archive import Archive
 from lepaute.kit import python_files
 from lepaute.kit.python_files import Program
+from lepaute.measure.archive import Archive
 from lepaute.simulate.apps.own.loading import _KNOWN, loaded
 
 EXPERIMENT = """

@@ -16,7 +16,7 @@ from support_archive import experiment_archive
 import lepaute as lp
 from lepaute.errors import InputError
 from lepaute.kit.text import without_figures
-from lepaute.trace import trace_of_columns
+from lepaute.simulate.trace import trace_of_columns
 
 DATA = Path(__file__).parents[1] / "data" / "duration_tables"
 
@@ -150,7 +150,7 @@ def test_a_trace_is_a_frame_with_a_row_a_call(trace):
 
 
 def test_a_trace_is_read_by_its_name(tmp_path, trace):
-    from lepaute.trace import write_trace
+    from lepaute.simulate.trace import write_trace
 
     write_trace(trace, tmp_path / "t.parquet")
     assert lp.read_trace(tmp_path / "t.parquet").to_frame().equals(trace.to_frame())

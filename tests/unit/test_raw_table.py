@@ -5,7 +5,7 @@ from pathlib import Path
 import pandas
 import pytest
 
-from lepaute.archive.reader import table_of
+from lepaute.measure.archive.reader import table_of
 from lepaute.measure.raw_files import Table, Value, table_blocks
 
 

@@ -7,7 +7,7 @@ import pytest
 from oracles.traces_by_hand import call, trace
 
 from lepaute.errors import InputError
-from lepaute.trace.recorded_calls import merge_calls
+from lepaute.simulate.trace.recorded_calls import merge_calls
 
 NAMES = ("MPI_Irecv", "MPI_Waitall", "(completed)", "MPI_Allreduce", "MPI_Test")
 

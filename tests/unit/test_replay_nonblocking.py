@@ -8,7 +8,7 @@ from oracles.replays import LARGE, NOTHING, call, replayed, write
 
 import lepaute as lp
 from lepaute.errors import InputError
-from lepaute.trace.messages import BLOCKING_OF
+from lepaute.simulate.trace.messages import BLOCKING_OF
 
 RANKS = 5
 

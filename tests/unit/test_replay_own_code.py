@@ -7,7 +7,7 @@ import pytest
 from oracles.replays import NOTHING, call, write
 
 import lepaute as lp
-from lepaute.platform.schema import Wandering
+from lepaute.simulate.platform.schema import Wandering
 
 BOUNDS = (0.7, 1.3)
 

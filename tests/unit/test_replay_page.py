@@ -6,7 +6,7 @@ from pathlib import Path
 
 from support_pages import Elements, widths_offline
 
-from lepaute.report.page import write_report
+from lepaute.kit.report.page import write_report
 from lepaute.watch.report.history import ChangeAlarm, Day
 from lepaute.watch.report.replay_page import Replayed, page
 from lepaute.watch.report.summary import Change, Regression, Suspicion

@@ -6,11 +6,11 @@ import pytest
 from support_limits import HANG_S
 
 from lepaute.errors import SimulationError
-from lepaute.platform import load_platform
 from lepaute.simulate import Hpl, predict
 from lepaute.simulate.apps.stencil import Stencil
 from lepaute.simulate.conditions import Conditions
 from lepaute.simulate.native import Native
+from lepaute.simulate.platform import load_platform
 from lepaute.simulate.tasks import Task, run_tasks
 
 SECONDS = Hpl(n=60_000, p=8, q=8)  # of which some tenths pass

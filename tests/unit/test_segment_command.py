@@ -7,8 +7,8 @@ import pytest
 
 from lepaute.cli.main import main
 from lepaute.errors import InputError
-from lepaute.fit import segment
-from lepaute.fit.duration_tables import is_duration, is_rate, rate_in, read_durations, unit_in
+from lepaute.measure.fit import segment
+from lepaute.measure.fit.duration_tables import is_duration, is_rate, rate_in, read_durations, unit_in
 
 DATA = Path(__file__).parents[1] / "data" / "duration_tables"
 MADE = (512.0, 16384.0, 262144.0)  # the breakpoints of the tables that were made, see DATA/README.md

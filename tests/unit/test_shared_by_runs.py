@@ -5,11 +5,11 @@ import os
 
 import pytest
 
-from lepaute.platform import load_platform
 from lepaute.simulate import Hpl, predict
 from lepaute.simulate import native as native_module
 from lepaute.simulate.conditions import Conditions
 from lepaute.simulate.native import Native, shared_machine
+from lepaute.simulate.platform import load_platform
 
 SMALL = Hpl(n=600, nb=64, p=2, q=2)
 

@@ -7,9 +7,9 @@ import pytest
 
 from lepaute.cli.main import main
 from lepaute.errors import InputError
-from lepaute.platform import Platform, load_platform, override
-from lepaute.platform.simgrid import export_xml, host_name, import_xml
 from lepaute.simulate.machine.core import wiring
+from lepaute.simulate.platform import Platform, load_platform, override
+from lepaute.simulate.platform.simgrid import export_xml, host_name, import_xml
 
 DATA = Path(__file__).parent.parent / "data" / "platforms"
 

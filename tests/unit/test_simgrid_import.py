@@ -7,10 +7,10 @@ import pytest
 
 from lepaute.cli.main import main
 from lepaute.errors import InputError, LepauteError
-from lepaute.platform import load_platform
-from lepaute.platform.simgrid import import_xml
-from lepaute.platform.simgrid.machines import bandwidth_Bps, time_s
 from lepaute.simulate.machine.core import core_topology
+from lepaute.simulate.platform import load_platform
+from lepaute.simulate.platform.simgrid import import_xml
+from lepaute.simulate.platform.simgrid.machines import bandwidth_Bps, time_s
 
 DATA = Path(__file__).parent.parent / "data" / "simgrid"
 EFFECTIVE = json.loads((DATA / "effective.json").read_text())

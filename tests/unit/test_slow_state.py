@@ -8,14 +8,14 @@ import pytest
 
 from lepaute.cli.main import main
 from lepaute.errors import InputError, PlatformError
-from lepaute.platform import dump_platform, load_platform, override
-from lepaute.platform.plausibility import implausible
+from lepaute.measure.verify.campaign import Case
+from lepaute.measure.verify.report import slow_state_line
 from lepaute.simulate import Hpl, difference, predict, read_prediction
+from lepaute.simulate.platform import dump_platform, load_platform, override
+from lepaute.simulate.platform.plausibility import implausible
 from lepaute.simulate.prediction.wording import slow_state_sentence
 from lepaute.simulate.slow_state import SlowNodes
 from lepaute.study.running import run_study
-from lepaute.verify.campaign import Case
-from lepaute.verify.report import slow_state_line
 
 HPL = Hpl(n=2000, nb=128, p=2, q=2)
 SLOW = "{share: 0.08, length_s: 4, factor: 1.75}"

@@ -9,10 +9,10 @@ from oracles.paje_by_hand import PajeByHand, exchange
 
 from lepaute.cli.main import main
 from lepaute.errors import InputError
-from lepaute.trace import Trace, read_trace
-from lepaute.trace.compare import compare_traces
-from lepaute.trace.smpi import convert
-from lepaute.trace.table import KERNEL, KINDS
+from lepaute.simulate.trace import Trace, read_trace
+from lepaute.simulate.trace.compare import compare_traces
+from lepaute.simulate.trace.smpi import convert
+from lepaute.simulate.trace.table import KERNEL, KINDS
 
 
 @pytest.fixture

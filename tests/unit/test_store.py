@@ -19,10 +19,10 @@ from support_limits import HANG_S
 from support_store import FACTORS, PROCESSES, content, ingest_one_by_one, old_store, small_archive, values, values_of
 
 from lepaute.errors import EnvironmentProblem, InputError
-from lepaute.store import Store, open_store
-from lepaute.store.backend import NoStoreError
-from lepaute.store.folder import MERGED_FILES
-from lepaute.store.tables import VERDICTS
+from lepaute.watch.store import Store, open_store
+from lepaute.watch.store.backend import NoStoreError
+from lepaute.watch.store.folder import MERGED_FILES
+from lepaute.watch.store.tables import VERDICTS
 
 
 @pytest.fixture

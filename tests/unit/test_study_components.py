@@ -6,8 +6,8 @@ import pytest
 
 import lepaute as lp
 from lepaute.errors import InputError
-from lepaute.platform.components import with_components
-from lepaute.platform.io import with_values
+from lepaute.simulate.platform.components import with_components
+from lepaute.simulate.platform.io import with_values
 from lepaute.simulate.prediction.comparing import share_errors
 from lepaute.study.components import slowest_nodes, with_population_knobs
 from lepaute.study.configuration import Configurations

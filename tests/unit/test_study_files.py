@@ -9,9 +9,9 @@ import support_study
 import lepaute as lp
 from lepaute.errors import InputError
 from lepaute.kit.expressions import Expression
-from lepaute.platform import dump_platform, load_platform
-from lepaute.platform.io import with_values
 from lepaute.simulate.conditions import read_transfer
+from lepaute.simulate.platform import dump_platform, load_platform
+from lepaute.simulate.platform.io import with_values
 from lepaute.study.checking import check_study, opened_study
 from lepaute.study.configuration import Configurations
 from lepaute.study.evaluation import COLUMNS, RESPONSES, Point

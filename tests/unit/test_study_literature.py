@@ -7,11 +7,11 @@ import pytest
 
 from lepaute.cli.main import main
 from lepaute.errors import InputError
-from lepaute.platform import load_platform
-from lepaute.platform.components import with_components
-from lepaute.platform.population import population_of
 from lepaute.simulate import Hpl, predict
 from lepaute.simulate.machine.synthesis import synthesize
+from lepaute.simulate.platform import load_platform
+from lepaute.simulate.platform.components import with_components
+from lepaute.simulate.platform.population import population_of
 from lepaute.study.checking import check_study, opened_study
 from lepaute.study.components import application_of, slowest_nodes
 from lepaute.study.configuration import Configurations

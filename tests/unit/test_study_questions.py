@@ -10,8 +10,8 @@ from support_limits import within_cpu
 
 from lepaute.cli.main import main
 from lepaute.errors import InputError
-from lepaute.platform import dump_platform, load_platform
 from lepaute.simulate.apps.hpl.hpl_dat import read_hpl_dat
+from lepaute.simulate.platform import dump_platform, load_platform
 from lepaute.study import session
 from lepaute.study.checking import checked
 from lepaute.study.ready import READY, Subject, ready_study

@@ -7,8 +7,8 @@ import pytest
 
 from lepaute.cli.main import main
 from lepaute.errors import InputError
-from lepaute.platform import load_platform
-from lepaute.platform.io import with_values
+from lepaute.simulate.platform import load_platform
+from lepaute.simulate.platform.io import with_values
 from lepaute.study.checking import check_study
 from lepaute.study.configuration import Configurations
 from lepaute.study.ready import READY, Subject, grids_of, ready_study, slowest_nodes, top_switches

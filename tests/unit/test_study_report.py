@@ -12,7 +12,7 @@ import pytest
 
 from lepaute.cli.main import main
 from lepaute.errors import InputError
-from lepaute.report.page import records_table
+from lepaute.kit.report.page import records_table
 from lepaute.study import plot
 from lepaute.study.capacity import front, is_on_front
 from lepaute.study.evaluation import Outcome, Point, Trial, trials_of

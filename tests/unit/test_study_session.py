@@ -15,10 +15,10 @@ from support_study import configurations, evaluated, trials
 
 import lepaute as lp
 from lepaute.errors import EnvironmentProblem, InputError
-from lepaute.store import open_store
 from lepaute.study.evaluation import Point, Trial
 from lepaute.study.results import Results
 from lepaute.study.session import Session
+from lepaute.watch.store import open_store
 
 
 def test_outcomes_are_those_of_predict_in_the_order_of_the_trials() -> None:

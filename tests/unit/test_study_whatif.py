@@ -15,12 +15,12 @@ from support_limits import HANG_S, wait_until
 
 import lepaute as lp
 from lepaute.cli.main import main
-from lepaute.store import open_store
 from lepaute.study.configuration import Configurations
 from lepaute.study.evaluation import Outcome, Trial
 from lepaute.study.running import run_study
 from lepaute.study.schema import Study, study_of
 from lepaute.study.whatif import WhatIfAnswer, whatif
+from lepaute.watch.store import open_store
 
 BASE = {"application": {"name": "hpl", "n": 1000, "grid": "2x4"}, "platform": "dahu"}
 

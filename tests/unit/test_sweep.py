@@ -8,9 +8,9 @@ import pytest
 
 from lepaute.cli.prediction_text import summary
 from lepaute.kit.picture import own_figure
-from lepaute.platform import load_platform
-from lepaute.platform.data_sheet import DataSheet, platform_from
 from lepaute.simulate import Difference, Hpl, Layers, Prediction, PredictionRequest, difference, predict, predict_all
+from lepaute.simulate.platform import load_platform
+from lepaute.simulate.platform.data_sheet import DataSheet, platform_from
 from lepaute.simulate.prediction.plot import plot_sweep, quantity_axis
 from lepaute.simulate.prediction.sweep import Sweep, calibration_of, speed
 from lepaute.simulate.prediction.warnings import caveats

@@ -10,14 +10,14 @@ from population.simulated import dahu_like, simulated
 
 from lepaute.cli.main import main
 from lepaute.errors import InputError
-from lepaute.platform import load_platform
-from lepaute.platform.components import topology_for
-from lepaute.platform.io import with_population
-from lepaute.platform.population import population_of
-from lepaute.platform.schema import Topology
 from lepaute.simulate import Hpl, predict
 from lepaute.simulate.machine.population import on_its_day
 from lepaute.simulate.machine.synthesis import synthesize
+from lepaute.simulate.platform import load_platform
+from lepaute.simulate.platform.components import topology_for
+from lepaute.simulate.platform.io import with_population
+from lepaute.simulate.platform.population import population_of
+from lepaute.simulate.platform.schema import Topology
 
 DAHU = load_platform("dahu")
 

@@ -10,9 +10,9 @@ from lepaute.cli.terminal import answer_text
 from lepaute.kit.printable import UNLIMITED, terminal_columns
 from lepaute.kit.tables import shown_table
 from lepaute.kit.text import caveat_line, folded, with_interval
-from lepaute.platform import load_platform, shipped_names
-from lepaute.platform.overview import facts, in_one_line
 from lepaute.simulate import Hpl, Prediction, PredictionRequest, predict_all
+from lepaute.simulate.platform import load_platform, shipped_names
+from lepaute.simulate.platform.overview import facts, in_one_line
 from lepaute.simulate.prediction.sweep import scaling
 
 NARROW = 80

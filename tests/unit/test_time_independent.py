@@ -9,10 +9,10 @@ from oracles.replays import NOTHING, replayed
 import lepaute as lp
 from lepaute.cli.main import main
 from lepaute.errors import InputError
-from lepaute.platform.data_sheet import dgemm_rate
-from lepaute.trace.reading import kind_of
-from lepaute.trace.table import NOBODY
-from lepaute.trace.time_independent import convert
+from lepaute.simulate.platform.data_sheet import dgemm_rate
+from lepaute.simulate.trace.reading import kind_of
+from lepaute.simulate.trace.table import NOBODY
+from lepaute.simulate.trace.time_independent import convert
 
 #: Written by smpirun -trace-ti of SimGrid 3.32: 4 ranks, messages of all modes, blocking and nonblocking collectives.
 EXCHANGE = Path(__file__).parents[1] / "data" / "time_independent" / "exchange.txt"

@@ -3,10 +3,20 @@
 import pytest
 from oracles.traces_by_hand import call, exchange, hpl_like, trace
 
-from lepaute.trace import Trace
-from lepaute.trace.breakdown import COMPUTE, CONTENTION, LATE, OTHER, OVERHEAD, OWN_CODE, PROBE, TRANSFER, breakdown_of
-from lepaute.trace.messages import match_messages
-from lepaute.trace.report import breakdown_text
+from lepaute.simulate.trace import Trace
+from lepaute.simulate.trace.breakdown import (
+    COMPUTE,
+    CONTENTION,
+    LATE,
+    OTHER,
+    OVERHEAD,
+    OWN_CODE,
+    PROBE,
+    TRANSFER,
+    breakdown_of,
+)
+from lepaute.simulate.trace.messages import match_messages
+from lepaute.simulate.trace.report import breakdown_text
 
 
 def test_of_a_recording_a_receive_is_late_until_its_send_begins() -> None:

@@ -7,7 +7,7 @@ import pytest
 from oracles.traces_by_hand import exchange, hpl_like
 
 from lepaute.cli.main import main
-from lepaute.trace import write_trace
+from lepaute.simulate.trace import write_trace
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ import pytest
 from oracles.traces_by_hand import Call, call, exchange, hpl_like, trace
 
 from lepaute.errors import InputError
-from lepaute.trace import Trace
-from lepaute.trace.compare import compare_traces, parameters_that_differ
-from lepaute.trace.compare_report import comparison_dict, comparison_text
+from lepaute.simulate.trace import Trace
+from lepaute.simulate.trace.compare import compare_traces, parameters_that_differ
+from lepaute.simulate.trace.compare_report import comparison_dict, comparison_text
 
 
 def test_a_trace_is_equal_to_itself() -> None:

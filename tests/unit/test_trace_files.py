@@ -9,8 +9,8 @@ import pytest
 from oracles.traces_by_hand import call, exchange, trace
 
 from lepaute.errors import InputError
-from lepaute.trace import read_trace, trace_of_columns, write_trace
-from lepaute.trace.table import check_metadata
+from lepaute.simulate.trace import read_trace, trace_of_columns, write_trace
+from lepaute.simulate.trace.table import check_metadata
 
 
 def test_a_column_that_means_nothing_may_be_left_out() -> None:

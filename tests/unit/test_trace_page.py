@@ -11,12 +11,12 @@ from oracles.traces_by_hand import call, exchange, hpl_like, trace
 from support_pages import Elements, text_of, widths_offline
 
 from lepaute.cli.main import main
-from lepaute.trace import colours, trace_of_columns, write_trace
-from lepaute.trace.breakdown import breakdown_of, split
-from lepaute.trace.finding import finding_of
-from lepaute.trace.messages import sent_of
-from lepaute.trace.page import page, write_report
-from lepaute.trace.timeline import TICKS, segments
+from lepaute.simulate.trace import colours, trace_of_columns, write_trace
+from lepaute.simulate.trace.breakdown import breakdown_of, split
+from lepaute.simulate.trace.finding import finding_of
+from lepaute.simulate.trace.messages import sent_of
+from lepaute.simulate.trace.page import page, write_report
+from lepaute.simulate.trace.timeline import TICKS, segments
 
 HOSTILE = '</script><img src=x onerror="alert(1)">&'
 

@@ -10,10 +10,10 @@ import pytest
 from oracles.replays import call, replayed, write
 
 from lepaute.errors import InputError
-from lepaute.trace import read_trace
-from lepaute.trace import reading as trace_parts
-from lepaute.trace.reading import TraceParts
-from lepaute.trace.table import NUMBERS
+from lepaute.simulate.trace import read_trace
+from lepaute.simulate.trace import reading as trace_parts
+from lepaute.simulate.trace.reading import TraceParts
+from lepaute.simulate.trace.table import NUMBERS
 
 RANKS = 7
 

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from oracles.traces_by_hand import call, exchange, hpl_like, trace
 
 from lepaute.errors import InputError
-from lepaute.trace import colours
-from lepaute.trace.breakdown import breakdown_of
-from lepaute.trace.compare import compare_traces
-from lepaute.trace.compare_report import plot_comparison
-from lepaute.trace.gantt import Window, _messages_in, plot_gantt
-from lepaute.trace.report import plot_breakdown
-from lepaute.trace.timeline import binned
-from lepaute.trace.viewers import events, write_perfetto
+from lepaute.simulate.trace import colours
+from lepaute.simulate.trace.breakdown import breakdown_of
+from lepaute.simulate.trace.compare import compare_traces
+from lepaute.simulate.trace.compare_report import plot_comparison
+from lepaute.simulate.trace.gantt import Window, _messages_in, plot_gantt
+from lepaute.simulate.trace.report import plot_breakdown
+from lepaute.simulate.trace.timeline import binned
+from lepaute.simulate.trace.viewers import events, write_perfetto
 
 
 def is_png(path: Path) -> bool:

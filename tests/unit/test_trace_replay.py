@@ -13,8 +13,8 @@ from oracles.replays import LARGE, NOTHING, call, replayed, write
 import lepaute as lp
 from lepaute.errors import InputError, SimulationError
 from lepaute.simulate.apps.replay.own_code import between
-from lepaute.trace import write_trace
-from lepaute.trace.table import NOBODY
+from lepaute.simulate.trace import write_trace
+from lepaute.simulate.trace.table import NOBODY
 
 
 def recorded(path: Path, application: Any, platform: Any = "dahu") -> float:

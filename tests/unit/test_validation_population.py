@@ -6,7 +6,7 @@ from population.levels import levels, some_nodes, synthetic
 from population.simulated import dahu_like, simulated
 from population.two_sample import combined, holm, p_values
 
-from lepaute.fit.population.generative import generative
+from lepaute.measure.fit.population.generative import generative
 
 
 def test_corrections_are_those_of_the_textbook() -> None:

@@ -11,7 +11,7 @@ from truth.law import exponential, half_normal, law_of, with_outliers
 from truth.runs import true_platform, true_runs_s
 
 from lepaute import fit
-from lepaute.archive import Archive
+from lepaute.measure.archive import Archive
 from lepaute.simulate import Hpl, Layers, predict
 
 

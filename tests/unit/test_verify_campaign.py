@@ -13,15 +13,15 @@ import pytest
 from support_verify import PROGRAM, measured, predicted, silent
 
 from lepaute.errors import InputError
+from lepaute.measure.verify.campaign import Case, Plan, run_cases
+from lepaute.measure.verify.comparison import compare, decision_of, one_sided, run_table, sentence, within
+from lepaute.measure.verify.plot import plot
+from lepaute.measure.verify.real_run import RealRun
+from lepaute.measure.verify.report import run_lines, show, warning_lines
+from lepaute.measure.verify.seal import RunJournal, Seal, held, seal_predictions, sealed_before
+from lepaute.measure.verify.verification import Verification, check_unused
 from lepaute.simulate import Hpl
 from lepaute.simulate.prediction.prediction import SimulationFigures
-from lepaute.verify.campaign import Case, Plan, run_cases
-from lepaute.verify.comparison import compare, decision_of, one_sided, run_table, sentence, within
-from lepaute.verify.plot import plot
-from lepaute.verify.real_run import RealRun
-from lepaute.verify.report import run_lines, show, warning_lines
-from lepaute.verify.seal import RunJournal, Seal, held, seal_predictions, sealed_before
-from lepaute.verify.verification import Verification, check_unused
 
 
 def case_of(hpl: Hpl, times_s: list[float]) -> Case:

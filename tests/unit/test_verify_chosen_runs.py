@@ -6,10 +6,10 @@ import pytest
 from support_verify import PROGRAM, measured, predicted, silent
 
 from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.measure.verify.campaign import Plan
+from lepaute.measure.verify.real_run import RealRun
+from lepaute.measure.verify.verification import ChosenRuns, chosen_runs
 from lepaute.simulate import Hpl
-from lepaute.verify.campaign import Plan
-from lepaute.verify.real_run import RealRun
-from lepaute.verify.verification import ChosenRuns, chosen_runs
 
 HPLS = [Hpl(n=2000, nb=nb) for nb in (64, 128)]
 

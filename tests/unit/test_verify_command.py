@@ -9,9 +9,9 @@ import pytest
 
 from lepaute.cli.main import main
 from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.measure.verify.command import Command
 from lepaute.simulate import Stencil
 from lepaute.simulate.apps.own.loading import loaded
-from lepaute.verify.command import Command
 
 APPLICATION = """
 import lepaute as lp
@@ -42,7 +42,7 @@ def folder(platform: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     (tmp_path / "some.py").write_text(APPLICATION)
     (tmp_path / "here.yaml").write_text(platform)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("lepaute.verify.campaign.disturbances", lambda *_loads: ())
+    monkeypatch.setattr("lepaute.measure.verify.campaign.disturbances", lambda *_loads: ())
     return tmp_path
 
 
@@ -141,7 +141,7 @@ SCRIPT = 'echo {ranks} >> ran; echo 0.01 {ranks} | awk \'{ print "time: " $1 * $
 
 
 def test_a_campaign_is_sealed_run_compared_kept_and_resumed(folder, capsys, monkeypatch):
-    monkeypatch.setattr("lepaute.verify.plot.plot", lambda _table, _runs, path, *_texts: [
+    monkeypatch.setattr("lepaute.measure.verify.plot.plot", lambda _table, _runs, path, *_texts: [
         path.with_suffix(end).write_bytes(b"") for end in (".png", ".svg")
     ])  # fmt: skip
     words, options = ("sh", "-c", SCRIPT), ("--repeats", "2", "-o", "out")

@@ -14,17 +14,17 @@ from support_verify import PROGRAM, measured, predicted, silent
 from lepaute.errors import EnvironmentProblem
 from lepaute.measure.nodes.channel import NodeLost
 from lepaute.measure.sentinel import Guard, call_seconds, calls_of, duration_of, gap_s
-from lepaute.platform import load_platform, override
-from lepaute.platform.schema import Sentinel
+from lepaute.measure.verify.campaign import Case, Plan, RecordedRun, run_cases
+from lepaute.measure.verify.comparison import compare, run_table, sentence_without_drift
+from lepaute.measure.verify.machine import guard_of, lag_of_campaign, machine_drift, readings_of, time_without_drift
+from lepaute.measure.verify.plot import plot
+from lepaute.measure.verify.report import show
+from lepaute.measure.verify.seal import RunJournal, seal_predictions, sealed_coretype, sealed_lag_s
+from lepaute.measure.verify.verification import Verification
 from lepaute.simulate import Hpl
+from lepaute.simulate.platform import load_platform, override
+from lepaute.simulate.platform.schema import Sentinel
 from lepaute.stats.disturbance import sentinel_causes
-from lepaute.verify.campaign import Case, Plan, RecordedRun, run_cases
-from lepaute.verify.comparison import compare, run_table, sentence_without_drift
-from lepaute.verify.machine import guard_of, lag_of_campaign, machine_drift, readings_of, time_without_drift
-from lepaute.verify.plot import plot
-from lepaute.verify.report import show
-from lepaute.verify.seal import RunJournal, seal_predictions, sealed_coretype, sealed_lag_s
-from lepaute.verify.verification import Verification
 
 SENTINEL = Sentinel(m=1024, n=1024, k=128, duration_s=0.005, relative_error=0.001, ended="2026-11-22T20:00:00+00:00")
 CASES = [Case(hpl, predicted(hpl)) for hpl in (Hpl(n=2000), Hpl(n=4000), Hpl(n=8000))]

@@ -49,12 +49,12 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / "ended").write_text("")
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
     # What else this machine does is no part of these campaigns.
-    monkeypatch.setattr("lepaute.verify.campaign.disturbances", lambda *_loads: ())
+    monkeypatch.setattr("lepaute.measure.verify.campaign.disturbances", lambda *_loads: ())
     monkeypatch.setattr("lepaute.cli.verify_site.kernels_here", lambda _blas: (None, None))
     # Loaded here once for all forks; the picture, which takes most of the time, has tests of its own.
-    for module in ("lepaute.simulate.prediction.predicting", "lepaute.platform", "pandas"):
+    for module in ("lepaute.simulate.prediction.predicting", "lepaute.simulate.platform", "pandas"):
         import_module(module)
-    monkeypatch.setattr("lepaute.verify.plot.plot", blank)
+    monkeypatch.setattr("lepaute.measure.verify.plot.plot", blank)
     return folder
 
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from lepaute.errors import InputError
+from lepaute.measure.verify.real_run import hpl_input_text
 from lepaute.simulate import Hpl
 from lepaute.simulate.apps.hpl.parameters import check_sayable
-from lepaute.verify.real_run import hpl_input_text
 
 # A file that HPL 2.0 was seen to run with our defaults (N 4000 on 1x2), values only: what HPL reads.
 KNOWN_GOOD = [

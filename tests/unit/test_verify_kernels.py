@@ -10,10 +10,10 @@ from lepaute.cli.verify_site import kernels_here, opened_site, where_of
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.measure.kernel_set import KernelSet, Timing
 from lepaute.measure.schedulers import Request
-from lepaute.platform import load_platform
-from lepaute.platform.schema import Blas
-from lepaute.verify.machine import SeenNode, check_same_machine
-from lepaute.verify.real_run import HplProgram
+from lepaute.measure.verify.machine import SeenNode, check_same_machine
+from lepaute.measure.verify.real_run import HplProgram
+from lepaute.simulate.platform import load_platform
+from lepaute.simulate.platform.schema import Blas
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import os
 import pytest
 
 from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.measure.verify.real_run import check_machine, parse_driver_output, parse_hpl_output, user_program
 from lepaute.simulate import Hpl
-from lepaute.verify.real_run import check_machine, parse_driver_output, parse_hpl_output, user_program
 
 HPL_OUTPUT = """
 T/V                N    NB     P     Q               Time                 Gflops

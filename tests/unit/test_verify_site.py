@@ -6,9 +6,9 @@ from lepaute.cli.verify_site import spread, where_of
 from lepaute.errors import InputError
 from lepaute.measure.machine_load import Load
 from lepaute.measure.schedulers import Request
-from lepaute.platform import load_platform
-from lepaute.verify.disturbance import NodeLoad, disturbances
-from lepaute.verify.node_site import sum_of
+from lepaute.measure.verify.disturbance import NodeLoad, disturbances
+from lepaute.measure.verify.node_site import sum_of
+from lepaute.simulate.platform import load_platform
 
 
 def where(scheduler: str | None = None, ranks_per_node: int | None = None, **request: object):

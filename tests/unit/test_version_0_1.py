@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from lepaute.archive import Archive
-from lepaute.platform import load_platform
+from lepaute.measure.archive import Archive
 from lepaute.simulate import Hpl, predict
-from lepaute.store import open_store
+from lepaute.simulate.platform import load_platform
+from lepaute.watch.store import open_store
 
 WRITTEN = Path(__file__).parents[1] / "data" / "version_0_1"
 

@@ -18,10 +18,10 @@ from support_watch import day_files, ingest_and_test
 
 import lepaute as lp
 from lepaute.errors import InputError
-from lepaute.store.tables import VERDICTS
 from lepaute.watch.changelog import Changelog, Event, NodeSet, Outlier
 from lepaute.watch.judging.judge import judge
 from lepaute.watch.notices.absences import absences
+from lepaute.watch.store.tables import VERDICTS
 from lepaute.watch.watcher import Watch
 
 DAY_S = 86_400.0

@@ -10,8 +10,6 @@ import pytest
 from support_store import old_store
 
 from lepaute.errors import InputError
-from lepaute.store import Store, open_store
-from lepaute.store.tables import ALARMS
 from lepaute.watch.alarms import procedure
 from lepaute.watch.alarms.procedure import AlarmSettings, judge_days, record_alarms, settings_of
 from lepaute.watch.alarms.sizes import is_worse, worse_direction
@@ -20,6 +18,8 @@ from lepaute.watch.alarms.stretches import Stretches
 from lepaute.watch.changelog import Changelog, Event, NodeSet, Outlier
 from lepaute.watch.changelog_edits import add_changelog
 from lepaute.watch.open_regressions import open_regressions
+from lepaute.watch.store import Store, open_store
+from lepaute.watch.store.tables import ALARMS
 
 DAYS, NODES, BEGIN = 60, 12, 30
 START = dt.datetime(2026, 1, 1, 6, tzinfo=dt.UTC).timestamp()

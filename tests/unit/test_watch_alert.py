@@ -16,12 +16,12 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from lepaute.cli.main import main
 from lepaute.errors import EnvironmentProblem, InputError
-from lepaute.store import open_store
 from lepaute.watch.alarms.procedure import Judged
 from lepaute.watch.alerts import STALE_S, announce, channels_of, registry_of
 from lepaute.watch.changelog import Changelog
 from lepaute.watch.open_regressions import OpenRegressions
 from lepaute.watch.report.summary import Change, Regression
+from lepaute.watch.store import open_store
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "watch"
 

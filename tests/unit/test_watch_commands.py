@@ -13,7 +13,7 @@ import pytest
 from support_planted import Fault, planted
 
 from lepaute.cli.main import main
-from lepaute.store import open_store
+from lepaute.watch.store import open_store
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "watch"
 FLEET, MAPPING = EXAMPLE / "fleet.csv", EXAMPLE / "mapping.yaml"

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from lepaute.errors import InputError
-from lepaute.trace import read_trace
+from lepaute.simulate.trace import read_trace
 from lepaute.watch.foreign import read_foreign, rows
 from lepaute.watch.foreign.mapping import parse_mapping, read_mapping
 from lepaute.watch.foreign.units import date_reader, si_unit, unit_of

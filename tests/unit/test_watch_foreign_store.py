@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from lepaute import watch
-from lepaute.store import open_store
 from lepaute.watch.foreign import FORMATS, read_foreign
 from lepaute.watch.judging.judge import judge
+from lepaute.watch.store import open_store
 
 DATA = Path(__file__).parents[1] / "data" / "watch"
 GRID5000 = Path(__file__).parents[2] / "examples" / "watch" / "grid5000.yaml"

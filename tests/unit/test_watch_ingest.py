@@ -10,10 +10,10 @@ from support_factors import calibration
 from support_watch import MAPPING
 
 import lepaute as lp
-from lepaute.archive import Archive, ArchiveWriter
 from lepaute.errors import InputError
-from lepaute.store import Store
+from lepaute.measure.archive import Archive, ArchiveWriter
 from lepaute.watch.factors import factors_of
+from lepaute.watch.store import Store
 
 DAY_S = 86_400.0
 

@@ -15,11 +15,11 @@ from support_limits import HANG_S
 from support_run import run_here
 
 from lepaute.errors import InputError
-from lepaute.store import open_store
 from lepaute.watch import open as open_watch
 from lepaute.watch.open_regressions import open_regressions
 from lepaute.watch.report.factor_history import codes_of, factor_rows
 from lepaute.watch.site.write import MARKER, write_site
+from lepaute.watch.store import open_store
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

@@ -10,7 +10,6 @@ import numpy as np
 import pandas
 import pytest
 
-from lepaute.store import open_store
 from lepaute.watch.changelog import Inventory
 from lepaute.watch.changelog_edits import record_inventory
 from lepaute.watch.factors.dgemm import MODEL_FACTORS, PRODUCT_FACTORS
@@ -21,6 +20,7 @@ from lepaute.watch.report.summary import Change, Regression
 from lepaute.watch.site.front import answer, cost_text
 from lepaute.watch.site.states import STATES, StateMap, drawn
 from lepaute.watch.site.write import write_site
+from lepaute.watch.store import open_store
 
 DAY_S = 86_400.0
 FIRST_S = 1_700_006_400.0  # 00:00 UTC

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy
 
-from lepaute.fit.population.coefficients import Coefficients
-from lepaute.platform.population import Population
+from lepaute.measure.fit.population.coefficients import Coefficients
 from lepaute.simulate.machine.population import drawn_day, drawn_nodes, drawn_scales
+from lepaute.simulate.platform.population import Population
 from lepaute.stats.covariances import unit_means
 
 #: Seeds of the days of one synthetic data set lie this far from those of the next.

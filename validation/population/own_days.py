@@ -3,8 +3,8 @@
 import numpy
 from scipy import optimize, special, stats
 
-from lepaute.fit.population.coefficients import TERMS, Coefficients
-from lepaute.fit.population.generative import Generative
+from lepaute.measure.fit.population.coefficients import TERMS, Coefficients
+from lepaute.measure.fit.population.generative import Generative
 
 NAMES = dict(zip(TERMS, ("alpha", "beta", "gamma"), strict=True))
 SIMULATED = 999

@@ -3,7 +3,7 @@
 import numpy
 from matplotlib.figure import Figure
 
-from lepaute.fit.population.coefficients import Coefficients
+from lepaute.measure.fit.population.coefficients import Coefficients
 
 NAMES = ("alpha (s per mnk)", "beta (s)", "gamma (s per mnk)")
 PAIRS = ((0, 1), (0, 2), (1, 2))

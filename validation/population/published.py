@@ -6,9 +6,9 @@ import numpy
 import pandas
 from support.goals import markdown
 
-from lepaute.fit.population.generative import Generative
-from lepaute.platform.population import Group, Population
+from lepaute.measure.fit.population.generative import Generative
 from lepaute.simulate.machine.population import drawn_day, drawn_nodes, drawn_scales
+from lepaute.simulate.platform.population import Group, Population
 from population.levels import Level
 from population.two_sample import p_values
 

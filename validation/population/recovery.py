@@ -5,8 +5,8 @@ import pandas
 from scipy import stats
 from support.goals import Goal
 
-from lepaute.fit.population.coefficients import TERMS
-from lepaute.fit.population.generative import generative
+from lepaute.measure.fit.population.coefficients import TERMS
+from lepaute.measure.fit.population.generative import generative
 from population.simulated import dahu_like, simulated
 
 SEED = 20261121

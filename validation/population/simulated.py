@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lepaute.fit.numeric import Floats
-from lepaute.fit.population.coefficients import TERMS, Coefficients
+from lepaute.measure.fit.numeric import Floats
+from lepaute.measure.fit.population.coefficients import TERMS, Coefficients
 
 
 @dataclass(frozen=True, slots=True)

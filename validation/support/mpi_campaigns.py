@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pandas
 
-from lepaute.archive import Archive, mpi_campaign
-from lepaute.compare.comparison import campaign_summaries
-from lepaute.compare.verdicts import Verdict, verdicts
 from lepaute.kit.mpi_library import find_library
+from lepaute.measure.archive import Archive, mpi_campaign
+from lepaute.measure.compare.comparison import campaign_summaries
+from lepaute.measure.compare.verdicts import Verdict, verdicts
 from lepaute.measure.comparison.measuring import measure_libraries
 
 #: One machine has one clock: SKaMPI's synchronisation is enough and quick. The budget, after which `mpiruns` are made

@@ -12,9 +12,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from lepaute.platform import load_platform
-from lepaute.platform.io import override
 from lepaute.simulate import Hpl, Layers, predict
+from lepaute.simulate.platform import load_platform
+from lepaute.simulate.platform.io import override
 
 
 def run(asked: dict[str, Any]) -> dict[str, Any]:

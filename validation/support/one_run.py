@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas
 
-from lepaute.compare.summaries import ROW
+from lepaute.measure.compare.summaries import ROW
 
 #: SKaMPI's stopping rule: relative standard error at which it stops, and the calls that it makes at least.
 STANDARD_ERROR, LEAST_CALLS = 0.1, 8

@@ -7,10 +7,10 @@ import hashlib
 from collections.abc import Iterator
 
 from lepaute import _core
-from lepaute.platform import load_platform
-from lepaute.platform.population import population_of
-from lepaute.platform.schema import Drift
 from lepaute.simulate.machine.population import drawn_scales
+from lepaute.simulate.platform import load_platform
+from lepaute.simulate.platform.population import population_of
+from lepaute.simulate.platform.schema import Drift
 from lepaute.stats.intervals import prediction_interval
 
 SAMPLES, RUNS, NODES = 5000, 10, 2000

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import lepaute as lp
-from lepaute.archive import Archive
-from lepaute.fit import platform_and_models
+from lepaute.measure.archive import Archive
 from lepaute.measure.calibration.campaign import calibrate
-from lepaute.platform import dump_platform
-from lepaute.verify.campaign import Plan
-from lepaute.verify.real_run import built_program, check_machine
-from lepaute.verify.seal import JOURNAL_FILE
-from lepaute.verify.verification import Verification, chosen_runs, verify
+from lepaute.measure.fit import platform_and_models
+from lepaute.measure.verify.campaign import Plan
+from lepaute.measure.verify.real_run import built_program, check_machine
+from lepaute.measure.verify.seal import JOURNAL_FILE
+from lepaute.measure.verify.verification import Verification, chosen_runs, verify
+from lepaute.simulate.platform import dump_platform
 
 #: The words that run the command line.
 LEPAUTE = (sys.executable, "-m", "lepaute.cli.main")

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import lepaute as lp
-from lepaute.platform import load_platform, override
 from lepaute.simulate.apps.own.laying import Laying
 from lepaute.simulate.machine.core import machine_of
+from lepaute.simulate.platform import load_platform, override
 
 SEEDS = (1, 2, 3)
 #: Ranks are dealt to so many nodes in turn, so that messages stay on a node, leave it, and share its link.

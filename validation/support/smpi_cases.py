@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lepaute import Hpl, Platform, load_platform
-from lepaute.platform.io import override
-from lepaute.platform.simgrid import export_xml, holds_loopback
 from lepaute.simulate import Layers, predict
 from lepaute.simulate.apps.hpl.parameters import BROADCASTS, SWAPS
 from lepaute.simulate.machine.core import wiring
 from lepaute.simulate.machine.mapping import Mapping
+from lepaute.simulate.platform.io import override
+from lepaute.simulate.platform.simgrid import export_xml, holds_loopback
 from lepaute.simulate.smpi.emulate import Smpi
 from lepaute.simulate.smpi.library import build_library
 from lepaute.simulate.smpi.process import Limits

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lepaute.fit.kernels.polynomial import design_matrix
+from lepaute.measure.fit.kernels.polynomial import design_matrix
 from truth.kinds import Scatter
 
 Floats = np.ndarray

@@ -12,12 +12,12 @@ from pathlib import Path
 import numpy as np
 import pandas
 
-from lepaute.design import dgemm_design, hpl_step_design
-from lepaute.fit.kernels.polynomial import design_matrix
-from lepaute.platform import Platform
+from lepaute.measure.design import dgemm_design, hpl_step_design
+from lepaute.measure.fit.kernels.polynomial import design_matrix
 from lepaute.simulate import Hpl, predict
 from lepaute.simulate.machine.mapping import Mapping as Placement
 from lepaute.simulate.machine.mapping import Slot as Place
+from lepaute.simulate.platform import Platform
 from truth.calibration import (
     CLOCK_S,
     MOST_N,

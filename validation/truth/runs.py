@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from lepaute.platform import Platform
 from lepaute.simulate import Hpl, predict
+from lepaute.simulate.platform import Platform
 from truth.effects import Effects
 from truth.law import CROWDED, CROWDING, EAGER_BYTES, GAPS, IPROBE_S, RECEIVE, RENDEZVOUS_S, SEND, TEST_S, WTIME_S, Law
 

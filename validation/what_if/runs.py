@@ -9,7 +9,7 @@ from typing import Any
 import pandas
 from support.options import Options
 
-from lepaute.platform import dump_platform
+from lepaute.simulate.platform import dump_platform
 from lepaute.study.configuration import Configurations
 from lepaute.study.evaluation import Point, trials_of
 from lepaute.study.ready import Subject

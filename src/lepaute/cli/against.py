@@ -12,9 +12,9 @@ from lepaute.errors import InputError
 from lepaute.simulate.prediction.warnings import BLOCK_SIZES_GUESSED, caveats
 
 if TYPE_CHECKING:
-    from lepaute.platform import Platform
     from lepaute.simulate import Application, Mapping, Prediction
     from lepaute.simulate.engine import Engine
+    from lepaute.simulate.platform import Platform
     from lepaute.simulate.prediction.comparing import Difference
 
 
@@ -196,7 +196,7 @@ def _mapped(value: str, application: "Application", machine: "Platform", placeme
 
 
 def _set(field: str, value: str, application: "Application", machine: "Platform", placement: Placement) -> Alternative:
-    from lepaute.platform import override
+    from lepaute.simulate.platform import override
 
     other = override(machine, {field: value})
     if other.sha256 == machine.sha256:

@@ -7,8 +7,6 @@ from typing import Annotated
 
 import typer
 
-from lepaute.archive import Archive
-from lepaute.archive.metadata import COMPLETE
 from lepaute.cli.entry import BAD_INPUT, complain
 from lepaute.cli.options import App, AsJson, Details, Force
 from lepaute.cli.terminal import json_text
@@ -16,6 +14,8 @@ from lepaute.errors import LepauteError
 from lepaute.kit.outputs import check_output_folder
 from lepaute.kit.printable import printable, terminal_columns
 from lepaute.kit.text import counted, size_text
+from lepaute.measure.archive import Archive
+from lepaute.measure.archive.metadata import COMPLETE
 
 app = App(help="Show, verify, compare and extract archives of measurements.", no_args_is_help=True)
 
@@ -30,7 +30,7 @@ def show(
     members: Annotated[bool, typer.Option("--members", help="All members, with their sizes.")] = False,
 ) -> None:
     """What the archive is, on one screen; of a failed experiment, why. The archive is verified first."""
-    from lepaute.archive.screen import first_screen
+    from lepaute.measure.archive.screen import first_screen
 
     archive = Archive.open(file)
     listed = archive.members()
@@ -50,7 +50,7 @@ def show(
 
 def _width() -> int:
     """Columns of a screen of an archive, which is not as wide as a wide terminal."""
-    from lepaute.archive.screen import WIDTH
+    from lepaute.measure.archive.screen import WIDTH
 
     columns = terminal_columns()
     return min(columns, WIDTH) if sys.stdout.isatty() else columns
@@ -73,7 +73,7 @@ def verify(
     as_json: AsJson = False,
 ) -> int:
     """Checks every byte of archives against seal, manifest and RO-Crate; exit status 2 where one differs."""
-    from lepaute.archive.ro_crate import check_crate
+    from lepaute.measure.archive.ro_crate import check_crate
 
     facts: list[dict[str, object]] = []
     lines, damaged = [], []
@@ -118,7 +118,7 @@ def extract(
     as_json: AsJson = False,
 ) -> None:
     """Writes members as files into a folder: never outside of it, through a link, or over another file."""
-    from lepaute.archive.extraction import extract as extract_members
+    from lepaute.measure.archive.extraction import extract as extract_members
 
     check_output_folder(output, "--output")
     written = extract_members(Archive.open(file), output, members or (), force=force)
@@ -138,8 +138,8 @@ def close(
     as_json: AsJson = False,
 ) -> None:
     """Makes an archive of what a run had measured when its engine was killed; the run can still be resumed."""
-    from lepaute.clocks.campaign import CONTENT as CLOCKS
     from lepaute.measure.calibration.entries import CALIBRATION
+    from lepaute.measure.clocks.campaign import CONTENT as CLOCKS
     from lepaute.measure.comparison.entries import COMPARISON
     from lepaute.measure.experiment.closing import close_interrupted
 
@@ -162,8 +162,8 @@ def diff(
     exit_code: Annotated[bool, typer.Option("--exit-code", help="Exit status 1 where the setups differ.")] = False,
 ) -> int:
     """What differs between the setups of two experiments; results are not compared."""
-    from lepaute.archive.comparison import compare, comparison_json, comparison_lines, comparison_sentence
-    from lepaute.archive.setups import setup_of
+    from lepaute.measure.archive.comparison import compare, comparison_json, comparison_lines, comparison_sentence
+    from lepaute.measure.archive.setups import setup_of
 
     archives = [Archive.open(file) for file in (first, second)]
     setups = [setup_of(archive) for archive in archives]

@@ -10,11 +10,11 @@ from lepaute.kit.text import seconds
 from lepaute.measure.calibration.precision import DEFAULT_PRECISION, LATER_S, Goal, Reached
 
 if TYPE_CHECKING:
-    from lepaute.archive import Archive
-    from lepaute.fit.fitted_models import FittedModels
-    from lepaute.fit.kernels.form import Form
-    from lepaute.platform import Platform
+    from lepaute.measure.archive import Archive
+    from lepaute.measure.fit.fitted_models import FittedModels
+    from lepaute.measure.fit.kernels.form import Form
     from lepaute.simulate.apps.hpl import Hpl
+    from lepaute.simulate.platform import Platform
 
 #: The reference takes about so long, and has this block size; simulated runs of it.
 REFERENCE_S, NB, RUNS = 10.0, 128, 40
@@ -53,7 +53,7 @@ def precision_of(
 
 def assessment() -> "Callable[[Archive], Reached]":
     """What assesses a calibration again and again; shapes of models are selected the first time only."""
-    from lepaute.fit import platform_and_models
+    from lepaute.measure.fit import platform_and_models
 
     forms: dict[str, Form] = {}
 

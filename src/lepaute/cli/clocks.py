@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lepaute.archive import Archive
 from lepaute.cli.options import DETAILS_HELP, FORCE_HELP, arguments_of, refuse_options, refuse_others
 from lepaute.cli.run import PythonOnNodes, SchedulerName
 from lepaute.cli.terminal import answer_text, details_text, json_text, note, notes_printed, progress_bar
@@ -17,11 +16,12 @@ from lepaute.kit.picture import files_of
 from lepaute.kit.printable import terminal_columns
 from lepaute.kit.quantities import seconds_of, share_of, time_of
 from lepaute.kit.text import counted
+from lepaute.measure.archive import Archive
 from lepaute.measure.schedulers import Request
 
 if TYPE_CHECKING:
-    from lepaute.clocks.comparison import Found
-    from lepaute.clocks.request import ClockRequest
+    from lepaute.measure.clocks.comparison import Found
+    from lepaute.measure.clocks.request import ClockRequest
 
 #: Whose nodes a simulation is on, unless told.
 PLATFORM = "dahu-2020-01"
@@ -114,12 +114,12 @@ def command(
     archived. The answer says which method to take for how long a measurement, how far off clocks are then, and what a
     synchronisation takes.
     """
-    from lepaute.clocks.campaign import measure_clocks
-    from lepaute.clocks.comparison import compared
-    from lepaute.clocks.simulated import simulate_clocks
+    from lepaute.kit.report.page import check_page_name
+    from lepaute.measure.clocks.campaign import measure_clocks
+    from lepaute.measure.clocks.comparison import compared
+    from lepaute.measure.clocks.simulated import simulate_clocks
     from lepaute.measure.comparison.measuring import asked_place
-    from lepaute.platform import load_platform
-    from lepaute.report.page import check_page_name
+    from lepaute.simulate.platform import load_platform
 
     check_page_name(answer.report)
     outputs = {"--report": answer.report, "--plot": files_of(answer.plot)}
@@ -161,7 +161,7 @@ def command(
 
 
 def _request_of(options: ClockOptions) -> "ClockRequest":
-    from lepaute.clocks.request import ClockRequest, methods_of, moments_of, simulated_of
+    from lepaute.measure.clocks.request import ClockRequest, methods_of, moments_of, simulated_of
 
     clocks = (options.ranks, None, 0.0) if options.simulate is None else simulated_of(options.simulate)
     ranks, drift_ppm, wander_ppm = clocks
@@ -178,9 +178,9 @@ def _request_of(options: ClockOptions) -> "ClockRequest":
 
 
 def _show(found: "Found", options: ClockAnswer, archive: Path) -> None:
-    from lepaute.clocks.report import command_of, write_page, write_plot
-    from lepaute.clocks.wording import answer, detail_lines, fact_lines, methods_table
     from lepaute.kit.tables import shown_table
+    from lepaute.measure.clocks.report import command_of, write_page, write_plot
+    from lepaute.measure.clocks.wording import answer, detail_lines, fact_lines, methods_table
 
     if options.report is not None:
         write_page(found, options.report, command_of(found, archive))

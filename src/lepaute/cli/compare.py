@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lepaute.archive import Archive
 from lepaute.cli.compare_options import CompareOptions, MeasureOptions
 from lepaute.cli.entry import LIBRARY_FAILED
 from lepaute.cli.options import arguments_of, is_given, refuse_options, refuse_others
@@ -18,10 +17,11 @@ from lepaute.kit.files import write_whole
 from lepaute.kit.outputs import check_archive_output, check_outputs
 from lepaute.kit.printable import terminal_columns
 from lepaute.kit.text import counted, seconds
+from lepaute.measure.archive import Archive
 from lepaute.measure.schedulers import Request
 
 if TYPE_CHECKING:
-    from lepaute.compare.comparison import Comparison
+    from lepaute.measure.compare.comparison import Comparison
 
 #: Parameters that an answer uses, and a measurement.
 _ANSWERING = arguments_of(CompareOptions) - {"measure_only"} | {"libraries"}
@@ -77,9 +77,9 @@ def _guidelines(
     output: Path,
     where: dict[str, Any],
 ) -> None:
-    from lepaute.archive.mpi_campaign import facts
     from lepaute.cli.compare_text import guidelines_answer
-    from lepaute.compare.guidelines import OPERATIONS, sizes_for
+    from lepaute.measure.archive.mpi_campaign import facts
+    from lepaute.measure.compare.guidelines import OPERATIONS, sizes_for
 
     if len(libraries) != 1 or len(measuring.ranks) > 1:
         raise InputError("--guidelines is of one library, or one archive, and of one number of ranks (--np)")
@@ -125,8 +125,8 @@ def _compared_files(context: typer.Context, words: Sequence[str], options: Compa
 
     Raises InputError for a mixture, for files that cannot be compared, and where a report cannot be written.
     """
-    from lepaute.archive.mpi_campaign import facts
-    from lepaute.compare.benchmark_output import named_output, outputs
+    from lepaute.measure.archive.mpi_campaign import facts
+    from lepaute.measure.compare.benchmark_output import named_output, outputs
 
     printed = [output for word in words if (output := named_output(word)) is not None]
     campaigns = [word for word in words if word.endswith(".zip")]
@@ -166,7 +166,7 @@ def _compared_files(context: typer.Context, words: Sequence[str], options: Compa
 
 
 def _against_baseline(builds: Sequence[Archive], options: CompareOptions) -> "Comparison":
-    from lepaute.compare.baseline import against_baseline
+    from lepaute.measure.compare.baseline import against_baseline
 
     if len(builds) != 1:
         raise InputError(f"--baseline is of one build, and {len(builds)} are given; give the others to it, too")
@@ -176,8 +176,8 @@ def _against_baseline(builds: Sequence[Archive], options: CompareOptions) -> "Co
 
 def _compared_campaigns(campaigns: Sequence[Archive], options: CompareOptions) -> "list[Comparison]":
     """Of campaigns that all have more than two libraries, each with the reference: --left, or the first one."""
-    from lepaute.archive.mpi_campaign import facts
-    from lepaute.compare.comparison import shared_labels
+    from lepaute.measure.archive.mpi_campaign import facts
+    from lepaute.measure.compare.comparison import shared_labels
 
     labels = shared_labels([facts(each) for each in campaigns])
     if len(labels) <= 2 or options.right is not None:
@@ -202,7 +202,7 @@ def _measured(
     where: arguments of `measure_libraries` that say where nodes come from
     Raises InputError where what is to be shown cannot come of these libraries.
     """
-    from lepaute.archive.mpi_campaign import facts
+    from lepaute.measure.archive.mpi_campaign import facts
     from lepaute.measure.comparison.factors import factors_named
     from lepaute.measure.comparison.libraries import named_libraries
     from lepaute.measure.comparison.measuring import asked_place
@@ -238,7 +238,7 @@ def _measured(
 
 def _measured_facts(measured: Sequence[Archive]) -> list[tuple[str, str]]:
     """The libraries, and how often and how long each session ran."""
-    from lepaute.archive.mpi_campaign import facts
+    from lepaute.measure.archive.mpi_campaign import facts
 
     abouts = [facts(each) for each in measured]
     libraries = "; ".join(f"{each.label}: {each.family} {each.version}" for each in abouts[0].libraries)
@@ -260,8 +260,8 @@ def _show(
     Raises typer.Exit: 5 where a library failed, 1 where one is slower than it may be, 3 where that is not known and is
     to be."""
     from lepaute.cli.compare_text import answered_comparison
-    from lepaute.compare.report import all_data, junit_text, markdown_text
-    from lepaute.compare.wording import gate
+    from lepaute.measure.compare.report import all_data, junit_text, markdown_text
+    from lepaute.measure.compare.wording import gate
 
     if len({each.right for each in comparisons}) == 1:
         options.write(comparisons)
@@ -287,7 +287,7 @@ def _show(
 
 
 def _end_where_failed(measured: Sequence[Archive]) -> None:
-    from lepaute.compare.failures import campaign_failures, failures_text
+    from lepaute.measure.compare.failures import campaign_failures, failures_text
 
     if failures := [each for one in measured for each in campaign_failures(one)]:
         note(failures_text(failures))

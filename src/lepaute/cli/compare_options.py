@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lepaute.archive import Archive
 from lepaute.cli.options import DETAILS_HELP, FORCE_HELP
 from lepaute.cli.terminal import note
 from lepaute.errors import InputError
@@ -13,10 +12,11 @@ from lepaute.kit.files import check_output
 from lepaute.kit.options import option_field
 from lepaute.kit.picture import files_of
 from lepaute.kit.quantities import numbers_of, share_of, time_of
+from lepaute.measure.archive import Archive
 
 if TYPE_CHECKING:
-    from lepaute.compare.comparison import Comparison
-    from lepaute.compare.verdicts import Correction
+    from lepaute.measure.compare.comparison import Comparison
+    from lepaute.measure.compare.verdicts import Correction
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class MeasureOptions:
 
 
 def _correction(word: str) -> "Correction":
-    from lepaute.compare.verdicts import correction_of
+    from lepaute.measure.compare.verdicts import correction_of
 
     return correction_of(word)
 
@@ -159,7 +159,7 @@ class CompareOptions:
     force: bool = option_field(False, FORCE_HELP)
 
     def __post_init__(self) -> None:
-        from lepaute.compare.report import check_name
+        from lepaute.measure.compare.report import check_name
 
         if not self.margin > 0:
             raise InputError(f"--margin is {100 * self.margin:g} %; it must be above 0, such as 2%")
@@ -191,7 +191,7 @@ class CompareOptions:
 
     def write(self, comparisons: "Sequence[Comparison]") -> None:
         """Writes the files of comparisons of the same libraries, one for each number of ranks."""
-        from lepaute.compare.report import write_report, write_scaling
+        from lepaute.measure.compare.report import write_report, write_scaling
 
         for each in comparisons:
             for path in filter(None, self._of_one.values()):
@@ -217,7 +217,7 @@ class CompareOptions:
         self, *campaigns: Archive, left: str | None = None, right: str | None = None
     ) -> "tuple[Comparison, ...]":
         """`compare.comparison.by_ranks` with these options; left, right: instead of those of the options."""
-        from lepaute.compare.comparison import by_ranks
+        from lepaute.measure.compare.comparison import by_ranks
 
         return by_ranks(*campaigns, left=left or self.left, right=right or self.right, **self.rule)
 

@@ -272,9 +272,9 @@ def _write_trace(
     """
     if not traces.requested:
         return
-    from lepaute.trace.kernels import merge_kernels, read_kernels
-    from lepaute.trace.recorded_calls import merge_calls
-    from lepaute.trace.smpi import convert
+    from lepaute.simulate.trace.kernels import merge_kernels, read_kernels
+    from lepaute.simulate.trace.recorded_calls import merge_calls
+    from lepaute.simulate.trace.smpi import convert
 
     metadata = {
         "application": prediction.application.name,

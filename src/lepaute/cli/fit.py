@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lepaute.archive import Archive
 from lepaute.cli.options import AsJson, Details, Force, is_given
 from lepaute.cli.run import PythonOnNodes, SchedulerName
 from lepaute.cli.terminal import announce, json_text, note, notes_printed, progress_bar, warn
@@ -19,17 +18,18 @@ from lepaute.kit.picture import files_of, picture_files
 from lepaute.kit.printable import terminal_columns
 from lepaute.kit.quantities import numbers_of, share_of, time_of
 from lepaute.kit.text import folded
+from lepaute.measure.archive import Archive
 from lepaute.measure.schedulers import Request, default_scheduler
 from lepaute.measure.schedulers.types import Switches, switches_of
 
 if TYPE_CHECKING:
-    from lepaute.fit.diagnostics import Diagnosis
-    from lepaute.fit.fitted_models import FittedModels
-    from lepaute.fit.kernels.form import Form
-    from lepaute.fit.memory import MemoryHierarchy
-    from lepaute.fit.observations.factors import FactorTest
     from lepaute.measure.calibration.precision import Goal
-    from lepaute.platform import Platform
+    from lepaute.measure.fit.diagnostics import Diagnosis
+    from lepaute.measure.fit.fitted_models import FittedModels
+    from lepaute.measure.fit.kernels.form import Form
+    from lepaute.measure.fit.memory import MemoryHierarchy
+    from lepaute.measure.fit.observations.factors import FactorTest
+    from lepaute.simulate.platform import Platform
 
 #: Serious findings that are printed; a report has them all.
 MOST_TOLD = 6
@@ -99,10 +99,10 @@ def calibrate(
     between pairs of them, on one switch and across.
     Close other programs first; `lepaute doctor` reports what would disturb.
     """
-    from lepaute.fit import diagnose, platform_and_models
+    from lepaute.kit.report.page import check_page_name
     from lepaute.measure.calibration.campaign import calibrate as measure
-    from lepaute.platform import dump_platform
-    from lepaute.report.page import check_page_name
+    from lepaute.measure.fit import diagnose, platform_and_models
+    from lepaute.simulate.platform import dump_platform
 
     output, archive, goal = options.output, options.archive, options.goal()
     check_page_name(report)
@@ -169,7 +169,7 @@ class FitOptions:
     column: str | None = option_field(None, "result of an experiment to compare; default: duration_s", metavar="COLUMN")
 
     def __post_init__(self) -> None:
-        from lepaute.fit.messages.conditions import CONDITIONS
+        from lepaute.measure.fit.messages.conditions import CONDITIONS
 
         if self.network_condition not in ("", *CONDITIONS):
             raise InputError(f"--network-condition is {self.network_condition}; it is one of {', '.join(CONDITIONS)}")
@@ -188,8 +188,8 @@ def fit(
 
     Of experiments (`lepaute run`) it reports which factors matter, or the memory hierarchy; they yield no platform.
     """
-    from lepaute.fit.kernels.form import requested_forms
-    from lepaute.report.page import check_page_name
+    from lepaute.kit.report.page import check_page_name
+    from lepaute.measure.fit.kernels.form import requested_forms
 
     forms = requested_forms(options.kernel_model or [])
     check_text(options.name or options.output.stem, "--name" if options.name else "--output")
@@ -220,8 +220,8 @@ def fit(
 
 
 def _fit(archives: list[Archive], options: FitOptions, forms: "dict[str, Form]", told: "_Told") -> None:
-    from lepaute.fit import diagnose, platform_and_models
-    from lepaute.platform import dump_platform
+    from lepaute.measure.fit import diagnose, platform_and_models
+    from lepaute.simulate.platform import dump_platform
 
     condition, output = options.network_condition or None, options.output
     platform, fitted = platform_and_models(archives, options.name or output.stem, forms, condition)
@@ -232,9 +232,9 @@ def _fit(archives: list[Archive], options: FitOptions, forms: "dict[str, Form]",
 
 def _print_findings(archives: list[Archive], options: FitOptions, *, as_json: bool) -> None:
     """What experiments show that are no calibrations; they make no platform."""
-    from lepaute.fit.experiments import findings
-    from lepaute.fit.memory import finding, hierarchy_lines, plot_hierarchies
-    from lepaute.fit.observations.factors import DURATION
+    from lepaute.measure.fit.experiments import findings
+    from lepaute.measure.fit.memory import finding, hierarchy_lines, plot_hierarchies
+    from lepaute.measure.fit.observations.factors import DURATION
 
     hierarchies: list[MemoryHierarchy] = []
     objects: list[dict[str, object]] = []
@@ -263,7 +263,7 @@ def _print_findings(archives: list[Archive], options: FitOptions, *, as_json: bo
 
 def _print_factors(tests: "Sequence[FactorTest]") -> None:
     """What the factors besides sizes do to durations, if any was varied."""
-    from lepaute.fit.observations.factors import factor_table
+    from lepaute.measure.fit.observations.factors import factor_table
 
     if tests:
         width = terminal_columns()
@@ -290,7 +290,7 @@ class _Told:
         warnings: Sequence[str] = (),
     ) -> None:
         """Prints the verdict, with details all tables and warnings, or the facts as JSON; writes the report."""
-        from lepaute.fit.report import write_report
+        from lepaute.measure.fit.report import write_report
 
         caveats = (*warnings, *fitted.warnings)
         if self.as_json:
@@ -304,7 +304,7 @@ class _Told:
 
     def _print(self, fitted: "FittedModels", diagnosis: "Diagnosis", caveats: Sequence[str]) -> None:
         from lepaute.cli.fit_text import dependence_text, quality_table, selection_table, verdict_text
-        from lepaute.fit.fitted_models import DISTURBED
+        from lepaute.measure.fit.fitted_models import DISTURBED
 
         width = terminal_columns()
         disturbed = any(each.startswith(DISTURBED) for each in caveats)

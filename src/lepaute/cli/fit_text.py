@@ -9,10 +9,10 @@ from lepaute.kit.tables import shown_table
 from lepaute.kit.text import counted, folded, in_common_unit, percent
 
 if TYPE_CHECKING:
-    from lepaute.fit.diagnostics import Diagnosis
-    from lepaute.fit.kernels.platform_kernel import QualityRow
-    from lepaute.fit.kernels.selection import Selection
-    from lepaute.fit.variability.dependence import DependenceReport
+    from lepaute.measure.fit.diagnostics import Diagnosis
+    from lepaute.measure.fit.kernels.platform_kernel import QualityRow
+    from lepaute.measure.fit.kernels.selection import Selection
+    from lepaute.measure.fit.variability.dependence import DependenceReport
 
 #: Serious findings that a verdict names.
 MOST_FINDINGS = 2
@@ -25,7 +25,7 @@ def verdict_text(
 
     disturbed: whether the models include runs that other load disturbed, which explains findings before they do
     """
-    from lepaute.fit.diagnostics.findings import answer, figures, findings
+    from lepaute.measure.fit.diagnostics.findings import answer, figures, findings
 
     found = findings(diagnosis)
     serious = [one for one in found if one.severity == "serious"][:MOST_FINDINGS]
@@ -71,7 +71,7 @@ def _threaded(row: "QualityRow | Selection") -> str:
 
 def selection_table(selections: "Sequence[Selection]", width: int) -> str:
     """A line a kernel: the model taken, and the score of everything that was tried."""
-    from lepaute.platform.kernel_model import MEANS, NOISES
+    from lepaute.simulate.platform.kernel_model import MEANS, NOISES
 
     explained = (
         "M-: error on blocks left out, relative, of single calls (one, -S, -H: of the mean taken); "

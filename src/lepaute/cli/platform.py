@@ -23,9 +23,9 @@ app = App(help="List, show, check, import and export platforms; make new and hyp
 @app.command("list")
 def list_platforms(as_json: AsJson = False) -> None:
     """List the platforms shipped with Lepaute."""
-    from lepaute.platform import load_platform, shipped_names
-    from lepaute.platform.io import ALIASES
-    from lepaute.platform.summary import one_line
+    from lepaute.simulate.platform import load_platform, shipped_names
+    from lepaute.simulate.platform.io import ALIASES
+    from lepaute.simulate.platform.summary import one_line
 
     names = shipped_names()
     if as_json:
@@ -56,10 +56,10 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show a platform: nodes, kernel models, network, sources."""
-    from lepaute.platform import load_platform
-    from lepaute.platform.io import platform_text
-    from lepaute.platform.overview import facts, in_one_line
-    from lepaute.platform.summary import summary
+    from lepaute.simulate.platform import load_platform
+    from lepaute.simulate.platform.io import platform_text
+    from lepaute.simulate.platform.overview import facts, in_one_line
+    from lepaute.simulate.platform.summary import summary
 
     if as_json and as_yaml:
         raise InputError("give either --json or --yaml")
@@ -84,11 +84,11 @@ def check(
     as_json: AsJson = False,
 ) -> None:
     """Check a platform file: all faults (exit status 2), values that no machine has, kernels that cost nothing."""
-    from lepaute.fit.observations.calls import MODELLED
-    from lepaute.platform import load_platform
-    from lepaute.platform.overview import in_one_line
-    from lepaute.platform.plausibility import implausible, unmodelled, without_model
+    from lepaute.measure.fit.observations.calls import MODELLED
     from lepaute.simulate.machine.core import core_topology
+    from lepaute.simulate.platform import load_platform
+    from lepaute.simulate.platform.overview import in_one_line
+    from lepaute.simulate.platform.plausibility import implausible, unmodelled, without_model
 
     try:
         platform = load_platform(file)
@@ -129,9 +129,9 @@ def export_platform(
 ) -> None:
     """Write a platform as SimGrid's XML, for SMPI; says what the file does not hold."""
     from lepaute.kit.files import write_whole
-    from lepaute.platform import load_platform
-    from lepaute.platform.simgrid import export_xml, host_name
     from lepaute.simulate.machine.core import wiring
+    from lepaute.simulate.platform import load_platform
+    from lepaute.simulate.platform.simgrid import export_xml, host_name
 
     check_outputs({"--output": output}, inputs=[name], force=force)
     platform = load_platform(name)
@@ -163,10 +163,10 @@ def import_platform(
 ) -> None:
     """Make a platform of SimGrid's XML; says what of it was ignored."""
     from lepaute.kit.documents import read_bytes
-    from lepaute.platform import dump_platform
-    from lepaute.platform.io import platform_text
-    from lepaute.platform.simgrid import import_xml
-    from lepaute.platform.simgrid.machines import LARGEST_TEXT_BYTES
+    from lepaute.simulate.platform import dump_platform
+    from lepaute.simulate.platform.io import platform_text
+    from lepaute.simulate.platform.simgrid import import_xml
+    from lepaute.simulate.platform.simgrid.machines import LARGEST_TEXT_BYTES
 
     if as_json and output is None:
         raise InputError(f"--json {TELLS_OF_A_FILE}")

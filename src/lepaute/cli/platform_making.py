@@ -28,7 +28,7 @@ from lepaute.kit.quantities import (
 from lepaute.kit.text import folded
 
 if TYPE_CHECKING:
-    from lepaute.fit.population.coefficients import Coefficients
+    from lepaute.measure.fit.population.coefficients import Coefficients
 
 Output = Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="platform to write")]
 
@@ -104,9 +104,9 @@ def new(
 ) -> None:
     """Write a platform from a data sheet: what is not given is guessed, marked, and widens the interval."""
     from lepaute.kit.files import write_whole
-    from lepaute.platform import load_platform
-    from lepaute.platform.data_sheet import DataSheet, platform_from, what_is_given
-    from lepaute.platform.io import platform_text
+    from lepaute.simulate.platform import load_platform
+    from lepaute.simulate.platform.data_sheet import DataSheet, platform_from, what_is_given
+    from lepaute.simulate.platform.io import platform_text
 
     check_outputs({"--output": output}, inputs=[like], force=force)
     sockets, per_socket = sheet.cores
@@ -165,14 +165,14 @@ def messages(
     `lepaute segment FILE` shows the lines that are taken.
     """
     from lepaute.cli.segment import as_object
-    from lepaute.fit import segment
-    from lepaute.fit.duration_tables import read_durations
-    from lepaute.fit.ping_pongs import ping_pong_of, with_ping_pong
-    from lepaute.fit.segment_report import sentence
     from lepaute.kit.files import write_whole
-    from lepaute.platform import load_platform
-    from lepaute.platform.io import parse_platform, platform_text
-    from lepaute.platform.overview import facts
+    from lepaute.measure.fit import segment
+    from lepaute.measure.fit.duration_tables import read_durations
+    from lepaute.measure.fit.ping_pongs import ping_pong_of, with_ping_pong
+    from lepaute.measure.fit.segment_report import sentence
+    from lepaute.simulate.platform import load_platform
+    from lepaute.simulate.platform.io import parse_platform, platform_text
+    from lepaute.simulate.platform.overview import facts
 
     files = [(file, inside) for file, inside in ((between, False), (within, True)) if file is not None]
     if not files:
@@ -228,9 +228,9 @@ def synthesize(
     force: Force = False,
 ) -> None:
     """Make a hypothetical cluster: nodes drawn from a population, network and all else as on a platform."""
-    from lepaute.platform import dump_platform, load_platform
-    from lepaute.platform.population import known_population
     from lepaute.simulate.machine import synthesis
+    from lepaute.simulate.platform import dump_platform, load_platform
+    from lepaute.simulate.platform.population import known_population
 
     check_outputs({"--output": output}, inputs=[like], force=force)
     platform = load_platform(like)
@@ -269,10 +269,10 @@ def population(
     force: Force = False,
 ) -> None:
     """Fit how CPUs differ, and a cpu from day to day, and write a platform whose runs draw it."""
-    from lepaute.fit.population.generative import generative
-    from lepaute.fit.population.plot import finding, plot_population
-    from lepaute.platform import dump_platform, load_platform
-    from lepaute.platform.io import with_population
+    from lepaute.measure.fit.population.generative import generative
+    from lepaute.measure.fit.population.plot import finding, plot_population
+    from lepaute.simulate.platform import dump_platform, load_platform
+    from lepaute.simulate.platform.io import with_population
 
     check_outputs({"--output": output, "--plot": files_of(plot)}, inputs=[*sources, of], force=force)
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", kernel):
@@ -286,7 +286,7 @@ def population(
     rest = population_lines(fitted) if details else []
     document: dict[str, Any] = {"output": str(output), "kernel": kernel, "groups": groups_as_json(fitted)}
     if mcmc:
-        from lepaute.fit.population.posterior import posterior
+        from lepaute.measure.fit.population.posterior import posterior
 
         sampled = posterior(data, fitted, seed=1 if seed is None else seed)
         rest += sampled.lines()
@@ -304,8 +304,8 @@ def population(
 
 
 def _coefficients(sources: list[Path], kernel: str) -> "Coefficients":
-    from lepaute.archive import Archive
-    from lepaute.fit.population.coefficients import coefficients_of_archives, read_coefficients
+    from lepaute.measure.archive import Archive
+    from lepaute.measure.fit.population.coefficients import coefficients_of_archives, read_coefficients
 
     tables = [path for path in sources if path.suffix != ".zip"]
     if not tables:

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from lepaute.fit.population.generative import Generative, GroupMoments
-    from lepaute.platform import Platform
+    from lepaute.measure.fit.population.generative import Generative, GroupMoments
+    from lepaute.simulate.platform import Platform
 
 #: What an answer rests on, in so many lines at most.
 MOST_FACTS = 5
@@ -22,8 +22,8 @@ MOST_FACTS = 5
 
 def doubts(platform: "Platform") -> list[str]:
     """Values that no machine has, what is assumed, and what HPL calls without a model."""
-    from lepaute.fit.observations.calls import MODELLED
-    from lepaute.platform.plausibility import assumed_values, implausible, unmodelled
+    from lepaute.measure.fit.observations.calls import MODELLED
+    from lepaute.simulate.platform.plausibility import assumed_values, implausible, unmodelled
 
     return [*implausible(platform), *assumed_values(platform), *unmodelled(platform, sorted(MODELLED))]
 
@@ -40,9 +40,9 @@ def tell_written(
     **further: Any,
 ) -> None:
     """A platform that was written: a headline, or a line as `show` has it; what else is to be said, and its doubts."""
-    from lepaute.platform.data_sheet import dgemm_rate
-    from lepaute.platform.overview import facts, in_one_line
-    from lepaute.platform.plausibility import implausible
+    from lepaute.simulate.platform.data_sheet import dgemm_rate
+    from lepaute.simulate.platform.overview import facts, in_one_line
+    from lepaute.simulate.platform.plausibility import implausible
 
     of_platform = dict(facts(platform))
     wanted = ("assumed", "between", "inside", "network", "nodes")

@@ -25,10 +25,10 @@ from lepaute.simulate.apps.own.loading import names_a_class
 from lepaute.simulate.prediction.wording import NOT_SAMPLED
 
 if TYPE_CHECKING:
-    from lepaute.platform import Platform
     from lepaute.simulate import Application, Mapping, Prediction
     from lepaute.simulate.application import Files
     from lepaute.simulate.conditions import Fidelity
+    from lepaute.simulate.platform import Platform
     from lepaute.simulate.prediction.sweep import ScalingPoint
     from lepaute.simulate.tracing import TraceRequest
 

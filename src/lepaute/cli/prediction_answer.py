@@ -20,8 +20,8 @@ from lepaute.cli.prediction_text import (
 from lepaute.cli.terminal import answer_text, details_text
 from lepaute.kit.tables import shown_table
 from lepaute.kit.text import counted, quantity, ranks_text, significant
-from lepaute.platform import Platform
 from lepaute.simulate import Prediction
+from lepaute.simulate.platform import Platform
 from lepaute.simulate.prediction.sweep import ScalingPoint, Sweep
 from lepaute.simulate.prediction.warnings import caveats
 from lepaute.simulate.prediction.wording import fastest, scaling_answer, span_of, takes, where_run, with_slow_state

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 
 from lepaute.kit.printable import UNLIMITED
 from lepaute.kit.text import counted, quantity, ranks_text, significant
-from lepaute.platform import Platform
 from lepaute.simulate import Prediction, Spread
 from lepaute.simulate.application import GFLOPS
+from lepaute.simulate.platform import Platform
 from lepaute.simulate.prediction.sweep import Effect, Parameter, ScalingPoint, Sweep, effects
 from lepaute.simulate.prediction.warnings import caveats
 

@@ -18,8 +18,8 @@ from lepaute.kit.tables import shown_table
 from lepaute.kit.text import counted
 
 if TYPE_CHECKING:
-    from lepaute.fit.duration_tables import DurationTable
-    from lepaute.fit.segmentation import SegmentedLine
+    from lepaute.measure.fit.duration_tables import DurationTable
+    from lepaute.measure.fit.segmentation import SegmentedLine
 
 #: Through two sizes a line goes whatever they are.
 LEAST_SIZES = 3
@@ -54,10 +54,10 @@ def command(
 
     FILE is the output of an OSU or Intel MPI benchmark, or CSV. Also says what could not be decided for lack of sizes.
     """
-    from lepaute.fit import segment
-    from lepaute.fit.duration_tables import read_durations
-    from lepaute.fit.segment_report import axis_labels, page
-    from lepaute.report.page import check_page_name
+    from lepaute.kit.report.page import check_page_name
+    from lepaute.measure.fit import segment
+    from lepaute.measure.fit.duration_tables import read_durations
+    from lepaute.measure.fit.segment_report import axis_labels, page
 
     check_outputs({"--plot": files_of(plot), "--report": report}, inputs=[file], force=force)
     check_page_name(report)
@@ -110,7 +110,7 @@ def _names(tables: "Sequence[DurationTable]") -> str:
 
 def _text_of(table: "DurationTable", line: "SegmentedLine", width: int, *, details: bool) -> str:
     """A sentence on the breakpoints, each of them, what there is, and the lines; with details what each one gains."""
-    from lepaute.fit.segment_report import lines_table, origin, sentence
+    from lepaute.measure.fit.segment_report import lines_table, origin, sentence
 
     answer, head = sentence(table, line).removesuffix("."), origin(table)
     notes, jumps = [*table.notes, *line.notes], line.jumps(in_bytes=table.in_bytes)
@@ -124,7 +124,7 @@ def _text_of(table: "DurationTable", line: "SegmentedLine", width: int, *, detai
 
 def as_object(table: "DurationTable", line: "SegmentedLine") -> dict[str, Any]:
     """For JSON: sizes as in the file, durations in seconds; null for an end of an interval that is infinite."""
-    from lepaute.fit.segment_report import sentence
+    from lepaute.measure.fit.segment_report import sentence
 
     return {
         "name": table.name,
@@ -160,7 +160,7 @@ def as_object(table: "DurationTable", line: "SegmentedLine") -> dict[str, Any]:
 
 def _likeliest(line: "SegmentedLine") -> dict[str, Any] | None:
     """Where none was proven: what the best one would change."""
-    from lepaute.fit.segmentation.result import likeliest_breakpoint
+    from lepaute.measure.fit.segmentation.result import likeliest_breakpoint
 
     likeliest = None if line.breakpoints else likeliest_breakpoint(line)
     if likeliest is None:

@@ -17,16 +17,16 @@ from lepaute.kit.quantities import numbers_of, settings_of, time_of
 from lepaute.kit.text import ranks_text, seconds
 
 if TYPE_CHECKING:
-    from lepaute.platform import Platform
     from lepaute.simulate import Application, Layers, Mapping, Prediction
     from lepaute.simulate.conditions import Transfer
+    from lepaute.simulate.platform import Platform
+    from lepaute.simulate.trace import Trace
     from lepaute.simulate.tracing import TraceRequest
-    from lepaute.trace import Trace
 
 
 def platform_names() -> list[str]:
     """Those that are shipped, for shells that complete."""
-    from lepaute.platform import shipped_names
+    from lepaute.simulate.platform import shipped_names
 
     return list(shipped_names())
 
@@ -84,7 +84,7 @@ class Simulation:
     @cached_property
     def given_platform(self) -> "Platform":
         """Without the settings."""
-        from lepaute.platform import load_platform
+        from lepaute.simulate.platform import load_platform
 
         return load_platform(self.platform)
 
@@ -201,10 +201,10 @@ class TraceFiles:
         """Writes the files that were asked for, and tells on standard error what is in them."""
         if trace is None:
             return
-        from lepaute.trace import write_trace
-        from lepaute.trace.gantt import plot_gantt
-        from lepaute.trace.report import written_text as trace_written
-        from lepaute.trace.viewers import write_perfetto, written_text
+        from lepaute.simulate.trace import write_trace
+        from lepaute.simulate.trace.gantt import plot_gantt
+        from lepaute.simulate.trace.report import written_text as trace_written
+        from lepaute.simulate.trace.viewers import write_perfetto, written_text
 
         if self.trace is not None:
             write_trace(trace, self.trace)
@@ -219,7 +219,7 @@ class TraceFiles:
 
 def platform_of(name: "str | Platform", settings: list[str] | None) -> "tuple[Platform, dict[str, str]]":
     """The platform with the settings of the command line, and these by field."""
-    from lepaute.platform import load_platform, override
+    from lepaute.simulate.platform import load_platform, override
 
     overrides = settings_of(settings or [])
     platform = load_platform(name)

@@ -20,13 +20,13 @@ from lepaute.kit.quantities import whole_of
 from lepaute.kit.text import folded
 
 if TYPE_CHECKING:
-    from lepaute.platform import Platform
+    from lepaute.measure.verify.campaign import Case
     from lepaute.simulate import Hpl, Prediction
+    from lepaute.simulate.platform import Platform
     from lepaute.study.configuration import Configurations
     from lepaute.study.evaluation import Outcome, Point
     from lepaute.study.running import StudyRun
     from lepaute.study.schema import Study
-    from lepaute.verify.campaign import Case
 
 #: Of the study's folder: predictions, their seal, and the journal of the real runs.
 CAMPAIGN = "real"
@@ -182,7 +182,7 @@ def ready(
     as_json: AsJson = False,
 ) -> None:
     """Run a ready study of HPL on a platform: a question of the literature, in one command."""
-    from lepaute.platform import load_platform
+    from lepaute.simulate.platform import load_platform
     from lepaute.study.ready import READY, Subject, ready_study
     from lepaute.study.schema import study_text
 
@@ -237,14 +237,14 @@ def tuned_for_real(
     """
     from lepaute.cli.verify_site import opened_site, sentinel_guard, where_of
     from lepaute.measure.schedulers import Request
+    from lepaute.measure.verify.campaign import Plan
+    from lepaute.measure.verify.real_run import built_program, check_machine
+    from lepaute.measure.verify.seal import held
+    from lepaute.measure.verify.verification import chosen_runs
     from lepaute.study.checking import check_for_real
     from lepaute.study.running import corrected, write_corrected
     from lepaute.study.tune import Tuned
     from lepaute.study.tune_real import MOST_REPEATED
-    from lepaute.verify.campaign import Plan
-    from lepaute.verify.real_run import built_program, check_machine
-    from lepaute.verify.seal import held
-    from lepaute.verify.verification import chosen_runs
 
     configurations, platform, cases = check_for_real(file, real_runs)
     for case in cases:

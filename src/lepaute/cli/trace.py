@@ -15,7 +15,7 @@ from lepaute.kit.picture import files_of, picture_files
 from lepaute.kit.printable import terminal_columns
 from lepaute.kit.quantities import numbers_of, span_of
 from lepaute.kit.text import ranks_text, seconds
-from lepaute.trace import Trace, read_trace, write_trace
+from lepaute.simulate.trace import Trace, read_trace, write_trace
 
 app = App(help="Show, draw, break down and compare traces.", no_args_is_help=True)
 
@@ -66,7 +66,7 @@ def record(
 
 def _write(trace: Trace, output: Path) -> None:
     """Writes a trace that was made of something, and tells what is in it."""
-    from lepaute.trace.report import written_text
+    from lepaute.simulate.trace.report import written_text
 
     write_trace(trace, output)
     warn(trace.metadata["warnings"])
@@ -76,7 +76,7 @@ def _write(trace: Trace, output: Path) -> None:
 @app.command()
 def show(file: File, as_json: AsJson = False) -> None:
     """Prints what a trace holds: where it comes from, and its calls by name."""
-    from lepaute.trace.report import description, facts
+    from lepaute.simulate.trace.report import description, facts
 
     trace = read_trace(file)
     print(json_text(facts(trace), default=str) if as_json else description(trace, terminal_columns()))
@@ -93,7 +93,7 @@ def gantt(
     force: Force = False,
 ) -> None:
     """Draws the calls of each rank over time; of a long trace a few steps in its middle, below an overview."""
-    from lepaute.trace.gantt import plot_gantt
+    from lepaute.simulate.trace.gantt import plot_gantt
 
     if steps is not None and (low_s is not None or high_s is not None):
         raise InputError("give either --steps, or --from and --to")
@@ -126,7 +126,7 @@ def convert(
     --cfg=tracing/precision:12 ...  OTF2 of Score-P: its folder, or traces.otf2; needs the Python package otf2.
     Paraver of Extrae: the .prv, its .pcf beside it. GOAL of LogGOPSim.
     """
-    from lepaute.trace.reading import read_foreign
+    from lepaute.simulate.trace.reading import read_foreign
     from lepaute.version import __version__
 
     if flop_rate is not None and not 1.0 <= flop_rate <= 1e18:
@@ -142,7 +142,7 @@ def perfetto(
     force: Force = False,
 ) -> None:
     """Writes the trace for ui.perfetto.dev or Chrome's about:tracing."""
-    from lepaute.trace.viewers import write_perfetto, written_text
+    from lepaute.simulate.trace.viewers import write_perfetto, written_text
 
     check_outputs({"--output": output}, inputs=[file], force=force)
     note(written_text(output, write_perfetto(read_trace(file), output)))
@@ -153,7 +153,7 @@ def otf2(
     file: File, output: Annotated[Path, typer.Option("--output", "-o", help="The folder to make.", show_default=False)]
 ) -> None:
     """Writes the trace in OTF2, for Vampir and other tools of Score-P; needs the Python package otf2."""
-    from lepaute.trace.viewers import write_otf2
+    from lepaute.simulate.trace.viewers import write_otf2
 
     check_output_folder(output, "--output")
     count = write_otf2(read_trace(file), output)
@@ -171,9 +171,9 @@ def breakdown(
     force: Force = False,
 ) -> None:
     """Prints where the time of each rank went: computing, overhead, waiting, transfer, contention, probes."""
-    from lepaute.report.page import check_page_name
-    from lepaute.trace.breakdown import breakdown_of
-    from lepaute.trace.report import breakdown_dict, breakdown_text, foot, headline, plot_breakdown
+    from lepaute.kit.report.page import check_page_name
+    from lepaute.simulate.trace.breakdown import breakdown_of
+    from lepaute.simulate.trace.report import breakdown_dict, breakdown_text, foot, headline, plot_breakdown
 
     check_outputs({"--plot": files_of(plot), "--report": report}, inputs=[file], force=force)
     check_page_name(report)
@@ -183,7 +183,7 @@ def breakdown(
     if plot is not None:
         plot_breakdown(time_spent, plot, headline(trace), foot(trace))
     if report is not None:
-        from lepaute.trace.page import write_report
+        from lepaute.simulate.trace.page import write_report
 
         write_report(trace, report, shlex.join(["lepaute", "trace", "breakdown", str(file), "--report", str(report)]))
 
@@ -203,10 +203,10 @@ def compare(
     same: Annotated[bool, typer.Option("--same", help="Exit with status 1 if calls, order or sizes differ.")] = False,
 ) -> None:
     """Compares two traces of the same program call by call: counts, sizes, order, durations."""
-    from lepaute.report.page import check_page_name
-    from lepaute.trace.compare import compare_traces, parameters_that_differ
-    from lepaute.trace.compare_report import comparison_dict, comparison_text, page, plot_comparison
-    from lepaute.trace.report import headline
+    from lepaute.kit.report.page import check_page_name
+    from lepaute.simulate.trace.compare import compare_traces, parameters_that_differ
+    from lepaute.simulate.trace.compare_report import comparison_dict, comparison_text, page, plot_comparison
+    from lepaute.simulate.trace.report import headline
 
     check_outputs({"--plot": files_of(plot), "--report": report}, inputs=[left, right], force=force)
     check_page_name(report)

@@ -66,8 +66,8 @@ def hpl(
     With --results it compares an HPL.out with predictions of its cases, and runs nothing.
     """
     from lepaute.cli.verify_site import where_of
-    from lepaute.report.page import check_page_name
-    from lepaute.verify.real_run import built_program, check_machine, user_program
+    from lepaute.kit.report.page import check_page_name
+    from lepaute.measure.verify.real_run import built_program, check_machine, user_program
 
     check_page_name(options.report)
     inputs = (options.dat, options.results, options.platform, options.xhpl)
@@ -120,9 +120,9 @@ def compared_with_results(context: typer.Context, results: Path, values: dict[st
     from lepaute.cli.predict import announced
     from lepaute.cli.prediction_text import where_the_time_goes
     from lepaute.cli.verify_site import spread
+    from lepaute.measure.verify.known_results import CAUSES, FILES, known_results
+    from lepaute.measure.verify.verification import JSON_FILE, PLOT_FILE, check_unused
     from lepaute.simulate import Mapping, PredictionRequest, predict_all
-    from lepaute.verify.known_results import CAUSES, FILES, known_results
-    from lepaute.verify.verification import JSON_FILE, PLOT_FILE, check_unused
 
     given = _known_otherwise(context, values, options.dat)
     if options.platform is None:
@@ -159,7 +159,7 @@ def compared_with_results(context: typer.Context, results: Path, values: dict[st
         if folder is not None:
             known.save(folder)
         if options.report is not None:
-            from lepaute.verify.page import page
+            from lepaute.measure.verify.page import page
 
             title = f"HPL: predicted, and as in {known.source}"
             beside = [*known.warnings(), *(line.strip() for line in gap_lines), *known.bests()]

@@ -21,13 +21,13 @@ from lepaute.simulate.apps.hpl import Hpl
 
 if TYPE_CHECKING:
     from lepaute.cli.verify_site import Where
-    from lepaute.platform import Platform
+    from lepaute.measure.verify.command import Command
+    from lepaute.measure.verify.known_results import KnownResults
+    from lepaute.measure.verify.real_run import HplProgram
+    from lepaute.measure.verify.seal import Seal
+    from lepaute.measure.verify.verification import Verification
     from lepaute.simulate import Application
-    from lepaute.verify.command import Command
-    from lepaute.verify.known_results import KnownResults
-    from lepaute.verify.real_run import HplProgram
-    from lepaute.verify.seal import Seal
-    from lepaute.verify.verification import Verification
+    from lepaute.simulate.platform import Platform
 
 CALIBRATION_FILE = "calibration.zip"
 PLATFORM_FILE = "platform.yaml"
@@ -75,7 +75,7 @@ class VerifyOptions:
 
 def end_by_tolerance(table: Any, options: VerifyOptions) -> None:
     """Ends with status 1 where an error of the table exceeds --tolerance, with 3 where one is not known."""
-    from lepaute.verify.comparison import within
+    from lepaute.measure.verify.comparison import within
 
     if options.tolerance is not None:
         end_by(within(table, options.tolerance), "against")
@@ -84,7 +84,7 @@ def end_by_tolerance(table: Any, options: VerifyOptions) -> None:
 def check_folder(options: VerifyOptions) -> None:
     """Raises InputError where there is nothing to resume, or without --resume something that would be lost."""
     from lepaute.measure.experiment.workspace import folder_of
-    from lepaute.verify.verification import check_begun, check_unused
+    from lepaute.measure.verify.verification import check_begun, check_unused
 
     folder = options.output
     check_output_folder(folder, "--output")
@@ -109,11 +109,11 @@ def verified(
     title: of pictures and page; causes: as of comparison.sentence
     """
     from lepaute.cli.verify_site import opened_site, sentinel_guard
+    from lepaute.measure.verify.campaign import Plan
+    from lepaute.measure.verify.comparison import CAUSES
+    from lepaute.measure.verify.seal import held
+    from lepaute.measure.verify.verification import chosen_runs, verify
     from lepaute.simulate import predict
-    from lepaute.verify.campaign import Plan
-    from lepaute.verify.comparison import CAUSES
-    from lepaute.verify.seal import held
-    from lepaute.verify.verification import chosen_runs, verify
 
     folder, resume = options.output, options.resume
     plan = Plan(repeats=options.repeats, order_seed=options.seed)
@@ -160,8 +160,8 @@ def _lag_of_runs(machine: "Platform", cases: "Sequence[Application]", options: V
 
     A resumed campaign keeps what its predictions were sealed with.
     """
-    from lepaute.verify.machine import lag_of_campaign
-    from lepaute.verify.seal import PREDICTIONS_FILE, sealed_lag_s
+    from lepaute.measure.verify.machine import lag_of_campaign
+    from lepaute.measure.verify.seal import PREDICTIONS_FILE, sealed_lag_s
 
     if options.resume and (options.output / PREDICTIONS_FILE).exists():
         return sealed_lag_s(options.output)
@@ -180,8 +180,8 @@ def _tell_sealed(seal: "Seal", finished: int) -> None:
 
 def _print_and_save(verification: "Verification", options: VerifyOptions, title: str, causes: str) -> None:
     """Prints all results before any file is written, so that a full disk hides none."""
-    from lepaute.verify.seal import PREDICTIONS_FILE
-    from lepaute.verify.verification import PLOT_FILE
+    from lepaute.measure.verify.seal import PREDICTIONS_FILE
+    from lepaute.measure.verify.verification import PLOT_FILE
 
     folder = options.output
     try:
@@ -189,7 +189,7 @@ def _print_and_save(verification: "Verification", options: VerifyOptions, title:
     finally:  # whoever does not read the results to their end has them in the folder
         verification.save(folder, title)
         if options.report is not None:
-            from lepaute.verify.page import page
+            from lepaute.measure.verify.page import page
 
             told = page(verification, title, causes, drift=verification.drift, seal=verification.seal)
             write_whole(options.report, told)
@@ -215,7 +215,7 @@ def print_results(
     **shown: Any,
 ) -> None:
     """The comparison, and further lines; warnings_in: where all warnings are."""
-    from lepaute.verify.report import show, slow_state_line, warning_lines
+    from lepaute.measure.verify.report import show, slow_state_line, warning_lines
 
     if options.as_json:
         print(json_text(results.to_dict()))
@@ -241,14 +241,14 @@ def _calibrated(cases: Sequence[Hpl], options: VerifyOptions, where: "Where") ->
     """
     import pandas
 
-    from lepaute.archive import Archive
     from lepaute.cli.calibration_precision import goal_of, precision_of
     from lepaute.cli.fit_text import quality_table
-    from lepaute.design.hpl_step import DEFAULT_NBS
-    from lepaute.fit import platform_and_models
+    from lepaute.measure.archive import Archive
     from lepaute.measure.calibration.campaign import calibrate
+    from lepaute.measure.design.hpl_step import DEFAULT_NBS
     from lepaute.measure.experiment.workspace import folder_of
-    from lepaute.platform import dump_platform
+    from lepaute.measure.fit import platform_and_models
+    from lepaute.simulate.platform import dump_platform
 
     folder = options.output
     path, goal = folder / CALIBRATION_FILE, None if options.quick else goal_of()

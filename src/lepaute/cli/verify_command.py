@@ -68,8 +68,8 @@ def command_of(application: "type[Application]") -> Callable[..., None]:
         force: Force = False,
     ) -> None:
         from lepaute.cli.verify_site import where_of
-        from lepaute.report.page import check_page_name
-        from lepaute.verify.command import Command
+        from lepaute.kit.report.page import check_page_name
+        from lepaute.measure.verify.command import Command
 
         check_page_name(options.report)
         check_outputs({"--report": options.report}, (options.platform,), force=force)

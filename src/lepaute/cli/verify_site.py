@@ -22,13 +22,13 @@ from lepaute.measure.schedulers import Request, default_scheduler, scheduler
 
 if TYPE_CHECKING:
     from lepaute.measure.sentinel import Guard
-    from lepaute.platform import Platform
-    from lepaute.platform.schema import Blas
+    from lepaute.measure.verify.command import Command
+    from lepaute.measure.verify.machine import SeenNode
+    from lepaute.measure.verify.node_site import LentNodes
+    from lepaute.measure.verify.real_run import HplProgram, Site
     from lepaute.simulate import Mapping
-    from lepaute.verify.command import Command
-    from lepaute.verify.machine import SeenNode
-    from lepaute.verify.node_site import LentNodes
-    from lepaute.verify.real_run import HplProgram, Site
+    from lepaute.simulate.platform import Platform
+    from lepaute.simulate.platform.schema import Blas
 
 AProgram = TypeVar("AProgram", bound="HplProgram | Command")
 
@@ -71,7 +71,7 @@ def sentinel_guard(machine: "Platform", coretype: str | None, *, other_machine: 
     """How the platform's sentinel is run again, built first where it is not; None where it has none, or one of another
     machine, with which there is nothing to compare."""
     from lepaute.measure.probes import build_probes
-    from lepaute.verify.machine import guard_of
+    from lepaute.measure.verify.machine import guard_of
 
     if machine.sentinel is None or other_machine:
         return None
@@ -96,9 +96,9 @@ def opened_site(
         fastest, chosen anew, may be others when they are about equally fast
     Raises InputError where the platform is of another machine, unless --other-machine.
     """
-    from lepaute.verify.machine import check_same_machine
-    from lepaute.verify.real_run import HplProgram
-    from lepaute.verify.seal import sealed_coretype
+    from lepaute.measure.verify.machine import check_same_machine
+    from lepaute.measure.verify.real_run import HplProgram
+    from lepaute.measure.verify.seal import sealed_coretype
 
     def with_kernels(chosen: str | None, seen: "list[SeenNode]") -> AProgram:
         """The program with its kernels, once the nodes are found to be those of the platform."""
@@ -117,7 +117,7 @@ def opened_site(
         yield program, program, None
         return
 
-    from lepaute.verify.node_site import NodeSite, lent_nodes
+    from lepaute.measure.verify.node_site import NodeSite, lent_nodes
 
     with lent_nodes(where.scheduler, where.request, where.python, note) as lent:
         if not calibrated:
@@ -144,7 +144,7 @@ def spread(platform: "Platform", nodes: int, per_node: int, threads: int) -> "Ma
 def this_node(blas_core: str | None) -> "SeenNode":
     from lepaute.measure.layout import layout_here
     from lepaute.measure.node_agent.facts import cpu_model
-    from lepaute.verify.machine import SeenNode
+    from lepaute.measure.verify.machine import SeenNode
 
     return SeenNode("this machine", cpu_model(), len(layout_here().cores), blas_core)
 
@@ -172,7 +172,7 @@ def look_at_nodes(lent: "LentNodes", blas: "Blas | None") -> "tuple[str | None, 
 
     Raises EnvironmentProblem where a node has no OpenBLAS that runs with it.
     """
-    from lepaute.verify.machine import SeenNode
+    from lepaute.measure.verify.machine import SeenNode
 
     nodes = lent.nodes
     facts = nodes.call("facts")

@@ -116,9 +116,9 @@ def run(
 def _histories(place: str, cluster: str) -> "Mapping[str, NodeHistory]":
     """When each node was last measured, and since when a confirmation run of it is asked for."""
     from lepaute.measure.idle_nodes import NodeHistory
-    from lepaute.store.backend import NoStoreError
     from lepaute.watch.changelog import names_of_node
     from lepaute.watch.drains import requested_runs
+    from lepaute.watch.store.backend import NoStoreError
 
     try:
         with opened(place) as watch:

@@ -16,8 +16,8 @@ from lepaute.kit.printable import terminal_columns
 from lepaute.kit.text import counted
 
 if TYPE_CHECKING:
-    from lepaute.store.store import Ingested
     from lepaute.watch import Watch
+    from lepaute.watch.store.store import Ingested
 
 #: Of the environment: the store of all commands of a session, such as those of cron.
 VARIABLE = "LEPAUTE_STORE"
@@ -32,7 +32,7 @@ Nodes = Annotated[str | None, typer.Option(metavar="SET", help=NODES_HELP)]
 
 def place_of(place: str | None) -> str:
     """The store that is meant; raises InputError where none is named, or by a URL that is none of a store."""
-    from lepaute.store import check_place
+    from lepaute.watch.store import check_place
 
     where = os.environ.get(VARIABLE, "") if place is None else place
     if not where:

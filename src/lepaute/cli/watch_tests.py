@@ -123,8 +123,8 @@ def run_tests(tested: TestOptions, options: ReportOptions, store: Place = None) 
     test is a single one: among thousands, some always are.
     """
     from lepaute.cli.watch_answer import tested_text
-    from lepaute.store.tables import OBSERVED, SAID
     from lepaute.watch.report.summary import EXIT_STATUS, keep_summary, kept_summary
+    from lepaute.watch.store.tables import OBSERVED, SAID
     from lepaute.watch.values import day_of
 
     with opened(store) as watch:
@@ -253,7 +253,7 @@ def replay(
     Nothing is recorded. The regressions of an evening are those that `lepaute watch test` would have named then.
     """
     from lepaute.cli.watch_answer import replayed_text
-    from lepaute.report.page import check_page_name, write_report
+    from lepaute.kit.report.page import check_page_name, write_report
     from lepaute.watch.alarms.procedure import settings_of
     from lepaute.watch.judging.replay import replay as replay_days
     from lepaute.watch.open_regressions import open_regressions, packed_values, rows_of

@@ -15,13 +15,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Self, get_args
 
-from lepaute.archive import Archive
-from lepaute.archive.metadata import COMPLETE
 from lepaute.errors import ArchiveError, EnvironmentProblem, InputError, LepauteError
 from lepaute.kit.documents import read_json, read_text
 from lepaute.kit.files import hold_lock, not_written, write_whole
 from lepaute.kit.json_values import from_json
 from lepaute.kit.node_sets import check_node_name
+from lepaute.measure.archive import Archive
+from lepaute.measure.archive.metadata import COMPLETE
 from lepaute.measure.schedulers.types import BatchSystem, WaitingJob
 
 #: done: its archive is complete and in the store; not stored: it is not in the store yet; failed: it ended without a

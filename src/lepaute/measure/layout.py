@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lepaute.archive.metadata import LayoutFacts
-from lepaute.archive.setups.topology import Object, walk
 from lepaute.errors import InputError
+from lepaute.measure.archive.metadata import LayoutFacts
+from lepaute.measure.archive.setups.topology import Object, walk
 from lepaute.measure.node_agent.facts import layout_sources
 from lepaute.measure.node_agent.system_files import SystemFiles
 

@@ -8,13 +8,13 @@ from typing import Annotated, Self
 import numpy as np
 from pydantic import BaseModel, Field
 
-from lepaute.design import Design, dgemm_design, p2p_design
-from lepaute.design.columns import DECLARATION
-from lepaute.design.memory import memory_design
-from lepaute.design.sizes import Triple
-from lepaute.design.table import header_of
 from lepaute.errors import EnvironmentProblem
 from lepaute.kit.mpi_launcher import MPIRUN_OF_NODES
+from lepaute.measure.design import Design, dgemm_design, p2p_design
+from lepaute.measure.design.columns import DECLARATION
+from lepaute.measure.design.memory import memory_design
+from lepaute.measure.design.sizes import Triple
+from lepaute.measure.design.table import header_of
 from lepaute.measure.experiment.options import parsed_parameters
 from lepaute.measure.experiment.ranks import start_of_ranks, write_hosts
 from lepaute.measure.layout import Layout

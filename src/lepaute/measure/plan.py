@@ -6,10 +6,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from lepaute.design import Design, content_design, dgemm_design, flow_design, hpl_step_design, p2p_design, ring_design
-from lepaute.design.hpl_step import DEFAULT_NBS, StepOptions, drawn_step_options
-from lepaute.design.messages import DEFAULT_COUNTS
 from lepaute.errors import EnvironmentProblem
+from lepaute.measure.design import (
+    Design,
+    content_design,
+    dgemm_design,
+    flow_design,
+    hpl_step_design,
+    p2p_design,
+    ring_design,
+)
+from lepaute.measure.design.hpl_step import DEFAULT_NBS, StepOptions, drawn_step_options
+from lepaute.measure.design.messages import DEFAULT_COUNTS
 from lepaute.measure.layout import ALL, ONE, Layout, active, loads, places
 from lepaute.measure.sentinel import MOST_SHARE, SENTINEL
 

@@ -23,7 +23,7 @@ from lepaute.measure.toolchain import C_FLAGS, find_toolchain, probe_source
 from lepaute.version import __version__
 
 if TYPE_CHECKING:
-    from lepaute.trace import Trace
+    from lepaute.simulate.trace import Trace
 
 LIBRARY = "liblepaute-record.so"
 HPL = "xhpl-lepaute"

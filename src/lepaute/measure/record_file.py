@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.text import counted
-from lepaute.trace.messages import BETWEEN_TWO, TESTS
-from lepaute.trace.recorded_calls import COMPLETED, numbered_communicators, with_completions
-from lepaute.trace.table import MPI, PHASE, Trace, trace_of_columns
+from lepaute.simulate.trace.messages import BETWEEN_TWO, TESTS
+from lepaute.simulate.trace.recorded_calls import COMPLETED, numbered_communicators, with_completions
+from lepaute.simulate.trace.table import MPI, PHASE, Trace, trace_of_columns
 
 MAGIC = b"LEPREC3"
 _NAMES, _NAME_BYTES, _HEADER_BYTES, _NOTES_BYTES, _CODE_BITS = 448, 32, 20480, 4096, 9

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
 
-from lepaute.design import Design
 from lepaute.errors import EnvironmentProblem
+from lepaute.measure.design import Design
 from lepaute.measure.kernel_set import blas_environment
 from lepaute.measure.layout import Layout
 from lepaute.measure.nodes.channel import NodeLost

@@ -19,12 +19,12 @@ from lepaute.simulate.tasks import by_some_iterations
 
 if TYPE_CHECKING:
     from lepaute import _core
-    from lepaute.platform import schema
     from lepaute.simulate import engine
+    from lepaute.simulate.platform import schema
     from lepaute.simulate.prediction.prediction import Prediction
     from lepaute.simulate.smpi.emulate import Options
 else:
-    _core, schema = later("lepaute._core"), later("lepaute.platform.schema")
+    _core, schema = later("lepaute._core"), later("lepaute.simulate.platform.schema")
     engine = later("lepaute.simulate.engine")
 
 #: Fields of applications that choose the models of the machine, and are not parameters of the simulated program.

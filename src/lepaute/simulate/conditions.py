@@ -22,10 +22,10 @@ from lepaute.simulate.tracing import TraceRequest
 
 if TYPE_CHECKING:
     from lepaute import _core
-    from lepaute.platform import schema
     from lepaute.simulate.application import Application
+    from lepaute.simulate.platform import schema
 else:
-    _core, schema = later("lepaute._core"), later("lepaute.platform.schema")
+    _core, schema = later("lepaute._core"), later("lepaute.simulate.platform.schema")
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from lepaute.platform.schema import Platform
     from lepaute.simulate.application import Application
     from lepaute.simulate.conditions import Conditions
     from lepaute.simulate.native import RunProgress
+    from lepaute.simulate.platform.schema import Platform
     from lepaute.simulate.smpi.emulated_run import EmulatedRun
+    from lepaute.simulate.trace import Trace
     from lepaute.simulate.tracing import RunBreakdown
-    from lepaute.trace import Trace
 
 
 class Sizes(NamedTuple):

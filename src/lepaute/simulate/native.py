@@ -21,9 +21,9 @@ from lepaute.simulate.tracing import TraceRequest, breakdown_of_run, nodes_of, t
 from lepaute.version import __version__
 
 if TYPE_CHECKING:
-    from lepaute.platform.schema import Platform
     from lepaute.simulate.application import Application
     from lepaute.simulate.conditions import Conditions
+    from lepaute.simulate.platform.schema import Platform
 
 #: Categories of a rank's time in which messages move; the others are computing and waiting.
 MOVING = ("overhead", "transfer", "contention")

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from numpy import typing as npt
 
     from lepaute import _core
-    from lepaute.platform.schema import Platform
     from lepaute.simulate.application import Application
-    from lepaute.trace import Trace
+    from lepaute.simulate.platform.schema import Platform
+    from lepaute.simulate.trace import Trace
 else:
     npt = later("numpy.typing")
 
@@ -140,7 +140,7 @@ def trace_of_run(result: "_core.RunResult", metadata: dict[str, Any]) -> "Trace"
 
     metadata : of the run; the time of all ranks by category joins it, in all and for each step
     """
-    from lepaute.trace import trace_of_columns
+    from lepaute.simulate.trace import trace_of_columns
 
     outside, *steps = result.step_shares_s().tolist()
     everything = {

@@ -17,7 +17,7 @@ from pydantic import Field, ValidationError
 
 from lepaute.errors import InputError
 from lepaute.kit.documents import read_text, read_yaml
-from lepaute.platform.values import MOST_CORES
+from lepaute.simulate.platform.values import MOST_CORES
 from lepaute.simulate.prediction.prediction import Spread
 from lepaute.simulate.prediction.trust import Trust
 from lepaute.stats.control_variates import Controls, adjusted

@@ -11,9 +11,9 @@ from typing import Any
 from lepaute.errors import InputError, LepauteError
 from lepaute.kit.documents import guess, read_text
 from lepaute.kit.text import counted
-from lepaute.platform import Platform
 from lepaute.simulate import Hpl
 from lepaute.simulate.application import GFLOPS
+from lepaute.simulate.platform import Platform
 from lepaute.simulate.prediction.trust import DRAWN, SEEDS, cost_in_runs
 from lepaute.simulate.prediction.wording import NOT_SAMPLED
 from lepaute.stats.control_variates import LEAST_CONTROLLED

@@ -18,16 +18,16 @@ from typing import TYPE_CHECKING, Any
 from lepaute.errors import InputError
 from lepaute.kit.options import option_of, word_of
 from lepaute.kit.quantities import product_of, whole_of
-from lepaute.platform.components import number_of
-from lepaute.platform.io import with_population
-from lepaute.platform.kernel_model import UPDATE, value_of
-from lepaute.platform.population import population_of
 from lepaute.simulate.apps import application_class
+from lepaute.simulate.platform.components import number_of
+from lepaute.simulate.platform.io import with_population
+from lepaute.simulate.platform.kernel_model import UPDATE, value_of
+from lepaute.simulate.platform.population import population_of
 
 if TYPE_CHECKING:
-    from lepaute.platform.population import Population
-    from lepaute.platform.schema import Platform
     from lepaute.simulate.application import Application
+    from lepaute.simulate.platform.population import Population
+    from lepaute.simulate.platform.schema import Platform
 
 POPULATION = ("spatial", "temporal", "draw", "weight[I]")
 

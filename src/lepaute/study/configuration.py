@@ -13,15 +13,15 @@ from typing import Any
 
 from lepaute.errors import InputError
 from lepaute.kit.quantities import lag_of, whole_of
-from lepaute.platform import load_platform
-from lepaute.platform.components import KNOBS, with_components
-from lepaute.platform.io import with_values
-from lepaute.platform.population import known_population
-from lepaute.platform.schema import Platform
 from lepaute.simulate.application import Application
 from lepaute.simulate.conditions import Conditions, Layers, State, at_lag, read_transfer
 from lepaute.simulate.machine.mapping import Mapping as RankMapping
 from lepaute.simulate.machine.mapping import check_memory, platform_slots, read_hostfile, read_rankfile
+from lepaute.simulate.platform import load_platform
+from lepaute.simulate.platform.components import KNOBS, with_components
+from lepaute.simulate.platform.io import with_values
+from lepaute.simulate.platform.population import known_population
+from lepaute.simulate.platform.schema import Platform
 from lepaute.simulate.prediction.trust import weaknesses_of
 from lepaute.stats.decision import Weakness
 from lepaute.study.components import (

@@ -14,8 +14,8 @@ from matplotlib.patches import Rectangle
 from matplotlib.text import Annotation
 from matplotlib.transforms import Bbox
 
+from lepaute.kit.report.figures import figure_svg
 from lepaute.kit.text import counted, exact_number, signed_percent, significant
-from lepaute.report.figures import figure_svg
 from lepaute.study.capacity import Front
 from lepaute.study.evaluation import Point, Value, begun, called, label, noun, shown
 from lepaute.study.ranking import Ranking

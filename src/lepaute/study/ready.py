@@ -9,8 +9,8 @@ from math import isqrt
 from typing import Any, NamedTuple
 
 from lepaute.errors import InputError, LepauteError
-from lepaute.platform.population import known_population
-from lepaute.platform.schema import Platform
+from lepaute.simulate.platform.population import known_population
+from lepaute.simulate.platform.schema import Platform
 from lepaute.study.schema import Study, study_of
 
 #: Grids are at most so many times as long as they are wide.

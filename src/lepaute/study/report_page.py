@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from lepaute.kit.report.page import records_table, render
 from lepaute.kit.text import counted, exact_number, quantity, significant
-from lepaute.report.page import records_table, render
 from lepaute.study import plot
 from lepaute.study.capacity import Front
 from lepaute.study.evaluation import (

@@ -21,8 +21,8 @@ from lepaute.version import __version__
 
 if TYPE_CHECKING:
     from lepaute.simulate.engine import Simulator
-    from lepaute.store import Store
     from lepaute.study.configuration import Configuration, Configurations
+    from lepaute.watch.store import Store
 
 #: Simulators that a process keeps.
 _MOST_KEPT = 64
@@ -219,7 +219,7 @@ class Results:
             return
         import pandas
 
-        from lepaute.store.tables import SIMULATIONS
+        from lepaute.watch.store.tables import SIMULATIONS
 
         held, self._held = self._held, []
         frame = pandas.DataFrame(held, columns=list(SIMULATIONS.columns))

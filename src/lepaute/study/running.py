@@ -39,9 +39,9 @@ from lepaute.study.trust import caveats
 if TYPE_CHECKING:
     import pandas
 
-    from lepaute import store as stores
+    from lepaute.watch import store as stores
 else:
-    pandas, stores = later("pandas"), later("lepaute.store")
+    pandas, stores = later("pandas"), later("lepaute.watch.store")
 
 #: Simulations that take longer are spread over processes, which take some seconds to start.
 WORTH_PROCESSES_S = 30.0
@@ -170,7 +170,7 @@ def run_study(
     >>> import lepaute as lp
     >>> print(lp.study.run("STUDY.yaml", folder="results").text)  # doctest: +SKIP
     """
-    from lepaute.store import open_store
+    from lepaute.watch.store import open_store
 
     original, configurations = opened_study(study, runs=runs, seed=seed)
     place = None if folder is None else Path(folder)

@@ -8,8 +8,8 @@ from lepaute.stats.decision import SPOILS, Decision, Weakness
 from lepaute.study.evaluation import Evaluate, Outcome, Point, Trial, called
 
 if TYPE_CHECKING:
-    from lepaute.platform.schema import Platform
     from lepaute.simulate.conditions import Conditions
+    from lepaute.simulate.platform.schema import Platform
     from lepaute.study.configuration import Configurations
 
 

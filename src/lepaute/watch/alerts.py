@@ -19,16 +19,16 @@ import pandas as pd
 
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.files import write_whole
-from lepaute.store.tables import NOTIFICATIONS
 from lepaute.watch.notices.absences import absences_of
 from lepaute.watch.open_regressions import OpenRegressions
 from lepaute.watch.report.summary import Regression, change_text, regression_nodes, since_text
+from lepaute.watch.store.tables import NOTIFICATIONS
 from lepaute.watch.values import start_of
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
-    from lepaute.store import Store
+    from lepaute.watch.store import Store
 
 SENDING, SENT, FAILED, JOINED, CLOSED = "sending", "sent", "failed", "joined", "closed"
 #: A message that has been on its way for longer was not recorded: its process died. It is sent again.

@@ -12,7 +12,6 @@ from pathlib import Path
 import pandas
 
 from lepaute.errors import InputError
-from lepaute.store import Store
 from lepaute.watch.changelog import (
     Changelog,
     Event,
@@ -24,6 +23,7 @@ from lepaute.watch.changelog import (
     write_outliers,
 )
 from lepaute.watch.proposals.proposed_event import DAYS, ProposedEvent
+from lepaute.watch.store import Store
 from lepaute.watch.values import day_of, start_of
 
 

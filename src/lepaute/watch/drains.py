@@ -17,13 +17,13 @@ import pandas as pd
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.text import counted
 from lepaute.measure.schedulers.types import NodeState
-from lepaute.store import Store
-from lepaute.store.tables import NODE_ACTIONS
 from lepaute.watch.changelog import ALL, names_of_node
 from lepaute.watch.notices import notice
 from lepaute.watch.notices.absences import LATE_DAYS, absences_of, last_data
 from lepaute.watch.open_regressions import open_regressions
 from lepaute.watch.report import summary
+from lepaute.watch.store import Store
+from lepaute.watch.store.tables import NODE_ACTIONS
 from lepaute.watch.values import Node
 
 #: Actions that a store keeps (store.tables.NODE_ACTIONS).

@@ -11,7 +11,6 @@ from math import inf
 import pandas as pd
 
 from lepaute.errors import InputError
-from lepaute.store import Store
 from lepaute.watch.alarms.procedure import AlarmSettings, Judged, judge_days, judged_once, known_days, settings_of
 from lepaute.watch.alarms.standing import EXPLAINS_S, standing
 from lepaute.watch.alarms.steps import Row, shared_steps, steps_of
@@ -20,6 +19,7 @@ from lepaute.watch.changelog_edits import logged_changelog
 from lepaute.watch.kept import kept_tables
 from lepaute.watch.proposals.change_points import ChangePoint, find_change_points
 from lepaute.watch.report.summary import Regression, regressions_of
+from lepaute.watch.store import Store
 from lepaute.watch.values import Node, check_values, day_of, is_of, nodes_of
 
 

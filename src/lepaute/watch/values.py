@@ -16,8 +16,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from lepaute.errors import InputError
-from lepaute.store.packed import row_keys
-from lepaute.store.tables import FACTOR_VALUES, STATES
+from lepaute.watch.store.packed import row_keys
+from lepaute.watch.store.tables import FACTOR_VALUES, STATES
 
 #: Column -> its kind: text, integer or real. node: "13" or its host name, one node with the cluster; cpu: processor of
 #: the node, or WHOLE_NODE; job: of the scheduler, or the id of the archive; started_s: since the epoch, UTC; stratum:

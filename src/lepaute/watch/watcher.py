@@ -12,12 +12,12 @@ from lepaute.errors import InputError
 from lepaute.kit.later import later
 from lepaute.kit.notebook import facts_html
 from lepaute.kit.text import counted
-from lepaute.store import Ingested, Store, open_store
-from lepaute.store.rows import run_dates
-from lepaute.store.tables import VERDICTS
 from lepaute.watch.changelog import ALL, Changelog
 from lepaute.watch.changelog_edits import add_changelog, logged_changelog
 from lepaute.watch.judging.judge import AND, CONFIDENCE, WINDOWS, check_windows, joined, vectors_asked, with_log10
+from lepaute.watch.store import Ingested, Store, open_store
+from lepaute.watch.store.rows import run_dates
+from lepaute.watch.store.tables import VERDICTS
 from lepaute.watch.values import KEY, WHOLE_NODE, refuse_future
 
 if TYPE_CHECKING:

@@ -9,18 +9,18 @@ from threading import Event
 from time import monotonic as now_s
 from typing import Any, ClassVar
 
-from lepaute.archive import Archive, ArchiveWriter
-from lepaute.archive.metadata import BlasFacts, MachineFacts, MpiFacts
-from lepaute.design.hpl_step import DEFAULT_NBS
 from lepaute.errors import EnvironmentProblem, InputError, LepauteError
 from lepaute.kit.json_values import ABSENT_IF_NONE, from_json, to_json
 from lepaute.kit.text import counted, percent
+from lepaute.measure.archive import Archive, ArchiveWriter
+from lepaute.measure.archive.metadata import BlasFacts, MachineFacts, MpiFacts
 from lepaute.measure.calibration import precision
 from lepaute.measure.calibration.attempt import Attempt, Attempts, Sentinels, Site, next_repetition
 from lepaute.measure.calibration.entries import CALIBRATION, AttemptEntry, RawFile, SlowRun, tables
 from lepaute.measure.calibration.machines import Measured, check_alike, equip, look_at
 from lepaute.measure.calibration.send_completion import search
 from lepaute.measure.calibration.speed import SpeedWitness
+from lepaute.measure.design.hpl_step import DEFAULT_NBS
 from lepaute.measure.experiment.campaign import (
     Announce,
     Campaign,

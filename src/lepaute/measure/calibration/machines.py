@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Event
 
-from lepaute.archive.metadata import BlasFacts, MachineFacts
 from lepaute.errors import EnvironmentProblem
 from lepaute.kit.mpi_launcher import MPIRUN_OF_NODES
+from lepaute.measure.archive.metadata import BlasFacts, MachineFacts
 from lepaute.measure.kernel_set import (
     CORETYPE,
     KERNELS_LIMIT_S,

@@ -7,9 +7,9 @@ from typing import ClassVar, Literal
 
 import pandas
 
-from lepaute.archive import Archive
 from lepaute.errors import InputError
 from lepaute.kit.text import counted, duration, percent
+from lepaute.measure.archive import Archive
 from lepaute.measure.experiment.entries import Entry
 from lepaute.measure.plan import DGEMM, STEPS, STEPS_COLUMN
 

@@ -3,10 +3,10 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 
-from lepaute.design import semantics_design
 from lepaute.errors import EnvironmentProblem
 from lepaute.measure.calibration.attempt import Attempts, Site
 from lepaute.measure.calibration.entries import RawFile
+from lepaute.measure.design import semantics_design
 from lepaute.measure.experiment.workspace import Workspace
 from lepaute.measure.nodes.channel import NodeLost
 from lepaute.measure.plan import SEMANTICS, PlannedRun

@@ -7,12 +7,12 @@ from math import isfinite
 from statistics import median
 from typing import Any, ClassVar
 
-from lepaute.archive.documents import MOST_MEMBERS
-from lepaute.archive.mpi_campaign import KIND, CampaignFacts, settings_text
 from lepaute.errors import EnvironmentProblem, InputError, LibraryFailure
 from lepaute.kit.json_values import from_json, to_json
 from lepaute.kit.mpi_launcher import binding_works
 from lepaute.kit.text import counted, exact_seconds
+from lepaute.measure.archive.documents import MOST_MEMBERS
+from lepaute.measure.archive.mpi_campaign import KIND, CampaignFacts, settings_text
 from lepaute.measure.comparison import entries, factors, mpirun
 from lepaute.measure.comparison import numbers as counting
 from lepaute.measure.comparison.algorithms import algorithms_of

@@ -6,10 +6,10 @@ from math import isfinite
 
 import numpy as np
 
-from lepaute.design.sizes import stratified_log_uniform
 from lepaute.errors import InputError
 from lepaute.kit.quantities import size_of
 from lepaute.measure.comparison.factors import Factor
+from lepaute.measure.design.sizes import stratified_log_uniform
 
 DATATYPE, OPERATOR = "MPI_DOUBLE", "MPI_SUM"
 #: Bytes of an element of each datatype.

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import pandas
 
-from lepaute.archive.mpi_campaign import KIND, call_table
+from lepaute.measure.archive.mpi_campaign import KIND, call_table
 from lepaute.measure.comparison.cases import NOTHING, Case, ComparisonRequest
 from lepaute.measure.experiment.entries import Content, Entry
 from lepaute.measure.experiment.workspace import Workspace

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from lepaute.archive.mpi_campaign import CampaignFacts, CaseFacts, LibraryFacts, algorithm_key, settings_text
 from lepaute.kit.json_values import to_json
 from lepaute.kit.text import exact_seconds
+from lepaute.measure.archive.mpi_campaign import CampaignFacts, CaseFacts, LibraryFacts, algorithm_key, settings_text
 from lepaute.measure.comparison import entries
 from lepaute.measure.comparison.cases import REDUCTIONS, ComparisonRequest
 from lepaute.measure.comparison.mpirun import Cell

@@ -14,13 +14,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lepaute.archive.mpi_campaign import LibraryFacts
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.builds import built_once, digests
 from lepaute.kit.command import run_command
 from lepaute.kit.mpi_launcher import INTEL_MPI, LAUNCHER_NAMES, MPICH, MVAPICH, OPEN_MPI, TITLES, Launcher, launcher_at
 from lepaute.kit.mpi_library import MpiLibrary, check_program, find_library
 from lepaute.kit.numbers import texts
+from lepaute.measure.archive.mpi_campaign import LibraryFacts
 from lepaute.measure.comparison.factors import USUAL, Build
 from lepaute.measure.toolchain import C_FLAGS, probe_source
 from lepaute.version import __version__

@@ -22,10 +22,10 @@ from statistics import mean, variance
 import numpy as np
 import pandas
 
-from lepaute.design.sizes import Draws
 from lepaute.errors import InputError
 from lepaute.kit.text import counted, seconds, significant
 from lepaute.measure.comparison.cases import BLOCKING, NOTHING, OVERLAPPED, Case
+from lepaute.measure.design.sizes import Draws
 from lepaute.stats.aligned_ranks import BLOCK, values_to_decide
 from lepaute.stats.stopping import calls_for_least_error, calls_for_median, median_deviation, values_needed
 

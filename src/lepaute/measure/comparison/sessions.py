@@ -11,10 +11,10 @@ from math import inf, isfinite
 from pathlib import Path
 from typing import Any
 
-from lepaute.archive import Archive, mpi_campaign
 from lepaute.errors import InputError
 from lepaute.kit.numbers import of_type, path_of, whole
 from lepaute.kit.text import counted, duration
+from lepaute.measure.archive import Archive, mpi_campaign
 from lepaute.measure.comparison.campaign import check_same_request
 from lepaute.measure.comparison.cases import ComparisonRequest
 from lepaute.measure.comparison.libraries import named_libraries

@@ -7,9 +7,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lepaute.archive import Archive, ArchiveWriter
-from lepaute.archive.documents import COMMANDS
-from lepaute.archive.metadata import COMPLETE, FAILED, PARTIAL, DesignProgress, Failure
 from lepaute.errors import EnvironmentProblem, InputError, LepauteError
 from lepaute.kit.journal import damaged, drop_broken_end, entries
 from lepaute.kit.json_values import from_json, to_json
@@ -17,6 +14,9 @@ from lepaute.kit.node_sets import folded
 from lepaute.kit.outputs import check_archive_output
 from lepaute.kit.python_files import line_in
 from lepaute.kit.text import counted
+from lepaute.measure.archive import Archive, ArchiveWriter
+from lepaute.measure.archive.documents import COMMANDS
+from lepaute.measure.archive.metadata import COMPLETE, FAILED, PARTIAL, DesignProgress, Failure
 from lepaute.measure.experiment.distrust import FALSE_ALARMS, WITNESS, Verdict, mark, verdicts
 from lepaute.measure.experiment.entries import EXPERIMENT, CommandSeen, Content, RunState
 from lepaute.measure.experiment.record import now

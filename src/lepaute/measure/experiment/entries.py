@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from lepaute.archive.metadata import Failure, LostNode, Phase, Session
 from lepaute.kit.json_values import ABSENT_IF_NONE
+from lepaute.measure.archive.metadata import Failure, LostNode, Phase, Session
 from lepaute.measure.raw_files import Value
 
 if TYPE_CHECKING:

@@ -10,13 +10,13 @@ from dataclasses import fields
 from types import TracebackType
 from typing import Any, ClassVar, Self
 
-from lepaute.archive.metadata import Phase, Session
-from lepaute.design import Design
 from lepaute.errors import EnvironmentProblem, InputError, LepauteError
 from lepaute.kit.node_sets import fold_node_set
 from lepaute.kit.numbers import of_type
 from lepaute.kit.python_files import line_in, program_of
 from lepaute.kit.text import counted
+from lepaute.measure.archive.metadata import Phase, Session
+from lepaute.measure.design import Design
 from lepaute.measure.experiment.closing import Outcome, finish
 from lepaute.measure.experiment.entries import EXPERIMENT, Content, MeasuredRow, RunState, Settings
 from lepaute.measure.experiment.helpers import Helpers

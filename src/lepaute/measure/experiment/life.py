@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from lepaute.archive import Archive
-from lepaute.archive.metadata import Phase
 from lepaute.kit.numbers import of_type
+from lepaute.measure.archive import Archive
+from lepaute.measure.archive.metadata import Phase
 from lepaute.measure.experiment.closing import Outcome, failure_of, finish, partial_name
 from lepaute.measure.experiment.job import Job
 from lepaute.measure.experiment.options import check_archive, new_name, options_from

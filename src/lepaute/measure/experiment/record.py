@@ -11,9 +11,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from lepaute.archive.metadata import LostNode
 from lepaute.kit.json_values import from_json, to_json
 from lepaute.kit.python_files import program_of
+from lepaute.measure.archive.metadata import LostNode
 from lepaute.measure.experiment.entries import Entry, Transfer
 from lepaute.measure.experiment.workspace import Workspace
 from lepaute.measure.node_agent.redact import Redactor

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
-from lepaute.design import Design
 from lepaute.errors import InputError
 from lepaute.kit.journal import drop_broken_end
 from lepaute.kit.numbers import of_type, texts
+from lepaute.measure.design import Design
 from lepaute.measure.experiment.entries import AddedRow, MeasuredRow, ReachedLevel
 from lepaute.measure.experiment.workspace import Workspace
 from lepaute.measure.raw_files import Value

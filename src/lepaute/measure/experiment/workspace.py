@@ -12,12 +12,12 @@ import threading
 from pathlib import Path
 from typing import Any, Self, TextIO, TypeVar
 
-from lepaute.archive.documents import check_name
-from lepaute.design import Design, read_design, write_design
 from lepaute.errors import ArchiveError, EnvironmentProblem, InputError, LepauteError
 from lepaute.kit.files import hold_lock, not_written, write_whole
 from lepaute.kit.journal import Journal, entries
 from lepaute.kit.json_values import from_json, to_json
+from lepaute.measure.archive.documents import check_name
+from lepaute.measure.design import Design, read_design, write_design
 from lepaute.measure.experiment.entries import Entry, MeasuredRow, RunState
 from lepaute.measure.raw_files import Table
 

@@ -9,8 +9,8 @@ from typing import Annotated
 from pydantic import BaseModel, BeforeValidator, Field
 
 import lepaute as lp
-from lepaute.design import Design
-from lepaute.design.memory import hierarchy_sizes
+from lepaute.measure.design import Design
+from lepaute.measure.design.memory import hierarchy_sizes
 from lepaute.measure.experiment.options import parsed_parameters
 from lepaute.measure.raw_files import rows_of
 from lepaute.measure.toolchain import C_FLAGS, probe_source

@@ -16,13 +16,13 @@ from threading import Event, Lock
 import numpy as np
 
 import lepaute as lp
-from lepaute.archive.metadata import MachineFacts
-from lepaute.design import Design
 from lepaute.errors import EnvironmentProblem
 from lepaute.kit.json_values import to_json
 from lepaute.measure import node_test, node_test_disk
 from lepaute.measure import node_test_workloads as workloads
+from lepaute.measure.archive.metadata import MachineFacts
 from lepaute.measure.calibration.machines import equip, layouts_of
+from lepaute.measure.design import Design
 from lepaute.measure.layout import Layout
 from lepaute.measure.nodes.group import Nodes, each_machine
 from lepaute.measure.nodes.results import CommandFailed

@@ -11,11 +11,11 @@ from lepaute.errors import InputError
 from lepaute.kit.numbers import of_type, path_of, texts, whole
 from lepaute.kit.options import option_field
 from lepaute.kit.text import ranks_text
-from lepaute.platform.schema import Platform
 from lepaute.simulate.application import Application
 from lepaute.simulate.conditions import Layers
 from lepaute.simulate.engine import SimulatedRun
 from lepaute.simulate.machine.mapping import Mapping
+from lepaute.simulate.platform.schema import Platform
 from lepaute.simulate.prediction.controls import DEFAULT_RUNS
 from lepaute.simulate.prediction.predicting import predict, raise_warnings
 from lepaute.simulate.prediction.prediction import Prediction

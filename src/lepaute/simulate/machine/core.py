@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING, Any
 
 from lepaute import _core
 from lepaute.errors import InputError, LepauteError
-from lepaute.platform.kernel_model import models_of
-from lepaute.platform.topology import numbers_between
-from lepaute.platform.values import core_modes
+from lepaute.simulate.platform.kernel_model import models_of
+from lepaute.simulate.platform.topology import numbers_between
+from lepaute.simulate.platform.values import core_modes
 
 if TYPE_CHECKING:
-    from lepaute.platform.network_model import Network
-    from lepaute.platform.schema import KernelModel, Piece, Platform, Segment
-    from lepaute.platform.simgrid import Wiring
+    from lepaute.simulate.platform.network_model import Network
+    from lepaute.simulate.platform.schema import KernelModel, Piece, Platform, Segment
+    from lepaute.simulate.platform.simgrid import Wiring
 
 KERNELS = tuple(_core.kernel_names())
 TERMS = {name: index for index, name in enumerate(_core.term_names())}
@@ -228,7 +228,7 @@ def _build(platform: "Platform") -> _core.Topology:
 
 def wiring(platform: "Platform") -> "Wiring":
     """The links and routes of `platform`, for export.  Raises InputError as core_topology."""
-    from lepaute.platform.simgrid import Wiring  # not on the way of a prediction
+    from lepaute.simulate.platform.simgrid import Wiring  # not on the way of a prediction
 
     topology = core_topology(platform)
     return Wiring([(topology.link_name(number), *link) for number, link in enumerate(topology.links)], topology.route)

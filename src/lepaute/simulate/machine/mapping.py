@@ -16,10 +16,10 @@ from lepaute.kit.numbers import path_of, whole
 from lepaute.kit.text import counted, quantity, ranks_text
 
 if TYPE_CHECKING:
-    from lepaute.platform import schema
     from lepaute.simulate.application import Application
+    from lepaute.simulate.platform import schema
 else:
-    schema = later("lepaute.platform.schema")
+    schema = later("lepaute.simulate.platform.schema")
 
 MASK = 2**64 - 1
 MappingKind = Literal["sequential", "random", "rankfile"]

@@ -7,12 +7,12 @@ from typing import Any
 
 from lepaute import _core
 from lepaute.errors import InputError
-from lepaute.platform.components import COMPUTING, topology_for
-from lepaute.platform.kernel_model import UPDATE, value_of
-from lepaute.platform.population import Population
-from lepaute.platform.schema import Assumption, KernelModel, PerCpu, Piece, Platform
 from lepaute.simulate.machine.population import SPATIAL, drawn_nodes, drawn_scales, scaled, with_coefficients
 from lepaute.simulate.machine.threaded import with_threads
+from lepaute.simulate.platform.components import COMPUTING, topology_for
+from lepaute.simulate.platform.kernel_model import UPDATE, value_of
+from lepaute.simulate.platform.population import Population
+from lepaute.simulate.platform.schema import Assumption, KernelModel, PerCpu, Piece, Platform
 
 #: The file of more would be larger than what is read.
 MOST_NODES = 40_000

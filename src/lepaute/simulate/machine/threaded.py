@@ -4,10 +4,10 @@ from math import hypot
 from typing import Any
 
 from lepaute.errors import InputError
-from lepaute.platform.data_sheet import OF_DGEMM, THREADS, scaled
-from lepaute.platform.kernel_model import UPDATE, mean_s
-from lepaute.platform.population import Group, Population
-from lepaute.platform.schema import Assumption, KernelModel, Nodes, Platform
+from lepaute.simulate.platform.data_sheet import OF_DGEMM, THREADS, scaled
+from lepaute.simulate.platform.kernel_model import UPDATE, mean_s
+from lepaute.simulate.platform.population import Group, Population
+from lepaute.simulate.platform.schema import Assumption, KernelModel, Nodes, Platform
 
 
 def with_threads(

@@ -16,10 +16,10 @@ from lepaute.errors import InputError
 from lepaute.kit.notebook import facts_html
 from lepaute.kit.numbers import none_if_nan, of_type
 from lepaute.kit.text import change_in_words, percent
-from lepaute.platform.schema import Platform
 from lepaute.simulate.application import Application
 from lepaute.simulate.conditions import Conditions
 from lepaute.simulate.machine.population import drawn_alike
+from lepaute.simulate.platform.schema import Platform
 from lepaute.simulate.prediction.prediction import Prediction
 from lepaute.stats.control_variates import Controls, adjusted, controls_of_ratio
 from lepaute.stats.intervals import median_of_runs, prediction_interval, standard_deviation

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 from lepaute import _core
 from lepaute.errors import InputError
-from lepaute.platform.components import COMPUTING, with_cpu_factors
-from lepaute.platform.io import override
-from lepaute.platform.kernel_model import UPDATE, piece_of, value_of
 from lepaute.simulate.conditions import Conditions, Layers
 from lepaute.simulate.machine.core import per_cpu_coefficients
 from lepaute.simulate.machine.mapping import Mapping as RankMapping
 from lepaute.simulate.machine.mapping import Slot
+from lepaute.simulate.platform.components import COMPUTING, with_cpu_factors
+from lepaute.simulate.platform.io import override
+from lepaute.simulate.platform.kernel_model import UPDATE, piece_of, value_of
 from lepaute.simulate.prediction.comparing import Difference, difference
 from lepaute.simulate.prediction.predicting import check_runs, predict, prediction_of, usual_engine
 from lepaute.simulate.prediction.warnings import alike_warnings, idle_settings
@@ -23,9 +23,9 @@ from lepaute.stats.cholesky import lower_factor, times
 from lepaute.version import __version__
 
 if TYPE_CHECKING:
-    from lepaute.platform.schema import Nodes, Platform
     from lepaute.simulate.apps.hpl import Hpl
     from lepaute.simulate.conditions import Fidelity
+    from lepaute.simulate.platform.schema import Nodes, Platform
     from lepaute.simulate.prediction.prediction import Prediction
 
 #: Stream of draws, apart from those of the engine.

@@ -16,9 +16,9 @@ from lepaute.simulate.prediction.trust import simulator_of
 from lepaute.stats.intervals import standard_deviation
 
 if TYPE_CHECKING:
-    from lepaute.platform.schema import Platform
     from lepaute.simulate.application import Application
     from lepaute.simulate.engine import Engine, SimulatedRun, Simulator
+    from lepaute.simulate.platform.schema import Platform
 
 #: Of each part. The standard deviation of 10 runs is known to a quarter of itself.
 RUNS = 10

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 from lepaute.errors import InputError, PredictionWarning
 from lepaute.kit.numbers import of_type, plain, whole
 from lepaute.kit.text import counted, without_figures
-from lepaute.platform.io import load_platform, override, setting_text
-from lepaute.platform.schema import Platform
 from lepaute.simulate.application import Application
 from lepaute.simulate.conditions import Conditions, Fidelity, Layers, Transfer, at_lag, state_of
 from lepaute.simulate.engine import Engine, SimulatedRun, Simulator
 from lepaute.simulate.machine.mapping import Mapping
 from lepaute.simulate.machine.population import on_its_day
+from lepaute.simulate.platform.io import load_platform, override, setting_text
+from lepaute.simulate.platform.schema import Platform
 from lepaute.simulate.prediction.controls import controls_of, usual_runs
 from lepaute.simulate.prediction.parts import RUNS as PART_RUNS
 from lepaute.simulate.prediction.parts import parts_of, sampling_sd, sampling_warnings, simulators_of_parts

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib import axes
 
-    from lepaute import trace as traces
     from lepaute.simulate import slow_state
+    from lepaute.simulate import trace as traces
 else:
-    axes, pd, traces = later("matplotlib.axes"), later("pandas"), later("lepaute.trace")
+    axes, pd, traces = later("matplotlib.axes"), later("pandas"), later("lepaute.simulate.trace")
     slow_state = later("lepaute.simulate.slow_state")
 
 

@@ -13,14 +13,14 @@ from math import fsum, sqrt
 from typing import TYPE_CHECKING, Any
 
 from lepaute.kit.text import percent, significant
-from lepaute.platform.plausibility import assumed_values
 from lepaute.simulate.conditions import Conditions, Layers, layers_of
 from lepaute.simulate.engine import MESSAGES, Engine, KernelUse, MessageUse, Simulator
+from lepaute.simulate.platform.plausibility import assumed_values
 from lepaute.stats.decision import Decision, Weakness
 
 if TYPE_CHECKING:
-    from lepaute.platform.schema import Platform
     from lepaute.simulate.application import Application
+    from lepaute.simulate.platform.schema import Platform
 
 #: Of computing, or of moving messages; what has less is left out of the text.
 LEAST_SHARE = 0.0005

@@ -4,15 +4,15 @@ from math import fsum
 from typing import TYPE_CHECKING
 
 from lepaute.kit.text import Alike, counted, one_for_all, quantity, significant
-from lepaute.platform.plausibility import assumed_values, implausible
 from lepaute.simulate.conditions import layers_of
+from lepaute.simulate.platform.plausibility import assumed_values, implausible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
-    from lepaute.platform.schema import Platform
     from lepaute.simulate.application import Application
     from lepaute.simulate.engine import KernelUse, SimulatedRun
+    from lepaute.simulate.platform.schema import Platform
     from lepaute.simulate.prediction.prediction import Prediction
 
 CLIPPED_SHARE = 0.1  # of a kernel's calls; above it, the kernel as a whole costs too little

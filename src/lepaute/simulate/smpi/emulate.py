@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, ClassVar
 from lepaute.errors import InputError, SimulationError
 from lepaute.kit.printed_time import checked_pattern
 from lepaute.kit.temporary import plain_name, temporary_folder
-from lepaute.platform.simgrid import export_xml, holds_loopback, host_name
-from lepaute.platform.simgrid.exporting import MOST_NODES_WITH_ROUTES
 from lepaute.simulate.conditions import Conditions, Layers
 from lepaute.simulate.engine import SimulatedRun
 from lepaute.simulate.machine.core import wiring
 from lepaute.simulate.machine.mapping import Mapping, check_memory
 from lepaute.simulate.machine.population import with_network_of_run
+from lepaute.simulate.platform.simgrid import export_xml, holds_loopback, host_name
+from lepaute.simulate.platform.simgrid.exporting import MOST_NODES_WITH_ROUTES
 from lepaute.simulate.smpi.building import calls_blas, check_program, existing
 from lepaute.simulate.smpi.emulated_run import (
     LEAST_SHARE,
@@ -44,9 +44,9 @@ from lepaute.simulate.smpi.warnings import network_warnings
 from lepaute.simulate.tracing import nodes_of
 
 if TYPE_CHECKING:
-    from lepaute.platform.schema import Platform
     from lepaute.simulate.application import Application
     from lepaute.simulate.native import RunProgress
+    from lepaute.simulate.platform.schema import Platform
 
 #: A call of MPI_Test that costs nothing would let a loop of them spin at one simulated date for ever.
 _LEAST_TEST_S = 1e-8

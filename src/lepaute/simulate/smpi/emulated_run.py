@@ -27,7 +27,7 @@ from lepaute.simulate.engine import KernelUse, Sizes
 from lepaute.simulate.smpi.process import Ended
 
 if TYPE_CHECKING:
-    from lepaute.platform.schema import Platform
+    from lepaute.simulate.platform.schema import Platform
 
 #: A stream that becomes less slow than this tells nothing of what waits for memory.
 LEAST_CONTENTION = 1.1

@@ -12,12 +12,12 @@ from typing import Literal
 
 from lepaute.errors import EnvironmentProblem
 from lepaute.kit.text import significant
-from lepaute.platform.schema import Platform
-from lepaute.platform.simgrid import holds_loopback
-from lepaute.platform.simgrid.zones import node_speeds_flops
 from lepaute.simulate.conditions import Layers
 from lepaute.simulate.machine.core import machine_of
 from lepaute.simulate.machine.population import on_its_day, with_network_of_run
+from lepaute.simulate.platform.schema import Platform
+from lepaute.simulate.platform.simgrid import holds_loopback
+from lepaute.simulate.platform.simgrid.zones import node_speeds_flops
 from lepaute.simulate.smpi.emulated_run import Slowdowns
 
 Computing = Literal["measured", "none", "untimed"]

@@ -1,14 +1,14 @@
 """What a reader of an emulation must know: what SMPI cannot do, and what had no model."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lepaute.kit.text import counted, significant, size_text
-from lepaute.measure.node_agent.facts import cpu_model
 from lepaute.simulate.smpi.emulated_run import LEAST_SHARE as LEAST_OWN_SHARE
 from lepaute.simulate.smpi.emulated_run import EmulatedRun, Slowdowns
 
 if TYPE_CHECKING:
-    from lepaute.platform.schema import Platform
+    from lepaute.simulate.platform.schema import Platform
     from lepaute.simulate.smpi.emulate import Options
 
 WTIME_SHARE = 0.01  # of the computing time
@@ -104,7 +104,7 @@ def _of_computing(run: EmulatedRun, platform: "Platform", options: "Options") ->
         ]
     if run.own_share <= LEAST_OWN_SHARE:
         return []
-    here, there = cpu_model(), platform.nodes.cpu_model
+    here, there = _this_processor(), platform.nodes.cpu_model
     machines = f" ({here}; there {there})" if here and there and here != there else ""
     speed = (
         f"{100.0 * run.own_share:.0f} % of the computing is the program's own, timed on this machine{machines}, and "
@@ -116,6 +116,15 @@ def _of_computing(run: EmulatedRun, platform: "Platform", options: "Options") ->
             "the program's own computing was timed on folded memory, which caches hold better than real one"
         )
     return warnings
+
+
+def _this_processor() -> str:
+    """As the kernel names it; "" where it does not."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return ""
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
 
 
 def _of_memory(run: EmulatedRun, platform: "Platform") -> list[str]:

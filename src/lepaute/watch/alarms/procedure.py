@@ -22,13 +22,13 @@ import pandas as pd
 
 from lepaute.errors import InputError, LepauteError
 from lepaute.stats.multiple_tests import LEVEL, OnlineFdr
-from lepaute.store import Store
-from lepaute.store.tables import ALARM_DAYS, ALARMS
 from lepaute.watch.alarms.groups import LOOKS
 from lepaute.watch.alarms.stretches import STREAM, Streams, Stretches, streams_of
 from lepaute.watch.alarms.worth_a_look import Look, looks_of
 from lepaute.watch.changelog import Changelog, Inventory
 from lepaute.watch.kept import keep_state, kept_state, kept_tables
+from lepaute.watch.store import Store
+from lepaute.watch.store.tables import ALARM_DAYS, ALARMS
 from lepaute.watch.values import DAY_S, check_values
 
 #: Relative changes up to this are nobody's concern: a fifth of the smallest that the literature found worth an entry,

@@ -8,15 +8,15 @@ from typing import Any, TypeVar
 
 import pandas as pd
 
-from lepaute.archive import Archive
-from lepaute.archive.documents import mapping, number, sequence, text
-from lepaute.archive.setups import facts as setup_facts
-from lepaute.archive.setups.topology import packages_of_threads
 from lepaute.errors import ArchiveError, FitError, InputError
 from lepaute.kit.printable import printable
+from lepaute.measure.archive import Archive
+from lepaute.measure.archive.documents import mapping, number, sequence, text
+from lepaute.measure.archive.setups import facts as setup_facts
+from lepaute.measure.archive.setups.topology import packages_of_threads
 from lepaute.measure.node_test_workloads import is_of_workloads
-from lepaute.store.rows import archived_date, node_states
 from lepaute.watch.factors.value import cells_text, fingerprint
+from lepaute.watch.store.rows import archived_date, node_states
 from lepaute.watch.values import WHOLE_NODE
 
 Made = TypeVar("Made")

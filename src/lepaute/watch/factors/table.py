@@ -17,9 +17,9 @@ from math import isnan, nan
 
 import pandas as pd
 
-from lepaute.archive import Archive
 from lepaute.errors import InputError, LepauteError
 from lepaute.kit.printable import printable
+from lepaute.measure.archive import Archive
 from lepaute.watch.factors.archived_run import ArchivedRun
 from lepaute.watch.factors.dgemm import (
     MODEL_FACTORS,

@@ -19,7 +19,6 @@ import pandas as pd
 from lepaute.errors import InputError
 from lepaute.stats.expanding import Booleans, ExpandingMoments, Floats, Integers, expanding_moments
 from lepaute.stats.prediction_region import RegionTests, log10_p_values, region_tests
-from lepaute.store.packed import row_keys
 from lepaute.watch.changelog import Changelog
 from lepaute.watch.judging.reference import (
     Digests,
@@ -31,6 +30,7 @@ from lepaute.watch.judging.reference import (
     references,
     with_beginnings,
 )
+from lepaute.watch.store.packed import row_keys
 from lepaute.watch.values import DAY_S, MACHINE, NODE, check_values, day_numbers, is_packed, vectors
 
 #: Of the tests by default; the windows are the latest job and the latest five.

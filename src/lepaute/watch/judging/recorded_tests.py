@@ -9,12 +9,12 @@ import numpy.typing as npt
 import pandas as pd
 
 from lepaute.errors import InputError
-from lepaute.store import Store
-from lepaute.store.packed import row_keys
-from lepaute.store.tables import VERDICTS
 from lepaute.watch.changelog import Changelog
 from lepaute.watch.judging.judge import AND, compared
 from lepaute.watch.judging.reference import digest_texts, digests_in, digests_of
+from lepaute.watch.store import Store
+from lepaute.watch.store.packed import row_keys
+from lepaute.watch.store.tables import VERDICTS
 from lepaute.watch.values import DAY_S, MACHINE, check_values, is_packed, vectors
 
 #: Of the rule by which verdicts are given, by itself and pooled; another rule gives other verdicts.

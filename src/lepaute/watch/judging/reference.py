@@ -13,9 +13,9 @@ import numpy.typing as npt
 import pandas as pd
 
 from lepaute.stats.expanding import Booleans, Floats, Integers
-from lepaute.store.packed import row_keys
 from lepaute.watch.alarms.standing import concerned
 from lepaute.watch.changelog import Changelog
+from lepaute.watch.store.packed import row_keys
 from lepaute.watch.values import MACHINE, in_turn, numbered_nodes
 
 Digests = npt.NDArray[np.uint64]

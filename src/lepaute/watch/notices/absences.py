@@ -11,8 +11,8 @@ import pandas as pd
 
 from lepaute.kit.text import counted
 from lepaute.stats.expanding import Floats
-from lepaute.store.packed import row_keys
-from lepaute.store.tables import STATES
+from lepaute.watch.store.packed import row_keys
+from lepaute.watch.store.tables import STATES
 from lepaute.watch.values import DAY_S, MACHINE, NODE, Machine, day_numbers, day_of
 
 #: A machine does not report if it is late by so many of its usual intervals, and others reported on so many days.

@@ -15,9 +15,9 @@ import pandas as pd
 
 from lepaute.errors import InputError
 from lepaute.stats.expanding import Booleans, Floats, Integers
-from lepaute.store.packed import row_keys
 from lepaute.watch.proposals.change_points import LEVEL, LeastChange, least_change_of
 from lepaute.watch.proposals.proposed_event import DAYS, PLATFORM, ProposedEvent, factor_changes
+from lepaute.watch.store.packed import row_keys
 from lepaute.watch.values import DAY_S, Machine, Node, day_numbers, day_of
 
 #: A raw test below this is an alarm: the level of the thesis.

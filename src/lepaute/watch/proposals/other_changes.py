@@ -4,14 +4,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from lepaute.archive import Archive
-from lepaute.archive.comparison import Comparison, compare, comparison_lines
-from lepaute.archive.setups import Setup, setup_of
-from lepaute.archive.setups.facts import CONTROL, EXPERIMENT, HARDWARE, SCRIPT, SOFTWARE, SYSTEM, VARIABLES
 from lepaute.errors import InputError, LepauteError
 from lepaute.kit.printable import printable
-from lepaute.store import Store
+from lepaute.measure.archive import Archive
+from lepaute.measure.archive.comparison import Comparison, compare, comparison_lines
+from lepaute.measure.archive.setups import Setup, setup_of
+from lepaute.measure.archive.setups.facts import CONTROL, EXPERIMENT, HARDWARE, SCRIPT, SOFTWARE, SYSTEM, VARIABLES
 from lepaute.watch.proposals.proposed_event import ProposedEvent
+from lepaute.watch.store import Store
 from lepaute.watch.values import Node
 
 #: What may move a measurement; results, commands and unknown files are left to `lepaute archive diff`.

@@ -21,7 +21,6 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from lepaute.store.packed import row_keys
 from lepaute.watch.alarms.standing import EXPLAINS_S
 from lepaute.watch.alarms.steps import alike_changes
 from lepaute.watch.changelog import ALL, Changelog, Inventory
@@ -37,6 +36,7 @@ from lepaute.watch.proposals.proposed_event import (
     factor_changes,
     shared_groups,
 )
+from lepaute.watch.store.packed import row_keys
 from lepaute.watch.values import DAY_S, Machine, Node, backward_jobs, check_values, is_of, is_of_job, nodes_of
 from lepaute.watch.values import MACHINE as MACHINE_COLUMNS
 

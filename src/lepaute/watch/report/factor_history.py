@@ -12,13 +12,13 @@ import numpy as np
 import pandas as pd
 
 from lepaute.kit.text import natural_order
-from lepaute.store import Store
 from lepaute.watch.alarms.sizes import worse_direction
 from lepaute.watch.alarms.standing import concerned
 from lepaute.watch.judging.judge import AND, CONFIDENCE, WINDOWS
 from lepaute.watch.judging.recorded_tests import Selection, recorded_tests
 from lepaute.watch.open_regressions import OpenRegressions
 from lepaute.watch.report.summary import OF_VERDICTS, suspects_of
+from lepaute.watch.store import Store
 from lepaute.watch.values import check_values, is_packed
 
 _KEY = ["node", "cpu", "job"]

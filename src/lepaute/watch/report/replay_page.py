@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from lepaute.kit.json_values import finite_json
+from lepaute.kit.report.page import picture_values, records_table, render
+from lepaute.kit.report.svg import Layer, Picture, axis
 from lepaute.kit.text import counted, exact_number, p_text
-from lepaute.report.page import picture_values, records_table, render
-from lepaute.report.svg import Layer, Picture, axis
 from lepaute.watch.report.history import ChangeAlarm, Day, alarms_answer
 from lepaute.watch.report.summary import Regression, change_text, machines_text, regression_nodes, since_text
 

@@ -20,7 +20,6 @@ import pandas as pd
 from lepaute.errors import InputError
 from lepaute.kit.json_values import finite_json, from_json
 from lepaute.kit.text import counted, p_text, signed_percent
-from lepaute.store.packed import row_keys
 from lepaute.watch.alarms.sizes import least_change_of
 from lepaute.watch.alarms.steps import alike_changes, same_machines
 from lepaute.watch.alarms.worth_a_look import LABEL
@@ -30,6 +29,7 @@ from lepaute.watch.named_nodes import nodes_text
 from lepaute.watch.notices.absences import Absence, absences_of
 from lepaute.watch.notices.notice import UNLIKE_PEERS, Notice, worse_first
 from lepaute.watch.proposals.proposed_event import shared_groups
+from lepaute.watch.store.packed import row_keys
 from lepaute.watch.values import DAY_S, MACHINE, WHOLE_NODE, Machine, Node, day_of, nodes_of
 
 if TYPE_CHECKING:

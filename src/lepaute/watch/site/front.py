@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from lepaute.kit.report.page import anchor
 from lepaute.kit.text import counted, significant, with_interval
-from lepaute.report.page import anchor
 from lepaute.watch.changelog import ALL, Event
 from lepaute.watch.notices.absences import last_data
 from lepaute.watch.notices.notice import Notice, unlike_text, worse_first

@@ -14,9 +14,8 @@ import pandas as pd
 
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.files import not_written, scratch_folder
+from lepaute.kit.report.page import render
 from lepaute.kit.text import natural_order
-from lepaute.report.page import render
-from lepaute.store import Store
 from lepaute.watch.alarms.worth_a_look import LABEL
 from lepaute.watch.changelog import ALL, Event
 from lepaute.watch.judging.judge import AND
@@ -30,6 +29,7 @@ from lepaute.watch.report.summary import Change, absence_text, recent_s, suspici
 from lepaute.watch.site.front import answer, cost_text, effect_of, page_name, regression_line, summary_of
 from lepaute.watch.site.read import NodeSeries, overview_data, script_of
 from lepaute.watch.site.states import SAID, STATES, WEIGHT, FactorStates, StateMap, drawn, state_map, states_of
+from lepaute.watch.store import Store
 from lepaute.watch.values import DAY_S, day_of
 
 #: Says that a folder is a site of ours, which may be replaced.
@@ -93,7 +93,7 @@ def write_site(store: "Store", folder: Path, now_s: float) -> Site:
             (new / "vega.js").write_text(plot_library(), encoding="utf-8")
             for name in ("site.js", "overview.js", "node.js", "factor.js"):
                 (new / name).write_bytes(files(_PACKAGE).joinpath("static", name).read_bytes())
-            tables = files("lepaute.report").joinpath("static", "tables.js").read_bytes()
+            tables = files("lepaute.kit.report").joinpath("static", "tables.js").read_bytes()
             (new / "tables.js").write_bytes(tables)
             (new / MARKER).write_text("Made by lepaute watch site, which replaces this folder.\n")
             _put_in_place(new, folder)

@@ -13,8 +13,8 @@ from lepaute.simulate.application import Files
 from lepaute.simulate.apps.hpl.parameters import SEVERAL, Hpl, places
 
 if TYPE_CHECKING:
-    from lepaute.platform import schema
     from lepaute.simulate.apps.hpl import hpl_dat, hpl_out
+    from lepaute.simulate.platform import schema
     from lepaute.simulate.prediction import prediction
 else:
     hpl_dat, hpl_out = later("lepaute.simulate.apps.hpl.hpl_dat"), later("lepaute.simulate.apps.hpl.hpl_out")

@@ -5,18 +5,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lepaute.platform import load_platform, override
 from lepaute.simulate.apps.hpl.parameters import Hpl
 from lepaute.simulate.apps.hpl.work import rows_of
 from lepaute.simulate.conditions import Layers
+from lepaute.simulate.platform import load_platform, override
 from lepaute.simulate.prediction.predicting import predict
 from lepaute.simulate.tracing import TraceRequest
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from lepaute.platform.schema import Platform
-    from lepaute.trace import Trace
+    from lepaute.simulate.platform.schema import Platform
+    from lepaute.simulate.trace import Trace
 
 #: What is looked at: so many steps spread over the run, and ranks drawn, as long as the trace has fewer rows.
 MOST_STEPS, MOST_RANKS, MOST_ROWS = 64, 64, 400_000
@@ -94,7 +94,7 @@ def steps_meant(seen: "NDArray[np.int64]", steps: int) -> "NDArray[np.float64]":
 
 
 def _table(trace: "Trace", hpl: Hpl, n_ranks: int, platform: str) -> KernelCallTable:
-    from lepaute.trace.table import KERNEL
+    from lepaute.simulate.trace.table import KERNEL
 
     calls = trace.where((trace.kind == KERNEL) & (trace.step >= 0))
     seen, position = np.unique(calls.step, return_inverse=True)

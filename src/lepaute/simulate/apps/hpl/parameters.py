@@ -22,11 +22,11 @@ from lepaute.simulate.apps.hpl import work
 from lepaute.simulate.machine.mapping import thinned
 
 if TYPE_CHECKING:
-    from lepaute.platform import schema
     from lepaute.simulate.apps.hpl import emulation
+    from lepaute.simulate.platform import schema
     from lepaute.simulate.smpi import emulate
 else:
-    schema, emulation = later("lepaute.platform.schema"), later("lepaute.simulate.apps.hpl.emulation")
+    schema, emulation = later("lepaute.simulate.platform.schema"), later("lepaute.simulate.apps.hpl.emulation")
 
 Broadcast = Literal["1ring", "1ring-modified", "2ring", "2ring-modified", "long", "long-modified"]
 Swap = Literal["binary-exchange", "spread-roll", "mix"]

@@ -34,11 +34,11 @@ from lepaute.simulate.apps.own.values import MOST, Cost, Grid, kernel_of
 
 if TYPE_CHECKING:
     from lepaute import _core
-    from lepaute.platform import schema
     from lepaute.simulate import engine
     from lepaute.simulate.apps.own import checking, laying, rank
+    from lepaute.simulate.platform import schema
 else:
-    _core, schema = later("lepaute._core"), later("lepaute.platform.schema")
+    _core, schema = later("lepaute._core"), later("lepaute.simulate.platform.schema")
     engine, rank = later("lepaute.simulate.engine"), later("lepaute.simulate.apps.own.rank")
     checking, laying = later("lepaute.simulate.apps.own.checking"), later("lepaute.simulate.apps.own.laying")
 

@@ -19,8 +19,8 @@ from lepaute.simulate.apps.replay.laying import Groups, RecordedPart
 from lepaute.simulate.apps.replay.operations import Operations
 from lepaute.simulate.apps.replay.rows import MEETINGS, Rows
 from lepaute.simulate.apps.replay.survey import Survey
-from lepaute.trace import read_trace
-from lepaute.trace.table import NOBODY
+from lepaute.simulate.trace import read_trace
+from lepaute.simulate.trace.table import NOBODY
 
 if TYPE_CHECKING:
     from lepaute.simulate.apps.own import Application

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from lepaute.errors import InputError
 from lepaute.kit.text import counted, percent, significant
+from lepaute.simulate.trace import Trace, read_trace
+from lepaute.simulate.trace.messages import ARRIVAL
+from lepaute.simulate.trace.table import MPI
 from lepaute.stats.student import student_quantile
-from lepaute.trace import Trace, read_trace
-from lepaute.trace.messages import ARRIVAL
-from lepaute.trace.table import MPI
 
 #: From so many stretches of each rank on the first one is left out: it meets cold caches and pages not yet there.
 WARM_FROM = 5

@@ -16,10 +16,10 @@ from lepaute.kit.text import counted
 if TYPE_CHECKING:
     from lepaute import _core
     from lepaute.kit import expressions
-    from lepaute.platform import schema
     from lepaute.simulate.apps.own import measured
+    from lepaute.simulate.platform import schema
 else:
-    _core, schema = later("lepaute._core"), later("lepaute.platform.schema")
+    _core, schema = later("lepaute._core"), later("lepaute.simulate.platform.schema")
     expressions, measured = later("lepaute.kit.expressions"), later("lepaute.simulate.apps.own.measured")
 
 MOST = 2**31 - 1

@@ -24,13 +24,17 @@ from lepaute.simulate.apps.laid import LaidApplication
 
 if TYPE_CHECKING:
     from lepaute import _core
-    from lepaute import trace as traces
-    from lepaute.platform import schema
     from lepaute.simulate import engine
+    from lepaute.simulate import trace as traces
     from lepaute.simulate.apps.own import laying as own_laying
     from lepaute.simulate.apps.replay import own_code as own_codes
+    from lepaute.simulate.platform import schema
 else:
-    _core, schema, traces = later("lepaute._core"), later("lepaute.platform.schema"), later("lepaute.trace")
+    _core, schema, traces = (
+        later("lepaute._core"),
+        later("lepaute.simulate.platform.schema"),
+        later("lepaute.simulate.trace"),
+    )
     engine, own_laying = later("lepaute.simulate.engine"), later("lepaute.simulate.apps.own.laying")
     own_codes = later("lepaute.simulate.apps.replay.own_code")
 
@@ -164,8 +168,8 @@ class TraceReplay(LaidApplication):
     @property
     def _modelled(self) -> frozenset[str]:
         """Kernels of the recording that take the time of the platform's models."""
-        from lepaute.platform.kernel_model import models_of
         from lepaute.simulate.machine.core import KERNELS
+        from lepaute.simulate.platform.kernel_model import models_of
 
         if self._platform is None:
             return frozenset(KERNELS) & self._read.survey.names
@@ -210,7 +214,7 @@ class TraceReplay(LaidApplication):
             )
 
     def _between(self, recorded_on: str, platform: "schema.Platform") -> "own_codes.Factor":
-        from lepaute.platform import load_platform
+        from lepaute.simulate.platform import load_platform
 
         length_s = max(map(float, self._metadata.get("ends_s") or ()), default=0.0)
         return own_codes.between(load_platform(recorded_on), platform, self.ranks, length_s)
@@ -222,7 +226,7 @@ class TraceReplay(LaidApplication):
     def own_kernels(self, platform: "schema.Platform") -> "list[_core.MachineKernel]":
         """The program's own code, of which a unit is a second of the recording."""
         from lepaute.simulate.apps.own.values import kernel_of
-        from lepaute.trace.table import COMPUTING
+        from lepaute.simulate.trace.table import COMPUTING
 
         factor = self.factor(platform)
         kernel = kernel_of((COMPUTING, factor.middle, 0.0, 0.0, 0.0), platform)
@@ -234,7 +238,7 @@ class TraceReplay(LaidApplication):
         return self.laid().parameters
 
     def warnings(self, platform: "schema.Platform", run: "engine.SimulatedRun", most_ranks_on_a_node: int) -> list[str]:
-        from lepaute.trace.table import COMPUTING
+        from lepaute.simulate.trace.table import COMPUTING
 
         own = run.kernels.get(COMPUTING)
         share = 0.0 if own is None else own.time_s / max(run.computing_s, 1e-300)
@@ -257,7 +261,7 @@ class _Recording:
 
     def __init__(self, path: Path) -> None:
         from lepaute.simulate.apps.replay.survey import Survey
-        from lepaute.trace.reading import TraceParts, files_of
+        from lepaute.simulate.trace.reading import TraceParts, files_of
 
         self._parts = TraceParts(path)
         self.survey = Survey(self._parts, str(path))

@@ -3,7 +3,15 @@
 from enum import IntEnum, auto
 from typing import NamedTuple
 
-from lepaute.trace.messages import ALL_TO_ALL, BLOCKING_OF, COLLECTIVES, IMMEDIATE_RECEIVES, PROBES, SENDRECVS, WAITS
+from lepaute.simulate.trace.messages import (
+    ALL_TO_ALL,
+    BLOCKING_OF,
+    COLLECTIVES,
+    IMMEDIATE_RECEIVES,
+    PROBES,
+    SENDRECVS,
+    WAITS,
+)
 
 #: Of all ranks of a communicator, so that it is created: what each rank tells each other one.
 CREATION_BYTES = 8

@@ -19,8 +19,8 @@ from lepaute.simulate.apps.replay.collectives import parts_of
 from lepaute.simulate.apps.replay.operations import NONE, Operations, Requests
 from lepaute.simulate.apps.replay.rows import MEETINGS, Rows
 from lepaute.simulate.apps.replay.survey import Survey, turns
-from lepaute.trace.messages import BLOCKING_OF, CREATIONS, SENDS, TESTS
-from lepaute.trace.table import COMPUTING, KERNEL, NOBODY, PHASE, Trace
+from lepaute.simulate.trace.messages import BLOCKING_OF, CREATIONS, SENDS, TESTS
+from lepaute.simulate.trace.table import COMPUTING, KERNEL, NOBODY, PHASE, Trace
 
 #: Own time between two calls is kept with so many significant digits, so that few operations are told apart.
 DIGITS = 4

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from lepaute import _core
 from lepaute.simulate.apps.own.rank import ANY
 from lepaute.simulate.apps.replay.calls import CALLS
-from lepaute.trace.table import COMPUTING, NOBODY
+from lepaute.simulate.trace.table import COMPUTING, NOBODY
 
 #: The place of no operation.
 NONE = -1

@@ -11,7 +11,7 @@ from lepaute.errors import InputError
 from lepaute.kit.text import significant
 
 if TYPE_CHECKING:
-    from lepaute.platform.schema import Platform
+    from lepaute.simulate.platform.schema import Platform
 
 #: Half the width of 95 % of a normal distribution, in standard deviations.
 _HALF_95 = NormalDist().inv_cdf(0.975)
@@ -114,7 +114,7 @@ def _variance_of_largest(count: int) -> float:
 
 def of_flops(rate: float, platform: "Platform") -> Factor:
     """Of amounts of flop, which the trace has as seconds at `rate` flop/s: they take the rate of dgemm."""
-    from lepaute.platform.data_sheet import dgemm_rate
+    from lepaute.simulate.platform.data_sheet import dgemm_rate
 
     found = dgemm_rate(platform)
     if found is None:
@@ -126,7 +126,7 @@ def of_flops(rate: float, platform: "Platform") -> Factor:
 
 
 def _ratios(recorded: "Platform", platform: "Platform") -> Iterator[tuple[str, float]]:
-    from lepaute.platform.data_sheet import dgemm_rate
+    from lepaute.simulate.platform.data_sheet import dgemm_rate
 
     rates = [dgemm_rate(each) for each in (recorded, platform)]
     if rates[0] and rates[1]:

@@ -6,9 +6,9 @@ import numpy
 from numpy.typing import NDArray
 
 from lepaute.simulate.apps.replay.calls import CALLS, Call, Does
-from lepaute.trace.compare import without_work
-from lepaute.trace.messages import IMMEDIATE_RECEIVES, RECEIVES
-from lepaute.trace.table import KERNEL, PHASE, Trace
+from lepaute.simulate.trace.compare import without_work
+from lepaute.simulate.trace.messages import IMMEDIATE_RECEIVES, RECEIVES
+from lepaute.simulate.trace.table import KERNEL, PHASE, Trace
 
 MEETINGS = (Does.MEETS, Does.BEGINS_MEETING)
 

@@ -11,8 +11,8 @@ from lepaute.errors import InputError
 from lepaute.kit.text import seconds
 from lepaute.simulate.apps.replay.calls import CALLS
 from lepaute.simulate.apps.replay.rows import MEETINGS, Rows
-from lepaute.trace.messages import BETWEEN_TWO, IMMEDIATE_SENDS, SENDS, occurrence
-from lepaute.trace.table import MPI, NOBODY, Trace
+from lepaute.simulate.trace.messages import BETWEEN_TWO, IMMEDIATE_SENDS, SENDS, occurrence
+from lepaute.simulate.trace.table import MPI, NOBODY, Trace
 
 _MOST_TAG = 2**31 - 1
 

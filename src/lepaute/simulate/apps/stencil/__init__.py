@@ -15,10 +15,10 @@ from lepaute.kit.quantities import box_of, whole_of
 from lepaute.simulate.application import Application, Rate
 
 if TYPE_CHECKING:
-    from lepaute.platform import schema
     from lepaute.simulate import engine
+    from lepaute.simulate.platform import schema
 else:
-    schema, engine = later("lepaute.platform.schema"), later("lepaute.simulate.engine")
+    schema, engine = later("lepaute.simulate.platform.schema"), later("lepaute.simulate.engine")
 
 Allreduce = Literal["none", "binomial", "recursive-doubling", "ring"]
 ALLREDUCES: tuple[Allreduce, ...] = get_args(Allreduce)

@@ -1,0 +1,150 @@
+"""Pages of templates and their tables, and reports on disk. Every text is escaped; pictures escape their own."""
+
+import dataclasses
+import hashlib
+import json
+import math
+import re
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lepaute.errors import InputError
+from lepaute.kit.files import check_output, write_whole
+from lepaute.kit.text import significant, unbroken
+from lepaute.version import __version__
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+    from markupsafe import Markup
+
+    from lepaute.kit.report.svg import Picture
+
+#: Of reports: a page to read, or an object of the same content for programs.
+SUFFIXES = (".html", ".json")
+#: An option of a command.
+_OPTION = re.compile(r"(?<![\w-])--[a-z-]+")
+#: What stands before the first semicolon that is not in parentheses.
+_UNTIL_SEMICOLON = re.compile(r"(?:[^;(]|\([^)]*\)|\()*")
+
+
+def render(package: str, template: str, **values: Any) -> str:
+    """The page of a template in the folder `templates` of `package`, which extends `page.html.j2` here (style sheet,
+    header, footer) and imports macros for folding, checks, pictures and tables from `parts.html.j2`.
+
+    A page that answers one question fills the blocks `finding`, `evidence` and `details`, and gives
+      answer   : the sentence that the command prints first;  state : fine, notable, serious or unable;
+                 a page without one has no colour
+      figures  : (value, what of) in large type
+      commands : (words, command) that make it again
+    Any page may give
+      made_of  : name and value of what made the page (digest of an archive or platform, seed); the version is added
+    """
+    given = {"made_of": (), "figures": (), "commands": (), "state": "", **values}
+    made = _environment(package).get_template(template)  # names of files may be no text
+    return made.render(**given, version=__version__).encode(errors="backslashreplace").decode()
+
+
+@cache
+def _environment(package: str) -> "Environment":
+    """One for all pages of a package: it keeps the compiled templates, which take longer than most pages."""
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, select_autoescape
+
+    environment = Environment(
+        loader=ChoiceLoader([PackageLoader(package, "templates"), PackageLoader("lepaute.kit.report", "templates")]),
+        autoescape=select_autoescape(default=True, default_for_string=True),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"sentence": _sentence, "unbroken": _unbroken}
+    return environment
+
+
+def _unbroken(text: str) -> "Markup":
+    """For a page, whose lines end neither between a number and its unit nor within an option such as --real-runs."""
+    from markupsafe import Markup, escape
+
+    return Markup(_OPTION.sub(r'<span class="unbroken">\g<0></span>', str(escape(unbroken(text)))))
+
+
+def _sentence(text: str) -> "Markup":
+    """An answer with its full stop; what comes before a semicolon, those in parentheses apart, stands out."""
+    from markupsafe import Markup
+
+    whole = text.removesuffix(".")
+    first = _UNTIL_SEMICOLON.match(whole)[0]  # type: ignore[index]  # of any text, if only of nothing
+    semicolon, rest = whole[len(first) :][:1], whole[len(first) + 1 :]
+    return Markup("<strong>{}</strong>{}{}.").format(_unbroken(first), semicolon, _unbroken(rest))
+
+
+def picture_values(picture: "Picture") -> dict[str, Any]:
+    """A picture as the macro `pictures_of` takes it."""
+    from markupsafe import Markup
+
+    return {"svg": Markup(picture.svg()), "caption": picture.caption, "title": picture.title}
+
+
+def anchor(subject: str) -> str:
+    """A name for links: letters, digits and dashes of a subject's, whatever else is in it, and never twice the same."""
+    plain = re.sub(r"[^a-z0-9]+", "-", subject.lower()).strip("-")[:40]
+    return f"{plain}-{hashlib.sha256(subject.encode()).hexdigest()[:6]}"
+
+
+def records_table(title: str, rows: Any) -> dict[str, Any] | None:
+    """A table of data classes or dictionaries: a column a field, and their `sentence` where they have one; None: empty.
+
+    A field that is itself a list of such is written in one cell.
+    """
+    if rows is None:
+        return None
+    listed = list(rows.values()) if isinstance(rows, dict) else list(rows) if isinstance(rows, list | tuple) else [rows]
+    records = [record for record in map(_record, listed) if record]
+    if not records:
+        return None
+    columns = list(dict.fromkeys(name for record in records for name in record))
+    return {
+        "title": title,
+        "anchor": anchor(title),
+        "columns": [name.replace("_", " ") for name in columns],
+        "rows": [[_text(record.get(name)) for name in columns] for record in records],
+    }
+
+
+def _record(row: Any) -> dict[str, Any]:
+    if dataclasses.is_dataclass(row) and not isinstance(row, type):
+        record = {field.name: getattr(row, field.name) for field in dataclasses.fields(row)}
+        sentence = getattr(row, "sentence", None)
+        return {**record, "in words": sentence} if isinstance(sentence, str) else record
+    return dict(row) if isinstance(row, dict) else {}
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return significant(value) if math.isfinite(value) else "–"
+    if isinstance(value, list | tuple):
+        return "; ".join(map(_text, value))
+    if record := _record(value):
+        return ", ".join(f"{name} {_text(part)}" for name, part in record.items() if part is not None)
+    return "" if value is None else str(value)
+
+
+def check_page_name(path: Path | None) -> None:
+    """Raises InputError where the name of a page that was asked for is not one."""
+    if path is not None and path.suffix.lower() != ".html":
+        raise InputError(f"--report {path}: the name of a page must end in .html; --json prints the data")
+
+
+def write_report(path: Path, page: Callable[[], str], content: Callable[[], dict[str, Any]]) -> None:
+    """Writes the page where the name ends in .html, the content as a JSON object where it ends in .json.
+
+    Raises InputError for another suffix, or where the file cannot be written; nothing is computed then.
+    """
+    if path.suffix.lower() not in SUFFIXES:
+        raise InputError(f"{path}: the name of a report must end in .html (a page) or .json (data)")
+    check_output(path)
+    is_page = path.suffix.lower() == ".html"
+    write_whole(path, page() if is_page else json.dumps(content(), indent=2, allow_nan=False) + "\n")

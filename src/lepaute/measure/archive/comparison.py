@@ -1,0 +1,273 @@
+"""What differs between two setups, or between the nodes of one: values side by side, nodes that agree as one."""
+
+import difflib
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import groupby
+from typing import Any
+
+from lepaute.kit.node_sets import folded
+from lepaute.kit.printable import fitted, wrapped
+from lepaute.kit.text import counted
+from lepaute.measure.archive.setups import Setup
+from lepaute.measure.archive.setups.facts import COMMANDS, GROUPS, OTHER, SCRIPT, Value
+
+#: Differences of one thing are listed for no more pairs of values than this.
+_MOST_PAIRS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A thing that is otherwise on the two sides.
+
+    nodes_a, nodes_b: node sets; empty where the thing is about the whole experiment
+    a, b            : the values; None where it is not there
+    """
+
+    group: str
+    what: str
+    nodes_a: str
+    nodes_b: str
+    a: Value | None
+    b: Value | None
+
+
+@dataclass(frozen=True, slots=True)
+class Uneven:
+    """A thing that is otherwise on some nodes of one setup: each value with its node set, the commonest first.
+
+    None stands for nodes that say nothing about it, where others do.
+    """
+
+    group: str
+    what: str
+    values: tuple[tuple[str, Value | None], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """All that differs; in the order of importance of the groups, then of names."""
+
+    changes: tuple[Change, ...]
+    uneven_a: tuple[Uneven, ...]
+    uneven_b: tuple[Uneven, ...]
+
+    @property
+    def same(self) -> bool:
+        """No difference between the two; their nodes may differ among each other in the same way."""
+        return not self.changes
+
+
+def compare(a: Setup, b: Setup) -> Comparison:
+    """Both setups, thing by thing."""
+    keys = sorted({*a.facts, *b.facts}, key=lambda key: (GROUPS.index(key[0]), key[1]))
+    changes = [change for key in keys for change in _changes(key, a.facts.get(key, {}), b.facts.get(key, {}))]
+    # The order of a design's rows says nothing more where the rows themselves differ.
+    other_rows = {change.what for change in changes if change.what.endswith(": rows in any order")}
+    order = {what.replace(": rows in any order", ": rows in their order") for what in other_rows}
+    return Comparison(tuple(change for change in changes if change.what not in order), uneven(a), uneven(b))
+
+
+def uneven(setup: Setup) -> tuple[Uneven, ...]:
+    """What differs between the nodes of one setup."""
+    things = []
+    for (group, what), values in sorted(setup.facts.items(), key=lambda item: (GROUPS.index(item[0][0]), item[0][1])):
+        by_node: Mapping[str, Value | None] = values
+        if "" not in values:
+            by_node = {**dict.fromkeys(setup.nodes), **values}
+        if len(set(by_node.values())) > 1:
+            sets = _by_value(by_node)
+            things.append(Uneven(group, what, tuple((folded(nodes), value) for value, nodes in sets)))
+    return tuple(things)
+
+
+def _by_value(values: Mapping[str, Value | None]) -> list[tuple[Value | None, list[str]]]:
+    """Values with their nodes, the commonest first; ties in the order of the nodes."""
+    nodes: dict[Value | None, list[str]] = defaultdict(list)
+    for node, value in values.items():
+        nodes[value].append(node)
+    return sorted(nodes.items(), key=lambda item: (-len(item[1]), min(item[1])))
+
+
+def _changes(key: tuple[str, str], a: Mapping[str, Value], b: Mapping[str, Value]) -> Iterable[Change]:
+    """The changes of one thing, given by node.
+
+    Nodes of the same name are compared with each other; when the nodes are others, values with values: one that occurs
+    on both sides is no difference, whichever node has it.
+    """
+    if a == b:
+        return
+    pairs: dict[tuple[Value | None, Value | None], tuple[list[str], list[str]]] = {}
+    for node in a.keys() & b.keys():
+        if a[node] != b[node]:
+            _pair(pairs, a[node], b[node], [node], [node])
+    alone_a, alone_b = {n: v for n, v in a.items() if n not in b}, {n: v for n, v in b.items() if n not in a}
+    left_a = {node: value for node, value in alone_a.items() if value not in b.values()}
+    left_b = {node: value for node, value in alone_b.items() if value not in a.values()}
+    values_a, values_b = set(a.values()), set(b.values())
+    if left_a and len(values_b) <= 1:
+        for value, nodes in _by_value(left_a):
+            _pair(pairs, value, next(iter(values_b), None), nodes, list(b))
+    elif left_b and len(values_a) <= 1:
+        for value, nodes in _by_value(left_b):
+            _pair(pairs, next(iter(values_a), None), value, list(a), nodes)
+    else:
+        for value, nodes in _by_value(left_a):
+            _pair(pairs, value, None, nodes, [])
+        for value, nodes in _by_value(left_b):
+            _pair(pairs, None, value, [], nodes)
+    group, what = key
+    ordered = sorted(pairs.items(), key=lambda item: -len(item[1][0]) - len(item[1][1]))
+    for (old, new), (nodes_a, nodes_b) in ordered[:_MOST_PAIRS]:
+        yield Change(group, what, folded(filter(None, nodes_a)), folded(filter(None, nodes_b)), old, new)
+
+
+def _pair(
+    pairs: dict[tuple[Value | None, Value | None], tuple[list[str], list[str]]],
+    a: Value | None,
+    b: Value | None,
+    nodes_a: list[str],
+    nodes_b: list[str],
+) -> None:
+    known_a, known_b = pairs.setdefault((a, b), ([], []))
+    known_a.extend(nodes_a)
+    known_b.extend(nodes_b)
+
+
+WIDTH = 100
+#: Without --all: lines of a group, lines of a text's difference, characters of a value.
+MOST_LINES, MOST_DIFF_LINES, MOST_VALUE = 14, 24, 160
+#: Of the sentence: differences that it names, and characters of each.
+MOST_NAMED, MOST_SHORT = 3, 60
+#: difflib takes time with the square of the lines: longer texts are only counted.
+_MOST_COMPARED_LINES = 2000
+
+
+def comparison_lines(
+    comparison: Comparison, unread: Sequence[str], *, everything: bool, width: int = WIDTH
+) -> Iterator[str]:
+    """The lines of a report, grouped, of at most `width` columns; with `everything` nothing is cut."""
+    report = _Report(everything, width)
+    if comparison.same:
+        yield "no difference between the two setups (results are not compared)"
+    for group, changes in groupby(comparison.changes, lambda change: change.group):
+        members = list(changes)
+        yield f"{group} ({len(members)})"
+        lines = [line for change in members for line in report.change(change)]
+        yield from lines if group in (SCRIPT, COMMANDS) else report.cut(lines, MOST_LINES)
+    for side, things in (("A", comparison.uneven_a), ("B", comparison.uneven_b)):
+        if things:
+            yield f"nodes of {side} that differ from each other ({len(things)})"
+            yield from report.cut([line for thing in things for line in report.uneven(thing)], MOST_LINES)
+    for problem in unread:
+        yield fitted(f"not compared: {problem}", 10_000 if everything else width)
+
+
+def comparison_sentence(comparison: Comparison) -> str:
+    """How many things differ, and the first: 5 differences between the setups: seed 7 -> 8, software and 3 more."""
+    if not comparison.changes:
+        return "No differences between the setups"
+    *named, last = [_short(change) for change in comparison.changes[:MOST_NAMED]]
+    more = len(comparison.changes) - MOST_NAMED
+    listed = f"{', '.join([*named, last])} and {more} more" if more > 0 else " and ".join([*named[-1:], last])
+    if more <= 0 and len(named) > 1:
+        listed = f"{', '.join(named[:-1])}, {listed}"
+    return f"{counted(len(comparison.changes), 'difference')} between the setups: {listed}"
+
+
+def _short(change: Change) -> str:
+    """seed 7 -> 8; of texts and sets only what differs."""
+    sides = (change.a, change.b)
+    plain = all(side is None or not isinstance(side, tuple | frozenset) for side in sides)
+    return fitted(f"{change.what} {_shown(change.a)} -> {_shown(change.b)}" if plain else change.what, MOST_SHORT)
+
+
+def comparison_json(comparison: Comparison) -> dict[str, Any]:
+    """The comparison as values for JSON; sets as sorted lists, texts as lists of lines."""
+
+    def json(value: Any) -> Any:
+        return sorted(value) if isinstance(value, frozenset) else list(value) if isinstance(value, tuple) else value
+
+    def within(things: Sequence[Uneven]) -> list[dict[str, Any]]:
+        return [
+            {
+                "group": thing.group,
+                "what": thing.what,
+                "values": [{"nodes": nodes, "value": json(value)} for nodes, value in thing.values],
+            }
+            for thing in things
+        ]
+
+    return {
+        "same": comparison.same,
+        "differences": [{key: json(value) for key, value in asdict(change).items()} for change in comparison.changes],
+        "within_a": within(comparison.uneven_a),
+        "within_b": within(comparison.uneven_b),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _Report:
+    everything: bool
+    width: int
+
+    def cut(self, lines: list[str], most: int, indent: str = "  ") -> Iterator[str]:
+        kept = lines if self.everything else lines[:most]
+        yield from kept
+        if len(kept) < len(lines):
+            yield f"{indent}... {len(lines) - len(kept)} lines more (--all)"
+
+    def change(self, change: Change) -> Iterator[str]:
+        where = change.nodes_a or change.nodes_b
+        if change.nodes_a and change.nodes_b and change.nodes_a != change.nodes_b:
+            where = f"{change.nodes_a} -> {change.nodes_b}"
+        head = f"{where}: {change.what}" if where else change.what
+        a, b = change.a, change.b
+        missing = " (not in A)" if a is None else " (not in B)" if b is None else ""
+        if isinstance(a, tuple | None) and isinstance(b, tuple | None):
+            yield from self._text(head, missing, a or (), b or (), counted_only=change.group == OTHER)
+        elif isinstance(a, frozenset | None) and isinstance(b, frozenset | None):
+            items = [f"- {item}" for item in sorted((a or frozenset()) - (b or frozenset()))]
+            items += [f"+ {item}" for item in sorted((b or frozenset()) - (a or frozenset()))]
+            yield from self._paragraph(f"{head}{missing}:", ",  ".join(items) or "empty")
+        else:
+            yield from self._paragraph(f"{head}:", f"{_shown(a)} -> {_shown(b)}")
+
+    def _text(
+        self, head: str, missing: str, a: tuple[str, ...], b: tuple[str, ...], *, counted_only: bool
+    ) -> Iterator[str]:
+        """The unified difference of two texts; of unknown files only how much differs."""
+        if max(len(a), len(b)) > _MOST_COMPARED_LINES:
+            yield fitted(f"  {head}: differs; {len(a)} and {len(b)} lines, too many to compare here", self.width)
+            return
+        lines = [line.rstrip("\n") for line in difflib.unified_diff(a, b, lineterm="", n=1)][2:]
+        changed = sum(line[:1] in "+-" for line in lines)
+        yield fitted(f"  {head}{missing}: {changed} lines", self.width)
+        if self.everything or not counted_only:
+            shown = [f"    {fitted(line, 10_000 if self.everything else self.width - 4)}" for line in lines]
+            yield from self.cut(shown, MOST_DIFF_LINES, "    ")
+
+    def uneven(self, thing: Uneven) -> list[str]:
+        sets = [value for _, value in thing.values if isinstance(value, frozenset)]
+        common = frozenset.intersection(*sets) if sets else frozenset()
+        parts = []
+        for nodes, value in thing.values[: None if self.everything else 4]:
+            # Of sets only what not all nodes have.
+            text = ", ".join(sorted(value - common)) or "no more" if isinstance(value, frozenset) else _shown(value)
+            parts.append(f"{nodes} {text if self.everything else fitted(text, MOST_VALUE)}")
+        if len(parts) < len(thing.values):
+            parts.append(f"{len(thing.values) - len(parts)} more values")
+        return self._paragraph(f"{thing.what}:", ";  ".join(parts))
+
+    def _paragraph(self, head: str, content: str) -> list[str]:
+        first, *more = wrapped(f"{head} {content}", self.width - 2, 10_000 if self.everything else 3)
+        return [f"  {first}", *(f"      {line}"[: None if self.everything else self.width] for line in more)]
+
+
+def _shown(value: Value | None) -> str:
+    if value is None:
+        return "(none)"
+    if isinstance(value, frozenset):
+        return ", ".join(sorted(value)) or "(empty)"
+    return f"a text of {len(value)} lines" if isinstance(value, tuple) else value or "(empty)"

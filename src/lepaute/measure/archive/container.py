@@ -1,0 +1,190 @@
+"""The zip around an archive: its directory, read by `zipfile` and held to what ArchiveWriter writes, and its seal.
+
+Members lie one after the other from the first byte to the directory, so that nothing can hide between them; number of
+members, size of the directory, sizes and ratios are bounded, each before what it bounds is read.
+Source of the layout: PKWARE APPNOTE 6.3.10, sections 4.3.7 and 4.3.14 to 4.3.16; all numbers little endian.
+
+The seal is the zip's comment: the SHA-256 of all bytes before the end-of-directory record. The manifest guards what
+members contain; the seal guards the rest of the file (time stamps, names in local headers, attributes), so that no byte
+can change unseen. It tells damage from tampering no more than a checksum does: whoever rewrites the file can seal it
+again, but not keep the archive's id.
+"""
+
+import hashlib
+import struct
+import zlib
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO
+from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
+
+from lepaute.errors import ArchiveError
+from lepaute.kit.printable import printable
+from lepaute.measure.archive.documents import MOST_MEMBERS, check_name
+
+#: More than this is refused before anything is unpacked: an experiment's archive has megabytes.
+MOST_BYTES = 8 * 1024**3
+#: Deflate reaches 1032:1 on a run of one byte; measurements reach about 10:1.
+MOST_RATIO = 1000
+#: Below this size a ratio says nothing: no bomb fits.
+RATIO_MATTERS_BYTES = 1 << 20
+#: What the directory may take: MOST_MEMBERS entries whose names are as long as paths are.
+MOST_DIRECTORY_BYTES = 16 << 20
+CHUNK_BYTES = 1 << 20
+
+_UTF8_NAME, _FILE_TYPE, _REGULAR, _DOS_FOLDER = 0x800, 0o170000, 0o100000, 0x10
+_END = struct.Struct("<4s4H2LH")
+#: Of a zip of more than 2 GiB: the end record with wide fields, and the locator behind it.
+_END64 = struct.Struct("<4s20x4Q4s16x")
+_MOST_NARROW = (0xFFFF, 0xFFFF, 0xFFFFFFFF, 0xFFFFFFFF)
+_LOCAL = struct.Struct("<4s22x2H")
+#: The extra fields that a large zip needs, by their length: how they begin.
+_ZIP64_FIELDS = {0: b"", 12: b"\1\0\x08\0", 20: b"\1\0\x10\0", 28: b"\1\0\x18\0"}
+
+_END_MARK = b"PK\x05\x06"
+_SEAL = b"lepaute sha256="
+_SEAL_BYTES = len(_SEAL) + 64
+_COMMENT = struct.pack("<H", _SEAL_BYTES) + _SEAL
+_DAMAGED = "copy the archive again from where it was made"
+_REFUSE = "refuse such an archive"
+
+
+def read_directory(file: BinaryIO) -> dict[str, ZipInfo]:
+    """The members of a sealed zip by name, in their order in the file; nothing is unpacked.
+
+    Raises ArchiveError for names that lead elsewhere, are there twice or stand in each other's way, links, encryption,
+    other methods, gaps and overlaps, sizes that no measurement reaches. Memory is bounded by MOST_DIRECTORY_BYTES.
+    """
+    start, count = _directory_place(file)
+    try:
+        with ZipFile(file) as packed:
+            infos = packed.infolist()
+    except (BadZipFile, NotImplementedError, ValueError, struct.error) as problem:
+        raise ArchiveError(f"its directory cannot be read ({printable(str(problem)[:80])}); {_DAMAGED}") from None
+    if len(infos) != count:
+        raise ArchiveError(f"its directory has {len(infos)} entries and declares {count}; {_DAMAGED}")
+    _check(infos)
+    offset = 0
+    for info in infos:
+        if info.header_offset != offset or offset >= start:
+            raise ArchiveError(f"member {info.filename} does not begin where the one before ends; {_REFUSE}")
+        offset = _seek_content(file, info) + info.compress_size
+    if offset != start:
+        raise ArchiveError(f"holds {start - offset} bytes that belong to no member; {_REFUSE}")
+    return {info.filename: info for info in infos}
+
+
+def unpack(file: BinaryIO, info: ZipInfo) -> Iterator[bytes]:
+    """The content of a member in pieces of at most CHUNK_BYTES; raises ArchiveError where it is damaged.
+
+    Never more than the declared size is unpacked, whatever the packed bytes say. Not by `zipfile`, which reads the
+    directory again whenever the file is opened, and passes over bytes behind the end of a content.
+    """
+    left, produced, deflated = info.compress_size, 0, info.compress_type == ZIP_DEFLATED
+    inflater = zlib.decompressobj(-15)
+    _seek_content(file, info)
+    try:
+        while not inflater.eof and (packed := file.read(min(left, CHUNK_BYTES))):
+            left -= len(packed)
+            piece = inflater.decompress(packed, CHUNK_BYTES) if deflated else packed
+            while piece:
+                produced += len(piece)
+                if produced > info.file_size:
+                    raise ArchiveError(f"member {info.filename} unpacks to more than it declares; {_REFUSE}")
+                yield piece
+                piece = inflater.decompress(inflater.unconsumed_tail, CHUNK_BYTES)
+    except zlib.error as problem:
+        raise ArchiveError(f"member {info.filename} cannot be unpacked ({problem}); {_DAMAGED}") from None
+    if left or produced != info.file_size or inflater.eof != deflated or inflater.unused_data:
+        raise ArchiveError(f"member {info.filename} does not end where its directory says; {_DAMAGED}")
+
+
+def _directory_place(file: BinaryIO) -> tuple[int, int]:
+    """Where the directory begins, and how many entries it has; `zipfile` looks at the same places."""
+    end = file.seek(0, 2) - _SEAL_BYTES - _END.size
+    if end < _END64.size:
+        raise ArchiveError(f"has no directory; {_DAMAGED}")
+    file.seek(end - _END64.size)
+    mark64, *wide, locator = _END64.unpack(file.read(_END64.size))
+    mark, disk, first_disk, *record, _ = _END.unpack(file.read(_END.size))
+    sound = mark == _END_MARK and disk == first_disk == 0
+    if locator == b"PK\x06\x07":
+        sound = sound and mark64 == b"PK\x06\x06" and record == list(map(min, wide, _MOST_NARROW))
+        record, end = wide, end - _END64.size
+    here, count, directory_bytes, start = record
+    if not sound or here != count or start + directory_bytes != end:
+        raise ArchiveError(f"its directory is not where it says; {_DAMAGED}")
+    if count > MOST_MEMBERS or directory_bytes > MOST_DIRECTORY_BYTES:
+        raise ArchiveError(f"declares {count} members in {directory_bytes} bytes of directory, too many; {_REFUSE}")
+    file.seek(start)
+    if file.read(directory_bytes).count(b"PK\x01\x02") > 2 * count:  # by chance other bytes are the same, but not many
+        raise ArchiveError(f"its directory has more entries than the {count} it declares; {_REFUSE}")
+    return start, count
+
+
+def _check(infos: list[ZipInfo]) -> None:
+    """Plain files that ArchiveWriter can have written: no name twice, none that is also a folder, sizes in bounds."""
+    names: set[str] = set()
+    for info in infos:
+        check_name(name := info.orig_filename)
+        if name in names:
+            raise ArchiveError(f"member {name} is there twice; {_REFUSE}")
+        names.add(name)
+        if info.flag_bits & ~_UTF8_NAME or info.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
+            raise ArchiveError(f"member {name} is encrypted, or packed in a way that Lepaute never writes; {_REFUSE}")
+        if info.external_attr >> 16 & _FILE_TYPE not in (0, _REGULAR) or info.external_attr & _DOS_FOLDER:
+            raise ArchiveError(f"member {name} is a link, a folder or a device, not a file; {_REFUSE}")
+        if info.comment or _ZIP64_FIELDS.get(len(info.extra)) != info.extra[:4]:
+            raise ArchiveError(f"member {name} has a comment or a field that no archive of Lepaute has; {_REFUSE}")
+        if info.file_size > max(MOST_RATIO * info.compress_size, RATIO_MATTERS_BYTES):
+            sizes = f"{info.compress_size} bytes to {info.file_size}"
+            raise ArchiveError(f"member {name} unpacks {sizes}: no measurement compresses so well; {_REFUSE}")
+    for name in names:
+        if folder := next((str(path) for path in PurePosixPath(name).parents if str(path) in names), ""):
+            raise ArchiveError(f"member {folder} is also the folder of {name}; {_REFUSE}")
+    if (total := sum(info.file_size for info in infos)) > MOST_BYTES:
+        raise ArchiveError(f"would unpack to {total} bytes, more than the {MOST_BYTES} that are accepted")
+
+
+def _seek_content(file: BinaryIO, info: ZipInfo) -> int:
+    """Goes to the packed bytes of a member and returns their place; its own header must have its name."""
+    file.seek(info.header_offset)
+    mark, name_bytes, extra_bytes = _LOCAL.unpack(file.read(_LOCAL.size).ljust(_LOCAL.size))
+    name, extra = file.read(name_bytes), file.read(extra_bytes)
+    if mark != b"PK\x03\x04" or name != info.filename.encode() or _ZIP64_FIELDS.get(extra_bytes) != extra[:4]:
+        raise ArchiveError(f"member {info.filename} is described in two different ways; {_REFUSE}")
+    return file.tell()
+
+
+def seal(path: Path) -> None:
+    """Appends the seal to a zip without comment, just closed."""
+    with path.open("r+b") as file:
+        end = file.seek(-_END.size, 2)
+        assert file.read(4) == _END_MARK, "a zip that ArchiveWriter wrote has no comment"
+        digest = _sha256_of_first(file, end)
+        file.seek(-2, 2)
+        file.write(_COMMENT + digest)
+
+
+def check_seal(file: BinaryIO) -> None:
+    """Raises ArchiveError when a byte before the end record has changed, is missing or was added since the sealing."""
+    start = file.read(2)
+    end = max(0, file.seek(0, 2) - _SEAL_BYTES - _END.size)
+    file.seek(end)
+    tail = file.read()
+    if tail[:4] != _END_MARK and start != b"PK":
+        raise ArchiveError("is not an archive of Lepaute; give the .zip that a campaign wrote")
+    if tail[:4] != _END_MARK or not tail[_END.size :].startswith(_SEAL):
+        raise ArchiveError(f"has no seal: it was cut short, damaged, repacked, or is another program's zip; {_DAMAGED}")
+    if tail[_END.size - 2 :] != _COMMENT + _sha256_of_first(file, end):
+        raise ArchiveError(f"its bytes are not those that were sealed: it is damaged or altered; {_DAMAGED}")
+
+
+def _sha256_of_first(file: BinaryIO, size: int) -> bytes:
+    """SHA-256 of the first `size` bytes, in hexadecimal."""
+    file.seek(0)
+    digest = hashlib.sha256()
+    while chunk := file.read(min(size, CHUNK_BYTES)):
+        digest.update(chunk)
+        size -= len(chunk)
+    return digest.hexdigest().encode()

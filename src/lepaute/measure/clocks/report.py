@@ -1,0 +1,178 @@
+"""A measurement of clocks on disk: the picture, and the page with it."""
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lepaute.kit.files import write_whole
+from lepaute.kit.picture import SERIES, SOFT, bare, entitle, measured_origin, new_figure, origin, write_picture
+from lepaute.kit.report.figures import figure_svg
+from lepaute.kit.report.page import records_table, render
+from lepaute.kit.text import exact_seconds, seconds
+from lepaute.measure.clocks.comparison import Found
+from lepaute.measure.clocks.request import METHODS
+from lepaute.measure.clocks.wording import answer, detail_lines, fact_lines, length_text, methods_table, open_lines
+from lepaute.version import __version__
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+#: Errors below are drawn there.
+_LEAST_S = 1e-9
+_MARKERS = ("o", "s", "^", "v", "D", "P")
+
+
+def write_plot(found: Found, path: Path) -> None:
+    """Writes the picture to the files of `picture_files`."""
+    figure = _figure(found)
+    entitle(figure, answer(found), foot(found))
+    write_picture(figure, path)
+
+
+def foot(found: Found) -> str:
+    source = f"{found.file} ({found.id[:12]})"
+    if not found.about.simulated:
+        return measured_origin(f"{source} · {found.mpiruns} mpiruns · 95 % intervals of medians")
+    made = origin(found.about.simulated, found.about.platform_sha256, found.seed, __version__)
+    return f"{source} · {found.mpiruns} blocks · 95 % intervals of medians · {made}"
+
+
+def _figure(found: Found) -> "Figure":
+    """Error against time after the synchronisation, and against what it takes, at once and for the longest length."""
+    figure = new_figure((9.2, 4.4), for_file=True)
+    left, right = figure.subplots(1, 2)
+    _draw_over_time(left, found)
+    _draw_fronts(right, found)
+    handles, labels = left.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False, fontsize=8)
+    return figure
+
+
+def _style(method: str) -> dict[str, Any]:
+    place = METHODS.index(method) if method in METHODS else len(METHODS)
+    return {"color": SERIES[place % len(SERIES)], "marker": _MARKERS[place % len(_MARKERS)]}
+
+
+def _draw_over_time(axes: "Axes", found: Found) -> None:
+    count = len(found.methods)
+    width_s = max(found.lengths_s[-1], 1e-3)
+    for number, method in enumerate(found.methods):
+        errors = [found.error(method, each) for each in found.lengths_s]
+        apart = 0.008 * width_s * (number - (count - 1) / 2)
+        times = [one.length_s + apart for one in errors]
+        style = _style(method)
+        axes.plot(times, [max(one.error_s, _LEAST_S) for one in errors], lw=1.2, ms=4.5, label=method, **style)
+        for time_s, one in zip(times, errors, strict=True):
+            if one.low_s is not None and one.high_s is not None:
+                axes.vlines(time_s, max(one.low_s, _LEAST_S), max(one.high_s, _LEAST_S), color=style["color"], lw=1.2)
+    axes.set_xlabel("up to so many seconds after the synchronisation", fontsize=9)
+    axes.set_ylabel("largest error of a rank", fontsize=9)
+    axes.set_xticks(found.lengths_s)
+    axes.set_yscale("log")
+    _times(axes.yaxis)
+    _finish(axes, "Error of the clocks")
+
+
+def _draw_fronts(axes: "Axes", found: Found) -> None:
+    """Hollow marks: at once; filled ones: the longest length; a line through the methods of each front."""
+    for choice, filled in {found.choices[0]: False, found.choices[-1]: True}.items():
+        places = {
+            method: (found.cost(method).duration_s, max(found.error(method, choice.length_s).error_s, _LEAST_S))
+            for method in found.methods
+        }
+        front = sorted(places[method] for method in choice.front)
+        axes.plot(*zip(*front, strict=True), color=SOFT, lw=1.0, ls="-" if filled else "--", zorder=1)
+        for method, (took_s, error_s) in places.items():
+            style = _style(method)
+            face = style["color"] if filled else "white"
+            axes.plot([took_s], [error_s], ls="", ms=6, markerfacecolor=face, **style)
+        axes.annotate(
+            "at once" if choice.length_s == 0 else f"up to {length_text(choice.length_s)}",
+            front[0], textcoords="offset points", xytext=(4, 7), ha="left", fontsize=8, color=SOFT,
+        )  # fmt: skip
+    axes.set_xlabel("duration of a synchronisation", fontsize=9)
+    axes.set_ylabel("largest error of a rank", fontsize=9)
+    axes.margins(0.12)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    _times(axes.xaxis)
+    _times(axes.yaxis)
+    _finish(axes, "Error against duration: the fronts")
+
+
+def _times(axis: Any) -> None:
+    """Ticks of a logarithmic axis of seconds at decades, each in its own unit."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axis.set_major_locator(LogLocator(numticks=12))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: exact_seconds(value)))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def _finish(axes: "Axes", title: str) -> None:
+    axes.set_title(title, fontsize=9, loc="left", color=SOFT)
+    axes.tick_params(labelsize=8)
+    axes.grid(axis="y", lw=0.4, alpha=0.5)
+    bare(axes)
+
+
+def write_page(found: Found, path: Path, command: str) -> None:
+    """Writes the page; command: that makes it again."""
+    write_whole(path, page(found, command))
+
+
+def page(found: Found, command: str = "") -> str:
+    """The page, which needs nothing else; all names in it are escaped."""
+    from markupsafe import Markup
+
+    said = answer(found)
+    choices = [
+        {
+            "for measurements up to": length_text(one.length_s),
+            "take": one.method,
+            "least error": one.least,
+            "as good": ", ".join(one.as_good),
+            "worse": ", ".join(one.worse),
+            "not told apart": ", ".join(one.open),
+        }
+        for one in found.choices
+    ]
+    titles, rows = methods_table(found)
+    caption = (
+        "Left: the largest error of a rank up to a moment after the synchronisation, median over mpiruns with its 95 % "
+        "interval. Right: the same against what a synchronisation takes, hollow marks at once, filled ones for the "
+        "longest length; the lines join the methods than which no other is both better and cheaper."
+    )
+    # In large type: error and duration of what is taken at once and for the longest length
+    figures = []
+    for choice in dict.fromkeys((found.choices[0], found.choices[-1])):
+        off, cost = found.error(choice.method, choice.length_s), found.cost(choice.method)
+        length = "at once" if choice.length_s == 0 else f"up to {length_text(choice.length_s)}"
+        figures.append((seconds(off.error_s), f"largest error of a rank, {choice.method}, {length}"))
+        figures.append((seconds(cost.duration_s), f"to synchronise by {choice.method}"))
+    return render(
+        "lepaute.measure.clocks",
+        "clocks.html.j2",
+        title="Clocks",
+        answer=f"{said[:1].upper()}{said[1:]}",
+        state="notable" if open_lines(found) or found.mpiruns < 2 else "fine",
+        facts="; ".join(text for word, text in fact_lines(found) if word != "open"),
+        beware=list(dict.fromkeys((*open_lines(found), *found.caveats))),
+        figures=list(dict.fromkeys(figures)),
+        picture={"svg": Markup(figure_svg(_figure(found), said)), "caption": caption},
+        methods=records_table("Methods", [dict(zip(titles, row, strict=True)) for row in rows]),
+        choices=records_table("What to take", choices),
+        everything=detail_lines(found),
+        margin=f"{100 * found.margin:g} %",
+        enough=exact_seconds(found.enough_s),
+        made_of=[(found.file, found.id[:12])],
+        commands=[("This page is made by", command)] if command else (),
+    )
+
+
+def command_of(found: Found, archive: Path) -> str:
+    """That makes a page of the archive again."""
+    return shlex.join(
+        ["lepaute", "clocks", str(archive), "--margin", f"{100 * found.margin:g}%", "--report", "clocks.html"]
+    )

@@ -1,0 +1,519 @@
+"""The comparison of two MPI libraries from archives: from raw calls to verdicts."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, get_args, get_type_hints
+
+import pandas
+
+from lepaute.errors import InputError
+from lepaute.kit.frames import frame_of
+from lepaute.kit.json_values import finite_json
+from lepaute.kit.notebook import Public
+from lepaute.kit.text import counted, duration, exact_size
+from lepaute.measure.archive import Archive, mpi_campaign
+from lepaute.measure.archive.mpi_campaign import CampaignFacts, LibraryFacts, settings_text
+from lepaute.measure.compare import sessions
+from lepaute.measure.compare.derived import derived_lines, no_rank_times, times_of_ranks
+from lepaute.measure.compare.factor_effects import FactorEffect, factor_effects
+from lepaute.measure.compare.failures import Failure, different_networks, failures_of, failures_text
+from lepaute.measure.compare.flags import Flags, flagged, flags
+from lepaute.measure.compare.guidelines import Violation, check_guidelines
+from lepaute.measure.compare.resampling import SampleMeans, normality_sentence, sample_means
+from lepaute.measure.compare.setting import Source, algorithms, different_settings, setting_lines, source
+from lepaute.measure.compare.single_calls import SingleCalls, no_calls, of_rows
+from lepaute.measure.compare.summaries import ROW, mpirun_summaries, without_levels
+from lepaute.measure.compare.verdicts import MARGIN, RATE, Correction, Verdict, verdicts_of_each
+from lepaute.measure.compare.wording import amount, answer, operation_name, sentence
+from lepaute.measure.comparison.factors import levels_text
+from lepaute.stats.decision import Decision, Weakness
+from lepaute.stats.disturbance import seen_by
+
+#: Both run-times of section 3.2 of the paper: the slowest rank's own, or from the first start to the last end.
+RunTime = Literal["local", "global"]
+_NOT_IN_TURNS = "the libraries were not measured in turns: what changed between the campaigns counts as a difference"
+#: Operations that are no subject of a comparison.
+_NO_SUBJECT = "none"
+
+
+@dataclass(frozen=True)
+class Comparison(Public):
+    """Two libraries side by side.
+
+    verdicts    : one for each operation, form and size that both were measured with
+    summaries   : one value for each mpirun and row, with and without Tukey's filter (`mpirun_summaries`)
+    sample_means: of each library and row, whether means of its calls are normal
+    left_out    : calls that do not count, by reason;  warnings : what weakens the comparison as a whole, sentences
+    ranks       : 0 where the measurements do not say
+    nodes       : the node of each rank; empty on one machine
+    effects     : of the factors that were varied beside the libraries, on this number of ranks
+    all_ranks   : the numbers of ranks of the campaign, whose rows are corrected together; empty where there is one
+    run_time    : of a call, a RunTime, or other words where another benchmark took it
+    value       : column of the summaries that stands for an mpirun
+    correction, primary: of the p-values of all rows, see `verdicts`
+    rank_times  : of both libraries (`mpi_campaign.rank_times`); empty where single calls are not known
+    scope       : what the verdicts speak of, words: this session only, or an average over sessions such as those made
+    failures    : what a library got wrong; networks: what joins the ranks of either, where that differs, words
+    rule        : how the ratio is estimated, where not as usual
+    cannot_fail : why a limit on the ratio fails no build, or empty
+    disturbed   : how many mpiruns were disturbed, and what saw it, words; these decide nothing
+    calls       : those that count, in the order in which they were made, with the columns of `single_calls.of_rows`;
+                  empty where single calls are not known
+    """
+
+    left: str
+    right: str
+    libraries: tuple["LibraryFacts", ...]
+    ranks: int
+    run_time: str
+    margin: float
+    verdicts: tuple[Verdict, ...]
+    guidelines: tuple[Violation, ...]
+    summaries: "pandas.DataFrame"
+    flags: tuple[Flags, ...]
+    sample_means: tuple[SampleMeans, ...]
+    left_out: dict[str, int]
+    warnings: tuple[str, ...]
+    archives: tuple[Source, ...]
+    value: str = "median_s"
+    correction: Correction = "fdr"
+    primary: tuple[tuple[str, str, int], ...] = ()
+    rank_times: pandas.DataFrame = field(default_factory=no_rank_times)
+    scope: str = "valid for these runs only"
+    calls: pandas.DataFrame = field(default_factory=no_calls)
+    nodes: tuple[str, ...] = ()
+    all_ranks: tuple[int, ...] = ()
+    effects: tuple[FactorEffect, ...] = ()
+    disturbed: str = ""
+    failures: tuple[Failure, ...] = ()
+    networks: str = ""
+    rule: str = ""
+    cannot_fail: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON takes it: infinite and missing values are null."""
+        names = "left right libraries ranks nodes run_time margin correction primary archives answer".split()
+        return {
+            **finite_json({name: getattr(self, name) for name in names} | {"ranks": self.ranks or None}),
+            **self.decision.to_dict(),
+            "estimand": self.estimand,
+            "disturbed": self.disturbed,
+            "failures": finite_json(self.failures),
+            "cannot_fail": self.cannot_fail,
+            "networks": self.networks,
+            "sessions": len(self.archives) if self.is_over_sessions else 1,
+            "warnings": list(self.warnings),
+            "setting": setting_lines(self),
+            "derived": derived_lines(self),
+            "calls_left_out": self.left_out,
+            "rows": self._rows(),
+            "effects": [{**finite_json(one), "outcome": one.outcome, "stars": one.stars} for one in self.effects],
+            "guidelines": [{**finite_json(one), "violated": one.is_violated} for one in self.guidelines],
+            "flags": finite_json(self.flags),
+            "normality_of_means": normality_sentence(self.sample_means),
+            "mpiruns": finite_json(self.summaries.to_dict("records")),
+            "rank_times": finite_json(self.rank_times.to_dict("records")),
+            "single_calls": [finite_json(one.to_dict()) for row in self.single_calls for one in row],
+        }
+
+    def to_frame(self) -> pandas.DataFrame:
+        """The verdicts: a row an operation, form and size; fields of `Verdict`, outcome, stars and sentence.
+
+        forecast_mpiruns: of each library that would decide the row, NaN where it is decided or nothing can be said
+        """
+        likely = [one.forecast.likely if one.forecast else float("nan") for one in self.verdicts]
+        rows = [row | {"forecast_mpiruns": each} for row, each in zip(self._rows(), likely, strict=True)]
+        kinds = {name: kind for name, kind in get_type_hints(Verdict).items() if name != "forecast"}
+        kinds |= dict.fromkeys(("session_ratios", "weaknesses", "spread"), "object")
+        kinds |= {"outcome": str, "stars": str, "slow_calls": str | None, "sentence": str}
+        return frame_of(
+            rows, {**kinds, "algorithms": "object", "left_Bps": float, "right_Bps": float, "forecast_mpiruns": float}
+        )
+
+    def write_report(self, path: str | Path) -> None:
+        """Writes what the end of the name says: a page (.html), all data (.json), rows (.csv, .tex), a figure (.png).
+
+        Raises InputError for another suffix or a folder that is not there.
+        """
+        from lepaute.measure.compare.report import write_report
+
+        write_report(self, path)
+
+    def __repr__(self) -> str:
+        return f"<Comparison: {self.answer}>"
+
+    def _repr_html_(self) -> str:
+        from lepaute.kit.notebook import table_html
+
+        rows = [
+            (
+                *(operation_name(one), exact_size(one.size_bytes), amount(one, one.left_s), amount(one, one.right_s)),
+                *(self.sentence(one), one.stars),
+            )
+            for one in self.verdicts
+        ]
+        header = ["operation", "size", self.left, self.right, "verdict", ""]
+        return table_html(self.answer, header, rows, self.warnings)
+
+    def sentence(self, verdict: Verdict) -> str:
+        """Such as "mpich took 1.135 times as long (1.098 to 1.171): openmpi is faster"."""
+        return sentence(verdict, self.left, self.right)
+
+    def _rows(self) -> list[dict[str, Any]]:
+        return [
+            {
+                **finite_json(one),
+                "outcome": one.outcome,
+                "stars": one.stars,
+                "slow_calls": one.slow_calls,
+                "sentence": self.sentence(one),
+                "algorithms": algorithms(self, one),
+                **{
+                    f"{side}_Bps": one.size_bytes / time_s if one.form == RATE and time_s > 0 else None
+                    for side, time_s in (("left", one.left_s), ("right", one.right_s))
+                },
+            }
+            for one in self.verdicts
+        ]
+
+    @property
+    def answer(self) -> str:
+        """What failed, networks that differ, and how many rows each library wins, in one sentence."""
+        on = f"on {self.ranks} ranks, " if self.all_ranks else ""
+        rows = on + answer(self.verdicts, self.left, self.right, self.scope, self.disturbed)
+        return "; ".join([*filter(None, (failures_text(self.failures), self.networks)), rows])
+
+    @property
+    def decision(self) -> Decision:
+        """That most rows are decided, either way; of none that could be tested, and where one failed, it is unknown."""
+        decided = [one.decision.is_decided for one in self.verdicts]
+        several = Decision.of_several((one.decision for one in self.verdicts), "unknown")
+        failed = [Weakness("failed", each.text) for each in self.failures]
+        weaknesses = (*failed, *(() if any(decided) else several.weaknesses))
+        return Decision.of(2 * sum(decided) > len(decided), False, weaknesses)
+
+    @cached_property
+    def single_calls(self) -> tuple[tuple[SingleCalls, ...], ...]:
+        """Of each row, what the calls of both libraries look like; worked out when it is first asked for."""
+        return tuple(of_rows(self.calls, self.left, self.right))
+
+    @property
+    def is_over_sessions(self) -> bool:
+        """Whether each archive is a session of its own, and the verdicts are over these."""
+        return "session" in self.summaries
+
+    @property
+    def estimand(self) -> str:
+        """What is compared, in words."""
+        counts = (
+            "an mpirun counts by the median of its calls" if self.value == "median_s" else "a run by what it prints"
+        )
+        over = "geometric mean over mpiruns, then over sessions"
+        how = self.rule or over if self.rule or self.is_over_sessions else "by Hodges and Lehmann's shift over mpiruns"
+        return f"the ratio of the libraries' times ({counts}), {how}"
+
+
+def archives(
+    *campaigns: Archive | str | Path,
+    left: str | None = None,
+    right: str | None = None,
+    run_time: RunTime = "global",
+    margin: float = MARGIN,
+    correction: Correction = "fdr",
+    primary: Collection[tuple[str, str, int]] | None = None,
+    ranks: int | None = None,
+) -> Comparison:
+    """Compares two libraries of one campaign, or over several sessions, or the library of one campaign with that of
+    another.
+
+    Parameters
+    ----------
+    campaigns : archives, or their files; several that have both libraries each are sessions, and verdicts are over
+        these (at least three); two of one library each are compared with each other
+    left, right : labels of the libraries; without them the two that there are
+    run_time : of a call: "global", from the first start to the last end by one clock; "local", the slowest rank's
+    margin : a difference that is certainly below this share counts as none
+    correction, primary : as of `verdicts`; primary rows are those that the campaign was planned with, unless given
+    ranks : of the starts that are compared, where a campaign has several; p-values are corrected for the rows of all
+
+    Raises
+    ------
+    ArchiveError : archives of another kind
+    InputError : libraries that are not two, campaigns with different numbers of ranks, a value out of range
+
+    Examples
+    --------
+    >>> import lepaute as lp
+    >>> found = lp.compare.archives("comparison.zip")  # doctest: +SKIP
+    >>> found.answer, found.to_frame()  # doctest: +SKIP
+    """
+    if run_time not in get_args(RunTime):
+        raise InputError(f"run_time is {run_time!r}; it must be one of {', '.join(get_args(RunTime))}")
+    if not campaigns:
+        raise InputError("0 archives cannot be compared; give at least one")
+    opened = [one if isinstance(one, Archive) else Archive.open(one) for one in campaigns]
+    facts = [mpi_campaign.facts(one) for one in opened]
+    for number, one in enumerate(opened):
+        if (same := next((other for other in opened[:number] if other.id == one.id), None)) is not None:
+            raise InputError(f"{same.path.name} and {one.path.name} are the same archive; give it once")
+    ranks = _ranks_of(facts, ranks)
+    shared = shared_labels(facts)
+    over_sessions = len(opened) > 1 and len(shared) > 1 and {left, right} - {None} <= set(shared)
+    if len(opened) > 2 and not over_sessions:
+        raise InputError(
+            "more than two archives are sessions of one comparison, and each must have both libraries; all have "
+            f"{', '.join(shared) or 'none'}"
+        )
+    labels, calls, libraries, names = _joined(opened, facts, shared if over_sessions else ())
+    chosen = _two_of(labels, left, right)
+    calls = calls[calls["library"].isin(chosen) & (calls["operation"] != _NO_SUBJECT)]
+    duration = f"{run_time}_s"
+    subject, left_out = _subjects(calls)
+    if len(opened) > 1 and not over_sessions:  # nothing was measured in turns: all mpiruns are one block
+        subject = subject.assign(block=0)
+    every = _summarised(subject, duration)
+    if over_sessions:
+        of_block = subject.drop_duplicates("block").set_index("block")["campaign"]
+        every = every.assign(session=every["block"].map(of_block))
+    of_mpirun = subject.drop_duplicates("mpirun").set_index("mpirun")
+    every = every.assign(ranks=every["mpirun"].map(of_mpirun["ranks"]))
+    disturbed = _disturbed(of_mpirun[of_mpirun["ranks"] == ranks])
+    numbers = facts[0].all_ranks
+    varied = {name: levels for name, levels in facts[0].varied.items() if len(levels) > 1}
+    effects: tuple[FactorEffect, ...] = ()
+    if varied:
+        every = every.assign(levels=every["mpirun"].map(of_mpirun["levels"].map(mpi_campaign.levels_of)))
+        effects = factor_effects(every, varied, margin=margin, correction=correction)
+        levels_of = of_mpirun["levels"].map(lambda text: levels_text(mpi_campaign.levels_of(text)))  # verdicts of each
+        names_of = [
+            table["operation"].astype(str) + ", " + table["mpirun"].map(levels_of) for table in (every, subject)
+        ]
+        every, subject = every.assign(operation=names_of[0]), subject.assign(operation=names_of[1])
+    parts = [every[every["ranks"] == each].drop(columns=["ranks", "levels"], errors="ignore") for each in numbers]
+    summaries, subject = parts[numbers.index(ranks)], subject[subject["ranks"] == ranks]
+    found = flags(without_levels(summaries) if over_sessions else summaries)
+    rows_first = list(dict.fromkeys(row for one in facts for row in one.primary)) if primary is None else primary
+    weakening = _warnings(facts) if over_sessions or len(opened) == 1 else [*_warnings(facts), _NOT_IN_TURNS]
+    weakening += _of_sessions(opened, facts, shared) if over_sessions else []
+    if varied:
+        texts = dict.fromkeys(levels_of)
+        rows_first = [(f"{name}, {text}", form, size) for name, form, size in rows_first for text in texts]
+    decided = verdicts_of_each(parts, *chosen, margin=margin, correction=correction, primary=rows_first)
+    rows = decided[numbers.index(ranks)]
+    if disturbed and not all(row.is_disturbed for row in rows):
+        weakening.append(f"{disturbed} and decide nothing")
+    return Comparison(
+        left=chosen[0],
+        right=chosen[1],
+        libraries=tuple(libraries[label] for label in chosen),
+        ranks=ranks,
+        all_ranks=numbers if len(numbers) > 1 else (),
+        effects=tuple(one for one in effects if one.ranks == ranks),
+        nodes=tuple(facts[0].node_of(rank) for rank in range(ranks)) if facts[0].nodes else (),
+        run_time=run_time,
+        margin=margin,
+        verdicts=rows,
+        correction=correction,
+        primary=tuple(rows_first),
+        guidelines=_guidelines(summaries[~summaries["disturbed"]], chosen, ranks),
+        summaries=summaries,
+        flags=found,
+        sample_means=sample_means(subject, duration),
+        left_out=left_out,
+        disturbed=disturbed,
+        cannot_fail="" if over_sessions or len(opened) == 1 else "the libraries were not measured in turns",
+        failures=failures_of(opened, names, chosen, subject),
+        networks=different_networks(facts, names, chosen),
+        warnings=(*weakening, *flagged(found)),
+        archives=tuple(source(one, about) for one, about in zip(opened, facts, strict=True)),
+        rank_times=times_of_ranks(chosen, libraries, list(zip(opened, facts, strict=True)), over_sessions, ranks),
+        scope=_scope(opened, over_sessions),
+        calls=subject[["library", "mpirun", *ROW, duration]].rename(columns={duration: "run_s"}),
+    )
+
+
+def by_ranks(*campaigns: Archive | str | Path, **options: Any) -> tuple[Comparison, ...]:
+    """`archives` of each number of ranks of the campaigns, increasing; options: its own.
+
+    P-values are corrected for the rows of all numbers of ranks together.
+    """
+    opened = [one if isinstance(one, Archive) else Archive.open(one) for one in campaigns]
+    numbers = mpi_campaign.facts(opened[0]).all_ranks if opened else ()
+    if len(numbers) < 2:
+        return (archives(*opened, **options),)
+    return tuple(archives(*opened, ranks=ranks, **options) for ranks in numbers)
+
+
+def _guidelines(summaries: pandas.DataFrame, libraries: Sequence[str], ranks: int) -> tuple[Violation, ...]:
+    """Of the libraries that have blocking operations there, at each combination of levels."""
+    if summaries.empty:
+        return ()
+    names = summaries["operation"].astype(str).str.partition(", ")
+    result = []
+    for levels, table in summaries.assign(operation=names[0]).groupby(names[2], sort=False):
+        with_levels = f", with {levels}" if levels else ""
+        for label in libraries:
+            if ((table["library"] == label) & (table["form"] == "blocking")).any():
+                checked = check_guidelines(table, label, ranks)
+                result += [replace(one, guideline=f"{one.guideline}{with_levels}") for one in checked]
+    return tuple(result)
+
+
+def _ranks_of(facts: Sequence["CampaignFacts"], ranks: int | None) -> int:
+    """The number of ranks that is meant; raises InputError where it is not one that every campaign has."""
+    if len(numbers := {one.all_ranks for one in facts}) > 1:
+        words = " and ".join(_counts_text(each) for each in sorted(numbers))
+        raise InputError(f"the campaigns have {words} ranks; only campaigns of equally many ranks can be compared")
+    (known,) = numbers
+    if ranks is None and len(known) > 1:
+        raise InputError(f"the campaign has {_counts_text(known)} ranks; choose one of these, or compare.by_ranks()")
+    if ranks is not None and ranks not in known:
+        raise InputError(f"ranks is {ranks!r}; the campaign has {_counts_text(known)}")
+    return known[-1] if ranks is None else ranks
+
+
+def _counts_text(counts: Sequence[int]) -> str:
+    """Such as 2, 4, 8."""
+    return ", ".join(map(str, counts))
+
+
+def shared_labels(facts: Sequence["CampaignFacts"]) -> tuple[str, ...]:
+    """The libraries that every campaign has, in the order of the first one."""
+    return tuple(label for label in facts[0].labels if all(label in one.labels for one in facts))
+
+
+def campaign_summaries(campaign: "Archive", run_time: RunTime = "global") -> pandas.DataFrame:
+    """`mpirun_summaries` of every library of a campaign, from the calls that count."""
+    calls = mpi_campaign.calls(campaign).assign(campaign=0)
+    subject, _ = _subjects(calls[calls["operation"] != _NO_SUBJECT])
+    return _summarised(subject, f"{run_time}_s")
+
+
+def _summarised(calls: pandas.DataFrame, duration: str) -> pandas.DataFrame:
+    """`mpirun_summaries`, and whether each mpirun was disturbed."""
+    table = mpirun_summaries(calls, duration)
+    disturbed = calls.drop_duplicates("mpirun").set_index("mpirun")["disturbed"]
+    return table.assign(disturbed=table["mpirun"].map(disturbed).astype(bool))
+
+
+def _disturbed(mpiruns: pandas.DataFrame) -> str:
+    """How many of the mpiruns that count were disturbed, and what saw it; empty where none was."""
+    causes = mpiruns.loc[mpiruns["disturbed"].astype(bool), "causes"].astype(str)
+    return f"{len(causes)} of {counted(len(mpiruns), 'mpirun')} were disturbed {seen_by(causes)}" if len(causes) else ""
+
+
+def _joined(
+    campaigns: Sequence[Archive], facts: Sequence["CampaignFacts"], same: Sequence[str]
+) -> tuple[list[str], pandas.DataFrame, dict[str, "LibraryFacts"], list[dict[str, str]]]:
+    """Labels, calls and facts of all libraries, and of each campaign their names by label; labels that two campaigns
+    share get the name of their archive.
+
+    same: labels that are the same library in every campaign, a session each, and all that counts there
+    """
+    if len(campaigns) == 1:
+        labels = list(facts[0].labels)
+        libraries = {one.label: one for one in facts[0].libraries}
+        return labels, _calls(campaigns[0]).assign(campaign=0), libraries, [{label: label for label in labels}]
+    shared = set() if same else set(shared_labels(facts))
+    every: list[str] = []
+    stems = [one.path.stem for one in campaigns]
+    sides = stems if same or stems[0] != stems[1] else ["left", "right"]
+    tables, mpiruns, blocks = [], 0, 0
+    libraries = {}
+    names_of_each = []
+    for number, (campaign, about, side) in enumerate(zip(campaigns, facts, sides, strict=True)):
+        names = {label: f"{label} ({side})" if label in shared else label for label in about.labels}
+        table = _calls(campaign)
+        labelled = table["library"].map(names).fillna(table["library"])
+        table = table.assign(
+            library=labelled, mpirun=table["mpirun"] + mpiruns, block=table["block"] + blocks, campaign=number
+        )
+        if len(table):
+            mpiruns, blocks = int(table["mpirun"].max()) + 1, int(table["block"].max()) + 1
+        every += list(names.values())
+        names_of_each.append(names)
+        tables.append(table)
+        libraries = {names[one.label]: one for one in about.libraries} | libraries
+    every = list(same or every)
+    return every, pandas.concat(tables, ignore_index=True), libraries, names_of_each
+
+
+def _calls(campaign: Archive) -> pandas.DataFrame:
+    """With what disturbed the mpirun of each."""
+    table, causes = mpi_campaign.calls(campaign), mpi_campaign.mpiruns(campaign).set_index("mpirun")["causes"]
+    return table.assign(causes=table["mpirun"].map(causes))
+
+
+def _two_of(labels: Sequence[str], left: str | None, right: str | None) -> tuple[str, str]:
+    for label in (left, right):
+        if label is not None and label not in labels:
+            raise InputError(f"there is no library {label}; choose among {', '.join(labels)}")
+    if left is not None and right is not None:
+        return left, right
+    rest = [label for label in labels if label not in (left, right)]
+    if left is None and right is None and len(labels) != 2:
+        raise InputError(f"there are {len(labels)} libraries ({', '.join(labels)}); name the two to compare")
+    first = left if left is not None else rest.pop(0) if rest else None
+    second = right if right is not None else rest.pop(0) if rest else None
+    if first is None or second is None or rest:
+        raise InputError(f"name two of the libraries {', '.join(labels)}")
+    return first, second
+
+
+def _subjects(calls: pandas.DataFrame) -> tuple[pandas.DataFrame, dict[str, int]]:
+    """The calls that are looked at, and how many are not, by reason.
+
+    Of the attempts at one place of a block the undisturbed ones; where there is none, the last one, which decides
+    nothing.
+    """
+    left_out: dict[str, int] = {}
+
+    def without(calls: pandas.DataFrame, out: "pandas.Series[bool]", words: str) -> pandas.DataFrame:
+        if out.any():
+            left_out[words] = int(out.sum())
+        return calls[~out]
+
+    calls = without(calls, calls["trial"].astype(bool), "of trials")
+    calls = without(calls, calls["failed"].astype(bool), "of mpiruns that failed")
+    calls = without(calls, calls["started_late"].astype(bool), "started late on some rank")
+    places = [calls[name] for name in ("campaign", "block", "place")]
+    disturbed = calls["disturbed"].astype(bool)
+    always = disturbed.groupby(places).transform("all")
+    earlier = calls["attempt"] < calls["attempt"].groupby(places).transform("max")
+    return without(calls, disturbed & (~always | earlier), "of mpiruns that were disturbed"), left_out
+
+
+def _warnings(facts: Sequence["CampaignFacts"]) -> list[str]:
+    lines = different_settings(facts)
+    if any(one.oversubscribed for one in facts):
+        lines.append("there were more ranks than cores, which waited for each other's time slices")
+    if any(one.capped for one in facts):
+        lines.append("the budget ended before the wanted precision was reached")
+    return lines
+
+
+def _of_sessions(campaigns: Sequence[Archive], facts: Sequence["CampaignFacts"], shared: Sequence[str]) -> list[str]:
+    """What weakens a comparison over sessions."""
+    seeds, hosts = [one.about.seed for one in campaigns], [one.about.host for one in campaigns]
+    lines = sessions.doubts(len(campaigns), seeds, hosts)
+    for label in shared:
+        same = [next(library for library in one.libraries if library.label == label) for one in facts]
+        lines += [
+            f"{label} is not the same in every session: {' and '.join(dict.fromkeys(texts))}"
+            for texts in (
+                [f"{one.family} {one.version}" for one in same],
+                [settings_text(one.settings) or "no variables" for one in same],
+            )
+            if len(set(texts)) > 1
+        ]
+    return lines
+
+
+def _scope(campaigns: Sequence[Archive], over_sessions: bool) -> str:
+    if not over_sessions:
+        return "valid for this session only" if len(campaigns) == 1 else "valid for these two sessions only"
+    begins_s = [begin_s for one in campaigns if (begin_s := mpi_campaign.begun_s(one)) is not None]
+    span = f", begun within {duration(max(begins_s) - min(begins_s))}" if len(begins_s) > 1 else ""
+    return f"valid for the average over sessions such as these {len(campaigns)}{span}"

@@ -1,0 +1,265 @@
+"""A comparison on disk: the page, all data; for papers and scripts figures, a LaTeX table and the rows as CSV; for CI
+servers JUnit's XML and Markdown."""
+
+from collections.abc import Sequence
+from itertools import zip_longest
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree
+
+import numpy as np
+
+from lepaute.errors import InputError
+from lepaute.kit.files import check_output, write_whole
+from lepaute.kit.picture import APART, BLUE, RULE, SOFT, bare, entitle, measured_origin, new_figure, write_picture
+from lepaute.kit.printable import printable
+from lepaute.kit.report import page as pages
+from lepaute.kit.text import exact_size, significant, time_unit
+from lepaute.measure.compare.verdicts import Verdict
+from lepaute.measure.compare.wording import Gate, amount, operation_name, order_sentence, ratio_text
+from lepaute.measure.comparison.cases import name_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from lepaute.measure.compare.comparison import Comparison
+
+#: What a report can be, by the end of its name.
+KINDS = {
+    ".html": "a page",
+    ".json": "all data",
+    ".csv": "the rows",
+    ".tex": "a table",
+    ".png": "a figure",
+    ".svg": "a figure",
+    ".pdf": "a figure",
+}
+_SHOWN, _FAINT = BLUE, APART
+#: Rows that a picture of several numbers of ranks shows, and a summary in Markdown; those that fail come first.
+MOST_PANELS, MOST_ROWS = 12, 100
+#: Changes beyond are drawn at the edge, in per cent.
+_FARTHEST = 400.0
+_SPECIAL = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+
+
+#: What the options of the command line write.
+OF_OPTION = {"--report": "a page", "--plot": "a figure", "--csv": "the rows", "--latex": "a table"}
+
+
+def check_name(path: Path, option: str = "") -> None:
+    """Raises InputError where the name of a report says no kind, or another than that of the option."""
+    kinds = {suffix: what for suffix, what in KINDS.items() if not option or what == OF_OPTION[option]}
+    if path.suffix.lower() not in kinds:
+        named = ", ".join(kinds if option else (f"{suffix} ({what})" for suffix, what in kinds.items()))
+        one_of = "one of " if len(kinds) > 1 else ""
+        raise InputError(f"{option} {path}: the name must end in {one_of}{named}".lstrip())
+
+
+def all_data(comparison: "Comparison") -> dict[str, Any]:
+    """What JSON is made of: the comparison, and which rows another way to summarise calls would decide otherwise."""
+    from lepaute.measure.compare.page import changed_rows, other_ways
+
+    return {**comparison.to_dict(), "rows_that_depend_on_the_summary": changed_rows(comparison, other_ways(comparison))}
+
+
+def write_report(comparison: "Comparison", path: str | Path) -> None:
+    """Writes a comparison as what the end of the name says, see KINDS.
+
+    Raises InputError for another suffix or a folder that is not there.
+    """
+    path = Path(path)
+    check_name(path)
+    suffix = path.suffix.lower()
+    if suffix in pages.SUFFIXES:
+        from lepaute.measure.compare.page import page
+
+        pages.write_report(path, lambda: page(comparison), lambda: all_data(comparison))
+        return
+    check_output(path)
+    if KINDS[suffix] == "a figure":
+        _write_figure(comparison, path)
+    else:
+        write_whole(path, comparison.to_frame().to_csv(index=False) if suffix == ".csv" else _latex_table(comparison))
+
+
+def _write_figure(comparison: "Comparison", path: Path) -> None:
+    """The change from the left library to the right one over the size, a panel an operation; .png, .svg or .pdf."""
+    operations = list(dict.fromkeys(operation_name(one) for one in comparison.verdicts))
+    figure = new_figure((6.4, 1.1 + 1.9 * max(1, len(operations))), for_file=True)
+    panels = figure.subplots(max(1, len(operations)), 1, squeeze=False)[:, 0]
+    for panel, name in zip(panels, operations, strict=False):
+        _draw(panel, name, [one for one in comparison.verdicts if operation_name(one) == name])
+    source = ", ".join(f"{one.file} ({one.id[:12]})" for one in comparison.archives)
+    entitle(
+        figure,
+        f"{comparison.answer}\n{comparison.right} against {comparison.left}: above 0, {comparison.left} is faster",
+        measured_origin(source),
+    )
+    write_picture(figure, path)
+
+
+def _draw(panel: "Axes", name: str, rows: Sequence[Verdict]) -> None:
+    places = np.arange(len(rows))
+    change = np.array([_percent(one.ratio) for one in rows])
+    low, high = (np.array([_percent(getattr(one, end)) for one in rows]) for end in ("low", "high"))
+    shown = np.array([one.decision.is_shown for one in rows], dtype=bool)
+    panel.axhline(0.0, color=SOFT, lw=0.8)
+    panel.axhspan(*(_percent(1 + sign * rows[0].margin) for sign in (-1, 1)), color=RULE, lw=0)
+    for chosen, colour, marker, label in ((shown, _SHOWN, "o", "shown"), (~shown, _FAINT, "x", "not shown")):
+        panel.vlines(places[chosen], low[chosen], high[chosen], color=colour, lw=1.6)
+        panel.plot(places[chosen], change[chosen], marker, color=colour, ms=4, label=label)
+    panel.set_xticks(places, [exact_size(one.size_bytes) for one in rows], rotation=60, ha="right", fontsize=7)
+    panel.tick_params(axis="y", labelsize=8)
+    panel.set_ylabel(f"{name} (%)", fontsize=9)
+    bare(panel)
+    if not shown.all():
+        panel.legend(frameon=False, fontsize=7, loc="best")
+
+
+def _percent(ratio: float) -> float:
+    return float(np.clip(100.0 * (ratio - 1.0), -100.0, _FARTHEST)) if isfinite(ratio) else _FARTHEST
+
+
+def _latex_table(comparison: "Comparison") -> str:
+    """A tabular of the rows: both times, the change with its interval, and stars."""
+    left, right = _latex(comparison.left), _latex(comparison.right)
+    lines = [
+        f"% {comparison.answer}",
+        f"% {'; '.join(f'{one.file} {one.id[:12]}' for one in comparison.archives)}",
+        r"\begin{tabular}{lrrrrl}",
+        r"\hline",
+        rf"operation & size & {left} & {right} & change, \% & 95\,\% interval \\",
+        r"\hline",
+    ]
+    for one in comparison.verdicts:
+        stars = rf"$^{{{one.stars}}}$" if one.stars else ""
+        ends = [significant(100 * (end - 1)) if isfinite(end) else r"$\infty$" for end in (one.low, one.high)]
+        times = " & ".join(_latex(amount(one, time_s)) for time_s in (one.left_s, one.right_s))
+        lines.append(
+            rf"{_latex(operation_name(one))} & {_latex(exact_size(one.size_bytes))} & {times} & "
+            rf"{significant(100 * (one.ratio - 1))}{stars} & [{ends[0]}, {ends[1]}] \\"
+        )
+    return "\n".join([*lines, r"\hline", r"\end{tabular}", ""])
+
+
+def _latex(text: str) -> str:
+    escaped = "".join(_SPECIAL.get(letter, rf"\{letter}" if letter in "&%$#_{}" else letter) for letter in text)
+    return escaped.replace("µ", r"$\mu$")
+
+
+def ranks_sentence(comparisons: "Sequence[Comparison]") -> str:
+    """Whether the order of the libraries depends on the number of ranks; comparisons: of the same libraries."""
+    left, right = comparisons[0].left, comparisons[0].right
+    return order_sentence("the number of ranks", [(str(one.ranks), one.verdicts) for one in comparisons], left, right)
+
+
+def write_scaling(comparisons: "Sequence[Comparison]", path: "Path") -> None:
+    """A picture of times by the number of ranks, a panel a row, up to MOST_PANELS: every mpirun of both libraries, a
+    line through their medians, filled where a difference is shown. comparisons: of `by_ranks`."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+    from lepaute.kit.picture import RED, plain_decades
+
+    rows = list(dict.fromkeys(one.row for item in comparisons for one in item.verdicts))[:MOST_PANELS]
+    columns = min(3, max(1, len(rows)))
+    lines = max(1, -(-len(rows) // columns))
+    figure = new_figure((3.4 * columns + 0.6, 2.7 * lines + 1.0), for_file=True)
+    numbers = [item.ranks for item in comparisons]
+    for place, row in enumerate(rows):
+        axes = figure.add_subplot(lines, columns, place + 1)
+        shown = [(item, one) for item in comparisons for one in item.verdicts if one.row == row]
+        unit, factor = time_unit(max(max(one.left_s, one.right_s) for _, one in shown))
+        for label, colour, apart in ((shown[0][0].left, BLUE, 0.97), (shown[0][0].right, RED, 1.03)):
+            times = [factor * (one.left_s if label == item.left else one.right_s) for item, one in shown]
+            ranks = [item.ranks for item, _ in shown]
+            axes.plot(ranks, times, color=colour, linewidth=1.4, label=label)
+            for (item, one), number, time in zip(shown, ranks, times, strict=True):
+                shade = colour if one.decision.is_shown else "white"
+                axes.plot([number], [time], "o", color=colour, markerfacecolor=shade)
+                mine = item.summaries[item.summaries["library"] == label]
+                mine = mine[(mine["operation"] == row[0]) & (mine["form"] == row[1]) & (mine["size_bytes"] == row[2])]
+                dots = factor * mine[item.value]
+                axes.plot([number * apart] * len(dots), dots, ".", color=colour, alpha=0.3, markersize=4)
+        axes.set_xscale("log", base=2)
+        axes.set_yscale("log")
+        axes.xaxis.set_major_locator(FixedLocator(numbers))
+        axes.xaxis.set_minor_locator(NullLocator())
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        plain_decades(axes.yaxis, axes.get_ylim())
+        axes.set_title(f"{name_of(row[0], row[1])} of {exact_size(row[2])}", fontsize=9)
+        axes.set_xlabel("ranks", fontsize=8)
+        axes.set_ylabel(f"time of a call, {unit}", fontsize=8)
+        axes.tick_params(labelsize=8)
+        bare(axes)
+    if rows:
+        figure.axes[0].legend(fontsize=8, frameon=False)
+    sentence = ranks_sentence(comparisons)
+    foot = (
+        "dots: mpiruns; lines: their medians; filled: a difference is shown, corrected for the rows of all numbers of "
+        f"ranks · {measured_origin(', '.join(one.file for one in comparisons[0].archives))}"
+    )
+    entitle(figure, f"{sentence[:1].upper()}{sentence[1:]}", foot)
+    write_picture(figure, path)
+
+
+def junit_text(comparisons: "Sequence[Comparison]", gates: Sequence[Gate]) -> bytes:
+    """A suite a comparison, a case a row: failed where slower than a limit allows, skipped where it is not tested."""
+    suites = ElementTree.Element("testsuites", name="lepaute compare")
+    for comparison, gate in zip_longest(comparisons, gates):
+        on = f" on {comparison.ranks} ranks" if comparison.all_ranks else ""
+        name = f"{comparison.left} and {comparison.right}{on}"
+        cases = [(item.operation or "campaign", "0", "error", item.text) for item in comparison.failures]
+        for row in comparison.verdicts:
+            title = f"{operation_name(row)} of {exact_size(row.size_bytes)}"
+            outcome = "failure" if row in _slower(gate) else "skipped" if row.outcome == "untested" else ""
+            cases.append((title, f"{row.right_s:.9f}", outcome, comparison.sentence(row)))
+        kinds = {"errors": "error", "failures": "failure", "skipped": "skipped"}
+        numbers = {key: str(sum(item[2] == tag for item in cases)) for key, tag in kinds.items()}
+        suite = ElementTree.SubElement(suites, "testsuite", {"name": name, "tests": str(len(cases)), **numbers})
+        for title, time, outcome, words in cases:
+            case = ElementTree.SubElement(suite, "testcase", classname=name, name=title, time=time)
+            if outcome:
+                ElementTree.SubElement(case, outcome, message=printable(words))
+            ElementTree.SubElement(case, "system-out").text = printable(words)
+    return bytes(ElementTree.tostring(suites, encoding="utf-8", xml_declaration=True))
+
+
+def _slower(gate: Gate | None) -> tuple[Verdict, ...]:
+    """The rows that fail a build."""
+    return () if gate is None or gate.cannot_fail else gate.of("for")
+
+
+def markdown_text(comparisons: "Sequence[Comparison]", gates: Sequence[Gate]) -> str:
+    """The answers, what failed first, and a table of the rows of each comparison, the slowest first."""
+    lines = []
+    both = zip_longest(comparisons, gates)
+    for comparison, gate in sorted(both, key=lambda item: not item[0].failures):
+        lines += [f"### {_cell(comparison.answer[:1].upper() + comparison.answer[1:])}", ""]
+        lines += [_cell(gate.sentence), ""] if gate else []
+        titles = [
+            "",
+            "operation",
+            "size",
+            comparison.left,
+            comparison.right,
+            f"{comparison.right} / {comparison.left}",
+            "verdict",
+        ]
+        lines += [f"| {' | '.join(map(_cell, titles))} |", "|---|---|---|---|---|---|---|"]
+        slower = _slower(gate)
+        rows = sorted(comparison.verdicts, key=lambda row: (row not in slower, -row.ratio * row.decision.is_shown))
+        for row in rows[:MOST_ROWS]:
+            cells = [":x:" if row in slower else "", operation_name(row), exact_size(row.size_bytes)]
+            cells += [amount(row, row.left_s), amount(row, row.right_s), ratio_text(row)]
+            lines.append(f"| {' | '.join(map(_cell, (*cells, f'{row.outcome} {row.stars}')))} |")
+        lines += ["", f"and {len(rows) - MOST_ROWS} more rows"] * (len(rows) > MOST_ROWS)
+        lines.append("")
+    return "\n".join(lines) + "\n"
+
+
+def _cell(text: str) -> str:
+    """Of a table, as GitHub and GitLab show it."""
+    for letter in "\\|<>*_`":
+        text = text.replace(letter, f"\\{letter}")
+    return " ".join(printable(text).split())

@@ -1,0 +1,520 @@
+"""Tables of sizes and durations from elsewhere: output of the OSU and Intel MPI benchmarks, CSV.
+
+CSV has commas, semicolons or tabs, or columns set apart by blanks; with or without a heading. The OSU micro-benchmarks
+(versions 3 to 7) and the Intel MPI Benchmarks (IMB-MPI1) print blocks of columns below headings `# Size  Latency (us)`,
+or `#bytes #repetitions t[usec]`. Other lines, such as those of mpirun, are skipped.
+"""
+
+import csv
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from lepaute.errors import InputError
+from lepaute.kit.documents import read_text
+from lepaute.kit.printed_time import lines_text, without_prefix
+from lepaute.kit.quantities import size_of
+from lepaute.kit.text import counted
+from lepaute.measure.fit.numeric import Floats
+
+#: Seconds of each unit, by the names that --unit takes.
+SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+#: Rates that messages name as examples of what --unit takes.
+RATES = "MB/s, GB/s, Gb/s"
+_SPELLED = {"sec": "s", "second": "s", "seconds": "s", "msec": "ms", "usec": "us", "µs": "us", "μs": "us", "nsec": "ns"}
+_SIZES = ("size", "bytes", "msgsize", "messagesize", "msgbytes", "messagebytes", "nbytes", "sizebytes", "length")
+_DURATIONS = ("duration", "time", "latency", "elapsed", "seconds", "t")
+_BANDWIDTHS = ("bandwidth", "bw", "throughput", "rate", "speed")
+_POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
+#: The case of a single letter tells bits from bytes; Intel writes Mbytes/sec.
+_RATE = re.compile(
+    r"(?:^|[^A-Za-z])([kKmMgGtT]?)(i?)(B|b|[Bb]ytes?|[Bb]its?)(?:/|p|_|\s*per\s*|_per_)(?:s|sec|second)(?![A-Za-z])"
+)
+#: What a count or an amount ends in, where "_s" after it is "per second".
+_COUNTED = re.compile(r"(?:[kmgtpe]?i?(?:b|bytes?|bits?|flops?|ops?)|[a-z]{2,}s|msg|iter)$")
+_SIZE_UNIT = re.compile(r"[(\[_ .]([kmg]?)(i?)(?:b|bytes?)\s*[)\]]?\s*$")
+_AGAIN = "the file is damaged, run the benchmark again"
+#: What the benchmarks call the mean of a call, without blanks, the best first: of an operation that does not block the
+#: communication alone, without the computing meanwhile.
+_MEANS = ("AvgLatency(us)", "Latency(us)", "PureComm.(us)", "t_avg[usec]", "t[usec]", "t_pure[usec]")
+_WITH_COMPUTING = ("Overall(us)", "t_ovrl[usec]")
+#: Of Intel's, those that call nothing where there are no bytes.
+_COLLECTIVE = re.compile(
+    r"I?(?:all(?:reduce|gatherv?|toallv?)|reduce(?:_scatter(?:_block)?)?|bcast|gatherv?|scatterv?)", re.IGNORECASE
+)
+_SIZE_HEADING = re.compile(r"#?\s*(?:Size|bytes)\b")
+#: With what a table of the benchmarks begins.
+HEADING = re.compile(r"#\s*(?:Size\b|bytes\b|repetitions\b|(?:Avg )?Latency ?\(us\))")
+_TITLE = re.compile(r"#[#\s]*(?:(?P<osu>OSU .*)|Benchmarking\s+(?P<intel>.*))")
+_PROCESSES = re.compile(r"#\s*#processes\s*=\s*(?P<count>[0-9]{1,9})\b")
+#: Benchmarks whose rate adds up several messages that travel at once, by the beginning of their titles.
+_TOGETHER = {
+    "OSU MPI Bi-Directional": "of both directions together",
+    "OSU MPI Multiple Bandwidth": "of all pairs together",
+    "Sendrecv": "of the message sent and the one received",
+    "Exchange": "of the two messages sent and the two received",
+}
+#: A table of a million rows.
+MOST_BYTES = 64 << 20
+
+
+def unit_in(name: str) -> str | None:
+    """The unit of time that a name tells: us of "Avg Latency(us)", t[usec], time_us; None where it tells none."""
+    text = name.strip().lower()
+    if rate_in(name) is not None:
+        return None
+    bracketed = re.search(r"[(\[]\s*([a-zµμ]+)\s*[)\]]\s*$", text)
+    suffixed = None if _is_rate_by_name(text) else re.search(r"[_ .]([a-zµμ]+)$", text)
+    for match in (bracketed, suffixed):
+        if match and (unit := _SPELLED.get(match[1], match[1])) in SECONDS:
+            return unit
+    return "s" if text == "seconds" else None
+
+
+def rate_in(name: str) -> float | None:
+    """Bytes a second of the unit that a name tells: 1e6 of "Bandwidth (MB/s)" and Mbytes/sec, 1.25e8 of bw_Gbps.
+
+    None where it tells none, as in mbps, which could be of bits or of bytes.
+    """
+    match = _RATE.search(name)
+    if match is None or (len(match[3]) == 1 and match[1] in ("m", "g", "t")):
+        return None
+    prefix, binary, what = match.groups()
+    bits = what == "b" or what.lower().startswith("bit")
+    return float((1024 if binary else 1000) ** _POWERS[prefix.lower()]) / (8 if bits else 1)
+
+
+def _size_unit_in(name: str) -> tuple[int, bool] | None:
+    """Bytes of the unit that a name tells, and whether it could mean another one, as KB does; None without a unit."""
+    match = _SIZE_UNIT.search(name.strip().lower())
+    if match is None or rate_in(name) is not None:
+        return None
+    return 1024 ** _POWERS[match[1]], bool(match[1]) and not match[2]
+
+
+def is_rate(name: str) -> bool:
+    """Whether a column holds a rate, by its unit or its name."""
+    return rate_in(name) is not None or (unit_in(name) is None and _is_rate_by_name(name.strip().lower()))
+
+
+def _is_rate_by_name(text: str) -> bool:
+    """Whether words of a name say a rate and none says a time: bandwidth_mb_s and msgs_s, but not time_ops_s."""
+    words = re.findall(r"[a-zµμ]+", text)
+    if not words or any(word.rstrip("s") in _DURATIONS or word == "times" for word in words[:-1] or words):
+        return False
+    per_second = len(words) > 1 and words[-1] in ("s", "sec", "second") and _COUNTED.fullmatch(words[-2])
+    return bool(per_second) or any(word in _BANDWIDTHS for word in words)
+
+
+def _is_size(name: str) -> bool:
+    """Whether a column looks like one of sizes: by its unit or its name."""
+    return _size_unit_in(name) is not None or _letters(name) in _SIZES
+
+
+def is_duration(name: str) -> bool:
+    """Whether a column looks like one of durations: by its unit or its name."""
+    return unit_in(name) is not None or (stem(name) in _DURATIONS and not is_rate(name))
+
+
+def _preferred(names: list[str]) -> str | None:
+    """Of several columns of durations the mean, else the only one; None where neither tells which."""
+    known = {name.replace(" ", ""): name for name in names}
+    means = [known[name] for name in _MEANS if name in known][:1]
+    means = means or [name for name in names if {"avg", "mean", "average"} & set(re.findall("[a-z]+", name.lower()))]
+    return means[0] if len(means) == 1 else names[0] if len(names) == 1 else None
+
+
+def _column_named(wanted: str, columns: list[str]) -> str:
+    """The column with that name, else the only one that has it before its unit: t_max of t_max[usec]."""
+    alike = [name for name in columns if wanted and stem(name) == _letters(wanted)]
+    return wanted if wanted in columns or len(alike) != 1 else alike[0]
+
+
+def stem(name: str) -> str:
+    """The letters of a name before its unit."""
+    text = name.strip()
+    rate = _RATE.search(text)
+    if rate is not None:
+        text = text[: rate.start()]
+    return _letters(re.sub(r"[(\[].*|[_ .](s|ms|us|µs|μs|ns|usec|msec|sec|nsec)$", "", text.lower()))
+
+
+def _letters(name: str) -> str:
+    return re.sub(r"[^a-z]", "", name.lower())
+
+
+@dataclass(frozen=True, slots=True)
+class DurationTable:
+    """Sizes with their durations, in the order of the file.
+
+    name      : what the file calls it: a benchmark with its processes; that of the file where it says nothing
+    x         : sizes, shape (n,), finite and >= 0
+    duration_s: shape (n,), > 0
+    x_name    : column of the sizes; in_bytes: whether they are bytes
+    y_name    : column of the durations, as in the file
+    unit      : of the durations in the file: s, ms, us or ns; of a rate, the unit that suits its durations
+    notes     : what was left out or converted, a sentence each
+    """
+
+    name: str
+    x: Floats
+    duration_s: Floats
+    x_name: str
+    y_name: str
+    unit: str
+    in_bytes: bool = True
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def sizes(self) -> int:
+        """How many there are, each counted once."""
+        return len(np.unique(self.x))
+
+    def __repr__(self) -> str:
+        return f"<DurationTable {self.name!r}: {self.sizes} sizes, {self.y_name!r}>"
+
+
+def checked(value: float, cell: str, what: str, where: str) -> float:
+    """The value of a cell; raises InputError, with the text of the cell, where it is below zero or not finite."""
+    if not (value >= 0 and np.isfinite(value)):
+        raise InputError(f"{where}: the {what} is {cell[:40]}; it must be a number of at least 0")
+    return value
+
+
+def table_of(
+    name: str,
+    rows: list[tuple[int, float, float | None]],
+    where: str,
+    columns: tuple[str, str],
+    unit: str,
+    *,
+    in_bytes: bool = True,
+    notes: tuple[str, ...] = (),
+) -> DurationTable:
+    """The table of rows (number of the line, size, duration in s or None where the cell has no number).
+
+    rows : sizes and durations as `checked` lets them pass
+    Durations that are missing, or rounded to zero in the file, are left out with a note.
+    Raises InputError where no row is left.
+    """
+    missing = sum(duration is None for _, _, duration in rows)
+    zero = sum(duration == 0 for _, _, duration in rows)
+    kept = [(size, duration) for _, size, duration in rows if duration]
+    if not kept:
+        raise InputError(f"{where}: {name}: no row has a size and a duration above 0")
+    for count, reason in ((missing, "without a duration"), (zero, "whose duration is 0")):
+        if count:
+            notes = (*notes, f"{counted(count, 'row')} {reason} left out")
+    x, duration_s = (np.array(column, dtype=np.float64) for column in zip(*kept, strict=True))
+    return DurationTable(name, x, duration_s, *columns, unit, in_bytes, notes)
+
+
+def _plain_table(
+    lines: list[str], where: str, *, x: str | None, y: str | None, unit: str | None, only: Mapping[str, str]
+) -> DurationTable:
+    """The table of a file; lines that begin with # are comments.
+
+    x, y : names of the columns of sizes and durations, or of rates; None: by their names, or the first and the second
+           of two
+    unit : of the durations, or of the rates; None: the one that the column's name tells
+    only : rows are kept where these columns have these values
+    Raises InputError naming the line, for columns that cannot be told apart, an unknown unit, or cells that are no
+    numbers.
+    """
+    numbered = [(number, line) for number, line in enumerate(lines, start=1) if line.strip() and line[:1] != "#"]
+    if not numbered:
+        raise InputError(f"{where}: holds no rows; give a table of sizes and durations")
+    delimiter = next((one for one in ",;\t" if one in numbered[0][1]), None)
+    rows = [(number, _cells(line, delimiter, f"{where}:{number}")) for number, line in numbered]
+    first = rows[0][1][0]  # of a row of numbers, such as 64 or 64K
+    heading = [] if _number(first) is not None or first[:1].isdigit() else rows.pop(0)[1]
+    columns = heading or [f"column {place + 1}" for place in range(len(rows[0][1]))]
+    for number, cells in rows:
+        if len(cells) != len(columns):
+            raise InputError(f"{where}:{number}: {len(cells)} cells, where the first line has {len(columns)}")
+    size, duration = _chosen(columns, x, y, where)
+    time, rate_Bps = _unit(duration, unit, where)
+    only = {_column_named(name, columns): value for name, value in only.items()}
+    for name in only:
+        _check(name, columns, where)
+    unused = [name for name in columns if name not in (size, duration, *only)]
+    rows = [row for row in rows if all(row[1][columns.index(name)] == value for name, value in only.items())]
+    if not rows:
+        raise InputError(f"{where}: no row has {' and '.join(f'{name}={value}' for name, value in only.items())}")
+    at, by = columns.index(size), columns.index(duration)
+    bytes_of_unit, unsure = _size_unit_in(size) or (1, False)
+    parsed = []
+    for number, cells in rows:
+        x_value = _size(cells[at], f"{where}:{number}") * bytes_of_unit
+        value = _value(cells[by], "rate" if rate_Bps else "duration", f"{where}:{number}")
+        if value is None or not rate_Bps:
+            parsed.append((number, x_value, None if value is None else value * SECONDS[time]))
+        else:
+            parsed.append((number, x_value, x_value / (value * rate_Bps) if value and x_value else None))
+    notes = (f"durations are size / {duration}",) if rate_Bps else ()
+    if unsure:
+        notes = (*notes, f"sizes are {size} times {bytes_of_unit} bytes")
+    if unused:
+        notes = (*notes, f"{counted(len(unused), 'column')} not used ({', '.join(unused)[:200]})")
+    name = ", ".join((Path(where).name, *(f"{column}={value}" for column, value in only.items())))
+    in_bytes = bool(rate_Bps) or _is_size(size) or not heading
+    return table_of(name, parsed, where, (size, duration), time, in_bytes=in_bytes, notes=notes)
+
+
+def _cells(line: str, delimiter: str | None, where: str) -> list[str]:
+    if delimiter is None:
+        return line.split()
+    try:
+        return [cell.strip() for cell in next(csv.reader([line], delimiter=delimiter, strict=True))]
+    except csv.Error as problem:
+        raise InputError(f"{where}: is no row of CSV ({problem})") from None
+
+
+def _chosen(columns: list[str], x: str | None, y: str | None, where: str) -> tuple[str, str]:
+    """The columns of sizes, and of durations or, where there is none, of rates."""
+    x, y = (name and _column_named(name, columns) for name in (x, y))
+    for name in (x, y):
+        if name is not None:
+            _check(name, columns, where)
+    sizes = [x] if x else [name for name in columns if _is_size(name)]
+    rest = [name for name in columns if name not in sizes]
+    durations = [y] if y else [name for name in rest if is_duration(name)] or [name for name in rest if is_rate(name)]
+    size = sizes[0] if len(sizes) == 1 else None
+    duration = _preferred(durations)
+    if len(columns) == 2:
+        size = size or next(name for name in columns if name != duration)
+        duration = duration or next(name for name in columns if name != size)
+    for option, found, what in (("--x", size, "sizes"), ("--y", duration, "durations")):
+        if found is None:
+            raise InputError(f"{where}: which column has the {what}? name it with {option}: {', '.join(columns)}")
+    if size == duration:
+        raise InputError(f"{where}: sizes and durations are both {size!r}; name the other with --x or --y")
+    return str(size), str(duration)
+
+
+def _check(name: str, columns: list[str], where: str) -> None:
+    if columns.count(name) != 1:
+        problem = "no" if name not in columns else "more than one"
+        raise InputError(f"{where}: {problem} column {name[:60]!r}; there are {', '.join(columns)[:300]}")
+
+
+def _unit(column: str, given: str | None, where: str) -> tuple[str, float | None]:
+    """The unit of time in which the table is shown, and of a column of rates the bytes a second of its unit."""
+    time, rate_Bps = unit_in(column), rate_in(column)
+    asked = rate_in(given) if given else None
+    if given and (time not in (None, given) or rate_Bps not in (None, asked)):
+        told = f"is in {time}" if time else "tells its unit"
+        raise InputError(f"{where}: the column {column!r} {told}, and --unit says {given}; leave --unit out")
+    if rate_Bps or asked:
+        return "us", rate_Bps or asked
+    if is_rate(column):
+        raise InputError(f"{where}: {column!r} is a rate by its name, of unknown unit; give --unit {RATES}")
+    if not (time or given):
+        raise InputError(f"{where}: the unit of {column!r} is not told; give --unit {', '.join(SECONDS)}; {RATES}")
+    return str(time or given), None
+
+
+def _size(cell: str, where: str) -> float:
+    value = _number(cell)
+    if value is not None:
+        return checked(value, cell, "size", where)
+    try:
+        return float(size_of(cell.removesuffix("B"), "the size"))
+    except InputError as problem:
+        raise InputError(f"{where}: {problem}") from None
+
+
+def _value(cell: str, what: str, where: str) -> float | None:
+    if cell.lower() in ("", "na", "nan", "none", "-"):
+        return None
+    value = _number(cell)
+    if value is None:
+        point = "; write decimals with a point" if re.fullmatch(r"[+-]?\d+,\d+", cell) else ""
+        raise InputError(f"{where}: the {what} is {cell[:40]!r}; it must be a number{point}")
+    return checked(value, cell, what, where)
+
+
+@dataclass
+class Block:
+    """The rows under one heading, each with the number of its line, as the benchmarks print them.
+
+    title     : the line of OSU's without its #, or the name of Intel's benchmark; processes: None where it is not said
+    columns   : names as in the heading; none before there is one
+    skipped   : numbers of the lines among the rows that something else wrote;  empty: of those of 0 bytes (_COLLECTIVE)
+    """
+
+    title: str
+    processes: int | None = None
+    columns: list[str] = field(default_factory=list)
+    rows: list[tuple[int, list[str]]] = field(default_factory=list)
+    skipped: list[int] = field(default_factory=list)
+    empty: list[int] = field(default_factory=list)
+
+    @property
+    def mean_column(self) -> str | None:
+        """That of the mean time of a call; None where there is none, as of bandwidths."""
+        return _preferred([name for name in self.columns if unit_in(name)])
+
+
+def _benchmark_tables(lines: list[str], where: str, column: str | None) -> tuple[DurationTable, ...]:
+    """The tables of the file, in its order; blocks without sizes, such as Barrier's, are none.
+
+    column : name of the column of durations; None: the mean, or the only one; a rate where there is no duration
+    Raises InputError where there is no table, or no such column.
+    """
+    every = benchmark_blocks(lines, where)
+    blocks = [block for block in every if block.rows and _SIZE_HEADING.match(block.columns[0])]
+    of_blocks = {id(block): table for block in blocks if (table := _table(block, where, column)) is not None}
+    tables = list(of_blocks.values())
+    if tables and (further := [len(block.rows) for block in every if id(block) not in of_blocks]):
+        count = f"{counted(len(further), 'further table')} ({counted(sum(further), 'row')})"
+        omitted = f"{count} without sizes or such a column left out"
+        tables[0] = replace(tables[0], notes=(*tables[0].notes, omitted))
+    if not tables:
+        named = f" with a column {column!r}" if column else ""
+        headings = dict.fromkeys(", ".join(block.columns) for block in blocks)
+        has = "; ".join(headings) or "no rows under any heading"
+        raise InputError(f"{where}: holds no table of sizes and durations{named}; it has {has}")
+    return tuple(tables)
+
+
+def benchmark_blocks(lines: Sequence[str], where: str) -> list[Block]:
+    """The blocks of the output of OSU's and Intel's benchmarks, those without rows too; all other lines are skipped.
+
+    Raises InputError for rows below a title without a heading, and for rows that have not a cell for each column.
+    """
+    blocks: list[Block] = []
+    current, below_title = Block(""), False
+    for number, line in enumerate(lines, start=1):
+        text = line.strip()
+        if HEADING.match(text):
+            # OSU's names have blanks in them and two or more between, Intel's have none.
+            intel = "[usec]" in text or text.startswith("#bytes")
+            names = text.split() if intel else re.split(r"\s{2,}|\t", text.lstrip("# "))
+            current, below_title = Block(current.title, current.processes, names), False
+            blocks.append(current)
+        elif match := _TITLE.match(text):
+            current, below_title = Block(match["osu"] or match["intel"]), True
+        elif match := _PROCESSES.match(text):
+            current = Block(current.title, int(match["count"]))
+        elif current.columns and re.match(r"[-+]?\.?\d", text):
+            cells = text.split()
+            if _is_log_line(text):
+                current.skipped.append(number)
+            elif len(cells) != len(current.columns):
+                has = f"has {len(cells)} columns where the heading has {len(current.columns)}"
+                raise InputError(f"{where}:{number}: {has}; {_AGAIN}")
+            elif words := [cell for cell in cells[_is_size(current.columns[0]) :] if not _is_value(cell)]:
+                raise InputError(f"{where}:{number}: {words[0][:40]!r} is not a number; {_AGAIN}")
+            elif cells[0] == "0" and current.columns[0] == "#bytes" and _COLLECTIVE.match(current.title):
+                current.empty.append(number)
+            else:
+                current.rows.append((number, cells))
+        elif below_title and all(_number(cell) is not None for cell in [*text.split(), "", ""][:2]):
+            raise InputError(f"{where}:{number}: a row below no heading; {_AGAIN}")
+        elif not text and current.columns and current.processes is not None:
+            current = Block(current.title, current.processes)  # an empty line ends a table of Intel's
+    return blocks
+
+
+def _is_value(cell: str) -> bool:
+    """Whether a benchmark writes this where it has a number, or none, or has checked what it sent."""
+    return _number(cell) is not None or cell.lower() in ("-", "n/a", "na", "nan", "pass", "fail")
+
+
+def _is_log_line(text: str) -> bool:
+    """Whether something else wrote this among the rows: it begins with a date or a time, or has several words.
+
+    A row with one cell that is no number is none: it is damaged.
+    """
+    first, *others = text.split()
+    words = [one for one in others if one[0].isalpha() and _number(one) is None]
+    return bool(re.match(r"\d+[-:/]\d", first)) or len(words) > 1
+
+
+def notes_on(blocks: Sequence[Block], column: str | None = None) -> tuple[str, ...]:
+    """Sentences on the lines of blocks that are not used, and on the column of the time where that is not plain."""
+    skipped, empty = ([at for block in blocks for at in getattr(block, name)] for name in ("skipped", "empty"))
+    notes = [f"{lines_text(skipped)} skipped, as something else wrote there"] if skipped else []
+    notes += [f"{lines_text(empty)} of 0 bytes, for which nothing is called, left out"] if empty else []
+    for block in blocks:
+        for name in set(_WITH_COMPUTING) & set(block.columns):
+            notes.append(f"the time is {column or block.mean_column}; {name} has what was computed meanwhile, too")
+    return tuple(dict.fromkeys(notes))
+
+
+def _table(block: Block, where: str, column: str | None) -> DurationTable | None:
+    name = block.title + (f", {block.processes} processes" if block.processes is not None else "") or where
+    known = [one for one in block.columns[1:] if unit_in(one) or rate_in(one)]
+    if column is not None:
+        named = _column_named(column, block.columns)
+        chosen = named if named in known else None
+    else:
+        chosen = block.mean_column or next(iter(known), None)
+    if chosen is None:
+        return None
+    at, unit, rate_Bps = block.columns.index(chosen), unit_in(chosen), rate_in(chosen)
+    rows: list[tuple[int, float, float | None]] = []
+    for number, cells in block.rows:
+        size = _number(cells[0])
+        if size is None:
+            raise InputError(f"{where}:{number}: the size is {cells[0][:40]!r}; it must be a whole number of bytes")
+        checked(size, cells[0], "size", f"{where}:{number}")
+        value = _number(cells[at])
+        if value is not None:
+            checked(value, cells[at], "duration" if unit else "rate", f"{where}:{number}")
+        if unit is not None:
+            rows.append((number, size, None if value is None else value * SECONDS[unit]))
+        else:
+            rows.append((number, size, size / (value * rate_Bps) if value and rate_Bps and size else None))
+    notes = (*(() if unit else (_of_rate(chosen, name),)), *notes_on([block], chosen))
+    return table_of(name, rows, where, (block.columns[0].lstrip("#"), chosen), unit or "us", notes=notes)
+
+
+def _of_rate(column: str, title: str) -> str:
+    together = next((what for begin, what in _TOGETHER.items() if title.startswith(begin)), "")
+    if together:
+        return f"durations are size / {column}, which is {together}: shorter than the message of one"
+    window = ": with a window of messages, the time that each adds" if title.startswith("OSU ") else ""
+    return f"durations are size / {column}{window}"
+
+
+def _number(cell: str) -> float | None:
+    try:
+        return float(cell)
+    except ValueError:
+        return None
+
+
+def read_durations(
+    path: str | Path,
+    *,
+    x: str | None = None,
+    y: str | None = None,
+    unit: str | None = None,
+    only: Mapping[str, str] | None = None,
+) -> tuple[DurationTable, ...]:
+    """The tables of sizes and durations in a file: of OSU's and Intel's benchmarks each block, of CSV one.
+
+    x, y : columns of sizes and durations, where their names do not tell; of a benchmark y only, such as t_max[usec]
+    unit : of the durations, s, ms, us or ns, or of the rates, such as MB/s, where the file does not tell it
+    only : of CSV, the rows where these columns have these values
+    Raises InputError, one line naming file and line, for what is no such table.
+    """
+    if unit is not None and unit not in SECONDS and rate_in(unit) is None:
+        raise InputError(f"the unit is {unit!r:.40}; it must be one of {', '.join(SECONDS)}, or of a rate: {RATES}")
+    lines = read_text(path, "a table of sizes and durations", MOST_BYTES).removeprefix("\ufeff").splitlines()
+    lines, others = without_prefix(lines, HEADING)
+    if not any(HEADING.match(line.strip()) for line in lines):
+        lines, others = without_prefix(lines, re.compile("[A-Za-z]"))
+        table = _plain_table(lines, str(path), x=x, y=y, unit=unit, only=only or {})
+        return (replace(table, notes=(*table.notes, *others)),)
+    if x is not None or only:
+        raise InputError(f"{path}: is the output of a benchmark, whose sizes are known: --x and --where are for CSV")
+    tables = _benchmark_tables(lines, str(path), y)
+    if unit is not None and any(unit != table.unit for table in tables):
+        raise InputError(f"{path}: its durations are in {tables[0].unit}, and the unit given is {unit}; leave it out")
+    return (replace(tables[0], notes=(*tables[0].notes, *others)), *tables[1:])

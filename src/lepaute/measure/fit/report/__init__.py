@@ -1,0 +1,207 @@
+"""A diagnosis as one HTML page that needs nothing else (no script, no file beside it, no network), or as JSON.
+
+The page has the answer on its first screen, then what it rests on, then everything else, folded.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lepaute.kit.report import page as pages
+from lepaute.kit.report.page import anchor, picture_values, records_table, render
+from lepaute.kit.report.svg import Picture
+from lepaute.kit.text import counted, percent
+from lepaute.measure.fit.diagnostics import Diagnosis, Subject, machine_name
+from lepaute.measure.fit.diagnostics.findings import Finding, answer, figures, findings
+from lepaute.measure.fit.diagnostics.flag import KINDS, LEAST_SHARE, SERIOUS_SHARE, SEVERITIES, Check, Flag, chance
+from lepaute.measure.fit.report.pictures import machine_in_time, of_kind, pictures
+
+#: Kernels with less of the time are not in the table beside the findings, and no more than so many are.
+SHOWN_SHARE, MOST_SHOWN = 0.01, 8
+#: Checks whose sizes are in that table, with the name of their column.
+_ERRORS = {"level": "sum", "size": "worst sizes", "goodness": "single calls"}
+
+
+def write_report(diagnosis: Diagnosis, path: str | Path) -> None:
+    """Writes a diagnosis: a page where the name ends in .html, an object of the same content where it ends in .json.
+
+    Raises InputError for another suffix or a folder that is not there.
+    """
+    title = f"Fit of {', '.join(archive['file'] for archive in diagnosis.archives)}"
+    pages.write_report(Path(path), lambda: page(diagnosis, title), diagnosis.to_dict)
+
+
+def page(diagnosis: Diagnosis, title: str) -> str:
+    """The page; all names in it are escaped."""
+    tables = {"Factors": diagnosis.factor_tests, "Dependence between calls": diagnosis.dependence}
+    columns = [kind for kind in KINDS if any(kind == check.kind for one in diagnosis.subjects for check in one.checks)]
+    found = findings(diagnosis)
+    return render(
+        "lepaute.measure.fit.report",
+        "report.html.j2",
+        title=title,
+        archives=[{**one, "created": _day(one["created"])} for one in diagnosis.archives],
+        made_of=[
+            (f"archive of {one['file']}", one["id"][:12] + (f", seed {one['seed']}" if one["seed"] else ""))
+            for one in diagnosis.archives
+        ],
+        state=found[0].severity if found else "fine",
+        answer=answer(diagnosis),
+        figures=figures(diagnosis).texts,
+        findings=[_finding(one) for one in found],
+        seen=_evidence(diagnosis, found),
+        weights=records_table("Kernels by their time", _weights(diagnosis)),
+        shown_share=percent(SHOWN_SHARE),
+        alpha=percent(diagnosis.alpha),
+        columns=[(kind, KINDS[kind].title) for kind in columns],
+        subjects=[_subject(diagnosis, one, columns) for one in diagnosis.subjects],
+        machines=[
+            {
+                "name": machine_name(one),
+                "anchor": anchor(machine_name(one)),
+                "checks": _checks(one.checks, _severities(diagnosis, machine_name(one))),
+                "pictures": [picture_values(picture) for picture in machine_in_time(one)],
+            }
+            for one in diagnosis.machines
+        ],
+        missing=diagnosis.missing,
+        limits=[
+            (
+                about.title,
+                about.measure,
+                f"{percent(about.limits.notable)}, {percent(about.limits.serious)}" if about.graded else "",
+            )
+            for kind, about in KINDS.items()
+            if kind != "no model"
+        ],
+        least_share=percent(LEAST_SHARE),
+        serious_share=percent(SERIOUS_SHARE),
+        tables=[table for title, rows in tables.items() if (table := records_table(title, rows))],
+    )
+
+
+def _day(created: str) -> str:
+    """2026-11-27 08:33 UTC, of the time stamp of an archive."""
+    return f"{created[:10]} {created[11:16]} UTC" if created.endswith("+00:00") else created
+
+
+def _finding(one: Finding) -> dict[str, Any]:
+    several = len(one.flags) > 1
+    what = [flag.subject.split()[0] for flag in one.flags]
+    return {
+        "severity": one.severity,
+        "kind": KINDS[one.kind].title,
+        "sentence": one.sentence,
+        "remedy": one.remedy,
+        "subjects": [
+            {
+                # kernel dgemv, dtrsm, message isend
+                "name": flag.subject.removeprefix(f"{what[at]} " if at and what[at] == what[at - 1] else ""),
+                "anchor": anchor(flag.subject),
+                "value": one.value_of(flag) if several else "",
+            }
+            for at, flag in enumerate(one.flags)
+        ],
+        "measure": KINDS[one.kind].measure if several and KINDS[one.kind].graded else "",
+        "chance": chance(one.flags[0].p_value) if not several else "",
+    }
+
+
+def _evidence(diagnosis: Diagnosis, found: tuple[Finding, ...]) -> list[dict[str, Any]]:
+    """Three pictures: the worst finding, the kernel that takes most time, the machine."""
+    subjects = {subject.name: subject for subject in diagnosis.subjects if len(subject.calls.of)}
+    shown: list[tuple[str, Picture]] = []
+    worst: Flag | None = next((flag for one in found for flag in one.flags if flag.subject in subjects), None)
+    if worst is not None:
+        shown.append((worst.subject, of_kind(subjects[worst.subject].calls, worst.kind)))
+    kernels = [subject for subject in subjects.values() if subject.calls.of.weighs_time]
+    if kernels:
+        largest = max(kernels, key=lambda subject: subject.share)
+        shown.append((f"{largest.name}, {percent(largest.share)} of the time", of_kind(largest.calls, "size")))
+    shown += [(machine_name(one), picture) for one in diagnosis.machines[:1] for picture in machine_in_time(one)[:1]]
+    return [
+        {**picture_values(picture), "caption": f"{name[:1].upper()}{name[1:]}. {picture.caption}"}
+        for name, picture in shown
+    ]
+
+
+def _weights(diagnosis: Diagnosis) -> list[dict[str, Any]]:
+    """The kernels that take most time: how far sum, sizes and single calls are off, as their checks have it."""
+    kernels = [one for one in diagnosis.subjects if one.calls.of.weighs_time and one.share >= SHOWN_SHARE]
+    rows = []
+    for one in kernels[:MOST_SHOWN]:
+        size = {check.kind: check.size for check in one.checks if check.able}
+        rows.append(
+            {
+                "kernel": one.name.removeprefix("kernel "),
+                "time": percent(one.share),
+                "calls": f"{len(one.calls.of):,}",
+                **{name: percent(size.get(kind, np.nan)) for kind, name in _ERRORS.items()},
+                "findings": ", ".join(KINDS[flag.kind].title for flag in diagnosis.of(one.name)) or "none",
+            }
+        )
+    return rows
+
+
+def _subject(diagnosis: Diagnosis, subject: Subject, columns: list[str]) -> dict[str, Any]:
+    severities = _severities(diagnosis, subject.name)
+    by_kind = {check.kind: check for check in subject.checks}
+    rows = _checks(subject.checks, severities, subject.share)
+    drawn = pictures(subject.calls) if len(subject.calls.of) else []
+    return {
+        "name": subject.name,
+        "anchor": anchor(subject.name),
+        "share": percent(subject.share) if subject.calls.of.weighs_time else "",
+        "calls": counted(len(subject.calls.of), "call"),
+        "state": next((state for state in SEVERITIES if state in severities.values()), "fine"),
+        "ranges": subject.ranges,
+        "cells": [_cell(by_kind.get(kind), severities) for kind in columns],
+        "found": [row for row in rows if row["state"] in SEVERITIES],
+        "rest": [row for row in rows if row["state"] not in SEVERITIES],
+        "pictures": [picture_values(picture) for picture in drawn],
+    }
+
+
+def _severities(diagnosis: Diagnosis, subject: str) -> dict[str, str]:
+    return {one.kind: one.severity for one in diagnosis.of(subject)}
+
+
+def _cell(check: Check | None, severities: dict[str, str]) -> dict[str, str]:
+    if check is None:
+        return {"state": "none", "text": "", "why": ""}
+    if not check.able:
+        return {"state": "unable", "text": "–", "why": check.fine}
+    state = severities.get(check.kind, "fine")
+    return {
+        "state": state,
+        "text": state if state != "fine" else "ok",
+        "why": check.wrong if state != "fine" else check.fine,
+    }
+
+
+def _checks(checks: tuple[Check, ...], severities: dict[str, str], share: float = 1.0) -> list[dict[str, str]]:
+    order = list(KINDS)
+    rows = []
+    for check in sorted(checks, key=lambda check: order.index(check.kind)):
+        cell = _cell(check, severities)
+        large = check.able and check.size >= check.limits.notable and cell["state"] == "fine"
+        rows.append(
+            {
+                "name": KINDS[check.kind].title,
+                "state": cell["state"],
+                "label": {"fine": "ok", "unable": "not testable"}.get(cell["state"], cell["state"]),
+                # Large, and still no flag: it may be chance, or the subject takes too little time to matter.
+                "sentence": _not_flagged(check, share) if large else cell.get("why", ""),
+                "chance": chance(check.p_value) if check.able else "",
+            }
+        )
+    return rows
+
+
+def _not_flagged(check: Check, share: float) -> str:
+    words = KINDS[check.kind].measure
+    why = "as expected by chance among so many tests"
+    if check.p_value is None or share < LEAST_SHARE:
+        why = "in calls that take too little of the time to matter"
+    return f"{words[:1].upper()}{words[1:]}: {percent(check.size)}, {why}."

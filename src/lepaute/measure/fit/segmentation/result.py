@@ -1,0 +1,348 @@
+"""What a segmentation is: lines between breakpoints, in words and as a picture."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lepaute.kit.later import later
+from lepaute.kit.notebook import table_html
+from lepaute.kit.picture import (
+    MEASURED,
+    PREDICTED,
+    PURPLE,
+    RULE,
+    bare,
+    entitle,
+    measured_origin,
+    new_figure,
+    own_figure,
+    plain_decades,
+    shown_once,
+    sizes_of_memory,
+    write_picture,
+)
+from lepaute.kit.tables import text_table
+from lepaute.kit.text import counted, seconds, significant, size_text
+from lepaute.measure.fit.numeric import Floats
+from lepaute.measure.fit.segmentation.points import (
+    Interval,
+    Line,
+    Objective,
+    fewest_segments_of_least,
+    lines_of,
+    points_of,
+)
+from lepaute.stats.decision import Decision
+
+if TYPE_CHECKING:
+    import pandas
+    from matplotlib import axes as mpl_axes
+else:
+    pandas, mpl_axes = later("pandas"), later("matplotlib.axes")
+
+#: So many points are drawn large.
+FEW = 100
+#: Two lines whose values differ by less are one for whoever asks for breakpoints.
+EQUIVALENT = 0.05
+_NORMAL_975 = 1.96
+#: Of two lines and their breakpoint.
+_PARAMETERS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """The best cut with one number of breakpoints.
+
+    residual  : the objective: sum of squares, repetitions of a size as their median with their number as weight
+    criterion : what the choice of the number rests on: less is better
+    """
+
+    breakpoints: tuple[float, ...]
+    residual: float
+    criterion: float
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentedLine:
+    """Affine pieces.
+
+    breakpoints          : upper ends of all segments but the last, increasing; each is a value of x that occurs, and
+                           the last that belongs to the lower segment
+    segments             : one more than breakpoints
+    gains                : gains[i] is the factor by which breakpoint number i + 1 divides the objective, >= 1, also of
+                           breakpoints beyond those chosen, as far as they were sought: where these stay near 1, stop
+    breakpoint_intervals : 95 %, the next x above as upper end included
+    candidates           : the best cut for 0, 1, 2, ... breakpoints, of which one was chosen
+    x, y                 : what was fitted, shape (n,)
+    notes                : what the points were too few for, a sentence each
+    """
+
+    breakpoints: tuple[float, ...]
+    segments: tuple[Line, ...]
+    gains: tuple[float, ...]
+    breakpoint_intervals: tuple[Interval, ...] = ()
+    candidates: tuple[Partition, ...] = ()
+    objective: Objective = "log"
+    x: Floats = field(default_factory=lambda: np.zeros(0), compare=False, repr=False)
+    y: Floats = field(default_factory=lambda: np.zeros(0), compare=False, repr=False)
+    notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        places = ", ".join(f"{place:.7g}" for place in self.breakpoints)
+        return f"<SegmentedLine of {len(self.x)} points: {f'breakpoints {places}' if places else 'no breakpoint'}>"
+
+    def _repr_html_(self) -> str:
+        frame = self.to_frame()
+        return table_html(repr(self)[1:-1], [str(name) for name in frame], frame.to_numpy().tolist(), self.notes)
+
+    def to_frame(self) -> "pandas.DataFrame":
+        """A row a segment: low, high, n_points, intercept, slope, and the ends of their intervals."""
+        names = ("low", "high", "n_points", "intercept", "intercept_low", "intercept_high")
+        rows = [
+            (one.low, one.high, one.n_points, one.intercept, *one.intercept_interval, one.slope, *one.slope_interval)
+            for one in self.segments
+        ]
+        return pandas.DataFrame(rows, columns=[*names, "slope", "slope_low", "slope_high"])
+
+    def predict(self, x: Any) -> Floats:
+        """Fitted values, shape of x; beyond the data the first and the last line go on."""
+        values = np.asarray(x, dtype=np.float64)
+        which = np.searchsorted(np.array(self.breakpoints), values, side="left")
+        intercepts = np.array([line.intercept for line in self.segments])
+        result: Floats = intercepts[which] + np.array([line.slope for line in self.segments])[which] * values
+        return result
+
+    def table(self) -> str:
+        """Each further breakpoint with what it gains and where the best cut then is, as lines of text.
+
+        Without numbers that were not asked for and that so few points could not prove.
+        """
+        return text_table(("breakpoints", "objective", "gain", "at", ""), self.candidate_rows(), left=(3, 4))
+
+    def candidate_rows(self, *, in_bytes: bool = False) -> list[tuple[str, ...]]:
+        """Of each number of breakpoints the objective, by what the last one divides it, where they are, and a mark at
+        the number that was chosen."""
+        rows: list[tuple[str, ...]] = []
+        size = size_text if in_bytes else "{:.7g}".format
+        for count, cut in enumerate(self.candidates):
+            if np.isposinf(cut.criterion) and count > len(self.breakpoints):
+                break
+            objective = significant(cut.residual, 4) if cut.residual > 1e-12 else "0"
+            gain = (
+                "-" if count == 0 else "> 1000" if self.gains[count - 1] > 1000 else significant(self.gains[count - 1])
+            )
+            chosen = "<- chosen" if cut.breakpoints == self.breakpoints else ""
+            rows.append((str(count), objective, gain, ", ".join(map(size, cut.breakpoints)), chosen))
+        return rows
+
+    def plot(
+        self,
+        path: str | Path | None = None,
+        *,
+        x_label: str = "size (bytes)",
+        y_label: str = "duration (s)",
+        y_unit: float = 1.0,
+        in_bytes: bool = True,
+        source: str = "",
+        ax: "mpl_axes.Axes | None" = None,
+    ) -> Any:
+        """Draws points, lines and breakpoints, on logarithmic axes where all is above 0, and below relative residuals.
+
+        Parameters
+        ----------
+        path : of a picture that is written, by its ending a PNG, SVG or PDF, without one PNG and SVG; without a path, a
+            notebook shows what is returned
+        x_label, y_label : names of the axes, with their units
+        y_unit : what y is divided by before it is drawn: 1e-6 for seconds as "duration (µs)"
+        in_bytes : whether x are sizes in bytes, written as 4 KiB
+        source : where the points are from, for the foot of the picture
+        ax : axes of Matplotlib to draw on, without the residuals and the foot
+
+        Returns
+        -------
+        The figure with both axes; `ax` where that was given
+
+        Examples
+        --------
+        >>> import lepaute as lp
+        >>> line = lp.fit.segment([1, 2, 3, 4, 5, 6, 7, 8], [1, 2, 3, 4, 15, 16, 17, 18])
+        >>> figure = line.plot("segments.png", source="made up")
+        >>> len(figure.axes)
+        2
+        """
+        size, finding = size_text if in_bytes else "{:.7g}".format, self.finding(in_bytes=in_bytes)
+        target = None if path is None else Path(path)
+        if ax is None:
+            figure = new_figure((9.0, 6.6), for_file=path is not None)
+            upper, lower = figure.subplots(2, 1, sharex=True, gridspec_kw={"height_ratios": [3, 1]})
+        else:
+            figure, upper, lower = own_figure(ax), ax, None
+        _draw_segments(self, upper, lower, x_label, y_label, y_unit, size)
+        if ax is None:
+            foot = f"{source or 'points'}: {counted(len(self.x), 'duration')}, objective {self.objective}"
+            entitle(figure, finding, measured_origin(foot))
+            shown_once(figure, target)
+        else:
+            ax.set_title(finding, loc="left", fontsize=9)
+        if target is not None:
+            write_picture(figure, target)
+        return figure if ax is None else ax
+
+    def finding(self, *, in_bytes: bool = True) -> str:
+        """After which sizes the durations change slope or jump: how many breakpoints, and where.
+
+        That one line holds is said only where whatever breakpoint there may be would change little.
+
+        in_bytes : whether x are sizes in bytes, written as 4 KiB
+        """
+        size = size_text if in_bytes else "{:.7g}".format
+        if not self.breakpoints:
+            return self._without_breakpoint(size)
+        places = [size(place) for place in self.breakpoints]
+        listed = places[0] if len(places) == 1 else f"{', '.join(places[:-1])} and {places[-1]}"
+        text = f"{counted(len(places), 'breakpoint')}, after {listed}"
+        return self.decision.words(text, "", f"{text}, as was asked for; these data do not prove so many")
+
+    @property
+    def decision(self) -> Decision:
+        """That there are breakpoints; where there is none, that one line holds is the contrary."""
+        criteria = np.array([cut.criterion for cut in self.candidates])
+        proven = fewest_segments_of_least(criteria) - 1 if len(criteria) > 1 else 0
+        if not len(criteria):  # of several series together, which chose
+            proven = len(self.breakpoints)
+        likeliest = None if self.breakpoints else self._likeliest
+        holds = likeliest is not None and likeliest.is_negligible
+        return Decision.of(0 < len(self.breakpoints) <= proven, holds)
+
+    @property
+    def _likeliest(self) -> "LikeliestBreakpoint | None":
+        return likeliest_breakpoint(self)
+
+    def jumps(self, *, in_bytes: bool = True) -> list[tuple[str, str]]:
+        """Of each breakpoint its place, and in words its 95 % interval and what the two lines say there, in seconds."""
+        size = size_text if in_bytes else "{:.7g}".format
+        found = []
+        for number, (place, (low, high)) in enumerate(zip(self.breakpoints, self.breakpoint_intervals, strict=True)):
+            above = self.segments[number + 1]
+            here, next_s = seconds(float(self.predict([place])[0])), seconds(above.intercept + above.slope * place)
+            found.append((size(place), f"95 %: {size(low)} to {size(high)}; {here} becomes {next_s}"))
+        return found
+
+    def _without_breakpoint(self, size: Callable[[float], str]) -> str:
+        likeliest = self._likeliest
+        if likeliest is None:
+            return "No breakpoint can be proven with these data"
+        if likeliest.is_negligible:
+            return f"One line holds for all sizes, within {significant(max(100 * likeliest.at_most, 0.01), 2)} %"
+        changed = significant(max(100 * likeliest.differs, 0.01), 2)
+        return (
+            f"No breakpoint can be proven with these data. The likeliest, after {size(likeliest.place)}, would "
+            f"divide the residual by {significant(likeliest.gain)} and change the line by up to {changed} %"
+        )
+
+
+def _draw_segments(
+    fitted: SegmentedLine,
+    upper: Any,
+    lower: Any,
+    x_label: str,
+    y_label: str,
+    y_unit: float,
+    size: "Callable[[float], str]",
+) -> None:
+    """Draws on one or two axes (lower may be None); size : of a value of x as text; see SegmentedLine.plot."""
+    x, y = fitted.x, fitted.y
+    logarithmic = bool(np.any(x > 0))
+    positive = x > 0 if logarithmic else np.ones(len(x), dtype=bool)
+    between = np.geomspace if logarithmic else np.linspace
+    few = len(x) <= FEW
+    points: dict[str, Any] = {
+        "marker": "o" if few else ".",
+        "ls": "",
+        "ms": 4.5 if few else 4,
+        "alpha": 1 if few else 0.5,
+    }
+    points |= {"color": MEASURED, "zorder": 3 if few else 1}  # few: above the lines, which would hide them
+    upper.plot(x[positive], y[positive] / y_unit, label="measured", **points)
+    for number, line in enumerate(fitted.segments):
+        low = line.low if number == 0 else np.nextafter(line.low, np.inf)
+        along = between(max(low, float(x[positive].min())), max(line.high, float(x[positive].min())), 200)
+        label = "fitted lines" if number == 0 else None
+        upper.plot(along, fitted.predict(along) / y_unit, color=PREDICTED, lw=1.8, label=label)
+    predicted = fitted.predict(x)
+    panels = (upper,) if lower is None else (upper, lower)
+    if lower is not None:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            lower.plot(x[positive], 100 * (y[positive] / predicted[positive] - 1), **points)
+        lower.axhline(0.0, color=PREDICTED, lw=1.2)
+        lower.set_ylabel("off the line (%)")
+    for number, (place, (low, high)) in enumerate(zip(fitted.breakpoints, fitted.breakpoint_intervals, strict=True)):
+        for axis in panels:
+            label = "95 % interval of a breakpoint" if number == 0 else None
+            axis.axvspan(low, high, color=PURPLE, alpha=0.22, lw=0, label=label)
+            axis.axvline(place, color=PURPLE, lw=1.2, ls="--", label="breakpoint" if number == 0 else None)
+        upper.annotate(
+            size(place),
+            (place, 0.98 - 0.06 * (number % 3)),  # neighbours at different heights
+            xycoords=("data", "axes fraction"),
+            xytext=(-4, 0),
+            textcoords="offset points",
+            fontsize=9,
+            ha="right",
+            va="top",
+        )
+    if logarithmic:
+        upper.set_xscale("log")
+        if size is size_text:
+            sizes_of_memory(upper.xaxis, (float(x[positive].min()), float(x.max())))
+    if np.all(y > 0):
+        upper.set_yscale("log")
+        plain_decades(upper.yaxis, (float(y.min()) / y_unit, float(y.max()) / y_unit))
+    upper.set_ylabel(y_label)
+    panels[-1].set_xlabel(x_label)
+    upper.legend(frameon=False, loc="upper left", bbox_to_anchor=(0.0, 0.94), fontsize=9)
+    for axis in panels:
+        axis.grid(axis="y", color=RULE, lw=0.8)
+        bare(axis)
+
+
+@dataclass(frozen=True, slots=True)
+class LikeliestBreakpoint:
+    """The best of all breakpoints, where none was proven.
+
+    place   : the last x below it;  gain : the factor by which it divides the residual
+    differs : by how much of the one line's values its two lines differ from them at most, at any x that was measured
+    at_most : upper end of that, 97.5 %, each x by itself; the place was chosen to make it large, so that it is no less
+    """
+
+    place: float
+    gain: float
+    differs: float
+    at_most: float
+
+    @property
+    def is_negligible(self) -> bool:
+        """Whether one line holds for all x within EQUIVALENT, whatever breakpoint there may be."""
+        return self.at_most <= EQUIVALENT
+
+
+def likeliest_breakpoint(line: "SegmentedLine") -> LikeliestBreakpoint | None:
+    """Of a line without breakpoints; None where the points allow none."""
+    if len(line.candidates) < 2:
+        return None
+    (place,) = line.candidates[1].breakpoints
+    points = points_of(line.x, line.y, line.objective)
+    x, fitted = points.x, SegmentedLine((place,), lines_of(points, (place,), False), ()).predict(points.x)
+    differs = np.abs(fitted / line.predict(x) - 1.0)
+    below = x <= place
+    count = np.where(below, np.count_nonzero(below), np.count_nonzero(~below))
+    # Of a line of n points at its end, 2 / sqrt(n) of the scatter; of two points the scatter itself.
+    typical = np.exp(points.value) if points.logarithmic else points.value
+    scatter = float(np.sqrt(np.sum((typical / fitted - 1.0) ** 2) / max(len(points) - _PARAMETERS, 1)))
+    error = scatter * np.minimum(1.0, 2.0 / np.sqrt(count))
+    return LikeliestBreakpoint(
+        place, line.gains[0], float(np.max(differs)), float(np.max(differs + _NORMAL_975 * error))
+    )

@@ -1,0 +1,292 @@
+"""Episodes in which a machine was slow on all cores at once, as its steps and sentinels show them.
+
+What was measured in one is left out of the models: the steps, not their launch. How often the machine is slow, for how
+long and by how much is a layer of its own, from first attempts alone: a repetition was made because something was slow.
+Runs and sentinels that a counter marked tell of what it saw, and are not looked at.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas
+
+from lepaute.errors import FitError
+from lepaute.kit.text import counted, duration, percent
+from lepaute.measure.fit.kernels.form import Form
+from lepaute.measure.fit.kernels.kernel_fit import FittedKernel, fit_kernel
+from lepaute.measure.fit.numeric import Booleans, Floats, Integers
+from lepaute.measure.fit.observations.calibrations import THREADS
+from lepaute.measure.fit.observations.calls import IN_CONTEXT, PRODUCTS, Calls, calls_by_kernel, numbered
+from lepaute.measure.fit.variability.crowding import crowding_of, relieved
+from lepaute.measure.fit.variability.sentinels import Watch
+from lepaute.measure.fit.variability.steps import SHORTEST_STEP_S
+from lepaute.simulate.platform.schema import SlowState
+from lepaute.stats.disturbance import FEWEST_SENTINELS, SlowStretch, centred, slow_limit, slow_stretches
+from lepaute.stats.slow_state import SlowStateEstimate, fit_slow_state
+
+#: Calls of a probe that has no steps are taken together until they last so long, by the model.
+CHUNK_S = 0.1
+#: What ends or begins so near an episode is left out with it.
+MARGIN_S = 0.1
+#: Where so many episodes would have been seen while fewer cores computed, and none was, they come with busy cores only.
+EXPECTED_ALONE = 5.0
+MOST_HOSTS = 1 << 20  # of an archive, in the number of a series
+
+
+@dataclass(frozen=True, slots=True)
+class Episodes:
+    """Of a calibration in which the machine was slow for a while.
+
+    rows : of the table, those measured in an episode;  slow_s, seen_s : seconds of launches, in episodes and in all
+    sentinels, all_sentinels : how many were slow, and how many there are
+    busy_cores : the fewest that compute where there are episodes; None: any number
+    """
+
+    rows: Booleans
+    estimate: SlowStateEstimate
+    slow_s: float
+    seen_s: float
+    sentinels: int
+    all_sentinels: int
+    busy_cores: int | None
+
+    @property
+    def slow_state(self) -> SlowState:
+        seen = self.estimate
+        return SlowState(
+            share=_rounded(seen.share),
+            length_s=_rounded(seen.length_s),
+            factor=_rounded(seen.factor),
+            share_error=_rounded(seen.odds_error * (1.0 - seen.share)),
+            length_error=_rounded(seen.length_error),
+            factor_error=_rounded(seen.factor_error),
+            factor_relative_sd=_rounded(seen.factor_relative_sd),
+            least_busy_cores=self.busy_cores,
+            source=f"{counted(seen.episodes, 'episode')} in a calibration",
+        )
+
+    @property
+    def witnesses(self) -> str:
+        """What saw it: "steps on all cores at once, 3.9 s of 59 s, and 4 of 33 sentinels"."""
+        of_steps = f"steps on all cores at once, {duration(self.slow_s)} of {duration(self.seen_s)}"
+        of_sentinels = f"{self.sentinels} of {counted(self.all_sentinels, 'sentinel')}"
+        return ", and ".join([of_steps] * bool(self.slow_s) + [of_sentinels] * bool(self.sentinels))
+
+    @property
+    def sentence(self) -> str:
+        """What was seen and what became of it."""
+        return (
+            f"the machine was slow for a while: calls took {percent(self.slower)} longer ({self.witnesses}); "
+            "the models are of the rest, the slow state is a layer of its own (slow_state)"
+        )
+
+    @property
+    def slower(self) -> float:
+        """By how much durations are longer in the slow state."""
+        return self.estimate.factor - 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Steps, or chunks of calls, of one table; vectors of shape (parts,), but for that of its rows.
+
+    run    : what all cores of a node did at once, from 0;  core : each of its processes has one
+    kind   : what has the same level but for the state of the machine;  work : what scatters alike
+    active : how many cores of the node computed;  series : the archive, times MOST_HOSTS, and the node
+    of_row : the part of each row of the table
+    """
+
+    start_s: Floats
+    end_s: Floats
+    measured_s: Floats
+    predicted_s: Floats
+    run: Integers
+    core: Integers
+    kind: Integers
+    work: Integers
+    first_attempt: Booleans
+    active: Integers
+    series: Integers
+    of_row: Integers
+
+
+def in_usual_state(
+    table: pandas.DataFrame, watched: Sequence[Watch], hosts: Sequence[str]
+) -> tuple[pandas.DataFrame, list[Watch], Episodes | None]:
+    """The table without the steps of episodes in which the machine was slow, the sentinels with theirs marked, and the
+    episodes: those of products of matrices with the fewest threads, in which most time of HPL is.
+
+    table : observations as `pooled_observations` makes them;  hosts : those that were measured, as it numbers them
+    """
+    seen = (table[THREADS] == table[THREADS].min()).to_numpy()
+    part = table[seen].reset_index(drop=True)
+    fitted = {}
+    for name, calls in calls_by_kernel(part).items():
+        if name in PRODUCTS and len(calls):
+            with suppress(FitError):
+                alone = relieved(calls, crowding_of(calls).rows)
+                fitted[name] = calls, fit_kernel(alone, form=Form("M'", False, "N-2"))
+    episodes = episodes_of_parts(_parts(part, fitted), watched, hosts)
+    if episodes is None:
+        return table, list(watched), None
+    slow = np.zeros(len(table), dtype=np.bool_)
+    slow[seen] = episodes.rows
+    marked = [replace(watch, disturbed=watch.disturbed | slow_sentinels(watch)) for watch in watched]
+    return table[~slow].reset_index(drop=True), marked, episodes
+
+
+def episodes_of_parts(parts: Parts, watches: Sequence[Watch], hosts: Sequence[str]) -> Episodes | None:
+    """None where no episode was seen;  hosts : those that were measured, as the series of the parts number them."""
+    usable = parts.predicted_s >= SHORTEST_STEP_S
+    if not usable.any():
+        return None
+    at, level, duration_s = np.flatnonzero(usable), np.zeros(len(usable)), parts.end_s - parts.start_s
+    level[at] = centred(np.log(parts.measured_s[at] / parts.predicted_s[at]), parts.kind[at])
+    stretches = slow_stretches(
+        parts.start_s[at], duration_s[at], level[at], parts.run[at], parts.core[at], parts.work[at]
+    )
+    of_watch = [slow_sentinels(watch) for watch in watches]
+    sentinels = sum(int(one.sum()) for one in of_watch)
+    # What is shorter is left out with them, and tells nothing of the state: a core may have been as slow by itself.
+    lasting = [one for one in stretches if one.lasts]
+    if not lasting and sentinels < FEWEST_SENTINELS:
+        return None
+    first = parts.run[parts.first_attempt]
+    factors = [float(np.exp(one.log_factor)) for one in lasting if one.launch in first]
+    for watch, slow in zip(watches, of_watch, strict=True):
+        factors += (watch.duration_s[slow] / np.median(watch.duration_s[~slow])).tolist()
+    if not factors:
+        return None
+    middle = 0.5 * (parts.start_s + parts.end_s)
+    left_out, of_state = np.zeros((2, len(usable)), dtype=np.bool_)
+    for one in stretches:  # with the steps next to it, which began or ended in it
+        near = (parts.end_s >= one.start_s - MARGIN_S) & (parts.start_s <= one.end_s + MARGIN_S)
+        left_out |= (parts.run == one.launch) & near
+    for one in lasting:
+        of_state |= (parts.run == one.launch) & (middle >= one.start_s) & (middle <= one.end_s)
+    busy_cores = _busy_cores(parts, usable, lasting)
+    watched = usable & parts.first_attempt & (parts.active >= (busy_cores or 0))
+    middles = [(one.launch, 0.5 * (one.start_s + one.end_s)) for one in lasting if one.launch in first]
+    series = _series(parts, watched, of_state, middles, watches, of_watch, hosts)
+    return Episodes(
+        left_out[parts.of_row],
+        fit_slow_state(series, np.maximum(np.array(factors), 1.0 + 1e-6)),
+        sum(one.end_s - one.start_s for one in lasting),
+        _seconds(parts, usable),
+        sentinels,
+        sum(map(len, watches)),
+        busy_cores,
+    )
+
+
+def slow_sentinels(watch: Watch) -> Booleans:
+    """Which sentinels were slow, by the rule of steps, though no counter says why; shape (sentinels,)."""
+    logs = np.log(watch.duration_s)
+    slow: Booleans = (logs - np.median(logs) > slow_limit(logs)) & ~watch.disturbed
+    return slow
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.3g}")
+
+
+def _parts(table: pandas.DataFrame, fitted: Mapping[str, tuple[Calls, FittedKernel]]) -> Parts:
+    predicted = np.zeros(len(table))
+    names = table["kernel"].astype(str).to_numpy()
+    for name, (calls, kernel) in fitted.items():
+        rows = np.flatnonzero(names == name)
+        if len(rows) == len(calls):  # not so for the glue, which is no row of the table
+            predicted[rows] = kernel.predict(calls)
+    known = predicted > 0.0
+    net_s = np.maximum(table["duration_s"].to_numpy(dtype=np.float64) - table["clock_cost_s"].to_numpy(), 0.0)
+    integers = {
+        name: table[name].to_numpy(dtype=np.int64)
+        for name in ("node", "block", "attempt", "cpu", "design_row", "position", "archive", "active_cores")
+    }
+    probe = table["probe"].cat.codes.to_numpy().astype(np.int64)
+    context = np.array([str(name).startswith(IN_CONTEXT) for name in table["probe"].cat.categories])[probe]
+    run = numbered([integers["node"], integers["block"], integers["attempt"], probe])
+    process = run * (int(integers["cpu"].max(initial=0)) + 1) + integers["cpu"]
+    start_s = table["start_s"].to_numpy(dtype=np.float64)
+    order = np.lexsort((start_s, process))
+    passed = np.cumsum(np.where(known & ~context, predicted, 0.0)[order])
+    chunk = np.empty(len(table), dtype=np.int64)
+    chunk[order] = (passed / CHUNK_S).astype(np.int64)
+    step = integers["design_row"] * (int(integers["position"].max(initial=0)) + 1) + integers["position"]
+    of_row = numbered([process, context.astype(np.int64), np.where(context, step, chunk)])
+    count = int(of_row.max(initial=-1)) + 1
+    begin, end = np.full(count, np.inf), np.full(count, -np.inf)
+    np.minimum.at(begin, of_row, start_s)
+    np.maximum.at(end, of_row, start_s + net_s)
+    first = np.zeros(count, dtype=np.int64)
+    first[of_row[::-1]] = np.arange(len(table))[::-1]
+    cold = (integers["position"] == 0) & context
+    return Parts(
+        begin,
+        end,
+        np.bincount(of_row, np.where(known, net_s, 0.0), count).astype(np.float64),
+        np.bincount(of_row, predicted, count).astype(np.float64),
+        run[first],
+        integers["cpu"][first],
+        numbered([probe, integers["cpu"], cold.astype(np.int64)])[first],
+        context[first].astype(np.int64),
+        (integers["attempt"] == 0)[first],
+        integers["active_cores"][first],
+        (integers["archive"] * MOST_HOSTS + integers["node"])[first],
+        of_row,
+    )
+
+
+def _series(
+    parts: Parts,
+    usable: Booleans,
+    slow: Booleans,
+    middles: Sequence[tuple[int, float]],
+    watches: Sequence[Watch],
+    of_watch: Sequence[Booleans],
+    hosts: Sequence[str],
+) -> list[tuple[Floats, Booleans]]:
+    """Moments of each node in each archive: the middles of the steps of one core of a run, of episodes on all cores of
+    one (its number, and when), and sentinels."""
+    of_run = np.zeros(int(parts.run.max(initial=-1)) + 1, dtype=np.int64)
+    of_run[parts.run] = parts.series
+    lowest = np.full(int(parts.run.max(initial=-1)) + 1, np.iinfo(np.int64).max)
+    np.minimum.at(lowest, parts.run[usable], parts.core[usable])
+    chosen = usable & (parts.core == lowest[parts.run])
+    result = []
+    for number in np.unique(parts.series):
+        mine = chosen & (parts.series == number)
+        episodes = np.array([date_s for run, date_s in middles if of_run[run] == number])
+        dates = [0.5 * (parts.start_s + parts.end_s)[mine], episodes]
+        states = [slow[mine], np.ones(len(episodes), dtype=np.bool_)]
+        for watch, state in zip(watches, of_watch, strict=True):
+            if watch.host not in hosts and len(hosts) > 1:
+                continue  # of a node that was lost before it was measured
+            node = hosts.index(watch.host) if watch.host in hosts else 0
+            if number == watch.archive * MOST_HOSTS + node:
+                dates.append(watch.start_s[~watch.disturbed])
+                states.append(state[~watch.disturbed])
+        date_s, state = np.concatenate(dates), np.concatenate(states)
+        order = np.argsort(date_s, kind="stable")
+        result.append((date_s[order], state[order]))
+    return result
+
+
+def _seconds(parts: Parts, usable: Booleans) -> float:
+    """Seconds in which a run had usable steps, each core of it counted once."""
+    cores = np.zeros(int(parts.run.max(initial=-1)) + 1)
+    np.add.at(cores, np.unique(np.column_stack([parts.run[usable], parts.core[usable]]), axis=0)[:, 0], 1.0)
+    return float(np.sum(parts.measured_s[usable] / cores[parts.run[usable]]))
+
+
+def _busy_cores(parts: Parts, usable: Booleans, stretches: Sequence[SlowStretch]) -> int | None:
+    """The fewest cores that compute where there are episodes, where lower loads were watched for long without any."""
+    if not stretches:
+        return None
+    active = np.zeros(int(parts.run.max(initial=-1)) + 1, dtype=np.int64)
+    active[parts.run] = parts.active
+    fewest = int(min(active[one.launch] for one in stretches))
+    busy, idle = (_seconds(parts, usable & mask) for mask in (parts.active >= fewest, parts.active < fewest))
+    return fewest if busy > 0.0 and len(stretches) / busy * idle > EXPECTED_ALONE else None

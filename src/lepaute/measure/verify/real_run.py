@@ -1,0 +1,292 @@
+"""Real runs on this machine, of HPL under mpirun, with the CPU time they got and what else the machine did meanwhile.
+
+A launcher binds as it numbers cores; here rank r is bound to the CPUs of line r of a list, as the simulation places it.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import cache
+from pathlib import Path
+from typing import Any, Protocol
+
+from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.kit.command import run_command
+from lepaute.kit.hpl_output import ResultLines
+from lepaute.kit.mpi_launcher import find_launcher
+from lepaute.kit.mpi_library import check_program
+from lepaute.kit.temporary import temporary_folder
+from lepaute.measure.experiment.ranks import CPUS, SCRIPT, cpus_text, rank_script
+from lepaute.measure.kernel_set import blas_environment
+from lepaute.measure.layout import Layout, layout_here
+from lepaute.measure.machine_load import Load, load_between, sample
+from lepaute.measure.sentinel import LIMIT_S, Guard, duration_of
+from lepaute.measure.toolchain import start_here
+from lepaute.measure.verify.disturbance import NodeLoad, RankLoad
+from lepaute.simulate import Application, Hpl
+from lepaute.simulate.apps.hpl.hpl_dat import TO_STDOUT, HplDat
+from lepaute.simulate.apps.hpl.parameters import check_sayable
+
+
+class Here:
+    """What is run on this machine."""
+
+    __slots__ = ()
+
+    def watch(self, guard: Guard) -> float:
+        """Seconds of a call of the sentinel. Raises EnvironmentProblem where it fails."""
+        with temporary_folder("lepaute-sentinel-") as folder:
+            design, out = folder / "design.csv", folder / "raw.csv"
+            design.write_text(guard.design)
+            run_command(
+                guard.words(str(guard.program), str(design), str(out), _pus(guard.cores)),
+                what="the sentinel",
+                timeout_s=LIMIT_S,
+                environment=guard.environment,
+                folder=folder,
+            )
+            return duration_of(path.read_text() for path in sorted(folder.glob(f"{out.name}.r*")))
+
+
+@cache
+def _pus(cores: int) -> tuple[int, ...]:
+    """As a calibration binds to them; of all where there are fewer."""
+    layout = layout_here()
+    return layout.pus(range(min(cores, len(layout.cores))))
+
+
+# HPL needs the matrix, the panels and the buffers of MPI: about a fifth more than 8 N^2 bytes at small sizes.
+MEMORY_FACTOR = 1.2
+#: Files in its folder that an HPL may write its report to, whatever device its input names: what the input calls the
+#: output file (the HPL that Lepaute builds, and some vendors'), and that of the HPL inside HPCC.
+REPORTS = ("HPL.out", "hpccoutf.txt")
+
+
+@dataclass(frozen=True, slots=True)
+class RealRun:
+    """What one run of the real program took."""
+
+    time_s: float  # as the program tells it: of HPL the solver
+    ranks: tuple[RankLoad, ...]  # empty for a user's own program
+    machine: Load  # from before the program was started until after it ended; of several nodes, all of them together
+    nodes: tuple[NodeLoad, ...] = ()  # each by itself, where the run was made on nodes
+
+
+@dataclass(frozen=True, slots=True)
+class HplProgram(Here):
+    """The real HPL: the driver of Lepaute, which reports each rank in JSON, or a user's own xhpl.
+
+    coretype: value of OPENBLAS_CORETYPE, that of the calibration; None leaves it unset.
+    """
+
+    path: Path
+    is_driver: bool
+    coretype: str | None = None
+
+    def check(self, hpl: Hpl) -> None:
+        check_machine(hpl)
+
+    def run(self, hpl: Hpl, timeout_s: float) -> RealRun:
+        return real_run(hpl, self, timeout_s)
+
+    def sealed(self) -> dict[str, Any]:
+        return {
+            "sha256": hashlib.sha256(self.path.read_bytes()).hexdigest(),
+            "is_driver": self.is_driver,
+            "coretype": self.coretype,
+        }
+
+
+def check_machine(hpl: Hpl) -> None:
+    """Refuses a run that this machine cannot make.
+
+    Raises InputError where it has too few cores or too little free memory, or where an option is not one of the real
+    HPL's, EnvironmentProblem where it has no mpirun.
+    """
+    check_sayable(hpl, "threads_per_rank")
+    find_launcher()
+    check_cores(hpl, f"grid {hpl.p}x{hpl.q}", "Choose a smaller --grid, or use `lepaute predict hpl`.")
+    check_memory(hpl, 1.0, available_bytes(Path("/proc/meminfo").read_text()), "")
+
+
+def check_cores(application: Application, what: str, remedy: str) -> None:
+    """Raises InputError where this machine has fewer cores than the application needs."""
+    cores = len(layout_here().cores)
+    if (needed := application.ranks * application.threads_per_rank) > cores:
+        raise InputError(f"{what} needs {needed} cores for the real run; this machine offers {cores}. {remedy}")
+
+
+def check_memory(hpl: Hpl, share: float, available: int, where: str) -> None:
+    """Raises InputError where that share of a run does not fit into the free memory; where: such as " on node1"."""
+    needed = MEMORY_FACTOR * hpl.memory_bytes * share
+    if needed > available:
+        largest = int((available / (MEMORY_FACTOR * 8 * share)) ** 0.5)
+        raise InputError(
+            f"N = {hpl.n} needs {needed / 1e9:.1f} GB for the real run{where}; {available / 1e9:.1f} GB are free. "
+            f"Choose N <= {largest // 1000 * 1000}."
+        )
+
+
+def user_program(path: Path, *, here: bool = True) -> HplProgram:
+    """A user's own xhpl; raises InputError where it cannot be run, if `here` by the mpirun on PATH."""
+    if not path.is_file() or not os.access(path, os.X_OK):
+        raise InputError(f"--xhpl {path}: not an executable file. Give the path of a built xhpl.")
+    if here:
+        check_program(find_launcher(), path)
+    return HplProgram(path.resolve(), is_driver=False)
+
+
+def built_program(progress: Callable[[str], None] | None = None) -> HplProgram:
+    """Lepaute's driver around the real HPL, built first where it is not (`progress` is told what is being built).
+
+    Raises EnvironmentProblem where it cannot be built.
+    """
+    from lepaute.measure.hpl_source import build_hpl
+
+    return HplProgram(build_hpl(progress=progress) / "xhpl-lepaute", is_driver=True)
+
+
+def real_run(hpl: Hpl, program: HplProgram, timeout_s: float) -> RealRun:
+    """Runs HPL once, in a folder of its own, rank r on core r, or on the next `threads_per_rank` cores.
+
+    Raises EnvironmentProblem where the program fails, prints no result, or takes longer than timeout_s (all its
+    processes are ended then).
+    """
+    places = cpus_of_ranks(layout_here(), hpl)
+    with temporary_folder("lepaute-hpl-") as folder:
+        for name, text in hpl_input_files(hpl, program).items():
+            (folder / name).write_text(text)
+        if places == [(rank,) for rank in range(hpl.ranks)]:  # as every launcher numbers them
+            start, words = start_here(hpl.ranks, coretype=program.coretype), [str(program.path)]
+        else:
+            start, words = find_launcher().start(hpl.ranks), ["sh", str(folder / SCRIPT)]
+            environment = blas_environment(hpl.threads_per_rank, program.coretype)
+            (folder / SCRIPT).write_text(rank_script(str(folder), str(program.path), environment))
+            (folder / CPUS).write_text(cpus_text(places))
+        before = sample()
+        record = run_command(
+            [*start.argv, *words],
+            what="the real HPL",
+            timeout_s=timeout_s,
+            environment=start.environment,
+            folder=folder,
+        )
+        machine = load_between(before, sample(), os.cpu_count() or 1)
+        reports = [folder / name for name in REPORTS]
+        report = "".join(path.read_text(errors="replace") for path in reports if path.is_file())
+        time_s, ranks = parse_output(program, hpl, record.stdout, report)
+    return RealRun(time_s, ranks, machine)
+
+
+def cpus_of_ranks(layout: Layout, hpl: Hpl) -> list[tuple[int, ...]]:
+    """The hardware threads of each rank on one node: those of the next `threads_per_rank` cores."""
+    threads = hpl.threads_per_rank
+    return [layout.pus(range(rank * threads, (rank + 1) * threads)) for rank in range(hpl.ranks)]
+
+
+def hpl_input_files(hpl: Hpl, program: HplProgram) -> dict[str, str]:
+    """What HPL reads, by name: the HPL inside HPCC reads the second one, every other HPL the first."""
+    text = hpl_input_text(hpl, to_stdout=not program.is_driver)
+    return {"HPL.dat": text, "hpccinf.txt": text}
+
+
+def parse_output(program: HplProgram, hpl: Hpl, output: str, report: str = "") -> tuple[float, tuple[RankLoad, ...]]:
+    """Duration and ranks; report: what HPL wrote into the files REPORTS."""
+    if program.is_driver:
+        return parse_driver_output(output, hpl)
+    return parse_hpl_output(output + report, hpl), ()
+
+
+def parse_driver_output(output: str, hpl: Hpl) -> tuple[float, tuple[RankLoad, ...]]:
+    """Duration and ranks from the JSON line of Lepaute's driver; other lines of output are passed over."""
+    for line in output.splitlines():
+        if not line.startswith("{"):
+            continue
+        try:
+            record: dict[str, Any] = json.loads(line)
+            names = [field.name for field in fields(RankLoad)]
+            ranks = tuple(RankLoad(**{name: rank[name] for name in names}) for rank in record["ranks"])
+            ran = tuple(int(record[key]) for key in ("n", "nb", "p", "q"))
+            time_s = float(record["time_s"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise EnvironmentProblem(f"the HPL driver printed an invalid result line ({error}): {line[:200]}") from None
+        _check_same_run(ran, hpl)
+        return time_s, ranks
+    raise EnvironmentProblem(f"the HPL driver printed no result; the end of its output: {_tail(output)}")
+
+
+def parse_hpl_output(output: str, hpl: Hpl) -> float:
+    """Duration from the result line that HPL prints (WR... for row-major, WC... for column-major)."""
+    lines = ResultLines("the output of HPL")
+    try:
+        found = (lines.result(line, number) for number, line in enumerate(output.splitlines(), start=1))
+        result = next((each for each in found if each is not None), None)
+    except InputError as problem:
+        raise EnvironmentProblem(str(problem)) from None
+    if result is None:
+        raise EnvironmentProblem(f"HPL printed no result line (WR... or WC...); the end of its output: {_tail(output)}")
+    _check_same_run((result.n, result.nb, result.p, result.q), hpl)
+    return result.time_s
+
+
+def _check_same_run(ran: tuple[int, ...], hpl: Hpl) -> None:
+    asked = (hpl.n, hpl.nb, hpl.p, hpl.q)
+    if ran != asked:
+        raise EnvironmentProblem(
+            f"HPL ran N, NB, P, Q = {ran} instead of {asked}: it did not read the input file written for it. "
+            "Check that it reads HPL.dat from its working directory."
+        )
+
+
+def available_bytes(meminfo: str) -> int:
+    """Free memory, from the text of /proc/meminfo."""
+    for line in meminfo.splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) * 1024
+    raise EnvironmentProblem("/proc/meminfo has no MemAvailable; Lepaute runs the real HPL on Linux only")
+
+
+def _tail(output: str, characters: int = 300) -> str:
+    words = " | ".join(line.strip() for line in output.splitlines() if line.strip())
+    return words[-characters:] if words else "(nothing)"
+
+
+TO_FILE = 8  # any device but HPL's 6 and 7
+
+# HPL checks the solution only where the threshold is positive; the check takes longer than some solves.
+NO_RESIDUAL_CHECK = -1.0
+
+
+def hpl_input_text(hpl: Hpl, to_stdout: bool = True) -> str:
+    """The text of the input file for exactly one run of the solver, without a check of its result.
+
+    to_stdout: HPL's report goes to standard output, else to its file (a driver that speaks JSON there wants that).
+    """
+    return HplDat.of(hpl, threshold=NO_RESIDUAL_CHECK, device=TO_STDOUT if to_stdout else TO_FILE).text()
+
+
+class _Runs(Protocol):
+    def check(self, application: Any, /) -> None:
+        """Raises InputError where the run does not fit there."""
+
+    def run(self, application: Any, timeout_s: float, /) -> RealRun:
+        """Makes one real run; raises EnvironmentProblem where it fails or takes longer."""
+        ...
+
+
+class Program(_Runs, Protocol):
+    """What a campaign runs on this machine: HPL, or a command of the user's; of the applications that it runs."""
+
+    def sealed(self) -> dict[str, Any]:
+        """What is sealed of it, with the predictions."""
+        ...
+
+
+class Site(_Runs, Protocol):
+    """What a campaign needs of the place of its real runs."""
+
+    def watch(self, guard: Guard) -> float:
+        """Runs a sentinel on all cores; the seconds of a call. Raises EnvironmentProblem where it fails."""
+        ...

@@ -1,0 +1,143 @@
+"""A verification for people: what came of it, then the table of cases and every run."""
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TextIO
+
+from lepaute.kit.printable import terminal_columns
+from lepaute.kit.tables import shown_table
+from lepaute.kit.text import folded, significant, value_and_interval
+from lepaute.measure.verify.comparison import CAUSES, decision_of, sentence, sentence_without_drift
+from lepaute.measure.verify.naming import names_of_cases, varied_columns
+from lepaute.stats.disturbance import seen_by
+
+if TYPE_CHECKING:
+    import pandas
+
+    from lepaute.measure.verify.campaign import Case
+    from lepaute.measure.verify.machine import MachineDrift
+
+#: With the machine's drift since its calibration taken out.
+DRIFT_HEADER = ("drift", "error", "mean")
+#: Predicted, with the interval of one run and how many runs lie in it; measured mean, with the interval of such means
+#: and whether it lies in that.
+HEADER = ("predicted s", "95 % of runs", "in", "real s", "95 % of means", "error", "mean")
+
+MOST_CAUSES = 5  # of disturbed runs that are told on the screen
+MOST_WARNINGS = 5
+
+
+def show(
+    table: "pandas.DataFrame",
+    runs: "pandas.DataFrame",
+    stream: TextIO,
+    drift: "MachineDrift | None" = None,
+    causes: str = CAUSES,
+) -> None:
+    """Print the sentence, what the machine drifted by since it was calibrated, the table of cases, and every run.
+
+    The table has a column with the drift taken out where it is worth saying.
+    causes: as of comparison.sentence
+    """
+    told = drift is not None and drift.significant
+    header, rows = case_rows(table, with_drift=told)
+    width = terminal_columns(stream)
+    sentences = [sentence(table, causes)]
+    if drift is not None:
+        sentences += [drift.sentence, *([sentence_without_drift(table)] if told else [])]
+    print(*(folded(text, width, 2) for text in sentences), "", sep="\n", file=stream)
+    # What a narrow terminal lacks: the intervals, which the verdicts beside them sum up.
+    drop = [header.index(name) for name in ("95 % of means", "95 % of runs")]
+    print(shown_table(header, rows, width, left=(), drop=drop), file=stream)
+    if len(runs) > len(table) or table["n_disturbed"].any():
+        lines = run_lines(table, runs).split("\n")
+        print("", *(folded(line, width, 4) for line in lines), sep="\n", file=stream)
+
+
+def case_rows(table: "pandas.DataFrame", *, with_drift: bool) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """The table of cases: its head, and a row a case."""
+    names = names_of_cases(table)
+    rows = [
+        (*name.values(), *_cells(row), *(_drift_cells(row) if with_drift else ()))
+        for name, row in zip(names, table.to_dict("records"), strict=True)
+    ]
+    return (*names[0], *HEADER, *(DRIFT_HEADER if with_drift else ())), rows
+
+
+def slow_state_line(cases: "list[Case]") -> str:
+    """Of the longest case, whose runs meet the slow state of the machine most often; empty where it has none."""
+    from lepaute.simulate.prediction.wording import slow_state_sentence
+
+    longest = max(cases, key=lambda case: case.prediction.time_s.mean)
+    sentence = slow_state_sentence(longest.prediction)
+    return (
+        f"Intervals are of undisturbed runs. {longest.label}: {sentence[0].lower()}{sentence[1:]}." if sentence else ""
+    )
+
+
+def warning_lines(cases: "list[Case]", whole_in: str, most: int = MOST_WARNINGS) -> list[str]:
+    """What the predictions warn of, at most `most` lines.
+
+    Those that differ in numbers or kernels alone are one line, with the case of the largest number.
+    whole_in: the file that has them all
+    """
+    from lepaute.simulate.prediction.warnings import alike_warnings
+
+    lines = []
+    for alike in alike_warnings([case.prediction for case in cases]):
+        label = next(case.label for case in cases if alike.text in case.prediction.warnings)
+        lines.append(f"warning ({label}): {alike.line(alike.number)}")
+    more = len(lines) - most
+    return lines if more <= 0 else [*lines[:most], f"and {more} more warnings in {whole_in}"]
+
+
+def run_lines(table: "pandas.DataFrame", runs: "pandas.DataFrame") -> str:
+    """Every run that was made, one line a case, disturbed ones marked; then the causes."""
+    disturbed = runs[runs["disturbed"].astype(bool)]
+    by = seen_by(disturbed["causes"])
+    excluded = "" if disturbed.empty else f" (in parentheses: disturbed {by}, excluded from the mean)"
+    lines, varied = [f"All real runs, s{excluded}:"], varied_columns(table)
+    for case in table.to_dict("records"):
+        case_runs = runs[runs["case"] == case["case"]]
+        texts = [significant(time_s, 4) for time_s in case_runs["time_s"]]
+        times = [f"({text})" if run else text for text, run in zip(texts, case_runs["disturbed"], strict=True)]
+        note = "  every run was disturbed: the mean includes all" if case["only_disturbed"] else ""
+        beside = "".join(f"{case[column]}  " for column in varied)
+        name = case.get("label") or f"N = {case['n']:<6} {beside}{case['p']}x{case['q']}"
+        lines.append(f"  {name}  {'  '.join(times)}{note}")
+    listed = disturbed.head(MOST_CAUSES)
+    names = [run.get("label") or f"N = {run['n']}, {run['p']}x{run['q']}" for run in listed.to_dict("records")]
+    lines += [f"  disturbed: {name}: {causes}" for name, causes in zip(names, listed["causes"], strict=True)]
+    if len(disturbed) > len(listed):
+        lines.append(f"  and {len(disturbed) - len(listed)} more disturbed runs; runs.csv holds the causes")
+    return "\n".join(lines)
+
+
+def _cells(row: dict[Any, Any]) -> tuple[str, ...]:
+    number = row["n_inside"]
+    return (
+        *predicted_and_measured(row)[0],
+        "-" if math.isnan(number) else f"{number:.0f}/{row['n_counting']}",
+        *predicted_and_measured(row)[1],
+        f"{row['error_percent']:+.1f} %",
+        decision_of(row).pick("in", "OUT", "in", "-"),
+    )
+
+
+def predicted_and_measured(row: Mapping[Any, Any]) -> list[tuple[str, str]]:
+    """Of a case the time of a run that was predicted and the mean of those measured, in seconds, each with the interval
+    in which it is expected; row: of `comparison.compare`."""
+    predicted_s, measured_s = row["predicted_time_s"], row["measured_time_s"]
+    figure, of_runs = value_and_interval(predicted_s, row["low_s"], row["high_s"])
+    of_means = value_and_interval(predicted_s, row["mean_low_s"], row["mean_high_s"])[1]
+    return [(figure or significant(predicted_s, 1), of_runs or "-"), (significant(measured_s), of_means or "-")]
+
+
+def _drift_cells(row: dict[Any, Any]) -> tuple[str, ...]:
+    if math.isnan(row["drift_percent"]):
+        return "-", "-", "-"
+    return (
+        f"{row['drift_percent']:+.1f} %",
+        f"{row['error_without_drift_percent']:+.1f} %",
+        decision_of(row | {"inside_interval": row["inside_without_drift"]}).pick("in", "OUT", "in", "-"),
+    )

@@ -1,6 +1,0 @@
-"""Platforms: machines as far as their performance is concerned."""
-
-from lepaute.platform.io import dump_platform, load_platform, override, shipped_names
-from lepaute.platform.schema import Platform
-
-__all__ = ["Platform", "dump_platform", "load_platform", "override", "shipped_names"]

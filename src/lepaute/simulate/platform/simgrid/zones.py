@@ -1,0 +1,267 @@
+"""Hosts, links and routes of a platform as elements of SimGrid's XML; the speed of hosts, the link inside a node."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from math import fsum
+from xml.sax.saxutils import quoteattr
+
+from lepaute.simulate.platform.kernel_model import piece_of, value_of
+from lepaute.simulate.platform.schema import Network, Platform, Segment
+from lepaute.simulate.platform.simgrid.latency import NOMINAL_S, Latencies, exact, product, quotient, text_of
+from lepaute.simulate.platform.topology import Topology
+
+TOPOLOGIES = {"switch": "FLAT", "fat-tree": "FAT_TREE", "dragonfly": "DRAGONFLY", "torus": "TORUS"}
+_NEVER_A_LIMIT_BPS = "1e18Bps"
+_TOLERANCE = Decimal("1e-9")  # of ratios that were the same before they were written with 15 digits
+#: Speed of a host where a platform has no model of dgemm.
+NOMINAL_FLOPS = 1e9
+_SIDE = 1024.0  # of the square matrices whose product stands for computing in general
+
+
+@dataclass(frozen=True, slots=True)
+class Wiring:
+    """The links of a topology as (name, bandwidth_Bps, latency_s), and the numbers of those from node a to node b."""
+
+    links: Sequence[tuple[str, float, float]]
+    route: Callable[[int, int], Sequence[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class LoopbackLink:
+    """The one link of SMPI for messages inside a node, to which the factors and overheads of all messages apply.
+
+    `same_bandwidths`, `same_latencies`: does it give every message inside a node its modelled ones.
+    """
+
+    bandwidth_Bps: Decimal  # noqa: N815 - the unit
+    latency_s: Decimal
+    same_bandwidths: bool
+    same_latencies: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What all forms of a zone are made of; `prefix` and a node's number are the name of its host."""
+
+    platform: Platform
+    latencies: Latencies
+    loopback: LoopbackLink
+    speeds_flops: tuple[float, ...]
+    prefix: str
+
+    def host(self, node: int) -> str:
+        """Name of node 0, 1, ..."""
+        return f"{self.prefix}{self.platform.nodes.first_number + node}"
+
+
+def cable_bandwidths_Bps(platform: Platform) -> set[float]:  # noqa: N802 - the unit
+    """The bandwidths that the cables of the levels of `platform` have."""
+    standard = platform.network.node_link.bandwidth_Bps
+    return {level.bandwidth_Bps or standard for level in platform.topology.levels or ()} or {standard}
+
+
+def simgrid_routes_otherwise(topology: Topology) -> bool:
+    """Are there routes that SimGrid 3.32 takes another way, where ours keep the rule (reference/platform_file.md)?"""
+    sizes = topology.sizes
+    if topology.kind == "fat-tree":
+        return any(cables > 1 for cables in sizes[3][:-1])
+    if topology.kind == "dragonfly":
+        (groups, _), (chassis, _), (routers, _), _ = sizes
+        return chassis > 1 or groups > routers
+    return False
+
+
+def limiters_fit(topology: Topology) -> bool:
+    """Has a cluster element what limits nodes and switches? It gives both the same limit, but for a single switch."""
+    limiters = topology.limiters
+    if limiters is None or topology.kind == "switch":
+        return True
+    return topology.kind != "torus" and limiters.node_bandwidth_Bps == limiters.switch_bandwidth_Bps
+
+
+def cluster(parts: Parts) -> Iterator[str]:
+    """One element for all hosts, which have the mean of their speeds."""
+    nodes, topology = parts.platform.nodes, parts.platform.topology
+    last = nodes.first_number + nodes.count - 1
+    speed = fsum(speed / len(parts.speeds_flops) for speed in parts.speeds_flops)
+    attributes = {
+        "id": f"{parts.prefix}cluster",
+        "prefix": parts.prefix,
+        "suffix": "",
+        "radical": f"{nodes.first_number}-{last}",
+        "speed": f"{speed!r}f",
+        "core": str(nodes.cores),
+        "bw": f"{max(cable_bandwidths_Bps(parts.platform))!r}Bps",
+        "lat": f"{text_of(parts.latencies.link_s)}s",
+        "sharing_policy": _policy(parts.platform),
+        "loopback_bw": f"{text_of(parts.loopback.bandwidth_Bps)}Bps",
+        "loopback_lat": f"{text_of(parts.loopback.latency_s)}s",
+    }
+    if topology.kind != "switch":
+        attributes |= {"topology": TOPOLOGIES[topology.kind], "topo_parameters": topology.parameters or ""}
+    limiters = topology.limiters
+    if limiters is not None and limiters_fit(topology):
+        if limiters.node_bandwidth_Bps is not None:
+            attributes["limiter_link"] = f"{limiters.node_bandwidth_Bps!r}Bps"
+        if limiters.switch_bandwidth_Bps is not None and topology.kind == "switch":
+            attributes["bb_bw"] = f"{limiters.switch_bandwidth_Bps!r}Bps"
+    yield _element("cluster", attributes)
+
+
+def star(parts: Parts) -> Iterator[str]:
+    """A host and a link for each node of a switch, so that each has its own speed."""
+    platform = parts.platform
+    shared = platform.topology.duplex == "shared"
+    width = f"{max(cable_bandwidths_Bps(platform))!r}Bps"
+    nodes = range(platform.nodes.count)
+    yield f'<zone id={quoteattr(parts.prefix + "cluster")} routing="Cluster">'
+    yield from _hosts(parts)
+    for node in nodes:
+        yield _link(f"{parts.host(node)}_link", width, parts.latencies.link_s, _policy(platform))
+    yield from _loopback_links(parts)
+    for node in nodes:
+        link = f"{parts.host(node)}_link"
+        up, down = (link, link) if shared else (f"{link}_UP", f"{link}_DOWN")
+        yield _element("host_link", {"id": parts.host(node), "up": up, "down": down})
+    limiters = platform.topology.limiters
+    if limiters is not None and limiters.switch_bandwidth_Bps is not None:
+        backbone = {"id": "switch", "bandwidth": f"{limiters.switch_bandwidth_Bps!r}Bps", "latency": "0s"}
+        yield _element("backbone", backbone)
+    yield from _loopback_routes(parts)
+    yield "</zone>"
+
+
+def mesh(parts: Parts, wiring: Wiring) -> Iterator[str]:
+    """Every link, and the route between every two nodes; each route has the latency that the platform says.
+
+    The latency of a segment is that of a link of its own at the start of each route, wide enough to limit nothing.
+    """
+    nodes = range(parts.platform.nodes.count)
+    yield f'<zone id={quoteattr(parts.prefix + "cluster")} routing="Full">'
+    yield from _hosts(parts)
+    for name, bandwidth_Bps, latency_s in wiring.links:
+        yield _link(name, f"{bandwidth_Bps!r}Bps", exact(latency_s), "SHARED")
+    for node in nodes:
+        yield _link(f"{parts.host(node)}_latency", _NEVER_A_LIMIT_BPS, parts.latencies.nominal_s, "FATPIPE")
+    yield from _loopback_links(parts)
+    yield from _loopback_routes(parts)
+    for a in nodes:
+        for b in nodes:
+            if a != b:
+                links = [f"{parts.host(a)}_latency", *(wiring.links[link][0] for link in wiring.route(a, b))]
+                yield _route(parts.host(a), parts.host(b), links, symmetrical=False)
+    yield "</zone>"
+
+
+def _hosts(parts: Parts) -> Iterator[str]:
+    cores = str(parts.platform.nodes.cores)
+    for node, speed in enumerate(parts.speeds_flops):
+        yield _element("host", {"id": parts.host(node), "speed": f"{speed!r}f", "core": cores})
+
+
+def _loopback_links(parts: Parts) -> Iterator[str]:
+    width = f"{text_of(parts.loopback.bandwidth_Bps)}Bps"
+    for node in range(parts.platform.nodes.count):
+        yield _link(f"{parts.host(node)}_loopback", width, parts.loopback.latency_s, "FATPIPE")
+
+
+def _loopback_routes(parts: Parts) -> Iterator[str]:
+    for node in range(parts.platform.nodes.count):
+        host = parts.host(node)
+        yield _route(host, host, [f"{host}_loopback"], symmetrical=True)
+
+
+def _policy(platform: Platform) -> str:
+    return "SHARED" if platform.topology.duplex == "shared" else "SPLITDUPLEX"
+
+
+def _link(name: str, bandwidth: str, latency_s: Decimal, policy: str) -> str:
+    latency = f"{text_of(latency_s)}s"
+    return _element("link", {"id": name, "bandwidth": bandwidth, "latency": latency, "sharing_policy": policy})
+
+
+def _route(source: str, destination: str, links: Sequence[str], *, symmetrical: bool) -> str:
+    inside = "".join(_element("link_ctn", {"id": link}) for link in links)
+    ends = {"src": source, "dst": destination} | ({} if symmetrical else {"symmetrical": "NO"})
+    return _element("route", ends, inside)
+
+
+def _element(tag: str, attributes: dict[str, str], inside: str = "") -> str:
+    written = " ".join(f"{name}={quoteattr(value)}" for name, value in attributes.items())
+    return f"<{tag} {written}>{inside}</{tag}>" if inside else f"<{tag} {written}/>"
+
+
+def node_speeds_flops(platform: Platform) -> tuple[float, ...]:
+    """Flop/s of one core of each node, for what a program computes outside the modelled kernels.
+
+    A dgemm of order 1024 in its mean duration, averaged over the node's CPUs; the nominal 1e9 where there is no model
+    of dgemm, or one that gives no positive duration.
+    """
+    nodes = platform.nodes
+    models = [model for model in platform.kernels if model.kernel == "dgemm"]
+    if not models:
+        return (NOMINAL_FLOPS,) * nodes.count
+    model = min(models, key=lambda each: each.threads)
+    piece = piece_of(model, _SIDE, _SIDE, _SIDE)
+    table = piece.per_cpu
+    rows = {} if table is None else {(int(row[0]), int(row[1])): row[2:] for row in table.rows}
+    speeds = []
+    for number in range(nodes.first_number, nodes.first_number + nodes.count):
+        of_cpus = []
+        for cpu in range(nodes.cpus):
+            mean, unit = piece.mean, nodes.socket_of_cpu(cpu) if table is not None and table.by_socket else cpu
+            if table is not None and (number, unit) in rows:
+                cells = zip(table.columns[2:], rows[number, unit], strict=True)
+                mean = {term: value for term, value in cells if not term.startswith("sd:")}
+            duration_s = value_of(mean, _SIDE, _SIDE, _SIDE)
+            of_cpus.append((2.0 * _SIDE**3 / duration_s if duration_s > 0 else NOMINAL_FLOPS) / model.threads)
+        speeds.append(fsum(flops / nodes.cpus for flops in of_cpus))
+    return tuple(speeds)
+
+
+def loopback_link(network: Network, latencies: Latencies) -> LoopbackLink:
+    """The link that comes nearest to the loopback of `network`: exact where its segments are those between nodes
+    times one number, else right for the largest messages' bandwidth and the smallest ones' latency."""
+    nominal_Bps = exact(network.node_link.bandwidth_Bps)
+    pairs = paired(network.loopback_segments, network.remote.segments)
+    ratios = [exact(inside.bandwidth_Bps) / exact(between.bandwidth_Bps) for inside, between, _ in pairs]
+    bandwidth = product(nominal_Bps, ratios[-1])
+    stated = exact(network.loopback.bandwidth_Bps)
+    if abs(bandwidth / stated - 1) <= _TOLERANCE:
+        bandwidth = stated
+    shares = [exact(inside.latency_s) / latencies.totals_s[at] for inside, _, at in pairs if latencies.totals_s[at] > 0]
+    out_of_nothing = any(inside.latency_s > 0 and latencies.totals_s[at] == 0 for inside, _, at in pairs)
+    latency = product(latencies.nominal_s, shares[0]) if shares else Decimal(0)
+    if network.loopback.segments is None:
+        bandwidth = nominal_Bps
+    return LoopbackLink(
+        bandwidth_Bps=quotient(bandwidth, Decimal(1)),
+        latency_s=quotient(latency, Decimal(1)),
+        same_bandwidths=all(abs(ratio / ratios[-1] - 1) <= _TOLERANCE for ratio in ratios),
+        same_latencies=not out_of_nothing and all(abs(share - shares[0]) <= _TOLERANCE * shares[0] for share in shares),
+    )
+
+
+def own_loopback_link(network: Network) -> LoopbackLink:
+    """For a runtime that has its own factors: of the bandwidth that they refer to, and of a latency that they can
+    scale."""
+    return LoopbackLink(exact(network.loopback.bandwidth_Bps), NOMINAL_S, same_bandwidths=True, same_latencies=True)
+
+
+def paired(inside: tuple[Segment, ...], between: tuple[Segment, ...]) -> list[tuple[Segment, Segment, int]]:
+    """For each size at which a segment begins: the one inside a node, the one between nodes, and its position."""
+    starts = sorted({segment.above_bytes for segment in (*inside, *between)})
+    rows = []
+    for start in starts:
+        at = max(i for i, segment in enumerate(between) if segment.above_bytes <= start)
+        rows.append(([segment for segment in inside if segment.above_bytes <= start][-1], between[at], at))
+    return rows
+
+
+def same_overheads(network: Network) -> bool:
+    """Do messages inside a node have the protocols and overheads of those between nodes?"""
+    return all(
+        (a.protocol, a.send, a.isend, a.receive) == (b.protocol, b.send, b.isend, b.receive)
+        for a, b, _ in paired(network.loopback_segments, network.remote.segments)
+    )

@@ -1,0 +1,122 @@
+"""What the readers of other programs' traces share: words of lines, and calls as the rows that a recording has."""
+
+import math
+import re
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy
+
+from lepaute.errors import InputError
+from lepaute.kit.documents import unpacked
+from lepaute.kit.text import tally
+from lepaute.simulate.trace.table import COMPUTING, KERNEL, MOST_RANKS, MPI, Trace, trace_of_columns
+
+#: Calls that no trace of ours has.
+LEFT_OUT = frozenset(("MPI_Init", "MPI_Init_thread", "MPI_Finalize"))
+#: Calls that communicate and that a replay cannot make: they are kept, and refused by it by name.
+NOT_REPLAYED = re.compile(
+    r"MPI_(Win_|File_|R?put|R?get(_accumulate)?$|R?accumulate|I?neighbor|Comm_spawn)", re.IGNORECASE
+)
+#: Flop/s at which amounts of computing are seconds where nothing tells of the machine.
+UNIT_RATE = 1e9
+LONGEST_LINE = 1 << 26
+
+
+def words_of(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Number and words of each line that has any and is no comment (#); raises InputError for what cannot be read."""
+    with unpacked(path, "a trace") as file:
+        for number, line in enumerate(iter(partial(file.readline, LONGEST_LINE), b""), 1):
+            words = line.decode("utf-8", "replace").split()
+            if words and not words[0].startswith("#"):
+                yield number, words
+
+
+def number_in(word: str, where: str, what: str, least: float = 0.0, as_type: Callable[[str], float] = float) -> float:
+    """The number that a word is; raises InputError, where it is none, or below `least`."""
+    try:
+        found = as_type(word)
+    except ValueError:
+        found = math.nan
+    if not least <= found < 1e18:
+        raise InputError(f"{where}: {what} is {word[:40]!r}; it is a number{', at least 0' if least == 0.0 else ''}")
+    return found
+
+
+class Calls:
+    """Rows of calls, as they are read, with the clock of each rank for formats that have no times.
+
+    clock_s : of each rank the end of what it has done so far
+    omitted: how many of what is in the file are no rows, by what they are
+    """
+
+    def __init__(self) -> None:
+        self.clock_s: dict[int, float] = {}
+        self.omitted: Counter[str] = Counter()
+        self._names: dict[str, int] = {}
+        self._columns: dict[str, array[Any]] = {
+            **{name: array("d") for name in ("start_s", "duration_s", "size_bytes", "n")},
+            **{name: array("q") for name in ("rank", "name", "peer", "tag", "comm", "completion")},
+        }
+
+    def __len__(self) -> int:
+        return len(self._columns["rank"])
+
+    def add(
+        self,
+        rank: int,
+        name: str,
+        peer: int = -1,
+        size_bytes: float = 0.0,
+        tag: int = -1,
+        *,
+        comm: int = -1,
+        n: float = 0.0,
+        start_s: float | None = None,
+        duration_s: float = 0.0,
+    ) -> int:
+        """The number of the row; without a start it is when the rank's clock stands, which goes on."""
+        if start_s is None:
+            start_s = self.clock_s.get(rank, 0.0)
+        self.clock_s[rank] = start_s + duration_s
+        code = self._names.setdefault(name, len(self._names))
+        row = (start_s, duration_s, size_bytes, n, rank, code, peer, tag, comm, -1)
+        for column, value in zip(self._columns.values(), row, strict=True):
+            column.append(value)
+        return len(self) - 1
+
+    def compute(self, rank: int, duration_s: float) -> None:
+        if duration_s > 0.0:
+            self.add(rank, COMPUTING, duration_s=duration_s)
+
+    def name(self, row: int) -> str:
+        return list(self._names)[int(self._columns["name"][row])]
+
+    def set(self, row: int, **values: float) -> None:
+        for name, value in values.items():
+            self._columns[name][row] = value
+
+    def end(self, requests: "list[int]", wait: int) -> None:
+        """Joins the rows that began requests with that of the call that ended them."""
+        for row in (*requests, wait) if requests else ():
+            self.set(row, completion=wait)
+
+    def trace(self, metadata: Mapping[str, Any], given: Mapping[str, Any] | None, where: str) -> Trace:
+        """All rows; `given` goes above `metadata`, but for the warnings, of which it has those of both."""
+        if not len(self):
+            raise InputError(f"{where}: it has no calls")
+        columns = {name: numpy.array(column) for name, column in self._columns.items()}
+        for name, most in (("rank", MOST_RANKS), ("peer", 1 << 31), ("comm", 1 << 31)):
+            if not -3 < columns[name].min() <= columns[name].max() < most:
+                raise InputError(f"{where}: {name} {int(columns[name].max())} exceeds what a trace can hold")
+        names = list(self._names)
+        columns["kind"] = numpy.array([MPI if name.startswith("MPI_") else KERNEL for name in names])[columns["name"]]
+        known = {"ranks": int(columns["rank"].max()) + 1, "whole": True, **metadata, **(given or {})}
+        if self.omitted:
+            known["omitted"] = tally(self.omitted)
+        known["warnings"] = [*(given or {}).get("warnings", ()), *metadata.get("warnings", ())]
+        return trace_of_columns(columns, names, known, where)

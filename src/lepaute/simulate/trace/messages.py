@@ -1,0 +1,239 @@
+"""MPI calls by what they do, which send goes with which receive, and which collective calls are one operation."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy
+from numpy.typing import NDArray
+
+from lepaute.simulate.trace.table import Trace
+
+SENDS = frozenset(f"MPI_{form}" for form in ("Send", "Ssend", "Bsend", "Rsend", "Sendrecv", "Sendrecv_replace"))
+IMMEDIATE_SENDS = frozenset(f"MPI_{form}" for form in ("Isend", "Issend", "Ibsend", "Irsend"))
+RECEIVES = frozenset(("MPI_Recv", "MPI_Mrecv", "MPI_Sendrecv_arrival"))
+IMMEDIATE_RECEIVES = frozenset(("MPI_Irecv", "MPI_Imrecv"))
+IMMEDIATE = IMMEDIATE_SENDS | IMMEDIATE_RECEIVES
+#: Recorded as receives and sends, and a wait for these, which has the name of the call.
+NEIGHBOURS = frozenset(
+    f"MPI_Neighbor_{form}" for form in ("allgather", "allgatherv", "alltoall", "alltoallv", "alltoallw")
+)
+WAITS = frozenset(f"MPI_{form}" for form in ("Wait", "Waitall", "Waitany", "Waitsome")) | NEIGHBOURS
+TESTS = frozenset(f"MPI_{form}" for form in ("Test", "Testall", "Testany", "Testsome"))
+PROBES = TESTS | frozenset(f"MPI_{form}" for form in ("Iprobe", "Probe", "Improbe", "Mprobe"))
+SENDRECVS, ARRIVAL = frozenset(("MPI_Sendrecv", "MPI_Sendrecv_replace")), "MPI_Sendrecv_arrival"
+
+#: Collective operations by who waits for whom: all for all, all for the root, the root for all; the rest for some.
+ALL_TO_ALL = frozenset(
+    (
+        *(f"MPI_{form}" for form in ("Barrier", "Allreduce", "Reduce_scatter", "Reduce_scatter_block")),
+        *(f"MPI_{form}" for form in ("Allgather", "Allgatherv", "Alltoall", "Alltoallv", "Alltoallw")),
+        *(f"MPI_Comm_{form}" for form in ("split", "split_type", "dup", "dup_with_info", "create", "create_group")),
+        *(f"MPI_{form}" for form in ("Cart_create", "Cart_sub", "Graph_create", "Intercomm_create", "Intercomm_merge")),
+        *(f"MPI_Dist_graph_{form}" for form in ("create", "create_adjacent")),
+    )
+)
+FROM_ROOT = frozenset(f"MPI_{form}" for form in ("Bcast", "Scatter", "Scatterv"))
+TO_ROOT = frozenset(f"MPI_{form}" for form in ("Reduce", "Gather", "Gatherv"))
+#: Those with which a communicator is made.
+CREATIONS = frozenset(
+    name for name in ALL_TO_ALL if "Comm_" in name or name.endswith(("create", "adjacent", "merge", "sub"))
+)
+COLLECTIVES = ALL_TO_ALL | FROM_ROOT | TO_ROOT | frozenset(("MPI_Scan", "MPI_Exscan"))
+#: The blocking operation that does what a nonblocking one does.
+BLOCKING_OF = {
+    f"MPI_I{name[4:].lower()}": name
+    for name in COLLECTIVES
+    if not name.startswith(("MPI_Comm_", "MPI_Cart", "MPI_Graph", "MPI_Dist", "MPI_Intercomm"))
+}
+NONBLOCKING_COLLECTIVES = frozenset(BLOCKING_OF)
+#: What names a message of two ranks: matching is within a communicator.
+BETWEEN_TWO = (
+    SENDS | IMMEDIATE | RECEIVES | frozenset(f"MPI_{form}" for form in ("Iprobe", "Probe", "Improbe", "Mprobe"))
+)
+_RELEASES = frozenset(("MPI_Request_free", "MPI_Comm_free", "MPI_Comm_disconnect"))
+#: What the recorder wraps in an emulation (probes/record_smpi.h).
+RECORDED = (SENDS | IMMEDIATE | RECEIVES | WAITS | PROBES | COLLECTIVES | NONBLOCKING_COLLECTIVES | _RELEASES) - (
+    frozenset(f"MPI_{form}" for form in ("Iprobe", "Improbe", "Mprobe", "Mrecv", "Imrecv", "Alltoallw", "Ialltoallw"))
+    | frozenset(("MPI_Comm_create_group", "MPI_Dist_graph_create", "MPI_Dist_graph_create_adjacent"))
+    | NEIGHBOURS
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """Messages of which both ends are in a trace; arrays of the same length.
+
+    send, receive : rows of the two calls; receive is the one that posts
+    sent          : row of the call in which the sender was done: `send` itself, or the wait for it; -1 where that is
+                    not known
+    end           : the same of the receiver; of MPI_Sendrecv_arrival its MPI_Sendrecv
+    """
+
+    send: NDArray[Any]
+    receive: NDArray[Any]
+    sent: NDArray[Any]
+    end: NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What each rank sends to each other one; arrays of the same length, each pair once."""
+
+    rank: NDArray[Any]
+    peer: NDArray[Any]
+    messages: NDArray[Any]
+    size_bytes: NDArray[Any]
+
+
+def sent_of(trace: Trace) -> Sent:
+    """The messages that are sent between ranks; collective operations are left out."""
+    rows = numpy.flatnonzero(trace.named(SENDS | IMMEDIATE_SENDS) & (trace.peer >= 0))
+    pairs = numpy.stack((trace.rank[rows], trace.peer[rows]), axis=1)
+    pairs, pair, messages = numpy.unique(pairs, axis=0, return_inverse=True, return_counts=True)
+    size_bytes = numpy.bincount(pair.reshape(-1), weights=trace.size_bytes[rows], minlength=len(pairs))
+    return Sent(pairs[:, 0], pairs[:, 1], messages, size_bytes)
+
+
+def match_messages(trace: Trace) -> Matches:
+    """Pairs sends with receives: the i-th send from a rank to another with a tag is what its i-th receive gets.
+
+    That is MPI's own rule within a communicator, which recordings tell; of others two with the same ranks and tag at
+    once may be mixed up. A trace of a part of the run may begin between a send and its receive.
+    """
+    is_send = trace.named(SENDS | IMMEDIATE_SENDS) & (trace.peer >= 0)
+    is_receive = trace.named(RECEIVES | IMMEDIATE_RECEIVES) & (trace.peer >= 0)
+    sends, receives = numpy.flatnonzero(is_send), numpy.flatnonzero(is_receive)
+    send_keys = numpy.stack((trace.rank[sends], trace.peer[sends], trace.tag[sends], trace.comm[sends]), axis=1)
+    receive_keys = numpy.stack(
+        (trace.peer[receives], trace.rank[receives], trace.tag[receives], trace.comm[receives]), axis=1
+    )
+    left, right = pair_by_key(send_keys, receive_keys)
+    sends, receives = sends[left], receives[right]
+    done = completions(trace)
+    sent, end = (numpy.where(trace.named(IMMEDIATE)[rows], done[rows], rows) for rows in (sends, receives))
+    unknown = trace.named(IMMEDIATE_RECEIVES)[receives] & (end < 0)
+    end[unknown] = _waits_of(trace, receives[unknown])
+    is_arrival = trace.named((ARRIVAL,))[receives]
+    arrivals = receives[is_arrival]
+    # The last MPI_Sendrecv, or _replace, of the rank before it, itself where there is none.
+    before = numpy.maximum.accumulate(numpy.where(trace.named(SENDRECVS), numpy.arange(len(trace)), -1))[arrivals]
+    end[is_arrival] = numpy.where((before >= 0) & (trace.rank[before] == trace.rank[arrivals]), before, arrivals)
+    return Matches(sends, receives, sent, end)
+
+
+def completions(trace: Trace) -> NDArray[Any]:
+    """Of each row the wait or test that completed its request, -1 where that is not known; shape (rows,)."""
+    found = numpy.full(len(trace), -1)
+    known = trace.completion >= 0
+    posts = numpy.flatnonzero(known & trace.named(IMMEDIATE | NONBLOCKING_COLLECTIVES))
+    waits = numpy.flatnonzero(known & trace.named(WAITS | PROBES))
+    if len(posts) and len(waits):
+        width = int(trace.completion.max()) + 1
+        keys = trace.rank.astype("int64") * width + trace.completion
+        order = waits[numpy.argsort(keys[waits], kind="stable")]
+        at = order[numpy.searchsorted(keys[order], keys[posts]).clip(max=len(order) - 1)]
+        found[posts] = numpy.where(keys[at] == keys[posts], at, -1)
+    return found
+
+
+def collective_lateness(trace: Trace) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Of each row the time before those had begun for which its collective operation waits, in seconds, 0 elsewhere;
+    and the rank that came last of these, -1 elsewhere.
+
+    The i-th collective call of a group of ranks is one operation on all its members, since MPI asks that they be called
+    in the same order. Those of groups that are not known are left out, and where members disagree about the routine.
+    """
+    late, whom = numpy.zeros(len(trace)), numpy.full(len(trace), -1)
+    rows = numpy.flatnonzero(trace.named(COLLECTIVES) & (trace.comm >= 0))
+    if not len(rows):
+        return late, whom
+    _, member = numpy.unique(numpy.stack((trace.comm[rows], trace.rank[rows]), axis=1), axis=0, return_inverse=True)
+    turn = occurrence(member.reshape(-1))
+    _, operation = numpy.unique(numpy.stack((trace.comm[rows], turn), axis=1), axis=0, return_inverse=True)
+    operation = operation.reshape(-1)
+    count, start_s, name = int(operation.max()) + 1, trace.start_s[rows], trace.name[rows]
+    is_root = trace.peer[rows] == trace.rank[rows]
+    in_time = numpy.argsort(start_s, kind="stable")
+
+    def latest(mask: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        """When the last of the rows of each row's operation began, and of which rank it is."""
+        found, rank = numpy.full(count, -numpy.inf), numpy.full(count, -1)
+        chosen = in_time[mask[in_time]]  # of those with the same operation the last stays
+        found[operation[chosen]], rank[operation[chosen]] = start_s[chosen], trace.rank[rows[chosen]]
+        return found[operation], rank[operation]
+
+    first_name = numpy.full(count, -1)
+    first_name[operation[::-1]] = name[::-1]
+    agreed = numpy.ones(count, dtype=bool)
+    numpy.logical_and.at(agreed, operation, name == first_name[operation])
+    waits_for, last = numpy.full(len(rows), -numpy.inf), numpy.full(len(rows), -1)
+    everybody = numpy.ones(len(rows), dtype=bool)
+    for names, who, others in (
+        (ALL_TO_ALL, everybody, everybody),
+        (FROM_ROOT, ~is_root, is_root),
+        (TO_ROOT, is_root, ~is_root),
+    ):
+        waiting = trace.named(names)[rows] & who & agreed[operation]
+        begun_s, rank = latest(others)
+        waits_for[waiting], last[waiting] = begun_s[waiting], rank[waiting]
+    late[rows] = numpy.maximum(waits_for - start_s, 0.0)
+    whom[rows] = numpy.where(late[rows] > 0, last, -1)
+    return late, whom
+
+
+def _waits_of(trace: Trace, receives: NDArray[Any]) -> NDArray[Any]:
+    """Of each immediate receive (a row) the wait that ended it, -1 where none is known.
+
+    Where requests and waits are not joined by their completion: the first later wait of the rank that names the same
+    peer and tag; waits for several requests name none.
+    """
+    wait_of = numpy.full(len(receives), -1, dtype=int)
+    waits = numpy.flatnonzero(trace.named(("MPI_Wait", "MPI_Waitany", "MPI_Test")) & (trace.peer >= 0))
+    keys_of = [numpy.stack((trace.rank[rows], trace.peer[rows], trace.tag[rows]), axis=1) for rows in (receives, waits)]
+    by_key: dict[tuple[int, ...], list[int]] = {}
+    for row, key in zip(waits.tolist(), map(tuple, keys_of[1].tolist()), strict=True):
+        by_key.setdefault(key, []).append(row)
+    position: dict[tuple[int, ...], int] = {}
+    for i, (row, key) in enumerate(zip(receives.tolist(), map(tuple, keys_of[0].tolist()), strict=True)):
+        candidates = by_key.get(key, [])
+        at = position.get(key, 0)
+        while at < len(candidates) and candidates[at] < row:
+            at += 1
+        if at < len(candidates):
+            wait_of[i] = candidates[at]
+        position[key] = at + 1
+    return wait_of
+
+
+def pair_by_key(left: NDArray[Any], right: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Indices into two lists of keys, the i-th of a key on the left with the i-th of the same key on the right.
+
+    left, right: shape (rows, columns of the key); the order within a key is that of the rows.
+    """
+    both = numpy.concatenate((left, right))
+    if not len(both):
+        return numpy.zeros(0, dtype=int), numpy.zeros(0, dtype=int)
+    _, codes = numpy.unique(both, axis=0, return_inverse=True)
+    codes = codes.reshape(-1)
+    ranked_left, ranked_right = occurrence(codes[: len(left)]), occurrence(codes[len(left) :])
+    width = max(len(left), len(right)) + 1
+    _, at_left, at_right = numpy.intersect1d(
+        codes[: len(left)] * width + ranked_left,
+        codes[len(left) :] * width + ranked_right,
+        assume_unique=True,
+        return_indices=True,
+    )
+    order = numpy.argsort(at_left)
+    return at_left[order], at_right[order]
+
+
+def occurrence(codes: NDArray[Any]) -> NDArray[Any]:
+    """How many equal codes come before each one; shape as given."""
+    order = numpy.argsort(codes, kind="stable")
+    ordered = codes[order]
+    new = numpy.ones(len(codes), dtype=bool)
+    new[1:] = ordered[1:] != ordered[:-1]
+    first = numpy.maximum.accumulate(numpy.where(new, numpy.arange(len(codes)), 0)) if len(codes) else order
+    counted = numpy.empty(len(codes), dtype=int)
+    counted[order] = numpy.arange(len(codes)) - first
+    return counted

@@ -1,0 +1,253 @@
+"""OTF2 archives, as Score-P writes them, as traces of ours; the package otf2 reads them.
+
+The locations that the archive calls those of MPI are the ranks, and only their calls are read: other threads, devices,
+metrics and the program's own regions are left out, whose time is the program's own code. What a call did say the events
+within its region: messages, requests (by their number), collective operations with communicator and bytes. The last are
+those of Score-P (`collective_bytes`). Calls without any that do not communicate, such as MPI_Comm_rank, are own code
+too; so are probes, of which most archives do not tell what they found. Source: the documentation of OTF2 3.0, and
+Score-P 8, src/adapters/mpi/scorep_mpi_coll.c.
+"""
+
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from lepaute.errors import InputError, LepauteError
+from lepaute.kit.extras import need
+from lepaute.kit.text import counted
+from lepaute.simulate.trace import messages
+from lepaute.simulate.trace.foreign import LEFT_OUT, NOT_REPLAYED, Calls
+from lepaute.simulate.trace.table import NOBODY, Trace
+
+NO_ROOT = 0xFFFFFFFF
+#: Of which operations a rank tells its bytes once for each member.
+_TO_EACH = frozenset(("MPI_Allgather", "MPI_Allgatherv", "MPI_Allreduce", "MPI_Reduce_scatter_block"))
+
+
+def collective_bytes(name: str, size_bytes: float, members: int, me: int, is_root: bool) -> tuple[float, float]:
+    """What a member, number `me`, sends and receives by Score-P's rules where the size of its row is `size_bytes`."""
+    plain = messages.BLOCKING_OF.get(name, name)
+    if plain in messages.FROM_ROOT:
+        return members * size_bytes if is_root else 0.0, size_bytes
+    if plain in messages.TO_ROOT:
+        return size_bytes, members * size_bytes if is_root else 0.0
+    if plain in ("MPI_Scan", "MPI_Exscan"):
+        other = plain == "MPI_Exscan"
+        return (members - me - other) * size_bytes, (me + 1 - other) * size_bytes
+    total = size_bytes * (members if plain in _TO_EACH else 1)
+    return total, total
+
+
+def size_of(name: str, sent: float, received: float, members: int, me: int, is_root: bool) -> float:
+    """The size of the row, from what Score-P says was sent and received: the other way round."""
+    of_sent, of_received = collective_bytes(name, 1.0, members, me, is_root)
+    from_root = messages.BLOCKING_OF.get(name, name) in messages.FROM_ROOT
+    return received / max(of_received, 1.0) if from_root or not of_sent else sent / of_sent
+
+
+def convert(path: Path, metadata: Mapping[str, Any] | None = None) -> Trace:
+    """The trace of an archive: the folder, or its file traces.otf2.
+
+    Raises InputError, one line with the rank, for what cannot be read; MissingExtra where the package otf2 is missing.
+    """
+    need("otf2", "an OTF2 archive")
+    reader = import_module("otf2.reader")
+    anchor = next(iter(sorted(path.glob("*.otf2"))), path) if path.is_dir() else path
+    try:
+        with reader.open(str(anchor)) as archive:
+            return _Archive(anchor, archive).trace(metadata)
+    except LepauteError:
+        raise
+    except Exception as problem:  # noqa: BLE001  whatever the package raises
+        text = str(problem).strip().splitlines() or [type(problem).__name__]
+        raise InputError(f"{anchor}: cannot be read: {text[0][:200]}") from None
+
+
+class _Rank:
+    """What is open on a rank: its regions, the call of MPI among them with its events, and requests by number."""
+
+    def __init__(self, number: int) -> None:
+        self.number, self.depth, self.called = number, 0, ""
+        self.start_s, self.events = 0.0, list[tuple[str, Any]]()
+        self.requests: dict[int, int] = {}
+        self.begin_s: float | None = None
+        self.end_s, self.is_over = 0.0, False
+
+
+class _Archive:
+    def __init__(self, path: Path, archive: Any) -> None:
+        otf2 = import_module("otf2")
+        self.path, self.archive, self.calls = path, archive, Calls()
+        definitions = archive.definitions
+        found = [
+            group.members
+            for group in definitions.groups
+            if group.group_type == otf2.GroupType.COMM_LOCATIONS and group.paradigm == otf2.Paradigm.MPI
+        ]
+        self.places = list(found[0]) if found else []
+        if not self.places:
+            raise InputError(f"{path}: it has no ranks of MPI (no group COMM_LOCATIONS)")
+        self.rank_of = {place: rank for rank, place in enumerate(self.places)}
+        self.ranks = [_Rank(number) for number in range(len(self.places))]
+        self.members: dict[Any, list[int]] = {}
+        self.numbers: dict[Any, int] = {}
+        for comm in definitions.comms:
+            self.members[comm] = [self.rank_of[place] for place in comm.group.members or ()]
+        world = next((comm for comm, ranks in self.members.items() if len(ranks) == len(self.places)), None)
+        others = (comm for comm in self.members if comm != world)
+        self.numbers = {comm: at for at, comm in enumerate(others, start=1)} | ({} if world is None else {world: 0})
+        self.left_out = 0
+        clock = definitions.clock_properties
+        self.first, self.resolution = clock.global_offset, float(clock.timer_resolution)
+
+    def trace(self, metadata: Mapping[str, Any] | None) -> Trace:
+        for place, event in self.archive.events(self.places):
+            rank = self.ranks[self.rank_of[place]]
+            self._take(rank, type(event).__name__, event, (event.time - self.first) / self.resolution)
+        for rank in self.ranks:
+            if rank.called:
+                raise InputError(f"{self.path}: rank {rank.number} is in {rank.called} at the end: truncated")
+        nodes = [getattr(place.group.system_tree_parent, "name", "") for place in self.places]
+        hosts = list(dict.fromkeys(nodes))
+        known: dict[str, Any] = {"source": "recording", "application": "a program", "engine": "OTF2", "warnings": []}
+        known |= {"ranks": len(self.places), "hosts": hosts, "nodes": [hosts.index(node) for node in nodes]}
+        known |= {
+            "begins_s": [rank.begin_s or 0.0 for rank in self.ranks],
+            "ends_s": [rank.end_s for rank in self.ranks],
+        }
+        known["resolution_s"] = 1.0 / self.resolution
+        if self.left_out:
+            known["warnings"] = [f"{counted(self.left_out, 'creation')} of communicators without one, left out"]
+        return self.calls.trace(known, metadata, str(self.path))
+
+    # ---- events ------------------------------------------------------------------------------------------------------
+
+    def _take(self, rank: _Rank, kind: str, event: Any, time_s: float) -> None:
+        if rank.begin_s is None:
+            rank.begin_s = time_s
+        if kind == "Enter":
+            name = event.region.name
+            if rank.called:
+                rank.depth += 1
+            elif name.startswith("MPI_"):
+                rank.called, rank.start_s, rank.events = name, time_s, []
+                if name == "MPI_Finalize":
+                    rank.end_s, rank.is_over = time_s, True
+        elif kind == "Leave" and rank.called:
+            if rank.depth:
+                rank.depth -= 1
+            else:
+                self._leave(rank, time_s)
+                rank.called = ""
+        elif rank.called and kind in ("MpiMrecv", "MpiImrecvRequest", "MpiImrecv"):
+            raise InputError(f"{self.path}: rank {rank.number}: {rank.called}: matched probes are not read")
+        elif rank.called and kind.startswith(("Mpi", "NonBlocking")):
+            rank.events.append((kind, event))
+        if not rank.is_over:
+            rank.end_s = time_s
+
+    def _leave(self, rank: _Rank, time_s: float) -> None:
+        name = rank.called
+        if name in LEFT_OUT:
+            if name != "MPI_Finalize":
+                rank.begin_s = time_s
+            return
+        by_kind: dict[str, list[Any]] = {}
+        for kind, event in rank.events:
+            by_kind.setdefault(kind, []).append(event)
+        if name in messages.SENDS - messages.SENDRECVS or name in messages.RECEIVES:
+            self._message(rank, name, time_s, by_kind.get("MpiSend" if name in messages.SENDS else "MpiRecv", ()))
+        elif name in messages.SENDRECVS:
+            self._message(rank, name, time_s, by_kind.get("MpiSend", ()))
+            self._message(rank, messages.ARRIVAL, rank.start_s, by_kind.get("MpiRecv", ()))
+        elif name in messages.NEIGHBOURS:
+            raise InputError(f"{self.path}: rank {rank.number}: {name}: an archive does not tell of which neighbours")
+        elif name in messages.COLLECTIVES:
+            self._collective(rank, name, time_s, by_kind.get("MpiCollectiveEnd", ()))
+        elif name in messages.WAITS | messages.PROBES:
+            self._wait(rank, name, time_s, by_kind)
+        elif NOT_REPLAYED.match(name):
+            self._add(rank, name, time_s)
+        else:
+            self._begin(rank, name, time_s, by_kind)
+
+    def _add(self, rank: _Rank, name: str, time_s: float, *what: Any, **more: Any) -> int:
+        return self.calls.add(
+            rank.number, name, *what, start_s=rank.start_s, duration_s=max(0.0, time_s - rank.start_s), **more
+        )
+
+    def _message(self, rank: _Rank, name: str, time_s: float, events: Any) -> None:
+        if not events:
+            self.calls.omitted["message| without an event of it, taken for MPI_PROC_NULL's,"] += 1
+            self._add(rank, name, time_s, NOBODY)
+        for event in events[:1]:
+            peer = event.receiver if name in messages.SENDS and name != messages.ARRIVAL else event.sender
+            self._add(rank, name, time_s, *self._peer(rank, event, peer), comm=self._number(rank, event.communicator))
+
+    def _peer(self, rank: _Rank, event: Any, peer: int) -> tuple[int, float, int]:
+        return self._world(rank, event.communicator, peer), float(event.msg_length), int(event.msg_tag)
+
+    def _world(self, rank: _Rank, comm: Any, peer: int) -> int:
+        """The rank among all of one in a communicator; one without members is that of a rank alone."""
+        members = self.members.get(comm) or [rank.number]
+        if not 0 <= peer < len(members):
+            raise InputError(f"{self.path}: rank {rank.number}: {rank.called}: no rank {peer} in {comm.name[:40]!r}")
+        return members[peer]
+
+    def _number(self, rank: _Rank, comm: Any) -> int:
+        if comm not in self.numbers:
+            raise InputError(f"{self.path}: rank {rank.number}: {rank.called}: of two groups (an intercommunicator)")
+        return self.numbers[comm] if self.members[comm] else len(self.numbers) + rank.number
+
+    def _what(self, rank: _Rank, name: str, event: Any) -> dict[str, Any]:
+        """Columns of a collective operation."""
+        comm = event.communicator
+        number, members = self._number(rank, comm), self.members[comm] or [rank.number]
+        root = -1 if event.root == NO_ROOT else self._world(rank, comm, event.root)
+        me = members.index(rank.number) if rank.number in members else 0
+        sizes = float(event.size_sent), float(event.size_received), len(members), me, root == rank.number
+        return {"peer": root, "size_bytes": size_of(name, *sizes), "comm": number}
+
+    def _collective(self, rank: _Rank, name: str, time_s: float, events: Any) -> None:
+        if not events and name in messages.CREATIONS:
+            self.left_out += 1
+        else:
+            self._add(rank, name, time_s, **(self._what(rank, name, events[0]) if events else {}))
+
+    def _begin(self, rank: _Rank, name: str, time_s: float, by_kind: dict[str, list[Any]]) -> None:
+        """A call that began requests, also of several at once (MPI_Startall); or one that did nothing."""
+        for event in by_kind.get("MpiIsend", ()):
+            sends = name if name in messages.IMMEDIATE_SENDS else "MPI_Isend"
+            what = self._peer(rank, event, event.receiver)
+            row = self._add(rank, sends, time_s, *what, comm=self._number(rank, event.communicator))
+            rank.requests[event.request_id] = row
+        for event in by_kind.get("MpiIrecvRequest", ()):
+            rank.requests[event.request_id] = self._add(rank, "MPI_Irecv", time_s)
+        for event in by_kind.get("NonBlockingCollectiveRequest", ()):
+            rank.requests[event.request_id] = self._add(rank, name, time_s)
+        if not by_kind and name in messages.IMMEDIATE:
+            self._add(rank, name, time_s, NOBODY)
+
+    def _wait(self, rank: _Rank, name: str, time_s: float, by_kind: dict[str, list[Any]]) -> None:
+        row = self._add(rank, name, time_s)
+        over = []
+        for kind in ("MpiIsendComplete", "MpiIrecv", "NonBlockingCollectiveComplete", "MpiRequestCancelled"):
+            for event in by_kind.get(kind, ()):
+                request = rank.requests.pop(event.request_id, None)
+                if request is None:
+                    raise InputError(
+                        f"{self.path}: rank {rank.number}: {name} ends request {event.request_id}, which is not open"
+                    )
+                over.append(request)
+                if kind == "MpiIrecv":
+                    peer, size_bytes, tag = self._peer(rank, event, event.sender)
+                    number = self._number(rank, event.communicator)
+                    self.calls.set(request, peer=peer, size_bytes=size_bytes, tag=tag, comm=number)
+                elif kind == "NonBlockingCollectiveComplete":
+                    self.calls.set(request, **self._what(rank, self.calls.name(request), event))
+                elif kind == "MpiRequestCancelled":
+                    self.calls.set(request, peer=NOBODY, size_bytes=0.0)
+        self.calls.end(over, row)
+        if name in messages.PROBES and not over:
+            self.calls.set(row, n=1.0)

@@ -1,0 +1,337 @@
+"""Paraver's traces, as Extrae writes them, as traces of ours: the .prv, and its .pcf with the names of calls.
+
+Events say when a thread enters and leaves a call of MPI (types 50000001 to 50000005), and of a collective operation the
+bytes, communicator and whether the thread is the root (50100001 to 50100004); records of communication join a send
+with its receive, and the latter with the end of the call in which the message was there. States are left out, as are
+calls that do not communicate: their time is the program's own code. The format does not tell which call ended the
+request of a send or of a collective operation (taken are, by a wait that ended no receive, the oldest, and by
+MPI_Waitall all), what probes found, and the communicator of messages. Of several applications, such as a reader of
+counters beside a program, the one that calls MPI is read. Sources: Extrae 4, src/merger/paraver, and
+Paraver's "trace file description".
+"""
+
+import re
+from bisect import bisect_left, bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from lepaute.errors import InputError, LepauteError
+from lepaute.kit.documents import unpacked
+from lepaute.kit.text import counted, seconds
+from lepaute.simulate.trace import messages
+from lepaute.simulate.trace.foreign import LEFT_OUT, LONGEST_LINE, NOT_REPLAYED, Calls, words_of
+from lepaute.simulate.trace.table import MOST_RANKS, NOBODY, Trace
+
+_HEADER = re.compile(r"#Paraver \([^)]*\):(\d{1,18})(_ns)?:\d+(?:\([\d,]*\))?:(\d{1,4}):(.*)")
+_APPLICATION = re.compile(r"(\d{1,9})\([\d,:]*\)(?:,\d+)?(?::|$)")
+#: Of records the place of their application; of communications that of the sender and of the receiver.
+_OF_WHOM = {"1": (1,), "2": (1,), "3": (1, 7), "c": (0,), "i": (0,)}
+_COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
+_ENTER = range(50000001, 50000006)
+_SENT, _RECEIVED, _ROOT, _COMM = range(50100001, 50100005)
+_MESSAGES = messages.SENDS | messages.RECEIVES | messages.IMMEDIATE
+_KEPT = _MESSAGES | messages.WAITS | messages.PROBES | messages.COLLECTIVES | messages.NONBLOCKING_COLLECTIVES
+
+
+def convert(path: Path, metadata: Mapping[str, Any] | None = None) -> Trace:
+    """The trace of a .prv file; raises InputError, one line with the file and the number of the line."""
+    reader = _Reader(path)
+    known: dict[str, Any] = {"source": "recording", "application": "a program", "engine": "Paraver"}
+    begins, ends = ([at.get(task, 0.0) for task in range(reader.tasks)] for at in (reader.begin_s, reader.end_s))
+    known |= {"ranks": reader.tasks, "begins_s": begins, "ends_s": ends, "resolution_s": reader.unit_s}
+    known["warnings"] = reader.warnings()
+    return reader.calls.trace(known, metadata, str(path))
+
+
+def further_files(path: Path) -> list[Path]:
+    """The .pcf beside a .prv, of the same name; each may be compressed."""
+    plain = path.with_suffix("") if path.suffix in _COMPRESSED else path
+    names = plain.with_suffix(".pcf")
+    packed = [file for end in _COMPRESSED if (file := names.with_name(names.name + end)).is_file()]
+    return [names] if names.is_file() or not packed else packed[:1]
+
+
+def _names(path: Path) -> dict[str, str]:
+    """Of values of events the calls of MPI, as the .pcf has them."""
+    if not path.is_file():
+        raise InputError(f"{path}: no such file; it has the names of calls, and belongs beside the .prv")
+    return {words[0]: words[1] for _, words in words_of(path) if len(words) == 2 and words[1].startswith("MPI_")}
+
+
+def _heading(path: Path) -> tuple[int, bool, list[int]]:
+    """The length of the trace, whether it is in nanoseconds, and the number of tasks of each application."""
+    with unpacked(path, "a trace") as file:
+        line = file.readline(LONGEST_LINE).decode("utf-8", "replace").strip()
+    header = _HEADER.fullmatch(line)
+    tasks = [int(match[1]) for match in _APPLICATION.finditer(header[4])] if header else []
+    if header is None or not tasks or len(tasks) != int(header[3]):
+        raise InputError(f"{path}, line 1: not the header of a Paraver trace")
+    if max(tasks) > MOST_RANKS:
+        raise InputError(f"{path}, line 1: has {max(tasks)} tasks; at most {MOST_RANKS} ranks are simulated")
+    return int(header[1]), header[2] is not None, tasks
+
+
+def _records(path: Path) -> Iterator[tuple[str, str, list[int]]]:
+    """Where each record stands, its code, and its other numbers."""
+    for number, words in words_of(path):
+        code, *fields = words[0].split(":")
+        where = f"{path}, line {number}"
+        try:
+            numbers = [_number(field) for field in fields]
+            if len(words) > 1 or code not in _OF_WHOM or len(numbers) <= _OF_WHOM[code][-1]:
+                raise ValueError(code)
+            yield where, code, numbers
+        except ValueError:
+            raise InputError(f"{where}: {' '.join(words)[:60]!r} is not a record of Paraver") from None
+
+
+def _application(path: Path, tasks: list[int]) -> int:
+    """The number of the one that calls MPI."""
+    if len(tasks) == 1:
+        return 1
+    calling = {
+        fields[1]
+        for _, code, fields in _records(path)
+        if code == "2" and 0 < fields[1] <= len(tasks) and any(type_ in _ENTER for type_ in fields[5::2])
+    }
+    if len(calling) != 1:
+        named = f"{', '.join(map(str, sorted(calling)))} call" if calling else "none calls"
+        raise InputError(f"{path}: of {len(tasks)} applications {named} MPI; a trace is of one: filter it in Paraver")
+    return calling.pop()
+
+
+def _number(word: str) -> int:
+    if len(word) > 18:
+        raise ValueError(word)
+    return int(word)
+
+
+class _Reader:
+    """tasks: how many; begin_s, end_s: of each, between MPI_Init and MPI_Finalize; guessed: whether requests were."""
+
+    def __init__(self, path: Path) -> None:
+        self.length, is_ns, tasks = _heading(path)
+        (names,) = further_files(path)
+        self.path, self.calls, self.names, self.labels = path, Calls(), _names(names), names
+        self.unit_s, self.last = 1e-9 if is_ns else 1e-6, 0
+        application = _application(path, tasks)
+        self.tasks = tasks[application - 1]
+        self.initialized = set[int]()
+        self.begin_s: dict[int, float] = {}
+        self.end_s: dict[int, float] = {}
+        self.guessed, self.finalized = False, set[int]()
+        self.members: dict[int, int] = {}  # of communicators
+        self.inside: dict[int, tuple[str, int, dict[int, int]]] = {}  # of tasks the call, its start and what is told
+        self.depth: dict[int, int] = defaultdict(int)
+        self.rows: dict[int, list[tuple[int, int, str, int]]] = defaultdict(list)  # start, end, name, row
+        self.roots: dict[tuple[int, int], int] = {}
+        self.turns: dict[tuple[int, int], int] = defaultdict(int)
+        self.rooted: list[tuple[int, int, int]] = []
+        self.arrivals: dict[int, int] = {}  # of MPI_Sendrecv
+        self.joined: set[int] = set()
+        self.single: set[int] = set()  # rows of messages without their other side
+        self.messages: list[tuple[str, list[int]]] = []
+        for where, code, fields in _records(path):
+            of = {fields[place] for place in _OF_WHOM[code]}
+            if of == {application}:
+                try:
+                    self._take(code, fields, where)
+                except LepauteError:
+                    raise
+                except (ValueError, IndexError):
+                    raise InputError(f"{where}: {code}:{str(fields)[1:60]} is not a record of Paraver") from None
+            elif application in of:
+                raise InputError(f"{where}: a message between two applications; a trace is of one")
+            else:
+                self.calls.omitted["record| of another application, without calls of MPI,"] += 1
+        for task, (name, *_) in self.inside.items():
+            raise InputError(f"{path}: task {task + 1} is in {name} at the end: truncated")
+        if self._is_short and (cut := self.initialized - self.finalized):
+            raise InputError(
+                f"{path}: ends at {self._time(self.last)} of {self._time(self.length)} (its header), "
+                f"task {min(cut) + 1} without MPI_Finalize: truncated"
+            )
+        self._join()
+
+    @property
+    def _is_short(self) -> bool:
+        """Whether the records end long before the end that the header says."""
+        return self.last < 0.99 * self.length
+
+    def _time(self, time: int) -> str:
+        return seconds(time * self.unit_s)
+
+    def warnings(self) -> list[str]:
+        texts = ["which call ended the request of a send is not told: the oldest is taken"] * self.guessed
+        if self._is_short and not self.finalized:
+            texts.append(f"its records end at {self._time(self.last)} of {self._time(self.length)} (its header)")
+        if self.single:
+            alone = " and ".join(counted(count, what) for what, count in self.alone.items() if count)
+            texts.append(f"{alone} without a record of communication, taken for MPI_PROC_NULL's")
+        return texts
+
+    def _take(self, code: str, fields: list[int], where: str) -> None:
+        if code == "c":
+            if fields[1] in self.members or len(fields) != 3 + fields[2]:
+                raise InputError(f"{where}: communicator {fields[1]} is there twice, or has not {fields[2]} members")
+            self.members[fields[1]] = fields[2]
+        elif code == "3":
+            self.messages.append((where, fields))
+        elif code in ("1", "i"):
+            self.last = max(self.last, fields[5] if code == "1" else 0)
+            self.calls.omitted["state" if code == "1" else "intercommunicator"] += 1
+        else:
+            self._events(fields[2] - 1, fields[3], fields[4], fields[5:], where)
+
+    def _events(self, task: int, thread: int, time: int, pairs: list[int], where: str) -> None:
+        if not 0 <= task < self.tasks:
+            raise InputError(f"{where}: task {task + 1} of {self.tasks}")
+        for type_, value in zip(pairs[::2], pairs[1::2], strict=True):
+            if type_ in _ENTER and thread != 1:
+                raise InputError(f"{where}: MPI from thread {thread} of task {task + 1}: only the first one is read")
+            if type_ in _ENTER:
+                self._turn(task, value, time, where)
+            elif _SENT <= type_ <= _COMM and task in self.inside:
+                self.inside[task][2][type_] = value
+            else:
+                self.calls.omitted["event| that is not one of MPI"] += 1
+        self.last = max(self.last, time)
+        self.begin_s.setdefault(task, time * self.unit_s)
+        if task not in self.finalized:
+            self.end_s[task] = time * self.unit_s
+
+    def _turn(self, task: int, value: int, time: int, where: str) -> None:
+        """A call that begins, or ends with 0; calls within others are the library's own."""
+        if value:
+            self.depth[task] += 1
+            if self.depth[task] == 1:
+                if (name := self.names.get(str(value), "")) == "":
+                    raise InputError(f"{where}: MPI call {value}, which {self.labels.name} does not name")
+                self.inside[task] = name, time, {}
+            return
+        self.depth[task] -= 1
+        if self.depth[task] < 0:
+            raise InputError(f"{where}: task {task + 1} leaves a call that it did not enter")
+        if self.depth[task]:
+            return
+        name, start, told = self.inside.pop(task)
+        if name in messages.NEIGHBOURS:
+            raise InputError(f"{where}: task {task + 1}: {name}: such a trace does not tell of which neighbours")
+        if name in LEFT_OUT:
+            if name == "MPI_Finalize":
+                self.end_s[task] = start * self.unit_s
+                self.finalized.add(task)
+            else:
+                self.begin_s[task] = time * self.unit_s
+                self.initialized.add(task)
+        elif (name in _KEPT and not (name in messages.CREATIONS and _COMM not in told)) or NOT_REPLAYED.match(name):
+            row = self._add(task, name, start, time, told)
+            self.rows[task].append((start, time, name, row))
+            if name in messages.SENDRECVS:
+                self.arrivals[row] = self._add(task, messages.ARRIVAL, start, start, {})
+        else:
+            what = "creation| of a communicator without one" if name in messages.CREATIONS else "call| of no message"
+            self.calls.omitted[what] += 1
+
+    def _add(self, task: int, name: str, start: int, end: int, told: dict[int, int]) -> int:
+        more: dict[str, Any] = {"start_s": start * self.unit_s, "duration_s": (end - start) * self.unit_s}
+        plain = messages.BLOCKING_OF.get(name, name)
+        if plain not in messages.COLLECTIVES or _COMM not in told:
+            peer = NOBODY if name in _MESSAGES else -1
+            row = self.calls.add(task, name, peer, n=float(name in messages.PROBES), **more)
+            self.single.update((row,) if peer == NOBODY else ())
+            return row
+        comm, sent, received = told[_COMM], told.get(_SENT, 0), told.get(_RECEIVED, 0)
+        if comm not in self.members:
+            raise InputError(f"{self.path}: task {task + 1}: {name} in communicator {comm}, which has no record (c:)")
+        if plain == "MPI_Alltoall":
+            size = sent * self.members[comm]
+        elif plain in ("MPI_Bcast", "MPI_Reduce", "MPI_Reduce_scatter"):
+            size = max(sent, received)
+        else:
+            size = received if plain in messages.FROM_ROOT else sent
+        world = next((each for each, count in self.members.items() if count == self.tasks), comm)
+        row = self.calls.add(task, name, -1, float(size), comm=0 if comm == world else comm + 1, **more)
+        turn = self.turns[comm, task]
+        self.turns[comm, task] += 1
+        if plain in messages.FROM_ROOT | messages.TO_ROOT:
+            self.rooted.append((row, comm, turn))
+            if told.get(_ROOT):
+                self.roots[comm, turn] = task
+        return row
+
+    # ---- afterwards --------------------------------------------------------------------------------------------------
+
+    def _join(self) -> None:
+        """Messages with the calls that sent and received them, requests with waits, and operations with their root."""
+        for row, comm, turn in self.rooted:
+            self.calls.set(row, peer=self.roots.get((comm, turn), -1))
+        self.starts = {task: [start for start, *_ in rows] for task, rows in self.rows.items()}
+        received: dict[int, list[int]] = defaultdict(list)
+
+        for where, fields in self.messages:
+            if len(fields) != 14:
+                raise InputError(f"{where}: a communication has 15 numbers, this one {len(fields) + 1}")
+            _, _, sender, _, sent, _, _, _, receiver, _, begun, over, size, tag = fields
+            source, target = sender - 1, receiver - 1
+            sends, send = self._call_at(source, sent, messages.SENDS | messages.IMMEDIATE_SENDS | messages.COLLECTIVES)
+            receives, receive = self._call_at(
+                target,
+                begun,
+                messages.RECEIVES | messages.IMMEDIATE_RECEIVES | messages.SENDRECVS | messages.COLLECTIVES,
+            )
+            if sends in messages.COLLECTIVES and receives in messages.COLLECTIVES:
+                continue  # of the library
+            if {sends, receives} & {"", *messages.COLLECTIVES}:
+                raise InputError(f"{where}: a message outside of calls that send it and receive it")
+            if receives in messages.SENDRECVS:
+                receive = self.arrivals[receive]
+            self.single -= {send, receive}
+            self.calls.set(send, peer=target, size_bytes=float(size), tag=tag)
+            self.calls.set(receive, peer=source, size_bytes=float(size), tag=tag)
+            if receives in messages.IMMEDIATE_RECEIVES:
+                wait = bisect_left(self.starts[target], over) - 1
+                received[self.rows[target][wait][3]].append(receive)
+        for rows in self.rows.values():
+            self._end_requests(rows, received)
+        self._count_single()
+
+    def _count_single(self) -> None:
+        """Sends and receives of which no record of communication tells the other side."""
+        names = Counter(map(self.calls.name, self.single))
+        sends = sum(count for name, count in names.items() if name in messages.SENDS | messages.IMMEDIATE_SENDS)
+        self.alone = {"send": sends, "receive": names.total() - sends}
+        if not self.messages and all(self.alone.values()) and self.tasks > 1:
+            raise InputError(
+                f"{self.path}: has {counted(sends, 'send')}, {counted(self.alone['receive'], 'receive')} and no record "
+                "of communication, which tells what belongs to what: merge the trace again, whole"
+            )
+
+    def _call_at(self, task: int, time: int, kinds: frozenset[str]) -> tuple[str, int]:
+        """The call at this time that may be meant, by name and row; several may begin at once."""
+        for at in range(bisect_right(self.starts.get(task, ()), time) - 1, -1, -1):
+            start, end, name, row = self.rows[task][at]
+            if name in kinds and time <= end and row not in self.joined:
+                self.joined.update((row,) if name not in messages.COLLECTIVES | messages.SENDRECVS else ())
+                return name, row
+            if start < time:
+                break
+        return "", -1
+
+    def _end_requests(self, rows: list[tuple[int, int, str, int]], received: dict[int, list[int]]) -> None:
+        begun: list[int] = []
+        for _, _, name, row in rows:
+            if name in messages.IMMEDIATE_SENDS or name in messages.NONBLOCKING_COLLECTIVES:
+                begun.append(row)
+            elif name in messages.WAITS | messages.PROBES:
+                over = received.get(row, [])
+                if name == "MPI_Waitall":
+                    ended, begun = begun, []
+                elif name in messages.WAITS and not over:
+                    ended, begun = begun[:1], begun[1:]
+                else:
+                    ended = []
+                self.guessed |= bool(ended and name != "MPI_Waitall")
+                self.calls.end([*over, *ended], row)
