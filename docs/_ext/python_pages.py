@@ -100,7 +100,7 @@ def _described(full: str, value: Any) -> Iterator[str]:
     kind = "py:class" if inspect.isclass(value) else "py:function" if callable(value) else "py:data"
     if inspect.isclass(value) and issubclass(value, BaseException):
         kind = "py:exception"
-    is_model = hasattr(value, "model_fields")
+    is_model = hasattr(value, "model_validate")
     yield f"::::{{{kind}}} {full}{'' if kind == 'py:exception' or is_model else signature_of(value)}"
     yield ""
     yield from markdown(inspect.getdoc(value) or "")
@@ -128,7 +128,8 @@ def _short(annotation: re.Match[str]) -> str:
 
 
 def _fields(model: Any) -> Iterator[str]:
-    rows = [(f"`{name}`", escaped(field.description or "")) for name, field in model.model_fields.items()]
+    names = getattr(model, "model_fields", None) or model.__dataclass_fields__
+    rows = [(f"`{name}`", escaped(getattr(names[name], "description", None) or "")) for name in names]
     yield from table(("field", "what"), rows)
 
 

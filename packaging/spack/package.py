@@ -26,6 +26,7 @@ class PyLepaute(PythonPackage):
 
     depends_on("python@3.11:", type=("build", "run"))
     for name, lowest in (
+        ("annotated-types", "0.6"),
         ("clustershell", "1.9"),
         ("jinja2", "3.1"),
         ("numpy", "1.26"),

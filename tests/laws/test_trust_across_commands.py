@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from lepaute.cli.main import main
-from lepaute.simulate import Hpl, predict_all
+from lepaute.simulate import Hpl, PredictionRequest, predict_all
 from lepaute.simulate.platform import load_platform
 from lepaute.simulate.platform.data_sheet import DataSheet, platform_from
 from lepaute.simulate.platform.io import dump_platform
@@ -101,7 +101,7 @@ def test_all_commands_say_the_same_of_a_run(
     assert best["comparable"] or not any(trust["comparable"] for trust in trusts)
     grids = [[int(part) for part in case["grid"].split("x")] for case in cases]
     runs_of = [Hpl(n=N, nb=case["nb"], p=p, q=q) for case, (p, q) in zip(cases, grids, strict=True)]
-    sweep = Sweep(tuple(predict_all(runs_of, platform, runs=RUNS)))
+    sweep = Sweep(tuple(predict_all(runs_of, platform, PredictionRequest(runs=RUNS))))
     assert [one.trust.to_dict() for one in sweep.predictions] == trusts
     assert [one.time_s.to_dict() for one in sweep.predictions] == [one["time_s"] for one in alone]
     near = {one["point"]["scenario"] for one in tuned["standings"] if one["near_best"]}

@@ -11,7 +11,7 @@ import random
 import pytest
 from scipy import stats
 
-from lepaute.simulate import Hpl, Layers, predict, predict_all
+from lepaute.simulate import Hpl, Layers, PredictionRequest, predict, predict_all
 from lepaute.simulate.platform import load_platform
 from lepaute.simulate.prediction.comparing import difference
 
@@ -50,8 +50,8 @@ def test_of_a_sampled_sweep_those_told_apart_are_in_the_order_of_all_steps() -> 
     machine = load_platform("dahu")
     sweep = [Hpl(n=33300, nb=64, p=p, q=12 // p, depth=depth) for p in (1, 2, 3, 4, 6) for depth in (0, 1)]
     noise = Layers.only("noise")
-    sampled = predict_all(sweep, machine, runs=3, layers=noise, fidelity="sampled")
-    full = predict_all(sweep, machine, runs=3, layers=noise, fidelity="full")
+    sampled = predict_all(sweep, machine, PredictionRequest(runs=3, layers=noise, fidelity="sampled"))
+    full = predict_all(sweep, machine, PredictionRequest(runs=3, layers=noise, fidelity="full"))
     judged = wrong = 0
     for one, other in itertools.combinations(range(len(sweep)), 2):
         faster, slower = sorted((one, other), key=lambda at: sampled[at].time_s.mean)

@@ -10,6 +10,7 @@ from lepaute.simulate.platform.io import load_platform
 from lepaute.simulate.platform.kernel_model import Noise
 from lepaute.simulate.platform.network_model import Network
 from lepaute.simulate.platform.schema import Segment
+from lepaute.simulate.platform.values import Value
 
 
 @pytest.mark.parametrize(
@@ -20,8 +21,10 @@ from lepaute.simulate.platform.schema import Segment
         (Network, "flow_factor", _core.Network, "flow_factor"),
     ],
 )
-def test_what_a_platform_may_say_is_what_the_engine_takes(model: type, field: str, core: type, attribute: str) -> None:
-    words = get_args(model.model_fields[field].annotation)
+def test_what_a_platform_may_say_is_what_the_engine_takes(
+    model: type[Value], field: str, core: type, attribute: str
+) -> None:
+    words = get_args(model.__dataclass_fields__[field].type)
     assert set(core.choices()[attribute]) == set(words)
     value = core()
     for word in words:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from lepaute.simulate import Hpl, predict_all
+from lepaute.simulate import Hpl, PredictionRequest, predict_all
 from lepaute.simulate.apps.hpl.hpl_dat import HplDat
 from lepaute.simulate.apps.hpl.hpl_out import report, result_line
 from lepaute.simulate.platform import load_platform
@@ -37,7 +37,7 @@ def test_the_variant_is_encoded_as_hpl_prints_it(change, code):
 
 def test_a_script_that_reads_hpl_s_columns_reads_the_means():
     dat = HplDat(HplDat.of(Hpl(n=500)).values | {"n": (500, 1000), "nb": (64, 128)})
-    predictions = predict_all(dat.combinations(), load_platform("dahu"), runs=2)
+    predictions = predict_all(dat.combinations(), load_platform("dahu"), PredictionRequest(runs=2))
     text = report(dat, predictions)
     rows = [line.split()[:7] for line in text.splitlines() if line.startswith("WR")]
     assert [row[1:5] for row in rows] == [[n, nb, "1", "1"] for n in ("500", "1000") for nb in ("64", "128")]

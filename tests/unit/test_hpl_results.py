@@ -16,7 +16,7 @@ from lepaute.cli.main import main
 from lepaute.errors import InputError
 from lepaute.measure.verify.campaign import Case
 from lepaute.measure.verify.gap import Verdict, causes_of, verdict
-from lepaute.simulate import Hpl, predict_all
+from lepaute.simulate import Hpl, PredictionRequest, predict_all
 from lepaute.simulate.apps.hpl.hpl_dat import HplDat
 from lepaute.simulate.apps.hpl.hpl_out import parse_hpl_results, read_hpl_results, real_report, report
 from lepaute.simulate.platform import load_platform, override
@@ -115,7 +115,7 @@ def test_results_in_mixed_precision_are_refused_by_name(capsys):
 
 def test_predictions_in_the_form_of_hpl_are_no_results():
     hpl = Hpl(n=1000, p=1, q=2)
-    text = report(HplDat.of(hpl), predict_all([hpl], "dahu", runs=2))
+    text = report(HplDat.of(hpl), predict_all([hpl], "dahu", PredictionRequest(runs=2)))
     with pytest.raises(InputError, match=r"HPL.out:2: holds predictions of Lepaute, nothing that ran"):
         parse_hpl_results(text, "HPL.out", {})
 

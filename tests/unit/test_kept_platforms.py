@@ -23,7 +23,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_platform_from_the_cache_is_that_of_its_text(cache: Path) -> None:
     for number, path in enumerate(sorted(SHIPPED_FOLDER.glob("*.yaml")), start=1):
         first, again = load_platform(path), load_platform(path)
-        assert len(list(cache.glob("*.bin"))) == number
+        assert len(list(cache.glob("*.json"))) == number
         made = parse_platform(path.read_text(encoding="utf-8"))
         assert repr(again.model_dump()) == repr(first.model_dump()) == repr(made.model_dump())
         assert (again, again.sha256) == (made, made.sha256)
@@ -33,7 +33,7 @@ def test_a_platform_from_the_cache_is_that_of_its_text(cache: Path) -> None:
 @pytest.mark.parametrize("damage", [b"", b"x" * 100, None])
 def test_what_is_damaged_in_the_cache_is_made_anew(cache: Path, damage: bytes | None) -> None:
     whole = load_platform("stampede-like")
-    (file,) = cache.glob("*.bin")
+    (file,) = cache.glob("*.json")
     content = file.read_bytes()
     flipped = content[:900] + bytes([content[900] ^ 1]) + content[901:]
     file.write_bytes(flipped if damage is None else damage)
@@ -52,7 +52,7 @@ def test_a_text_that_changes_and_sources_that_change_are_checked(cache, tmp_path
     path.write_text(text, encoding="utf-8")
     monkeypatch.setattr(io, "_sources", lambda: "others")
     load_platform(path)
-    assert len(list(cache.glob("*.bin"))) == 2
+    assert len(list(cache.glob("*.json"))) == 2
 
 
 def test_no_cache_is_no_trouble_and_a_full_one_loses_its_oldest(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,7 +62,7 @@ def test_no_cache_is_no_trouble_and_a_full_one_loses_its_oldest(cache: Path, mon
     monkeypatch.setattr(io, "MOST_KEPT", 3)
     for name in shipped_names():
         load_platform(name)
-    assert len(list(cache.glob("*.bin"))) == 3
+    assert len(list(cache.glob("*.json"))) == 3
 
 
 def test_a_second_prediction_checks_nothing_and_loads_nothing_heavy(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from lepaute.measure.fit import segment
 from lepaute.measure.fit.memory import finding, hierarchy_text, memory_hierarchy, plot_hierarchies
 from lepaute.measure.verify.comparison import sentence
 from lepaute.measure.verify.plot import plot as plot_verification
-from lepaute.simulate import Hpl, predict, predict_all
+from lepaute.simulate import Hpl, PredictionRequest, predict, predict_all
 from lepaute.simulate.prediction.plot import plot_scaling, plot_sweep
 from lepaute.simulate.prediction.sweep import Sweep, scaling
 
@@ -73,7 +73,9 @@ def test_a_prediction_shows_runs_mean_interval_and_real_runs_in_seconds(predicti
 
 
 def test_a_sweep_marks_the_best_and_scaling_has_the_sentence_of_the_terminal(tmp_path, output_of):
-    grids = predict_all([Hpl(n=3000, p=p, q=q) for p, q in ((1, 1), (1, 2), (2, 2))], "dahu", runs=12)
+    grids = predict_all(
+        [Hpl(n=3000, p=p, q=q) for p, q in ((1, 1), (1, 2), (2, 2))], "dahu", PredictionRequest(runs=12)
+    )
     axes = plot_sweep(Sweep(tuple(grids)))
     assert {"fastest"} < {text.get_text() for text in own_figure(axes).legends[0].get_texts()}
     assert axes.get_xlabel() == "rate (Gflop/s), mean and 95 % of further runs"

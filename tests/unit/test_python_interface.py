@@ -213,9 +213,9 @@ def test_what_a_prediction_rests_on_is_raised_once_by_warnings_and_can_be_silenc
         warnings.simplefilter("error", lp.PredictionWarning)
         with pytest.raises(lp.PredictionWarning, match="not modelled by the platform"):
             lp.predict(hpl, "dahu", runs=1)
-        from lepaute.simulate import predict_all
+        from lepaute.simulate import PredictionRequest, predict_all
 
-        predict_all([hpl], "dahu", runs=1)  # of the commands, which print them
+        predict_all([hpl], "dahu", PredictionRequest(runs=1))  # of the commands, which print them
 
 
 class Pair(lp.Application):

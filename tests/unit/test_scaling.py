@@ -5,7 +5,7 @@ import math
 import pytest
 
 from lepaute.cli.main import main
-from lepaute.simulate import Hpl, difference, predict_all
+from lepaute.simulate import Hpl, PredictionRequest, difference, predict_all
 from lepaute.simulate.prediction.sweep import scaling
 from lepaute.simulate.prediction.wording import scaling_answer, span_of
 from lepaute.stats.intervals import median_of_runs
@@ -16,7 +16,7 @@ WORDS = ("predict", "hpl", "-p", "dahu", "--n", "3000", "--runs", "3", "--grid")
 
 @pytest.fixture(scope="module")
 def predictions():
-    return predict_all([Hpl(n=3000, p=p, q=q) for p, q in GRIDS], "dahu", runs=3)
+    return predict_all([Hpl(n=3000, p=p, q=q) for p, q in GRIDS], "dahu", PredictionRequest(runs=3))
 
 
 def test_speed_up_and_efficiency_are_relative_to_the_fewest_ranks_run_by_run(predictions):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lepaute.cli.prediction_text import summary
-from lepaute.simulate import Difference, Hpl, Layers, Prediction, difference, predict, predict_all
+from lepaute.simulate import Difference, Hpl, Layers, Prediction, PredictionRequest, difference, predict, predict_all
 from lepaute.simulate.platform import load_platform
 from lepaute.simulate.platform.data_sheet import DataSheet, platform_from
 from lepaute.simulate.prediction.sweep import Sweep, speed
@@ -20,7 +20,7 @@ DAT = Path(__file__).parents[1].joinpath("data", "texts", "sweep.dat").read_text
 
 @pytest.fixture(scope="module")
 def sweep() -> list[Prediction]:
-    return predict_all([Hpl(n=6000, nb=nb, p=4, q=4) for nb in BLOCK_SIZES], "dahu", runs=6)
+    return predict_all([Hpl(n=6000, nb=nb, p=4, q=4) for nb in BLOCK_SIZES], "dahu", PredictionRequest(runs=6))
 
 
 def test_block_sizes_that_dahu_was_not_measured_at_are_not_comparable(sweep: list[Prediction]) -> None:
@@ -34,7 +34,9 @@ def test_block_sizes_that_dahu_was_not_measured_at_are_not_comparable(sweep: lis
 
 def test_validity_is_judged_by_the_predicted_time_and_not_by_a_share_of_it() -> None:
     # Waiting dilutes: 9 % of the time of all ranks was "outside" at 2 x 128, 19 % at 16 x 16, which was not comparable.
-    flat, square = predict_all([Hpl(n=10_000, nb=128, p=p, q=256 // p) for p in (2, 16)], "dahu", runs=4)
+    flat, square = predict_all(
+        [Hpl(n=10_000, nb=128, p=p, q=256 // p) for p in (2, 16)], "dahu", PredictionRequest(runs=4)
+    )
     assert (flat.trust.time_relative_sd or 0.0) > 0.05 > (square.trust.time_relative_sd or 1.0)
     assert (square.extrapolated_share or 0.0) > 0.2  # of computing; next to nothing of the time hangs on it
     sweep = Sweep((flat, square))
@@ -88,7 +90,7 @@ def test_the_best_is_one_of_those_that_are_comparable(sweep: list[Prediction]) -
 
 def test_all_that_cannot_be_told_from_the_best_are_named() -> None:
     alike = [Hpl(n=6000, nb=128, p=4, q=4, bcast=bcast) for bcast in ("1ring", "1ring-modified", "2ring")]
-    predictions = predict_all([*alike, Hpl(n=6000, nb=128, p=16, q=1)], "dahu", runs=3)
+    predictions = predict_all([*alike, Hpl(n=6000, nb=128, p=16, q=1)], "dahu", PredictionRequest(runs=3))
     bests = Sweep(tuple(predictions)).bests
     assert bests[0] is Sweep(tuple(predictions)).best
     assert set(map(id, bests)) == set(map(id, predictions[:3]))  # one of them was "best" alone
@@ -96,7 +98,7 @@ def test_all_that_cannot_be_told_from_the_best_are_named() -> None:
     at = lines.index("  best    one of these 3, which cannot be told apart:")
     assert [line.split(":")[0].strip() for line in lines[at + 1 : at + 4]] == [one.application.label for one in bests]
     assert lines[at + 4].startswith("  worst   N = 6000  NB = 128  WR12R2C2  16 x 1")
-    single = predict_all(alike[:2], "dahu", runs=1)
+    single = predict_all(alike[:2], "dahu", PredictionRequest(runs=1))
     lines = summary(single).splitlines()
     assert "  best    one of these 2, one run of each tells nothing apart; give --runs 10:" in lines
     assert not any(line.startswith("  worst") for line in lines)  # it may be the best
@@ -106,7 +108,7 @@ def test_block_sizes_that_nobody_measured_are_not_ranked_without_a_warning(sweep
     # dgemm of a data sheet has the form of another core: what NB does to it is a guess that no interval holds
     platform = platform_from(DataSheet(2, 2, 4, dgemm_flops=45e9, link_Bps=12.5e9), load_platform("dahu"))
     applications = [Hpl(n=2000, nb=nb, p=2, q=2) for nb in (64, 128)]
-    text = summary(predict_all(applications, platform, runs=2))
+    text = summary(predict_all(applications, platform, PredictionRequest(runs=2)))
     assert "warning: block sizes are compared by a model of dgemm without fitted ranges" in text
     line = next(line for line in text.splitlines() if line.startswith("  ranges"))
     assert re.search("none of computing was outside the fitted ranges; another 100 % of computing has", line)

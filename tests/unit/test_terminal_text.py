@@ -7,7 +7,7 @@ from lepaute.cli.terminal import answer_text
 from lepaute.kit.printable import UNLIMITED
 from lepaute.kit.tables import shown_table
 from lepaute.kit.text import caveat_line, folded, with_interval
-from lepaute.simulate import Hpl, Prediction, predict_all
+from lepaute.simulate import Hpl, Prediction, PredictionRequest, predict_all
 from lepaute.simulate.platform import load_platform, shipped_names
 from lepaute.simulate.platform.overview import facts, in_one_line
 from lepaute.simulate.prediction.sweep import scaling
@@ -20,7 +20,7 @@ ROWS = [("dgemm_nn", 4317, "42.7 s", "m 1-8192, n 1-7896, k 1-256"), ("dlaswp04T
 @pytest.fixture(scope="module")
 def predictions() -> list[Prediction]:
     grids = ((1, 1), (1, 2), (2, 2))
-    return predict_all([Hpl(n=3000, nb=128, p=p, q=q) for p, q in grids], "dahu", runs=4)
+    return predict_all([Hpl(n=3000, nb=128, p=p, q=q) for p, q in grids], "dahu", PredictionRequest(runs=4))
 
 
 def words(text: str) -> list[str]:

@@ -99,13 +99,17 @@ class Simulation:
         self.learnt()
         return self.machine
 
-    def predicted(self, applications: "Sequence[Application]", **further: Any) -> "list[Prediction]":
-        """`predict_all` of them, with `further` arguments."""
-        from lepaute.simulate import predict_all
+    def predicted(
+        self,
+        applications: "Sequence[Application]",
+        progress: "Callable[[float], None] | None" = None,
+        run_s: "Sequence[float] | None" = None,
+        **further: Any,
+    ) -> "list[Prediction]":
+        """`predict_all` of them; further : of the request."""
+        from lepaute.simulate import PredictionRequest, predict_all
 
-        return predict_all(
-            applications,
-            self.given_platform,
+        request = PredictionRequest(
             runs=self.runs,
             seed=self.seed,
             layers=self.layers(),
@@ -115,6 +119,7 @@ class Simulation:
             state="any" if self.any else "undisturbed",
             **further,
         )
+        return predict_all(applications, self.given_platform, request, progress=progress, run_s=run_s)
 
 
 @dataclass(frozen=True)

@@ -122,7 +122,7 @@ def compared_with_results(context: typer.Context, results: Path, values: dict[st
     from lepaute.cli.verify_site import spread
     from lepaute.measure.verify.known_results import CAUSES, FILES, known_results
     from lepaute.measure.verify.verification import JSON_FILE, PLOT_FILE, check_unused
-    from lepaute.simulate import Mapping, predict_all
+    from lepaute.simulate import Mapping, PredictionRequest, predict_all
 
     given = _known_otherwise(context, values, options.dat)
     if options.platform is None:
@@ -140,18 +140,9 @@ def compared_with_results(context: typer.Context, results: Path, values: dict[st
             nodes = -(-max(case.ranks for case in cases) // per_node)
             mapping = spread(machine, nodes, per_node, cases[0].threads_per_rank)
         run_s = announced(cases, machine, runs, mapping)
+        request = PredictionRequest(runs=runs, seed=options.seed, repeat=repeat, applied=overrides, mapping=mapping)
         with progress_bar(BAR_AFTER_S) as tell:
-            return predict_all(
-                cases,
-                machine,
-                runs=runs,
-                seed=options.seed,
-                repeat=repeat,
-                applied=overrides,
-                mapping=mapping,
-                progress=lambda share: tell("simulating", share),
-                run_s=run_s,
-            )
+            return predict_all(cases, machine, request, progress=lambda share: tell("simulating", share), run_s=run_s)
 
     known = known_results(results, given, predict, machine, options.ranks_per_node)
     warn(known.warnings())

@@ -14,6 +14,7 @@ import types
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
 from difflib import get_close_matches
 from importlib import import_module
 from io import BufferedReader
@@ -345,18 +346,24 @@ def guess(word: str, known: Sequence[str]) -> str:
 
 
 def fields_at(model: Any, path: Steps) -> list[str]:
-    """The names of the fields of the value that `path` leads to in a document of this Pydantic model."""
+    """The names of the fields of the value that `path` leads to in a document of this dataclass or Pydantic model."""
     for step in path:
         if isinstance(step, str) and model is not None:  # an element of a list has the model of the list's annotation
-            field = model.model_fields.get(step)
-            model = None if field is None else _model_in(field.annotation)
-    return [] if model is None else list(model.model_fields)
+            model = _model_in(_annotations(model).get(step))
+    return [] if model is None else list(_annotations(model))
+
+
+def _annotations(model: Any) -> dict[str, Any]:
+    """Of the fields, by name."""
+    if is_dataclass(model):
+        return {field.name: field.type for field in fields(model)}
+    return {name: field.annotation for name, field in model.model_fields.items()}
 
 
 def _model_in(annotation: Any) -> Any:
     """The model class inside `X | None`, `tuple[X, ...]`, `Annotated[X, ...]`; None where there is none."""
     if isinstance(annotation, type) and not get_args(annotation):
-        return annotation if hasattr(annotation, "model_fields") else None
+        return annotation if is_dataclass(annotation) or hasattr(annotation, "model_fields") else None
     if get_origin(annotation) in (tuple, Union, types.UnionType, Annotated):
         return next((model for part in get_args(annotation) if (model := _model_in(part)) is not None), None)
     return None

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from lepaute.simulate.machine.mapping import Mapping as Mapping
     from lepaute.simulate.prediction.comparing import Difference as Difference
     from lepaute.simulate.prediction.comparing import difference as difference
+    from lepaute.simulate.prediction.predicting import PredictionRequest as PredictionRequest
     from lepaute.simulate.prediction.predicting import predict as predict
     from lepaute.simulate.prediction.predicting import predict_all as predict_all
     from lepaute.simulate.prediction.predicting import simulate_one as simulate_one
@@ -45,7 +46,7 @@ _NAMES_IN = {
     "conditions": ("Layers",),
     "machine.mapping": ("Mapping",),
     "prediction.comparing": ("Difference", "difference"),
-    "prediction.predicting": ("predict", "predict_all", "simulate_one"),
+    "prediction.predicting": ("PredictionRequest", "predict", "predict_all", "simulate_one"),
     "prediction.prediction": ("Prediction", "Run", "Spread"),
     "prediction.saved": ("read_prediction",),
     "smpi.emulate": ("Options",),

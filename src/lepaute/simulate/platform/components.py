@@ -92,7 +92,7 @@ def _of_the_mean(population: Population) -> Population:
         return rows and tuple(tuple(rows[i][j] for j in kept) for i in kept)
 
     def parts(holder: Group | Population) -> dict[str, Any]:
-        return {name: part(getattr(holder, name)) for name in type(holder).model_fields if name.startswith("covar")}
+        return {name: part(getattr(holder, name)) for name in vars(holder) if name.startswith("covar")}
 
     scales = population.scale_of_cpu and tuple(tuple(row[i] for i in kept) for row in population.scale_of_cpu)
     groups = tuple(

@@ -50,7 +50,7 @@ def described(error: ValidationError, content: object, text: str | None, origin:
             f"{origin}: is {actual}; a platform is a mapping, as 'lepaute platform show dahu --yaml' prints one"
         )
     # a misspelt field is both unknown and missing: the unknown one tells more
-    errors = sorted(_all_errors(error, content), key=lambda fault: fault["type"] != "extra_forbidden")
+    errors = sorted(_all_errors(error, content), key=lambda fault: fault["type"] != "unexpected_keyword_argument")
     root = None if text is None else composed(text)
     lines = list(dict.fromkeys(_fault_line(each, root, origin) for each in errors[:_MOST_FAULTS]))
     others = len(errors) - len(errors[:_MOST_FAULTS]) + len(lines) - 1
@@ -98,8 +98,9 @@ def _problem(detail: ErrorDetails, path: Steps) -> str:
         return f"is {given}; this version of Lepaute reads {FORMAT}. Correct it, or use a version that supports it."
     sayings: dict[str, Callable[[], str]] = {
         "fault": lambda: detail["msg"],
+        "dataclass_type": lambda: f"is {given}; a mapping of fields is expected. Correct the value.",
         "missing": lambda: "is missing. Add it.",
-        "extra_forbidden": lambda: (
+        "unexpected_keyword_argument": lambda: (
             f"is not a field of the format{guess(str(path[-1]), fields_at(Platform, path[:-1]))}. Remove or rename it."
         ),
         "literal_error": lambda: f"is {given}; it must be {detail['ctx']['expected']}. Correct the value.",
@@ -186,7 +187,7 @@ def _all_errors(first: ValidationError, content: dict[str, Any]) -> list[Any]:
 def _mended(content: dict[str, Any], error: Any) -> bool:
     """Whether the part of `content` at fault could be replaced by a harmless one."""
     path: Steps = tuple(step for step in error["loc"] if step != "[key]")
-    if error["type"] == "extra_forbidden":
+    if error["type"] == "unexpected_keyword_argument":
         return _without(content, path)
     if not path:
         path = tuple(error.get("ctx", {}).get("at", ()))

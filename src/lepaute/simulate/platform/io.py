@@ -2,21 +2,20 @@
 
 import contextlib
 import hashlib
-import marshal
+import json
 import os
 import re
 import sys
 from collections.abc import Mapping
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from lepaute.errors import InputError, LepauteError, PlatformError
-from lepaute.kit import models
 from lepaute.kit.builds import cache_folder, drop_oldest, make_cache
 from lepaute.kit.documents import read_text, read_yaml
 from lepaute.kit.files import write_whole
-from lepaute.kit.models import packed, unpacked
 from lepaute.kit.numbers import of_type, path_of, plain
 from lepaute.simulate.platform.schema import Platform, platform_text
 from lepaute.simulate.platform.values import MOST_NODES, Value
@@ -221,8 +220,8 @@ def _checked_once(text: str, origin: str) -> Platform:
     digest, which takes as long to work out.
     """
     key = hashlib.sha256(f"{_sources()}\n{text}".encode()).hexdigest()[:32]
-    with contextlib.suppress(LepauteError, OSError, ValueError, EOFError, TypeError, KeyError, IndexError):
-        return _read(cache_folder() / "platforms" / f"{key}.bin")
+    with contextlib.suppress(LepauteError, OSError, ValueError):
+        return _read(cache_folder() / "platforms" / f"{key}.json")
     platform = parse_platform(text, origin)
     with contextlib.suppress(LepauteError, OSError):
         _keep(cache_folder() / "platforms", key, platform)
@@ -232,35 +231,49 @@ def _checked_once(text: str, origin: str) -> Platform:
 @cache
 def _sources() -> str:
     """Version, and names, sizes and dates of the modules that check: to read these would take as long as a platform."""
-    files = [Path(models.__file__), *Path(__file__).parent.glob("*.py")]
-    stats = [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in sorted(files)]
+    files = sorted(Path(__file__).parent.glob("*.py"))
+    stats = [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in files]
     return repr((__version__, sys.version_info, stats))
 
 
-@cache
-def _parts() -> dict[str, type]:
-    """The classes of a platform and its parts, by name."""
-    found: list[type] = [Value]
-    for each in found:
-        found += each.__subclasses__()
-    return {each.__name__: each for each in found}
+#: The member, of a part's JSON object, that names its class; the others are its fields.
+_CLASS = "class"
 
 
 def _read(path: Path) -> Platform:
     """Raises an error where it is not there, or damaged."""
-    data = path.read_bytes()
-    if hashlib.sha256(data[32:]).digest() != data[:32]:
+    digest, _, content = path.read_text(encoding="utf-8").partition("\n")
+    if hashlib.sha256(content.encode()).hexdigest() != digest:
         raise ValueError(f"{path} is damaged")
-    sha256, content = marshal.loads(data[32:])  # numbers and texts only
-    platform = unpacked(content, _parts())
-    if not isinstance(platform, Platform):
-        raise TypeError(f"{path} holds something else")
-    platform.__dict__["sha256"] = sha256
-    return platform
+    classes = _parts()
+
+    def read_object(members: dict[str, Any]) -> Any:
+        members = {name: _with_tuples(value) for name, value in members.items()}
+        cls = members.pop(_CLASS, None)
+        return members if cls is None else classes[cls].model_construct(**members)
+
+    sha256, platform = json.loads(content, object_hook=read_object)
+    vars(platform)["sha256"] = sha256
+    return cast(Platform, platform)
 
 
 def _keep(folder: Path, key: str, platform: Platform) -> None:
+    def members(part: Value) -> dict[str, Any]:
+        return {_CLASS: type(part).__name__} | {field.name: getattr(part, field.name) for field in fields(part)}
+
     make_cache(folder)
-    content = marshal.dumps((platform.sha256, packed(platform)))
-    write_whole(folder / f"{key}.bin", hashlib.sha256(content).digest() + content)
-    drop_oldest(folder, "*.bin", MOST_KEPT)
+    content = json.dumps((platform.sha256, platform), default=members)
+    write_whole(folder / f"{key}.json", f"{hashlib.sha256(content.encode()).hexdigest()}\n{content}")
+    drop_oldest(folder, "*.json", MOST_KEPT)
+
+
+def _parts() -> dict[str, type[Value]]:
+    """The classes of a platform and its parts, by name."""
+    classes = [Value]
+    for cls in classes:
+        classes += cls.__subclasses__()
+    return {cls.__name__: cls for cls in classes}
+
+
+def _with_tuples(value: Any) -> Any:
+    return tuple(map(_with_tuples, value)) if isinstance(value, list) else value

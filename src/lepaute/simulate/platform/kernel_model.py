@@ -4,12 +4,15 @@ And what a model says of one call without drawing anything, and which model a ke
 """
 
 from collections.abc import Iterable
+from dataclasses import field
 from math import isfinite, prod
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
-from lepaute.kit.models import BeforeValidator, Field, model_validator
+from annotated_types import Ge, Len
+
 from lepaute.simulate.platform.values import (
     Bounds,
+    Check,
     Count,
     Covariance,
     Modes,
@@ -64,7 +67,7 @@ def _number_or_table(value: object) -> object:
 
 #: How much longer a call takes next to computing cores: a number at full load, or rows (share of the other cores of the
 #: socket that compute, increase), linear in between from (0, 0) and constant beyond the last.
-Crowding = Annotated[Number | tuple[tuple[Number, Number], ...], BeforeValidator(_number_or_table)]
+Crowding = Annotated[Number | tuple[tuple[Number, Number], ...], Check(before=_number_or_table)]
 
 
 class Noise(Value):
@@ -74,18 +77,16 @@ class Noise(Value):
     """
 
     kind: Literal["none", "half-normal", "normal", "lognormal", "mixture"] = "none"
-    sd: Polynomial = Field(default_factory=dict)
+    sd: Polynomial = field(default_factory=dict)
     modes: Modes | None = None
 
-    @model_validator(mode="after")
-    def _has_a_width(self) -> Self:
+    def __post_init__(self) -> None:
         if (self.kind == "none") != (not self.sd):
             problem = "is none, but sd is not empty" if self.sd else f"is {self.kind}, but sd is empty"
             raise fault(problem, "kind", remedy="Write none without sd, or a kind with its sd.")
         if (self.kind == "mixture") != (self.modes is not None):
             problem = f"is {self.kind}, but there are modes" if self.modes else "is mixture, but there are no modes"
             raise fault(problem, "kind", remedy="Give modes to a mixture, and only to a mixture.")
-        return self
 
 
 class PerCpu(Value):
@@ -113,8 +114,7 @@ class PerCpu(Value):
         """Terms of the standard deviation, in the order of the columns."""
         return tuple(column.removeprefix("sd:") for column in self.columns if column.startswith("sd:"))
 
-    @model_validator(mode="after")
-    def _is_a_table(self) -> Self:
+    def __post_init__(self) -> None:
         from pydantic_core import PydanticCustomError
 
         if self.columns[:2] not in {("node", "cpu"), ("node", "socket")} or not self.mean_terms:
@@ -136,13 +136,12 @@ class PerCpu(Value):
                 problem = f"is a second row for node {row[0]:g}, {self.columns[1]} {row[1]:g}"
                 raise fault(problem, "rows", number, remedy="Remove one.")
             seen.add(row[:2])
-        return self
 
 
 class Goodness(Value):
     """How well a fit describes its data."""
 
-    n_observations: Annotated[int, Field(ge=0)] | None = None
+    n_observations: Annotated[int, Ge(0)] | None = None
     r_squared: Number | None = None
     mean_absolute_relative_error: NonNegative | None = None
 
@@ -164,15 +163,7 @@ class Piece(Value):
     per_cpu: PerCpu | None = None
     discrepancy_relative_sd: NonNegative | None = None
 
-    @model_validator(mode="before")
-    @classmethod
-    def _name_the_terms(cls, content: Any) -> Any:
-        if isinstance(content, dict) and isinstance(content.get("covariance"), list | tuple):
-            return content | {"covariance": named(content["covariance"], content.get("mean"))}
-        return content
-
-    @model_validator(mode="after")
-    def _coefficients_are_complete(self) -> Self:
+    def __post_init__(self) -> None:
         if not self.mean:
             raise fault("has no term", "mean", remedy='Write {"1": 0.0} for a kernel that costs nothing.')
         if self.covariance is not None and set(self.covariance.terms) != set(self.mean):
@@ -182,7 +173,12 @@ class Piece(Value):
             # a table without sd: would leave it open whether its CPUs have the default noise or none
             what = "has sd: columns, but the noise is none" if self.per_cpu.sd_terms else "has no sd: columns"
             raise fault(what, "per_cpu", "columns", remedy="Give sd: columns if the noise has a kind, and only then.")
-        return self
+
+
+def _name_the_terms(content: Any) -> Any:
+    if isinstance(content, dict) and isinstance(content.get("covariance"), list | tuple):
+        return content | {"covariance": named(content["covariance"], content.get("mean"))}
+    return content
 
 
 class KernelModel(Value):
@@ -195,14 +191,14 @@ class KernelModel(Value):
     as a factor on all calls, drawn once a run; `discrepancy_source`: what says so, for it and for those of the pieces.
     """
 
-    kernel: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]*$")]
+    kernel: Annotated[str, Check(pattern=r"^[A-Za-z][A-Za-z0-9_]*$")]
     threads: Count = 1
-    pieces: Annotated[tuple[Piece, ...], Field(min_length=1)]
+    pieces: Annotated[tuple[Annotated[Piece, Check(before=_name_the_terms)], ...], Len(1)]
     discrepancy_relative_sd: NonNegative = 0.0
     discrepancy_source: str | None = None
     crowding: Crowding | None = None
     crowding_relative_sd: NonNegative | None = None
-    form: Annotated[str, Field(pattern=FORM)] | None = None
+    form: Annotated[str, Check(pattern=FORM)] | None = None
 
     @property
     def crowding_table(self) -> tuple[tuple[float, float], ...]:
@@ -211,8 +207,7 @@ class KernelModel(Value):
             return ()
         return self.crowding if isinstance(self.crowding, tuple) else ((1.0, self.crowding),)
 
-    @model_validator(mode="after")
-    def _some_piece_always_holds(self) -> Self:
+    def __post_init__(self) -> None:
         *earlier, last = self.pieces
         if last.where:
             problem = "is set, but the last piece must cover all remaining sizes"
@@ -229,7 +224,6 @@ class KernelModel(Value):
             if table.by_socket != first.by_socket:
                 what = f"is for each {table.columns[1]}, that of piece {other} for each {first.columns[1]}"
                 raise fault(what, "pieces", position, "per_cpu", "columns", remedy="Write both alike.")
-        return self
 
 
 def piece_of(model: KernelModel, m: float, n: float, k: float) -> Piece:

@@ -1,12 +1,14 @@
 """The time of messages: a model a link class, piecewise in the size of the message."""
 
 import math
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from lepaute.kit.models import AfterValidator, Field, model_validator
+from annotated_types import Ge, Le
+
 from lepaute.simulate.platform.values import (
     MOST_COUNTED,
     TOLERANCE,
+    Check,
     Interval,
     NonNegative,
     Number,
@@ -21,8 +23,8 @@ class NoiseMode(Value):
     """One normal distribution of a mixture: `mean` and `sd` of the logarithm of a message's duration over its mean."""
 
     weight: Positive
-    mean: Annotated[Number, Field(ge=-20, le=20)]
-    sd: Annotated[Number, Field(ge=0, le=3)]
+    mean: Annotated[Number, Ge(-20), Le(20)]
+    sd: Annotated[Number, Ge(0), Le(3)]
 
 
 def _shares_of_one(modes: tuple[NoiseMode, ...]) -> tuple[NoiseMode, ...]:
@@ -42,7 +44,7 @@ class MessageNoise(Value):
     (sum of weight * exp(mean + sd^2 / 2)) is 1: noise never changes the mean duration of a message alone.
     """
 
-    modes: Annotated[tuple[NoiseMode, ...], AfterValidator(_shares_of_one)]
+    modes: Annotated[tuple[NoiseMode, ...], Check(after=_shares_of_one)]
 
 
 class Segment(Value):
@@ -52,7 +54,7 @@ class Segment(Value):
     `noise_relative_sd` on latency and transfer, or the modes of `noise`.
     """
 
-    above_bytes: Annotated[int, Field(ge=0, le=MOST_COUNTED)]
+    above_bytes: Annotated[int, Ge(0), Le(MOST_COUNTED)]
     protocol: Literal["eager", "detached", "rendezvous"]
     latency_s: NonNegative
     bandwidth_Bps: Positive  # noqa: N815 - the unit
@@ -62,12 +64,10 @@ class Segment(Value):
     noise_relative_sd: NonNegative = 0.0
     noise: MessageNoise | None = None
 
-    @model_validator(mode="after")
-    def _one_noise(self) -> Self:
+    def __post_init__(self) -> None:
         if self.noise is not None and self.noise_relative_sd:
             problem = f"is {self.noise_relative_sd:g}, but noise has modes too"
             raise fault(problem, "noise_relative_sd", remedy="Remove one of the two.")
-        return self
 
 
 def _cover_all_sizes(segments: tuple[Segment, ...]) -> tuple[Segment, ...]:
@@ -83,7 +83,7 @@ def _cover_all_sizes(segments: tuple[Segment, ...]) -> tuple[Segment, ...]:
     return segments
 
 
-Segments = Annotated[tuple[Segment, ...], AfterValidator(_cover_all_sizes)]
+Segments = Annotated[tuple[Segment, ...], Check(after=_cover_all_sizes)]
 
 
 class NodeLink(Value):

@@ -12,13 +12,15 @@ For cpu p of a node of group g on day d, with θ the coefficients of a kernel's 
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from annotated_types import Ge, Gt, Le, Len
 
 from lepaute.errors import PlatformError
 from lepaute.kit.documents import read_text, read_yaml
-from lepaute.kit.models import AfterValidator, BeforeValidator, Field, model_validator
 from lepaute.simulate.platform.values import (
     TOLERANCE,
+    Check,
     Count,
     Number,
     Positive,
@@ -55,7 +57,7 @@ def _known(term: str) -> str:
 
 
 #: A term of the mean, such as mnk or 1, or of the standard deviation of a call, such as sd:mnk.
-Coefficient = Annotated[str, BeforeValidator(constant_term), AfterValidator(_known)]
+Coefficient = Annotated[str, Check(before=constant_term, after=_known)]
 
 
 class Group(Value):
@@ -64,7 +66,7 @@ class Group(Value):
     covariance_temporal, covariance_log_scale : of its CPUs, where they differ from those of the population
     """
 
-    weight: Annotated[Number, Field(gt=0, le=1)]
+    weight: Annotated[Number, Gt(0), Le(1)]
     mean: tuple[Number, ...]
     covariance_spatial: Rows
     covariance_temporal: Rows | None = None
@@ -81,20 +83,19 @@ class Population(Value):
     scale_of_cpu : these factors of the CPUs of this platform, node by node; null where they are not known
     """
 
-    kernel: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]*$")] = "dgemm"
+    kernel: Annotated[str, Check(pattern=r"^[A-Za-z][A-Za-z0-9_]*$")] = "dgemm"
     threads: Count = 1
-    terms: Annotated[tuple[Coefficient, ...], Field(min_length=1)]
+    terms: Annotated[tuple[Coefficient, ...], Len(1)]
     draw: Draw = "days"
-    groups: Annotated[tuple[Group, ...], Field(min_length=1)]
-    group_of_node: tuple[Annotated[int, Field(ge=0)], ...] | None = None
+    groups: Annotated[tuple[Group, ...], Len(1)]
+    group_of_node: tuple[Annotated[int, Ge(0)], ...] | None = None
     covariance_temporal: Rows
     covariance_common: Rows | None = None
     covariance_log_scale: Rows | None = None
     scale_of_cpu: tuple[tuple[Positive, ...], ...] | None = None
     source: str | None = None
 
-    @model_validator(mode="after")
-    def _is_a_distribution(self) -> Self:
+    def __post_init__(self) -> None:
         refuse_twice(self.terms, "term", "terms")
         if all(term.startswith("sd:") for term in self.terms):
             raise fault("has no terms of the mean", "terms", remedy="Add one, such as mnk.")
@@ -113,7 +114,6 @@ class Population(Value):
         for position, number in enumerate(self.group_of_node or ()):
             if number >= len(self.groups):
                 raise fault(f"is {number}; groups are 0 to {len(self.groups) - 1}", "group_of_node", position)
-        return self
 
 
 def _check_spreads(holder: Group | Population, size: int, *at: str | int) -> None:

@@ -12,10 +12,11 @@ from math import inf, sqrt
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
+from annotated_types import Ge, Gt, Le, Len, Lt
+
 from lepaute.errors import PlatformError
 from lepaute.kit.documents import MOST_BYTES
 from lepaute.kit.files import write_whole
-from lepaute.kit.models import AfterValidator, Field, model_validator
 from lepaute.kit.notebook import facts_html
 from lepaute.kit.text import significant
 from lepaute.simulate.platform.kernel_model import Goodness, KernelModel, Noise, PerCpu, Piece
@@ -33,6 +34,7 @@ from lepaute.simulate.platform.population import Group, Population
 from lepaute.simulate.platform.topology import Topology
 from lepaute.simulate.platform.values import (
     MOST_CORES,
+    Check,
     CoreCount,
     Count,
     Covariance,
@@ -60,7 +62,7 @@ def _date(text: str) -> str:
     return text
 
 
-Date = Annotated[str, AfterValidator(_date)]
+Date = Annotated[str, Check(after=_date)]
 
 
 class Sentinel(Value):
@@ -122,7 +124,7 @@ class Assumption(Value):
     source      : where the value comes from, and what the standard deviation rests on
     """
 
-    what: Annotated[str, Field(min_length=1, max_length=500)]
+    what: Annotated[str, Len(1, 500)]
     relative_sd: NonNegative | None = None
     source: str | None = None
 
@@ -178,7 +180,7 @@ class Nodes(Value):
     """
 
     count: NodeCount
-    first_number: Annotated[int, Field(ge=0, le=2**31)] = 0
+    first_number: Annotated[int, Ge(0), Le(2**31)] = 0
     cores: CoreCount
     cpus: CoreCount = 1
     core_to_cpu: Literal["modulo", "block"] = "modulo"
@@ -187,7 +189,7 @@ class Nodes(Value):
     memory_bandwidth_Bps: Positive | None = None  # noqa: N815 - the unit
     core_memory_bandwidth_Bps: Positive | None = None  # noqa: N815
     peak_flops_per_core: Positive | None = None
-    cpu_model: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    cpu_model: Annotated[str, Len(1, 200)] | None = None
 
     def cpu_of_core(self, core: int) -> int:
         """The cpu, 0 to cpus - 1, that holds `core`."""
@@ -197,8 +199,7 @@ class Nodes(Value):
         """The socket, 0 to sockets - 1, of a cpu; the first one where CPUs are not of one socket."""
         return cpu // max(1, self.cpus // (self.sockets or 1)) if self.cpus > 1 else 0
 
-    @model_validator(mode="after")
-    def _cores_fill_cpus(self) -> Self:
+    def __post_init__(self) -> None:
         if self.count * self.cores > MOST_CORES:
             raise fault(f"is {self.cores}; {self.count} nodes have at most {MOST_CORES} cores together", "cores")
         sockets, cpus = self.sockets or 1, self.cpus if self.cpus > 1 else 0
@@ -209,7 +210,6 @@ class Nodes(Value):
         ):
             if whole % parts:
                 raise fault(f"is {parts}; {whole} {what} cannot be divided evenly among them", field)
-        return self
 
 
 class Days(Value):
@@ -268,9 +268,9 @@ class SlowState(Value):
     `least_busy_cores`: a node has episodes only while so many of its cores compute; null: whatever is busy.
     """
 
-    share: Annotated[Positive, Field(lt=1)]
+    share: Annotated[Positive, Lt(1)]
     length_s: Positive
-    factor: Annotated[Number, Field(gt=1, le=1e6)]
+    factor: Annotated[Number, Gt(1), Le(1e6)]
     share_error: NonNegative = 0.0
     length_error: NonNegative = 0.0
     factor_error: NonNegative = 0.0
@@ -298,13 +298,11 @@ class Power(Value):
     computing_W: NonNegative  # noqa: N815 - the unit
     communicating_W: NonNegative  # noqa: N815 - the unit
 
-    @model_validator(mode="after")
-    def _busy_draws_no_less_than_idle(self) -> Self:
+    def __post_init__(self) -> None:
         for name in ("computing_W", "communicating_W"):
             if getattr(self, name) < self.idle_W:
                 problem = f"is {getattr(self, name):g}; a busy node draws no less power than an idle one"
                 raise fault(f"{problem} ({self.idle_W:g} W)", name)
-        return self
 
     def energy_j(
         self, cores: int, *, time_s: float, nodes: int, computing_core_s: float, communicating_core_s: float
@@ -321,8 +319,8 @@ class Power(Value):
 class Blas(Value):
     """The BLAS kernels that were measured: OpenBLAS' name for them, and the OPENBLAS_CORETYPE that they needed."""
 
-    core: Annotated[str, Field(min_length=1)]
-    coretype_env: Annotated[str, Field(min_length=1)] | None = None
+    core: Annotated[str, Len(1)]
+    coretype_env: Annotated[str, Len(1)] | None = None
 
 
 class Platform(Value):
@@ -332,7 +330,7 @@ class Platform(Value):
     """
 
     format: Literal["lepaute-platform/1"] = FORMAT
-    name: Annotated[str, Field(min_length=1)]
+    name: Annotated[str, Len(1)]
     description: str = ""
     source: str | None = None
     archive_id: str | None = None
@@ -413,8 +411,7 @@ class Platform(Value):
         text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
         return hashlib.sha256(text.encode()).hexdigest()
 
-    @model_validator(mode="after")
-    def _parts_fit_together(self) -> Self:
+    def __post_init__(self) -> None:
         expected = self.topology.node_count
         if expected not in (None, self.nodes.count):
             raise fault(f"is for {expected} nodes; nodes.count is {self.nodes.count}", "topology", "parameters")
@@ -434,7 +431,6 @@ class Platform(Value):
             raise fault(problem, "slow_state", "least_busy_cores")
         if self.population is not None:
             _check_population(self.population, self.kernel(self.population.kernel, self.population.threads), self.nodes)
-        return self
 
 
 def _check_population(population: Population, model: KernelModel | None, nodes: Nodes) -> None:

@@ -7,17 +7,27 @@ Here are the fields and what can be told without building it; the names of its p
 import math
 import re
 from collections.abc import Iterator
-from typing import Annotated, Final, Literal, Self
+from typing import Annotated, Final, Literal
+
+from annotated_types import Len
 
 from lepaute.errors import InputError
-from lepaute.kit.models import AfterValidator, Field, model_validator
 from lepaute.kit.quantities import ranges_of
 from lepaute.kit.text import significant
-from lepaute.simulate.platform.values import MOST_CABLES, MOST_NODES, CoreCount, NonNegative, Positive, Value, fault
+from lepaute.simulate.platform.values import (
+    MOST_CABLES,
+    MOST_NODES,
+    Check,
+    CoreCount,
+    NonNegative,
+    Positive,
+    Value,
+    fault,
+)
 
-Name = Annotated[str, Field(min_length=1)]
+Name = Annotated[str, Len(1)]
 #: So many characters are more than any topology of MOST_NODES nodes needs.
-Parameters = Annotated[str, Field(min_length=1, max_length=200)]
+Parameters = Annotated[str, Len(1, 200)]
 Kind = Literal["switch", "fat-tree", "dragonfly", "torus", "graph"]
 Duplex = Literal["split", "shared"]
 
@@ -73,7 +83,7 @@ class Switch(Value):
     """A switch of a graph, with one cable to each of `nodes` (numbers, such as "1-32,40")."""
 
     name: Name
-    nodes: Annotated[str, AfterValidator(_numbers)] | None = None
+    nodes: Annotated[str, Check(after=_numbers)] | None = None
 
 
 class GraphLink(CableModel):
@@ -116,8 +126,7 @@ class Topology(Value):
             return math.prod(part[0] for part in sizes)
         return math.prod(sizes[0]) if self.kind == "torus" else None
 
-    @model_validator(mode="after")
-    def _fields_fit_kind(self) -> Self:
+    def __post_init__(self) -> None:
         for field, kinds in _OWN_FIELDS.items():
             if getattr(self, field) is not None and self.kind not in kinds:
                 problem = f"is not a field of a {self.kind}; it belongs to a {' or '.join(kinds)}"
@@ -130,7 +139,6 @@ class Topology(Value):
                 raise fault(f"is {self.parameters!r}, a {self.kind} {of}", "parameters")
         if self.kind == "graph" and not self.switches and not self.links:
             raise fault("is missing; a graph needs switches, links, or both", "links", remedy="Add them.")
-        return self
 
 
 def _check_parameters(kind: Kind, parameters: str | None) -> None:

@@ -1,12 +1,18 @@
 """What all values of a platform are made of: numbers with their limits, terms, covariances, modes, and refusals."""
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, Field, dataclass, field, fields
+from functools import cache
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, dataclass_transform
 
-from lepaute.kit.models import AfterValidator, BeforeValidator, ConfigDict, Field, Record, model_validator
+from annotated_types import Ge, Gt, Le, Len
+
+from lepaute.kit.notebook import Public
 
 if TYPE_CHECKING:
-    from pydantic_core import PydanticCustomError
+    from pydantic import GetCoreSchemaHandler, TypeAdapter
+    from pydantic_core import CoreSchema, PydanticCustomError
 
 #: Nodes, or switches: more would take gigabytes and minutes to join, whatever runs on them.
 MOST_NODES = 200_000
@@ -77,23 +83,46 @@ def _ordered(bounds: tuple[int, int]) -> tuple[int, int]:
     return bounds
 
 
+@dataclass(frozen=True)
+class Check:
+    """A part of an annotation: what Pydantic checks besides the type.
+
+    before, after : called with the value before and after its type is checked; they return it
+    pattern : regular expression of a text
+    """
+
+    after: Callable[[Any], Any] | None = None
+    before: Callable[[Any], Any] | None = None
+    pattern: str | None = None
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: "GetCoreSchemaHandler") -> "CoreSchema":
+        from pydantic_core.core_schema import no_info_after_validator_function, no_info_before_validator_function
+
+        schema = handler(source)
+        if self.pattern is not None:
+            schema = {**schema, "pattern": self.pattern}
+        if self.after is not None:
+            schema = no_info_after_validator_function(self.after, schema)
+        return schema if self.before is None else no_info_before_validator_function(self.before, schema)
+
+
 #: -0.0 predicts what 0.0 does, and is not to have another digest.
-Number = Annotated[float, BeforeValidator(_plain_number), AfterValidator(lambda value: value + 0.0)]
-NonNegative = Annotated[Number, Field(ge=0)]
-Positive = Annotated[Number, Field(gt=0)]
+Number = Annotated[float, Check(before=_plain_number, after=lambda value: value + 0.0)]
+NonNegative = Annotated[Number, Ge(0)]
+Positive = Annotated[Number, Gt(0)]
 #: The engine has 64 bits for a count.
 MOST_COUNTED = 2**63 - 1
-Count = Annotated[int, Field(ge=1, le=MOST_COUNTED)]
+Count = Annotated[int, Ge(1), Le(MOST_COUNTED)]
 #: So many numbers are drawn for an effect of Student's distribution (core/models/machine.hpp).
-DegreesOfFreedom = Annotated[int, Field(ge=1, le=1_000_000)]
-NodeCount = Annotated[int, Field(ge=1, le=MOST_NODES)]
-CoreCount = Annotated[int, Field(ge=1, le=65_536)]
+DegreesOfFreedom = Annotated[int, Ge(1), Le(1_000_000)]
+NodeCount = Annotated[int, Ge(1), Le(MOST_NODES)]
+CoreCount = Annotated[int, Ge(1), Le(65_536)]
 #: A product of parameters: "mnk", "mn", "nn", ..., or "1" for the constant.
-Term = Annotated[str, BeforeValidator(constant_term), AfterValidator(known_letters)]
+Term = Annotated[str, Check(before=constant_term, after=known_letters)]
 #: Seconds (or seconds of standard deviation) per unit of each term; may be negative.
-Polynomial = Annotated[dict[Term, Number], BeforeValidator(_each_term_once)]
+Polynomial = Annotated[dict[Term, Number], Check(before=_each_term_once)]
 #: Smallest and largest of something counted, both included.
-Interval = Annotated[tuple[int, int], AfterValidator(_ordered)]
+Interval = Annotated[tuple[int, int], Check(after=_ordered)]
 #: Inclusive bounds of some of the parameters.
 Bounds = dict[Literal["m", "n", "k"], Interval]
 #: (intercept_s, per_byte_s): seconds of processor time for a message.
@@ -101,12 +130,62 @@ Overhead = tuple[NonNegative, NonNegative]
 Rows = tuple[tuple[Number, ...], ...]
 
 
-class Value(Record):
-    """What all values share: they do not change, know all their fields, and hold finite numbers."""
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
+class Value(Public):
+    """What all values share: they do not change, know all their fields, and hold finite numbers.
 
-    # defer_build: the validators of the parts are never used on their own while a file is read, and to build them all
-    # takes longer than to read the file.
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
+    They are dataclasses, which Pydantic checks where they are made from their fields or from the content of a file;
+    `__post_init__` raises the faults of fields that do not fit together. Pydantic is loaded only then, since that takes
+    longer than a small prediction.
+    """
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid", "allow_inf_nan": False}
+    _unlisted: ClassVar[frozenset[str]] = frozenset(
+        f"model_{name}" for name in ("construct", "copy", "dump", "json_schema", "validate")
+    )
+
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True, kw_only=True, init=False)(cls)
+
+    def __init__(self, /, **values: Any) -> None:
+        vars(self).update(vars(self.model_validate(values)))
+
+    @classmethod
+    def model_validate(cls, content: Any) -> Self:
+        """The value of the content of a file.  Raises Pydantic's ValidationError."""
+        checked: Self = _adapter(cls).validate_python(content)
+        return checked
+
+    @classmethod
+    def model_construct(cls, **values: Any) -> Self:
+        """Without a check; what is left out has its default."""
+        made = object.__new__(cls)
+        for each in fields(cls):
+            vars(made)[each.name] = each.default if each.default_factory is MISSING else each.default_factory()
+        vars(made).update(values)
+        return made
+
+    def model_copy(self, *, update: Mapping[str, Any] = MappingProxyType({})) -> Self:
+        """With other values of some fields, which are not checked."""
+        return self.model_construct(**{each.name: getattr(self, each.name) for each in fields(self)} | dict(update))
+
+    def model_dump(self, **how: Any) -> dict[str, Any]:
+        """As content of a file; with the options of Pydantic's TypeAdapter.dump_python."""
+        content: dict[str, Any] = _adapter(type(self)).dump_python(self, **how)
+        return content
+
+    @classmethod
+    def model_json_schema(cls) -> dict[str, Any]:
+        """The JSON Schema of a file's content."""
+        return _adapter(cls).json_schema()
+
+
+@cache
+def _adapter(cls: "type[Value]") -> "TypeAdapter[Any]":
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(cls)
 
 
 class Covariance(Value):
@@ -119,8 +198,7 @@ class Covariance(Value):
     terms: tuple[Term, ...]
     matrix: Rows
 
-    @model_validator(mode="after")
-    def _is_one_and_in_order(self) -> Self:
+    def __post_init__(self) -> None:
         refuse_twice(self.terms, "term", "terms")
         check_covariance(self.matrix, len(self.terms), "matrix")
         order = sorted(range(len(self.terms)), key=lambda i: _place(self.terms[i]))
@@ -129,7 +207,6 @@ class Covariance(Value):
             # the value is frozen, and still being made
             object.__setattr__(self, "terms", tuple(self.terms[i] for i in order))
             object.__setattr__(self, "matrix", rows)
-        return self
 
 
 def in_order(terms: Iterable[str]) -> list[str]:
@@ -181,7 +258,7 @@ def check_covariance(rows: Rows, size: int, *at: str | int) -> None:
 class Mode(Value):
     """A normal mode: the share of draws that come from it, and their mean and standard deviation."""
 
-    weight: Annotated[Positive, Field(le=1)]
+    weight: Annotated[Positive, Le(1)]
     mean: Number
     sd: NonNegative
 
@@ -202,7 +279,7 @@ def _standardised(modes: tuple[Mode, ...]) -> tuple[Mode, ...]:
 
 
 #: Modes whose mixture has mean 0 and variance 1, so that it stands wherever another noise of variance 1 could.
-Modes = Annotated[tuple[Mode, ...], Field(min_length=1, max_length=MOST_MODES), AfterValidator(_standardised)]
+Modes = Annotated[tuple[Mode, ...], Len(1, MOST_MODES), Check(after=_standardised)]
 
 
 def core_modes(modes: tuple[Mode, ...] | None) -> list[tuple[float, float, float]]:

@@ -6,10 +6,10 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence, Sized
 from collections.abc import Mapping as MappingOf
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lepaute.errors import InputError, PredictionWarning
 from lepaute.kit.numbers import of_type, plain, whole
@@ -50,6 +50,48 @@ USUAL_MAPPING = {"mapping": "sequential"}
 #: A run: place of its application, name of the part that it draws alone, number.
 Key = tuple[int, str, int]
 WHOLE = ""  # in the place of a part's name: all layers
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictionRequest:
+    """How a prediction is made, whatever runs, on whatever platform; `predict` describes the fields."""
+
+    runs: int | None = None
+    seed: int = 1
+    layers: Layers | None = None
+    settings: MappingOf[str, str | float] | None = None
+    applied: MappingOf[str, str] | None = None
+    mapping: Mapping | None = None
+    fidelity: Fidelity = "auto"
+    trace: TraceRequest | None = None
+    engine: Engine | None = None
+    repeat: int = 0
+    parts: bool = False
+    transfer: Transfer | None = None
+    lag_s: float | None = None
+    state: str = "undisturbed"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "seed", whole(self.seed, "seed", 0, 2**63, "0 to 2^63 - 1"))
+        object.__setattr__(self, "repeat", whole(self.repeat, "repeat", 0, 2**31, "0 to 2^31 - 1"))
+        for name, value, type_ in (
+            ("layers", self.layers, Layers),
+            ("mapping", self.mapping, Mapping),
+            ("trace", self.trace, TraceRequest),
+        ):
+            if value is not None:
+                of_type(value, name, type_, f"a {type_.__name__} (from {type_.__module__})")
+        if self.settings is not None:
+            of_type(self.settings, "settings", MappingOf, 'fields and values, such as {"scale.bandwidth": "2"}')
+
+    def conditions(
+        self, platform: Platform, settings: MappingOf[str, str], trace: TraceRequest | None = None
+    ) -> Conditions:
+        """Those of the runs on a platform, of which these settings have other values."""
+        machine, lag = at_lag(override(platform, settings) if settings else platform, self.lag_s)
+        of_run = (self.layers or Layers(), self.mapping or Mapping(), self.fidelity, trace)
+        applied = {**(self.applied or {}), **settings}
+        return Conditions(machine, *of_run, applied, self.repeat, self.transfer, lag, state_of(self.state))
 
 
 def predict(
@@ -118,9 +160,7 @@ def predict(
     >>> found.time_s.low < found.time_s.mean < found.time_s.high
     True
     """
-    (prediction,) = predict_all(
-        [application],
-        platform,
+    request = PredictionRequest(
         runs=runs,
         seed=seed,
         layers=layers,
@@ -131,12 +171,12 @@ def predict(
         trace=trace,
         engine=engine,
         repeat=repeat,
-        progress=progress,
         parts=parts,
         transfer=transfer,
         lag_s=lag_s,
         state=state,
     )
+    (prediction,) = predict_all([application], platform, request, progress=progress)
     raise_warnings(prediction)
     return prediction
 
@@ -158,23 +198,10 @@ def raise_warnings(prediction: Prediction) -> None:
 def predict_all(
     applications: Sequence[Application],
     platform: Platform | str | Path,
+    request: PredictionRequest,
     *,
-    runs: int | None = None,
-    seed: int = 1,
-    layers: Layers | None = None,
-    settings: MappingOf[str, str | float] | None = None,
-    applied: MappingOf[str, str] | None = None,
-    mapping: Mapping | None = None,
-    fidelity: Fidelity = "auto",
-    trace: TraceRequest | None = None,
-    engine: Engine | None = None,
-    repeat: int = 0,
     progress: Callable[[float], None] | None = None,
     run_s: Sequence[float] | None = None,
-    parts: bool = False,
-    transfer: Transfer | None = None,
-    lag_s: float | None = None,
-    state: str = "undisturbed",
 ) -> list[Prediction]:
     """Predicts each of `applications`, as `predict` does, in their order; all (application, run) pairs share the cores.
 
@@ -183,32 +210,14 @@ def predict_all(
     """
     for application in applications:
         _check_application(application)
-    engine = engine or usual_engine(applications[0])
-    runs = usual_runs(applications, engine, fidelity) if runs is None else plain(runs)
+    engine, seed = request.engine or usual_engine(applications[0]), request.seed
+    runs = usual_runs(applications, engine, request.fidelity) if request.runs is None else plain(request.runs)
     check_runs(applications, runs)
-    seed = whole(seed, "seed", 0, 2**63, "0 to 2^63 - 1")
-    repeat = whole(repeat, "repeat", 0, 2**31, "0 to 2^31 - 1")
-    for name, value, type_ in (
-        ("layers", layers, Layers),
-        ("mapping", mapping, Mapping),
-        ("trace", trace, TraceRequest),
-    ):
-        if value is not None:
-            of_type(value, name, type_, f"a {type_.__name__} (from {type_.__module__})")
-    if trace is not None and len(applications) > 1:
+    if request.trace is not None and len(applications) > 1:
         raise InputError(f"a trace is of one combination, and there are {len(applications)}; shorten the lists")
-    of_state = state_of(state)
     as_calibrated = load_platform(platform)
-    if settings is not None:
-        of_type(settings, "settings", MappingOf, 'fields and values, such as {"scale.bandwidth": "2"}')
-    changed = {field: setting_text(field, value) for field, value in (settings or {}).items()}
-
-    def conditions_with(settings: MappingOf[str, str], trace: TraceRequest | None) -> Conditions:
-        machine, lag = at_lag(override(as_calibrated, settings) if settings else as_calibrated, lag_s)
-        of_run = (layers or Layers(), mapping or Mapping(), fidelity, trace)
-        return Conditions(machine, *of_run, {**(applied or {}), **settings}, repeat, transfer, lag, of_state)
-
-    conditions = conditions_with(changed, trace)
+    changed = {field: setting_text(field, value) for field, value in (request.settings or {}).items()}
+    conditions = request.conditions(as_calibrated, changed, request.trace)
     simulator = engine.on(conditions)
     priced = engine.samples and runs >= LEAST_CONTROLLED
     costs = run_s or [application.events for application in applications]
@@ -221,7 +230,7 @@ def predict_all(
         ]
         tasks += [
             task_of(of_part, application, (at, name, run), cost, seed + run)
-            for name, of_part in (simulators_of_parts(application, engine, conditions) if parts else {}).items()
+            for name, of_part in (simulators_of_parts(application, engine, conditions) if request.parts else {}).items()
             for run in range(PART_RUNS)
         ]
     if simulator.parallel:
@@ -238,7 +247,7 @@ def predict_all(
     }
 
     def time_without(at: int, others: MappingOf[str, str]) -> float:
-        simulator = engine.on(conditions_with(others, None))
+        simulator = engine.on(request.conditions(as_calibrated, others))
         simulator.prepare(applications[at])
         return task_of(simulator, applications[at], (at, "idle", 0), costs[at], seed).work().time_s
 
@@ -263,24 +272,30 @@ def predict_all(
             conditions,
             simulator,
             runs_of[at].pop(WHOLE),
-            runs_of[at] if parts else None,
+            runs_of[at] if request.parts else None,
             relative_sd(*([run.time_s for run in drawn[at][name]] for name in DRAWN)) if at in doubtful else None,
             idle,
             controls.get(at),
-            again_of(application, conditions, engine, runs=runs, seed=seed),
+            partial(predict_again, application, conditions, replace(request, runs=runs, engine=engine)),
         )
         for at, application in enumerate(applications)
     ]
 
 
-def again_of(
-    application: Application, conditions: Conditions, engine: Engine, **further: int
-) -> "Callable[..., Prediction]":
-    """What predicts it once more under these conditions, with the next `repeat`."""
-    of_run = {"mapping": conditions.mapping, "fidelity": conditions.fidelity, "layers": conditions.layers}
-    of_day = {"transfer": conditions.transfer, "state": conditions.state, "repeat": conditions.repeat + 1}
-    known: MappingOf[str, Any] = {**of_run, **of_day, "engine": engine, "applied": conditions.settings, **further}
-    return partial(predict, application, conditions.platform, **known)
+def predict_again(
+    application: Application,
+    conditions: Conditions,
+    request: PredictionRequest,
+    *,
+    progress: Callable[[float], None] | None = None,
+    engine: Engine | None = None,
+) -> Prediction:
+    """The same with the next `repeat`;  engine : another one than that of the request."""
+    repeated = replace(request, trace=None, parts=False, repeat=request.repeat + 1, engine=engine or request.engine)
+    # The platform of the conditions has the settings and the drift already.
+    repeated = replace(repeated, settings=None, applied=conditions.settings, lag_s=None)
+    (prediction,) = predict_all([application], conditions.platform, repeated, progress=progress)
+    return prediction
 
 
 def by_application(finished: MappingOf[Key, SimulatedRun], count: int) -> list[dict[str, list[SimulatedRun]]]:
