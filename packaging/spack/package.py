@@ -34,7 +34,6 @@ class PyLepaute(PythonPackage):
         ("psutil", "5.9"),
         ("pydantic", "2.6"),
         ("pyyaml", "6.0.1"),
-        ("requests", "2.31"),
         ("rich", "13.8"),
         ("threadpoolctl", "3.2"),
         ("typer", "0.29"),

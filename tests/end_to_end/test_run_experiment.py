@@ -177,7 +177,7 @@ def test_resume_without_a_name_takes_the_last_interrupted_run(tmp_path: Path) ->
         ("def f(:\n", (), "experiment.py:1: SyntaxError"),
         (FAILING, ("--resume", "-o", "never.zip"), "never.work: no interrupted run is there"),
         (FAILING, ("--resume",), "no run of experiment.py was interrupted here"),
-        (FAILING, ("--scheduler", "cron"), "local, ssh, slurm, oar, grid5000"),
+        (FAILING, ("--scheduler", "cron"), "local, ssh, slurm, oar"),
         (FAILING, ("--nodes", "node[1-"), "node[1-"),
         (FAILING, ("--nodes", "-oProxyCommand=id"), "is not a set of nodes"),
         (FAILING, ("--nodes", "a;b"), "a;b"),

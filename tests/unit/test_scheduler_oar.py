@@ -102,6 +102,38 @@ def test_a_job_is_submitted_waited_for_and_deleted(oar: Path) -> None:
     assert _words(oar, "oardel") == ["36627"]
 
 
+#: Deploys on the first node alone.
+_KADEPLOY = """#!/bin/sh
+printf '%s\\n' "$@" > {folder}/kadeploy3.words
+while [ "$1" != -f ]; do shift; done
+head -n 1 "$2" > "$4"
+"""
+
+
+def test_an_image_is_deployed_and_nodes_without_it_are_left_out(oar: Path) -> None:
+    (oar / "kadeploy3").write_text(_KADEPLOY.format(folder=oar))
+    (oar / "kadeploy3").chmod(0o755)
+    said: list[str] = []
+    allocation = OarScheduler(poll_s=0).acquire(Request(count=2, image="debian12-min"), said.append)
+    (node,) = allocation.nodes
+    assert node.name == _NODES[0]
+    assert node.prefix[:4] == ("ssh", "-T", "-l", "root")
+    assert "--type=deploy" in _words(oar, "oarsub")
+    assert _words(oar, "kadeploy3")[:2] == ["-e", "debian12-min"]
+    assert said[-2:] == [
+        "deploying debian12-min on chetemi-[3,11].lille.example",
+        f"warning: debian12-min could not be deployed on {_NODES[1]}; continuing without",
+    ]
+
+
+def test_an_image_that_no_node_takes_ends_the_job(oar: Path) -> None:
+    (oar / "kadeploy3").write_text("#!/bin/sh\n")
+    (oar / "kadeploy3").chmod(0o755)
+    with pytest.raises(EnvironmentProblem, match="debian12-min could not be deployed"):
+        OarScheduler(poll_s=0).acquire(Request(count=2, image="debian12-min"), print)
+    assert _words(oar, "oardel") == ["36627"]
+
+
 def test_programs_reach_the_node_through_oarsh_with_their_words_unharmed(oar: Path) -> None:
     allocation = OarScheduler(poll_s=0).acquire(Request(count=2), print)
     words = ["a b", "", "'", f"$(touch {oar}/mark)", f"; touch {oar}/mark", "line\nbreak"]
@@ -199,8 +231,8 @@ def test_ctrl_c_before_oarsub_told_the_number_deletes_the_job_by_its_name(oar: P
 @pytest.mark.parametrize(
     ("request_", "complaint"),
     [
-        (Request(site="lille"), "does not support --site"),
-        (Request(ssh_config=Path("x")), "does not support --ssh-config"),
+        (Request(image="-x"), "--image is"),
+        (Request(ssh_config=Path("x")), "--ssh-config is used on nodes with an image"),
         (Request(job="12; true"), "is not an? .* job id"),
         (Request(job="12", walltime_s=60), "does not support --walltime"),
         (Request(count=-1), "count is -1"),

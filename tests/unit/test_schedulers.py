@@ -22,7 +22,7 @@ from lepaute.measure.schedulers.types import clock_time, walltime_of
 
 
 def test_every_scheduler_is_found_by_its_name() -> None:
-    assert SCHEDULERS == ("local", "ssh", "slurm", "oar", "grid5000")
+    assert SCHEDULERS == ("local", "ssh", "slurm", "oar")
     for name in SCHEDULERS:
         assert scheduler(name) is not None
 
@@ -30,9 +30,8 @@ def test_every_scheduler_is_found_by_its_name() -> None:
 def test_the_help_names_the_schedulers_that_test_idle_nodes_and_that_start_workers() -> None:
     """These texts are written by hand, so that no help imports the schedulers."""
     assert options_of(NodeTestOptions)["scheduler"].help == " or ".join(names_with("idle_tests"))
-    workers = ", ".join(["threads", "local (processes)", *names_with("worker_jobs")[:-1]])
-    named = f": {workers} or {names_with('worker_jobs')[-1]};"
-    assert named in options_of(StudyOptions)["scheduler"].help
+    workers = " or ".join(["threads, local (processes)", *names_with("worker_jobs")])
+    assert f": {workers};" in options_of(StudyOptions)["scheduler"].help
 
 
 def test_only_a_scheduler_that_can_drain_is_asked_to() -> None:
@@ -67,7 +66,7 @@ def test_mpirun_reaches_nodes_by_ssh_as_the_controller_does(request_: Request, w
 
 @pytest.mark.parametrize("name", ["pbs", "", "Local", "types", "../ssh", "local\n"])
 def test_another_name_is_refused_with_those_that_there_are(name: str) -> None:
-    with pytest.raises(InputError, match="local, ssh, slurm, oar, grid5000"):
+    with pytest.raises(InputError, match="local, ssh, slurm, oar"):
         scheduler(name)
 
 

@@ -2,11 +2,8 @@
 
 import os
 import signal
-import sys
 import threading
 import time
-import warnings
-from pathlib import Path
 
 import psutil
 import pytest
@@ -91,44 +88,8 @@ def test_a_trial_that_kills_its_workers_is_named_and_the_others_have_results() -
     assert all(expected[outcome.trial] == outcome for outcome in outcomes if not outcome.refusal)
 
 
-OARSUB = Path(__file__).parents[1].joinpath("data", "programs", "study_dask_oarsub.sh").read_text()
-OARDEL = """#!/bin/sh
-for number; do kill -TERM -- "-$(cat "$OAR_FARM/$number.pid")"; echo "Deleting the job = $number ...REGISTERED."; done
-"""
-
-
-def test_jobs_of_oar_are_submitted_as_its_manual_says_and_give_the_same_results(tmp_path, monkeypatch):
-    """oarsub and oardel stand in for OAR's: words and output as documented, jobs are processes here."""
-    farm = tmp_path / "farm"
-    farm.mkdir()
-    for name, text in (("oarsub", OARSUB), ("oardel", OARDEL)):
-        (tmp_path / name).write_text(text)
-        (tmp_path / name).chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setenv("OAR_FARM", str(farm))
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
-    asked = trials(20)
-    with Session(configurations()) as session:
-        expected = session(asked)
-    ours = configurations()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", UserWarning)
-        pool = DaskPool(ours, scheduler="oar", workers=2, folder=tmp_path / "results")
-    with Session(ours, pool=pool) as session:
-        assert session(asked) == expected
-    words = (farm / "1.words").read_text().splitlines()
-    assert words[words.index("-l") + 1] == "/nodes=1/core=1,walltime=01:00:00"
-    assert "export DASK_DISTRIBUTED__ADMIN__TICK__INTERVAL=1s" in words
-    (worker,) = [each for each in words if "dask_worker tcp://" in each]
-    assert "--lifetime 50m" in worker
-    jobs = [psutil.Process(pid) for pid in map(int, (each.read_text() for each in farm.glob("*.pid")))
-            if psutil.pid_exists(pid)]  # fmt: skip
-    _, alive = psutil.wait_procs(jobs, timeout=HANG_S)
-    assert not alive, "jobs end with the study"
-
-
 def test_an_unknown_scheduler_and_no_workers_are_refused() -> None:
-    with pytest.raises(InputError, match="the scheduler is 'lsf'; it is one of local, slurm, oar"):
+    with pytest.raises(InputError, match="the scheduler is 'lsf'; it is one of local, slurm"):
         DaskPool(configurations(), scheduler="lsf")
     with pytest.raises(InputError, match="workers is 0"):
         DaskPool(configurations(), workers=0)

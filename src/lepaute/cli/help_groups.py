@@ -23,8 +23,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
         ("Clocks", "clock-method clock synchronisation"),
         ("Verdict", "margin enough correction primary left right fail-if-slower strict measure-only tolerance "
          "level least-change confidence pooled window"),
-        ("Nodes", "scheduler nodes count ranks-per-node job queue walltime constraint account site cluster "
-         "image ssh-config python switches"),
+        ("Nodes", "scheduler nodes count ranks-per-node job queue walltime constraint account image "
+         "ssh-config python switches"),
         ("Where ranks run", "mapping mapping-seed hostfile rankfile map-hosts"),
         ("Simulated runs", "runs seed without fidelity against parts workers"),
         ("Program", "fold private shared-globals skip computing collectives contention memory-share stack stall "

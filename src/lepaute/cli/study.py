@@ -44,7 +44,7 @@ class StudyOptions:
     )
     resume: bool = option_field(False, "continue in the folder: only what is missing is simulated")
     scheduler: str | None = option_field(
-        None, "where it runs: threads, local (processes), slurm or oar; default: by how long it takes"
+        None, "where it runs: threads, local (processes) or slurm; default: by how long it takes"
     )
     workers: int | None = option_field(None, "processes that simulate; default: one per core")
     runs: int | None = option_field(None, "simulated runs of a configuration; default: the study's")

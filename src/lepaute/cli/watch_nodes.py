@@ -39,8 +39,8 @@ class NodeTestOptions:
         Path("node-tests"), "for archives and logs; the nodes must see it as well", metavar="FOLDER"
     )
     cluster: str = option_field("", "cluster the nodes belong to", metavar="NAME")
-    scheduler: str = option_field("slurm", "slurm or oar")
-    partition: str | None = option_field(None, "partition of Slurm, queue of OAR", metavar="NAME")
+    scheduler: str = option_field("slurm", "slurm")
+    partition: str | None = option_field(None, "partition of Slurm", metavar="NAME")
     nodes: str | None = option_field(None, "only these, such as n[1-16]", metavar="SET")
     account: str | None = option_field(None, "account or project to charge")
     qos: str | None = option_field(None, "quality of service of Slurm")

@@ -255,9 +255,7 @@ def _local(workers: int) -> Any:
 
 def _jobs(scheduler: str, workers: int, folder: Path | None) -> Any:
     """Jobs that are submitted again when they end before the study does."""
-    jobs = schedulers.scheduler(scheduler).worker_jobs
-    assert jobs is not None
-    cluster_class = getattr(import_module("dask_jobqueue"), jobs.cluster)
+    cluster_class = getattr(import_module("dask_jobqueue"), str(schedulers.scheduler(scheduler).worker_jobs))
     known = import_module("dask.config").get(f"jobqueue.{scheduler}", {})
 
     def chosen(name: str, usual: Any) -> Any:
@@ -268,7 +266,6 @@ def _jobs(scheduler: str, workers: int, folder: Path | None) -> Any:
         f"export DASK_{name.upper().replace('.', '__').replace('-', '_')}={shlex.quote(str(value))}"
         for name, value in QUIET.items()
     ]
-    more = {name: chosen(name.replace("_", "-"), usual) for name, usual in jobs.options.items()}
     usual_walltime = known.get("walltime") in (None, "00:30:00")  # the latter is what dask-jobqueue ships
     cluster = cluster_class(
         cores=chosen("cores", 1),
@@ -277,7 +274,6 @@ def _jobs(scheduler: str, workers: int, folder: Path | None) -> Any:
         walltime=_WALLTIME if usual_walltime else known["walltime"],
         worker_extra_args=list(_LIFETIME) if usual_walltime else chosen("worker_extra_args", []),
         job_script_prologue=[*chosen("job-script-prologue", []), *quiet],
-        **more,
         log_directory=str(folder / "jobs") if folder is not None else None,
         scheduler_options={"dashboard": False, "dashboard_address": _PAGES},
         silence_logs="critical",

@@ -148,7 +148,7 @@ def run_study(
     study : a file, its content, or a `Study`
     folder : keeps all results, and answers from them what is known
     resume : whether there may be results in it already
-    scheduler : "threads" of this process, "local" (processes), "slurm" or "oar"; None: by how long it will take.
+    scheduler : "threads" of this process, "local" (processes) or "slurm"; None: by how long it will take.
         Processes import the calling script, which needs the guard `if __name__ == "__main__":`
     workers : that simulate side by side; as many as there are cores, unless given
     runs, seed : in the place of the study's

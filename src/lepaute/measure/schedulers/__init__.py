@@ -44,7 +44,6 @@ _CLASSES = {
     "ssh": "hosts.SshScheduler",
     "slurm": "slurm.SlurmScheduler",
     "oar": "oar.OarScheduler",
-    "grid5000": "grid5000.Grid5000Scheduler",
 }
 SCHEDULERS = tuple(_CLASSES)
 
@@ -69,10 +68,7 @@ def names_with(ability: str) -> tuple[str, ...]:
 
 
 def batch_system(name: str, partition: str | None, account: str | None, qos: str | None) -> BatchSystem:
-    """For tests of idle nodes; raises InputError for a scheduler without them, or an option that it does not have.
-
-    partition: also the queue of OAR; account: also the project of OAR
-    """
+    """For tests of idle nodes; raises InputError for a scheduler without them, or an option that it does not have."""
     tests = scheduler(name).idle_tests if name in SCHEDULERS else None
     if tests is None:
         raise InputError(f"--scheduler is {name[:40]!r}; it is {' or '.join(names_with('idle_tests'))}")

@@ -1,8 +1,8 @@
 """Nodes of OAR: those of the job that we are in, of a job that is named, or of one that is submitted here.
 
-Written after OAR 2's and OAR 3's manual pages (oarsub, oarstat, oardel, oarsh, oarnodes); run against recorded answers
-only. A submitted job is a `sleep`: OAR keeps the nodes while it runs. Programs are started by `oarsh`, OAR's ssh. Tests
-of idle nodes are besteffort jobs, which OAR itself ends when another job wants the node.
+Written after the manual pages of OAR 2 and 3 (oarsub, oarstat, oardel, oarsh) and of Grid'5000's kadeploy3; run against
+recorded answers only. A submitted job is a `sleep`: OAR keeps the nodes while it runs. Programs are started by `oarsh`,
+OAR's ssh, and by ssh as root on nodes to which an image was deployed, as on the frontends of Grid'5000.
 """
 
 import contextlib
@@ -11,7 +11,9 @@ import os
 import re
 import secrets
 import shlex
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import tempfile
+import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from lepaute.errors import EnvironmentProblem, InputError
@@ -19,111 +21,76 @@ from lepaute.kit.command import run_command
 from lepaute.kit.documents import read_json
 from lepaute.kit.node_sets import check_node_name, fold_node_set
 from lepaute.measure.schedulers import types
+from lepaute.measure.schedulers.hosts import ssh_prefix
 
 #: OAR's documentation asks not to poll oarstat more often than needed.
 _POLL_S = 5.0
 _SUBMITTED = re.compile(r"^OAR_JOB_ID\s*=\s*([0-9]+)\s*$", re.MULTILINE)
-_ENDED = {"Terminated", "Error"}
+#: States that a job passes on its way to Running.
+_BEFORE_RUNNING = {"waiting", "hold", "tolaunch", "launching", "toackreservation", "resuming", "suspended"}
 #: A job of thousands of cores has a line for each.
 _MOST_ANSWER_BYTES = 256 << 20
-
-
-class OarTests(types.BatchSystem):
-    """partition, account: as queue and project of oarsub."""
-
-    scheduler = "oar"
-
-    def __init__(self, partition: str | None = None, account: str | None = None, qos: str | None = None) -> None:
-        if qos is not None:
-            raise InputError("--qos is of Slurm; oar has none")
-        self._options = types.word_options({"--queue": ("--partition", partition), "--project": ("--account", account)})
-
-    def idle(self) -> dict[str, bool]:
-        alive: dict[str, bool] = {}
-        for resource in _resources(_json_of(["oarnodes", "--json"])):
-            name = check_node_name(str(resource["network_address"]))
-            alive[name] = alive.get(name, True) and resource["state"] == "Alive"
-        if not alive:
-            raise InputError("OAR has no nodes; `oarnodes` lists them")
-        busy = set()
-        for job in _jobs():
-            addresses = job.get("assigned_network_address")
-            busy |= set(map(str, addresses)) if isinstance(addresses, list) else set()
-        return {name: well and name not in busy for name, well in alive.items()}
-
-    def waiting(self) -> list[types.WaitingJob]:
-        return []
-
-    def states(self, jobs: Collection[str]) -> dict[str, types.JobState]:
-        states: dict[str, types.JobState] = {}
-        for job in _jobs() if jobs else ():
-            number, state = _number(job), str(job.get("state"))
-            if number in jobs and state not in _ENDED:
-                states[number] = "pending" if state.lower() in types.BEFORE_RUNNING else "running"
-        return states
-
-    def submit(self, node: str, words: Sequence[str], log: Path, walltime_s: int) -> str:
-        argv = [
-            "oarsub",
-            f"--name={types.JOB_NAME}",
-            "--type=besteffort",
-            f"--resource=/nodes=1,walltime={types.clock_time(walltime_s)}",
-            f"--property=network_address = '{check_node_name(node)}'",
-            *self._options,
-            f"--directory={log.parent}",
-            f"--stdout={log}",
-            f"--stderr={log}",
-            shlex.join(words),
-        ]
-        return _submitted(argv, f"submitting the test of {node}")
-
-    def cancel(self, job: str) -> None:
-        types.answer_of(["oardel", job], f"deleting OAR job {job}")
 
 
 class OarScheduler(types.Scheduler):
     """Uses the job of `job` or OAR_JOB_ID and leaves it alone afterwards; without either submits one."""
 
-    supports = ("nodes", "count", "walltime_s", "queue", "account", "properties", "job")
-    idle_tests = OarTests
-    # Without this option dask-jobqueue warns that OAR is not told of the memory.
-    worker_jobs = types.WorkerJobs("OARCluster", {"memory_per_core_property_name": "not_applicable"})
+    supports = ("nodes", "count", "walltime_s", "queue", "account", "properties", "job", "image", "ssh_config")
 
     def __init__(self, poll_s: float = _POLL_S) -> None:
         self._poll_s = poll_s
 
     def acquire(self, request: types.Request, tell: types.Tell) -> types.Allocation:
-        job = self._existing_job(request)
+        job = _existing_job(request)
         return self._submit(request, tell) if job is None else _use(job, request, tell)
 
     def plan(self, request: types.Request) -> types.Plan:
-        job = self._existing_job(request)
+        job = _existing_job(request)
+        deploying = [] if request.image is None else [_kadeploy(request, "NODES", "DEPLOYED")]
+        prefix = _prefix(job or "JOB", "NODE", request)
         if job is not None:
-            return types.Plan((f"use the nodes of the existing job {job}", shlex.join(oarsh_prefix(job, "NODE"))))
-        steps = (_oarsub(request, "lepaute-NUMBER"), _oarstat("JOB"), oarsh_prefix("JOB", "NODE"), ["oardel", "JOB"])
-        return types.Plan(tuple(shlex.join(step) for step in steps))
+            steps = [*deploying, prefix]
+            return types.Plan((f"use the nodes of the existing job {job}", *map(shlex.join, steps)))
+        submission = _oarsub(request, "lepaute-NUMBER")
+        return types.Plan(tuple(map(shlex.join, (submission, _oarstat("JOB"), *deploying, prefix, ["oardel", "JOB"]))))
 
-    def rank_launch(self, request: types.Request) -> types.RankLaunch:  # noqa: ARG002 - the same for all
-        return types.RankLaunch(remote_shell=("oarsh",))
-
-    def _existing_job(self, request: types.Request) -> str | None:
-        return types.existing_job(request, "oar", "OAR", self.supports, "[0-9]{1,12}", "OAR_JOB_ID")
+    def rank_launch(self, request: types.Request) -> types.RankLaunch:
+        return types.RankLaunch(remote_shell=("oarsh",) if request.image is None else ())
 
     def _submit(self, request: types.Request, tell: types.Tell) -> types.Allocation:
         name = f"lepaute-{secrets.token_hex(6)}"
         argv = _oarsub(request, name)
         job: str | None = None
         try:
-            job = number = _submitted(argv, "oarsub")
+            answer = run_command(argv, what="oarsub", timeout_s=types.ANSWER_S)
+            submitted = _SUBMITTED.search(answer.stdout)
+            if submitted is None:
+                raise EnvironmentProblem(f"oarsub printed no job id: {(answer.stdout + answer.stderr).strip()[-400:]}")
+            job = submitted[1]
             tell(f"OAR job {job} is waiting for nodes")
-            status = types.wait_until_running(f"OAR job {job}", lambda: _status(number), self._poll_s, tell)
-            names = types.assigned_nodes(f"OAR job {job}", status.get("assigned_network_address"))
+            names = self._wait_for_nodes(job, tell)
+            tell(f"OAR job {job} has {fold_node_set(names)}")
+            names = _deploy(names, request, tell)
         except BaseException:
             _delete(job, name)
             raise
-        tell(f"OAR job {job} has {fold_node_set(names)}")
         facts = {"scheduler": "oar", "job": job, "submitted": True, "argv": argv, "nodes": list(names)}
-        return types.Allocation(_addresses(job, names), facts, functools.partial(_delete, job, ""))
+        return types.Allocation(_addresses(job, names, request), facts, functools.partial(_delete, job, ""))
+
+    def _wait_for_nodes(self, job: str, tell: types.Tell) -> tuple[str, ...]:
+        """The nodes of a job once it runs; tells each new message of the job."""
+        latest = ""
+        while True:
+            status = _status(job)
+            state, message = str(status.get("state")), str(status.get("message") or "")
+            if state == "Running":
+                return _assigned_nodes(job, status)
+            if state.lower() not in _BEFORE_RUNNING:
+                raise EnvironmentProblem(f"OAR job {job} is {state} and never ran: {message[:300]}")
+            if message != latest:
+                tell(f"OAR job {job} is {state}: {message[:200]}")
+                latest = message
+            time.sleep(self._poll_s)
 
 
 def oarsh_prefix(job: str, node: str) -> tuple[str, ...]:
@@ -137,6 +104,15 @@ def oarsh_prefix(job: str, node: str) -> tuple[str, ...]:
     return ("env", f"OAR_JOB_ID={job}", "oarsh", "-T", "-x", *options, node, "--")
 
 
+def _existing_job(request: types.Request) -> str | None:
+    if request.image is not None:
+        types.check_word("--image", request.image)
+    elif request.ssh_config is not None:
+        raise InputError("--ssh-config is used on nodes with an image; give --image too, or leave it out")
+    request.check_ssh_config()
+    return types.existing_job(request, "oar", "OAR", OarScheduler.supports, "[0-9]{1,12}", "OAR_JOB_ID")
+
+
 def _use(job: str, request: types.Request, tell: types.Tell) -> types.Allocation:
     types.warn_of_unused(request, f"OAR job {job}", tell)
     node_file = os.environ.get("OAR_NODEFILE") if job == os.environ.get("OAR_JOB_ID") else None
@@ -146,10 +122,11 @@ def _use(job: str, request: types.Request, tell: types.Tell) -> types.Allocation
         status = _status(job)
         if status.get("state") != "Running":
             raise EnvironmentProblem(f"OAR job {job} is {status.get('state')}; it has nodes only while it is running")
-        job_nodes = types.assigned_nodes(f"OAR job {job}", status.get("assigned_network_address"))
+        job_nodes = _assigned_nodes(job, status)
     names = request.choose(job_nodes, job, request.node_names())
     tell(f"using {fold_node_set(names)} of OAR job {job}")
-    return types.Allocation(_addresses(job, names), {"scheduler": "oar", "job": job, "submitted": False})
+    names = _deploy(names, request, tell)
+    return types.Allocation(_addresses(job, names, request), {"scheduler": "oar", "job": job, "submitted": False})
 
 
 def _read_node_file(file: Path) -> tuple[str, ...]:
@@ -178,18 +155,35 @@ def _oarsub(request: types.Request, name: str) -> list[str]:
         f"--resource=/nodes={request.size(names)},walltime={types.clock_time(duration_s)}",
         *([f"--property={' and '.join(f'({each})' for each in properties)}"] if properties else []),
         *types.word_options({"--queue": ("--queue", request.queue), "--project": ("--account", request.account)}),
+        *([] if request.image is None else ["--type=deploy"]),
         "--stdout=/dev/null",
         "--stderr=/dev/null",
         f"sleep {duration_s}",
     ]
 
 
-def _submitted(argv: list[str], what: str) -> str:
-    answer = run_command(argv, what=what, timeout_s=types.ANSWER_S)
-    job = _SUBMITTED.search(answer.stdout)
-    if job is None:
-        raise EnvironmentProblem(f"oarsub printed no job id: {(answer.stdout + answer.stderr).strip()[-400:]}")
-    return job[1]
+def _deploy(names: tuple[str, ...], request: types.Request, tell: types.Tell) -> tuple[str, ...]:
+    """The nodes that have the image; all of them where none is asked for."""
+    if request.image is None:
+        return names
+    tell(f"deploying {request.image} on {fold_node_set(names)}")
+    with tempfile.TemporaryDirectory() as folder:
+        asked, deployed = Path(folder) / "nodes", Path(folder) / "deployed"
+        asked.write_text("\n".join(names) + "\n", encoding="utf-8")
+        argv = _kadeploy(request, str(asked), str(deployed))
+        run_command(argv, what=f"deploying {request.image}", timeout_s=request.duration_s())
+        done = deployed.read_text(encoding="utf-8").split() if deployed.exists() else []
+    good = tuple(name for name in names if name in done)
+    if not good:
+        raise EnvironmentProblem(f"{request.image} could not be deployed on {fold_node_set(names)}; check its name")
+    if failed := tuple(name for name in names if name not in done):
+        tell(f"warning: {request.image} could not be deployed on {fold_node_set(failed)}; continuing without")
+    return good
+
+
+def _kadeploy(request: types.Request, nodes: str, deployed: str) -> list[str]:
+    """Gives root of the image the keys of ~/.ssh/authorized_keys (-k)."""
+    return ["kadeploy3", "-e", str(request.image), "-f", nodes, "-o", deployed, "-k"]
 
 
 def _oarstat(job: str) -> list[str]:
@@ -197,15 +191,19 @@ def _oarstat(job: str) -> list[str]:
 
 
 def _status(job: str) -> Mapping[str, object]:
-    for status in _jobs(*_oarstat(job)):
+    for status in _jobs(_oarstat(job)):
         if (_number(status) or job) == job:
             return status
     raise EnvironmentProblem(f"OAR knows no job {job}")
 
 
-def _jobs(*argv: str) -> list[dict[str, object]]:
+def _jobs(argv: list[str]) -> list[dict[str, object]]:
     """The jobs that `oarstat --json` prints: an object with a member for each in OAR 2, a list in OAR 3."""
-    document = _json_of(list(argv) or ["oarstat", "--json"])
+    answer = types.answer_of(argv, argv[0])
+    try:
+        document = read_json(answer, argv[0], most_bytes=_MOST_ANSWER_BYTES)
+    except InputError:
+        raise EnvironmentProblem(f"{argv[0]} did not print JSON: {answer.strip()[:200]!r}") from None
     members = list(document.values()) if isinstance(document, dict) else document if isinstance(document, list) else []
     return [member for member in members if isinstance(member, dict)]
 
@@ -214,22 +212,12 @@ def _number(job: Mapping[str, object]) -> str:
     return str(job.get("Job_Id") or job.get("id") or "")
 
 
-def _json_of(argv: list[str]) -> object:
-    answer = types.answer_of(argv, argv[0])
-    try:
-        return read_json(answer, argv[0], most_bytes=_MOST_ANSWER_BYTES)
-    except InputError:
-        raise EnvironmentProblem(f"{argv[0]} did not print JSON: {answer.strip()[:200]!r}") from None
-
-
-def _resources(value: object) -> Iterator[Mapping[str, object]]:
-    """The resources of `oarnodes --json`: by node and number in OAR 2, a list in OAR 3; those without a node out."""
-    if isinstance(value, dict) and "network_address" in value and "state" in value:
-        if value["network_address"]:
-            yield value
-    elif isinstance(value, dict | list):
-        for part in value.values() if isinstance(value, dict) else value:
-            yield from _resources(part)
+def _assigned_nodes(job: str, status: Mapping[str, object]) -> tuple[str, ...]:
+    """The nodes of a running job, each once."""
+    names = status.get("assigned_network_address")
+    if not isinstance(names, list) or not names:
+        raise EnvironmentProblem(f"OAR job {job} is running, but lists no assigned_nodes")
+    return tuple(check_node_name(str(name)) for name in dict.fromkeys(names))
 
 
 def _delete(job: str | None, name: str) -> None:
@@ -237,11 +225,15 @@ def _delete(job: str | None, name: str) -> None:
     # A job that has ended already is no failure, and any other failure could not be handled here.
     with contextlib.suppress(EnvironmentProblem):
         if job is None:
-            jobs = _jobs("oarstat", "--user", "--json")
+            jobs = _jobs(["oarstat", "--user", "--json"])
             job = next((_number(each) for each in jobs if each.get("name") == name), None)
         if job is not None:
             types.answer_of(["oardel", job], "oardel")
 
 
-def _addresses(job: str, names: tuple[str, ...]) -> tuple[types.NodeAddress, ...]:
-    return tuple(types.NodeAddress(name, oarsh_prefix(job, name), joined=True) for name in names)
+def _prefix(job: str, node: str, request: types.Request) -> tuple[str, ...]:
+    return oarsh_prefix(job, node) if request.image is None else ssh_prefix(node, request.ssh_config, user="root")
+
+
+def _addresses(job: str, names: tuple[str, ...], request: types.Request) -> tuple[types.NodeAddress, ...]:
+    return tuple(types.NodeAddress(name, _prefix(job, name, request), joined=True) for name in names)

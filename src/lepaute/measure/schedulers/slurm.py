@@ -100,7 +100,7 @@ class SlurmScheduler(types.Scheduler):
 
     supports = ("nodes", "count", "walltime_s", "queue", "account", "properties", "job")
     idle_tests = SlurmTests
-    worker_jobs = types.WorkerJobs("SLURMCluster")
+    worker_jobs = "SLURMCluster"
 
     def acquire(self, request: types.Request, tell: types.Tell) -> types.Allocation:
         job = self._existing_job(request)

@@ -4,13 +4,12 @@ import math
 import os
 import re
 import shlex
-import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Literal, Protocol
 
-from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.errors import InputError
 from lepaute.kit.command import run_command
 from lepaute.kit.node_sets import MOST_NODES, check_node_name, parse_node_set
 from lepaute.kit.options import flag_of, option, options_of
@@ -71,7 +70,7 @@ def switches_of(text: str) -> Switches:
 DEFAULT_WALLTIME_S = 3600.0
 MOST_WALLTIME_S = 366 * 86400.0
 #: The fields that apply to an existing job: which of its nodes are used, and how they are reached.
-_USED_IN_A_JOB = ("site", "job", "nodes", "count", "image", "ssh_config")
+_USED_IN_A_JOB = ("job", "nodes", "count", "image", "ssh_config")
 
 
 def walltime_of(text: str) -> float:
@@ -102,9 +101,7 @@ class Request:
     )
     queue: str | None = field(default=None, metadata=option("Queue; partition of Slurm."))
     account: str | None = field(default=None, metadata=option("Account or project to charge."))
-    site: str | None = field(default=None, metadata=option("Site of Grid'5000."))
-    cluster: str | None = field(default=None, metadata=option("Cluster of Grid'5000."))
-    image: str | None = field(default=None, metadata=option("System image to deploy on nodes of Grid'5000."))
+    image: str | None = field(default=None, metadata=option("System image that Kadeploy deploys on nodes of OAR."))
     properties: str | None = field(
         default=None, metadata=option("Constraint of Slurm, properties of OAR.", name="constraint")
     )
@@ -253,27 +250,19 @@ class NodeState:
     out_of_service: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerJobs:
-    """How dask-jobqueue submits workers: its class, and options that jobs of this scheduler alone need."""
-
-    cluster: str
-    options: Mapping[str, str] = field(default_factory=dict)
-
-
 class Scheduler(Protocol):
     """Where nodes come from. One subclass a module; `lepaute.measure.schedulers.scheduler(name)` makes it.
 
     supports       : the fields of Request that it uses; `acquire` and `plan` refuse the others
     on_this_machine: programs are started without ssh or the like, by the Python that runs this
     idle_tests     : how nodes are tested while nobody uses them; None: they cannot be
-    worker_jobs    : how workers of a study are submitted; None: they cannot be
+    worker_jobs    : the class of dask-jobqueue that submits workers of a study; None: they cannot be submitted
     """
 
     supports: ClassVar[tuple[str, ...]]
     on_this_machine: ClassVar[bool] = False
     idle_tests: ClassVar["type[BatchSystem] | None"] = None
-    worker_jobs: ClassVar[WorkerJobs | None] = None
+    worker_jobs: ClassVar[str | None] = None
 
     def acquire(self, request: Request, tell: Tell) -> Allocation:
         """Waits until the nodes are there. Raises InputError or EnvironmentProblem, and leaves no reservation then."""
@@ -384,36 +373,3 @@ def warn_of_unused(request: Request, job: str, tell: Tell) -> None:
     """Says which options only a new job would use; job: the existing one, such as "Slurm job 7"."""
     if unused := request.flags_besides(_USED_IN_A_JOB):
         tell(f"using the existing {job}; {', '.join(unused)} {'is' if len(unused) == 1 else 'are'} ignored")
-
-
-#: States that a job of OAR, and of Grid'5000, passes on its way to Running.
-BEFORE_RUNNING = frozenset({"waiting", "hold", "tolaunch", "launching", "toackreservation", "resuming", "suspended"})
-
-
-def wait_until_running(
-    job: str, status: Callable[[], Mapping[str, object]], poll_s: float, tell: Tell
-) -> Mapping[str, object]:
-    """The status of a job of OAR or of Grid'5000 once it runs; tells each new message.
-
-    job: such as "OAR job 7"; status: its `state`, in any case, and `message`
-    Raises EnvironmentProblem for a job that will not run.
-    """
-    latest = ""
-    while True:
-        seen = status()
-        state, message = str(seen.get("state")), str(seen.get("message") or "")
-        if state.lower() == "running":
-            return seen
-        if state.lower() not in BEFORE_RUNNING:
-            raise EnvironmentProblem(f"{job} is {state} and never ran: {message[:300]}")
-        if message != latest:
-            tell(f"{job} is {state}: {message[:200]}")
-            latest = message
-        time.sleep(poll_s)
-
-
-def assigned_nodes(job: str, names: object) -> tuple[str, ...]:
-    """The nodes of a running job, each once; raises EnvironmentProblem where it lists none."""
-    if not isinstance(names, list) or not names:
-        raise EnvironmentProblem(f"{job} is running, but lists no assigned_nodes")
-    return tuple(check_node_name(str(name)) for name in dict.fromkeys(names))
