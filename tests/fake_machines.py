@@ -62,7 +62,7 @@ def intel(root: Path, cpus: int = 4) -> SystemFiles:
             files[f"{CPU}/cpu{cpu}/cpuidle/state{state}/disable"] = "0"
             files[f"{CPU}/cpu{cpu}/cpuidle/state{state}/name"] = name
             files[f"{CPU}/cpu{cpu}/cpuidle/state{state}/latency"] = str(latency)
-    return KernelThatChecks(write(root, files).root)
+    return write(root, files)
 
 
 def acpi(root: Path) -> SystemFiles:
@@ -75,7 +75,7 @@ def acpi(root: Path) -> SystemFiles:
             f"{CPU}/cpu{cpu}/cpufreq/scaling_min_freq": "1200000",
             f"{CPU}/cpu{cpu}/cpufreq/scaling_max_freq": "2600000",
         }
-    return KernelThatChecks(write(root, files).root)
+    return write(root, files)
 
 
 def amd(root: Path) -> SystemFiles:
@@ -88,7 +88,7 @@ def amd(root: Path) -> SystemFiles:
             f"{CPU}/cpufreq/policy{cpu}/scaling_min_freq": "1500000",
             f"{CPU}/cpufreq/policy{cpu}/scaling_max_freq": "3300000",
         }
-    return KernelThatChecks(write(root, files).root)
+    return write(root, files)
 
 
 def bare(root: Path) -> SystemFiles:
@@ -96,28 +96,6 @@ def bare(root: Path) -> SystemFiles:
     files = {f"{CPU}/online": "0-1", f"{CPU}/present": "0-1", f"{CPU}/smt/control": "notsupported"}
     files["proc/self/status"] = "Cpus_allowed_list:\t0-1"
     return write(root, files)
-
-
-class KernelThatChecks(SystemFiles):
-    """Refuses limits of the frequency that cross, like the kernel."""
-
-    def write(self, name: str, value: str) -> None:
-        folder, _, leaf = name.rpartition("/")
-        if leaf == "scaling_min_freq" and int(value) > int(self.setting(f"{folder}/scaling_max_freq")):
-            raise OSError(errno.EINVAL, "Invalid argument")
-        if leaf == "scaling_max_freq" and int(value) < int(self.setting(f"{folder}/scaling_min_freq")):
-            raise OSError(errno.EINVAL, "Invalid argument")
-        super().write(name, value)
-
-
-class KernelWithTurbo(KernelThatChecks):
-    """Shows no limit above 2.1 GHz while turbo is off, and keeps the limit that was asked for, as intel_pstate does."""
-
-    def setting(self, name: str) -> str:
-        text = super().setting(name)
-        if name.endswith("scaling_max_freq") and super().setting(f"{CPU}/intel_pstate/no_turbo") == "1":
-            return str(min(int(text), 2_100_000))
-        return text
 
 
 class KernelThatRefuses(SystemFiles):

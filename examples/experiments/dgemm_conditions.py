@@ -19,12 +19,12 @@ HEADERS = ("content.h", "kernel_log.h", "probe_common.h")
 GOVERNORS = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_available_governors")
 POOL_BYTES = 200_000_000
 START = """
-# starts a probe on each of "$1" cores ($2: pinned or free), and waits for them:
+# starts a probe on each of "$1" cores ($2: pinned or free) in a class of scheduling ($6), and waits for them:
 pids=
 core=0
 while [ "$core" -lt "$1" ]; do
   [ "$2" = pinned ] && cpu=$core || cpu=any
-  ./probe-dgemm --design design.csv --out "raw$core.csv" --cpu "$cpu" --seed "$3$core" --max-bytes "$4" \
+  chrt "--$6" 0 ./probe-dgemm --design design.csv --out "raw$core.csv" --cpu "$cpu" --seed "$3$core" --max-bytes "$4" \
     --warmup-calls "$5" &
   pids="$pids $!"
   core=$((core + 1))
@@ -57,13 +57,10 @@ class DgemmConditions(lp.Job):
     def run(self):
         cores = int(self.parameters.get("cores", 1))
         for row in self.rows():
-            wanted = {"scheduling": {"class": row["scheduling"]}}
-            if "governor" in row:
-                wanted["governor"] = row["governor"]
-            refused = self.set_conditions(**wanted)
+            refused = self.set_conditions(governor=row["governor"]) if "governor" in row else ()
             seed = 1000 * self.seed + row["design_row"]
             self.nodes.write("design.csv", self.calls_of(row, seed).to_csv())
-            words = (cores, row["pinning"], seed, POOL_BYTES, row["warmup_calls"])
+            words = (cores, row["pinning"], seed, POOL_BYTES, row["warmup_calls"], row["scheduling"])
             self.nodes.shell(START, *words, environment={"OPENBLAS_NUM_THREADS": "1"})
             for core in range(cores):
                 for node, raw in self.nodes.read(f"raw{core}.csv").items():

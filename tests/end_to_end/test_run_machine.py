@@ -180,7 +180,7 @@ def test_the_engine_works_by_hand_in_a_python_session(tmp_path: Path) -> None:
 import lepaute as lp
 with lp.Job(archive="x.zip", monitor_period_s=0.0) as job:
     print(job.nodes.run("echo", "by hand").stdout, end="")
-    job.machine.control({"pinning": [0]})
+    job.machine.control({"turbo": False})
     job.record(seen=1)
 print(lp.Archive.open("x.zip").metadata["status"])
 try:

@@ -1,8 +1,8 @@
-"""The zip around an archive: its directory, read by `zipfile` and held to what ArchiveWriter writes, and its seal.
+"""The zip around an archive, read by `zipfile`, with two rules of its own, and its seal.
 
-Members lie one after the other from the first byte to the directory, so that nothing can hide between them; number of
-members, size of the directory, sizes and ratios are bounded, each before what it bounds is read.
-Source of the layout: PKWARE APPNOTE 6.3.10, sections 4.3.7 and 4.3.14 to 4.3.16; all numbers little endian.
+Members lie one after the other from the first byte to the directory, so that none overlaps another and nothing hides
+between them, and none unpacks to more than a bound or a thousand times its packed size.
+Source of the layout: PKWARE APPNOTE 6.3.10, sections 4.3.7 and 4.3.16; all numbers little endian.
 
 The seal is the zip's comment: the SHA-256 of all bytes before the end-of-directory record. The manifest guards what
 members contain; the seal guards the rest of the file (time stamps, names in local headers, attributes), so that no byte
@@ -32,14 +32,8 @@ RATIO_MATTERS_BYTES = 1 << 20
 MOST_DIRECTORY_BYTES = 16 << 20
 CHUNK_BYTES = 1 << 20
 
-_UTF8_NAME, _FILE_TYPE, _REGULAR, _DOS_FOLDER = 0x800, 0o170000, 0o100000, 0x10
 _END = struct.Struct("<4s4H2LH")
-#: Of a zip of more than 2 GiB: the end record with wide fields, and the locator behind it.
-_END64 = struct.Struct("<4s20x4Q4s16x")
-_MOST_NARROW = (0xFFFF, 0xFFFF, 0xFFFFFFFF, 0xFFFFFFFF)
-_LOCAL = struct.Struct("<4s22x2H")
-#: The extra fields that a large zip needs, by their length: how they begin.
-_ZIP64_FIELDS = {0: b"", 12: b"\1\0\x08\0", 20: b"\1\0\x10\0", 28: b"\1\0\x18\0"}
+_LOCAL = struct.Struct("<26x2H")
 
 _END_MARK = b"PK\x05\x06"
 _SEAL = b"lepaute sha256="
@@ -52,25 +46,26 @@ _REFUSE = "refuse such an archive"
 def read_directory(file: BinaryIO) -> dict[str, ZipInfo]:
     """The members of a sealed zip by name, in their order in the file; nothing is unpacked.
 
-    Raises ArchiveError for names that lead elsewhere, are there twice or stand in each other's way, links, encryption,
-    other methods, gaps and overlaps, sizes that no measurement reaches. Memory is bounded by MOST_DIRECTORY_BYTES.
+    Raises ArchiveError for names that lead elsewhere, are there twice or stand in each other's way, gaps and overlaps,
+    sizes that no measurement reaches. Memory is bounded by MOST_DIRECTORY_BYTES.
     """
-    start, count = _directory_place(file)
+    file.seek(-_SEAL_BYTES - _END.size, 2)
+    directory_bytes = _END.unpack(file.read(_END.size))[5]
+    if directory_bytes > MOST_DIRECTORY_BYTES:
+        raise ArchiveError(f"declares {directory_bytes} bytes of directory, too many; {_REFUSE}")
     try:
-        with ZipFile(file) as packed:
-            infos = packed.infolist()
+        packed = ZipFile(file)
     except (BadZipFile, NotImplementedError, ValueError, struct.error) as problem:
         raise ArchiveError(f"its directory cannot be read ({printable(str(problem)[:80])}); {_DAMAGED}") from None
-    if len(infos) != count:
-        raise ArchiveError(f"its directory has {len(infos)} entries and declares {count}; {_DAMAGED}")
+    infos = packed.infolist()
     _check(infos)
     offset = 0
     for info in infos:
-        if info.header_offset != offset or offset >= start:
+        if info.header_offset != offset or offset >= packed.start_dir:
             raise ArchiveError(f"member {info.filename} does not begin where the one before ends; {_REFUSE}")
         offset = _seek_content(file, info) + info.compress_size
-    if offset != start:
-        raise ArchiveError(f"holds {start - offset} bytes that belong to no member; {_REFUSE}")
+    if offset != packed.start_dir:
+        raise ArchiveError(f"holds {packed.start_dir - offset} bytes that belong to no member; {_REFUSE}")
     return {info.filename: info for info in infos}
 
 
@@ -99,43 +94,18 @@ def unpack(file: BinaryIO, info: ZipInfo) -> Iterator[bytes]:
         raise ArchiveError(f"member {info.filename} does not end where its directory says; {_DAMAGED}")
 
 
-def _directory_place(file: BinaryIO) -> tuple[int, int]:
-    """Where the directory begins, and how many entries it has; `zipfile` looks at the same places."""
-    end = file.seek(0, 2) - _SEAL_BYTES - _END.size
-    if end < _END64.size:
-        raise ArchiveError(f"has no directory; {_DAMAGED}")
-    file.seek(end - _END64.size)
-    mark64, *wide, locator = _END64.unpack(file.read(_END64.size))
-    mark, disk, first_disk, *record, _ = _END.unpack(file.read(_END.size))
-    sound = mark == _END_MARK and disk == first_disk == 0
-    if locator == b"PK\x06\x07":
-        sound = sound and mark64 == b"PK\x06\x06" and record == list(map(min, wide, _MOST_NARROW))
-        record, end = wide, end - _END64.size
-    here, count, directory_bytes, start = record
-    if not sound or here != count or start + directory_bytes != end:
-        raise ArchiveError(f"its directory is not where it says; {_DAMAGED}")
-    if count > MOST_MEMBERS or directory_bytes > MOST_DIRECTORY_BYTES:
-        raise ArchiveError(f"declares {count} members in {directory_bytes} bytes of directory, too many; {_REFUSE}")
-    file.seek(start)
-    if file.read(directory_bytes).count(b"PK\x01\x02") > 2 * count:  # by chance other bytes are the same, but not many
-        raise ArchiveError(f"its directory has more entries than the {count} it declares; {_REFUSE}")
-    return start, count
-
-
 def _check(infos: list[ZipInfo]) -> None:
-    """Plain files that ArchiveWriter can have written: no name twice, none that is also a folder, sizes in bounds."""
+    """No name twice, none that is also a folder, numbers and sizes in bounds."""
+    if len(infos) > MOST_MEMBERS:
+        raise ArchiveError(f"has {len(infos)} members, too many; {_REFUSE}")
     names: set[str] = set()
     for info in infos:
         check_name(name := info.orig_filename)
         if name in names:
             raise ArchiveError(f"member {name} is there twice; {_REFUSE}")
         names.add(name)
-        if info.flag_bits & ~_UTF8_NAME or info.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
-            raise ArchiveError(f"member {name} is encrypted, or packed in a way that Lepaute never writes; {_REFUSE}")
-        if info.external_attr >> 16 & _FILE_TYPE not in (0, _REGULAR) or info.external_attr & _DOS_FOLDER:
-            raise ArchiveError(f"member {name} is a link, a folder or a device, not a file; {_REFUSE}")
-        if info.comment or _ZIP64_FIELDS.get(len(info.extra)) != info.extra[:4]:
-            raise ArchiveError(f"member {name} has a comment or a field that no archive of Lepaute has; {_REFUSE}")
+        if info.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
+            raise ArchiveError(f"member {name} is packed in a way that Lepaute never writes; {_REFUSE}")
         if info.file_size > max(MOST_RATIO * info.compress_size, RATIO_MATTERS_BYTES):
             sizes = f"{info.compress_size} bytes to {info.file_size}"
             raise ArchiveError(f"member {name} unpacks {sizes}: no measurement compresses so well; {_REFUSE}")
@@ -147,13 +117,10 @@ def _check(infos: list[ZipInfo]) -> None:
 
 
 def _seek_content(file: BinaryIO, info: ZipInfo) -> int:
-    """Goes to the packed bytes of a member and returns their place; its own header must have its name."""
+    """Goes to the packed bytes of a member and returns their place."""
     file.seek(info.header_offset)
-    mark, name_bytes, extra_bytes = _LOCAL.unpack(file.read(_LOCAL.size).ljust(_LOCAL.size))
-    name, extra = file.read(name_bytes), file.read(extra_bytes)
-    if mark != b"PK\x03\x04" or name != info.filename.encode() or _ZIP64_FIELDS.get(extra_bytes) != extra[:4]:
-        raise ArchiveError(f"member {info.filename} is described in two different ways; {_REFUSE}")
-    return file.tell()
+    name_bytes, extra_bytes = _LOCAL.unpack(file.read(_LOCAL.size).ljust(_LOCAL.size))
+    return file.seek(name_bytes + extra_bytes, 1)
 
 
 def seal(path: Path) -> None:

@@ -5,7 +5,7 @@
 | pinning | core: rank r on the r-th core of its machine; spread: on its sockets in turn; none: not bound |
 | cache | warm, cold |
 | pages | of message buffers: default, small, huge |
-| frequency | a governor such as performance, or a fixed frequency such as 2.4GHz |
+| frequency | a governor: performance and powersave set the highest and the lowest frequency |
 | compiler | of the probe: commands that the library's mpicc takes in its own compiler's place |
 | flags | of the probe, such as -O2, behind its own |
 | mca.NAME | values of a parameter of Open MPI |
@@ -28,12 +28,10 @@ PINNING, CACHE, PAGES, FREQUENCY, COMPILER, FLAGS = "pinning", "cache", "pages",
 #: The levels of factors that have no others.
 _LEVELS = {PINNING: ("core", "spread", "none"), CACHE: ("warm", "cold"), PAGES: ("default", "small", "huge")}
 _FREE = {
-    FREQUENCY: re.compile(r"[a-z_]{2,30}|[0-9]+(?:\.[0-9]+)?[GM]Hz"),
+    FREQUENCY: re.compile(r"[a-z_]{2,15}"),
     COMPILER: re.compile(r"[A-Za-z0-9_./+-]{1,100}"),
     FLAGS: re.compile(r"-[A-Za-z0-9_=+-]{1,100}(?: -[A-Za-z0-9_=+-]{1,100})*"),
 }
-_HERTZ = re.compile(r"([0-9]+(?:\.[0-9]+)?)([GM])Hz")
-_UNITS = {"G": 1e9, "M": 1e6}
 _MCA = re.compile(r"mca\.([a-z][a-z0-9_]{1,80})")
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{1,80}")
 UNSET = "unset"
@@ -111,11 +109,7 @@ def variables_of(levels: Mapping[str, str], family: str) -> dict[str, str]:
 
 def control_of(levels: Mapping[str, str]) -> dict[str, Any]:
     """What machines are set to (`Machine.control`)."""
-    level = levels.get(FREQUENCY)
-    if level is None:
-        return {}
-    match = _HERTZ.fullmatch(level)
-    return {"frequency": {"fixed_hz": float(match[1]) * _UNITS[match[2]]}} if match else {"governor": level}
+    return {"governor": levels[FREQUENCY]} if FREQUENCY in levels else {}
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from lepaute.measure.experiment.options import Options, Parameters, options_from
 from lepaute.measure.experiment.record import Record, now, source_of
 from lepaute.measure.experiment.rounds import Until, check_recorded, rounds
 from lepaute.measure.experiment.workspace import Workspace, folder_of
-from lepaute.measure.node_agent.control_settings import problems as control_problems
+from lepaute.measure.node_agent.control import problems as control_problems
 from lepaute.measure.nodes.channel import NodeLost, NodeRefused
 from lepaute.measure.nodes.group import Nodes
 from lepaute.measure.nodes.pool import Pool
@@ -159,7 +159,7 @@ class Job(Helpers):
     def set_conditions(self, **controls: Any) -> frozenset[str]:
         """Sets the nodes for the commands that follow, as `control` does for the whole run: the level of a factor.
 
-        controls: such as scheduling={"class": "batch"}, pinning=[0], governor="powersave"; undone at the end of the run
+        controls: such as governor="powersave", turbo=False; undone at the end of the run
         The names of the nodes that could not be set so: what they measure is not of that level. Raises InputError for
         a value that makes no sense.
         """

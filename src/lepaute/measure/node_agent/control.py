@@ -1,4 +1,7 @@
-"""Machine control: makes a node steady for an experiment, tells what it did, and gives the node back as it was."""
+"""Machine control: makes a node steady for an experiment, tells what it did, and gives the node back as it was.
+
+Sources: the kernel's admin-guide/pm/{cpufreq,cpuidle,intel_pstate} and ABI/testing/sysfs-devices-system-cpu.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +9,17 @@ import contextlib
 import json
 import math
 import os
-import struct
+import re
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from . import control_settings
 from .control_journal import (
     Change,
     Journal,
     NodeLock,
     Record,
-    current_value,
     fold,
     guard,
     record,
@@ -26,18 +27,83 @@ from .control_journal import (
     undo_journal,
     warning,
 )
-from .system_files import Run, SystemFiles, format_cpus, run_command, why
+from .system_files import Run, SystemFiles, run_command, why
 
 _WARM_UP_SLICE_S = 10.0
-_LATENCY = "dev/cpu_dma_latency"
-#: The order in which they are applied: CPUs that are taken off line need nothing else; a change of turbo or of the
-#: governor resets the limits of the frequency.
-_STAGES: dict[str, Callable[[SystemFiles, Any], control_settings.Plan]] = {
-    "hyper_threading": control_settings.hyper_threading,
-    "turbo": control_settings.turbo,
-    "governor": control_settings.governor,
-    "frequency": control_settings.frequency,
-    "c_states": control_settings.c_states,
+_CPU = "sys/devices/system/cpu"
+
+
+def problems(settings: Mapping[str, Any]) -> dict[str, str]:
+    """Name of each control whose demand cannot be understood, and what is wrong with it; empty when all are fine."""
+    complaints = {}
+    for name, value in settings.items():
+        if name not in _RULES:
+            complaints[name] = f"no such control; there are: {', '.join(_RULES)}"
+        elif not _RULES[name][1](value):
+            complaints[name] = f"{value!r} is not {_RULES[name][0]}"
+    return complaints
+
+
+def _is_flag(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_governor(value: Any) -> bool:
+    return isinstance(value, str) and re.fullmatch(r"[a-z_]{1,15}", value) is not None
+
+
+def _is_warm_up(value: Any) -> bool:
+    seconds = value.get("duration_s") if isinstance(value, Mapping) and len(value) == 1 else None
+    return isinstance(seconds, (int, float)) and not isinstance(seconds, bool) and 0.1 <= seconds <= 86400
+
+
+#: Of each control what a value must be, in words and as a test.
+_RULES: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "hyper_threading": ("true or false", _is_flag),
+    "turbo": ("true or false", _is_flag),
+    "c_states": ("true or false", _is_flag),
+    "governor": ("the name of a governor, such as performance", _is_governor),
+    "warm_up": ("a mapping with duration_s, from 0.1 s to a day", _is_warm_up),
+}
+
+
+def _hyper_threading(files: SystemFiles, enabled: bool) -> list[Change]:
+    switch = f"{_CPU}/smt/control"
+    able = files.read_or(switch) in {"on", "off"}
+    return [Change("hyper_threading", switch, "on" if enabled else "off")] if able else []
+
+
+def _turbo(files: SystemFiles, enabled: bool) -> list[Change]:
+    """intel_pstate counts the other way round; newer drivers have a switch a policy."""
+    no_turbo, boost = f"{_CPU}/intel_pstate/no_turbo", f"{_CPU}/cpufreq/boost"
+    if files.exists(no_turbo):
+        return [Change("turbo", no_turbo, "0" if enabled else "1")]
+    switches = [boost] if files.exists(boost) else [f"{policy}/boost" for policy in _policies(files)]
+    return [Change("turbo", switch, "1" if enabled else "0") for switch in switches if files.exists(switch)]
+
+
+def _c_states(files: SystemFiles, enabled: bool) -> list[Change]:
+    """All idle states but state 0, which always remains."""
+    states = files.glob(f"{_CPU}/cpu[0-9]*/cpuidle/state[0-9]*/disable")
+    return [Change("c_states", state, "0" if enabled else "1") for state in states if "/state0/" not in state]
+
+
+def _governor(files: SystemFiles, chosen: str) -> list[Change]:
+    """The same for all CPUs."""
+    return [Change("governor", f"{policy}/scaling_governor", chosen) for policy in _policies(files)]
+
+
+def _policies(files: SystemFiles) -> list[str]:
+    """The folders of cpufreq: one a group of CPUs that share a clock, in older kernels one a CPU."""
+    return files.glob(f"{_CPU}/cpufreq/policy[0-9]*") or files.glob(f"{_CPU}/cpu[0-9]*/cpufreq")
+
+
+#: The order in which they are applied: CPUs that are taken off line need nothing else.
+_STAGES: dict[str, Callable[[SystemFiles, Any], list[Change]]] = {
+    "hyper_threading": _hyper_threading,
+    "turbo": _turbo,
+    "c_states": _c_states,
+    "governor": _governor,
 }
 
 
@@ -52,74 +118,44 @@ class Controls:
     watchdog: whether a process of its own undoes everything if this one dies; made at the first change
 
     Nothing here raises for want of permission, hardware or sense in what is wanted: a record with the status
-    "warning" says so in one sentence. `launch` says how to start commands under these controls (control_settings).
+    "warning" says so in one sentence.
     """
 
     def __init__(self, files: SystemFiles, journal: Path, run: Run = run_command, watchdog: bool = True) -> None:
-        self.launch: control_settings.Launch = {}
         self._files = files
         self._path = Path(journal)
         self._run = run
         self._watchdog = watchdog
         self._lock = NodeLock(self._path.with_name(self._path.name + ".lock"))
         self._journal = Journal(self._path, files)
-        self._before: dict[str, str] = {}
-        self._allowed: set[int] = set()
         self._pipe: int | None = None
-        self._latency: int | None = None
 
     def apply(self, settings: Mapping[str, Any]) -> list[Record]:
-        """Does what is wanted (control_settings tells what there is) and returns a record of each thing done or not."""
-        strange = control_settings.problems(settings)
+        """Does what is wanted and returns a record of each thing done or not."""
+        strange = problems(settings)
         records = [warning(name, "", f"not done: {message}") for name, message in strange.items()]
         fine = {name: value for name, value in settings.items() if name not in strange}
-        shared = [name for name in control_settings.MACHINE if name in fine]
-        if shared:
+        if fine:
             refusal, leftovers = self._take_the_node()
             records += leftovers
             if refusal:
-                records += [warning(name, "", f"not done: {refusal}") for name in shared]
-                fine = {name: value for name, value in fine.items() if name not in shared}
-        self._remember(fine)
+                return fold(records + [warning(name, "", f"not done: {refusal}") for name in fine])
         for name in _STAGES:
             if name in fine:
                 records += self._stage(name, fine[name])
-        self._settle()
-        records += self._prepare_launch(fine)
         if "warm_up" in fine:
             records.append(self._warm_up(float(fine["warm_up"]["duration_s"])))
         return fold(records)
 
     def undo(self) -> list[Record]:
-        """Gives the node back: values in reverse order, the request on idle states, the watchdog, the lock."""
-        records: list[Record] = []
+        """Gives the node back: values in reverse order, the watchdog, the lock."""
         self._journal.close()
-        if self._latency is not None:
-            os.close(self._latency)  # the kernel drops the request with its file
-            self._latency = None
-            records.append(record("c_states", _LATENCY, "done", "the request on wake-up time is withdrawn"))
-        if self._lock.descriptor is not None:
-            records += undo_journal(self._path, self._files)
+        records = undo_journal(self._path, self._files) if self._lock.descriptor is not None else []
         if self._pipe is not None:
             os.close(self._pipe)  # with nothing left in the journal the watchdog just ends
             self._pipe = None
         self._lock.release()
-        records += self._lost_cpus()
-        self._before.clear()
-        self.launch = {}
         return fold(records)
-
-    def _lost_cpus(self) -> list[Record]:
-        """A control group of version 1 forgets a CPU that was off line: the processes in it never get it back."""
-        before, after = self._allowed, control_settings.allowed_cpus(self._files)
-        self._allowed = set()
-        if not before - after:
-            return []
-        message = (
-            f"this job may not use the CPUs {format_cpus(sorted(before - after))} any more, though they are on line "
-            "again: its cpuset forgot them"
-        )
-        return [warning("hyper_threading", "proc/self/status", message)]
 
     def _take_the_node(self) -> tuple[str, list[Record]]:
         """(why the node cannot be ours, or ""; what was undone of experiments that were killed)."""
@@ -141,19 +177,13 @@ class Controls:
                 return f"no watchdog can be started to undo it: {error.strerror}", records
         return "", records
 
-    def _remember(self, fine: Mapping[str, Any]) -> None:
-        """Values before anything is changed: one control may change what the file of another one reads."""
-        if "hyper_threading" in fine and not self._allowed:
-            self._allowed = control_settings.allowed_cpus(self._files)
-        for name, stage in _STAGES.items():
-            if name in fine:
-                for change in stage(self._files, fine[name])[0]:
-                    with contextlib.suppress(OSError):  # told when it is to be changed
-                        self._before.setdefault(change.target, self._files.setting(change.target))
-
     def _stage(self, name: str, value: Any) -> list[Record]:
-        planned, records = _STAGES[name](self._files, value)
-        todo: list[tuple[Change, str, str]] = []
+        planned = _STAGES[name](self._files, value)
+        if not planned:
+            message = f"this node has no switch for {name} (a virtual machine, or left to its firmware)"
+            return [warning(name, _CPU, message)]
+        records: list[Record] = []
+        todo: list[tuple[Change, str]] = []
         for change in planned:
             try:
                 current = self._files.setting(change.target)
@@ -163,17 +193,13 @@ class Controls:
             if current == change.wanted:
                 records.append(record(name, change.target, "unchanged", "", current, current))
             else:
-                todo.append((change, self._before.get(change.target, current), current))
-        if todo:
-            try:
-                self._journal.intend([(change, before) for change, before, _ in todo])
-            except OSError as error:
-                message = f"not done, since the journal {self._path} cannot be written: {error.strerror}"
-                return records + [warning(name, change.target, message) for change, _, _ in todo]
-            records += [self._change(change, current) for change, _, current in todo]
-        if name == "c_states" and not any(one["status"] in {"done", "unchanged"} for one in records):
-            records.append(self._request_latency(value))
-        return records
+                todo.append((change, current))
+        try:
+            self._journal.intend(todo)
+        except OSError as error:
+            message = f"not done, since the journal {self._path} cannot be written: {error.strerror}"
+            return records + [warning(name, change.target, message) for change, _ in todo]
+        return records + [self._change(change, current) for change, current in todo]
 
     def _change(self, change: Change, current: str) -> Record:
         try:
@@ -188,49 +214,6 @@ class Controls:
         fine = after == change.wanted
         message = "" if fine else f"{change.wanted} was asked for; the kernel took it and keeps {after}"
         return record(change.control, change.target, "done" if fine else "warning", message, current, after)
-
-    def _settle(self) -> None:
-        """Notes what the changed files read once all is set: at the end a different value is somebody else's."""
-        values = [(target, current_value(self._files, target)) for target in self._journal.targets]
-        # One that cannot be read is gone with its CPU; undo finds it again once the CPU is back. After a full disk undo
-        # sets back whatever it finds.
-        with contextlib.suppress(OSError):
-            self._journal.settle([(target, value) for target, value in values if value is not None])
-
-    def _request_latency(self, value: Any) -> Record:
-        """The other way to shallow idle states: a request that holds as long as its file is open."""
-        limit_us = control_settings.latency_us(self._files, value)
-        if not self._files.glob("sys/devices/system/cpu/cpu[0-9]*/cpuidle/state[0-9]*"):
-            return warning("c_states", _LATENCY, "no request either: without idle states it would change nothing")
-        if self._latency is not None:
-            return record("c_states", _LATENCY, "unchanged", "the request was made already")
-        try:
-            descriptor = self._files.open(_LATENCY, os.O_RDWR)
-        except OSError as error:
-            return warning("c_states", _LATENCY, f"not done this way either: {why(error)}")
-        try:
-            before = _microseconds(os.pread(descriptor, 4, 0))
-            os.pwrite(descriptor, struct.pack("=i", limit_us), 0)
-            after = _microseconds(os.pread(descriptor, 4, 0))
-        except OSError as error:
-            os.close(descriptor)
-            return warning("c_states", _LATENCY, f"not done this way either: {why(error)}")
-        self._latency = descriptor
-        message = f"wake-up within {limit_us} us is requested as long as the experiment lasts"
-        return record("c_states", _LATENCY, "done", message, before, after)
-
-    def _prepare_launch(self, fine: Mapping[str, Any]) -> list[Record]:
-        records = []
-
-        def add(outcome: tuple[control_settings.Launch, Record]) -> None:
-            self.launch.update(outcome[0])
-            records.append(outcome[1])
-
-        if "pinning" in fine:
-            add(control_settings.pinning(self._files, fine["pinning"]))
-        if "scheduling" in fine:
-            add(control_settings.scheduling(fine["scheduling"]))
-        return records
 
     def _warm_up(self, duration_s: float) -> Record:
         """In slices: if the agent is killed, what it started for this ends soon by itself."""
@@ -264,7 +247,3 @@ def undo_leftover(journal: Path, files: SystemFiles) -> list[Record]:
         one["message"] = f"left behind by an earlier experiment that was killed: {one['message']}"
         records.append(one)
     return fold(records)
-
-
-def _microseconds(data: bytes) -> str | None:
-    return f"{struct.unpack('=i', data)[0]} us" if len(data) == 4 else None

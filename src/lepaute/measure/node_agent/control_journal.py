@@ -23,14 +23,11 @@ Record = dict[str, Any]
 
 _NUMBERED = re.compile(r"/(cpu|policy)([0-9]+)(?=/)")
 _VERSION = 1
-#: A CPU that comes back takes a moment, and brings its files with it.
-_SETTLING_S = 1.0
 _BOOT = "proc/sys/kernel/random/boot_id"
 #: What a journal may name: it is believed by a program that may run as root.
 _TARGETS = re.compile(
-    r"sys/devices/system/cpu/(smt/control|cpu[0-9]+/online|intel_pstate/no_turbo|cpufreq/boost"
-    r"|(cpu[0-9]+/cpufreq|cpufreq/policy[0-9]+)/(boost|scaling_governor|scaling_min_freq|scaling_max_freq)"
-    r"|cpu[0-9]+/cpuidle/state[0-9]+/disable)"
+    r"sys/devices/system/cpu/(smt/control|intel_pstate/no_turbo|cpufreq/boost"
+    r"|(cpu[0-9]+/cpufreq|cpufreq/policy[0-9]+)/(boost|scaling_governor)|cpu[0-9]+/cpuidle/state[0-9]+/disable)"
 )
 _VALUE = re.compile(r"[\w.+-]{1,64}")
 #: A dead holder's watchdog needs milliseconds to give the node its values back.
@@ -80,17 +77,16 @@ def fold(records: list[Record]) -> list[Record]:
 
 
 class Entry(NamedTuple):
-    """A changed file: the value it had, the one asked for, and the one the kernel then gave (None: not known)."""
+    """A changed file: the value it had, and the one asked for."""
 
     control: str
     target: str
     before: str
     wanted: str
-    after: str | None
 
 
 class Journal:
-    """JSON lines: a header, a line for each intended change, a line for each value then read back.
+    """JSON lines: a header, and a line for each intended change.
 
     Every addition is on disk (fsync) when the call returns. Raises OSError.
     """
@@ -116,10 +112,6 @@ class Journal:
             lines.append({**change._asdict(), "before": before})
         self._append(lines)
         self.targets += [change.target for change, _ in changes]
-
-    def settle(self, values: list[tuple[str, str]]) -> None:
-        """What the files read after their change: (target, value)."""
-        self._append([{"target": target, "after": after} for target, after in values])
 
     def _append(self, lines: list[dict[str, Any]]) -> None:
         if self._descriptor is None or not lines:
@@ -154,11 +146,11 @@ class Journal:
                     target, before = str(fields["target"]), str(fields["before"])
                     if not _TARGETS.fullmatch(target) or not _VALUE.fullmatch(before):
                         raise ValueError
-                    entry = Entry(str(fields["control"]), target, before, str(fields["wanted"]), None)
+                    entry = Entry(str(fields["control"]), target, before, str(fields["wanted"]))
                     first = entries.get(entry.target)
                     entries[entry.target] = entry if first is None else entry._replace(before=first.before)
-                elif fields.get("target") in entries:
-                    entries[fields["target"]] = entries[fields["target"]]._replace(after=str(fields["after"]))
+                elif fields.get("target") not in entries:  # of 0.1: what such a file read afterwards
+                    raise ValueError
             except (ValueError, TypeError, KeyError, AttributeError) as error:
                 if number < len(lines) or not isinstance(error, json.JSONDecodeError):  # the last may be half a line
                     wrong.append(f"line {number} is not one of a journal of machine control and is left out")
@@ -178,27 +170,26 @@ def undo_journal(path: Path, files: SystemFiles) -> list[Record]:
     except OSError as error:
         return [warning("undo", str(path), f"the journal of machine control cannot be read: {why(error)}")]
     records = [warning("undo", str(path), message) for message in wrong]
-    # All are read first: giving back one (turbo) may change what another (the frequency limit) reads.
-    remaining = [(entry, current_value(files, entry.target)) for entry in reversed(entries)]
-    todo: list[tuple[Entry, str | None]] = []
-    for entry, current in remaining:
-        if current is not None and entry.after is not None and current not in {entry.after, entry.before}:
+    refused = False
+    for entry in reversed(entries):
+        current = current_value(files, entry.target)
+        if current == entry.before:
+            continue
+        if current not in {entry.wanted, None}:
             message = (
                 f"somebody else set it to {current} in the meantime; left so "
-                f"(it was {entry.before} before the experiment, {entry.after} during it)"
+                f"(it was {entry.before} before the experiment, {entry.wanted} during it)"
             )
             records.append(record(entry.control, entry.target, "warning", message, current, current))
-        elif current != entry.before:
-            todo.append((entry, current))
-    restored, refused = _write_back(files, todo)
-    for entry, current, reason in refused:
-        message = f"cannot be set back to {entry.before}: {reason}"
-        records.append(record(entry.control, entry.target, "warning", message, current, current))
-    deadline_s = time.monotonic() + _SETTLING_S
-    for entry, current in restored:
+            continue
+        try:
+            files.write(entry.target, entry.before)
+        except OSError as error:
+            refused = True
+            message = f"cannot be set back to {entry.before}: {why(error)}"
+            records.append(record(entry.control, entry.target, "warning", message, current, current))
+            continue
         after = current_value(files, entry.target)
-        if after != entry.before:  # another control held it when it was written first
-            after = _again(files, entry, deadline_s)
         fine = after == entry.before
         message = "set back" if fine else f"set back to {entry.before}, but the kernel keeps {after}"
         records.append(record(entry.control, entry.target, "done" if fine else "warning", message, current, after))
@@ -210,42 +201,11 @@ def undo_journal(path: Path, files: SystemFiles) -> list[Record]:
     return records
 
 
-def _write_back(
-    files: SystemFiles, todo: list[tuple[Entry, str | None]]
-) -> tuple[list[tuple[Entry, str | None]], list[tuple[Entry, str | None, str]]]:
-    """(those written, those refused and why). One that is refused is tried again as long as another one succeeds.
-
-    A limit may not pass the other limit before that one is back; a CPU has no files before it is on line again.
-    """
-    written: list[tuple[Entry, str | None]] = []
-    while True:
-        refused: list[tuple[Entry, str | None, str]] = []
-        for entry, current in todo:
-            try:
-                files.write(entry.target, entry.before)
-                written.append((entry, current))
-            except OSError as error:
-                refused.append((entry, current, why(error)))
-        if not refused or len(refused) == len(todo):
-            return written, refused
-        todo = [(entry, current) for entry, current, _ in refused]
-
-
 def current_value(files: SystemFiles, target: str) -> str | None:
     try:
         return files.setting(target)
     except OSError:
         return None
-
-
-def _again(files: SystemFiles, entry: Entry, deadline_s: float) -> str | None:
-    try:
-        files.write(entry.target, entry.before)
-    except OSError:
-        return current_value(files, entry.target)
-    while (current := current_value(files, entry.target)) != entry.before and time.monotonic() < deadline_s:
-        time.sleep(0.02)
-    return current
 
 
 class NodeLock:

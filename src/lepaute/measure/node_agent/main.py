@@ -151,13 +151,10 @@ class Agent:
     def _control(self, arguments: dict[str, Any]) -> list[dict[str, Any]]:
         if self._controls is None:
             self._controls = Controls(self._files, journal_folder(self._files) / "controls.jsonl")
-        records = self._controls.apply(arguments["wanted"])
-        self._processes.launch = self._controls.launch
-        return records
+        return self._controls.apply(arguments["wanted"])
 
     def _undo(self, _arguments: dict[str, Any]) -> list[dict[str, Any]]:
         controls, self._controls = self._controls, None
-        self._processes.launch = {}
         return [] if controls is None else controls.undo()
 
     def _run_reference(self, _arguments: dict[str, Any]) -> dict[str, float]:

@@ -18,7 +18,6 @@ from typing import Any
 
 from lepaute.kit.sessions import kill_session, session_members
 
-from .control_settings import started_as
 from .wire import PIECE_BYTES
 
 #: How long output is still waited for when a program has ended: what it left behind may hold its output open for ever.
@@ -37,19 +36,15 @@ Emit = Callable[[str, "dict[str, Any]", bytes], None]
 
 
 class Processes:
-    """All programs that run now, by the number of the controller's request.
-
-    launch: CPUs and class of scheduling of every program, as machine control has it
-    """
+    """All programs that run now, by the number of the controller's request."""
 
     def __init__(self, emit: Emit) -> None:
         self._emit = emit
         self._running: dict[int, Running] = {}
         self._lock = threading.Lock()
-        self.launch: dict[str, Any] = {}
 
     def start(self, number: int, request: dict[str, Any]) -> None:
-        running = Running(number, request, self.launch, self._emit, self._ended)
+        running = Running(number, request, self._emit, self._ended)
         with self._lock:
             self._running[number] = running
         running.thread.start()
@@ -81,12 +76,9 @@ class Processes:
 class Running:
     """One program, in a session of its own; its thread sees it to its end."""
 
-    def __init__(
-        self, number: int, request: dict[str, Any], launch: dict[str, Any], emit: Emit, ended: Callable[[int], None]
-    ) -> None:
+    def __init__(self, number: int, request: dict[str, Any], emit: Emit, ended: Callable[[int], None]) -> None:
         self.number = number
         self.request = request
-        self.launch = launch
         self.process: subprocess.Popen[bytes] | None = None
         self.thread = threading.Thread(target=self._live, args=(emit, ended), daemon=True)
         self._why: str | None = None
@@ -124,18 +116,15 @@ class Running:
 
         began_s = time.monotonic()
 
-        def start() -> subprocess.Popen[bytes]:
-            return subprocess.Popen(
-                argv,
-                cwd=request.get("folder"),
-                env=environment,
-                stdin=subprocess.PIPE if "stdin" in request else subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                start_new_session=True,
-            )
-
-        self.process = process = started_as(self.launch, start)
+        self.process = process = subprocess.Popen(
+            argv,
+            cwd=request.get("folder"),
+            env=environment,
+            stdin=subprocess.PIPE if "stdin" in request else subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
         limit_s = request.get("timeout_s")
         limit = None if limit_s is None else time.monotonic() + limit_s
         if "stdin" in request:
