@@ -82,7 +82,7 @@ class Entry(NamedTuple):
     control: str
     target: str
     before: str
-    wanted: str
+    set_to: str
 
 
 class Journal:
@@ -175,10 +175,10 @@ def undo_journal(path: Path, files: SystemFiles) -> list[Record]:
         current = current_value(files, entry.target)
         if current == entry.before:
             continue
-        if current not in {entry.wanted, None}:
+        if current not in {entry.set_to, None}:
             message = (
                 f"somebody else set it to {current} in the meantime; left so "
-                f"(it was {entry.before} before the experiment, {entry.wanted} during it)"
+                f"(it was {entry.before} before the experiment, {entry.set_to} during it)"
             )
             records.append(record(entry.control, entry.target, "warning", message, current, current))
             continue
