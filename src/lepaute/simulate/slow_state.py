@@ -16,6 +16,7 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 from lepaute import _core
+from lepaute.stats.student import NORMAL_975
 
 #: Streams of the draws of a machine, of a run, and of the courses that stand for all runs.
 _OF_MACHINE, _OF_RUN, _OF_COURSE = 0x534C4F4D, 0x534C4F52, 0x534C4F43
@@ -24,7 +25,7 @@ _OF_MACHINE, _OF_RUN, _OF_COURSE = 0x534C4F4D, 0x534C4F52, 0x534C4F43
 MOST_CHANGES, LEAST_QUICK = 20_000, 1e-12
 #: Undisturbed times that stand for all, machines, and changes of the course of each machine.
 POINTS, MACHINES, LEAST_COURSE, MOST_COURSE = 4096, 32, 512, 4096
-_GOLDEN, _NORMAL_975 = 0.6180339887498949, 1.959963984540054
+_GOLDEN = 0.6180339887498949
 
 
 class Effect(NamedTuple):
@@ -73,7 +74,7 @@ class SlowNodes:
         if not self.nodes or not 0.0 < low_s <= median_s <= high_s:
             return Effect(1.0, 1.0, 1.0, 1.0, 0.0, None)
         machines, normals = _machines(self), _quantiles(POINTS)
-        below, above = (_core.natural_log(end_s / median_s) / _NORMAL_975 for end_s in (low_s, high_s))
+        below, above = (_core.natural_log(end_s / median_s) / NORMAL_975 for end_s in (low_s, high_s))
         usual = [median_s * _exponential(z * (above if z > 0.0 else -below)) for z in normals]
         most = min(MOST_COURSE, max(machine.changes_in(high_s) for machine in machines))
         changes = min(MOST_COURSE, max(LEAST_COURSE, 1 << int(4.0 * most).bit_length()))

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import fsum
 
+from lepaute.stats.student import NORMAL_975
+
 #: A control that spreads less, or whose runs do so once the earlier controls are taken out, tells nothing.
 LEAST_SD, LEAST_SHARE = 1e-4, 1e-3
 #: F statistic of a control (1 and R - 2 - earlier degrees of freedom) from which on it explains more than chance: one
@@ -96,7 +98,7 @@ class Adjusted:
     @property
     def variance(self) -> float:
         """Of what the controls explain: that of the normal distribution with these quantiles."""
-        sd = (self.below + self.above) / (2.0 * 1.959963984540054)
+        sd = (self.below + self.above) / (2.0 * NORMAL_975)
         return sd * sd
 
 

@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lepaute.stats.expanding import Booleans, Floats, Integers
+from lepaute.stats.robust import robust_sd
 
 MOST_SD, LEAST_SLOWER = 3.5, 0.15
 #: A stretch of slow steps that is shorter is what single cores do by themselves, where its level is that of the limit;
@@ -31,7 +32,6 @@ APART_S = 0.5
 ALL_CORES = 0.75
 #: What is next to a slow step counts as slow above this part of the limit.
 EDGE = 0.5
-SD_OF_MAD = 1.4826
 
 #: What saw a disturbance; causes of older versions name none.
 WITNESSES = CPU, STEAL, OFF_CORE, SENTINELS, STEPS = "cpu", "steal", "off core", "sentinels", "steps"
@@ -115,7 +115,7 @@ def beside_slow_causes(slower: Sequence[float]) -> tuple[str, ...]:
 
 def slow_limit(log_ratio: Floats) -> float:
     """The logarithm above which a duration is slow, `log_ratio` being those of all durations over their median."""
-    spread = SD_OF_MAD * float(np.median(np.abs(log_ratio - np.median(log_ratio)))) if len(log_ratio) else 0.0
+    spread = robust_sd(log_ratio) if len(log_ratio) else 0.0
     return max(MOST_SD * spread, float(np.log1p(LEAST_SLOWER)))
 
 

@@ -14,6 +14,7 @@ from scipy.special import stdtrit
 
 from lepaute import _core
 from lepaute.stats.expanding import Booleans, Floats, Integers
+from lepaute.stats.robust import SD_OF_MAD
 
 #: Others without whom nothing is said of a machine's group.
 FEWEST_OTHERS = 2
@@ -155,7 +156,7 @@ def limited(deviations: Floats) -> tuple[Floats, Floats]:
     ranked = np.sort(np.abs(deviations), axis=0)  # NaN last
     count = np.isfinite(deviations).sum(axis=0)
     middle = np.minimum(np.maximum(count - 1, 0) // 2, len(ranked) - 1)
-    scale = np.where(count > 0, 1.4826 * ranked[middle, np.arange(ranked.shape[1])], 0.0)
+    scale = np.where(count > 0, SD_OF_MAD * ranked[middle, np.arange(ranked.shape[1])], 0.0)
     return np.clip(deviations, -FAR * scale, FAR * scale), scale
 
 

@@ -10,12 +10,11 @@ from typing import NamedTuple
 
 from lepaute.errors import InputError
 from lepaute.stats.control_variates import Controls, adjusted
-from lepaute.stats.student import student_quantile
+from lepaute.stats.student import NORMAL_975, student_quantile
 
 #: From this many runs on, the quantiles of the runs themselves are taken. With fewer, the 2.5 % quantile would lie
 #: outside the runs seen: its position is 0.025 (R + 1), which reaches the first of them at R = 39.
 EMPIRICAL_FROM = 40
-_NORMAL_975 = 1.959963984540054  # the 97.5 % quantile of the normal distribution
 _LARGEST_LOG = 700.0  # what exponential() takes
 
 
@@ -114,7 +113,7 @@ def prediction_interval(values: Sequence[float], common_sd: float = 0.0, control
     left = adjusted([log(value) for value in values], controls)
     low, high = _bounds(left.logs, left.estimated, left.widening)
     if common_sd > 0.0 or left.estimated:
-        mean, reach = fsum(left.logs) / len(values), _NORMAL_975 * common_sd
+        mean, reach = fsum(left.logs) / len(values), NORMAL_975 * common_sd
         below, above = max(0.0, mean - low), max(0.0, high - mean)
         low = mean - sqrt(below * below + left.below * left.below + reach * reach)
         high = mean + sqrt(above * above + left.above * left.above + reach * reach)

@@ -17,6 +17,7 @@ from math import exp, floor, fsum, inf, sqrt
 import numpy as np
 
 from lepaute.stats.expanding import Floats
+from lepaute.stats.robust import robust_sd
 from lepaute.stats.student import student_quantile
 
 #: Values further from the median of their side than so many standard deviations count as if they were there.
@@ -67,7 +68,7 @@ def level_shift(before: Floats, after: Floats, rho: float, *, pooled: bool = Tru
     if n1 < 1 or n2 < 1 or n1 + n2 < 3:
         raise ValueError(f"{n1} and {n2} values have no difference with an error")
     magnitudes = np.abs(np.concatenate([before - np.median(before), after - np.median(after)]))
-    typical = 1.4826 * float(np.median(magnitudes[magnitudes > 0])) if (magnitudes > 0).any() else 0.0
+    typical = robust_sd(magnitudes[magnitudes > 0], 0.0) if (magnitudes > 0).any() else 0.0
     sides = [_drawn_in(side, typical) for side in (before, after)]
     means = [float(side.mean()) for side in sides]
     squares = [float(((side - mean) ** 2).sum()) for side, mean in zip(sides, means, strict=True)]

@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lepaute.errors import InputError
+from lepaute.stats.robust import SD_OF_MAD, robust_sd
 
 Floats = npt.NDArray[np.float64]
 
@@ -175,7 +176,7 @@ def outlier_p_values(size: Floats, usual: float = USUAL_SPREAD) -> Floats:
     """
     if len(size) >= FEWEST_SPREAD:
         off = np.abs(size - np.median(size))
-        if not (spread := 1.4826 * float(np.median(off))):
+        if not (spread := robust_sd(off, 0.0)):
             return np.ones(len(size))
         largest = _largest_distances(len(size))
         return np.asarray((1 + len(largest) - np.searchsorted(largest, off / spread)) / (1 + len(largest)))
@@ -199,5 +200,5 @@ def _largest_distances(machines: int) -> Floats:
     for start in range(0, tried, at_once):
         x = rng.normal(size=(min(at_once, tried - start), machines))
         x = np.abs(x - np.median(x, axis=1, keepdims=True))
-        largest.append(x.max(axis=1) / (1.4826 * np.median(x, axis=1)))
+        largest.append(x.max(axis=1) / (SD_OF_MAD * np.median(x, axis=1)))
     return np.sort(np.concatenate(largest))

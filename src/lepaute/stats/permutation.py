@@ -16,6 +16,7 @@ import numpy.typing as npt
 from lepaute.errors import InputError
 from lepaute.kit.text import level_order
 from lepaute.stats.expanding import Floats, Integers
+from lepaute.stats.robust import SD_OF_MAD
 from lepaute.stats.student import student_quantile
 
 PERMUTATIONS = 1999
@@ -240,7 +241,7 @@ def _drawn_in(y: Floats, codes: Integers, groups: Integers) -> Floats:
     for mine in members:
         magnitudes = np.abs(rest[mine][rest[mine] != 0])
         typical = float(np.median(magnitudes)) if len(mine) >= _ENOUGH_FOR_SPREAD and len(magnitudes) else common
-        most = _MOST_DEVIATIONS * 1.4826 * typical
+        most = _MOST_DEVIATIONS * SD_OF_MAD * typical
         result[mine] = level[mine] + np.clip(rest[mine], -most, most)
     return result
 

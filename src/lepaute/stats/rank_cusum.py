@@ -30,6 +30,7 @@ import numpy.typing as npt
 
 from lepaute.errors import InputError
 from lepaute.stats.expanding import Floats
+from lepaute.stats.robust import lag_correlation
 
 #: Fewer values than this say nothing about a change: even two levels wide apart come about by chance too often.
 FEWEST = 8
@@ -239,7 +240,4 @@ def _from_levels(ranked: Floats) -> Floats:
     sums = np.cumsum(ranked, axis=-1)  # of halves: exact
     before = np.take_along_axis(sums, cut - 1, axis=-1)
     rest = ranked - np.where(np.arange(count) < cut, before / cut, (sums[..., -1:] - before) / (count - cut))
-    power = (rest * rest).sum(axis=-1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        seen = (rest[..., 1:] * rest[..., :-1]).sum(axis=-1) / power
-    return np.where(power > 0, np.maximum(0.0, seen), 0.0)
+    return np.fmax(0.0, lag_correlation(rest))

@@ -9,6 +9,8 @@ from math import exp, inf, isfinite, lgamma, log
 
 from lepaute.errors import InputError
 
+#: The 97.5 % quantile of the normal distribution, to which Student's tends.
+NORMAL_975 = 1.959963984540054
 _TINY = 1e-300
 
 

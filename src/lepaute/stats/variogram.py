@@ -23,6 +23,7 @@ from math import exp, expm1, fsum, isinf, log, pi, sqrt
 from typing import TYPE_CHECKING
 
 from lepaute.kit.later import later
+from lepaute.stats.robust import SD_OF_MAD
 
 if TYPE_CHECKING:
     import numpy as np
@@ -242,7 +243,7 @@ def without_spikes(values: "Floats") -> "Floats":
         return values
     medians = np.median(np.lib.stride_tricks.sliding_window_view(padded, 2 * NEIGHBOURS + 1), axis=1)
     distance = np.abs(values - medians)
-    far = distance > SPIKE_SD * 1.4826 * float(np.median(distance))
+    far = distance > SPIKE_SD * SD_OF_MAD * float(np.median(distance))
     result: Floats = np.where(far & (np.median(distance) > 0), medians, values)
     return result
 

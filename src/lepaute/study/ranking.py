@@ -20,7 +20,7 @@ from lepaute.simulate.prediction.trust import Trust
 from lepaute.stats.control_variates import Adjusted, Controls, adjusted, controls_of_ratio
 from lepaute.stats.expanding import Floats
 from lepaute.stats.intervals import prediction_interval
-from lepaute.stats.student import student_quantile
+from lepaute.stats.student import NORMAL_975, student_quantile
 from lepaute.study.evaluation import LESS_IS_BETTER, Outcome, Point, sampling_sd_of_mean, spread
 from lepaute.study.trust import by_share
 
@@ -214,8 +214,8 @@ class _Gap:
     def enough(self) -> int | None:
         """Runs of each with which 0 would be outside the 95 % interval of a further difference, if mean and standard
         deviation are what they seem; None where no number would do."""
-        known = 1.96 * self.known_sd
-        if self.degrees == 0.0 or abs(self.mean) <= hypot(1.96 * self.sd, known):
+        known = NORMAL_975 * self.known_sd
+        if self.degrees == 0.0 or abs(self.mean) <= hypot(NORMAL_975 * self.sd, known):
             return None
         estimated = 1 + self.left.estimated
         for runs in range(max(self.count, 1 + estimated), MOST_ADVISED + 1):

@@ -19,6 +19,7 @@ from lepaute.errors import InputError
 from lepaute.kit.text import with_interval
 from lepaute.simulate.prediction.trust import Trust
 from lepaute.stats.decision import Decision
+from lepaute.stats.student import NORMAL_975
 from lepaute.study.evaluation import Evaluate, Point, Trial, Value, noun
 from lepaute.study.trust import decision_of
 
@@ -190,7 +191,7 @@ def _indices(table: "Floats", second: "Floats", seed: int) -> tuple[list[Index],
             for begin in range(0, RESAMPLES, at_once)
         ]
     )
-    half = 1.959964 * drawn.std(axis=0, ddof=1)
+    half = NORMAL_975 * drawn.std(axis=0, ddof=1)
     indices = [Index(float(v), float(v - h), float(v + h)) for v, h in zip(middle, half, strict=True)]
     return indices[:inputs], indices[inputs : 2 * inputs], float(middle[-1])
 

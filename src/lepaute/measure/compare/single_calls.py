@@ -15,6 +15,8 @@ import pandas
 from lepaute.measure.compare.summaries import ROW
 from lepaute.stats.expanding import Floats, Integers
 from lepaute.stats.intervals import median_interval
+from lepaute.stats.robust import lag_correlation
+from lepaute.stats.student import NORMAL_975
 
 #: Distances of calls whose correlation is taken, as long as an mpirun has four times as many.
 LAGS = 20
@@ -169,12 +171,7 @@ def rank_correlations(times: Floats, lags: int) -> Floats:
     if len(times) < 3:
         return np.full(lags, np.nan)
     rank = rankdata(times) - (len(times) + 1) / 2
-    square = float(rank @ rank)
-    if square == 0.0:
-        return np.full(lags, np.nan)
-    return np.array(
-        [float(rank[:-lag] @ rank[lag:]) / square if lag < len(rank) else 0.0 for lag in range(1, lags + 1)]
-    )
+    return np.array([lag_correlation(rank, lag) for lag in range(1, lags + 1)])
 
 
 def independent_band(calls: int, lag: int) -> tuple[float, float]:
@@ -184,5 +181,5 @@ def independent_band(calls: int, lag: int) -> tuple[float, float]:
     of lack of fit in time series models", Biometrika 65, 1978)
     """
     middle = -(calls - lag) / (calls * (calls - 1))
-    half = 1.959964 * sqrt((calls - lag) / (calls * (calls + 2)))
+    half = NORMAL_975 * sqrt((calls - lag) / (calls * (calls + 2)))
     return middle - half, middle + half

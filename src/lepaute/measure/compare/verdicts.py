@@ -39,7 +39,8 @@ from lepaute.stats.aligned_ranks import RankTest, Shift, aligned_rank_test, alig
 from lepaute.stats.decision import Decision, Weakness
 from lepaute.stats.expanding import Booleans, Floats
 from lepaute.stats.multiple_tests import benjamini_hochberg, holm
-from lepaute.stats.student import student_quantile
+from lepaute.stats.robust import robust_sd
+from lepaute.stats.student import NORMAL_975, student_quantile
 
 Outcome = Literal["left faster", "right faster", "no difference above the margin", "undecided", "untested"]
 #: The form of rows of a rate, whose times are those that the bytes of a message take by it.
@@ -52,7 +53,6 @@ SIGNIFICANT = LEVEL
 CONFIDENCE = 0.95
 #: A difference below this is nobody's concern, where its interval excludes a larger one.
 MARGIN = 0.02
-_NORMAL_975 = 1.959964
 NORMAL = NormalDist()
 #: Values of the true shift that a forecast looks at: quantiles of its distribution.
 _QUANTILES = 199
@@ -405,9 +405,9 @@ def _exp(value: float) -> float:
 def _standard_error(row: "_Row", shift: Shift) -> float:
     """From the interval; where that is infinite, from the spread of the values of each block."""
     if isfinite(shift.low) and isfinite(shift.high):
-        return (shift.high - shift.low) / (2 * _NORMAL_975)
+        return (shift.high - shift.low) / (2 * NORMAL_975)
     left, right = row.values[~row.second], row.values[row.second]
-    spread = [np.median(np.abs(one - np.median(one))) * 1.4826 for one in (left, right)]
+    spread = [robust_sd(one) for one in (left, right)]
     return float(np.hypot(spread[0] / np.sqrt(len(left)), spread[1] / np.sqrt(len(right))))
 
 

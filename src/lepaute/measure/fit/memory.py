@@ -18,6 +18,7 @@ from lepaute.measure.archive.setups.topology import Cache
 from lepaute.measure.fit.numeric import Floats
 from lepaute.measure.fit.segmentation.points import BREAKPOINT_PARAMETERS, Points, best_cuts
 from lepaute.stats.intervals import median_interval
+from lepaute.stats.robust import robust_sd
 
 if TYPE_CHECKING:
     import pandas
@@ -178,7 +179,7 @@ def _curves(table: "pandas.DataFrame") -> tuple[Curve, ...]:
     curves: dict[tuple[int, int, int], list[tuple[int, float, float]]] = {}
     for (element, stride, unroll, size), values in sorted(groups.items()):
         median = float(np.median(values))
-        spread = 1.4826 * float(np.median(np.abs(np.array(values) - median)))
+        spread = robust_sd(np.array(values), median)
         # Of a median of n normal values: sqrt(pi / 2) times that of their mean.
         error = spread * math.sqrt(math.pi / 2 / len(values))
         curves.setdefault((element, stride, unroll), []).append((size, math.exp(median), error))

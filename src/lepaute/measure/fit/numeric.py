@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lepaute.stats import algebra
-from lepaute.stats.student import student_quantile
+from lepaute.stats.student import NORMAL_975, student_quantile
 
 T = TypeVar("T")
 Floats = npt.NDArray[np.float64]
@@ -40,8 +40,6 @@ MOST_OF_ONE_CLUSTER = 0.02
 INDISTINCT = 2.0
 #: Sums that differ by less than this share of what they are parts of are equal: rounding is a thousand times less.
 EQUAL_SHARE = 1e-9
-#: Half of the normal distribution's 95 % interval.
-NORMAL_95 = 1.959963984540054
 
 
 def subset(data: T, rows: Booleans | Integers) -> T:
@@ -196,7 +194,7 @@ def clusters_of(x: Floats, residual: Floats, weight: Floats, active: Booleans, c
 
 def inflation(degrees_of_freedom: float) -> float:
     """Factor on a variance that makes a normal 95 % interval as wide as Student's."""
-    return (student_quantile(0.975, degrees_of_freedom) / NORMAL_95) ** 2
+    return (student_quantile(0.975, degrees_of_freedom) / NORMAL_975) ** 2
 
 
 def simplest(bic: Floats) -> int:

@@ -17,6 +17,7 @@ from lepaute.errors import InputError
 from lepaute.simulate.platform import guessed_messages
 from lepaute.simulate.platform.network_model import BusyReceiver, Segment
 from lepaute.simulate.platform.schema import Assumption, Platform
+from lepaute.stats.robust import robust_sd
 
 if TYPE_CHECKING:
     from lepaute.measure.fit.duration_tables import DurationTable
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
 #: Of the time of a message: one pair of ranks at one time was measured, and others differ.
 PAIR_SD = 0.1
-#: A standard deviation over the median of absolute values, of a normal distribution.
-_SD_OF_MEDIAN = 1.4826
 #: Of a piece without a time per byte: the link decides.
 _FASTEST_S_PER_BYTE = 1e-12
 #: No library's limit of eager messages is lower. A jump below is that of messages which go along with their request to
@@ -88,8 +87,8 @@ def with_ping_pong(
     told = "given" if eager_bytes is not None else "guessed"
     segments = _segments(line, threshold)
     what = WITHIN if within else BETWEEN
-    off = np.median(np.abs(np.log(line.y / line.predict(line.x))))
-    relative_sd = round(math.hypot(PAIR_SD, _SD_OF_MEDIAN * float(off)), 3)
+    spread = robust_sd(np.log(line.y / line.predict(line.x)), 0.0)
+    relative_sd = round(math.hypot(PAIR_SD, spread), 3)
     assumption = Assumption(
         what=f"{what} of other pairs and times",
         relative_sd=relative_sd,

@@ -23,11 +23,10 @@ from lepaute.simulate.platform.schema import Platform
 from lepaute.simulate.prediction.prediction import Prediction
 from lepaute.stats.control_variates import Controls, adjusted, controls_of_ratio
 from lepaute.stats.intervals import median_of_runs, prediction_interval, standard_deviation
-from lepaute.stats.student import student_quantile
+from lepaute.stats.student import NORMAL_975, student_quantile
 
 #: Runs that are advised where more would narrow an interval, and how much they would have to.
 USUAL_RUNS, WORTH_NARROWING = 30, 0.1
-_NORMAL_975 = 1.959963984540054
 
 
 #: A ratio this near to 1 in all runs is one of equal runs, but for rounding.
@@ -342,7 +341,7 @@ def _narrowed(ratios: Sequence[float], common_sd: float, controls: Controls | No
     count = len(ratios)
     left = adjusted([_core.natural_log(ratio) for ratio in ratios], controls)
     variance = standard_deviation(left.logs) ** 2 * (count - 1) / (count - 1 - left.estimated)
-    known = _NORMAL_975**2 * (left.variance + common_sd**2)
+    known = NORMAL_975**2 * (left.variance + common_sd**2)
 
     def reach(runs: int) -> float:
         own = student_quantile(0.975, runs - 1 - left.estimated) ** 2 * (1.0 + left.widening * count / runs)

@@ -17,6 +17,7 @@ from lepaute.simulate.conditions import Conditions, Layers, layers_of
 from lepaute.simulate.engine import MESSAGES, Engine, KernelUse, MessageUse, Simulator
 from lepaute.simulate.platform.plausibility import assumed_values
 from lepaute.stats.decision import Decision, Weakness
+from lepaute.stats.student import NORMAL_975
 
 if TYPE_CHECKING:
     from lepaute.simulate.application import Application
@@ -197,7 +198,7 @@ class Trust:
         """That the prediction may be called better or worse than another one."""
         sd, extrapolated = self.time_relative_sd, f"{percent(self.computing)} of its computing is extrapolated"
         sent = f"messages of sizes outside take {percent(self.messages)} of its computing and communication"
-        uncertain = f"extrapolation alone makes its time uncertain by ± {percent(1.96 * (sd or 0.0))}"
+        uncertain = f"extrapolation alone makes its time uncertain by ± {percent(NORMAL_975 * (sd or 0.0))}"
         most = MOST_COMPUTING if self.seen else MOST_UNSEEN
         lacks = (
             (sd is None and self.computing > most, Weakness("outside", extrapolated)),
@@ -218,7 +219,10 @@ class Trust:
             return "no"
         sd = self.time_relative_sd or 0.0
         return ", ".join(
-            ("yes", *([f"± {percent(1.96 * sd)} by extrapolation"] if sd >= LEAST_TOLD else self.decision.reasons))
+            (
+                "yes",
+                *([f"± {percent(NORMAL_975 * sd)} by extrapolation"] if sd >= LEAST_TOLD else self.decision.reasons),
+            )
         )
 
     @property

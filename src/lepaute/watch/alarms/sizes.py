@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lepaute.stats.expanding import Floats
+from lepaute.stats.robust import lag_correlation
 
 #: Larger is better: rates. Looked at first, since `_B_per_s` ends in `_s`.
 _RATES = ("_flops", "_per_s", "_Hz")
@@ -125,4 +126,4 @@ def correlations_within(values: Floats, first: int) -> Floats:
     """`correlation_within` of each row, shape (series, n)."""
     levels = (values[:, :first], values[:, first:])
     within = np.concatenate([each - each.mean(axis=1, keepdims=True) for each in levels], axis=1)
-    return np.asarray((within[:, 1:] * within[:, :-1]).sum(axis=1) / np.maximum((within**2).sum(axis=1), 1e-300))
+    return np.nan_to_num(lag_correlation(within))

@@ -14,6 +14,7 @@ import pandas as pd
 from lepaute.kit.text import signed_percent, significant
 from lepaute.stats.expanding import Floats
 from lepaute.stats.level_shift import Onset, onset
+from lepaute.stats.robust import robust_sd
 from lepaute.stats.small_changes import CHANCE, DAYS
 from lepaute.watch.alarms.sizes import correlation_within, is_worse, size_at
 from lepaute.watch.values import DAY_S
@@ -77,7 +78,7 @@ def looks_of(looks: "Sequence[Look]", least_change: float) -> "pd.DataFrame":
 def _row(look: Look, least_change: float) -> dict[str, Any] | None:
     x = look.values
     middle = float(np.median(x))
-    spread = 1.4826 * float(np.median(np.abs(x - middle)))
+    spread = robust_sd(x, middle)
     drawn_in = np.clip(x, middle - MOST_DEVIATIONS * spread, middle + MOST_DEVIATIONS * spread) if spread > 0 else x
     found = onset([(look.times_s, drawn_in)])
     wider = _wider(x)

@@ -19,6 +19,7 @@ import pandas as pd
 from lepaute.errors import InputError
 from lepaute.stats.expanding import Booleans, ExpandingMoments, Floats, Integers, expanding_moments
 from lepaute.stats.prediction_region import RegionTests, log10_p_values, region_tests
+from lepaute.stats.robust import SD_OF_MAD
 from lepaute.watch.changelog import Changelog
 from lepaute.watch.judging.reference import (
     Digests,
@@ -45,8 +46,6 @@ _FIELDS = ("n", "degrees_of_freedom", "statistic", "p_value", "direction", "low"
 FEWEST_NODES = 5
 #: What is further than this many standard deviations from the median of the day is a machine's, not the day's.
 FAR = 5.0
-#: Of a normal distribution, the standard deviation over the median absolute deviation.
-_SCALE = 1.4826
 
 
 def judge(
@@ -403,7 +402,7 @@ def _near(delta: Floats, weight: Floats, spread: Floats) -> Booleans:
     spread : of earlier days, shape (p,); that of the day counts if it is more, as it may be small by chance
     """
     centred = np.sqrt(weight)[:, None] * (delta - np.median(delta, axis=0))
-    of_day = _SCALE * np.median(np.abs(centred), axis=0)
+    of_day = SD_OF_MAD * np.median(np.abs(centred), axis=0)
     scale = np.maximum(of_day * (1 + 10 / len(delta)), spread)
     near: Booleans = ((np.abs(centred) <= FAR * scale) | (of_day == 0)).all(axis=1)
     return near if near.any() else np.ones(len(delta), np.bool_)

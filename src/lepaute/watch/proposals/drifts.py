@@ -9,6 +9,7 @@ from scipy.special import stdtr
 
 from lepaute.stats.expanding import Floats
 from lepaute.stats.level_shift import independent_values
+from lepaute.stats.robust import SD_OF_MAD
 from lepaute.watch.proposals.watched_series import WatchedSeries
 
 #: So many effects of the days have a mean that is the season.
@@ -68,5 +69,5 @@ def _neighbours(count: int) -> "Floats":
 def winsorized(x: "Floats") -> "Floats":
     """Spikes say nothing about a response; of each row, shape (..., n)."""
     middle = np.median(x, axis=-1, keepdims=True)
-    reach = 3 * 1.4826 * np.median(np.abs(x - middle), axis=-1, keepdims=True)
+    reach = 3 * SD_OF_MAD * np.median(np.abs(x - middle), axis=-1, keepdims=True)
     return np.asarray(np.clip(x, middle - reach, middle + reach))

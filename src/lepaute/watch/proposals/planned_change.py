@@ -15,6 +15,7 @@ from lepaute.errors import InputError
 from lepaute.stats.expanding import Floats
 from lepaute.stats.level_shift import independent_values, level_shift
 from lepaute.stats.multiple_tests import holm, outlier_p_values
+from lepaute.stats.robust import robust_sd
 from lepaute.stats.student import student_quantile
 from lepaute.watch.changelog import Changelog
 from lepaute.watch.judging.reference import references
@@ -130,7 +131,7 @@ def _correlation(machines: "list[tuple[Floats, Floats]]") -> float:
         for x in sides:
             if len(x) < FEWEST:
                 continue
-            spread = 1.4826 * float(np.median(np.abs(x - np.median(x))))
+            spread = robust_sd(x)
             rest = np.clip(x - np.median(x), -3 * spread, 3 * spread) if spread > 0 else x - x.mean()
             rest = rest - rest.mean()
             scale = float((rest**2).mean())

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lepaute.measure.fit.numeric import Booleans, Floats, Integers
+from lepaute.stats.robust import robust_sd
 
 #: Classes of size, equally wide in the logarithm of the predicted duration.
 CLASSES = 8
@@ -118,7 +119,7 @@ def classed(calls: Residuals) -> Classed:
         values = ratio[inside]
         middle = float(np.median(values))
         # Of the upper side alone: noise is skewed, and interruptions are what the cut is for.
-        scale[which] = max(1.4826 * float(np.median(np.abs(values - middle))), 1e-9 * abs(middle))
+        scale[which] = max(robust_sd(values, middle), 1e-9 * abs(middle))
         cut = middle + CUT_SD * scale[which]
         if np.mean(values > cut) <= MOST_CUT:
             capped[inside] = np.minimum(values, cut)

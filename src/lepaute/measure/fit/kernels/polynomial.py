@@ -48,6 +48,7 @@ from lepaute.measure.fit.numeric import (
     whitening,
 )
 from lepaute.stats import algebra
+from lepaute.stats.robust import robust_sd
 
 #: Terms that a fit of a kernel tries, most important first: of two that the data cannot distinguish, the first is kept.
 DEFAULT_TERMS: dict[str, tuple[str, ...]] = {
@@ -403,7 +404,7 @@ def _iterate(x: Floats, x_sd: Floats, y: Floats, share: Floats, floor: float, no
     safe = np.maximum(algebra.times(x, first), 1e-6)
     mean = first
     sd = np.zeros(x_sd.shape[1])
-    deviation = 1.4826 * float(np.median(np.abs(y / safe - 1.0))) * safe
+    deviation = robust_sd(y / safe, 1.0) * safe
     robust, cut, residual = deviation, y, y - safe
     weight = share / safe**2
     for _ in range(ITERATIONS):

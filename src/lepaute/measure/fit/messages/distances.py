@@ -26,11 +26,10 @@ from lepaute.measure.fit.messages.segment import CAP, FittedSegment
 from lepaute.measure.fit.numeric import Floats, weighted_line
 from lepaute.measure.fit.observations.columns import net_seconds
 from lepaute.simulate.platform.topology import Topology
+from lepaute.stats.student import NORMAL_975
 
 #: Columns that tell the starts of an archive apart, where it has them.
 START = ("block", "attempt", "host", "peer")
-#: Quantile of the normal distribution, in whose units the result is.
-NORMAL_975 = 1.959964
 #: Of a message: what calls take of its time leaves so much to the transfer, at least, where effects are told apart.
 MOST_OVERHEAD = 0.9
 #: Of cores, the nearest first; of nodes.

@@ -20,6 +20,7 @@ from lepaute.measure.fit.mixtures import Mode, likeliest_modes
 from lepaute.measure.fit.numeric import Floats, local_median, normal_equations, subset
 from lepaute.measure.fit.observations.columns import NEEDED, P2P, check_columns, net_seconds
 from lepaute.stats.algebra import nonnegative_solution
+from lepaute.stats.robust import robust_sd
 
 #: A duration beyond this many times the median of its neighbours in size was interrupted.
 CAP = 2.0
@@ -236,5 +237,5 @@ def _within_one_way(
 def _relative_sd(ratio: Floats, pairs: bool) -> float:
     if len(ratio) == 0:
         return 0.0
-    robust = 1.4826 * float(np.median(np.abs(ratio - np.median(ratio))))
+    robust = robust_sd(ratio)
     return robust * float(np.sqrt(2.0)) if pairs else robust

@@ -27,10 +27,8 @@ from lepaute.measure.fit.numeric import Floats, Integers
 from lepaute.measure.fit.observations.columns import BY_NAME, factors_of, names_of
 from lepaute.stats.multiple_tests import holm
 from lepaute.stats.permutation import PERMUTATIONS, PermutationTest, permutation_test
+from lepaute.stats.student import NORMAL_975
 
-#: Standard deviations that the number of stretches has to be below that of shuffled levels. Of designs that were
-#: shuffled, one in forty is then tested by stretches: a loss of power, but no false alarm.
-FEWER = 1.96
 #: Columns of conditions that the probes set themselves, and the levels of all that the models are fitted to.
 CONTENT, WARM = "content", "warm"
 RANDOM, PLACED = "random", 0
@@ -109,7 +107,8 @@ def _too_few(process: Integers, level: Integers, stretches: int) -> bool:
         expected += n + 1.0 - squares / n
         if n > 1:
             variance += (squares * (squares + n * (n + 1.0)) - 2.0 * n * cubes - n**3.0) / (n**2.0 * (n - 1.0))
-    return bool(stretches + 0.5 < expected - FEWER * np.sqrt(max(variance, 0.0)))
+    # One in forty of shuffled designs is then tested by stretches: a loss of power, but no false alarm.
+    return bool(stretches + 0.5 < expected - NORMAL_975 * np.sqrt(max(variance, 0.0)))
 
 
 def _ranges(sorted_values: Integers) -> Sequence[tuple[int, int]]:

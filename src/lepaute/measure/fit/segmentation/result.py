@@ -36,6 +36,7 @@ from lepaute.measure.fit.segmentation.points import (
     points_of,
 )
 from lepaute.stats.decision import Decision
+from lepaute.stats.student import NORMAL_975
 
 if TYPE_CHECKING:
     import pandas
@@ -47,7 +48,6 @@ else:
 FEW = 100
 #: Two lines whose values differ by less are one for whoever asks for breakpoints.
 EQUIVALENT = 0.05
-_NORMAL_975 = 1.96
 #: Of two lines and their breakpoint.
 _PARAMETERS = 5
 
@@ -344,5 +344,5 @@ def likeliest_breakpoint(line: "SegmentedLine") -> LikeliestBreakpoint | None:
     scatter = float(np.sqrt(np.sum((typical / fitted - 1.0) ** 2) / max(len(points) - _PARAMETERS, 1)))
     error = scatter * np.minimum(1.0, 2.0 / np.sqrt(count))
     return LikeliestBreakpoint(
-        place, line.gains[0], float(np.max(differs)), float(np.max(differs + _NORMAL_975 * error))
+        place, line.gains[0], float(np.max(differs)), float(np.max(differs + NORMAL_975 * error))
     )
