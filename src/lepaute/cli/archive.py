@@ -15,7 +15,9 @@ from lepaute.kit.outputs import check_output_folder
 from lepaute.kit.printable import printable, terminal_columns
 from lepaute.kit.text import counted, size_text
 from lepaute.measure.archive import Archive
+from lepaute.measure.archive.extraction import extract as extract_members
 from lepaute.measure.archive.metadata import COMPLETE
+from lepaute.measure.archive.ro_crate import check_crate
 
 app = App(help="Show, verify, compare and extract archives of measurements.", no_args_is_help=True)
 
@@ -73,8 +75,6 @@ def verify(
     as_json: AsJson = False,
 ) -> int:
     """Checks every byte of archives against seal, manifest and RO-Crate; exit status 2 where one differs."""
-    from lepaute.measure.archive.ro_crate import check_crate
-
     facts: list[dict[str, object]] = []
     lines, damaged = [], []
     for file in files:
@@ -118,8 +118,6 @@ def extract(
     as_json: AsJson = False,
 ) -> None:
     """Writes members as files into a folder: never outside of it, through a link, or over another file."""
-    from lepaute.measure.archive.extraction import extract as extract_members
-
     check_output_folder(output, "--output")
     written = extract_members(Archive.open(file), output, members or (), force=force)
     sizes = {name: (output / name).stat().st_size for name in written}

@@ -15,6 +15,8 @@ from lepaute.kit.outputs import check_archive_output, check_outputs
 from lepaute.kit.picture import files_of
 from lepaute.kit.printable import terminal_columns
 from lepaute.kit.quantities import seconds_of, share_of, time_of
+from lepaute.kit.report.page import check_page_name
+from lepaute.kit.tables import shown_table
 from lepaute.kit.text import counted
 from lepaute.measure.archive import Archive
 from lepaute.measure.schedulers import Request
@@ -114,7 +116,6 @@ def command(
     archived. The answer says which method to take for how long a measurement, how far off clocks are then, and what a
     synchronisation takes.
     """
-    from lepaute.kit.report.page import check_page_name
     from lepaute.measure.clocks.campaign import measure_clocks
     from lepaute.measure.clocks.comparison import compared
     from lepaute.measure.clocks.simulated import simulate_clocks
@@ -178,7 +179,6 @@ def _request_of(options: ClockOptions) -> "ClockRequest":
 
 
 def _show(found: "Found", options: ClockAnswer, archive: Path) -> None:
-    from lepaute.kit.tables import shown_table
     from lepaute.measure.clocks.report import command_of, write_page, write_plot
     from lepaute.measure.clocks.wording import answer, detail_lines, fact_lines, methods_table
 

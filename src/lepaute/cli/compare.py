@@ -19,6 +19,7 @@ from lepaute.kit.outputs import check_archive_output, check_outputs
 from lepaute.kit.printable import terminal_columns
 from lepaute.kit.text import counted, seconds
 from lepaute.measure.archive import Archive
+from lepaute.measure.comparison.factors import factors_named
 from lepaute.measure.schedulers import Request
 
 if TYPE_CHECKING:
@@ -204,7 +205,6 @@ def _measured(
     Raises InputError where what is to be shown cannot come of these libraries.
     """
     from lepaute.measure.archive.mpi_campaign import facts
-    from lepaute.measure.comparison.factors import factors_named
     from lepaute.measure.comparison.libraries import named_libraries
     from lepaute.measure.comparison.measuring import asked_place
     from lepaute.measure.comparison.sessions import measure_sessions, session_archives

@@ -21,7 +21,10 @@ from lepaute.kit.picture import files_of
 from lepaute.kit.printable import terminal_columns, unfiltered
 from lepaute.kit.quantities import numbers_of
 from lepaute.kit.temporary import temporary_folder
+from lepaute.measure.hpl_source import SHA256, unpack_source
 from lepaute.simulate.apps.hpl import Hpl, HplFiles
+from lepaute.simulate.smpi.building import build_program, compilers, program_in
+from lepaute.simulate.smpi.process import Limits
 from lepaute.simulate.smpi.settings import ProgramSettings
 
 if TYPE_CHECKING:
@@ -72,8 +75,6 @@ class ProgramOptions(ProgramSettings):
 
     def program(self, words: list[str], folder: Path) -> tuple[Path, tuple[str, ...]]:
         """The program, which is built in the folder where there is a source, and its arguments."""
-        from lepaute.simulate.smpi.building import build_program, program_in
-
         if self.binary is not None:
             return self.binary, tuple(words)
         if self.source is not None:
@@ -203,10 +204,8 @@ def hpl(
 ) -> None:
     """Emulates the real HPL with simulated kernels: what `predict hpl` predicts, by its own code."""
     from lepaute.cli.prediction_answer import answered
-    from lepaute.measure.hpl_source import SHA256, unpack_source
     from lepaute.simulate.apps.hpl.emulation import START_S, build_hpl_smpi
     from lepaute.simulate.smpi.emulate import Smpi
-    from lepaute.simulate.smpi.process import Limits
 
     check_outputs(traces.outputs, inputs=[*simulation.inputs, *files.inputs, *placement.inputs], force=force)
     hpls, from_file = applications_of(context, Hpl, values, files, simulation.read)
@@ -250,8 +249,6 @@ def _pass_on(stream: TextIO, end_line: Callable[[], None], line: str) -> None:
 @app.command("compilers")
 def print_compilers() -> None:
     """Prints the folder of mpicc, mpicxx and mpif90 that build programs for emulation: put it first on PATH."""
-    from lepaute.simulate.smpi.building import compilers
-
     print(compilers())
 
 

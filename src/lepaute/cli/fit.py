@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lepaute.cli.fit_text import dependence_text, quality_table, selection_table, verdict_text
 from lepaute.cli.options import AsJson, Details, Force, is_given
 from lepaute.cli.run import PythonOnNodes, SchedulerName
 from lepaute.cli.terminal import announce, json_text, note, notes_printed, progress_bar, warn
@@ -17,6 +18,7 @@ from lepaute.kit.outputs import check_archive_output, check_outputs
 from lepaute.kit.picture import files_of, picture_files
 from lepaute.kit.printable import terminal_columns
 from lepaute.kit.quantities import numbers_of, share_of, time_of
+from lepaute.kit.report.page import check_page_name
 from lepaute.kit.text import folded
 from lepaute.measure.archive import Archive
 from lepaute.measure.schedulers import Request, default_scheduler
@@ -99,7 +101,6 @@ def calibrate(
     between pairs of them, on one switch and across.
     Close other programs first; `lepaute doctor` reports what would disturb.
     """
-    from lepaute.kit.report.page import check_page_name
     from lepaute.measure.calibration.campaign import calibrate as measure
     from lepaute.measure.fit import diagnose, platform_and_models
     from lepaute.simulate.platform import dump_platform
@@ -188,7 +189,6 @@ def fit(
 
     Of experiments (`lepaute run`) it reports which factors matter, or the memory hierarchy; they yield no platform.
     """
-    from lepaute.kit.report.page import check_page_name
     from lepaute.measure.fit.kernels.form import requested_forms
 
     forms = requested_forms(options.kernel_model or [])
@@ -303,7 +303,6 @@ class _Told:
             note(f"wrote {self.report}")
 
     def _print(self, fitted: "FittedModels", diagnosis: "Diagnosis", caveats: Sequence[str]) -> None:
-        from lepaute.cli.fit_text import dependence_text, quality_table, selection_table, verdict_text
         from lepaute.measure.fit.fitted_models import DISTURBED
 
         width = terminal_columns()

@@ -12,6 +12,8 @@ from lepaute.cli.platform_text import doubts, tell, tell_written
 from lepaute.cli.simulation import platform_names
 from lepaute.cli.terminal import answer_text, details_text, json_text, note, warn
 from lepaute.errors import InputError, PlatformError
+from lepaute.kit.documents import read_bytes
+from lepaute.kit.files import write_whole
 from lepaute.kit.outputs import check_outputs
 from lepaute.kit.printable import terminal_columns
 from lepaute.kit.tables import shown_table
@@ -128,7 +130,6 @@ def export_platform(
     force: Force = False,
 ) -> None:
     """Write a platform as SimGrid's XML, for SMPI; says what the file does not hold."""
-    from lepaute.kit.files import write_whole
     from lepaute.simulate.machine.core import wiring
     from lepaute.simulate.platform import load_platform
     from lepaute.simulate.platform.simgrid import export_xml, host_name
@@ -162,7 +163,6 @@ def import_platform(
     force: Force = False,
 ) -> None:
     """Make a platform of SimGrid's XML; says what of it was ignored."""
-    from lepaute.kit.documents import read_bytes
     from lepaute.simulate.platform import dump_platform
     from lepaute.simulate.platform.io import platform_text
     from lepaute.simulate.platform.simgrid import import_xml

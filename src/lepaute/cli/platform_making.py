@@ -9,8 +9,10 @@ import typer
 
 from lepaute.cli.options import AsJson, Details, Force
 from lepaute.cli.platform_text import group_facts, groups_as_json, population_lines, tell, tell_written
+from lepaute.cli.segment import as_object
 from lepaute.cli.terminal import note
 from lepaute.errors import InputError
+from lepaute.kit.files import write_whole
 from lepaute.kit.options import option_field
 from lepaute.kit.outputs import check_outputs
 from lepaute.kit.picture import files_of, picture_files
@@ -26,6 +28,7 @@ from lepaute.kit.quantities import (
     size_of,
 )
 from lepaute.kit.text import folded
+from lepaute.measure.archive import Archive
 
 if TYPE_CHECKING:
     from lepaute.measure.fit.population.coefficients import Coefficients
@@ -103,7 +106,6 @@ def new(
     force: Force = False,
 ) -> None:
     """Write a platform from a data sheet: what is not given is guessed, marked, and widens the interval."""
-    from lepaute.kit.files import write_whole
     from lepaute.simulate.platform import load_platform
     from lepaute.simulate.platform.data_sheet import DataSheet, platform_from, what_is_given
     from lepaute.simulate.platform.io import platform_text
@@ -164,8 +166,6 @@ def messages(
 
     `lepaute segment FILE` shows the lines that are taken.
     """
-    from lepaute.cli.segment import as_object
-    from lepaute.kit.files import write_whole
     from lepaute.measure.fit import segment
     from lepaute.measure.fit.duration_tables import read_durations
     from lepaute.measure.fit.ping_pongs import ping_pong_of, with_ping_pong
@@ -304,7 +304,6 @@ def population(
 
 
 def _coefficients(sources: list[Path], kernel: str) -> "Coefficients":
-    from lepaute.measure.archive import Archive
     from lepaute.measure.fit.population.coefficients import coefficients_of_archives, read_coefficients
 
     tables = [path for path in sources if path.suffix != ".zip"]

@@ -19,7 +19,10 @@ from lepaute.kit.options import option_field
 from lepaute.kit.python_files import Program
 from lepaute.kit.quantities import settings_of
 from lepaute.kit.text import counted
+from lepaute.measure.node_test_workloads import parameters_of
 from lepaute.measure.schedulers import SCHEDULERS, Request, default_scheduler
+from lepaute.measure.shipped import name_of_shipped, shipped_experiments
+from lepaute.simulate.tasks import WORTH_TELLING_S
 
 if TYPE_CHECKING:
     from lepaute.measure.experiment.closing import Outcome
@@ -79,7 +82,6 @@ def command(
     """
     from lepaute.measure.experiment.options import options_of
     from lepaute.measure.experiment.script import load_job_class, made_job
-    from lepaute.measure.shipped import name_of_shipped, shipped_experiments
 
     if run.as_json:
         Program.divert_prints()
@@ -128,8 +130,6 @@ def workload_parameters(
     experiment: str | None, commands: Sequence[str] | None, patterns: Sequence[str] | None
 ) -> dict[str, str]:
     """What --workload and --workload-pattern are as parameters; raises InputError where they do not fit."""
-    from lepaute.measure.node_test_workloads import parameters_of
-
     if experiment != "node-test":
         raise InputError("--workload and --workload-pattern go with node-test; an experiment runs commands of its own")
     return parameters_of(commands or (), patterns or ())
@@ -143,8 +143,6 @@ def _progress_of(job: "Job", quiet: bool) -> "Iterator[None]":
         job.say = lambda _line: None
         yield
         return
-    from lepaute.simulate.tasks import WORTH_TELLING_S
-
     share, latest, before, planned, began_s, announced = 0.0, "", -1, 0, 0.0, False
     with progress_bar(BAR_AFTER_S) as bar:
 
@@ -191,7 +189,6 @@ def _print_outcome(outcome: "Outcome", options: "Options", *, as_json: bool = Fa
 def resume_command(options: "Options") -> str:
     """The command that resumes a run on the same nodes with the same settings; its workspace holds its parameters."""
     from lepaute.measure.experiment.options import DEFAULT_MONITOR_PERIOD_S
-    from lepaute.measure.shipped import name_of_shipped
 
     script = name_of_shipped(options.script) if options.script is not None else None
     words = ["lepaute", "run", script or str(options.script), "--resume", "-o", str(options.archive)]

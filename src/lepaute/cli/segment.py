@@ -14,6 +14,7 @@ from lepaute.kit.files import write_whole
 from lepaute.kit.outputs import check_outputs
 from lepaute.kit.picture import files_of, picture_files
 from lepaute.kit.printable import terminal_columns
+from lepaute.kit.report.page import check_page_name
 from lepaute.kit.tables import shown_table
 from lepaute.kit.text import counted
 
@@ -54,7 +55,6 @@ def command(
 
     FILE is the output of an OSU or Intel MPI benchmark, or CSV. Also says what could not be decided for lack of sizes.
     """
-    from lepaute.kit.report.page import check_page_name
     from lepaute.measure.fit import segment
     from lepaute.measure.fit.duration_tables import read_durations
     from lepaute.measure.fit.segment_report import axis_labels, page

@@ -13,15 +13,18 @@ from lepaute.cli.entry import INTERRUPTED, complain
 from lepaute.cli.options import App, AsJson, Details, refuse_others
 from lepaute.cli.simulation import PlatformName
 from lepaute.cli.terminal import BAR_AFTER_S, json_text, note, notes_printed, progress_bar, warn
+from lepaute.cli.verify_site import opened_site, sentinel_guard, where_of
 from lepaute.errors import InputError
 from lepaute.kit.options import option_field
 from lepaute.kit.printable import terminal_columns
 from lepaute.kit.quantities import whole_of
 from lepaute.kit.text import folded
+from lepaute.measure.schedulers import Request
+from lepaute.simulate import Hpl
 
 if TYPE_CHECKING:
     from lepaute.measure.verify.campaign import Case
-    from lepaute.simulate import Hpl, Prediction
+    from lepaute.simulate import Prediction
     from lepaute.simulate.platform import Platform
     from lepaute.study.configuration import Configurations
     from lepaute.study.evaluation import Outcome, Point
@@ -235,8 +238,6 @@ def tuned_for_real(
 
     Raises InputError for a study that cannot be run here, or a platform of another machine.
     """
-    from lepaute.cli.verify_site import opened_site, sentinel_guard, where_of
-    from lepaute.measure.schedulers import Request
     from lepaute.measure.verify.campaign import Plan
     from lepaute.measure.verify.real_run import built_program, check_machine
     from lepaute.measure.verify.seal import held
@@ -294,8 +295,6 @@ def _predictor(
 
 def _application_at(configurations: "Configurations", point: "Point") -> "Hpl":
     """The run of HPL at a point of a study that was checked."""
-    from lepaute.simulate import Hpl
-
     application = configurations.at(point).application
     assert isinstance(application, Hpl)
     return application

@@ -14,8 +14,27 @@ from lepaute.kit.outputs import check_output_folder, check_outputs
 from lepaute.kit.picture import files_of, picture_files
 from lepaute.kit.printable import terminal_columns
 from lepaute.kit.quantities import numbers_of, span_of
+from lepaute.kit.report.page import check_page_name
 from lepaute.kit.text import ranks_text, seconds
+from lepaute.measure.record import record as record_run
 from lepaute.simulate.trace import Trace, read_trace, write_trace
+from lepaute.simulate.trace.breakdown import breakdown_of
+from lepaute.simulate.trace.compare import compare_traces, parameters_that_differ
+from lepaute.simulate.trace.compare_report import comparison_dict, comparison_text, page, plot_comparison
+from lepaute.simulate.trace.page import write_report
+from lepaute.simulate.trace.reading import read_foreign
+from lepaute.simulate.trace.report import (
+    breakdown_dict,
+    breakdown_text,
+    description,
+    facts,
+    foot,
+    headline,
+    plot_breakdown,
+    written_text,
+)
+from lepaute.simulate.trace.viewers import write_otf2
+from lepaute.version import __version__
 
 app = App(help="Show, draw, break down and compare traces.", no_args_is_help=True)
 
@@ -44,8 +63,6 @@ def record(
     The word xhpl-lepaute is the HPL that is built here, whose own loops and phases are recorded too; it reads HPL.dat.
     Exit status 1 where the program fails; the trace then holds what it did up to that point.
     """
-    from lepaute.measure.record import record as record_run
-
     check_outputs({"--output": output}, inputs=[dat], force=force)
     recording = record_run(
         words,
@@ -66,8 +83,6 @@ def record(
 
 def _write(trace: Trace, output: Path) -> None:
     """Writes a trace that was made of something, and tells what is in it."""
-    from lepaute.simulate.trace.report import written_text
-
     write_trace(trace, output)
     warn(trace.metadata["warnings"])
     note(written_text(output, trace))
@@ -76,8 +91,6 @@ def _write(trace: Trace, output: Path) -> None:
 @app.command()
 def show(file: File, as_json: AsJson = False) -> None:
     """Prints what a trace holds: where it comes from, and its calls by name."""
-    from lepaute.simulate.trace.report import description, facts
-
     trace = read_trace(file)
     print(json_text(facts(trace), default=str) if as_json else description(trace, terminal_columns()))
 
@@ -126,9 +139,6 @@ def convert(
     --cfg=tracing/precision:12 ...  OTF2 of Score-P: its folder, or traces.otf2; needs the Python package otf2.
     Paraver of Extrae: the .prv, its .pcf beside it. GOAL of LogGOPSim.
     """
-    from lepaute.simulate.trace.reading import read_foreign
-    from lepaute.version import __version__
-
     if flop_rate is not None and not 1.0 <= flop_rate <= 1e18:
         raise InputError(f"--flop-rate is {flop_rate:g}; it is flop/s of a core, such as 1e9")
     check_outputs({"--output": output}, inputs=[file], force=force)
@@ -153,8 +163,6 @@ def otf2(
     file: File, output: Annotated[Path, typer.Option("--output", "-o", help="The folder to make.", show_default=False)]
 ) -> None:
     """Writes the trace in OTF2, for Vampir and other tools of Score-P; needs the Python package otf2."""
-    from lepaute.simulate.trace.viewers import write_otf2
-
     check_output_folder(output, "--output")
     count = write_otf2(read_trace(file), output)
     note(f"{output}: {count} events; open {output / 'traces.otf2'}")
@@ -171,10 +179,6 @@ def breakdown(
     force: Force = False,
 ) -> None:
     """Prints where the time of each rank went: computing, overhead, waiting, transfer, contention, probes."""
-    from lepaute.kit.report.page import check_page_name
-    from lepaute.simulate.trace.breakdown import breakdown_of
-    from lepaute.simulate.trace.report import breakdown_dict, breakdown_text, foot, headline, plot_breakdown
-
     check_outputs({"--plot": files_of(plot), "--report": report}, inputs=[file], force=force)
     check_page_name(report)
     trace = read_trace(file)
@@ -183,8 +187,6 @@ def breakdown(
     if plot is not None:
         plot_breakdown(time_spent, plot, headline(trace), foot(trace))
     if report is not None:
-        from lepaute.simulate.trace.page import write_report
-
         write_report(trace, report, shlex.join(["lepaute", "trace", "breakdown", str(file), "--report", str(report)]))
 
 
@@ -203,11 +205,6 @@ def compare(
     same: Annotated[bool, typer.Option("--same", help="Exit with status 1 if calls, order or sizes differ.")] = False,
 ) -> None:
     """Compares two traces of the same program call by call: counts, sizes, order, durations."""
-    from lepaute.kit.report.page import check_page_name
-    from lepaute.simulate.trace.compare import compare_traces, parameters_that_differ
-    from lepaute.simulate.trace.compare_report import comparison_dict, comparison_text, page, plot_comparison
-    from lepaute.simulate.trace.report import headline
-
     check_outputs({"--plot": files_of(plot), "--report": report}, inputs=[left, right], force=force)
     check_page_name(report)
     one, other = read_trace(left), read_trace(right)

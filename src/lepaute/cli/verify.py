@@ -15,15 +15,19 @@ from lepaute.cli.run import PythonOnNodes, SchedulerName
 from lepaute.cli.simulation import check_not_given, platform_of
 from lepaute.cli.terminal import BAR_AFTER_S, note, progress_bar, warn
 from lepaute.cli.verify_campaign import VerifyOptions, check_folder, end_by_tolerance, print_results, verified
+from lepaute.cli.verify_command import app_of_commands
+from lepaute.cli.verify_site import spread, where_of
 from lepaute.errors import InputError
 from lepaute.kit.extras import need
 from lepaute.kit.files import write_whole
 from lepaute.kit.outputs import check_output_folder, check_outputs
 from lepaute.kit.printable import terminal_columns
 from lepaute.kit.quantities import grid_of, whole_of
+from lepaute.kit.report.page import check_page_name
 from lepaute.kit.text import folded
 from lepaute.measure.schedulers import Request
 from lepaute.simulate.apps.hpl import Hpl
+from lepaute.simulate.apps.hpl.hpl_dat import read_hpl_dat
 from lepaute.simulate.apps.hpl.parameters import places
 
 if TYPE_CHECKING:
@@ -42,8 +46,6 @@ def app_for(arguments: Sequence[str]) -> typer.Typer:
     if arguments[:1] != ["command"]:
         app.command()(hpl)
     if arguments[:1] != ["hpl"]:
-        from lepaute.cli.verify_command import app_of_commands
-
         app.add_typer(app_of_commands(arguments[1:]), name="command")
     return app
 
@@ -65,8 +67,6 @@ def hpl(
     Each run is kept as it ends: the same command with --resume goes on with a campaign that was interrupted.
     With --results it compares an HPL.out with predictions of its cases, and runs nothing.
     """
-    from lepaute.cli.verify_site import where_of
-    from lepaute.kit.report.page import check_page_name
     from lepaute.measure.verify.real_run import built_program, check_machine, user_program
 
     check_page_name(options.report)
@@ -97,8 +97,6 @@ def hpl(
 
 def _cases_of(context: typer.Context, values: dict[str, Any], options: VerifyOptions) -> list[Hpl]:
     """The cases of an HPL.dat, each once, or those of the options: all orders on each grid."""
-    from lepaute.simulate.apps.hpl.hpl_dat import read_hpl_dat
-
     if options.dat is None:
         return [
             Hpl(n=order, p=p, q=q, **values)
@@ -119,7 +117,6 @@ def compared_with_results(context: typer.Context, results: Path, values: dict[st
     """
     from lepaute.cli.predict import announced
     from lepaute.cli.prediction_text import where_the_time_goes
-    from lepaute.cli.verify_site import spread
     from lepaute.measure.verify.known_results import CAUSES, FILES, known_results
     from lepaute.measure.verify.verification import JSON_FILE, PLOT_FILE, check_unused
     from lepaute.simulate import Mapping, PredictionRequest, predict_all
@@ -176,7 +173,6 @@ def _known_otherwise(context: typer.Context, values: dict[str, Any], dat: Path |
 
     Raises InputError for options that go with real runs, or that each line of results decides.
     """
-    from lepaute.simulate.apps.hpl.hpl_dat import read_hpl_dat
     from lepaute.simulate.apps.hpl.hpl_out import SAID_BY_LINES
 
     flags = {flag.argument: flag.fields[0].name for flag in flags_of(Hpl)}

@@ -8,15 +8,19 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from lepaute.cli.fit_text import quality_table
 from lepaute.cli.options import DETAILS_HELP
 from lepaute.cli.simulation import platform_of
 from lepaute.cli.terminal import announce, end_by, json_text, note, notes_printed, progress_bar, warn
+from lepaute.cli.verify_site import opened_site, sentinel_guard
 from lepaute.kit.files import write_whole
 from lepaute.kit.options import option_field
 from lepaute.kit.outputs import check_output_folder
 from lepaute.kit.printable import terminal_columns
 from lepaute.kit.quantities import share_of
 from lepaute.kit.text import caveat_line, folded, significant
+from lepaute.measure.archive import Archive
+from lepaute.measure.verify.machine import lag_of_campaign
 from lepaute.simulate.apps.hpl import Hpl
 
 if TYPE_CHECKING:
@@ -108,7 +112,6 @@ def verified(
 
     title: of pictures and page; causes: as of comparison.sentence
     """
-    from lepaute.cli.verify_site import opened_site, sentinel_guard
     from lepaute.measure.verify.campaign import Plan
     from lepaute.measure.verify.comparison import CAUSES
     from lepaute.measure.verify.seal import held
@@ -160,7 +163,6 @@ def _lag_of_runs(machine: "Platform", cases: "Sequence[Application]", options: V
 
     A resumed campaign keeps what its predictions were sealed with.
     """
-    from lepaute.measure.verify.machine import lag_of_campaign
     from lepaute.measure.verify.seal import PREDICTIONS_FILE, sealed_lag_s
 
     if options.resume and (options.output / PREDICTIONS_FILE).exists():
@@ -242,8 +244,6 @@ def _calibrated(cases: Sequence[Hpl], options: VerifyOptions, where: "Where") ->
     import pandas
 
     from lepaute.cli.calibration_precision import goal_of, precision_of
-    from lepaute.cli.fit_text import quality_table
-    from lepaute.measure.archive import Archive
     from lepaute.measure.calibration.campaign import calibrate
     from lepaute.measure.design.hpl_step import DEFAULT_NBS
     from lepaute.measure.experiment.workspace import folder_of

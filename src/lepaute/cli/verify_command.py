@@ -10,10 +10,12 @@ import typer
 from lepaute.cli.options import App, Force, flags_of, with_options_of
 from lepaute.cli.simulation import applications_of, note_unused, own_class, platform_of
 from lepaute.cli.verify_campaign import VerifyOptions, check_folder, end_by_tolerance, verified
+from lepaute.cli.verify_site import where_of
 from lepaute.errors import InputError
 from lepaute.kit.options import option_field
 from lepaute.kit.outputs import check_outputs
 from lepaute.kit.printed_time import PATTERN_HELP
+from lepaute.kit.report.page import check_page_name
 from lepaute.measure.schedulers import Request
 from lepaute.simulate import Application
 from lepaute.simulate.application import Files
@@ -67,8 +69,6 @@ def command_of(application: "type[Application]") -> Callable[..., None]:
         ] = None,
         force: Force = False,
     ) -> None:
-        from lepaute.cli.verify_site import where_of
-        from lepaute.kit.report.page import check_page_name
         from lepaute.measure.verify.command import Command
 
         check_page_name(options.report)

@@ -18,12 +18,13 @@ from lepaute.measure.kernel_set import (
     time_kernels,
     timing_of,
 )
+from lepaute.measure.node_agent.facts import cpu_model
 from lepaute.measure.schedulers import Request, default_scheduler, scheduler
+from lepaute.measure.verify.machine import SeenNode, check_same_machine, guard_of
 
 if TYPE_CHECKING:
     from lepaute.measure.sentinel import Guard
     from lepaute.measure.verify.command import Command
-    from lepaute.measure.verify.machine import SeenNode
     from lepaute.measure.verify.node_site import LentNodes
     from lepaute.measure.verify.real_run import HplProgram, Site
     from lepaute.simulate import Mapping
@@ -71,7 +72,6 @@ def sentinel_guard(machine: "Platform", coretype: str | None, *, other_machine: 
     """How the platform's sentinel is run again, built first where it is not; None where it has none, or one of another
     machine, with which there is nothing to compare."""
     from lepaute.measure.probes import build_probes
-    from lepaute.measure.verify.machine import guard_of
 
     if machine.sentinel is None or other_machine:
         return None
@@ -96,7 +96,6 @@ def opened_site(
         fastest, chosen anew, may be others when they are about equally fast
     Raises InputError where the platform is of another machine, unless --other-machine.
     """
-    from lepaute.measure.verify.machine import check_same_machine
     from lepaute.measure.verify.real_run import HplProgram
     from lepaute.measure.verify.seal import sealed_coretype
 
@@ -143,8 +142,6 @@ def spread(platform: "Platform", nodes: int, per_node: int, threads: int) -> "Ma
 
 def this_node(blas_core: str | None) -> "SeenNode":
     from lepaute.measure.layout import layout_here
-    from lepaute.measure.node_agent.facts import cpu_model
-    from lepaute.measure.verify.machine import SeenNode
 
     return SeenNode("this machine", cpu_model(), len(layout_here().cores), blas_core)
 
@@ -172,8 +169,6 @@ def look_at_nodes(lent: "LentNodes", blas: "Blas | None") -> "tuple[str | None, 
 
     Raises EnvironmentProblem where a node has no OpenBLAS that runs with it.
     """
-    from lepaute.measure.verify.machine import SeenNode
-
     nodes = lent.nodes
     facts = nodes.call("facts")
     if blas is None:

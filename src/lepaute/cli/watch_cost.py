@@ -11,11 +11,14 @@ from lepaute.cli.simulation import Simulation, note_unused
 from lepaute.cli.terminal import BAR_AFTER_S, answer_text, details_text, json_text, progress_bar
 from lepaute.cli.watch_store import Cluster, Place, check_text, opened, start_of
 from lepaute.errors import InputError
+from lepaute.kit.node_sets import check_node_name
 from lepaute.kit.options import option_field
 from lepaute.kit.printable import terminal_columns
 from lepaute.kit.quantities import grid_of, settings_of
 from lepaute.kit.text import change_in_words, counted, value_and_interval
 from lepaute.simulate.apps.hpl.parameters import Hpl
+from lepaute.simulate.prediction.controls import DEFAULT_RUNS
+from lepaute.simulate.prediction.wording import span_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -92,7 +95,6 @@ def cost(
     The state of the node is the change of a factor, cpu by cpu, between its jobs since a date and those before, back to
     the last event. dgemm takes as much longer on its CPUs as its jobs show; all else is as the platform says.
     """
-    from lepaute.simulate.prediction.controls import DEFAULT_RUNS
     from lepaute.simulate.prediction.node_cost import CpuFactors, node_cost
 
     machine = simulation.machine
@@ -128,8 +130,6 @@ def cost(
 
 def _cost_text(state: "NodeState", result: "NodeCost", width: int, *, details: bool) -> str:
     """What HPL takes with the node as it is now, and what to do; then what that rests on."""
-    from lepaute.simulate.prediction.wording import span_of
-
     name = f"{'node ' * state.node.isdigit()}{state.node}"
     takes = f"HPL takes {span_of(result.as_now.time_s)}"
     with_it = (
@@ -143,7 +143,6 @@ def _cost_text(state: "NodeState", result: "NodeCost", width: int, *, details: b
 
 
 def _cost_facts(state: "NodeState", result: "NodeCost") -> list[tuple[str, str]]:
-    from lepaute.simulate.prediction.wording import span_of
     from lepaute.watch.values import day_of
 
     first, application = result.as_calibrated, cast(Any, result.as_calibrated.application)
@@ -216,7 +215,6 @@ def _state_dict(state: "NodeState") -> dict[str, Any]:
 
 def _values_of_node(watch: "Watch", node: str, cluster: str | None) -> "tuple[pd.DataFrame, str, str]":
     """The factor values of the node, its cluster and its name there; raises InputError where it is none or several."""
-    from lepaute.kit.node_sets import check_node_name
     from lepaute.watch.named_nodes import nodes_named, the_node
 
     check_text(cluster, "--cluster")

@@ -15,6 +15,7 @@ import typer
 from lepaute.cli.options import App, AsJson, Details, Force, refuse_options
 from lepaute.cli.terminal import BAR_AFTER_S, json_text, progress_bar, warn
 from lepaute.cli.watch_store import Cluster, Nodes, Place, check_text, date_of, opened, stage, start_of
+from lepaute.cli.watch_tests import chosen_values
 from lepaute.errors import InputError
 from lepaute.kit.options import option_field
 from lepaute.kit.outputs import check_outputs
@@ -332,7 +333,6 @@ def effect(
 
     Intervals of 95 %, of series whose days resemble their neighbours; p-values corrected for the number of machines.
     """
-    from lepaute.cli.watch_tests import chosen_values
     from lepaute.watch.open_regressions import packed_values
     from lepaute.watch.proposals.planned_change import before_after
 

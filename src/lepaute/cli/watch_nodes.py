@@ -22,9 +22,11 @@ from lepaute.kit.options import option_field
 from lepaute.kit.printable import terminal_columns
 from lepaute.kit.quantities import settings_of, time_of
 from lepaute.kit.text import counted, folded
+from lepaute.measure.idle_nodes import NodeHistory, NodeTests, Settings, records_held
+from lepaute.measure.schedulers import batch_system
+from lepaute.measure.shipped import shipped_experiments
 
 if TYPE_CHECKING:
-    from lepaute.measure.idle_nodes import NodeHistory, NodeTests
     from lepaute.watch.drains import Drains, NodeHealth
 
 #: A node without a result for so many intervals is reported.
@@ -73,10 +75,6 @@ def run(
     job waits for its node, or when this command is ended. Exit status 1 if a test failed or a node has been without a
     result for too long.
     """
-    from lepaute.measure.idle_nodes import NodeTests, Settings, records_held
-    from lepaute.measure.schedulers import batch_system
-    from lepaute.measure.shipped import shipped_experiments
-
     place = place_of(store)
     batch = batch_system(options.scheduler, options.partition, options.account, options.qos)
     script = Path(experiment)
@@ -115,7 +113,6 @@ def run(
 
 def _histories(place: str, cluster: str) -> "Mapping[str, NodeHistory]":
     """When each node was last measured, and since when a confirmation run of it is asked for."""
-    from lepaute.measure.idle_nodes import NodeHistory
     from lepaute.watch.changelog import names_of_node
     from lepaute.watch.drains import requested_runs
     from lepaute.watch.store.backend import NoStoreError

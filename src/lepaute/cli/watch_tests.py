@@ -19,6 +19,7 @@ from lepaute.kit.options import option_field
 from lepaute.kit.outputs import check_outputs
 from lepaute.kit.printable import terminal_columns
 from lepaute.kit.quantities import numbers_of, share_of
+from lepaute.kit.report.page import check_page_name, write_report
 from lepaute.kit.text import counted
 
 if TYPE_CHECKING:
@@ -253,7 +254,6 @@ def replay(
     Nothing is recorded. The regressions of an evening are those that `lepaute watch test` would have named then.
     """
     from lepaute.cli.watch_answer import replayed_text
-    from lepaute.kit.report.page import check_page_name, write_report
     from lepaute.watch.alarms.procedure import settings_of
     from lepaute.watch.judging.replay import replay as replay_days
     from lepaute.watch.open_regressions import open_regressions, packed_values, rows_of

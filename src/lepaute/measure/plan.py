@@ -4,7 +4,9 @@ import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
+
+import numpy as np
 
 from lepaute.errors import EnvironmentProblem
 from lepaute.measure.design import (
@@ -20,9 +22,6 @@ from lepaute.measure.design.hpl_step import DEFAULT_NBS, StepOptions, drawn_step
 from lepaute.measure.design.messages import DEFAULT_COUNTS
 from lepaute.measure.layout import ALL, ONE, Layout, active, loads, places
 from lepaute.measure.sentinel import MOST_SHARE, SENTINEL
-
-if TYPE_CHECKING:
-    import numpy as np
 
 #: Matrices up to this order; a machine with little memory gets less.
 MOST_N = 8000
@@ -241,8 +240,6 @@ def plan(
     Every run has a design and a seed of its own, drawn from `seed` and `position`: blocks and nodes are then
     independent samples of sizes as well as of days.
     """
-    import numpy as np
-
     if len(layout.cores) < 2:
         raise EnvironmentProblem("calibration needs two cores, got one; measure on a machine that has them")
     runs = []
@@ -295,8 +292,6 @@ def _kernel_drafts(
     layout: Layout, threads: int, block: int, turns: "np.random.SeedSequence", rng: "np.random.Generator"
 ) -> list[_Draft]:
     """The runs of one block that measure kernels with that many threads."""
-    import numpy as np
-
     more = f"_{threads}_threads" if threads > 1 else ""
     every = loads(layout, threads)
     between = [load for load in every if load not in (ONE, ALL)]

@@ -19,6 +19,7 @@ from lepaute.kit.mpi_library import MpiLibrary, check_program, check_same_librar
 from lepaute.kit.temporary import check_room, plain_name, temporary_parent
 from lepaute.measure.hpl_source import HPL_KERNELS, build_hpl, hpl_include_flags
 from lepaute.measure.machine_load import load_between, sample
+from lepaute.measure.record_file import read_rank, trace_of_records
 from lepaute.measure.toolchain import C_FLAGS, find_toolchain, probe_source
 from lepaute.version import __version__
 
@@ -85,8 +86,6 @@ def record(
     Raises InputError for a command that cannot be run, EnvironmentProblem where a tool is missing or the run left
     nothing behind.
     """
-    from lepaute.measure.record_file import read_rank, trace_of_records
-
     if not words:
         raise InputError("no command was given; write lepaute record -- mpirun -np 2 PROGRAM")
     launcher, library = library_of_command(words, mpicc)

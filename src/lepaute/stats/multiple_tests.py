@@ -16,6 +16,7 @@ at the day of the alarm is at most 1.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from functools import lru_cache
 from math import fsum
 
@@ -126,8 +127,6 @@ class OnlineFdr:
         What comes in for a day up to the last one judged changes no verdict; it counts in the evidence of later days.
         Raises InputError for evidence that is none, and for a day that is no ISO date.
         """
-        from datetime import date
-
         try:
             day = date.fromisoformat(day).isoformat()
         except ValueError as error:

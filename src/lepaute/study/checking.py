@@ -17,6 +17,7 @@ from lepaute.simulate.platform import Platform
 from lepaute.simulate.prediction.trust import DRAWN, SEEDS, cost_in_runs
 from lepaute.simulate.prediction.wording import NOT_SAMPLED
 from lepaute.stats.control_variates import LEAST_CONTROLLED
+from lepaute.study.capacity import study_of_machines
 from lepaute.study.configuration import Configurations
 from lepaute.study.evaluation import SCENARIO, Evaluate, Outcome, Point, Trial
 from lepaute.study.results import Simulated
@@ -47,8 +48,6 @@ def opened_study(
         asked = study_of(asked.model_dump(exclude_unset=True) | changed)
     simulated = asked
     if asked.question == "capacity":
-        from lepaute.study.capacity import study_of_machines
-
         simulated = study_of_machines(asked, folder)
     configurations = Configurations(simulated, folder)
     check_study(configurations, text, origin)
@@ -257,8 +256,6 @@ def check_for_real(file: "str | Path", runs: int) -> "tuple[Configurations, Plat
 
     Raises InputError where the application is not HPL, or where points differ in more than its parameters.
     """
-    from lepaute.simulate import Hpl
-
     if not 1 <= runs <= MOST_REAL_RUNS:
         raise InputError(f"--real-runs is {runs}; it is a number from 1 to {MOST_REAL_RUNS}")
     study, configurations = opened_study(file)

@@ -16,9 +16,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
+from lepaute.kit.documents import guess
 from lepaute.kit.options import option_of, word_of
 from lepaute.kit.quantities import product_of, whole_of
 from lepaute.simulate.apps import application_class
+from lepaute.simulate.apps.own.loading import loaded
+from lepaute.simulate.apps.program import ProgramRun
+from lepaute.simulate.machine.population import scaled as scaled_population
 from lepaute.simulate.platform.components import number_of
 from lepaute.simulate.platform.io import with_population
 from lepaute.simulate.platform.kernel_model import UPDATE, value_of
@@ -40,9 +44,6 @@ def application_of(values: Mapping[str, Any], folder: Path | None = None) -> "Ap
 
     Raises InputError for a field that it does not have, and for a value that cannot be.
     """
-    from lepaute.simulate.apps.own.loading import loaded
-    from lepaute.simulate.apps.program import ProgramRun
-
     which = next(each for each in WHICH if each in values)
     cls: Any = ProgramRun
     if which != "program":
@@ -53,8 +54,6 @@ def application_of(values: Mapping[str, Any], folder: Path | None = None) -> "Ap
         if name == which != "program":
             continue
         if name not in names:
-            from lepaute.kit.documents import guess
-
             raise InputError(
                 f"application.{name[:60]} is no field of {values[which]}{guess(name, list(names))}; "
                 f"it has {', '.join(names)}"
@@ -161,8 +160,6 @@ def with_population_knobs(platform: "Platform", knobs: Mapping[str, Any]) -> "Pl
 
     Where nothing is drawn yet, runs draw the days; nodes and days where population.spatial or a weight is given.
     """
-    from lepaute.simulate.machine.population import scaled as scaled_population
-
     population = population_of(platform)
     draws_now = platform.population is not None and population.draw != "none"
     nodes_too = draws_now and population.draw == "nodes-and-days"

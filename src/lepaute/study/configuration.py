@@ -17,6 +17,7 @@ from lepaute.simulate.application import Application
 from lepaute.simulate.conditions import Conditions, Layers, State, at_lag, read_transfer
 from lepaute.simulate.machine.mapping import Mapping as RankMapping
 from lepaute.simulate.machine.mapping import check_memory, platform_slots, read_hostfile, read_rankfile
+from lepaute.simulate.machine.synthesis import synthesize
 from lepaute.simulate.platform import load_platform
 from lepaute.simulate.platform.components import KNOBS, with_components
 from lepaute.simulate.platform.io import with_values
@@ -263,8 +264,6 @@ class Configurations:
         return with_components(platform, knobs)
 
     def _synthesized(self, like: "Platform", population: Mapping[str, Any]) -> "Platform":
-        from lepaute.simulate.machine.synthesis import synthesize
-
         base = self.study.base
         factors = {path.removeprefix("population."): value for path, value in population.items()}
         if unknown := sorted(set(factors) - {"spatial", "temporal"}):

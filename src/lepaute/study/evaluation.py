@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from lepaute.errors import InputError
 from lepaute.kit.later import later
 from lepaute.kit.text import scaled_unit
+from lepaute.simulate.prediction.parts import sampling_sd_of
 from lepaute.simulate.prediction.prediction import Spread, spread_of
 from lepaute.stats.control_variates import Controls
 
@@ -177,8 +178,6 @@ def by_point(outcomes: Iterable[Outcome]) -> dict[Point, list[Outcome]]:
 def sampling_sd_of_mean(outcomes: Iterable[Outcome]) -> float:
     """Relative standard deviation of the error of sampling that these runs of a point have in common, as of a
     prediction; 0 of full simulations."""
-    from lepaute.simulate.prediction.parts import sampling_sd_of
-
     each = list(outcomes)
     if any(one.sampling_sd and one.sampling_changes is None for one in each):
         return max(one.sampling_sd for one in each)

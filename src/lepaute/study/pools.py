@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from lepaute.errors import EnvironmentProblem, InputError, LepauteError
 from lepaute.measure import schedulers
+from lepaute.simulate.tasks import available_cores
 from lepaute.study.results import Simulated, simulate
 
 if TYPE_CHECKING:
@@ -77,8 +78,6 @@ class Threads:
     """Threads of this process; the core computes without Python's lock."""
 
     def __init__(self, configurations: "Configurations", workers: int | None = None) -> None:
-        from lepaute.simulate.tasks import available_cores
-
         self.workers = workers or available_cores()
         self.target_s = 0.1
         self._configurations = configurations
@@ -121,8 +120,6 @@ class DaskPool:
         workers: int | None = None,
         folder: Path | None = None,
     ) -> None:
-        from lepaute.simulate.tasks import available_cores
-
         known = worker_schedulers()
         if scheduler not in known:
             raise InputError(f"the scheduler is {scheduler[:60]!r}; it is one of {', '.join(known)}")

@@ -7,6 +7,7 @@ point once more, whose outcome tells what the draws of all its runs, and of furt
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from lepaute.simulate.prediction.predicting import usual_engine
 from lepaute.stats.control_variates import LEAST_CONTROLLED, Controls
 from lepaute.study.evaluation import Evaluate, Outcome, Point, Trial
 
@@ -39,8 +40,6 @@ class Pricing:
         }
 
     def _trial(self, point: Point, outcomes: Sequence[Outcome]) -> Trial | None:
-        from lepaute.simulate.prediction.predicting import usual_engine
-
         count = len(outcomes)
         if count < LEAST_CONTROLLED or any(one.refusal is not None for one in outcomes):
             return None

@@ -9,6 +9,7 @@ from math import isqrt
 from typing import Any, NamedTuple
 
 from lepaute.errors import InputError, LepauteError
+from lepaute.kit.documents import guess
 from lepaute.simulate.platform.population import known_population
 from lepaute.simulate.platform.schema import Platform
 from lepaute.study.schema import Study, study_of
@@ -235,8 +236,6 @@ READY: Mapping[str, Callable[[Subject], Study]] = {
 def ready_study(name: str, subject: Subject) -> Study:
     """The ready study of this name; raises InputError where there is none."""
     if name not in READY:
-        from lepaute.kit.documents import guess
-
         raise InputError(
             f"there is no ready study {name[:80]!r}{guess(name, list(READY))}; they are {', '.join(READY)}"
         )

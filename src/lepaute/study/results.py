@@ -15,6 +15,12 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import LepauteError
+from lepaute.simulate.application import GFLOPS
+from lepaute.simulate.prediction.controls import controls_of
+from lepaute.simulate.prediction.parts import sampling_changes
+from lepaute.simulate.prediction.predicting import prediction_of, usual_engine
+from lepaute.simulate.prediction.trust import simulator_of_draws
+from lepaute.simulate.prediction.warnings import guesses_block_size
 from lepaute.stats.control_variates import Controls
 from lepaute.study.evaluation import Outcome, Trial
 from lepaute.version import __version__
@@ -92,12 +98,6 @@ def simulate(configurations: "Configurations", trials: Sequence[Trial]) -> list[
 
 
 def _simulated(configurations: "Configurations", trial: Trial) -> Simulated:
-    from lepaute.simulate.application import GFLOPS
-    from lepaute.simulate.prediction.controls import controls_of
-    from lepaute.simulate.prediction.parts import sampling_changes
-    from lepaute.simulate.prediction.predicting import prediction_of
-    from lepaute.simulate.prediction.warnings import guesses_block_size
-
     try:
         configuration = configurations.at(trial.point)
     except LepauteError as error:
@@ -151,9 +151,6 @@ class _Simulators:
         self._lock = Lock()
 
     def of(self, configuration: "Configuration", trial: Trial) -> "Simulator":
-        from lepaute.simulate.prediction.predicting import usual_engine
-        from lepaute.simulate.prediction.trust import simulator_of_draws
-
         place = (configuration.digest, trial.repeat, trial.drawn)
         with self._lock:
             known = self._kept.get(place)

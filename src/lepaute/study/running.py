@@ -24,7 +24,9 @@ from lepaute.kit.files import write_whole
 from lepaute.kit.later import later
 from lepaute.kit.notebook import Public, facts_html
 from lepaute.kit.text import counted, duration
+from lepaute.simulate import Hpl
 from lepaute.simulate.application import Application
+from lepaute.simulate.apps.hpl.hpl_dat import HplDat
 from lepaute.simulate.prediction.trust import Trust
 from lepaute.stats.decision import Decision, Weakness
 from lepaute.study.checking import opened_study, question_of, rehearsed, unused_keys
@@ -35,6 +37,8 @@ from lepaute.study.results import Results
 from lepaute.study.schema import Placed, Study, study_text
 from lepaute.study.session import Session
 from lepaute.study.trust import caveats
+from lepaute.study.tune import Tuned
+from lepaute.study.tune_real import correct
 
 if TYPE_CHECKING:
     import pandas
@@ -317,7 +321,6 @@ def _seen_from(place: Path, study: Study, folder: Path | None) -> Study:
 def _write_answer(run: StudyRun, configurations: Configurations, command: str | None) -> None:
     """Writes answer.json, report.html, and where HPL was tuned HPL.dat and perhaps HPL_not_comparable.dat."""
     from lepaute.study.report_page import page_of
-    from lepaute.study.tune import Tuned
 
     folder, answer = run.folder, run.answer
     assert folder is not None
@@ -336,9 +339,6 @@ def _write_answer(run: StudyRun, configurations: Configurations, command: str | 
 
 def write_hpl_dat(path: Path, application: "Application") -> None:
     """An HPL.dat of the chosen run; raises InputError for an application that is not HPL."""
-    from lepaute.simulate import Hpl
-    from lepaute.simulate.apps.hpl.hpl_dat import HplDat
-
     if not isinstance(application, Hpl):
         raise InputError(f"{path}: an HPL.dat is of HPL, and the application is {application.name}")
     write_whole(path, HplDat.of(application).text())
@@ -349,9 +349,6 @@ def corrected(
 ) -> StudyRun:
     """The study with the answer that at most so many real runs give; simulated, real : as `tune_real.correct` takes
     them."""
-    from lepaute.study.tune import Tuned
-    from lepaute.study.tune_real import correct
-
     assert isinstance(run.answer, Tuned)
     choice = correct(simulated, real, runs, seed=seed, trusts=run.answer.trusts)
     return replace(run, answer=replace(run.answer, real=choice))

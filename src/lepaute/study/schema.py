@@ -15,6 +15,7 @@ from lepaute.kit.notebook import Listed, Public
 from lepaute.kit.quantities import lag_of
 from lepaute.kit.text import exact_number
 from lepaute.simulate.apps import APPLICATIONS
+from lepaute.simulate.apps.own.loading import names_a_class
 from lepaute.study.evaluation import COLUMNS, SCENARIO, Point, same
 
 FORMAT: Final = "lepaute-study/1"
@@ -227,8 +228,6 @@ class Base(Value):
 
     @model_validator(mode="after")
     def _names_an_application(self) -> Self:
-        from lepaute.simulate.apps.own.loading import names_a_class
-
         if self.nodes is None and "seed" in self.model_fields_set:
             raise fault("draws the cluster of base.nodes, which is not given; remove it (of runs: seed)", "seed")
         given = self.application.get("class")

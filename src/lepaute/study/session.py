@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 from lepaute.errors import InputError, LepauteError
 from lepaute.kit.text import counted, duration
+from lepaute.simulate.prediction import controls, predicting
 from lepaute.simulate.tasks import slowdown
 from lepaute.study.evaluation import Outcome, Point, Trial
 from lepaute.study.pools import Group, Pool, Threads
@@ -235,8 +236,6 @@ def estimate(session: Session, trials: Sequence[Trial], scale: float = 1.0) -> E
     """What evaluating so many times these trials will take; a few steps of the largest are simulated for it where that
     is long, and what else this machine computes is measured. Raises InputError where no point can be.
     """
-    from lepaute.simulate.prediction import controls, predicting
-
     missing, known, refused = session.missing(trials)
     if refused and not missing and not known:
         raise InputError(f"no configuration can be: at {next(iter(refused))} {next(iter(refused.values()))}")

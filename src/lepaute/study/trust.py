@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from lepaute.simulate.prediction.trust import DRAWN, LEAST_OUTSIDE, SEEDS, Trust, relative_sd
+from lepaute.simulate.prediction.warnings import BLOCK_SIZES_GUESSED, joined
 from lepaute.stats.decision import SPOILS, Decision, Weakness
 from lepaute.study.evaluation import Evaluate, Outcome, Point, Trial, called
 
@@ -105,8 +106,6 @@ def caveats(
 ) -> tuple[str, ...]:
     """What a reader of a study's answer must know: the warnings of its points, those that are alike as one; trusts : of
     the points that were judged."""
-    from lepaute.simulate.prediction.warnings import BLOCK_SIZES_GUESSED, joined
-
     first: dict[Point, Outcome] = {}
     for outcome in outcomes:
         if outcome.refusal is None:

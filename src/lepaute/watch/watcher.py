@@ -14,7 +14,11 @@ from lepaute.kit.notebook import facts_html
 from lepaute.kit.text import counted
 from lepaute.watch.changelog import ALL, Changelog
 from lepaute.watch.changelog_edits import add_changelog, logged_changelog
+from lepaute.watch.foreign import read_foreign
 from lepaute.watch.judging.judge import AND, CONFIDENCE, WINDOWS, check_windows, joined, vectors_asked, with_log10
+from lepaute.watch.notices.absences import absences
+from lepaute.watch.open_regressions import open_regressions
+from lepaute.watch.report.factor_history import factor_rows
 from lepaute.watch.store import Ingested, Store, open_store
 from lepaute.watch.store.rows import run_dates
 from lepaute.watch.store.tables import VERDICTS
@@ -150,8 +154,6 @@ class Watch:
         Columns: those of VERDICTS, and log10_p as in `judge`.
         Raises InputError as `judge` does.
         """
-        from lepaute.watch.open_regressions import open_regressions
-
         asked = None if factors is None else vectors_asked(factors)
         check_windows(windows)
         recorded.factors_to_test(self.store, asked)  # raises, before the days are judged
@@ -202,8 +204,6 @@ class Watch:
         --------
         >>> axes = watch.factor("dgemm_rate_flops", cluster="demo").overview("means")  # doctest: +SKIP
         """
-        from lepaute.watch.open_regressions import open_regressions
-        from lepaute.watch.report.factor_history import factor_rows
         from lepaute.watch.report.models import moved_in
 
         (names,) = vectors_asked([name])
@@ -229,8 +229,6 @@ class Watch:
 
     def absences(self, *, cluster: str | None = None) -> "pandas.DataFrame":
         """Nodes by how long they have been away and how often their jobs fail; see `absences.absences`."""
-        from lepaute.watch.notices.absences import absences
-
         return absences(self.store.job_states(cluster))
 
 
@@ -244,8 +242,6 @@ def _factors_of(archive: Any, cluster: str) -> "pandas.DataFrame":
 
 
 def _foreign_values(paths: Sequence[Path], kind: str | None, options: dict[str, Any]) -> "pandas.DataFrame":
-    from lepaute.watch.foreign import read_foreign
-
     parts, omitted, mapped = [], [], list[str]()
     for path in paths:
         part = read_foreign(path, kind, **options)

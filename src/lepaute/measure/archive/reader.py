@@ -15,6 +15,7 @@ from zipfile import ZipInfo
 from lepaute.errors import ArchiveError, DesignError, InputError
 from lepaute.kit.frames import read_csv
 from lepaute.kit.later import later
+from lepaute.kit.notebook import facts_html
 from lepaute.kit.numbers import path_of
 from lepaute.kit.parquet import MOST_COLUMNS, is_text, open_parquet, reading_table, refuse_bytes
 from lepaute.kit.printable import fitted, printable
@@ -84,8 +85,6 @@ class Archive:
         return f"<Archive {str(self.path)!r}: {kind}, {members} members, id {self.id[:12]}>"
 
     def _repr_html_(self) -> str:
-        from lepaute.kit.notebook import facts_html
-
         tables = [name for name in self.members() if name.endswith((".parquet", ".csv"))]
         facts = [("kind", self.about.kind), ("id", self.id), ("members", len(self._members))]
         return facts_html(str(self.path), [*facts, ("tables, for .table(name)", ", ".join(tables))])

@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import numpy as np
 import pandas
+from scipy.special import stdtr
 
 from lepaute.errors import InputError
 from lepaute.kit.text import counted
@@ -150,8 +151,6 @@ def day_verdicts(
 
 def _tested(old: pandas.DataFrame, build: pandas.DataFrame) -> dict[str, Any]:
     """Of one row, fields of its verdict; old: of the baseline, undisturbed."""
-    from scipy.special import stdtr
-
     days = np.log(old["median_s"]).groupby(old["block"])
     means, logs = days.mean().to_numpy(), np.log(build["median_s"].to_numpy())
     count, shift = len(means), float(logs.mean() - means.mean())

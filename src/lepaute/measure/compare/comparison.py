@@ -11,7 +11,7 @@ import pandas
 from lepaute.errors import InputError
 from lepaute.kit.frames import frame_of
 from lepaute.kit.json_values import finite_json
-from lepaute.kit.notebook import Public
+from lepaute.kit.notebook import Public, table_html
 from lepaute.kit.text import counted, duration, exact_size
 from lepaute.measure.archive import Archive, mpi_campaign
 from lepaute.measure.archive.mpi_campaign import CampaignFacts, LibraryFacts, settings_text
@@ -21,6 +21,7 @@ from lepaute.measure.compare.factor_effects import FactorEffect, factor_effects
 from lepaute.measure.compare.failures import Failure, different_networks, failures_of, failures_text
 from lepaute.measure.compare.flags import Flags, flagged, flags
 from lepaute.measure.compare.guidelines import Violation, check_guidelines
+from lepaute.measure.compare.report import write_report
 from lepaute.measure.compare.resampling import SampleMeans, normality_sentence, sample_means
 from lepaute.measure.compare.setting import Source, algorithms, different_settings, setting_lines, source
 from lepaute.measure.compare.single_calls import SingleCalls, no_calls, of_rows
@@ -137,16 +138,12 @@ class Comparison(Public):
 
         Raises InputError for another suffix or a folder that is not there.
         """
-        from lepaute.measure.compare.report import write_report
-
         write_report(self, path)
 
     def __repr__(self) -> str:
         return f"<Comparison: {self.answer}>"
 
     def _repr_html_(self) -> str:
-        from lepaute.kit.notebook import table_html
-
         rows = [
             (
                 *(operation_name(one), exact_size(one.size_bytes), amount(one, one.left_s), amount(one, one.right_s)),

@@ -12,7 +12,19 @@ import numpy as np
 
 from lepaute.errors import InputError
 from lepaute.kit.files import check_output, write_whole
-from lepaute.kit.picture import APART, BLUE, RULE, SOFT, bare, entitle, measured_origin, new_figure, write_picture
+from lepaute.kit.picture import (
+    APART,
+    BLUE,
+    RED,
+    RULE,
+    SOFT,
+    bare,
+    entitle,
+    measured_origin,
+    new_figure,
+    plain_decades,
+    write_picture,
+)
 from lepaute.kit.printable import printable
 from lepaute.kit.report import page as pages
 from lepaute.kit.text import exact_size, significant, time_unit
@@ -158,8 +170,6 @@ def write_scaling(comparisons: "Sequence[Comparison]", path: "Path") -> None:
     """A picture of times by the number of ranks, a panel a row, up to MOST_PANELS: every mpirun of both libraries, a
     line through their medians, filled where a difference is shown. comparisons: of `by_ranks`."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
-
-    from lepaute.kit.picture import RED, plain_decades
 
     rows = list(dict.fromkeys(one.row for item in comparisons for one in item.verdicts))[:MOST_PANELS]
     columns = min(3, max(1, len(rows)))

@@ -13,6 +13,7 @@ from lepaute.measure.verify import naming
 from lepaute.measure.verify.disturbance import disturbances
 from lepaute.measure.verify.real_run import RealRun
 from lepaute.simulate import Application, Hpl, Prediction
+from lepaute.simulate.prediction.comparing import sd_on_one_day
 from lepaute.stats.disturbance import MOST_SENTINEL_CHANGE, SENTINELS, sentinel_causes
 from lepaute.stats.intervals import Interval, interval_of_mean
 
@@ -95,8 +96,6 @@ def predict_cases(
     again: the first runs of `predict` once more, on the same machines and days (see `sd_on_one_day`)
     progress(what, fraction done) is called before each prediction.
     """
-    from lepaute.simulate.prediction.comparing import sd_on_one_day
-
     requested = list(applications)
     for application in requested:
         check(application)

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas
 
 from lepaute.kit.text import counted, significant
 from lepaute.measure.verify import naming
@@ -15,7 +16,6 @@ from lepaute.stats.decision import Decision, Weakness
 
 if TYPE_CHECKING:
     import numpy as np
-    import pandas
 
     from lepaute.simulate.platform.schema import Sentinel
 
@@ -33,8 +33,6 @@ def run_table(cases: list[Case], runs: list[RecordedRun], sentinel: "Sentinel | 
     sentinel: of the platform. drift_percent: by which the sentinels around the run took longer than that;
     time_without_drift_s: what the run would have taken on the machine as it was calibrated. Both NaN where unknown.
     """
-    import pandas
-
     rows = []
     for recorded in runs:
         case, row = cases[recorded.case], run_record(cases[recorded.case], recorded)
@@ -54,8 +52,6 @@ def _predicted(cases: list[Case]) -> "pandas.DataFrame":
 
     The last two are NaN where the prediction has one run only, hence no interval.
     """
-    import pandas
-
     names = naming.columns_of_cases([case.application for case in cases])
     return pandas.DataFrame(
         [

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pandas
+
 from lepaute.kit.files import write_whole
 from lepaute.measure.verify.campaign import Case
 from lepaute.measure.verify.comparison import compare, comparison_record
@@ -26,8 +28,6 @@ from lepaute.simulate.prediction.sweep import Sweep
 from lepaute.stats.decision import Decision
 
 if TYPE_CHECKING:
-    import pandas
-
     from lepaute.simulate import Hpl, Prediction
     from lepaute.simulate.platform import Platform
 
@@ -139,8 +139,6 @@ def known_results(
     predict(cases, repeat): another `repeat` is another run on the same machines and days; of cases with several results
     given, errors: as in hpl_results.parse_hpl_results
     """
-    import pandas
-
     read = read_hpl_results(path, given)
     results = [result for result in read if not result.failed]
     if not results:

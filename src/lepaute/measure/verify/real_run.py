@@ -19,6 +19,7 @@ from lepaute.kit.mpi_launcher import find_launcher
 from lepaute.kit.mpi_library import check_program
 from lepaute.kit.temporary import temporary_folder
 from lepaute.measure.experiment.ranks import CPUS, SCRIPT, cpus_text, rank_script
+from lepaute.measure.hpl_source import build_hpl
 from lepaute.measure.kernel_set import blas_environment
 from lepaute.measure.layout import Layout, layout_here
 from lepaute.measure.machine_load import Load, load_between, sample
@@ -143,8 +144,6 @@ def built_program(progress: Callable[[str], None] | None = None) -> HplProgram:
 
     Raises EnvironmentProblem where it cannot be built.
     """
-    from lepaute.measure.hpl_source import build_hpl
-
     return HplProgram(build_hpl(progress=progress) / "xhpl-lepaute", is_driver=True)
 
 

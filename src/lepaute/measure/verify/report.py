@@ -9,6 +9,8 @@ from lepaute.kit.tables import shown_table
 from lepaute.kit.text import folded, significant, value_and_interval
 from lepaute.measure.verify.comparison import CAUSES, decision_of, sentence, sentence_without_drift
 from lepaute.measure.verify.naming import names_of_cases, varied_columns
+from lepaute.simulate.prediction.warnings import alike_warnings
+from lepaute.simulate.prediction.wording import slow_state_sentence
 from lepaute.stats.disturbance import seen_by
 
 if TYPE_CHECKING:
@@ -66,8 +68,6 @@ def case_rows(table: "pandas.DataFrame", *, with_drift: bool) -> tuple[tuple[str
 
 def slow_state_line(cases: "list[Case]") -> str:
     """Of the longest case, whose runs meet the slow state of the machine most often; empty where it has none."""
-    from lepaute.simulate.prediction.wording import slow_state_sentence
-
     longest = max(cases, key=lambda case: case.prediction.time_s.mean)
     sentence = slow_state_sentence(longest.prediction)
     return (
@@ -81,8 +81,6 @@ def warning_lines(cases: "list[Case]", whole_in: str, most: int = MOST_WARNINGS)
     Those that differ in numbers or kernels alone are one line, with the case of the largest number.
     whole_in: the file that has them all
     """
-    from lepaute.simulate.prediction.warnings import alike_warnings
-
     lines = []
     for alike in alike_warnings([case.prediction for case in cases]):
         label = next(case.label for case in cases if alike.text in case.prediction.warnings)

@@ -11,6 +11,8 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+import pandas
+
 from lepaute.errors import InputError
 from lepaute.kit.files import write_whole
 from lepaute.kit.numbers import none_if_nan
@@ -43,8 +45,6 @@ from lepaute.stats.decision import Decision
 from lepaute.stats.disturbance import seen_by
 
 if TYPE_CHECKING:
-    import pandas
-
     from lepaute.measure.sentinel import Guard
     from lepaute.simulate import Application, Prediction
     from lepaute.simulate.platform.schema import Sentinel
@@ -227,8 +227,6 @@ class ChosenRuns:
         return [f"{told}; {always} of those that count had no undisturbed repetition"]
 
     def csv(self) -> str:
-        import pandas
-
         return pandas.DataFrame([run_record(self.cases[run.case], run) for run in self.runs]).to_csv(index=False)
 
     def _attempts(self, case: int, repeat: int) -> list[RecordedRun]:

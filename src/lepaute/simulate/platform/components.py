@@ -12,6 +12,7 @@ from itertools import cycle, islice
 from typing import Any
 
 from lepaute.errors import InputError
+from lepaute.kit.documents import guess
 from lepaute.simulate.platform.kernel_model import KernelModel, Noise, PerCpu, Piece
 from lepaute.simulate.platform.network_model import Network, Segment
 from lepaute.simulate.platform.population import Group, Population
@@ -56,8 +57,6 @@ def _scaled(platform: Platform, name: str, value: Any) -> Platform:
         return platform.model_copy(update={"network": network, "topology": topology})
     kernels = [model.kernel for model in platform.kernels]
     if name not in (*COMPONENTS, *kernels):
-        from lepaute.kit.documents import guess
-
         raise InputError(
             f"scale.{name[:60]} is no component{guess(name, [*COMPONENTS, *kernels])}; they are "
             f"{', '.join(COMPONENTS)}, and kernels of platform {platform.name} such as {kernels[0]}"

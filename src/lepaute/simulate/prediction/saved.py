@@ -12,8 +12,11 @@ from lepaute.kit.numbers import path_of
 from lepaute.simulate.application import Application
 from lepaute.simulate.apps import APPLICATIONS, application_class
 from lepaute.simulate.apps.laid import SavedApplication
+from lepaute.simulate.apps.program import Program
 from lepaute.simulate.prediction.prediction import CONDITION_KINDS, AnyRun, Prediction, Run, SimulationFigures, Spread
 from lepaute.simulate.prediction.trust import Trust
+from lepaute.simulate.smpi.emulate import Options
+from lepaute.simulate.smpi.request import Folding
 from lepaute.stats.intervals import Interval
 
 #: Members of a run and of a prediction are bounded by what is read at all.
@@ -189,10 +192,6 @@ def _application(name: str, parameters: Mapping[str, Any], program: Any) -> Appl
         raise InputError(
             f"a prediction of {name[:60]}, an application of one's own, by a version that did not tell of it"
         )
-    from lepaute.simulate.apps.program import Program
-    from lepaute.simulate.smpi.emulate import Options
-    from lepaute.simulate.smpi.request import Folding
-
     return Program(
         Path(name),
         tuple(map(str, parameters["arguments"])),

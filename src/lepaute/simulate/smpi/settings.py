@@ -8,6 +8,7 @@ from lepaute.errors import InputError
 from lepaute.kit.options import check_fields, option_field
 from lepaute.kit.printed_time import PATTERN_HELP
 from lepaute.kit.quantities import size_of
+from lepaute.simulate.smpi.process import Limits
 
 if TYPE_CHECKING:
     from lepaute.simulate.smpi.emulate import Options
@@ -58,7 +59,6 @@ class ProgramSettings:
     def for_engine(self) -> "Options":
         """As the engine takes them; raises InputError for any of them that cannot be."""
         from lepaute.simulate.smpi.emulate import Options
-        from lepaute.simulate.smpi.process import Limits
 
         return Options(
             computing="measured" if self.computing == "measured" else "none",

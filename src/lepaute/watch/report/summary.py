@@ -24,6 +24,7 @@ from lepaute.watch.alarms.sizes import least_change_of
 from lepaute.watch.alarms.steps import alike_changes, same_machines
 from lepaute.watch.alarms.worth_a_look import LABEL
 from lepaute.watch.changelog import ALL, Inventory
+from lepaute.watch.judging.judge import AND
 from lepaute.watch.kept import keep_text, kept_text
 from lepaute.watch.named_nodes import nodes_text
 from lepaute.watch.notices.absences import Absence, absences_of
@@ -333,8 +334,6 @@ def uncovered(noticed: Iterable[Notice], standing: "pd.DataFrame") -> tuple[Noti
 
 def _explained(suspects: "pd.DataFrame", standing: "pd.DataFrame") -> "np.ndarray":
     """Which of the tests are of a machine and one of its factors that a regression is of, from its change on."""
-    from lepaute.watch.judging.judge import AND
-
     since: dict[tuple[str, str, int, str], float] = {}
     for row in standing.to_dict("records"):
         key = (row["cluster"], row["node"], int(row["cpu"]), row["factor"])

@@ -10,6 +10,7 @@ from lepaute.simulate.apps.hpl.work import rows_of
 from lepaute.simulate.conditions import Layers
 from lepaute.simulate.platform import load_platform, override
 from lepaute.simulate.prediction.predicting import predict
+from lepaute.simulate.trace.table import KERNEL
 from lepaute.simulate.tracing import TraceRequest
 
 if TYPE_CHECKING:
@@ -94,8 +95,6 @@ def steps_meant(seen: "NDArray[np.int64]", steps: int) -> "NDArray[np.float64]":
 
 
 def _table(trace: "Trace", hpl: Hpl, n_ranks: int, platform: str) -> KernelCallTable:
-    from lepaute.simulate.trace.table import KERNEL
-
     calls = trace.where((trace.kind == KERNEL) & (trace.step >= 0))
     seen, position = np.unique(calls.step, return_inverse=True)
     weight = steps_meant(seen, hpl.steps)[position] * hpl.ranks / n_ranks

@@ -21,6 +21,7 @@ from lepaute.kit.numbers import path_of, plain
 from lepaute.kit.options import check_fields, option
 from lepaute.kit.text import exact_number, percent
 from lepaute.simulate.apps.laid import LaidApplication
+from lepaute.simulate.apps.own.values import kernel_of
 
 if TYPE_CHECKING:
     from lepaute import _core
@@ -225,7 +226,6 @@ class TraceReplay(LaidApplication):
 
     def own_kernels(self, platform: "schema.Platform") -> "list[_core.MachineKernel]":
         """The program's own code, of which a unit is a second of the recording."""
-        from lepaute.simulate.apps.own.values import kernel_of
         from lepaute.simulate.trace.table import COMPUTING
 
         factor = self.factor(platform)
