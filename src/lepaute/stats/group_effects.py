@@ -14,7 +14,7 @@ from scipy.special import stdtrit
 
 from lepaute import _core
 from lepaute.stats.expanding import Booleans, Floats, Integers
-from lepaute.stats.robust import SD_OF_MAD
+from lepaute.stats.student import SD_OF_MAD
 
 #: Others without whom nothing is said of a machine's group.
 FEWEST_OTHERS = 2

@@ -24,7 +24,8 @@ import numpy as np
 import numpy.typing as npt
 
 from lepaute.errors import InputError
-from lepaute.stats.robust import SD_OF_MAD, robust_sd
+from lepaute.stats.robust import robust_sd
+from lepaute.stats.student import SD_OF_MAD
 
 Floats = npt.NDArray[np.float64]
 

@@ -16,8 +16,7 @@ import numpy.typing as npt
 from lepaute.errors import InputError
 from lepaute.kit.text import level_order
 from lepaute.stats.expanding import Floats, Integers
-from lepaute.stats.robust import SD_OF_MAD
-from lepaute.stats.student import student_quantile
+from lepaute.stats.student import SD_OF_MAD, student_quantile
 
 PERMUTATIONS = 1999
 #: Arrangements of labels that are held in memory at once, in cells.

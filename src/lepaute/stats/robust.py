@@ -3,9 +3,7 @@
 import numpy as np
 
 from lepaute.stats.expanding import Floats
-
-#: Of a normal distribution, the standard deviation over the median absolute deviation.
-SD_OF_MAD = 1.4826
+from lepaute.stats.student import SD_OF_MAD
 
 
 def robust_sd(values: Floats, middle: float | None = None) -> float:

@@ -11,6 +11,8 @@ from lepaute.errors import InputError
 
 #: The 97.5 % quantile of the normal distribution, to which Student's tends.
 NORMAL_975 = 1.959963984540054
+#: Of the normal distribution, the standard deviation over the median absolute deviation.
+SD_OF_MAD = 1.4826
 _TINY = 1e-300
 
 

@@ -23,7 +23,7 @@ from math import exp, expm1, fsum, isinf, log, pi, sqrt
 from typing import TYPE_CHECKING
 
 from lepaute.kit.later import later
-from lepaute.stats.robust import SD_OF_MAD
+from lepaute.stats.student import SD_OF_MAD
 
 if TYPE_CHECKING:
     import numpy as np

@@ -19,7 +19,7 @@ import pandas as pd
 from lepaute.errors import InputError
 from lepaute.stats.expanding import Booleans, ExpandingMoments, Floats, Integers, expanding_moments
 from lepaute.stats.prediction_region import RegionTests, log10_p_values, region_tests
-from lepaute.stats.robust import SD_OF_MAD
+from lepaute.stats.student import SD_OF_MAD
 from lepaute.watch.changelog import Changelog
 from lepaute.watch.judging.reference import (
     Digests,

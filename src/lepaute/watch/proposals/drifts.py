@@ -9,7 +9,7 @@ from scipy.special import stdtr
 
 from lepaute.stats.expanding import Floats
 from lepaute.stats.level_shift import independent_values
-from lepaute.stats.robust import SD_OF_MAD
+from lepaute.stats.student import SD_OF_MAD
 from lepaute.watch.proposals.watched_series import WatchedSeries
 
 #: So many effects of the days have a mean that is the season.
