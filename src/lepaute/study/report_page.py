@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from markupsafe import Markup
+
 from lepaute.kit.report.page import records_table, render
 from lepaute.kit.text import counted, exact_number, quantity, significant
 from lepaute.study import plot
@@ -93,8 +95,6 @@ def page_of(
 
 def page(facts: PageFacts, answer: "Answer", outcomes: Sequence[Outcome] = ()) -> str:
     """The page of the answer to any question."""
-    from markupsafe import Markup
-
     contents: dict[type, Callable[[Any], _Content]] = {
         WhatIfAnswer: _whatif,
         Tuned: _tuned,

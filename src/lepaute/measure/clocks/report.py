@@ -4,6 +4,8 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from markupsafe import Markup
+
 from lepaute.kit.files import write_whole
 from lepaute.kit.picture import SERIES, SOFT, bare, entitle, measured_origin, new_figure, origin, write_picture
 from lepaute.kit.report.figures import figure_svg
@@ -124,8 +126,6 @@ def write_page(found: Found, path: Path, command: str) -> None:
 
 def page(found: Found, command: str = "") -> str:
     """The page, which needs nothing else; all names in it are escaped."""
-    from markupsafe import Markup
-
     said = answer(found)
     choices = [
         {

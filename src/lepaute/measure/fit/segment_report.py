@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from markupsafe import Markup
 
 from lepaute.kit.report.figures import figure_svg
 from lepaute.kit.report.page import records_table, render
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
 
 def page(table: "DurationTable", line: "SegmentedLine", source: str, command: str) -> str:
     """The page; source: name of the file; command: that makes it again."""
-    from markupsafe import Markup
-
     answer = sentence(table, line)
     figure = line.plot(source=source, **axis_labels(table))
     titles, rows = lines_table(table, line)

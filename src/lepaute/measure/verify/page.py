@@ -4,6 +4,8 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from markupsafe import Markup
+
 from lepaute.kit.report.figures import figure_svg
 from lepaute.kit.report.page import records_table, render
 from lepaute.kit.text import counted, significant
@@ -47,8 +49,6 @@ def page(
     answer : what comes first, by default the first sentence of the table
     drift  : of the machine since its calibration; seal: of predictions that were made before the runs
     """
-    from markupsafe import Markup
-
     if not results.cases:
         facts, state = "nothing was predicted", results.decision.state("for")
         empty: dict[str, Any] = dict.fromkeys(("further", "beware", "pictures", "shown", "tables"), ())

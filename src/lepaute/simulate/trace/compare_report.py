@@ -6,6 +6,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from markupsafe import Markup
+
 from lepaute.kit.json_values import finite_json
 from lepaute.kit.picture import BLUE, RED, RULE, SKY, SOFT, entitle, measured_origin, new_figure, write_picture
 from lepaute.kit.printable import UNLIMITED
@@ -169,8 +171,6 @@ def plot_comparison(comparison: Comparison, path: Path | None, left: str, right:
 
 def page(comparison: Comparison, left: str, right: str, differences: Sequence[str], command: str) -> str:
     """The page; left, right: what the traces are of; differences: of their runs; command: that makes it again."""
-    from markupsafe import Markup
-
     answer = comparison_sentence(comparison)
     figure = plot_comparison(comparison, None, left, right)
     order = [_order_row("order of calls", one) for one in comparison.first]

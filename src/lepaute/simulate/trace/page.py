@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy
+from markupsafe import Markup
 from numpy.typing import NDArray
 
 from lepaute.kit.report import page as pages
@@ -67,8 +68,6 @@ def write_report(trace: Trace, path: str | Path, command: str = "") -> None:
 
 def page(trace: Trace, command: str = "") -> str:
     """The page; all names in it are escaped."""
-    from markupsafe import Markup
-
     whole = with_own_code(trace)
     spent = colours.classes(whole, split(whole)[0])
     breakdown = breakdown_of(trace)
