@@ -17,6 +17,7 @@ from lepaute.cli.terminal import BAR_AFTER_S, json_text, progress_bar, warn
 from lepaute.cli.watch_store import Cluster, Nodes, Place, check_text, date_of, opened, stage, start_of
 from lepaute.cli.watch_tests import chosen_values
 from lepaute.errors import InputError
+from lepaute.kit.later import later
 from lepaute.kit.options import option_field
 from lepaute.kit.outputs import check_outputs
 from lepaute.kit.printable import terminal_columns
@@ -28,10 +29,18 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from lepaute.watch import Watch
+    from lepaute.watch import Watch, changelog_edits
+    from lepaute.watch import changelog as watch_changelog
+    from lepaute.watch import open_regressions as watch_open_regressions
     from lepaute.watch.changelog import NodeSet
     from lepaute.watch.changelog_edits import LoggedEntry
+    from lepaute.watch.proposals import proposed_event
     from lepaute.watch.proposals.proposed_event import ProposedEvent
+else:
+    watch_changelog = later("lepaute.watch.changelog")
+    changelog_edits = later("lepaute.watch.changelog_edits")
+    watch_open_regressions = later("lepaute.watch.open_regressions")
+    proposed_event = later("lepaute.watch.proposals.proposed_event")
 
 app = App(help="The changelog: known changes, and those that the data show.")
 
@@ -56,10 +65,8 @@ def list_entries(
     as_json: AsJson = False,
 ) -> None:
     """Events and outliers in force, by date."""
-    from lepaute.watch.changelog_edits import logged_entries
-
     with opened(store) as watch:
-        entries = logged_entries(watch.store, history=history)
+        entries = changelog_edits.logged_entries(watch.store, history=history)
     if as_json:
         print(json_text({"entries": [_entry_dict(each) for each in entries]}))
         return
@@ -97,21 +104,26 @@ def add(
     as_json: AsJson = False,
 ) -> None:
     """Records an event, which begins a new reference for its nodes, or an outlier."""
-    from lepaute.watch.changelog import ALL, Event, NodeSet, Outlier
-    from lepaute.watch.changelog_edits import record
-
     for text, option in ((node, "--node"), (reason, "--reason"), (cluster, "--cluster"), (outlier, "--outlier")):
         check_text(text, option)
     if outlier is not None:
         refuse_options(context, ("kind",), "an outlier is not an event")
-    day, nodes, who = date_of(date, "--date"), NodeSet(ALL if cluster is None else cluster, node), _author_of(author)
-    entry = Event(day, nodes, kind, reason, who) if outlier is None else Outlier(day, nodes, outlier, reason, who)
+    day, nodes, who = (
+        date_of(date, "--date"),
+        watch_changelog.NodeSet(watch_changelog.ALL if cluster is None else cluster, node),
+        _author_of(author),
+    )
+    entry = (
+        watch_changelog.Event(day, nodes, kind, reason, who)
+        if outlier is None
+        else watch_changelog.Outlier(day, nodes, outlier, reason, who)
+    )
     with opened(store) as watch:
         clusters = sorted({of for of, _ in nodes.among(watch.nodes())})
         if cluster is None and len(clusters) > 1:
             named = ", ".join(each or "none" for each in clusters)[:200]
             raise InputError(f"there are such nodes in several clusters: {named}; give --cluster NAME, or all")
-        _print_ids(record(watch.store, [entry]), as_json=as_json)
+        _print_ids(changelog_edits.record(watch.store, [entry]), as_json=as_json)
         _warn_if_unknown(watch, nodes)
 
 
@@ -126,13 +138,11 @@ def withdraw(
     as_json: AsJson = False,
 ) -> None:
     """Withdraws events and outliers; they stay in the history."""
-    from lepaute.watch.changelog_edits import withdraw as withdraw_entries
-
     for each in ids:
         check_text(each, "ID")
     check_text(reason, "--reason")
     with opened(store) as watch:
-        count = withdraw_entries(watch.store, ids, _author_of(author), reason)
+        count = changelog_edits.withdraw(watch.store, ids, _author_of(author), reason)
     print(json_text({"withdrawn": count}) if as_json else f"{_count(count)} withdrawn: {', '.join(ids)}")
 
 
@@ -148,16 +158,13 @@ def import_files(
 
     An inventory takes the place of the one before: what its groups share is taken off before machines are judged.
     """
-    from lepaute.watch.changelog_edits import import_changelog, logged_entries, record_inventory
-    from lepaute.watch.proposals.proposed_event import read_inventory
-
     if inventory is None:
         _check_files(events, outliers, "to read", ", --inventory FILE")
-    shared = None if inventory is None else read_inventory(inventory)
+    shared = None if inventory is None else proposed_event.read_inventory(inventory)
     with opened(store) as watch:
-        before = {each.id for each in logged_entries(watch.store)}
-        ids = import_changelog(watch.store, events, outliers)
-        new = shared is not None and record_inventory(watch.store, shared, _author_of(None))
+        before = {each.id for each in changelog_edits.logged_entries(watch.store)}
+        ids = changelog_edits.import_changelog(watch.store, events, outliers)
+        new = shared is not None and changelog_edits.record_inventory(watch.store, shared, _author_of(None))
     if as_json:
         print(json_text({"ids": list(ids), "inventory": new}))
         return
@@ -180,12 +187,10 @@ def export_files(
     as_json: AsJson = False,
 ) -> None:
     """Writes the entries in force into CSV files, which `import` reads."""
-    from lepaute.watch.changelog_edits import export_changelog
-
     _check_files(events, outliers, "to write")
     check_outputs({"--events": events, "--outliers": outliers}, force=force)
     with opened(store) as watch:
-        log = export_changelog(watch.store, events, outliers)
+        log = changelog_edits.export_changelog(watch.store, events, outliers)
     written = [
         (what, path, len(entries))
         for what, path, entries in (("event", events, log.events), ("outlier", outliers, log.outliers))
@@ -216,14 +221,14 @@ class ProposalOptions:
         """
         from lepaute.watch.judging.judge import CONFIDENCE, joined
         from lepaute.watch.judging.recorded_tests import Selection
-        from lepaute.watch.open_regressions import open_regressions, packed_values
         from lepaute.watch.proposals.day_events import OF_DAYS
         from lepaute.watch.proposals.platform_events import propose as propose_events
-        from lepaute.watch.proposals.proposed_event import read_inventory
 
-        values = packed_values(watch.store)
-        known = open_regressions(watch.store, progress=stage(tell, "judging days", 0.0, 0.3), values=values)
-        shared = known.changelog.inventory if self.inventory is None else read_inventory(self.inventory)
+        values = watch_open_regressions.packed_values(watch.store)
+        known = watch_open_regressions.open_regressions(
+            watch.store, progress=stage(tell, "judging days", 0.0, 0.3), values=values
+        )
+        shared = known.changelog.inventory if self.inventory is None else proposed_event.read_inventory(self.inventory)
         tests = stage(tell, "testing jobs", 0.3, 0.5)
         selection = Selection(
             None, (1,), CONFIDENCE, False, None, None, False, standing=known.rows, columns=OF_DAYS, values=values
@@ -298,8 +303,6 @@ def accept(
     as_json: AsJson = False,
 ) -> None:
     """Records a proposal as an event, or single days as outliers. Repeat the options used with `propose`."""
-    from lepaute.watch.changelog_edits import accept as accept_event
-
     check_text(reason, "--reason")
     if not fullmatch(rf"[0-9a-f]{{1,{ID_CHARACTERS}}}", proposal):
         raise InputError(f"{proposal[:80]!r} is not the id of a proposal; `lepaute watch events propose` lists them")
@@ -310,7 +313,7 @@ def accept(
         if len(keys) != 1:
             what = "the beginning of several" if keys else "no proposal"
             raise InputError(f"{proposal[:80]!r} is {what}; `lepaute watch events propose` lists them")
-        ids = accept_event(watch.store, proposals[keys[0]], who, reason)
+        ids = changelog_edits.accept(watch.store, proposals[keys[0]], who, reason)
     _print_ids(ids, as_json=as_json)
     if not as_json:
         # a URL may have a password
@@ -333,14 +336,13 @@ def effect(
 
     Intervals of 95 %, of series whose days resemble their neighbours; p-values corrected for the number of machines.
     """
-    from lepaute.watch.open_regressions import packed_values
     from lepaute.watch.proposals.planned_change import before_after
 
     day = date_of(date, "DATE")
     for name in factor or []:
         check_text(name, "--factor")
     with opened(store) as watch:
-        values = chosen_values(packed_values(watch.store), node, cluster, None)
+        values = chosen_values(watch_open_regressions.packed_values(watch.store), node, cluster, None)
         changelog = watch.changelog()
     changes = before_after(values, day, changelog, factors=factor)
     if as_json:
@@ -439,10 +441,8 @@ def _print_ids(ids: Sequence[str], *, as_json: bool) -> None:
 
 
 def _entry_dict(each: "LoggedEntry") -> dict[str, Any]:
-    from lepaute.watch.changelog import Event
-
     entry = each.entry
-    own = {"type": entry.kind} if isinstance(entry, Event) else {"job": entry.job}
+    own = {"type": entry.kind} if isinstance(entry, watch_changelog.Event) else {"job": entry.job}
     return {
         **{name: getattr(each, name) for name in ("id", "revision", "withdrawn", "recorded_s")},
         "date": entry.date.isoformat(),
@@ -455,10 +455,8 @@ def _entry_dict(each: "LoggedEntry") -> dict[str, Any]:
 
 
 def _entry_text(each: "LoggedEntry") -> str:
-    from lepaute.watch.changelog import Event
-
     entry = each.entry
-    what = entry.kind if isinstance(entry, Event) else f"outlier, job {entry.job}"
+    what = entry.kind if isinstance(entry, watch_changelog.Event) else f"outlier, job {entry.job}"
     where = entry.nodes.text if entry.nodes.cluster == "all" else f"{entry.nodes.cluster} {entry.nodes.text}"
     by = f" ({entry.author})" if entry.author else ""
     withdrawn = "withdrawn: " if each.withdrawn else ""

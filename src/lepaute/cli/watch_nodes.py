@@ -17,6 +17,7 @@ from lepaute.cli.terminal import json_text, note
 from lepaute.cli.watch_store import Cluster, Place, check_text, ingested, opened, place_of
 from lepaute.errors import InputError
 from lepaute.kit.json_values import finite_json
+from lepaute.kit.later import later
 from lepaute.kit.node_sets import fold_node_set, parse_node_set
 from lepaute.kit.options import option_field
 from lepaute.kit.printable import terminal_columns
@@ -27,7 +28,10 @@ from lepaute.measure.schedulers import batch_system
 from lepaute.measure.shipped import shipped_experiments
 
 if TYPE_CHECKING:
+    from lepaute.watch import drains as watch_drains
     from lepaute.watch.drains import Drains, NodeHealth
+else:
+    watch_drains = later("lepaute.watch.drains")
 
 #: A node without a result for so many intervals is reported.
 _LATE_INTERVALS = 2.0
@@ -114,13 +118,12 @@ def run(
 def _histories(place: str, cluster: str) -> "Mapping[str, NodeHistory]":
     """When each node was last measured, and since when a confirmation run of it is asked for."""
     from lepaute.watch.changelog import names_of_node
-    from lepaute.watch.drains import requested_runs
     from lepaute.watch.store.backend import NoStoreError
 
     try:
         with opened(place) as watch:
             jobs = watch.store.job_states(cluster)
-            requested = requested_runs(watch.store.node_actions(), cluster)
+            requested = watch_drains.requested_runs(watch.store.node_actions(), cluster)
     except NoStoreError:  # the first result makes it
         return {}
     last = jobs[jobs["state"] == "done"].groupby("node")["started_s"].max()
@@ -190,11 +193,10 @@ def health(
     """
     from lepaute.measure.schedulers import scheduler
     from lepaute.watch.alarms.worth_a_look import LABEL
-    from lepaute.watch.drains import Drains, limit_of, node_health
     from lepaute.watch.named_nodes import nodes_named, the_node
     from lepaute.watch.report.summary import EXIT_STATUS
 
-    limit = limit_of(most, "--most")
+    limit = watch_drains.limit_of(most, "--most")
     this_node = os.environ.get("SLURMD_NODENAME") or socket.gethostname().partition(".")[0]
     if not drain:
         refuse_options(context, ("most", "partition"), "without --drain nothing is drained")
@@ -215,8 +217,8 @@ def health(
         if drain:
             slurm = scheduler("slurm")
             states = slurm.node_states(partition)
-            drains = Drains(states, limit(len(states)), slurm.drain)
-        judged = node_health(watch.store, meant, time.time(), drains)
+            drains = watch_drains.Drains(states, limit(len(states)), slurm.drain)
+        judged = watch_drains.node_health(watch.store, meant, time.time(), drains)
     if as_json:
         print(json_text({"nodes": [{**finite_json(node), "verdict": node.verdict.name.lower()} for node in judged]}))
     else:
@@ -231,35 +233,34 @@ def health(
 
 def _health_lines(judged: "Sequence[NodeHealth]", drains: "Drains | None") -> list[str]:
     """Of several nodes how many have regressed first; then a line for those of which the same can be said."""
-    from lepaute.watch.drains import Verdict
-
     if len(judged) == 1:
         return [f"{judged[0].name}: {_health_text(judged[0], drains)}"]
-    known_first = sorted(judged, key=lambda node: node.verdict is Verdict.UNKNOWN)
+    known_first = sorted(judged, key=lambda node: node.verdict is watch_drains.Verdict.UNKNOWN)
     names_by_text: dict[str, list[str]] = {}
     for node in known_first:
         names_by_text.setdefault(_health_text(node, drains), []).append(node.name)
     counts = Counter(node.verdict for node in judged)
-    others = {verdict: counts.pop(verdict, 0) for verdict in (Verdict.UNLIKE, Verdict.NOT_CONFIRMED, Verdict.UNKNOWN)}
-    regressed = sum(counts.values()) - counts[Verdict.HEALTHY]
+    others = {
+        verdict: counts.pop(verdict, 0)
+        for verdict in (watch_drains.Verdict.UNLIKE, watch_drains.Verdict.NOT_CONFIRMED, watch_drains.Verdict.UNKNOWN)
+    }
+    regressed = sum(counts.values()) - counts[watch_drains.Verdict.HEALTHY]
     parts = [
         f"{regressed} of {counted(len(judged), 'node')} {'has' if regressed == 1 else 'have'} regressed",
         *(f"{count} {verdict.value}" for verdict, count in others.items() if count),
     ]
-    quiet = names_by_text.pop(Verdict.HEALTHY.value, None)
-    lines = [*names_by_text.items(), *([(Verdict.HEALTHY.value, quiet)] if quiet else [])]
+    quiet = names_by_text.pop(watch_drains.Verdict.HEALTHY.value, None)
+    lines = [*names_by_text.items(), *([(watch_drains.Verdict.HEALTHY.value, quiet)] if quiet else [])]
     return [", ".join(parts), *(f"{fold_node_set(tuple(names))}: {text}" for text, names in lines)]
 
 
 def _health_text(node: "NodeHealth", drains: "Drains | None") -> str:
-    from lepaute.watch.drains import Verdict, is_ours
-
     text = node.verdict.value
-    if drains is not None and node.verdict is Verdict.REQUEST:
+    if drains is not None and node.verdict is watch_drains.Verdict.REQUEST:
         text = "regressed: a confirmation run is asked for"
-    elif drains is not None and node.verdict is Verdict.DRAIN:
+    elif drains is not None and node.verdict is watch_drains.Verdict.DRAIN:
         text = f"regressed, and confirmed; {node.problem or 'drained now'}"
-    elif drains is not None and node.verdict is Verdict.HEALTHY:
+    elif drains is not None and node.verdict is watch_drains.Verdict.HEALTHY:
         state = drains.states.get(node.name)
-        text += ", and still drained: resume it by hand" if state is not None and is_ours(state) else ""
+        text += ", and still drained: resume it by hand" if state is not None and watch_drains.is_ours(state) else ""
     return f"{text} ({node.reason})" if node.reason else text

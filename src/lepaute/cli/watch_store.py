@@ -12,12 +12,16 @@ from lepaute.cli.options import AsJson
 from lepaute.cli.terminal import answer_text, json_text
 from lepaute.errors import InputError
 from lepaute.kit.files import scratch_folder, sync
+from lepaute.kit.later import later
 from lepaute.kit.printable import terminal_columns
 from lepaute.kit.text import counted
 
 if TYPE_CHECKING:
+    from lepaute import watch as lepaute_watch
     from lepaute.watch import Watch
     from lepaute.watch.store.store import Ingested
+else:
+    lepaute_watch = later("lepaute.watch")
 
 #: Of the environment: the store of all commands of a session, such as those of cron.
 VARIABLE = "LEPAUTE_STORE"
@@ -47,9 +51,7 @@ def opened(place: str | None) -> "Watch":
     Raises InputError where none is named, or it is not there: a slip of the pen would be a new, empty store, in which
     nothing is ever wrong.
     """
-    from lepaute.watch import open as open_watch
-
-    return open_watch(place_of(place), create=False)
+    return lepaute_watch.open(place_of(place), create=False)
 
 
 def stage(tell: Callable[[str, float], None], what: str, begin: float, end: float = 1.0) -> Callable[[float], None]:
@@ -168,10 +170,9 @@ def ingested(where: str, files: list[Path], **options: Any) -> "Ingested":
 
     A new one is made beside its place; a database takes all files or none.
     """
-    from lepaute.watch import open as open_watch
 
     def into(place: str | Path) -> "Ingested":
-        with open_watch(place) as watch:
+        with lepaute_watch.open(place) as watch:
             return watch.ingest(files, **options)
 
     folder = Path(where)

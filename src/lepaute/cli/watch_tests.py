@@ -15,6 +15,7 @@ from lepaute.cli.watch_store import NODES_HELP, Place, check_text, date_of, end_
 from lepaute.errors import InputError
 from lepaute.kit.files import write_whole
 from lepaute.kit.json_values import finite_json
+from lepaute.kit.later import later
 from lepaute.kit.options import option_field
 from lepaute.kit.outputs import check_outputs
 from lepaute.kit.printable import terminal_columns
@@ -25,9 +26,22 @@ from lepaute.kit.text import counted
 if TYPE_CHECKING:
     import pandas as pd
 
+    from lepaute.cli import watch_answer
     from lepaute.watch import Watch
+    from lepaute.watch import open_regressions as watch_open_regressions
+    from lepaute.watch import values as watch_values
+    from lepaute.watch.alarms import procedure
     from lepaute.watch.alarms.procedure import AlarmSettings
+    from lepaute.watch.judging import judge
+    from lepaute.watch.report import summary as report_summary
     from lepaute.watch.report.summary import Summary
+else:
+    watch_answer = later("lepaute.cli.watch_answer")
+    procedure = later("lepaute.watch.alarms.procedure")
+    judge = later("lepaute.watch.judging.judge")
+    watch_open_regressions = later("lepaute.watch.open_regressions")
+    report_summary = later("lepaute.watch.report.summary")
+    watch_values = later("lepaute.watch.values")
 
 #: A test below this is evidence by itself: one of a million by chance.
 STRONG = 1e-6
@@ -67,9 +81,7 @@ class TestOptions:
     @property
     def vectors(self) -> list[tuple[str, ...]] | None:
         """Of factors, None for every factor by itself; raises InputError for one that is none."""
-        from lepaute.watch.judging.judge import vectors_asked
-
-        return None if self.factor is None else vectors_asked([_vector_of(text) for text in self.factor])
+        return None if self.factor is None else judge.vectors_asked([_vector_of(text) for text in self.factor])
 
     def arguments(self) -> dict[str, Any]:
         """Those of a replay; raises InputError for an empty name of a factor."""
@@ -123,37 +135,36 @@ def run_tests(tested: TestOptions, options: ReportOptions, store: Place = None) 
     over all machines, factors and days. It is open until the machine is back or an event explains it. A suspicious
     test is a single one: among thousands, some always are.
     """
-    from lepaute.cli.watch_answer import tested_text
-    from lepaute.watch.report.summary import EXIT_STATUS, keep_summary, kept_summary
     from lepaute.watch.store.tables import OBSERVED, SAID
-    from lepaute.watch.values import day_of
 
     with opened(store) as watch:
         settings = _settings(watch, options)
-        asked = tested.asked, options.since_s, options.until_s, day_of(time.time())
-        kept = None if tested.csv is not None else kept_summary((watch.store.state(SAID), settings, asked))
+        asked = tested.asked, options.since_s, options.until_s, watch_values.day_of(time.time())
+        kept = (
+            None if tested.csv is not None else report_summary.kept_summary((watch.store.state(SAID), settings, asked))
+        )
         if kept is not None:
             summary, new = kept, list[dict[str, Any]]()
         else:
             observed = watch.store.state(OBSERVED)
             summary, new = _tested(watch, tested, options, settings)
             if watch.store.state(OBSERVED) == observed:  # nothing came in meanwhile
-                keep_summary((watch.store.state(SAID), settings, asked), summary)
+                report_summary.keep_summary((watch.store.state(SAID), settings, asked), summary)
     if tested.as_json:
         print(json_text({"verdict": summary.verdict, **finite_json(summary), "new_alarms": new}))
     else:
-        print(tested_text(summary, settings.level, terminal_columns(), details=options.details))
+        print(watch_answer.tested_text(summary, settings.level, terminal_columns(), details=options.details))
     strong = any(suspicion.p_value < STRONG for suspicion in summary.suspicions)
-    return 1 if options.strict and strong else EXIT_STATUS[summary.verdict]
+    return 1 if options.strict and strong else report_summary.EXIT_STATUS[summary.verdict]
 
 
 def _settings(watch: "Watch", options: ReportOptions) -> "AlarmSettings":
     """Of the alarms, as asked for; raises InputError where those of the store are others."""
-    from lepaute.watch.alarms.procedure import check_settings, settings_of
-
     given = {"level": options.level, "least_change": options.least_change}
-    settings = replace(settings_of(watch.store), **{name: value for name, value in given.items() if value is not None})
-    check_settings(watch.store, settings)
+    settings = replace(
+        procedure.settings_of(watch.store), **{name: value for name, value in given.items() if value is not None}
+    )
+    procedure.check_settings(watch.store, settings)
     return settings
 
 
@@ -161,25 +172,24 @@ def _tested(
     watch: "Watch", tested: TestOptions, options: ReportOptions, settings: "AlarmSettings"
 ) -> "tuple[Summary, list[dict[str, Any]]]":
     """What there is to say, and the alarms of days that are recorded now: of all days, whatever was asked for."""
-    from lepaute.watch.alarms.procedure import record_alarms
-    from lepaute.watch.judging.judge import joined, with_log10
     from lepaute.watch.judging.recorded_tests import Selection
     from lepaute.watch.notices.notice import least_seen, notices, unconfirmed_changes, worth_a_look
-    from lepaute.watch.open_regressions import open_regressions, packed_values
-    from lepaute.watch.report.summary import OF_VERDICTS, summarise
-    from lepaute.watch.values import is_of, nodes_of
 
     with progress_bar(BAR_AFTER_S) as tell:
-        every = packed_values(watch.store)
+        every = watch_open_regressions.packed_values(watch.store)
         values = chosen_values(every, tested.node, tested.cluster, options.until_s)
         progress = stage(tell, "judging days", 0.0, 0.5)
-        judged = open_regressions(watch.store, settings=settings, progress=progress, values=every)
-        new: list[dict[str, Any]] = json.loads(record_alarms(watch.store, judged.judged).to_json(orient="records"))
+        judged = watch_open_regressions.open_regressions(
+            watch.store, settings=settings, progress=progress, values=every
+        )
+        new: list[dict[str, Any]] = json.loads(
+            procedure.record_alarms(watch.store, judged.judged).to_json(orient="records")
+        )
         if options.until_s is not None:
             until = every[every["started_s"] < options.until_s]
-            judged = open_regressions(watch.store, settings=settings, values=until)
+            judged = watch_open_regressions.open_regressions(watch.store, settings=settings, values=until)
         del every
-        nodes = nodes_of(values)
+        nodes = watch_values.nodes_of(values)
         selection = Selection(
             sorted({node for _, node in nodes}),
             tested.windows,
@@ -188,14 +198,14 @@ def _tested(
             None,
             options.until_s,
             standing=judged.rows,
-            columns=OF_VERDICTS if tested.csv is None else None,
+            columns=report_summary.OF_VERDICTS if tested.csv is None else None,
             values=None if tested.pooled else values,
         )
         parts = watch.tests(tested.vectors, selection, stage(tell, "testing jobs", 0.5, 0.9))
         # names may be those of another cluster, too
-        tests: Iterable[pd.DataFrame] = (part[is_of(part, nodes)].reset_index(drop=True) for part in parts)
+        tests: Iterable[pd.DataFrame] = (part[watch_values.is_of(part, nodes)].reset_index(drop=True) for part in parts)
         if tested.csv is not None:
-            whole = with_log10(joined(list(tests)))
+            whole = judge.with_log10(judge.joined(list(tests)))
             tested.write(whole)
             tests = [whole]
         open_here = judged.of_nodes(nodes)
@@ -208,7 +218,9 @@ def _tested(
             *(least_seen(peers, judged.changelog) if open_here.rows.empty else ()),
         ]
         level, looks = 1.0 - tested.confidence, worth_a_look(open_here)
-        summary = summarise(tests, values, open_here.rows, sentences, looks, level=level, since_s=options.since_s)
+        summary = report_summary.summarise(
+            tests, values, open_here.rows, sentences, looks, level=level, since_s=options.since_s
+        )
     return summary, new
 
 
@@ -220,7 +232,6 @@ def chosen_values(
     Raises InputError where there are none, or none of a node that is named.
     """
     from lepaute.watch.named_nodes import known_text, nodes_named
-    from lepaute.watch.values import is_of, nodes_of
 
     values = every
     if check_text(cluster, "--cluster") is not None:
@@ -232,11 +243,11 @@ def chosen_values(
         raise InputError(f"the store has no factor values{where}; `lepaute watch ingest` adds some")
     if nodes is None:
         return values
-    known = nodes_of(values)
+    known = watch_values.nodes_of(values)
     named = nodes_named(known, nodes, cluster)
     if unknown := [name for name, of in named.items() if not of]:
         raise InputError(f"the store has no node {', '.join(unknown)[:80]}; {known_text(known)}")
-    return values[is_of(values, {pair for pairs in named.values() for pair in pairs})]
+    return values[watch_values.is_of(values, {pair for pairs in named.values() for pair in pairs})]
 
 
 def replay(
@@ -253,13 +264,9 @@ def replay(
 
     Nothing is recorded. The regressions of an evening are those that `lepaute watch test` would have named then.
     """
-    from lepaute.cli.watch_answer import replayed_text
-    from lepaute.watch.alarms.procedure import settings_of
     from lepaute.watch.judging.replay import replay as replay_days
-    from lepaute.watch.open_regressions import open_regressions, packed_values, rows_of
     from lepaute.watch.report.history import days_of, evenings_of
     from lepaute.watch.report.replay_page import Replayed, page
-    from lepaute.watch.values import nodes_of
 
     check_page_name(report)
     if report is not None:
@@ -267,15 +274,15 @@ def replay(
     first = None if since is None else date_of(since, "--since")
     last = None if until is None else date_of(until, "--until")
     with opened(store) as watch, progress_bar(BAR_AFTER_S) as tell:
-        every = packed_values(watch.store)
+        every = watch_open_regressions.packed_values(watch.store)
         values = chosen_values(every, tested.node, tested.cluster, None)
-        nodes = nodes_of(values)
-        known = open_regressions(
+        nodes = watch_values.nodes_of(values)
+        known = watch_open_regressions.open_regressions(
             watch.store,
             values=every if until is None else every[every["started_s"] < end_of(until, "--until")],
             progress=stage(tell, "judging days", 0.0, 0.3),
         )
-        false_alarms = settings_of(watch.store).level
+        false_alarms = procedure.settings_of(watch.store).level
         verdicts = replay_days(
             values,
             known.changelog,
@@ -285,7 +292,7 @@ def replay(
             progress=stage(tell, "testing jobs", 0.3, 0.6),
         )
         evenings = evenings_of(known, first, last, stage(tell, "asking each evening", 0.6))
-        news = {day: rows_of(rows, nodes) for day, rows in evenings.items()}
+        news = {day: watch_open_regressions.rows_of(rows, nodes) for day, rows in evenings.items()}
     still_open = known.of_nodes(nodes).reports
     days = days_of(verdicts, news, level=1.0 - tested.confidence)
     tested.write(verdicts)
@@ -297,4 +304,4 @@ def replay(
     if tested.as_json:
         print(json_text({"verdicts": len(verdicts), **replayed.to_dict()}))
     else:
-        print(replayed_text(days, still_open, tests, false_alarms, terminal_columns(), details=details))
+        print(watch_answer.replayed_text(days, still_open, tests, false_alarms, terminal_columns(), details=details))
