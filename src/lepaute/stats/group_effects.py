@@ -10,6 +10,7 @@ is a number from 0 of each stream, shape (streams,), -1 for none.
 from collections.abc import Iterator
 
 import numpy as np
+import scipy
 from scipy.special import stdtrit
 
 from lepaute import _core
@@ -271,17 +272,16 @@ def _likeness(deviations: Floats, node: Integers) -> Floats:
 
 def _cuts(likeness: Floats, node: Integers) -> Iterator[Integers]:
     """Groups of streams by average linkage, for each number of groups that is tried and leaves any."""
-    from scipy.cluster.hierarchy import fcluster, linkage
-    from scipy.spatial.distance import squareform
-
     nodes = len(likeness)
     distance = np.clip(1 - (likeness + likeness.T) / 2, 0.0, 2.0)
     np.fill_diagonal(distance, 0.0)
-    tree = linkage(squareform(distance, checks=False), method="average")
+    tree = scipy.cluster.hierarchy.linkage(scipy.spatial.distance.squareform(distance, checks=False), method="average")
     for count in _COUNTS:
         if FEWEST_NODES * count > nodes:
             return
-        group = _large_enough(fcluster(tree, count, criterion="maxclust")[node].astype(np.int64), node)
+        group = _large_enough(
+            scipy.cluster.hierarchy.fcluster(tree, count, criterion="maxclust")[node].astype(np.int64), node
+        )
         if group.max() > 0 or (group.max() == 0 and (group < 0).any()):
             yield group
 

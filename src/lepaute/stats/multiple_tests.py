@@ -22,6 +22,7 @@ from math import fsum
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import stdtr
 
 from lepaute.errors import InputError
 from lepaute.stats.robust import robust_sd
@@ -180,8 +181,6 @@ def outlier_p_values(size: Floats, usual: float = USUAL_SPREAD) -> Floats:
             return np.ones(len(size))
         largest = _largest_distances(len(size))
         return np.asarray((1 + len(largest) - np.searchsorted(largest, off / spread)) / (1 + len(largest)))
-    from scipy.special import stdtr
-
     chances, degrees = [], WORTH + len(size) - 2
     for at in range(len(size)):
         others = np.delete(size, at)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy
 
 from lepaute.errors import InputError
 from lepaute.kit.text import level_order
@@ -148,11 +149,9 @@ def _members(groups: Integers) -> list[Integers]:
 
 def _scores(y: Floats, groups: Integers) -> Floats:
     """Mid-ranks in the stratum, centred, over its size plus one."""
-    from scipy.stats import rankdata
-
     scores = np.empty(len(y))
     for mine in _members(groups):
-        scores[mine] = (rankdata(y[mine]) - (len(mine) + 1) / 2) / (len(mine) + 1)
+        scores[mine] = (scipy.stats.rankdata(y[mine]) - (len(mine) + 1) / 2) / (len(mine) + 1)
     return scores
 
 

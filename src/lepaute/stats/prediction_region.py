@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import betaln, fdtrc, stdtrit
 
 from lepaute.errors import InputError
 from lepaute.stats.expanding import Floats, Integers
@@ -79,8 +80,6 @@ def region_tests(
     A covariance without full rank is one that does not yet have enough observations: each adds at most one to its rank.
     Raises InputError for r below 1, and for a confidence that is none.
     """
-    from scipy.special import fdtrc, stdtrit
-
     if r < 1:
         raise InputError(f"a window has {r} values; it needs at least 1")
     if not 0 < confidence < 1:
@@ -127,8 +126,6 @@ def log10_p_values(statistic: npt.ArrayLike, p: npt.ArrayLike, degrees_of_freedo
     All of one shape; NaN stays NaN. Where P is below 1e-280, by the continued fraction of the incomplete beta function
     (Olver et al., NIST Handbook of Mathematical Functions, 8.17.22).
     """
-    from scipy.special import betaln, fdtrc
-
     t, p, nu = np.broadcast_arrays(*(np.asarray(each, np.float64) for each in (statistic, p, degrees_of_freedom)))
     m = nu - p + 1
     known = np.isfinite(t) & (m > 0)

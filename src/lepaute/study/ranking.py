@@ -12,6 +12,7 @@ from math import exp, fsum, hypot, inf, nan, sqrt
 from typing import Any
 
 import numpy as np
+import scipy
 
 from lepaute.errors import InputError
 from lepaute.simulate.prediction.comparing import Difference
@@ -345,11 +346,9 @@ def _loss(gap: _Gap) -> float:
         return inf
     if gap.error_sd == 0.0:
         return max(0.0, -gap.mean)
-    from scipy.stats import t as student
-
     nu, scaled = max(gap.degrees, 1.01), gap.mean / gap.error_sd
     # of a t variable with nu degrees of freedom (Chick & Inoue, Operations Research 49, 2001)
-    excess = (nu + scaled**2) / (nu - 1.0) * student.pdf(scaled, nu) - scaled * student.sf(scaled, nu)
+    excess = (nu + scaled**2) / (nu - 1.0) * scipy.stats.t.pdf(scaled, nu) - scaled * scipy.stats.t.sf(scaled, nu)
     return float(gap.error_sd * max(excess, 0.0))
 
 

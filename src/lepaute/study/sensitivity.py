@@ -16,6 +16,7 @@ from math import exp, log, sqrt
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy
 
 from lepaute.errors import InputError
 from lepaute.kit.text import change_in_words, value_and_interval
@@ -302,15 +303,13 @@ def _term(
     squares, degrees, seeds = float(mean @ mean), basis.shape[1], values.shape[1]
     f = p_value = enough = None
     if seeds > 1:
-        from scipy.stats import f as fisher
-
         apart = contrasts - mean[:, None]
         covariance = apart @ apart.T / (seeds - 1)
         spread = float(covariance.trace())
         if spread > 1e-24 * max(squares, 1e-300):
             f = seeds * squares / spread
             alike = spread**2 / (degrees * float((covariance**2).sum()))  # 1/degrees to 1
-            p_value = float(fisher.sf(f, alike * degrees, alike * degrees * (seeds - 1)))
+            p_value = float(scipy.stats.f.sf(f, alike * degrees, alike * degrees * (seeds - 1)))
             enough = _enough(f, alike * degrees, seeds)
         else:
             p_value = 0.0 if squares > 1e-20 else 1.0
@@ -323,13 +322,11 @@ def _enough(f: float, degrees: float, seeds: int) -> int | None:
 
     The expected F of n seeds is 1 + n times a constant of the effect, which f tells.
     """
-    from scipy.stats import f as fisher
-
     of_effect = (f - 1.0) / seeds
     if of_effect <= 0.0:
         return None
     tried = range(max(seeds, 2), MOST_SEEDS + 1)
-    return next((n for n in tried if fisher.sf(1.0 + n * of_effect, degrees, degrees * (n - 1)) < LEVEL), None)
+    return next((n for n in tried if scipy.stats.f.sf(1.0 + n * of_effect, degrees, degrees * (n - 1)) < LEVEL), None)
 
 
 def _levels(name: str, points: Sequence[Point], values: "Floats", logarithm: bool) -> tuple[LevelEffect, ...]:

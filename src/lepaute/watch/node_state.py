@@ -5,6 +5,7 @@ from math import inf
 
 import numpy as np
 import pandas as pd
+import scipy
 
 from lepaute.errors import InputError
 from lepaute.kit.text import counted
@@ -46,10 +47,11 @@ class NodeState:
 
     def slowdown(self, cpu: int, confidence: float = 0.95) -> tuple[float, float, float]:
         """How many times as long on this cpu, and the bounds of its confidence interval (Student's)."""
-        from scipy.stats import t
-
         at = self.cpus.index(cpu)
-        half = float(t.ppf(0.5 + 0.5 * confidence, self.degrees_of_freedom)) * self.log_covariance[at][at] ** 0.5
+        half = (
+            float(scipy.stats.t.ppf(0.5 + 0.5 * confidence, self.degrees_of_freedom))
+            * self.log_covariance[at][at] ** 0.5
+        )
         mean = self.log_slowdown[at]
         mean, low, high = (float(value) for value in np.exp([mean, mean - half, mean + half]))
         return mean, low, high

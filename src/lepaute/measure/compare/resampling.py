@@ -11,6 +11,7 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 import pandas
+import scipy
 
 from lepaute.errors import InputError
 from lepaute.measure.compare.summaries import ROW
@@ -86,13 +87,11 @@ def normality_sentence(found: tuple[SampleMeans, ...]) -> str:
 
 
 def _shape(means: Floats) -> tuple[float, float]:
-    from scipy.stats import shapiro
-
     spread = float(np.std(means))
     if spread == 0.0:
         return 1.0, 0.0
     scaled = (means - means.mean()) / spread
-    return float(shapiro(scaled).pvalue), float(np.mean(scaled**3))
+    return float(scipy.stats.shapiro(scaled).pvalue), float(np.mean(scaled**3))
 
 
 def normalised(values: npt.ArrayLike) -> Floats:

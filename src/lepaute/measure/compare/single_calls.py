@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import numpy as np
 import pandas
+import scipy
 
 from lepaute.measure.compare.summaries import ROW
 from lepaute.stats.expanding import Floats, Integers
@@ -166,11 +167,9 @@ def rank_correlations(times: Floats, lags: int) -> Floats:
     As R's acf of the ranks: sums over pairs by the sum of squares of all. NaN with fewer than three values, or where
     all are equal.
     """
-    from scipy.stats import rankdata
-
     if len(times) < 3:
         return np.full(lags, np.nan)
-    rank = rankdata(times) - (len(times) + 1) / 2
+    rank = scipy.stats.rankdata(times) - (len(times) + 1) / 2
     return np.array([lag_correlation(rank, lag) for lag in range(1, lags + 1)])
 
 

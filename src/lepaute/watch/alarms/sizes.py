@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import stdtr, stdtrit
 
 from lepaute.stats.expanding import Floats
 from lepaute.stats.robust import lag_correlation
@@ -98,8 +99,6 @@ def size_at(values: Floats, first: int, correlation: float) -> LevelChange:
 
 def sizes_at(values: Floats, first: int, correlation: float) -> list[LevelChange]:
     """`size_at` of each row, shape (series, n)."""
-    from scipy.special import stdtr, stdtrit
-
     old, new = values[:, :first], values[:, first:]
     base, difference = old.mean(axis=1), new.mean(axis=1) - old.mean(axis=1)
     degrees = max(values.shape[1] - 2, 1)

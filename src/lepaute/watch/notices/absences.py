@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import gammaln
 
 from lepaute.kit.text import counted
 from lepaute.stats.expanding import Floats
@@ -106,7 +107,6 @@ def absences(jobs: "pd.DataFrame") -> "pd.DataFrame":
 
 def _as_many(bad: int, tried: int, all_bad: int, all_tried: int) -> float:
     """The chance of so many bad ones or more among those tried, which are any of all: the hypergeometric tail."""
-    from scipy.special import gammaln  # the distributions of SciPy take a second to load
 
     def log_choices(n: "int | Floats", k: "Floats") -> "Floats":
         return np.asarray(gammaln(np.add(n, 1)) - gammaln(k + 1) - gammaln(n - k + 1))

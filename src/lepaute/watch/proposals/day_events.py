@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
+import scipy
 
 from lepaute.errors import InputError
 from lepaute.stats.expanding import Booleans, Floats, Integers
@@ -197,16 +198,14 @@ def _days(
 
 def _day_p_values(hit: "Booleans", tested: "Booleans") -> "Floats":
     """The chance of so many alarms a day, with the share of alarms on all other days; both of shape (days, nodes)."""
-    from scipy.stats import binom
-
     hits, tests = hit.sum(axis=1), tested.sum(axis=1)
-    return np.asarray(binom.sf(hits - 1, tests, np.minimum(1.0, (hits.sum() - hits + 1) / (tests.sum() - tests + 1))))
+    return np.asarray(
+        scipy.stats.binom.sf(hits - 1, tests, np.minimum(1.0, (hits.sum() - hits + 1) / (tests.sum() - tests + 1)))
+    )
 
 
 def _pair_p_values(hit: "Booleans", tested: "Booleans") -> "Floats":
     """The chance that two nodes have alarms on as many of the same days: hypergeometric, shape (nodes, nodes)."""
-    from scipy.stats import hypergeom
-
     alarms, both = hit.astype(np.float64), tested.astype(np.float64)
     common, days = alarms.T @ alarms, both.T @ both
     # alarms of the one on days on which the other was tested as well
@@ -214,7 +213,7 @@ def _pair_p_values(hit: "Booleans", tested: "Booleans") -> "Floats":
     p: Floats = np.ones(common.shape)
     again = common >= FEWEST_DAYS
     np.fill_diagonal(again, False)
-    p[again] = hypergeom.sf(common[again] - 1, days[again], mine[again], mine.T[again])
+    p[again] = scipy.stats.hypergeom.sf(common[again] - 1, days[again], mine[again], mine.T[again])
     return p
 
 

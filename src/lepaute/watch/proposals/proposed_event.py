@@ -15,6 +15,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import scipy
+
 from lepaute.errors import InputError
 from lepaute.kit.documents import read_text
 from lepaute.kit.json_values import finite_json
@@ -102,8 +104,6 @@ def shared_groups(inventory: Inventory, changed: Iterable[Node], measured: Itera
     Every group with a changed node is tested, each kind among the nodes that it is known of; the p-values are
     multiplied by the number of groups tested (Bonferroni). Fewer than two changed nodes share nothing.
     """
-    from scipy.stats import hypergeom
-
     hit = set(changed)
     every = {*measured, *hit}
     if len(hit) < 2:
@@ -114,7 +114,7 @@ def shared_groups(inventory: Inventory, changed: Iterable[Node], measured: Itera
         for name in sorted({of_node[node] for node in of_node.keys() & hit}):
             members = {node for node, its in of_node.items() if its == name}
             inside = len(members & hit)
-            p = float(hypergeom.sf(inside - 1, len(of_node), len(members), len(of_node.keys() & hit)))
+            p = float(scipy.stats.hypergeom.sf(inside - 1, len(of_node), len(members), len(of_node.keys() & hit)))
             tested.append(SharedGroup(kind, name, inside, len(members), p))
     found = [
         SharedGroup(each.kind, each.name, each.changed, each.members, min(1.0, each.p_value * len(tested)))

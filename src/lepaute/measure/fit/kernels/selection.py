@@ -33,6 +33,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.special import log_ndtr
 
 from lepaute.measure.fit.kernels.form import Form, default_form, means_of, requested_form
 from lepaute.measure.fit.kernels.kernel_fit import FEW, FittedKernel, fit_kernel
@@ -128,8 +129,6 @@ def _log_normal(residual: Floats, sd: Floats) -> Floats:
 
 def _log_half_normal(residual: Floats, deviation: Floats, blur: Floats) -> Floats:
     """Logarithm of the density of deviation * (centred half-normal) + blur * (standard normal)."""
-    from scipy.special import log_ndtr
-
     scale = deviation * _SCALE
     width = np.hypot(scale, blur)
     above = residual + deviation * _MEAN
