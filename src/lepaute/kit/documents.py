@@ -22,10 +22,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Never, Union, get_args, get_origin
 
 from lepaute.errors import InputError
+from lepaute.kit.later import later
 from lepaute.kit.numbers import path_of
 
 if TYPE_CHECKING:
     import yaml
+else:
+    yaml = later("yaml")
 
 MOST_BYTES = 8 << 20
 #: Values of a document, with each alias counted as what it stands for.
@@ -140,8 +143,6 @@ def read_yaml(text: str, origin: str) -> Any:
     Raises InputError, one line with file, line and column, for what is not YAML, has a key twice, or exceeds the bounds
     of this module.
     """
-    import yaml
-
     if len(text) > MOST_BYTES or len(text.encode(errors="surrogatepass")) > MOST_BYTES:
         raise InputError(f"{origin}: has more than {MOST_BYTES} bytes; split it or remove what is not needed")
     if text.count("%TAG") > _MOST_DIRECTIVES:
@@ -165,8 +166,6 @@ class _Composer:
     """From the events of one document to its value. A part is (value, values in it, collections inside each other)."""
 
     def __init__(self, text: str, origin: str) -> None:
-        import yaml
-
         self._yaml = yaml
         self._loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(text)  # the parser in C is several times faster
         self._next = self._loader.get_event
@@ -297,16 +296,12 @@ class _Composer:
 
 def composed(text: str) -> "yaml.Node | None":
     """The nodes of a text that `read_yaml` has read, with their positions."""
-    import yaml
-
     root: yaml.Node | None = yaml.compose(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     return root
 
 
 def line_in(path: Steps, root: "yaml.Node") -> int:
     """The line, from 1, of the key (or element) that `path` leads to, or of the deepest part of it that is there."""
-    import yaml
-
     node, line = root, root.start_mark.line
     for step in path:
         if isinstance(node, yaml.MappingNode):

@@ -6,9 +6,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError, LepauteError
+from lepaute.kit.later import later
 
 if TYPE_CHECKING:
+    import pyarrow
     import pyarrow.parquet
+    from pyarrow import parquet
+else:
+    pyarrow = later("pyarrow")
+    parquet = later("pyarrow.parquet")
 
 MOST_COLUMNS = 10_000
 #: Footers of Parquet files have kilobytes; texts and lists within them may not take more.
@@ -18,8 +24,6 @@ _MOST_FOOTER_TEXT_BYTES, _MOST_FOOTER_ITEMS = 16 << 20, 1_000_000
 @contextmanager
 def reading_table(name: str) -> Iterator[None]:
     """Turns what pyarrow and pandas raise on damaged tables into an InputError that begins with `name`."""
-    import pyarrow
-
     try:
         yield
     # Most derive from ValueError, some from others of these.
@@ -47,16 +51,15 @@ def open_parquet(
     columns: those that will be read; None: all
     Raises InputError, one line, for what is no Parquet, has nested columns, or takes more than `most_bytes`.
     """
-    from pyarrow import BufferReader
-    from pyarrow.parquet import ParquetFile
-
     limits: dict[str, Any] = {
         "thrift_string_size_limit": _MOST_FOOTER_TEXT_BYTES,
         "thrift_container_size_limit": _MOST_FOOTER_ITEMS,
     }
 
     def opened(**more: Any) -> "pyarrow.parquet.ParquetFile":
-        return ParquetFile(BufferReader(source) if isinstance(source, bytes) else source, **limits, **more)
+        return parquet.ParquetFile(
+            pyarrow.BufferReader(source) if isinstance(source, bytes) else source, **limits, **more
+        )
 
     with reading_table(name):
         file = opened()
@@ -84,18 +87,17 @@ def refuse_bytes(name: str, size_bytes: int, most_bytes: int) -> None:
 
 def is_text(kind: Any) -> bool:
     """Whether a type of Arrow is one of texts."""
-    from pyarrow import types
-
-    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_binary(kind))
+    return bool(pyarrow.types.is_string(kind) or pyarrow.types.is_large_string(kind) or pyarrow.types.is_binary(kind))
 
 
 def _width_bytes(name: str, given: Any) -> int:
     """Of a cell; raises InputError for a type that is not plain."""
-    import pyarrow
-    from pyarrow import types
-
-    kind = given.value_type if types.is_dictionary(given) else given
-    if types.is_nested(kind) or isinstance(kind, pyarrow.BaseExtensionType) or types.is_dictionary(kind):
+    kind = given.value_type if pyarrow.types.is_dictionary(given) else given
+    if (
+        pyarrow.types.is_nested(kind)
+        or isinstance(kind, pyarrow.BaseExtensionType)
+        or pyarrow.types.is_dictionary(kind)
+    ):
         raise InputError(f"{name}: has a column of type {str(kind)[:60]!r}; only plain types are read")
     if is_text(kind):
         return 8

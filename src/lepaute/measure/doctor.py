@@ -6,11 +6,12 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from lepaute.errors import EnvironmentProblem, LepauteError
 from lepaute.kit.builds import cache_folder
 from lepaute.kit.extras import lacking
+from lepaute.kit.later import later
 from lepaute.kit.mpi_launcher import LAUNCHER_PACKAGE, find_launcher
 from lepaute.kit.mpi_library import WRAPPER_PACKAGE, find_library, installed_libraries
 from lepaute.kit.temporary import check_room, temporary_folder, temporary_parent
@@ -19,6 +20,12 @@ from lepaute.measure.kernel_set import choose_kernel_set
 from lepaute.measure.layout import layout_here
 from lepaute.measure.node_agent.facts import cpu_flags, cpu_model, first_line, memory_bytes
 from lepaute.measure.node_agent.system_files import run_command
+
+if TYPE_CHECKING:
+    import psutil
+else:
+    psutil = later("psutil")
+
 
 Status = Literal["ok", "warning", "missing"]
 
@@ -245,8 +252,6 @@ def check_virtual() -> Iterator[Check]:
 
 def check_load() -> Iterator[Check]:
     """Processes of others that use the processor now, and time that the hypervisor takes."""
-    import psutil
-
     steal_before = getattr(psutil.cpu_times(), "steal", 0.0)
     watched = [process for process in psutil.process_iter() if process.pid != os.getpid()]
     for process in watched:
@@ -281,8 +286,6 @@ def check_limits() -> Iterator[Check]:
 
 def _name(process: object) -> str:
     """What a person knows a process by: its program and number; the number alone where it has ended."""
-    import psutil
-
     assert isinstance(process, psutil.Process)
     try:
         return f"{process.name()} (process {process.pid})"
@@ -292,8 +295,6 @@ def _name(process: object) -> str:
 
 def _share(process: object, interval: float | None) -> float:
     """Share of one core that a process used since the last call; 0 where it is gone or hidden."""
-    import psutil
-
     assert isinstance(process, psutil.Process)
     try:
         return float(process.cpu_percent(interval)) / 100

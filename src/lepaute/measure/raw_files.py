@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from lepaute.errors import InputError
 from lepaute.kit.frames import read_csv
 from lepaute.kit.journal import Lines, drop_broken_end
+from lepaute.kit.later import later
 from lepaute.kit.text import counted
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
     from lepaute.measure.nodes.group import Nodes
     from lepaute.measure.nodes.results import Result
+else:
+    pandas = later("pandas")
 
 Value = str | int | float | bool | None
 
@@ -106,8 +109,6 @@ def table_blocks(
     cell is a missing value in the former, and in a column of texts an empty text. Lines with more or fewer cells than
     there are columns, of a damaged disk, are left out and reported to `tell`.
     """
-    import pandas
-
     strange, kinds = 0, [_Column(name) for name in _columns_of(path)]
     for block, left_out in _blocks(path, rows):
         strange += left_out
@@ -150,8 +151,6 @@ class _Column:
 
     def series(self, cells: Sequence[str]) -> "pandas.Series[Any]":
         """Some of its cells."""
-        import pandas
-
         missing = self._known < self._rows
         if self.name in _TEXTS:
             return pandas.Series(list(cells), dtype=object)
@@ -196,8 +195,6 @@ def whole_lines(path: Path) -> str:
 
 def read_raw(path: Path) -> "tuple[pandas.DataFrame, dict[str, str]]":
     """The rows and the header of a raw file, which may be missing; a last line that was cut short is left out."""
-    import pandas
-
     text = whole_lines(path)
     if all(line.startswith("#") for line in text.splitlines()):
         return pandas.DataFrame(), {}

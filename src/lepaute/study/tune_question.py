@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lepaute.errors import InputError
+from lepaute.kit.later import later
 from lepaute.simulate.prediction.sweep import remedy_of
 from lepaute.study.checking import USUAL_BUDGET, most_tuned
 from lepaute.study.evaluation import SCENARIO, Evaluate, Point, Value
@@ -16,12 +17,19 @@ from lepaute.study.schema import Factor
 from lepaute.study.tune import TOLERANCE, Tuned, explore, halve
 
 if TYPE_CHECKING:
+    import optuna
+    from optuna import distributions
+    from optuna import trial as optuna_trial
     from optuna.distributions import BaseDistribution
     from optuna.trial import Trial
 
     from lepaute.simulate.prediction.sweep import Case
     from lepaute.study.configuration import Configurations
     from lepaute.study.schema import Study
+else:
+    optuna = later("optuna")
+    distributions = later("optuna.distributions")
+    optuna_trial = later("optuna.trial")
 
 #: Proposals that were there before are asked again so often, then drawn at random so often.
 MOST_REPEATED, MOST_RANDOM = 20, 500
@@ -42,8 +50,6 @@ class Proposals:
     def __init__(
         self, space: Mapping[str, Factor], seed: int = 1, allows: Callable[[Point], bool] = lambda _: True
     ) -> None:
-        import optuna
-
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         self._space, self._allows = dict(space), allows
         self._distributions = {name: _distribution(name, factor) for name, factor in space.items()}
@@ -79,39 +85,33 @@ class Proposals:
 
     def _drawn(self, distribution: "BaseDistribution") -> Value:
         """A value at random."""
-        from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
-
-        if isinstance(distribution, CategoricalDistribution):
+        if isinstance(distribution, distributions.CategoricalDistribution):
             return int(self._generator.integers(len(distribution.choices)))
-        if isinstance(distribution, IntDistribution):
+        if isinstance(distribution, distributions.IntDistribution):
             return int(self._generator.integers(distribution.low, distribution.high, endpoint=True))
-        assert isinstance(distribution, FloatDistribution)
+        assert isinstance(distribution, distributions.FloatDistribution)
         if distribution.log:
             return exp(self._generator.uniform(log(distribution.low), log(distribution.high)))
         return float(self._generator.uniform(distribution.low, distribution.high))
 
     def _tell(self, trial: "Trial", score: float) -> None:
-        from optuna.trial import TrialState
-
         if isinf(score):
-            self._study.tell(trial, state=TrialState.FAIL)
+            self._study.tell(trial, state=optuna_trial.TrialState.FAIL)
         else:
             self._study.tell(trial, score)
 
 
 def _distribution(name: str, factor: Factor) -> "BaseDistribution":
     """Levels are places in their list: Optuna stores plain values only, and null is none."""
-    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
-
     if factor.levels is not None:
-        return CategoricalDistribution(list(range(len(factor.levels))))
+        return distributions.CategoricalDistribution(list(range(len(factor.levels))))
     if factor.bounds is None:
         raise InputError(f"factors.{name} has a distribution without bounds; give a range or levels to tune over")
     low, high = factor.bounds
     is_log = factor.log or (factor.distribution is not None and factor.distribution.kind == "log-uniform")
     if factor.integer:
-        return IntDistribution(round(low), round(high), log=is_log)
-    return FloatDistribution(low, high, log=is_log)
+        return distributions.IntDistribution(round(low), round(high), log=is_log)
+    return distributions.FloatDistribution(low, high, log=is_log)
 
 
 def tune(

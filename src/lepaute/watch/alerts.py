@@ -19,6 +19,7 @@ import pandas as pd
 
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.files import write_whole
+from lepaute.kit.later import later
 from lepaute.watch.notices.absences import absences_of
 from lepaute.watch.open_regressions import OpenRegressions
 from lepaute.watch.report.summary import Regression, change_text, regression_nodes, since_text
@@ -26,9 +27,14 @@ from lepaute.watch.store.tables import NOTIFICATIONS
 from lepaute.watch.values import start_of
 
 if TYPE_CHECKING:
+    import apprise
+    import prometheus_client
     from prometheus_client import CollectorRegistry
 
     from lepaute.watch.store import Store
+else:
+    apprise = later("apprise")
+    prometheus_client = later("prometheus_client")
 
 SENDING, SENT, FAILED, JOINED, CLOSED = "sending", "sent", "failed", "joined", "closed"
 #: A message that has been on its way for longer was not recorded: its process died. It is sent again.
@@ -192,8 +198,6 @@ class AppriseChannel:
     _service: Any = field(repr=False)
 
     def send(self, title: str, body: str) -> None:
-        import apprise
-
         heard = _Heard()
         logger = logging.getLogger("apprise")
         logger.addHandler(heard)
@@ -218,8 +222,6 @@ def channels_of(urls: Iterable[str]) -> list[AppriseChannel]:
     No redirect is followed, whatever a URL says: a message that was posted would become a question without a body,
     and the answer to that would count as its arrival.
     """
-    import apprise
-
     asset = apprise.AppriseAsset(http_redirects=False)
 
     channels = []
@@ -255,9 +257,7 @@ class _Heard(logging.Handler):
 
 def write_prometheus(found: OpenRegressions, path: Path, now_s: float) -> None:
     """Writes the file whole; raises OSError where it cannot be written."""
-    from prometheus_client import generate_latest
-
-    write_whole(path, generate_latest(registry_of(found, now_s)))
+    write_whole(path, prometheus_client.generate_latest(registry_of(found, now_s)))
 
 
 def is_state(path: Path) -> bool:
@@ -272,12 +272,10 @@ def is_state(path: Path) -> bool:
 
 def registry_of(found: OpenRegressions, now_s: float) -> "CollectorRegistry":
     """Gauges; their help says what they are. Relative changes are fractions: -0.1 is 10 % less."""
-    from prometheus_client import CollectorRegistry, Gauge
+    registry = prometheus_client.CollectorRegistry()
 
-    registry = CollectorRegistry()
-
-    def gauge(name: str, help_text: str, *labels: str) -> Gauge:
-        return Gauge(f"{_PREFIX}{name}", help_text, labels, registry=registry)
+    def gauge(name: str, help_text: str, *labels: str) -> prometheus_client.Gauge:
+        return prometheus_client.Gauge(f"{_PREFIX}{name}", help_text, labels, registry=registry)
 
     regressions = gauge("open_regressions", "Open regressions: events, whatever their number of nodes", "cluster")
     nodes = gauge("nodes", "Nodes with factor values", "cluster")

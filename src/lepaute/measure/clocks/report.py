@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from lepaute.kit.files import write_whole
+from lepaute.kit.later import later
 from lepaute.kit.picture import SERIES, SOFT, bare, entitle, measured_origin, new_figure, origin, write_picture
 from lepaute.kit.report.figures import figure_svg
 from lepaute.kit.report.page import records_table, render
@@ -17,8 +18,11 @@ from lepaute.measure.clocks.wording import answer, detail_lines, fact_lines, len
 from lepaute.version import __version__
 
 if TYPE_CHECKING:
+    from matplotlib import ticker
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+else:
+    ticker = later("matplotlib.ticker")
 
 #: Errors below are drawn there.
 _LEAST_S = 1e-9
@@ -105,11 +109,9 @@ def _draw_fronts(axes: "Axes", found: Found) -> None:
 
 def _times(axis: Any) -> None:
     """Ticks of a logarithmic axis of seconds at decades, each in its own unit."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
-    axis.set_major_locator(LogLocator(numticks=12))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: exact_seconds(value)))
-    axis.set_minor_formatter(NullFormatter())
+    axis.set_major_locator(ticker.LogLocator(numticks=12))
+    axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: exact_seconds(value)))
+    axis.set_minor_formatter(ticker.NullFormatter())
 
 
 def _finish(axes: "Axes", title: str) -> None:

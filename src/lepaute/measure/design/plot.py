@@ -11,13 +11,17 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from lepaute.errors import DesignError
+from lepaute.kit.later import later
 from lepaute.kit.picture import BLUE, RED, SOFT, entitle, measured_origin, new_figure, write_picture
 from lepaute.kit.text import counted
 from lepaute.measure.design.columns import Value
 from lepaute.measure.design.table import Design
 
 if TYPE_CHECKING:
+    from matplotlib import ticker
     from matplotlib.axes import Axes
+else:
+    ticker = later("matplotlib.ticker")
 
 MOST_FACTORS = 7
 _MOST_TEXT_LEVELS = 30
@@ -88,8 +92,6 @@ class _Axis:
 
     def set(self, axes: "Axes", which: "Literal['x', 'y']") -> None:
         """Scale, limits and ticks of one axis of a plot ("x" or "y")."""
-        from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
-
         axis = axes.xaxis if which == "x" else axes.yaxis
         low, high = self._limits()
         getattr(axes, f"set_{which}scale")(self.scale, **({"linthresh": 1} if self.scale == "symlog" else {}))
@@ -102,10 +104,10 @@ class _Axis:
                 axes.tick_params(axis="x", labelrotation=90)
         elif len(self.levels) <= 8 and all(len(f"{level:g}") <= 5 for level in self.levels):
             axis.set_ticks([float(level or 0) for level in self.levels], [f"{level:g}" for level in self.levels])
-            axis.set_minor_locator(NullLocator())
+            axis.set_minor_locator(ticker.NullLocator())
         elif self.scale == "linear":
-            axis.set_major_locator(MaxNLocator(4, steps=[1, 2, 2.5, 5, 10]))
-            axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+            axis.set_major_locator(ticker.MaxNLocator(4, steps=[1, 2, 2.5, 5, 10]))
+            axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
         axes.tick_params(axis=which, labelsize=7)
 
     def scattered(self) -> list[float | None]:
@@ -178,8 +180,6 @@ def _pair(axes: "Axes", horizontal: _Axis, vertical: _Axis) -> None:
 
 def _counts(axes: "Axes", factor: _Axis) -> None:
     """How many rows have each level, or fall into each of up to 20 classes of equal width on the axis's scale."""
-    from matplotlib.ticker import MaxNLocator
-
     present = [position for position in factor.positions if position is not None]
     factor.set(axes, "x")
     if factor.discrete:
@@ -192,20 +192,18 @@ def _counts(axes: "Axes", factor: _Axis) -> None:
         if factor.scale == "symlog":
             edges = np.concatenate([[0.0], np.geomspace(0.5, high, 20)])
         axes.hist(present, bins=list(map(float, edges)), color=_BLUE, rwidth=0.9)
-    axes.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10], integer=True))
+    axes.yaxis.set_major_locator(ticker.MaxNLocator(6, steps=[1, 2, 5, 10], integer=True))
     axes.set_title("rows" + (f" ({factor.empty} without it)" if factor.empty else ""), fontsize=7, color=_GREY)
     axes.tick_params(axis="y", labelsize=7)
 
 
 def _order(axes: "Axes", factor: _Axis, *, first: bool) -> None:
     """The factor of each row against the row's number, first one on top: a shuffled design shows no pattern."""
-    from matplotlib.ticker import MaxNLocator
-
     factor.set(axes, "x")
     points = [(x, number) for number, x in enumerate(factor.scattered()) if x is not None]
     axes.plot([x for x, _ in points], [y for _, y in points], "o", color=_RED, **_marks(len(points)))
     axes.set_ylim(len(factor.positions) - 0.5, -0.5)
-    axes.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10], integer=True))
+    axes.yaxis.set_major_locator(ticker.MaxNLocator(6, steps=[1, 2, 5, 10], integer=True))
     axes.set_xlabel(_short(factor.name, 28), fontsize=8)
     axes.tick_params(axis="y", labelsize=7)
     if first:

@@ -5,6 +5,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lepaute.kit.later import later
 from lepaute.kit.picture import (
     APART,
     GREEN,
@@ -24,7 +25,11 @@ from lepaute.measure.verify.naming import panels_of, varied_columns
 
 if TYPE_CHECKING:
     import pandas
+    from matplotlib import lines, patches
     from matplotlib.figure import Figure
+else:
+    patches = later("matplotlib.patches")
+    lines = later("matplotlib.lines")
 
 DISTURBED, WITHOUT_DRIFT = APART, GREEN
 OFFSET = 0.18  # of predictions to the left and runs to the right of their case, in units of the categories
@@ -156,11 +161,11 @@ def _draw_errors(axis: Any, position: int, row: dict[Any, Any], runs: "pandas.Da
 
 
 def _draw_prediction(axis: Any, position: int, mean: float, low: float, high: float) -> None:
-    from matplotlib.patches import Rectangle
-
     left = position - OFFSET - HALF_WIDTH
     if not math.isnan(high - low):
-        axis.add_patch(Rectangle((left, low), 2 * HALF_WIDTH, high - low, color=PREDICTED, alpha=0.28, lw=0, zorder=2))
+        axis.add_patch(
+            patches.Rectangle((left, low), 2 * HALF_WIDTH, high - low, color=PREDICTED, alpha=0.28, lw=0, zorder=2)
+        )
     axis.plot([left, left + 2 * HALF_WIDTH], [mean, mean], color=PREDICTED, lw=2.0, zorder=3)
 
 
@@ -194,21 +199,18 @@ def has_drift(row: dict[Any, Any]) -> bool:
 
 
 def _legend_handles(any_disturbed: bool, any_drift: bool, known: bool) -> list[Any]:
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
-
     predicted = "predicted" if known else "predicted before the runs"
     handles: list[Any] = [
-        Patch(color=PREDICTED, alpha=0.28, lw=0, label=f"{predicted}: 95 % interval for one run"),
-        Line2D([], [], color=PREDICTED, lw=2.0, label="predicted mean, with its error"),
-        Line2D([], [], color=MEASURED, marker="o", ms=4.5, lw=1.4, label="measured: every run, and their mean"),
+        patches.Patch(color=PREDICTED, alpha=0.28, lw=0, label=f"{predicted}: 95 % interval for one run"),
+        lines.Line2D([], [], color=PREDICTED, lw=2.0, label="predicted mean, with its error"),
+        lines.Line2D([], [], color=MEASURED, marker="o", ms=4.5, lw=1.4, label="measured: every run, and their mean"),
     ]
     if any_disturbed:
         label = "run disturbed by other load: not in the mean (triangle: off scale)"
-        handles.append(Line2D([], [], mec=DISTURBED, mfc="white", marker="o", ms=4.5, ls="none", label=label))
+        handles.append(lines.Line2D([], [], mec=DISTURBED, mfc="white", marker="o", ms=4.5, ls="none", label=label))
     if any_drift:
         label = "measured mean, the machine's drift taken out"
-        handles.append(Line2D([], [], mec=WITHOUT_DRIFT, mfc="white", marker="D", ms=5.0, ls="none", label=label))
+        handles.append(lines.Line2D([], [], mec=WITHOUT_DRIFT, mfc="white", marker="D", ms=5.0, ls="none", label=label))
     return handles
 
 
@@ -221,8 +223,6 @@ def _scatter(table: "pandas.DataFrame", path: Path | None) -> "Figure":
 
     Filled where the mean is inside the interval, hollow where it is outside, grey where every run was disturbed.
     """
-    from matplotlib.lines import Line2D
-
     figure = new_figure((8.0, 7.6), for_file=path is not None)
     axis = figure.add_subplot()
     panels = panels_of(table)
@@ -246,20 +246,22 @@ def _scatter(table: "pandas.DataFrame", path: Path | None) -> "Figure":
     axis.set_xlabel("measured, mean of the runs (s)")
     axis.set_ylabel("predicted (s)")
     handles: list[Any] = [
-        Line2D([], [], color=PREDICTED, alpha=0.45, lw=1.4, label="95 % prediction interval for one run"),
-        Line2D([], [], color=SOFT, lw=0.9, ls="--", label="predicted = measured"),
+        lines.Line2D([], [], color=PREDICTED, alpha=0.45, lw=1.4, label="95 % prediction interval for one run"),
+        lines.Line2D([], [], color=SOFT, lw=0.9, ls="--", label="predicted = measured"),
         *(
-            Line2D([], [], color=MEASURED, marker=markers[grid], ls="none", ms=5, label=grid)
+            lines.Line2D([], [], color=MEASURED, marker=markers[grid], ls="none", ms=5, label=grid)
             for grid in grids[:MOST_NAMED]
         ),
     ]
     if len(grids) > MOST_NAMED:
-        handles.append(Line2D([], [], ls="none", label=f"and {len(grids) - MOST_NAMED} more grids"))
+        handles.append(lines.Line2D([], [], ls="none", label=f"and {len(grids) - MOST_NAMED} more grids"))
     if any(decision_of(row).answer == "against" for row in table.to_dict("records")):
-        handles.append(Line2D([], [], mec=MEASURED, mfc="white", marker="o", ls="none", ms=5, label="hollow: outside"))
+        handles.append(
+            lines.Line2D([], [], mec=MEASURED, mfc="white", marker="o", ls="none", ms=5, label="hollow: outside")
+        )
     if table["only_disturbed"].any():
         label = "grey: every run disturbed by other load"
-        handles.append(Line2D([], [], color=DISTURBED, marker="o", ls="none", ms=5, label=label))
+        handles.append(lines.Line2D([], [], color=DISTURBED, marker="o", ls="none", ms=5, label=label))
     figure.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False, fontsize=9)
     return figure
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 else:
     pandas = later("pandas")
+    pa = later("pyarrow")
+    pq = later("pyarrow.parquet")
 
 FORMAT = "lepaute-trace/1"
 #: What is read, in messages; the first is `FORMAT`.
@@ -221,9 +223,6 @@ ROW_BYTES = 106
 
 def write_trace(trace: Trace, path: str | Path) -> None:
     """Writes the trace; the file appears whole or not at all."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     arrays: dict[str, Any] = {"rank": pa.array(trace.rank), "step": pa.array(trace.step)}
     for name, codes, texts in (("kind", trace.kind, KINDS), ("name", trace.name, trace.names)):
         arrays[name] = pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), pa.array(texts, pa.string()))
@@ -294,8 +293,6 @@ def _metadata(path: Path, stored: dict[bytes, bytes]) -> dict[str, Any]:
 
 
 def _numbers(path: Path, column: "pa.ChunkedArray", name: str, kind: str) -> npt.NDArray[Any]:
-    import pyarrow as pa
-
     if column.null_count and not kind.startswith("float"):
         raise InputError(f"{path}: the column {name} has {column.null_count} rows with a missing value")
     try:
@@ -312,8 +309,6 @@ def _type_of(column: "pa.ChunkedArray") -> str:
 
 def _codes(path: Path, column: "pa.ChunkedArray", name: str, names: dict[str, int]) -> npt.NDArray[Any]:
     """Codes of texts, which are added to `names` in the order in which they first come; texts are not spelt out."""
-    import pyarrow as pa
-
     if column.null_count:
         raise InputError(f"{path}: the column {name} has {column.null_count} rows with a missing value")
     if not (pa.types.is_dictionary(column.type) and is_text(column.type.value_type)):

@@ -14,11 +14,14 @@ from pyarrow import csv, types
 
 from lepaute.errors import EnvironmentProblem
 from lepaute.kit.extras import need
+from lepaute.kit.later import later
 from lepaute.watch.store.backend import Backend, NoStoreError, Parameters, Writer, parquet_rows
 from lepaute.watch.store.tables import ARROW_TYPES, TABLES, VERSION, Kind, Table, changed, check_version, migrated
 
 if TYPE_CHECKING:
     import psycopg
+else:
+    psycopg = later("psycopg")
 
 SCHEMA = "lepaute"
 #: Of pg_advisory_xact_lock: whoever changes a store holds it until the transaction ends.
@@ -39,8 +42,6 @@ class PostgresqlBackend(Backend):
 
     def __init__(self, url: str, *, create: bool) -> None:
         need("postgresql", "a store in PostgreSQL")
-        import psycopg
-
         self.name = without_password(url)
         try:
             # Not prepared, and parameters put in by the client: COPY takes no others.
@@ -145,8 +146,6 @@ class PostgresqlBackend(Backend):
     @contextmanager
     def _explained(self) -> Iterator[None]:
         """Turns what the server refuses into one line."""
-        import psycopg
-
         try:
             yield
         except psycopg.Error as problem:
@@ -231,8 +230,6 @@ def _result(
     connection: "psycopg.Connection[Any]", query: str, parameters: Parameters, *, packed: Collection[str]
 ) -> pyarrow.Table:
     """Rows by COPY, which is several times as fast as rows that become objects."""
-    import psycopg
-
     cursor = psycopg.ClientCursor(connection)
     text = cursor.mogrify(query.replace("%", "%%").replace("?", "%s"), list(parameters))
     cursor.execute(f"select * from ({text}) as nothing limit 0")
