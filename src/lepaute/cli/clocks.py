@@ -20,6 +20,7 @@ from lepaute.kit.tables import shown_table
 from lepaute.kit.text import counted
 from lepaute.measure.archive import Archive
 from lepaute.measure.schedulers import Request
+from lepaute.simulate.platform import load_platform
 
 if TYPE_CHECKING:
     from lepaute.measure.clocks.comparison import Found
@@ -120,7 +121,6 @@ def command(
     from lepaute.measure.clocks.comparison import compared
     from lepaute.measure.clocks.simulated import simulate_clocks
     from lepaute.measure.comparison.measuring import asked_place
-    from lepaute.simulate.platform import load_platform
 
     check_page_name(answer.report)
     outputs = {"--report": answer.report, "--plot": files_of(answer.plot)}

@@ -19,6 +19,7 @@ from lepaute.kit.outputs import check_archive_output, check_outputs
 from lepaute.kit.printable import terminal_columns
 from lepaute.kit.text import counted, seconds
 from lepaute.measure.archive import Archive
+from lepaute.measure.comparison.cases import operations_of, unused_arguments
 from lepaute.measure.comparison.factors import factors_named
 from lepaute.measure.schedulers import Request
 
@@ -109,8 +110,6 @@ def _refuse_unused(
     context: typer.Context, libraries: Sequence[str], measuring: MeasureOptions, options: CompareOptions
 ) -> None:
     """Raises InputError for options that such a measurement makes nothing of."""
-    from lepaute.measure.comparison.cases import operations_of, unused_arguments
-
     if options.measure_only or (len(libraries) == 1 and not (options.baseline or options.guidelines)):
         why = "--measure-only compares nothing" if options.measure_only else "one library is compared with none"
         refuse_others(context, _MEASURING | {"primary", "measure_only"}, why)

@@ -13,6 +13,7 @@ from lepaute.kit.options import option_field
 from lepaute.kit.picture import files_of
 from lepaute.kit.quantities import numbers_of, share_of, time_of
 from lepaute.measure.archive import Archive
+from lepaute.measure.comparison.cases import rows_of
 
 if TYPE_CHECKING:
     from lepaute.measure.compare.comparison import Comparison
@@ -225,8 +226,6 @@ class CompareOptions:
     @property
     def rule(self) -> dict[str, Any]:
         """Arguments of a comparison that say how its rows are decided."""
-        from lepaute.measure.comparison.cases import rows_of
-
         primary = rows_of(self.primary or ()) or None
         return {"margin": self.margin, "correction": self.correction, "primary": primary}
 

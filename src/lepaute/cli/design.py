@@ -54,6 +54,8 @@ from lepaute.measure.design.memory import SIZES_BYTES
 from lepaute.measure.design.plot import plot_design
 from lepaute.measure.design.summary import summary_of
 from lepaute.simulate.apps.hpl import Hpl
+from lepaute.simulate.apps.hpl.kernel_calls import kernel_calls
+from lepaute.simulate.platform import load_platform
 
 if TYPE_CHECKING:
     from lepaute.measure.design import Design
@@ -189,9 +191,6 @@ def _general_sizes(context: typer.Context, general: GeneralSizes, rows: int | No
 
 def _sizes_of_hpl(hpl: Hpl, platform: str | None, seed: int, rows: int) -> "Design":
     """The design for one run: its calls from a simulation, passed on as a table."""
-    from lepaute.simulate.apps.hpl.kernel_calls import kernel_calls
-    from lepaute.simulate.platform import load_platform
-
     calls = kernel_calls(hpl, None if platform is None else load_platform(platform), seed=seed)
     parameters = hpl.parameters()
     names = ("n", "nb", "p", "q", "depth", "nbmin", "ndiv", "pfact", "rfact", "u", "l1")

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
+from lepaute.cli.against import alternatives, compared_with
 from lepaute.cli.options import App, AsJson, Details, Force, with_options_of
+from lepaute.cli.prediction_answer import answered, answered_emulation, answered_scaling
 from lepaute.cli.simulation import Placement, Simulation, TraceFiles, applications_of, note_unused
 from lepaute.cli.terminal import json_text, note, simulated_date
 from lepaute.errors import InputError
@@ -23,6 +25,8 @@ from lepaute.kit.quantities import numbers_of
 from lepaute.kit.temporary import temporary_folder
 from lepaute.measure.hpl_source import SHA256, unpack_source
 from lepaute.simulate.apps.hpl import Hpl, HplFiles
+from lepaute.simulate.prediction.predicting import check_runs, expected_run_s
+from lepaute.simulate.prediction.sweep import repeat_references, scaling
 from lepaute.simulate.smpi.building import build_program, compilers, program_in
 from lepaute.simulate.smpi.process import Limits
 from lepaute.simulate.smpi.settings import ProgramSettings
@@ -115,12 +119,8 @@ def program(
     Its time is the one that it prints (--time-pattern), else that between MPI_Pcontrol(1) and MPI_Pcontrol(0), else
     that of the whole program.
     """
-    from lepaute.cli.against import alternatives, compared_with
-    from lepaute.cli.prediction_answer import answered_emulation, answered_scaling
     from lepaute.simulate.apps.program import ProgramRun
     from lepaute.simulate.prediction.plot import plot_scaling
-    from lepaute.simulate.prediction.predicting import check_runs
-    from lepaute.simulate.prediction.sweep import repeat_references, scaling
     from lepaute.simulate.smpi.emulate import Smpi
 
     options.check(words or [])
@@ -203,7 +203,6 @@ def hpl(
     as_json: AsJson = False,
 ) -> None:
     """Emulates the real HPL with simulated kernels: what `predict hpl` predicts, by its own code."""
-    from lepaute.cli.prediction_answer import answered
     from lepaute.simulate.apps.hpl.emulation import START_S, build_hpl_smpi
     from lepaute.simulate.smpi.emulate import Smpi
 
@@ -232,7 +231,6 @@ def _whole_s(simulation: EmulatedRuns, hpls: "Sequence[Application]", mapping: "
     """The simulated date at which the only run will end, by a quick prediction; None where that is not quick. Raises
     InputError for what does not fit on the platform."""
     from lepaute.simulate.apps.hpl.emulation import START_S
-    from lepaute.simulate.prediction.predicting import expected_run_s
 
     is_long = expected_run_s(hpls, simulation.read(), runs=1, mapping=mapping) is not None
     if is_long or len(hpls) > 1 or simulation.runs > 1:

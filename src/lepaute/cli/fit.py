@@ -23,6 +23,7 @@ from lepaute.kit.text import folded
 from lepaute.measure.archive import Archive
 from lepaute.measure.schedulers import Request, default_scheduler
 from lepaute.measure.schedulers.types import Switches, switches_of
+from lepaute.simulate.platform import dump_platform
 
 if TYPE_CHECKING:
     from lepaute.measure.calibration.precision import Goal
@@ -103,7 +104,6 @@ def calibrate(
     """
     from lepaute.measure.calibration.campaign import calibrate as measure
     from lepaute.measure.fit import diagnose, platform_and_models
-    from lepaute.simulate.platform import dump_platform
 
     output, archive, goal = options.output, options.archive, options.goal()
     check_page_name(report)
@@ -221,7 +221,6 @@ def fit(
 
 def _fit(archives: list[Archive], options: FitOptions, forms: "dict[str, Form]", told: "_Told") -> None:
     from lepaute.measure.fit import diagnose, platform_and_models
-    from lepaute.simulate.platform import dump_platform
 
     condition, output = options.network_condition or None, options.output
     platform, fitted = platform_and_models(archives, options.name or output.stem, forms, condition)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from lepaute.cli.terminal import answer_text
 from lepaute.kit.tables import shown_table
 from lepaute.kit.text import counted, folded, in_common_unit, percent
+from lepaute.simulate.platform.kernel_model import MEANS, NOISES
 
 if TYPE_CHECKING:
     from lepaute.measure.fit.diagnostics import Diagnosis
@@ -71,8 +72,6 @@ def _threaded(row: "QualityRow | Selection") -> str:
 
 def selection_table(selections: "Sequence[Selection]", width: int) -> str:
     """A line a kernel: the model taken, and the score of everything that was tried."""
-    from lepaute.simulate.platform.kernel_model import MEANS, NOISES
-
     explained = (
         "M-: error on blocks left out, relative, of single calls (one, -S, -H: of the mean taken); "
         "N-: BIC above the best, a call"

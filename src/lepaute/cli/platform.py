@@ -18,6 +18,11 @@ from lepaute.kit.outputs import check_outputs
 from lepaute.kit.printable import terminal_columns
 from lepaute.kit.tables import shown_table
 from lepaute.kit.text import counted, folded
+from lepaute.simulate.machine.core import core_topology, wiring
+from lepaute.simulate.platform import dump_platform, load_platform, shipped_names
+from lepaute.simulate.platform.io import ALIASES, platform_text
+from lepaute.simulate.platform.plausibility import implausible, unmodelled, without_model
+from lepaute.simulate.platform.summary import one_line, summary
 
 app = App(help="List, show, check, import and export platforms; make new and hypothetical ones.", no_args_is_help=True)
 
@@ -25,10 +30,6 @@ app = App(help="List, show, check, import and export platforms; make new and hyp
 @app.command("list")
 def list_platforms(as_json: AsJson = False) -> None:
     """List the platforms shipped with Lepaute."""
-    from lepaute.simulate.platform import load_platform, shipped_names
-    from lepaute.simulate.platform.io import ALIASES
-    from lepaute.simulate.platform.summary import one_line
-
     names = shipped_names()
     if as_json:
         listed = [
@@ -58,10 +59,7 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show a platform: nodes, kernel models, network, sources."""
-    from lepaute.simulate.platform import load_platform
-    from lepaute.simulate.platform.io import platform_text
     from lepaute.simulate.platform.overview import facts, in_one_line
-    from lepaute.simulate.platform.summary import summary
 
     if as_json and as_yaml:
         raise InputError("give either --json or --yaml")
@@ -87,10 +85,7 @@ def check(
 ) -> None:
     """Check a platform file: all faults (exit status 2), values that no machine has, kernels that cost nothing."""
     from lepaute.measure.fit.observations.calls import MODELLED
-    from lepaute.simulate.machine.core import core_topology
-    from lepaute.simulate.platform import load_platform
     from lepaute.simulate.platform.overview import in_one_line
-    from lepaute.simulate.platform.plausibility import implausible, unmodelled, without_model
 
     try:
         platform = load_platform(file)
@@ -130,8 +125,6 @@ def export_platform(
     force: Force = False,
 ) -> None:
     """Write a platform as SimGrid's XML, for SMPI; says what the file does not hold."""
-    from lepaute.simulate.machine.core import wiring
-    from lepaute.simulate.platform import load_platform
     from lepaute.simulate.platform.simgrid import export_xml, host_name
 
     check_outputs({"--output": output}, inputs=[name], force=force)
@@ -163,8 +156,6 @@ def import_platform(
     force: Force = False,
 ) -> None:
     """Make a platform of SimGrid's XML; says what of it was ignored."""
-    from lepaute.simulate.platform import dump_platform
-    from lepaute.simulate.platform.io import platform_text
     from lepaute.simulate.platform.simgrid import import_xml
     from lepaute.simulate.platform.simgrid.machines import LARGEST_TEXT_BYTES
 

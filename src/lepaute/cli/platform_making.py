@@ -29,6 +29,9 @@ from lepaute.kit.quantities import (
 )
 from lepaute.kit.text import folded
 from lepaute.measure.archive import Archive
+from lepaute.simulate.platform import dump_platform, load_platform
+from lepaute.simulate.platform.io import parse_platform, platform_text, with_population
+from lepaute.simulate.platform.population import known_population
 
 if TYPE_CHECKING:
     from lepaute.measure.fit.population.coefficients import Coefficients
@@ -106,9 +109,7 @@ def new(
     force: Force = False,
 ) -> None:
     """Write a platform from a data sheet: what is not given is guessed, marked, and widens the interval."""
-    from lepaute.simulate.platform import load_platform
     from lepaute.simulate.platform.data_sheet import DataSheet, platform_from, what_is_given
-    from lepaute.simulate.platform.io import platform_text
 
     check_outputs({"--output": output}, inputs=[like], force=force)
     sockets, per_socket = sheet.cores
@@ -170,8 +171,6 @@ def messages(
     from lepaute.measure.fit.duration_tables import read_durations
     from lepaute.measure.fit.ping_pongs import ping_pong_of, with_ping_pong
     from lepaute.measure.fit.segment_report import sentence
-    from lepaute.simulate.platform import load_platform
-    from lepaute.simulate.platform.io import parse_platform, platform_text
     from lepaute.simulate.platform.overview import facts
 
     files = [(file, inside) for file, inside in ((between, False), (within, True)) if file is not None]
@@ -229,8 +228,6 @@ def synthesize(
 ) -> None:
     """Make a hypothetical cluster: nodes drawn from a population, network and all else as on a platform."""
     from lepaute.simulate.machine import synthesis
-    from lepaute.simulate.platform import dump_platform, load_platform
-    from lepaute.simulate.platform.population import known_population
 
     check_outputs({"--output": output}, inputs=[like], force=force)
     platform = load_platform(like)
@@ -271,8 +268,6 @@ def population(
     """Fit how CPUs differ, and a cpu from day to day, and write a platform whose runs draw it."""
     from lepaute.measure.fit.population.generative import generative
     from lepaute.measure.fit.population.plot import finding, plot_population
-    from lepaute.simulate.platform import dump_platform, load_platform
-    from lepaute.simulate.platform.io import with_population
 
     check_outputs({"--output": output, "--plot": files_of(plot)}, inputs=[*sources, of], force=force)
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", kernel):

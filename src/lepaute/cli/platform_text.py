@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from lepaute.cli.terminal import answer_text, details_text, json_text, warn
 from lepaute.kit.printable import terminal_columns
 from lepaute.kit.text import counted, significant, with_interval
+from lepaute.simulate.platform.plausibility import assumed_values, implausible, unmodelled
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,7 +24,6 @@ MOST_FACTS = 5
 def doubts(platform: "Platform") -> list[str]:
     """Values that no machine has, what is assumed, and what HPL calls without a model."""
     from lepaute.measure.fit.observations.calls import MODELLED
-    from lepaute.simulate.platform.plausibility import assumed_values, implausible, unmodelled
 
     return [*implausible(platform), *assumed_values(platform), *unmodelled(platform, sorted(MODELLED))]
 
@@ -42,7 +42,6 @@ def tell_written(
     """A platform that was written: a headline, or a line as `show` has it; what else is to be said, and its doubts."""
     from lepaute.simulate.platform.data_sheet import dgemm_rate
     from lepaute.simulate.platform.overview import facts, in_one_line
-    from lepaute.simulate.platform.plausibility import implausible
 
     of_platform = dict(facts(platform))
     wanted = ("assumed", "between", "inside", "network", "nodes")

@@ -21,13 +21,15 @@ from lepaute.kit.quantities import whole_of
 from lepaute.kit.text import folded
 from lepaute.measure.schedulers import Request
 from lepaute.simulate import Hpl
+from lepaute.simulate.platform import load_platform
+from lepaute.study.evaluation import Outcome, Trial
 
 if TYPE_CHECKING:
     from lepaute.measure.verify.campaign import Case
     from lepaute.simulate import Prediction
     from lepaute.simulate.platform import Platform
     from lepaute.study.configuration import Configurations
-    from lepaute.study.evaluation import Outcome, Point
+    from lepaute.study.evaluation import Point
     from lepaute.study.running import StudyRun
     from lepaute.study.schema import Study
 
@@ -185,7 +187,6 @@ def ready(
     as_json: AsJson = False,
 ) -> None:
     """Run a ready study of HPL on a platform: a question of the literature, in one command."""
-    from lepaute.simulate.platform import load_platform
     from lepaute.study.ready import READY, Subject, ready_study
     from lepaute.study.schema import study_text
 
@@ -302,8 +303,6 @@ def _application_at(configurations: "Configurations", point: "Point") -> "Hpl":
 
 def outcomes_of(point: "Point", case: "Case") -> "list[Outcome]":
     """The simulated runs of a sealed prediction, as a study has them."""
-    from lepaute.study.evaluation import Outcome, Trial
-
     share = case.prediction.extrapolated_share or 0.0
     return [
         Outcome(Trial(point, run.seed), {"time_s": run.time_s}, share, sampling_sd=case.prediction.sampling_sd)

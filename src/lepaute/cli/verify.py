@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from lepaute.cli.options import App, Force, flags_of, is_given, refuse_others, with_options_of
+from lepaute.cli.predict import announced
+from lepaute.cli.prediction_text import where_the_time_goes
 from lepaute.cli.run import PythonOnNodes, SchedulerName
 from lepaute.cli.simulation import check_not_given, platform_of
 from lepaute.cli.terminal import BAR_AFTER_S, note, progress_bar, warn
@@ -26,8 +28,10 @@ from lepaute.kit.quantities import grid_of, whole_of
 from lepaute.kit.report.page import check_page_name
 from lepaute.kit.text import folded
 from lepaute.measure.schedulers import Request
+from lepaute.simulate import Mapping, PredictionRequest, predict_all
 from lepaute.simulate.apps.hpl import Hpl
 from lepaute.simulate.apps.hpl.hpl_dat import read_hpl_dat
+from lepaute.simulate.apps.hpl.hpl_out import SAID_BY_LINES
 from lepaute.simulate.apps.hpl.parameters import places
 
 if TYPE_CHECKING:
@@ -115,11 +119,8 @@ def compared_with_results(context: typer.Context, results: Path, values: dict[st
     Ends with status 1 where HPL itself calls a result wrong.
     Raises InputError for options that would run something, or that say otherwise than the file.
     """
-    from lepaute.cli.predict import announced
-    from lepaute.cli.prediction_text import where_the_time_goes
     from lepaute.measure.verify.known_results import CAUSES, FILES, known_results
     from lepaute.measure.verify.verification import JSON_FILE, PLOT_FILE, check_unused
-    from lepaute.simulate import Mapping, PredictionRequest, predict_all
 
     given = _known_otherwise(context, values, options.dat)
     if options.platform is None:
@@ -173,8 +174,6 @@ def _known_otherwise(context: typer.Context, values: dict[str, Any], dat: Path |
 
     Raises InputError for options that go with real runs, or that each line of results decides.
     """
-    from lepaute.simulate.apps.hpl.hpl_out import SAID_BY_LINES
-
     flags = {flag.argument: flag.fields[0].name for flag in flags_of(Hpl)}
     free = {argument for argument, field in flags.items() if field not in SAID_BY_LINES}
     refuse_others(context, _WITH_RESULTS | free, "--results runs nothing and brings its own cases")

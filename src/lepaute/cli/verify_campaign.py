@@ -22,6 +22,7 @@ from lepaute.kit.text import caveat_line, folded, significant
 from lepaute.measure.archive import Archive
 from lepaute.measure.verify.machine import lag_of_campaign
 from lepaute.simulate.apps.hpl import Hpl
+from lepaute.simulate.platform import dump_platform
 
 if TYPE_CHECKING:
     from lepaute.cli.verify_site import Where
@@ -248,7 +249,6 @@ def _calibrated(cases: Sequence[Hpl], options: VerifyOptions, where: "Where") ->
     from lepaute.measure.design.hpl_step import DEFAULT_NBS
     from lepaute.measure.experiment.workspace import folder_of
     from lepaute.measure.fit import platform_and_models
-    from lepaute.simulate.platform import dump_platform
 
     folder = options.output
     path, goal = folder / CALIBRATION_FILE, None if options.quick else goal_of()

@@ -18,6 +18,7 @@ from lepaute.kit.quantities import grid_of, settings_of
 from lepaute.kit.text import change_in_words, counted, value_and_interval
 from lepaute.simulate.apps.hpl.parameters import Hpl
 from lepaute.simulate.prediction.controls import DEFAULT_RUNS
+from lepaute.simulate.prediction.node_cost import CpuFactors, node_cost
 from lepaute.simulate.prediction.wording import span_of
 
 if TYPE_CHECKING:
@@ -95,8 +96,6 @@ def cost(
     The state of the node is the change of a factor, cpu by cpu, between its jobs since a date and those before, back to
     the last event. dgemm takes as much longer on its CPUs as its jobs show; all else is as the platform says.
     """
-    from lepaute.simulate.prediction.node_cost import CpuFactors, node_cost
-
     machine = simulation.machine
     smaller = None if grid_without is None else grid_of(grid_without)
     with opened(store) as watch:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import erfc, stdtr
 
 from lepaute.kit.text import counted, percent, seconds
 from lepaute.measure.fit.diagnostics import flag
@@ -154,8 +155,6 @@ def _sizes_of(calls: Classed, which: int) -> str:
 
 
 def _two_sided(t: float, degrees: float) -> float:
-    from scipy.special import stdtr
-
     return 2.0 * float(stdtr(degrees, -abs(t)))
 
 
@@ -165,8 +164,6 @@ def autocorrelation(calls: Classed, *, wandering: bool = False) -> flag.Check:
     wandering : the platform has a component that successive calls share: then a correlation is no defect
     Only calls that are more alike than independent ones matter: others make sums scatter less.
     """
-    from scipy.special import erfc
-
     value, number = calls.by_process()
     follows = number[1:] == number[:-1]
     pairs = int(np.count_nonzero(follows))

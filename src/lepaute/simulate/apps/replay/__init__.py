@@ -22,6 +22,9 @@ from lepaute.kit.options import check_fields, option
 from lepaute.kit.text import exact_number, percent
 from lepaute.simulate.apps.laid import LaidApplication
 from lepaute.simulate.apps.own.values import kernel_of
+from lepaute.simulate.machine.core import KERNELS
+from lepaute.simulate.platform import load_platform
+from lepaute.simulate.platform.kernel_model import models_of
 
 if TYPE_CHECKING:
     from lepaute import _core
@@ -169,9 +172,6 @@ class TraceReplay(LaidApplication):
     @property
     def _modelled(self) -> frozenset[str]:
         """Kernels of the recording that take the time of the platform's models."""
-        from lepaute.simulate.machine.core import KERNELS
-        from lepaute.simulate.platform.kernel_model import models_of
-
         if self._platform is None:
             return frozenset(KERNELS) & self._read.survey.names
         return frozenset(models_of(self._platform.kernels, KERNELS, self.threads_per_rank)) & self._read.survey.names
@@ -215,8 +215,6 @@ class TraceReplay(LaidApplication):
             )
 
     def _between(self, recorded_on: str, platform: "schema.Platform") -> "own_codes.Factor":
-        from lepaute.simulate.platform import load_platform
-
         length_s = max(map(float, self._metadata.get("ends_s") or ()), default=0.0)
         return own_codes.between(load_platform(recorded_on), platform, self.ranks, length_s)
 
