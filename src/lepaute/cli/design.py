@@ -31,30 +31,7 @@ from lepaute.kit.printable import terminal_columns
 from lepaute.kit.quantities import numbers_of, size_of
 from lepaute.kit.tables import shown_table
 from lepaute.kit.text import counted, exact_number, folded
-from lepaute.measure.design import blocks as in_blocks
-from lepaute.measure.design import (
-    collective_design,
-    dgemm_calls_design,
-    dgemm_design,
-    dgemm_sizes_design,
-    full_factorial,
-    hpl_step_design,
-    latin_hypercube,
-    memory_design,
-    p2p_design,
-    read_design,
-    ring_design,
-    with_conditions,
-    write_design,
-)
-from lepaute.measure.design import fractional as make
-from lepaute.measure.design.columns import cell_of
-from lepaute.measure.design.grammar import parse_factor
-from lepaute.measure.design.memory import SIZES_BYTES
-from lepaute.measure.design.plot import plot_design
-from lepaute.measure.design.summary import summary_of
 from lepaute.simulate.apps.hpl import Hpl
-from lepaute.simulate.apps.hpl.kernel_calls import kernel_calls
 from lepaute.simulate.platform import load_platform
 
 if TYPE_CHECKING:
@@ -96,6 +73,9 @@ class Table:
             getattr(sys.stdout, "reconfigure", lambda **_: None)(encoding="utf-8")
             print(design.to_csv(), end="")
         else:
+            from lepaute.measure.design import write_design
+            from lepaute.measure.design.summary import summary_of
+
             write_design(design, self.output)
             summary, width = summary_of(design), terminal_columns()
             if self.as_json:
@@ -147,6 +127,8 @@ def dgemm(
 
     With --content or --warm every call is made under all combinations of these.
     """
+    from lepaute.measure.design import with_conditions
+
     of_hpl = ("platform", *(flag.argument for flag in flags_of(Hpl)))
     if target is None:
         _refuse(context, of_hpl, "describes a run of HPL; say --for hpl with it")
@@ -172,6 +154,8 @@ def dgemm(
 
 
 def _general_sizes(context: typer.Context, general: GeneralSizes, rows: int | None, seed: int) -> "Design":
+    from lepaute.measure.design import dgemm_design, dgemm_sizes_design
+
     most = (general.max_n, general.max_n, general.max_k)
     if general.sizes == LOG_PRODUCT:
         _refuse(context, ("rows", "fixed_k"), f"is not for {LOG_PRODUCT}; say --sizes, or --products")
@@ -191,6 +175,9 @@ def _general_sizes(context: typer.Context, general: GeneralSizes, rows: int | No
 
 def _sizes_of_hpl(hpl: Hpl, platform: str | None, seed: int, rows: int) -> "Design":
     """The design for one run: its calls from a simulation, passed on as a table."""
+    from lepaute.measure.design import dgemm_calls_design
+    from lepaute.simulate.apps.hpl.kernel_calls import kernel_calls
+
     calls = kernel_calls(hpl, None if platform is None else load_platform(platform), seed=seed)
     parameters = hpl.parameters()
     names = ("n", "nb", "p", "q", "depth", "nbmin", "ndiv", "pfact", "rfact", "u", "l1")
@@ -227,6 +214,8 @@ class Factors:
 
     def levels(self) -> "dict[Names, Factor]":
         """The factors, parsed; raises DesignError for one that is given twice."""
+        from lepaute.measure.design.grammar import parse_factor
+
         factors: dict[Names, Factor] = {}
         for text in self.factor:
             names, factor = parse_factor(text)
@@ -242,6 +231,8 @@ Count = Annotated[int, typer.Option(help="How many treatments.", min=1, show_def
 @app.command()
 def factorial(factors: Factors, table: Table) -> None:
     """All combinations of the levels, in random order."""
+    from lepaute.measure.design import full_factorial
+
     design = full_factorial(factors.levels(), replications=factors.replications, blocks=factors.blocks, seed=table.seed)
     table.write(design)
 
@@ -256,6 +247,8 @@ def fractional(
     count: Annotated[int | None, typer.Option(help="How many treatments.", min=1)] = None,
 ) -> None:
     """Some of the combinations: regular two-level fractions, or balanced subsets for any numbers of levels."""
+    from lepaute.measure.design import fractional as make
+
     design = make(
         factors.levels(),
         generators=generator or (),
@@ -270,6 +263,8 @@ def fractional(
 @app.command()
 def latin(factors: Factors, count: Count, table: Table) -> None:
     """A Latin hypercube: one treatment in each of COUNT strata of every factor."""
+    from lepaute.measure.design import latin_hypercube
+
     _write_treatments(latin_hypercube, factors, count, table)
 
 
@@ -297,7 +292,9 @@ def mix(
     ] = None,
 ) -> None:
     """One table of several designs, shuffled across all of them; what a design has not is empty in its rows."""
+    from lepaute.measure.design import blocks as in_blocks
     from lepaute.measure.design import mix as make
+    from lepaute.measure.design import read_design
 
     check_outputs({"--output": table.output}, inputs=files, force=table.force)
     names, blocks = kinds.split(",") if kinds is not None else None, factors["blocks"]
@@ -311,6 +308,9 @@ File = Annotated[Path, typer.Argument(help="A design.", show_default=False)]
 @app.command()
 def show(file: File, details: Details = False, as_json: AsJson = False) -> None:
     """Prints how many rows and treatments, the factors with their levels or ranges, and the first rows."""
+    from lepaute.measure.design import read_design
+    from lepaute.measure.design.summary import summary_of
+
     design = read_design(file)
     summary = summary_of(design)
     if as_json:
@@ -329,6 +329,9 @@ def _as_object(design: "Design", summary: "DesignSummary") -> dict[str, Any]:
 @app.command()
 def picture(file: File, output: PictureFile, force: Force = False) -> None:
     """Draws what is covered: each pair of factors, and each factor against the order of execution."""
+    from lepaute.measure.design import read_design
+    from lepaute.measure.design.plot import plot_design
+
     check_outputs({"--output": picture_files(output)}, inputs=[file], force=force)
     design = read_design(file)
     plot_design(design, output, title=file.name)
@@ -372,6 +375,8 @@ def _factor_line(factor: "FactorSummary", *, details: bool) -> str:
 
 
 def _first_rows(design: "Design", width: int) -> list[str]:
+    from lepaute.measure.design.columns import cell_of
+
     rows = [[str(i), *(_cut(cell_of(v), 24) for v in row)] for i, row in enumerate(design.rows[:FIRST_ROWS])]
     lines = [f"  {line}" for line in shown_table(["row", *design.columns], rows, width, left=()).splitlines()]
     more = len(design) - FIRST_ROWS
@@ -379,6 +384,8 @@ def _first_rows(design: "Design", width: int) -> list[str]:
 
 
 def _level(value: object) -> str:
+    from lepaute.measure.design.columns import cell_of
+
     return cell_of(value) if isinstance(value, (int, float, str)) else "nothing"
 
 
@@ -392,6 +399,8 @@ MaxBytes = Annotated[str, typer.Option(help="Largest message.")]
 @app.command()
 def p2p(table: Table, max_bytes: MaxBytes = "64M") -> None:
     """MPI point-to-point operations: sizes 10^U, kinds interleaved."""
+    from lepaute.measure.design import p2p_design
+
     table.write(p2p_design(table.seed, size_range_bytes=(1, size_of(max_bytes, "--max-bytes"))))
 
 
@@ -405,6 +414,8 @@ def ring(
     max_bytes: MaxBytes = "64M",
 ) -> None:
     """Messages in a ring of ranks that stand idle, compute, poll, or do both: four conditions, interleaved."""
+    from lepaute.measure.design import ring_design
+
     most = size_of(max_bytes, "--max-bytes")
     table.write(ring_design(table.seed, ranks=ranks, sizes=sizes, size_range_bytes=(1, most)))
 
@@ -417,6 +428,8 @@ def hpl_step(
     max_n: Annotated[int, typer.Option(help="Order of the largest matrix.", max=2**31 - 1)] = 8000,
 ) -> None:
     """Short pieces of HPL's factorisation, at sizes that a run passes through."""
+    from lepaute.measure.design import hpl_step_design
+
     table.write(hpl_step_design(table.seed, rows=rows, nbs=numbers_of(nb, "--nb"), max_n=max_n))
 
 
@@ -431,6 +444,9 @@ def memory(
     replications: Annotated[int, typer.Option(help="Rows of each combination.", min=1)] = 1,
 ) -> None:
     """Passes over memory: buffer size, stride, width, unrolling and allocation, all combinations."""
+    from lepaute.measure.design import memory_design
+    from lepaute.measure.design.memory import SIZES_BYTES
+
     most = size_of(max_bytes, "--max-bytes")
     if most < SIZES_BYTES[0]:
         raise InputError(f"--max-bytes is {max_bytes}; the smallest buffer has {SIZES_BYTES[0]} bytes")
@@ -455,6 +471,7 @@ def collective(
     replications: Annotated[int, typer.Option(help="Rows of each combination.", min=1)] = 20,
 ) -> None:
     """MPI collective operations: operation, size, ranks, all combinations."""
+    from lepaute.measure.design import collective_design
     from lepaute.measure.design.messages import SIZED, SIZES_BYTES, UNSIZED
 
     most = size_of(max_bytes, "--max-bytes")
