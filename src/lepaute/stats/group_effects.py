@@ -10,7 +10,8 @@ is a number from 0 of each stream, shape (streams,), -1 for none.
 from collections.abc import Iterator
 
 import numpy as np
-import scipy
+from scipy.cluster import hierarchy
+from scipy.spatial.distance import squareform
 from scipy.special import stdtrit
 
 from lepaute import _core
@@ -275,13 +276,11 @@ def _cuts(likeness: Floats, node: Integers) -> Iterator[Integers]:
     nodes = len(likeness)
     distance = np.clip(1 - (likeness + likeness.T) / 2, 0.0, 2.0)
     np.fill_diagonal(distance, 0.0)
-    tree = scipy.cluster.hierarchy.linkage(scipy.spatial.distance.squareform(distance, checks=False), method="average")
+    tree = hierarchy.linkage(squareform(distance, checks=False), method="average")
     for count in _COUNTS:
         if FEWEST_NODES * count > nodes:
             return
-        group = _large_enough(
-            scipy.cluster.hierarchy.fcluster(tree, count, criterion="maxclust")[node].astype(np.int64), node
-        )
+        group = _large_enough(hierarchy.fcluster(tree, count, criterion="maxclust")[node].astype(np.int64), node)
         if group.max() > 0 or (group.max() == 0 and (group < 0).any()):
             yield group
 

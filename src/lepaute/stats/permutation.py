@@ -8,16 +8,22 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy
 
 from lepaute.errors import InputError
+from lepaute.kit.later import later
 from lepaute.kit.text import level_order
 from lepaute.stats.expanding import Floats, Integers
 from lepaute.stats.student import SD_OF_MAD, student_quantile
+
+if TYPE_CHECKING:
+    from scipy import stats
+else:
+    stats = later("scipy.stats")
+
 
 PERMUTATIONS = 1999
 #: Arrangements of labels that are held in memory at once, in cells.
@@ -151,7 +157,7 @@ def _scores(y: Floats, groups: Integers) -> Floats:
     """Mid-ranks in the stratum, centred, over its size plus one."""
     scores = np.empty(len(y))
     for mine in _members(groups):
-        scores[mine] = (scipy.stats.rankdata(y[mine]) - (len(mine) + 1) / 2) / (len(mine) + 1)
+        scores[mine] = (stats.rankdata(y[mine]) - (len(mine) + 1) / 2) / (len(mine) + 1)
     return scores
 
 

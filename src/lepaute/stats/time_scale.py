@@ -19,7 +19,7 @@ for T. The posterior is sampled by importance: a Student approximation at its mo
 from dataclasses import dataclass
 
 import numpy as np
-import scipy
+from scipy import optimize, stats
 
 from lepaute.stats.expanding import Booleans, Floats, Integers
 
@@ -210,7 +210,7 @@ def _mode(model: _Model, spread: float) -> Floats:
     best, highest = np.zeros(6), -np.inf
     for time_s in (0.1, 1.0):
         start = np.log([max(spread, 0.003), time_s, max(spread / 3.0, 0.002), 0.01, 0.005, 0.01])
-        found = scipy.optimize.minimize(model.minus_log_density, start, method="L-BFGS-B", bounds=bounds)
+        found = optimize.minimize(model.minus_log_density, start, method="L-BFGS-B", bounds=bounds)
         if -found.fun > highest + SAME_MODE:
             best, highest = np.asarray(found.x, dtype=np.float64), -float(found.fun)
     return _polished(model, best, np.array(bounds))
@@ -243,9 +243,9 @@ def _posterior(model: _Model, mode: Floats) -> tuple[Floats, Floats]:
     curvature, vectors = np.linalg.eigh(-_hessian(model, mode))
     # A direction of which the data say nothing is as wide as its prior, about.
     scale = vectors / np.sqrt(np.maximum(curvature, LEAST_CURVATURE))
-    uniform = scipy.stats.qmc.Sobol(size + 1, seed=20261127).random(DRAWS)
-    radius = np.sqrt(FREEDOM_OF_DRAWS / scipy.stats.chi2.ppf(uniform[:, -1], FREEDOM_OF_DRAWS))
-    student = scipy.stats.norm.ppf(uniform[:, :-1]) * radius[:, None]
+    uniform = stats.qmc.Sobol(size + 1, seed=20261127).random(DRAWS)
+    radius = np.sqrt(FREEDOM_OF_DRAWS / stats.chi2.ppf(uniform[:, -1], FREEDOM_OF_DRAWS))
+    student = stats.norm.ppf(uniform[:, :-1]) * radius[:, None]
     draws = mode + student @ scale.T
     low = np.array([-9.0, np.log(SHORTEST_TIME_S), -9.0, -9.0, -9.0, -9.0])
     draws = np.clip(draws, low, [0.5, np.log(LONGEST_TIME_S), 0.0, 0.0, 0.0, 0.0])
@@ -275,12 +275,12 @@ def _lasting(sd: Floats, weight: Floats) -> LastingEffect:
 
     def quantile(share: float) -> float:
         def missing(value: float) -> float:
-            return float(weight @ scipy.stats.norm.sf(value / sd)) - 0.5 * (1.0 - share)
+            return float(weight @ stats.norm.sf(value / sd)) - 0.5 * (1.0 - share)
 
-        return float(scipy.optimize.brentq(missing, 0.0, 50.0 * float(sd.max())))
+        return float(optimize.brentq(missing, 0.0, 50.0 * float(sd.max())))
 
     tail = quantile(0.95) / quantile(0.68)
     degrees = np.arange(FEWEST_DEGREES, MOST_DEGREES + 1)
-    ratio = scipy.stats.t.ppf(0.975, degrees) / scipy.stats.t.ppf(0.84, degrees)
+    ratio = stats.t.ppf(0.975, degrees) / stats.t.ppf(0.84, degrees)
     nearest = int(degrees[np.argmin(np.abs(ratio - tail))])
-    return LastingEffect(_rounded(quantile(0.95) / scipy.stats.t.ppf(0.975, nearest)), nearest)
+    return LastingEffect(_rounded(quantile(0.95) / stats.t.ppf(0.975, nearest)), nearest)

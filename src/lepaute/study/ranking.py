@@ -9,12 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import exp, fsum, hypot, inf, nan, sqrt
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy
 
 from lepaute.errors import InputError
+from lepaute.kit.later import later
 from lepaute.simulate.prediction.comparing import Difference
 from lepaute.simulate.prediction.prediction import Spread
 from lepaute.simulate.prediction.trust import Trust
@@ -24,6 +24,12 @@ from lepaute.stats.intervals import prediction_interval
 from lepaute.stats.student import NORMAL_975, student_quantile
 from lepaute.study.evaluation import LESS_IS_BETTER, Outcome, Point, sampling_sd_of_mean, spread
 from lepaute.study.trust import by_share
+
+if TYPE_CHECKING:
+    from scipy import stats
+else:
+    stats = later("scipy.stats")
+
 
 #: With fewer runs in common, a point's own spread counts for little: that of all points stands beside it, with as many
 #: degrees of freedom as this.
@@ -348,7 +354,7 @@ def _loss(gap: _Gap) -> float:
         return max(0.0, -gap.mean)
     nu, scaled = max(gap.degrees, 1.01), gap.mean / gap.error_sd
     # of a t variable with nu degrees of freedom (Chick & Inoue, Operations Research 49, 2001)
-    excess = (nu + scaled**2) / (nu - 1.0) * scipy.stats.t.pdf(scaled, nu) - scaled * scipy.stats.t.sf(scaled, nu)
+    excess = (nu + scaled**2) / (nu - 1.0) * stats.t.pdf(scaled, nu) - scaled * stats.t.sf(scaled, nu)
     return float(gap.error_sd * max(excess, 0.0))
 
 

@@ -16,9 +16,9 @@ from math import exp, log, sqrt
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy
 
 from lepaute.errors import InputError
+from lepaute.kit.later import later
 from lepaute.kit.text import change_in_words, value_and_interval
 from lepaute.simulate.prediction.trust import Trust
 from lepaute.stats.decision import Decision
@@ -38,9 +38,13 @@ from lepaute.study.sobol import FEWEST, SobolIndices, of_levels, quantile_of, si
 from lepaute.study.trust import Judge, decision_of
 
 if TYPE_CHECKING:
+    from scipy import stats
+
     from lepaute.stats.expanding import Floats
     from lepaute.study.configuration import Configurations
     from lepaute.study.schema import Study
+else:
+    stats = later("scipy.stats")
 
 
 #: A term of smaller p-value is called significant.
@@ -309,7 +313,7 @@ def _term(
         if spread > 1e-24 * max(squares, 1e-300):
             f = seeds * squares / spread
             alike = spread**2 / (degrees * float((covariance**2).sum()))  # 1/degrees to 1
-            p_value = float(scipy.stats.f.sf(f, alike * degrees, alike * degrees * (seeds - 1)))
+            p_value = float(stats.f.sf(f, alike * degrees, alike * degrees * (seeds - 1)))
             enough = _enough(f, alike * degrees, seeds)
         else:
             p_value = 0.0 if squares > 1e-20 else 1.0
@@ -326,7 +330,7 @@ def _enough(f: float, degrees: float, seeds: int) -> int | None:
     if of_effect <= 0.0:
         return None
     tried = range(max(seeds, 2), MOST_SEEDS + 1)
-    return next((n for n in tried if scipy.stats.f.sf(1.0 + n * of_effect, degrees, degrees * (n - 1)) < LEVEL), None)
+    return next((n for n in tried if stats.f.sf(1.0 + n * of_effect, degrees, degrees * (n - 1)) < LEVEL), None)
 
 
 def _levels(name: str, points: Sequence[Point], values: "Floats", logarithm: bool) -> tuple[LevelEffect, ...]:

@@ -2,16 +2,23 @@
 
 from dataclasses import dataclass
 from math import inf
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-import scipy
 
 from lepaute.errors import InputError
+from lepaute.kit.later import later
 from lepaute.kit.text import counted
 from lepaute.watch.alarms.sizes import worse_direction
 from lepaute.watch.changelog import Changelog
 from lepaute.watch.values import check_values, day_of, vectors
+
+if TYPE_CHECKING:
+    from scipy import stats
+else:
+    stats = later("scipy.stats")
+
 
 #: Jobs of the state now, where nobody says since when it lasts.
 LATEST = 5
@@ -48,10 +55,7 @@ class NodeState:
     def slowdown(self, cpu: int, confidence: float = 0.95) -> tuple[float, float, float]:
         """How many times as long on this cpu, and the bounds of its confidence interval (Student's)."""
         at = self.cpus.index(cpu)
-        half = (
-            float(scipy.stats.t.ppf(0.5 + 0.5 * confidence, self.degrees_of_freedom))
-            * self.log_covariance[at][at] ** 0.5
-        )
+        half = float(stats.t.ppf(0.5 + 0.5 * confidence, self.degrees_of_freedom)) * self.log_covariance[at][at] ** 0.5
         mean = self.log_slowdown[at]
         mean, low, high = (float(value) for value in np.exp([mean, mean - half, mean + half]))
         return mean, low, high

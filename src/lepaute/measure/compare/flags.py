@@ -8,7 +8,7 @@ from typing import cast
 
 import numpy as np
 import pandas
-import scipy
+from scipy import stats
 
 from lepaute.kit.text import counted, exact_size, seconds
 from lepaute.measure.compare.summaries import ROW
@@ -122,4 +122,4 @@ def _trends(found: list[Flags]) -> list[str]:
 def _trend_p(logs: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> float:
     if len(logs) < LEAST_MPIRUNS or float(np.ptp(logs)) == 0.0:
         return float("nan")
-    return float(scipy.stats.kendalltau(np.arange(len(logs)), logs).pvalue)
+    return float(stats.kendalltau(np.arange(len(logs)), logs).pvalue)

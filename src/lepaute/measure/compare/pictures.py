@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 import pandas
-import scipy
+from scipy import stats
 
 from lepaute.kit.report.svg import Axis, Layer, Picture, axis
 from lepaute.kit.text import exact_size, p_text, seconds, significant, time_unit
@@ -172,7 +172,7 @@ def _distribution(pair: Sequence[SampleMeans], scaled: Sequence[Floats], subject
 
 
 def _quantiles(pair: Sequence[SampleMeans], scaled: Sequence[Floats], subject: str) -> Picture:
-    places = scipy.stats.norm.ppf((np.arange(MEANS) + 0.5) / MEANS)
+    places = stats.norm.ppf((np.arange(MEANS) + 0.5) / MEANS)
     ends = np.array([-3.2, 3.2])
     return Picture(
         f"Normal quantiles of means of calls of {subject}: "

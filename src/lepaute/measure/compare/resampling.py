@@ -11,7 +11,7 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 import pandas
-import scipy
+from scipy import stats
 
 from lepaute.errors import InputError
 from lepaute.measure.compare.summaries import ROW
@@ -91,7 +91,7 @@ def _shape(means: Floats) -> tuple[float, float]:
     if spread == 0.0:
         return 1.0, 0.0
     scaled = (means - means.mean()) / spread
-    return float(scipy.stats.shapiro(scaled).pvalue), float(np.mean(scaled**3))
+    return float(stats.shapiro(scaled).pvalue), float(np.mean(scaled**3))
 
 
 def normalised(values: npt.ArrayLike) -> Floats:

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import numpy as np
 import pandas
-import scipy
+from scipy import stats
 
 from lepaute.measure.compare.summaries import ROW
 from lepaute.stats.expanding import Floats, Integers
@@ -169,7 +169,7 @@ def rank_correlations(times: Floats, lags: int) -> Floats:
     """
     if len(times) < 3:
         return np.full(lags, np.nan)
-    rank = scipy.stats.rankdata(times) - (len(times) + 1) / 2
+    rank = stats.rankdata(times) - (len(times) + 1) / 2
     return np.array([lag_correlation(rank, lag) for lag in range(1, lags + 1)])
 
 

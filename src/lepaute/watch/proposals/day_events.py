@@ -9,17 +9,24 @@ alarms on the same days if they had nothing in common. Days with mostly the same
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-import scipy
 
 from lepaute.errors import InputError
+from lepaute.kit.later import later
 from lepaute.stats.expanding import Booleans, Floats, Integers
 from lepaute.watch.proposals.change_points import LEVEL, LeastChange, least_change_of
 from lepaute.watch.proposals.proposed_event import DAYS, PLATFORM, ProposedEvent, factor_changes
 from lepaute.watch.store.packed import row_keys
 from lepaute.watch.values import DAY_S, Machine, Node, day_numbers, day_of
+
+if TYPE_CHECKING:
+    from scipy import stats
+else:
+    stats = later("scipy.stats")
+
 
 #: A raw test below this is an alarm: the level of the thesis.
 ALARM = 1e-4
@@ -200,7 +207,7 @@ def _day_p_values(hit: "Booleans", tested: "Booleans") -> "Floats":
     """The chance of so many alarms a day, with the share of alarms on all other days; both of shape (days, nodes)."""
     hits, tests = hit.sum(axis=1), tested.sum(axis=1)
     return np.asarray(
-        scipy.stats.binom.sf(hits - 1, tests, np.minimum(1.0, (hits.sum() - hits + 1) / (tests.sum() - tests + 1)))
+        stats.binom.sf(hits - 1, tests, np.minimum(1.0, (hits.sum() - hits + 1) / (tests.sum() - tests + 1)))
     )
 
 
@@ -213,7 +220,7 @@ def _pair_p_values(hit: "Booleans", tested: "Booleans") -> "Floats":
     p: Floats = np.ones(common.shape)
     again = common >= FEWEST_DAYS
     np.fill_diagonal(again, False)
-    p[again] = scipy.stats.hypergeom.sf(common[again] - 1, days[again], mine[again], mine.T[again])
+    p[again] = stats.hypergeom.sf(common[again] - 1, days[again], mine[again], mine.T[again])
     return p
 
 

@@ -13,13 +13,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
-from typing import Any
-
-import scipy
+from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
 from lepaute.kit.documents import read_text
 from lepaute.kit.json_values import finite_json
+from lepaute.kit.later import later
 from lepaute.kit.node_sets import fold_node_set
 from lepaute.kit.numbers import path_of
 from lepaute.kit.text import counted, p_text, signed_percent
@@ -27,6 +26,12 @@ from lepaute.watch.changelog import ALL, MOST_BYTES, Event, Inventory, NodeSet, 
 from lepaute.watch.named_nodes import nodes_text
 from lepaute.watch.values import MACHINE as MACHINE_COLUMNS
 from lepaute.watch.values import NODE, Machine, Node, day_of
+
+if TYPE_CHECKING:
+    from scipy import stats
+else:
+    stats = later("scipy.stats")
+
 
 #: Shapes: a new level, a drift, or days after which all was as before.
 STEP, DRIFT, DAYS = "step", "drift", "days"
@@ -114,7 +119,7 @@ def shared_groups(inventory: Inventory, changed: Iterable[Node], measured: Itera
         for name in sorted({of_node[node] for node in of_node.keys() & hit}):
             members = {node for node, its in of_node.items() if its == name}
             inside = len(members & hit)
-            p = float(scipy.stats.hypergeom.sf(inside - 1, len(of_node), len(members), len(of_node.keys() & hit)))
+            p = float(stats.hypergeom.sf(inside - 1, len(of_node), len(members), len(of_node.keys() & hit)))
             tested.append(SharedGroup(kind, name, inside, len(members), p))
     found = [
         SharedGroup(each.kind, each.name, each.changed, each.members, min(1.0, each.p_value * len(tested)))

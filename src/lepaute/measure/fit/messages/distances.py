@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas
-import scipy
+from scipy import stats
 
 from lepaute.kit.text import significant, value_and_interval
 from lepaute.measure.fit.messages.network import LARGE_BYTES, one_way_s, overheads_s, segment_numbers
@@ -84,7 +84,7 @@ def start_errors(frames: "Sequence[pandas.DataFrame]", segments: tuple[FittedSeg
 def _between(effects: Floats, noise: Floats) -> float:
     """Standard deviation that holds a further effect, from those seen and the variances of their errors."""
     variance = float(np.var(effects, ddof=1)) - float(np.mean(noise))
-    widened = float(scipy.stats.t.ppf(0.975, len(effects) - 1)) / NORMAL_975 * float(np.sqrt(1.0 + 1.0 / len(effects)))
+    widened = float(stats.t.ppf(0.975, len(effects) - 1)) / NORMAL_975 * float(np.sqrt(1.0 + 1.0 / len(effects)))
     return widened * float(np.sqrt(max(variance, 0.0)))
 
 
@@ -283,7 +283,7 @@ def welch(one: Floats | None, other: Floats | None, column: int, miss: float) ->
     if error == 0:
         return Difference(estimate, estimate, estimate)
     freedom = (variance + its_variance) ** 2 / (variance**2 / (len(one) - 1) + its_variance**2 / (len(other) - 1))
-    reach = float(scipy.stats.t.ppf(1 - miss / 2, freedom)) * error
+    reach = float(stats.t.ppf(1 - miss / 2, freedom)) * error
     return Difference(estimate, estimate - reach, estimate + reach)
 
 
