@@ -5,17 +5,26 @@ digest of the platform, seed, version.
 """
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from lepaute.errors import InputError
 from lepaute.kit.files import is_stream, whole_file
+from lepaute.kit.later import later
 from lepaute.kit.text import counted, folded, size_text
 from lepaute.version import __version__
 
 if TYPE_CHECKING:
+    import matplotlib
+    from matplotlib import figure as matplotlib_figure
+    from matplotlib import pyplot, ticker
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+else:
+    matplotlib_figure = later("matplotlib.figure")
+    matplotlib = later("matplotlib")
+    pyplot, ticker = later("matplotlib.pyplot"), later("matplotlib.ticker")
 
 #: Okabe and Ito, "Color universal design" (2008): told apart also by those who see red and green alike.
 BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, RED, PURPLE = (
@@ -28,6 +37,9 @@ SERIES = (BLUE, RED, GREEN, PURPLE, ORANGE, SKY, BLACK)
 PREDICTED, MEASURED, BEST, APART = BLUE, RED, ORANGE, "#8a8a8a"
 #: Of texts that are no finding, and of lines that guide the eye.
 SOFT, RULE = "#5a6675", "#e8e8e8"
+#: As in the style sheet of pages, which has others in a dark mode (`report/figures`).
+INK, PANEL, GRID, EDGE = "#1c2430", "#f6f8fa", "#e3e8ee", "#d9dee5"
+DEEP, PALE, SERIOUS = "#1f5fa8", "#8fb0d6", "#b3261e"
 #: What a picture can be written as; a name without an ending asks for the first two.
 ENDINGS = (".png", ".svg", ".pdf")
 DPI = 130
@@ -79,19 +91,13 @@ def measured_origin(source: str) -> str:
 def new_figure(size: tuple[float, float], *, for_file: bool) -> "Figure":
     """A figure of so many inches: one of pyplot, which a notebook shows, or for a file one that pyplot never sees."""
     if for_file:
-        from matplotlib.figure import Figure
-
-        return Figure(figsize=size, layout="constrained")
-    from matplotlib import pyplot
-
+        return matplotlib_figure.Figure(figsize=size, layout="constrained")
     return pyplot.figure(figsize=size, layout="constrained")
 
 
 def shown_once(figure: "Figure", path: Path | None) -> "Figure":
     """A figure that is returned itself, without pyplot's hold on it: a notebook would show it twice."""
     if path is None:
-        from matplotlib import pyplot
-
         pyplot.close(figure)
     return figure
 
@@ -135,8 +141,6 @@ def foot_of(figure: "Figure") -> str:
 
 def write_picture(figure: "Figure", path: Path) -> None:
     """Writes a figure to the files of `picture_files`; finding and foot are in their metadata, too."""
-    from matplotlib import rc_context
-
     title, foot = figure.get_suptitle().replace("\n", " "), foot_of(figure)
     about: dict[str, dict[str, Any]] = {
         "png": {"Title": title, "Description": foot, "Software": f"lepaute {__version__}"},
@@ -146,7 +150,7 @@ def write_picture(figure: "Figure", path: Path) -> None:
     for file in picture_files(path):
         ending = file.suffix.lower()
         kind = ending[1:] if ending in ENDINGS else "png"
-        with whole_file(file) as temporary, rc_context({"svg.hashsalt": title}):
+        with whole_file(file) as temporary, matplotlib.rc_context({"svg.hashsalt": title}):
             figure.savefig(temporary, format=kind, dpi=DPI, metadata=about[kind])
 
 
@@ -155,27 +159,29 @@ def plain_decades(axis: Any, ends: tuple[float, float]) -> None:
 
     ends: of the values that it shows, above 0
     """
-    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
-
     decades = math.log10(ends[1] / ends[0])
     if decades < 0.4:
-        axis.set_major_locator(MaxNLocator(7, steps=[1, 2, 2.5, 5, 10]))
+        axis.set_major_locator(ticker.MaxNLocator(7, steps=[1, 2, 2.5, 5, 10]))
     else:
         steps = (1.0,) if decades > 4.0 else (1.0, 2.0, 5.0) if decades > 0.9 else (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
-        axis.set_major_locator(LogLocator(subs=steps))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.set_minor_locator(NullLocator())
+        axis.set_major_locator(ticker.LogLocator(subs=steps))
+    axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_locator(ticker.NullLocator())
+
+
+def mark(axis: Any, values: Sequence[float]) -> None:
+    """Ticks of a logarithmic axis at these values alone, as numbers."""
+    axis.set_ticks(values, [f"{value:g}" for value in values])
+    axis.set_ticks([], minor=True)
 
 
 def sizes_of_memory(axis: Any, ends: tuple[float, float]) -> None:
     """Ticks of a logarithmic axis of bytes at powers of two, as 1 KiB, 4 KiB, at most ten."""
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
-
     low, high = (math.floor(math.log2(max(end, 1.0))) for end in ends)
     step = max(1, -(-(high - low) // 9))
-    axis.set_major_locator(FixedLocator([float(1 << power) for power in range(low, high + 1, step)]))
-    axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(FuncFormatter(lambda size, _: size_text(size)))
+    axis.set_major_locator(ticker.FixedLocator([float(1 << power) for power in range(low, high + 1, step)]))
+    axis.set_minor_locator(ticker.NullLocator())
+    axis.set_major_formatter(ticker.FuncFormatter(lambda size, _: size_text(size)))
 
 
 def bare(axes: "Axes") -> None:

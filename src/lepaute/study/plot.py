@@ -14,6 +14,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.text import Annotation
 from matplotlib.transforms import Bbox
 
+from lepaute.kit.picture import DEEP, EDGE, GRID, INK, PALE, PANEL, SERIOUS, SOFT
 from lepaute.kit.report.figures import figure_svg
 from lepaute.kit.text import counted, exact_number, signed_percent, significant
 from lepaute.study.capacity import Front
@@ -39,10 +40,7 @@ MOST_NAMES = 12
 MOST_CELLS, WIDEST_CELLS = 16, 8
 #: Points that are less likely on a front are drawn without their intervals.
 LEAST_CROSSED = 0.05
-#: As in the style sheet of pages, which has others in a dark mode (`report/figures`).
-INK, SOFT, PANEL, GRID = "#1c2430", "#5a6675", "#f6f8fa", "#e3e8ee"
-DARK, PALE, GREY, FRAME = "#1f5fa8", "#8fb0d6", "#d9dee5", "#b3261e"
-#: Of cells, and of what is written in them: the same in any mode, so none of those above.
+#: Of cells, and of what is written in them: the same in any mode, so none of those of pictures.
 PALEST, DARKEST, IN_CELL = "#e9f1fa", "#1f5fa7", "#1c2431"
 _STYLE: Any = {
     "svg.fonttype": "none",
@@ -97,7 +95,7 @@ def _rows(names: Sequence[str], bold: Sequence[bool], right: Sequence[str] = ())
 def _intervals(axes: Axes, rows: Sequence[Any], dark: Sequence[bool], low: float, high: float) -> None:
     """A point for each ratio with its interval, as far as that is between low and high."""
     for y, (one, is_dark) in enumerate(zip(rows, dark, strict=True)):
-        colour = DARK if is_dark else PALE
+        colour = DEEP if is_dark else PALE
         if one.low is not None and one.high is not None and not isnan(one.low):
             axes.hlines(y, max(one.low, low), min(one.high, high), color=colour, lw=1.6 if is_dark else 1.0)
         axes.plot(min(max(one.ratio, low), high), y, "o", color=colour)
@@ -176,7 +174,7 @@ def tuning(found: Tuned) -> Picture | None:
         alike = sorted((one for one in standings if one.runs == runs), key=lambda one: one.ratio)
         for number_, one in enumerate(alike):
             x = place + 0.7 * ((number_ + 0.5) / len(alike) - 0.5)
-            colour = DARK if id(one) in near else PALE
+            colour = DEEP if id(one) in near else PALE
             if one.low is not None and one.high is not None:
                 axes.vlines(x, one.low, one.high, color=colour, lw=1.6 if id(one) in near else 1.0)
             shape = {"marker": "*", "ms": 13} if one is best else {"marker": "o"}
@@ -255,7 +253,7 @@ def shares(found: Effects | SobolIndices) -> Picture:
     right = [f"{100.0 * max(value, 0.0):.1f} %" for _, value, *_ in bars]
     figure, axes = _rows([name for name, *_ in bars], [strong for *_, strong in bars], right)
     for y, (_, value, low, high, strong) in enumerate(bars):
-        axes.barh(y, max(value, 0.0), 0.55, color=PALE if strong else GREY)
+        axes.barh(y, max(value, 0.0), 0.55, color=PALE if strong else EDGE)
         _whisker(axes, y, low, high, 0.0)
     axes.set_xlim(0.0, min(1.04 * max(0.02, *(high or value for _, value, _, high, _ in bars)), 1.25))
     axes.xaxis.set_major_formatter(lambda value, _: f"{100.0 * value:.3g} %")
@@ -281,7 +279,7 @@ def heat_map(values: Mapping[Point, float], rows: str, columns: str, response: s
             colour = "white" if norm is not None and norm(value) > 0.55 else IN_CELL
             axes.text(x + 0.5, y + 0.5, significant(value, 4), ha="center", va="center", color=colour)
     corner = across.index(best[columns]), down.index(best[rows])
-    axes.add_patch(Rectangle(corner, 1, 1, fill=False, ec=FRAME, lw=1.5, clip_on=False))
+    axes.add_patch(Rectangle(corner, 1, 1, fill=False, ec=SERIOUS, lw=1.5, clip_on=False))
     every = -(-len(across) // MOST_CELLS)
     axes.set_xticks(np.arange(0, len(across), every) + 0.5, [shown(one) for one in across[::every]])
     axes.set_yticks(np.arange(len(down)) + 0.5, [shown(one) for one in down])
@@ -304,7 +302,7 @@ def pareto(found: Front) -> Picture:
     figure, axes = _figure(330.0 + FOOT)
     for one in sorted(found.members, key=lambda one: one.probability):
         x, y = one.spreads[x_name], one.spreads[y_name]
-        colour, width = (DARK, 1.6) if one.probability >= 0.5 else (PALE, 1.0)
+        colour, width = (DEEP, 1.6) if one.probability >= 0.5 else (PALE, 1.0)
         if one.probability >= LEAST_CROSSED:
             axes.hlines(y.mean, x.low, x.high, color=colour, lw=width)
             axes.vlines(x.mean, y.low, y.high, color=colour, lw=width)

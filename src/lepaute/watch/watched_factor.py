@@ -8,7 +8,7 @@ import numpy as np
 from lepaute.errors import InputError
 from lepaute.kit.later import later
 from lepaute.kit.notebook import Public, facts_html
-from lepaute.kit.picture import new_figure
+from lepaute.kit.picture import DEEP, EDGE, SOFT, new_figure
 from lepaute.kit.text import percent, significant
 from lepaute.watch.changelog import Event
 from lepaute.watch.report.factor_history import FactorRows, Spread, codes_of, in_order, last_rows, spread_of
@@ -33,13 +33,13 @@ CODES = {
     "B": ("better, p < 0.0001", "#2a6fc0"),
     "u": ("unlike before, p < 0.01", "#b48fd0"),
     "U": ("unlike before, p < 0.0001: suspicious", "#8450ab"),
-    ".": ("too few to test", "#d9dee5"),
+    ".": ("too few to test", EDGE),
     "o": ("logged as an outlier", "#4a9c5d"),
     "x": ("did not end well", "#222222"),
 }
 #: Of the lines of events: colour and dashes, which tell them apart without colour, too.
-EVENTS: dict[str, tuple[str, Any]] = {"platform": ("#b35c00", "-"), "protocol": ("#5a6675", (0, (4, 2)))}
-_OF_CPU = ("#1f5fa8", "#d4730c", "#4a9c5d", "#a06bbf")
+EVENTS: dict[str, tuple[str, Any]] = {"platform": ("#b35c00", "-"), "protocol": (SOFT, (0, (4, 2)))}
+_OF_CPU = (DEEP, "#d4730c", "#4a9c5d", "#a06bbf")
 #: Characters of the reason of an event that are drawn.
 _LABEL = 28
 
@@ -157,7 +157,7 @@ class WatchedFactor(Public):
         )
         x = (1000 * rows["started_s"].to_numpy(float)).astype("datetime64[ms]")
         ax = ax or new_figure((9.0, 3.2), for_file=False).subplots()
-        ax.fill_between(x, low, high, step="post", color="#1f5fa8", alpha=0.2, linewidth=0)
+        ax.fill_between(x, low, high, step="post", color=DEEP, alpha=0.2, linewidth=0)
         for code, (meaning, colour) in CODES.items():
             if (drawn := (codes == code) & np.isfinite(value)).any():
                 ax.plot(x[drawn], value[drawn], ".", color=colour, label=meaning)

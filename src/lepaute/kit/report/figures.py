@@ -5,25 +5,25 @@ import re
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from lepaute.kit.picture import BLUE, RED, RULE, SOFT
+from lepaute.kit.picture import BLACK, BLUE, DEEP, EDGE, GRID, INK, PALE, PANEL, RED, RULE, SERIOUS, SOFT
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 #: Colours of pictures, and what they are called in the style sheet of pages, which has others in a dark mode.
 VARIABLES = {
-    "#000000": "ink",
-    "#1c2430": "ink",
+    BLACK: "ink",
+    INK: "ink",
     SOFT: "soft",
     RULE: "grid",
-    "#e3e8ee": "grid",
-    "#d9dee5": "rule",
-    "#f6f8fa": "panel",
+    GRID: "grid",
+    EDGE: "rule",
+    PANEL: "panel",
     "#ffffff": "panel",
-    "#b3261e": "serious",
+    SERIOUS: "serious",
     BLUE: "blue",
-    "#1f5fa8": "blue",
-    "#8fb0d6": "dot",
+    DEEP: "blue",
+    PALE: "dot",
     RED: "second",
 }
 #: A figure is drawn no wider than so many times its size, in which a point is a pixel.

@@ -20,6 +20,7 @@ from lepaute.kit.picture import (
     SOFT,
     bare,
     entitle,
+    mark,
     measured_origin,
     new_figure,
     plain_decades,
@@ -169,8 +170,6 @@ def ranks_sentence(comparisons: "Sequence[Comparison]") -> str:
 def write_scaling(comparisons: "Sequence[Comparison]", path: "Path") -> None:
     """A picture of times by the number of ranks, a panel a row, up to MOST_PANELS: every mpirun of both libraries, a
     line through their medians, filled where a difference is shown. comparisons: of `by_ranks`."""
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
-
     rows = list(dict.fromkeys(one.row for item in comparisons for one in item.verdicts))[:MOST_PANELS]
     columns = min(3, max(1, len(rows)))
     lines = max(1, -(-len(rows) // columns))
@@ -193,9 +192,7 @@ def write_scaling(comparisons: "Sequence[Comparison]", path: "Path") -> None:
                 axes.plot([number * apart] * len(dots), dots, ".", color=colour, alpha=0.3, markersize=4)
         axes.set_xscale("log", base=2)
         axes.set_yscale("log")
-        axes.xaxis.set_major_locator(FixedLocator(numbers))
-        axes.xaxis.set_minor_locator(NullLocator())
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        mark(axes.xaxis, numbers)
         plain_decades(axes.yaxis, axes.get_ylim())
         axes.set_title(f"{name_of(row[0], row[1])} of {exact_size(row[2])}", fontsize=9)
         axes.set_xlabel("ranks", fontsize=8)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
+from lepaute.kit.picture import BLUE, GREEN, ORANGE, PURPLE, RED, SKY, YELLOW
 from lepaute.simulate.trace import breakdown
 from lepaute.simulate.trace.table import KERNEL, Trace
 
@@ -29,16 +30,16 @@ class Style:
 #: Classes of a picture of calls, in the order in which they are stacked: computing by its kinds, then the parts of
 #: messages.
 CALLS = (
-    Style("dgemm", "#0072B2"),
-    Style("dtrsm", "#56B4E9"),
-    Style("panel and solve (other BLAS)", "#009E73"),
-    Style("row swaps and copies", "#F0E442"),
+    Style("dgemm", BLUE),
+    Style("dtrsm", SKY),
+    Style("panel and solve (other BLAS)", GREEN),
+    Style("row swaps and copies", YELLOW),
     Style("other computing", "#B8DCCB"),
     Style("the program's own code", "#C8BE8C"),
     Style("call overhead", "#5A4A42"),
-    Style("waiting for the other side", "#D55E00", "////"),
-    Style("transfer", "#E69F00"),
-    Style("contention", "#CC79A7", "...."),
+    Style("waiting for the other side", RED, "////"),
+    Style("transfer", ORANGE),
+    Style("contention", PURPLE, "...."),
     Style("probe", "#1A1A1A"),
     Style("nothing recorded", "#FFFFFF"),
 )
@@ -47,7 +48,7 @@ DGEMM, DTRSM, PANEL, COPIES, GLUE, OWN_CODE, CALL_OVERHEAD, WAITING, MOVING, CON
 )
 
 #: The categories of a breakdown.
-SHARES = (Style("compute", "#0072B2"), *CALLS[CALL_OVERHEAD:NOTHING], CALLS[OWN_CODE], Style("other", "#FFFFFF"))
+SHARES = (Style("compute", BLUE), *CALLS[CALL_OVERHEAD:NOTHING], CALLS[OWN_CODE], Style("other", "#FFFFFF"))
 
 
 def labels(estimated: bool, unknown: Sequence[str]) -> list[str]:

@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from lepaute.kit.json_values import finite_json
-from lepaute.kit.picture import BLUE, RED, RULE, SKY, SOFT, entitle, measured_origin, new_figure, write_picture
+from lepaute.kit.picture import (
+    BLUE,
+    RED,
+    RULE,
+    SKY,
+    SOFT,
+    entitle,
+    mark,
+    measured_origin,
+    new_figure,
+    write_picture,
+)
 from lepaute.kit.printable import UNLIMITED
 from lepaute.kit.report.figures import figure_svg
 from lepaute.kit.report.page import records_table, render
@@ -242,8 +253,6 @@ def _draw_ratio(axis: Any, row: int, one: ClassComparison) -> None:
 
 
 def _set_ratio_axis(axis: Any, classes: tuple[ClassComparison, ...]) -> None:
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
-
     values = [value for one in classes for value in (*one.ratio_percentiles, one.total_ratio) if value > 0]
     reach = max([2.0, *(max(value, 1 / value) for value in values if math.isfinite(value))])
     reach = min(reach, 1000.0) * 1.1
@@ -252,7 +261,5 @@ def _set_ratio_axis(axis: Any, classes: tuple[ClassComparison, ...]) -> None:
     steps = (
         [0.001, 0.01, 0.1, 0.2, 0.5, 1, 2, 5, 10, 100, 1000] if reach > 4 else [0.3, 0.5, 0.7, 0.85, 1, 1.2, 1.5, 2, 3]
     )
-    axis.xaxis.set_major_locator(FixedLocator([step for step in steps if 1 / reach <= step <= reach]))
-    axis.xaxis.set_minor_locator(NullLocator())
-    axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    mark(axis.xaxis, [step for step in steps if 1 / reach <= step <= reach])
     axis.set_xlabel("duration right / left, of calls of the same sizes (dot: all of them together)", fontsize=9)
