@@ -1,9 +1,15 @@
-"""Tables of pandas whose columns and their types are declared, whatever values happen to occur."""
+"""Tables: files of CSV, and frames of pandas whose columns have declared types, whatever values happen to occur."""
 
+import csv
+import io
 import types
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin
 
+from lepaute.errors import InputError
+from lepaute.kit.documents import read_text
 from lepaute.kit.later import later
 
 if TYPE_CHECKING:
@@ -21,6 +27,29 @@ def read_csv(source: Any, **options: Any) -> "pandas.DataFrame":
         options["float_precision"] = "round_trip"  # deprecated since 3.1
     frame: pandas.DataFrame = pandas.read_csv(source, **options)
     return frame
+
+
+@contextmanager
+def csv_reader(path: Path, kind: str, most_bytes: int) -> "Iterator[csv.DictReader[str]]":
+    """The rows of a user's file by the names of its columns; missing cells are None, surplus ones are under "".
+
+    Raises InputError, with file and line, for what is not CSV, and for an InputError about a row.
+    """
+    text = read_text(path, kind, most_bytes).removeprefix("\ufeff")
+    reader = csv.DictReader(io.StringIO(text, newline=""), strict=True, restval=None, restkey="")
+    try:
+        yield reader
+    except csv.Error as problem:
+        raise InputError(f"{path} is not a CSV file: {problem}") from None
+    except InputError as problem:
+        raise InputError(f"{path}:{max(1, reader.line_num)}: {problem}") from None
+
+
+def csv_text(rows: Iterable[Sequence[Any]]) -> str:
+    """The lines of a file; floats so that they come back the same."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
 
 
 def frame_of(rows: Iterable[Mapping[str, Any]], kinds: Mapping[str, Any]) -> "pandas.DataFrame":

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
-from lepaute.kit.frames import read_csv
+from lepaute.kit.frames import csv_text, read_csv
 from lepaute.kit.journal import Lines, drop_broken_end
 from lepaute.kit.later import later
 from lepaute.kit.text import counted
@@ -51,7 +51,7 @@ class Table:
         with self._lock:
             if not self.columns:
                 head = "".join(f"#@{key}={text}\n" for key, text in self._header.items())
-                self._lines.add(head + _line_of(tuple(row)))
+                self._lines.add(head + csv_text([tuple(row)]))
                 self.columns = tuple(row)
             if set(row) != set(self.columns):
                 strange = ", ".join(sorted(set(row) ^ set(self.columns)))
@@ -59,7 +59,7 @@ class Table:
                     f"a row of table {self.path.stem} has other columns than its first ({strange}); record it in a "
                     "table of its own: record(table=...)"
                 )
-            self._lines.add(_line_of([_cell(row[name]) for name in self.columns]))
+            self._lines.add(csv_text([[_cell(row[name]) for name in self.columns]]))
 
     def close(self) -> None:
         with self._lock:
@@ -69,12 +69,6 @@ class Table:
 def _cell(value: Value) -> str:
     """Floats so that they come back the same, nothing for None."""
     return "" if value is None else repr(value) if isinstance(value, float) else str(value)
-
-
-def _line_of(cells: Sequence[str]) -> str:
-    out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerow(cells)
-    return out.getvalue()
 
 
 def _columns_of(path: Path) -> tuple[str, ...]:

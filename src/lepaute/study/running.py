@@ -9,8 +9,6 @@ HPL.dat         of tuned HPL, the best run; HPL_not_comparable.dat: one that is 
 real_runs.csv   real runs that have corrected the answer
 """
 
-import csv
-import io
 import json
 import os
 import shutil
@@ -21,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from lepaute.errors import InputError, LepauteError
 from lepaute.kit.files import write_whole
+from lepaute.kit.frames import csv_text
 from lepaute.kit.later import later
 from lepaute.kit.notebook import Public, facts_html
 from lepaute.kit.text import counted, duration
@@ -364,13 +363,8 @@ def write_corrected(run: StudyRun, configurations: Configurations, real_runs: st
 def _csv_text(outcomes: Sequence[Outcome]) -> str:
     """A line a trial."""
     rows = _rows(outcomes)
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(dict.fromkeys(name for row in rows for name in row)), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(
-        {name: repr(value) if isinstance(value, float) else value for name, value in row.items()} for row in rows
-    )
-    return text.getvalue()
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    return csv_text([names, *([row.get(name, "") for name in names] for row in rows)])
 
 
 def _rows(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:

@@ -9,9 +9,7 @@ Two CSV files that people edit, one line an entry:
 Node "13" of the cluster dahu is also dahu-13.
 """
 
-import csv
 import datetime as dt
-import io
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -19,8 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from lepaute.errors import InputError
-from lepaute.kit.documents import read_text
 from lepaute.kit.files import write_whole
+from lepaute.kit.frames import csv_reader, csv_text
 from lepaute.kit.later import later
 from lepaute.kit.node_sets import fold_node_set, parse_node_set
 from lepaute.kit.notebook import table_html
@@ -192,39 +190,28 @@ def write_outliers(path: Path, entries: Iterable[Outlier]) -> None:
 
 
 def _write(path: Path, own: str, entries: Iterable[tuple[Event | Outlier, str]]) -> None:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(("date", "cluster", "node", own, "description", "author"))
-    for entry, cell in entries:
-        nodes = entry.nodes
-        writer.writerow((entry.date.isoformat(), nodes.cluster, nodes.text, cell, entry.reason, entry.author))
-    write_whole(path, text.getvalue().encode())
+    rows = (
+        (entry.date.isoformat(), entry.nodes.cluster, entry.nodes.text, cell, entry.reason, entry.author)
+        for entry, cell in entries
+    )
+    write_whole(path, csv_text([("date", "cluster", "node", own, "description", "author"), *rows]).encode())
 
 
 def _entries(path: Path, own: str, type_: Callable[[dt.date, NodeSet, str, str, str], Entry]) -> tuple[Entry, ...]:
     """own : the column that tells entries of this type apart from others"""
     needed = ("date", "cluster", "node", own, "description")
     entries = []
-    try:
-        text = read_text(path, "a CSV file of events or outliers", MOST_BYTES).removeprefix("\ufeff")
-        reader = csv.DictReader(io.StringIO(text, newline=""), strict=True, restval="", restkey="")
+    with csv_reader(path, "a CSV file of events or outliers", MOST_BYTES) as reader:
         missing = [name for name in needed if name not in (reader.fieldnames or ())]
         if missing:
-            raise InputError(f"{path}:1: there is no column {missing[0]}; the first line is {','.join(needed)},author")
+            raise InputError(f"there is no column {missing[0]}; the first line is {','.join(needed)},author")
         for row in reader:
-            try:
-                if "" in row:
-                    raise InputError(
-                        "there are more cells than columns; put a description with commas in double quotes"
-                    )
-                cells = {name: cell.strip() for name, cell in row.items()}
-                date, nodes = _date(cells["date"]), NodeSet(cells["cluster"], cells["node"])
-                cell = KINDS.get(cells[own].lower(), cells[own]) if own == "type" else cells[own]
-                entries.append(type_(date, nodes, cell, cells["description"], cells.get("author", "")))
-            except InputError as problem:
-                raise InputError(f"{path}:{reader.line_num}: {problem}") from None
-    except csv.Error as problem:
-        raise InputError(f"{path} is not a CSV file: {problem}") from None
+            if "" in row:
+                raise InputError("there are more cells than columns; put a description with commas in double quotes")
+            cells = {name: (cell or "").strip() for name, cell in row.items()}
+            date, nodes = _date(cells["date"]), NodeSet(cells["cluster"], cells["node"])
+            cell = KINDS.get(cells[own].lower(), cells[own]) if own == "type" else cells[own]
+            entries.append(type_(date, nodes, cell, cells["description"], cells.get("author", "")))
     return tuple(entries)
 
 

@@ -6,9 +6,7 @@ node,chassis,rack,switch
 dahu-[29-32],c8,r2,s1
 """
 
-import csv
 import datetime as dt
-import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,7 +14,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
-from lepaute.kit.documents import read_text
+from lepaute.kit.frames import csv_reader
 from lepaute.kit.json_values import finite_json
 from lepaute.kit.later import later
 from lepaute.kit.node_sets import fold_node_set
@@ -66,26 +64,18 @@ def read_inventory(path: str | Path) -> Inventory:
     path = path_of(path, "the inventory")
     groups: dict[str, dict[str, str]] = {}
     lines: dict[str, int] = {}
-    try:
-        text = read_text(path, "a CSV file of groups of nodes", MOST_BYTES).removeprefix("\ufeff")
-        reader = csv.DictReader(io.StringIO(text, newline=""), strict=True, restval=None, restkey="")
+    with csv_reader(path, "a CSV file of groups of nodes", MOST_BYTES) as reader:
         columns = [name.strip() for name in reader.fieldnames or ()]
         kinds = [name for name in columns if name and name != "node"]
         if "node" not in columns or not kinds or len(set(columns)) < len(columns):
-            raise InputError(f"{path}:1: the first line has to be like node,chassis,rack,switch, each column once")
+            raise InputError("the first line has to be like node,chassis,rack,switch, each column once")
         reader.fieldnames = columns
         groups |= {kind: {} for kind in kinds}
         for row in reader:
-            try:
-                names = _nodes_of_row(row, lines)
-            except InputError as problem:
-                raise InputError(f"{path}:{reader.line_num}: {problem}") from None
-            for node in names:
+            for node in _nodes_of_row(row, lines):
                 lines[node] = reader.line_num
                 for kind in kinds:
                     groups[kind][node] = (row[kind] or "").strip()
-    except csv.Error as problem:
-        raise InputError(f"{path} is not a CSV file: {problem}") from None
     if not lines:
         raise InputError(f"{path} names no node; give a line for each, such as node1,c1,r1,s1")
     return Inventory(groups)
