@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 import typer
+from typer.core import TyperOption
 
-from lepaute.cli import commands
 from lepaute.cli.options import App
+from lepaute.cli.parsing import NOT_PLAIN
 
 TEXTS = [
     *("", "0", "7", "-7", "+7", "007", "1_000", " 8", "8.0", "1e3", "0.5", "-0.5", ".5", "5.", "1e-300", "1e400"),
@@ -32,12 +33,12 @@ def test_a_plain_text_is_what_typer_makes_of_it(type_: Any, limits: dict[str, fl
     app.command()(command)
     made = typer.main.get_command(app)
     (parameter,) = [each for each in made.params if each.name == "value"]
-    convert, context = parameter.process_value, typer.Context(made)
+    context = typer.Context(made)
     plain = 0
     for given in [None, *([text] if several else text for text in TEXTS)]:
-        usual = outcome(convert, context, given)
-        assert outcome(commands._converted, parameter, convert, context, given) == usual, given
-        plain += outcome(commands._converted, parameter, lambda *_: "Typer", context, given)[1] != "'Typer'"
+        usual = outcome(TyperOption.process_value, parameter, context, given)
+        assert outcome(parameter.converted, context, given) == usual, given
+        plain += parameter.plain(given) is not NOT_PLAIN
     assert plain > 3
 
 

@@ -1,31 +1,18 @@
-"""Commands as Typer has them, set to what all share: what `--help` shows, which values are refused, and in what words;
-and how shells complete them.
+"""Commands by name, what is said of a command line that fits none, and how shells complete one."""
 
-Typer names values by Python's types (`<list[str]>`), cuts the summaries in a list of subcommands, takes an empty path
-for the working folder, and does not say of a number that it refuses what it is.
-"""
-
-import os
-import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
-from math import inf
-from pathlib import Path
-from typing import Annotated, Any, get_args, get_origin
+from typing import Annotated, Any
 
 import typer
 from typer.main import get_command, get_group
 
 from lepaute.cli import COMMANDS
-from lepaute.cli.examples import EXAMPLES
-from lepaute.cli.help_groups import write_parameters
 from lepaute.cli.options import App
 from lepaute.errors import InputError
 
 #: Those that run a program of the user's, with options of its own.
 RUN_PROGRAMS = ("emulate", "record")
-_OF_A_TYPE = {int: "N", float: "X", bool: "0|1", Path: "PATH", str: "TEXT"}
 
 
 def built(name: str, arguments: Sequence[str] = ()) -> tuple[Any, str | None]:
@@ -40,140 +27,7 @@ def built(name: str, arguments: Sequence[str] = ()) -> tuple[Any, str | None]:
         app = App()
         app.command()(target)
     # Not get_command() for a group: it drops the name of an only subcommand ("predict hpl" -> "predict").
-    command = get_group(app) if is_group else get_command(app)
-    _set_up(command, name)
-    return command, getattr(module, "DEFAULT", None)
-
-
-def _set_up(command: Any, words: str) -> None:
-    """Sets a command and all below it; `words` are those after `lepaute`, such as `predict hpl`."""
-    for parameter in command.params:
-        types = _types_in(parameter.type_descriptor.annotation)
-        _dress(parameter, types)
-        parameter.process_value = partial(_converted, parameter, parameter.process_value)
-        if types & {Path, float} or (int in types and bool not in types):
-            name = next((word for word in parameter.opts if word.startswith("--")), parameter.opts[0])
-            parameter.process_value = partial(_checked, name, types, parameter.process_value)
-    command.get_help_option = partial(_help_option, command.get_help_option)
-    command.get_short_help_str = lambda *_limit: _first_sentence(command.help or "")
-    if not getattr(command, "commands", None):
-        command.format_options = partial(write_parameters, command)
-    if words in EXAMPLES:
-        # \b keeps the lines of a paragraph as they are.
-        command.epilog = "\b\nExamples:\n" + "\n".join(f"  {line}" for line in EXAMPLES[words])
-    for name, below in getattr(command, "commands", {}).items():
-        _set_up(below, f"{words} {name}")
-
-
-def _help_option(find: Callable[..., Any], context: typer.Context) -> Any:
-    """--help, whose value needs no conversion."""
-    if (option := find(context)) is not None:
-        option.process_value = lambda context, given: option.callback(context, option, given)
-    return option
-
-
-def _types_in(annotation: Any) -> set[Any]:
-    return {annotation}.union(*map(_types_in, get_args(annotation)))
-
-
-def _dress(parameter: Any, types: set[Any]) -> None:
-    """A sentence as help, which leaves a value that it begins with as it is, and a name for the value."""
-    text = (parameter.help or "").strip()
-    word = text.split(maxsplit=1)[0].rstrip(",:;") if text else ""
-    is_value = "=" in word or "_" in word or word in {str(parameter.default), *(parameter.metavar or "").split("|")}
-    first = text[:1] if is_value else text[:1].upper()
-    parameter.help = text and f"{first}{text[1:]}{'' if text[-1] in '.:!?' else '.'}"
-    if parameter.param_type_name == "argument":
-        # Its type says nothing that its name and its help do not; required is what stands without brackets.
-        parameter.display_type_rich = lambda **_context: None
-        parameter.metavar = name = parameter.metavar or parameter.name.upper()
-        in_usage = name if parameter.required else f"[{name.strip('[]')}]"
-        parameter.get_usage_pieces = lambda *_context: [in_usage]
-    elif parameter.metavar is None and not parameter.is_flag:
-        parameter.metavar = next((name for type_, name in _OF_A_TYPE.items() if type_ in types), "TEXT")
-
-
-def _first_sentence(text: str) -> str:
-    return " ".join(text.strip().split("\n\n")[0].split()).split(". ")[0].rstrip(".")
-
-
-def _checked(name: str, types: set[Any], convert: Callable[..., Any], context: typer.Context, given: Any) -> Any:
-    """The value of a path or a number; raises InputError for one that cannot be, or for several with commas between."""
-    if Path in types and "" in (given if isinstance(given, list | tuple) else [given]):
-        raise InputError(f"{name}: the path is empty; give one")
-    if not types & {Path, float} and isinstance(given, str) and "," in given:
-        raise InputError(f"{name} is {given[:80]!r}; it takes one whole number{_elsewhere(name, context)}")
-    try:
-        value = convert(context, given)
-    except typer.BadParameter as refusal:
-        if (requirement := _requirement(str(refusal.message))) is None:
-            raise
-        raise InputError(f"{name} is {given!r:.80}; it must be {requirement}") from None
-    if isinstance(value, float) and not -inf < value < inf:
-        raise InputError(f"{name} is {given:.80}; it must be a finite number")
-    return value
-
-
-def _converted(parameter: Any, convert: Callable[..., Any], context: typer.Context, given: Any) -> Any:
-    """As Typer converts it; what is plain without Pydantic, which takes longer to load than a prediction."""
-    described = parameter.type_descriptor
-    is_list, is_several = get_origin(described.annotation) is list, parameter.multiple or parameter.nargs == -1
-    is_bare = given is None or (is_several and not given)
-    if parameter.callback is not None or is_list != is_several or (is_bare and parameter.required):
-        return convert(context, given)
-    if given is None:
-        return () if is_several else None
-    type_ = get_args(described.annotation)[0] if is_list else described.annotation
-    values = [_plain_value(type_, described.parameter_info, each) for each in (given if is_list else [given])]
-    if _NOT_PLAIN in values:
-        return convert(context, given)
-    return values if is_list else values[0]
-
-
-_NOT_PLAIN = object()
-_NUMBERS = {
-    int: re.compile(r"-?[0-9]{1,15}"),
-    float: re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?([eE][-+]?[0-9]{1,2})?"),
-}
-
-
-def _plain_value(type_: Any, limits: Any, given: Any) -> Any:
-    """The value of a usual text, or of a default, which is of the type already; _NOT_PLAIN for any other."""
-    if type_ in (str, bool) and type(given) is type_:
-        return given
-    if type_ in _NUMBERS and (type(given) is type_ or (type(given) is str and _NUMBERS[type_].fullmatch(given))):
-        number = type_(given)
-        if (limits.min is None or number >= limits.min) and (limits.max is None or number <= limits.max):
-            return number
-    if type_ is Path and isinstance(given, str | Path) and _is_usual(limits):
-        text = str(given)
-        if "\0" not in text and (os.access(text, os.R_OK) or not os.path.exists(text)):  # noqa: PTH110 - raises for a long name
-            return Path(given)
-    return _NOT_PLAIN
-
-
-def _is_usual(path: Any) -> bool:
-    """Whether an option takes any path, there or not."""
-    return path.file_okay and path.dir_okay and not (path.exists or path.writable or path.resolve_path or path.parser)
-
-
-def _requirement(message: str) -> str | None:
-    """What a value must be, of Typer's message about one that is not; None where that speaks of something else."""
-    if bound := re.search(r"(greater|less) than or equal to (\S+)", message):
-        return f"at {'least' if bound[1] == 'greater' else 'most'} {bound[2]}"
-    if kind := re.search(r"as an? (integer|number)", message):
-        return "a whole number" if kind[1] == "integer" else "a number"
-    return None
-
-
-def _elsewhere(name: str, context: typer.Context) -> str:
-    """Where several values of an option of HPL go, for a command that predicts all combinations of an HPL.dat."""
-    options = {each for parameter in context.command.params for each in parameter.opts}
-    if "--dat" not in options:
-        return ""
-    from lepaute.simulate.apps.hpl.parameters import SEVERAL, in_hpl_dat
-
-    return f"; {SEVERAL}" if in_hpl_dat(name) else ""
+    return get_group(app) if is_group else get_command(app), getattr(module, "DEFAULT", None)
 
 
 def misuse(name: str, error: typer.TyperException) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lepaute.cli.help_groups import long_name
 from lepaute.cli.options import (
     FORCE_HELP,
     JSON_HELP,
@@ -194,7 +195,7 @@ def _sizes_of_hpl(hpl: Hpl, platform: str | None, seed: int, rows: int) -> "Desi
 def _refuse(context: typer.Context, names: Collection[str], why: str) -> None:
     for parameter in context.command.params:
         if parameter.name in names and is_given(context, parameter.name):
-            raise InputError(f"{next(word for word in parameter.opts if word.startswith('--'))} {why}")
+            raise InputError(f"{long_name(parameter)} {why}")
 
 
 @dataclass(frozen=True)

@@ -76,4 +76,9 @@ def grouped(options: dict[str, tuple[str, str]]) -> dict[str, list[tuple[str, st
 
 def name_of(parameter: Any) -> str:
     """The first long spelling, without its dashes."""
-    return str(next((each for each in parameter.opts if each.startswith("--")), parameter.opts[0])).lstrip("-")
+    return long_name(parameter).lstrip("-")
+
+
+def long_name(parameter: Any) -> str:
+    """The first long spelling; of an argument its name."""
+    return str(next((each for each in parameter.opts if each.startswith("--")), parameter.opts[0]))

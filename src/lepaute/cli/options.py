@@ -16,6 +16,7 @@ from typing import Annotated, Any, NamedTuple, TypeVar, get_type_hints
 
 import typer
 
+from lepaute.cli.parsing import Command, Group
 from lepaute.errors import InputError
 from lepaute.kit.options import Option, flag_of, option_of, options_of, word_of
 from lepaute.kit.quantities import product_of
@@ -101,11 +102,11 @@ class App(typer.Typer):
 
     def __init__(self, **settings: Any) -> None:
         # Without Rich, which takes 40 ms to load, and without options about completion by shells.
-        super().__init__(rich_markup_mode=None, add_completion=False, **settings)
+        super().__init__(cls=Group, rich_markup_mode=None, add_completion=False, **settings)
 
     def command(self, name: str | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:  # type: ignore[override]
         """As Typer's."""
-        register = super().command(name)
+        register = super().command(name, cls=Command)
 
         def add(function: Callable[..., Any]) -> Callable[..., Any]:
             for parameter in inspect.signature(function).parameters.values():

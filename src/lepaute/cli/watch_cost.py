@@ -97,7 +97,7 @@ def cost(
     the last event. dgemm takes as much longer on its CPUs as its jobs show; all else is as the platform says.
     """
     machine = simulation.machine
-    smaller = None if grid_without is None else grid_of(grid_without)
+    smaller = None if grid_without is None else grid_of(grid_without, "--grid-without")
     with opened(store) as watch:
         state = seen.state(watch, node, cluster)
     factors = CpuFactors.of_processors(

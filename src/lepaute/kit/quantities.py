@@ -45,9 +45,9 @@ def size_of(text: str, name: str) -> int:
     return _bounded(_scaled(text, suffixes), text, name, expected, 1, None)
 
 
-def grid_of(text: str) -> tuple[int, int]:
+def grid_of(text: str, name: str) -> tuple[int, int]:
     """(p, q) of PxQ, each with an optional suffix."""
-    p, q = product_of(text, "grid", "P x Q such as 8x8")
+    p, q = product_of(text, name, "P x Q such as 8x8")
     return p, q
 
 

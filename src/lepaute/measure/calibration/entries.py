@@ -16,8 +16,23 @@ from lepaute.measure.raw_files import read_raw
 from lepaute.measure.sentinel import SENTINEL
 
 
+class _OfAttempt(Entry):
+    """An entry that belongs to an attempt."""
+
+    __slots__ = ()
+    node: str
+    block: int
+    name: str
+    attempt: int
+
+    @property
+    def key(self) -> tuple[str, int, str, int]:
+        """What identifies the attempt."""
+        return self.node, self.block, self.name, self.attempt
+
+
 @dataclass(frozen=True, slots=True)
-class RawFile(Entry):
+class RawFile(_OfAttempt):
     """A raw file that was begun, and the attempt it belongs to.
 
     node: where the run takes place, which for messages is the node of rank 0; host: where this file's rank runs
@@ -45,14 +60,9 @@ class RawFile(Entry):
     threads: int = 1
     distance: str = ""
 
-    @property
-    def key(self) -> tuple[str, int, str, int]:
-        """What identifies the attempt."""
-        return self.node, self.block, self.name, self.attempt
-
 
 @dataclass(frozen=True, slots=True)
-class AttemptEntry(Entry):
+class AttemptEntry(_OfAttempt):
     """An attempt that ended: a line of blocks.json.
 
     start: ISO 8601 by the node's clock; start_s by its monotonic clock, started_s since the epoch by the controller's
@@ -79,14 +89,9 @@ class AttemptEntry(Entry):
     causes: tuple[str, ...]
     more: dict[str, Any]
 
-    @property
-    def key(self) -> tuple[str, int, str, int]:
-        """What identifies the attempt."""
-        return self.node, self.block, self.name, self.attempt
-
 
 @dataclass(frozen=True, slots=True)
-class SlowRun(Entry):
+class SlowRun(_OfAttempt):
     """An attempt that met a slow machine, by its own speed; causes: which witnesses say so, and what they saw."""
 
     JOURNAL: ClassVar[str] = "slow"
@@ -95,11 +100,6 @@ class SlowRun(Entry):
     name: str
     attempt: int
     causes: tuple[str, ...]
-
-    @property
-    def key(self) -> tuple[str, int, str, int]:
-        """What identifies the attempt."""
-        return self.node, self.block, self.name, self.attempt
 
 
 #: Columns that tell the attempt, for kernels and for messages.
