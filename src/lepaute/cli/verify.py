@@ -6,7 +6,7 @@
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
@@ -28,14 +28,11 @@ from lepaute.kit.quantities import grid_of, whole_of
 from lepaute.kit.report.page import check_page_name
 from lepaute.kit.text import folded
 from lepaute.measure.schedulers import Request
-from lepaute.simulate import Mapping, PredictionRequest, predict_all
+from lepaute.simulate import Mapping, Prediction, PredictionRequest, predict_all
 from lepaute.simulate.apps.hpl import Hpl
 from lepaute.simulate.apps.hpl.hpl_dat import read_hpl_dat
 from lepaute.simulate.apps.hpl.hpl_out import SAID_BY_LINES
 from lepaute.simulate.apps.hpl.parameters import places
-
-if TYPE_CHECKING:
-    from lepaute.simulate import Prediction
 
 _RUNS_OF_RESULTS = 10
 #: Arguments of the command that --results goes with, besides those of Hpl that no line of results says.

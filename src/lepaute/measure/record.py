@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.builds import built_once, digests
@@ -21,10 +21,8 @@ from lepaute.measure.hpl_source import HPL_KERNELS, build_hpl, hpl_include_flags
 from lepaute.measure.machine_load import load_between, sample
 from lepaute.measure.record_file import read_rank, trace_of_records
 from lepaute.measure.toolchain import C_FLAGS, find_toolchain, probe_source
+from lepaute.simulate.trace import Trace
 from lepaute.version import __version__
-
-if TYPE_CHECKING:
-    from lepaute.simulate.trace import Trace
 
 LIBRARY = "liblepaute-record.so"
 HPL = "xhpl-lepaute"

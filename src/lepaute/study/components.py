@@ -13,12 +13,13 @@ from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from math import fsum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lepaute.errors import InputError
 from lepaute.kit.documents import guess
 from lepaute.kit.options import option_of, word_of
 from lepaute.kit.quantities import product_of, whole_of
+from lepaute.simulate.application import Application
 from lepaute.simulate.apps import application_class
 from lepaute.simulate.apps.own.loading import loaded
 from lepaute.simulate.apps.program import ProgramRun
@@ -26,12 +27,8 @@ from lepaute.simulate.machine.population import scaled as scaled_population
 from lepaute.simulate.platform.components import number_of
 from lepaute.simulate.platform.io import with_population
 from lepaute.simulate.platform.kernel_model import UPDATE, value_of
-from lepaute.simulate.platform.population import population_of
-
-if TYPE_CHECKING:
-    from lepaute.simulate.application import Application
-    from lepaute.simulate.platform.population import Population
-    from lepaute.simulate.platform.schema import Platform
+from lepaute.simulate.platform.population import Population, population_of
+from lepaute.simulate.platform.schema import Platform
 
 POPULATION = ("spatial", "temporal", "draw", "weight[I]")
 

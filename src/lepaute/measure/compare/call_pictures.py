@@ -5,7 +5,6 @@ The caption of each begins with what it shows.
 
 from collections.abc import Mapping, Sequence
 from math import isfinite
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -14,12 +13,9 @@ import pandas
 from lepaute.kit.report.svg import Axis, Layer, Picture, axis
 from lepaute.kit.text import exact_size, seconds, signed_percent, time_unit
 from lepaute.measure.compare.single_calls import LEAST, MOST, NUMBERS, SingleCalls, independent_band
+from lepaute.measure.compare.verdicts import Verdict
 from lepaute.measure.compare.wording import operation_name
 from lepaute.stats.expanding import Booleans, Floats
-
-if TYPE_CHECKING:
-    from lepaute.measure.compare.verdicts import Verdict
-
 
 #: Mpiruns of a library, and ranks, that are drawn.
 MOST_MPIRUNS, MOST_RANKS = 40, 64

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas
@@ -12,12 +12,8 @@ from lepaute.kit.text import counted, significant
 from lepaute.measure.verify import naming
 from lepaute.measure.verify.campaign import Case, RecordedRun, run_record
 from lepaute.measure.verify.machine import compute_share, time_without_drift
+from lepaute.simulate.platform.schema import Sentinel
 from lepaute.stats.decision import Decision, Weakness
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from lepaute.simulate.platform.schema import Sentinel
 
 LEAST_OF_ONE_SIGN = 3  # cases; of two, both err to one side half of the time
 LEAST_CHANCE_PERCENT = 0.01  # smaller ones are told as below it

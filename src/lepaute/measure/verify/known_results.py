@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas
 
@@ -22,14 +22,12 @@ from lepaute.measure.verify.verification import (
     foot_of_cases,
     joint_record,
 )
+from lepaute.simulate import Hpl, Prediction
 from lepaute.simulate.apps.hpl.hpl_out import HplResult, default_of, read_hpl_results
+from lepaute.simulate.platform import Platform
 from lepaute.simulate.prediction.comparing import sd_on_one_day
 from lepaute.simulate.prediction.sweep import Sweep
 from lepaute.stats.decision import Decision
-
-if TYPE_CHECKING:
-    from lepaute.simulate import Hpl, Prediction
-    from lepaute.simulate.platform import Platform
 
 #: What errors of one sign may share, where nobody but the user knows how the runs were made.
 CAUSES = (

@@ -2,22 +2,20 @@
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
+
+import pandas
 
 from lepaute.kit.printable import terminal_columns
 from lepaute.kit.tables import shown_table
 from lepaute.kit.text import folded, significant, value_and_interval
+from lepaute.measure.verify.campaign import Case
 from lepaute.measure.verify.comparison import CAUSES, decision_of, sentence, sentence_without_drift
+from lepaute.measure.verify.machine import MachineDrift
 from lepaute.measure.verify.naming import names_of_cases, varied_columns
 from lepaute.simulate.prediction.warnings import alike_warnings
 from lepaute.simulate.prediction.wording import slow_state_sentence
 from lepaute.stats.disturbance import seen_by
-
-if TYPE_CHECKING:
-    import pandas
-
-    from lepaute.measure.verify.campaign import Case
-    from lepaute.measure.verify.machine import MachineDrift
 
 #: With the machine's drift since its calibration taken out.
 DRIFT_HEADER = ("drift", "error", "mean")

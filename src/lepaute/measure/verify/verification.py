@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas
 
@@ -18,6 +18,7 @@ from lepaute.kit.files import write_whole
 from lepaute.kit.numbers import none_if_nan
 from lepaute.kit.picture import origin
 from lepaute.kit.text import counted
+from lepaute.measure.sentinel import Guard
 from lepaute.measure.verify.campaign import (
     Case,
     Plan,
@@ -39,15 +40,12 @@ from lepaute.measure.verify.seal import (
     seal_predictions,
     sealed_before,
 )
+from lepaute.simulate import Application, Prediction
 from lepaute.simulate.apps.hpl import Hpl
 from lepaute.simulate.apps.hpl.hpl_out import real_report
+from lepaute.simulate.platform.schema import Sentinel
 from lepaute.stats.decision import Decision
 from lepaute.stats.disturbance import seen_by
-
-if TYPE_CHECKING:
-    from lepaute.measure.sentinel import Guard
-    from lepaute.simulate import Application, Prediction
-    from lepaute.simulate.platform.schema import Sentinel
 
 RESULTS_FILE = "results.csv"
 RUNS_FILE = "runs.csv"

@@ -1,23 +1,19 @@
 """Which kernel calls a run of HPL makes, without running it: a table of sizes, how often and how long."""
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lepaute.simulate.apps.hpl.parameters import Hpl
 from lepaute.simulate.apps.hpl.work import rows_of
 from lepaute.simulate.conditions import Layers
 from lepaute.simulate.platform import load_platform, override
+from lepaute.simulate.platform.schema import Platform
 from lepaute.simulate.prediction.predicting import predict
+from lepaute.simulate.trace import Trace
 from lepaute.simulate.trace.table import KERNEL
 from lepaute.simulate.tracing import TraceRequest
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from lepaute.simulate.platform.schema import Platform
-    from lepaute.simulate.trace import Trace
 
 #: What is looked at: so many steps spread over the run, and ranks drawn, as long as the trace has fewer rows.
 MOST_STEPS, MOST_RANKS, MOST_ROWS = 64, 64, 400_000

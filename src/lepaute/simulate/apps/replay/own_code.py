@@ -5,13 +5,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from statistics import NormalDist, pvariance
-from typing import TYPE_CHECKING
 
 from lepaute.errors import InputError
 from lepaute.kit.text import significant
-
-if TYPE_CHECKING:
-    from lepaute.simulate.platform.schema import Platform
+from lepaute.simulate.platform.schema import Platform
 
 #: Half the width of 95 % of a normal distribution, in standard deviations.
 _HALF_95 = NormalDist().inv_cdf(0.975)
