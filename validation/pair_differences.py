@@ -7,7 +7,7 @@ Fixed before any difference was looked at:
 
 * data: dahu/hpl/factorial_real.csv, 36 configurations, 8 real runs each in the same 8 jobs: 630 pairs; predictions as
   in factorial.py, seeds 1 to 10; the second of a pair has repeat 1, so that their noise differs;
-* interval: lepaute.study.difference, for the ratio of one further pair of runs; real difference: the geometric mean
+* interval: lepaute.study.whatif, for the ratio of one further pair of runs; real difference: the geometric mean
   over the jobs of the ratio in that job; told apart where the interval does not hold 1;
 * goals: the interval holds the real difference in 90 % of the pairs; of those that differ by more than 5 %, 50 % are
   told apart in the right direction; at most 2.5 % of all in the wrong one;
@@ -31,8 +31,8 @@ from support.report import run_study, say
 
 from lepaute import Hpl
 from lepaute.simulate.conditions import Transfer
-from lepaute.study.difference import difference
 from lepaute.study.evaluation import Outcome, Point, Trial
+from lepaute.study.whatif import difference
 
 STUDY = "pair_differences"
 LEAST_HELD_PERCENT, LEAST_APART_PERCENT, MOST_WRONG_PERCENT = 90.0, 50.0, 2.5

@@ -8,7 +8,7 @@ from markdown_text import Pages, escaped, paragraphs, table
 
 from lepaute.cli import COMMANDS, HELP, QUESTIONS
 from lepaute.cli.commands import EXAMPLES, built
-from lepaute.cli.help_groups import grouped, name_of
+from lepaute.cli.parsing import grouped, name_of
 
 #: The commands by what they are asked, with the questions of `lepaute help` in their order; and those that set up.
 GROUPS: dict[str, tuple[str, ...]] = {

@@ -13,9 +13,9 @@ import pytest
 from scipy.stats import binom
 
 from lepaute.stats.control_variates import Controls
-from lepaute.study.difference import difference
 from lepaute.study.evaluation import Outcome, Point, Trial, by_point, trials_of
 from lepaute.study.tune import crossed, halve
+from lepaute.study.whatif import difference
 
 RUNS, DRAWS, FIRST_DRAW = 12, 1000, 10**6
 POINTS = [Point({"nb": nb}) for nb in (64, 128, 192, 256)]

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from lepaute.stats.intervals import prediction_interval
-from lepaute.study.difference import difference
 from lepaute.study.evaluation import Outcome, Point, Trial
+from lepaute.study.whatif import difference
 
 ONE, OTHER = Point({"nb": 128, "grid": "8x8"}), Point({"nb": 256, "grid": "8x8"})
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lepaute.cli.help_groups import long_name
 from lepaute.cli.options import (
     FORCE_HELP,
     JSON_HELP,
@@ -22,6 +21,7 @@ from lepaute.cli.options import (
     is_given,
     with_options_of,
 )
+from lepaute.cli.parsing import long_name
 from lepaute.cli.simulation import note_unused
 from lepaute.cli.terminal import json_text
 from lepaute.errors import DesignError, InputError

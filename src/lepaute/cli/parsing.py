@@ -2,6 +2,10 @@
 
 Typer names values by Python's types (`<list[str]>`), cuts the summaries in a list of subcommands, takes an empty path
 for the working folder, and does not say of a number that it refuses what it is.
+
+The help has options under headings: what everybody needs first, the twelve options of HPL.dat last. An option has one
+heading in all commands, and its place below it. It stands without one in a command of few options, and where it would
+be alone.
 """
 
 import os
@@ -14,7 +18,6 @@ import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from lepaute.cli.examples import EXAMPLES
-from lepaute.cli.help_groups import long_name, write_parameters
 from lepaute.errors import InputError
 
 _OF_A_TYPE = {int: "N", float: "X", bool: "0|1", Path: "PATH", str: "TEXT"}
@@ -24,6 +27,39 @@ _NUMBERS = {
     int: re.compile(r"-?[0-9]{1,15}"),
     float: re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?([eE][-+]?[0-9]{1,2})?"),
 }
+
+#: Fewer options than this stand in one list, in the order of the command.
+FEW_OPTIONS = 14
+#: What an option without a heading stands under.
+OTHER = "Options"
+#: Headings in their order, with the options below them.
+GROUPS: dict[str, tuple[str, ...]] = {
+    heading: tuple(names.split())
+    for heading, names in (
+        ("Problem", "n memory-fraction nb grid cells iterations threads-per-rank dat np source make binary "
+         "time-pattern solve"),
+        ("Platform", "platform set lag any transfer like"),
+        ("What is measured", "methods after simulate ops sizes datatype op root compute cold factor"),
+        (OTHER, ""),
+        ("How precisely", "precision budget sessions every mpiruns calls warm-up limit repeats"),
+        ("Clocks", "clock-method clock synchronisation"),
+        ("Verdict", "margin enough correction primary left right fail-if-slower strict measure-only tolerance "
+         "level least-change confidence pooled window"),
+        ("Nodes", "scheduler nodes count ranks-per-node job queue walltime constraint account image "
+         "ssh-config python switches"),
+        ("Where ranks run", "mapping mapping-seed hostfile rankfile map-hosts"),
+        ("Simulated runs", "runs seed without fidelity against parts workers"),
+        ("Program", "fold private shared-globals skip computing collectives contention memory-share stack stall "
+         "timeout every-probe"),
+        ("Output", "output report plot scaling json csv latex details quiet archive archives keep-folders "
+         "resume force help"),
+        ("Trace of a run", "trace perfetto gantt trace-ranks trace-steps"),
+        ("HPL.dat", "depth bcast swap swap-threshold pfact rfact nbmin ndiv pmap l1 u equil align"),
+    )
+}  # fmt: skip
+#: Headings of commands that have the first of their options; elsewhere the others mean something of their own.
+_NEEDS_FIRST = ("Clocks", "Nodes", "Simulated runs", "Program", "Trace of a run", "HPL.dat")
+_PLACES = {name: (heading, at) for heading, names in GROUPS.items() for at, name in enumerate(names)}
 
 
 class _Parameter:
@@ -135,7 +171,7 @@ class Command(_Help, TyperCommand):
     """A command, whose options stand under headings."""
 
     def format_options(self, ctx: typer.Context, formatter: Any) -> None:
-        write_parameters(self, ctx, formatter)
+        _write_parameters(self, ctx, formatter)
 
     def invoke(self, ctx: typer.Context) -> Any:
         """As Typer's; a refusal that begins with the Python name of an argument has the option instead."""
@@ -200,3 +236,47 @@ def _elsewhere(name: str, context: typer.Context) -> str:
     from lepaute.simulate.apps.hpl.parameters import SEVERAL, in_hpl_dat
 
     return f"; {SEVERAL}" if in_hpl_dat(name) else ""
+
+
+def _write_parameters(command: Any, context: Any, formatter: Any) -> None:
+    """Writes arguments and options of a command, in the place of Typer's one list."""
+    arguments: list[tuple[str, str]] = []
+    options: dict[str, tuple[str, str]] = {}
+    for each in command.get_params(context):
+        record = each.get_help_record(context)
+        if record is not None and each.param_type_name == "argument":
+            arguments.append(record)
+        elif record is not None:
+            options[name_of(each)] = record
+    for heading, records in (("Arguments", arguments), *grouped(options).items()):
+        if records:
+            with formatter.section(heading):
+                formatter.write_dl(records)
+
+
+def grouped(options: dict[str, tuple[str, str]]) -> dict[str, list[tuple[str, str]]]:
+    """What is printed of the options, by heading; the keys are names as `name_of` has them."""
+    if len(options) < FEW_OPTIONS:
+        return {OTHER: list(options.values())}
+    names: dict[str, list[str]] = {heading: [] for heading in GROUPS}
+    for name in options:
+        heading, _ = _PLACES.get(name, (OTHER, 0))
+        belongs = heading not in _NEEDS_FIRST or GROUPS[heading][0] in options
+        names[heading if belongs else OTHER].append(name)
+    alone = [below[0] for heading, below in names.items() if len(below) == 1 and heading != OTHER]
+    return {
+        heading: [options[name] for name in options if name in {*below, *alone}]
+        if heading == OTHER
+        else [options[name] for name in sorted(below, key=_PLACES.__getitem__) if name not in alone]
+        for heading, below in names.items()
+    }
+
+
+def name_of(parameter: Any) -> str:
+    """The first long spelling, without its dashes."""
+    return long_name(parameter).lstrip("-")
+
+
+def long_name(parameter: Any) -> str:
+    """The first long spelling; of an argument its name."""
+    return str(next((each for each in parameter.opts if each.startswith("--")), parameter.opts[0]))

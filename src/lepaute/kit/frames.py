@@ -60,10 +60,10 @@ def frame_of(rows: Iterable[Mapping[str, Any]], kinds: Mapping[str, Any]) -> "pa
     """
     return pandas.DataFrame(
         [{name: row.get(name) for name in kinds} for row in rows], columns=list(kinds), dtype=object
-    ).astype({name: dtype_of(kind) for name, kind in kinds.items()})
+    ).astype({name: _dtype_of(kind) for name, kind in kinds.items()})
 
 
-def dtype_of(kind: Any) -> str:
+def _dtype_of(kind: Any) -> str:
     """The dtype of a column whose values are annotated so."""
     if isinstance(kind, str):
         return kind

@@ -138,13 +138,13 @@ def _time_s(n: int, time: str, rate: str, where: str) -> float:
     if float(time) == 0.0 and float(rate) == 0.0:
         raise InputError(f"{where}: time and rate are zero; a run of that size has no result that could be compared")
     # A run of 5 ms is printed as 0.01 s: what was rounded lies anywhere within half a digit, for both.
-    (shortest_s, longest_s), (lowest, highest) = rounded_from(time), rounded_from(rate)
+    (shortest_s, longest_s), (lowest, highest) = _rounded_from(time), _rounded_from(rate)
     flop = flop_count(n)
     least = lowest * 1e9 * shortest_s * (1 - _MOST_DISAGREEMENT)
     most = highest * 1e9 * longest_s * (1 + _MOST_DISAGREEMENT)
     if not (flop > 0.0 and least <= flop <= most):
         raise InputError(f"{where}: {time} s and {rate} Gflop/s are not of one run with N = {n}")
-    return flop / (float(rate) * 1e9) if half_digit(rate) < half_digit(time) else float(time)
+    return flop / (float(rate) * 1e9) if _half_digit(rate) < _half_digit(time) else float(time)
 
 
 def flop_count(n: int) -> float:
@@ -152,14 +152,14 @@ def flop_count(n: int) -> float:
     return (2.0 / 3.0) * n**3 + 1.5 * n**2
 
 
-def rounded_from(number: str) -> tuple[float, float]:
+def _rounded_from(number: str) -> tuple[float, float]:
     """The lowest and the highest value that is printed as this decimal number."""
     digits, _, exponent = number.lower().partition("e")
     half = 0.5 * 10.0 ** (int(exponent or 0) - len(digits.partition(".")[2]))
     return max(0.0, float(number) - half), float(number) + half
 
 
-def half_digit(number: str) -> float:
+def _half_digit(number: str) -> float:
     """Largest relative error of a decimal number as printed; infinite for zero."""
     value = float(number)
-    return (rounded_from(number)[1] - value) / value if value else float("inf")
+    return (_rounded_from(number)[1] - value) / value if value else float("inf")

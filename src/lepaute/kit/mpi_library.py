@@ -101,7 +101,7 @@ def find_library(name: str | Path = "mpicc") -> MpiLibrary:
     """
     text = str(name)
     if text.startswith("module:"):
-        return library_of_module(text.removeprefix("module:"))
+        return _library_of_module(text.removeprefix("module:"))
     if text and text in TITLES:
         return _of_family(text)
     if (prefix := Path(text).absolute()).is_dir():
@@ -161,12 +161,12 @@ def library_of_launcher(launcher: Launcher) -> MpiLibrary:
     return library
 
 
-def library_of_module(module: str) -> MpiLibrary:
+def _library_of_module(module: str) -> MpiLibrary:
     """The library whose mpicc an environment module brings, as `module load` in a login shell does.
 
     Raises EnvironmentProblem where there is no module command, no such module, or no mpicc in what it loads.
     """
-    environment = environment_of_module(module)
+    environment = _environment_of_module(module)
     path = shutil.which("mpicc", path=environment["PATH"]) if "PATH" in environment else None
     if path is None:
         remedy = "name a module of an MPI library (module avail)"
@@ -188,7 +188,7 @@ def check_program(launcher: Launcher, program: Path) -> None:
 
     Each of its processes would then be the only rank of a run of its own.
     """
-    family = family_of_program(program) if launcher.family else ""
+    family = _family_of_program(program) if launcher.family else ""
     if not launcher.starts(family):
         raise InputError(
             f"{program} is linked to {TITLES[family]}, and {launcher.path} starts programs of "
@@ -196,7 +196,7 @@ def check_program(launcher: Launcher, program: Path) -> None:
         )
 
 
-def family_of_program(program: Path) -> str:
+def _family_of_program(program: Path) -> str:
     """The family of the MPI library that a program loads (MPICH for all that have its ABI), "" for none or unknown."""
     done = attempted(["ldd", program], {}, _LIMIT_S)
     if done is None:
@@ -295,7 +295,7 @@ def _environment_of(folder: Path) -> tuple[tuple[str, str], ...]:
     return tuple(sorted(variables.items()))
 
 
-def environment_of_module(module: str) -> dict[str, str]:
+def _environment_of_module(module: str) -> dict[str, str]:
     """The variables to set in this process's environment for what an environment module brings.
 
     What the module puts before a list of folders is put before that of this process, which may be another one.

@@ -122,7 +122,7 @@ class NativeSimulator:
         if priced:
             run_seed = conditions.run_seed(seed)
             self._priced[application] = _core.SharedDraws(result, machine, self._layers, cores, seed, run_seed)
-        run = simulated_run(result, application, conditions.platform, seed, began_s)
+        run = _simulated_run(result, application, conditions.platform, seed, began_s)
         if trace is None:
             return run
         return replace(run, trace=trace_of_run(result, self._metadata(application, seed, cores)))
@@ -151,7 +151,7 @@ class NativeSimulator:
         return "full" if run.sampling is None else "sampled"
 
     def warnings(self, run: SimulatedRun) -> list[str]:
-        return message_warnings(run.message_use or ())
+        return _message_warnings(run.message_use or ())
 
     def _is_sampled(self, application: "Application") -> bool:
         conditions = self._conditions
@@ -252,7 +252,7 @@ def simulate(
     return result
 
 
-def simulated_run(
+def _simulated_run(
     result: _core.RunResult, application: "Application", platform: "Platform", seed: int, began_s: float
 ) -> SimulatedRun:
     breakdown = breakdown_of_run(result, application.ranks)
@@ -305,7 +305,7 @@ def message_use(platform: "Platform", counted: "Mapping[str, _core.MessageUse]")
     return tuple(uses)
 
 
-def message_warnings(uses: Sequence[MessageUse]) -> list[str]:
+def _message_warnings(uses: Sequence[MessageUse]) -> list[str]:
     """A sentence for each class of links with a noticeable share of its time outside the fitted sizes."""
     total_s = fsum(use.time_s for use in uses)
     warnings = []

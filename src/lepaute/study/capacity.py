@@ -197,7 +197,7 @@ def capacity(study: "Study", configurations: "Configurations", evaluate: Evaluat
     outcomes = evaluate(trials_of(configurations.points(), study.runs, study.seed))
     groups, judge = by_point(outcomes), Judge(evaluate)
     controls = Pricing(configurations, evaluate)(groups)
-    answer = front_of_machines(outcomes, machines_of(study, configurations.folder), seed=study.seed, controls=controls)
+    answer = _front_of_machines(outcomes, machines_of(study, configurations.folder), seed=study.seed, controls=controls)
     return replace(answer, trusts=judge({one.point: groups[one.point] for one in answer.members}))
 
 
@@ -281,7 +281,7 @@ def _machine(catalogue: Catalogue, names: Sequence[str], nodes: int) -> PricedMa
     return PricedMachine(", ".join([f"{nodes} x {node}", *others]), tuple(names), nodes, price, watts, values)
 
 
-def front_of_machines(
+def _front_of_machines(
     outcomes: Iterable[Outcome],
     machines: Sequence[PricedMachine],
     *,

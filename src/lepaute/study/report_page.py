@@ -81,7 +81,7 @@ def page_of(
     base = f"{name} ({fields})" if fields else name
     facts = PageFacts(
         study.title or f"A study of {name} on {study.base.platform}",
-        question_in_words(study),
+        _question_in_words(study),
         (*([command] if command else []), f"lepaute study {study.question} study.yaml"),
         f"{base} on {study.base.platform}",
         tuple(caveats),
@@ -128,7 +128,7 @@ def page(facts: PageFacts, answer: "Answer", outcomes: Sequence[Outcome] = ()) -
     )
 
 
-def question_in_words(study: "Study") -> str:
+def _question_in_words(study: "Study") -> str:
     """What the study asks, as a sentence."""
     response = study.responses[0]
     names = [*([SCENARIO] if study.scenarios else []), *study.factors]

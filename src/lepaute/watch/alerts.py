@@ -158,7 +158,7 @@ def announce(
     store.add_notifications(claim)
     sent = []
     for message in messages:
-        title, body, problem = title_of(message), body_of(message), ""
+        title, body, problem = title_of(message), _body_of(message), ""
         try:
             channel.send(title, body)
         except EnvironmentProblem as error:
@@ -178,7 +178,7 @@ def title_of(message: Message) -> str:
     return " ".join((f"{first} (was {message.known_nodes} nodes)" if message.known_nodes else first).split())
 
 
-def body_of(message: Message) -> str:
+def _body_of(message: Message) -> str:
     regression = message.regression
     lines = [
         f"{regression_nodes(regression)} regressed {since_text(regression)}; alarm of {regression.alarm}.",

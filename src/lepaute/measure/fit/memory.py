@@ -42,7 +42,7 @@ FEWEST_SIZES = 8
 NOISE_NEIGHBOURS, LEAST_NOISE = 3, 0.005
 
 
-def constant_pieces(x: Sequence[float] | Floats, y: Floats, sd: Floats) -> list[tuple[int, int]]:
+def _constant_pieces(x: Sequence[float] | Floats, y: Floats, sd: Floats) -> list[tuple[int, int]]:
     """(first, last) index of each piece, together all points.
 
     x : increasing, shape (points,); y : shape (curves, points); sd : standard errors of y, of the same shape
@@ -154,7 +154,7 @@ def memory_hierarchy(
     if len(sizes) < FEWEST_SIZES:
         raise FitError(f"memory was measured at {len(sizes)} sizes only; plateaus need {FEWEST_SIZES} at least")
     logs, sd = _medians(chosen, sizes)
-    spans = _plateaus(sizes, logs, constant_pieces(np.log2(sizes), logs, sd))
+    spans = _plateaus(sizes, logs, _constant_pieces(np.log2(sizes), logs, sd))
     plateaus = tuple(
         Plateau(sizes[first], sizes[last], _bandwidths(table, curves, sizes[first], sizes[last]))
         for first, last in spans

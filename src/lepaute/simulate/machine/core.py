@@ -39,7 +39,7 @@ def machine_of(platform: "Platform", threads: int = 1) -> _core.Machine:
             f"machine from a data sheet, lepaute platform new --threads-per-rank {threads}"
         )
     models = models_of(platform.kernels, KERNELS, threads)
-    machine.kernels = [core_kernel(kernel, model, platform) for kernel, model in models.items()]
+    machine.kernels = [_core_kernel(kernel, model, platform) for kernel, model in models.items()]
     if (days := platform.days) is not None:
         for name in ("common_relative_sd", "run_relative_sd", "cpu_relative_sd"):
             setattr(machine, f"day_{name}", getattr(days, name) or 0.0)
@@ -51,12 +51,12 @@ def machine_of(platform: "Platform", threads: int = 1) -> _core.Machine:
     if platform.wandering is not None:
         for name in ("relative_sd", "correlation_s", "relative_sd_error", "correlation_error"):
             setattr(machine, f"wandering_{name}", getattr(platform.wandering, name))
-    fill_network(machine.network, platform.network)
+    _fill_network(machine.network, platform.network)
     machine.topology = core_topology(platform)
     return machine
 
 
-def fill_network(core: _core.Network, network: "Network") -> None:
+def _fill_network(core: _core.Network, network: "Network") -> None:
     for link, segments in (
         ("loopback", network.loopback_segments),
         ("remote", network.remote.segments),
@@ -66,7 +66,7 @@ def fill_network(core: _core.Network, network: "Network") -> None:
         ("remote_busy", network.remote.busy.segments if network.remote.busy else ()),
     ):
         costs = getattr(core, link)
-        costs.segments = [core_segment(segment) for segment in segments]
+        costs.segments = [_core_segment(segment) for segment in segments]
         costs.discrepancy_relative_sd = network.discrepancies[link]
         costs.overhead_relative_sd = network.overhead_errors[link]
         if (fitted := network.fitted_sizes[link]) is not None:
@@ -83,7 +83,7 @@ def fill_network(core: _core.Network, network: "Network") -> None:
     core.progress_in_calls = network.progress == "calls"
 
 
-def core_kernel(name: str, model: "KernelModel", platform: "Platform") -> _core.MachineKernel:
+def _core_kernel(name: str, model: "KernelModel", platform: "Platform") -> _core.MachineKernel:
     kernel = _core.MachineKernel()
     kernel.name = name
     kernel.model_of = model.kernel
@@ -164,7 +164,7 @@ def bounds(ranges: Mapping[Any, tuple[float, float]] | None) -> _core.Bounds:
     return _core.Bounds(_core.Size(*low), _core.Size(*high))
 
 
-def core_segment(segment: "Segment") -> _core.Segment:
+def _core_segment(segment: "Segment") -> _core.Segment:
     core = _core.Segment()
     for name in ("above_bytes", "protocol", "latency_s", "bandwidth_Bps", "noise_relative_sd"):
         setattr(core, name, getattr(segment, name))
@@ -191,7 +191,7 @@ def core_topology(platform: "Platform") -> _core.Topology:
 
 def _build(platform: "Platform") -> _core.Topology:
     topology, count = platform.topology, platform.nodes.count
-    options = core_options(platform)
+    options = _core_options(platform)
     match topology.kind:
         case "switch":
             return _core.Topology.single_switch(count, options)
@@ -234,7 +234,7 @@ def wiring(platform: "Platform") -> "Wiring":
     return Wiring([(topology.link_name(number), *link) for number, link in enumerate(topology.links)], topology.route)
 
 
-def core_options(platform: "Platform") -> _core.TopologyOptions:
+def _core_options(platform: "Platform") -> _core.TopologyOptions:
     topology = platform.topology
     standard_Bps = platform.network.node_link.bandwidth_Bps
     options = _core.TopologyOptions()

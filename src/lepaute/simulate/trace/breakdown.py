@@ -88,7 +88,7 @@ def breakdown_of(trace: Trace) -> Breakdown:
         by_rank,
         tuple(steps),
         by_step,
-        waits_of(trace, parts, whom),
+        _waits_of(trace, parts, whom),
         _by_name(trace, float(by_rank.sum())),
         is_estimated(trace),
         not_separated(trace),
@@ -178,7 +178,7 @@ def _late_estimate(trace: Trace) -> tuple[NDArray[Any], NDArray[Any]]:
     return late, whom
 
 
-def waits_of(trace: Trace, parts: NDArray[Any], whom: NDArray[Any]) -> Waits:
+def _waits_of(trace: Trace, parts: NDArray[Any], whom: NDArray[Any]) -> Waits:
     """Who waits for whom; parts, whom: as split() gives them."""
     rows = numpy.flatnonzero(parts[:, LATE] > 0)
     pairs = numpy.stack((trace.rank[rows], whom[rows]), axis=1)

@@ -84,10 +84,10 @@ def page(trace: Trace, command: str = "") -> str:
         over_time(whole, spent),
         by_rank(breakdown),
         *([by_step(breakdown)] if len(breakdown.steps) > 1 else []),
-        *([pairs_picture(waits.rank, waits.whom, waits.time_s, "waits", "for")] if (waits.whom >= 0).any() else []),
+        *([_pairs_picture(waits.rank, waits.whom, waits.time_s, "waits", "for")] if (waits.whom >= 0).any() else []),
     ]
     messages = (
-        [picture_values(pairs_picture(sent.rank, sent.peer, sent.size_bytes, "sends", "to"))] if len(sent.rank) else []
+        [picture_values(_pairs_picture(sent.rank, sent.peer, sent.size_bytes, "sends", "to"))] if len(sent.rank) else []
     )
     tables = [_table(title, head, rows) for title, head, rows in breakdown_tables(breakdown, MOST_TABLE_ROWS)[1:]]
     total = int(trace.metadata.get("ranks") or 0) or len(trace.ranks)
@@ -304,7 +304,9 @@ def _stacked(edges: NDArray[Any], values: NDArray[Any], places: Any) -> list[Lay
     return layers
 
 
-def pairs_picture(one: NDArray[Any], other: NDArray[Any], amount: NDArray[Any], verb: str, preposition: str) -> Picture:
+def _pairs_picture(
+    one: NDArray[Any], other: NDArray[Any], amount: NDArray[Any], verb: str, preposition: str
+) -> Picture:
     """How much of `amount` each pair of ranks has: a row a rank, a column the other; more of it is darker."""
     known = other >= 0
     one, other, amount = one[known], other[known], amount[known]

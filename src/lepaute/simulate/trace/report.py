@@ -59,7 +59,7 @@ def description(trace: Trace, width: int = UNLIMITED) -> str:
         lines.append(f"  {'steps:':<10}{known.min()} to {known.max()}")
     lines += [f"warning: {warning}" for warning in trace.metadata.get("warnings", [])]
     lines = [folded(line, width, 12) for line in lines]
-    return "\n".join((folded(answer, width, 2), *lines, "", calls_table(trace, width)))
+    return "\n".join((folded(answer, width, 2), *lines, "", _calls_table(trace, width)))
 
 
 def description_fields(trace: Trace) -> list[tuple[str, str]]:
@@ -112,7 +112,7 @@ def calls(trace: Trace) -> list[dict[str, Any]]:
     return [entry for *_, entry in sorted(found, key=lambda each: each[:2])]
 
 
-def calls_table(trace: Trace, width: int = UNLIMITED) -> str:
+def _calls_table(trace: Trace, width: int = UNLIMITED) -> str:
     rows = []
     for entry in calls(trace):
         extent = ""

@@ -64,7 +64,7 @@ class DgemmCalls:
     conditions: "Mapping[str, str]"
 
 
-def dgemm_calls(run: ArchivedRun) -> tuple[DgemmCalls, ...]:
+def _dgemm_calls(run: ArchivedRun) -> tuple[DgemmCalls, ...]:
     """By node and processor; none where no dgemm was timed. Raises FitError, one line, for a table that cannot be."""
     return run.once("dgemm calls", lambda: _calls(run))
 
@@ -138,7 +138,7 @@ def _with_cpu(run: ArchivedRun, frame: "pd.DataFrame") -> "pd.DataFrame":
 
 def performance(run: ArchivedRun) -> Iterator[FactorValue]:
     """The rates of each processor; what was not measured has none."""
-    for calls in dgemm_calls(run):
+    for calls in _dgemm_calls(run):
         fixed = (calls.m == FIXED_SIZE) & (calls.n == FIXED_SIZE) & (calls.k == FIXED_SIZE)
         for factor, chosen in ((RATE, np.ones(len(fixed), np.bool_)), (RATE_AT_SIZE, fixed)):
             if chosen.any():
@@ -184,7 +184,7 @@ class Regression:
 
 def coefficients(run: ArchivedRun) -> Iterator[FactorValue]:
     """The coefficients of each processor; terms that its sizes do not determine are left out."""
-    for calls in dgemm_calls(run):
+    for calls in _dgemm_calls(run):
         fits = regression(calls.m, calls.n, calls.k, calls.duration_s)
         for residual, values in ((False, fits.mean), (True, fits.residual)):
             for term, value in values.items():

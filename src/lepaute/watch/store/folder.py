@@ -91,7 +91,7 @@ def read_index(folder: Path) -> Index:
     return index
 
 
-def write_index(folder: Path, index: Index) -> None:
+def _write_index(folder: Path, index: Index) -> None:
     write_whole(folder / "store.json", json.dumps(asdict(index), indent=1) + "\n")
 
 
@@ -189,7 +189,7 @@ class FolderBackend(Backend):
             raise InputError(f"{self.name}: holds other files and no store; name a folder that is empty or new")
         with self._locked():
             if not (self.folder / "store.json").exists():
-                write_index(self.folder, Index())
+                _write_index(self.folder, Index())
             index = read_index(self.folder)
             if index.version != VERSION:
                 self._finish_unfinished(index)
@@ -293,7 +293,7 @@ class _FolderWriter(Writer):
             if self._written:
                 sync(self._folder / "data" / self._change)
                 sync(self._folder / "data")
-            write_index(
+            _write_index(
                 self._folder,
                 Index(
                     VERSION,

@@ -42,7 +42,7 @@ class PostgresqlBackend(Backend):
 
     def __init__(self, url: str, *, create: bool) -> None:
         need("postgresql", "a store in PostgreSQL")
-        self.name = without_password(url)
+        self.name = _without_password(url)
         try:
             # Not prepared, and parameters put in by the client: COPY takes no others.
             self._connection = psycopg.connect(
@@ -195,7 +195,7 @@ class _PostgresqlWriter(Writer):
                 copy.write(text.getvalue())
 
 
-def without_password(url: str) -> str:
+def _without_password(url: str) -> str:
     """The URL for messages."""
     try:
         parts = urlsplit(url)

@@ -129,7 +129,7 @@ def diagnose(
     ]
     machines = tuple(
         machine_of(
-            host, [classed(part) for subject in subjects if (part := on_host(subject.calls.of, host))], sentinels
+            host, [classed(part) for subject in subjects if (part := _on_host(subject.calls.of, host))], sentinels
         )
         for host in (hosts if several else ("",))
     )
@@ -191,7 +191,7 @@ def subject_of(calls: Residuals, share: float, *, wandering: bool) -> Subject:
     return Subject(calls.subject, groups, share, tuple(made))
 
 
-def on_host(calls: Residuals, host: str) -> Residuals | None:
+def _on_host(calls: Residuals, host: str) -> Residuals | None:
     """The calls on one host ("": on all); None where there are none."""
     if not host:
         return calls if len(calls) else None

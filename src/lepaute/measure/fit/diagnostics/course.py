@@ -84,7 +84,7 @@ def step(series: Series) -> Check:
         return nothing("step", "No change of level during the measurement." + limit, 1.0)
     largest = max(steps, key=lambda each: (each.p_value <= 1e-3, abs(each.relative_size)))
     size = largest.relative_size
-    return checked("step", abs(size), size, largest.p_value, what=dates_text(steps))
+    return checked("step", abs(size), size, largest.p_value, what=_dates_text(steps))
 
 
 def steps_of(series: Series) -> tuple[Step, ...]:
@@ -109,7 +109,7 @@ def slow_change(series: Series, steps: bool) -> Check:
     return checked("drift", abs(total), trend.relative_per_hour, trend.p_value, by=longer(total))
 
 
-def dates_text(steps: tuple[Step, ...]) -> str:
+def _dates_text(steps: tuple[Step, ...]) -> str:
     """The steps in words: "15.0 % longer from 12.3 s on (p = 0.001), then 13.0 % shorter from 20 s on (p = 0.002)"."""
     words = [f"{longer(each.relative_size)} from {moment(each.before_s)} on ({chance(each.p_value)})" for each in steps]
     return ", then ".join(words[:4]) + (f", and {len(steps) - 4} more" if len(steps) > 4 else "")
@@ -226,7 +226,7 @@ def _step(steps: tuple[Step, ...], kernels: Sequence[Classed], kind: str = "step
         first, second = steps
         what = f"{longer(first.relative_size)} from {moment(first.before_s)} to {moment(second.before_s)}"
     else:
-        what = dates_text(steps)
+        what = _dates_text(steps)
     p_value = min(each.p_value for each in steps)
     return checked(kind, abs(size), size, p_value, what=f"{what} after the first call of all, {where}")
 

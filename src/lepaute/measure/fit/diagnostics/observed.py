@@ -28,7 +28,7 @@ COSTS = {"iprobe": "iprobe_s", "test": "test_s", "wtime": "wtime_s"}
 FEWEST_CALLS = 5
 
 
-def kernel_seconds(
+def _kernel_seconds(
     model: KernelModel, m: Floats, n: Floats, k: Floats, node: Integers, cpu: Integers
 ) -> tuple[Floats, Floats]:
     """Mean and standard deviation of single calls in seconds, each of shape (calls,), neither below zero.
@@ -50,7 +50,7 @@ def kernel_seconds(
     return np.maximum(mean, 0.0), np.maximum(deviation, 0.0)
 
 
-def message_seconds(segments: Sequence[Segment], size_bytes: Floats) -> dict[str, Floats]:
+def _message_seconds(segments: Sequence[Segment], size_bytes: Floats) -> dict[str, Floats]:
     """Times of one message by what is measured: "one_way", "isend"; and "noise", a relative standard deviation."""
     bounds = np.array([segment.above_bytes for segment in segments[1:]], dtype=np.float64)
     which = np.searchsorted(bounds, size_bytes, side="left")
@@ -212,7 +212,7 @@ def _of_kernel(
     cpu = np.array([core for _, core in where], dtype=np.int64)[place]
     by_socket = any(piece.per_cpu is not None and piece.per_cpu.by_socket for piece in model.pieces)
     unit = taken.sockets() % shape.sockets if by_socket else cpu
-    mean, deviation = kernel_seconds(model, taken.m, taken.n, taken.k, node, unit)
+    mean, deviation = _kernel_seconds(model, taken.m, taken.n, taken.k, node, unit)
     good = mean > 0
     return Residuals(
         subject=kernel_name(model),
@@ -260,7 +260,7 @@ def _of_operation(
     size = rows["size_bytes"].to_numpy(dtype=np.float64)
     measured = np.maximum(net_seconds(rows), 1e-9)  # below a nanosecond no clock distinguishes it from 0
     model, noise = (None, None) if network is None else _modelled(operation, kind, size, network)
-    predicted = running_median(size, measured) if model is None else model
+    predicted = _running_median(size, measured) if model is None else model
     has_noise = model is not None and noise is not None and bool(np.any(noise > 0))
     names, place = np.unique(host.to_numpy().astype(str), return_inverse=True)
     return Residuals(
@@ -283,7 +283,7 @@ def _of_operation(
 
 def _modelled(operation: str, kind: str, size_bytes: Floats, network: Network) -> tuple[Floats | None, Floats | None]:
     """Mean duration and relative standard deviation of an operation; None where the network has no time for it."""
-    seconds = message_seconds(network.loopback_segments if kind == "local" else network.remote.segments, size_bytes)
+    seconds = _message_seconds(network.loopback_segments if kind == "local" else network.remote.segments, size_bytes)
     if operation == "pingpong":
         return 2.0 * seconds["one_way"], seconds["noise"] / 2.0**0.5  # there and back: two draws
     if operation == "isend" and np.all(seconds["isend"] > 0):
@@ -292,7 +292,7 @@ def _modelled(operation: str, kind: str, size_bytes: Floats, network: Network) -
     return (np.full(len(size_bytes), cost_s) if cost_s > 0 else None), None
 
 
-def running_median(size: Floats, value: Floats, groups: int = 40) -> Floats:
+def _running_median(size: Floats, value: Floats, groups: int = 40) -> Floats:
     """Median of the values of calls of neighbouring size, interpolated in log(1 + size); shape of size."""
     if len(np.unique(size)) == 1:
         return np.full(len(size), max(float(np.median(value)), 1e-12))

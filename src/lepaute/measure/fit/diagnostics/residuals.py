@@ -108,7 +108,7 @@ class Classed:
 
 
 def classed(calls: Residuals) -> Classed:
-    number = classes_of(calls.predicted_s)
+    number = _classes_of(calls.predicted_s)
     count = int(number.max()) + 1 if len(number) else 0
     ratio = calls.ratio
     capped = ratio.copy()
@@ -147,7 +147,7 @@ def _of_settings(calls: Residuals, ratio: Floats, mean: Floats) -> Floats:
     return factor[setting]
 
 
-def classes_of(predicted_s: Floats) -> Integers:
+def _classes_of(predicted_s: Floats) -> Integers:
     """Class of each call by its predicted duration: equally wide in its logarithm, none with too few calls."""
     if len(predicted_s) == 0:
         return np.zeros(0, dtype=np.int64)

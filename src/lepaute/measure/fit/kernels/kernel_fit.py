@@ -134,7 +134,7 @@ def fit_kernel(calls: Calls, regions: tuple[Region, ...] | None = None, form: Fo
         if region.where is not None and not inside.in_context.any() and warm.in_context.any():
             # Measured alone, on cold operands, and small or narrow: in an application it may take half as long.
             of_range = warm.where(warm.in_context)
-        pieces.append(FittedPiece(region, pooled, _own(inside, form), ranges(of_range), ranges_by_depth(of_range)))
+        pieces.append(FittedPiece(region, pooled, _own(inside, form), ranges(of_range), _ranges_by_depth(of_range)))
     if pieces[-1].region.where is not None:
         # Nothing was measured outside; the nearest thing to a model there is the last piece.
         pieces[-1] = replace(pieces[-1], region=Region(None))
@@ -158,7 +158,7 @@ def ranges(calls: Calls) -> dict[str, tuple[float, float]]:
 DEPTH: Mapping[str, Literal["m", "n", "k"]] = {"dgemm": "k", "dgemm_nn": "k", "dtrsm": "n", "dtrsm_left": "m"}
 
 
-def ranges_by_depth(calls: Calls) -> tuple[dict[str, tuple[float, float]], ...]:
+def _ranges_by_depth(calls: Calls) -> tuple[dict[str, tuple[float, float]], ...]:
     """A box for each octave of the depth, the smallest first; () for one octave, and other kernels.
 
     What was fitted at one depth counts as fitted at larger ones, in the other parameters: a shallow product of wide

@@ -67,7 +67,7 @@ class _Leaf:
     cut: _Cut | None
 
 
-def boxes_of(calls: Calls, least: int, by: str = "mnk") -> list[Box]:
+def _boxes_of(calls: Calls, least: int, by: str = "mnk") -> list[Box]:
     """Regions that part the whole range of the parameters, each with `least` calls or more; [{}] if one is enough.
 
     by: the parameters that may be cut
@@ -178,7 +178,7 @@ def regions_of(calls: Calls) -> tuple[Region, ...]:
         return _populated(calls, (u, *regions_of(calls.where(~u.contains(calls)))))
     if calls.kernel in UNDIVIDED or len(calls) < 4 * FEWEST_CALLS:
         return (Region(None),)
-    boxes = boxes_of(calls, FEWEST_CALLS)
+    boxes = _boxes_of(calls, FEWEST_CALLS)
     # The region of the largest calls holds wherever nothing else does: that is where a model is asked to extrapolate.
     *bounded, _ = sorted(boxes, key=lambda box: sum(high >= MOST for _, high in box.values()))
     return (*(Region(box) for box in bounded), Region(None))
@@ -195,7 +195,7 @@ def _updates(calls: Calls, depths: Box) -> tuple[Region, ...]:
     if min(np.count_nonzero(mask & calls.in_context) for mask in masks) < ENOUGH_IN_CONTEXT:
         return (Region(depths),)
     others = as_called(calls.where(masks[-1]))
-    *cuts, _ = sorted(boxes_of(others, ENOUGH_IN_CONTEXT, "n"), key=lambda box: box.get("n", (0.0, MOST))[1])
+    *cuts, _ = sorted(_boxes_of(others, ENOUGH_IN_CONTEXT, "n"), key=lambda box: box.get("n", (0.0, MOST))[1])
     return (*regions, *(Region(box | depths) for box in cuts), Region(depths))
 
 

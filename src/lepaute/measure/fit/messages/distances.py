@@ -161,7 +161,7 @@ def flow_curve(frames: "Sequence[pandas.DataFrame]", distance: str | None = None
     For each number of flows the slope of the exchange's duration over the size, through the medians of each size with
     relative weights: what is the same for all sizes, such as the start of the exchange, is no part of it.
     """
-    exchanges = [exchange_table(frame) for frame in frames]
+    exchanges = [_exchange_table(frame) for frame in frames]
     if not (kept := [table for table in exchanges if len(table)]):
         return None
     table = pandas.concat(kept, ignore_index=True)
@@ -172,7 +172,7 @@ def flow_curve(frames: "Sequence[pandas.DataFrame]", distance: str | None = None
     return FlowCurve(reached) if reached else None
 
 
-def exchange_table(frame: "pandas.DataFrame") -> "pandas.DataFrame":
+def _exchange_table(frame: "pandas.DataFrame") -> "pandas.DataFrame":
     """One row an exchange: its start of mpirun, distance, flows, size_bytes, duration_s (mean of the two nodes)."""
     rows = frame[(frame["call"].astype(str) == "exchange") & (frame["link"] == "remote")].copy()
     if "distance" not in rows.columns:
@@ -372,7 +372,7 @@ def uplink_Bps(frames: "Sequence[pandas.DataFrame]") -> float | None:  # noqa: N
 
     Compared are the means of log(bytes per second) of starts, at the largest size and number of flows.
     """
-    tables = [table for frame in frames if len(table := exchange_table(frame))]
+    tables = [table for frame in frames if len(table := _exchange_table(frame))]
     if not tables:
         return None
     table = pandas.concat(tables, ignore_index=True)

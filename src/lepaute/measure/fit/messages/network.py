@@ -81,7 +81,7 @@ class ProtocolLimits:
                 low = high
 
 
-def eager_limit_bytes(isend: Series, half: Series, receive: Series) -> float:
+def _eager_limit_bytes(isend: Series, half: Series, receive: Series) -> float:
     """Largest size that is sent eagerly; infinite where MPI_Isend copies the message whatever its size.
 
     isend   : durations of MPI_Isend
@@ -153,7 +153,7 @@ def limits_by_tests(frames: Sequence[pandas.DataFrame]) -> ProtocolLimits | None
     return ProtocolLimits(limits.asynchronous_up_to_bytes, limits.detached_up_to_bytes, limits.tested_up_to_bytes)
 
 
-def shared_breakpoints(parts: list[Series]) -> list[float]:
+def _shared_breakpoints(parts: list[Series]) -> list[float]:
     """Sizes that cut all series at once, by the logarithmic errors of a line each: the fewest that the criterion
     does not tell from the best (`simplest`).
 
@@ -260,7 +260,7 @@ def fit_network(operations: dict[str, Series], limits: ProtocolLimits | None = N
     half = operations["pingpong"].scaled(0.5)
     isend, receive = operations["isend"], operations["recv"]
     if limits is None:
-        limits = ProtocolLimits.of_eager(eager_limit_bytes(isend, half, receive))
+        limits = ProtocolLimits.of_eager(_eager_limit_bytes(isend, half, receive))
     segments = fit_segments(half, isend, receive, limits)
     ratio, size_rate = _exchange(operations.get("exchange"), segments)
     shared = ratio > NOT_SHARED
@@ -297,7 +297,7 @@ def fit_segments(
             continue
         used = {"eager": parts, "detached": parts[:2], "rendezvous": parts[:1]}[protocol]
         # Calls alone would show where they change, but in a segment without messages these would take no time.
-        cuts = shared_breakpoints(used) if len(parts[0]) >= FEWEST_POINTS else []
+        cuts = _shared_breakpoints(used) if len(parts[0]) >= FEWEST_POINTS else []
         for bottom, top in pairwise([low, *cuts, high]):
             inside = [part.within(bottom, top) for part in parts]
             above = max(0, int(bottom)) if segments else 0
@@ -323,7 +323,7 @@ def _gaps(
         return None
     message = series(above.size_bytes, above.duration_s - float(segments[0].one_way_s(np.zeros(1))[0]))
     parts = [part for part in segments if part.protocol == "eager"]
-    bounds = [limit, *shared_breakpoints([message]), np.inf]
+    bounds = [limit, *_shared_breakpoints([message]), np.inf]
     for bottom, top in pairwise(bounds):
         inside = message.within(bottom, top)
         first = max(0, int(bottom)) if parts else 0

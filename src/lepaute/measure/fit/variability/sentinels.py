@@ -180,14 +180,14 @@ def sentinel_of(found: Sequence[Watch]) -> Sentinel | None:
         n=n,
         k=k,
         duration_s=float(np.exp(np.concatenate(logs).mean())),
-        relative_error=error_of_single(logs) / sqrt(count),
+        relative_error=_error_of_single(logs) / sqrt(count),
         ended=datetime.fromtimestamp(max(float(watch.date_s[-1]) for watch in found), UTC).isoformat(
             timespec="seconds"
         ),
     )
 
 
-def error_of_single(logs: Sequence[Floats]) -> float:
+def _error_of_single(logs: Sequence[Floats]) -> float:
     """Standard deviation of the errors of single sentinels (von Neumann's, half the mean square of differences)."""
     differences = np.concatenate([np.diff(each) for each in logs])
     return sqrt(float(np.mean(differences**2)) / 2.0) if len(differences) else 0.0
@@ -198,7 +198,7 @@ def drift_of(found: Sequence[Watch]) -> Drift | None:
 
     Calibrations of one node that are fitted together make one series: the lags between them are known as well.
     """
-    model = variogram_of(found)
+    model = _variogram_of(found)
     if model is None:
         return None
     quiet = [watch.quiet() for watch in found]
@@ -215,7 +215,7 @@ def drift_of(found: Sequence[Watch]) -> Drift | None:
     )
 
 
-def variogram_of(found: Sequence[Watch]) -> VariogramModel | None:
+def _variogram_of(found: Sequence[Watch]) -> VariogramModel | None:
     """The model of the variogram of log(duration), each node a series."""
     quiet = [watch.quiet() for watch in found]
     series = []

@@ -260,7 +260,7 @@ def _of_messages(platform: Platform) -> Iterator[str]:
             "discrepancy_relative_sd, overhead_relative_sd: that messages take another time in another calibration is "
             "left out."
         )
-    if len(kept := segments_of_file(segments)) < len(segments):
+    if len(kept := _segments_of_file(segments)) < len(segments):
         yield (
             f"network.remote.segments: those above {kept[-1].above_bytes} bytes, since SMPI's thresholds are 32-bit "
             "integers."
@@ -355,7 +355,7 @@ TABLES = ("smpi/bw-factor", "smpi/lat-factor", "smpi/os", "smpi/ois", "smpi/or")
 LARGEST_THRESHOLD = 2**31 - 1
 
 
-def segments_of_file(segments: Sequence[Segment]) -> tuple[Segment, ...]:
+def _segments_of_file(segments: Sequence[Segment]) -> tuple[Segment, ...]:
     """Those of `segments` whose threshold a file can hold."""
     return tuple(s for s in segments if s.above_bytes + ENVELOPE_BYTES <= LARGEST_THRESHOLD)
 
@@ -363,7 +363,7 @@ def segments_of_file(segments: Sequence[Segment]) -> tuple[Segment, ...]:
 def settings(platform: Platform, latencies: Latencies, speed_flops: float) -> Iterator[tuple[str, str]]:
     """(name, value) of all settings; `speed_flops`: of the machine on which a program would be timed."""
     network = platform.network
-    segments = segments_of_file(network.remote.segments)
+    segments = _segments_of_file(network.remote.segments)
     nominal_Bps = exact(network.node_link.bandwidth_Bps)
     yield "smpi/bw-factor", _factors(segments, (quotient(exact(s.bandwidth_Bps), nominal_Bps) for s in segments))
     yield "smpi/lat-factor", _factors(segments, latencies.factors)
