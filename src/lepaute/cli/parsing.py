@@ -145,7 +145,7 @@ class _Help:
     """What commands and groups of them have in common."""
 
     def __init__(self: Any, **settings: Any) -> None:
-        settings["params"] = [_own(parameter) for parameter in settings.get("params") or ()]
+        settings["params"] = [_adopted(parameter) for parameter in settings.get("params") or ()]
         super().__init__(**settings)
         for parameter in self.params:
             parameter.dress()
@@ -153,7 +153,7 @@ class _Help:
     def get_help_option(self: Any, ctx: typer.Context) -> Any:
         option = super().get_help_option(ctx)  # type: ignore[misc]
         if option is not None and not isinstance(option, Option):
-            self._help_option = option = _own(option)
+            self._help_option = option = _adopted(option)
         return option
 
     def get_short_help_str(self: Any, _limit: int = 0) -> str:
@@ -179,7 +179,7 @@ class Command(_Help, TyperCommand):
             return super().invoke(ctx)
         except InputError as error:
             name, is_, complaint = str(error).partition(" is ")
-            if option := next((long_name(each) for each in self.params if name in (each.name, *each.opts)), ""):
+            if option := next((long_name(item) for item in self.params if name in (item.name, *item.opts)), ""):
                 error.args = (f"{option}{is_}{complaint}",)
             raise
 
@@ -188,7 +188,7 @@ class Group(_Help, TyperGroup):
     """A command with subcommands."""
 
 
-def _own(parameter: Any) -> Any:
+def _adopted(parameter: Any) -> Any:
     """A parameter that Typer has made as one of ours: it has no way to name the class."""
     made: Any = object.__new__(Argument if parameter.param_type_name == "argument" else Option)
     made.__dict__.update(parameter.__dict__)

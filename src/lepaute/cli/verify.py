@@ -101,7 +101,7 @@ def _cases_of(context: typer.Context, values: dict[str, Any], options: VerifyOpt
     if options.dat is None:
         return [
             Hpl(n=order, p=p, q=q, **values)
-            for p, q in (grid_of(each, "--grid") for each in options.grid.split(","))
+            for p, q in (grid_of(text, "--grid") for text in options.grid.split(","))
             for order in (whole_of(word, "n") for word in options.n.split(","))
         ]
     decided = {name for name, _ in places()}

@@ -30,12 +30,12 @@ def read_csv(source: Any, **options: Any) -> "pandas.DataFrame":
 
 
 @contextmanager
-def csv_reader(path: Path, kind: str, most_bytes: int) -> "Iterator[csv.DictReader[str]]":
+def csv_reader(path: Path, what: str, most_bytes: int) -> "Iterator[csv.DictReader[str]]":
     """The rows of a user's file by the names of its columns; missing cells are None, surplus ones are under "".
 
     Raises InputError, with file and line, for what is not CSV, and for an InputError about a row.
     """
-    text = read_text(path, kind, most_bytes).removeprefix("\ufeff")
+    text = read_text(path, what, most_bytes).removeprefix("\ufeff")
     reader = csv.DictReader(io.StringIO(text, newline=""), strict=True, restval=None, restkey="")
     try:
         yield reader
