@@ -18,7 +18,7 @@ import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from lepaute.cli.examples import EXAMPLES
-from lepaute.errors import InputError
+from lepaute.errors import InputError, LepauteError
 
 _OF_A_TYPE = {int: "N", float: "X", bool: "0|1", Path: "PATH", str: "TEXT"}
 #: Of a value that Typer has to convert.
@@ -177,7 +177,7 @@ class Command(_Help, TyperCommand):
         """As Typer's; a refusal that begins with the Python name of an argument has the option instead."""
         try:
             return super().invoke(ctx)
-        except InputError as error:
+        except LepauteError as error:
             name, is_, complaint = str(error).partition(" is ")
             if option := next((long_name(item) for item in self.params if name in (item.name, *item.opts)), ""):
                 error.args = (f"{option}{is_}{complaint}",)
