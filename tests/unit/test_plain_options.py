@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 import typer
-from typer.core import TyperOption
 
 from lepaute.cli.options import App
 from lepaute.cli.parsing import NOT_PLAIN
@@ -36,7 +35,7 @@ def test_a_plain_text_is_what_typer_makes_of_it(type_: Any, limits: dict[str, fl
     context = typer.Context(made)
     plain = 0
     for given in [None, *([text] if several else text for text in TEXTS)]:
-        usual = outcome(TyperOption.process_value, parameter, context, given)
+        usual = outcome(typer.core.TyperOption.process_value, parameter, context, given)
         assert outcome(parameter.converted, context, given) == usual, given
         plain += parameter.plain(given) is not NOT_PLAIN
     assert plain > 3
