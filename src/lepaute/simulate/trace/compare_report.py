@@ -9,18 +9,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from lepaute.kit.json_values import finite_json
-from lepaute.kit.picture import (
-    BLUE,
-    RED,
-    RULE,
-    SKY,
-    SOFT,
-    entitle,
-    mark,
-    measured_origin,
-    new_figure,
-    write_picture,
-)
+from lepaute.kit.picture import BLUE, RED, RULE, SKY, SOFT, entitle, mark, measured_origin, new_figure, write_picture
 from lepaute.kit.printable import UNLIMITED
 from lepaute.kit.report.figures import figure_svg
 from lepaute.kit.report.page import records_table, render
