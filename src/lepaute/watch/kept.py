@@ -37,7 +37,7 @@ def kept_tables(
     key = _hex(f"{_sources()}\n{of!r}\n{_digest(observed)}")
     folder = cache_folder() / _FOLDER
     with contextlib.suppress(LepauteError, OSError, ValueError):
-        return [_read_table(folder / f"{key}.{name}.parquet") for name in names]
+        return [pd.read_parquet(folder / f"{key}.{name}.parquet") for name in names]
     made = list(make())
     with contextlib.suppress(LepauteError, OSError):
         for name, table in zip(names, made, strict=True):
@@ -100,11 +100,6 @@ def _sources() -> str:
 
     files = [file for package in (watch, stats) for file in Path(*package.__path__).rglob("*.py")]
     return _hex("\n".join(digests(files)))
-
-
-def _read_table(path: Path) -> "pd.DataFrame":
-    """Raises OSError or ValueError where it is not there, or damaged."""
-    return pd.read_parquet(path)
 
 
 def _write(folder: Path, name: str, write: Callable[[Path], Any]) -> None:
