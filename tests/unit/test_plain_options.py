@@ -30,7 +30,7 @@ def test_a_plain_text_is_what_typer_makes_of_it(type_: Any, limits: dict[str, fl
     command.__annotations__["value"] = hint | None
     command.__defaults__ = (typer.Option(None, "--value", **limits),)
     app.command()(command)
-    made = typer.main.get_command(app)
+    made: Any = typer.main.get_command(app)
     (parameter,) = [each for each in made.params if each.name == "value"]
     context = typer.Context(made)
     plain = 0

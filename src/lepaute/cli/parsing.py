@@ -65,25 +65,25 @@ _PLACES = {name: (heading, at) for heading, names in GROUPS.items() for at, name
 class _Parameter:
     """What options and arguments have in common."""
 
-    def process_value(self: Any, context: typer.Context, given: Any) -> Any:
+    def process_value(self: Any, ctx: Any, value: Any) -> Any:
         """The value; raises InputError for a path or a number that cannot be, or for several with commas between."""
         types = _types_in(self.type_descriptor.annotation)
         if not types & {Path, float} and (int not in types or bool in types):
-            return self.converted(context, given)
+            return self.converted(ctx, value)
         name = long_name(self)
-        if Path in types and "" in (given if isinstance(given, list | tuple) else [given]):
+        if Path in types and "" in (value if isinstance(value, list | tuple) else [value]):
             raise InputError(f"{name}: the path is empty; give one")
-        if not types & {Path, float} and isinstance(given, str) and "," in given:
-            raise InputError(f"{name} is {given[:80]!r}; it takes one whole number{_elsewhere(name, context)}")
+        if not types & {Path, float} and isinstance(value, str) and "," in value:
+            raise InputError(f"{name} is {value[:80]!r}; it takes one whole number{_elsewhere(name, ctx)}")
         try:
-            value = self.converted(context, given)
+            converted = self.converted(ctx, value)
         except typer.BadParameter as refusal:
             if (requirement := _requirement(str(refusal.message))) is None:
                 raise
-            raise InputError(f"{name} is {given!r:.80}; it must be {requirement}") from None
-        if isinstance(value, float) and not -inf < value < inf:
-            raise InputError(f"{name} is {given:.80}; it must be a finite number")
-        return value
+            raise InputError(f"{name} is {value!r:.80}; it must be {requirement}") from None
+        if isinstance(converted, float) and not -inf < converted < inf:
+            raise InputError(f"{name} is {value:.80}; it must be a finite number")
+        return converted
 
     def converted(self: Any, context: typer.Context, given: Any) -> Any:
         """As Typer converts it; what is plain without Pydantic, which takes longer to load than a prediction."""
@@ -150,7 +150,7 @@ class _Help:
         for parameter in self.params:
             parameter.dress()
 
-    def get_help_option(self: Any, ctx: typer.Context) -> Any:
+    def get_help_option(self: Any, ctx: Any) -> Any:
         option = super().get_help_option(ctx)  # type: ignore[misc]
         if option is not None and not isinstance(option, Option):
             self._help_option = option = _adopted(option)
@@ -160,20 +160,22 @@ class _Help:
         """The first sentence, whole."""
         return " ".join((self.help or "").strip().split("\n\n")[0].split()).split(". ")[0].rstrip(".")
 
-    def format_epilog(self: Any, ctx: typer.Context, formatter: Any) -> None:
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """The examples of the command."""
         if lines := EXAMPLES.get(ctx.command_path.removeprefix("lepaute ")):
-            # \b keeps the lines of a paragraph as they are.
-            self.epilog = "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
-        super().format_epilog(ctx, formatter)  # type: ignore[misc]
+            formatter.write_paragraph()
+            with formatter.indentation():
+                # \b keeps the lines of a paragraph as they are.
+                formatter.write_text("\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines))
 
 
 class Command(_Help, TyperCommand):
     """A command, whose options stand under headings."""
 
-    def format_options(self, ctx: typer.Context, formatter: Any) -> None:
+    def format_options(self, ctx: Any, formatter: Any) -> None:
         _write_parameters(self, ctx, formatter)
 
-    def invoke(self, ctx: typer.Context) -> Any:
+    def invoke(self, ctx: Any) -> Any:
         """As Typer's; a refusal that begins with the Python name of an argument has the option instead."""
         try:
             return super().invoke(ctx)
