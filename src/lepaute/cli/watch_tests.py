@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from lepaute.watch import values as watch_values
     from lepaute.watch.alarms import procedure
     from lepaute.watch.alarms.procedure import AlarmSettings
-    from lepaute.watch.judging import judge
+    from lepaute.watch.judging import judge as tests_of_jobs
     from lepaute.watch.report import summary as report_summary
     from lepaute.watch.report.summary import Summary
 else:
     watch_answer = later("lepaute.cli.watch_answer")
     procedure = later("lepaute.watch.alarms.procedure")
-    judge = later("lepaute.watch.judging.judge")
+    tests_of_jobs = later("lepaute.watch.judging.judge")
     watch_open_regressions = later("lepaute.watch.open_regressions")
     report_summary = later("lepaute.watch.report.summary")
     watch_values = later("lepaute.watch.values")
@@ -81,7 +81,7 @@ class TestOptions:
     @property
     def vectors(self) -> list[tuple[str, ...]] | None:
         """Of factors, None for every factor by itself; raises InputError for one that is none."""
-        return None if self.factor is None else judge.vectors_asked([_vector_of(text) for text in self.factor])
+        return None if self.factor is None else tests_of_jobs.vectors_asked([_vector_of(text) for text in self.factor])
 
     def arguments(self) -> dict[str, Any]:
         """Those of a replay; raises InputError for an empty name of a factor."""
@@ -205,7 +205,7 @@ def _tested(
         # names may be those of another cluster, too
         tests: Iterable[pd.DataFrame] = (part[watch_values.is_of(part, nodes)].reset_index(drop=True) for part in parts)
         if tested.csv is not None:
-            whole = judge.with_log10(judge.joined(list(tests)))
+            whole = tests_of_jobs.with_log10(tests_of_jobs.joined(list(tests)))
             tested.write(whole)
             tests = [whole]
         open_here = judged.of_nodes(nodes)
