@@ -82,11 +82,7 @@ needs_hpl() {
 
 # bash reads one script; what follows are its arguments.
 shell_syntax() {
-  local script status=0
-  for script in scripts/*.sh .ci/run; do
-    bash -n "$script" || status=1
-  done
-  return "$status"
+  printf '%s\n' scripts/*.sh .ci/run | xargs -n 1 bash -n
 }
 
 ((${#cxx[@]})) && check "clang-format core" "$clang_format" --dry-run -Werror "${cxx[@]}"

@@ -128,9 +128,8 @@ def _short(annotation: re.Match[str]) -> str:
 
 
 def _fields(model: Any) -> Iterator[str]:
-    names = getattr(model, "model_fields", None) or model.__dataclass_fields__
-    rows = [(f"`{name}`", escaped(getattr(names[name], "description", None) or "")) for name in names]
-    yield from table(("field", "what"), rows)
+    of = getattr(model, "model_fields", None) or model.__dataclass_fields__
+    yield from table(("field", "what"), ((f"`{n}`", escaped(getattr(of[n], "description", "") or "")) for n in of))
 
 
 def members(kind: type) -> list[str]:

@@ -37,7 +37,7 @@ def test_a_year_without_a_change_gives_an_alarm_in_at_most_one_watch_of_twenty(k
         days = np.datetime64("2026-01-01") + np.arange(len(common))
         for day in range(FEWEST, len(common)):
             today = {f"cpu {i}": float(e) for i, e in enumerate(machines[:, day])} | {"common": float(common[day])}
-            watch.judge(str(days[day]), today)
+            watch.alarms_of_day(str(days[day]), today)
         alarms += bool(watch.alarms)
     assert alarms <= most(LEVEL, len(found.common))
 
@@ -60,7 +60,7 @@ def test_the_share_of_false_alarms_is_small_where_a_quarter_of_the_machines_chan
         found = evidence(values, CPUS, pooled=True).machines
         watch = OnlineFdr()
         for day in range(200):
-            watch.judge(
+            watch.alarms_of_day(
                 str(np.datetime64("2026-01-01") + day), {f"{i:02d}": float(e) for i, e in enumerate(found[:, day])}
             )
         false = [a for a in watch.alarms if int(a) >= CPUS // 4]
@@ -147,11 +147,11 @@ def test_a_change_of_four_standard_deviations_is_found_within_ten_days(sign: int
 
 def test_a_day_judged_again_changes_nothing_and_a_verdict_stays() -> None:
     watch = OnlineFdr()
-    first = watch.judge("2026-01-01", {"a": 1.0, "b": 1e6})
+    first = watch.alarms_of_day("2026-01-01", {"a": 1.0, "b": 1e6})
     assert [alarm.stream for alarm in first] == ["b"]
-    assert watch.judge("2026-01-01", {"a": 1e9, "b": 0.0}) == first
+    assert watch.alarms_of_day("2026-01-01", {"a": 1e9, "b": 0.0}) == first
     # b's evidence fell; its alarm stands and is not given twice
-    assert watch.judge("2026-01-02", {"a": 1.0, "b": 0.1}) == []
+    assert watch.alarms_of_day("2026-01-02", {"a": 1.0, "b": 0.1}) == []
     assert list(watch.alarms) == ["b"]
 
 
@@ -159,16 +159,16 @@ def test_many_streams_at_once_need_less_evidence_than_one() -> None:
     names = [f"{i:03d}" for i in range(100)]
     quiet = dict.fromkeys(names, 1.0)
     # alone: 2 * 100 / 0.05 = 4000; ten together: 400 each
-    assert OnlineFdr().judge("2026-01-01", quiet | {"007": 3999.0}) == []
-    assert len(OnlineFdr().judge("2026-01-01", quiet | {"007": 4000.1})) == 1
-    assert len(OnlineFdr().judge("2026-01-01", quiet | dict.fromkeys(names[:10], 400.1))) == 10
-    assert OnlineFdr().judge("2026-01-01", quiet | dict.fromkeys(names[:9], 400.1)) == []
+    assert OnlineFdr().alarms_of_day("2026-01-01", quiet | {"007": 3999.0}) == []
+    assert len(OnlineFdr().alarms_of_day("2026-01-01", quiet | {"007": 4000.1})) == 1
+    assert len(OnlineFdr().alarms_of_day("2026-01-01", quiet | dict.fromkeys(names[:10], 400.1))) == 10
+    assert OnlineFdr().alarms_of_day("2026-01-01", quiet | dict.fromkeys(names[:9], 400.1)) == []
 
 
 def test_shares_of_all_hypotheses_sum_to_no_more_than_the_level() -> None:
     watch = OnlineFdr()
-    watch.judge("2026-01-01", dict.fromkeys("abc", 1.0))
-    watch.judge("2026-01-02", {f"later {i}": 1.0 for i in range(1000)})
+    watch.alarms_of_day("2026-01-01", dict.fromkeys("abc", 1.0))
+    watch.alarms_of_day("2026-01-02", {f"later {i}": 1.0 for i in range(1000)})
     total = sum(watch.share(name) for name in watch.order)
     assert 0.99 * LEVEL < total <= LEVEL
 
@@ -176,7 +176,7 @@ def test_shares_of_all_hypotheses_sum_to_no_more_than_the_level() -> None:
 @pytest.mark.parametrize(("day", "evidence_of_a"), [("yesterday", 1.0), ("2026-01-01", float("nan"))])
 def test_what_is_no_day_or_no_evidence_is_refused(day: str, evidence_of_a: float) -> None:
     with pytest.raises(InputError, match=r"yesterday|nan"):
-        OnlineFdr().judge(day, {"a": evidence_of_a})
+        OnlineFdr().alarms_of_day(day, {"a": evidence_of_a})
 
 
 @pytest.mark.parametrize(

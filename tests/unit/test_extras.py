@@ -98,7 +98,7 @@ def test_the_recipes_of_conda_and_spack_ask_for_the_versions_of_pyproject() -> N
     assert dict(each.split(" >=") for each in recipe["requirements"]["run"]) == lowest("fit")
     spack = (ROOT / "packaging/spack/package.py").read_text()
     asked = re.findall(r'"(?:py-)?([\w-]+)@([\d.]+):[^"]*", type=(?!"build")', spack) + re.findall(
-        r'\("(\w+)", "([\d.]+)"\)', spack
+        r'\("([\w-]+)", "([\d.]+)"\)', spack
     )
     assert dict(asked) == lowest("fit", "report")
 

@@ -11,7 +11,6 @@ from lepaute.cli import COMMANDS, HELP, QUESTIONS
 from lepaute.cli.commands import built
 from lepaute.cli.examples import EXAMPLES
 from lepaute.cli.main import main
-from lepaute.cli.parsing import GROUPS, OTHER
 
 
 def each_command(words: str, command: Any) -> Iterator[tuple[str, Any]]:

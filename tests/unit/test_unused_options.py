@@ -8,12 +8,12 @@ import pytest
 from lepaute.cli.commands import built
 from lepaute.cli.main import main
 
-ANSWER = "margin correction fail-if-slower strict report plot csv latex junit markdown guidelines details json force"
+ANSWER = "margin correction fail-if-slower strict report plot csv latex junit markdown annotations guidelines details json force"
 CLOCKS_ANSWER = "margin enough report plot details json force"
 MEASURED = (
     "ops sizes np ranks-per-node hostfile factor datatype op root compute precision budget calls mpiruns "
     "synchronisation clock clock-method cold warm-up limit seed sessions every resume nodes count walltime queue "
-    "account site cluster image constraint job ssh-config output scheduler python force"
+    "account image constraint job ssh-config output scheduler python force"
 )
 #: Command line, and which other options it uses; all the rest is refused.
 USED = {

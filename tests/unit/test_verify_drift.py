@@ -159,7 +159,7 @@ def test_a_drift_is_told_of_a_still_machine_once_in_a_hundred_campaigns() -> Non
 
 
 def test_the_lag_is_that_of_the_middle_of_the_campaign() -> None:
-    platform = override(load_platform("dahu"), {"sentinel": SENTINEL.model_dump_json()})
+    platform = override(load_platform("dahu"), {"sentinel": json.dumps(SENTINEL.model_dump(mode="json"))})
     ended = datetime(2026, 11, 22, 20, 0, 0, tzinfo=UTC)
     hpls = [Hpl(n=8000, q=2)]
     rate = 0.8 * SENTINEL.gflops * 1e9 * 2

@@ -121,7 +121,7 @@ class OnlineFdr:
         if not 0 < self.level < 1:
             raise InputError(f"the level of false discoveries is {self.level!r}; it must lie between 0 and 1")
 
-    def judge(self, day: str, evidence: Mapping[str, float]) -> list[Alarm]:
+    def alarms_of_day(self, day: str, evidence: Mapping[str, float]) -> list[Alarm]:
         """The alarms of this day, by name of the stream. A day that was judged gives what it gave.
 
         day      : ISO date; evidence : E of each stream that has a value on it, by a name that also says since which

@@ -2,7 +2,7 @@
 
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails, PydanticCustomError
@@ -11,7 +11,6 @@ from lepaute.errors import InputError
 from lepaute.kit.documents import Steps, composed, fields_at, guess, line_in, read_text, read_yaml, spoken
 from lepaute.kit.documents import shown as shown_value
 from lepaute.kit.expressions import Expression
-from lepaute.kit.notebook import Listed, Public
 from lepaute.kit.quantities import lag_of
 from lepaute.kit.text import exact_number
 from lepaute.simulate.apps import APPLICATIONS
@@ -93,14 +92,9 @@ Formula = Annotated[str, AfterValidator(_expression)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,79}$")]
 
 
-class _ListedModel(Listed, type(BaseModel)):  # type: ignore[misc]  # Pydantic's metaclass has no public name
-    pass
-
-
-class Value(Public, BaseModel, metaclass=_ListedModel):  # type: ignore[metaclass]  # as above
+class Value(BaseModel):
     """What all values of a study file share: they do not change, know all their fields, and hold finite numbers."""
 
-    _unlisted: ClassVar[frozenset[str]] = frozenset(name for name in dir(BaseModel) if not name.startswith("_"))
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
 

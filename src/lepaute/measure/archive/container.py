@@ -50,7 +50,8 @@ def read_directory(file: BinaryIO) -> dict[str, ZipInfo]:
     sizes that no measurement reaches. Memory is bounded by MOST_DIRECTORY_BYTES.
     """
     file.seek(-_SEAL_BYTES - _END.size, 2)
-    directory_bytes = _END.unpack(file.read(_END.size))[5]
+    end = _END.unpack(file.read(_END.size))
+    directory_bytes = end[5]
     if directory_bytes > MOST_DIRECTORY_BYTES:
         raise ArchiveError(f"declares {directory_bytes} bytes of directory, too many; {_REFUSE}")
     try:
@@ -58,6 +59,8 @@ def read_directory(file: BinaryIO) -> dict[str, ZipInfo]:
     except (BadZipFile, NotImplementedError, ValueError, struct.error) as problem:
         raise ArchiveError(f"its directory cannot be read ({printable(str(problem)[:80])}); {_DAMAGED}") from None
     infos = packed.infolist()
+    if end[1:5] != (0, 0, *2 * (min(len(infos), 0xFFFF),)):  # what zipfile passes over
+        raise ArchiveError(f"its directory has {len(infos)} entries and declares {end[4]}; {_DAMAGED}")
     _check(infos)
     offset = 0
     for info in infos:

@@ -182,7 +182,7 @@ class _Course:
             yield self.rounds
 
     def _end_day(self, at: int, date: str, inventory: Inventory, settings: AlarmSettings) -> None:
-        new_alarms = self.fdr.judge(date, self.stretches.evidence())
+        new_alarms = self.fdr.alarms_of_day(date, self.stretches.evidence())
         self.stretches.look(at)
         added: dict[str, object] = {} if self.days else {"settings": asdict(settings)}
         judged_s = time.time()
