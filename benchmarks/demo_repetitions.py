@@ -93,15 +93,15 @@ def rows_of(folder: Path) -> pandas.DataFrame:
     sealed = json.loads((folder / "predictions.json").read_text())
     cases, runs = (pandas.read_csv(folder / f"{name}.csv") for name in ("results", "runs"))
     predictions = [sealed["predictions"][case] for case in runs["case"]]
-    intervals = [each.get("any", each)["time_s"] for each in predictions]
+    intervals = [prediction.get("any", prediction)["time_s"] for prediction in predictions]
     columns = {
         "demo": sealed["created"][:16] + "Z",
         "processor": processor(),
         **runs[["n", "p", "q"]],
-        "predicted_s": [each["time_s"]["mean"] for each in predictions],
-        **{f"{end}_s": [each["time_s"][end] for each in predictions] for end in ("low", "high")},
+        "predicted_s": [prediction["time_s"]["mean"] for prediction in predictions],
+        **{f"{end}_s": [prediction["time_s"][end] for prediction in predictions] for end in ("low", "high")},
         **cases.set_index("case").loc[runs["case"], ["mean_low_s", "mean_high_s"]].reset_index(drop=True),
-        **{f"any_{end}_s": [each[end] for each in intervals] for end in ("low", "high")},
+        **{f"any_{end}_s": [interval[end] for interval in intervals] for end in ("low", "high")},
         **runs[["time_s", "disturbed", "drift_percent"]],
     }
     return pandas.DataFrame(columns)

@@ -61,7 +61,7 @@ def main() -> int:
         medians = [statistics.median(took_s[name, sources]) for sources in versions]
         slow |= wanted_s is not None and medians[-1] > wanted_s
         wanted = "–" if wanted_s is None else f"≤ {wanted_s:g}"
-        print(f"| {name} | {' | '.join(f'{each:.3f}' for each in medians)} | {wanted} |")
+        print(f"| {name} | {' | '.join(f'{median:.3f}' for median in medians)} | {wanted} |")
     print(f"| the interpreter alone | {'| ' if arguments.before else ''}{nothing_s:.3f} | – |")
     return int(slow)
 

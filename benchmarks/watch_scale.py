@@ -236,7 +236,7 @@ def main() -> int:
             met &= tests_s < TESTS_S
             reached = "yes" if tests_s < TESTS_S else "NO"
             print(f"| all tests together | {kind} | {tests_s:.1f} | | | | | {TESTS_S:g} s | {reached} |", flush=True)
-    same = all(len(each) == 1 for each in digests.values())
+    same = all(len(digest) == 1 for digest in digests.values())
     if options.only:
         return 0 if met else 1
     print(f"\nBoth stores give {'the same verdicts, bit for bit' if same else 'DIFFERENT verdicts'}.")

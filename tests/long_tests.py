@@ -13,7 +13,7 @@ def long_but(values: Iterable[Any], *kept: Any) -> list[Any]:
     """Values of a parameter of which those that are kept are tried at each change, and the others in long tests."""
     values = list(values)
     assert all(one in values for one in kept), f"{kept} of {values}"
-    return [one if one in kept else _long(one) for one in values]
+    return [value if value in kept else _long(value) for value in values]
 
 
 def _long(value: Any) -> Any:

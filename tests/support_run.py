@@ -44,7 +44,7 @@ def run_here(
     *arguments: object, folder: Path, limit_s: float = HANG_S, **more: str
 ) -> subprocess.CompletedProcess[str]:
     """The same in this process, where a start of Python would take most time."""
-    words = [str(each) for each in arguments]
+    words = [str(argument) for argument in arguments]
     with contextlib.ExitStack() as stack:
         files = [stack.enter_context(tempfile.TemporaryFile("w+", buffering=1)) for _ in range(2)]
         # What programs print that it starts is among it.

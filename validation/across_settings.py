@@ -131,7 +131,7 @@ def compared(options: Options) -> pandas.DataFrame:
     frame = pandas.DataFrame(rows)
     real = runs.groupby(["setting", "program"])["time_s"].agg(["mean", "std", "count"])
     keys = list(zip(frame["target"], frame["program"], strict=True))
-    frame["real_s"], frame["real_sd_s"], frame["runs"] = (real.loc[keys, each].to_numpy() for each in real.columns)
+    frame["real_s"], frame["real_sd_s"], frame["runs"] = (real.loc[keys, column].to_numpy() for column in real.columns)
     frame["error_percent"] = 100.0 * (frame["predicted_s"] / frame["real_s"] - 1.0)
     frame["inside"] = frame["real_s"].between(frame["low_s"], frame["high_s"])
     options.write(f"{STUDY}_runs", runs)

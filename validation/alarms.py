@@ -309,7 +309,7 @@ def looks(fleets: int) -> str:
             for found in (shown(values, size, jobs), np.concatenate([blank, beyond], axis=1)):
                 ordered = np.sort(days_until(found, size, jobs))
                 ends = ordered[(len(ordered) - 1) // 2], ordered[int(np.ceil(0.9 * len(ordered))) - 1]
-                cells.append(", ".join(f"{each:.0f}" if each <= 80 else "> 80" for each in ends))
+                cells.append(", ".join(f"{end:.0f}" if end <= 80 else "> 80" for end in ends))
         name = f"{change:g} sd" if change is not None else "three times the scatter"
         rows.append((name, str(jobs), *cells))
     header = (

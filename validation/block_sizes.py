@@ -75,8 +75,8 @@ def verified(platform: Platform, folder: Path, *, quick: bool) -> pandas.DataFra
     found.save(folder, "HPL by block size: predicted and measured")
     predictions = [case.prediction for case in found.cases]
     return found.table.assign(
-        extrapolated_share=[one.extrapolated_share for one in predictions],
-        comparable=[one.comparable for one in predictions],
+        extrapolated_share=[prediction.extrapolated_share for prediction in predictions],
+        comparable=[prediction.comparable for prediction in predictions],
     )
 
 

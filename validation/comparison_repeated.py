@@ -94,7 +94,7 @@ Forecast = tuple[str, tuple[str, int], float, float]
 
 
 def by_row(verdicts: tuple[Verdict, ...]) -> Rows:
-    return {(one.operation, one.size_bytes): one for one in verdicts}
+    return {(verdict.operation, verdict.size_bytes): verdict for verdict in verdicts}
 
 
 def forecast_rows(found: dict[str, Rows], reference: pandas.DataFrame) -> list[Forecast]:

@@ -119,7 +119,7 @@ def searched(options: Options) -> pandas.DataFrame:
 
 def chosen(candidates: tuple[Partition, ...], points: int, rule: Rule) -> tuple[float, ...]:
     """The breakpoints of the least criterion."""
-    left = np.maximum([one.residual for one in candidates], points * 1e-12)
+    left = np.maximum([candidate.residual for candidate in candidates], points * 1e-12)
     return candidates[int(np.argmin(rule(left, points)))].breakpoints
 
 

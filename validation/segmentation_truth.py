@@ -73,7 +73,7 @@ def searched(options: Options) -> pandas.DataFrame:
 def chosen(candidates: tuple[Partition, ...], points: int, charge: Charge) -> tuple[float, ...]:
     """The breakpoints of the least criterion."""
     counts = np.arange(1, len(candidates) + 1)
-    left = np.array([one.residual for one in candidates])
+    left = np.array([candidate.residual for candidate in candidates])
     criterion = points * np.log(left / points) + charge(counts, points) * np.log(points)
     return candidates[int(np.argmin(criterion))].breakpoints
 

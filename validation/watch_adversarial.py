@@ -80,7 +80,7 @@ def drift(number: int) -> tuple[bool, int]:
     z = noise(number)
     z[node(4)] -= 2 * PER_CENT * np.arange(DAYS) / DAYS
     events, said = found_in(fleet_values(z, seed=number))
-    right = [each for each in events if event_nodes((each,)) == [("4",)] and each.factors[0].direction < 0]
+    right = [event for event in events if event_nodes((event,)) == [("4",)] and event.factors[0].direction < 0]
     return len(right) == 1, len(events) + len(said) - len(right)
 
 
@@ -98,9 +98,9 @@ def half_of_the_nodes(number: int) -> tuple[bool, int]:
         z[node(int(each)), 50:] -= 5 * PER_CENT
     events, said = found_in(fleet_values(z, seed=number))
     right = [
-        each
-        for each in events
-        if event_nodes((each,)) == [tuple(str(one) for one in chosen)] and str(each.date) == date_of(50)
+        event
+        for event in events
+        if event_nodes((event,)) == [tuple(str(one) for one in chosen)] and str(event.date) == date_of(50)
     ]
     return len(right) == 1 and len(events) == 1, len(events) + len(said) - len(right)
 
@@ -110,7 +110,7 @@ def two_faults(number: int) -> tuple[bool, int]:
     z[node(3), 50:] -= 4 * PER_CENT
     z[node(11), 53:] += 4 * PER_CENT
     events, said = found_in(fleet_values(z, seed=number))
-    right = [each for each in events if event_nodes((each,)) in ([("3",)], [("11",)])]
+    right = [event for event in events if event_nodes((event,)) in ([("3",)], [("11",)])]
     return event_nodes(events) == [("11",), ("3",)], len(events) + len(said) - len(right)
 
 
@@ -133,8 +133,8 @@ def late_job(number: int) -> tuple[bool, int]:
     events, said = found_in(values)
     again, said_again = found_in(other)
     # day events read raw verdicts, steps the values: both have to be the same
-    right = [each for each in events if event_nodes((each,)) == [("4",)]]
-    same = [str(each) for each in events] == [str(each) for each in again] and said == said_again
+    right = [event for event in events if event_nodes((event,)) == [("4",)]]
+    same = [str(event) for event in events] == [str(each) for each in again] and said == said_again
     return same and bool(right), len(events) + len(said) - len(right)
 
 
@@ -157,7 +157,7 @@ def power_drops(number: int) -> tuple[bool, int]:
     for day in (40, 47, 55, 70):
         z[node(5).start : node(8).stop, day] -= 8 * PER_CENT
     events, said = found_in(fleet_values(z, seed=number))
-    right = [each for each in events if event_nodes((each,)) == [("5", "6", "7", "8")] and each.shape == "days"]
+    right = [event for event in events if event_nodes((event,)) == [("5", "6", "7", "8")] and event.shape == "days"]
     return len(right) == 1 and len(events) == 1, len(events) + len(said) - len(right)
 
 

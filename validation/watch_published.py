@@ -67,7 +67,7 @@ def main() -> int:
 
 def counted(values: pandas.DataFrame, log: Changelog) -> pandas.DataFrame:
     """A row a (reading of the log, window, pooled, factor): observations, tests, alarms, and those on logged jobs."""
-    single = replace(log, outliers=tuple(one for one in log.outliers if "/" not in one.nodes.text))
+    single = replace(log, outliers=tuple(outlier for outlier in log.outliers if "/" not in outlier.nodes.text))
     rows = []
     for reading, known in (("whole", log), ("single nodes", single)):
         for pooled in (False, True):

@@ -216,7 +216,7 @@ def platform(verdicts: pandas.DataFrame, values: pandas.DataFrame) -> pandas.Dat
             "last": event.days[-1],
             "days": len(event.days),
             "nodes": "/".join(sorted({node for _, node in event.nodes}, key=int)),
-            "factors": "; ".join(str(each) for each in event.factors),
+            "factors": "; ".join(str(factor) for factor in event.factors),
             "p_value": event.p_value,
         }
         for event in events

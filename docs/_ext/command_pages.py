@@ -106,8 +106,8 @@ def _section(words: str, command: Any, level: int) -> Iterator[str]:
         yield from ("```bash", *EXAMPLES[words], "```", "")
     arguments = [
         record
-        for each in command.get_params(context)
-        if each.param_type_name == "argument" and (record := each.get_help_record(context)) is not None
+        for param in command.get_params(context)
+        if param.param_type_name == "argument" and (record := param.get_help_record(context)) is not None
     ]
     if arguments:
         yield from (f"{'#' * level} Arguments", "")
@@ -116,9 +116,9 @@ def _section(words: str, command: Any, level: int) -> Iterator[str]:
     yield ":::"
     yield ""
     options = {
-        name_of(each): record
-        for each in command.get_params(context)
-        if each.param_type_name == "option" and (record := each.get_help_record(context)) is not None
+        name_of(param): record
+        for param in command.get_params(context)
+        if param.param_type_name == "option" and (record := param.get_help_record(context)) is not None
     }
     for heading, records in grouped(options).items():
         if records:

@@ -53,7 +53,9 @@ def one_dat(tmp_path: Path) -> Path:
 
 def test_all_combinations_of_an_hpl_dat_are_predicted_in_hpl_s_order() -> None:
     predictions = answer("--dat", str(DAT), "--runs", "2")["predictions"]
-    chosen = [[one["parameters"][name] for name in ("p", "n", "nb", "bcast", "pfact")] for one in predictions]
+    chosen = [
+        [prediction["parameters"][name] for name in ("p", "n", "nb", "bcast", "pfact")] for prediction in predictions
+    ]
     assert chosen == [
         [p, n, nb, bcast, pfact]
         for p in (2, 1)
@@ -62,7 +64,7 @@ def test_all_combinations_of_an_hpl_dat_are_predicted_in_hpl_s_order() -> None:
         for bcast in ("1ring-modified", "2ring-modified")
         for pfact in ("crout", "right")
     ]
-    assert {len(one["runs"]) for one in predictions} == {2}
+    assert {len(prediction["runs"]) for prediction in predictions} == {2}
 
 
 def test_a_combination_of_a_file_is_what_its_options_alone_predict(one_dat: Path) -> None:

@@ -86,7 +86,7 @@ def test_a_receive_may_outlive_its_communicator_or_be_cancelled(library: tuple[M
     trace, _ = recorded(library, "outlived")
     ends = [(0, 1, 5, 4.0), (0, -2, 6, 0.0), (1, 0, 5, 4.0), (1, -2, 6, 0.0)]
     assert rows(trace, "MPI_Wait") == ends
-    assert rows(trace, "MPI_Irecv") == [(*one[:3], 64.0 if one[1] >= 0 else 0.0) for one in ends]
+    assert rows(trace, "MPI_Irecv") == [(*end[:3], 64.0 if end[1] >= 0 else 0.0) for end in ends]
     assert len(match_messages(trace).send) == 2
 
 

@@ -60,7 +60,7 @@ def emulated(folder: Path) -> Trace:
     done = subprocess.run(
         [
             *("smpirun", "-np", str(RANKS), "-platform", "platform.xml", "-hostfile", "hosts"),
-            *("-trace", "-trace-file", "smpi.trace", *(f"--cfg={one}" for one in settings), "./emulated"),
+            *("-trace", "-trace-file", "smpi.trace", *(f"--cfg={setting}" for setting in settings), "./emulated"),
         ],
         cwd=folder,
         capture_output=True,

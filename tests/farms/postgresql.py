@@ -94,7 +94,7 @@ def _programs() -> Path | None:
     if found := shutil.which("initdb"):
         return Path(found).parent
     versions = Path("/usr/lib/postgresql").glob("*/bin")
-    having = [each for each in versions if (each / "initdb").exists() and (each / "postgres").exists()]
+    having = [version for version in versions if (version / "initdb").exists() and (version / "postgres").exists()]
     return max(having, key=lambda each: int(each.parent.name), default=None)
 
 

@@ -240,7 +240,7 @@ def values_with(command: str, parameter: Any) -> tuple[str, ...]:
 def _type_of(parameter: Any) -> Any:
     """int of `int | None`, Path of `list[Path]`."""
     kind = parameter.type_descriptor.annotation
-    while arguments := [each for each in get_args(kind) if each is not type(None)]:
+    while arguments := [arg for arg in get_args(kind) if arg is not type(None)]:
         kind = arguments[0]
     return kind
 
@@ -262,9 +262,9 @@ def _words(command: str, base: Base, inputs: Path, given: dict[str, Any] | None 
     given = given or {}
     options = base.options | {name: text for name, text in given.items() if name.startswith("-")}
     arguments = base.arguments | {name: text for name, text in given.items() if not name.startswith("-")}
-    flags = {_name(each) for each in commands()[command].params if _is_flag(each)}
+    flags = {_name(param) for param in commands()[command].params if _is_flag(param)}
     words = [name if name in flags else f"{name}={text}" for name, texts in options.items() for text in _several(texts)]
-    rest = [word for each in arguments.values() for word in _several(each)]
+    rest = [word for argument in arguments.values() for word in _several(argument)]
     filled = [word.replace("{in}", str(inputs)) for word in (*words, *(["--", *rest] if rest else []))]
     return (*command.split(), *filled)
 

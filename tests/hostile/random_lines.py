@@ -81,7 +81,7 @@ def write_random_files(folder: Path, seed: int) -> None:
     shutil.copytree(DATA, folder / "data")
     rng = random.Random(seed)
     places = [each for each in sorted(folder.rglob("*")) if each.is_file() and os.access(each, os.R_OK)]
-    sound = [each for each in places if each.name != "locked" and each.stat().st_size < 200_000]
+    sound = [place for place in places if place.name != "locked" and place.stat().st_size < 200_000]
     others = [each.read_bytes() for each in sound]
     (folder / "damaged").mkdir()
     for number, (path, data) in enumerate(zip(sound, others, strict=True)):
@@ -137,11 +137,11 @@ class Changes:
         return self.rng.choice(ways)(words)
 
     def _option(self, words: list[str]) -> list[str]:
-        choice, options = self.rng.choice, [_name(each) for each in commands()[self.command].params]
+        choice, options = self.rng.choice, [_name(param) for param in commands()[self.command].params]
         if not (options := [name for name in options if name.startswith("--") and name != "--notify"]):
             return [*words, "--nonsense"]  # --notify sends messages
         name = choice(options)
-        option = next(each for each in commands()[self.command].params if _name(each) == name)
+        option = next(param for param in commands()[self.command].params if _name(param) == name)
         alike = [word for word in tried() if word.split("=")[0] == name]
         if alike and choice((True, False)):
             word = filled(choice(alike), self.inputs)
@@ -167,7 +167,7 @@ class Changes:
             return words
         number = self.rng.choice(places)
         name, sign, path = words[number].rpartition("=")
-        alike = [each for each in self.files if each.endswith(Path(path).suffix)] or self.files
+        alike = [file for file in self.files if file.endswith(Path(path).suffix)] or self.files
         other = self.rng.choice([each for each in alike if "/damaged/" in each] or alike)
         return [*words[:number], f"{name}{sign}{other}", *words[number + 1 :]]
 
@@ -186,7 +186,7 @@ class Changes:
 
     def _value(self, kind: object) -> str:
         """Mostly of the type, of another one else."""
-        paths = [each if not each or each.startswith("/") else f"{self.inputs}/{each}" for each in PATHS[:-2]]
+        paths = [path if not path or path.startswith("/") else f"{self.inputs}/{path}" for path in PATHS[:-2]]
         pools: dict[object, Sequence[str]] = {int: NUMBERS, float: NUMBERS, Path: [*paths, *PATHS[-2:], *KEPT]}
         right = pools.get(kind, TEXT)
         return self.rng.choice(self.rng.choice((right, right, NUMBERS, ODD, TEXT, self.files, self.files)))

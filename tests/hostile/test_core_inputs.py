@@ -51,7 +51,7 @@ def values_for(value: Any) -> list[Any]:
     if isinstance(value, list):
         elements = {type(each) for each in value} or {int, float}
         numbers = (WHOLE if int in elements else ()) + (REAL if float in elements else ())
-        return [*OTHER, *([one] * max(1, len(value)) for one in numbers), [*value, *value], value[1:]]
+        return [*OTHER, *([number] * max(1, len(value)) for number in numbers), [*value, *value], value[1:]]
     return [*(WHOLE if isinstance(value, int) else ()), *(REAL if not isinstance(value, bool | str) else ()), *OTHER]
 
 

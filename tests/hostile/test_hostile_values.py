@@ -27,9 +27,9 @@ def test_every_command_has_a_command_line_to_start_from() -> None:
 def break_nothing(tried: Sequence[Case], answers: Sequence[dict[str, Any]]) -> None:
     """Asserts that all ended as they should; the first has nothing hostile in it."""
     failures = [
-        f"{case.label}: {each}"
+        f"{case.label}: {complaint}"
         for case, answer in zip(tried, answers, strict=True)
-        for each in complaints(case, answer, answers[0])
+        for complaint in complaints(case, answer, answers[0])
     ]
     assert not failures, "\n".join(failures)
 

@@ -52,7 +52,7 @@ def test_json_is_one_object_with_the_exit_status_of_the_text(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     words = ANSWERED[command](tmp_path)
-    force = ["--force"] if any("--force" in each.opts for each in commands()[command].params) else []
+    force = ["--force"] if any("--force" in param.opts for param in commands()[command].params) else []
     assert main([*words, *force, "--json"]) == 0
     object_in(capsys.readouterr().out)
     assert main([*words, *force]) == 0

@@ -131,7 +131,7 @@ def test_measuring_everything_twice_changes_no_line(seed, objective):
 @given(seeds, OBJECTIVES)
 def test_a_further_breakpoint_never_leaves_more(seed, objective):
     x, y = two_regimes(seed)
-    left = [one.residual for one in segment(x, y, objective=objective).candidates]
+    left = [candidate.residual for candidate in segment(x, y, objective=objective).candidates]
     assert all(after <= before * (1 + 1e-9) for before, after in zip(left[:-1], left[1:], strict=True))
 
 

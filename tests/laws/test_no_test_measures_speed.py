@@ -65,7 +65,7 @@ def found_in(source: str) -> Iterator[str]:
             yield f"line {node.lineno}: imports from time"
         if isinstance(node, ast.Call):
             name = name_of(node)
-            limits = [each.value for each in node.keywords if each.arg in LIMITS]
+            limits = [keyword.value for keyword in node.keywords if keyword.arg in LIMITS]
             limits += node.args[:1] if name in WAITS else []
             for limit in limits:
                 if isinstance(limit, ast.Constant) and isinstance(limit.value, int | float) and limit.value < LEAST_S:
@@ -86,7 +86,7 @@ def name_of(call: ast.Call) -> str:
 def is_judged(node: ast.AST) -> bool:
     """Whether something measured must be below a bound or a multiple of something measured, or roughly equal to it."""
     if isinstance(node, ast.Call) and name_of(node) in ("approx", "allclose", "isclose"):
-        far = (each.value.value for each in node.keywords if isinstance(each.value, ast.Constant))
+        far = (keyword.value.value for keyword in node.keywords if isinstance(keyword.value, ast.Constant))
         return any(isinstance(value, float) and value > CLOSEST for value in far)
     if not isinstance(node, ast.Compare):
         return False

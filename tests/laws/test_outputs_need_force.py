@@ -81,7 +81,7 @@ def working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def words_of(command: str, name: str, path: Path, inputs: Path) -> list[str]:
     """The cheap command line of the hostile tests, with the output in that place, and no other."""
     base: Base = BASES[command]
-    flags = {name_of(each) for each in commands()[command].params if getattr(each, "is_flag", False)}
+    flags = {name_of(param) for param in commands()[command].params if getattr(param, "is_flag", False)}
     others = {option for other, option in FILES if other == command}
     options: dict[str, Any] = {option: text for option, text in base.options.items() if option not in others}
     if name == "--archive":
@@ -106,7 +106,7 @@ def suffix_of(command: str, name: str) -> str:
     }.get(name, ".out")  # fmt: skip
 
 
-@pytest.mark.parametrize(("command", "name"), FILES, ids=[" ".join(each) for each in FILES])
+@pytest.mark.parametrize(("command", "name"), FILES, ids=[" ".join(file) for file in FILES])
 def test_a_file_that_is_there_is_replaced_only_with_force(
     command: str, name: str, inputs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

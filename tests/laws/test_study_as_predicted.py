@@ -207,7 +207,7 @@ def test_a_machine_of_a_catalogue_and_a_ready_study_state_the_times_of_predictio
         section = {"catalogue": "parts.yaml", "nodes": [asked.platform.nodes.count]}
         points = asked.answer("capacity", capacity=section)["points"]
         for name, alone in (("as it is", base), ("other", asked.predicted(asked.changed))):
-            (machine,) = (each for each in points if each["point"]["scenario"].endswith(name))
+            (machine,) = (point for point in points if point["point"]["scenario"].endswith(name))
             assert machine["responses"]["time_s"] == alone["time_s"]
             assert machine["comparable"] == alone["comparable"]
     if asked.application is not HPL or asked.fidelity != "full":

@@ -67,8 +67,8 @@ def study(question: str, platform: str, cases: list[dict[str, Any]], **more: Any
 
 def without_counts(caveats: list[str]) -> set[str]:
     """What the caveats are about: their beginnings, without figures and names of kernels."""
-    heads = [re.sub(r"of \S+ time", "of its time", each.partition(":")[0]) for each in caveats]
-    return {" ".join(word for word in each.split() if word.isalpha()) for each in heads}
+    heads = [re.sub(r"of \S+ time", "of its time", caveat.partition(":")[0]) for caveat in caveats]
+    return {" ".join(word for word in head.split() if word.isalpha()) for head in heads}
 
 
 @pytest.mark.slow
@@ -102,8 +102,8 @@ def test_all_commands_say_the_same_of_a_run(
     grids = [[int(part) for part in case["grid"].split("x")] for case in cases]
     runs_of = [Hpl(n=N, nb=case["nb"], p=p, q=q) for case, (p, q) in zip(cases, grids, strict=True)]
     sweep = Sweep(tuple(predict_all(runs_of, platform, PredictionRequest(runs=RUNS))))
-    assert [one.trust.to_dict() for one in sweep.predictions] == trusts
-    assert [one.time_s.to_dict() for one in sweep.predictions] == [one["time_s"] for one in alone]
+    assert [prediction.trust.to_dict() for prediction in sweep.predictions] == trusts
+    assert [prediction.time_s.to_dict() for prediction in sweep.predictions] == [one["time_s"] for one in alone]
     near = {one["point"]["scenario"] for one in tuned["standings"] if one["near_best"]}
     bests = [f"case {at}" for at, one in enumerate(sweep.predictions) if any(one is each for each in sweep.bests)]
     assert tuned["best"]["scenario"] in bests

@@ -60,10 +60,10 @@ def files_of(store: Path) -> dict[str, bytes]:
 def who_when_how_much(regressions: list[dict[str, Any]], nodes: int) -> set[tuple[Any, ...]]:
     every = frozenset(f"n{node}" for node in range(1, nodes + 1))
     found = set()
-    for each in regressions:
-        names = frozenset(node for _, node, _ in each["machines"])
-        sizes = tuple((change["factor"], round(change["size"], 9)) for change in each["changes"])
-        found.add((every if names == {ALL} else names, each["since"], sizes))
+    for regression in regressions:
+        names = frozenset(node for _, node, _ in regression["machines"])
+        sizes = tuple((change["factor"], round(change["size"], 9)) for change in regression["changes"])
+        found.add((every if names == {ALL} else names, regression["since"], sizes))
     return found
 
 
@@ -195,4 +195,4 @@ def test_all_commands_say_the_same_of_what_is_worth_a_look_and_none_fails_for_it
         assert f"c n2: {line['text']}" in said
     of_nodes = {each["node"]: each["worth_a_look"] for each in asked(capsys, store, "health", "n[1-12]")["nodes"]}
     assert of_nodes.pop("n2") == found["worth_a_look"]
-    assert all(each == {"label": LABEL, "lines": []} for each in of_nodes.values())
+    assert all(of_node == {"label": LABEL, "lines": []} for of_node in of_nodes.values())

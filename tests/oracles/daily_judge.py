@@ -26,7 +26,7 @@ def daily_verdicts(
         date = dt.date(1970, 1, 1) + dt.timedelta(days=day)
         seen = values[days <= day]
         there = set(seen["factor"])
-        testable = [each for each in factors if there.issuperset([each] if isinstance(each, str) else each)]
+        testable = [factor for factor in factors if there.issuperset([factor] if isinstance(factor, str) else factor)]
         if not testable:
             continue
         logged = ([each for each in some if each.date <= date] for some in (changelog.events, changelog.outliers))

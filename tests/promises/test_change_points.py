@@ -73,7 +73,7 @@ def test_a_drift_of_both_processors_of_a_node_is_told_once() -> None:
         z = autoregressive(np.random.default_rng((20261127, number)).normal(size=(32, days)), 0.3)
         z[6:8] -= 4.0 * np.arange(days) / days  # node 4 loses 2 %
         events = propose(fleet_values(z, seed=number))
-        told += [{node for _, node in each.nodes} for each in events] == [{"4"}]
+        told += [{node for _, node in event.nodes} for event in events] == [{"4"}]
     # 95 % of 300 fleets; of such a share less than this comes about for one seed in a million
     assert told >= stats.binom.ppf(1e-6, fleets, 0.95)
 

@@ -43,8 +43,8 @@ def test_intervals_of_pairs_hold_together_and_nothing_is_called_worse_or_as_good
         medians_s = 1e-6 * np.exp(generator.choice([0.0, 0.2, 1.5], size=len(METHODS)))
         truth = dict(zip(METHODS, medians_s, strict=True))
         _, pairs, (choice,) = judged(drawn(generator, medians_s), COSTS, MARGIN, 0.0)
-        assert {frozenset((one.method, one.other)) for one in pairs} == set(map(frozenset, combinations(METHODS, 2)))
-        ratios = [(truth[one.method] / truth[one.other], one.low, one.high) for one in pairs]
+        assert {frozenset((pair.method, pair.other)) for pair in pairs} == set(map(frozenset, combinations(METHODS, 2)))
+        ratios = [(truth[pair.method] / truth[pair.other], pair.low, pair.high) for pair in pairs]
         missed += any(not low <= ratio <= high for ratio, low, high in ratios if low is not None and high is not None)
         called_worse += any(truth[name] <= truth[choice.least] for name in choice.worse)
         called_good += any(truth[name] > (1 + MARGIN) * truth[choice.least] for name in choice.as_good)
@@ -65,7 +65,7 @@ def test_the_interval_of_an_error_holds_its_median_in_95_of_100() -> None:
     truth_s = float(many["error_s"].median())
     for _ in range(CAMPAIGNS):
         errors, _, _ = judged(drawn(generator, medians_s), COSTS, MARGIN, 0.0)
-        one = next(each for each in errors if each.method == "HCA")
+        one = next(error for error in errors if error.method == "HCA")
         assert one.low_s is not None
         assert one.high_s is not None
         held += one.low_s <= truth_s <= one.high_s
@@ -77,8 +77,8 @@ def test_the_interval_of_an_error_holds_its_median_in_95_of_100() -> None:
 def test_few_mpiruns_tell_nothing_and_do_not_pretend_to(blocks: int) -> None:
     medians_s = 1e-6 * 4.0 ** np.arange(len(METHODS))
     errors, pairs, (choice,) = judged(drawn(np.random.default_rng(5), medians_s, blocks), COSTS, MARGIN, 0.0)
-    assert all((one.low_s is None) == (blocks < 6) for one in errors)  # 2 (1/2)^5 > 0.05
-    assert all(one.low is None and one.high is None for one in pairs)  # 2 (1/2)^9 > 0.05 / 15
+    assert all((error.low_s is None) == (blocks < 6) for error in errors)  # 2 (1/2)^5 > 0.05
+    assert all(pair.low is None and pair.high is None for pair in pairs)  # 2 (1/2)^9 > 0.05 / 15
     assert choice.method == choice.least
     assert choice.worse == choice.as_good == ()
 

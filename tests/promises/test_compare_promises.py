@@ -39,7 +39,7 @@ def test_a_library_against_itself_is_declared_faster_in_at_most_one_comparison_o
     families = false = 0
     for _ in range(trials):
         results = verdicts(UNPLEASANT[name].summaries(rng, rows, blocks, mpiruns), "a", "b")
-        families += any(one.p_corrected <= SIGNIFICANT for one in results)
+        families += any(result.p_corrected <= SIGNIFICANT for result in results)
         false += results[0].p_value <= SIGNIFICANT  # rows of one comparison are not independent: one of each
     assert families <= at_most(trials, SIGNIFICANT)
     assert false <= at_most(trials, SIGNIFICANT)
@@ -80,7 +80,7 @@ def test_eight_mpiruns_decide_what_differs_among_75_rows_and_hardly_anything_els
         table = World(of_mpirun=0.01).summaries(rng, 75, 2, 4)
         slower = (table["library"] == "b") & (table["size_bytes"] < 2**25)
         results = verdicts(table.assign(median_s=table["median_s"] * np.where(slower, 1.2, 1.0)), "a", "b")
-        shown = [one.size_bytes < 2**25 for one in results if one.outcome in ("left faster", "right faster")]
+        shown = [result.size_bytes < 2**25 for result in results if result.outcome in ("left faster", "right faster")]
         found += sum(shown)
         false.append(1 - np.mean(shown))
     assert found >= 0.8 * 4 * 25
@@ -92,7 +92,7 @@ def test_primary_rows_are_decided_by_fewer_mpiruns_than_all() -> None:
     alike = (table["library"] == "b") & (table["size_bytes"] > 1)
     table.loc[alike, "median_s"] /= np.exp(0.3)
     row = ("Bcast", "blocking", 1)
-    assert not any(one.p_corrected <= SIGNIFICANT for one in verdicts(table, "a", "b"))
+    assert not any(verdict.p_corrected <= SIGNIFICANT for verdict in verdicts(table, "a", "b"))
     first, *others = verdicts(table, "a", "b", primary=[row])
     assert (first.outcome, first.p_corrected) == ("left faster", pytest.approx(2 / 70))
     assert all(one.p_corrected > SIGNIFICANT for one in others)
@@ -153,9 +153,9 @@ def test_five_per_cent_are_shown_by_ten_blocks_and_one_per_cent_by_none() -> Non
     rng = np.random.default_rng(10)
     shown = {
         effect: sum(
-            one.outcome == "left faster"
+            verdict.outcome == "left faster"
             for _ in range(6)
-            for one in verdicts(World(effect=effect).summaries(rng, 4, 10, 2), "a", "b")
+            for verdict in verdicts(World(effect=effect).summaries(rng, 4, 10, 2), "a", "b")
         )
         for effect in (0.05, 0.002)
     }

@@ -77,12 +77,12 @@ PROMISED = {"lasting_ten_blocks": 0.92, "ending_by_chance": 0.90, "differing_by_
 def test_the_interval_over_sessions_holds_their_average_and_false_alarms_are_as_rare(name: str, sessions: int) -> None:
     trials = 1200
     tests = simulated(1, WORLDS[name], sessions, trials)
-    held = sum(one.low <= 0 <= one.high for one in tests)
+    held = sum(test.low <= 0 <= test.high for test in tests)
     assert binom.ppf(1e-6, trials, PROMISED[name]) <= held <= binom.ppf(1 - 1e-6, trials, 0.97)
     wrong = 1 - PROMISED[name]
-    assert sum(one.two_sided <= SIGNIFICANT for one in tests) <= binom.ppf(1 - 1e-6, trials, wrong)
+    assert sum(test.two_sided <= SIGNIFICANT for test in tests) <= binom.ppf(1 - 1e-6, trials, wrong)
     for side in ("lower", "higher"):
-        assert sum(getattr(one, side) <= SIGNIFICANT / 2 for one in tests) <= binom.ppf(1 - 1e-6, trials, wrong / 2)
+        assert sum(getattr(test, side) <= SIGNIFICANT / 2 for test in tests) <= binom.ppf(1 - 1e-6, trials, wrong / 2)
 
 
 @pytest.mark.long
@@ -111,5 +111,5 @@ def test_with_many_rows_that_do_not_differ_few_comparisons_name_a_faster_library
     rng, trials, wrong = np.random.default_rng(6), 100, 0
     for _ in range(trials):
         rows = [sessions_of(rng, differing_by_session, 4).assign(size_bytes=2**row) for row in range(10)]
-        wrong += any(one.p_corrected <= SIGNIFICANT for one in verdicts(pandas.concat(rows), "a", "b"))
+        wrong += any(verdict.p_corrected <= SIGNIFICANT for verdict in verdicts(pandas.concat(rows), "a", "b"))
     assert wrong <= binom.ppf(1 - 1e-6, trials, SIGNIFICANT)

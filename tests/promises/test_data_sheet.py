@@ -66,8 +66,10 @@ def busy(links: object, factor: float) -> object:
 
 def slower(segments: tuple[Segment, ...], factor: float) -> tuple[Segment, ...]:
     return tuple(
-        each.model_copy(update={"latency_s": each.latency_s * factor, "bandwidth_Bps": each.bandwidth_Bps / factor})
-        for each in segments
+        segment.model_copy(
+            update={"latency_s": segment.latency_s * factor, "bandwidth_Bps": segment.bandwidth_Bps / factor}
+        )
+        for segment in segments
     )
 
 

@@ -72,6 +72,6 @@ def test_one_machine_of_a_rack_that_wanders_is_found_and_none_of_its_neighbours(
         z = racked_streams(SEED + 200 + seed, 32, 4, 150)
         z[9, 100:] -= 8.0
         found = open_after(z, racks_of(32, 4), seed)
-        assert {each.machines for each in found.reports} <= {(("sim", "5", 1),)}
+        assert {report.machines for report in found.reports} <= {(("sim", "5", 1),)}
         hit += len(found.reports)
     assert hit >= 5  # of eight standard deviations, none is missed

@@ -89,7 +89,7 @@ def test_lost_and_repeated_processes_do_no_harm():
     for _ in range(300):
         values = campaign(rng, 12, 0.02, 0.02, 0.02)
         kept = rng.random(len(values[0])) < 0.8
-        found.append(variances(nested_effects(*(each[kept] for each in values))))
+        found.append(variances(nested_effects(*(value[kept] for value in values))))
     assert np.mean(found, axis=0) == pytest.approx([0.02**2] * 3, rel=0.15)
 
 

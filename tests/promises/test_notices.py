@@ -33,5 +33,5 @@ def test_a_level_six_deviations_from_the_others_is_found() -> None:
         middle = values.groupby(["node", "cpu"])["value"].median().median()
         bad = (values["node"] == "7") & (values["cpu"] == 0)
         values.loc[bad, "value"] *= 0.82 * middle / values.loc[bad, "value"].median()
-        found += any((each.node, each.cpu) == ("7", 0) for each in notices(values))
+        found += any((notice.node, notice.cpu) == ("7", 0) for notice in notices(values))
     assert found >= 27

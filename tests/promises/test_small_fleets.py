@@ -53,9 +53,9 @@ def test_a_machine_that_was_slow_from_its_first_day_is_unlike_its_peers_and_no_o
     unlike, false, fleets = 0, 0, 40
     for seed in range(fleets):
         values = fleet_values(rng.normal(size=(2 * machines, jobs)), noise=NOISE, seed=seed)
-        false += any(each.kind == UNLIKE_PEERS for each in notices(values))
+        false += any(notice.kind == UNLIKE_PEERS for notice in notices(values))
         values.loc[(values["node"] == "2") & (values["cpu"] == 0), "value"] *= 0.57
-        found = {(each.node, each.cpu) for each in notices(values) if each.kind == UNLIKE_PEERS}
+        found = {(notice.node, notice.cpu) for notice in notices(values) if notice.kind == UNLIKE_PEERS}
         unlike += ("2", 0) in found
     assert unlike == fleets
     assert false <= stats.binom.ppf(0.999, fleets, 0.05)

@@ -20,7 +20,7 @@ def test_every_package_is_in_the_table() -> None:
 
 def test_no_other_file_asks_for_the_name_of_a_scheduler() -> None:
     """Another scheduler is a module and a line in the registry, only while nobody else decides by names."""
-    names = "|".join(each for each in SCHEDULERS if each != "local")  # also a word for other things
+    names = "|".join(scheduler for scheduler in SCHEDULERS if scheduler != "local")  # also a word for other things
     name = re.compile(rf'(?:==|!=|\bin\b|\bnot in\b)\s*\(?"({names})"')
     asking = [
         f"{path.relative_to(SOURCES)}: {line.strip()}"

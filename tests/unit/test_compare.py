@@ -23,7 +23,7 @@ from lepaute.measure.compare.wording import answer, sentence
 def test_a_campaign_says_which_library_is_faster_and_what_it_left_out(tmp_path: Path) -> None:
     found = archives(campaign(tmp_path / "c.zip"))
     assert (found.left, found.right, found.ranks) == ("openmpi", "mpich", 2)
-    assert [one.operation for one in found.verdicts] == ["Allreduce", "Bcast"]
+    assert [verdict.operation for verdict in found.verdicts] == ["Allreduce", "Bcast"]
     equal, slower = found.verdicts
     assert slower.outcome == "left faster"
     assert slower.low < np.exp(0.3) < slower.high
@@ -45,7 +45,8 @@ def test_a_campaign_says_which_library_is_faster_and_what_it_left_out(tmp_path: 
 
 def test_an_answer_without_a_verdict_says_so_in_place_of_counts_of_none(tmp_path: Path) -> None:
     found = [
-        replace(one, p_corrected=1.0, low=0.5, high=2.0) for one in archives(campaign(tmp_path / "c.zip")).verdicts
+        replace(verdict, p_corrected=1.0, low=0.5, high=2.0)
+        for verdict in archives(campaign(tmp_path / "c.zip")).verdicts
     ]
     assert answer(found, "a", "b", "here") == "of 2 rows, none is decided; here"
 
@@ -93,9 +94,9 @@ def test_libraries_of_two_campaigns_are_compared_with_a_warning(tmp_path: Path) 
     both = campaign(tmp_path / "first.zip"), campaign(tmp_path / "second.zip", ("openmpi", "intel"))
     found = archives(*both, left="mpich", right="intel")
     assert any("not measured in turns" in line for line in found.warnings)
-    assert {one.outcome for one in found.verdicts} <= {"no difference above the margin", "undecided"}
+    assert {verdict.outcome for verdict in found.verdicts} <= {"no difference above the margin", "undecided"}
     again = archives(*both, left="openmpi (first)", right="openmpi (second)")
-    assert all(one.outcome != "left faster" for one in again.verdicts)
+    assert all(verdict.outcome != "left faster" for verdict in again.verdicts)
     assert set(again.rank_times["library"]) == {"openmpi (first)", "openmpi (second)"}
 
 
@@ -112,7 +113,9 @@ def test_what_reductions_reduced_is_said_and_where_two_campaigns_differ(tmp_path
     said = capsys.readouterr().out
     assert "reductions: MPI_MAX of MPI_FLOAT; root: rank 1\n" in said
     found = archives(before, after, left="openmpi", right="a")
-    assert any("else MPI_BXOR of MPI_BYTE and MPI_MAX of MPI_FLOAT: such rows are not" in one for one in found.warnings)
+    assert any(
+        "else MPI_BXOR of MPI_BYTE and MPI_MAX of MPI_FLOAT: such rows are not" in warning for warning in found.warnings
+    )
     found.write_report(tmp_path / "r.html")
     assert "MPI_MAX of MPI_FLOAT" in (tmp_path / "r.html").read_text()
 
@@ -161,7 +164,7 @@ def test_levels_of_a_factor_have_verdicts_of_their_own(tmp_path, capsys):
     path = tmp_path / "c.zip"
     campaign(path, blocks=16, levels=("warm", "cold"))
     found = archives(path)
-    outcomes = {one.operation: one.outcome for one in found.verdicts}
+    outcomes = {verdict.operation: verdict.outcome for verdict in found.verdicts}
     assert outcomes["Bcast, cache=cold"] == "left faster"
     assert outcomes["Bcast, cache=warm"] in ("undecided", "no difference above the margin")
     assert found.verdicts[2].ratio == pytest.approx(np.exp(0.3), rel=0.03)
@@ -194,8 +197,8 @@ def test_from_python_a_comparison_is_a_table_a_page_and_a_line(tmp_path: Path) -
     assert repr(found) == f"<Comparison: {found.answer}>"
     table = found.to_frame()
     assert table["operation"].tolist() == ["Allreduce", "Bcast"]
-    assert table["outcome"].tolist() == [one.outcome for one in found.verdicts]
-    assert table["sentence"].tolist() == [found.sentence(one) for one in found.verdicts]
+    assert table["outcome"].tolist() == [verdict.outcome for verdict in found.verdicts]
+    assert table["sentence"].tolist() == [found.sentence(verdict) for verdict in found.verdicts]
     assert "mpich took 1.3" in found._repr_html_()
     found.write_report(tmp_path / "r.html")
     assert (tmp_path / "r.html").stat().st_size > 10_000

@@ -41,7 +41,7 @@ def of_one(mpiruns: list[np.ndarray]) -> SingleCalls:
 
 def test_a_correlation_is_the_sum_over_pairs_of_ranks_by_the_sum_of_squares() -> None:
     times = np.random.default_rng(3).exponential(size=50)
-    rank = [1 + sum(other < each for other in times) for each in times]
+    rank = [1 + sum(other < time for other in times) for time in times]
     middle = sum(rank) / 50
     for lag in (1, 4, 12):
         pairs = sum((rank[at] - middle) * (rank[at + lag] - middle) for at in range(50 - lag))

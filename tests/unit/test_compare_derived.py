@@ -86,7 +86,7 @@ def test_variables_and_algorithms_stand_beside_the_times(tmp_path: Path, capsys:
     campaign(path, about={"libraries": [openmpi, {"label": "mpich"}]})
     found = archives(path)
     assert "openmpi with OMPI_MCA_pml=ob1" in setting_lines(found)
-    assert [algorithms(found, one) for one in found.verdicts] == ["", "binomial, unknown"]
+    assert [algorithms(found, verdict) for verdict in found.verdicts] == ["", "binomial, unknown"]
     assert main(["compare", str(path), "--report", str(tmp_path / "r.html")]) == 0
     said = capsys.readouterr().out
     assert "openmpi with OMPI_MCA_pml=ob1\n" in said

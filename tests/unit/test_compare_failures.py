@@ -56,7 +56,7 @@ def test_a_failed_operation_is_the_first_line_with_a_status_of_its_own_in_every_
 
 def test_mpiruns_that_failed_and_campaigns_that_ended_early_are_failures(tmp_path: Path) -> None:
     found = archives(campaign(tmp_path / "c.zip", failures={5: "signal 9", 7: WRONG}, status="failed"))
-    texts = [each.text for each in found.failures]
+    texts = [failure.text for failure in found.failures]
     assert texts == [
         "Allreduce of mpich gives wrong results, in 1 of its mpiruns",
         "1 of 8 mpiruns of mpich ended early: signal 9",

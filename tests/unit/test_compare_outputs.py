@@ -37,7 +37,7 @@ def repeated(path: Path, factor: float, runs: int, seed: int) -> Path:
 def test_rows_of_osu_are_read_with_mpis_names_and_rates_as_the_time_of_a_message(tmp_path: Path) -> None:
     output = read_output(written(tmp_path / "osu.txt", OSU_TEXT))
     assert (output.suite, output.version) == (OSU, "7.4")
-    rows = [(one.operation, one.form, one.size_bytes, one.run, one.calls, one.mean_s) for one in output.means]
+    rows = [(mean.operation, mean.form, mean.size_bytes, mean.run, mean.calls, mean.mean_s) for mean in output.means]
     assert rows == [
         ("Bcast", "blocking", 1, 0, 1000, pytest.approx(4.34e-6)),
         ("Bcast", "blocking", 1048576, 0, 100, pytest.approx(1234.56e-6)),
@@ -53,14 +53,14 @@ def test_rows_of_osu_are_read_with_mpis_names_and_rates_as_the_time_of_a_message
 def test_rows_of_intel_are_read_with_their_ranks(tmp_path: Path) -> None:
     output = read_output(written(tmp_path / "imb.txt", INTEL_TEXT))
     assert (output.suite, output.version) == (INTEL, "2021.3")
-    rows = [(one.operation, one.form, one.size_bytes, one.ranks, one.mean_s) for one in output.means]
+    rows = [(mean.operation, mean.form, mean.size_bytes, mean.ranks, mean.mean_s) for mean in output.means]
     assert rows == [
         ("Alltoall", "blocking", 1, 2, pytest.approx(3.36e-6)),
         ("Alltoall", "blocking", 1, 4, pytest.approx(4.36e-6)),
         ("Barrier", "blocking", 0, 4, pytest.approx(22.94e-6)),
         ("Allreduce", "nonblocking", 4, 4, pytest.approx(2.2e-6)),
     ]
-    assert {one.run for one in output.means} == {0}
+    assert {mean.run for mean in output.means} == {0}
     assert output.notes == (
         "line 8 of 0 bytes, for which nothing is called, left out",
         "the time is t_pure[usec]; t_ovrl[usec] has what was computed meanwhile, too",
@@ -69,8 +69,8 @@ def test_rows_of_intel_are_read_with_their_ranks(tmp_path: Path) -> None:
 
 def test_outputs_of_real_runs_are_read() -> None:
     assert len(read_output(DATA / "osu_latency.txt").means) >= 20
-    assert {one.operation for one in read_output(DATA / "imb_mpi1.txt").means} == {"PingPong", "Allreduce"}
-    assert {(one.operation, one.form) for one in read_output(DATA / "osu_bandwidth.txt").means} == {
+    assert {mean.operation for mean in read_output(DATA / "imb_mpi1.txt").means} == {"PingPong", "Allreduce"}
+    assert {(mean.operation, mean.form) for mean in read_output(DATA / "osu_bandwidth.txt").means} == {
         ("Bandwidth", "rate")
     }
 
@@ -78,9 +78,9 @@ def test_outputs_of_real_runs_are_read() -> None:
 def test_one_run_of_each_library_shows_no_difference_however_large(tmp_path: Path) -> None:
     left, right = repeated(tmp_path / "a.txt", 1, 1, 1), repeated(tmp_path / "b.txt", 3, 1, 2)
     found = outputs(left, right)
-    assert [one.outcome for one in found.verdicts] == ["untested", "untested"]
+    assert [verdict.outcome for verdict in found.verdicts] == ["untested", "untested"]
     assert "b took 2.9" in found.answer, "what was seen is said, though it is not tested"
-    assert [one.ratio for one in found.verdicts] == pytest.approx([3, 3], rel=0.1)
+    assert [verdict.ratio for verdict in found.verdicts] == pytest.approx([3, 3], rel=0.1)
     assert any("no difference can be shown" in line for line in found.warnings)
     assert any("do not say how many ranks" in line for line in found.warnings)
     assert found.to_dict()["ranks"] is None
@@ -89,10 +89,10 @@ def test_one_run_of_each_library_shows_no_difference_however_large(tmp_path: Pat
 def test_repeated_runs_are_compared_as_mpiruns_are(tmp_path: Path) -> None:
     left, right = repeated(tmp_path / "a.txt", 1, 10, 1), repeated(tmp_path / "b.txt", 1.2, 10, 2)
     found = outputs(left, right, left_label="old", right_label="new")
-    assert [(one.outcome, one.left_mpiruns) for one in found.verdicts] == [("left faster", 10)] * 2
+    assert [(verdict.outcome, verdict.left_mpiruns) for verdict in found.verdicts] == [("left faster", 10)] * 2
     # Of the C(20, 10) arrangements the two clearest; of two rows both are as clear.
     assert found.verdicts[0].p_corrected == pytest.approx(2 / 184_756)
-    assert all(one.low < 1.2 < one.high for one in found.verdicts)
+    assert all(verdict.low < 1.2 < verdict.high for verdict in found.verdicts)
     assert not any("no difference can be shown" in line for line in found.warnings)
     write_report(found, tmp_path / "r.html")
     page = (tmp_path / "r.html").read_text()
@@ -104,7 +104,7 @@ def test_rows_of_several_numbers_of_ranks_are_kept_apart(tmp_path: Path) -> None
     left = written(tmp_path / "a.txt", INTEL_TEXT)
     right = written(tmp_path / "b.txt", INTEL_TEXT.replace("3.36", "4.36"))
     found = outputs(left, right)
-    assert {one.operation for one in found.verdicts} == {
+    assert {verdict.operation for verdict in found.verdicts} == {
         *("Alltoall, 2 ranks", "Alltoall, 4 ranks", "Barrier, 4 ranks", "Allreduce, 4 ranks")
     }
     assert any("follow each other without a synchronisation" in line for line in found.warnings)
@@ -170,7 +170,7 @@ def test_one_run_each_has_its_ratio_and_the_spread_that_is_printed(tmp_path: Pat
     left = written(tmp_path / "a.txt", title + "8       10.00     8.00   20.00\n64     10.00     9.00   11.00\n")
     right = written(tmp_path / "b.txt", title + "8      240.00   200.00  280.00\n64     10.10     9.50   12.00\n")
     found = outputs(left, right)
-    assert [found.sentence(one) for one in found.verdicts] == [
+    assert [found.sentence(verdict) for verdict in found.verdicts] == [
         "b took 24 times as long (by minima and maxima 10 to 35): one run each: not tested",
         "b took 1.01 times as long (by minima and maxima 0.86 to 1.33): one run each: not tested",
     ]

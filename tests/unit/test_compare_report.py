@@ -38,10 +38,10 @@ def test_the_page_says_every_verdict_with_its_stars_and_where_it_comes_from(arch
     text = unescape(page_file.read_text()).replace("\u00a0", " ")
     found = archives(archive)
     assert len(found.verdicts) == 2 * len(SIZES)
-    for one in found.verdicts:
-        assert sentence(one, found.left, found.right) in text
+    for verdict in found.verdicts:
+        assert sentence(verdict, found.left, found.right) in text
     # The clearest of 2^10 arrangements, two-sided; half of six rows are as clear: p = 0.0039.
-    assert text.count("<td>**</td>") == sum(one.stars == "**" for one in found.verdicts) == len(SIZES)
+    assert text.count("<td>**</td>") == sum(verdict.stars == "**" for verdict in found.verdicts) == len(SIZES)
     assert archive.id in text
     assert "lepaute compare openmpi '<img src=x onerror=" in text, "the command, with the name as a shell takes it"
     assert "calls of trials" in text
@@ -78,7 +78,7 @@ def test_means_of_few_skewed_calls_are_not_normal_and_those_of_many_are_nearer()
     assert abs(skewed[1].skewness) < 0.6 * abs(skewed[0].skewness)
     assert min(one.p_value for one in normal) > 0.001
     assert _means_of(np.ones(99)) == ()
-    assert all(one.is_normal for one in _means_of(np.ones(100)))
+    assert all(mean.is_normal for mean in _means_of(np.ones(100)))
 
 
 def _means_of(durations_s: np.ndarray) -> tuple[SampleMeans, ...]:

@@ -94,7 +94,9 @@ def test_a_row_that_only_one_session_has_is_not_decided(series):
     _, bcast = verdicts(alone, "openmpi", "mpich")
     assert (len(bcast.session_ratios), bcast.outcome, bcast.forecast_sessions) == (1, "untested", None)
     assert sentence(bcast, "openmpi", "mpich").endswith("times as long: 1 session, and 3 are needed: not tested")
-    assert {one.outcome for one in verdicts(summaries[summaries["session"] == 2], "openmpi", "mpich")} == {"untested"}
+    assert {verdict.outcome for verdict in verdicts(summaries[summaries["session"] == 2], "openmpi", "mpich")} == {
+        "untested"
+    }
 
 
 def test_means_of_sessions_compare_inside_blocks():
@@ -137,8 +139,8 @@ class Clock:
             path.with_suffix(".work").mkdir()
             raise KeyboardInterrupt
         self.made.append((path.name, seed, self.now_s, resume))
-        asked = {"libraries": [list(each) for each in self.names], "operations": [["Bcast", "blocking"]], "ranks": 2}
-        asked |= {"sizes_bytes": [int(each) for each in sizes.split(",")], "budget_s": 60.0}
+        asked = {"libraries": [list(name) for name in self.names], "operations": [["Bcast", "blocking"]], "ranks": 2}
+        asked |= {"sizes_bytes": [int(word) for word in sizes.split(",")], "budget_s": 60.0}
         campaign(path, session=seed - 1, about={"asked": asked})
         self.begun[path.name] = self.now_s
         self.now_s += self.takes_s

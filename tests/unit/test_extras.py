@@ -120,9 +120,9 @@ def test_the_core_alone_predicts_segments_and_shows_platforms(tmp_path: Path) ->
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("words", [[one.name] for one in COMMANDS if one.extra], ids=lambda words: words[0])
+@pytest.mark.parametrize("words", [[command.name] for command in COMMANDS if command.extra], ids=lambda words: words[0])
 def test_a_command_without_its_extra_ends_with_2_and_the_line_that_installs_it(tmp_path, words):
-    extra = next(one.extra for one in COMMANDS if one.name == words[0])
+    extra = next(command.extra for command in COMMANDS if command.name == words[0])
     ran = core_only(tmp_path, *words, "anything")
     assert ran.returncode == 2
     (line,) = ran.stderr.splitlines()

@@ -199,7 +199,7 @@ def test_the_answer_names_what_has_serious_findings(diagnosis):
     assert "nothing is serious, and one thing is worth knowing" in of(flag("kernel dgemm", "calls", 1.0, **few))
     message = flag("message recv", "calls", 3.0, "serious", **few)
     assert of(message).endswith("is good for computing; of messages, recv has a serious finding")
-    dgemm = next(one.share for one in diagnosis.subjects if one.name == "kernel dgemm")
+    dgemm = next(subject.share for subject in diagnosis.subjects if subject.name == "kernel dgemm")
     kernel = flag("kernel dgemm", "calls", 3.0, "serious", **few)
     assert of(message, kernel).endswith(
         f"is not good: dgemm, {percent(dgemm)} of the kernels' time, has a serious finding"
@@ -212,14 +212,17 @@ def test_the_answer_names_what_has_serious_findings(diagnosis):
 
 
 def test_the_three_figures_are_those_of_planted_errors(diagnosis):
-    kernels = [one for one in diagnosis.subjects if one.calls.of.weighs_time]
-    share = {one.name: one.share for one in kernels}
+    kernels = [subject for subject in diagnosis.subjects if subject.calls.of.weighs_time]
+    share = {kernel.name: kernel.share for kernel in kernels}
     # The mean of every class of dgemm is off by 10 %, those of the others by nothing: as much of the time is.
     planted = [
         replace(
-            one, calls=replace(one.calls, mean=np.full_like(one.calls.mean, 0.9 if one.name == "kernel dgemm" else 1))
+            kernel,
+            calls=replace(
+                kernel.calls, mean=np.full_like(kernel.calls.mean, 0.9 if kernel.name == "kernel dgemm" else 1)
+            ),
         )
-        for one in kernels
+        for kernel in kernels
     ]
     flags = (flag("kernel dgemm", "calls", 1.0, count=3), flag("machine", "step", 0.25, what="longer"))
     judged = replace(diagnosis, subjects=tuple(planted), flags=flags)

@@ -34,8 +34,8 @@ def test_predict_uses_the_segment_that_ends_at_its_breakpoint():
 def test_every_further_breakpoint_is_listed_with_what_it_gains():
     x, y = three_regimes(7)
     fitted = segment(x, y, most_breakpoints=6)
-    assert [len(one.breakpoints) for one in fitted.candidates] == list(range(7))
-    left = [one.residual for one in fitted.candidates]
+    assert [len(candidate.breakpoints) for candidate in fitted.candidates] == list(range(7))
+    left = [candidate.residual for candidate in fitted.candidates]
     assert fitted.gains == pytest.approx([before / after for before, after in zip(left[:-1], left[1:], strict=True)])
     assert min(fitted.gains[:2]) > 5
     assert max(fitted.gains[2:]) < 1.2

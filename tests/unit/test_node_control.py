@@ -49,12 +49,12 @@ def control(files: SystemFiles, tmp_path: Path) -> Controls:
 
 
 def by_control(records: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    return {one["control"]: one for one in records}
+    return {record["control"]: record for record in records}
 
 
 def test_an_intel_node_is_set_as_wanted_and_given_back_exactly(tmp_path, files, before, control):
     records = control.apply(EVERYTHING)
-    assert {one["status"] for one in records} == {"done"}
+    assert {record["status"] for record in records} == {"done"}
     during = machines.tree(files.root)
     assert (during[f"{CPU}/smt/control"], during[f"{CPU}/intel_pstate/no_turbo"]) == ("off", "1")
     assert during[f"{CPU}/cpufreq/policy3/scaling_governor"] == "performance"
@@ -95,7 +95,7 @@ def test_an_acpi_node_has_one_switch_for_boost(tmp_path: Path) -> None:
     before = machines.tree(files.root)
     control = controls(files, tmp_path)
     records = control.apply({"turbo": False, "governor": "performance"})
-    assert {one["status"] for one in records} == {"done"}
+    assert {record["status"] for record in records} == {"done"}
     during = machines.tree(files.root)
     assert during[f"{CPU}/cpufreq/boost"] == "0"
     assert during[f"{CPU}/cpu3/cpufreq/scaling_governor"] == "performance"
@@ -115,8 +115,8 @@ def test_a_node_without_any_control_warns_of_each_in_a_sentence_and_changes_noth
     before = machines.tree(files.root)
     wanted = EVERYTHING | {"warm_up": {"duration_s": 1}, "hyper_threading": True}
     records = controls(files, tmp_path, absent).apply(wanted)
-    assert {one["control"] for one in records if one["status"] == "warning"} == set(wanted)
-    assert all(len(one["message"]) > 10 for one in records if one["status"] == "warning")
+    assert {record["control"] for record in records if record["status"] == "warning"} == set(wanted)
+    assert all(len(record["message"]) > 10 for record in records if record["status"] == "warning")
     assert machines.tree(files.root) == before
 
 
@@ -125,8 +125,10 @@ def test_without_rights_every_control_warns_and_nothing_is_left_to_undo(tmp_path
     files = machines.KernelThatRefuses(tmp_path / "root")
     control = controls(files, tmp_path)
     records = control.apply(EVERYTHING)
-    assert {one["status"] for one in records} == {"warning"}
-    assert all("permission denied" in one["message"] or "refused even to root" in one["message"] for one in records)
+    assert {record["status"] for record in records} == {"warning"}
+    assert all(
+        "permission denied" in record["message"] or "refused even to root" in record["message"] for record in records
+    )
     assert control.undo() == []
 
 
@@ -206,7 +208,7 @@ def test_a_journal_of_a_stranger_cannot_make_us_write_elsewhere(tmp_path: Path) 
     journal = tmp_path / "journal"
     journal.write_text("".join(json.dumps(line) + "\n" for line in lines))
     records = undo_journal(journal, files)
-    assert [one["status"] for one in records] == ["warning"] * 4
+    assert [record["status"] for record in records] == ["warning"] * 4
     assert machines.tree(files.root) == {"etc/shadow": "kept", "sys/kernel/x": "kept"}
 
 

@@ -107,7 +107,7 @@ def test_what_is_left_when_the_watchdog_is_killed_too_is_undone_by_the_next_expe
     assert machines.tree(files.root) != before
     control = Controls(files, tmp_path / "journal", watchdog=False)
     records = control.apply({"turbo": False})
-    left = [one for one in records if one["message"].startswith("left behind by an earlier experiment")]
+    left = [record for record in records if record["message"].startswith("left behind by an earlier experiment")]
     assert [(one["control"], one["status"]) for one in left] == [
         ("governor", "done"),
         ("turbo", "done"),

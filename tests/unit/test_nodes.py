@@ -154,7 +154,7 @@ def test_groups_are_chosen_by_name_position_and_slice(nodes):
     assert nodes[0].names == ("alpha",)
     assert nodes[-1].names == ("gamma",)
     assert nodes[1:].names == ("beta", "gamma")
-    assert [one.names for one in nodes] == [("alpha",), ("beta",), ("gamma",)]
+    assert [node.names for node in nodes] == [("alpha",), ("beta",), ("gamma",)]
     with pytest.raises(InputError, match="there is no node 'delta'"):
         nodes["delta"]
 
@@ -196,13 +196,13 @@ with local_nodes(["alpha"], {(folder := unique())!r}) as nodes:
     engine = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
     pid, place = engine.stdout.readline().split()
     wait_until(
-        lambda: any("55.125" in cmdline(each) for each in Path("/proc").glob("[0-9]*") if each.name != pid),
+        lambda: any("55.125" in cmdline(path) for path in Path("/proc").glob("[0-9]*") if path.name != pid),
         "the sleeper",
     )
     engine.kill()
     engine.wait()
     wait_until(lambda: not Path(f"/proc/{pid}").exists(), "the end of the agent")
-    sleepers = [each for each in Path("/proc").glob("[0-9]*") if "sleep\x0055.125" in cmdline(each)]
+    sleepers = [path for path in Path("/proc").glob("[0-9]*") if "sleep\x0055.125" in cmdline(path)]
     assert not sleepers
     assert not Path(place).exists()
     assert folder in place
@@ -304,7 +304,7 @@ def test_an_interrupted_wait_ends_the_programs_on_all_nodes(nodes, monkeypatch):
     monkeypatch.setattr(first, "ask", interrupted)
     with pytest.raises(KeyboardInterrupt):
         nodes.run("sleep", "66.75")
-    assert not [each for each in Path("/proc").glob("[0-9]*") if "sleep\x0066.75" in cmdline(each)]
+    assert not [path for path in Path("/proc").glob("[0-9]*") if "sleep\x0066.75" in cmdline(path)]
 
 
 def test_a_node_that_stands_still_in_an_interrupted_request_does_not_hold_up_the_end():

@@ -95,7 +95,7 @@ def test_jobs_logged_as_outliers_do_not_count_for_a_level() -> None:
     z = np.random.default_rng(10).normal(size=(MACHINES, 5))
     z[6, :3] -= 60
     values = fleet_values(z)
-    assert [each.node for each in notices(values)] == ["4"]
+    assert [notice.node for notice in notices(values)] == ["4"]
     day = dt.date(2026, 1, 2)
     log = Changelog(outliers=tuple(Outlier(day, Nodes("sim", "4"), str(1000 + job), "fan", "jane") for job in range(3)))
     assert notices(values, log) == ()

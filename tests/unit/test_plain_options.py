@@ -31,7 +31,7 @@ def test_a_plain_text_is_what_typer_makes_of_it(type_: Any, limits: dict[str, fl
     command.__defaults__ = (typer.Option(None, "--value", **limits),)
     app.command()(command)
     made: Any = typer.main.get_command(app)
-    (parameter,) = [each for each in made.params if each.name == "value"]
+    (parameter,) = [param for param in made.params if param.name == "value"]
     context = typer.Context(made)
     plain = 0
     for given in [None, *([text] if several else text for text in TEXTS)]:

@@ -55,7 +55,7 @@ def test_a_fault_that_shows_in_two_factors_is_one_event() -> None:
     power[4:6, CHANGED:] += 8
     events = propose(fleet_values({"dgemm_rate_flops": rate, "cpu_power_W": power}))
     assert len(events) == 1
-    assert {(each.factor, each.direction) for each in events[0].factors} == {
+    assert {(factor.factor, factor.direction) for factor in events[0].factors} == {
         ("dgemm_rate_flops", -1),
         ("cpu_power_W", 1),
     }

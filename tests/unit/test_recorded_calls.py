@@ -16,7 +16,7 @@ def written(folder: Path, *rows: tuple[int, str, int, float, float, int, int, in
     """Rows of rank, name, stamp, start and end in seconds, peer, tag and bytes."""
     path = folder / "calls"
     (folder / "calls.names").write_text("\n".join(NAMES) + "\n")
-    packed = (struct.pack("<iiqddiiq", one[0], 1 + NAMES.index(one[1]), *one[2:]) for one in rows)
+    packed = (struct.pack("<iiqddiiq", row[0], 1 + NAMES.index(row[1]), *row[2:]) for row in rows)
     path.write_bytes(b"LEPCALL1" + b"".join(packed))
     return path
 

@@ -48,9 +48,9 @@ def test_every_option_of_every_command_is_on_its_page(pages: dict[str, str]) -> 
             }
             known = {
                 word
-                for each in command.params
-                if each.param_type_name == "option" and not each.hidden
-                for word in (*each.opts, *each.secondary_opts)
+                for param in command.params
+                if param.param_type_name == "option" and not param.hidden
+                for word in (*param.opts, *param.secondary_opts)
             }
             assert known <= shown, words
             assert shown <= known | {"-h", "--help"}, words
@@ -100,8 +100,8 @@ def test_every_argument_of_a_public_function_is_in_its_signature(pages: dict[str
 
 
 def test_every_field_of_a_file_is_on_its_page(pages: dict[str, str]) -> None:
-    for one in FORMATS:
-        page, schema = pages[f"formats/{one.name}.md"], one.schema()
+    for format_ in FORMATS:
+        page, schema = pages[f"formats/{format_.name}.md"], format_.schema()
         for part in (schema, *schema.get("$defs", {}).values()):
             assert all(f"\n`{field}`\n: " in page for field in part.get("properties", {}))
         assert all(f"\n## {name}\n" in page.replace("\\_", "_") for name in schema.get("$defs", {}))

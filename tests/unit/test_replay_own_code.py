@@ -43,8 +43,8 @@ def test_its_interval_holds_what_programs_take_whose_own_code_is_between_the_bou
     for factors in (draws.uniform(*BOUNDS, 200), normal):
         # The time is linear in the factor: two replays tell that of each.
         low_s, high_s = (
-            lp.predict(lp.TraceReplay(path, own_code=(each, each)), "dahu", runs=1, layers=NOTHING).time_s.mean
-            for each in BOUNDS
+            lp.predict(lp.TraceReplay(path, own_code=(bound, bound)), "dahu", runs=1, layers=NOTHING).time_s.mean
+            for bound in BOUNDS
         )
         truth = low_s + (factors - BOUNDS[0]) / (BOUNDS[1] - BOUNDS[0]) * (high_s - low_s)
         held.append(np.mean((truth >= interval.low) & (truth <= interval.high)))

@@ -159,7 +159,7 @@ def test_studies_take_undisturbed_runs_and_plans_of_capacity_any(dahu, tmp_path:
         base = {"application": application, "platform": name, **base}
         run = run_study({"question": question, "base": base, "runs": 12, **section})
         slower = [time_s for time_s in run.to_frame()["time_s"] if time_s > 20.0 * min(run.to_frame()["time_s"])]
-        return len(slower), [each for each in run.caveats if "slow state" in each]
+        return len(slower), [caveat for caveat in run.caveats if "slow state" in caveat]
 
     for question, base, slow, said in (
         ("whatif", {}, False, "undisturbed"),

@@ -111,7 +111,7 @@ def test_a_study_gives_the_answer_for_which_its_seconds_suffice(seconds, runs, m
     monkeypatch.setattr(session, "time", SimpleNamespace(monotonic=count(0.0, 20.0).__next__))
     run = run_study(tmp_path / "ask.yaml", scheduler="threads")
     assert (run.simulated, run.answer.runs) == (2 * runs, runs)
-    assert any(f"sufficed for {runs} of 7 runs" in each for each in run.caveats) == (runs < 7)
+    assert any(f"sufficed for {runs} of 7 runs" in caveat for caveat in run.caveats) == (runs < 7)
     (tmp_path / "ask.yaml").write_text(f"{text}budget: {{seconds: 1e-9}}\n")
     with pytest.raises(InputError, match=r"one run of each configuration takes about .*, and budget.seconds is 1e-09"):
         run_study(tmp_path / "ask.yaml", scheduler="threads")

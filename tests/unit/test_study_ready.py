@@ -40,8 +40,8 @@ def test_removing_top_switches_slows_down_and_slow_nodes_hold_up() -> None:
     narrow = {"n": 3000, "nb": 128}
     run = run_study(top_switches(Subject("dahu", DAHU, narrow, runs=2)), scheduler="threads")
     ratios = {
-        each.other.level: each.differences["time_s"].ratio
-        for each in run.answer.comparisons  # type: ignore[attr-defined]
+        comparison.other.level: comparison.differences["time_s"].ratio
+        for comparison in run.answer.comparisons  # type: ignore[attr-defined]
     }
     assert ratios["1 top switch"] > ratios["2 top switches"] > 1.0
     assert ratios["one switch"] < ratios["1 top switch"]

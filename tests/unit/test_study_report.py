@@ -43,7 +43,7 @@ def evaluate(trials: Sequence[Trial]) -> list[Outcome]:
 
 
 def sloping(trials: Sequence[Trial]) -> list[Outcome]:
-    return [Outcome(one, {"time_s": 1.0 + float(one.point["x"])}) for one in trials]  # type: ignore[arg-type]
+    return [Outcome(trial, {"time_s": 1.0 + float(trial.point["x"])}) for trial in trials]  # type: ignore[arg-type]
 
 
 class Pictures(HTMLParser):
@@ -65,7 +65,7 @@ class Pictures(HTMLParser):
 
 def test_the_page_of_tuning_says_question_answer_certainty_ranges_and_command() -> None:
     found = crossed(POINTS, evaluate, 5)
-    real = correct([one for one in found.outcomes if one.refusal is None], lambda _: 12.0, 3)
+    real = correct([outcome for outcome in found.outcomes if outcome.refusal is None], lambda _: 12.0, 3)
     text = page(FACTS, replace(found, real=real), found.outcomes)
     assert Pictures(text).pictures == 3, "the ranking, what was tried, and a heat map"
     assert Pictures(text).loaded == []
@@ -86,7 +86,7 @@ def test_pages_of_effects_indices_and_fronts_have_their_pictures() -> None:
     assert Pictures(text).pictures == 1
     numbers = [float(each) for each in re.findall(r'<use [^>]*x="([\d.]+)"', text)]
     assert len(numbers) == 8, "a mark for each point"
-    assert all(0 <= each <= 760 for each in numbers)
+    assert all(0 <= number <= 760 for number in numbers)
 
 
 def test_the_page_of_what_if_has_the_question_the_changes_with_intervals_and_the_command(tmp_path, monkeypatch, capsys):
@@ -160,7 +160,7 @@ def test_the_probability_of_a_front_is_that_of_further_machines() -> None:
         )
         for trial in trials_of(points, 60)
     ]
-    found = {one.point: one.probability for one in front(outcomes, ("time_s", "cost")).members}
+    found = {member.point: member.probability for member in front(outcomes, ("time_s", "cost")).members}
     assert found[points[0]] == pytest.approx(0.92, abs=0.05)
     assert found[points[0]] + found[points[1]] == pytest.approx(1.0)
 

@@ -30,7 +30,7 @@ def test_shares_of_a_balanced_design_add_up_and_effects_multiply() -> None:
     assert sum(term.share for term in found.terms) + found.unexplained == pytest.approx(1.0)
     assert found.terms[0].degrees == 2
     assert found.terms[0].is_significant
-    levels = {one.level: one.effect for one in found.terms[0].levels}
+    levels = {level.level: level.effect for level in found.terms[0].levels}
     assert levels[4] / levels[1] == pytest.approx(4.0, rel=0.02)
     assert found.between_seeds == pytest.approx(0.05, rel=1.0)
     assert found.text.startswith("a matters most: it explains 9")

@@ -165,7 +165,7 @@ def test_a_large_space_is_explored_without_a_point_twice_and_within_its_constrai
     proposals = Proposals(space, 1, lambda point: point["x"] < 0.9)  # type: ignore[operator]
     found = explore(proposals, evaluate, 80)  # type: ignore[arg-type]
     assert found.simulations <= 80
-    points = {one.trial.point for one in found.outcomes}
+    points = {outcome.trial.point for outcome in found.outcomes}
     assert found.points == len(points)
     assert all(point["x"] < 0.9 for point in points)  # type: ignore[operator]
     assert found.best["kind"] == "a"

@@ -8,7 +8,10 @@ import pytest
 from lepaute.cli.commands import built
 from lepaute.cli.main import main
 
-ANSWER = "margin correction fail-if-slower strict report plot csv latex junit markdown annotations guidelines details json force"
+ANSWER = (
+    "margin correction fail-if-slower strict report plot csv latex junit markdown annotations guidelines details json "
+    "force"
+)
 CLOCKS_ANSWER = "margin enough report plot details json force"
 MEASURED = (
     "ops sizes np ranks-per-node hostfile factor datatype op root compute precision budget calls mpiruns "
@@ -56,9 +59,9 @@ def refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
 @pytest.mark.parametrize("words", USED)
 def test_what_a_mode_does_not_use_is_refused_by_name(words: str, capsys: pytest.CaptureFixture[str]) -> None:
     options = {
-        next(name for name in each.opts if name.startswith("--")): each
-        for each in built(words.split(maxsplit=1)[0])[0].params
-        if each.param_type_name == "option"
+        next(name for name in param.opts if name.startswith("--")): param
+        for param in built(words.split(maxsplit=1)[0])[0].params
+        if param.param_type_name == "option"
     }
     unused = [name for name in options if name[2:] not in USED[words].split()]
     assert len(unused) > len(options) / 5

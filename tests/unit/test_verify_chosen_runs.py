@@ -46,14 +46,14 @@ def test_predictions_are_sealed_before_the_first_run_and_each_run_is_kept_as_it_
         assert site.made == []
         assert (lent.run(1), lent.run(0), lent.run(1)) == (1.0, 1.1, 1.2)
         assert len((tmp_path / "runs.jsonl").read_text().splitlines()) == 3
-        assert [(one.case, one.repeat) for one in lent.runs] == [(1, 0), (0, 0), (1, 1)]
+        assert [(run.case, run.repeat) for run in lent.runs] == [(1, 0), (0, 0), (1, 1)]
     assert site.made == [128, 64, 128]
 
 
 def test_a_disturbed_run_is_made_again_and_only_its_undisturbed_attempt_counts(tmp_path: Path) -> None:
     with campaign(tmp_path, Table((9.0, 0.5), (8.0, 0.5), (1.0, 1.0))) as lent:
         assert lent.run(0) == 1.0
-        assert [one.disturbed for one in lent.runs] == [True, True, False]
+        assert [run.disturbed for run in lent.runs] == [True, True, False]
         assert lent.warnings == [
             "2 of 3 real runs were disturbed as seen by off core 2; 0 of those that count had no undisturbed repetition"
         ]

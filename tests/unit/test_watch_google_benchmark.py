@@ -111,7 +111,7 @@ def test_versions_that_do_not_name_aggregates_are_read(tmp_path: Path) -> None:
 def test_a_file_of_version_1_9_is_read() -> None:
     values = read_foreign(DATA / "google_benchmark_1.9.json")
     rows = [each for each in document("1.9")["benchmarks"] if each["run_type"] == "iteration"]
-    times = [each["real_time"] for each in rows if each["run_name"] == "total/1000"]
+    times = [row["real_time"] for row in rows if row["run_name"] == "total/1000"]
     assert len(times) == 2
     found = by_factor(values)
     assert found["total/1000_real_time_s"] == pytest.approx(sum(times) / 2 * 1e-9, rel=1e-14)

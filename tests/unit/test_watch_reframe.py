@@ -73,7 +73,7 @@ def test_a_test_that_failed_without_a_value_failed_and_one_that_missed_its_refer
 
 
 def test_the_database_has_what_the_logs_of_the_same_runs_have() -> None:
-    logs = pd.concat([read_foreign(each) for each in sorted(DATA.glob("reframe4_*_test.log"))])
+    logs = pd.concat([read_foreign(path) for path in sorted(DATA.glob("reframe4_*_test.log"))])
     columns = ["cluster", "node", "cpu", "job", "factor", "started_s", "value", "state"]
     order = ["factor", "job"]
     pd.testing.assert_frame_equal(

@@ -242,8 +242,13 @@ def test_the_notebook_of_a_factor_makes_its_pictures_from_the_store(
     both.cells = [*documents[0].cells, nbformat.v4.new_code_cell("%reset -f"), *documents[1].cells]
     NotebookClient(both, timeout=HANG_S).execute()
     pictures = [
-        sum("image/png" in each.get("data", {}) for cell in one.cells if "outputs" in cell for each in cell.outputs)
-        for one in documents
+        sum(
+            "image/png" in output.get("data", {})
+            for cell in document.cells
+            if "outputs" in cell
+            for output in cell.outputs
+        )
+        for document in documents
     ]
     # overviews of jobs, means and values, distribution, places, a node by jobs and means; of a vector two overviews
     assert pictures == [7, 2]

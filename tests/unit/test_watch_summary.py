@@ -67,7 +67,7 @@ def test_tests_of_what_a_regression_tells_are_not_suspicious_on_their_own() -> N
     verdicts = pd.DataFrame([verdict("7", day, 1e-9) for day in (9, 12)] + [verdict("8", 12, 1e-9)])
     values = pd.DataFrame([value("7", 12), value("8", 12)])
     found = summarise([verdicts], values, pd.DataFrame([alarm("7")]), level=1e-4)
-    assert {(each.nodes, each.dates) for each in found.suspicions} == {
+    assert {(suspicion.nodes, suspicion.dates) for suspicion in found.suspicions} == {
         (("7",), (dt.date(2026, 3, 10),)),  # before the change
         (("8",), (dt.date(2026, 3, 13),)),
     }
@@ -97,7 +97,7 @@ def test_a_machine_whose_latest_job_failed_is_reported_until_one_is_done() -> No
     rows += [value("3", day, "done" if day < 9 else "failed") for day in range(10)]
     rows += [value("4", day, "missing") for day in range(10)]
     rows += [value("5", day, "failed" if day == 8 else "done") for day in range(10)]
-    found = {each.machines[0][1]: (each.state, each.jobs) for each in absences_of(pd.DataFrame(rows))}
+    found = {absence.machines[0][1]: (absence.state, absence.jobs) for absence in absences_of(pd.DataFrame(rows))}
     assert found == {"2": ("failed", 2), "3": ("failed", 1), "4": ("missing", 10)}
 
 

@@ -59,8 +59,10 @@ def assessment() -> "Callable[[Archive], Reached]":
 
     def assess(archive: "Archive") -> Reached:
         platform, fitted = platform_and_models(archive, "reference", forms)
-        fewest = min(each.threads for each in fitted.selections)
-        forms.update({each.kernel: each.form for each in fitted.selections if each.threads == fewest})
+        fewest = min(selection.threads for selection in fitted.selections)
+        forms.update(
+            {selection.kernel: selection.form for selection in fitted.selections if selection.threads == fewest}
+        )
         return reached_by(platform, fitted)
 
     return assess

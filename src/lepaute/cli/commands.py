@@ -119,14 +119,14 @@ def _after(name: str, before: list[str], current: str, helped: bool) -> Iterator
             return
     if helped:
         return
-    asked = next((each for each in command.params if before and before[-1] in _spellings(each)), None)
+    asked = next((param for param in command.params if before and before[-1] in _spellings(param)), None)
     if asked is not None and not asked.is_flag:
         yield from _values(command, asked, current)
         return
-    yield from ("--help", *(word for each in command.params for word in _spellings(each) if word.startswith("--")))
-    for each in command.params:
-        if each.param_type_name == "argument":
-            yield from _values(command, each, current)
+    yield from ("--help", *(word for param in command.params for word in _spellings(param) if word.startswith("--")))
+    for param in command.params:
+        if param.param_type_name == "argument":
+            yield from _values(command, param, current)
 
 
 def _spellings(parameter: Any) -> tuple[str, ...]:

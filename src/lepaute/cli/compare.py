@@ -140,7 +140,7 @@ def _compared_files(context: typer.Context, words: Sequence[str], options: Compa
     inputs: list[str | Path] = [*campaigns, *(path for _, path in printed)]
     if campaigns:
         refuse_others(context, _ANSWERING, "an archive is measured already")
-        opened = [Archive.open(each) for each in campaigns]
+        opened = [Archive.open(campaign) for campaign in campaigns]
         all_ranks = facts(opened[0]).all_ranks
         check_outputs(options.outputs_of(all_ranks), inputs=inputs, force=options.force)
         if options.scaling is not None and len(all_ranks) == 1:
@@ -180,7 +180,7 @@ def _compared_campaigns(campaigns: Sequence[Archive], options: CompareOptions) -
     from lepaute.measure.archive.mpi_campaign import facts
     from lepaute.measure.compare.comparison import shared_labels
 
-    labels = shared_labels([facts(each) for each in campaigns])
+    labels = shared_labels([facts(campaign) for campaign in campaigns])
     if len(labels) <= 2 or options.right is not None:
         return list(options.compared(*campaigns))
     options.check_labels(labels)
@@ -241,7 +241,7 @@ def _measured_facts(measured: Sequence[Archive]) -> list[tuple[str, str]]:
     from lepaute.measure.archive.mpi_campaign import facts
 
     abouts = [facts(each) for each in measured]
-    libraries = "; ".join(f"{each.label}: {each.family} {each.version}" for each in abouts[0].libraries)
+    libraries = "; ".join(f"{library.label}: {library.family} {library.version}" for library in abouts[0].libraries)
     each = " on each number of ranks" if abouts[0].fewer_ranks else ""
     each += " with each combination of levels" if abouts[0].varied else ""
     runs = "; ".join(
@@ -291,6 +291,6 @@ def _show(
 def _end_where_failed(measured: Sequence[Archive]) -> None:
     from lepaute.measure.compare.failures import campaign_failures, failures_text
 
-    if failures := [each for one in measured for each in campaign_failures(one)]:
+    if failures := [failure for one in measured for failure in campaign_failures(one)]:
         note(failures_text(failures))
         raise typer.Exit(LIBRARY_FAILED)

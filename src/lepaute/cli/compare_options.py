@@ -195,10 +195,10 @@ class CompareOptions:
         """Writes the files of comparisons of the same libraries, one for each number of ranks."""
         from lepaute.measure.compare.report import write_report, write_scaling
 
-        for each in comparisons:
+        for comparison in comparisons:
             for path in filter(None, self._of_one.values()):
-                target = _of_ranks(path, each.ranks) if each.all_ranks else path
-                write_report(each, target)
+                target = _of_ranks(path, comparison.ranks) if comparison.all_ranks else path
+                write_report(comparison, target)
                 note(f"wrote {target}")
         if self.scaling is not None:
             write_scaling(comparisons, self.scaling)

@@ -27,20 +27,20 @@ def answered_comparison(
     failed_first = sorted(comparisons, key=lambda each: not each.failures)
     answers = [f"{each.answer[:1].upper()}{each.answer[1:]}" for each in failed_first]
     before = [answer_text(answer, (), (), width) for answer in answers[:-1]]
-    several = len({each.right for each in comparisons}) > 1
+    several = len({comparison.right for comparison in comparisons}) > 1
     table = _table_beside_reference(comparisons, width) if several else _table(comparisons, width)
     effects = _effects_table(comparisons, width)
     warnings = _distinct(comparisons, lambda each: each.warnings)
-    found = [] if several else [line for each in comparisons for line in _consequences(each)]
+    found = [] if several else [line for comparison in comparisons for line in _consequences(comparison)]
     if comparisons[0].all_ranks:
-        rights = list(dict.fromkeys(each.right for each in comparisons))
-        of_each = [[each for each in comparisons if each.right == right] for right in rights]
+        rights = list(dict.fromkeys(comparison.right for comparison in comparisons))
+        of_each = [[comparison for comparison in comparisons if comparison.right == right] for right in rights]
         facts = [*facts, ("order", "; ".join(map(ranks_sentence, of_each)))]
     facts_shown = [*facts, ("ratio", comparisons[0].estimand)]
     facts_shown += [("with", "; ".join(lines)) for lines in (_distinct(comparisons, setting_lines),) if lines]
     if details:
         rest = [f"{name}: {text}" for name, text in facts_shown]
-        rest += [*found, *(f"warning: {each}" for each in warnings)]
+        rest += [*found, *(f"warning: {warning}" for warning in warnings)]
         return "\n".join([*before, details_text(answers[-1], "\n".join(rest), width), table, *effects])
     if found:
         more = f"; {len(found) - 1} more: --details" if len(found) > 1 else ""
@@ -57,9 +57,16 @@ def _table(comparisons: "Sequence[Comparison]", width: int) -> str:
     number of ranks where there are several."""
     left, right = comparisons[0].left, comparisons[0].right
     places = {
-        one: place for place, one in enumerate(dict.fromkeys(one.row for each in comparisons for one in each.verdicts))
+        one: place
+        for place, one in enumerate(
+            dict.fromkeys(verdict.row for comparison in comparisons for verdict in comparison.verdicts)
+        )
     }
-    found = [(places[one.row], each.ranks, one, each) for each in comparisons for one in each.verdicts]
+    found = [
+        (places[verdict.row], comparison.ranks, verdict, comparison)
+        for comparison in comparisons
+        for verdict in comparison.verdicts
+    ]
     titles = ["operation", "size", "ranks", left, right, f"{right} / {left}", "algorithms", "verdict"]
     has_rates = any(row.form == RATE for _, _, row, _ in found)
     rows: list[list[object]] = [
@@ -88,9 +95,17 @@ def _table(comparisons: "Sequence[Comparison]", width: int) -> str:
 def _effects_table(comparisons: "Sequence[Comparison]", width: int) -> list[str]:
     """A line a level of a factor, row and library; nothing where no factor was varied."""
     by_library = {
-        (one.factor, one.level, one.library, one.operation, one.form, one.size_bytes, one.ranks): one
-        for each in comparisons
-        for one in each.effects
+        (
+            effect.factor,
+            effect.level,
+            effect.library,
+            effect.operation,
+            effect.form,
+            effect.size_bytes,
+            effect.ranks,
+        ): effect
+        for comparison in comparisons
+        for effect in comparison.effects
     }
     rows = [
         [

@@ -132,7 +132,7 @@ def program(
     mapping = placement.on(simulation.read(), 1)
     with temporary_folder("lepaute-emulate-", plain=True) as folder:
         path, arguments = options.program(words or [], folder)
-        settings = {each.name: getattr(options, each.name) for each in fields(ProgramSettings)}
+        settings = {field.name: getattr(options, field.name) for field in fields(ProgramSettings)}
         first = ProgramRun(program=path, np=counts[0], arguments=shlex.join(arguments), **settings)
         programs = [replace(first, np=count).application for count in counts]
         others = alternatives(against or [], programs, simulation, placement, first)

@@ -305,7 +305,7 @@ class _Told:
         from lepaute.measure.fit.fitted_models import DISTURBED
 
         width = terminal_columns()
-        disturbed = any(each.startswith(DISTURBED) for each in caveats)
+        disturbed = any(caveat.startswith(DISTURBED) for caveat in caveats)
         shown = () if self.details else caveats
         print(verdict_text(diagnosis, shown, self.report is not None, width, disturbed=disturbed))
         if not self.details:

@@ -244,12 +244,12 @@ def _write_parameters(command: Any, context: Any, formatter: Any) -> None:
     """Writes arguments and options of a command, in the place of Typer's one list."""
     arguments: list[tuple[str, str]] = []
     options: dict[str, tuple[str, str]] = {}
-    for each in command.get_params(context):
-        record = each.get_help_record(context)
-        if record is not None and each.param_type_name == "argument":
+    for param in command.get_params(context):
+        record = param.get_help_record(context)
+        if record is not None and param.param_type_name == "argument":
             arguments.append(record)
         elif record is not None:
-            options[name_of(each)] = record
+            options[name_of(param)] = record
     for heading, records in (("Arguments", arguments), *grouped(options).items()):
         if records:
             with formatter.section(heading):

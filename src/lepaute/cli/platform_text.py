@@ -48,7 +48,7 @@ def tell_written(
     given = {name for name, _ in more}
     told = [*more, *((name, of_platform[name]) for name in wanted if name in of_platform and name not in given)]
     odd = list(implausible(platform))
-    unsure = [*(each for each in doubts(platform) if as_json or each not in odd), *caveats]
+    unsure = [*(doubt for doubt in doubts(platform) if as_json or doubt not in odd), *caveats]
     assumed = platform.assumed or ()
     document = {"output": str(output), "name": platform.name, **platform.facts_in_short()} | {
         "dgemm_flops": dgemm_rate(platform),

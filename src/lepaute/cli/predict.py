@@ -158,7 +158,7 @@ def _predict(
         os._exit(INTERRUPTED)  # a normal exit would wait for the runs that are under way
     if fidelity == "sampled" and all(prediction.fidelity == "full" for prediction in predictions):
         note(f"lepaute: --fidelity {NOT_SAMPLED}")
-    problems, ranks = ({getattr(each, of) for each in applications} for of in ("problem", "ranks"))
+    problems, ranks = ({getattr(application, of) for application in applications} for of in ("problem", "ranks"))
     points: list[ScalingPoint] = []
     if len(problems) == 1 and len(ranks) > 1 and not from_file:
         points = scaling(predictions)
@@ -213,9 +213,12 @@ def _runs_besides(
     besides = 0.0
     if parts:
         besides += max(
-            interval_parts.cost_in_runs(each, machine, layers) / each.simulated_share(fidelity) for each in applications
+            interval_parts.cost_in_runs(application, machine, layers) / application.simulated_share(fidelity)
+            for application in applications
         )
-    return besides + max(trust.cost_in_runs(each, machine) / each.simulated_share(fidelity) for each in applications)
+    return besides + max(
+        trust.cost_in_runs(application, machine) / application.simulated_share(fidelity) for application in applications
+    )
 
 
 def announced(
@@ -239,7 +242,9 @@ def announced(
     cores = tasks.available_cores()
     wall_s = tasks.estimated_wall_s(run_s, runs + extra_runs, cores)
     if wall_s > tasks.WORTH_MEASURING_S:
-        priced_s = sum(controls.pricing_s(each, conditions.Conditions(machine)) for each in applications) / cores
+        priced_s = (
+            sum(controls.pricing_s(application, conditions.Conditions(machine)) for application in applications) / cores
+        )
         wall_s = (wall_s + priced_s) * tasks.slowdown(cores)
     if wall_s > tasks.WORTH_TELLING_S:
         count = len(applications)

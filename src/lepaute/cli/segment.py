@@ -142,17 +142,20 @@ def as_object(table: "DurationTable", line: "SegmentedLine") -> dict[str, Any]:
         ],
         "segments": [
             {
-                "low": each.low,
-                "high": each.high,
-                "durations": each.n_points,
-                "intercept_s": each.intercept,
-                "intercept_interval_s": list(each.intercept_interval),
-                "slope_s": each.slope,
-                "slope_interval_s": list(each.slope_interval),
+                "low": segment.low,
+                "high": segment.high,
+                "durations": segment.n_points,
+                "intercept_s": segment.intercept,
+                "intercept_interval_s": list(segment.intercept_interval),
+                "slope_s": segment.slope,
+                "slope_interval_s": list(segment.slope_interval),
             }
-            for each in line.segments
+            for segment in line.segments
         ],
-        "candidates": [{"breakpoints": list(each.breakpoints), "residual": each.residual} for each in line.candidates],
+        "candidates": [
+            {"breakpoints": list(candidate.breakpoints), "residual": candidate.residual}
+            for candidate in line.candidates
+        ],
         "gains": list(line.gains),
         "notes": [*table.notes, *line.notes],
     }

@@ -199,7 +199,7 @@ def ready(
         lines = (f"{each:26}{asked}" for each, asked in listed.items())
         print(json_text({"studies": studies}) if as_json else "\n".join(lines))
         return
-    sizes = tuple(whole_of(each, "--n") for each in n.split(",")) if n is not None else ()
+    sizes = tuple(whole_of(word, "--n") for word in n.split(",")) if n is not None else ()
     given = {"n": sizes[0] if len(sizes) == 1 else None, "nb": nb, "grid": grid, "threads_per_rank": threads}
     subject = Subject(
         platform,
@@ -275,7 +275,9 @@ def tuned_for_real(
         ) as campaign:  # fmt: skip
             note(f"predictions written before the first real run: {campaign.seal.path}")
             places = {point: place for place, point in enumerate(points)}
-            simulated = [one for point, place in places.items() for one in outcomes_of(point, campaign.cases[place])]
+            simulated = [
+                outcome for point, place in places.items() for outcome in outcomes_of(point, campaign.cases[place])
+            ]
             done = corrected(run, simulated, lambda point: campaign.run(places[point]), real_runs, seed)
             write_corrected(done, configurations, campaign.csv(), options.repeating(words))
         warn(campaign.warnings)

@@ -22,7 +22,7 @@ def answered_study(run: "StudyRun", width: int, *, details: bool = False) -> str
     """A study that was run, in a terminal of `width` columns, or in a file."""
     answer, facts, table = _told(run, width, details=details)
     if details:
-        rest = [*(f"{name}: {text}" for name, text in facts), *(f"warning: {each}" for each in run.caveats)]
+        rest = [*(f"{name}: {text}" for name, text in facts), *(f"warning: {caveat}" for caveat in run.caveats)]
         text = details_text(answer, "\n".join(rest), width) if rest else answer
     else:
         text = answer_text(answer, facts[:MOST_FACTS], run.caveats, width)

@@ -114,8 +114,8 @@ def _alert_answer(
     from lepaute.watch.report.summary import regression_nodes
 
     file = f"{written} written; " if written is not None else ""
-    nodes = ", ".join(dict.fromkeys(regression_nodes(each) for each in reports))
-    failed = sum(bool(each.problem) for each in messages)
+    nodes = ", ".join(dict.fromkeys(regression_nodes(report) for report in reports))
+    failed = sum(bool(message.problem) for message in messages)
     told = ""
     if messages:
         told = f"; {counted(len(messages) - failed, 'message')} sent{f', {failed} failed' if failed else ''}"

@@ -62,11 +62,11 @@ def _other_facts(summary: "Summary") -> list[tuple[str, str]]:
     """Single tests, who cannot be judged, and what is worth a look."""
     facts = []
     if summary.suspicions or summary.older_suspicions:
-        named = [machines_text(each.machines) for each in summary.suspicions]
+        named = [machines_text(suspicion.machines) for suspicion in summary.suspicions]
         recent = f"{counted(len(named), 'unlikely test')} of the latest days, not confirmed"
         older = f"; {summary.older_suspicions} older" if summary.older_suspicions else ""
         facts.append(("single", f"{recent}{f': {_limited(named, MOST_NAMED)}' if named else ''}{older}"))
-    unknown = [absence_text(each) for each in summary.absences]
+    unknown = [absence_text(absence) for absence in summary.absences]
     unknown += [f"{machines_text(each.machines)}: {counted(each.missing, 'more job')}" for each in summary.waiting]
     if unknown:
         facts.append(("unknown", _limited(unknown, MOST_NAMED)))
@@ -95,12 +95,15 @@ def _sections(summary: "Summary") -> list[str]:
     ]
     lines: list[str] = []
     for title, reports in (
-        (counted(len(summary.regressions), "open regression"), [_in_full(each) for each in summary.regressions]),
+        (
+            counted(len(summary.regressions), "open regression"),
+            [_in_full(regression) for regression in summary.regressions],
+        ),
         (
             f"Suspicious tests, not confirmed{older}",
-            [f"  {suspicion_text(each, each.changes)}" for each in summary.suspicions],
+            [f"  {suspicion_text(suspicion, suspicion.changes)}" for suspicion in summary.suspicions],
         ),
-        ("Machines that fail or do not report", [f"  {absence_text(each)}" for each in summary.absences]),
+        ("Machines that fail or do not report", [f"  {absence_text(absence)}" for absence in summary.absences]),
         (summary.worth_a_look.label, [f"  {line}" for line in summary.worth_a_look.lines]),
         ("Also worth a look", [f"  {notice}" for notice in summary.notices]),
         ("Not yet enough jobs to test", waiting),
@@ -158,7 +161,7 @@ def replayed_text(
         lines = [line for day in days for line in _lines(day)]
         standing_lines = [f"open at the end: {each}" for each in standing]
         return details_text(answer, "\n".join([*lines, *standing_lines, rests]), width)
-    alarms = [(day, each) for day in days for each in day.alarms]
+    alarms = [(day, alarm) for day in days for alarm in day.alarms]
     most = MOST_FACTS - 1 - bool(standing)
     shown = [f"{day.date}, {_alarm(each, MOST_FACTORS)}" for day, each in alarms[:most]]
     if len(alarms) > most:
@@ -171,10 +174,10 @@ def replayed_text(
 
 def _lines(day: "Day") -> list[str]:
     """A line for each alarm of a day and each of its suspicious tests, as far as they are shown."""
-    lines = [f"{day.date}  alarm: {_alarm(each)}" for each in day.alarms]
-    for each in day.suspicions[:MOST_SUSPICIONS]:
-        changes = "; ".join(map(change_text, each.changes))
-        lines.append(f"{day.date}  {machines_text(each.machines)}: {changes}, {p_text(each.p_value)}")
+    lines = [f"{day.date}  alarm: {_alarm(alarm)}" for alarm in day.alarms]
+    for suspicion in day.suspicions[:MOST_SUSPICIONS]:
+        changes = "; ".join(map(change_text, suspicion.changes))
+        lines.append(f"{day.date}  {machines_text(suspicion.machines)}: {changes}, {p_text(suspicion.p_value)}")
     if (more := len(day.suspicions) - MOST_SUSPICIONS) > 0:
         lines.append(f"{day.date}  and {more} more suspicious (--json has all)")
     return lines

@@ -68,18 +68,18 @@ def list_entries(
     with opened(store) as watch:
         entries = changelog_edits.logged_entries(watch.store, history=history)
     if as_json:
-        print(json_text({"entries": [_entry_dict(each) for each in entries]}))
+        print(json_text({"entries": [_entry_dict(entry) for entry in entries]}))
         return
     if not entries:
         print("no event and no outlier is recorded")
         return
-    withdrawals = sum(each.withdrawn for each in entries)
+    withdrawals = sum(entry.withdrawn for entry in entries)
     taken_back = f", {counted(withdrawals, 'withdrawal')}" if withdrawals else ""
-    dates = sorted(each.entry.date for each in entries)
+    dates = sorted(entry.entry.date for entry in entries)
     print(f"{_count(len(entries) - withdrawals)}{taken_back}, {dates[0]} to {dates[-1]}")
     width = terminal_columns()
-    for each in entries:
-        print(folded(_entry_text(each), width, ID_CHARACTERS + 2))
+    for entry in entries:
+        print(folded(_entry_text(entry), width, ID_CHARACTERS + 2))
 
 
 @app.command()
@@ -162,7 +162,7 @@ def import_files(
         _check_files(events, outliers, "to read", ", --inventory FILE")
     shared = None if inventory is None else proposed_event.read_inventory(inventory)
     with opened(store) as watch:
-        before = {each.id for each in changelog_edits.logged_entries(watch.store)}
+        before = {logged_entry.id for logged_entry in changelog_edits.logged_entries(watch.store)}
         ids = changelog_edits.import_changelog(watch.store, events, outliers)
         new = shared is not None and changelog_edits.record_inventory(watch.store, shared, _author_of(None))
     if as_json:

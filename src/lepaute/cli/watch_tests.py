@@ -213,7 +213,7 @@ def _tested(
         peers = judged.values[judged.values["cluster"].isin({cluster for cluster, _ in nodes})]
         named = {*nodes, *((cluster, "") for cluster, _ in nodes)}
         sentences = [
-            *(each for each in notices(judged.values, judged.changelog) if (each.cluster, each.node) in named),
+            *(notice for notice in notices(judged.values, judged.changelog) if (notice.cluster, notice.node) in named),
             *unconfirmed_changes(judged, nodes),
             *(least_seen(peers, judged.changelog) if open_here.rows.empty else ()),
         ]

@@ -112,7 +112,7 @@ class Expression:
             return self._binary(node, names)
         assert isinstance(node, ast.Call)
         assert isinstance(node.func, ast.Name)
-        return _FUNCTIONS[node.func.id](*(self._value(each, names) for each in node.args))
+        return _FUNCTIONS[node.func.id](*(self._value(arg, names) for arg in node.args))
 
     def _binary(self, node: ast.BinOp, names: Mapping[str, Any]) -> Any:
         left, right = self._value(node.left, names), self._value(node.right, names)
@@ -130,7 +130,7 @@ def _broken_rule(node: ast.AST) -> str | None:
     """What a part of an expression violates; None: nothing."""
     if isinstance(node, ast.Call):
         named = isinstance(node.func, ast.Name) and node.func.id in _FUNCTIONS
-        plain = named and not node.keywords and not any(isinstance(each, ast.Starred) for each in node.args)
+        plain = named and not node.keywords and not any(isinstance(arg, ast.Starred) for arg in node.args)
         return None if plain else f"the functions are {', '.join(_FUNCTIONS)}"
     if isinstance(node, ast.Constant):
         plain = isinstance(node.value, bool | int | float | str)

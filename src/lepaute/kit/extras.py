@@ -34,7 +34,7 @@ def need(extra: str, wanted_by: str = "this") -> None:
 
 def lacking() -> dict[str, tuple[str, ...]]:
     """By extra, in the order of EXTRAS, its modules that are not installed; imports none of them."""
-    return {name: tuple(each for each in modules if not _is_installed(each)) for name, modules in EXTRAS.items()}
+    return {name: tuple(module for module in modules if not _is_installed(module)) for name, modules in EXTRAS.items()}
 
 
 def missing_extra(error: ImportError, wanted_by: str = "this", extra: str = "") -> MissingExtra | None:

@@ -69,7 +69,7 @@ def _dtype_of(kind: Any) -> str:
         return kind
     plain, gaps = kind, False
     if get_origin(kind) in (Union, types.UnionType):
-        (plain, *more) = (each for each in get_args(kind) if each is not type(None))
+        (plain, *more) = (arg for arg in get_args(kind) if arg is not type(None))
         gaps = type(None) in get_args(kind)
         if more:
             return "object"

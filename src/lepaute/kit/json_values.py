@@ -100,11 +100,11 @@ def _converter(hint: Any, lenient: bool) -> Callable[[Any], Any]:
     """From a JSON value to a field's; raises _Unfit."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
-        (inner,) = (each for each in arguments if each is not type(None))
+        (inner,) = (argument for argument in arguments if argument is not type(None))
         some = _converter(inner, lenient)
         return lambda value: None if value is None else some(value)
     if origin is tuple and arguments[-1] is not Ellipsis:
-        return functools.partial(_positions, [_converter(each, lenient) for each in arguments])
+        return functools.partial(_positions, [_converter(argument, lenient) for argument in arguments])
     if origin in (tuple, list):
         return functools.partial(_listed, origin, _converter(arguments[0], lenient), lenient=lenient)
     if origin is not None and issubclass(origin, Mapping):

@@ -154,7 +154,8 @@ class Program:
         self.module = module_from_spec(spec)
         _PROGRAMS[loader.name] = self
         others = {
-            name: sys.modules.pop(name) for name in _imported_from({str(each.folder) for each in _PROGRAMS.values()})
+            name: sys.modules.pop(name)
+            for name in _imported_from({str(program.folder) for program in _PROGRAMS.values()})
         }
         sys.modules[loader.name] = self.module  # annotations are looked up there while classes are made
         if self.folder.name not in _INSTALLED:

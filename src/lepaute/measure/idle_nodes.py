@@ -347,7 +347,7 @@ def records_held(folder: Path) -> Iterator[list[SubmittedTest]]:
         try:
             yield submitted_tests(folder)
         finally:
-            if is_new and [each.name for each in folder.iterdir()] == [".lock"]:
+            if is_new and [path.name for path in folder.iterdir()] == [".lock"]:
                 shutil.rmtree(folder, ignore_errors=True)
 
 

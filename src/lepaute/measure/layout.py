@@ -162,14 +162,14 @@ class _Thread(NamedTuple):
 def _numbered(threads: Sequence[_Thread]) -> tuple[Core, ...]:
     """The cores of threads in logical order; sockets, nodes and caches numbered in the order in which they occur."""
     by_core: dict[int, list[_Thread]] = {}
-    for each in threads:
-        by_core.setdefault(each.core, []).append(each)
+    for thread in threads:
+        by_core.setdefault(thread.core, []).append(thread)
     numbers: tuple[dict[int, int], ...] = ({}, {}, {})
     cores = []
     for number, members in enumerate(by_core.values()):
         pu, *parts, _core = members[0]
         socket, numa, l3 = (known.setdefault(part, len(known)) for known, part in zip(numbers, parts, strict=True))
-        cores.append(Core(number, pu, socket, numa, l3, tuple(each.pu for each in members)))
+        cores.append(Core(number, pu, socket, numa, l3, tuple(member.pu for member in members)))
     return tuple(cores)
 
 

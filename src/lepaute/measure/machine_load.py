@@ -71,7 +71,7 @@ def disturbance_warnings(attempts: Collection[Sequence[bool | Sequence[str]]], w
     attempts: at each measurement, in their order, whether it was disturbed, or better its causes
     what, member: such as probe runs, blocks.json
     """
-    disturbed = [each for each in attempts if each[0]]
+    disturbed = [attempt for attempt in attempts if attempt[0]]
     if not disturbed:
         return []
     causes = ["; ".join(first) for first, *_ in disturbed if not isinstance(first, bool)]

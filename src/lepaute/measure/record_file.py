@@ -184,9 +184,9 @@ def trace_of_records(records: Sequence[RankRecord], metadata: dict[str, Any], so
     Raises InputError where there are fewer regions.
     """
     records = sorted(records, key=lambda one: one.rank)
-    regions = [_region(one, solve) for one in records]
+    regions = [_region(record, solve) for record in records]
     has_region = all(region is not None for region in regions)
-    start_ns = min(one.start_ns for one in records)
+    start_ns = min(record.start_ns for record in records)
     if has_region:
         start_ns = min(region[0] for region in regions if region is not None)
     names: dict[tuple[int, str], int] = {}
@@ -254,16 +254,16 @@ def _spans(record: RankRecord, phase: str) -> list[tuple[int, int]]:
 
 
 def _recorded_metadata(records: Sequence[RankRecord], solve: int) -> dict[str, Any]:
-    hosts = list(dict.fromkeys(one.host for one in records))
-    by_rank = {one.rank: hosts.index(one.host) for one in records}
-    ranks = max(one.ranks for one in records)
+    hosts = list(dict.fromkeys(record.host for record in records))
+    by_rank = {record.rank: hosts.index(record.host) for record in records}
+    ranks = max(record.ranks for record in records)
     metadata: dict[str, Any] = {
         "ranks": ranks,
         "hosts": hosts,
         "nodes": [by_rank.get(rank, 0) for rank in range(ranks)],
         "mpi": records[0].mpi,
-        "clock_error_s": max(one.clock_error_ns for one in records) * 1e-9,
-        "recorder_s": [sum(one.costs_s[place] for one in records) / len(records) for place in (0, 1)],
+        "clock_error_s": max(record.clock_error_ns for record in records) * 1e-9,
+        "recorder_s": [sum(record.costs_s[place] for record in records) / len(records) for place in (0, 1)],
     }
     notes = records[0].notes
     if len(notes) >= solve:
@@ -279,13 +279,13 @@ def _warnings(records: Sequence[RankRecord], ranks: int) -> list[str]:
     warnings = []
     if len(records) < ranks:
         warnings.append(f"{len(records)} of {ranks} ranks left a recording")
-    unfinished = [one.rank for one in records if not one.finished]
+    unfinished = [record.rank for record in records if not record.finished]
     if unfinished:
         warnings.append(f"{len(unfinished)} ranks did not come to MPI_Finalize, the first is rank {unfinished[0]}")
-    lost = sum(one.lost for one in records)
+    lost = sum(record.lost for record in records)
     if lost:
         warnings.append(f"{lost} calls found no room and are missing")
-    if any(one.fortran for one in records):
+    if any(record.fortran for record in records):
         warnings.append(
             "the program calls MPI from Fortran: all or some of these calls are missing, and when requests were over "
             "is not known; its BLAS calls are recorded"

@@ -157,13 +157,13 @@ class Application(Public):
 
     def parameters(self) -> dict[str, Any]:
         """The parameters by name, as a prediction's JSON shows them."""
-        values = {each.name: getattr(self, each.name) for each in fields(self)}  # type: ignore[arg-type]
+        values = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
         return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
     def parameter_kinds(self) -> dict[str, Any]:
         """Name of each of the `parameters` -> its annotation, which decides the type of its column in a table."""
         hints = _hints(type(self))
-        return {each.name: hints[each.name] for each in fields(self)}  # type: ignore[arg-type]
+        return {field.name: hints[field.name] for field in fields(self)}  # type: ignore[arg-type]
 
     def detail_kinds(self) -> dict[str, Any]:
         """The same of `run_details`."""

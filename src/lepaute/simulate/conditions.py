@@ -253,7 +253,7 @@ def transfer_of(content: object, origin: str) -> Transfer:
     if not isinstance(source, str) or not source.strip():
         raise InputError(f"{origin}: source is {str(source)[:80]!r}; say where relative_sd comes from")
     common_sd, configuration_sd = (_sd(content, name, origin) for name in ("relative_sd", OF_CONFIGURATION))
-    if not isinstance(studies, list) or not studies or not all(isinstance(each, str) and each for each in studies):
+    if not isinstance(studies, list) or not studies or not all(isinstance(study, str) and study for study in studies):
         raise InputError(f"{origin}: studies is {str(studies)[:80]}; it is a list of names, one at least")
     return Transfer(source, common_sd, tuple(studies), configuration_sd)
 

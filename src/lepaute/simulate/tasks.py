@@ -137,10 +137,14 @@ def by_some_iterations(
     applications: Sequence[Any], runs: int, cores: int, measure: Callable[[Any, Any], float]
 ) -> list[float] | None:
     """`Application.estimated_run_s` of applications whose field `iterations` counts what takes the same time each."""
-    if sum(one.events for one in applications) * ROUGH_EVENT_S * runs / cores < WORTH_MEASURING_S:
+    if sum(application.events for application in applications) * ROUGH_EVENT_S * runs / cores < WORTH_MEASURING_S:
         return None
     times_s = []
-    for one in applications:
-        iterations = max(1, min(one.iterations, int(MEASURED_EVENTS * one.iterations / one.events)))
-        times_s.append(measure(replace(one, iterations=iterations), one) * one.iterations / iterations)
+    for application in applications:
+        iterations = max(
+            1, min(application.iterations, int(MEASURED_EVENTS * application.iterations / application.events))
+        )
+        times_s.append(
+            measure(replace(application, iterations=iterations), application) * application.iterations / iterations
+        )
     return times_s

@@ -126,7 +126,7 @@ class _Samples:
         both = [number for number in range(block.max(initial=-1) + 1) if len(set(of_second[block == number])) == 2]
         places = [np.flatnonzero(block == number) for number in both]
         order = np.concatenate([np.zeros(0, dtype=np.int64), *places])
-        ends = np.cumsum([0, *(len(one) for one in places)])
+        ends = np.cumsum([0, *(len(place) for place in places)])
         self.blocks = [slice(int(a), int(b)) for a, b in zip(ends[:-1], ends[1:], strict=True)]
         self.values: Floats = every[order]
         self.second: Booleans = of_second[order]

@@ -115,7 +115,7 @@ def variance_between(slope_per_s: float, range_s: float, groups: "Sequence[Float
         grown = lags if isinf(range_s) else -range_s * np.expm1(-lags / range_s)
         return slope_per_s * float(grown.mean())
 
-    own = [between(one, one) for one in groups]
+    own = [between(group, group) for group in groups]
     halves = [
         between(one, other) - (own[at] + own[at + 1 + past]) / 2.0
         for at, one in enumerate(groups)
@@ -147,8 +147,8 @@ def fit_variogram(series: "Sequence[Series]") -> VariogramModel | None:
     ranges_s = np.geomspace(min(nearest_s, longest_s / 2.0), longest_s, RANGES)
     likelihoods = [_Likelihood(prepared, float(range_s)) for range_s in ranges_s]
     best = max(likelihoods, key=lambda one: one.largest)
-    slopes = np.array([one.slopes_per_s for one in likelihoods])
-    weights = np.array([np.exp(one.logarithm - best.largest) * one.prior for one in likelihoods])
+    slopes = np.array([likelihood.slopes_per_s for likelihood in likelihoods])
+    weights = np.array([np.exp(likelihood.logarithm - best.largest) * likelihood.prior for likelihood in likelihoods])
     slope_per_s, range_s = _nearest(ranges_s, slopes, weights / weights.sum(), span_s)
     return VariogramModel(best.nugget, slope_per_s, range_s, span_s, count)
 

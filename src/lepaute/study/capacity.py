@@ -131,7 +131,7 @@ class Front:
     @property
     def likely(self) -> tuple[Member, ...]:
         """On the front with a probability of a half or more, in the order of the first response."""
-        found = [one for one in self.members if one.probability >= 0.5]
+        found = [member for member in self.members if member.probability >= 0.5]
         return tuple(sorted(found, key=lambda one: one.spreads[self.responses[0]].mean))
 
     @property
@@ -182,7 +182,7 @@ class Front:
         """The JSON object."""
         return {
             "responses": list(self.responses),
-            "points": [one.to_dict() | {"comparable": self.comparable(one)} for one in self.members],
+            "points": [member.to_dict() | {"comparable": self.comparable(member)} for member in self.members],
             "refused": [{"point": dict(point), "reason": reason} for point, reason in self.refused.items()],
         }
 
@@ -198,7 +198,7 @@ def capacity(study: "Study", configurations: "Configurations", evaluate: Evaluat
     groups, judge = by_point(outcomes), Judge(evaluate)
     controls = Pricing(configurations, evaluate)(groups)
     answer = _front_of_machines(outcomes, machines_of(study, configurations.folder), seed=study.seed, controls=controls)
-    return replace(answer, trusts=judge({one.point: groups[one.point] for one in answer.members}))
+    return replace(answer, trusts=judge({member.point: groups[member.point] for member in answer.members}))
 
 
 def study_of_machines(study: "Study", folder: Path | None = None) -> "Study":
@@ -208,7 +208,7 @@ def study_of_machines(study: "Study", folder: Path | None = None) -> "Study":
     """
     if study.scenarios:
         raise InputError("a study of capacity has no scenarios: the machines of the catalogue are its scenarios")
-    scenarios = {one.name: dict(one.fields) for one in machines_of(study, folder)}
+    scenarios = {machine.name: dict(machine.fields) for machine in machines_of(study, folder)}
     return study.model_copy(update={"scenarios": scenarios})
 
 
@@ -236,7 +236,7 @@ def machines_of(study: "Study", folder: Path | None = None) -> list[PricedMachin
         for chosen in product(*kinds.values())
     ]
     price, watts = (inf if most is None else most for most in (section.price, section.watts))
-    affordable = [one for one in machines if one.price <= price and one.watts <= watts]
+    affordable = [machine for machine in machines if machine.price <= price and machine.watts <= watts]
     if not affordable:
         cheapest = min(machines, key=lambda one: one.price)
         raise InputError(
@@ -293,7 +293,7 @@ def _front_of_machines(
     Energy is what the platform says, and what the parts draw beside it; that of parts alone where it says nothing.
     Raises InputError where no machine could be simulated.
     """
-    of_name = {one.name: one for one in machines}
+    of_name = {machine.name: machine for machine in machines}
     chosen: dict[str, tuple[float, list[Outcome]]] = {}
     refused: list[Outcome] = []
     for point, each in by_point(outcomes).items():

@@ -324,7 +324,7 @@ def _platform_names(study: Study) -> list[str]:
         if factor.path == "platform" and factor.levels is not None
         for level in factor.levels
     ]
-    named += [str(each["platform"]) for each in study.scenarios.values() if "platform" in each]
+    named += [str(scenario["platform"]) for scenario in study.scenarios.values() if "platform" in scenario]
     return list(dict.fromkeys(named))
 
 

@@ -79,7 +79,7 @@ def _rows(names: Sequence[str], bold: Sequence[bool], right: Sequence[str] = ())
     """Named rows over a common axis, row i at height i; right: texts behind them."""
     figure, axes = _figure(ROW * len(names) + FOOT)
     places = range(len(names))
-    axes.set_yticks(places, [one if len(one) <= MOST_LETTERS else f"{one[: MOST_LETTERS - 1]}…" for one in names])
+    axes.set_yticks(places, [name if len(name) <= MOST_LETTERS else f"{name[: MOST_LETTERS - 1]}…" for name in names])
     for text, strong in zip(axes.get_yticklabels(), bold, strict=True):
         text.set_fontweight("bold" if strong else "normal")
     axes.set_ylim(len(names) - 0.5, -0.5)
@@ -110,14 +110,14 @@ def _change(ratio: float, _: float) -> str:
 @rc_context(_STYLE)
 def changes(answer: WhatIfAnswer, response: str) -> Picture | None:
     """A row for each comparison: how much the response changes, with its interval; None where nothing is known."""
-    compared = [each for each in answer.comparisons if response in each.differences][:MOST_CHANGES]
+    compared = [comparison for comparison in answer.comparisons if response in comparison.differences][:MOST_CHANGES]
     rows = [each.differences[response] for each in compared]
     if not rows:
         return None
     apart = [each.decision(response).is_shown for each in compared]
-    most = max(max(abs(log2(one.ratio)), 0.01) for one in rows)
+    most = max(max(abs(log2(row.ratio)), 0.01) for row in rows)
     is_large = most > log2(LARGE_RATIO)
-    right = [f"× {significant(one.ratio)}" if is_large else signed_percent(one.ratio - 1.0) for one in rows]
+    right = [f"× {significant(row.ratio)}" if is_large else signed_percent(row.ratio - 1.0) for row in rows]
     figure, axes = _rows([answer.name_of(each) for each in compared], apart, right)
     if is_large:
         axes.set_xscale("log", base=2)
@@ -138,17 +138,17 @@ def changes(answer: WhatIfAnswer, response: str) -> Picture | None:
 def ranking(found: Ranking) -> Picture:
     """A row for each of the best points: how much worse than the best, with its interval."""
     rows = found.standings[:MOST_ROWS]
-    near = [one.near for one in rows]
-    names = [f"{one.point}{' *' if one.flagged else ''}" for one in rows]
-    figure, axes = _rows(names, near, [_probability(one.probability) for one in rows])
-    ends = [1.0, *(value for one in rows for value in (one.ratio, one.low, one.high) if value is not None)]
+    near = [row.near for row in rows]
+    names = [f"{row.point}{' *' if row.flagged else ''}" for row in rows]
+    figure, axes = _rows(names, near, [_probability(row.probability) for row in rows])
+    ends = [1.0, *(value for row in rows for value in (row.ratio, row.low, row.high) if value is not None)]
     # An interval from two or three runs can be so wide that nothing else is seen: the axis ends at twice the worst.
-    worst = max(one.ratio for one in rows)
+    worst = max(row.ratio for row in rows)
     low, high = max(min(ends), 2.0 - 1.5 * worst, 0.5), min(max(ends), 1.0 + 2.0 * max(worst - 1.0, 0.02))
     _intervals(axes, rows, near, low, high)
     rest = len(found.standings) - len(rows)
     starred = "; *: not comparable, since too much depends on what is outside the fitted ranges"
-    more = starred if any(one.flagged for one in rows) else ""
+    more = starred if any(row.flagged for row in rows) else ""
     more += f"; {rest} more are worse still" if rest > 0 else ""
     return _picture(
         figure,
@@ -207,7 +207,7 @@ def tuning(found: Tuned) -> Picture | None:
 def tornado(found: Effects) -> Picture | None:
     """A bar for each factor, from its best to its worst level; None where no factor has an effect of its own."""
     terms = [term for term in found.terms if len(term.factors) == 1 and term.levels]
-    terms.sort(key=lambda term: min(one.effect for one in term.levels) - max(one.effect for one in term.levels))
+    terms.sort(key=lambda term: min(level.effect for level in term.levels) - max(level.effect for level in term.levels))
     if not terms:
         return None
     figure, axes = _rows([term.name for term in terms], [term.is_significant for term in terms])
@@ -300,10 +300,10 @@ def pareto(found: Front) -> Picture:
     """Two responses of each point with their intervals; those that may be on the front are marked."""
     x_name, y_name = found.responses[0], found.responses[1]
     figure, axes = _figure(330.0 + FOOT)
-    for one in sorted(found.members, key=lambda one: one.probability):
-        x, y = one.spreads[x_name], one.spreads[y_name]
-        colour, width = (DEEP, 1.6) if one.probability >= 0.5 else (PALE, 1.0)
-        if one.probability >= LEAST_CROSSED:
+    for member in sorted(found.members, key=lambda one: one.probability):
+        x, y = member.spreads[x_name], member.spreads[y_name]
+        colour, width = (DEEP, 1.6) if member.probability >= 0.5 else (PALE, 1.0)
+        if member.probability >= LEAST_CROSSED:
             axes.hlines(y.mean, x.low, x.high, color=colour, lw=width)
             axes.vlines(x.mean, y.low, y.high, color=colour, lw=width)
         axes.plot(x.mean, y.mean, "o", color=colour)

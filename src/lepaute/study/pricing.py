@@ -41,10 +41,12 @@ class Pricing:
 
     def _trial(self, point: Point, outcomes: Sequence[Outcome]) -> Trial | None:
         count = len(outcomes)
-        if count < LEAST_CONTROLLED or any(one.refusal is not None for one in outcomes):
+        if count < LEAST_CONTROLLED or any(outcome.refusal is not None for outcome in outcomes):
             return None
         first, repeat = outcomes[0].trial.seed, outcomes[0].trial.repeat
-        if [(one.trial.seed, one.trial.repeat) for one in outcomes] != [(first + at, repeat) for at in range(count)]:
+        if [(outcome.trial.seed, outcome.trial.repeat) for outcome in outcomes] != [
+            (first + at, repeat) for at in range(count)
+        ]:
             return None
         if not usual_engine(self._configurations.at(point).application).samples:
             return None

@@ -254,7 +254,7 @@ def rank(
     if not runs:
         why = next(iter(refused.values()), "there is none")
         raise InputError(f"no point can be compared: {why}")
-    competing = [one for one in runs if one.trust.comparable] or runs
+    competing = [run for run in runs if run.trust.comparable] or runs
     most = max(len(one.logs) for one in competing)
     best = min((one for one in competing if len(one.logs) == most), key=lambda one: one.mean)
     gaps = _gaps(runs, best)
@@ -265,11 +265,11 @@ def rank(
     if again:
         (repeated,), _ = _runs_of(again, response, {}, {best.point: controls_again} if controls_again else {})
         told = _gaps(runs, best, repeated)
-    standings = [_standing(one, told[one.point], chances.get(one.point, 0.0), best) for one in runs]
+    standings = [_standing(run, told[run.point], chances.get(run.point, 0.0), best) for run in runs]
     standings = [replace(each, value=stated.mean * each.ratio**sign) for each in standings]
     standings.sort(key=lambda one: (one.point != best.point, one.ratio))
     named = {best.point, *(one.point for one in standings if one.is_ahead)}
-    spreads = {one.point: one.spread(response) for one in runs if one.point in named}
+    spreads = {run.point: run.spread(response) for run in runs if run.point in named}
     standings = [replace(one, spread=spreads.get(one.point)) for one in standings]
     loss = fsum(_loss(gaps[one.point]) for one in competing if one is not best)
     return Ranking(response, tuple(standings), loss, refused)
@@ -321,7 +321,7 @@ def _gap(one: _Runs, best: _Runs, repeated: _Runs | None = None) -> _Gap:
 
 def _gaps(runs: Sequence[_Runs], best: _Runs, repeated: _Runs | None = None) -> dict[Point, _Gap]:
     """Of all points; the spread of those with few runs is moderated by that of all (Smyth 2004)."""
-    gaps = {one.point: _gap(one, best, None if one is best else repeated) for one in runs}
+    gaps = {run.point: _gap(run, best, None if run is best else repeated) for run in runs}
     others = [gap for point, gap in gaps.items() if point != best.point]
     degrees = fsum(gap.degrees for gap in others)
     if degrees == 0.0:
@@ -365,8 +365,8 @@ def _probabilities(runs: Sequence[_Runs], best: _Runs, gaps: Mapping[Point, _Gap
     common. For those that were dropped early, with too few seeds for that, half of the variance is taken to be the
     best's own, which is in all differences to it.
     """
-    if all(gaps[one.point].degrees == 0.0 for one in runs):
-        return {one.point: 1.0 / len(runs) for one in runs}
+    if all(gaps[run.point].degrees == 0.0 for run in runs):
+        return {run.point: 1.0 / len(runs) for run in runs}
     generator = np.random.default_rng(seed)
     count = len(best.logs)
     whole = {

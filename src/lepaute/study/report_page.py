@@ -143,7 +143,7 @@ def _question_in_words(study: "Study") -> str:
             limits.append(f"for a price of at most {exact_number(study.capacity.price)}")
         if study.capacity is not None and study.capacity.watts is not None:
             limits.append(f"with at most {quantity(study.capacity.watts, 'W')}")
-        within = "".join(f" {each}" for each in limits)
+        within = "".join(f" {limit}" for limit in limits)
         return f"Which machines of the catalogue{within} does no other one beat in time, cost and energy at once?"
     asked = study.compared
     others = [level for level in study.levels[asked.factor] if not same(level, asked.base)]
@@ -158,12 +158,16 @@ def _question_in_words(study: "Study") -> str:
 
 def _whatif(answer: WhatIfAnswer) -> _Content:
     sure = [answer.pairing]
-    if apart := sum(not each.shared for each in answer.comparisons):
+    if apart := sum(not comparison.shared for comparison in answer.comparisons):
         sure.append(
             f"in {apart} of them the models have no errors in common: machines drawn independently are compared, and "
             "the intervals are wider"
         )
-    if moved := sum(not each.same_geometry for each in answer.comparisons if answer.responses[0] in each.differences):
+    if moved := sum(
+        not comparison.same_geometry
+        for comparison in answer.comparisons
+        if answer.responses[0] in comparison.differences
+    ):
         sure.append(f"in {moved} of them ranks are on other CPUs, so that errors of single CPUs do not cancel")
     if answer.source is not None:
         sure.append(f"published figures: {answer.source}")
@@ -259,15 +263,15 @@ def _sobol(found: SobolIndices) -> _Content:
 def _front(found: Front) -> _Content:
     sure = [
         f"{len(found.members)} configurations; {len(found.likely)} are on the front with a probability of 50 % or more",
-        f"{sum(0.05 < one.probability < 0.95 for one in found.members)} may or may not be (5 to 95 %)",
+        f"{sum(0.05 < member.probability < 0.95 for member in found.members)} may or may not be (5 to 95 %)",
     ]
     rows = [
         {
-            "configuration": called(one.point),
-            "on the front, %": 100.0 * one.probability,
-            **{label(name): spread.text(basis="") for name, spread in one.spreads.items()},
+            "configuration": called(member.point),
+            "on the front, %": 100.0 * member.probability,
+            **{label(name): spread.text(basis="") for name, spread in member.spreads.items()},
         }
-        for one in found.members[:MOST_TABLE_ROWS]
+        for member in found.members[:MOST_TABLE_ROWS]
     ]
     tables = [records_table("Configurations", rows), _refusals(found.refused)]
     return _Content(found.text, sure, [("Pareto front", plot.pareto(found))], tables)

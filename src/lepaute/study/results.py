@@ -130,7 +130,7 @@ def _simulated(configurations: "Configurations", trial: Trial) -> Simulated:
         "",
         clock() - began_s,
         {
-            "caveats": [each for each in prediction.warnings if each not in prediction.trust.warnings],
+            "caveats": [warning for warning in prediction.warnings if warning not in prediction.trust.warnings],
             "messages_outside": prediction.trust.messages,
             "guesses_block_size": guesses_block_size(prediction),
             **({} if (changes := sampling_changes(run)) is None else {"sampling_changes": changes}),

@@ -88,7 +88,7 @@ class StudyRun(Public):
     @property
     def text(self) -> str:
         """The answer with its caveats, for a person."""
-        return "\n".join([self.answer.text, *(f"warning: {each}" for each in self.caveats)])
+        return "\n".join([self.answer.text, *(f"warning: {caveat}" for caveat in self.caveats)])
 
     @property
     def counts(self) -> str:
@@ -116,7 +116,9 @@ class StudyRun(Public):
         """
         rows = _rows(self.outcomes)
         names = list(dict.fromkeys(name for row in rows for name in row)) or ["seed", "repeat"]
-        responses = dict.fromkeys((*self.study.responses, *(name for one in self.outcomes for name in one.responses)))
+        responses = dict.fromkeys(
+            (*self.study.responses, *(name for outcome in self.outcomes for name in outcome.responses))
+        )
         table = pandas.DataFrame(rows, columns=[*names, *(name for name in responses if name not in names)])
         kinds = {"seed": "int64", "repeat": "int64", **dict.fromkeys(responses, "float64")}
         kinds |= {"extrapolated_share": "float64", "refusal": "string"}
@@ -127,7 +129,9 @@ class StudyRun(Public):
 
     def _repr_html_(self) -> str:
         facts = [("answer", self.answer.text), ("simulations", self.counts), ("folder", self.folder)]
-        return facts_html(self.study.title or self.study.question, facts, [f"warning: {each}" for each in self.caveats])
+        return facts_html(
+            self.study.title or self.study.question, facts, [f"warning: {caveat}" for caveat in self.caveats]
+        )
 
 
 def run_study(
@@ -370,12 +374,12 @@ def _csv_text(outcomes: Sequence[Outcome]) -> str:
 def _rows(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
     return [
         {
-            **each.trial.point,
-            "seed": each.trial.seed,
-            "repeat": each.trial.repeat,
-            **each.responses,
-            "extrapolated_share": each.extrapolated,
-            "refusal": each.refusal or "",
+            **outcome.trial.point,
+            "seed": outcome.trial.seed,
+            "repeat": outcome.trial.repeat,
+            **outcome.responses,
+            "extrapolated_share": outcome.extrapolated,
+            "refusal": outcome.refusal or "",
         }
-        for each in outcomes
+        for outcome in outcomes
     ]

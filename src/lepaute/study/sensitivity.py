@@ -155,9 +155,9 @@ class Effects:
         words = (
             f"{best.level} is the best level ({self._change(best)}), {worst.level} the worst ({self._change(worst)})"
         )
-        if not all(isinstance(one.level, int | float) and not isinstance(one.level, bool) for one in term.levels):
+        if not all(isinstance(level.level, int | float) and not isinstance(level.level, bool) for level in term.levels):
             return words + self._doubt(term)
-        effects_up = [one.effect for one in sorted(term.levels, key=lambda one: float(one.level or 0))]
+        effects_up = [level.effect for level in sorted(term.levels, key=lambda one: float(one.level or 0))]
         if effects_up == sorted(effects_up) or effects_up == sorted(effects_up, reverse=True):
             words += f"; {noun(self.response)} {'grows' if effects_up[-1] > effects_up[0] else 'falls'} with it"
         return words + self._doubt(term)

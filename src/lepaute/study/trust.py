@@ -47,7 +47,9 @@ class Judge:
 
 def by_share(outcomes: Iterable[Outcome]) -> Trust:
     """The statement on a point that the shares of its first run give, as on a prediction of a single run."""
-    first = min([one for one in outcomes if one.refusal is None], key=lambda one: one.trial.seed, default=None)
+    first = min(
+        [outcome for outcome in outcomes if outcome.refusal is None], key=lambda one: one.trial.seed, default=None
+    )
     if first is None:
         return Trust(0.0)
     share = first.extrapolated
@@ -72,12 +74,12 @@ def _of_cables(platforms: "Sequence[Platform]") -> list[str]:
     """Which cables of a fat tree carry messages, where trees with other switches are compared: the order of such trees
     depends on it."""
     trees = {
-        (each.topology.parameters or "", each.topology.cables or "all")
-        for each in platforms
-        if each.topology.kind == "fat-tree"
+        (platform.topology.parameters or "", platform.topology.cables or "all")
+        for platform in platforms
+        if platform.topology.kind == "fat-tree"
     }
     parallel = [
-        rule for parameters, rule in trees if any(int(each) > 1 for each in parameters.split(";")[-1].split(","))
+        rule for parameters, rule in trees if any(int(word) > 1 for word in parameters.split(";")[-1].split(","))
     ]
     if len({parameters for parameters, _ in trees}) < 2 or not parallel:
         return []
@@ -95,7 +97,7 @@ def _of_cables(platforms: "Sequence[Platform]") -> list[str]:
 
 def _of_slow_state(conditions: "Sequence[Conditions]") -> list[str]:
     """That times are of any run, or leave the slow state out, where a platform has one."""
-    states = {each.state for each in conditions if each.platform.slow_state is not None}
+    states = {condition.state for condition in conditions if condition.platform.slow_state is not None}
     if "any" in states:
         return ["times are of any run: those that meet the slow state of the machine take longer (base.state)"]
     return ["times are of undisturbed runs, without the slow state of the machine (base.state: any)"] if states else []

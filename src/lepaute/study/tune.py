@@ -122,7 +122,7 @@ class Tuned:
             )
         if best.flagged:
             answers[0] += f", but neither it nor any other is comparable: {'; '.join(best.trust.reasons)}"
-        parts = [*(("", each) for each in answers), ("sure", self._near_words())]
+        parts = [*(("", answer) for answer in answers), ("sure", self._near_words())]
         if rivals:
             why = "; ".join(rivals[0].trust.reasons)
             parts.append(("rivals", f"{len(rivals)} more may be as good but cannot be compared: {why}"))

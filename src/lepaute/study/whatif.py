@@ -167,24 +167,34 @@ class WhatIfAnswer:
     @property
     def told_apart(self) -> int:
         """Comparable ones of which the first response differs by more than their interval."""
-        return sum(each.decision(self.responses[0]).is_shown for each in self.comparisons)
+        return sum(comparison.decision(self.responses[0]).is_shown for comparison in self.comparisons)
 
     @property
     def _changes(self) -> list[tuple[LevelComparison, Difference]]:
         """Of the first response where both have it, the largest first."""
-        known = [(each, change) for each in self.comparisons if (change := self._difference(each)) is not None]
+        known = [
+            (comparison, change)
+            for comparison in self.comparisons
+            if (change := self._difference(comparison)) is not None
+        ]
         return sorted(known, key=lambda pair: -abs(log(pair[1].ratio)))
 
     @property
     def decision(self) -> Decision:
         """That half of the changes can be told from the base."""
         clear = 2 * self.told_apart >= len(self.comparisons)
-        return decision_of(clear if self.runs > 1 else None, [each.weakest.trust for each in self.comparisons])
+        return decision_of(
+            clear if self.runs > 1 else None, [comparison.weakest.trust for comparison in self.comparisons]
+        )
 
     @property
     def trusts(self) -> dict[Point, Trust]:
         """Of all points that were compared."""
-        return {side.point: side.trust for each in self.comparisons for side in (each.reference, each.other)}
+        return {
+            side.point: side.trust
+            for comparison in self.comparisons
+            for side in (comparison.reference, comparison.other)
+        }
 
     @property
     def sentence(self) -> str:
@@ -247,8 +257,8 @@ class WhatIfAnswer:
 
     def by_setting(self) -> list[tuple[LevelComparison, bool]]:
         """All comparisons, and whether each is the first one of its setting."""
-        first = {each.setting: each for each in reversed(self.comparisons)}
-        return [(each, each is first[each.setting]) for each in self.comparisons]
+        first = {comparison.setting: comparison for comparison in reversed(self.comparisons)}
+        return [(comparison, comparison is first[comparison.setting]) for comparison in self.comparisons]
 
     def name_of(self, comparison: LevelComparison) -> str:
         """The level that is compared, and where."""
@@ -262,7 +272,7 @@ class WhatIfAnswer:
         words = [] if difference is None else [difference.in_words()]
         if difference is not None and not comparison.same_geometry and difference.text != NO_DIFFERENCE:
             words.append("ranks on other CPUs, so that errors of single CPUs do not cancel")
-        return "; ".join([*words, *(f"not comparable, {each}" for each in comparison.reasons)])
+        return "; ".join([*words, *(f"not comparable, {reason}" for reason in comparison.reasons)])
 
     def best_of(self, comparison: LevelComparison) -> list[str]:
         """Factors of which the best level was taken."""
@@ -275,7 +285,7 @@ class WhatIfAnswer:
             "answer": self.sentence,
             **{name: getattr(self, name) for name in ("factor", "base", "runs", "same_noise", "told_apart")},
             **({} if self.source is None else {"published_source": self.source}),
-            "comparisons": [each.to_dict() for each in self.comparisons],
+            "comparisons": [comparison.to_dict() for comparison in self.comparisons],
         }
 
     def _difference(self, comparison: LevelComparison) -> Difference | None:
@@ -396,7 +406,7 @@ def _side(
     sign = 1.0 if judged in LESS_IS_BETTER else -1.0
     best = min(known, key=lambda point: sign * spread(of_point[point], judged, controls.get(point)).mean)
     runs = of_point[best]
-    given = [name for name in responses if all(name in each.responses for each in runs)]
+    given = [name for name in responses if all(name in run.responses for run in runs)]
     return Side(level, best, {name: spread(runs, name, controls.get(best)) for name in given})
 
 
@@ -421,7 +431,7 @@ def _published(study: "Study", setting: Point, side: Side) -> "PublishedResult |
 
 def _width_percent(answer: WhatIfAnswer) -> float:
     """Half the widest interval of a ratio of the first response; 100 where there is none."""
-    known = [each.differences.get(answer.responses[0]) for each in answer.comparisons]
+    known = [comparison.differences.get(answer.responses[0]) for comparison in answer.comparisons]
     widths = [50.0 * (found.high - found.low) / found.ratio for found in known if found is not None]
     return max(widths) if len(widths) == len(known) and not any(map(isnan, widths)) else 100.0
 

@@ -143,8 +143,8 @@ class Changelog:
     inventory: Inventory = Inventory()
 
     def _repr_html_(self) -> str:
-        entries: list[tuple[Event | Outlier, str]] = [(one, one.kind) for one in self.events]
-        entries += [(one, f"outlier: {one.job}") for one in self.outliers]
+        entries: list[tuple[Event | Outlier, str]] = [(event, event.kind) for event in self.events]
+        entries += [(outlier, f"outlier: {outlier.job}") for outlier in self.outliers]
         rows = [(one.date, one.nodes.cluster, one.nodes.text, kind, one.reason, one.author) for one, kind in entries]
         title = f"{counted(len(self.events), 'event')}, {counted(len(self.outliers), 'outlier')}"
         return table_html(title, ("from", "cluster", "nodes", "type", "reason", "author"), rows)

@@ -191,10 +191,10 @@ def node_health(
     every = open_regressions(store)
     found = every.of_nodes([node for node in nodes.values() if node is not None])
     silent = {
-        (cluster, node): f"no value since {each.last}; others reported on {counted(each.days, 'day')} since"
-        for each in absences_of(every.values)
-        if each.last is not None and each.days >= LATE_DAYS
-        for cluster, node, _ in each.machines
+        (cluster, node): f"no value since {absence.last}; others reported on {counted(absence.days, 'day')} since"
+        for absence in absences_of(every.values)
+        if absence.last is not None and absence.days >= LATE_DAYS
+        for cluster, node, _ in absence.machines
     }
     last, late = last_data(every.values, now_s)
     chosen = [node for node in nodes.values() if node is not None]
@@ -223,7 +223,9 @@ def node_health(
             health.append(_act(store, name, known, reason, test, drains, now_s))
     looks = notice.worth_a_look(found)
     return [
-        replace(each, worth_a_look=summary.WorthALook(tuple(one for one in looks if (one.cluster, one.node) == known)))
+        replace(
+            each, worth_a_look=summary.WorthALook(tuple(look for look in looks if (look.cluster, look.node) == known))
+        )
         for each, known in zip(health, nodes.values(), strict=True)
     ]
 

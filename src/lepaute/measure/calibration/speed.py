@@ -76,10 +76,10 @@ class SpeedWitness:
     def new_slow_runs(self) -> list[SlowRun]:
         """Those that met a slow machine and are not noted yet, which are noted; none before _FEWEST_BLOCKS blocks."""
         attempts = [each for each in self._workspace.noted(AttemptEntry) if each.node == self._node and not each.peer]
-        attempts = [each for each in attempts if each.probe != SEMANTICS]
-        if len({each.block for each in attempts if each.probe != SENTINEL}) < _FEWEST_BLOCKS:
+        attempts = [attempt for attempt in attempts if attempt.probe != SEMANTICS]
+        if len({attempt.block for attempt in attempts if attempt.probe != SENTINEL}) < _FEWEST_BLOCKS:
             return []
-        self._read({each.key: each for each in attempts})
+        self._read({attempt.key: attempt for attempt in attempts})
         causes = self._by_sentinels(attempts)
         for key, cause in self._by_steps().items():
             causes[key] = (*causes.get(key, ()), cause)
@@ -118,28 +118,31 @@ class SpeedWitness:
     def _by_steps(self) -> dict[Key, str]:
         """Runs that were slow on all cores at once for a while."""
         by_name: dict[str, list[_Products]] = {}
-        for each in self._products.values():
-            if each is not None:
-                by_name.setdefault(each.attempt.name, []).append(each)
+        for product in self._products.values():
+            if product is not None:
+                by_name.setdefault(product.attempt.name, []).append(product)
         runs = [each for mine in by_name.values() for each in mine]
         expected = [seconds for mine in by_name.values() for seconds in _expected(mine)]
         parts = [_parts(each, seconds) for each, seconds in zip(runs, expected, strict=True)]
-        if not sum(len(each.core) for each in parts):
+        if not sum(len(part.core) for part in parts):
             return {}
-        run = np.repeat(np.arange(len(parts)), [len(each.core) for each in parts])
+        run = np.repeat(np.arange(len(parts)), [len(part.core) for part in parts])
         start_s, end_s, measured_s, expected_s = (
-            np.concatenate([getattr(each, name) for each in parts])
+            np.concatenate([getattr(part, name) for part in parts])
             for name in ("start_s", "end_s", "measured_s", "expected_s")
         )
-        core, cold = (np.concatenate([getattr(each, name) for each in parts]) for name in ("core", "cold"))
+        core, cold = (np.concatenate([getattr(part, name) for part in parts]) for name in ("core", "cold"))
         kind = 2 * np.array([list(by_name).index(each.attempt.name) for each in runs])[run] + cold
         in_steps = np.array([each.attempt.probe.startswith(_STEPS) for each in runs], dtype=np.int64)[run]
         level = centred(np.log(measured_s / expected_s), kind)
         result: dict[Key, str] = {}
-        for one in slow_stretches(start_s, end_s - start_s, level, run, core, in_steps):
-            if one.lasts:
-                more, length = percent(float(np.expm1(one.log_factor))), duration(one.end_s - one.start_s)
-                result[runs[one.launch].attempt.key] = f"{STEPS}: {more} longer on all cores for {length}"
+        for slow_stretch in slow_stretches(start_s, end_s - start_s, level, run, core, in_steps):
+            if slow_stretch.lasts:
+                more, length = (
+                    percent(float(np.expm1(slow_stretch.log_factor))),
+                    duration(slow_stretch.end_s - slow_stretch.start_s),
+                )
+                result[runs[slow_stretch.launch].attempt.key] = f"{STEPS}: {more} longer on all cores for {length}"
         return result
 
 
@@ -161,8 +164,8 @@ def _products_of(attempt: AttemptEntry, frames: Sequence[pandas.DataFrame]) -> _
 def _expected(runs: Sequence[_Products]) -> list[Floats]:
     """Seconds of each call of runs of one probe under one load, as most of their calls have it."""
     terms, duration_s = (
-        np.concatenate([each.terms for each in runs]),
-        np.concatenate([each.duration_s for each in runs]),
+        np.concatenate([run.terms for run in runs]),
+        np.concatenate([run.duration_s for run in runs]),
     )
     weight = 1.0 / (terms[:, -1] + _CALL_WORK)
     kept = np.ones(len(duration_s), dtype=np.bool_)
@@ -175,7 +178,7 @@ def _expected(runs: Sequence[_Products]) -> list[Floats]:
         expected_s = np.maximum(times(terms, nonnegative_solution(squares(columns), moment) / scale), _LEAST_S)
         logs = np.log(duration_s / expected_s)
         kept = logs - np.median(logs) <= slow_limit(logs)
-    return np.split(expected_s, np.cumsum([len(each.duration_s) for each in runs])[:-1])
+    return np.split(expected_s, np.cumsum([len(run.duration_s) for run in runs])[:-1])
 
 
 def _parts(run: _Products, expected_s: Floats) -> _Parts:

@@ -119,11 +119,11 @@ class Found:
 
     @property
     def methods(self) -> tuple[str, ...]:
-        return tuple(one.method for one in self.costs)
+        return tuple(cost.method for cost in self.costs)
 
     @property
     def lengths_s(self) -> tuple[float, ...]:
-        return tuple(one.length_s for one in self.choices)
+        return tuple(choice.length_s for choice in self.choices)
 
     def error(self, method: str, length_s: float) -> Error:
         return next(one for one in self.errors if (one.method, one.length_s) == (method, length_s))
@@ -145,10 +145,10 @@ class Found:
             "enough_s": self.enough_s,
             "error_is_known": self.known,
             "half_round_trip_s": self.trip_s,
-            "choices": [asdict(one) for one in self.choices],
-            "errors": [asdict(one) for one in self.errors],
-            "costs": [asdict(one) for one in self.costs],
-            "pairs": [asdict(one) for one in self.pairs],
+            "choices": [asdict(choice) for choice in self.choices],
+            "errors": [asdict(error) for error in self.errors],
+            "costs": [asdict(cost) for cost in self.costs],
+            "pairs": [asdict(pair) for pair in self.pairs],
             "reference": None if self.reference is None else asdict(self.reference),
             "caveats": list(self.caveats),
         }
@@ -216,7 +216,7 @@ def judged(
     errors: list[Error] = []
     pairs: list[Pair] = []
     choices: list[Choice] = []
-    methods = [one.method for one in costs]
+    methods = [cost.method for cost in costs]
     for length_s, part in worst.groupby("length_s", sort=True):
         values = {method: mine.sort_values("mpirun")["error_s"].tolist() for method, mine in part.groupby("method")}
         of_length = {
@@ -253,7 +253,7 @@ def _choice(
     margin: float,
     enough: set[str],
 ) -> Choice:
-    duration_s = {one.method: one.duration_s for one in costs}
+    duration_s = {cost.method: cost.duration_s for cost in costs}
     least = min(errors, key=lambda name: (errors[name].error_s, duration_s[name]))
     against = {each.method: each for pair in pairs for each in (pair, pair.turned()) if each.other == least}
     as_good = tuple(

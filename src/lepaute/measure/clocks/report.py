@@ -66,9 +66,9 @@ def _draw_over_time(axes: "Axes", found: Found) -> None:
     for number, method in enumerate(found.methods):
         errors = [found.error(method, each) for each in found.lengths_s]
         apart = 0.008 * width_s * (number - (count - 1) / 2)
-        times = [one.length_s + apart for one in errors]
+        times = [error.length_s + apart for error in errors]
         style = _style(method)
-        axes.plot(times, [max(one.error_s, _LEAST_S) for one in errors], lw=1.2, ms=4.5, label=method, **style)
+        axes.plot(times, [max(error.error_s, _LEAST_S) for error in errors], lw=1.2, ms=4.5, label=method, **style)
         for time_s, one in zip(times, errors, strict=True):
             if one.low_s is not None and one.high_s is not None:
                 axes.vlines(time_s, max(one.low_s, _LEAST_S), max(one.high_s, _LEAST_S), color=style["color"], lw=1.2)

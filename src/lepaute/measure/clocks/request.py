@@ -68,11 +68,11 @@ class ClockRequest:
         if (
             not 1 <= len(moments) <= MOST_MOMENTS
             or moments[0] != 0
-            or not all(isfinite(each) and each <= MOST_AFTER_S for each in moments)
+            or not all(isfinite(moment) and moment <= MOST_AFTER_S for moment in moments)
             or any(later <= earlier for earlier, later in pairwise(moments))
         ):
             raise InputError(
-                f"--after is {','.join(f'{each:g}' for each in moments)[:60]}; give 0 and up to {MOST_MOMENTS - 1} "
+                f"--after is {','.join(f'{moment:g}' for moment in moments)[:60]}; give 0 and up to {MOST_MOMENTS - 1} "
                 f"increasing times of at most {MOST_AFTER_S:g} s, such as {DEFAULT_AFTER}"
             )
         if self.ranks is not None:

@@ -96,7 +96,7 @@ def methods_table(found: Found) -> tuple[list[str], list[list[object]]]:
             method,
             found.cost(method).duration_s,
             *(found.error(method, length_s).error_s for length_s in found.lengths_s),
-            ", ".join(length_text(one.length_s) for one in found.choices if method in one.front),
+            ", ".join(length_text(choice.length_s) for choice in found.choices if method in choice.front),
         ]
         for method in found.methods
     ]
@@ -105,11 +105,11 @@ def methods_table(found: Found) -> tuple[list[str], list[list[object]]]:
 
 def detail_lines(found: Found) -> list[str]:
     """Every error and cost with its interval, and every pair with the method that looks best."""
-    lines = [f"{one.method}: takes {_time(one.duration_s, one.low_s, one.high_s)}" for one in found.costs]
+    lines = [f"{cost.method}: takes {_time(cost.duration_s, cost.low_s, cost.high_s)}" for cost in found.costs]
     lines += [
-        f"{one.method}, up to {exact_seconds(one.length_s)}: off by "
-        f"{_time(one.error_s, one.low_s, one.high_s)}, {seconds(one.largest_s)} at most"
-        for one in found.errors
+        f"{error.method}, up to {exact_seconds(error.length_s)}: off by "
+        f"{_time(error.error_s, error.low_s, error.high_s)}, {seconds(error.largest_s)} at most"
+        for error in found.errors
     ]
     for pair in found.pairs:
         ratio = with_interval(pair.ratio, pair.low, pair.high, basis="")

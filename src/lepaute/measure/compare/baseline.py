@@ -47,10 +47,10 @@ def against_baseline(
     Raises ArchiveError for another kind, InputError for campaigns that cannot be compared.
     """
     facts = [mpi_campaign.facts(one) for one in (*days, build)]
-    if len({(one.all_ranks, bool(one.varied)) for one in facts}) > 1 or facts[-1].fewer_ranks or facts[-1].varied:
+    if len({(fact.all_ranks, bool(fact.varied)) for fact in facts}) > 1 or facts[-1].fewer_ranks or facts[-1].varied:
         raise InputError("--baseline: all archives must be of one number of ranks, the same, without --factor")
     right = _label_of(facts[-1], labels[1], build)
-    of_days = [labels[0] or (right if right in one.labels else None) for one in facts[:-1]]
+    of_days = [labels[0] or (right if right in fact.labels else None) for fact in facts[:-1]]
     chosen = [*map(_label_of, facts[:-1], of_days, days), right]
     names = [{label: BASELINE} for label in chosen[:-1]] + [{right: right}]
     tables = []
@@ -69,11 +69,11 @@ def against_baseline(
             raise InputError("--baseline: all mpiruns of its days were disturbed; give archives of quiet days")
         raise InputError(f"{build.path.name} and the baseline have no operation and size in common")
     libraries = [
-        replace(next(one for one in about.libraries if one.label == label), label=name[label])
+        replace(next(library for library in about.libraries if library.label == label), label=name[label])
         for about, label, name in zip(facts, chosen, names, strict=True)
     ]
     failures = campaign_failures(build, names[-1])
-    different = {(one.version, one.text, tuple(one.settings.items())) for one in libraries[:-1]}
+    different = {(library.version, library.text, tuple(library.settings.items())) for library in libraries[:-1]}
     few = f"{counted(len(number_of), 'day')} of baselines, and {LEAST_DAYS} are needed"
     return Comparison(
         left=BASELINE,

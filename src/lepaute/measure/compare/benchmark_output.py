@@ -144,7 +144,7 @@ def outputs(
     found = verdicts(summaries, *labels, margin=margin, value=VALUE, correction=correction)
     if not found:
         raise InputError(f"{left} and {right} have no benchmark and size in common; run the same with both libraries")
-    ranks = {one.ranks for each in both for one in each.means}
+    ranks = {mean.ranks for each in both for mean in each.means}
     return Comparison(
         left=labels[0],
         right=labels[1],
@@ -208,23 +208,23 @@ def _labels(both: tuple[BenchmarkOutput, ...], left: str | None, right: str | No
 
 def _summaries(both: tuple[BenchmarkOutput, ...], labels: tuple[str, str]) -> pandas.DataFrame:
     """As `mpirun_summaries`, of which only VALUE is known: a row a run and mean; all runs are one block."""
-    several = len({one.ranks for each in both for one in each.means}) > 1
-    runs_before = 1 + max(one.run for one in both[0].means)
+    several = len({mean.ranks for each in both for mean in each.means}) > 1
+    runs_before = 1 + max(mean.run for mean in both[0].means)
     rows = [
         {
             "library": label,
             "block": 0,
-            "mpirun": one.run + offset,
-            "operation": _name(one, several),
-            "form": one.form,
-            "size_bytes": one.size_bytes,
-            "calls": one.calls,
-            VALUE: one.mean_s,
-            "low_s": one.low_s,
-            "high_s": one.high_s,
+            "mpirun": mean.run + offset,
+            "operation": _name(mean, several),
+            "form": mean.form,
+            "size_bytes": mean.size_bytes,
+            "calls": mean.calls,
+            VALUE: mean.mean_s,
+            "low_s": mean.low_s,
+            "high_s": mean.high_s,
         }
         for each, label, offset in zip(both, labels, (0, runs_before), strict=True)
-        for one in each.means
+        for mean in each.means
     ]
     return pandas.DataFrame(rows)
 

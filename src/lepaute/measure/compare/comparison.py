@@ -110,8 +110,12 @@ class Comparison(Public):
             "derived": derived_lines(self),
             "calls_left_out": self.left_out,
             "rows": self._rows(),
-            "effects": [{**finite_json(one), "outcome": one.outcome, "stars": one.stars} for one in self.effects],
-            "guidelines": [{**finite_json(one), "violated": one.is_violated} for one in self.guidelines],
+            "effects": [
+                {**finite_json(effect), "outcome": effect.outcome, "stars": effect.stars} for effect in self.effects
+            ],
+            "guidelines": [
+                {**finite_json(guideline), "violated": guideline.is_violated} for guideline in self.guidelines
+            ],
             "flags": finite_json(self.flags),
             "normality_of_means": normality_sentence(self.sample_means),
             "mpiruns": finite_json(self.summaries.to_dict("records")),
@@ -124,7 +128,7 @@ class Comparison(Public):
 
         forecast_mpiruns: of each library that would decide the row, NaN where it is decided or nothing can be said
         """
-        likely = [one.forecast.likely if one.forecast else float("nan") for one in self.verdicts]
+        likely = [verdict.forecast.likely if verdict.forecast else float("nan") for verdict in self.verdicts]
         rows = [row | {"forecast_mpiruns": each} for row, each in zip(self._rows(), likely, strict=True)]
         kinds = {name: kind for name, kind in get_type_hints(Verdict).items() if name != "forecast"}
         kinds |= dict.fromkeys(("session_ratios", "weaknesses", "spread"), "object")
@@ -146,10 +150,15 @@ class Comparison(Public):
     def _repr_html_(self) -> str:
         rows = [
             (
-                *(operation_name(one), exact_size(one.size_bytes), amount(one, one.left_s), amount(one, one.right_s)),
-                *(self.sentence(one), one.stars),
+                *(
+                    operation_name(verdict),
+                    exact_size(verdict.size_bytes),
+                    amount(verdict, verdict.left_s),
+                    amount(verdict, verdict.right_s),
+                ),
+                *(self.sentence(verdict), verdict.stars),
             )
-            for one in self.verdicts
+            for verdict in self.verdicts
         ]
         header = ["operation", "size", self.left, self.right, "verdict", ""]
         return table_html(self.answer, header, rows, self.warnings)
@@ -161,18 +170,18 @@ class Comparison(Public):
     def _rows(self) -> list[dict[str, Any]]:
         return [
             {
-                **finite_json(one),
-                "outcome": one.outcome,
-                "stars": one.stars,
-                "slow_calls": one.slow_calls,
-                "sentence": self.sentence(one),
-                "algorithms": algorithms(self, one),
+                **finite_json(verdict),
+                "outcome": verdict.outcome,
+                "stars": verdict.stars,
+                "slow_calls": verdict.slow_calls,
+                "sentence": self.sentence(verdict),
+                "algorithms": algorithms(self, verdict),
                 **{
-                    f"{side}_Bps": one.size_bytes / time_s if one.form == RATE and time_s > 0 else None
-                    for side, time_s in (("left", one.left_s), ("right", one.right_s))
+                    f"{side}_Bps": verdict.size_bytes / time_s if verdict.form == RATE and time_s > 0 else None
+                    for side, time_s in (("left", verdict.left_s), ("right", verdict.right_s))
                 },
             }
-            for one in self.verdicts
+            for verdict in self.verdicts
         ]
 
     @property
@@ -185,9 +194,9 @@ class Comparison(Public):
     @property
     def decision(self) -> Decision:
         """That most rows are decided, either way; of none that could be tested, and where one failed, it is unknown."""
-        decided = [one.decision.is_decided for one in self.verdicts]
-        several = Decision.of_several((one.decision for one in self.verdicts), "unknown")
-        failed = [Weakness("failed", each.text) for each in self.failures]
+        decided = [verdict.decision.is_decided for verdict in self.verdicts]
+        several = Decision.of_several((verdict.decision for verdict in self.verdicts), "unknown")
+        failed = [Weakness("failed", failure.text) for failure in self.failures]
         weaknesses = (*failed, *(() if any(decided) else several.weaknesses))
         return Decision.of(2 * sum(decided) > len(decided), False, weaknesses)
 
@@ -250,7 +259,7 @@ def archives(
         raise InputError(f"run_time is {run_time!r}; it must be one of {', '.join(get_args(RunTime))}")
     if not campaigns:
         raise InputError("0 archives cannot be compared; give at least one")
-    opened = [one if isinstance(one, Archive) else Archive.open(one) for one in campaigns]
+    opened = [campaign if isinstance(campaign, Archive) else Archive.open(campaign) for campaign in campaigns]
     facts = [mpi_campaign.facts(one) for one in opened]
     for number, one in enumerate(opened):
         if (same := next((other for other in opened[:number] if other.id == one.id), None)) is not None:
@@ -291,7 +300,7 @@ def archives(
     parts = [every[every["ranks"] == each].drop(columns=["ranks", "levels"], errors="ignore") for each in numbers]
     summaries, subject = parts[numbers.index(ranks)], subject[subject["ranks"] == ranks]
     found = flags(without_levels(summaries) if over_sessions else summaries)
-    rows_first = list(dict.fromkeys(row for one in facts for row in one.primary)) if primary is None else primary
+    rows_first = list(dict.fromkeys(row for fact in facts for row in fact.primary)) if primary is None else primary
     weakening = _warnings(facts) if over_sessions or len(opened) == 1 else [*_warnings(facts), _NOT_IN_TURNS]
     weakening += _of_sessions(opened, facts, shared) if over_sessions else []
     if varied:
@@ -307,7 +316,7 @@ def archives(
         libraries=tuple(libraries[label] for label in chosen),
         ranks=ranks,
         all_ranks=numbers if len(numbers) > 1 else (),
-        effects=tuple(one for one in effects if one.ranks == ranks),
+        effects=tuple(effect for effect in effects if effect.ranks == ranks),
         nodes=tuple(facts[0].node_of(rank) for rank in range(ranks)) if facts[0].nodes else (),
         run_time=run_time,
         margin=margin,
@@ -336,7 +345,7 @@ def by_ranks(*campaigns: Archive | str | Path, **options: Any) -> tuple[Comparis
 
     P-values are corrected for the rows of all numbers of ranks together.
     """
-    opened = [one if isinstance(one, Archive) else Archive.open(one) for one in campaigns]
+    opened = [campaign if isinstance(campaign, Archive) else Archive.open(campaign) for campaign in campaigns]
     numbers = mpi_campaign.facts(opened[0]).all_ranks if opened else ()
     if len(numbers) < 2:
         return (archives(*opened, **options),)
@@ -360,8 +369,8 @@ def _guidelines(summaries: pandas.DataFrame, libraries: Sequence[str], ranks: in
 
 def _ranks_of(facts: Sequence["CampaignFacts"], ranks: int | None) -> int:
     """The number of ranks that is meant; raises InputError where it is not one that every campaign has."""
-    if len(numbers := {one.all_ranks for one in facts}) > 1:
-        words = " and ".join(_counts_text(each) for each in sorted(numbers))
+    if len(numbers := {fact.all_ranks for fact in facts}) > 1:
+        words = " and ".join(_counts_text(number) for number in sorted(numbers))
         raise InputError(f"the campaigns have {words} ranks; only campaigns of equally many ranks can be compared")
     (known,) = numbers
     if ranks is None and len(known) > 1:
@@ -378,7 +387,7 @@ def _counts_text(counts: Sequence[int]) -> str:
 
 def shared_labels(facts: Sequence["CampaignFacts"]) -> tuple[str, ...]:
     """The libraries that every campaign has, in the order of the first one."""
-    return tuple(label for label in facts[0].labels if all(label in one.labels for one in facts))
+    return tuple(label for label in facts[0].labels if all(label in fact.labels for fact in facts))
 
 
 def campaign_summaries(campaign: "Archive", run_time: RunTime = "global") -> pandas.DataFrame:
@@ -411,7 +420,7 @@ def _joined(
     """
     if len(campaigns) == 1:
         labels = list(facts[0].labels)
-        libraries = {one.label: one for one in facts[0].libraries}
+        libraries = {library.label: library for library in facts[0].libraries}
         return labels, _calls(campaigns[0]).assign(campaign=0), libraries, [{label: label for label in labels}]
     shared = set() if same else set(shared_labels(facts))
     every: list[str] = []
@@ -432,7 +441,7 @@ def _joined(
         every += list(names.values())
         names_of_each.append(names)
         tables.append(table)
-        libraries = {names[one.label]: one for one in about.libraries} | libraries
+        libraries = {names[library.label]: library for library in about.libraries} | libraries
     every = list(same or every)
     return every, pandas.concat(tables, ignore_index=True), libraries, names_of_each
 
@@ -484,19 +493,19 @@ def _subjects(calls: pandas.DataFrame) -> tuple[pandas.DataFrame, dict[str, int]
 
 def _warnings(facts: Sequence["CampaignFacts"]) -> list[str]:
     lines = different_settings(facts)
-    if any(one.oversubscribed for one in facts):
+    if any(fact.oversubscribed for fact in facts):
         lines.append("there were more ranks than cores, which waited for each other's time slices")
-    if any(one.capped for one in facts):
+    if any(fact.capped for fact in facts):
         lines.append("the budget ended before the wanted precision was reached")
     return lines
 
 
 def _of_sessions(campaigns: Sequence[Archive], facts: Sequence["CampaignFacts"], shared: Sequence[str]) -> list[str]:
     """What weakens a comparison over sessions."""
-    seeds, hosts = [one.about.seed for one in campaigns], [one.about.host for one in campaigns]
+    seeds, hosts = [campaign.about.seed for campaign in campaigns], [campaign.about.host for campaign in campaigns]
     lines = sessions.doubts(len(campaigns), seeds, hosts)
     for label in shared:
-        same = [next(library for library in one.libraries if library.label == label) for one in facts]
+        same = [next(library for library in fact.libraries if library.label == label) for fact in facts]
         lines += [
             f"{label} is not the same in every session: {' and '.join(dict.fromkeys(texts))}"
             for texts in (
@@ -511,6 +520,6 @@ def _of_sessions(campaigns: Sequence[Archive], facts: Sequence["CampaignFacts"],
 def _scope(campaigns: Sequence[Archive], over_sessions: bool) -> str:
     if not over_sessions:
         return "valid for this session only" if len(campaigns) == 1 else "valid for these two sessions only"
-    begins_s = [begin_s for one in campaigns if (begin_s := mpi_campaign.begun_s(one)) is not None]
+    begins_s = [begin_s for campaign in campaigns if (begin_s := mpi_campaign.begun_s(campaign)) is not None]
     span = f", begun within {duration(max(begins_s) - min(begins_s))}" if len(begins_s) > 1 else ""
     return f"valid for the average over sessions such as these {len(campaigns)}{span}"

@@ -65,7 +65,7 @@ def derived_lines(found: "Comparison") -> list[str]:
     """Sentences on what the table does not show."""
     of_factors = effect_sentences(found.effects)
     if of_factors:
-        levels = [(one.operation.partition(", ")[2], [one]) for one in found.verdicts]
+        levels = [(verdict.operation.partition(", ")[2], [verdict]) for verdict in found.verdicts]
         of_factors.append(order_sentence("the level of a factor", levels, found.left, found.right))
     return [*of_factors, *_streams(found), *_overlaps(found), *map(str, slow_ranks(found))]
 
@@ -73,31 +73,33 @@ def derived_lines(found: "Comparison") -> list[str]:
 def _streams(found: "Comparison") -> list[str]:
     """Bandwidth and message rate of each stream."""
     lines = []
-    for one in found.verdicts:
-        if (operation := plain_operation(one.operation)) in STREAMS:
+    for verdict in found.verdicts:
+        if (operation := plain_operation(verdict.operation)) in STREAMS:
             messages = STREAM_MESSAGES * (1 + STREAMS.index(operation))
             sides = [
-                f"{label} {significant(messages * one.size_bytes / time_s / 1e6)} MB/s, "
+                f"{label} {significant(messages * verdict.size_bytes / time_s / 1e6)} MB/s, "
                 f"{significant(messages / time_s / 1e3)} thousand messages/s"
-                for label, time_s in ((found.left, one.left_s), (found.right, one.right_s))
+                for label, time_s in ((found.left, verdict.left_s), (found.right, verdict.right_s))
             ]
-            lines.append(f"{one.operation} of {exact_size(one.size_bytes)}, each pair: {'; '.join(sides)}")
+            lines.append(f"{verdict.operation} of {exact_size(verdict.size_bytes)}, each pair: {'; '.join(sides)}")
     return lines
 
 
 def _overlaps(found: "Comparison") -> list[str]:
     """The share of a nonblocking operation that is over when the work beside it is, 0 to 100 %."""
-    alone = {(one.operation, one.size_bytes): one for one in found.verdicts if one.form == NONBLOCKING}
-    work_s = max((one.compute_s for one in found.archives), default=0.0)
+    alone = {
+        (verdict.operation, verdict.size_bytes): verdict for verdict in found.verdicts if verdict.form == NONBLOCKING
+    }
+    work_s = max((archive.compute_s for archive in found.archives), default=0.0)
     lines = []
-    for one in found.verdicts:
-        pure = alone.get((one.operation, one.size_bytes))
-        if one.form == OVERLAPPED and pure is not None and work_s > 0:
-            times = ((found.left, pure.left_s, one.left_s), (found.right, pure.right_s, one.right_s))
+    for verdict in found.verdicts:
+        pure = alone.get((verdict.operation, verdict.size_bytes))
+        if verdict.form == OVERLAPPED and pure is not None and work_s > 0:
+            times = ((found.left, pure.left_s, verdict.left_s), (found.right, pure.right_s, verdict.right_s))
             sides = [f"{label} {100 * overlap(pure_s, total_s, work_s):.0f} %" for label, pure_s, total_s in times]
-            name = name_of(one.operation, NONBLOCKING)
+            name = name_of(verdict.operation, NONBLOCKING)
             work = f"{exact_seconds(work_s)} of work"
-            lines.append(f"{name} of {exact_size(one.size_bytes)} overlaps with {work}: {', '.join(sides)}")
+            lines.append(f"{name} of {exact_size(verdict.size_bytes)} overlaps with {work}: {', '.join(sides)}")
     return lines
 
 
@@ -122,7 +124,7 @@ def times_of_ranks(
         labels = {
             libraries[label].label: label
             for label in chosen
-            if over_sessions or any(one is libraries[label] for one in about.libraries)
+            if over_sessions or any(library is libraries[label] for library in about.libraries)
         }
         if labels:
             table = mpi_campaign.rank_times(campaign, ranks)
@@ -142,11 +144,11 @@ def slow_ranks(found: "Comparison") -> tuple[SlowRank, ...]:
     """One of each operation and form of which a row was shown to differ."""
     table = found.rank_times.set_index(_RANK)["own_s"].sort_index() if len(found.rank_times) else None
     rows: dict[tuple[str, str], list[SlowRank]] = {}
-    for one in found.verdicts:
-        if table is not None and one.decision.is_shown:
-            row = _slow_rank(one, found, table)
+    for verdict in found.verdicts:
+        if table is not None and verdict.decision.is_shown:
+            row = _slow_rank(verdict, found, table)
             if row is not None:
-                rows.setdefault((one.operation, one.form), []).append(row)
+                rows.setdefault((verdict.operation, verdict.form), []).append(row)
     result = []
     for each in rows.values():
         # Of as many rows, one that names a rank tells more, then one that names a node.

@@ -52,7 +52,8 @@ def page(found: "Comparison") -> str:
     operations = _operations(found)
     behind = _behind(found)
     versions = [
-        f"{one.label}: {' '.join(filter(None, (one.family, one.version))) or one.spec}" for one in found.libraries
+        f"{library.label}: {' '.join(filter(None, (library.family, library.version))) or library.spec}"
+        for library in found.libraries
     ]
     kind = _RUN_TIMES.get(found.run_time, found.run_time)
     ranks = [f"{found.ranks} ranks"] if found.ranks else []
@@ -66,11 +67,11 @@ def page(found: "Comparison") -> str:
         correction=correction_sentence(found.correction),
         state=found.decision.state("for"),
         facts="; ".join([*versions, *ranks, *setting_lines(found), f"run-time: {kind}"]),
-        made_of=[(one.file, one.id[:12]) for one in found.archives],
+        made_of=[(archive.file, archive.id[:12]) for archive in found.archives],
         beware=list(dict.fromkeys((*found.warnings, *doubts))),
         left=found.left,
         right=found.right,
-        rows=[_row(one, found, behind) for one in found.verdicts],
+        rows=[_row(verdict, found, behind) for verdict in found.verdicts],
         behind=_by_operation(found, behind),
         pictured=len(behind),
         knows_calls=len(found.calls) > 0,
@@ -78,7 +79,11 @@ def page(found: "Comparison") -> str:
         most_shown=MOST_SHOWN_ROWS,
         differences=[operation["difference"] for operation in operations],
         operations=operations,
-        violations=[f"{one.library}: {violation_sentence(one)}" for one in found.guidelines if one.is_violated],
+        violations=[
+            f"{guideline.library}: {violation_sentence(guideline)}"
+            for guideline in found.guidelines
+            if guideline.is_violated
+        ],
         tested=len(found.guidelines),
         derived=derived_lines(found),
         guidelines=records_table("All guidelines", _guidelines(found)),
@@ -93,7 +98,7 @@ def page(found: "Comparison") -> str:
             for one in pictures.normality(found.sample_means, label)
         ],
         libraries=_libraries(found),
-        archives=[_archive(one) for one in found.archives],
+        archives=[_archive(archive) for archive in found.archives],
         left_out=[f"{count} calls {words}" for words, count in found.left_out.items()],
         commands=[("This page is made by", _command(found))],
     )
@@ -138,11 +143,15 @@ def _behind(found: "Comparison") -> dict[tuple[str, str, int], list[dict[str, An
 
 def _by_operation(found: "Comparison", behind: dict[tuple[str, str, int], Any]) -> list[dict[str, Any]]:
     groups: dict[str, list[dict[str, Any]]] = {}
-    for one in found.verdicts:
-        if one.row in behind:
-            told = {"anchor": _anchor_of(one), "size": exact_size(one.size_bytes), "pictures": behind[one.row]}
-            told["sentence"] = sentence(one, found.left, found.right)
-            groups.setdefault(operation_name(one), []).append(told)
+    for verdict in found.verdicts:
+        if verdict.row in behind:
+            told = {
+                "anchor": _anchor_of(verdict),
+                "size": exact_size(verdict.size_bytes),
+                "pictures": behind[verdict.row],
+            }
+            told["sentence"] = sentence(verdict, found.left, found.right)
+            groups.setdefault(operation_name(verdict), []).append(told)
     return [{"name": name, "rows": rows} for name, rows in groups.items()]
 
 
@@ -150,12 +159,12 @@ def _sessions(found: "Comparison") -> list[dict[str, Any]]:
     """The right library's time over the left one's in each session that has the row."""
     return [
         {
-            "operation": operation_name(one),
-            "size": exact_size(one.size_bytes),
-            **{f"session {number + 1}": ratio for number, ratio in enumerate(one.session_ratios)},
+            "operation": operation_name(verdict),
+            "size": exact_size(verdict.size_bytes),
+            **{f"session {number + 1}": ratio for number, ratio in enumerate(verdict.session_ratios)},
         }
-        for one in found.verdicts
-        if one.session_ratios
+        for verdict in found.verdicts
+        if verdict.session_ratios
     ]
 
 
@@ -163,8 +172,8 @@ def _operations(found: "Comparison") -> list[dict[str, Any]]:
     """The pictures of each operation and form: the difference, and the others."""
     generator = np.random.default_rng(29)
     result = []
-    for key in dict.fromkeys((one.operation, one.form) for one in found.verdicts):
-        rows = [one for one in found.verdicts if (one.operation, one.form) == key]
+    for key in dict.fromkeys((verdict.operation, verdict.form) for verdict in found.verdicts):
+        rows = [verdict for verdict in found.verdicts if (verdict.operation, verdict.form) == key]
         table = found.summaries[(found.summaries["operation"] == key[0]) & (found.summaries["form"] == key[1])]
         times, difference, *more = map(picture_values, pictures.of_operation(rows, table, found, generator))
         name = operation_name(rows[0])
@@ -176,16 +185,16 @@ def _operations(found: "Comparison") -> list[dict[str, Any]]:
 def _guidelines(found: "Comparison") -> list[dict[str, Any]]:
     return [
         {
-            "library": one.library,
-            "guideline": one.guideline,
-            "size": exact_size(one.size_bytes),
-            "violated": one.is_violated,
-            "times as long": with_interval(one.ratio, one.low, one.high, basis=""),
-            "excess a call": seconds(one.excess_s) if isfinite(one.excess_s) else "–",
-            "p (Holm)": one.p_holm,
-            "mpiruns": one.mpiruns,
+            "library": guideline.library,
+            "guideline": guideline.guideline,
+            "size": exact_size(guideline.size_bytes),
+            "violated": guideline.is_violated,
+            "times as long": with_interval(guideline.ratio, guideline.low, guideline.high, basis=""),
+            "excess a call": seconds(guideline.excess_s) if isfinite(guideline.excess_s) else "–",
+            "p (Holm)": guideline.p_holm,
+            "mpiruns": guideline.mpiruns,
         }
-        for one in found.guidelines
+        for guideline in found.guidelines
     ]
 
 
@@ -197,13 +206,13 @@ def _with_size_text(row: dict[str, Any]) -> dict[str, Any]:
 def _libraries(found: "Comparison") -> dict[str, Any] | None:
     rows = [
         {
-            "library": one.label,
-            "named": one.spec,
-            **{name: getattr(one, name) for name in ("version", "mpicc", "mpirun", "compiler", "flags")},
-            "variables": settings_text({**one.variables, **one.settings}),
-            "not measured": "; ".join(f"{name}: {why}" for name, why in one.lacking.items()),
+            "library": library.label,
+            "named": library.spec,
+            **{name: getattr(library, name) for name in ("version", "mpicc", "mpirun", "compiler", "flags")},
+            "variables": settings_text({**library.variables, **library.settings}),
+            "not measured": "; ".join(f"{name}: {why}" for name, why in library.lacking.items()),
         }
-        for one in found.libraries
+        for library in found.libraries
     ]
     kept = [name for name in rows[0] if any(row[name] for row in rows)] if rows else []
     return records_table("Libraries", [{name: row[name] for name in kept} for row in rows])
@@ -220,8 +229,8 @@ def _archive(one: Source) -> dict[str, Any]:
 
 def _command(found: "Comparison") -> str:
     """That makes this page again."""
-    words = ["lepaute", "compare", *(one.argument for one in found.archives)]
-    if all(one.kind == KIND for one in found.archives):
+    words = ["lepaute", "compare", *(archive.argument for archive in found.archives)]
+    if all(archive.kind == KIND for archive in found.archives):
         words += ["--left", found.left, "--right", found.right]
     words += [] if found.margin == MARGIN else ["--margin", f"{100 * found.margin:g}%"]
     return shlex.join([*words, "--report", "report.html"])

@@ -40,24 +40,24 @@ def of_operation(
     left, right = found.left, found.right
     summaries = summaries.assign(value_s=summaries[found.value], single_s=summaries["mean_all_s"])
     drawn = [_run_times(rows, summaries, left, right), _ratios(rows, left, right)]
-    if min(min(one.left_mpiruns, one.right_mpiruns) for one in rows) >= FEWEST_MPIRUNS:
+    if min(min(row.left_mpiruns, row.right_mpiruns) for row in rows) >= FEWEST_MPIRUNS:
         drawn.append(repetitions(rows, summaries, left, right, generator))
     return drawn
 
 
 def _run_times(rows: Sequence[Verdict], summaries: pandas.DataFrame, left: str, right: str) -> Picture:
     """Every mpirun, and the median over mpiruns of both libraries."""
-    unit, factor = time_unit(max(max(one.left_s, one.right_s) for one in rows))
+    unit, factor = time_unit(max(max(row.left_s, row.right_s) for row in rows))
     sizes = _sizes(rows)
     layers = []
-    every = [np.array([factor * one.left_s for one in rows] + [factor * one.right_s for one in rows])]
+    every = [np.array([factor * row.left_s for row in rows] + [factor * row.right_s for row in rows])]
     for label, style, apart in ((left, LEFT, 1 / APART), (right, RIGHT, APART)):
         of_it = summaries[summaries["library"] == label]
         some = of_it if len(of_it) <= _MOST_POINTS else of_it.sample(_MOST_POINTS, random_state=len(of_it))
         values = factor * some["value_s"].to_numpy(dtype=np.float64)
         every.append(values)
         layers.append(Layer("points", _places(some["size_bytes"]) * apart, values, f"dot{style}"))
-    for style, times in ((LEFT, [one.left_s for one in rows]), (RIGHT, [one.right_s for one in rows])):
+    for style, times in ((LEFT, [row.left_s for row in rows]), (RIGHT, [row.right_s for row in rows])):
         layers += [
             Layer("line", sizes, factor * np.array(times), f"line{style}"),
             Layer("points", sizes, factor * np.array(times), f"mark{style}"),
@@ -77,12 +77,12 @@ def _run_times(rows: Sequence[Verdict], summaries: pandas.DataFrame, left: str, 
 def _ratios(rows: Sequence[Verdict], left: str, right: str) -> Picture:
     """How much longer the right library takes, in per cent, with intervals."""
     sizes = _sizes(rows)
-    change = 100.0 * (np.array([one.ratio for one in rows]) - 1.0)
-    low = 100.0 * (np.array([one.low for one in rows]) - 1.0)
-    high = np.minimum(100.0 * (np.array([one.high if isfinite(one.high) else 1e9 for one in rows]) - 1.0), FARTHEST)
+    change = 100.0 * (np.array([row.ratio for row in rows]) - 1.0)
+    low = 100.0 * (np.array([row.low for row in rows]) - 1.0)
+    high = np.minimum(100.0 * (np.array([row.high if isfinite(row.high) else 1e9 for row in rows]) - 1.0), FARTHEST)
     high = np.maximum(high, change)
     horizontal = _size_axis(sizes)
-    shown = np.array([one.decision.is_shown for one in rows])
+    shown = np.array([row.decision.is_shown for row in rows])
     return Picture(
         f"Difference of {operation_name(rows[0])} by size, {right} against {left}: "
         + ", ".join(
@@ -111,8 +111,8 @@ def repetitions(
     for label, style, apart in ((left, LEFT, 1 / APART), (right, RIGHT, APART)):
         of_it = summaries[summaries["library"] == label]
         ours, single = [], []
-        for one in rows:
-            of_size = of_it[of_it["size_bytes"] == one.size_bytes]
+        for row in rows:
+            of_size = of_it[of_it["size_bytes"] == row.size_bytes]
             ours.append(resampled_trials(of_size["value_s"], len(of_size), generator))
             single.append(float(resampled_trials(of_size["single_s"], 1, generator).max()))
         layers += [
@@ -199,7 +199,7 @@ def _row(one: SampleMeans) -> tuple[str, str, int]:
 
 
 def _sizes(rows: Sequence[Verdict]) -> Floats:
-    return _places([one.size_bytes for one in rows])
+    return _places([row.size_bytes for row in rows])
 
 
 def _places(sizes_bytes: npt.ArrayLike) -> Floats:

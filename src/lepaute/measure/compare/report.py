@@ -98,12 +98,12 @@ def write_report(comparison: "Comparison", path: str | Path) -> None:
 
 def _write_figure(comparison: "Comparison", path: Path) -> None:
     """The change from the left library to the right one over the size, a panel an operation; .png, .svg or .pdf."""
-    operations = list(dict.fromkeys(operation_name(one) for one in comparison.verdicts))
+    operations = list(dict.fromkeys(operation_name(verdict) for verdict in comparison.verdicts))
     figure = new_figure((6.4, 1.1 + 1.9 * max(1, len(operations))), for_file=True)
     panels = figure.subplots(max(1, len(operations)), 1, squeeze=False)[:, 0]
     for panel, name in zip(panels, operations, strict=False):
-        _draw(panel, name, [one for one in comparison.verdicts if operation_name(one) == name])
-    source = ", ".join(f"{one.file} ({one.id[:12]})" for one in comparison.archives)
+        _draw(panel, name, [verdict for verdict in comparison.verdicts if operation_name(verdict) == name])
+    source = ", ".join(f"{archive.file} ({archive.id[:12]})" for archive in comparison.archives)
     entitle(
         figure,
         f"{comparison.answer}\n{comparison.right} against {comparison.left}: above 0, {comparison.left} is faster",
@@ -114,15 +114,15 @@ def _write_figure(comparison: "Comparison", path: Path) -> None:
 
 def _draw(panel: "Axes", name: str, rows: Sequence[Verdict]) -> None:
     places = np.arange(len(rows))
-    change = np.array([_percent(one.ratio) for one in rows])
-    low, high = (np.array([_percent(getattr(one, end)) for one in rows]) for end in ("low", "high"))
-    shown = np.array([one.decision.is_shown for one in rows], dtype=bool)
+    change = np.array([_percent(row.ratio) for row in rows])
+    low, high = (np.array([_percent(getattr(row, end)) for row in rows]) for end in ("low", "high"))
+    shown = np.array([row.decision.is_shown for row in rows], dtype=bool)
     panel.axhline(0.0, color=SOFT, lw=0.8)
     panel.axhspan(*(_percent(1 + sign * rows[0].margin) for sign in (-1, 1)), color=RULE, lw=0)
     for chosen, colour, marker, label in ((shown, _SHOWN, "o", "shown"), (~shown, _FAINT, "x", "not shown")):
         panel.vlines(places[chosen], low[chosen], high[chosen], color=colour, lw=1.6)
         panel.plot(places[chosen], change[chosen], marker, color=colour, ms=4, label=label)
-    panel.set_xticks(places, [exact_size(one.size_bytes) for one in rows], rotation=60, ha="right", fontsize=7)
+    panel.set_xticks(places, [exact_size(row.size_bytes) for row in rows], rotation=60, ha="right", fontsize=7)
     panel.tick_params(axis="y", labelsize=8)
     panel.set_ylabel(f"{name} (%)", fontsize=9)
     bare(panel)
@@ -139,19 +139,19 @@ def _latex_table(comparison: "Comparison") -> str:
     left, right = _latex(comparison.left), _latex(comparison.right)
     lines = [
         f"% {comparison.answer}",
-        f"% {'; '.join(f'{one.file} {one.id[:12]}' for one in comparison.archives)}",
+        f"% {'; '.join(f'{archive.file} {archive.id[:12]}' for archive in comparison.archives)}",
         r"\begin{tabular}{lrrrrl}",
         r"\hline",
         rf"operation & size & {left} & {right} & change, \% & 95\,\% interval \\",
         r"\hline",
     ]
-    for one in comparison.verdicts:
-        stars = rf"$^{{{one.stars}}}$" if one.stars else ""
-        ends = [significant(100 * (end - 1)) if isfinite(end) else r"$\infty$" for end in (one.low, one.high)]
-        times = " & ".join(_latex(amount(one, time_s)) for time_s in (one.left_s, one.right_s))
+    for verdict in comparison.verdicts:
+        stars = rf"$^{{{verdict.stars}}}$" if verdict.stars else ""
+        ends = [significant(100 * (end - 1)) if isfinite(end) else r"$\infty$" for end in (verdict.low, verdict.high)]
+        times = " & ".join(_latex(amount(verdict, time_s)) for time_s in (verdict.left_s, verdict.right_s))
         lines.append(
-            rf"{_latex(operation_name(one))} & {_latex(exact_size(one.size_bytes))} & {times} & "
-            rf"{significant(100 * (one.ratio - 1))}{stars} & [{ends[0]}, {ends[1]}] \\"
+            rf"{_latex(operation_name(verdict))} & {_latex(exact_size(verdict.size_bytes))} & {times} & "
+            rf"{significant(100 * (verdict.ratio - 1))}{stars} & [{ends[0]}, {ends[1]}] \\"
         )
     return "\n".join([*lines, r"\hline", r"\end{tabular}", ""])
 
@@ -164,20 +164,22 @@ def _latex(text: str) -> str:
 def ranks_sentence(comparisons: "Sequence[Comparison]") -> str:
     """Whether the order of the libraries depends on the number of ranks; comparisons: of the same libraries."""
     left, right = comparisons[0].left, comparisons[0].right
-    return order_sentence("the number of ranks", [(str(one.ranks), one.verdicts) for one in comparisons], left, right)
+    return order_sentence(
+        "the number of ranks", [(str(comparison.ranks), comparison.verdicts) for comparison in comparisons], left, right
+    )
 
 
 def write_scaling(comparisons: "Sequence[Comparison]", path: "Path") -> None:
     """A picture of times by the number of ranks, a panel a row, up to MOST_PANELS: every mpirun of both libraries, a
     line through their medians, filled where a difference is shown. comparisons: of `by_ranks`."""
-    rows = list(dict.fromkeys(one.row for item in comparisons for one in item.verdicts))[:MOST_PANELS]
+    rows = list(dict.fromkeys(verdict.row for item in comparisons for verdict in item.verdicts))[:MOST_PANELS]
     columns = min(3, max(1, len(rows)))
     lines = max(1, -(-len(rows) // columns))
     figure = new_figure((3.4 * columns + 0.6, 2.7 * lines + 1.0), for_file=True)
     numbers = [item.ranks for item in comparisons]
     for place, row in enumerate(rows):
         axes = figure.add_subplot(lines, columns, place + 1)
-        shown = [(item, one) for item in comparisons for one in item.verdicts if one.row == row]
+        shown = [(item, verdict) for item in comparisons for verdict in item.verdicts if verdict.row == row]
         unit, factor = time_unit(max(max(one.left_s, one.right_s) for _, one in shown))
         for label, colour, apart in ((shown[0][0].left, BLUE, 0.97), (shown[0][0].right, RED, 1.03)):
             times = [factor * (one.left_s if label == item.left else one.right_s) for item, one in shown]
@@ -204,7 +206,7 @@ def write_scaling(comparisons: "Sequence[Comparison]", path: "Path") -> None:
     sentence = ranks_sentence(comparisons)
     foot = (
         "dots: mpiruns; lines: their medians; filled: a difference is shown, corrected for the rows of all numbers of "
-        f"ranks · {measured_origin(', '.join(one.file for one in comparisons[0].archives))}"
+        f"ranks · {measured_origin(', '.join(archive.file for archive in comparisons[0].archives))}"
     )
     entitle(figure, f"{sentence[:1].upper()}{sentence[1:]}", foot)
     write_picture(figure, path)

@@ -91,7 +91,7 @@ def doubts(sessions: int, seeds: Sequence[int | None], hosts: Sequence[str]) -> 
             f"{sessions} sessions miss one of two equally frequent states of the machine, where a state lasts for a "
             f"whole session, with a chance of {100 * 2 ** (1 - sessions):.0f} %; {FEW} sessions with 3 %"
         )
-    if len(set(known := [each for each in seeds if each is not None])) < len(known):
+    if len(set(known := [seed for seed in seeds if seed is not None])) < len(known):
         lines.append("sessions were measured in the same order (--seed): what it does to a library is in all of them")
     if len(names := sorted(set(filter(None, hosts)))) > 1:
         lines.append(

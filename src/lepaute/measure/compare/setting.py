@@ -128,22 +128,28 @@ def _pair(value: object) -> tuple[str, str]:
 
 def setting_lines(found: "Comparison") -> list[str]:
     """One line for what the rows depend on; outputs of other benchmarks do not say it."""
-    factors = [one.factors for one in found.archives if one.kind == KIND]
-    operations = {plain_operation(one.operation) for one in found.verdicts}
+    factors = [archive.factors for archive in found.archives if archive.kind == KIND]
+    operations = {plain_operation(verdict.operation) for verdict in found.verdicts}
     lines = []
     if factors and operations & set(REDUCTIONS):
-        lines.append(f"reductions: {_joined([_level(one, 'reductions') for one in factors])}")
-    roots = [_level(one, "root") for one in factors]
+        lines.append(f"reductions: {_joined([_level(factor, 'reductions') for factor in factors])}")
+    roots = [_level(factor, "root") for factor in factors]
     if operations & set(ROOTED) and any(root != _BEFORE["root"] for root in roots):
         lines.append(f"root: {_joined(roots)}")
-    return [*lines, *(f"{one.label} with {settings_text(one.settings)}" for one in found.libraries if one.settings)]
+    return [
+        *lines,
+        *(f"{library.label} with {settings_text(library.settings)}" for library in found.libraries if library.settings),
+    ]
 
 
 def algorithms(found: "Comparison", verdict: "Verdict") -> str:
     """What the left and the right library ran for a row, "unknown" where that was not seen; empty where neither was."""
     key = f"{name_of(plain_operation(verdict.operation), verdict.form)} of {verdict.size_bytes} bytes"
     with_ranks = algorithm_key(key, found.ranks)
-    ran = {one.label: one.algorithms.get(with_ranks, one.algorithms.get(key, _UNKNOWN)) for one in found.libraries}
+    ran = {
+        library.label: library.algorithms.get(with_ranks, library.algorithms.get(key, _UNKNOWN))
+        for library in found.libraries
+    }
     both = [ran.get(label, _UNKNOWN) for label in (found.left, found.right)]
     return "" if set(both) == {_UNKNOWN} else ", ".join(dict.fromkeys(both))
 
@@ -157,9 +163,9 @@ def different_settings(facts: Sequence["CampaignFacts"]) -> list[str]:
         ("overlap with", "overlap", (OVERLAPPED,)),
     ):
         levels = [
-            _level(one.factors, name)
-            for one in facts
-            if any({case.operation, case.form} & set(subjects) for case in one.cases)
+            _level(fact.factors, name)
+            for fact in facts
+            if any({case.operation, case.form} & set(subjects) for case in fact.cases)
         ]
         if len(set(levels)) > 1:
             both = " and ".join(dict.fromkeys(levels))

@@ -115,17 +115,17 @@ def _in_mpiruns(table: pandas.DataFrame, label: str) -> "dict[int, Floats]":
 
 def _of_side(label: str, row: tuple[str, str, int], mpiruns: "dict[int, Floats]", edges_s: Floats) -> SingleCalls:
     runs = list(mpiruns.values())
-    calls = int(np.median([len(each) for each in runs]))
-    inside = [np.clip(each, edges_s[0], edges_s[-1]) for each in runs]
-    ratios = [float(np.median(each[len(each) // 2 :]) / np.median(each[: len(each) // 2]))
-              for each in runs if len(each) >= LEAST_CALLS]  # fmt: skip
+    calls = int(np.median([len(run) for run in runs]))
+    inside = [np.clip(run, edges_s[0], edges_s[-1]) for run in runs]
+    ratios = [float(np.median(run[len(run) // 2 :]) / np.median(run[: len(run) // 2]))
+              for run in runs if len(run) >= LEAST_CALLS]  # fmt: skip
     interval = median_interval(ratios, _MISS) if ratios else None
     numbers, course_s = _course(runs)
     return SingleCalls(
         label,
         *row,
         mpiruns=np.array(list(mpiruns), dtype=np.int64),
-        quartiles_s=np.array([np.percentile(each, [25, 50, 75]) for each in runs]),
+        quartiles_s=np.array([np.percentile(run, [25, 50, 75]) for run in runs]),
         edges_s=edges_s,
         shares=np.array([np.histogram(each, edges_s)[0] / len(each) for each in inside]),
         correlations=_over_mpiruns(runs, max(1, min(LAGS, calls // 4))),
@@ -141,7 +141,7 @@ def _of_side(label: str, row: tuple[str, str, int], mpiruns: "dict[int, Floats]"
 def _course(runs: list[Floats]) -> tuple[Floats, Floats]:
     """Bins of equally many numbers of calls: their middles, counted from 1, and what the calls in them took."""
     times_s = np.concatenate(runs)
-    number = np.concatenate([np.arange(len(each)) for each in runs])
+    number = np.concatenate([np.arange(len(run)) for run in runs])
     longest = int(number.max()) + 1
     bins = min(NUMBERS, longest)
     bin_of = number * bins // longest
@@ -150,11 +150,11 @@ def _course(runs: list[Floats]) -> tuple[Floats, Floats]:
     middles = np.array(
         [float(np.mean(np.flatnonzero(np.arange(longest) * bins // longest == each))) + 1 for each in range(bins)]
     )
-    return middles, np.array([[*np.percentile(each, [25, 50, 75]), each.mean()] for each in groups])
+    return middles, np.array([[*np.percentile(group, [25, 50, 75]), group.mean()] for group in groups])
 
 
 def _over_mpiruns(runs: list[Floats], lags: int) -> Floats:
-    every = np.array([rank_correlations(each, lags) for each in runs])
+    every = np.array([rank_correlations(run, lags) for run in runs])
     known = every[~np.isnan(every[:, 0])]
     if not len(known):
         return np.full((0, 3), np.nan)

@@ -381,7 +381,7 @@ class _SessionsRow(_Row):
 
     def times_s(self) -> tuple[float, float]:
         """Their quotient is the ratio where no session lacks mpiruns."""
-        middle = np.mean([self.values[self._sessions == one].mean() for one in np.unique(self._sessions)])
+        middle = np.mean([self.values[self._sessions == session].mean() for session in np.unique(self._sessions)])
         half = self.test().mean / 2
         return exp(middle - half), exp(middle + half)
 

@@ -118,9 +118,9 @@ def order_sentence(what: str, groups: Iterable[tuple[str, Sequence[Verdict]]], f
     """Whether the faster library of a row depends on the group of verdicts; what: by which groups differ."""
     rows: dict[tuple[str, str, int], dict[str, list[str]]] = {}
     for name, verdicts in groups:
-        for one in verdicts:
-            row = plain_operation(one.operation), one.form, one.size_bytes
-            rows.setdefault(row, {}).setdefault(one.outcome, []).append(name)
+        for verdict in verdicts:
+            row = plain_operation(verdict.operation), verdict.form, verdict.size_bytes
+            rows.setdefault(row, {}).setdefault(verdict.outcome, []).append(name)
     changed = [
         f"{name_of(operation, form)} of {exact_size(size)} ({first} with {', '.join(sides['left faster'])}, "
         f"{second} with {', '.join(sides['right faster'])})"
@@ -239,6 +239,6 @@ def _row_name(one: Verdict) -> str:
 
 
 def _named(rows: tuple[Verdict, ...]) -> str:
-    names = [_row_name(one) for one in rows[:_MOST_NAMED]]
+    names = [_row_name(row) for row in rows[:_MOST_NAMED]]
     more = [f"{len(rows) - _MOST_NAMED} more"] if len(rows) > _MOST_NAMED else []
     return f"{counted(len(rows), 'row')}: {', '.join([*names, *more])}"

@@ -76,7 +76,7 @@ class Comparison(Campaign):
         self._place = place_of(self.nodes, launch, self._request.ranks_per_node, dict(self._request.slots))
         self._place.check(self._request.ranks)
         self._cells = self._chosen_cells()
-        self._place.equip([library for each in self._builds.values() for library in each])
+        self._place.equip([library for build in self._builds.values() for library in build])
         self._check_controls()
         checked: dict[tuple[object, ...], mpirun.Started] = {}
         for name, cell in self._cells.items():
@@ -407,7 +407,9 @@ class Comparison(Campaign):
             list(self._cells.values()),
             self._place,
             self._networks,
-            tuple(replace(each.facts, text=self._texts.get(each.label, "")) for each in self._libraries.values()),
+            tuple(
+                replace(library.facts, text=self._texts.get(library.label, "")) for library in self._libraries.values()
+            ),
             self.workspace.folder / "environment" / self._place.names[0],
             self.seed,
         )
@@ -421,8 +423,8 @@ def check_same(begun: Mapping[str, Any], request: ComparisonRequest, libraries: 
     facts = from_json(CampaignFacts, dict(begun), lenient=True).libraries
     check_begun_with(
         "comparison",
-        {f"variables of {each.label}": settings_text(each.settings) for each in facts},
-        {f"variables of {each.facts.label}": settings_text(each.facts.settings) for each in libraries},
+        {f"variables of {fact.label}": settings_text(fact.settings) for fact in facts},
+        {f"variables of {library.facts.label}": settings_text(library.facts.settings) for library in libraries},
     )
 
 

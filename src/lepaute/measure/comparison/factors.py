@@ -50,10 +50,10 @@ def factors_named(texts: Sequence[str]) -> tuple[Factor, ...]:
     """Of NAME=a,b each. Raises InputError for an unknown name, a level that it does not have, fewer than two, and for
     more combinations than MOST_CELLS."""
     factors = [_factor_named(text) for text in texts]
-    names = [each.name for each in factors]
+    names = [factor.name for factor in factors]
     if (twice := next((name for name in names if names.count(name) > 1), None)) is not None:
         raise InputError(f"--factor {twice} is given twice; give all its levels at once")
-    cells = math.prod(len(each.levels) for each in factors)
+    cells = math.prod(len(factor.levels) for factor in factors)
     if cells > MOST_CELLS:
         raise InputError(f"--factor: there are {cells} combinations of levels; give at most {MOST_CELLS}")
     return tuple(factors)
@@ -85,8 +85,8 @@ def _factor_named(text: str) -> Factor:
 
 def combinations(factors: Sequence[Factor]) -> list[dict[str, str]]:
     """Every combination of levels, those of the last factor changing fastest; one, empty, without factors."""
-    chosen = itertools.product(*(each.levels for each in factors))
-    return [dict(zip((each.name for each in factors), levels, strict=True)) for levels in chosen]
+    chosen = itertools.product(*(factor.levels for factor in factors))
+    return [dict(zip((factor.name for factor in factors), levels, strict=True)) for levels in chosen]
 
 
 def levels_text(levels: Mapping[str, str]) -> str:

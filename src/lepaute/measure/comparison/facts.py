@@ -58,7 +58,10 @@ def facts_of(
         capped=bool(chosen and chosen[0].capped),
         factors=factors_of(cells, place, networks, libraries, environment, mpiruns, seed),
         derivation=(*(stage[0].derivation if stage else ()), *(chosen[0].derivation if chosen else ())),
-        primary=tuple((each.operation, each.form, each.size_bytes) for each in request.primary_cases),
+        primary=tuple(
+            (primary_case.operation, primary_case.form, primary_case.size_bytes)
+            for primary_case in request.primary_cases
+        ),
         more={"asked": to_json(request)},
     )
 
@@ -128,10 +131,10 @@ def factors_of(
     waits = {"window": "window-based", "round-time": "round-time (a moment of rank 0's clock, sent before each call)"}
     synchronisation = waits.get(setting.synchronisation, setting.synchronisation)
     return {
-        **{f"MPI implementation: {each.label}": each.text for each in libraries},
-        **{f"configuration: {each.label}": each.build for each in libraries},
-        **{f"compiler and flags: {each.label}": f"{each.compiler}: {each.flags}" for each in libraries},
-        **{f"variables: {each.label}": settings_text(each.settings) or "none" for each in libraries},
+        **{f"MPI implementation: {library.label}": library.text for library in libraries},
+        **{f"configuration: {library.label}": library.build for library in libraries},
+        **{f"compiler and flags: {library.label}": f"{library.compiler}: {library.flags}" for library in libraries},
+        **{f"variables: {library.label}": settings_text(library.settings) or "none" for library in libraries},
         "network": _network_text(cells, networks),
         "processes": "; ".join(_processes_text(place, ranks) for ranks in request.all_ranks),
         "message sizes": f"{len(request.sizes_bytes)} from {request.sizes_bytes[0]} to {request.sizes_bytes[-1]} bytes",

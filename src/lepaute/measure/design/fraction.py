@@ -51,7 +51,7 @@ def fractional(
     checked = factors_of(factors)
     levels = leveled(checked)
     labels = [",".join(names) for names in sorted(checked)]
-    sizes = [len(one.values) for one in levels]
+    sizes = [len(level.values) for level in levels]
     if isinstance(generators, str) or bool(generators) == (count is not None):
         raise DesignError(
             "a fraction needs either generators such as ['d=a*b*c'] (--generator) or a count of treatments (--count)"

@@ -278,9 +278,9 @@ class Job(Helpers):
                 warn(f"resumed with the original parameters; the new value of {name} is ignored")
         settings = self._settings()
         state.settings = before = state.settings or settings
-        for each in fields(settings):
-            if (value := getattr(settings, each.name)) != (old := getattr(before, each.name)):
-                warn(f"resumed with {each.name} {value!r}; until then it was {old!r}")
+        for field in fields(settings):
+            if (value := getattr(settings, field.name)) != (old := getattr(before, field.name)):
+                warn(f"resumed with {field.name} {value!r}; until then it was {old!r}")
         self.seed, self.parameters = state.seed, Parameters(state.parameters)
         state.failure = state.status = None
         state.phases.append(Phase("resumed", now(), 0.0, "done"))

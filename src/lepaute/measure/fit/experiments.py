@@ -75,9 +75,18 @@ class Findings:
             f"{self.table}: {self.factor_tests[0].column}",
             header,
             [
-                (test.factor, test.kernel, test.reference, one.level, one.ratio, one.low, one.high, test.p_holm)
+                (
+                    test.factor,
+                    test.kernel,
+                    test.reference,
+                    effect.level,
+                    effect.ratio,
+                    effect.low,
+                    effect.high,
+                    test.p_holm,
+                )
                 for test in self.factor_tests
-                for one in test.effects
+                for effect in test.effects
             ],
             [*map(sentence, self.factor_tests), *self.notes],
         )

@@ -67,8 +67,8 @@ def likeliest_modes(points: Floats, most: int, *, least_sd: float, fewest: int =
         usable = [one for one in found if float(one.weight.min()) * len(points) >= fewest]
         if usable:
             fits.append(max(usable, key=lambda one: round(one.log_density / TOLERANCE)))
-    parameters = np.array([3.0 * len(one.weight) - 1.0 for one in fits])
-    densities = np.array([one.log_density for one in fits])
+    parameters = np.array([3.0 * len(fit.weight) - 1.0 for fit in fits])
+    densities = np.array([fit.log_density for fit in fits])
     best = fits[simplest(parameters * np.log(len(points)) - 2.0 * len(points) * densities)]
     order = np.argsort(best.mean, kind="stable")
     return tuple(Mode(float(best.weight[i]), float(best.mean[i]), float(best.sd[i])) for i in order)

@@ -44,7 +44,7 @@ EQUAL_SHARE = 1e-9
 
 def subset(data: T, rows: Booleans | Integers) -> T:
     """The same data class with these rows of each of its arrays, of one length, or those where a mask is true."""
-    listed = [(one.name, getattr(data, one.name)) for one in fields(cast(Any, data))]
+    listed = [(field.name, getattr(data, field.name)) for field in fields(cast(Any, data))]
     arrays = {name: value[rows] for name, value in listed if isinstance(value, np.ndarray)}
     return cast(T, replace(cast(Any, data), **arrays))
 

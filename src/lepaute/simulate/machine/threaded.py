@@ -32,9 +32,11 @@ def with_threads(
     added, assumed = list(like.kernels), list(like.assumed or ())
     if known is None:
         added += [
-            _guessed(one, threads, threads * share, share_sd)
-            for one in like.kernels
-            if one.threads == 1 and one.kernel in ("dgemm", *OF_DGEMM) and like.kernel(one.kernel, threads) is None
+            _guessed(kernel, threads, threads * share, share_sd)
+            for kernel in like.kernels
+            if kernel.threads == 1
+            and kernel.kernel in ("dgemm", *OF_DGEMM)
+            and like.kernel(kernel.kernel, threads) is None
         ]
         what = f"dgemm and dtrsm at {100 * share:.0f} % of the rate of {threads} cores"
         assumed.append(

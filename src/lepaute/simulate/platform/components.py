@@ -157,7 +157,7 @@ def _scaled_network(network: Network, name: str, factor: float) -> Network:
     field = "latency_s" if name == "latency" else "bandwidth_Bps"
 
     def changed(segments: tuple[Segment, ...]) -> tuple[Segment, ...]:
-        return tuple(each.model_copy(update={field: getattr(each, field) * factor}) for each in segments)
+        return tuple(segment.model_copy(update={field: getattr(segment, field) * factor}) for segment in segments)
 
     remote, loopback = network.remote, network.loopback
     if loopback.segments is None:  # those of remote, which change

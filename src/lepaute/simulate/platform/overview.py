@@ -111,7 +111,9 @@ def _messages(segments: Sequence[Segment] | None) -> str:
         after for before, after in zip(segments, segments[1:], strict=False) if before.protocol != after.protocol
     ]
     if changes:
-        text += "; " + ", ".join(f"{_PROTOCOLS[each.protocol]} above {size_text(each.above_bytes)}" for each in changes)
+        text += "; " + ", ".join(
+            f"{_PROTOCOLS[change.protocol]} above {size_text(change.above_bytes)}" for change in changes
+        )
     return text
 
 

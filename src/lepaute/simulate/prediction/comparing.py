@@ -279,8 +279,8 @@ def share_errors(one: Platform, other: Platform, *applications: Application) -> 
         and drawn_alike(pair[0].population, pair[1].population)
         for pair in ((one, other), (one.models, other.models))
     )
-    threads = {each.threads_per_rank for each in applications}
-    return same and (len(threads) == 1 or not any(each.kernel_models for each in applications))
+    threads = {application.threads_per_rank for application in applications}
+    return same and (len(threads) == 1 or not any(application.kernel_models for application in applications))
 
 
 def _fitted_together(one: Platform, other: Platform) -> bool:

@@ -27,7 +27,9 @@ def usual_runs(applications: "Sequence[Application]", engine: "Engine", fidelity
     """Runs of each application, unless given: as many as are quick, 12 to 100; by counts, never by a clock."""
     if not engine.samples:
         return DEFAULT_RUNS
-    events = sum(each.simulated_share(fidelity) * each.events + EVENTS_OF_RUN for each in applications)
+    events = sum(
+        application.simulated_share(fidelity) * application.events + EVENTS_OF_RUN for application in applications
+    )
     return int(min(max(LEAST_RUNS, QUICK_EVENTS / events), MOST_USUAL_RUNS))
 
 

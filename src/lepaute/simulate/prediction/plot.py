@@ -143,9 +143,9 @@ def plot_sweep(sweep: "Sweep", path: Path | None = None, axes: "Axes | None" = N
     predictions, problems = sweep.predictions, sweep.problems
     quantity, factor = quantity_axis(predictions)
     most = MOST_LINES if len(problems) == 1 else max(1, MOST_LINES // len(problems))
-    drawn = [one for each in problems for one in each.by_speed[:most]]
-    kinds = {id(one): ("cannot be told from it", BEST, "o", 6.0) for each in problems for one in each.bests[1:]}
-    kinds |= {id(each.best): ("fastest", BEST, "*", 13.0) for each in problems}
+    drawn = [one for problem in problems for one in problem.by_speed[:most]]
+    kinds = {id(one): ("cannot be told from it", BEST, "o", 6.0) for problem in problems for one in problem.bests[1:]}
+    kinds |= {id(problem.best): ("fastest", BEST, "*", 13.0) for problem in problems}
     own, named = axes is None, set()
     if axes is None:
         size = (9.0, 1.9 + 0.28 * len(drawn))
@@ -178,7 +178,7 @@ def plot_sweep(sweep: "Sweep", path: Path | None = None, axes: "Axes | None" = N
         (own_figure(axes) if own else axes).legend(
             *axes.get_legend_handles_labels(), frameon=False, fontsize=8, **place
         )
-    answers = [fastest(each, f" for {each.problem}" if len(problems) > 1 else "") for each in problems]
+    answers = [fastest(problem, f" for {problem.problem}" if len(problems) > 1 else "") for problem in problems]
     finding = "\n".join([*answers[:MOST_PROBLEMS], *(["…"] if len(answers) > MOST_PROBLEMS else [])])
     return _finished(axes, path, finding, predictions, own=own)
 
@@ -259,7 +259,7 @@ def quantity_axis(predictions: "Sequence[Prediction]") -> tuple[str, float]:
 
 
 def _origin(predictions: "Sequence[Prediction]") -> str:
-    first, runs = predictions[0], sum(len(each.run_list) for each in predictions)
+    first, runs = predictions[0], sum(len(prediction.run_list) for prediction in predictions)
     return origin(first.platform_name, first.platform_sha256, first.seed, first.version, runs)
 
 

@@ -62,11 +62,11 @@ class Sweep:
 
     @property
     def comparable(self) -> tuple[Prediction, ...]:
-        return tuple(each for each in self.predictions if each.comparable)
+        return tuple(prediction for prediction in self.predictions if prediction.comparable)
 
     @property
     def apart(self) -> tuple[Prediction, ...]:
-        return tuple(each for each in self.predictions if not each.comparable)
+        return tuple(prediction for prediction in self.predictions if not prediction.comparable)
 
     @property
     def best(self) -> Prediction | None:
@@ -110,11 +110,11 @@ class Sweep:
     @property
     def best_places(self) -> list[int]:
         """Where the `bests` of each problem stand among the predictions, from 0."""
-        return [place for each in self.problems for place in self._places(each.bests)]
+        return [place for problem in self.problems for place in self._places(problem.bests)]
 
     def _places(self, predictions: Sequence[Prediction]) -> list[int]:
         places = {id(each): place for place, each in enumerate(self.predictions)}
-        return [places[id(each)] for each in predictions]
+        return [places[id(prediction)] for prediction in predictions]
 
     def to_dict(self) -> dict[str, Any]:
         """Entries of the JSON: the places of all that may be the best, and the caveats; by problem these places, those
@@ -124,13 +124,13 @@ class Sweep:
             "caveats": caveats(self.predictions),
             "problems": [
                 {
-                    "problem": each.problem,
-                    "best": self._places(each.bests),
-                    "ahead": self._places(each.ahead),
-                    "rivals": self._places(each.rivals),
-                    "parameters": [parameter.to_dict() for parameter in effects(each.predictions)],
+                    "problem": problem.problem,
+                    "best": self._places(problem.bests),
+                    "ahead": self._places(problem.ahead),
+                    "rivals": self._places(problem.rivals),
+                    "parameters": [parameter.to_dict() for parameter in effects(problem.predictions)],
                 }
-                for each in self.problems
+                for problem in self.problems
             ],
         }
 
@@ -214,10 +214,10 @@ def effects(predictions: Sequence[Prediction]) -> list[Parameter]:
 
     Empty where nothing varies alone, where the applications differ, or where a time is 0.
     """
-    types = {type(each.application) for each in predictions}
-    if len(types) != 1 or min(run.time_s for each in predictions for run in each.run_list) <= 0.0:
+    types = {type(prediction.application) for prediction in predictions}
+    if len(types) != 1 or min(run.time_s for prediction in predictions for run in prediction.run_list) <= 0.0:
         return []
-    choices = [each.application.choices() for each in predictions]
+    choices = [prediction.application.choices() for prediction in predictions]
     parameters = (_parameter(name, predictions, choices) for name in choices[0])
     return [parameter for parameter in parameters if parameter is not None]
 
@@ -226,7 +226,7 @@ def _parameter(
     name: str, predictions: Sequence[Prediction], choices: Sequence[Mapping[str, Hashable]]
 ) -> Parameter | None:
     """One parameter; None where it has one value, no two predictions differ in it alone, or none is comparable."""
-    values = list(dict.fromkeys(each[name] for each in choices))
+    values = list(dict.fromkeys(choice[name] for choice in choices))
     if len(values) < 2:
         return None
     by_others: dict[tuple[Hashable, ...], dict[Any, Prediction]] = {}

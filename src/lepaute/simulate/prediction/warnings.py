@@ -34,21 +34,23 @@ BLOCK_SIZES_GUESSED = (
 def caveats(predictions: "Sequence[Prediction]") -> list[str]:
     """What a reader of several predictions must know: the warnings of all, alike ones as one with its count, and that
     of comparing them."""
-    sizes = {getattr(one.application, "nb", None) for one in predictions}
+    sizes = {getattr(prediction.application, "nb", None) for prediction in predictions}
     guessed = len(sizes) > 1 and any(map(guesses_block_size, predictions))
-    names = {name for one in predictions for name in one.kernel_time_s}
-    return joined([one.warnings for one in predictions], names) + ([BLOCK_SIZES_GUESSED] if guessed else [])
+    names = {name for prediction in predictions for name in prediction.kernel_time_s}
+    return joined([prediction.warnings for prediction in predictions], names) + (
+        [BLOCK_SIZES_GUESSED] if guessed else []
+    )
 
 
 def joined(warnings: "Sequence[Sequence[str]]", names: "Collection[str]" = ()) -> list[str]:
     """The warnings of several predictions, those that differ in numbers or kernels alone as one with its count."""
-    return [alike.line(len(warnings)) for alike in _alike([text for each in warnings for text in each], names)]
+    return [alike.line(len(warnings)) for alike in _alike([text for warning in warnings for text in warning], names)]
 
 
 def alike_warnings(predictions: "Sequence[Prediction]") -> list[Alike]:
     """The warnings of all, those that differ in numbers or kernels alone as one."""
-    texts = [warning for one in predictions for warning in one.warnings]
-    return _alike(texts, {name for one in predictions for name in one.kernel_time_s})
+    texts = [warning for prediction in predictions for warning in prediction.warnings]
+    return _alike(texts, {name for prediction in predictions for name in prediction.kernel_time_s})
 
 
 def _alike(texts: "Sequence[str]", names: "Collection[str]") -> list[Alike]:

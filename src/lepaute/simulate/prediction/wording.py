@@ -90,7 +90,7 @@ def scaling_answer(points: "Sequence[ScalingPoint]") -> str:
     """HPL on 16 ranks takes 14.1 s (95 %: 13.5 to 14.8 s), 13.6 times (95 %: 13.3 to 14.0) as fast as on 1 rank"""
     first = points[0]
     last = min(
-        (each for each in points if each.ranks == points[-1].ranks), key=lambda each: each.prediction.time_s.mean
+        (point for point in points if point.ranks == points[-1].ranks), key=lambda each: each.prediction.time_s.mean
     )
     speed_up, heading = last.speed_up, last.prediction.application.heading
     faster = f"{speed_up.figure()} times{f' (95 %: {speed_up.interval()})' * speed_up.has_interval}"

@@ -45,12 +45,12 @@ class ProgramSettings:
 
     def __post_init__(self) -> None:
         check_fields(self, largest=2**31)
-        for each in fields(self):
-            given, kind = getattr(self, each.name), each.type
+        for field in fields(self):
+            given, kind = getattr(self, field.name), field.type
             if kind is bool and not isinstance(given, bool):
-                raise InputError(f"{each.name} is {given!r:.80}; it must be true or false")
+                raise InputError(f"{field.name} is {given!r:.80}; it must be true or false")
             if kind in (str, str | None) and not (isinstance(given, str) or (given is None and kind is not str)):
-                raise InputError(f"{each.name} is {given!r:.80}; it must be a text")
+                raise InputError(f"{field.name} is {given!r:.80}; it must be a text")
         if not isinstance(self.private, list | None) or not all(isinstance(text, str) for text in self.private or ()):
             raise InputError(f"private is {self.private!r:.80}; it must be a list of texts such as [panel.c:120]")
         if self.computing not in ("none", "measured"):

@@ -303,7 +303,7 @@ def _rows_by_key(keys: NDArray[Any], mask: NDArray[Any]) -> dict[tuple[int, ...]
 def _first_difference(sides: tuple[_Side, _Side], rows: list[NDArray[Any]]) -> tuple[int, tuple[str, str], bool] | None:
     """Position, the two calls in words, and whether only their sizes differ; None where nothing does."""
     length = min(map(len, rows))
-    heads = [one[:length] for one in rows]
+    heads = [row[:length] for row in rows]
 
     def words(position: int, with_size: bool) -> tuple[str, str]:
         one, other = (

@@ -85,15 +85,15 @@ def comparison_sentence(comparison: Comparison) -> str:
 def _verdict(what: str, differences: tuple[Difference, ...]) -> str:
     if not differences:
         return f"{what}: equal on every rank"
-    ranks = len({one.rank for one in differences})
+    ranks = len({difference.rank for difference in differences})
     return f"{what}: differs on {ranks} rank{'s' if ranks > 1 else ''}, first"
 
 
 def _differences(differences: tuple[Difference, ...]) -> list[str]:
     lines = [
-        f"  rank {one.rank}, {one.stream}, call {one.position}: {one.left} on the left, {one.right} on the right "
-        f"({one.why})"
-        for one in differences[:MOST_DIFFERENCES]
+        f"  rank {difference.rank}, {difference.stream}, call {difference.position}: {difference.left} on the left, "
+        f"{difference.right} on the right ({difference.why})"
+        for difference in differences[:MOST_DIFFERENCES]
     ]
     more = len(differences) - MOST_DIFFERENCES
     return [*lines, *([f"  and {more} more"] if more > 0 else [])]

@@ -121,7 +121,7 @@ def page(trace: Trace, command: str = "") -> str:
         else "",
         has_steps=bool(calls["steps"]),
         shortest=seconds(shortest_s) if shortest_s else "",
-        pictures=[picture_values(one) for one in pictures],
+        pictures=[picture_values(picture) for picture in pictures],
         messages=messages,
         tables=[*tables, _table("Who waits for whom", *_pairs(waits.rank, waits.whom, waits.time_s))],
         sent=_table("Messages", *_sent(sent)) if len(sent.rank) else None,

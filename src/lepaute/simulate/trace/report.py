@@ -172,9 +172,8 @@ def breakdown_tables(breakdown: Breakdown, most_rows: int) -> Tables:
     in_seconds: tuple[tuple[Sequence[int], ...], ...] = ((1,),), ((1,),), ((2,), (4,)), (range(1, 1 + len(categories)),)
     most = (len(categories), most_rows, 2 * most_rows, most_rows)
     tables: Tables = []
-    for title, rows, columns, limit in zip(
-        heads, (of_all, of_ranks, of_calls, of_steps), in_seconds, most, strict=True
-    ):
+    parts: tuple[Sequence[Sequence[object]], ...] = of_all, of_ranks, of_calls, of_steps
+    for title, rows, columns, limit in zip(heads, parts, in_seconds, most, strict=True):
         names, cells = in_common_unit(heads[title], rows, *columns)
         tables.append((title, names, shortened(cells, limit)))
     return tables if breakdown.steps else tables[:-1]

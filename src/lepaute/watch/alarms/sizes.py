@@ -124,5 +124,5 @@ def correlation_within(values: Floats, first: int) -> float:
 def correlations_within(values: Floats, first: int) -> Floats:
     """`correlation_within` of each row, shape (series, n)."""
     levels = (values[:, :first], values[:, first:])
-    within = np.concatenate([each - each.mean(axis=1, keepdims=True) for each in levels], axis=1)
+    within = np.concatenate([level - level.mean(axis=1, keepdims=True) for level in levels], axis=1)
     return np.nan_to_num(lag_correlation(within))

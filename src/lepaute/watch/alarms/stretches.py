@@ -127,7 +127,7 @@ class Stretches:
         self.names = [self._name(number) for number in range(len(rows))]
         self.number = {name: number for number, name in enumerate(self.names)}
         members = [np.flatnonzero(streams.group == group) for group in range(len(first))]
-        everywhere = [set.intersection(*(set(streams.resets[m]) for m in each)) for each in members]
+        everywhere = [set.intersection(*(set(streams.resets[m]) for m in member)) for member in members]
         self._due: dict[int, list[int]] = {}
         for number, resets in enumerate([*streams.resets, *everywhere]):
             for day in resets:
@@ -323,7 +323,7 @@ class Stretches:
         with np.errstate(invalid="ignore"):
             changed_s = float(np.nanmin(self.streams.times_s[change, members]))
         # a machine that has begun anew meanwhile has less than two values; it is asked about the date like all others
-        told = [int(each) for each in members if self._values(int(each), at)[1].size > 1]
+        told = [int(member) for member in members if self._values(int(member), at)[1].size > 1]
         return [self._described(each, name, at, direction) | {"changed_s": changed_s} for each in told]
 
     def _values(self, number: int, at: int) -> tuple[Integers, Floats]:
@@ -372,7 +372,7 @@ class Stretches:
         machines = chosen[chosen < self.machines]
         groups = [] if self.groups is None else self.groups.restarted(machines)
         begun = int(np.searchsorted(self.streams.day, day))
-        for number in [*numbers, *(self.shared_by + each for each in groups)]:
+        for number in [*numbers, *(self.shared_by + group for group in groups)]:
             del self.number[self.names[number]]
             self.since[number] = day
             self._new[number] = True

@@ -171,7 +171,7 @@ def factors_of(archive: "Archive", cluster: str = "") -> "pd.DataFrame":
 def strata_of(archive: "Archive") -> dict[str, dict[str, str]]:
     """Stratum -> its conditions, of all values of an archive."""
     conditions = (row.conditions for row in _rows(ArchivedRun(archive)) if row.conditions is not None)
-    return {stratum_of(each): dict(each) for each in conditions}
+    return {stratum_of(condition): dict(condition) for condition in conditions}
 
 
 def why_strata_differ(a: "Archive", b: "Archive", factor: str) -> tuple[str, ...]:

@@ -113,7 +113,7 @@ def _aggregate(entry: dict[str, Any], name: str) -> str | None:
     """Which aggregate the row is; None for a repetition."""
     if "run_type" in entry:
         return str(entry.get("aggregate_name", "")) if entry["run_type"] == "aggregate" else None
-    ending = next((each for each in _AGGREGATES if name.endswith(each)), None)
+    ending = next((aggregate for aggregate in _AGGREGATES if name.endswith(aggregate)), None)
     return None if ending is None else ending[1:]
 
 

@@ -169,7 +169,7 @@ class Mapping(_Part):
         """All columns that it names, each once."""
         cells = (self.cluster, self.node, self.cpu, self.job, self.date, self.factor, self.unit)
         named = [cell.column for cell in cells if cell is not None and cell.column is not None]
-        named += [*self.stratum, *(each.column for each in (self.factors or {}).values())]
+        named += [*self.stratum, *(factor.column for factor in (self.factors or {}).values())]
         named += [self.value] if self.value is not None else []
         named += [self.state.column] if self.state is not None else []
         return tuple(dict.fromkeys(named))

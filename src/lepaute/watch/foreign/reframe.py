@@ -169,7 +169,7 @@ def _is_old(line: str) -> bool:
     match = _DATE_FIELD.search(line)
     if match is None or f"{match['separator']}ref=" not in line:
         return False
-    return any(_VERSION.fullmatch(each) for each in line.split(match["separator"]))
+    return any(_VERSION.fullmatch(word) for word in line.split(match["separator"]))
 
 
 def _old_case(line: str, where: str) -> Case:

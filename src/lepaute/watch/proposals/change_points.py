@@ -166,10 +166,12 @@ def find_change_points(
             if found is not None:
                 drifts[number] = found
     for group in groups:
-        _one_shape_a_node([(numbers[id(one)], one) for one in group.machines], cuts, drifts, corrected, confidence)
+        _one_shape_a_node(
+            [(numbers[id(machine)], machine) for machine in group.machines], cuts, drifts, corrected, confidence
+        )
     points = list(drifts.values())
     for group in groups:
-        own = [cut for one in group.machines for cut in cuts.get(numbers[id(one)], [])]
+        own = [cut for machine in group.machines for cut in cuts.get(numbers[id(machine)], [])]
         points += _points(group, own, [cut for one in group.common for cut in cuts.get(numbers[id(one)], [])])
     kept = [point for point in points if abs(point.size) >= least_change_of(point.factor, least_change)]
     return tuple(sorted(kept, key=lambda each: (each.cluster, each.node, each.cpu, each.factor, each.before_s)))
@@ -277,8 +279,8 @@ def _one_shape_a_node(
         if number in drifts or cuts.get(number):
             of_node[series.node].append((number, series))
     for members in of_node.values():
-        drifting = [each for each in members if each[0] in drifts]
-        stepping = [each for each in members if each[0] not in drifts]
+        drifting = [member for member in members if member[0] in drifts]
+        stepping = [member for member in members if member[0] not in drifts]
         directions = {drifts[number].direction for number, _ in drifting}
         directions |= {1 if cut.shift.difference > 0 else -1 for number, _ in stepping for cut in cuts[number]}
         if not drifting or not stepping or len(directions) > 1:
@@ -331,7 +333,7 @@ def _steady(group: SeriesGroup) -> SeriesGroup:
     """
     dates = np.array(sorted(cut.dates[1] for one in group.common for cut in _cuts(one, LEVEL, 1.0, CONFIDENCE)[0]))
     left = list(group.machines)
-    for places, rows in of_equal_length([one.relative for one in group.machines]):
+    for places, rows in of_equal_length([machine.relative for machine in group.machines]):
         if rows.shape[1] >= FEWEST_FOR_RESPONSE:
             for place, values in zip(
                 places, _without_response([left[each] for each in places], rows, dates), strict=True
@@ -342,7 +344,7 @@ def _steady(group: SeriesGroup) -> SeriesGroup:
 
 def _without_response(machines: Sequence[WatchedSeries], left: "Floats", dates: "Floats") -> "Floats":
     """left : their values, shape (machines, n)"""
-    sides = [np.searchsorted(dates, one.started_s, side="right") for one in machines]
+    sides = [np.searchsorted(dates, machine.started_s, side="right") for machine in machines]
     counts = [np.maximum(1, np.bincount(side)) for side in sides]
     # first to the season, which the effects of the days have together with other noise, then to warm days
     for of_season in (True, False):
@@ -397,11 +399,11 @@ def _points(group: SeriesGroup, own: list[_Cut], common: list[_Cut]) -> Iterator
     to change the other way. Both together are what a machine really did.
     """
     shared = [*common, *_implied(group, own, common)]
-    for one in group.machines:
-        left = [cut for cut in own if cut.series is one]
+    for machine in group.machines:
+        left = [cut for cut in own if cut.series is machine]
         for cut in shared:
             mine = next((each for each in left if _same_days(each, cut)), None)
-            point = _with_common(one, mine, cut)
+            point = _with_common(machine, mine, cut)
             if mine is not None:
                 left.remove(mine)
             if point is not None:
@@ -443,7 +445,7 @@ def _with_common(one: WatchedSeries, mine: _Cut | None, cut: _Cut) -> ChangePoin
 def _implied(group: SeriesGroup, own: list[_Cut], common: list[_Cut]) -> Iterator[_Cut]:
     """Changes of the effect of the days at dates on which many machines changed, though it is not significant there."""
     cuts = sorted(own, key=lambda cut: cut.dates[1])
-    needed = max(2, COMMON_SHARE * len({(one.node, one.cpu) for one in group.machines}))
+    needed = max(2, COMMON_SHARE * len({(machine.node, machine.cpu) for machine in group.machines}))
     used: set[int] = set()
     for cut in cuts:
         if id(cut) in used:

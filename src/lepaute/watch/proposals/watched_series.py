@@ -104,7 +104,7 @@ def _means(members: "Integers", values: "Floats") -> "Floats":
 
 def medians_of(members: "Integers", values: "Floats") -> "Floats":
     """Of each machine, all of which are among them."""
-    return pd.Series(values).groupby(members).median().to_numpy()
+    return pd.Series(values).groupby(members).median().to_numpy(np.float64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,8 +187,8 @@ def _group(cluster: str, stratum: str, factor: str, part: "pd.DataFrame") -> Ser
     relative = relative - common
     starts = np.flatnonzero(np.diff(series, prepend=-1))
     rows = [slice(begin, end) for begin, end in zip(starts, [*starts[1:], len(part)], strict=True)]
-    rows = [each for each in rows if each.stop - each.start >= FEWEST and float(np.ptp(relative[each])) > 0]
-    least = _least_correlation([relative[each] for each in rows])
+    rows = [row for row in rows if row.stop - row.start >= FEWEST and float(np.ptp(relative[row])) > 0]
+    least = _least_correlation([relative[row] for row in rows])
     started_s, node, cpu = (part[name].to_numpy() for name in ("started_s", "node", "cpu"))
     archives = part["archive"].to_numpy(object)
     series_of_machines = tuple(
@@ -196,17 +196,17 @@ def _group(cluster: str, stratum: str, factor: str, part: "pd.DataFrame") -> Ser
             cluster=cluster,
             stratum=stratum,
             factor=factor,
-            node=str(node[each.start]),
-            cpu=int(cpu[each.start]),
-            started_s=started_s[each],
-            relative=relative[each],
-            common=common[each],
-            scale=float(scale[each.start]),
-            archives=archives[each].tolist(),
+            node=str(node[row.start]),
+            cpu=int(cpu[row.start]),
+            started_s=started_s[row],
+            relative=relative[row],
+            common=common[row],
+            scale=float(scale[row.start]),
+            archives=archives[row].tolist(),
             least_correlation=least,
             local=effect is None,
         )
-        for each in rows
+        for row in rows
     )
     shared = _common(cluster, stratum, factor, part.assign(day=day), effect) if effect is not None else ()
     return SeriesGroup(series_of_machines, tuple(shared))

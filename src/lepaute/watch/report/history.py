@@ -99,9 +99,16 @@ def days_of(verdicts: "pd.DataFrame", evenings: "Mapping[dt.date, pd.DataFrame]"
     days, suspicious = _by_day(tested), _by_day(tested[(tested["p_value"] < level) & ~tested["outlier"]])
     alarms = {
         date: tuple(
-            ChangeAlarm(each.cluster, each.machines, each.since, each.changes, bool(worse), each.gradual_from)
+            ChangeAlarm(
+                regression.cluster,
+                regression.machines,
+                regression.since,
+                regression.changes,
+                bool(worse),
+                regression.gradual_from,
+            )
             for worse, part in rows.groupby("worse", sort=True)
-            for each in regressions_of(part)
+            for regression in regressions_of(part)
         )
         for date, rows in evenings.items()
         if len(rows)

@@ -58,12 +58,12 @@ def page(found: Replayed) -> str:
     suspicions = [
         {
             "day": str(day.date),
-            "machines": machines_text(each.machines),
-            "what": "; ".join(map(change_text, each.changes)),
-            "p": p_text(each.p_value).removeprefix("p = "),
+            "machines": machines_text(suspicion.machines),
+            "what": "; ".join(map(change_text, suspicion.changes)),
+            "p": p_text(suspicion.p_value).removeprefix("p = "),
         }
         for day in days
-        for each in day.suspicions
+        for suspicion in day.suspicions
     ]
     return render(
         "lepaute.watch.report",

@@ -248,7 +248,7 @@ def _worst_first(changes: list[Change]) -> tuple[Change, ...]:
     """The largest before all others, where it is larger by far than the first one."""
     largest = max(changes, key=_weight)
     if _weight(largest) > 2 * _weight(changes[0]):
-        changes = [largest, *(each for each in changes if each is not largest)]
+        changes = [largest, *(change for change in changes if change is not largest)]
     return tuple(changes)
 
 

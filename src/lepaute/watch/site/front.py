@@ -91,7 +91,7 @@ def cost_text(report: Regression, machines: int, last: dt.date) -> str:
 def _slowed(changes: Sequence[Change]) -> Change | None:
     """Of the first kind of speed that became worse, the factor that lost most."""
     for unit in _SPEEDS:
-        own = [each for each in changes if each.factor.endswith(unit) and _longer(each.factor, each.size) > 0]
+        own = [change for change in changes if change.factor.endswith(unit) and _longer(change.factor, change.size) > 0]
         own = [each for each in own if unit != "_s" or not each.factor.endswith("_per_s")]
         if own:
             return max(own, key=lambda each: _longer(each.factor, each.size))
@@ -141,8 +141,8 @@ def summary_of(factor: FactorRows, reports: "Iterable[Regression]") -> dict[str,
     regression; state : the class of the colour of the verdict
     """
     rows = factor.rows
-    reports = [each for each in reports if each.cluster == factor.cluster]
-    own = [each for each in reports if factor.name in {change.factor for change in each.changes}]
+    reports = [report for report in reports if report.cluster == factor.cluster]
+    own = [report for report in reports if factor.name in {change.factor for change in report.changes}]
     last_s = float(rows["started_s"].max())
     recent = rows[(rows["started_s"] >= recent_s(last_s)) & rows["p_value"].notna() & ~rows["outlier"]]
     suspects = factor.suspects[factor.suspects["started_s"] >= recent_s(last_s)]

@@ -63,7 +63,7 @@ def _factor_states(factor: FactorRows, away: Sequence[Absence], looks: "Iterable
     if len(rows):
         suspects = suspects[suspects["started_s"] >= recent_s(float(rows["started_s"].max()))]
     suspicious = set(suspects["node"].astype(str)) | {
-        each.node for each in looks if each.cluster == factor.cluster and each.factor in factor.names
+        look.node for look in looks if look.cluster == factor.cluster and look.factor in factor.names
     }
     for state, nodes in (
         ("unjudged", untested),
@@ -114,13 +114,13 @@ def states_of(
 
 def state_map(factors: Sequence[FactorStates]) -> StateMap:
     """Of a cluster: a row for each factor, and one for each model."""
-    folded = {name for each in factors if len(each.names) > 1 for name in each.names if name in COEFFICIENTS}
-    shown = [each for each in factors if each.name not in folded]
-    nodes = sorted({node for each in factors for node in each.of_node}, key=natural_order)
+    folded = {name for factor in factors if len(factor.names) > 1 for name in factor.names if name in COEFFICIENTS}
+    shown = [factor for factor in factors if factor.name not in folded]
+    nodes = sorted({node for factor in factors for node in factor.of_node}, key=natural_order)
     return StateMap(
         [(title_of(each.name), each.page) for each in shown],
         {node: [each.of_node.get(node, "") for each in shown] for node in nodes},
-        [line for each in factors for line in each.lost],
+        [line for factor in factors for line in factor.lost],
     )
 
 

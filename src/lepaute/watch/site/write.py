@@ -232,9 +232,9 @@ class _Pages:
         listed: list[dict[str, Any]] = []
         for at, node in enumerate(names):
             mine = [
-                each
-                for each in self.found.reports
-                if each.cluster == cluster and (node in each.nodes or ALL in each.nodes)
+                report
+                for report in self.found.reports
+                if report.cluster == cluster and (node in report.nodes or ALL in report.nodes)
             ]
             touches = [(cluster, node) in nodes for nodes in touched]
             facts = away.get(node, {})
@@ -289,36 +289,39 @@ def _write_pages(store: "Store", writer: _Writer, now_s: float) -> None:
     for cluster in sorted(known["cluster"].unique()):
         said.write_cluster(str(cluster), list(known.loc[known["cluster"] == cluster, "factor"]))
     for event, found in said.effects.items():
-        among = event.nodes.among({(each["cluster"], each["node"]) for each in said.nodes})
-        on = [each for each in said.nodes if (each["cluster"], each["node"]) in among]
+        among = event.nodes.among({(node["cluster"], node["node"]) for node in said.nodes})
+        on = [node for node in said.nodes if (node["cluster"], node["node"]) in among]
         writer.page(
             _event_page(event), "event.html.j2", event=event, effects=found, nodes=on, title=f"Event of {event.date}"
         )
     latest = pd.concat(said.suspects)
     latest = latest[latest["started_s"] >= recent_s(float(regressed.values["started_s"].max()))]
     writer.page("nodes.html", "nodes.html.j2", nodes=said.nodes, said=SAID, title="Nodes")
-    states = {state: sum(each["state"] == state for each in said.nodes) for state in STATES}
+    states = {state: sum(node["state"] == state for node in said.nodes) for state in STATES}
     last = last_data(regressed.values, now_s)[0]
-    machines = {(each["cluster"], each["factor"]): each["machines"] for each in said.summaries}
+    machines = {(summary["cluster"], summary["factor"]): summary["machines"] for summary in said.summaries}
     writer.page(
         "index.html",
         "index.html.j2",
         title="Watch",
         answer=answer(regressed, states, (*noticed, *unconfirmed), now_s),
         maps=said.maps,
-        suspicions=[{"text": suspicion_text(each, _titled(each.changes))} for each in suspicions_of(latest)],
+        suspicions=[
+            {"text": suspicion_text(suspicion, _titled(suspicion.changes))} for suspicion in suspicions_of(latest)
+        ],
         silent=[
             *({"badge": "failed" if each.jobs else "silent", "text": absence_text(each)} for each in away),
             *({"badge": "silent", "text": line} for line in said.lost),
         ],
-        looks=[{"text": str(each)} for each in looks],
+        looks=[{"text": str(look)} for look in looks],
         looks_label=LABEL,
         most=MOST_LINES,
         notices=[{"text": str(each)} for each in (*noticed, *unconfirmed, *silent)],
         summaries=said.summaries,
         regressions=[
-            regression_line(each) | {"cost": cost_text(each, machines[each.cluster, each.changes[0].factor], last)}
-            for each in regressed.reports
+            regression_line(report)
+            | {"cost": cost_text(report, machines[report.cluster, report.changes[0].factor], last)}
+            for report in regressed.reports
         ],
         events=[
             {"event": event, "page": _event_page(event)} for event in sorted(log.events, key=lambda one: one.date)[::-1]
@@ -330,7 +333,7 @@ def _write_pages(store: "Store", writer: _Writer, now_s: float) -> None:
 def _choice(summaries: list[dict[str, Any]]) -> list[tuple[str, list[dict[str, Any]]]]:
     """The pages of a cluster as people choose among them: factors, models, their coefficients."""
     kinds = {"factors": "Factors", "models": "Models, all coefficients together", "coefficients": "Coefficients"}
-    groups = ((title, [each for each in summaries if each["kind"] == kind]) for kind, title in kinds.items())
+    groups = ((title, [summary for summary in summaries if summary["kind"] == kind]) for kind, title in kinds.items())
     return [(title, group) for title, group in groups if group]
 
 
@@ -352,7 +355,7 @@ def _moved(factor: FactorRows, found: OpenRegressions) -> list[dict[str, Any]]:
 
 
 def _titled(changes: "Iterable[Change]") -> "list[Change]":
-    return [replace(each, factor=title_of(each.factor)) for each in changes]
+    return [replace(change, factor=title_of(change.factor)) for change in changes]
 
 
 def _notebook_of(cluster: str, factor: str, node: str) -> str:

@@ -111,7 +111,7 @@ def figures(diagnosis: "Diagnosis") -> Figures:
     kernels = [subject for subject in diagnosis.subjects if subject.calls.of.weighs_time and len(subject.calls.of)]
     shares = np.array([subject.share for subject in kernels])
     clean = np.array([not diagnosis.of(subject.name) for subject in kernels], dtype=np.float64)
-    error = np.array([float(one.calls.time_share() @ np.abs(one.calls.mean - 1.0)) for one in kernels])
+    error = np.array([float(kernel.calls.time_share() @ np.abs(kernel.calls.mean - 1.0)) for kernel in kernels])
     total = float(shares.sum())
     checks = [
         check for machine in diagnosis.machines for check in machine.checks if check.able and check.kind in CHANGES
@@ -169,12 +169,12 @@ def summary(diagnosis: "Diagnosis") -> dict[str, Any]:
         "figures": {name: value if np.isfinite(value) else None for name, value in asdict(figures(diagnosis)).items()},
         "findings": [
             {
-                "severity": one.severity,
-                "kind": one.kind,
-                "subjects": [flag.subject for flag in one.flags],
-                "sentence": one.sentence,
-                "remedy": one.remedy,
+                "severity": finding.severity,
+                "kind": finding.kind,
+                "subjects": [flag.subject for flag in finding.flags],
+                "sentence": finding.sentence,
+                "remedy": finding.remedy,
             }
-            for one in findings(diagnosis)
+            for finding in findings(diagnosis)
         ],
     }

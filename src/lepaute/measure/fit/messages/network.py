@@ -165,7 +165,7 @@ def _shared_breakpoints(parts: list[Series]) -> list[float]:
     if not pairs:
         return []
     joint = segment_jointly(pairs, objective="log", most_breakpoints=MOST_BREAKPOINTS, least_points=LEAST_SIZES)
-    few = joint.candidates[simplest(np.array([one.criterion for one in joint.candidates]))]
+    few = joint.candidates[simplest(np.array([candidate.criterion for candidate in joint.candidates]))]
     return [math.floor(size) for size in few.breakpoints]
 
 

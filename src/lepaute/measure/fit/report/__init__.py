@@ -35,16 +35,21 @@ def write_report(diagnosis: Diagnosis, path: str | Path) -> None:
 def page(diagnosis: Diagnosis, title: str) -> str:
     """The page; all names in it are escaped."""
     tables = {"Factors": diagnosis.factor_tests, "Dependence between calls": diagnosis.dependence}
-    columns = [kind for kind in KINDS if any(kind == check.kind for one in diagnosis.subjects for check in one.checks)]
+    columns = [
+        kind for kind in KINDS if any(kind == check.kind for subject in diagnosis.subjects for check in subject.checks)
+    ]
     found = findings(diagnosis)
     return render(
         "lepaute.measure.fit.report",
         "report.html.j2",
         title=title,
-        archives=[{**one, "created": _day(one["created"])} for one in diagnosis.archives],
+        archives=[{**archive, "created": _day(archive["created"])} for archive in diagnosis.archives],
         made_of=[
-            (f"archive of {one['file']}", one["id"][:12] + (f", seed {one['seed']}" if one["seed"] else ""))
-            for one in diagnosis.archives
+            (
+                f"archive of {archive['file']}",
+                archive["id"][:12] + (f", seed {archive['seed']}" if archive["seed"] else ""),
+            )
+            for archive in diagnosis.archives
         ],
         state=found[0].severity if found else "fine",
         answer=answer(diagnosis),
@@ -55,15 +60,15 @@ def page(diagnosis: Diagnosis, title: str) -> str:
         shown_share=percent(SHOWN_SHARE),
         alpha=percent(diagnosis.alpha),
         columns=[(kind, KINDS[kind].title) for kind in columns],
-        subjects=[_subject(diagnosis, one, columns) for one in diagnosis.subjects],
+        subjects=[_subject(diagnosis, subject, columns) for subject in diagnosis.subjects],
         machines=[
             {
-                "name": machine_name(one),
-                "anchor": anchor(machine_name(one)),
-                "checks": _checks(one.checks, _severities(diagnosis, machine_name(one))),
-                "pictures": [picture_values(picture) for picture in machine_in_time(one)],
+                "name": machine_name(machine),
+                "anchor": anchor(machine_name(machine)),
+                "checks": _checks(machine.checks, _severities(diagnosis, machine_name(machine))),
+                "pictures": [picture_values(picture) for picture in machine_in_time(machine)],
             }
-            for one in diagnosis.machines
+            for machine in diagnosis.machines
         ],
         missing=diagnosis.missing,
         limits=[
@@ -119,7 +124,11 @@ def _evidence(diagnosis: Diagnosis, found: tuple[Finding, ...]) -> list[dict[str
     if kernels:
         largest = max(kernels, key=lambda subject: subject.share)
         shown.append((f"{largest.name}, {percent(largest.share)} of the time", of_kind(largest.calls, "size")))
-    shown += [(machine_name(one), picture) for one in diagnosis.machines[:1] for picture in machine_in_time(one)[:1]]
+    shown += [
+        (machine_name(machine), picture)
+        for machine in diagnosis.machines[:1]
+        for picture in machine_in_time(machine)[:1]
+    ]
     return [
         {**picture_values(picture), "caption": f"{name[:1].upper()}{name[1:]}. {picture.caption}"}
         for name, picture in shown
@@ -128,17 +137,19 @@ def _evidence(diagnosis: Diagnosis, found: tuple[Finding, ...]) -> list[dict[str
 
 def _weights(diagnosis: Diagnosis) -> list[dict[str, Any]]:
     """The kernels that take most time: how far sum, sizes and single calls are off, as their checks have it."""
-    kernels = [one for one in diagnosis.subjects if one.calls.of.weighs_time and one.share >= SHOWN_SHARE]
+    kernels = [
+        subject for subject in diagnosis.subjects if subject.calls.of.weighs_time and subject.share >= SHOWN_SHARE
+    ]
     rows = []
-    for one in kernels[:MOST_SHOWN]:
-        size = {check.kind: check.size for check in one.checks if check.able}
+    for kernel in kernels[:MOST_SHOWN]:
+        size = {check.kind: check.size for check in kernel.checks if check.able}
         rows.append(
             {
-                "kernel": one.name.removeprefix("kernel "),
-                "time": percent(one.share),
-                "calls": f"{len(one.calls.of):,}",
+                "kernel": kernel.name.removeprefix("kernel "),
+                "time": percent(kernel.share),
+                "calls": f"{len(kernel.calls.of):,}",
                 **{name: percent(size.get(kind, np.nan)) for kind, name in _ERRORS.items()},
-                "findings": ", ".join(KINDS[flag.kind].title for flag in diagnosis.of(one.name)) or "none",
+                "findings": ", ".join(KINDS[flag.kind].title for flag in diagnosis.of(kernel.name)) or "none",
             }
         )
     return rows

@@ -195,9 +195,9 @@ def best_cuts(
     cuts = [one for one, _ in _between([merged(part, opened) for part in parts], scales, opened, constant, least, most)]
     if not constant and len(parts) == 1:
         whole = parts[0].series(fine)
-        cuts = [_sharpened(whole, fine, edges, one, least) for one in cuts]
+        cuts = [_sharpened(whole, fine, edges, cut, least) for cut in cuts]
     left = [
-        [scale * residual_of(part, one, constant) for part, scale in zip(parts, scales, strict=True)] for one in cuts
+        [scale * residual_of(part, cut, constant) for part, scale in zip(parts, scales, strict=True)] for cut in cuts
     ]
     return [(one, fsum(costs)) for one, costs in zip(cuts, left, strict=True)]
 

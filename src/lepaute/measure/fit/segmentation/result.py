@@ -102,8 +102,16 @@ class SegmentedLine:
         """A row a segment: low, high, n_points, intercept, slope, and the ends of their intervals."""
         names = ("low", "high", "n_points", "intercept", "intercept_low", "intercept_high")
         rows = [
-            (one.low, one.high, one.n_points, one.intercept, *one.intercept_interval, one.slope, *one.slope_interval)
-            for one in self.segments
+            (
+                segment.low,
+                segment.high,
+                segment.n_points,
+                segment.intercept,
+                *segment.intercept_interval,
+                segment.slope,
+                *segment.slope_interval,
+            )
+            for segment in self.segments
         ]
         return pandas.DataFrame(rows, columns=[*names, "slope", "slope_low", "slope_high"])
 

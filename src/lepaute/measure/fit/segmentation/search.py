@@ -103,7 +103,7 @@ def segment(
             )
         count = n_breakpoints
         if count is None:
-            count = fewest_segments_of_least(np.array([one.criterion for one in candidates])) - 1
+            count = fewest_segments_of_least(np.array([candidate.criterion for candidate in candidates])) - 1
         chosen = candidates[count].breakpoints
     residual = residual_of(points, chosen, constant)
     lines = lines_of(points, chosen, constant)
@@ -158,7 +158,7 @@ def _checked_numbers(breakpoints: Any, least_points: Any) -> None:
 
 def _gains_of(candidates: Sequence[Partition], tiny: float) -> tuple[float, ...]:
     """The factor by which each further breakpoint divides the objective; what is below `tiny` counts as that."""
-    left = [max(one.residual, tiny) for one in candidates]
+    left = [max(candidate.residual, tiny) for candidate in candidates]
     return tuple(before / after if after > 0 else 1.0 for before, after in zip(left[:-1], left[1:], strict=True))
 
 
@@ -218,7 +218,11 @@ def _on_the_number(
         return [f"{counted(len(points), 'distinct size')} cannot prove a breakpoint: measure {needed} at least"]
     wanted = _of_many_points(points, candidates, coefficients)
     if wanted > chosen:
-        place = next(one for one in candidates[chosen + 1].breakpoints if one not in candidates[chosen].breakpoints)
+        place = next(
+            breakpoint_
+            for breakpoint_ in candidates[chosen + 1].breakpoints
+            if breakpoint_ not in candidates[chosen].breakpoints
+        )
         gain = candidates[chosen].residual / max(candidates[chosen + 1].residual, points.least_residual)
         number = _ORDINALS[chosen] if chosen < len(_ORDINALS) else f"{chosen + 1}th"
         return [
@@ -235,7 +239,7 @@ def _on_the_number(
 def _of_many_points(points: Points, candidates: Sequence[Partition], coefficients: int) -> int:
     """The number of breakpoints that these residuals would mean if the points were many."""
     n = len(points)
-    left = np.array([[max(one.residual, points.least_residual)] for one in candidates])
+    left = np.array([[max(candidate.residual, points.least_residual)] for candidate in candidates])
     segments = np.arange(1, len(left) + 1)
     freedom = n - segments * coefficients - (segments - 1.0)
     criterion = information_criterion(left, [n], coefficients) + n * np.log(np.maximum(freedom, 1.0) / n)

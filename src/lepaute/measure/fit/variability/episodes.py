@@ -150,7 +150,7 @@ def episodes_of_parts(parts: Parts, watches: Sequence[Watch], hosts: Sequence[st
     of_watch = [slow_sentinels(watch) for watch in watches]
     sentinels = sum(int(one.sum()) for one in of_watch)
     # What is shorter is left out with them, and tells nothing of the state: a core may have been as slow by itself.
-    lasting = [one for one in stretches if one.lasts]
+    lasting = [stretch for stretch in stretches if stretch.lasts]
     if not lasting and sentinels < FEWEST_SENTINELS:
         return None
     first = parts.run[parts.first_attempt]
@@ -161,9 +161,9 @@ def episodes_of_parts(parts: Parts, watches: Sequence[Watch], hosts: Sequence[st
         return None
     middle = 0.5 * (parts.start_s + parts.end_s)
     left_out, of_state = np.zeros((2, len(usable)), dtype=np.bool_)
-    for one in stretches:  # with the steps next to it, which began or ended in it
-        near = (parts.end_s >= one.start_s - MARGIN_S) & (parts.start_s <= one.end_s + MARGIN_S)
-        left_out |= (parts.run == one.launch) & near
+    for stretch in stretches:  # with the steps next to it, which began or ended in it
+        near = (parts.end_s >= stretch.start_s - MARGIN_S) & (parts.start_s <= stretch.end_s + MARGIN_S)
+        left_out |= (parts.run == stretch.launch) & near
     for one in lasting:
         of_state |= (parts.run == one.launch) & (middle >= one.start_s) & (middle <= one.end_s)
     busy_cores = _busy_cores(parts, usable, lasting)
@@ -287,6 +287,6 @@ def _busy_cores(parts: Parts, usable: Booleans, stretches: Sequence[SlowStretch]
         return None
     active = np.zeros(int(parts.run.max(initial=-1)) + 1, dtype=np.int64)
     active[parts.run] = parts.active
-    fewest = int(min(active[one.launch] for one in stretches))
+    fewest = int(min(active[stretch.launch] for stretch in stretches))
     busy, idle = (_seconds(parts, usable & mask) for mask in (parts.active >= fewest, parts.active < fewest))
     return fewest if busy > 0.0 and len(stretches) / busy * idle > EXPECTED_ALONE else None

@@ -189,7 +189,7 @@ def sentinel_of(found: Sequence[Watch]) -> Sentinel | None:
 
 def _error_of_single(logs: Sequence[Floats]) -> float:
     """Standard deviation of the errors of single sentinels (von Neumann's, half the mean square of differences)."""
-    differences = np.concatenate([np.diff(each) for each in logs])
+    differences = np.concatenate([np.diff(log) for log in logs])
     return sqrt(float(np.mean(differences**2)) / 2.0) if len(differences) else 0.0
 
 

@@ -66,7 +66,7 @@ def report(dat: "HplDat", predictions: Sequence["Prediction"]) -> str:
 
 
 def caveat_lines(predictions: Sequence["Prediction"]) -> str:
-    return "".join(f"Caveat: {each}\n" for each in caveats(predictions))
+    return "".join(f"Caveat: {caveat}\n" for caveat in caveats(predictions))
 
 
 def real_report(title: str, runs: "Sequence[tuple[Hpl, float, datetime]]") -> str:

@@ -411,15 +411,15 @@ class Laying:
 
     def _split(self, members: list[_Parked]) -> None:
         given = self._split_among(members)
-        for each in sorted(members, key=lambda each: each.track.rank):
-            self._advance(each.track, given[each.track.rank])
+        for member in sorted(members, key=lambda each: each.track.rank):
+            self._advance(member.track, given[member.track.rank])
 
     def _split_among(self, members: list[_Parked]) -> dict[int, Communicator | None]:
         groups: dict[int, list[_Parked]] = {}
         for each in sorted(members, key=lambda each: (each.key, each.communicator.rank)):
             if each.colour is not None:
                 groups.setdefault(each.colour, []).append(each)
-        given: dict[int, Communicator | None] = {each.track.rank: None for each in members}
+        given: dict[int, Communicator | None] = {member.track.rank: None for member in members}
         for group in groups.values():
             ranks = tuple(each.track.rank for each in group)
             number = self._groups.setdefault(ranks, len(self._groups))

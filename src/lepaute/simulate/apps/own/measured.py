@@ -79,7 +79,7 @@ def told_by(stretches: Sequence[NDArray[Any]], where: str) -> Stretches:
     also of few calls, outliers, ranks that differ and drifts: tests/promises/test_measured_costs.py.
     Raises InputError where nothing tells the error, or it is above `MOST_ERROR`.
     """
-    warm = [each.tolist()[len(each) >= WARM_FROM :] for each in stretches]
+    warm = [stretch.tolist()[len(stretch) >= WARM_FROM :] for stretch in stretches]
     ranks, least, count = len(warm), min(map(len, warm)), sum(map(len, warm))
     means = [fsum(each) / len(each) for each in warm]
     mean_s = fsum(means) / ranks
@@ -108,7 +108,7 @@ def _variance(values: Sequence[float]) -> float:
 
 
 def _mean_of_part(stretches: Sequence[Sequence[float]], part: int, of: int) -> float:
-    pieces = [each[len(each) * part // of : len(each) * (part + 1) // of] for each in stretches]
+    pieces = [stretch[len(stretch) * part // of : len(stretch) * (part + 1) // of] for stretch in stretches]
     return fsum(fsum(piece) / len(piece) for piece in pieces) / len(pieces)
 
 

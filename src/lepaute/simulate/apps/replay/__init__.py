@@ -107,7 +107,7 @@ class TraceReplay(LaidApplication):
         if self.own_code is not None:
             given = self.own_code
             numbers = list(map(plain, given)) if isinstance(given, tuple | list) else [plain(given)] * 2
-            if len(numbers) != 2 or not all(type(each) in (int, float) for each in numbers):
+            if len(numbers) != 2 or not all(type(number) in (int, float) for number in numbers):
                 numbers = [0.0, 0.0]
             bounds = own_codes.checked_bounds((float(numbers[0]), float(numbers[1])), given)
             object.__setattr__(self, "own_code", bounds)
