@@ -94,7 +94,7 @@ Forecast = tuple[str, tuple[str, int], float, float]
 
 
 def by_row(verdicts: tuple[Verdict, ...]) -> Rows:
-    return {(verdict.operation, verdict.size_bytes): verdict for verdict in verdicts}
+    return {(row.operation, row.size_bytes): row for row in verdicts}
 
 
 def forecast_rows(found: dict[str, Rows], reference: pandas.DataFrame) -> list[Forecast]:

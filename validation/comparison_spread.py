@@ -153,9 +153,9 @@ def ratios(values: pandas.DataFrame, found: pandas.DataFrame) -> tuple[pandas.Da
     wide = found.pivot_table(index=["scheme", "size_bytes", "trial"], columns="library", values="value_s")
     single = (wide["mpich"] / wide["openmpi"]).rename("ratio").reset_index()
     judged_rows = [
-        (trial, verdict.size_bytes, verdict.ratio, verdict.outcome)
+        (trial, row.size_bytes, row.ratio, row.outcome)
         for trial, table in values.assign(operation="Bcast", form="blocking").groupby("trial")
-        for verdict in verdicts(table.drop(columns="disturbed"), *LIBRARIES)
+        for row in verdicts(table.drop(columns="disturbed"), *LIBRARIES)
     ]
     decided = pandas.DataFrame(judged_rows, columns=["trial", "size_bytes", "ratio", "outcome"])
     every = pandas.concat([single[single["scheme"].isin(ONE_RUN)], decided.assign(scheme="blocks")])

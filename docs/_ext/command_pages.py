@@ -7,7 +7,8 @@ from typing import Any
 from markdown_text import Pages, escaped, paragraphs, table
 
 from lepaute.cli import COMMANDS, HELP, QUESTIONS
-from lepaute.cli.commands import EXAMPLES, built
+from lepaute.cli.commands import built
+from lepaute.cli.examples import EXAMPLES
 from lepaute.cli.parsing import grouped, name_of
 
 #: The commands by what they are asked, with the questions of `lepaute help` in their order; and those that set up.
@@ -65,8 +66,7 @@ def _index() -> str:
                 if words != name:
                     lines.append(f"  - [`{words}`]({name}.md#{anchor(words)}): {escaped(one.get_short_help_str())}")
         lines.append("")
-    lines += ["```{toctree}", ":hidden:", ""]
-    lines += [name for names in GROUPS.values() for name in names]
+    lines += ["```{toctree}", ":hidden:", "", *(name for names in GROUPS.values() for name in names)]
     return "\n".join([*lines, "```", "", "[What a command's exit status says](../exit_statuses.md)", ""])
 
 

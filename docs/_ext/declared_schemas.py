@@ -19,9 +19,9 @@ def schema_of(kind: type) -> dict[str, Any]:
     """Of a dataclass and those within it, with their docstrings; `more`, which keeps other members, is no field."""
     schema = TypeAdapter(kind).json_schema()
     parts = {kind.__name__: schema} | schema.get("$defs", {})
-    for dataclass in dict.fromkeys(_dataclasses(kind)):
-        part = parts[dataclass.__name__]
-        part["description"] = inspect.cleandoc(dataclass.__doc__ or "")
+    for each in dict.fromkeys(_dataclasses(kind)):
+        part = parts[each.__name__]
+        part["description"] = inspect.cleandoc(each.__doc__ or "")
         part["properties"].pop("more", None)
     return schema
 

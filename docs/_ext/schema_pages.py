@@ -137,10 +137,10 @@ FORMATS = (*GIVEN, *WRITTEN)
 def schema_pages() -> Pages:
     """The pages below `formats/`, and beside each the schema itself."""
     pages = {"formats/index.md": "\n".join(_index())}
-    for format_ in FORMATS:
-        schema = format_.schema()
-        pages[f"formats/{format_.name}.schema.json"] = json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
-        pages[f"formats/{format_.name}.md"] = "\n".join(_page(format_, schema))
+    for one in FORMATS:
+        schema = one.schema()
+        pages[f"formats/{one.name}.schema.json"] = json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
+        pages[f"formats/{one.name}.md"] = "\n".join(_page(one, schema))
     return pages
 
 
@@ -157,13 +157,11 @@ def _index() -> Iterator[str]:
         "",
         *_listed(WRITTEN),
     )
-    yield from ("```{toctree}", ":hidden:", "", *(format_.name for format_ in FORMATS), "```", "")
+    yield from ("```{toctree}", ":hidden:", "", *(one.name for one in FORMATS), "```", "")
 
 
 def _listed(formats: Iterable[Format]) -> Iterator[str]:
-    return table(
-        ("file", "what it is"), [(f"[{format_.title}]({format_.name}.md)", format_.what) for format_ in formats]
-    )
+    return table(("file", "what it is"), [(f"[{one.title}]({one.name}.md)", one.what) for one in formats])
 
 
 def _page(one: Format, schema: Mapping[str, Any]) -> Iterator[str]:

@@ -165,9 +165,9 @@ def test_a_machine_that_changes_in_the_middle_is_noticed_named_and_marked(tmp_pa
     table: pandas.DataFrame = archive.table("observations/observations.parquet")
     reference = archive.table("reference.parquet")
     first_slow = int(reference["compute_s"].gt(0.02).to_numpy().argmax())
-    steps = [verdict for verdict in json.loads(archive.read_bytes("verdicts.json")) if verdict["kind"] == "step"]
+    steps = [load for load in json.loads(archive.read_bytes("verdicts.json")) if load["kind"] == "step"]
     dates_s = reference["time_s"].to_numpy()
-    near = [verdict for verdict in steps if dates_s[first_slow - 2] <= verdict["start_s"] <= dates_s[first_slow + 2]]
+    near = [step for step in steps if dates_s[first_slow - 2] <= step["start_s"] <= dates_s[first_slow + 2]]
     assert near, steps
     assert any("the reference kernel became" in warning for warning in archive.metadata["warnings"])
     later = table["recorded_s"] > dates_s[first_slow + 2]

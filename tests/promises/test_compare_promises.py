@@ -153,9 +153,9 @@ def test_five_per_cent_are_shown_by_ten_blocks_and_one_per_cent_by_none() -> Non
     rng = np.random.default_rng(10)
     shown = {
         effect: sum(
-            verdict.outcome == "left faster"
+            row.outcome == "left faster"
             for _ in range(6)
-            for verdict in verdicts(World(effect=effect).summaries(rng, 4, 10, 2), "a", "b")
+            for row in verdicts(World(effect=effect).summaries(rng, 4, 10, 2), "a", "b")
         )
         for effect in (0.05, 0.002)
     }

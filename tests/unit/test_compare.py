@@ -45,8 +45,7 @@ def test_a_campaign_says_which_library_is_faster_and_what_it_left_out(tmp_path: 
 
 def test_an_answer_without_a_verdict_says_so_in_place_of_counts_of_none(tmp_path: Path) -> None:
     found = [
-        replace(verdict, p_corrected=1.0, low=0.5, high=2.0)
-        for verdict in archives(campaign(tmp_path / "c.zip")).verdicts
+        replace(row, p_corrected=1.0, low=0.5, high=2.0) for row in archives(campaign(tmp_path / "c.zip")).verdicts
     ]
     assert answer(found, "a", "b", "here") == "of 2 rows, none is decided; here"
 
@@ -94,9 +93,9 @@ def test_libraries_of_two_campaigns_are_compared_with_a_warning(tmp_path: Path) 
     both = campaign(tmp_path / "first.zip"), campaign(tmp_path / "second.zip", ("openmpi", "intel"))
     found = archives(*both, left="mpich", right="intel")
     assert any("not measured in turns" in line for line in found.warnings)
-    assert {verdict.outcome for verdict in found.verdicts} <= {"no difference above the margin", "undecided"}
+    assert {row.outcome for row in found.verdicts} <= {"no difference above the margin", "undecided"}
     again = archives(*both, left="openmpi (first)", right="openmpi (second)")
-    assert all(verdict.outcome != "left faster" for verdict in again.verdicts)
+    assert all(row.outcome != "left faster" for row in again.verdicts)
     assert set(again.rank_times["library"]) == {"openmpi (first)", "openmpi (second)"}
 
 
@@ -164,7 +163,7 @@ def test_levels_of_a_factor_have_verdicts_of_their_own(tmp_path, capsys):
     path = tmp_path / "c.zip"
     campaign(path, blocks=16, levels=("warm", "cold"))
     found = archives(path)
-    outcomes = {verdict.operation: verdict.outcome for verdict in found.verdicts}
+    outcomes = {row.operation: row.outcome for row in found.verdicts}
     assert outcomes["Bcast, cache=cold"] == "left faster"
     assert outcomes["Bcast, cache=warm"] in ("undecided", "no difference above the margin")
     assert found.verdicts[2].ratio == pytest.approx(np.exp(0.3), rel=0.03)
@@ -197,8 +196,8 @@ def test_from_python_a_comparison_is_a_table_a_page_and_a_line(tmp_path: Path) -
     assert repr(found) == f"<Comparison: {found.answer}>"
     table = found.to_frame()
     assert table["operation"].tolist() == ["Allreduce", "Bcast"]
-    assert table["outcome"].tolist() == [verdict.outcome for verdict in found.verdicts]
-    assert table["sentence"].tolist() == [found.sentence(verdict) for verdict in found.verdicts]
+    assert table["outcome"].tolist() == [row.outcome for row in found.verdicts]
+    assert table["sentence"].tolist() == [found.sentence(row) for row in found.verdicts]
     assert "mpich took 1.3" in found._repr_html_()
     found.write_report(tmp_path / "r.html")
     assert (tmp_path / "r.html").stat().st_size > 10_000

@@ -78,9 +78,9 @@ def test_outputs_of_real_runs_are_read() -> None:
 def test_one_run_of_each_library_shows_no_difference_however_large(tmp_path: Path) -> None:
     left, right = repeated(tmp_path / "a.txt", 1, 1, 1), repeated(tmp_path / "b.txt", 3, 1, 2)
     found = outputs(left, right)
-    assert [verdict.outcome for verdict in found.verdicts] == ["untested", "untested"]
+    assert [row.outcome for row in found.verdicts] == ["untested", "untested"]
     assert "b took 2.9" in found.answer, "what was seen is said, though it is not tested"
-    assert [verdict.ratio for verdict in found.verdicts] == pytest.approx([3, 3], rel=0.1)
+    assert [row.ratio for row in found.verdicts] == pytest.approx([3, 3], rel=0.1)
     assert any("no difference can be shown" in line for line in found.warnings)
     assert any("do not say how many ranks" in line for line in found.warnings)
     assert found.to_dict()["ranks"] is None
@@ -89,10 +89,10 @@ def test_one_run_of_each_library_shows_no_difference_however_large(tmp_path: Pat
 def test_repeated_runs_are_compared_as_mpiruns_are(tmp_path: Path) -> None:
     left, right = repeated(tmp_path / "a.txt", 1, 10, 1), repeated(tmp_path / "b.txt", 1.2, 10, 2)
     found = outputs(left, right, left_label="old", right_label="new")
-    assert [(verdict.outcome, verdict.left_mpiruns) for verdict in found.verdicts] == [("left faster", 10)] * 2
+    assert [(row.outcome, row.left_mpiruns) for row in found.verdicts] == [("left faster", 10)] * 2
     # Of the C(20, 10) arrangements the two clearest; of two rows both are as clear.
     assert found.verdicts[0].p_corrected == pytest.approx(2 / 184_756)
-    assert all(verdict.low < 1.2 < verdict.high for verdict in found.verdicts)
+    assert all(row.low < 1.2 < row.high for row in found.verdicts)
     assert not any("no difference can be shown" in line for line in found.warnings)
     write_report(found, tmp_path / "r.html")
     page = (tmp_path / "r.html").read_text()
@@ -104,7 +104,7 @@ def test_rows_of_several_numbers_of_ranks_are_kept_apart(tmp_path: Path) -> None
     left = written(tmp_path / "a.txt", INTEL_TEXT)
     right = written(tmp_path / "b.txt", INTEL_TEXT.replace("3.36", "4.36"))
     found = outputs(left, right)
-    assert {verdict.operation for verdict in found.verdicts} == {
+    assert {row.operation for row in found.verdicts} == {
         *("Alltoall, 2 ranks", "Alltoall, 4 ranks", "Barrier, 4 ranks", "Allreduce, 4 ranks")
     }
     assert any("follow each other without a synchronisation" in line for line in found.warnings)
@@ -170,7 +170,7 @@ def test_one_run_each_has_its_ratio_and_the_spread_that_is_printed(tmp_path: Pat
     left = written(tmp_path / "a.txt", title + "8       10.00     8.00   20.00\n64     10.00     9.00   11.00\n")
     right = written(tmp_path / "b.txt", title + "8      240.00   200.00  280.00\n64     10.10     9.50   12.00\n")
     found = outputs(left, right)
-    assert [found.sentence(verdict) for verdict in found.verdicts] == [
+    assert [found.sentence(row) for row in found.verdicts] == [
         "b took 24 times as long (by minima and maxima 10 to 35): one run each: not tested",
         "b took 1.01 times as long (by minima and maxima 0.86 to 1.33): one run each: not tested",
     ]

@@ -115,7 +115,7 @@ def test_every_number_of_ranks_has_its_verdicts_and_the_order_of_the_libraries_m
     campaign(path, ranks=4, fewer_ranks=(2,))
     two, four = by_ranks(path)
     assert [(each.ranks, each.all_ranks) for each in (two, four)] == [(2, (2, 4)), (4, (2, 4))]
-    outcomes = [{verdict.operation: verdict.outcome for verdict in each.verdicts}["Bcast"] for each in (two, four)]
+    outcomes = [{row.operation: row.outcome for row in each.verdicts}["Bcast"] for each in (two, four)]
     assert outcomes == ["right faster", "left faster"]
     assert set(two.rank_times["rank"]) == {0, 1}
     with pytest.raises(InputError, match="the campaign has 2, 4 ranks; choose one of these"):

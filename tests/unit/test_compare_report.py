@@ -38,10 +38,10 @@ def test_the_page_says_every_verdict_with_its_stars_and_where_it_comes_from(arch
     text = unescape(page_file.read_text()).replace("\u00a0", " ")
     found = archives(archive)
     assert len(found.verdicts) == 2 * len(SIZES)
-    for verdict in found.verdicts:
-        assert sentence(verdict, found.left, found.right) in text
+    for row in found.verdicts:
+        assert sentence(row, found.left, found.right) in text
     # The clearest of 2^10 arrangements, two-sided; half of six rows are as clear: p = 0.0039.
-    assert text.count("<td>**</td>") == sum(verdict.stars == "**" for verdict in found.verdicts) == len(SIZES)
+    assert text.count("<td>**</td>") == sum(row.stars == "**" for row in found.verdicts) == len(SIZES)
     assert archive.id in text
     assert "lepaute compare openmpi '<img src=x onerror=" in text, "the command, with the name as a shell takes it"
     assert "calls of trials" in text

@@ -94,9 +94,7 @@ def test_a_row_that_only_one_session_has_is_not_decided(series):
     _, bcast = verdicts(alone, "openmpi", "mpich")
     assert (len(bcast.session_ratios), bcast.outcome, bcast.forecast_sessions) == (1, "untested", None)
     assert sentence(bcast, "openmpi", "mpich").endswith("times as long: 1 session, and 3 are needed: not tested")
-    assert {verdict.outcome for verdict in verdicts(summaries[summaries["session"] == 2], "openmpi", "mpich")} == {
-        "untested"
-    }
+    assert {row.outcome for row in verdicts(summaries[summaries["session"] == 2], "openmpi", "mpich")} == {"untested"}
 
 
 def test_means_of_sessions_compare_inside_blocks():

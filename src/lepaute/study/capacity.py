@@ -39,9 +39,10 @@ from lepaute.study.evaluation import (
     spread,
     trials_of,
 )
+from lepaute.study.fields import FieldPath, Name, Real, Value
 from lepaute.study.pricing import Pricing
 from lepaute.study.ready import grid_text
-from lepaute.study.schema import FieldPath, Name, Real, Value, described
+from lepaute.study.schema import described
 from lepaute.study.trust import Judge, decision_of
 
 if TYPE_CHECKING:

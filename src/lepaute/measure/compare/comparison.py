@@ -151,14 +151,14 @@ class Comparison(Public):
         rows = [
             (
                 *(
-                    operation_name(verdict),
-                    exact_size(verdict.size_bytes),
-                    amount(verdict, verdict.left_s),
-                    amount(verdict, verdict.right_s),
+                    operation_name(row),
+                    exact_size(row.size_bytes),
+                    amount(row, row.left_s),
+                    amount(row, row.right_s),
                 ),
-                *(self.sentence(verdict), verdict.stars),
+                *(self.sentence(row), row.stars),
             )
-            for verdict in self.verdicts
+            for row in self.verdicts
         ]
         header = ["operation", "size", self.left, self.right, "verdict", ""]
         return table_html(self.answer, header, rows, self.warnings)
@@ -170,18 +170,18 @@ class Comparison(Public):
     def _rows(self) -> list[dict[str, Any]]:
         return [
             {
-                **finite_json(verdict),
-                "outcome": verdict.outcome,
-                "stars": verdict.stars,
-                "slow_calls": verdict.slow_calls,
-                "sentence": self.sentence(verdict),
-                "algorithms": algorithms(self, verdict),
+                **finite_json(row),
+                "outcome": row.outcome,
+                "stars": row.stars,
+                "slow_calls": row.slow_calls,
+                "sentence": self.sentence(row),
+                "algorithms": algorithms(self, row),
                 **{
-                    f"{side}_Bps": verdict.size_bytes / time_s if verdict.form == RATE and time_s > 0 else None
-                    for side, time_s in (("left", verdict.left_s), ("right", verdict.right_s))
+                    f"{side}_Bps": row.size_bytes / time_s if row.form == RATE and time_s > 0 else None
+                    for side, time_s in (("left", row.left_s), ("right", row.right_s))
                 },
             }
-            for verdict in self.verdicts
+            for row in self.verdicts
         ]
 
     @property
@@ -194,8 +194,8 @@ class Comparison(Public):
     @property
     def decision(self) -> Decision:
         """That most rows are decided, either way; of none that could be tested, and where one failed, it is unknown."""
-        decided = [verdict.decision.is_decided for verdict in self.verdicts]
-        several = Decision.of_several((verdict.decision for verdict in self.verdicts), "unknown")
+        decided = [row.decision.is_decided for row in self.verdicts]
+        several = Decision.of_several((row.decision for row in self.verdicts), "unknown")
         failed = [Weakness("failed", failure.text) for failure in self.failures]
         weaknesses = (*failed, *(() if any(decided) else several.weaknesses))
         return Decision.of(2 * sum(decided) > len(decided), False, weaknesses)

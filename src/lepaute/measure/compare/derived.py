@@ -65,7 +65,7 @@ def derived_lines(found: "Comparison") -> list[str]:
     """Sentences on what the table does not show."""
     of_factors = effect_sentences(found.effects)
     if of_factors:
-        levels = [(verdict.operation.partition(", ")[2], [verdict]) for verdict in found.verdicts]
+        levels = [(row.operation.partition(", ")[2], [row]) for row in found.verdicts]
         of_factors.append(order_sentence("the level of a factor", levels, found.left, found.right))
     return [*of_factors, *_streams(found), *_overlaps(found), *map(str, slow_ranks(found))]
 
@@ -73,33 +73,31 @@ def derived_lines(found: "Comparison") -> list[str]:
 def _streams(found: "Comparison") -> list[str]:
     """Bandwidth and message rate of each stream."""
     lines = []
-    for verdict in found.verdicts:
-        if (operation := plain_operation(verdict.operation)) in STREAMS:
+    for row in found.verdicts:
+        if (operation := plain_operation(row.operation)) in STREAMS:
             messages = STREAM_MESSAGES * (1 + STREAMS.index(operation))
             sides = [
-                f"{label} {significant(messages * verdict.size_bytes / time_s / 1e6)} MB/s, "
+                f"{label} {significant(messages * row.size_bytes / time_s / 1e6)} MB/s, "
                 f"{significant(messages / time_s / 1e3)} thousand messages/s"
-                for label, time_s in ((found.left, verdict.left_s), (found.right, verdict.right_s))
+                for label, time_s in ((found.left, row.left_s), (found.right, row.right_s))
             ]
-            lines.append(f"{verdict.operation} of {exact_size(verdict.size_bytes)}, each pair: {'; '.join(sides)}")
+            lines.append(f"{row.operation} of {exact_size(row.size_bytes)}, each pair: {'; '.join(sides)}")
     return lines
 
 
 def _overlaps(found: "Comparison") -> list[str]:
     """The share of a nonblocking operation that is over when the work beside it is, 0 to 100 %."""
-    alone = {
-        (verdict.operation, verdict.size_bytes): verdict for verdict in found.verdicts if verdict.form == NONBLOCKING
-    }
+    alone = {(row.operation, row.size_bytes): row for row in found.verdicts if row.form == NONBLOCKING}
     work_s = max((archive.compute_s for archive in found.archives), default=0.0)
     lines = []
-    for verdict in found.verdicts:
-        pure = alone.get((verdict.operation, verdict.size_bytes))
-        if verdict.form == OVERLAPPED and pure is not None and work_s > 0:
-            times = ((found.left, pure.left_s, verdict.left_s), (found.right, pure.right_s, verdict.right_s))
+    for row in found.verdicts:
+        pure = alone.get((row.operation, row.size_bytes))
+        if row.form == OVERLAPPED and pure is not None and work_s > 0:
+            times = ((found.left, pure.left_s, row.left_s), (found.right, pure.right_s, row.right_s))
             sides = [f"{label} {100 * overlap(pure_s, total_s, work_s):.0f} %" for label, pure_s, total_s in times]
-            name = name_of(verdict.operation, NONBLOCKING)
+            name = name_of(row.operation, NONBLOCKING)
             work = f"{exact_seconds(work_s)} of work"
-            lines.append(f"{name} of {exact_size(verdict.size_bytes)} overlaps with {work}: {', '.join(sides)}")
+            lines.append(f"{name} of {exact_size(row.size_bytes)} overlaps with {work}: {', '.join(sides)}")
     return lines
 
 
@@ -144,11 +142,11 @@ def slow_ranks(found: "Comparison") -> tuple[SlowRank, ...]:
     """One of each operation and form of which a row was shown to differ."""
     table = found.rank_times.set_index(_RANK)["own_s"].sort_index() if len(found.rank_times) else None
     rows: dict[tuple[str, str], list[SlowRank]] = {}
-    for verdict in found.verdicts:
-        if table is not None and verdict.decision.is_shown:
-            row = _slow_rank(verdict, found, table)
+    for item in found.verdicts:
+        if table is not None and item.decision.is_shown:
+            row = _slow_rank(item, found, table)
             if row is not None:
-                rows.setdefault((verdict.operation, verdict.form), []).append(row)
+                rows.setdefault((item.operation, item.form), []).append(row)
     result = []
     for each in rows.values():
         # Of as many rows, one that names a rank tells more, then one that names a node.

@@ -71,7 +71,7 @@ def page(found: "Comparison") -> str:
         beware=list(dict.fromkeys((*found.warnings, *doubts))),
         left=found.left,
         right=found.right,
-        rows=[_row(verdict, found, behind) for verdict in found.verdicts],
+        rows=[_row(row, found, behind) for row in found.verdicts],
         behind=_by_operation(found, behind),
         pictured=len(behind),
         knows_calls=len(found.calls) > 0,
@@ -143,15 +143,15 @@ def _behind(found: "Comparison") -> dict[tuple[str, str, int], list[dict[str, An
 
 def _by_operation(found: "Comparison", behind: dict[tuple[str, str, int], Any]) -> list[dict[str, Any]]:
     groups: dict[str, list[dict[str, Any]]] = {}
-    for verdict in found.verdicts:
-        if verdict.row in behind:
+    for row in found.verdicts:
+        if row.row in behind:
             told = {
-                "anchor": _anchor_of(verdict),
-                "size": exact_size(verdict.size_bytes),
-                "pictures": behind[verdict.row],
+                "anchor": _anchor_of(row),
+                "size": exact_size(row.size_bytes),
+                "pictures": behind[row.row],
             }
-            told["sentence"] = sentence(verdict, found.left, found.right)
-            groups.setdefault(operation_name(verdict), []).append(told)
+            told["sentence"] = sentence(row, found.left, found.right)
+            groups.setdefault(operation_name(row), []).append(told)
     return [{"name": name, "rows": rows} for name, rows in groups.items()]
 
 
@@ -159,12 +159,12 @@ def _sessions(found: "Comparison") -> list[dict[str, Any]]:
     """The right library's time over the left one's in each session that has the row."""
     return [
         {
-            "operation": operation_name(verdict),
-            "size": exact_size(verdict.size_bytes),
-            **{f"session {number + 1}": ratio for number, ratio in enumerate(verdict.session_ratios)},
+            "operation": operation_name(row),
+            "size": exact_size(row.size_bytes),
+            **{f"session {number + 1}": ratio for number, ratio in enumerate(row.session_ratios)},
         }
-        for verdict in found.verdicts
-        if verdict.session_ratios
+        for row in found.verdicts
+        if row.session_ratios
     ]
 
 
@@ -172,8 +172,8 @@ def _operations(found: "Comparison") -> list[dict[str, Any]]:
     """The pictures of each operation and form: the difference, and the others."""
     generator = np.random.default_rng(29)
     result = []
-    for key in dict.fromkeys((verdict.operation, verdict.form) for verdict in found.verdicts):
-        rows = [verdict for verdict in found.verdicts if (verdict.operation, verdict.form) == key]
+    for key in dict.fromkeys((row.operation, row.form) for row in found.verdicts):
+        rows = [row for row in found.verdicts if (row.operation, row.form) == key]
         table = found.summaries[(found.summaries["operation"] == key[0]) & (found.summaries["form"] == key[1])]
         times, difference, *more = map(picture_values, pictures.of_operation(rows, table, found, generator))
         name = operation_name(rows[0])

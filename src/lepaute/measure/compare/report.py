@@ -98,11 +98,11 @@ def write_report(comparison: "Comparison", path: str | Path) -> None:
 
 def _write_figure(comparison: "Comparison", path: Path) -> None:
     """The change from the left library to the right one over the size, a panel an operation; .png, .svg or .pdf."""
-    operations = list(dict.fromkeys(operation_name(verdict) for verdict in comparison.verdicts))
+    operations = list(dict.fromkeys(operation_name(row) for row in comparison.verdicts))
     figure = new_figure((6.4, 1.1 + 1.9 * max(1, len(operations))), for_file=True)
     panels = figure.subplots(max(1, len(operations)), 1, squeeze=False)[:, 0]
     for panel, name in zip(panels, operations, strict=False):
-        _draw(panel, name, [verdict for verdict in comparison.verdicts if operation_name(verdict) == name])
+        _draw(panel, name, [row for row in comparison.verdicts if operation_name(row) == name])
     source = ", ".join(f"{archive.file} ({archive.id[:12]})" for archive in comparison.archives)
     entitle(
         figure,
@@ -145,13 +145,13 @@ def _latex_table(comparison: "Comparison") -> str:
         rf"operation & size & {left} & {right} & change, \% & 95\,\% interval \\",
         r"\hline",
     ]
-    for verdict in comparison.verdicts:
-        stars = rf"$^{{{verdict.stars}}}$" if verdict.stars else ""
-        ends = [significant(100 * (end - 1)) if isfinite(end) else r"$\infty$" for end in (verdict.low, verdict.high)]
-        times = " & ".join(_latex(amount(verdict, time_s)) for time_s in (verdict.left_s, verdict.right_s))
+    for row in comparison.verdicts:
+        stars = rf"$^{{{row.stars}}}$" if row.stars else ""
+        ends = [significant(100 * (end - 1)) if isfinite(end) else r"$\infty$" for end in (row.low, row.high)]
+        times = " & ".join(_latex(amount(row, time_s)) for time_s in (row.left_s, row.right_s))
         lines.append(
-            rf"{_latex(operation_name(verdict))} & {_latex(exact_size(verdict.size_bytes))} & {times} & "
-            rf"{significant(100 * (verdict.ratio - 1))}{stars} & [{ends[0]}, {ends[1]}] \\"
+            rf"{_latex(operation_name(row))} & {_latex(exact_size(row.size_bytes))} & {times} & "
+            rf"{significant(100 * (row.ratio - 1))}{stars} & [{ends[0]}, {ends[1]}] \\"
         )
     return "\n".join([*lines, r"\hline", r"\end{tabular}", ""])
 

@@ -129,7 +129,7 @@ def _pair(value: object) -> tuple[str, str]:
 def setting_lines(found: "Comparison") -> list[str]:
     """One line for what the rows depend on; outputs of other benchmarks do not say it."""
     factors = [archive.factors for archive in found.archives if archive.kind == KIND]
-    operations = {plain_operation(verdict.operation) for verdict in found.verdicts}
+    operations = {plain_operation(row.operation) for row in found.verdicts}
     lines = []
     if factors and operations & set(REDUCTIONS):
         lines.append(f"reductions: {_joined([_level(factor, 'reductions') for factor in factors])}")

@@ -206,7 +206,7 @@ def reopen_archive(path: Path, content: Content) -> None:
             elif (journal := name.removesuffix(".json")) in (*_LISTS, *content.journals):
                 _write_journal(workspace, journal, archive.json(name))
         _write_journal(workspace, "commands", archive.json(COMMANDS))
-        made = {*content.warnings(workspace), *(verdict["message"] for verdict in archive.json("verdicts.json"))}
+        made = {*content.warnings(workspace), *(entry["message"] for entry in archive.json("verdicts.json"))}
         workspace.state.warnings = [text for text in workspace.state.warnings if text not in made]
         workspace.save()
     except BaseException:
@@ -241,7 +241,7 @@ def archive_workspace(workspace: Workspace, target: Path, content: Content = EXP
             for path in (*sorted(folder.glob("*.jsonl")), *_files(folder / "monitoring"))
             if (count := damaged(path))
         ),
-        *(verdict.message for verdict in doubts),
+        *(doubt.message for doubt in doubts),
     ]
     with ArchiveWriter(target, metadata) as archive:
         for top in _KEPT:
@@ -289,8 +289,8 @@ def distrusted(reference: Iterable[Mapping[str, Any]], monitoring: Mapping[str, 
             durations.append(float(entry[part]))
         # The monitoring is judged once, and each part gets half of the false alarms.
         seen = verdicts(series, samples if part == "compute_s" else {}, false_alarms=FALSE_ALARMS / 2)
-        doubts += [replace(verdict, message=verdict.message.replace("the reference kernel", what)) for verdict in seen]
-    return sorted(doubts, key=lambda verdict: (verdict.start_s, verdict.node))
+        doubts += [replace(doubt, message=doubt.message.replace("the reference kernel", what)) for doubt in seen]
+    return sorted(doubts, key=lambda doubt: (doubt.start_s, doubt.node))
 
 
 def metadata_of(workspace: Workspace, content: Content = EXPERIMENT) -> dict[str, Any]:

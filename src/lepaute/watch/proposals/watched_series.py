@@ -104,7 +104,7 @@ def _means(members: "Integers", values: "Floats") -> "Floats":
 
 def medians_of(members: "Integers", values: "Floats") -> "Floats":
     """Of each machine, all of which are among them."""
-    return pd.Series(values).groupby(members).median().to_numpy(np.float64)
+    return np.asarray(pd.Series(values).groupby(members).median(), dtype=np.float64)
 
 
 @dataclass(frozen=True, slots=True)
