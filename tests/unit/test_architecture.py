@@ -13,8 +13,8 @@ PAGE = (DESIGN / "architecture.md").read_text(encoding="utf-8")
 
 def test_every_package_is_in_the_table() -> None:
     stated = set(re.findall(r"^\| `([\w/]+)` \| [^|]+ \|$", PAGE, re.MULTILINE))
-    houses = {path.name for path in SOURCES.iterdir() if (path / "__init__.py").is_file()}
-    assert houses <= stated
+    packages = {path.name for path in SOURCES.iterdir() if (path / "__init__.py").is_file()}
+    assert packages <= stated
     assert all((SOURCES / package / "__init__.py").is_file() for package in stated)
 
 
@@ -35,7 +35,7 @@ def test_no_other_file_asks_for_the_name_of_a_scheduler() -> None:
 def test_files_that_the_page_names_exist() -> None:
     named = set(re.findall(r"`([\w/]+(?:\.(?:py|cpp|md)|/))`", PAGE)) - {"cli/COMMAND.py"}
     assert len(named) > 15
-    places = (SOURCES, *(SOURCES / house for house in ("simulate", "measure", "watch")), ROOT)
+    places = (SOURCES, *(SOURCES / package for package in ("simulate", "measure", "watch")), ROOT)
     assert [name for name in sorted(named) if not any((place / name).exists() for place in places)] == []
 
 
