@@ -75,7 +75,7 @@ def list_entries(
         return
     withdrawals = sum(entry.withdrawn for entry in entries)
     taken_back = f", {counted(withdrawals, 'withdrawal')}" if withdrawals else ""
-    dates = sorted(entry.entry.date for entry in entries)
+    dates = sorted(logged.entry.date for logged in entries)
     print(f"{_count(len(entries) - withdrawals)}{taken_back}, {dates[0]} to {dates[-1]}")
     width = terminal_columns()
     for entry in entries:
@@ -162,7 +162,7 @@ def import_files(
         _check_files(events, outliers, "to read", ", --inventory FILE")
     shared = None if inventory is None else proposed_event.read_inventory(inventory)
     with opened(store) as watch:
-        before = {logged_entry.id for logged_entry in changelog_edits.logged_entries(watch.store)}
+        before = {entry.id for entry in changelog_edits.logged_entries(watch.store)}
         ids = changelog_edits.import_changelog(watch.store, events, outliers)
         new = shared is not None and changelog_edits.record_inventory(watch.store, shared, _author_of(None))
     if as_json:

@@ -107,9 +107,7 @@ def source_entries(one_line: str, deb822: str, codename: str) -> tuple[str, str]
         stanzas = [{**stanza, "suites": codename} for stanza in own_stanzas]
     text = "".join(re.sub(r"^deb\s", "deb-src ", line) + "\n" for line in lines)
     sources = [{**stanza, "types": "deb-src"} for stanza in stanzas]
-    return text, "\n".join(
-        "".join(f"{name.title()}: {value}\n" for name, value in source.items()) for source in sources
-    )
+    return text, "\n".join("".join(f"{key.title()}: {value}\n" for key, value in source.items()) for source in sources)
 
 
 def _fields(stanza: str) -> dict[str, str]:
