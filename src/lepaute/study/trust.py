@@ -1,4 +1,4 @@
-"""How far the points of a study may be trusted: the statement of a prediction (simulate/trust.py), from trials."""
+"""How far the points of a study may be trusted: what simulate/prediction/trust says of predictions, from trials."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
