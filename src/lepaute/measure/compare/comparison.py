@@ -381,11 +381,11 @@ def shared_labels(facts: Sequence["CampaignFacts"]) -> tuple[str, ...]:
     return tuple(label for label in facts[0].labels if all(label in about.labels for about in facts))
 
 
-def campaign_summaries(campaign: "Archive", run_time: RunTime = "global") -> pandas.DataFrame:
-    """`mpirun_summaries` of every library of a campaign, from the calls that count."""
+def campaign_summaries(campaign: "Archive") -> pandas.DataFrame:
+    """`mpirun_summaries` of every library of a campaign, from the calls that count, by global run-times."""
     calls = mpi_campaign.calls(campaign).assign(campaign=0)
     subject, _ = _subjects(calls[calls["operation"] != _NO_SUBJECT])
-    return _summarised(subject, f"{run_time}_s")
+    return _summarised(subject, "global_s")
 
 
 def _summarised(calls: pandas.DataFrame, duration: str) -> pandas.DataFrame:
