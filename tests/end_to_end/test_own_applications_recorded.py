@@ -43,6 +43,6 @@ def test_conjugate_gradients_make_the_recorded_calls_and_take_the_recorded_time(
     assert found.text.startswith("rank 0, call 147: nothing more in Timed, MPI_Irecv from rank 1, tag 0, at ")
 
     times = stretches_of(lp.read_trace(trace), ("MPI_Waitall", "MPI_Allreduce"), "cg.parquet")
-    assert [len(time) for time in times] == [30, 30]
+    assert [len(stretch) for stretch in times] == [30, 30]
     # A sleep is never shorter; how much longer it is, other load decides.
-    assert min(min(time) for time in times) >= SPMV_S * N**3
+    assert min(min(stretch) for stretch in times) >= SPMV_S * N**3

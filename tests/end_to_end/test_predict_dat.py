@@ -53,9 +53,7 @@ def one_dat(tmp_path: Path) -> Path:
 
 def test_all_combinations_of_an_hpl_dat_are_predicted_in_hpl_s_order() -> None:
     predictions = answer("--dat", str(DAT), "--runs", "2")["predictions"]
-    chosen = [
-        [prediction["parameters"][name] for name in ("p", "n", "nb", "bcast", "pfact")] for prediction in predictions
-    ]
+    chosen = [[row["parameters"][name] for name in ("p", "n", "nb", "bcast", "pfact")] for row in predictions]
     assert chosen == [
         [p, n, nb, bcast, pfact]
         for p in (2, 1)

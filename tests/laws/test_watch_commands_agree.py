@@ -195,4 +195,4 @@ def test_all_commands_say_the_same_of_what_is_worth_a_look_and_none_fails_for_it
         assert f"c n2: {line['text']}" in said
     of_nodes = {each["node"]: each["worth_a_look"] for each in asked(capsys, store, "health", "n[1-12]")["nodes"]}
     assert of_nodes.pop("n2") == found["worth_a_look"]
-    assert all(of_node == {"label": LABEL, "lines": []} for of_node in of_nodes.values())
+    assert all(looks == {"label": LABEL, "lines": []} for looks in of_nodes.values())

@@ -64,8 +64,5 @@ def test_where_factors_do_nothing_few_campaigns_say_that_they_do(noise: str, cam
     shown = 0
     for _ in range(campaigns):
         table = campaign(rng, noise, {})
-        shown += any(
-            factor_effect.outcome in ("slower", "faster")
-            for factor_effect in factor_effects(table, VARIED, margin=0.02)
-        )
+        shown += any(effect.outcome in ("slower", "faster") for effect in factor_effects(table, VARIED, margin=0.02))
     assert shown <= binom.ppf(1 - MISSED, campaigns, 0.05)

@@ -37,7 +37,7 @@ def drift(ranks: int, calls: int, by_rank: float = 0.0) -> Times:
         for i in range(1, calls):
             common[i] = 0.9 * common[i - 1] + sqrt(1.0 - 0.81) * rng.normal()
         times = alike(ranks, calls, 0.02)(rng)
-        return [(1.0 + 0.05 * common) * (1.0 + by_rank * rng.normal()) * time for time in times]
+        return [(1.0 + 0.05 * common) * (1.0 + by_rank * rng.normal()) * values for values in times]
 
     return drawn
 
@@ -115,6 +115,6 @@ def test_the_error_shrinks_with_more_ranks_and_the_noise_does_not() -> None:
 
 @pytest.mark.parametrize("times", [[[1.0]], [[0.0, 0.0]], [[1.0, 5.0], [3.0, 0.1]]])
 def test_what_tells_no_cost_is_refused(times: list[list[float]]) -> None:
-    arrays: list[Any] = [np.array(time) for time in times]
+    arrays: list[Any] = [np.array(values) for values in times]
     with pytest.raises(InputError, match=r"run.parquet: \d measurements? of computing"):
         told_by(arrays, "run.parquet")

@@ -77,11 +77,11 @@ def test_what_is_recorded_is_in_force_until_it_is_withdrawn_and_stays_in_the_his
         ids = record(store, [EVENT, OUTLIER])
         assert record(store, [EVENT]) == ids[:1]
         assert logged_changelog(store) == Changelog((EVENT,), (OUTLIER,))
-        assert [logged_entry.id for logged_entry in logged_entries(store)] == list(ids)
+        assert [entry.id for entry in logged_entries(store)] == list(ids)
         assert withdraw(store, [ids[0][:8], ids[1]], "joe", "was another node") == 2
         assert logged_changelog(store) == Changelog()
         assert withdraw(store, ids, "joe", "again") == 0
-        history = [logged_entry for logged_entry in logged_entries(store, history=True) if logged_entry.id == ids[0]]
+        history = [entry for entry in logged_entries(store, history=True) if entry.id == ids[0]]
         assert [(each.withdrawn, each.entry.author, each.entry.reason) for each in history] == [
             (False, "jane", "BIOS, version 2"),
             (True, "joe", "was another node"),

@@ -217,12 +217,9 @@ def test_the_three_figures_are_those_of_planted_errors(diagnosis):
     # The mean of every class of dgemm is off by 10 %, those of the others by nothing: as much of the time is.
     planted = [
         replace(
-            kernel,
-            calls=replace(
-                kernel.calls, mean=np.full_like(kernel.calls.mean, 0.9 if kernel.name == "kernel dgemm" else 1)
-            ),
+            one, calls=replace(one.calls, mean=np.full_like(one.calls.mean, 0.9 if one.name == "kernel dgemm" else 1))
         )
-        for kernel in kernels
+        for one in kernels
     ]
     flags = (flag("kernel dgemm", "calls", 1.0, count=3), flag("machine", "step", 0.25, what="longer"))
     judged = replace(diagnosis, subjects=tuple(planted), flags=flags)

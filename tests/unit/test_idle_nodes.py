@@ -192,12 +192,7 @@ def test_an_archive_that_the_store_cannot_take_is_kept_and_offered_again(tmp_pat
     assert [one.node for one in later.kept()] == [first.node]
     later.round(NOW_S + 3, submit=False)
     assert taken == [first.archive]
-    assert (
-        next(
-            submitted_test for submitted_test in submitted_tests(tmp_path) if submitted_test.name == first.name
-        ).outcome
-        == "done"
-    )
+    assert next(test for test in submitted_tests(tmp_path) if test.name == first.name).outcome == "done"
     assert later.touched >= {first.name}
     assert any("not stored" in line for line in said)
 
@@ -208,7 +203,7 @@ def test_a_test_that_has_ended_when_the_command_does_is_not_cancelled(tmp_path, 
     (only,) = tests.open()
     small_archive(only.archive, 1)
     tests.cancel_all("the end", NOW_S + 1)
-    assert [submitted_test.outcome for submitted_test in submitted_tests(tmp_path)] == ["not stored"]
+    assert [test.outcome for test in submitted_tests(tmp_path)] == ["not stored"]
 
 
 def test_a_clock_that_is_set_back_overwrites_no_record(tmp_path, batch):
@@ -232,7 +227,7 @@ def test_the_end_of_the_command_cancels_what_runs(tmp_path, monkeypatch, batch):
     with pytest.raises(KeyboardInterrupt):
         tests.run(lasting_s=60.0)
     assert batch.jobs == {}
-    assert {submitted_test.outcome for submitted_test in submitted_tests(tmp_path)} == {"cancelled"}
+    assert {test.outcome for test in submitted_tests(tmp_path)} == {"cancelled"}
 
 
 def test_tests_are_cancelled_also_where_that_cannot_be_recorded(tmp_path, batch):

@@ -44,11 +44,7 @@ def own(pattern: str | None) -> Workload:
 def test_all_parts_are_stressed_unless_some_are_chosen() -> None:
     assert [workload.name for workload in chosen_workloads("all", 3, {})] == list(STRESSORS)
     assert chosen_workloads("none", 3, {}) == ()
-    assert [workload.name for workload in chosen_workloads("disk,branch", 3, {"workload.a": "true"})] == [
-        "disk",
-        "branch",
-        "a",
-    ]
+    assert [each.name for each in chosen_workloads("disk,branch", 3, {"workload.a": "true"})] == ["disk", "branch", "a"]
     with pytest.raises(InputError, match="'gpu' is none of memory, cache"):
         chosen_workloads("disk,gpu", 3, {})
 

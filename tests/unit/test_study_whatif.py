@@ -177,11 +177,7 @@ def test_an_interrupt_is_one_line_and_what_was_finished_is_kept(tmp_path: Path) 
 def test_where_no_change_can_be_shown_the_largest_is_an_interval_and_no_change() -> None:
     three = study(scenarios={"base": {}, "half": {"scale.bandwidth": 0.5}, "third": {"scale.bandwidth": 0.3}})
     answer = answer_of(three, lambda trial: 10.0 + ((3 * trial.seed + 7 * len(str(trial.point["scenario"]))) % 5))
-    (size,) = {
-        comparison.differences["time_s"].bounds()
-        for comparison in answer.comparisons
-        if comparison.other.level == "third"
-    }
+    (size,) = {pair.differences["time_s"].bounds() for pair in answer.comparisons if pair.other.level == "third"}
     assert answer.told_apart == 0
     assert answer.sentence.startswith(
         "None of 2 changes makes a difference to the time that can be shown; the largest seems to be that of "

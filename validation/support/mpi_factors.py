@@ -34,8 +34,8 @@ def mpirun_effect(times: list[np.ndarray]) -> tuple[float, float]:
     from scipy.stats import f_oneway
     from scipy.stats import t as student
 
-    means = np.array([time.mean() for time in times])
-    half = [student.ppf(0.975, len(time) - 1) * time.std(ddof=1) / np.sqrt(len(time)) for time in times]
+    means = np.array([mpirun.mean() for mpirun in times])
+    half = [student.ppf(0.975, len(mpirun) - 1) * mpirun.std(ddof=1) / np.sqrt(len(mpirun)) for mpirun in times]
     return float((np.abs(means - means.mean()) <= half).mean()), float(f_oneway(*times).pvalue)
 
 
@@ -63,8 +63,8 @@ def picture(mpiruns: pandas.DataFrame, calls: pandas.DataFrame, windows: pandas.
 
 def means_of(panel: Any, calls: pandas.DataFrame) -> None:
     times = [tukey(group.to_numpy() * 1e-3) for _, group in calls.groupby("mpirun")["local_ns"]]
-    means = [time.mean() for time in times]
-    half = [1.96 * time.std(ddof=1) / np.sqrt(len(time)) for time in times]
+    means = [mpirun.mean() for mpirun in times]
+    half = [1.96 * mpirun.std(ddof=1) / np.sqrt(len(mpirun)) for mpirun in times]
     panel.errorbar(range(len(means)), means, half, fmt="o", markersize=3, capsize=2)
     panel.axhline(np.mean(means), color="C7", linewidth=1)
     panel.set(xlabel="mpirun", ylabel="mean and 95 % interval, µs")

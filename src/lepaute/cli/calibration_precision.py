@@ -59,10 +59,8 @@ def assessment() -> "Callable[[Archive], Reached]":
 
     def assess(archive: "Archive") -> Reached:
         platform, fitted = platform_and_models(archive, "reference", forms)
-        fewest = min(selection.threads for selection in fitted.selections)
-        forms.update(
-            {selection.kernel: selection.form for selection in fitted.selections if selection.threads == fewest}
-        )
+        fewest = min(choice.threads for choice in fitted.selections)
+        forms.update({choice.kernel: choice.form for choice in fitted.selections if choice.threads == fewest})
         return reached_by(platform, fitted)
 
     return assess

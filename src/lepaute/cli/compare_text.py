@@ -57,16 +57,9 @@ def _table(comparisons: "Sequence[Comparison]", width: int) -> str:
     number of ranks where there are several."""
     left, right = comparisons[0].left, comparisons[0].right
     places = {
-        one: place
-        for place, one in enumerate(
-            dict.fromkeys(verdict.row for comparison in comparisons for verdict in comparison.verdicts)
-        )
+        one: place for place, one in enumerate(dict.fromkeys(row.row for item in comparisons for row in item.verdicts))
     }
-    found = [
-        (places[verdict.row], comparison.ranks, verdict, comparison)
-        for comparison in comparisons
-        for verdict in comparison.verdicts
-    ]
+    found = [(places[row.row], item.ranks, row, item) for item in comparisons for row in item.verdicts]
     titles = ["operation", "size", "ranks", left, right, f"{right} / {left}", "algorithms", "verdict"]
     has_rates = any(row.form == RATE for _, _, row, _ in found)
     rows: list[list[object]] = [
@@ -95,17 +88,9 @@ def _table(comparisons: "Sequence[Comparison]", width: int) -> str:
 def _effects_table(comparisons: "Sequence[Comparison]", width: int) -> list[str]:
     """A line a level of a factor, row and library; nothing where no factor was varied."""
     by_library = {
-        (
-            effect.factor,
-            effect.level,
-            effect.library,
-            effect.operation,
-            effect.form,
-            effect.size_bytes,
-            effect.ranks,
-        ): effect
-        for comparison in comparisons
-        for effect in comparison.effects
+        (row.factor, row.level, row.library, row.operation, row.form, row.size_bytes, row.ranks): row
+        for item in comparisons
+        for row in item.effects
     }
     rows = [
         [

@@ -102,7 +102,7 @@ def check(
         print(json_text({"valid": True, "name": platform.name, "sha256": platform.sha256, "warnings": [*odd, *free]}))
         return
     threads = {model.threads for model in platform.kernels} or {1}
-    missing = max(len(without_model(platform, MODELLED, thread)) for thread in threads)
+    missing = max(len(without_model(platform, MODELLED, count)) for count in threads)
     described = f"platform {in_one_line(platform)}"
     told = [("file", f"sha256 {platform.sha256[:16]}")]
     if 2 * missing > len(MODELLED):  # of the measured platforms a few are missing that take no time

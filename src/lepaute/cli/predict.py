@@ -213,12 +213,9 @@ def _runs_besides(
     besides = 0.0
     if parts:
         besides += max(
-            interval_parts.cost_in_runs(application, machine, layers) / application.simulated_share(fidelity)
-            for application in applications
+            interval_parts.cost_in_runs(app, machine, layers) / app.simulated_share(fidelity) for app in applications
         )
-    return besides + max(
-        trust.cost_in_runs(application, machine) / application.simulated_share(fidelity) for application in applications
-    )
+    return besides + max(trust.cost_in_runs(app, machine) / app.simulated_share(fidelity) for app in applications)
 
 
 def announced(
@@ -242,9 +239,7 @@ def announced(
     cores = tasks.available_cores()
     wall_s = tasks.estimated_wall_s(run_s, runs + extra_runs, cores)
     if wall_s > tasks.WORTH_MEASURING_S:
-        priced_s = (
-            sum(controls.pricing_s(application, conditions.Conditions(machine)) for application in applications) / cores
-        )
+        priced_s = sum(controls.pricing_s(app, conditions.Conditions(machine)) for app in applications) / cores
         wall_s = (wall_s + priced_s) * tasks.slowdown(cores)
     if wall_s > tasks.WORTH_TELLING_S:
         count = len(applications)

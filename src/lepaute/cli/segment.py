@@ -152,10 +152,7 @@ def as_object(table: "DurationTable", line: "SegmentedLine") -> dict[str, Any]:
             }
             for segment in line.segments
         ],
-        "candidates": [
-            {"breakpoints": list(candidate.breakpoints), "residual": candidate.residual}
-            for candidate in line.candidates
-        ],
+        "candidates": [{"breakpoints": list(fit.breakpoints), "residual": fit.residual} for fit in line.candidates],
         "gains": list(line.gains),
         "notes": [*table.notes, *line.notes],
     }

@@ -43,9 +43,9 @@ def announce(wall_s: float, what: str) -> None:
     note(f"lepaute: this will take about {duration(wall_s)}: {what}")
 
 
-def end_by(decision: Decision, wrong: Answer, *, strict: bool = False) -> None:
-    """Ends the command where a limit that was set does not hold, or is not known to; arguments as of `status`."""
-    if status := decision.status(wrong, strict=strict):
+def end_by(decision: Decision, wrong: Answer) -> None:
+    """Ends the command where a limit that was set does not hold, or is not known to; wrong: as of `status`."""
+    if status := decision.status(wrong):
         raise typer.Exit(status)
 
 

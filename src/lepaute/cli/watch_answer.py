@@ -95,10 +95,7 @@ def _sections(summary: "Summary") -> list[str]:
     ]
     lines: list[str] = []
     for title, reports in (
-        (
-            counted(len(summary.regressions), "open regression"),
-            [_in_full(regression) for regression in summary.regressions],
-        ),
+        (counted(len(summary.regressions), "open regression"), [_in_full(report) for report in summary.regressions]),
         (
             f"Suspicious tests, not confirmed{older}",
             [f"  {suspicion_text(suspicion, suspicion.changes)}" for suspicion in summary.suspicions],

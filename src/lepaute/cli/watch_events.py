@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from lepaute.watch import Watch, changelog_edits
     from lepaute.watch import changelog as watch_changelog
-    from lepaute.watch import open_regressions as watch_open_regressions
+    from lepaute.watch import open_regressions as regressions
     from lepaute.watch.changelog import NodeSet
     from lepaute.watch.changelog_edits import LoggedEntry
     from lepaute.watch.proposals import proposed_event
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 else:
     watch_changelog = later("lepaute.watch.changelog")
     changelog_edits = later("lepaute.watch.changelog_edits")
-    watch_open_regressions = later("lepaute.watch.open_regressions")
+    regressions = later("lepaute.watch.open_regressions")
     proposed_event = later("lepaute.watch.proposals.proposed_event")
 
 app = App(help="The changelog: known changes, and those that the data show.")
@@ -75,7 +75,7 @@ def list_entries(
         return
     withdrawals = sum(entry.withdrawn for entry in entries)
     taken_back = f", {counted(withdrawals, 'withdrawal')}" if withdrawals else ""
-    dates = sorted(entry.entry.date for entry in entries)
+    dates = sorted(logged.entry.date for logged in entries)
     print(f"{_count(len(entries) - withdrawals)}{taken_back}, {dates[0]} to {dates[-1]}")
     width = terminal_columns()
     for entry in entries:
@@ -108,11 +108,9 @@ def add(
         check_text(text, option)
     if outlier is not None:
         refuse_options(context, ("kind",), "an outlier is not an event")
-    day, nodes, who = (
-        date_of(date, "--date"),
-        watch_changelog.NodeSet(watch_changelog.ALL if cluster is None else cluster, node),
-        _author_of(author),
-    )
+    day = date_of(date, "--date")
+    nodes = watch_changelog.NodeSet(watch_changelog.ALL if cluster is None else cluster, node)
+    who = _author_of(author)
     entry = (
         watch_changelog.Event(day, nodes, kind, reason, who)
         if outlier is None
@@ -162,7 +160,7 @@ def import_files(
         _check_files(events, outliers, "to read", ", --inventory FILE")
     shared = None if inventory is None else proposed_event.read_inventory(inventory)
     with opened(store) as watch:
-        before = {logged_entry.id for logged_entry in changelog_edits.logged_entries(watch.store)}
+        before = {entry.id for entry in changelog_edits.logged_entries(watch.store)}
         ids = changelog_edits.import_changelog(watch.store, events, outliers)
         new = shared is not None and changelog_edits.record_inventory(watch.store, shared, _author_of(None))
     if as_json:
@@ -224,10 +222,8 @@ class ProposalOptions:
         from lepaute.watch.proposals.day_events import OF_DAYS
         from lepaute.watch.proposals.platform_events import propose as propose_events
 
-        values = watch_open_regressions.packed_values(watch.store)
-        known = watch_open_regressions.open_regressions(
-            watch.store, progress=stage(tell, "judging days", 0.0, 0.3), values=values
-        )
+        values = regressions.packed_values(watch.store)
+        known = regressions.open_regressions(watch.store, progress=stage(tell, "judging days", 0.0, 0.3), values=values)
         shared = known.changelog.inventory if self.inventory is None else proposed_event.read_inventory(self.inventory)
         tests = stage(tell, "testing jobs", 0.3, 0.5)
         selection = Selection(
@@ -342,7 +338,7 @@ def effect(
     for name in factor or []:
         check_text(name, "--factor")
     with opened(store) as watch:
-        values = chosen_values(watch_open_regressions.packed_values(watch.store), node, cluster, None)
+        values = chosen_values(regressions.packed_values(watch.store), node, cluster, None)
         changelog = watch.changelog()
     changes = before_after(values, day, changelog, factors=factor)
     if as_json:

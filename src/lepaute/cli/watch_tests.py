@@ -28,19 +28,19 @@ if TYPE_CHECKING:
 
     from lepaute.cli import watch_answer
     from lepaute.watch import Watch
-    from lepaute.watch import open_regressions as watch_open_regressions
+    from lepaute.watch import open_regressions as regressions
     from lepaute.watch import values as watch_values
     from lepaute.watch.alarms import procedure
     from lepaute.watch.alarms.procedure import AlarmSettings
     from lepaute.watch.judging import judge as tests_of_jobs
-    from lepaute.watch.report import summary as report_summary
+    from lepaute.watch.report import summary as summaries
     from lepaute.watch.report.summary import Summary
 else:
     watch_answer = later("lepaute.cli.watch_answer")
     procedure = later("lepaute.watch.alarms.procedure")
     tests_of_jobs = later("lepaute.watch.judging.judge")
-    watch_open_regressions = later("lepaute.watch.open_regressions")
-    report_summary = later("lepaute.watch.report.summary")
+    regressions = later("lepaute.watch.open_regressions")
+    summaries = later("lepaute.watch.report.summary")
     watch_values = later("lepaute.watch.values")
 
 #: A test below this is evidence by itself: one of a million by chance.
@@ -140,22 +140,20 @@ def run_tests(tested: TestOptions, options: ReportOptions, store: Place = None) 
     with opened(store) as watch:
         settings = _settings(watch, options)
         asked = tested.asked, options.since_s, options.until_s, watch_values.day_of(time.time())
-        kept = (
-            None if tested.csv is not None else report_summary.kept_summary((watch.store.state(SAID), settings, asked))
-        )
+        kept = None if tested.csv is not None else summaries.kept_summary((watch.store.state(SAID), settings, asked))
         if kept is not None:
             summary, new = kept, list[dict[str, Any]]()
         else:
             observed = watch.store.state(OBSERVED)
             summary, new = _tested(watch, tested, options, settings)
             if watch.store.state(OBSERVED) == observed:  # nothing came in meanwhile
-                report_summary.keep_summary((watch.store.state(SAID), settings, asked), summary)
+                summaries.keep_summary((watch.store.state(SAID), settings, asked), summary)
     if tested.as_json:
         print(json_text({"verdict": summary.verdict, **finite_json(summary), "new_alarms": new}))
     else:
         print(watch_answer.tested_text(summary, settings.level, terminal_columns(), details=options.details))
     strong = any(suspicion.p_value < STRONG for suspicion in summary.suspicions)
-    return 1 if options.strict and strong else report_summary.EXIT_STATUS[summary.verdict]
+    return 1 if options.strict and strong else summaries.EXIT_STATUS[summary.verdict]
 
 
 def _settings(watch: "Watch", options: ReportOptions) -> "AlarmSettings":
@@ -176,18 +174,16 @@ def _tested(
     from lepaute.watch.notices.notice import least_seen, notices, unconfirmed_changes, worth_a_look
 
     with progress_bar(BAR_AFTER_S) as tell:
-        every = watch_open_regressions.packed_values(watch.store)
+        every = regressions.packed_values(watch.store)
         values = chosen_values(every, tested.node, tested.cluster, options.until_s)
         progress = stage(tell, "judging days", 0.0, 0.5)
-        judged = watch_open_regressions.open_regressions(
-            watch.store, settings=settings, progress=progress, values=every
-        )
+        judged = regressions.open_regressions(watch.store, settings=settings, progress=progress, values=every)
         new: list[dict[str, Any]] = json.loads(
             procedure.record_alarms(watch.store, judged.judged).to_json(orient="records")
         )
         if options.until_s is not None:
             until = every[every["started_s"] < options.until_s]
-            judged = watch_open_regressions.open_regressions(watch.store, settings=settings, values=until)
+            judged = regressions.open_regressions(watch.store, settings=settings, values=until)
         del every
         nodes = watch_values.nodes_of(values)
         selection = Selection(
@@ -198,7 +194,7 @@ def _tested(
             None,
             options.until_s,
             standing=judged.rows,
-            columns=report_summary.OF_VERDICTS if tested.csv is None else None,
+            columns=summaries.OF_VERDICTS if tested.csv is None else None,
             values=None if tested.pooled else values,
         )
         parts = watch.tests(tested.vectors, selection, stage(tell, "testing jobs", 0.5, 0.9))
@@ -218,7 +214,7 @@ def _tested(
             *(least_seen(peers, judged.changelog) if open_here.rows.empty else ()),
         ]
         level, looks = 1.0 - tested.confidence, worth_a_look(open_here)
-        summary = report_summary.summarise(
+        summary = summaries.summarise(
             tests, values, open_here.rows, sentences, looks, level=level, since_s=options.since_s
         )
     return summary, new
@@ -274,10 +270,10 @@ def replay(
     first = None if since is None else date_of(since, "--since")
     last = None if until is None else date_of(until, "--until")
     with opened(store) as watch, progress_bar(BAR_AFTER_S) as tell:
-        every = watch_open_regressions.packed_values(watch.store)
+        every = regressions.packed_values(watch.store)
         values = chosen_values(every, tested.node, tested.cluster, None)
         nodes = watch_values.nodes_of(values)
-        known = watch_open_regressions.open_regressions(
+        known = regressions.open_regressions(
             watch.store,
             values=every if until is None else every[every["started_s"] < end_of(until, "--until")],
             progress=stage(tell, "judging days", 0.0, 0.3),
@@ -292,7 +288,7 @@ def replay(
             progress=stage(tell, "testing jobs", 0.3, 0.6),
         )
         evenings = evenings_of(known, first, last, stage(tell, "asking each evening", 0.6))
-        news = {day: watch_open_regressions.rows_of(rows, nodes) for day, rows in evenings.items()}
+        news = {day: regressions.rows_of(rows, nodes) for day, rows in evenings.items()}
     still_open = known.of_nodes(nodes).reports
     days = days_of(verdicts, news, level=1.0 - tested.confidence)
     tested.write(verdicts)

@@ -107,9 +107,7 @@ def source_entries(one_line: str, deb822: str, codename: str) -> tuple[str, str]
         stanzas = [{**stanza, "suites": codename} for stanza in own_stanzas]
     text = "".join(re.sub(r"^deb\s", "deb-src ", line) + "\n" for line in lines)
     sources = [{**stanza, "types": "deb-src"} for stanza in stanzas]
-    return text, "\n".join(
-        "".join(f"{name.title()}: {value}\n" for name, value in source.items()) for source in sources
-    )
+    return text, "\n".join("".join(f"{key.title()}: {value}\n" for key, value in source.items()) for source in sources)
 
 
 def _fields(stanza: str) -> dict[str, str]:
@@ -181,13 +179,11 @@ def _fetch(folder: Path) -> Path:
     return fetched
 
 
-def build_hpl(
-    build_dir: Path | None = None, progress: Callable[[str], None] | None = None, toolchain: Toolchain | None = None
-) -> Path:
+def build_hpl(progress: Callable[[str], None] | None = None, toolchain: Toolchain | None = None) -> Path:
     """A folder with libhpl.a, its headers (hpl/include, include) and the program xhpl-lepaute.
 
-    build_dir: the folder to put that folder into, by default the cache. What is there already is used again as long
-               as the source, the compiler, the MPI library and our own files are the same.
+    What the cache has is used again as long as the source, the compiler, the MPI library and our own files are the
+    same.
     Raises EnvironmentProblem where a tool or the source is missing, or something does not compile.
     """
     tools = toolchain or find_toolchain()
@@ -205,7 +201,7 @@ def build_hpl(
 
     driver_sources = digests(probe_source() / name for name in _OWN_SOURCES)
     inputs = [sha256_of(tarball), *driver_sources, *tools.identity, *_HPL_FLAGS, *C_FLAGS]
-    return built_once("hpl", inputs, "xhpl-lepaute", build, build_dir)
+    return built_once("hpl", inputs, "xhpl-lepaute", build)
 
 
 def unpack_source(folder: Path) -> None:

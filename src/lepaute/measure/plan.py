@@ -246,9 +246,7 @@ def plan(
     root = np.random.SeedSequence([seed, 0, position] if position else seed)
     turns, of_options, *block_seeds = root.spawn(max(blocks, scale.blocks) + 2)
     of_round = np.random.default_rng(of_options)
-    options = (
-        step_option for _ in itertools.count() for step_option in drawn_step_options(of_round, scale.option_round)
-    )
+    options = (option for _ in itertools.count() for option in drawn_step_options(of_round, scale.option_round))
     for block, block_seed in enumerate(block_seeds):
         rng = np.random.default_rng(block_seed)
         drafts = [

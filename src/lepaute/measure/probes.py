@@ -56,12 +56,10 @@ class Probes:
         return (self.dgemm, self.hpl_steps, self.p2p, self.semantics, self.ring)
 
 
-def build_probes(
-    build_dir: Path | None = None, progress: Callable[[str], None] | None = None, toolchain: Toolchain | None = None
-) -> Probes:
-    """Build the probes and HPL, or find them built already; see build_hpl for `build_dir` and for what is raised."""
-    tools = toolchain or find_toolchain()
-    hpl = build_hpl(build_dir, progress, tools)
+def build_probes(progress: Callable[[str], None] | None = None) -> Probes:
+    """Builds the probes and HPL, or finds them built already; see build_hpl for what is raised."""
+    tools = find_toolchain()
+    hpl = build_hpl(progress, tools)
 
     def build(folder: Path) -> None:
         if progress is not None:
@@ -80,7 +78,7 @@ def build_probes(
 
     sources = digests(path for pattern in ("*.c", "*.h") for path in probe_source().glob(pattern))
     inputs = [*sources, hpl.name, *tools.identity, __version__, *WRAPPED_SYMBOLS, *C_FLAGS, *_SOURCES]
-    built = built_once("probes", inputs, DGEMM_PROGRAM, build, build_dir)
+    built = built_once("probes", inputs, DGEMM_PROGRAM, build)
     dgemm, hpl_steps, p2p, semantics, ring, memory = (built / name for name in _SOURCES)
     return Probes(dgemm, hpl_steps, p2p, semantics, ring, memory, hpl / "xhpl-lepaute")
 

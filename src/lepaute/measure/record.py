@@ -231,7 +231,7 @@ def build_recorded_hpl(library: MpiLibrary, progress: Callable[[str], None] | No
     runs.
     """
     tools = find_toolchain(library)
-    hpl = build_hpl(None, progress, tools)
+    hpl = build_hpl(progress, tools)
 
     def build(folder: Path) -> None:
         sources = [str(probe_source() / name) for name in _HPL_SOURCES]

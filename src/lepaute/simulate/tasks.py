@@ -137,14 +137,10 @@ def by_some_iterations(
     applications: Sequence[Any], runs: int, cores: int, measure: Callable[[Any, Any], float]
 ) -> list[float] | None:
     """`Application.estimated_run_s` of applications whose field `iterations` counts what takes the same time each."""
-    if sum(application.events for application in applications) * ROUGH_EVENT_S * runs / cores < WORTH_MEASURING_S:
+    if sum(app.events for app in applications) * ROUGH_EVENT_S * runs / cores < WORTH_MEASURING_S:
         return None
     times_s = []
-    for application in applications:
-        iterations = max(
-            1, min(application.iterations, int(MEASURED_EVENTS * application.iterations / application.events))
-        )
-        times_s.append(
-            measure(replace(application, iterations=iterations), application) * application.iterations / iterations
-        )
+    for app in applications:
+        iterations = max(1, min(app.iterations, int(MEASURED_EVENTS * app.iterations / app.events)))
+        times_s.append(measure(replace(app, iterations=iterations), app) * app.iterations / iterations)
     return times_s

@@ -64,7 +64,7 @@ def controls_of_ratio(reference: Controls | None, other: Controls | None, *, sha
 
 def controls_of_mean(all_controls: Sequence[Controls | None]) -> Controls | None:
     """Of the geometric mean, run by run, of values with these controls; None unless all have some."""
-    known = [control for control in all_controls if control is not None]
+    known = [controls for controls in all_controls if controls is not None]
     if not known or len(known) < len(all_controls):
         return None
     runs, draws = (

@@ -307,7 +307,7 @@ def hidden_wander(deviations: Floats, rho: Floats, level: float = LEVEL) -> floa
 
     def off(days: tuple[int, ...]) -> Floats:
         """Half of the mean square of the differences, and how many they are."""
-        parts = [np.square(x[day:] - x[:-day]) / 2 for day in days if day < len(x)]
+        parts = [np.square(x[lag:] - x[:-lag]) / 2 for lag in days if lag < len(x)]
         every = np.concatenate([np.zeros((0, x.shape[1])), *parts])
         count = np.isfinite(every).sum(axis=0)
         return np.where(count > 0, np.nansum(every, axis=0) / np.maximum(count, 1), np.nan)

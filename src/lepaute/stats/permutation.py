@@ -259,7 +259,7 @@ def _typical_shifts(y: Floats, codes: Integers, groups: Integers) -> Floats:
         for code, median in medians.items():
             if 0 in medians:
                 shifts[code].append(median - medians[0])
-    return np.array([float(np.median(shift)) if shift else 0.0 for shift in shifts])
+    return np.array([float(np.median(values)) if values else 0.0 for values in shifts])
 
 
 def _effect(

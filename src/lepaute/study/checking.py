@@ -260,10 +260,8 @@ def check_for_real(file: "str | Path", runs: int) -> "tuple[Configurations, Plat
         raise InputError(f"--real-runs is {runs}; it is a number from 1 to {MOST_REAL_RUNS}")
     study, configurations = opened_study(file)
     paths = [factor.path for factor in study.factors.values()]
+    paths += [path for scenario in study.scenarios.values() for path in scenario]
     hypothetical = [path for path in paths if not path.startswith("application.")]
-    hypothetical += [
-        path for scenario in study.scenarios.values() for path in scenario if not path.startswith("application.")
-    ]
     hypothetical += sorted({"set", "nodes", "mapping"} & study.base.model_fields_set)
     if hypothetical:
         raise InputError(f"{file}: --real-runs run on the machine as it is, and the study changes {hypothetical[0]}")

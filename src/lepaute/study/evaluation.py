@@ -101,7 +101,7 @@ class Trial:
 
     repeat : which of several runs on that machine and day; they differ in their noise alone. Those after the first
         are what another point is compared with
-    drawn  : of a run that judges the point: what it draws (`DRAWN` in simulate/trust.py); empty: all that it should
+    drawn  : of a run that judges the point: what it draws (`DRAWN` of simulate/prediction/trust); empty: all
     priced : of a run that is priced, so that its outcome has controls: for so many runs, from its own seed on
     """
 

@@ -43,10 +43,9 @@ class Pricing:
         count = len(outcomes)
         if count < LEAST_CONTROLLED or any(outcome.refusal is not None for outcome in outcomes):
             return None
-        first, repeat = outcomes[0].trial.seed, outcomes[0].trial.repeat
-        if [(outcome.trial.seed, outcome.trial.repeat) for outcome in outcomes] != [
-            (first + at, repeat) for at in range(count)
-        ]:
+        trials = [outcome.trial for outcome in outcomes]
+        first, repeat = trials[0].seed, trials[0].repeat
+        if [(trial.seed, trial.repeat) for trial in trials] != [(first + at, repeat) for at in range(count)]:
             return None
         if not usual_engine(self._configurations.at(point).application).samples:
             return None

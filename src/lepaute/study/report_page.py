@@ -158,16 +158,12 @@ def _question_in_words(study: "Study") -> str:
 
 def _whatif(answer: WhatIfAnswer) -> _Content:
     sure = [answer.pairing]
-    if apart := sum(not comparison.shared for comparison in answer.comparisons):
+    if apart := sum(not pair.shared for pair in answer.comparisons):
         sure.append(
             f"in {apart} of them the models have no errors in common: machines drawn independently are compared, and "
             "the intervals are wider"
         )
-    if moved := sum(
-        not comparison.same_geometry
-        for comparison in answer.comparisons
-        if answer.responses[0] in comparison.differences
-    ):
+    if moved := sum(not pair.same_geometry for pair in answer.comparisons if answer.responses[0] in pair.differences):
         sure.append(f"in {moved} of them ranks are on other CPUs, so that errors of single CPUs do not cancel")
     if answer.source is not None:
         sure.append(f"published figures: {answer.source}")

@@ -88,7 +88,7 @@ class StudyRun(Public):
     @property
     def text(self) -> str:
         """The answer with its caveats, for a person."""
-        return "\n".join([self.answer.text, *(f"warning: {caveat}" for caveat in self.caveats)])
+        return "\n".join([self.answer.text, *(f"warning: {text}" for text in self.caveats)])
 
     @property
     def counts(self) -> str:
@@ -116,9 +116,7 @@ class StudyRun(Public):
         """
         rows = _rows(self.outcomes)
         names = list(dict.fromkeys(name for row in rows for name in row)) or ["seed", "repeat"]
-        responses = dict.fromkeys(
-            (*self.study.responses, *(name for outcome in self.outcomes for name in outcome.responses))
-        )
+        responses = dict.fromkeys((*self.study.responses, *(name for run in self.outcomes for name in run.responses)))
         table = pandas.DataFrame(rows, columns=[*names, *(name for name in responses if name not in names)])
         kinds = {"seed": "int64", "repeat": "int64", **dict.fromkeys(responses, "float64")}
         kinds |= {"extrapolated_share": "float64", "refusal": "string"}
@@ -129,9 +127,7 @@ class StudyRun(Public):
 
     def _repr_html_(self) -> str:
         facts = [("answer", self.answer.text), ("simulations", self.counts), ("folder", self.folder)]
-        return facts_html(
-            self.study.title or self.study.question, facts, [f"warning: {caveat}" for caveat in self.caveats]
-        )
+        return facts_html(self.study.title or self.study.question, facts, [f"warning: {text}" for text in self.caveats])
 
 
 def run_study(

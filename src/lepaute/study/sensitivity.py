@@ -155,7 +155,8 @@ class Effects:
         words = (
             f"{best.level} is the best level ({self._change(best)}), {worst.level} the worst ({self._change(worst)})"
         )
-        if not all(isinstance(level.level, int | float) and not isinstance(level.level, bool) for level in term.levels):
+        levels = [effect.level for effect in term.levels]
+        if not all(isinstance(level, int | float) and not isinstance(level, bool) for level in levels):
             return words + self._doubt(term)
         effects_up = [level.effect for level in sorted(term.levels, key=lambda one: float(one.level or 0))]
         if effects_up == sorted(effects_up) or effects_up == sorted(effects_up, reverse=True):

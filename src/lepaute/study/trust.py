@@ -1,4 +1,4 @@
-"""How far the points of a study may be trusted: the statement of a prediction (simulate/trust.py), from trials."""
+"""How far the points of a study may be trusted: what simulate/prediction/trust says of predictions, from trials."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -47,9 +47,7 @@ class Judge:
 
 def by_share(outcomes: Iterable[Outcome]) -> Trust:
     """The statement on a point that the shares of its first run give, as on a prediction of a single run."""
-    first = min(
-        [outcome for outcome in outcomes if outcome.refusal is None], key=lambda one: one.trial.seed, default=None
-    )
+    first = min([run for run in outcomes if run.refusal is None], key=lambda run: run.trial.seed, default=None)
     if first is None:
         return Trust(0.0)
     share = first.extrapolated

@@ -167,34 +167,24 @@ class WhatIfAnswer:
     @property
     def told_apart(self) -> int:
         """Comparable ones of which the first response differs by more than their interval."""
-        return sum(comparison.decision(self.responses[0]).is_shown for comparison in self.comparisons)
+        return sum(pair.decision(self.responses[0]).is_shown for pair in self.comparisons)
 
     @property
     def _changes(self) -> list[tuple[LevelComparison, Difference]]:
         """Of the first response where both have it, the largest first."""
-        known = [
-            (comparison, change)
-            for comparison in self.comparisons
-            if (change := self._difference(comparison)) is not None
-        ]
-        return sorted(known, key=lambda pair: -abs(log(pair[1].ratio)))
+        known = [(pair, change) for pair in self.comparisons if (change := self._difference(pair)) is not None]
+        return sorted(known, key=lambda item: -abs(log(item[1].ratio)))
 
     @property
     def decision(self) -> Decision:
         """That half of the changes can be told from the base."""
         clear = 2 * self.told_apart >= len(self.comparisons)
-        return decision_of(
-            clear if self.runs > 1 else None, [comparison.weakest.trust for comparison in self.comparisons]
-        )
+        return decision_of(clear if self.runs > 1 else None, [pair.weakest.trust for pair in self.comparisons])
 
     @property
     def trusts(self) -> dict[Point, Trust]:
         """Of all points that were compared."""
-        return {
-            side.point: side.trust
-            for comparison in self.comparisons
-            for side in (comparison.reference, comparison.other)
-        }
+        return {side.point: side.trust for pair in self.comparisons for side in (pair.reference, pair.other)}
 
     @property
     def sentence(self) -> str:

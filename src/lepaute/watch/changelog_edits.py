@@ -55,7 +55,7 @@ def logged_entries(store: "Store", *, history: bool = False) -> tuple[LoggedEntr
 
 def logged_changelog(store: "Store") -> Changelog:
     """The changelog in force."""
-    entries = [logged_entry.entry for logged_entry in logged_entries(store)]
+    entries = [logged.entry for logged in logged_entries(store)]
     rows = store.inventories()
     return Changelog(
         tuple(entry for entry in entries if isinstance(entry, Event)),

@@ -114,19 +114,14 @@ def open_regressions(
     return _of(values, changelog, judged_once(values, changelog, settings or settings_of(store), progress), kept=True)
 
 
-def packed_values(store: "Store", until_s: float | None = None) -> "pd.DataFrame":
-    """All values of jobs before until_s, as `check_values` gives them, in little memory."""
-    return check_values(store.values(until_s=until_s, packed=True))
+def packed_values(store: "Store") -> "pd.DataFrame":
+    """All values of the store, as `check_values` gives them, in little memory."""
+    return check_values(store.values(packed=True))
 
 
-def regressions_in(
-    values: "pd.DataFrame",
-    changelog: Changelog,
-    settings: AlarmSettings,
-    progress: Callable[[float], None] | None = None,
-) -> OpenRegressions:
+def regressions_in(values: "pd.DataFrame", changelog: Changelog, settings: AlarmSettings) -> OpenRegressions:
     """By a table of factor values and a changelog."""
-    return _of(values, changelog, judge_days(values, changelog, settings, progress))
+    return _of(values, changelog, judge_days(values, changelog, settings))
 
 
 def _of(values: "pd.DataFrame", changelog: Changelog, judged: Judged, *, kept: bool = False) -> OpenRegressions:

@@ -136,13 +136,10 @@ class SpeedWitness:
         in_steps = np.array([each.attempt.probe.startswith(_STEPS) for each in runs], dtype=np.int64)[run]
         level = centred(np.log(measured_s / expected_s), kind)
         result: dict[Key, str] = {}
-        for slow_stretch in slow_stretches(start_s, end_s - start_s, level, run, core, in_steps):
-            if slow_stretch.lasts:
-                more, length = (
-                    percent(float(np.expm1(slow_stretch.log_factor))),
-                    duration(slow_stretch.end_s - slow_stretch.start_s),
-                )
-                result[runs[slow_stretch.launch].attempt.key] = f"{STEPS}: {more} longer on all cores for {length}"
+        for stretch in slow_stretches(start_s, end_s - start_s, level, run, core, in_steps):
+            if stretch.lasts:
+                more, length = percent(float(np.expm1(stretch.log_factor))), duration(stretch.end_s - stretch.start_s)
+                result[runs[stretch.launch].attempt.key] = f"{STEPS}: {more} longer on all cores for {length}"
         return result
 
 

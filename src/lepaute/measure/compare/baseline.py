@@ -47,10 +47,10 @@ def against_baseline(
     Raises ArchiveError for another kind, InputError for campaigns that cannot be compared.
     """
     facts = [mpi_campaign.facts(one) for one in (*days, build)]
-    if len({(fact.all_ranks, bool(fact.varied)) for fact in facts}) > 1 or facts[-1].fewer_ranks or facts[-1].varied:
+    if len({(about.all_ranks, bool(about.varied)) for about in facts}) > 1 or facts[-1].fewer_ranks or facts[-1].varied:
         raise InputError("--baseline: all archives must be of one number of ranks, the same, without --factor")
     right = _label_of(facts[-1], labels[1], build)
-    of_days = [labels[0] or (right if right in fact.labels else None) for fact in facts[:-1]]
+    of_days = [labels[0] or (right if right in about.labels else None) for about in facts[:-1]]
     chosen = [*map(_label_of, facts[:-1], of_days, days), right]
     names = [{label: BASELINE} for label in chosen[:-1]] + [{right: right}]
     tables = []

@@ -110,12 +110,8 @@ class Comparison(Public):
             "derived": derived_lines(self),
             "calls_left_out": self.left_out,
             "rows": self._rows(),
-            "effects": [
-                {**finite_json(effect), "outcome": effect.outcome, "stars": effect.stars} for effect in self.effects
-            ],
-            "guidelines": [
-                {**finite_json(guideline), "violated": guideline.is_violated} for guideline in self.guidelines
-            ],
+            "effects": [{**finite_json(row), "outcome": row.outcome, "stars": row.stars} for row in self.effects],
+            "guidelines": [{**finite_json(rule), "violated": rule.is_violated} for rule in self.guidelines],
             "flags": finite_json(self.flags),
             "normality_of_means": normality_sentence(self.sample_means),
             "mpiruns": finite_json(self.summaries.to_dict("records")),
@@ -150,12 +146,7 @@ class Comparison(Public):
     def _repr_html_(self) -> str:
         rows = [
             (
-                *(
-                    operation_name(row),
-                    exact_size(row.size_bytes),
-                    amount(row, row.left_s),
-                    amount(row, row.right_s),
-                ),
+                *(operation_name(row), exact_size(row.size_bytes), amount(row, row.left_s), amount(row, row.right_s)),
                 *(self.sentence(row), row.stars),
             )
             for row in self.verdicts
@@ -300,7 +291,7 @@ def archives(
     parts = [every[every["ranks"] == each].drop(columns=["ranks", "levels"], errors="ignore") for each in numbers]
     summaries, subject = parts[numbers.index(ranks)], subject[subject["ranks"] == ranks]
     found = flags(without_levels(summaries) if over_sessions else summaries)
-    rows_first = list(dict.fromkeys(row for fact in facts for row in fact.primary)) if primary is None else primary
+    rows_first = list(dict.fromkeys(row for about in facts for row in about.primary)) if primary is None else primary
     weakening = _warnings(facts) if over_sessions or len(opened) == 1 else [*_warnings(facts), _NOT_IN_TURNS]
     weakening += _of_sessions(opened, facts, shared) if over_sessions else []
     if varied:
@@ -369,8 +360,8 @@ def _guidelines(summaries: pandas.DataFrame, libraries: Sequence[str], ranks: in
 
 def _ranks_of(facts: Sequence["CampaignFacts"], ranks: int | None) -> int:
     """The number of ranks that is meant; raises InputError where it is not one that every campaign has."""
-    if len(numbers := {fact.all_ranks for fact in facts}) > 1:
-        words = " and ".join(_counts_text(number) for number in sorted(numbers))
+    if len(numbers := {about.all_ranks for about in facts}) > 1:
+        words = " and ".join(_counts_text(counts) for counts in sorted(numbers))
         raise InputError(f"the campaigns have {words} ranks; only campaigns of equally many ranks can be compared")
     (known,) = numbers
     if ranks is None and len(known) > 1:
@@ -387,14 +378,14 @@ def _counts_text(counts: Sequence[int]) -> str:
 
 def shared_labels(facts: Sequence["CampaignFacts"]) -> tuple[str, ...]:
     """The libraries that every campaign has, in the order of the first one."""
-    return tuple(label for label in facts[0].labels if all(label in fact.labels for fact in facts))
+    return tuple(label for label in facts[0].labels if all(label in about.labels for about in facts))
 
 
-def campaign_summaries(campaign: "Archive", run_time: RunTime = "global") -> pandas.DataFrame:
-    """`mpirun_summaries` of every library of a campaign, from the calls that count."""
+def campaign_summaries(campaign: "Archive") -> pandas.DataFrame:
+    """`mpirun_summaries` of every library of a campaign, from the calls that count, by global run-times."""
     calls = mpi_campaign.calls(campaign).assign(campaign=0)
     subject, _ = _subjects(calls[calls["operation"] != _NO_SUBJECT])
-    return _summarised(subject, f"{run_time}_s")
+    return _summarised(subject, "global_s")
 
 
 def _summarised(calls: pandas.DataFrame, duration: str) -> pandas.DataFrame:
@@ -493,9 +484,9 @@ def _subjects(calls: pandas.DataFrame) -> tuple[pandas.DataFrame, dict[str, int]
 
 def _warnings(facts: Sequence["CampaignFacts"]) -> list[str]:
     lines = different_settings(facts)
-    if any(fact.oversubscribed for fact in facts):
+    if any(about.oversubscribed for about in facts):
         lines.append("there were more ranks than cores, which waited for each other's time slices")
-    if any(fact.capped for fact in facts):
+    if any(about.capped for about in facts):
         lines.append("the budget ended before the wanted precision was reached")
     return lines
 
@@ -505,7 +496,7 @@ def _of_sessions(campaigns: Sequence[Archive], facts: Sequence["CampaignFacts"],
     seeds, hosts = [campaign.about.seed for campaign in campaigns], [campaign.about.host for campaign in campaigns]
     lines = sessions.doubts(len(campaigns), seeds, hosts)
     for label in shared:
-        same = [next(library for library in fact.libraries if library.label == label) for fact in facts]
+        same = [next(library for library in about.libraries if library.label == label) for about in facts]
         lines += [
             f"{label} is not the same in every session: {' and '.join(dict.fromkeys(texts))}"
             for texts in (

@@ -142,11 +142,11 @@ def slow_ranks(found: "Comparison") -> tuple[SlowRank, ...]:
     """One of each operation and form of which a row was shown to differ."""
     table = found.rank_times.set_index(_RANK)["own_s"].sort_index() if len(found.rank_times) else None
     rows: dict[tuple[str, str], list[SlowRank]] = {}
-    for item in found.verdicts:
-        if table is not None and item.decision.is_shown:
-            row = _slow_rank(item, found, table)
-            if row is not None:
-                rows.setdefault((item.operation, item.form), []).append(row)
+    for row in found.verdicts:
+        if table is not None and row.decision.is_shown:
+            slow = _slow_rank(row, found, table)
+            if slow is not None:
+                rows.setdefault((row.operation, row.form), []).append(slow)
     result = []
     for each in rows.values():
         # Of as many rows, one that names a rank tells more, then one that names a node.

@@ -79,11 +79,7 @@ def page(found: "Comparison") -> str:
         most_shown=MOST_SHOWN_ROWS,
         differences=[operation["difference"] for operation in operations],
         operations=operations,
-        violations=[
-            f"{guideline.library}: {violation_sentence(guideline)}"
-            for guideline in found.guidelines
-            if guideline.is_violated
-        ],
+        violations=[f"{rule.library}: {violation_sentence(rule)}" for rule in found.guidelines if rule.is_violated],
         tested=len(found.guidelines),
         derived=derived_lines(found),
         guidelines=records_table("All guidelines", _guidelines(found)),
@@ -145,11 +141,7 @@ def _by_operation(found: "Comparison", behind: dict[tuple[str, str, int], Any]) 
     groups: dict[str, list[dict[str, Any]]] = {}
     for row in found.verdicts:
         if row.row in behind:
-            told = {
-                "anchor": _anchor_of(row),
-                "size": exact_size(row.size_bytes),
-                "pictures": behind[row.row],
-            }
+            told = {"anchor": _anchor_of(row), "size": exact_size(row.size_bytes), "pictures": behind[row.row]}
             told["sentence"] = sentence(row, found.left, found.right)
             groups.setdefault(operation_name(row), []).append(told)
     return [{"name": name, "rows": rows} for name, rows in groups.items()]
@@ -185,16 +177,16 @@ def _operations(found: "Comparison") -> list[dict[str, Any]]:
 def _guidelines(found: "Comparison") -> list[dict[str, Any]]:
     return [
         {
-            "library": guideline.library,
-            "guideline": guideline.guideline,
-            "size": exact_size(guideline.size_bytes),
-            "violated": guideline.is_violated,
-            "times as long": with_interval(guideline.ratio, guideline.low, guideline.high, basis=""),
-            "excess a call": seconds(guideline.excess_s) if isfinite(guideline.excess_s) else "–",
-            "p (Holm)": guideline.p_holm,
-            "mpiruns": guideline.mpiruns,
+            "library": rule.library,
+            "guideline": rule.guideline,
+            "size": exact_size(rule.size_bytes),
+            "violated": rule.is_violated,
+            "times as long": with_interval(rule.ratio, rule.low, rule.high, basis=""),
+            "excess a call": seconds(rule.excess_s) if isfinite(rule.excess_s) else "–",
+            "p (Holm)": rule.p_holm,
+            "mpiruns": rule.mpiruns,
         }
-        for guideline in found.guidelines
+        for rule in found.guidelines
     ]
 
 

@@ -165,7 +165,7 @@ def ranks_sentence(comparisons: "Sequence[Comparison]") -> str:
     """Whether the order of the libraries depends on the number of ranks; comparisons: of the same libraries."""
     left, right = comparisons[0].left, comparisons[0].right
     return order_sentence(
-        "the number of ranks", [(str(comparison.ranks), comparison.verdicts) for comparison in comparisons], left, right
+        "the number of ranks", [(str(item.ranks), item.verdicts) for item in comparisons], left, right
     )
 
 

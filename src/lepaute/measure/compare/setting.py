@@ -132,24 +132,18 @@ def setting_lines(found: "Comparison") -> list[str]:
     operations = {plain_operation(row.operation) for row in found.verdicts}
     lines = []
     if factors and operations & set(REDUCTIONS):
-        lines.append(f"reductions: {_joined([_level(factor, 'reductions') for factor in factors])}")
-    roots = [_level(factor, "root") for factor in factors]
+        lines.append(f"reductions: {_joined([_level(levels, 'reductions') for levels in factors])}")
+    roots = [_level(levels, "root") for levels in factors]
     if operations & set(ROOTED) and any(root != _BEFORE["root"] for root in roots):
         lines.append(f"root: {_joined(roots)}")
-    return [
-        *lines,
-        *(f"{library.label} with {settings_text(library.settings)}" for library in found.libraries if library.settings),
-    ]
+    return [*lines, *(f"{lib.label} with {settings_text(lib.settings)}" for lib in found.libraries if lib.settings)]
 
 
 def algorithms(found: "Comparison", verdict: "Verdict") -> str:
     """What the left and the right library ran for a row, "unknown" where that was not seen; empty where neither was."""
     key = f"{name_of(plain_operation(verdict.operation), verdict.form)} of {verdict.size_bytes} bytes"
     with_ranks = algorithm_key(key, found.ranks)
-    ran = {
-        library.label: library.algorithms.get(with_ranks, library.algorithms.get(key, _UNKNOWN))
-        for library in found.libraries
-    }
+    ran = {lib.label: lib.algorithms.get(with_ranks, lib.algorithms.get(key, _UNKNOWN)) for lib in found.libraries}
     both = [ran.get(label, _UNKNOWN) for label in (found.left, found.right)]
     return "" if set(both) == {_UNKNOWN} else ", ".join(dict.fromkeys(both))
 
@@ -163,9 +157,9 @@ def different_settings(facts: Sequence["CampaignFacts"]) -> list[str]:
         ("overlap with", "overlap", (OVERLAPPED,)),
     ):
         levels = [
-            _level(fact.factors, name)
-            for fact in facts
-            if any({case.operation, case.form} & set(subjects) for case in fact.cases)
+            _level(about.factors, name)
+            for about in facts
+            if any({case.operation, case.form} & set(subjects) for case in about.cases)
         ]
         if len(set(levels)) > 1:
             both = " and ".join(dict.fromkeys(levels))

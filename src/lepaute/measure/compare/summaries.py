@@ -50,12 +50,12 @@ def mpirun_summaries(calls: pandas.DataFrame, duration: str = "duration_s") -> p
     return table[columns].reset_index()
 
 
-def without_levels(summaries: pandas.DataFrame, value: str = "median_s") -> pandas.DataFrame:
-    """With the geometric mean of each session (column `session`) moved to that of all: what is left is inside them."""
+def without_levels(summaries: pandas.DataFrame) -> pandas.DataFrame:
+    """With medians whose geometric mean of each session (column `session`) is that of all: what is left is inside."""
     keys = [summaries[name] for name in ("library", *ROW)]
-    logs = np.log(summaries[value])
+    logs = np.log(summaries["median_s"])
     level = logs.groupby([*keys, summaries["session"]], observed=True).transform("mean")
-    return summaries.assign(**{value: np.exp(logs - level + level.groupby(keys, observed=True).transform("mean"))})
+    return summaries.assign(median_s=np.exp(logs - level + level.groupby(keys, observed=True).transform("mean")))
 
 
 def _tukey_fences(groups: "SeriesGroupBy[Any, Any]") -> "tuple[pandas.Series, pandas.Series]":

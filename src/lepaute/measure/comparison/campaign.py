@@ -76,7 +76,7 @@ class Comparison(Campaign):
         self._place = place_of(self.nodes, launch, self._request.ranks_per_node, dict(self._request.slots))
         self._place.check(self._request.ranks)
         self._cells = self._chosen_cells()
-        self._place.equip([library for build in self._builds.values() for library in build])
+        self._place.equip([library for libraries in self._builds.values() for library in libraries])
         self._check_controls()
         checked: dict[tuple[object, ...], mpirun.Started] = {}
         for name, cell in self._cells.items():
@@ -407,9 +407,7 @@ class Comparison(Campaign):
             list(self._cells.values()),
             self._place,
             self._networks,
-            tuple(
-                replace(library.facts, text=self._texts.get(library.label, "")) for library in self._libraries.values()
-            ),
+            tuple(replace(lib.facts, text=self._texts.get(lib.label, "")) for lib in self._libraries.values()),
             self.workspace.folder / "environment" / self._place.names[0],
             self.seed,
         )
@@ -420,10 +418,10 @@ class Comparison(Campaign):
 def check_same(begun: Mapping[str, Any], request: ComparisonRequest, libraries: Iterable[ReadyLibrary]) -> None:
     """Raises InputError where a campaign was begun with another request, or a library is set by other variables now."""
     check_same_request(begun, request)
-    facts = from_json(CampaignFacts, dict(begun), lenient=True).libraries
+    before = from_json(CampaignFacts, dict(begun), lenient=True).libraries
     check_begun_with(
         "comparison",
-        {f"variables of {fact.label}": settings_text(fact.settings) for fact in facts},
+        {f"variables of {library.label}": settings_text(library.settings) for library in before},
         {f"variables of {library.facts.label}": settings_text(library.facts.settings) for library in libraries},
     )
 

@@ -265,11 +265,11 @@ def trial_calls(workspace: Workspace, trial: int) -> pandas.DataFrame:
 def first_stage_calls(workspace: Workspace, blocks: int) -> pandas.DataFrame:
     """Calls of one complete mpirun at each place of the first blocks, an undisturbed one where there is."""
     chosen: dict[tuple[int, int], MpirunEnded] = {}
-    for ended_mpirun in ended_mpiruns(workspace):
-        if 0 <= ended_mpirun.block < blocks and ended_mpirun.outcome == COMPLETE:
-            before = chosen.get((ended_mpirun.block, ended_mpirun.place))
-            if before is None or (before.disturbed and not ended_mpirun.disturbed):
-                chosen[ended_mpirun.block, ended_mpirun.place] = ended_mpirun
+    for mpirun in ended_mpiruns(workspace):
+        if 0 <= mpirun.block < blocks and mpirun.outcome == COMPLETE:
+            before = chosen.get((mpirun.block, mpirun.place))
+            if before is None or (before.disturbed and not mpirun.disturbed):
+                chosen[mpirun.block, mpirun.place] = mpirun
     return _calls(workspace, {each.mpirun for each in chosen.values()})
 
 

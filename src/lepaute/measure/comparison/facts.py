@@ -58,10 +58,7 @@ def facts_of(
         capped=bool(chosen and chosen[0].capped),
         factors=factors_of(cells, place, networks, libraries, environment, mpiruns, seed),
         derivation=(*(stage[0].derivation if stage else ()), *(chosen[0].derivation if chosen else ())),
-        primary=tuple(
-            (primary_case.operation, primary_case.form, primary_case.size_bytes)
-            for primary_case in request.primary_cases
-        ),
+        primary=tuple((case.operation, case.form, case.size_bytes) for case in request.primary_cases),
         more={"asked": to_json(request)},
     )
 

@@ -160,9 +160,7 @@ def _no_launcher(library: MpiLibrary) -> str:
 _COMPILER = {OPEN_MPI: "OMPI_CC", MPICH: "MPICH_CC", MVAPICH: "MPICH_CC", INTEL_MPI: "I_MPI_CC"}
 
 
-def ready_library(
-    named: NamedLibrary, tell: Callable[[str], None], build_dir: Path | None = None, build: Build = USUAL
-) -> ReadyLibrary:
+def ready_library(named: NamedLibrary, tell: Callable[[str], None], build: Build) -> ReadyLibrary:
     """Compiles the probe, unless it is there already, and asks the library's own programs what they are.
 
     Raises EnvironmentProblem where the probe cannot be compiled, InputError where it is linked to another library than
@@ -197,7 +195,7 @@ def ready_library(
         *c_flags,
         _STUB,
     ]
-    program = built_once("probe-collectives", inputs, PROGRAM, compile_all, build_dir) / PROGRAM
+    program = built_once("probe-collectives", inputs, PROGRAM, compile_all) / PROGRAM
     check_program(named.launcher, program)
     return ReadyLibrary(
         named,

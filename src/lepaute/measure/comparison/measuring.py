@@ -105,7 +105,7 @@ def measure_libraries(
     options = campaign_options(out_archive, seed, name, wanted, python)
     build_levels = list(dict.fromkeys(build_of(each) for each in combinations(asked.varied)))
     ready = {
-        build: [ready_library(each, lambda message: tell(message, 0.0), build=build) for each in named]
+        build: [ready_library(each, lambda message: tell(message, 0.0), build) for each in named]
         for build in build_levels
     }
     comparison = Comparison(options, ready, asked, tell)

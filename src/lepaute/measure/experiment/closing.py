@@ -152,7 +152,7 @@ def _finished(run: "Job", problem: BaseException | None) -> Outcome:
         workspace.remove()
         partial_name(run.options.archive).unlink(missing_ok=True)
     failure = failure_text(state.failure) if state.failure else None
-    lost = tuple(dict.fromkeys(lost_node.node for lost_node in state.lost_nodes))
+    lost = tuple(dict.fromkeys(entry.node for entry in state.lost_nodes))
     status = "incomplete" if lost and state.status == COMPLETE else state.status
     return Outcome(target, status, failure, done, rows, problem, lost)
 
@@ -257,9 +257,7 @@ def archive_workspace(workspace: Workspace, target: Path, content: Content = EXP
             archive.add_table(f"monitoring/{node}.parquet", frame)
         if reference:
             archive.add_table("reference.parquet", frame_of(reference))
-        archive.add_list(
-            "verdicts.json", (asdict(doubt) | {"witness": WITNESS.get(doubt.kind, "")} for doubt in doubts)
-        )
+        archive.add_list("verdicts.json", (asdict(v) | {"witness": WITNESS.get(v.kind, "")} for v in doubts))
         for entry in entries(folder / "commands.jsonl"):
             archive.add_command(**entry)
 

@@ -49,8 +49,8 @@ def mark(rows_time_s: Sequence[float], rows_node: Sequence[str], verdicts: Itera
             f"there are {len(rows_time_s)} dates and {len(rows_node)} nodes of rows; give one of each a row"
         )
     of_node: dict[str, list[Verdict]] = {}
-    for row in verdicts:
-        of_node.setdefault(row.node, []).append(row)
+    for doubt in verdicts:
+        of_node.setdefault(doubt.node, []).append(doubt)
     steps = {node: sorted(v.end_s for v in mine if v.kind == "step") for node, mine in of_node.items()}
     # a text depends on nothing but the dates that a row lies between, and there are many more rows than dates
     edges = {node: sorted({date for v in mine for date in (v.start_s, v.end_s)}) for node, mine in of_node.items()}
@@ -69,12 +69,12 @@ def mark(rows_time_s: Sequence[float], rows_node: Sequence[str], verdicts: Itera
 
 def _text(time_s: float, verdicts: Sequence[Verdict], step_ends_s: Sequence[float]) -> str:
     texts: set[str] = set()
-    for row in verdicts:
+    for doubt in verdicts:
         # the first value after a step is of the new level
-        last = time_s < row.end_s if row.kind == "step" else time_s <= row.end_s
-        first = time_s > row.start_s if row.kind == "step" else time_s >= row.start_s
+        last = time_s < doubt.end_s if doubt.kind == "step" else time_s <= doubt.end_s
+        first = time_s > doubt.start_s if doubt.kind == "step" else time_s >= doubt.start_s
         if first and last:
-            texts.add(row.kind)
+            texts.add(doubt.kind)
     segment = bisect_right(step_ends_s, time_s)
     if segment:
         texts.add(f"segment {segment + 1} of {len(step_ends_s) + 1}")

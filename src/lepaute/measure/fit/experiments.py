@@ -75,18 +75,9 @@ class Findings:
             f"{self.table}: {self.factor_tests[0].column}",
             header,
             [
-                (
-                    test.factor,
-                    test.kernel,
-                    test.reference,
-                    effect.level,
-                    effect.ratio,
-                    effect.low,
-                    effect.high,
-                    test.p_holm,
-                )
+                (test.factor, test.kernel, test.reference, row.level, row.ratio, row.low, row.high, test.p_holm)
                 for test in self.factor_tests
-                for effect in test.effects
+                for row in test.effects
             ],
             [*map(sentence, self.factor_tests), *self.notes],
         )

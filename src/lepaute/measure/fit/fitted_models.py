@@ -224,14 +224,12 @@ def models(
     )
 
 
-def platform_from_archive(
-    archives: "Archive | Iterable[Archive]", name: str, forms: Mapping[str, Form] | None = None
-) -> tuple[Platform, list[QualityRow]]:
+def platform_from_archive(archives: "Archive | Iterable[Archive]", name: str) -> tuple[Platform, list[QualityRow]]:
     """The platform of the machine that the archives measured, and the quality of its models.
 
     Raises FitError as `models` does.
     """
-    platform, fitted = platform_and_models(archives, name, forms)
+    platform, fitted = platform_and_models(archives, name)
     return platform, fitted.quality
 
 

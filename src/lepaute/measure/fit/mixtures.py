@@ -36,19 +36,18 @@ class Mode:
     sd: float
 
 
-def standardised_modes(z: Floats, *, most: int = MOST_MODES, seed: int = 0) -> tuple[Mode, ...]:
+def standardised_modes(z: Floats) -> tuple[Mode, ...]:
     """The modes of standardised residuals, by increasing mean; mean 0 and variance 1 together, exactly.
 
-    z    : shape (points,), finite; MOST_POINTS of them, drawn by the seed, are used where there are more
-    most : modes that are tried
-    The same z and seed give the same modes; the order of z does not matter.
+    z : shape (points,), finite; MOST_POINTS of them, drawn by a fixed seed, are used where there are more; their order
+        does not matter
     """
     points = np.sort(z)
     if len(points) > MOST_POINTS:
-        points = np.sort(np.random.default_rng(seed).choice(points, MOST_POINTS, replace=False))
+        points = np.sort(np.random.default_rng(0).choice(points, MOST_POINTS, replace=False))
     if len(points) < 4 or float(np.std(points)) <= 0.0:
         return (Mode(1.0, 0.0, 1.0),)
-    modes = likeliest_modes(points, min(most, len(points) // 4), least_sd=LEAST_SD)
+    modes = likeliest_modes(points, min(MOST_MODES, len(points) // 4), least_sd=LEAST_SD)
     weights, means, sds = (np.array([getattr(mode, name) for mode in modes]) for name in ("weight", "mean", "sd"))
     return standardised(weights, means, sds)
 

@@ -96,10 +96,8 @@ def axis_labels(table: "DurationTable") -> dict[str, Any]:
 
 def lines_table(table: "DurationTable", line: "SegmentedLine") -> tuple[list[str], list[list[str]]]:
     """Titles and rows: a line each, with its sizes, its coefficients and their intervals, each in one unit."""
-    of_zero, intercepts = _coefficients(
-        [(segment.intercept, segment.intercept_interval) for segment in line.segments], 5e-13
-    )
-    of_slope, slopes = _coefficients([(segment.slope, segment.slope_interval) for segment in line.segments], 1e-15)
+    of_zero, intercepts = _coefficients([(part.intercept, part.intercept_interval) for part in line.segments], 5e-13)
+    of_slope, slopes = _coefficients([(part.slope, part.slope_interval) for part in line.segments], 1e-15)
     titles = ["sizes from", "to", "durations", f"at size 0, {of_zero}", "95 % of it"]
     titles += [f"{'per byte' if table.in_bytes else 'slope'}, {of_slope}", "95 % of it"]
     titles += ["bandwidth, GB/s", "95 % of it"] if table.in_bytes else []

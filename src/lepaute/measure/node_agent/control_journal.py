@@ -93,7 +93,6 @@ class Journal:
 
     def __init__(self, path: Path, files: SystemFiles) -> None:
         self.path = Path(path)
-        self.targets: list[str] = []  # of the changes intended through this object
         self._files = files
         self._descriptor: int | None = None
 
@@ -111,7 +110,6 @@ class Journal:
         for change, before in changes:
             lines.append({**change._asdict(), "before": before})
         self._append(lines)
-        self.targets += [change.target for change, _ in changes]
 
     def _append(self, lines: list[dict[str, Any]]) -> None:
         if self._descriptor is None or not lines:
@@ -123,7 +121,6 @@ class Journal:
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
-            self.targets = []
 
     def read(self) -> tuple[list[Entry], list[str]]:
         """(the changes in the order they were made, one a target; what is wrong with the journal)."""

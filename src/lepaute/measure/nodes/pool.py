@@ -135,12 +135,12 @@ class ClockOffset:
     measured_at_s: float
 
 
-def clock_offset(channel: Channel, probes: int = PROBES) -> ClockOffset:
+def clock_offset(channel: Channel) -> ClockOffset:
     """The offset by the probe with the shortest round trip. Raises NodeLost.
 
     Source: F. Cristian, Probabilistic clock synchronization, Distributed Computing 3 (1989), section 3.
     """
-    return best_offset(channel.name, [_probe(channel) for _ in range(probes)])
+    return best_offset(channel.name, [_probe(channel) for _ in range(PROBES)])
 
 
 def best_offset(node: str, probes: Sequence[tuple[float, float, float]]) -> ClockOffset:

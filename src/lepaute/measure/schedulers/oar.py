@@ -153,7 +153,7 @@ def _oarsub(request: types.Request, name: str) -> list[str]:
         "oarsub",
         f"--name={name}",
         f"--resource=/nodes={request.size(names)},walltime={types.clock_time(duration_s)}",
-        *([f"--property={' and '.join(f'({property_})' for property_ in properties)}"] if properties else []),
+        *([f"--property={' and '.join(f'({text})' for text in properties)}"] if properties else []),
         *types.word_options({"--queue": ("--queue", request.queue), "--project": ("--account", request.account)}),
         *([] if request.image is None else ["--type=deploy"]),
         "--stdout=/dev/null",

@@ -29,7 +29,7 @@ class Switches:
 
     def __post_init__(self) -> None:
         seen: set[str] = set()
-        for name in (name for node in self.nodes for name in node):
+        for name in (name for names in self.nodes for name in names):
             if name in seen:
                 raise InputError(f"--switches has node {name} twice; a node hangs on one switch")
             seen.add(name)

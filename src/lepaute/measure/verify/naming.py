@@ -32,7 +32,7 @@ def columns_of_cases(applications: "Sequence[Application]") -> list[dict[str, An
     """Of each: n, nb, p, q, variant (HPL's code) and flop_count; or label, ranks and varied, the parameters that differ
     between the cases, as "grid 2x1x1"."""
     parameters = [application.parameters() for application in applications]
-    varied = [name for name in parameters[0] if any(parameter[name] != parameters[0][name] for parameter in parameters)]
+    varied = [name for name in parameters[0] if any(values[name] != parameters[0][name] for values in parameters)]
     rows = []
     for application, values in zip(applications, parameters, strict=True):
         row = columns_of_run(application)

@@ -32,11 +32,11 @@ def with_threads(
     added, assumed = list(like.kernels), list(like.assumed or ())
     if known is None:
         added += [
-            _guessed(kernel, threads, threads * share, share_sd)
-            for kernel in like.kernels
-            if kernel.threads == 1
-            and kernel.kernel in ("dgemm", *OF_DGEMM)
-            and like.kernel(kernel.kernel, threads) is None
+            _guessed(model, threads, threads * share, share_sd)
+            for model in like.kernels
+            if model.threads == 1
+            and model.kernel in ("dgemm", *OF_DGEMM)
+            and like.kernel(model.kernel, threads) is None
         ]
         what = f"dgemm and dtrsm at {100 * share:.0f} % of the rate of {threads} cores"
         assumed.append(

@@ -281,10 +281,8 @@ def _continues(table: PerCpu, had: Nodes, nodes: int) -> bool:
 # ---- CPUs of one node that changed since the calibration -------------------------------------------------------------
 
 
-def with_cpu_factors(
-    platform: Platform, node: int, factors: Mapping[int, float], kernels: Collection[str] = COMPUTING
-) -> Platform:
-    """`platform` whose CPUs of one node take `factors` times as long in calls of `kernels`, noise included.
+def with_cpu_factors(platform: Platform, node: int, factors: Mapping[int, float]) -> Platform:
+    """`platform` whose CPUs of one node take `factors` times as long in calls of COMPUTING, noise included.
 
     node : its number;  factors : by cpu; CPUs that are not named stay as they are
     Variants with other factors (of 1, too) draw the same errors for a seed, so that those cancel between them. Where a
@@ -306,7 +304,7 @@ def with_cpu_factors(
         if not 0.0 < factor < 1e6:
             raise InputError(f"the factor of cpu {cpu} is {factor:g}; it is above 0 and below 1e6")
     changed = tuple(
-        _with_rows(model, node, factors, nodes) if model.kernel in kernels else model for model in platform.kernels
+        _with_rows(model, node, factors, nodes) if model.kernel in COMPUTING else model for model in platform.kernels
     )
     return platform.model_copy(update={"kernels": changed}).variant_of(platform)
 

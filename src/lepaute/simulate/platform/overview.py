@@ -111,9 +111,7 @@ def _messages(segments: Sequence[Segment] | None) -> str:
         after for before, after in zip(segments, segments[1:], strict=False) if before.protocol != after.protocol
     ]
     if changes:
-        text += "; " + ", ".join(
-            f"{_PROTOCOLS[change.protocol]} above {size_text(change.above_bytes)}" for change in changes
-        )
+        text += "; " + ", ".join(f"{_PROTOCOLS[part.protocol]} above {size_text(part.above_bytes)}" for part in changes)
     return text
 
 

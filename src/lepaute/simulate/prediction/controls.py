@@ -27,9 +27,7 @@ def usual_runs(applications: "Sequence[Application]", engine: "Engine", fidelity
     """Runs of each application, unless given: as many as are quick, 12 to 100; by counts, never by a clock."""
     if not engine.samples:
         return DEFAULT_RUNS
-    events = sum(
-        application.simulated_share(fidelity) * application.events + EVENTS_OF_RUN for application in applications
-    )
+    events = sum(app.simulated_share(fidelity) * app.events + EVENTS_OF_RUN for app in applications)
     return int(min(max(LEAST_RUNS, QUICK_EVENTS / events), MOST_USUAL_RUNS))
 
 

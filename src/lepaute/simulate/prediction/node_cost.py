@@ -245,7 +245,7 @@ def _predict_on_variants(
         Conditions(platform, layers or Layers(), mapping or RankMapping(), fidelity, repeat=repeat)
         for platform in platforms
     ]
-    simulators = [usual_engine(application).on(condition) for condition in conditions]
+    simulators = [usual_engine(application).on(variant) for variant in conditions]
     for simulator in simulators:
         simulator.prepare(application)
     tasks = [
@@ -270,7 +270,7 @@ def _nodes_of_job(hpl: "Hpl", platform: "Platform", index: int, per_node: int) -
 
 def _slowest(platform: "Platform", job: Sequence[int]) -> int:
     """The number of the node whose slowest cpu takes the longest for an update of HPL."""
-    model = next(kernel for kernel in platform.kernels if kernel.kernel in COMPUTING)
+    model = next(model for model in platform.kernels if model.kernel in COMPUTING)
     piece = piece_of(model, *UPDATE)
     table = per_cpu_coefficients(piece)
     nodes, by_socket = platform.nodes, piece.per_cpu is not None and piece.per_cpu.by_socket

@@ -35,16 +35,14 @@ def caveats(predictions: "Sequence[Prediction]") -> list[str]:
     """What a reader of several predictions must know: the warnings of all, alike ones as one with its count, and that
     of comparing them."""
     sizes = {getattr(prediction.application, "nb", None) for prediction in predictions}
-    guessed = len(sizes) > 1 and any(map(guesses_block_size, predictions))
+    guessed = [BLOCK_SIZES_GUESSED] if len(sizes) > 1 and any(map(guesses_block_size, predictions)) else []
     names = {name for prediction in predictions for name in prediction.kernel_time_s}
-    return joined([prediction.warnings for prediction in predictions], names) + (
-        [BLOCK_SIZES_GUESSED] if guessed else []
-    )
+    return joined([prediction.warnings for prediction in predictions], names) + guessed
 
 
 def joined(warnings: "Sequence[Sequence[str]]", names: "Collection[str]" = ()) -> list[str]:
     """The warnings of several predictions, those that differ in numbers or kernels alone as one with its count."""
-    return [alike.line(len(warnings)) for alike in _alike([text for warning in warnings for text in warning], names)]
+    return [alike.line(len(warnings)) for alike in _alike([text for texts in warnings for text in texts], names)]
 
 
 def alike_warnings(predictions: "Sequence[Prediction]") -> list[Alike]:

@@ -130,7 +130,7 @@ def _of_fleet(
         of_node: Integers = np.array([place[each] for each in nodes], dtype=np.int64)
         group, share = found_groups(deviations, of_node, changed)
         members = [sorted({nodes[i][1] for i in np.flatnonzero(group == each)}) for each in range(int(group.max()) + 1)]
-        return [(group, share, [f"{FOUND} {'/'.join(member)}" for member in members])] if share > 0 else []
+        return [(group, share, [f"{FOUND} {'/'.join(names)}" for names in members])] if share > 0 else []
     layers = []
     for group, names in sorted(known, key=lambda each: len(each[1]) / max(1, int((each[0] >= 0).sum()))):
         share = share_of(np.where(changed, np.nan, deviations), group)
@@ -176,7 +176,7 @@ class GroupEffects:
 
     def put_among(self, streams: Integers, layers: tuple[Layer, ...]) -> None:
         """From now on it is of further streams, which are in no group; streams: the places of those that it was of."""
-        self.members = [streams[member] for member in self.members]
+        self.members = [streams[group] for group in self.members]
         off = [np.zeros(len(layer.group)) for layer in layers]
         for every, own in zip(off, self._off, strict=True):
             every[streams] = own
@@ -195,7 +195,7 @@ class GroupEffects:
             known = np.isfinite(others)
             self._off[place] = np.where(known, layer.share * np.where(known, others, 0.0), self._off[place])
             rest = rest - self._off[place]
-        self.state.update(self.effects[at], least=np.array([allowed[member].mean() for member in self.members]))
+        self.state.update(self.effects[at], least=np.array([allowed[group].mean() for group in self.members]))
         return np.asarray(np.sum(self._off, axis=0), dtype=np.float64)
 
     def changed(self, evidence: float) -> Booleans:

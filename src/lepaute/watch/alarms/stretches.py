@@ -127,7 +127,7 @@ class Stretches:
         self.names = [self._name(number) for number in range(len(rows))]
         self.number = {name: number for number, name in enumerate(self.names)}
         members = [np.flatnonzero(streams.group == group) for group in range(len(first))]
-        everywhere = [set.intersection(*(set(streams.resets[m]) for m in member)) for member in members]
+        everywhere = [set.intersection(*(set(streams.resets[m]) for m in its_members)) for its_members in members]
         self._due: dict[int, list[int]] = {}
         for number, resets in enumerate([*streams.resets, *everywhere]):
             for day in resets:

@@ -167,11 +167,11 @@ def find_change_points(
                 drifts[number] = found
     for group in groups:
         _one_shape_a_node(
-            [(numbers[id(machine)], machine) for machine in group.machines], cuts, drifts, corrected, confidence
+            [(numbers[id(series)], series) for series in group.machines], cuts, drifts, corrected, confidence
         )
     points = list(drifts.values())
     for group in groups:
-        own = [cut for machine in group.machines for cut in cuts.get(numbers[id(machine)], [])]
+        own = [cut for series in group.machines for cut in cuts.get(numbers[id(series)], [])]
         points += _points(group, own, [cut for one in group.common for cut in cuts.get(numbers[id(one)], [])])
     kept = [point for point in points if abs(point.size) >= least_change_of(point.factor, least_change)]
     return tuple(sorted(kept, key=lambda each: (each.cluster, each.node, each.cpu, each.factor, each.before_s)))
@@ -399,11 +399,11 @@ def _points(group: SeriesGroup, own: list[_Cut], common: list[_Cut]) -> Iterator
     to change the other way. Both together are what a machine really did.
     """
     shared = [*common, *_implied(group, own, common)]
-    for machine in group.machines:
-        left = [cut for cut in own if cut.series is machine]
+    for series in group.machines:
+        left = [cut for cut in own if cut.series is series]
         for cut in shared:
             mine = next((each for each in left if _same_days(each, cut)), None)
-            point = _with_common(machine, mine, cut)
+            point = _with_common(series, mine, cut)
             if mine is not None:
                 left.remove(mine)
             if point is not None:

@@ -34,7 +34,6 @@ def before_after(
     date: dt.date,
     changelog: Changelog | None = None,
     *,
-    nodes: Collection[tuple[str, str]] | None = None,
     factors: Collection[str] | None = None,
     confidence: float = CONFIDENCE,
 ) -> "pd.DataFrame":
@@ -43,7 +42,7 @@ def before_after(
     values    : as watch.values says; jobs of one stratum on both sides are compared, without outliers
     changelog : only what lies between the last event before the date and the first after it, of each node, counts; the
                 events of the date itself are the change
-    nodes     : (cluster, node), all by default; factors: all by default
+    factors   : all by default
     confidence: of the intervals, each by itself
 
     Columns: cluster, node, cpu (node "" and -1: the mean of the machines measured on both sides), stratum, factor,
@@ -64,8 +63,6 @@ def before_after(
     if not 0 < confidence < 1:
         raise InputError(f"the confidence is {confidence!r}; give a number between 0 and 1, such as {CONFIDENCE}")
     table = check_values(values)
-    if nodes is not None:
-        table = table[table.set_index(["cluster", "node"]).index.isin(list(nodes))]
     wanted = sorted(table["factor"].unique() if factors is None else factors)
     moment = dt.datetime.combine(date, dt.time(), dt.UTC).timestamp()
     parts = [

@@ -187,8 +187,8 @@ def _group(cluster: str, stratum: str, factor: str, part: "pd.DataFrame") -> Ser
     relative = relative - common
     starts = np.flatnonzero(np.diff(series, prepend=-1))
     rows = [slice(begin, end) for begin, end in zip(starts, [*starts[1:], len(part)], strict=True)]
-    rows = [row for row in rows if row.stop - row.start >= FEWEST and float(np.ptp(relative[row])) > 0]
-    least = _least_correlation([relative[row] for row in rows])
+    rows = [span for span in rows if span.stop - span.start >= FEWEST and float(np.ptp(relative[span])) > 0]
+    least = _least_correlation([relative[span] for span in rows])
     started_s, node, cpu = (part[name].to_numpy() for name in ("started_s", "node", "cpu"))
     archives = part["archive"].to_numpy(object)
     series_of_machines = tuple(
@@ -196,17 +196,17 @@ def _group(cluster: str, stratum: str, factor: str, part: "pd.DataFrame") -> Ser
             cluster=cluster,
             stratum=stratum,
             factor=factor,
-            node=str(node[row.start]),
-            cpu=int(cpu[row.start]),
-            started_s=started_s[row],
-            relative=relative[row],
-            common=common[row],
-            scale=float(scale[row.start]),
-            archives=archives[row].tolist(),
+            node=str(node[span.start]),
+            cpu=int(cpu[span.start]),
+            started_s=started_s[span],
+            relative=relative[span],
+            common=common[span],
+            scale=float(scale[span.start]),
+            archives=archives[span].tolist(),
             least_correlation=least,
             local=effect is None,
         )
-        for row in rows
+        for span in rows
     )
     shared = _common(cluster, stratum, factor, part.assign(day=day), effect) if effect is not None else ()
     return SeriesGroup(series_of_machines, tuple(shared))

@@ -99,16 +99,9 @@ def days_of(verdicts: "pd.DataFrame", evenings: "Mapping[dt.date, pd.DataFrame]"
     days, suspicious = _by_day(tested), _by_day(tested[(tested["p_value"] < level) & ~tested["outlier"]])
     alarms = {
         date: tuple(
-            ChangeAlarm(
-                regression.cluster,
-                regression.machines,
-                regression.since,
-                regression.changes,
-                bool(worse),
-                regression.gradual_from,
-            )
+            ChangeAlarm(report.cluster, report.machines, report.since, report.changes, bool(worse), report.gradual_from)
             for worse, part in rows.groupby("worse", sort=True)
-            for regression in regressions_of(part)
+            for report in regressions_of(part)
         )
         for date, rows in evenings.items()
         if len(rows)

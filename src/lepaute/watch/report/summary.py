@@ -425,12 +425,12 @@ def since_text(change: "Regression | ChangeAlarm") -> str:
     return f"since {change.since}{gradual}"
 
 
-def suspicion_text(each: Suspicion, changes: Sequence[Change], more: int = 0) -> str:
-    """When, where, what of these changes (and so many more), and the least p-value."""
+def suspicion_text(each: Suspicion, changes: Sequence[Change]) -> str:
+    """When, where, what of these changes, and the least p-value."""
     days = len(each.dates)
     when = f"{days} days, {each.dates[0]} to {each.dates[-1]}" if days > 1 else f"{each.dates[0]}"
     cause = ": many nodes at once, possibly one cause" if len(set(each.nodes)) >= MANY_NODES else ""
-    what = "; ".join(map(change_text, changes)) + (f"; and {more} more" if more else "")
+    what = "; ".join(map(change_text, changes))
     return f"{when}  {machines_text(each.machines)}: {what}, {p_text(each.p_value)}{cause}"
 
 

@@ -306,9 +306,7 @@ def _write_pages(store: "Store", writer: _Writer, now_s: float) -> None:
         title="Watch",
         answer=answer(regressed, states, (*noticed, *unconfirmed), now_s),
         maps=said.maps,
-        suspicions=[
-            {"text": suspicion_text(suspicion, _titled(suspicion.changes))} for suspicion in suspicions_of(latest)
-        ],
+        suspicions=[{"text": suspicion_text(test, _titled(test.changes))} for test in suspicions_of(latest)],
         silent=[
             *({"badge": "failed" if each.jobs else "silent", "text": absence_text(each)} for each in away),
             *({"badge": "silent", "text": line} for line in said.lost),

@@ -155,8 +155,8 @@ class FlowCurve:
         return max(self.reached_Bps.items(), key=lambda item: (item[1], -item[0]))
 
 
-def flow_curve(frames: "Sequence[pandas.DataFrame]", distance: str | None = None) -> FlowCurve | None:
-    """From the flows of one or more archives, of pairs of nodes at that distance, or of all; None without any.
+def flow_curve(frames: "Sequence[pandas.DataFrame]") -> FlowCurve | None:
+    """From the flows of one or more archives, of all pairs of nodes; None without any.
 
     For each number of flows the slope of the exchange's duration over the size, through the medians of each size with
     relative weights: what is the same for all sizes, such as the start of the exchange, is no part of it.
@@ -165,8 +165,6 @@ def flow_curve(frames: "Sequence[pandas.DataFrame]", distance: str | None = None
     if not (kept := [table for table in exchanges if len(table)]):
         return None
     table = pandas.concat(kept, ignore_index=True)
-    if distance is not None:
-        table = table[table["distance"] == distance]
     counts = sorted(map(int, table["flows"].unique()))
     reached = {count: count / _seconds_per_byte(table[table["flows"] == count]) for count in counts}
     return FlowCurve(reached) if reached else None

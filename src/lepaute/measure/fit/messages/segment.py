@@ -102,11 +102,11 @@ def series(size_bytes: Floats, duration_s: Floats) -> Series:
     return Series(size, duration, np.minimum(duration, CAP * typical), typical)
 
 
-def lognormal_modes(log_ratio: Floats, *, most_modes: int = MOST_MODES) -> tuple[Mode, ...]:
+def lognormal_modes(log_ratio: Floats) -> tuple[Mode, ...]:
     """The mixture of log(duration / fitted mean), in increasing order of the means, centred by `centred`.
 
     log_ratio : shape (n,), in any order and from any reference: a common shift does not matter
-    How many modes, at most most_modes, says `likeliest_modes`; each accounts for FEWEST_OF_A_MODE points. None for
+    How many modes, at most MOST_MODES, says `likeliest_modes`; each accounts for FEWEST_OF_A_MODE points. None for
     fewer points than that.
     Raises FitError for values that are not finite.
     """
@@ -120,7 +120,7 @@ def lognormal_modes(log_ratio: Floats, *, most_modes: int = MOST_MODES) -> tuple
     if len(values) > MOST_POINTS:
         values = values[np.linspace(0, len(values) - 1, MOST_POINTS).round().astype(np.int64)]
     modes = likeliest_modes(
-        values, min(most_modes, len(values) // FEWEST_OF_A_MODE), least_sd=RESOLUTION, fewest=FEWEST_OF_A_MODE
+        values, min(MOST_MODES, len(values) // FEWEST_OF_A_MODE), least_sd=RESOLUTION, fewest=FEWEST_OF_A_MODE
     )
     # Without what RESOLUTION has added.
     sds = [min(float(np.sqrt(max(mode.sd**2 - RESOLUTION**2, 0.0))), LARGEST_SD) for mode in modes]

@@ -35,9 +35,8 @@ def write_report(diagnosis: Diagnosis, path: str | Path) -> None:
 def page(diagnosis: Diagnosis, title: str) -> str:
     """The page; all names in it are escaped."""
     tables = {"Factors": diagnosis.factor_tests, "Dependence between calls": diagnosis.dependence}
-    columns = [
-        kind for kind in KINDS if any(kind == check.kind for subject in diagnosis.subjects for check in subject.checks)
-    ]
+    checked = {check.kind for subject in diagnosis.subjects for check in subject.checks}
+    columns = [kind for kind in KINDS if kind in checked]
     found = findings(diagnosis)
     return render(
         "lepaute.measure.fit.report",
@@ -45,11 +44,8 @@ def page(diagnosis: Diagnosis, title: str) -> str:
         title=title,
         archives=[{**archive, "created": _day(archive["created"])} for archive in diagnosis.archives],
         made_of=[
-            (
-                f"archive of {archive['file']}",
-                archive["id"][:12] + (f", seed {archive['seed']}" if archive["seed"] else ""),
-            )
-            for archive in diagnosis.archives
+            (f"archive of {source['file']}", source["id"][:12] + (f", seed {source['seed']}" if source["seed"] else ""))
+            for source in diagnosis.archives
         ],
         state=found[0].severity if found else "fine",
         answer=answer(diagnosis),
@@ -124,11 +120,8 @@ def _evidence(diagnosis: Diagnosis, found: tuple[Finding, ...]) -> list[dict[str
     if kernels:
         largest = max(kernels, key=lambda subject: subject.share)
         shown.append((f"{largest.name}, {percent(largest.share)} of the time", of_kind(largest.calls, "size")))
-    shown += [
-        (machine_name(machine), picture)
-        for machine in diagnosis.machines[:1]
-        for picture in machine_in_time(machine)[:1]
-    ]
+    for machine in diagnosis.machines[:1]:
+        shown += [(machine_name(machine), picture) for picture in machine_in_time(machine)[:1]]
     return [
         {**picture_values(picture), "caption": f"{name[:1].upper()}{name[1:]}. {picture.caption}"}
         for name, picture in shown
@@ -137,9 +130,7 @@ def _evidence(diagnosis: Diagnosis, found: tuple[Finding, ...]) -> list[dict[str
 
 def _weights(diagnosis: Diagnosis) -> list[dict[str, Any]]:
     """The kernels that take most time: how far sum, sizes and single calls are off, as their checks have it."""
-    kernels = [
-        subject for subject in diagnosis.subjects if subject.calls.of.weighs_time and subject.share >= SHOWN_SHARE
-    ]
+    kernels = [kernel for kernel in diagnosis.subjects if kernel.calls.of.weighs_time and kernel.share >= SHOWN_SHARE]
     rows = []
     for kernel in kernels[:MOST_SHOWN]:
         size = {check.kind: check.size for check in kernel.checks if check.able}

@@ -102,16 +102,8 @@ class SegmentedLine:
         """A row a segment: low, high, n_points, intercept, slope, and the ends of their intervals."""
         names = ("low", "high", "n_points", "intercept", "intercept_low", "intercept_high")
         rows = [
-            (
-                segment.low,
-                segment.high,
-                segment.n_points,
-                segment.intercept,
-                *segment.intercept_interval,
-                segment.slope,
-                *segment.slope_interval,
-            )
-            for segment in self.segments
+            (s.low, s.high, s.n_points, s.intercept, *s.intercept_interval, s.slope, *s.slope_interval)
+            for s in self.segments
         ]
         return pandas.DataFrame(rows, columns=[*names, "slope", "slope_low", "slope_high"])
 

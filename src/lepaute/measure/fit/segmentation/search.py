@@ -218,11 +218,7 @@ def _on_the_number(
         return [f"{counted(len(points), 'distinct size')} cannot prove a breakpoint: measure {needed} at least"]
     wanted = _of_many_points(points, candidates, coefficients)
     if wanted > chosen:
-        place = next(
-            breakpoint_
-            for breakpoint_ in candidates[chosen + 1].breakpoints
-            if breakpoint_ not in candidates[chosen].breakpoints
-        )
+        place = next(cut for cut in candidates[chosen + 1].breakpoints if cut not in candidates[chosen].breakpoints)
         gain = candidates[chosen].residual / max(candidates[chosen + 1].residual, points.least_residual)
         number = _ORDINALS[chosen] if chosen < len(_ORDINALS) else f"{chosen + 1}th"
         return [
