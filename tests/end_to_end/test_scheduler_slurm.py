@@ -194,7 +194,6 @@ def test_what_slurm_refuses_is_told_in_its_own_words(slurm: SlurmFarm, request_:
 @pytest.mark.parametrize(
     ("request_", "complaint"),
     [
-        (Request(site="nancy"), "does not support --site"),
         (Request(job="12", queue="q"), "does not support --queue"),
         (Request(job="12; true"), "is not an? .* job id"),
         (Request(nodes="n1", count=2), "give one of them"),
