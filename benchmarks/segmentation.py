@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "validation"))
 from support.piecewise_models import random_model
 
 from lepaute.measure.fit.segmentation import segment
-from lepaute.measure.fit.segmentation.points import MOST_CANDIDATES, best_cuts, points_of
+from lepaute.measure.fit.segmentation.points import MAX_CANDIDATES, best_cuts, points_of
 
 SIZES = 200
 FIRST_SEED = 2001
@@ -72,7 +72,7 @@ def gap(repeat: int) -> float:
     """Prints and returns the largest ratio of what is left, candidates over exact."""
     ratios = []
     for seed in range(FIRST_SEED, FIRST_SEED + 4 * repeat):
-        model = random_model(seed, MOST_CANDIDATES)
+        model = random_model(seed, MAX_CANDIDATES)
         points = points_of(model.x, model.y, "log")
         exact = best_cuts([points], [1.0], False, 2, 13)
         rough = best_cuts([points], [1.0], False, 2, 13, most_exact=100)

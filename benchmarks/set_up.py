@@ -20,7 +20,7 @@ from lepaute.simulate.platform import load_platform
 
 GRIDS = [(1, 1), (8, 8), (32, 32), (64, 64), (128, 147), (256, 294)]
 NB = 1024
-MOST_RATIO = 1.25
+MAX_RATIO = 1.25
 
 
 def main() -> int:
@@ -42,7 +42,7 @@ def main() -> int:
         each = (engine_bytes - alone_bytes) / (p * q)
         rank_bytes += [each] if p * q > 1 else []
         print(f"| {p * q:,} | {mapping_s:.3f} | {start_s:.3f} | {engine_bytes / 1e6:.1f} | {each:.0f} |", flush=True)
-    return 0 if max(rank_bytes) <= MOST_RATIO * min(rank_bytes) else 1
+    return 0 if max(rank_bytes) <= MAX_RATIO * min(rank_bytes) else 1
 
 
 def bytes_of(hpl: Hpl, platform) -> int:

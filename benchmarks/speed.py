@@ -51,7 +51,7 @@ from support.goals import Goal, markdown, status  # noqa: E402
 from support.page import replace_section, save_figure, write_whole  # noqa: E402
 
 BEFORE = "6ac2120"
-LEAST_MOST_S, MOST_FACTOR, MOST_BEFORE_S = 60.0, 4.0, 600.0
+MIN_LIMIT_S, MAX_FACTOR, MAX_BEFORE_S = 60.0, 4.0, 600.0
 SIXTEEN_REPEATS = 3
 SEEDS = 10
 
@@ -99,8 +99,8 @@ class Benchmark:
 
     def costs(self, part: str, case: str, arguments: dict[str, str], limit_s: float) -> dict[str, Cost]:
         """What a prediction costs with each program, by name; measured in turn."""
-        most_s = min(self.options.most, max(LEAST_MOST_S, MOST_FACTOR * limit_s))
-        limits_s = {program: most_s if program is NOW else min(most_s, MOST_BEFORE_S) for program in self.programs}
+        most_s = min(self.options.most, max(MIN_LIMIT_S, MAX_FACTOR * limit_s))
+        limits_s = {program: most_s if program is NOW else min(most_s, MAX_BEFORE_S) for program in self.programs}
         found = in_turn({one.name: partial(predict, arguments, 1, most, one) for one, most in limits_s.items()})
         for program in self.programs:
             self.add(part, case, arguments.get("fidelity", "full"), program, found[program.name])
@@ -350,7 +350,7 @@ def exact(benchmark: Benchmark) -> None:
         if budget is None or benchmark.options.only not in case.name:
             continue
         limit_s = cases.EXACT_FACTOR * budget.limit_s
-        most_s = min(benchmark.options.most, max(LEAST_MOST_S, MOST_FACTOR * limit_s))
+        most_s = min(benchmark.options.most, max(MIN_LIMIT_S, MAX_FACTOR * limit_s))
         cost = predict(case.options | cases.EXACT | {"fidelity": "full"}, most_s=most_s)
         usual = benchmark.full.get(case.name) or predict(case.options | {"fidelity": "full"}, most_s=most_s)
         benchmark.add("exact", case.name, "full", NOW, cost)

@@ -13,7 +13,7 @@ IDLE = "optimistic"
 #: Sizes at which the durations of the ring are the wait for the receiver's probe.
 PLATEAU_BYTES = (16_000, 64_000)
 #: Seconds per byte of a piece whose durations do not grow with the size.
-LEAST_SLOPE = 1e-15
+MIN_SLOPE = 1e-15
 
 
 def dahu_network(source: dict[str, Any], reference: Path) -> dict[str, Any]:
@@ -118,7 +118,7 @@ def measured_segments(
             **last,
             "above_bytes": start,
             "latency_s": max(last["latency_s"], float(f"{piece.intercept - wait_s:.6g}")),
-            "bandwidth_Bps": float(f"{1.0 / max(piece.slope, LEAST_SLOPE):.6g}"),
+            "bandwidth_Bps": float(f"{1.0 / max(piece.slope, MIN_SLOPE):.6g}"),
         }
         for start, piece in zip(starts, line.segments, strict=True)
     ]

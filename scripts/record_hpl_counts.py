@@ -43,7 +43,7 @@ ONE_ROW = tuple((1, q) for q in range(2, 9))
 ONE_COLUMN = tuple((p, 1) for p in range(2, 9))
 BOTH = ((2, 2), (2, 3), (3, 2), (2, 4), (4, 2))
 GRIDS = ONE_ROW + ONE_COLUMN + BOTH
-MOST_VALUES = 20  # of one parameter in an input file of HPL
+MAX_VALUES = 20  # of one parameter in an input file of HPL
 COLUMNS = (
     *("series", "n", "nb", "p", "q", "pmap", "depth", "bcast", "swap", "swap_threshold", "l1", "u", "equil", "align"),
     *("pfact", "rfact", "nbmin", "ndiv", *(f"sent_{phase}" for phase in PHASES), "kernels"),

@@ -35,7 +35,7 @@ from support.report import run_main
 from lepaute.stats.multiple_tests import LEVEL
 from lepaute.stats.small_changes import DAYS
 from lepaute.stats.steps import find_steps
-from lepaute.watch.alarms.procedure import LEAST_CHANGE, AlarmSettings, judge_days
+from lepaute.watch.alarms.procedure import MIN_CHANGE, AlarmSettings, judge_days
 
 Floats = npt.NDArray[np.float64]
 
@@ -124,7 +124,7 @@ def power(fleets: int) -> str:
             cells = [
                 delays(n, size, pooled, event, fleets=fleets) for event in (False, True) for pooled in (False, True)
             ]
-            cells.append(delays(n, size, True, True, least=100 * LEAST_CHANGE, fleets=fleets))
+            cells.append(delays(n, size, True, True, least=100 * MIN_CHANGE, fleets=fleets))
             cells.append(delays(n, size, True, True, rho=0.6, fleets=fleets))
             rows.append((str(n), f"{size:g} %", *cells, raw_delays(n, size)))
     header = (
@@ -223,7 +223,7 @@ def sizes(fleets: int) -> str:
         "false alarms of all",
     )
     return f"""{fleets} fleets of 64 by `lepaute.watch.alarms.procedure.judge_days`, level 5 %, least change \
-{100 * LEAST_CHANGE:g} %, noise of {NOISE} %:
+{100 * MIN_CHANGE:g} %, noise of {NOISE} %:
 after 50 days one machine in eight changes, and 60 days follow. How often the interval of the first alarm of a changed
 machine holds the true change (promised: 95 %), by how many days it misses the first day of the change, and
 which of all alarms are false: of other machines, of the common effect, or a second one of a changed machine.

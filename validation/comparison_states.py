@@ -38,7 +38,7 @@ from support.options import Options
 from support.report import run_study
 
 from lepaute.measure.comparison.numbers import REPEATED_SHARE
-from lepaute.measure.machine_load import MOST_REPETITIONS
+from lepaute.measure.machine_load import MAX_REPETITIONS
 from lepaute.stats.aligned_ranks import BLOCK, aligned_rank_test
 from lepaute.stats.disturbance import slow_limit
 from lepaute.stats.multiple_tests import benjamini_hochberg
@@ -131,7 +131,7 @@ class Mpiruns:
 
     def repeat(self, block: int) -> None:
         """Places of the block without an undisturbed mpirun, those with the fewest attempts first."""
-        for _ in range(MOST_REPETITIONS):
+        for _ in range(MAX_REPETITIONS):
             inside = [place for place, number in enumerate(self.block) if number == block]
             slow = self.is_beside_slow()
             quiet = [sum(self.second[place] == library and not slow[place] for place in inside) for library in (0, 1)]

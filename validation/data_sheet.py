@@ -18,7 +18,7 @@ of a run of HPL went into it.
 """
 
 import pandas
-from support.coverage import LEAST_INSIDE_PERCENT, half_widths_percent, inside_percent
+from support.coverage import MIN_INSIDE_PERCENT, half_widths_percent, inside_percent
 from support.evidence import EVIDENCE
 from support.goals import Goal, at_most
 from support.options import Options
@@ -31,7 +31,7 @@ from lepaute.simulate.platform.data_sheet import DataSheet, platform_from
 STUDY = "data_sheet"
 REAL = "dahu/hpl/temperature_real.csv"
 MONTHS = ("2018-10", "2020-10")
-MOST_HALF_WIDTH_PERCENT = 20.0
+MAX_HALF_WIDTH_PERCENT = 20.0
 RUNS = 10
 DAHU = DataSheet(
     nodes=32,
@@ -79,13 +79,13 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
         goals.append(
             Goal(
                 f"{machine}: real runs inside the 95 % intervals",
-                f"at least {LEAST_INSIDE_PERCENT:g} %",
+                f"at least {MIN_INSIDE_PERCENT:g} %",
                 f"{inside} of {runs}",
-                inside_percent(rows) >= LEAST_INSIDE_PERCENT,
+                inside_percent(rows) >= MIN_INSIDE_PERCENT,
             )
         )
         width = float(half_widths_percent(rows).median())
-        goals.append(at_most(f"{machine}: median half-width", MOST_HALF_WIDTH_PERCENT, width))
+        goals.append(at_most(f"{machine}: median half-width", MAX_HALF_WIDTH_PERCENT, width))
     return goals
 
 

@@ -26,7 +26,7 @@ from support.goals import Goal, markdown
 from support.options import Options
 from support.report import run_study
 
-from lepaute.measure.fit.variability.episodes import MOST_HOSTS, Episodes, Parts, episodes_of_parts
+from lepaute.measure.fit.variability.episodes import MAX_HOSTS, Episodes, Parts, episodes_of_parts
 from lepaute.measure.fit.variability.sentinels import Watch
 from lepaute.simulate.slow_state import SlowNodes
 from lepaute.stats import disturbance, slow_state
@@ -43,8 +43,8 @@ TREATMENTS = ("as before", "left out", "repeated", "lepaute", "oracle")
 MACHINES, QUICK_MACHINES, RUNS, DRAWS = 200, 2, 400, 4000
 KEYS = ["episodes", "run_s", "runs", "treatment"]
 RULE = {
-    **{name: getattr(disturbance, name) for name in ("MOST_SD", "LEAST_SLOWER", "SHORTEST_EPISODE_S")},
-    **{name: getattr(disturbance, name) for name in ("FEWEST_SENTINELS", "ALL_CORES", "EDGE")},
+    **{name: getattr(disturbance, name) for name in ("MAX_SD", "MIN_SLOWER", "SHORTEST_EPISODE_S")},
+    **{name: getattr(disturbance, name) for name in ("MIN_SENTINELS", "ALL_CORES", "EDGE")},
     **{name: getattr(slow_state, name) for name in ("LENGTH_S", "LENGTH_LOG_SD", "ODDS", "ODDS_LOG_SD")},
 }
 
@@ -151,7 +151,7 @@ class Calibration:
         date_s, duration_s, block = (np.array(one) for one in zip(*self.sentinels, strict=True))
         quiet = np.zeros(len(date_s), dtype=np.bool_)
         watch = Watch("here", (1, 1, 1), date_s, duration_s, block.astype(np.int64), quiet, BLOCKS, date_s)
-        assert watch.archive * MOST_HOSTS == 0
+        assert watch.archive * MAX_HOSTS == 0
         return episodes_of_parts(parts, [watch], ["here"])
 
 

@@ -42,7 +42,7 @@ from lepaute.measure.probes import build_probes
 from lepaute.simulate.machine.core import bounds
 
 BLOCK_SIZES = (16, 32, 64, 96, 128, 192, 256, 512)
-BLOCKS, ROWS, MOST_N = 8, 16, (4000, 7000)
+BLOCKS, ROWS, MAX_N = 8, 16, (4000, 7000)
 #: Block sizes that are fitted; all others are predicted.
 SETS = (
     *((64,), (128,), (32, 64), (64, 128), (128, 256)),
@@ -51,7 +51,7 @@ SETS = (
 #: Matrices up to this order are fitted, larger ones predicted.
 SMALL = (700, 1200, 2000)
 FITTED_WITH_SMALL = (64, 128, 256)
-LEAST_SHARE, LEAST_DISTANCE = 0.01, 0.1
+MIN_SHARE, MIN_DISTANCE = 0.01, 0.1
 FORMS = {"c d": lambda d: d, "c sqrt(d)": np.sqrt, "c": np.ones_like}
 OWN = {
     "--keep": {"type": Path, "help": "write the measured calls here, Parquet"},
@@ -72,7 +72,7 @@ def main() -> int:
         calls.to_parquet(own.keep)
     table = classes(calls)
     if own.classes is not None:
-        table[table["share"] >= LEAST_SHARE].to_csv(own.classes, index=False, float_format="%.4g")
+        table[table["share"] >= MIN_SHARE].to_csv(own.classes, index=False, float_format="%.4g")
     groups, inside = groups_of(table)
     print("\n".join(f"{name:<28}{found(group, inside)}" for name, group in groups.items()))
     return 0
@@ -83,7 +83,7 @@ def measured(folder: Path, blocks: int) -> pandas.DataFrame:
     program = build_probes(progress=print).hpl_steps
     frames = []
     for block in range(blocks):
-        most_n = MOST_N[0] if block < BLOCKS - 2 else MOST_N[1]
+        most_n = MAX_N[0] if block < BLOCKS - 2 else MAX_N[1]
         parts = [hpl_step_design(1000 * block + nb, rows=ROWS, nbs=(nb,), max_n=most_n + nb) for nb in BLOCK_SIZES]
         rows = [row for part in parts for row in part.rows]
         order = np.random.default_rng(100 + block).permutation(len(rows))
@@ -202,9 +202,9 @@ def is_matrix_product(kernel: str) -> bool:
 
 def groups_of(table: pandas.DataFrame) -> tuple[dict[str, pandas.DataFrame], Mapping[str, float]]:
     """Classes outside by the constant that they decide, and the variance of each kernel's classes inside."""
-    known = table[table["share"] >= LEAST_SHARE]
+    known = table[table["share"] >= MIN_SHARE]
     inside = known[known["side"] == "inside"].groupby("kernel")["error"].apply(lambda errors: np.mean(errors**2))
-    far = known[(known["side"] != "inside") & (known["d"] >= LEAST_DISTANCE)]
+    far = known[(known["side"] != "inside") & (known["d"] >= MIN_DISTANCE)]
     product, below = far["kernel"].map(is_matrix_product), far["side"] == "below"
     groups = {
         "products, several sizes": far[product & far["varied"]],

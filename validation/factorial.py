@@ -37,7 +37,7 @@ PLATFORM = "dahu-2020-01"
 FACTORS = ("block_size", "depth", "bcast", "swap")
 CALIBRATED_NB = 128
 MEAN_LIMITS_PERCENT = {128: 3.0, 256: 3.0}
-MOST_DEPTH_RATIO = 2.0
+MAX_DEPTH_RATIO = 2.0
 CLOSE_PERCENT, CLOSE_SHARE_PERCENT = 5.0, 80.0
 BEST_LIMIT_PERCENT = 1.0
 SHORT_SWAPS = ("binary exchange", "spread-roll", "mix")
@@ -145,13 +145,13 @@ def depth_effect(frame: pandas.DataFrame, column: str) -> float:
 
 def depth_goals(there: pandas.DataFrame) -> list[Goal]:
     """Is the effect of depth about as large as the real one?"""
-    what, goal = "effect of depth", f"within a factor of {MOST_DEPTH_RATIO:g} of the real one"
+    what, goal = "effect of depth", f"within a factor of {MAX_DEPTH_RATIO:g} of the real one"
     if len(there) < 2 * len(FACTORS):
         return [Goal(what, goal, "too few configurations", None)]
     real, predicted, published = (depth_effect(there, f"{column}_s") for column in ("real", "predicted", "published"))
     reached = f"{predicted:+.1f} s, really {real:+.1f} s"
     return [
-        Goal(what, goal, reached, 1 / MOST_DEPTH_RATIO <= predicted / real <= MOST_DEPTH_RATIO, f"{published:+.1f} s")
+        Goal(what, goal, reached, 1 / MAX_DEPTH_RATIO <= predicted / real <= MAX_DEPTH_RATIO, f"{published:+.1f} s")
     ]
 
 

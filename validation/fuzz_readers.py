@@ -33,7 +33,7 @@ from mutants.readers import FAILED, KINDS, READ, REFUSED, Outcome, outcomes
 
 ARCHIVE = "archive"
 ARCHIVE_SHARE = 0.5
-MOST_CPU_S = 10.0
+MAX_CPU_S = 10.0
 BAD = (FAILED, SLOW, CRASHED)
 
 
@@ -51,7 +51,7 @@ def main() -> int:
     began_s = time.monotonic()
     results: Counter[tuple[str, str]] = Counter()
     sources = {kind: source_of(kind, arguments.seed, folder) for kind in kinds}
-    for kind, outcome in read_all(sources, counts_of(kinds, arguments.count), arguments.processes, MOST_CPU_S):
+    for kind, outcome in read_all(sources, counts_of(kinds, arguments.count), arguments.processes, MAX_CPU_S):
         results[kind, outcome.result] += 1
         if outcome.result in BAD:
             print(f"{kind} {outcome.number} of seed {arguments.seed} ({outcome.way}): {outcome.problem}", flush=True)

@@ -44,7 +44,7 @@ DESIGNS = {
     "K of three": ("fixing_K", "exp_shuffled_06.csv"),
 }
 YARDSTICK = Form("M-2", True, "N-2")
-LEAST_SIZE = 16
+MIN_SIZE = 16
 FOLDS = 5
 SUM_LIMIT_PERCENT, ERROR_LIMIT_PERCENT, RATIO_LIMIT = 1.0, 4.0, 1.05
 
@@ -70,7 +70,7 @@ def compared(options: Options) -> pandas.DataFrame:
 
 def calls_of(table: pandas.DataFrame, file: str) -> Calls:
     """The calls of one design; the block of a call is the fold of its size."""
-    rows = table[(table["expfile"] == file) & (table[["m", "n", "k"]].min(axis=1) >= LEAST_SIZE)]
+    rows = table[(table["expfile"] == file) & (table[["m", "n", "k"]].min(axis=1) >= MIN_SIZE)]
     m, n, k = (rows[letter].to_numpy(dtype=np.float64) for letter in ("m", "n", "k"))
     fold = [
         zlib.crc32(b"%d %d %d" % size) % FOLDS for size in zip(m.astype(int), n.astype(int), k.astype(int), strict=True)

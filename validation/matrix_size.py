@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import numpy
 import pandas
 from matplotlib.figure import Figure
-from support.coverage import LEAST_INSIDE_PERCENT, coverage_goals
+from support.coverage import MIN_INSIDE_PERCENT, coverage_goals
 from support.goals import Goal, at_most
 from support.options import Options, options_of
 from support.report import draw_goal, finish, run_main, signed
@@ -39,7 +39,7 @@ REAL, PUBLISHED, TEMPERATURE = (
 EMULATIONS = ("D1_het", "D2_het")
 JUDGED_FROM_N = 100_000
 MEAN_LIMIT_PERCENT, SMALL_LIMIT_PERCENT, EACH_LIMIT_PERCENT = 2.0, 5.0, 6.0
-COOLING_FAILED, LEAST_THEN_PERCENT = "2019-03", 75.0
+COOLING_FAILED, MIN_THEN_PERCENT = "2019-03", 75.0
 RUNS = 12
 QUICK_N = (50_000,)
 
@@ -112,7 +112,7 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
     for state, rows in frame.groupby("state"):
         is_large = rows["matrix_size"] >= JUDGED_FROM_N
         large, small = (rows[which]["error_percent"].abs() for which in (is_large, ~is_large))
-        least = LEAST_THEN_PERCENT if state == COOLING_FAILED else LEAST_INSIDE_PERCENT
+        least = MIN_THEN_PERCENT if state == COOLING_FAILED else MIN_INSIDE_PERCENT
         then = state == COOLING_FAILED
         published = judged_emulations(rows[is_large]) if then else {"mean": "", "each": ""}
         what = f"{state}, N >= 100,000: "

@@ -57,7 +57,7 @@ NEEDS = (
 )
 SEED = 1
 MEAN_LIMIT_PERCENT = 5.0
-FEWEST_HELD_OUT = 100
+MIN_HELD_OUT = 100
 FULL_NAMES = {
     "stampede_local": "Stampede, inside a node",
     "stampede_remote": "Stampede, between nodes",
@@ -282,7 +282,7 @@ def load_effects(options: Options) -> pandas.DataFrame:
 
 def judged(frame: pandas.DataFrame) -> list[Goal]:
     whole = frame[frame["kind"] == "series"].set_index("series")
-    parts = frame[(frame["kind"] == "segment") & (frame["points"] >= FEWEST_HELD_OUT)]
+    parts = frame[(frame["kind"] == "segment") & (frame["points"] >= MIN_HELD_OUT)]
     goals = [
         at_most(f"median error of the mean, {FULL_NAMES[name]}", MEAN_LIMIT_PERCENT, row["error_median_percent"])
         for name, row in whole.iterrows()

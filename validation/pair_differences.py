@@ -35,7 +35,7 @@ from lepaute.study.evaluation import Outcome, Point, Trial
 from lepaute.study.whatif import difference
 
 STUDY = "pair_differences"
-LEAST_HELD_PERCENT, LEAST_APART_PERCENT, MOST_WRONG_PERCENT = 90.0, 50.0, 2.5
+MIN_HELD_PERCENT, MIN_APART_PERCENT, MAX_WRONG_PERCENT = 90.0, 50.0, 2.5
 REAL_DIFFERENCE_PERCENT = 5.0
 FACTORS = ("block size", "depth", "broadcast", "swap")
 LAYERS = ("default", "transfer")
@@ -158,21 +158,21 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
         goals += [
             Goal(
                 f"{what}: intervals hold the real difference",
-                f"at least {LEAST_HELD_PERCENT:g} %",
+                f"at least {MIN_HELD_PERCENT:g} %",
                 f"{held:.1f} % ({rows['held'].sum()} of {len(rows)})",
-                bool(held >= LEAST_HELD_PERCENT),
+                bool(held >= MIN_HELD_PERCENT),
             ),
             Goal(
                 f"{what}: told apart, of pairs that differ by more than {REAL_DIFFERENCE_PERCENT:g} %",
-                f"at least {LEAST_APART_PERCENT:g} %",
+                f"at least {MIN_APART_PERCENT:g} %",
                 f"{apart:.1f} % ({large['right'].sum()} of {len(large)})",
-                bool(apart >= LEAST_APART_PERCENT),
+                bool(apart >= MIN_APART_PERCENT),
             ),
             Goal(
                 f"{what}: told apart in the wrong direction",
-                f"at most {MOST_WRONG_PERCENT:g} %",
+                f"at most {MAX_WRONG_PERCENT:g} %",
                 f"{wrong:.1f} % ({rows['wrong'].sum()} of {len(rows)})",
-                bool(wrong <= MOST_WRONG_PERCENT),
+                bool(wrong <= MAX_WRONG_PERCENT),
             ),
         ]
     return goals

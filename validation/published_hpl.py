@@ -16,7 +16,7 @@ docs/design/decisions/data_sheets.md:
 import math
 
 import pandas
-from support.coverage import LEAST_INSIDE_PERCENT, inside_percent
+from support.coverage import MIN_INSIDE_PERCENT, inside_percent
 from support.evidence import EVIDENCE
 from support.goals import Goal, at_most
 from support.options import Options
@@ -27,7 +27,7 @@ from lepaute import Hpl, Platform, load_platform
 from lepaute.simulate.platform.data_sheet import DataSheet, platform_from
 
 STUDY = "published_hpl_predicted"
-MOST_RATIO = 1.8
+MAX_RATIO = 1.8
 RUNS = 40
 #: By id: library, instructions and clock of the peak; and options of HPL that are not its defaults here.
 GIVEN: dict[str, tuple[dict[str, str], dict[str, object]]] = {
@@ -115,14 +115,12 @@ def platform_of(row: dict[str, object], given: dict[str, str], threads: int) -> 
 
 def judged(frame: pandas.DataFrame) -> list[Goal]:
     inside, count = int(frame["real_inside"].sum()), len(frame)
-    enough = inside_percent(frame) >= LEAST_INSIDE_PERCENT
+    enough = inside_percent(frame) >= MIN_INSIDE_PERCENT
     return [
-        Goal(
-            "results inside the 95 % intervals", f"at least {LEAST_INSIDE_PERCENT:g} %", f"{inside} of {count}", enough
-        ),
+        Goal("results inside the 95 % intervals", f"at least {MIN_INSIDE_PERCENT:g} %", f"{inside} of {count}", enough),
         at_most(
             "median of upper over lower end",
-            MOST_RATIO,
+            MAX_RATIO,
             float((frame["high_gflops"] / frame["low_gflops"]).median()),
             "",
         ),

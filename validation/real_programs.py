@@ -53,7 +53,7 @@ STUDY = "real_programs"
 INPUTS, WORK = ROOT / "validation" / STUDY, ROOT / "build" / STUDY
 RECORDINGS, RUNS, SEED = 3, 20, 1
 LAG_S = 600.0
-LEAST_ROUNDS, MOST_ROUNDS = 3, 8
+MIN_ROUNDS, MAX_ROUNDS = 3, 8
 MEAN_LIMIT_PERCENT, INSIDE_PERCENT = 5.0, (90.0, 98.0)
 PATTERN = r"from MPI_Init to MPI_Finalize: (\S+) s"
 RANKS = 2
@@ -246,7 +246,7 @@ def compared(options: Options) -> pandas.DataFrame:
         lambda replay, limit_s: of_replay[replay.recording].run(replay, limit_s),
         (lambda: None) if guard is None else (lambda: Here().watch(guard)),
         end_s,
-        1 if quick else LEAST_ROUNDS,
+        1 if quick else MIN_ROUNDS,
     )
     table = run_table(cases, runs, platform.sentinel)
     table["program"] = [chosen[case].name for case in table["case"]]
@@ -267,9 +267,9 @@ def measured(
     least: int,
 ) -> list[RecordedRun]:
     """All real runs: as many rounds as begin before end_s, on the clock of time.monotonic, and at least so many."""
-    rng, plan = random.Random(SEED), Plan(MOST_ROUNDS, SEED)
+    rng, plan = random.Random(SEED), Plan(MAX_ROUNDS, SEED)
     runs: list[RecordedRun] = []
-    for number in range(MOST_ROUNDS):
+    for number in range(MAX_ROUNDS):
         if number >= least and time.monotonic() > end_s:
             break
         order = rng.sample(range(len(cases)), len(cases))

@@ -14,9 +14,9 @@ from support.options import Options
 from support.report import run_study, signed
 
 STUDY = "coverage"
-MOST_INSIDE_PERCENT = 99.0
+MAX_INSIDE_PERCENT = 99.0
 #: A case is named where fewer of its real runs lie inside, of at least so many.
-MISSED_SHARE, FEWEST_RUNS = 0.5, 5
+MISSED_SHARE, MIN_RUNS = 0.5, 5
 
 
 def cases(options: Options) -> pandas.DataFrame:
@@ -42,9 +42,9 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
     share = inside_percent(frame)
     most = Goal(
         "real runs inside the 95 % intervals, at most",
-        f"at most {MOST_INSIDE_PERCENT:g} %",
+        f"at most {MAX_INSIDE_PERCENT:g} %",
         f"{share:.1f} %",
-        share <= MOST_INSIDE_PERCENT,
+        share <= MAX_INSIDE_PERCENT,
     )
     return [*coverage_goals(frame), most]
 
@@ -62,7 +62,7 @@ def text(frame: pandas.DataFrame) -> str:
         )
         for study, part in frame.groupby("study")
     ]
-    some = frame[(frame["real_inside"] < MISSED_SHARE * frame["real_runs"]) & (frame["real_runs"] >= FEWEST_RUNS)]
+    some = frame[(frame["real_inside"] < MISSED_SHARE * frame["real_runs"]) & (frame["real_runs"] >= MIN_RUNS)]
     missed = "; ".join(
         f"{row['study']}, {row['case']}: {signed(row['error_percent'])}, {row['real_inside']} of {row['real_runs']}"
         for row in some.to_dict("records")

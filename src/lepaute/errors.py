@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 #: A message that quotes something longer is cut in its middle.
-MOST_CHARACTERS = 2000
+MAX_CHARACTERS = 2000
 CUT = " [...] "
 
 
@@ -11,8 +11,8 @@ class LepauteError(Exception):
     """Root of all errors that a user can mend; the command line prints the message and exits with 2."""
 
     def __init__(self, message: object = "", *more: object) -> None:
-        if isinstance(message, str) and len(message) > MOST_CHARACTERS:
-            kept = (MOST_CHARACTERS - len(CUT)) // 2
+        if isinstance(message, str) and len(message) > MAX_CHARACTERS:
+            kept = (MAX_CHARACTERS - len(CUT)) // 2
             message = f"{message[:kept]}{CUT}{message[-kept:]}"
         super().__init__(message, *more)
 

@@ -15,7 +15,7 @@ from support_archive import sealed
 from support_limits import HANG_S
 
 #: Beyond what the same commands take of a sound archive. What is parsed takes 100 MiB; what bombs declare, gigabytes.
-MOST_MORE_BYTES = 512 << 20
+MAX_MORE_BYTES = 512 << 20
 READ = """
 import re, sys
 from pathlib import Path
@@ -84,6 +84,6 @@ def test_a_bomb_is_read_or_refused_in_little_memory_and_without_a_traceback(tmp_
     *_, last = result.stdout.splitlines()
     status, _, rss_bytes = last.rpartition(" ")
     assert set(json.loads(status)) <= {0, 2}
-    assert int(rss_bytes) < sound_bytes + MOST_MORE_BYTES
+    assert int(rss_bytes) < sound_bytes + MAX_MORE_BYTES
     others = [line for line in result.stdout.splitlines() if line.endswith("Error")]
     assert set(others) <= {"ArchiveError"}

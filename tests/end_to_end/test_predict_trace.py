@@ -42,7 +42,7 @@ def test_one_command_writes_the_trace_its_picture_and_perfetto_s_file(tmp_path, 
 
 def test_the_trace_of_a_large_run_is_a_part_and_says_so(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(tracing, "MOST_ROWS", 6000)
+    monkeypatch.setattr(tracing, "MAX_ROWS", 6000)
     assert main([*SMALL, "--trace", "t.parquet"]) == 0
     told = capsys.readouterr().err.splitlines()[0]
     assert "tracing 3 of 4 ranks (--trace-ranks chooses others), steps " in told

@@ -12,7 +12,7 @@ from support_limits import HANG_S, wait_until
 from lepaute.errors import EnvironmentProblem
 from lepaute.kit.mpi_launcher import MPIRUN_OF_NODES
 from lepaute.measure import probes
-from lepaute.measure.calibration.send_completion import MOST_ROUNDS, Test, next_tests, silent_tests
+from lepaute.measure.calibration.send_completion import MAX_ROUNDS, Test, next_tests, silent_tests
 from lepaute.measure.design import semantics_design
 from lepaute.measure.toolchain import C_FLAGS, probe_source
 from lepaute.stats.send_completion import Row, SemanticLimits, semantic_limits
@@ -48,7 +48,7 @@ class Asker:
         return done.returncode, list(csv.DictReader(line for line in lines if not line.startswith("#")))
 
     def search(self) -> SemanticLimits:
-        for _ in range(MOST_ROUNDS):
+        for _ in range(MAX_ROUNDS):
             tests = next_tests(self.rows, MOST)
             if not tests:
                 return semantic_limits(self.rows)

@@ -25,7 +25,7 @@ TESTS = Path(__file__).resolve().parents[1]
 CANCELLED_AFTER_S = 2.0
 #: With AddressSanitizer, whose shadow takes terabytes of addresses and which ends a process that has no memory left.
 SANITIZED = "libasan" in os.environ.get("LD_PRELOAD", "")
-MOST_MEMORY_BYTES = 6 << 30
+MAX_MEMORY_BYTES = 6 << 30
 
 
 def roots() -> dict[str, Any]:
@@ -205,6 +205,6 @@ if __name__ == "__main__":
     import resource
 
     if not SANITIZED:
-        resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY_BYTES, MOST_MEMORY_BYTES))
+        resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
     for line in sys.stdin:
         print(result_of(json.loads(line)), flush=True)

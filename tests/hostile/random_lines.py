@@ -33,7 +33,7 @@ from mutants.changes import changed
 
 #: Lines of a set.
 SET = 1000
-MOST_CPU_S = 10.0
+MAX_CPU_S = 10.0
 #: Than `lepaute completion bash`.
 MORE_BYTES = 512 << 20
 #: Beside those of `cases`.
@@ -240,7 +240,7 @@ def wrong_lines(first: int, last: int, folder: Path, count: int = SET) -> Iterat
     inputs.mkdir(parents=True, exist_ok=True)
     with serving(inputs, folder, lambda inputs: write_random_files(inputs, first) if is_new else None) as server:
         for number, cases in enumerated(first, last, inputs, count):
-            answers = server.run(cases, most_cpu_s=MOST_CPU_S, most_s=6 * MOST_CPU_S, kept=KEPT, more_bytes=MORE_BYTES)
+            answers = server.run(cases, most_cpu_s=MAX_CPU_S, most_s=6 * MAX_CPU_S, kept=KEPT, more_bytes=MORE_BYTES)
             statuses = Counter(each["status"] for each in answers[1:])
             print(f"set {number}: {len(cases) - 1} lines, {dict(statuses)}", flush=True)
             for case, answer in zip(cases, answers, strict=True):

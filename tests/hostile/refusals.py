@@ -26,7 +26,7 @@ import lepaute
 FOLDER = Path(__file__).with_name("refusals")
 PACKAGE = str(Path(lepaute.__file__).parent)
 #: Of a message, which may quote a value of 100,000 characters.
-MOST_CHARACTERS = 240
+MAX_CHARACTERS = 240
 
 
 class Server:
@@ -60,7 +60,7 @@ class Server:
             if answer["status"] == 2:
                 printed = answer["stderr"].strip().replace(str(self.inputs), "{in}").replace(PACKAGE, "{package}")
                 printed = re.sub(rf"{re.escape(str(self.folder))}/cases/\d+/", "", printed)
-                lines += [case.label.removeprefix(f"{case.command} "), f"    {printed[:MOST_CHARACTERS]}"]
+                lines += [case.label.removeprefix(f"{case.command} "), f"    {printed[:MAX_CHARACTERS]}"]
         return "".join(f"{line}\n" for line in lines)
 
 

@@ -28,7 +28,7 @@ from lepaute.simulate.smpi.emulate import Options
 
 WORTH_AN_ERROR = 0.05
 #: Runs that differ by less than this have no error to speak of.
-LEAST_SPREAD = 1e-3
+MIN_SPREAD = 1e-3
 #: Of nothing: durations must not be nought.
 NOTHING = 1e-9
 SHIPPED = (
@@ -141,7 +141,7 @@ def parts_without_error(application: Application, platform: Platform, runs: int 
         if share > WORTH_AN_ERROR:
             alone = altered(platform, part, 1.0, NOTHING)
             spread = np.ptp(logs(application, alone, Layers(), runs) - logs(application, alone, none, runs))
-            if spread < LEAST_SPREAD:
+            if spread < MIN_SPREAD:
                 yield part, share
 
 
@@ -177,6 +177,6 @@ def test_no_part_of_an_emulated_time_is_without_an_error(
     for program in programs:
         assert list(parts_without_error(program, platforms[platform], runs=2)) == []
     # The choice of algorithms is a part of its own.
-    assert np.ptp(logs(programs[1], platforms[platform], Layers.only("collectives"), 4)) > LEAST_SPREAD
+    assert np.ptp(logs(programs[1], platforms[platform], Layers.only("collectives"), 4)) > MIN_SPREAD
     said = Program(programs[1].path, programs[1].arguments, 8, options=Options("none", collectives="mpich"))
     assert np.ptp(logs(said, platforms[platform], Layers.only("collectives"), 2)) == 0.0

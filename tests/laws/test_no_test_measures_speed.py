@@ -21,7 +21,7 @@ MEMORY = {"ru_maxrss", "memory_info", "tracemalloc"}
 LIMITS = {"timeout", "timeout_s", "limit_s"}
 #: Functions whose first argument is a limit.
 WAITS = {"wait", "join", "result", "communicate", "wait_until_there"}
-LEAST_S = 60.0
+MIN_S = 60.0
 #: What a name or column is called that has something measured; `found_s` and HERE_S are told apart.
 MEASURED = re.compile(r"\b(\w*[a-z]\w*_(s|ms|us|ns|[gm]?flops|B_per_s)|elapsed|durations?|medians?|times)\b")
 REAL = re.compile(r"\bmark\.(machine|nodes)\b")
@@ -68,7 +68,7 @@ def found_in(source: str) -> Iterator[str]:
             limits = [keyword.value for keyword in node.keywords if keyword.arg in LIMITS]
             limits += node.args[:1] if name in WAITS else []
             for limit in limits:
-                if isinstance(limit, ast.Constant) and isinstance(limit.value, int | float) and limit.value < LEAST_S:
+                if isinstance(limit, ast.Constant) and isinstance(limit.value, int | float) and limit.value < MIN_S:
                     yield f"line {node.lineno}: {name} has {limit.value:g} s"
     marked = any(REAL.search(ast.unparse(node)) for node in tree.body if isinstance(node, ast.Assign))
     for test in tree.body:

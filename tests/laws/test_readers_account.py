@@ -14,7 +14,7 @@ from lepaute.errors import LepauteError
 
 #: Rows that may be there twice: where several of a processor and day are worth their mean.
 AS_BEFORE = {("coefficients", "twice")}
-MOST_ROWS = 12
+MAX_ROWS = 12
 
 
 def _variants(lines: list[bytes], at: int) -> dict[str, list[bytes]]:
@@ -45,7 +45,7 @@ def test_a_row_more_or_less_or_damaged_is_another_answer_or_refused(name: str, t
             continue
         lines = data.splitlines(keepends=True)
         rows = [at for at, line in enumerate(lines) if re.match(kind.rows.encode(), line)]
-        for at in random.Random(number).sample(rows, min(MOST_ROWS, len(rows))):
+        for at in random.Random(number).sample(rows, min(MAX_ROWS, len(rows))):
             for way, changed in _variants(lines, at).items():
                 if (
                     (name, way) not in AS_BEFORE

@@ -10,7 +10,7 @@ from lepaute.simulate.trace import read_trace, write_trace
 from lepaute.simulate.trace.breakdown import split
 from lepaute.simulate.trace.messages import match_messages
 from lepaute.simulate.trace.table import PHASE
-from lepaute.simulate.tracing import CATEGORIES, MOST_ROWS, TraceRequest
+from lepaute.simulate.tracing import CATEGORIES, MAX_ROWS, TraceRequest
 
 RUNS = {
     "two rings": Hpl(n=2000, p=2, q=4),
@@ -94,7 +94,7 @@ def test_of_a_large_run_the_edges_of_the_grid_and_the_middle_are_traced() -> Non
     assert found.ranks == edge_ranks(large) == (*range(32), *range(32, 1024, 32))
     assert found.steps is not None
     assert found.steps[0] < 500_000 / 128 / 2 < found.steps[-1]
-    assert 0 < rows_of(large, found.ranks, found.steps) <= MOST_ROWS
+    assert 0 < rows_of(large, found.ranks, found.steps) <= MAX_ROWS
     assert edge_ranks(Hpl(n=1000, p=3, q=2, pmap="column")) == (0, 1, 2, 3)
     assert TraceRequest().narrowed(Hpl(n=2000, p=2, q=2)) == TraceRequest()
     mine = TraceRequest(ranks=tuple(range(1024)), steps=tuple(range(3000)))

@@ -17,7 +17,7 @@ from support_limits import HANG_CPU_S, HANG_S
 from mutants.readers import Outcome
 
 #: Above what the process has when it begins.
-MOST_MEMORY_BYTES = 1 << 30
+MAX_MEMORY_BYTES = 1 << 30
 SLOW, CRASHED = "slow", "crashed"
 #: What readers import, which reserves room for itself: before the processes are started, whose memory is bounded.
 LIBRARIES = ("pandas", "pyarrow.csv", "pyarrow.parquet", "scipy.stats")
@@ -98,7 +98,7 @@ def _ended(worker: _Worker) -> Outcome:
 
 def _work(source: Source, most_cpu_s: float, first: int, end: int, sending: Connection) -> None:
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
-    _limit(most_cpu_s, MOST_MEMORY_BYTES)
+    _limit(most_cpu_s, MAX_MEMORY_BYTES)
     for outcome in source(first, end - first):
         signal.setitimer(signal.ITIMER_PROF, most_cpu_s)
         sending.send(outcome)

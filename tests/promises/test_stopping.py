@@ -12,7 +12,7 @@ from lepaute.stats.stopping import Target, assess, next_round
 TRIALS = 1000
 SEED = 20261121
 #: Coverage of 95 % in 1000 trials: more misses than this happen to one seed in a million.
-MOST_MISSES = int(stats.binom.ppf(1 - 1e-6, TRIALS, 0.05))  # 86
+MAX_MISSES = int(stats.binom.ppf(1 - 1e-6, TRIALS, 0.05))  # 86
 
 Draw = Callable[[np.random.Generator, int], np.ndarray]
 MIXED = (0.7, 1.0, 0.02, 1.2, 0.02)  # share, mean and sd of the first mode; mean and sd of the second
@@ -79,7 +79,7 @@ def measured(draw: Draw, truth: float, target: Target, trials: int = TRIALS) -> 
 @pytest.mark.parametrize("draw", TRUTH)
 @pytest.mark.parametrize("width", [0.02, 0.05])
 def test_the_last_interval_of_a_mean_holds_it_95_times_in_a_hundred(draw: Draw, width: float) -> None:
-    assert measured(draw, TRUTH[draw][0], Target(relative_half_width=width))[0] <= MOST_MISSES
+    assert measured(draw, TRUTH[draw][0], Target(relative_half_width=width))[0] <= MAX_MISSES
 
 
 @pytest.mark.parametrize("draw", TRUTH)
@@ -89,7 +89,7 @@ def test_the_last_interval_of_a_median_holds_it_95_times_in_a_hundred(draw: Draw
 
 
 def test_the_last_interval_of_a_geometric_mean_holds_it_95_times_in_a_hundred() -> None:
-    assert measured(lognormal, 1.0, Target(statistic="geometric mean"))[0] <= MOST_MISSES
+    assert measured(lognormal, 1.0, Target(statistic="geometric mean"))[0] <= MAX_MISSES
 
 
 @pytest.mark.parametrize("draw", TRUTH)
@@ -125,4 +125,4 @@ def test_all_looks_together_hold_the_median_where_anything_may_end_the_measureme
         intervals = [assess(values[:size], target).interval for size in target.looks()]
         intervals.append(assess(values[:77], target, ended=True).interval)
         misses += any(not low <= 1.0 <= high for low, high in intervals)
-    assert misses <= MOST_MISSES
+    assert misses <= MAX_MISSES

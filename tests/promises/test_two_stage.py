@@ -12,9 +12,9 @@ from lepaute.errors import InputError
 from lepaute.measure.comparison.cases import BLOCKING, NOTHING, Case
 from lepaute.measure.comparison.numbers import (
     FIRST_MPIRUNS,
-    LEAST_CALLS,
-    MOST_CALLS,
-    MOST_LEAD_S,
+    MAX_CALLS,
+    MAX_LEAD_S,
+    MIN_CALLS,
     SHARE_OF_CASES,
     Numbers,
     first_windows_ns,
@@ -130,11 +130,11 @@ def test_calls_grow_with_the_spread_and_shrink_with_the_budget() -> None:
         return numbers_of_trial(table, seconds, [_CASE], _WINDOWS, PRECISION, left_s, tests=1).calls[_CASE]
 
     assert calls(1e-4, 300.0) == 20
-    assert 30 < calls(0.03, 300.0) < MOST_CALLS
-    assert calls(1.0, 300.0) == MOST_CALLS
+    assert 30 < calls(0.03, 300.0) < MAX_CALLS
+    assert calls(1.0, 300.0) == MAX_CALLS
     # Where mpiruns differ by far more than calls do, further calls are of no use: 0.1 / 0.7 * sqrt(1 s / 1 ms) = 5.
     assert calls(0.1, 300.0, between=0.5) == 20
-    assert LEAST_CALLS <= calls(1.0, 30.0, duration_s=0.1) < 100
+    assert MIN_CALLS <= calls(1.0, 30.0, duration_s=0.1) < 100
 
 
 def test_a_small_budget_has_the_least_mpiruns_that_can_decide_and_one_below_is_refused() -> None:
@@ -157,7 +157,7 @@ def test_a_small_budget_has_the_least_mpiruns_that_can_decide_and_one_below_is_r
 def test_a_plan_takes_what_it_says_and_a_lead_is_no_longer_than_a_millisecond() -> None:
     table = _trial(np.random.default_rng(1), 1e-3, 0.01)
     windows = first_windows_ns(table.assign(local_s=0.037), [_CASE], "round-time", 0, _CASE)
-    assert set(windows.values()) == {round(1e9 * MOST_LEAD_S)}
+    assert set(windows.values()) == {round(1e9 * MAX_LEAD_S)}
     plan = numbers_of_trial(
         table, {"a": 1.0, "b": 1.0}, [_CASE], windows, PRECISION, 1000.0, tests=1, warm_up=5, calls=1000, mpiruns=8
     )

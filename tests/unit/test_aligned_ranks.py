@@ -66,7 +66,7 @@ def test_the_normal_approximation_is_close_where_the_exact_distribution_takes_to
     values, second = two(rng.normal(size=25), rng.normal(size=25) + 0.4)
     blocks = np.tile(np.arange(5), 10)
     exact = aligned_rank_test(values, second, blocks)
-    monkeypatch.setattr(aligned_ranks, "MOST_ADDITIONS", 0)
+    monkeypatch.setattr(aligned_ranks, "MAX_ADDITIONS", 0)
     normal = aligned_rank_test(values, second, blocks)
     assert normal.two_sided == pytest.approx(exact.two_sided, rel=0.1)
     assert (normal.lower, normal.higher) == pytest.approx((exact.lower, exact.higher), rel=0.1)

@@ -17,9 +17,9 @@ from support_archive import experiment_archive, refused, sealed
 
 from lepaute.errors import ArchiveError
 from lepaute.measure.archive import Archive, ArchiveWriter
-from lepaute.measure.archive.container import MOST_RATIO, seal
-from lepaute.measure.archive.documents import MOST_MEMBERS, Member
-from lepaute.measure.archive.reader import MOST_TABLE_BYTES
+from lepaute.measure.archive.container import MAX_RATIO, seal
+from lepaute.measure.archive.documents import MAX_MEMBERS, Member
+from lepaute.measure.archive.reader import MAX_TABLE_BYTES
 from lepaute.measure.archive.ro_crate import check_crate
 from lepaute.measure.archive.setups.facts import Fact, file_facts, lstopo
 
@@ -93,10 +93,10 @@ def test_a_zip_that_is_not_as_written_is_refused(tmp_path, edit: Callable[[bytea
 def test_a_directory_of_too_many_entries_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as packed:
-        for number in range(MOST_MEMBERS + 1):
+        for number in range(MAX_MEMBERS + 1):
             packed.writestr(zipfile.ZipInfo(str(number)), b"")
     seal(path)
-    assert f"has {MOST_MEMBERS + 1} members" in refused(path)
+    assert f"has {MAX_MEMBERS + 1} members" in refused(path)
 
 
 def test_a_bomb_is_refused(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_a_bomb_is_refused(tmp_path: Path) -> None:
 
 def test_what_compresses_like_a_bomb_is_stored_so_that_our_own_archive_opens(tmp_path: Path) -> None:
     zeros = bytes(5 << 20)
-    assert len(zeros) > MOST_RATIO * len(zlib.compress(zeros)) * 0.9
+    assert len(zeros) > MAX_RATIO * len(zlib.compress(zeros)) * 0.9
     (tmp_path / "zeros").write_bytes(zeros)
     with ArchiveWriter(tmp_path / "a.zip", dict(METADATA)) as writer:
         writer.add_bytes("files/a", zeros)
@@ -199,7 +199,7 @@ def test_a_parquet_that_spells_one_long_text_out_in_every_row_is_refused(tmp_pat
     column = pyarrow.DictionaryArray.from_arrays(indices, pyarrow.array(["x" * (1 << 20)]))
     out = io.BytesIO()
     pyarrow.parquet.write_table(pyarrow.table({"a": column}), out, store_schema=False)
-    assert len(out.getvalue()) < 4 << 20 < MOST_TABLE_BYTES < 3000 << 20
+    assert len(out.getvalue()) < 4 << 20 < MAX_TABLE_BYTES < 3000 << 20
     archive = table_archive(tmp_path / "a.zip", "t.parquet", out.getvalue())
     with pytest.raises(ArchiveError, match=r"would take \d+ bytes as a table"):
         archive.table("t.parquet")

@@ -56,7 +56,7 @@ def test_a_name_can_be_used_once_only(tmp_path: Path) -> None:
 
 def test_what_a_reader_would_refuse_for_its_size_is_refused_while_it_is_written(tmp_path, monkeypatch):
     """The rest of the archive is kept: the one member that is too much is named when it is added."""
-    monkeypatch.setattr("lepaute.measure.archive.writer.MOST_BYTES", (1 << 30) + 3_000_000)
+    monkeypatch.setattr("lepaute.measure.archive.writer.MAX_BYTES", (1 << 30) + 3_000_000)
     (tmp_path / "big").write_bytes(bytes(range(256)) * 8000)
     with ArchiveWriter(tmp_path / "a.zip", dict(METADATA)) as writer:
         writer.add_file("first", tmp_path / "big")

@@ -211,7 +211,7 @@ def test_of_too_many_rows_those_with_the_least_p_values_have_pictures(
     found: Comparison, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two of four rows: those of Bcast, which differ."""
-    monkeypatch.setattr("lepaute.measure.compare.page.MOST_PICTURED", 2)
+    monkeypatch.setattr("lepaute.measure.compare.page.MAX_PICTURED", 2)
     written = page(found)
     assert "of the 2 rows with the least p-values" in text_of(written)
     assert re.findall(r'<section id="calls-of-([a-z]+)', written) == ["bcast", "bcast"]

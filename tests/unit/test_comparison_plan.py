@@ -22,8 +22,8 @@ from lepaute.measure.comparison.cases import (
     with_overlapped,
 )
 from lepaute.measure.comparison.numbers import (
-    FEWEST_IN_BATCH,
-    MOST_BATCHES,
+    MAX_BATCHES,
+    MIN_IN_BATCH,
     NOTHING_CALLS,
     batches_of,
     design_text,
@@ -116,8 +116,8 @@ def test_batches_have_all_calls_and_cases_are_far_apart() -> None:
     assert count == {**calls, Case(NOTHING, BLOCKING, 0): NOTHING_CALLS}
     number = Counter(batch.case for batch in batches)
     assert all(number[case] == batches_of(calls[case]) for case in _CASES)
-    assert all(batch.calls >= min(FEWEST_IN_BATCH, calls[batch.case]) for batch in batches if batch.case in calls)
-    assert max(number.values()) == MOST_BATCHES
+    assert all(batch.calls >= min(MIN_IN_BATCH, calls[batch.case]) for batch in batches if batch.case in calls)
+    assert max(number.values()) == MAX_BATCHES
     # The last of a random order of some 40 batches is rarely of the same case as the one before.
     assert sum(a.case == b.case for a, b in zip(batches, batches[1:], strict=False)) < 10
 

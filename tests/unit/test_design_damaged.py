@@ -61,7 +61,7 @@ def test_what_a_spreadsheet_adds_is_taken_off(tmp_path: Path) -> None:
 
 
 def test_a_file_without_end_is_refused_before_it_fills_the_memory(monkeypatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(table, "MOST_LINE_BYTES", 1 << 16)
+    monkeypatch.setattr(table, "MAX_LINE_BYTES", 1 << 16)
     (tmp_path / "x.gz").write_bytes(gzip.compress(bytes(1 << 20)))
     with pytest.raises(DesignError, match=r"x.gz:1: too long for a design table; the most is 65536 bytes a line"):
         read_design(tmp_path / "x.gz")
@@ -72,10 +72,10 @@ def test_a_file_without_end_is_refused_before_it_fills_the_memory(monkeypatch, t
 def test_a_file_of_too_many_bytes_or_cells_is_refused_where_it_passes_the_limit(tmp_path, monkeypatch):
     path = tmp_path / "d.csv"
     write_design(full_factorial({"a": list(range(100))}, seed=1), path)
-    monkeypatch.setattr(table, "MOST_CELLS", 150)
+    monkeypatch.setattr(table, "MAX_CELLS", 150)
     with pytest.raises(DesignError, match=r":83: more than 150 cells"):  # 7 lines before the rows, 2 cells a row
         read_design(path)
-    monkeypatch.setattr(table, "MOST_BYTES", 300)
+    monkeypatch.setattr(table, "MAX_BYTES", 300)
     with pytest.raises(DesignError, match="300 in all"):
         read_design(path)
 

@@ -30,7 +30,7 @@ def test_the_search_finds_the_resolution_of_the_published_table(factors: int, ru
 
 @pytest.mark.parametrize(("factors", "runs"), [(11, 32), (8, 16)])
 def test_more_factors_than_can_be_searched_still_keep_main_effects_clear_of_pairs(monkeypatch, factors, runs):
-    monkeypatch.setattr(fraction, "_MOST_WORDS", 30_000)  # 330 sets of 16 words would be searched for 8 factors
+    monkeypatch.setattr(fraction, "_MAX_WORDS", 30_000)  # 330 sets of 16 words would be searched for 8 factors
     assert lp.design.fractional(two_levels(factors), count=runs, seed=1).header["resolution"] == "IV"
 
 

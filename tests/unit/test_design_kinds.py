@@ -8,7 +8,7 @@ from support_hpl_counts import simulated
 
 from lepaute import _core
 from lepaute.measure.design import hpl_step_design, p2p_design
-from lepaute.measure.design.hpl_step import FEWEST_RUNS, StepOptions, drawn_step_options
+from lepaute.measure.design.hpl_step import MIN_RUNS, StepOptions, drawn_step_options
 from lepaute.measure.fit.observations.calls import FIRST_TOUCH, MODELLED, PHASES
 from lepaute.simulate.apps.hpl.parameters import Hpl
 
@@ -33,7 +33,7 @@ def test_runs_with_options_of_hpl_and_those_with_the_defaults_call_every_kernel(
     of_hpl = set(_core.kernel_names()) - {"sweep", FIRST_TOUCH}  # the stencil's, and what a run does once
     default = called(StepOptions(), 1) | called(StepOptions(), 3)
     for seed in range(5):
-        for runs in (FEWEST_RUNS, 5):
+        for runs in (MIN_RUNS, 5):
             drawn = drawn_step_options(np.random.default_rng(seed), runs)
             assert default.union(*(called(options, 3) for options in drawn)) == of_hpl
 

@@ -13,7 +13,7 @@ import yaml
 from support_limits import within_cpu
 
 from lepaute.errors import InputError, LepauteError, PlatformError
-from lepaute.kit.documents import MOST_BYTES, MOST_DEPTH, read_json, read_text, read_yaml
+from lepaute.kit.documents import MAX_BYTES, MAX_DEPTH, read_json, read_text, read_yaml
 from lepaute.simulate.platform import load_platform, override
 from lepaute.simulate.platform.io import SHIPPED_FOLDER
 from lepaute.simulate.platform.simgrid import export_xml, import_xml
@@ -37,7 +37,7 @@ ALIAS_CHAIN = "a0: &a0 []\n" + "".join(f"a{n}: &a{n} [*a{n - 1}]\n" for n in ran
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("- " * 1_000_000, f"doc:1:{2 * MOST_DEPTH + 1}: is nested deeper than {MOST_DEPTH} levels"),
+        ("- " * 1_000_000, f"doc:1:{2 * MAX_DEPTH + 1}: is nested deeper than {MAX_DEPTH} levels"),
         ("[" * 1_000_000, "nest"),  # from PyYAML 6.0.4 on, its scanner says first that 1000 are too many
         ("{a: " * 1_000_000, "is nested deeper than"),
         (ALIAS_BOMB, "aliases count as their expansions"),
@@ -66,7 +66,7 @@ ALIAS_CHAIN = "a0: &a0 []\n" + "".join(f"a{n}: &a{n} [*a{n - 1}]\n" for n in ran
         ("a: \x07", "doc:1:4: is not YAML"),
         ("a: \udc80", "is not YAML"),
         ("%TAG !a! !b\n" * 20 + "--- x", "declares tags"),
-        ("x" * (MOST_BYTES + 1), "has more than"),
+        ("x" * (MAX_BYTES + 1), "has more than"),
         ("[" + "0," * 500_001 + "]", "is value 500001 of the document"),
     ],
     ids=lambda value: value[:20],
@@ -109,7 +109,7 @@ def test_platforms_are_what_the_safe_loader_of_pyyaml_reads(path: Path) -> None:
     ("text", "complaint"),
     [
         ("[" * 100_000, "json: cannot be parsed as JSON"),
-        ("[" * (MOST_DEPTH + 2) + "]" * (MOST_DEPTH + 2), "is nested deeper than"),
+        ("[" * (MAX_DEPTH + 2) + "]" * (MAX_DEPTH + 2), "is nested deeper than"),
         ("9" * 5000, "cannot be parsed as JSON"),
         ('{"a": }', "json:1:7: is not JSON"),
         ("[" * 4_000_001, "is too large"),
@@ -124,7 +124,7 @@ def test_a_hostile_json_is_refused_in_one_line(text: str | bytes, complaint: str
 
 def test_a_large_file_is_refused_before_it_is_parsed(tmp_path: Path) -> None:
     path = tmp_path / "large.yaml"
-    path.write_bytes(b"a: [\n" * (MOST_BYTES // 5 + 1))  # no YAML, which nobody finds
+    path.write_bytes(b"a: [\n" * (MAX_BYTES // 5 + 1))  # no YAML, which nobody finds
     with pytest.raises(PlatformError, match="has more than 8388608 bytes; a platform file must be smaller"):
         load_platform(path)
     with pytest.raises(InputError, match="is a pipe, a device or a socket"):

@@ -81,7 +81,7 @@ def test_a_cache_that_is_damaged_or_cannot_be_written_costs_time_only(folder, co
 
 @pytest.mark.slow
 def test_the_oldest_are_removed(folder, monkeypatch):
-    monkeypatch.setattr(kept, "MOST_KEPT", 2 * len(fields(Judged)))
+    monkeypatch.setattr(kept, "MAX_KEPT", 2 * len(fields(Judged)))
     for least in (0.001, 0.002, 0.003):
         judged_once(VALUES, Changelog(), AlarmSettings(least_change=least))
     assert len(list(folder.iterdir())) == 2 * len(fields(Judged))

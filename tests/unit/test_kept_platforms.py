@@ -59,7 +59,7 @@ def test_no_cache_is_no_trouble_and_a_full_one_loses_its_oldest(cache: Path, mon
     cache.parent.write_text("a file in the place of the folder")
     assert load_platform("dahu").name == "dahu-2020-01"
     cache.parent.unlink()
-    monkeypatch.setattr(io, "MOST_KEPT", 3)
+    monkeypatch.setattr(io, "MAX_KEPT", 3)
     for name in shipped_names():
         load_platform(name)
     assert len(list(cache.glob("*.json"))) == 3

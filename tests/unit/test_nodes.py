@@ -25,7 +25,7 @@ from lepaute.measure.nodes import group
 from lepaute.measure.nodes.channel import Channel, NodeLost, NodeRefused
 from lepaute.measure.nodes.group import Nodes
 from lepaute.measure.nodes.pool import Pool, clock_offset
-from lepaute.measure.nodes.results import MOST_OUTPUT_BYTES, CommandFailed
+from lepaute.measure.nodes.results import MAX_OUTPUT_BYTES, CommandFailed
 from lepaute.measure.schedulers.types import NodeAddress
 
 
@@ -100,7 +100,7 @@ def test_long_output_is_kept_at_both_ends_and_says_what_was_cut(nodes):
     assert text.startswith("first\n")
     assert text.endswith("\nlast\n")
     assert "bytes cut" in text
-    assert len(text) < MOST_OUTPUT_BYTES + 100
+    assert len(text) < MAX_OUTPUT_BYTES + 100
 
 
 def test_a_command_sees_the_variables_it_is_given_and_no_others_change(nodes):

@@ -7,7 +7,7 @@ import pytest
 from oracles.emulated import tiny
 
 from lepaute.simulate.smpi.emulated_run import (
-    FEWEST_INTERVALS,
+    MIN_INTERVALS,
     OwnTimes,
     Place,
     Slowdowns,
@@ -59,7 +59,7 @@ def test_the_slowdown_under_load_tells_the_share_of_each_place() -> None:
 
 
 def test_nothing_is_told_by_cores_that_do_not_slow_each_other_or_by_too_few_intervals() -> None:
-    few = {"a": place(1e-3, 1.5, FEWEST_INTERVALS - 1)}
+    few = {"a": place(1e-3, 1.5, MIN_INTERVALS - 1)}
     assert slowdowns_of(times(few), 2, 2, tiny()) == Slowdowns()
     assert slowdowns_of(times({"a": place(1e-3, 1.5)}, contention=1.05), 2, 2, tiny()) == Slowdowns()
     assert slowdowns_of(OwnTimes(), 2, 2, tiny()) == Slowdowns()

@@ -181,7 +181,7 @@ def test_what_a_program_may_not_do_is_said_in_one_line(tmp_path, what, monkeypat
         f"import sys, lepaute as lp\nclass A(lp.Application):\n    ranks: int = 2\n    work = lp.Cost(1e-6)\n{code}\n"
     )
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("lepaute.simulate.apps.own.laying.MOST_OPERATIONS", 1000)
+    monkeypatch.setattr("lepaute.simulate.apps.own.laying.MAX_OPERATIONS", 1000)
     monkeypatch.setattr(python_files, "_CHECK_EVERY_S", 0.01)
     if what == "silent":
         monkeypatch.setattr(python_files, "LONGEST_SILENCE_S", 0.1)

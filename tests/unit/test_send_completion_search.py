@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lepaute.measure.calibration.send_completion import BACKLOG, LONG_PATIENCE_MS, MOST_ROUNDS, next_tests, silent_tests
+from lepaute.measure.calibration.send_completion import BACKLOG, LONG_PATIENCE_MS, MAX_ROUNDS, next_tests, silent_tests
 from lepaute.stats.send_completion import (
     LEAD,
-    MOST_ANSWERS,
+    MAX_ANSWERS,
     Row,
     SemanticLimits,
     Verdict,
@@ -39,7 +39,7 @@ def library(copied_up_to: float, returned_up_to: float, kept_ms: Callable[[], fl
 def search(answer: Library) -> tuple[list[Row], int]:
     """All answers, and how many rounds it took."""
     rows: list[Row] = []
-    for number in range(MOST_ROUNDS):
+    for number in range(MAX_ROUNDS):
         tests = next_tests(rows, MOST)
         if not tests:
             return rows, number
@@ -75,7 +75,7 @@ def test_ranks_that_are_kept_from_their_cores_do_not_move_a_limit(seed: int) -> 
 def test_a_small_send_that_a_stall_of_the_network_delays_is_asked_again(late: str, rounds: int) -> None:
     """In the first starts that test MPI_Send, one byte comes back late, though larger messages pass."""
     rows, stalls = list[Row](), 0
-    for _ in range(MOST_ROUNDS):
+    for _ in range(MAX_ROUNDS):
         tests = next_tests(rows, MOST)
         stalled = stalls < rounds and any((test, size) == ("deadlock", 1) for test, size, *_ in tests)
         stalls += stalled
@@ -95,7 +95,7 @@ def test_one_odd_answer_decides_nothing_and_answers_that_never_agree_are_told() 
     assert told("returned", "returned", "blocked") is Verdict.OPEN
     assert told("returned", "returned", "blocked", "returned", "returned") is Verdict.PASSES
     assert told("blocked", "blocked", "blocked") is told("hung") is Verdict.FAILS
-    both = ["returned", "blocked"] * MOST_ANSWERS
+    both = ["returned", "blocked"] * MAX_ANSWERS
     assert told(*both) is Verdict.BOTH
     assert semantic_limits([(8, "deadlock", outcome, 20) for outcome in both]).undecided_bytes == (8,)
     outcomes = {1: "blocked", 4: "returned", 16: "blocked"}
@@ -105,7 +105,7 @@ def test_one_odd_answer_decides_nothing_and_answers_that_never_agree_are_told() 
 
 def test_a_test_that_hangs_is_an_answer_though_it_ends_its_round() -> None:
     rng, rows = random.Random(5), list[Row]()
-    for _ in range(MOST_ROUNDS):
+    for _ in range(MAX_ROUNDS):
         tests = next_tests(rows, MOST)
         rng.shuffle(tests)
         for test, size, _, wait in tests:

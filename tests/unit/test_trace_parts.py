@@ -80,10 +80,10 @@ def test_ranks_out_of_order_are_read_at_once_and_refused_where_they_are_too_many
     grouped(path, 5, np.arange(rows)[::-1])
     (part,) = TraceParts(path)
     assert len(part) == rows
-    monkeypatch.setattr(trace_parts, "MOST_TRACE_BYTES", (rows - 1) * trace_parts.ROW_BYTES)
+    monkeypatch.setattr(trace_parts, "MAX_TRACE_BYTES", (rows - 1) * trace_parts.ROW_BYTES)
     with pytest.raises(InputError, match="not in the order of their ranks"):
         list(TraceParts(path))
     grouped(path, 5, np.arange(rows)[::-1])
-    monkeypatch.setattr(trace_parts, "MOST_TRACE_BYTES", 6 * trace_parts.ROW_BYTES)
+    monkeypatch.setattr(trace_parts, "MAX_TRACE_BYTES", 6 * trace_parts.ROW_BYTES)
     with pytest.raises(InputError, match="has more than 6 calls, which is more than can be held at once"):
         list(TraceParts(path))

@@ -70,7 +70,7 @@ def test_a_large_table_is_read_line_by_line_to_the_same_rows_and_refusals(tmp_pa
     whole = read_foreign(DATA / "three_nodes.csv", mapping=GRID5000)
     path, mapping = write(tmp_path, "node,start,rate\nn1,1,2\n" + 40 * "# 0123456789\n" + "n2,1,x\n")
     said = refusal(tmp_path, path.read_text())
-    monkeypatch.setattr(rows, "MOST_BYTES", 512)
+    monkeypatch.setattr(rows, "MAX_BYTES", 512)
     pd.testing.assert_frame_equal(read_foreign(DATA / "three_nodes.csv", mapping=GRID5000), whole)
     assert refusal(tmp_path, path.read_text()) == said
     path.write_bytes(path.read_bytes().replace(b"n2", b"n\xff"))

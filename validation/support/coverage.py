@@ -5,7 +5,7 @@ import pandas
 from support.goals import Goal, at_most
 
 #: Goals of every study; an interval that is wider than the second says too little.
-LEAST_INSIDE_PERCENT, MOST_HALF_WIDTH_PERCENT = 90.0, 7.0
+MIN_INSIDE_PERCENT, MAX_HALF_WIDTH_PERCENT = 90.0, 7.0
 
 
 def half_widths_percent(frame: pandas.DataFrame) -> pandas.Series:
@@ -18,7 +18,7 @@ def inside_percent(frame: pandas.DataFrame) -> float:
     return float(100.0 * frame["real_inside"].sum() / max(1, frame["real_runs"].sum()))
 
 
-def coverage_goals(frame: pandas.DataFrame, what: str = "", least_percent: float = LEAST_INSIDE_PERCENT) -> list[Goal]:
+def coverage_goals(frame: pandas.DataFrame, what: str = "", least_percent: float = MIN_INSIDE_PERCENT) -> list[Goal]:
     """Enough real runs inside, in intervals that are not too wide; `what` names the cases."""
     inside, runs = int(frame["real_inside"].sum()), int(frame["real_runs"].sum())
     share = inside_percent(frame)
@@ -29,5 +29,5 @@ def coverage_goals(frame: pandas.DataFrame, what: str = "", least_percent: float
             f"{share:.0f} % ({inside} of {runs})" if runs else "nothing simulated",
             share >= least_percent if runs else None,
         ),
-        at_most(f"{what}median half-width", MOST_HALF_WIDTH_PERCENT, float(half_widths_percent(frame).median())),
+        at_most(f"{what}median half-width", MAX_HALF_WIDTH_PERCENT, float(half_widths_percent(frame).median())),
     ]

@@ -16,7 +16,7 @@ DATA = "data"
 #: Rows that a table of a page may have.
 ROWS = 7
 #: Goals that a table of a page may have.
-MOST_GOALS = 5
+MAX_GOALS = 5
 GOALS = ("study", "table", "what", "goal", "reached", "published", "met")
 #: The sections of each page that scripts write.
 PAGES = {
@@ -94,7 +94,7 @@ def cases(text: str) -> str:
 
 
 def shortened(text: str, files: Sequence[str]) -> str:
-    """The text of a section as its page has it: of more than MOST_GOALS goals those that are missed and the first
+    """The text of a section as its page has it: of more than MAX_GOALS goals those that are missed and the first
     others; in the place of any other table of more than ROWS rows, and of what stands between the comments "cases" and
     "end cases", the files that have it. Tables that no file has stay whole.
     """
@@ -114,7 +114,7 @@ def fewer_goals(table: Cells) -> Cells:
     """Those missed or not judged, the first of the others, and how many more there are; without an empty column."""
     header, line, rows = table[0], table[1], table[2:]
     unmet = [row[-1] != "yes" for row in rows]
-    room = max(0, MOST_GOALS - 1 - sum(unmet)) if len(rows) > MOST_GOALS else len(rows)
+    room = max(0, MAX_GOALS - 1 - sum(unmet)) if len(rows) > MAX_GOALS else len(rows)
     kept, left = [], 0
     for row, missed in zip(rows, unmet, strict=True):
         if missed or room:

@@ -15,7 +15,7 @@ import pandas
 from lepaute.measure.compare.summaries import ROW
 
 #: SKaMPI's stopping rule: relative standard error at which it stops, and the calls that it makes at least.
-STANDARD_ERROR, LEAST_CALLS = 0.1, 8
+STANDARD_ERROR, MIN_CALLS = 0.1, 8
 
 
 def one_run_values(raw: pandas.DataFrame, calls: pandas.DataFrame, duration: str) -> pandas.DataFrame:
@@ -43,6 +43,6 @@ def stopped_mean(durations: npt.NDArray[np.float64]) -> float:
     means = np.cumsum(durations) / counts
     squares = np.cumsum(durations**2)
     variance = np.maximum(squares - counts * means**2, 0.0) / np.maximum(counts - 1, 1)
-    stops = (counts >= LEAST_CALLS) & (np.sqrt(variance / counts) <= STANDARD_ERROR * means)
+    stops = (counts >= MIN_CALLS) & (np.sqrt(variance / counts) <= STANDARD_ERROR * means)
     at = int(np.argmax(stops)) if stops.any() else len(durations) - 1
     return float(means[at])

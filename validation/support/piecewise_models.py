@@ -9,13 +9,13 @@ Floats = NDArray[np.float64]
 
 COUNTS = (100, 200, 400)
 LARGEST_BYTES = 8.0  # sizes are 10^U(0, 8)
-MOST_BREAKPOINTS = 5
+MAX_BREAKPOINTS = 5
 #: Each segment holds at least this share of the sizes, and never fewer than FEWEST.
-LEAST_SHARE, FEWEST = 0.05, 8
+MIN_SHARE, FEWEST = 0.05, 8
 NOISES = ("normal", "half-normal", "lognormal")
 #: A breakpoint is one only where the lines on both sides differ by so many standard deviations of the noise, in the
 #: root of the sum of squares over the points of the smaller segment: less no method could see.
-LEAST_SIGNAL = 8.0
+MIN_SIGNAL = 8.0
 
 #: Sizes of tables with one duration a size, as (name, sizes): OSU's latency, its collectives, IMB's PingPong, and
 #: tables that are cut short, or have a size in between.
@@ -37,7 +37,7 @@ class Model:
 
     cuts  : indices into the sorted sizes of the last of each segment but the last
     sizes : sorted
-    signal: of each breakpoint, as explained at LEAST_SIGNAL
+    signal: of each breakpoint, as explained at MIN_SIGNAL
     """
 
     x: Floats
@@ -67,8 +67,8 @@ def random_model(seed: int, sizes: int | None = None) -> Model:
     while True:
         n = int(rng.choice(COUNTS)) if sizes is None else sizes
         x = np.unique(np.round(10 ** rng.uniform(0, LARGEST_BYTES, n)))
-        count = int(rng.integers(0, MOST_BREAKPOINTS + 1))
-        least = max(FEWEST, int(LEAST_SHARE * len(x)))
+        count = int(rng.integers(0, MAX_BREAKPOINTS + 1))
+        least = max(FEWEST, int(MIN_SHARE * len(x)))
         cuts = (
             np.sort(rng.choice(np.arange(least, len(x) - least), count, replace=False)) if count else np.zeros(0, int)
         )
@@ -80,7 +80,7 @@ def random_model(seed: int, sizes: int | None = None) -> Model:
         relative = 10 ** rng.uniform(-3, -1)
         sd = relative * true + 10 ** rng.uniform(-4, -2) * lines[0, 0]
         signal = [_signal(x, true, sd, lines, cuts, k) for k in range(count)]
-        if signal and min(signal) < LEAST_SIGNAL:
+        if signal and min(signal) < MIN_SIGNAL:
             continue
         kind = str(rng.choice(NOISES))
         y = _noisy(rng, kind, true, sd)
@@ -102,7 +102,7 @@ def table_model(seed: int) -> tuple[str, Model]:
         true = lines[which, 0] + lines[which, 1] * x
         relative = 10 ** rng.uniform(*FEW_NOISE)
         signal = [_signal(x, true, relative * true, lines, cuts, k) for k in range(count)]
-        if signal and min(signal) < LEAST_SIGNAL:
+        if signal and min(signal) < MIN_SIGNAL:
             continue
         y = _noisy(rng, "lognormal", true, relative * true)
         return name, Model(x, y, x, tuple(int(cut) - 1 for cut in cuts), relative, "lognormal", tuple(signal))

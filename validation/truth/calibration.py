@@ -15,7 +15,7 @@ from truth.effects import GRID, Effects
 from truth.law import EAGER_BYTES, IPROBE_S, NB, RECEIVE, SEND, TEST_S, WTIME_S, Law
 
 #: The largest matrix of a run.
-MOST_N = 4000
+MAX_N = 4000
 CORES = (0, 1)
 #: Steps of HPL on one core, on both at once, and on both as one process column, by the names of archives of two cores.
 STEPS_ALONE, STEPS_SIDE_BY_SIDE, STEPS_TOGETHER = "hpl_steps_1x1", "hpl_steps_1x1_pair", "hpl_steps_2x1"
@@ -24,7 +24,7 @@ GAP_S = 1e-7
 #: Seconds that the slot of a process takes.
 SLOT_S = 100.0
 #: Calls of the recursion of a panel that are timed, of each width.
-MOST_OF_A_WIDTH = 4
+MAX_OF_A_WIDTH = 4
 LEADING_PAD = 8
 #: Sizes of messages around the limit that tests of send-completion find, each asked so often.
 TESTED_BYTES = (1, 1024, EAGER_BYTES, EAGER_BYTES + 1, 1 << 16, 16 << 20)
@@ -120,12 +120,12 @@ def _rows(slot: Slot, scale: Scale, in_order: bool, rng: np.random.Generator) ->
     if slot.probe == CONTENT:
         return [_content_rows()]
     if slot.probe == DGEMM:
-        design = dgemm_design(seed, products=scale.products, product_range=(1e3, 3e8), most=(MOST_N, MOST_N, 2048))
+        design = dgemm_design(seed, products=scale.products, product_range=(1e3, 3e8), most=(MAX_N, MAX_N, 2048))
         sizes = [tuple(int(value) for value in row[1:4]) for row in design.rows]
         sizes = sorted(sizes, key=np.prod) if in_order else sizes
         return [call_rows([(row, 0, "dgemm", *size) for row, size in enumerate(sizes)])]
     rows = scale.steps // 2 if slot.probe == STEPS_SIDE_BY_SIDE else scale.steps
-    design = hpl_step_design(seed, rows=rows, nbs=(NB,), max_n=MOST_N + NB)
+    design = hpl_step_design(seed, rows=rows, nbs=(NB,), max_n=MAX_N + NB)
     steps = sorted(design.rows, key=lambda row: row[1] * row[2]) if in_order else design.rows
     return step_rows(steps, slot.probe == STEPS_TOGETHER, len(slot.ranks), rng)
 
@@ -158,11 +158,11 @@ def step_calls(
     calls: list[tuple[str, int, int, int]] = []
     width = NB // 2
     while width >= 2:
-        for at in range(min(NB // (2 * width), MOST_OF_A_WIDTH)):
+        for at in range(min(NB // (2 * width), MAX_OF_A_WIDTH)):
             done = 0 if together else 2 * width * at
             calls += [("dtrsm", width, width, width), ("dgemm", max(rows - done - width, 0), width, width)]
         width //= 2
-    calls += [("dgemv", max(rows - 2 * at, 1), 1, 0) for at in range(MOST_OF_A_WIDTH)]
+    calls += [("dgemv", max(rows - 2 * at, 1), 1, 0) for at in range(MAX_OF_A_WIDTH)]
     calls += [("dgemv", int(rng.integers(1, rows + 1)), width, 0) for width in (1, NB)]  # the latter in the solution
     columns, below = max(n - NB, 0) + 1, max(rows - NB // (2 if together else 1), 0)
     parts = [min(NB, columns)] * min(chunks, (columns - 1) // NB)

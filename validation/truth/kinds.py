@@ -6,7 +6,7 @@ import numpy as np
 
 #: Machines come in rounds: one of each kind alone, then so many combinations; after that many rounds only combinations.
 COMBINATIONS, ROUNDS = 3, 14
-MOST_COMBINED = 4
+MAX_COMBINED = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +64,14 @@ EXCLUSIVE = frozenset({"outliers", "uneven"})
 
 
 def kinds_of(number: int, seed: int) -> tuple[str, ...]:
-    """The kinds of the machine of that number, from 0; a combination is of 2 to MOST_COMBINED kinds, "plain" aside."""
+    """The kinds of the machine of that number, from 0; a combination is of 2 to MAX_COMBINED kinds, "plain" aside."""
     names = tuple(KINDS)
     in_round, position = divmod(number, len(names) + COMBINATIONS)
     if in_round < ROUNDS and position < len(names):
         return (names[position],)
     rng = np.random.default_rng([seed, number, 1])
     while True:
-        count = int(rng.integers(2, MOST_COMBINED + 1))
+        count = int(rng.integers(2, MAX_COMBINED + 1))
         chosen = sorted(rng.choice(len(names) - 1, count, replace=False) + 1)
         kinds = tuple(names[at] for at in chosen)
         if not set(kinds) >= EXCLUSIVE:

@@ -20,7 +20,7 @@ from lepaute.simulate.machine.mapping import Slot as Place
 from lepaute.simulate.platform import Platform
 from truth.calibration import (
     CLOCK_S,
-    MOST_N,
+    MAX_N,
     USUAL,
     Slot,
     call_rows,
@@ -170,10 +170,10 @@ def _rows(slot: Slot, rng: np.random.Generator) -> list[pandas.DataFrame]:
     """The calls of each rank, in their order."""
     seed = int(rng.integers(2**31))
     if slot.probe == "dgemm":
-        design = dgemm_design(seed, products=USUAL.products, product_range=(1e3, 3e8), most=(MOST_N, MOST_N, 2048))
+        design = dgemm_design(seed, products=USUAL.products, product_range=(1e3, 3e8), most=(MAX_N, MAX_N, 2048))
         calls = [(row, 0, "dgemm", *(int(value) for value in each[1:4])) for row, each in enumerate(design.rows)]
         return [call_rows(calls)] * len(slot.ranks)
-    design = hpl_step_design(seed, rows=USUAL.steps, nbs=(NB,), max_n=MOST_N + NB)
+    design = hpl_step_design(seed, rows=USUAL.steps, nbs=(NB,), max_n=MAX_N + NB)
     return step_rows(design.rows, slot.probe in {"hpl_steps_column", "hpl_steps_2x1"}, len(slot.ranks), rng)
 
 

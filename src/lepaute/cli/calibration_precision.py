@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 #: The reference takes about so long, and has this block size; simulated runs of it.
 REFERENCE_S, NB, RUNS = 10.0, 128, 40
-_FIRST_N, _LEAST_N, _MEMORY_SHARE = 8192, 1024, 0.6
+_FIRST_N, _MIN_N, _MEMORY_SHARE = 8192, 1024, 0.6
 #: In the mean of runs on one day; all else differs between single runs.
 _LASTING = ("days", "discrepancy", "network", "overheads", "extrapolation")
 #: Degrees of freedom of a day known from endlessly many blocks; each costs a random number.
@@ -102,7 +102,7 @@ def reference_on(platform: "Platform") -> "tuple[Hpl, float]":
     most_n = _FIRST_N * 16 if memory_bytes is None else int(sqrt(_MEMORY_SHARE * memory_bytes / 8))
     n = _FIRST_N
     for _ in range(2):
-        n = max(_LEAST_N, min(n, most_n)) // NB * NB
+        n = max(_MIN_N, min(n, most_n)) // NB * NB
         reference = Hpl(n=n, nb=NB, p=p, q=ranks // p, threads_per_rank=threads)
         time_s = predict(reference, platform, runs=1, layers=Layers.only()).time_s.mean
         n = round(n * (REFERENCE_S / time_s) ** (1.0 / 3.0))

@@ -17,7 +17,7 @@ from lepaute.measure.compare.verdicts import RATE
 from lepaute.measure.compare.wording import amount, operation_name, outcome_words, ratio_text, violation_sentence
 from lepaute.measure.comparison.cases import name_of
 
-MOST_VIOLATIONS, MOST_DERIVED = 5, 20
+MAX_VIOLATIONS, MAX_DERIVED = 5, 20
 
 
 def answered_comparison(
@@ -136,12 +136,12 @@ def _table_beside_reference(comparisons: "Sequence[Comparison]", width: int) -> 
 def _consequences(comparison: "Comparison") -> list[str]:
     """What is derived from several rows, and the performance guidelines that are violated."""
     derived = derived_lines(comparison)
-    lines = derived[:MOST_DERIVED]
-    if (more := len(derived) - MOST_DERIVED) > 0:
+    lines = derived[:MAX_DERIVED]
+    if (more := len(derived) - MAX_DERIVED) > 0:
         lines.append(f"and {more} more such lines; see --report")
     violated = [guideline for guideline in comparison.guidelines if guideline.is_violated]
-    lines += [f"{each.library}: {violation_sentence(each)}" for each in violated[:MOST_VIOLATIONS]]
-    if (more := len(violated) - MOST_VIOLATIONS) > 0:
+    lines += [f"{each.library}: {violation_sentence(each)}" for each in violated[:MAX_VIOLATIONS]]
+    if (more := len(violated) - MAX_VIOLATIONS) > 0:
         lines.append(f"and {more} more performance guidelines are violated; see --json")
     return lines
 

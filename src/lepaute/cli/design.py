@@ -44,12 +44,12 @@ app = App(help="Tables of what will be measured, fully shuffled.", no_args_is_he
 
 LOG_PRODUCT = "log-product"
 #: Nobody measures as many; a number with a digit too many shall not keep the machine busy for hours.
-MOST_ROWS = 1_000_000
+MAX_ROWS = 1_000_000
 FIRST_ROWS = 5
 #: Lines of the header that say how the table came about; those of the parts of a mix are left to --json.
-MOST_HEADER_LINES = 25
+MAX_HEADER_LINES = 25
 #: Factors that are told without --details.
-MOST_FACTORS = 5
+MAX_FACTORS = 5
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class GeneralSizes:
 
     sizes: str = option_field(LOG_PRODUCT, "General sizes: log-product, independent, product (uniform) or fixed-k.")
     products: int = option_field(
-        60, "How many products m*n*k (log-product); all permutations of each are measured.", maximum=MOST_ROWS
+        60, "How many products m*n*k (log-product); all permutations of each are measured.", maximum=MAX_ROWS
     )
     lowest: float = option_field(1e3, "Lowest product (log-product).")
     highest: float = option_field(1.3e9, "Highest product.")
@@ -108,9 +108,7 @@ def dgemm(
     values: dict[str, Any],
     table: Table,
     general: GeneralSizes,
-    rows: Annotated[
-        int | None, typer.Option(help="How many calls; not with log-product.", min=1, max=MOST_ROWS)
-    ] = None,
+    rows: Annotated[int | None, typer.Option(help="How many calls; not with log-product.", min=1, max=MAX_ROWS)] = None,
     content: Annotated[
         str | None, typer.Option(help="What the operands hold, a factor: random,constant,sequential,masked:40.")
     ] = None,
@@ -344,13 +342,13 @@ def _header_lines(design: "Design", width: int) -> list[str]:
     arguments = [(key, text) for key, text in design.header.items() if not key.startswith("part.")]
     return [
         folded(f"  {key}: {_cut(text, 110)}", width, 4)
-        for key, text in arguments[:MOST_HEADER_LINES]
+        for key, text in arguments[:MAX_HEADER_LINES]
         if key != "columns"
     ]
 
 
 def _factor_lines(summary: "DesignSummary", width: int, *, details: bool = False) -> list[str]:
-    factors = summary.factors if details else summary.factors[:MOST_FACTORS]
+    factors = summary.factors if details else summary.factors[:MAX_FACTORS]
     more = len(summary.factors) - len(factors)
     lines = [folded(_factor_line(factor, details=details), width, 4) for factor in factors]
     return [*lines, f"  and {counted(more, 'more factor')}: lepaute design show --details"] if more else lines

@@ -38,7 +38,7 @@ _IN_USE: list[object] = []
 #: A disk with less room than this is full.
 _LITTLE_BYTES = 1 << 20
 #: A longer message is cut in the middle: what is wrong stands at its beginning, what to do at its end.
-_MOST_CHARACTERS = 1200
+_MAX_CHARACTERS = 1200
 
 
 def guarded(run: Callable[[], int]) -> int:
@@ -133,7 +133,7 @@ def _full_folder() -> str:
 def complain(message: str) -> None:
     """One printable line on standard error; line breaks inside the message become spaces."""
     with contextlib.suppress(OSError):
-        print("lepaute:", _short(" ".join(message.split()), _MOST_CHARACTERS), file=sys.stderr, flush=True)
+        print("lepaute:", _short(" ".join(message.split()), _MAX_CHARACTERS), file=sys.stderr, flush=True)
 
 
 def _has_surrogates(error: UnicodeEncodeError) -> bool:

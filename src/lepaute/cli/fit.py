@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from lepaute.simulate.platform import Platform
 
 #: Serious findings that are printed; a report has them all.
-MOST_TOLD = 6
+MAX_TOLD = 6
 Report = Annotated[
     Path | None, typer.Option("--report", metavar="FILE.html", help="a page: what is wrong with the models, and where")
 ]
@@ -322,4 +322,4 @@ class _Told:
         )
         print("".join(f"\n{text}\n" for text in tables if text), end="")
         _print_factors(fitted.factor_tests)
-        warn(f"{flag.subject}: {flag.sentence}" for flag in diagnosis.serious[:MOST_TOLD])
+        warn(f"{flag.subject}: {flag.sentence}" for flag in diagnosis.serious[:MAX_TOLD])

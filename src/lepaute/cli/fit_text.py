@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from lepaute.measure.fit.variability.dependence import DependenceReport
 
 #: Serious findings that a verdict names.
-MOST_FINDINGS = 2
+MAX_FINDINGS = 2
 
 
 def verdict_text(
@@ -29,7 +29,7 @@ def verdict_text(
     from lepaute.measure.fit.diagnostics.findings import answer, figures, findings
 
     found = findings(diagnosis)
-    serious = [one for one in found if one.severity == "serious"][:MOST_FINDINGS]
+    serious = [one for one in found if one.severity == "serious"][:MAX_FINDINGS]
     _, error, machine = (f"{value} {of}" for value, of in figures(diagnosis).texts)
     facts = [("error", error), ("machine", machine)]
     if serious and disturbed:

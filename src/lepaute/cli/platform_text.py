@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from lepaute.simulate.platform import Platform
 
 #: What an answer rests on, in so many lines at most.
-MOST_FACTS = 5
+MAX_FACTS = 5
 
 
 def doubts(platform: "Platform") -> list[str]:
@@ -58,7 +58,7 @@ def tell_written(
     if details:
         unsure += [f"{each.text}: {each.source}" for each in assumed]
     answer = headline or f"platform {in_one_line(platform)}"
-    tell(f"{output}: {answer}", told[:MOST_FACTS], unsure, details=details, document=document if as_json else None)
+    tell(f"{output}: {answer}", told[:MAX_FACTS], unsure, details=details, document=document if as_json else None)
     warn(odd)  # a slip of a unit, which is no caveat
 
 
@@ -91,7 +91,7 @@ def group_facts(fitted: "Generative") -> list[tuple[str, str]]:
         size = f"{counted(group.nodes, 'node')}, {counted(group.units, 'CPU')}"
         mean = f"{fitted.terms[0]} {with_interval(group.theta[0], low[0], high[0], 's')}"
         told.append((f"group {number}", f"{size}; {mean}"))
-    return told[:MOST_FACTS]
+    return told[:MAX_FACTS]
 
 
 def _temporal(fitted: "Generative", group: "GroupMoments") -> "npt.NDArray[np.float64]":

@@ -27,9 +27,9 @@ from lepaute.simulate.prediction.warnings import caveats
 from lepaute.simulate.prediction.wording import fastest, scaling_answer, span_of, takes, where_run, with_slow_state
 
 #: Parts of an interval, of computing and of communication, and parameters of a sweep, that are named in an answer.
-MOST_PARTS, MOST_COMPUTING, MOST_COMMUNICATION, MOST_PARAMETERS = 3, 1, 2, 3
+MAX_PARTS, MAX_COMPUTING, MAX_COMMUNICATION, MAX_PARAMETERS = 3, 1, 2, 3
 #: A share of computing outside the fitted ranges that is worth a line.
-LEAST_OUTSIDE = 0.005
+MIN_OUTSIDE = 0.005
 
 
 def answered(prediction: "Prediction", machine: "Platform", width: int, *, details: bool = False) -> str:
@@ -66,13 +66,13 @@ def _facts(prediction: "Prediction") -> list[tuple[str, str]]:
     facts, breakdown, outside = [], prediction.breakdown, prediction.outside
     if breakdown is not None:
         whole_s, shares = breakdown.time_s * breakdown.ranks, breakdown.shares
-        kernels = sorted(prediction.kernel_time_s.items(), key=lambda item: -item[1])[:MOST_COMPUTING]
+        kernels = sorted(prediction.kernel_time_s.items(), key=lambda item: -item[1])[:MAX_COMPUTING]
         computing = shared("computing", shares["compute"], [(name, time_s / whole_s) for name, time_s in kernels])
         parts = sorted(((label, shares[name]) for name, label in COMMUNICATION), key=lambda part: -part[1])
-        communication = shared("communication", 1.0 - shares["compute"], parts[:MOST_COMMUNICATION])
+        communication = shared("communication", 1.0 - shares["compute"], parts[:MAX_COMMUNICATION])
         facts.append(("where", f"{computing}, {communication}"))
     facts.append(("from", _from(prediction)))
-    if outside is not None and max(outside.share, outside.messages_share, outside.unknown_share) >= LEAST_OUTSIDE:
+    if outside is not None and max(outside.share, outside.messages_share, outside.unknown_share) >= MIN_OUTSIDE:
         facts.append(("ranges", outside.text()))
     if (energy_j := prediction.energy_j) is not None:
         power = quantity(energy_j.mean / prediction.time_s.mean, "W")
@@ -90,7 +90,7 @@ def _from(prediction: "Prediction") -> str:
     if prediction.interval_basis is not None and prediction.controls is None:
         text += f" by {prediction.interval_basis}"
     if prediction.parts is not None:
-        widths = sorted(prediction.parts.half_widths(half_width).items(), key=lambda part: -part[1])[:MOST_PARTS]
+        widths = sorted(prediction.parts.half_widths(half_width).items(), key=lambda part: -part[1])[:MAX_PARTS]
         text += f", mostly {', '.join(f'{PART_LABELS.get(name, name)} {width:.1f}' for name, width in widths)}"
     return text
 
@@ -133,7 +133,7 @@ def _facts_of_problem(sweep: Sweep) -> list[tuple[str, str]]:
     best, worst = sweep.best, sweep.worst
     facts: list[tuple[str, str]] = []
     lines = effect_lines(sweep.predictions, one_line=True)[1:]
-    facts += [("choice", line.strip()) for line in lines[:MOST_PARAMETERS]]
+    facts += [("choice", line.strip()) for line in lines[:MAX_PARAMETERS]]
     if not facts and best is not None and worst is not None and not any(worst is one for one in sweep.bests):
         slower = worst.time_s.mean / best.time_s.mean - 1.0
         facts.append(("worst", f"{worst.application.label}: {span_of(worst.time_s)}, {100.0 * slower:.0f} % slower"))

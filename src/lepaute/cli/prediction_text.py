@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 #: What the parts of an interval are called; others have their own names.
 PART_LABELS = {"discrepancy": "kernel models", "own_code": "own code", "transfer": "other studies"}
-LEAST_PART = 0.05  # per cent of the mean: what is named
+MIN_PART = 0.05  # per cent of the mean: what is named
 COMMUNICATION = (
     ("late", "waiting for the other side"),
     ("transfer", "transfers"),
@@ -25,9 +25,9 @@ COMMUNICATION = (
     ("probe", "probes"),
     ("other", "the end"),
 )
-LEAST_SHARE = 0.0005  # of what is named
+MIN_SHARE = 0.0005  # of what is named
 #: Predictions, routines and values of a parameter that are listed.
-MOST_LISTED, MOST_ROUTINES, MOST_VALUES = 8, 6, 8
+MAX_LISTED, MAX_ROUTINES, MAX_VALUES = 8, 6, 8
 WIDTH = 120
 
 
@@ -59,7 +59,7 @@ def _basis(prediction: "Prediction") -> str:
 def readable_emulation(prediction: "Prediction") -> str:
     """Simulated time of a program, where it went, what had no model, what the simulation took."""
     from lepaute.simulate import Program
-    from lepaute.simulate.smpi.emulated_run import LEAST_SHARE as LEAST_OWN_SHARE
+    from lepaute.simulate.smpi.emulated_run import MIN_SHARE as MIN_OWN_SHARE
 
     program, run, figures = prediction.application, prediction.first, prediction.simulation
     assert isinstance(program, Program)
@@ -73,9 +73,9 @@ def readable_emulation(prediction: "Prediction") -> str:
     if first.program_s != first.time_s:
         lines.append(f"  program    {significant(first.program_s, 4)} s in all")
     lines.append(f"  computing  {computing_of(first)}")
-    if first.slowdowns is not None and first.slowdowns.memory_share is not None and first.own_share > LEAST_OWN_SHARE:
+    if first.slowdowns is not None and first.slowdowns.memory_share is not None and first.own_share > MIN_OWN_SHARE:
         lines.append(f"  memory     {100.0 * first.slowdowns.memory_share:.0f} % of the program's own waits for memory")
-    uses = sorted((first.fallback | first.kernels).items(), key=lambda item: -item[1].time_s)[:MOST_ROUTINES]
+    uses = sorted((first.fallback | first.kernels).items(), key=lambda item: -item[1].time_s)[:MAX_ROUTINES]
     lines += [f"    {name:<12} {use.calls:>10} calls {significant(use.time_s, 4):>12} s" for name, use in uses]
     if prediction.outside is not None:
         lines.append(f"  ranges     {prediction.outside.text()}")
@@ -101,7 +101,7 @@ def _parts_line(prediction: "Prediction") -> list[str]:
     if parts is None:
         return [f"  ±       --parts tells what the {significant(half_width, 2)} % are made of"]
     widths = parts.half_widths(half_width)
-    named = [f"{PART_LABELS.get(name, name)} {width:.1f}" for name, width in widths.items() if width >= LEAST_PART]
+    named = [f"{PART_LABELS.get(name, name)} {width:.1f}" for name, width in widths.items() if width >= MIN_PART]
     return [f"  ±       {significant(half_width, 2)} %: {', '.join(named)}"] if named else []
 
 
@@ -141,7 +141,7 @@ def where_the_time_goes(prediction: "Prediction") -> list[str]:
         return []
     whole, shares = breakdown.time_s * breakdown.ranks, breakdown.shares
     kernels = sorted(prediction.kernel_time_s.items(), key=lambda item: -item[1])[:4]
-    parts = [(label, shares[name]) for name, label in COMMUNICATION if shares[name] >= LEAST_SHARE]
+    parts = [(label, shares[name]) for name, label in COMMUNICATION if shares[name] >= MIN_SHARE]
     return [
         "  where   " + shared("computing", shares["compute"], [(name, time_s / whole) for name, time_s in kernels]),
         "          " + shared("communication", 1.0 - shares["compute"], parts),
@@ -209,7 +209,7 @@ def _ranking(sweep: Sweep) -> list[str]:
     best, worst, bests = sweep.best, sweep.worst, sweep.bests
     if len(sweep.predictions) == 1:
         return [f"  run     {_with_time(sweep.predictions[0])}"]
-    lines = [f"  first   {_with_time(prediction)}" for prediction in sweep.ahead[:MOST_LISTED]]
+    lines = [f"  first   {_with_time(prediction)}" for prediction in sweep.ahead[:MAX_LISTED]]
     if lines:
         lines += [
             f"          certainly faster than all that are comparable{'' if best else ', which none is'}; how much "
@@ -251,8 +251,8 @@ def _not_comparable(sweep: Sweep) -> list[str]:
 
 
 def _listed(lines: list[str]) -> list[str]:
-    more = len(lines) - MOST_LISTED
-    return lines[:MOST_LISTED] + ([f"    and {more} more"] if more > 0 else [])
+    more = len(lines) - MAX_LISTED
+    return lines[:MAX_LISTED] + ([f"    and {more} more"] if more > 0 else [])
 
 
 def _with_time(prediction: "Prediction") -> str:
@@ -277,9 +277,9 @@ def effect_lines(predictions: "Sequence[Prediction]", *, one_line: bool = False)
 
 def _parameter_lines(parameter: "Parameter", width: int, broken_at: int) -> list[str]:
     """NB  128; 192: 1.6 % slower (95 %: 0.4 to 2.8 % slower); ..."""
-    texts = [_effect_text(effect) for effect in parameter.others[:MOST_VALUES]]
-    if len(parameter.others) > MOST_VALUES:
-        texts.append(f"and {len(parameter.others) - MOST_VALUES} more")
+    texts = [_effect_text(effect) for effect in parameter.others[:MAX_VALUES]]
+    if len(parameter.others) > MAX_VALUES:
+        texts.append(f"and {len(parameter.others) - MAX_VALUES} more")
     lines = [f"    {parameter.name:<{width}}  {parameter.reference}"]
     for text in texts:
         if len(lines[-1]) + len(text) > broken_at - 2:

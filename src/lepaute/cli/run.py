@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lepaute.cli.options import FORCE_HELP
-from lepaute.cli.terminal import BAR_AFTER_S, LEAST_SPENT_S, announce, json_text, note, progress_bar
+from lepaute.cli.terminal import BAR_AFTER_S, MIN_SPENT_S, announce, json_text, note, progress_bar
 from lepaute.errors import InputError
 from lepaute.kit.node_sets import folded
 from lepaute.kit.options import option_field
@@ -162,7 +162,7 @@ def _progress_of(job: "Job", quiet: bool) -> "Iterator[None]":
                 before, began_s = done - rows, now_s
             share = min(1.0, (before + rows) / planned) if planned else 0.0
             spent_s = now_s - began_s
-            if not announced and rows > 1 and spent_s >= LEAST_SPENT_S and planned:
+            if not announced and rows > 1 and spent_s >= MIN_SPENT_S and planned:
                 left = planned - before - rows
                 announced = True
                 if (left_s := spent_s * left / (rows - 1)) > WORTH_TELLING_S:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from lepaute.measure.fit.segmentation import SegmentedLine
 
 #: Through two sizes a line goes whatever they are.
-LEAST_SIZES = 3
+MIN_SIZES = 3
 
 
 def command(
@@ -65,9 +65,9 @@ def command(
     chosen = [part for part in tables if table.lower() in part.name.lower()]
     if not chosen:
         raise InputError(f"{file}: no table is named {table!r:.60}; there are {_names(tables)}")
-    few = [part for part in chosen if part.sizes < LEAST_SIZES]
-    omitted = [f"{part.name}: {counted(part.sizes, 'size')}; give {LEAST_SIZES} or more" for part in few]
-    if not (chosen := [part for part in chosen if part.sizes >= LEAST_SIZES]):
+    few = [part for part in chosen if part.sizes < MIN_SIZES]
+    omitted = [f"{part.name}: {counted(part.sizes, 'size')}; give {MIN_SIZES} or more" for part in few]
+    if not (chosen := [part for part in chosen if part.sizes >= MIN_SIZES]):
         raise InputError(f"{file}: {omitted[0]}")
     warn(omitted)
     for option, path, what in (("--plot", plot, "draws"), ("--report", report, "is of")):

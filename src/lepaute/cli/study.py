@@ -246,7 +246,7 @@ def tuned_for_real(
     from lepaute.study.checking import check_for_real
     from lepaute.study.running import corrected, write_corrected
     from lepaute.study.tune import Tuned
-    from lepaute.study.tune_real import MOST_REPEATED
+    from lepaute.study.tune_real import MAX_REPEATED
 
     configurations, platform, cases = check_for_real(file, real_runs)
     for case in cases:
@@ -265,7 +265,7 @@ def tuned_for_real(
         with held(campaign_folder), progress_bar() as tell, chosen_runs(
             [_application_at(configurations, point) for point in points],
             seen_program,
-            Plan(MOST_REPEATED, seed),
+            Plan(MAX_REPEATED, seed),
             _predictor(configurations, points[0], platform, seed),
             campaign_folder,
             site,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from lepaute.study.running import StudyRun
 
 #: Facts of an answer, and notes that many rows of a table have in common.
-MOST_FACTS, MOST_NOTES = 5, 2
+MAX_FACTS, MAX_NOTES = 5, 2
 
 
 def answered_study(run: "StudyRun", width: int, *, details: bool = False) -> str:
@@ -25,7 +25,7 @@ def answered_study(run: "StudyRun", width: int, *, details: bool = False) -> str
         rest = [*(f"{name}: {text}" for name, text in facts), *(f"warning: {caveat}" for caveat in run.caveats)]
         text = details_text(answer, "\n".join(rest), width) if rest else answer
     else:
-        text = answer_text(answer, facts[:MOST_FACTS], run.caveats, width)
+        text = answer_text(answer, facts[:MAX_FACTS], run.caveats, width)
     return f"{text}\n{table}" if table else text
 
 
@@ -62,7 +62,7 @@ def _without_common(rows: Sequence[tuple[str, ...]]) -> tuple[list[tuple[str, ..
     """The rows, without the notes after the first semicolon of their last cells that several have, and these notes."""
     noted = [row[-1].split("; ") for row in rows]
     counts = Counter(part for first, *parts in noted for part in parts)
-    common = [part for part, count in counts.most_common(MOST_NOTES) if count > 1]
+    common = [part for part, count in counts.most_common(MAX_NOTES) if count > 1]
     shorter = [
         (*row[:-1], "; ".join([first, *(part for part in parts if part not in common)]))
         for row, (first, *parts) in zip(rows, noted, strict=True)

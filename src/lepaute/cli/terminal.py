@@ -22,7 +22,7 @@ BAR_AFTER_S = 2.0
 #: Into a file a line on what is done is written as often.
 LINE_EVERY_S = 60.0
 #: Of the work, and seconds: with less behind nothing is said of the time that is left.
-LEAST_BEHIND, LEAST_SPENT_S = 0.01, 2.0
+MIN_BEHIND, MIN_SPENT_S = 0.01, 2.0
 
 
 def json_text(value: Any, default: Callable[[Any], Any] | None = None) -> str:
@@ -137,7 +137,7 @@ class _TimeLeft:
             self._began_s, self._began_at = now_s, share
         self._last = share
         behind, spent_s = share - self._began_at, now_s - self._began_s
-        if behind < LEAST_BEHIND or spent_s < LEAST_SPENT_S or share >= 1.0:
+        if behind < MIN_BEHIND or spent_s < MIN_SPENT_S or share >= 1.0:
             return ""
         return f"about {duration(spent_s * (1.0 - share) / behind)} left"
 
@@ -186,7 +186,7 @@ def simulated_date(
         if whole_s:
             behind = min(date_s / whole_s, 0.99)
         remaining = left.text(now_s, behind) if behind else ""
-        if not announced and now_s - began_s >= (LEAST_SPENT_S if whole_s else every_s):
+        if not announced and now_s - began_s >= (MIN_SPENT_S if whole_s else every_s):
             announced, what = True, f"emulating {counted(runs, 'run')}"
             if not behind:
                 note(f"lepaute: {what}; its duration is not known in advance, {duration(most_s)} at most")

@@ -20,9 +20,9 @@ from lepaute.watch.report.summary import (
 )
 
 #: Without --details: lines below the answer, reports that a line names, factors of a report.
-MOST_FACTS, MOST_NAMED, MOST_FACTORS = 5, 2, 3
+MAX_FACTS, MAX_NAMED, MAX_FACTORS = 5, 2, 3
 #: Suspicious tests of a day in the details of a replay.
-MOST_SUSPICIONS = 2
+MAX_SUSPICIONS = 2
 
 
 def tested_text(summary: "Summary", false_alarms: float, width: int, *, details: bool) -> str:
@@ -32,8 +32,8 @@ def tested_text(summary: "Summary", false_alarms: float, width: int, *, details:
         return details_text(answer, "\n".join([*_sections(summary), _rests_on(summary, false_alarms)]), width)
     others = _other_facts(summary)
     rests = [*others, ("from", _rests_on(summary, false_alarms))]
-    regressions = [_regression(each, MOST_FACTORS, told=number == 0) for number, each in enumerate(summary.regressions)]
-    most = max(1, MOST_FACTS - len(rests))
+    regressions = [_regression(each, MAX_FACTORS, told=number == 0) for number, each in enumerate(summary.regressions)]
+    most = max(1, MAX_FACTS - len(rests))
     if len(regressions) > most:
         regressions[most - 1 :] = [f"{regressions[most - 1]}; and {len(regressions) - most} more; --details"]
     facts = [*(("open", text) for text in regressions), *rests]
@@ -65,14 +65,14 @@ def _other_facts(summary: "Summary") -> list[tuple[str, str]]:
         named = [machines_text(suspicion.machines) for suspicion in summary.suspicions]
         recent = f"{counted(len(named), 'unlikely test')} of the latest days, not confirmed"
         older = f"; {summary.older_suspicions} older" if summary.older_suspicions else ""
-        facts.append(("single", f"{recent}{f': {_limited(named, MOST_NAMED)}' if named else ''}{older}"))
+        facts.append(("single", f"{recent}{f': {_limited(named, MAX_NAMED)}' if named else ''}{older}"))
     unknown = [absence_text(absence) for absence in summary.absences]
     unknown += [f"{machines_text(each.machines)}: {counted(each.missing, 'more job')}" for each in summary.waiting]
     if unknown:
-        facts.append(("unknown", _limited(unknown, MOST_NAMED)))
+        facts.append(("unknown", _limited(unknown, MAX_NAMED)))
     if summary.worth_a_look.lines:
         label = summary.worth_a_look.label
-        facts.append(("look", f"{_limited([str(line) for line in summary.worth_a_look.lines], MOST_NAMED)}. {label}"))
+        facts.append(("look", f"{_limited([str(line) for line in summary.worth_a_look.lines], MAX_NAMED)}. {label}"))
     return facts
 
 
@@ -153,14 +153,14 @@ def replayed_text(
         f"{counted(tests, 'test')}{span}, {suspicious} suspicious; "
         f"at most {exact_number(100.0 * false_alarms)} % of alarms are expected to be false"
     )
-    standing = [_regression(each, None if details else MOST_FACTORS) for each in still_open]
+    standing = [_regression(each, None if details else MAX_FACTORS) for each in still_open]
     if details:
         lines = [line for day in days for line in _lines(day)]
         standing_lines = [f"open at the end: {each}" for each in standing]
         return details_text(answer, "\n".join([*lines, *standing_lines, rests]), width)
     alarms = [(day, alarm) for day in days for alarm in day.alarms]
-    most = MOST_FACTS - 1 - bool(standing)
-    shown = [f"{day.date}, {_alarm(each, MOST_FACTORS)}" for day, each in alarms[:most]]
+    most = MAX_FACTS - 1 - bool(standing)
+    shown = [f"{day.date}, {_alarm(each, MAX_FACTORS)}" for day, each in alarms[:most]]
     if len(alarms) > most:
         shown[-1] = f"{shown[-1]}; and {len(alarms) - most} more; --details"
     facts = [("alarm", text) for text in shown]
@@ -172,10 +172,10 @@ def replayed_text(
 def _lines(day: "Day") -> list[str]:
     """A line for each alarm of a day and each of its suspicious tests, as far as they are shown."""
     lines = [f"{day.date}  alarm: {_alarm(alarm)}" for alarm in day.alarms]
-    for suspicion in day.suspicions[:MOST_SUSPICIONS]:
+    for suspicion in day.suspicions[:MAX_SUSPICIONS]:
         changes = "; ".join(map(change_text, suspicion.changes))
         lines.append(f"{day.date}  {machines_text(suspicion.machines)}: {changes}, {p_text(suspicion.p_value)}")
-    if (more := len(day.suspicions) - MOST_SUSPICIONS) > 0:
+    if (more := len(day.suspicions) - MAX_SUSPICIONS) > 0:
         lines.append(f"{day.date}  and {more} more suspicious (--json has all)")
     return lines
 

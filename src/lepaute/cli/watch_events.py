@@ -53,7 +53,7 @@ InventoryFile = Annotated[
 #: Characters of an id that are shown; any beginning that is unique is enough.
 ID_CHARACTERS = 8
 #: Without --details: proposals, machines of a factor.
-MOST_PROPOSALS, MOST_MACHINES = 10, 8
+MAX_PROPOSALS, MAX_MACHINES = 10, 8
 #: A machine changed if its corrected p-value is below it.
 LEVEL = 0.05
 
@@ -263,7 +263,7 @@ def propose(options: ProposalOptions, store: Place = None, details: Details = Fa
     with opened(store) as watch, progress_bar(BAR_AFTER_S) as tell:
         proposals = options.proposals(watch, tell)
         tell("comparing archives", 0.95)
-        ids = list(proposals) if details or as_json else list(proposals)[:MOST_PROPOSALS]
+        ids = list(proposals) if details or as_json else list(proposals)[:MAX_PROPOSALS]
         explained = with_other_changes([proposals[key] for key in ids], watch.store)
     shown = dict(zip(ids, explained, strict=True))
     if as_json:
@@ -379,7 +379,7 @@ def _effect_lines(changes: "pd.DataFrame", day: "dt.date", *, details: bool) -> 
         lines.append(title)
         lines += [f"  on average {_change(row)}" for row in rows[rows["node"] == ""].to_dict("records")]
         shown = sorted(records if details else changed, key=lambda row: -abs(row["change"]))
-        most = len(shown) if details else MOST_MACHINES
+        most = len(shown) if details else MAX_MACHINES
         lines += [
             f"  {machines_text([(row['cluster'], row['node'], row['cpu'])])} {_change(row)}" for row in shown[:most]
         ]

@@ -25,7 +25,7 @@ else:
 
 #: Of the environment: the store of all commands of a session, such as those of cron.
 VARIABLE = "LEPAUTE_STORE"
-MOST_CHARACTERS = 2000
+MAX_CHARACTERS = 2000
 NODES_HELP = "such as dahu-13, 13/14 or node[13-16]"
 Place = Annotated[
     str | None, typer.Option("--store", metavar="PLACE", help=f"a folder or a postgresql:// URL; default: ${VARIABLE}")
@@ -94,8 +94,8 @@ def check_text(text: str | None, option: str) -> str | None:
             text.encode()
         except UnicodeEncodeError:
             raise InputError(f"{option} is {text[:80]!r}, which is not text in UTF-8") from None
-    if text is not None and len(text) > MOST_CHARACTERS:
-        raise InputError(f"{option} has {len(text)} characters; at most {MOST_CHARACTERS} are kept")
+    if text is not None and len(text) > MAX_CHARACTERS:
+        raise InputError(f"{option} has {len(text)} characters; at most {MAX_CHARACTERS} are kept")
     return text
 
 

@@ -14,7 +14,7 @@ from lepaute.errors import EnvironmentProblem
 from lepaute.kit.sessions import kill_session
 
 #: Longer output is cut in the middle when it is kept; a program that prints this much is broken anyway.
-_MOST_OUTPUT = 1 << 20
+_MAX_OUTPUT = 1 << 20
 #: What mpirun gets to end its ranks by itself before everything is killed.
 _GRACE_S = 2.0
 #: Between two looks at the time that a program had.
@@ -149,9 +149,9 @@ def end_session(process: "subprocess.Popen[bytes]") -> None:
 
 def _kept(output: bytes) -> str:
     text = output.decode(errors="replace")
-    if len(text) <= _MOST_OUTPUT:
+    if len(text) <= _MAX_OUTPUT:
         return text
-    return f"{text[: _MOST_OUTPUT // 2]}\n[... cut ...]\n{text[-_MOST_OUTPUT // 2 :]}"
+    return f"{text[: _MAX_OUTPUT // 2]}\n[... cut ...]\n{text[-_MAX_OUTPUT // 2 :]}"
 
 
 class AwakeTime:

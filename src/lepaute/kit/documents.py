@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 else:
     yaml = later("yaml")
 
-MOST_BYTES = 8 << 20
+MAX_BYTES = 8 << 20
 #: Values of a document, with each alias counted as what it stands for.
-MOST_VALUES = 500_000
+MAX_VALUES = 500_000
 #: Collections inside each other.
-MOST_DEPTH = 50
+MAX_DEPTH = 50
 #: Brackets and commas of JSON: each can cost a Python object of some 70 bytes from one or two bytes of text.
-MOST_JSON_MARKS = 4_000_000
+MAX_JSON_MARKS = 4_000_000
 
 #: What reads compressed data, and how they begin.
 _COMPRESSED = {"gzip": b"\x1f\x8b", "bz2": b"BZh", "lzma": b"\xfd7zXZ\0", "zstd": b"\x28\xb5\x2f\xfd"}
@@ -46,7 +46,7 @@ _TAGS = "tag:yaml.org,2002:"
 #: No number of a document is written with more characters; what is longer is text.
 _LONGEST_NUMBER = 100
 #: Declarations of tags, of which libyaml compares each with all before.
-_MOST_DIRECTIVES = 8
+_MAX_DIRECTIVES = 8
 #: 1.5e-9, and 1e-9, which YAML 1.1 takes for a text and nobody means as one.
 _DECIMAL = re.compile(r"-?[0-9]+(?:\.[0-9]*(?:[eE][-+][0-9]+)?|[eE][-+][0-9]+)")
 _SCALARS = {"int": "an integer", "float": "a number", "bool": "true or false", "null": "null"}
@@ -56,7 +56,7 @@ _MERGE = object()
 Steps = tuple[str | int, ...]
 
 
-def read_text(path: str | Path, kind: str, most_bytes: int = MOST_BYTES) -> str:
+def read_text(path: str | Path, kind: str, most_bytes: int = MAX_BYTES) -> str:
     """The text of a file in UTF-8.
 
     Raises InputError, one line, for a file that cannot be read, is larger than `most_bytes`, or is not UTF-8.
@@ -70,7 +70,7 @@ def read_text(path: str | Path, kind: str, most_bytes: int = MOST_BYTES) -> str:
         raise InputError(f"{path}:{line}: is not UTF-8 text; give {kind}") from None
 
 
-def read_bytes(path: str | Path, kind: str, most_bytes: int = MOST_BYTES) -> bytes:
+def read_bytes(path: str | Path, kind: str, most_bytes: int = MAX_BYTES) -> bytes:
     """The content of a file, as `unpacked` gives it; raises as that and `read_text`."""
     with unpacked(path, kind) as stream:
         data = stream.read(most_bytes + 1)
@@ -110,13 +110,13 @@ def unpacked(path: str | Path, what: str) -> Iterator[BinaryIO]:
         raise InputError(f"{str(path)!r}: is not a file name; give {what}") from None
 
 
-def read_json(data: bytes | str, origin: str, *, most_bytes: int = MOST_BYTES) -> Any:
+def read_json(data: bytes | str, origin: str, *, most_bytes: int = MAX_BYTES) -> Any:
     """The value of a JSON text.
 
     Raises InputError, one line, for what is not JSON, too large, too deep, or would take memory out of proportion.
     """
     text = data if isinstance(data, bytes) else data.encode(errors="surrogatepass")
-    if len(text) > most_bytes or sum(text.count(mark) for mark in (b"[", b"{", b",")) > MOST_JSON_MARKS:
+    if len(text) > most_bytes or sum(text.count(mark) for mark in (b"[", b"{", b",")) > MAX_JSON_MARKS:
         raise InputError(f"{origin}: is too large to read; give a smaller document")
     try:
         value = json.loads(text)
@@ -124,8 +124,8 @@ def read_json(data: bytes | str, origin: str, *, most_bytes: int = MOST_BYTES) -
         raise InputError(f"{origin}:{error.lineno}:{error.colno}: is not JSON ({error.msg}); correct it") from None
     except (ValueError, RecursionError):  # bytes that are no UTF-8, numbers of many digits; brackets in brackets
         raise InputError(f"{origin}: cannot be parsed as JSON; correct it") from None
-    level = [value] if text.count(b"[") + text.count(b"{") > MOST_DEPTH else []
-    for _ in range(MOST_DEPTH + 1):
+    level = [value] if text.count(b"[") + text.count(b"{") > MAX_DEPTH else []
+    for _ in range(MAX_DEPTH + 1):
         level = [
             inner
             for outer in level
@@ -133,7 +133,7 @@ def read_json(data: bytes | str, origin: str, *, most_bytes: int = MOST_BYTES) -
             if isinstance(inner, dict | list)
         ]
     if level:
-        raise InputError(f"{origin}: is nested deeper than {MOST_DEPTH} levels; flatten it")
+        raise InputError(f"{origin}: is nested deeper than {MAX_DEPTH} levels; flatten it")
     return value
 
 
@@ -143,9 +143,9 @@ def read_yaml(text: str, origin: str) -> Any:
     Raises InputError, one line with file, line and column, for what is not YAML, has a key twice, or exceeds the bounds
     of this module.
     """
-    if len(text) > MOST_BYTES or len(text.encode(errors="surrogatepass")) > MOST_BYTES:
-        raise InputError(f"{origin}: has more than {MOST_BYTES} bytes; split it or remove what is not needed")
-    if text.count("%TAG") > _MOST_DIRECTIVES:
+    if len(text) > MAX_BYTES or len(text.encode(errors="surrogatepass")) > MAX_BYTES:
+        raise InputError(f"{origin}: has more than {MAX_BYTES} bytes; split it or remove what is not needed")
+    if text.count("%TAG") > _MAX_DIRECTIVES:
         raise InputError(f"{origin}: declares tags, which are not supported; remove the %TAG lines")
     try:
         return _Composer(text, origin).document()
@@ -194,8 +194,8 @@ class _Composer:
                 self._refuse(event, f"stands for the anchor {name}, which is not defined", "define it before")
             if (part := self._anchors[event.anchor]) is None:
                 self._refuse(event, f"stands for {name}, which contains it", "write the value out")
-            if depth + part[2] > MOST_DEPTH:
-                self._refuse(event, f"is nested deeper than {MOST_DEPTH} levels", "flatten it")
+            if depth + part[2] > MAX_DEPTH:
+                self._refuse(event, f"is nested deeper than {MAX_DEPTH} levels", "flatten it")
             self._count += part[1]
         else:
             if anchor is not None:
@@ -210,15 +210,15 @@ class _Composer:
             )
             if anchor is not None:
                 self._anchors[anchor] = part
-        if self._count > MOST_VALUES:
-            self._refuse(event, f"is value {MOST_VALUES + 1} of the document", "aliases count as their expansions")
+        if self._count > MAX_VALUES:
+            self._refuse(event, f"is value {MAX_VALUES + 1} of the document", "aliases count as their expansions")
         return part
 
     def _collection(self, event: Any, depth: int, *, mapping: bool) -> tuple[Any, int, int]:
         if event.tag not in (None, "!", f"{_TAGS}{'map' if mapping else 'seq'}"):
             self._refuse(event, f"has the tag {event.tag[:60]!r}, which is not supported", "remove the tag")
-        if depth >= MOST_DEPTH:
-            self._refuse(event, f"is nested deeper than {MOST_DEPTH} levels", "flatten it")
+        if depth >= MAX_DEPTH:
+            self._refuse(event, f"is nested deeper than {MAX_DEPTH} levels", "flatten it")
         end = self._yaml.events.MappingEndEvent if mapping else self._yaml.events.SequenceEndEvent
         items: list[Any] = []
         explicit: dict[Any, Any] = {}

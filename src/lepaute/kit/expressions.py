@@ -14,7 +14,7 @@ from lepaute.errors import InputError, LepauteError
 Number = int | float | bool | str | None
 
 _LONGEST = 500
-_MOST_NODES = 200
+_MAX_NODES = 200
 _LARGEST = 1e300
 _LARGEST_EXPONENT = 64
 
@@ -54,8 +54,8 @@ class Expression:
         except (SyntaxError, ValueError, MemoryError, RecursionError):
             raise InputError(f"is {self.text[:80]!r}, which is no expression; write one such as p*q == 256") from None
         nodes = list(ast.walk(self._tree))
-        if len(nodes) > _MOST_NODES:
-            raise InputError(f"has more than {_MOST_NODES} parts; write several expressions")
+        if len(nodes) > _MAX_NODES:
+            raise InputError(f"has more than {_MAX_NODES} parts; write several expressions")
         functions = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
         self.names = frozenset(node.id for node in nodes if isinstance(node, ast.Name) and id(node) not in functions)
         if rule := next(filter(None, map(_broken_rule, nodes)), None):

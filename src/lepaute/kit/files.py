@@ -19,7 +19,7 @@ from typing import IO
 
 from lepaute.errors import EnvironmentProblem, InputError, LepauteError
 
-MOST_LINKS = 40
+MAX_LINKS = 40
 #: What goes wrong while content is written because of the place, and not of the writer.
 _OF_THE_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS})
 #: Around the random part of the name of a temporary.
@@ -107,7 +107,7 @@ def _mode(path: Path) -> int | None:
 
 def _target_of(path: Path) -> Path:
     """Follows links, except those of /proc to open descriptors; raises OSError for a circle of links."""
-    for _ in range(MOST_LINKS):
+    for _ in range(MAX_LINKS):
         path = Path(os.path.realpath(path.parent)) / path.name
         if path.is_relative_to("/proc") or not path.is_symlink():
             return path

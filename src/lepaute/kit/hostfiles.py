@@ -18,7 +18,7 @@ _HOSTS, _COMMA = re.compile(r"[A-Za-z0-9._,/\[\]-]+"), re.compile(r",(?![^\[]*\]
 _BRACKETS = re.compile(r"([^\[]*\[)([^\]]*)(\].*)")
 _KEY = re.compile(r"([\w-]+)\s*=\s*(\S+)")
 #: Keys of a hostfile with the number of slots, with a bound of it, and of how to log in, as Open MPI and LAM have them.
-_SLOTS, _MOST_SLOTS, _LOGIN = (
+_SLOTS, _MAX_SLOTS, _LOGIN = (
     ("slots", "cpu", "cpus", "count"),
     ("max_slots", "slots_max"),
     ("user", "username", "port"),
@@ -92,7 +92,7 @@ class HostLines:
             name = key.lower().replace("-", "_")
             if name in _SLOTS:
                 count = self.count(value, key)
-            elif name in _MOST_SLOTS:
+            elif name in _MAX_SLOTS:
                 most = self.count(value, key)
             elif name not in _LOGIN:
                 self.refuse(f"{key[:80]} is no key of a hostfile; write host slots=N")

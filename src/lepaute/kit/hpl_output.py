@@ -24,7 +24,7 @@ _ANY_ROW = re.compile(rf"(?P<code>\S{{0,60}}[A-Za-z]\S{{0,60}})(?:[ \t]+{_NUMBER
 _COLUMN_NAMES = re.compile(r"(?<![\w/.-])T/V(?P<others>(?:[ \t]+\S{1,60}){1,40})")
 _MIXED_PRECISION = re.compile(r"\s{0,20}(?P<name>(?:roc)?HPL[-_ ]?(?:AI|MxP))(?![a-z])", re.IGNORECASE)
 #: Time and rate of a line are of one run: within their rounding they agree up to this.
-_MOST_DISAGREEMENT = 0.02
+_MAX_DISAGREEMENT = 0.02
 #: HPL's own code of the algorithms; others have other codes.
 ALGORITHMS = re.compile(
     r"W(?P<pmap>[RC])(?P<depth>\d{1,6})(?P<bcast>\d)(?P<rfact>[LCR])(?P<ndiv>\d{1,6})(?P<pfact>[LCR])(?P<nbmin>\d{1,6})"
@@ -140,8 +140,8 @@ def _time_s(n: int, time: str, rate: str, where: str) -> float:
     # A run of 5 ms is printed as 0.01 s: what was rounded lies anywhere within half a digit, for both.
     (shortest_s, longest_s), (lowest, highest) = _rounded_from(time), _rounded_from(rate)
     flop = flop_count(n)
-    least = lowest * 1e9 * shortest_s * (1 - _MOST_DISAGREEMENT)
-    most = highest * 1e9 * longest_s * (1 + _MOST_DISAGREEMENT)
+    least = lowest * 1e9 * shortest_s * (1 - _MAX_DISAGREEMENT)
+    most = highest * 1e9 * longest_s * (1 + _MAX_DISAGREEMENT)
     if not (flop > 0.0 and least <= flop <= most):
         raise InputError(f"{where}: {time} s and {rate} Gflop/s are not of one run with N = {n}")
     return flop / (float(rate) * 1e9) if _half_digit(rate) < _half_digit(time) else float(time)

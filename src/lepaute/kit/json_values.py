@@ -20,7 +20,7 @@ Value = TypeVar("Value")
 ABSENT_IF_NONE = {"absent_if_none": True}
 _MORE = "more"
 #: Larger integers are no count; Python takes long to spell them out.
-_MOST_WHOLE = 2**63
+_MAX_WHOLE = 2**63
 _NAMES = {str: "text", int: "an integer", float: "a number", bool: "true or false"}
 
 
@@ -142,12 +142,10 @@ def _scalar(hint: type, value: Any, *, lenient: bool) -> Any:
     _expect(value, (int, float) if hint is float else hint, name := _NAMES.get(hint, hint.__name__))
     if isinstance(value, bool) and hint is not bool:
         raise _Unfit(name)
-    finite = (
-        math.isfinite(value) if isinstance(value, float) else not isinstance(value, int) or abs(value) < _MOST_WHOLE
-    )
+    finite = math.isfinite(value) if isinstance(value, float) else not isinstance(value, int) or abs(value) < _MAX_WHOLE
     if lenient and not finite:
         raise _Unfit("a finite number")
-    if isinstance(value, int) and abs(value) >= 2 * _MOST_WHOLE:
+    if isinstance(value, int) and abs(value) >= 2 * _MAX_WHOLE:
         raise _Unfit(f"{name} of 64 bits")
     return value
 

@@ -8,7 +8,7 @@ from math import prod
 from lepaute.errors import InputError, LepauteError
 
 #: More nodes than this are a slip of the keyboard.
-MOST_NODES = 10_000
+MAX_NODES = 10_000
 #: A host name, or an alias of ssh's configuration; nothing that a shell or an option parser could take otherwise.
 _NODE_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?")
 #: Names, ranges, groups and set operators, and nothing else: ClusterShell puts the name of a group, such as it is, into
@@ -18,7 +18,7 @@ _RANGES = rf"\[{_RANGE}(?:,{_RANGE})*\]"
 _NAMES = rf"(?:[A-Za-z0-9._-]|{_RANGES})+"
 _GROUP = rf"@(?:[A-Za-z0-9_][A-Za-z0-9_.-]*:)?(?:\*|[A-Za-z0-9_](?:[A-Za-z0-9_.-]|{_RANGES})*)"
 _NODE_SET = re.compile(rf"(?:{_NAMES}|{_GROUP})(?:[,!&^](?:{_NAMES}|{_GROUP}))*")
-_MOST_CHARACTERS = 10_000
+_MAX_CHARACTERS = 10_000
 #: Nodes of the groups in the file that ClusterShell's packages install, compute and gpu among them.
 _OF_AN_EXAMPLE = re.compile(r"example[0-9]+")
 #: The last number of a name, with what is before and after it; a longer one is a name, not a number to count by.
@@ -30,18 +30,18 @@ def parse_node_set(text: str) -> tuple[str, ...]:
 
     Raises InputError for what is no set, has no or too many nodes, or names that no node can have.
     """
-    if len(text) > _MOST_CHARACTERS or not _NODE_SET.fullmatch(text):
+    if len(text) > _MAX_CHARACTERS or not _NODE_SET.fullmatch(text):
         raise InputError(f"{text[:60]!r} is not a set of nodes; give names and ranges such as node[1-4,7],login")
-    if _upper_bound(text) > MOST_NODES:
-        raise InputError(f"{text[:60]!r} names more than {MOST_NODES} nodes")
+    if _upper_bound(text) > MAX_NODES:
+        raise InputError(f"{text[:60]!r} names more than {MAX_NODES} nodes")
     from ClusterShell.NodeSet import NodeSet, NodeSetException
     from ClusterShell.NodeUtils import GroupResolverError, GroupSourceError
     from ClusterShell.RangeSet import RangeSetException
 
     try:
         nodes = NodeSet(text)
-        if len(nodes) > MOST_NODES:
-            raise InputError(f"{text[:60]!r} names more than {MOST_NODES} nodes")
+        if len(nodes) > MAX_NODES:
+            raise InputError(f"{text[:60]!r} names more than {MAX_NODES} nodes")
         names = tuple(str(name) for name in nodes)
     except LepauteError:
         raise
@@ -82,7 +82,7 @@ def _upper_bound(text: str) -> int:
         if ends is None:
             return 1
         # ClusterShell does not count with numbers of many digits, and Python with those of thousands.
-        return MOST_NODES + 1 if len(ends[0]) > 30 else max(int(ends[2]) - int(ends[1]) + 1, 1)
+        return MAX_NODES + 1 if len(ends[0]) > 30 else max(int(ends[2]) - int(ends[1]) + 1, 1)
 
     parts = re.findall(r"(?:\[[^\]]*\]|[^\[,])+", text)
     brackets = (re.findall(r"\[([^\]]*)\]", part) for part in parts)

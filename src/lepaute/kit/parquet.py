@@ -16,9 +16,9 @@ else:
     pyarrow = later("pyarrow")
     parquet = later("pyarrow.parquet")
 
-MOST_COLUMNS = 10_000
+MAX_COLUMNS = 10_000
 #: Footers of Parquet files have kilobytes; texts and lists within them may not take more.
-_MOST_FOOTER_TEXT_BYTES, _MOST_FOOTER_ITEMS = 16 << 20, 1_000_000
+_MAX_FOOTER_TEXT_BYTES, _MAX_FOOTER_ITEMS = 16 << 20, 1_000_000
 
 
 @contextmanager
@@ -52,8 +52,8 @@ def open_parquet(
     Raises InputError, one line, for what is no Parquet, has nested columns, or takes more than `most_bytes`.
     """
     limits: dict[str, Any] = {
-        "thrift_string_size_limit": _MOST_FOOTER_TEXT_BYTES,
-        "thrift_container_size_limit": _MOST_FOOTER_ITEMS,
+        "thrift_string_size_limit": _MAX_FOOTER_TEXT_BYTES,
+        "thrift_container_size_limit": _MAX_FOOTER_ITEMS,
     }
 
     def opened(**more: Any) -> "pyarrow.parquet.ParquetFile":
@@ -64,9 +64,9 @@ def open_parquet(
     with reading_table(name):
         file = opened()
         schema = file.schema_arrow
-    if len(schema) > MOST_COLUMNS or len(set(schema.names)) != len(schema):
+    if len(schema) > MAX_COLUMNS or len(set(schema.names)) != len(schema):
         raise InputError(
-            f"{name}: has more than {MOST_COLUMNS} columns, or two of the same name; the file is not a table of Lepaute"
+            f"{name}: has more than {MAX_COLUMNS} columns, or two of the same name; the file is not a table of Lepaute"
         )
     chosen = [field for field in schema if columns is None or field.name in columns]
     refuse_bytes(name, file.metadata.num_rows * sum(_width_bytes(name, field.type) for field in chosen), most_bytes)

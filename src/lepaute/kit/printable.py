@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 #: Bounds the work on a text of which only the beginning is shown.
-_MOST_LOOKED_AT = 20_000
+_MAX_LOOKED_AT = 20_000
 #: Columns where nothing is cut: more than a line that anybody prints.
 UNLIMITED = 1_000_000
 
@@ -88,8 +88,8 @@ def terminal_columns(stream: Any = None) -> int:
 
 def fitted(text: str, width: int) -> str:
     """`printable(text)`, its end replaced by "..." where it takes more than `width` columns."""
-    visible = printable(text[:_MOST_LOOKED_AT])
-    if len(text) <= _MOST_LOOKED_AT and columns(visible) <= width:
+    visible = printable(text[:_MAX_LOOKED_AT])
+    if len(text) <= _MAX_LOOKED_AT and columns(visible) <= width:
         return visible
     kept, used = [], 0
     for char in visible:

@@ -10,7 +10,7 @@ from typing import Never
 from lepaute.errors import InputError
 
 #: A list of ranges has at most so many numbers.
-MOST_NUMBERS = 10**6
+MAX_NUMBERS = 10**6
 #: No quantity is larger: it would not fit the 64 bits of the engine.
 MOST = 2**63 - 1
 DECIMAL = {"k": 10**3, "M": 10**6, "G": 10**9}
@@ -152,7 +152,7 @@ def settings_of(texts: list[str]) -> dict[str, str]:
 
 
 def ranges_of(text: str, name: str) -> list[range]:
-    """The ranges, each going up, of a list such as 0,5-7, as they are written; at most MOST_NUMBERS numbers in all."""
+    """The ranges, each going up, of a list such as 0,5-7, as they are written; at most MAX_NUMBERS numbers in all."""
     ranges = []
     for item in text.split(","):
         match = re.fullmatch(rf"\s*{_DIGITS}\s*(?:-\s*{_DIGITS}\s*)?", item)
@@ -162,8 +162,8 @@ def ranges_of(text: str, name: str) -> list[range]:
         if high < low:
             raise InputError(f"{name} is {text[:80]!r}; a range must increase, such as {high}-{low}")
         ranges.append(range(low, high + 1))
-    if sum(map(len, ranges)) > MOST_NUMBERS:
-        raise InputError(f"{name} is {text[:80]!r}; at most {MOST_NUMBERS} numbers are allowed")
+    if sum(map(len, ranges)) > MAX_NUMBERS:
+        raise InputError(f"{name} is {text[:80]!r}; at most {MAX_NUMBERS} numbers are allowed")
     return ranges
 
 

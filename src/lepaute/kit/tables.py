@@ -6,7 +6,7 @@ from lepaute.kit.printable import UNLIMITED
 from lepaute.kit.text import folded
 
 #: Columns of a terminal that are enough for a folded text.
-LEAST_FOLDED = 24
+MIN_FOLDED = 24
 
 
 def text_table(titles: Sequence[object], rows: Iterable[Sequence[object]], left: Collection[int] | None = (0,)) -> str:
@@ -62,7 +62,7 @@ def _blocks(widths: Sequence[int], columns: Sequence[int], width: int, left: Col
     blocks = [[first]]
     for column in rest:
         is_text = column == rest[-1] and column in left
-        needed = _taken(widths, blocks[-1]) + 2 + (min(widths[column], LEAST_FOLDED) if is_text else widths[column])
+        needed = _taken(widths, blocks[-1]) + 2 + (min(widths[column], MIN_FOLDED) if is_text else widths[column])
         if len(blocks[-1]) > 1 and needed > width:
             blocks.append([first])
         blocks[-1].append(column)

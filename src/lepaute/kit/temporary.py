@@ -10,7 +10,7 @@ from pathlib import Path
 from lepaute.errors import EnvironmentProblem
 
 #: A compiler and a launcher put some files there; less is a full disk.
-LEAST_FREE_BYTES = 1 << 20
+MIN_FREE_BYTES = 1 << 20
 #: Where a name is needed that programs do not cut into pieces.
 _PLACES = ("/tmp", "/var/tmp", "/dev/shm")
 _PLAIN = re.compile(r"[\w/.,+@%~-]+", re.ASCII)
@@ -63,8 +63,8 @@ def check_room(folder: Path, variable: str = "TMPDIR") -> None:
     disk = os.statvfs(folder)
     free_bytes = disk.f_bavail * disk.f_frsize
     # Some file systems count neither blocks nor files.
-    if (disk.f_blocks and free_bytes < LEAST_FREE_BYTES) or (disk.f_files and not disk.f_favail):
-        left = f"{free_bytes >> 10} KiB left" if free_bytes < LEAST_FREE_BYTES else "no more files can be created"
+    if (disk.f_blocks and free_bytes < MIN_FREE_BYTES) or (disk.f_files and not disk.f_favail):
+        left = f"{free_bytes >> 10} KiB left" if free_bytes < MIN_FREE_BYTES else "no more files can be created"
         raise EnvironmentProblem(f"{folder}: the disk is full ({left}); make room, or set {variable} to another folder")
 
 

@@ -19,9 +19,9 @@ _FIGURE = re.compile(r"(?<![\w.=-])[0-9][0-9,]*(\.[0-9]+)?(e[+-]?[0-9]+)?(?![\w-
 _IN_PARENTHESES = re.compile(r" \((?!--)[^()]*[0-9][^()]*\)")
 _OF_SIZES = re.compile(r": [mnk] = [0-9].*$")
 #: Names that are listed behind a message that stands for others.
-MOST_NAMED = 6
+MAX_NAMED = 6
 #: Caveats of an answer whose beginnings are shown.
-MOST_CAVEATS = 3
+MAX_CAVEATS = 3
 #: Two words of a sentence, which names of functions are not.
 _WORDS = re.compile(r"\b[a-z]+,? [a-z]+\b")
 
@@ -252,7 +252,7 @@ def folded(text: str, width: int, indent: int = 0) -> str:
 
 def caveat_line(caveats: Sequence[str], width: int) -> str:
     """3 caveats: the beginnings of some; --details"""
-    shown = list(dict.fromkeys(map(_beginning, caveats)))[:MOST_CAVEATS]
+    shown = list(dict.fromkeys(map(_beginning, caveats)))[:MAX_CAVEATS]
     left = len(caveats) - len(shown)
     more = f"; and {left} more" if left > 0 else ""
     return folded(f"{counted(len(caveats), 'caveat')}: {'; '.join(shown)}{more}; --details", width, 2)
@@ -300,8 +300,8 @@ class Alike(NamedTuple):
         """The message with its count; of: how many there would be if each case had it."""
         if self.identical:
             return self.text if self.number == of else f"{self.text} ({self.number} of {of})"
-        more = ", ..." if len(self.names) > MOST_NAMED else ""
-        named = f", of {', '.join(self.names[:MOST_NAMED])}{more}" if self.names else ""
+        more = ", ..." if len(self.names) > MAX_NAMED else ""
+        named = f", of {', '.join(self.names[:MAX_NAMED])}{more}" if self.names else ""
         return f"{self.text} (and {self.number - 1} more like it{named})"
 
 

@@ -46,7 +46,7 @@ _OWN_SOURCES = ("xhpl_lepaute.c", "hpl_defaults.c", "hpl_compat.h")
 _WANTED = ("hpl/src/", "hpl/testing/", "hpl/include/", "include/")
 _COMPILE_JOBS = 2
 _COMPILE_LIMIT_S = 120.0
-_MOST_BYTES = 64 << 20
+_MAX_BYTES = 64 << 20
 
 
 def hpcc_tarball(progress: Callable[[str], None] | None = None) -> Path:
@@ -230,8 +230,8 @@ def extract(tarball: Path, folder: Path) -> None:
                 if not member.isfile() or path.is_absolute() or ".." in path.parts:
                     raise EnvironmentProblem(f"{tarball}: member {member.name} is not a plain file; is it {TARBALL}?")
                 written += member.size
-                if written > _MOST_BYTES:
-                    raise EnvironmentProblem(f"{tarball}: holds more than {_MOST_BYTES} bytes; is it {TARBALL}?")
+                if written > _MAX_BYTES:
+                    raise EnvironmentProblem(f"{tarball}: holds more than {_MAX_BYTES} bytes; is it {TARBALL}?")
                 content = archive.extractfile(member)
                 assert content is not None  # isfile() above
                 target = folder / path

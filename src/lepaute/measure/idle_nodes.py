@@ -28,14 +28,14 @@ from lepaute.measure.schedulers.types import BatchSystem, WaitingJob
 #: complete one; cancelled: by us, since the node was wanted, or on request; not started: the node was taken before.
 Outcome = Literal["submitted", "done", "not stored", "failed", "cancelled", "not started"]
 SUFFIX = ".test.json"
-_MOST_BYTES = 65_536
+_MAX_BYTES = 65_536
 #: A test that failed is not repeated at once: the next one would fail as well, and other nodes would wait.
 RETRY_S = 6 * 3600.0
 #: A test that has not started after so long, on a node that was idle, has lost it to somebody.
 START_S = 60.0
 #: A job ends some time after its archive is there, or after it was cancelled.
 _POLL_S = 5.0
-_MOST_REASON = 300
+_MAX_REASON = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class SubmittedTest:
         return self.folder / f"{self.name}.log"
 
     def ended(self, outcome: Outcome, reason: str, now_s: float) -> Self:
-        return dataclasses.replace(self, outcome=outcome, reason=reason[:_MOST_REASON], ended_s=now_s)
+        return dataclasses.replace(self, outcome=outcome, reason=reason[:_MAX_REASON], ended_s=now_s)
 
     def save(self) -> None:
         plain = dataclasses.asdict(self)
@@ -75,7 +75,7 @@ def submitted_tests(folder: Path) -> list[SubmittedTest]:
 
 
 def _record(path: Path) -> SubmittedTest:
-    plain = read_json(read_text(path, "a record of a node test", _MOST_BYTES), str(path))
+    plain = read_json(read_text(path, "a record of a node test", _MAX_BYTES), str(path))
     here = {"folder": path.parent, "name": path.name.removesuffix(SUFFIX)}
     record = from_json(SubmittedTest, {**plain, **here} if isinstance(plain, dict) else plain, str(path))
     if record.outcome not in get_args(Outcome):
@@ -268,7 +268,7 @@ class NodeTests:
         try:
             self.on_archive(record.archive)
         except (ArchiveError, InputError, EnvironmentProblem, OSError) as problem:
-            reason = str(problem)[:_MOST_REASON]
+            reason = str(problem)[:_MAX_REASON]
             if not _is_passing(problem):
                 self._replace(record.ended("failed", reason, now_s))
             elif (record.outcome, record.reason) != ("not stored", reason):
@@ -363,4 +363,4 @@ def _last_line(log: Path) -> str:
             lines = stream.read().decode(errors="replace").splitlines()
     except OSError as problem:
         return f"its log cannot be read ({problem.strerror})"
-    return next((" ".join(line.split())[:_MOST_REASON] for line in reversed(lines) if line.strip()), "")
+    return next((" ".join(line.split())[:_MAX_REASON] for line in reversed(lines) if line.strip()), "")

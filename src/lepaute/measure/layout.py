@@ -16,7 +16,7 @@ from lepaute.measure.node_agent.system_files import SystemFiles
 
 #: Environment variable of `lepaute calibrate` that makes a layout up, for tests: sockets x cores of each.
 MADE_UP = "LEPAUTE_LAYOUT"
-_MOST_CORES = 4096
+_MAX_CORES = 4096
 #: Names of hwloc 2 and 1.
 _SOCKETS = ("Package", "Socket")
 
@@ -136,10 +136,10 @@ def made_up_layout(text: str, pus: Sequence[int]) -> Layout:
     """`SxC`: S sockets of C cores, core c on the thread c modulo the number of those there are."""
     match = re.fullmatch(r"([1-9]\d{0,3})x([1-9]\d{0,3})", text)
     count = int(match[1]) * int(match[2]) if match else 0
-    if match is None or count > _MOST_CORES:
+    if match is None or count > _MAX_CORES:
         raise InputError(
             f"{MADE_UP} is {text[:40]!r}; it makes up a layout for tests, sockets x cores of each such as 2x16 and at "
-            f"most {_MOST_CORES} cores; unset it to measure the machine as it is"
+            f"most {_MAX_CORES} cores; unset it to measure the machine as it is"
         )
     each = int(match[2])
     cores = (
@@ -202,7 +202,7 @@ def layout_here() -> Layout:
 #: One process alone; one on each socket; as many as half of the cores of each socket; all that the node has room for.
 ONE, ONE_A_SOCKET, HALF, ALL = "one", "one-a-socket", "half", "all"
 #: With fewer cores on a socket, half of them is one or nearly all.
-FEWEST_TO_HALVE = 4
+MIN_TO_HALVE = 4
 
 #: The cores of each process.
 Places = tuple[tuple[int, ...], ...]
@@ -234,7 +234,7 @@ def loads(layout: Layout, threads: int = 1) -> tuple[str, ...]:
         return (ONE, ALL)
     sockets = layout.sockets
     between = [ONE_A_SOCKET] if 1 < len(sockets) < len(layout.cores) else []
-    if any(len(socket) >= FEWEST_TO_HALVE for socket in sockets):
+    if any(len(socket) >= MIN_TO_HALVE for socket in sockets):
         between.append(HALF)
     return (ONE, *between, ALL)
 

@@ -9,7 +9,7 @@ from lepaute.measure.nodes.group import Nodes
 from lepaute.stats.disturbance import load_causes, seen_by
 
 #: Repetitions of what other load disturbed, at the end of its block: load that stays cannot be outlived.
-MOST_REPETITIONS = 2
+MAX_REPETITIONS = 2
 
 
 @dataclass(frozen=True, slots=True)

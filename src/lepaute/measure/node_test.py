@@ -35,7 +35,7 @@ BLOCK_LIMIT_S = 900.0
 BUFFER_BYTES, STRIDE, ELEMENT_BYTES, UNROLL = 64 << 20, 1, 16, 8
 BATCH_BYTES, REPLICATIONS, QUICK_REPLICATIONS = 256 << 20, 12, 2
 PINGPONGS, QUICK_PINGPONGS = 400, 60
-MOST_BYTES = 8 << 20
+MAX_BYTES = 8 << 20
 LIMIT_S = 120.0
 #: What is absent, and how the names of its columns begin.
 SENSORS = {"frequency of the cores": ("frequency_core",), "temperature": ("temperature_",), "power": ("power_",)}
@@ -179,7 +179,7 @@ def together(threads: list[int], design: str, seed: int) -> str:
 def pingpongs(seed: int, *, quick: bool) -> Design:
     """Messages of all sizes, there and back."""
     counts = {"pingpong": QUICK_PINGPONGS if quick else PINGPONGS}
-    return p2p_design(seed, counts=counts, size_range_bytes=(1, MOST_BYTES))
+    return p2p_design(seed, counts=counts, size_range_bytes=(1, MAX_BYTES))
 
 
 def messages_inside(node: Nodes, layout: Layout, design: Design, seed: int) -> list[dict[str, float | str]]:

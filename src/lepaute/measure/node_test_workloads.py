@@ -46,7 +46,7 @@ STRESS_LIMIT_S, OWN_LIMIT_S = 120.0, 600.0
 #: Parameters of the experiment: `workload.NAME=COMMAND` and `workload_pattern.NAME=PATTERN`.
 _COMMAND, _PATTERN = "workload.", "workload_pattern."
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]{0,29}")
-_MOST_OWN, _MOST_FIGURES, _MOST_TEXT = 20, 1000, 4000
+_MAX_OWN, _MAX_FIGURES, _MAX_TEXT = 20, 1000, 4000
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +95,8 @@ def own_workloads(parameters: Mapping[str, object]) -> tuple[Workload, ...]:
     )
     for name in patterns.keys() - commands.keys():
         raise InputError(f"there is a pattern of the workload {printable(name)[:40]!r}, and no command; give both")
-    if len(commands) > _MOST_OWN:
-        raise InputError(f"there are {len(commands)} workloads; give at most {_MOST_OWN}")
+    if len(commands) > _MAX_OWN:
+        raise InputError(f"there are {len(commands)} workloads; give at most {_MAX_OWN}")
     return tuple(_own(name, commands[name], patterns.get(name)) for name in sorted(commands))
 
 
@@ -106,7 +106,7 @@ def _own(name: str, command: str, pattern: str | None) -> Workload:
         raise InputError(
             f"a workload is named {shown!r}; give letters and digits, at most 30, but none of {', '.join(STRESSORS)}"
         )
-    if not command.strip() or "\0" in command or len(command) > _MOST_TEXT:
+    if not command.strip() or "\0" in command or len(command) > _MAX_TEXT:
         raise InputError(f"the command of the workload {shown} is {printable(command)[:60]!r}; give one for the shell")
     try:
         program = shlex.split(command)[0]
@@ -122,7 +122,7 @@ def _own(name: str, command: str, pattern: str | None) -> Workload:
 
 def _compiled(name: str, pattern: str) -> re.Pattern[str]:
     try:
-        if len(pattern) > _MOST_TEXT:
+        if len(pattern) > _MAX_TEXT:
             raise ValueError("it is too long")
         compiled = re.compile(pattern, re.MULTILINE)
     except (re.error, ValueError, OverflowError, RecursionError) as problem:
@@ -190,8 +190,8 @@ def figures_of(workload: Workload, result: "Result") -> list[tuple[str, float]]:
         for figure, text in match.groupdict().items():
             if text is not None:
                 found.append((figure, _number(figure, text)))
-        if len(found) > _MOST_FIGURES:
-            raise EnvironmentProblem(f"it printed more than {_MOST_FIGURES} figures; let the pattern match fewer")
+        if len(found) > _MAX_FIGURES:
+            raise EnvironmentProblem(f"it printed more than {_MAX_FIGURES} figures; let the pattern match fewer")
     if not found:
         raise EnvironmentProblem("it printed nothing that its pattern matches")
     return found

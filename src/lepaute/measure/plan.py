@@ -21,21 +21,21 @@ from lepaute.measure.design import (
 from lepaute.measure.design.hpl_step import DEFAULT_NBS, StepOptions, drawn_step_options
 from lepaute.measure.design.messages import DEFAULT_COUNTS
 from lepaute.measure.layout import ALL, ONE, Layout, active, loads, places
-from lepaute.measure.sentinel import MOST_SHARE, SENTINEL
+from lepaute.measure.sentinel import MAX_SHARE, SENTINEL
 
 #: Matrices up to this order; a machine with little memory gets less.
-MOST_N = 8000
+MAX_N = 8000
 #: Share of the memory that all processes together may take: the rest of the machine must not be pushed to disk.
 _MEMORY_SHARE = 0.4
 #: What a rank of the ring takes besides its messages: room to move them about in, and its dgemm's operands.
 RING_SPARE_BYTES = 64 << 20
 #: Below this a plan does not check the available memory.
-_LEAST_MESSAGE_BYTES = 64 << 10
-_LEAST_OPERAND_BYTES = 16 << 20
+_MIN_MESSAGE_BYTES = 64 << 10
+_MIN_OPERAND_BYTES = 16 << 20
 #: Matrices of steps with other options than the defaults: what they change depends on columns more than on rows.
 _OPTIONS_N = 3000
 #: Largest k of a dgemm.
-_MOST_K = 2048
+_MAX_K = 2048
 
 #: Names of the probes in the observations. STEPS: each rank is a grid of its own; STEPS_COLUMN: all are one column.
 DGEMM, STEPS, STEPS_COLUMN, P2P = "dgemm", "hpl_steps_1x1", "hpl_steps_column", "p2p"
@@ -113,7 +113,7 @@ FULL = Scale(
     p2p_counts={operation: round(0.7 * count) for operation, count in DEFAULT_COUNTS.items()},
     p2p_most_bytes=64 << 20,
     ring_sizes=9,
-    most_n=MOST_N,
+    most_n=MAX_N,
     most_repetition_s=20.0,
     content_replications=7,
 )
@@ -202,7 +202,7 @@ def room(scale: Scale, memory_bytes: int, ranks: int, most_message_bytes: int | 
     share = int(_MEMORY_SHARE * memory_bytes) // ranks
     return Room(
         most_n=min(scale.most_n, max(int((share / 8) ** 0.5), *DEFAULT_NBS)),
-        most_operand_bytes=max(_LEAST_OPERAND_BYTES, min(scale.operand_bytes, share)),
+        most_operand_bytes=max(_MIN_OPERAND_BYTES, min(scale.operand_bytes, share)),
         most_message_bytes=largest_message(
             scale.p2p_most_bytes if most_message_bytes is None else most_message_bytes, memory_bytes, ranks
         ),
@@ -217,7 +217,7 @@ def largest_message(most_bytes: int, memory_bytes: int, ranks: int) -> int:
     """
     whole = int(_MEMORY_SHARE * memory_bytes)
     in_pair, in_ring = whole // 8, (whole // ranks - RING_SPARE_BYTES) // 2
-    return max(_LEAST_MESSAGE_BYTES, min(most_bytes, in_pair, in_ring))
+    return max(_MIN_MESSAGE_BYTES, min(most_bytes, in_pair, in_ring))
 
 
 def plan(
@@ -360,9 +360,9 @@ def design_of(
     most_n, messages = limits.most_n, (1, limits.most_message_bytes)
     if probe == DGEMM:
         # Of C and the larger of A and B, with a little more for leading dimensions.
-        order = min(most_n, int((_MOST_K**2 / 4 + 0.95 * limits.most_operand_bytes / 8) ** 0.5 - _MOST_K / 2))
+        order = min(most_n, int((_MAX_K**2 / 4 + 0.95 * limits.most_operand_bytes / 8) ** 0.5 - _MAX_K / 2))
         least, highest = scale.dgemm_product_range
-        depth = min(_MOST_K, order)
+        depth = min(_MAX_K, order)
         return dgemm_design(
             seed,
             products=part(scale.dgemm_products),
@@ -413,7 +413,7 @@ def reckoned_s(runs: Iterable[PlannedRun], gflops: float) -> float:
 
 def calibration_s(runs: Iterable[PlannedRun], gflops: float) -> float:
     """Seconds of the calibration of one node, undisturbed, with as many sentinels as there may be."""
-    return AROUND_S + SEMANTICS_S + reckoned_s(runs, gflops) / (1.0 - MOST_SHARE)
+    return AROUND_S + SEMANTICS_S + reckoned_s(runs, gflops) / (1.0 - MAX_SHARE)
 
 
 def run_s(run: PlannedRun, gflops: float) -> float:

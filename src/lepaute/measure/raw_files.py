@@ -85,7 +85,7 @@ def _is_head(line: str) -> bool:
 #: Names of nodes are texts, also where all of them look like numbers.
 _TEXTS = ("node",)
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,18}")
-_MOST_WHOLE = 2**63 - 1
+_MAX_WHOLE = 2**63 - 1
 _WORDS = {"True": True, "False": False}
 
 
@@ -160,7 +160,7 @@ class _Column:
 
 
 def _is_whole(cell: str) -> bool:
-    return _WHOLE.fullmatch(cell) is not None and abs(int(cell)) <= _MOST_WHOLE
+    return _WHOLE.fullmatch(cell) is not None and abs(int(cell)) <= _MAX_WHOLE
 
 
 def _is_float(cell: str) -> bool:

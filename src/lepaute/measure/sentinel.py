@@ -27,11 +27,11 @@ from lepaute.version import __version__
 SENTINEL = "sentinel"
 M, N, K = 1024, 1024, 128
 #: All calls of a sentinel together, and the fewest, of which a mean is taken.
-WANTED_S, FEWEST_CALLS = 0.3, 5
+WANTED_S, MIN_CALLS = 0.3, 5
 #: For the operands of each process: what fits into no cache, and does not take longer to fill than the calls.
 OPERAND_BYTES = 64 << 20
 #: At most so large a part of the time goes to sentinels, and they follow each other no more closely than this.
-MOST_SHARE, LEAST_GAP_S = 0.15, 2.0
+MAX_SHARE, MIN_GAP_S = 0.15, 2.0
 #: Beside what takes a second itself: a sentinel that takes a tenth of one, and sees a machine that is half as fast.
 _SHORT_SIZE, _SHORT_CALLS, _SHORT_BYTES = (512, 512, 128), 10, 12 << 20
 #: One that takes this long hangs.
@@ -40,7 +40,7 @@ LIMIT_S = 300.0
 
 def calls_of(call_s: float) -> int:
     """How many calls that take so long make a sentinel."""
-    return max(FEWEST_CALLS, ceil(WANTED_S / call_s))
+    return max(MIN_CALLS, ceil(WANTED_S / call_s))
 
 
 def call_seconds(gflops: float) -> float:
@@ -56,7 +56,7 @@ def sentinel_design(calls: int, m: int = M, n: int = N, k: int = K) -> Design:
 
 def gap_s(cost_s: float) -> float:
     """Between the end of a sentinel that cost so much and the next one."""
-    return max(LEAST_GAP_S, cost_s * (1.0 - MOST_SHARE) / MOST_SHARE)
+    return max(MIN_GAP_S, cost_s * (1.0 - MAX_SHARE) / MAX_SHARE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,9 +22,9 @@ from lepaute.stats.student import NORMAL_975
 _OF_MACHINE, _OF_RUN, _OF_COURSE = 0x534C4F4D, 0x534C4F52, 0x534C4F43
 #: Changes of the number of slow nodes, 10,000 episodes of a node: a run that would see more takes what is expected; so
 #: does one on so many nodes that none is slow for a smaller share of the time only.
-MOST_CHANGES, LEAST_QUICK = 20_000, 1e-12
+MAX_CHANGES, MIN_QUICK = 20_000, 1e-12
 #: Undisturbed times that stand for all, machines, and changes of the course of each machine.
-POINTS, MACHINES, LEAST_COURSE, MOST_COURSE = 4096, 32, 512, 4096
+POINTS, MACHINES, MIN_COURSE, MAX_COURSE = 4096, 32, 512, 4096
 _GOLDEN = 0.6180339887498949
 
 
@@ -76,8 +76,8 @@ class SlowNodes:
         machines, normals = _machines(self), _quantiles(POINTS)
         below, above = (_core.natural_log(end_s / median_s) / NORMAL_975 for end_s in (low_s, high_s))
         usual = [median_s * _exponential(z * (above if z > 0.0 else -below)) for z in normals]
-        most = min(MOST_COURSE, max(machine.changes_in(high_s) for machine in machines))
-        changes = min(MOST_COURSE, max(LEAST_COURSE, 1 << int(4.0 * most).bit_length()))
+        most = min(MAX_COURSE, max(machine.changes_in(high_s) for machine in machines))
+        changes = min(MAX_COURSE, max(MIN_COURSE, 1 << int(4.0 * most).bit_length()))
         slowed, ratios, missed = [], [], []
         for point, time_s in enumerate(usual):
             machine = machines[point % MACHINES]
@@ -128,7 +128,7 @@ class SlowNodes:
 
     def is_steady(self, time_s: float) -> bool:
         """Whether a run that takes so long undisturbed takes what is expected."""
-        return self.changes_in(time_s) > MOST_CHANGES or self.quick < LEAST_QUICK
+        return self.changes_in(time_s) > MAX_CHANGES or self.quick < MIN_QUICK
 
 
 class _Course(NamedTuple):

@@ -25,7 +25,7 @@ else:
 CATEGORIES = ("compute", "overhead", "late", "transfer", "contention", "probe")
 
 #: About as many rows does a trace get unless its ranks and steps are chosen: a Perfetto file of some 200 MB.
-MOST_ROWS = 1_000_000
+MAX_ROWS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,19 +49,19 @@ class TraceRequest(Public):
                 raise InputError(f"there is no {name} {beyond} to trace; this run has {name}s 0 to {count - 1}")
 
     def narrowed(self, application: "Application") -> "TraceRequest":
-        """The same, of fewer ranks and steps where what is not chosen would make a trace of more than MOST_ROWS rows.
+        """The same, of fewer ranks and steps where what is not chosen would make a trace of more than MAX_ROWS rows.
 
         Ranks are then those that the application takes for the others, steps as many as fit, in the middle of the run.
         """
         ranks = range(application.ranks) if self.ranks is None else self.ranks
         steps = range(application.steps) if self.steps is None else self.steps
-        if application.trace_rows(ranks, steps) <= MOST_ROWS:
+        if application.trace_rows(ranks, steps) <= MAX_ROWS:
             return self
         request = self
         if self.ranks is None:
             request = replace(request, ranks=application.trace_ranks())
             ranks = request.ranks or ()
-        if self.steps is None and application.trace_rows(ranks, steps) > MOST_ROWS:
+        if self.steps is None and application.trace_rows(ranks, steps) > MAX_ROWS:
             request = replace(request, steps=middle_steps(application, ranks))
         return request
 
@@ -70,7 +70,7 @@ class TraceRequest(Public):
 
 
 def middle_steps(application: "Application", ranks: "Sequence[int]") -> tuple[int, ...]:
-    """As many steps in the middle of the run as make at most MOST_ROWS rows, and at least one."""
+    """As many steps in the middle of the run as make at most MAX_ROWS rows, and at least one."""
     steps = application.steps
 
     def middle(count: int) -> range:
@@ -78,7 +78,7 @@ def middle_steps(application: "Application", ranks: "Sequence[int]") -> tuple[in
         return range(first, first + count)
 
     counts = range(1, steps + 1)
-    most = bisect_left(counts, True, key=lambda count: application.trace_rows(ranks, middle(count)) > MOST_ROWS)
+    most = bisect_left(counts, True, key=lambda count: application.trace_rows(ranks, middle(count)) > MAX_ROWS)
     return tuple(middle(max(1, most)))
 
 

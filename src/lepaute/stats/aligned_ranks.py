@@ -27,7 +27,7 @@ from lepaute.stats.expanding import Booleans, Floats, Integers
 Condition = Callable[[float], bool]
 
 #: Where its exact distribution takes more additions, the rank sum is taken as normal, with its exact mean and variance.
-MOST_ADDITIONS = 20_000_000
+MAX_ADDITIONS = 20_000_000
 _HALVINGS, _HALVINGS_NEARBY = 40, 14
 #: Values of either sample in a block. One of each would be nearest in time, but n pairs have no p-value below
 #: 2^(1 - n).
@@ -239,7 +239,7 @@ def _distribution(ranks: Sequence[Integers], second: Sequence[Booleans]) -> Floa
     additions += sum(
         min(comb(len(one), count), top) for one, count, top in zip(ranks, chosen, tops, strict=True)
     ) * sum(tops)
-    if additions > MOST_ADDITIONS:
+    if additions > MAX_ADDITIONS:
         return None
     chances = np.ones(1)
     for one, count, top in zip(ranks, chosen, tops, strict=True):

@@ -44,9 +44,9 @@ UPWARDS: tuple[Alternative, ...] = tuple((float(shift), 1.0) for shift in SHIFTS
 #: Of Student's t, heavy-tailed noise, and what a scale that is estimated by winsorised values is to that of t.
 TAIL_DEGREES, HEAVY_SCALE = 4, 1.2
 #: The group's variance is worth at most so many values of one's own.
-MOST_PRIOR_DEGREES = 40.0
+MAX_PRIOR_DEGREES = 40.0
 #: Fewer streams say nothing of each other.
-FEWEST_PEERS = 3
+MIN_PEERS = 3
 #: Days over which the slow part of a common effect is a mean: a season, not the weather.
 SLOW_DAYS = 15
 #: Innovations further out than this move level and scale as if they were there; for a scale that rests on few values,
@@ -58,7 +58,7 @@ NORMAL_SCALE = 0.945
 #: Fewer earlier values say nothing.
 FEWEST = 3
 #: Correlation of neighbours before any value is seen, worth so many values; never above the last.
-PRIOR_RHO, PRIOR_VALUES, MOST_RHO = 0.6, 20, 0.9
+PRIOR_RHO, PRIOR_VALUES, MAX_RHO = 0.6, 20, 0.9
 #: After an event scale and correlation of before are worth at most so many values.
 KEPT_VALUES = 50
 #: Days: as many again have half of the weight of a change.
@@ -142,7 +142,7 @@ def _log_t(z: Floats, degrees: float) -> Floats:
 
 def moderated(variance: Floats, degrees: Floats, groups: Integers) -> tuple[Floats, Floats]:
     """The variance that the streams of a group have in common, and how many degrees of freedom it is worth: 0 for fewer
-    than FEWEST_PEERS.
+    than MIN_PEERS.
 
     The spread of the logarithms of their variances that chance does not explain tells how alike they are; it is taken
     one standard error larger than it looks.
@@ -163,7 +163,7 @@ def moderated(variance: Floats, degrees: Floats, groups: Integers) -> tuple[Floa
     squares = mean((log_variance - centre[groups]) ** 2) * peers / np.maximum(peers - 1, 1.0)
     chance = mean(_of_halves(_trigamma, half))
     spread = np.maximum(squares - chance, 0.0) + squares * np.sqrt(2 / np.maximum(peers - 1, 1.0))
-    worth = np.where(peers >= FEWEST_PEERS, np.minimum(MOST_PRIOR_DEGREES, 2 / np.maximum(spread, 1e-9) + 1), 0.0)
+    worth = np.where(peers >= MIN_PEERS, np.minimum(MAX_PRIOR_DEGREES, 2 / np.maximum(spread, 1e-9) + 1), 0.0)
     prior = np.exp(centre + digamma(np.maximum(worth, 1.0) / 2) - np.log(np.maximum(worth, 1.0) / 2))
     return prior[groups], worth[groups]
 
@@ -172,7 +172,7 @@ def _moderated_correlation(seen: Floats, pairs: Floats, groups: Integers) -> tup
     """The correlation that the streams of a group have in common, how many pairs of values it is worth, and all pairs.
 
     seen  : that of each stream, by `pairs` pairs of neighbours; its variance by chance is about 2 / pairs
-    All of shape (streams,), worth 0 for fewer than FEWEST_PEERS; as in `moderated`, the spread that chance does not
+    All of shape (streams,), worth 0 for fewer than MIN_PEERS; as in `moderated`, the spread that chance does not
     explain counts, one standard error larger than it looks.
     """
     size = int(groups.max()) + 1
@@ -184,7 +184,7 @@ def _moderated_correlation(seen: Floats, pairs: Floats, groups: Integers) -> tup
     squares = np.bincount(groups, weights=off, minlength=size) / np.maximum(peers - 1, 1.0)
     chance = 2 * peers / np.maximum(all_pairs, 1.0)
     spread = np.maximum(squares - chance, 0.0) + squares * np.sqrt(2 / np.maximum(peers - 1, 1.0))
-    alike = np.where(peers >= FEWEST_PEERS, np.minimum(2 / np.maximum(spread, 1e-9), all_pairs), 0.0).astype(np.float64)
+    alike = np.where(peers >= MIN_PEERS, np.minimum(2 / np.maximum(spread, 1e-9), all_pairs), 0.0).astype(np.float64)
     return mean[groups], alike[groups], all_pairs[groups]
 
 
@@ -257,7 +257,7 @@ class CommonEffect:
 
 
 def _common_effect(deviations: Floats, groups: Integers) -> Floats:
-    """For each group, the median deviation of its streams: what all share; NaN for fewer than FEWEST_PEERS.
+    """For each group, the median deviation of its streams: what all share; NaN for fewer than MIN_PEERS.
 
     It is taken off the values before these are judged, and is a stream of its own: a change there is a platform event.
     """
@@ -271,7 +271,7 @@ def _common_effect(deviations: Floats, groups: Integers) -> Floats:
     upper = begin + finite // 2
     last = len(ranked) - 1
     medians = (ranked[np.minimum(middle, last)] + ranked[np.minimum(upper, last)]) / 2
-    return np.asarray(np.where(finite >= FEWEST_PEERS, medians, np.nan), dtype=np.float64)
+    return np.asarray(np.where(finite >= MIN_PEERS, medians, np.nan), dtype=np.float64)
 
 
 @dataclass(slots=True)
@@ -381,7 +381,7 @@ class ChangeEvidence:
         """
         with np.errstate(invalid="ignore", divide="ignore"):
             # E (x(t) - x(t-2))^2 / E (x(t) - x(t-1))^2 = 1 + rho
-            seen = np.clip(np.where(self.near > 0, self.far / self.near - 1, 0.0), -MOST_RHO, MOST_RHO)
+            seen = np.clip(np.where(self.near > 0, self.far / self.near - 1, 0.0), -MAX_RHO, MAX_RHO)
         common, alike = np.zeros(seen.shape), np.zeros(seen.shape)
         if groups is not None:
             common, alike, pairs = _moderated_correlation(seen, self.pairs, groups)
@@ -390,7 +390,7 @@ class ChangeEvidence:
         weight = np.maximum(alike, PRIOR_VALUES)
         shrunk = (self.pairs * np.maximum(seen, 0.0) + weight * elsewhere) / (self.pairs + weight)
         margin = 1 / np.sqrt(self.pairs + alike + 1)
-        return np.asarray(np.clip(shrunk + margin, self.least_rho, MOST_RHO), dtype=np.float64)
+        return np.asarray(np.clip(shrunk + margin, self.least_rho, MAX_RHO), dtype=np.float64)
 
     def widening(self, wander: Floats, groups: Integers) -> Floats:
         """By what innovations have to be larger where streams wander, too, with such a variance, shape (streams,).

@@ -15,14 +15,14 @@ from math import fsum
 from lepaute.stats.student import NORMAL_975
 
 #: A control that spreads less, or whose runs do so once the earlier controls are taken out, tells nothing.
-LEAST_SD, LEAST_SHARE = 1e-4, 1e-3
+MIN_SD, MIN_SHARE = 1e-4, 1e-3
 #: F statistic of a control (1 and R - 2 - earlier degrees of freedom) from which on it explains more than chance: one
 #: in 30 of those that explain nothing would.
-LEAST_F = 6.0
+MIN_F = 6.0
 #: Degrees of freedom that are left for e: below, Student's quantile costs more than a control saves.
-LEAST_FREEDOM = 6
+MIN_FREEDOM = 6
 #: Fewer runs have no controls.
-LEAST_CONTROLLED = LEAST_FREEDOM + 2
+MIN_CONTROLLED = MIN_FREEDOM + 2
 
 Rows = tuple[tuple[float, ...], ...]
 
@@ -110,7 +110,7 @@ def adjusted(logs: Sequence[float], controls: Controls | None) -> Adjusted:
     explained = [0.0] * (len(controls.draws) if controls else 0)
     for number in range(len(controls.runs[0]) if controls else 0):
         assert controls is not None
-        if count - 2 - len(directions) < LEAST_FREEDOM:
+        if count - 2 - len(directions) < MIN_FREEDOM:
             break
         runs = [row[number] for row in controls.runs]
         draws = [row[number] for row in controls.draws]
@@ -120,7 +120,7 @@ def adjusted(logs: Sequence[float], controls: Controls | None) -> Adjusted:
         b = fsum(u * log for u, log in zip(direction.runs, logs, strict=True)) / direction.square
         rest = [e - b * (u - direction.offset) for e, u in zip(left, direction.runs, strict=True)]
         freedom = count - 2 - len(directions)
-        if b * b * direction.square <= LEAST_F * _square(rest) / freedom:
+        if b * b * direction.square <= MIN_F * _square(rest) / freedom:
             continue
         directions.append(direction)
         left = rest
@@ -150,7 +150,7 @@ class _Direction:
         mean, mean_of_draws = fsum(runs) / len(runs), fsum(draws) / len(draws)
         u, v, offset = [x - mean for x in runs], [x - mean_of_draws for x in draws], mean_of_draws - mean
         whole = fsum(x * x for x in u)
-        if fsum(x * x for x in v) < LEAST_SD * LEAST_SD * len(v):
+        if fsum(x * x for x in v) < MIN_SD * MIN_SD * len(v):
             return None
         for each in earlier:
             share = fsum(x * y for x, y in zip(u, each.runs, strict=True)) / each.square
@@ -158,7 +158,7 @@ class _Direction:
             v = [x - share * y for x, y in zip(v, each.draws, strict=True)]
             offset -= share * each.offset
         square = fsum(x * x for x in u)
-        return cls(u, v, offset, square) if square > LEAST_SHARE * whole > 0.0 else None
+        return cls(u, v, offset, square) if square > MIN_SHARE * whole > 0.0 else None
 
 
 def _square(values: Sequence[float]) -> float:

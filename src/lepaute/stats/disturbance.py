@@ -8,8 +8,8 @@ that is left out because it was slow would make results too good.
 
 A neighbour behind the hypervisor takes no CPU time that a counter shows; what shows is that the same work takes longer
 on all cores at once: sentinels, and steps that repeat. The level of a step is the mean, over the cores of its launch,
-of what their steps took longer meanwhile. It is slow where that is above the median by more than the larger of MOST_SD
-robust standard deviations and LEAST_SLOWER, and where the cores themselves are: what slows one core alone is no state
+of what their steps took longer meanwhile. It is slow where that is above the median by more than the larger of MAX_SD
+robust standard deviations and MIN_SLOWER, and where the cores themselves are: what slows one core alone is no state
 of the machine. Steps next to a slow one are partly in the episode where their level is above half that limit.
 """
 
@@ -22,10 +22,10 @@ import numpy as np
 from lepaute.stats.expanding import Booleans, Floats, Integers
 from lepaute.stats.robust import robust_sd
 
-MOST_SD, LEAST_SLOWER = 3.5, 0.15
+MAX_SD, MIN_SLOWER = 3.5, 0.15
 #: A stretch of slow steps that is shorter is what single cores do by themselves, where its level is that of the limit;
 #: of one at twice the limit a quarter is enough. Nor does one slow sentinel make an episode where there is no stretch.
-SHORTEST_EPISODE_S, FEWEST_SENTINELS = 0.5, 2
+SHORTEST_EPISODE_S, MIN_SENTINELS = 0.5, 2
 #: Slow steps of a launch no further apart are of one stretch.
 APART_S = 0.5
 #: Share of the cores of a launch that have to be slow at the same time.
@@ -36,8 +36,8 @@ EDGE = 0.5
 #: What saw a disturbance; causes of older versions name none.
 WITNESSES = CPU, STEAL, OFF_CORE, SENTINELS, STEPS = "cpu", "steal", "off core", "sentinels", "steps"
 #: Share of the CPU time of all cores that others may use: the kernel's own housekeeping stays below 1 %.
-MOST_OTHERS_SHARE = 0.03
-MOST_STEAL_SHARE = 0.01
+MAX_OTHERS_SHARE = 0.03
+MAX_STEAL_SHARE = 0.01
 #: /proc/stat counts in hundredths of a second, from samples at the kernel's tick.
 GRANULARITY_S = 0.03
 #: Of one core, what processes that are known to be other users' may use: a person or a daemon of theirs was active.
@@ -45,7 +45,7 @@ OTHER_USERS_CORES = 0.05
 MINIMUM_CPU_SHARE = 0.97  # of a rank's wall time: Open MPI polls while it waits (in 64 quiet runs at least 0.996)
 CPU_TIME_TOLERANCE_S = 0.005  # a little more than one tick of a 250 Hz kernel: below it a short run cannot be judged
 #: Until so many sentinels are known as make a `slow_limit`, one may differ from another by this.
-MOST_SENTINEL_CHANGE = 0.10
+MAX_SENTINEL_CHANGE = 0.10
 SENTINELS_OF_A_LIMIT = 6
 #: Sentinels of a campaign before one is slow among them.
 _SENTINELS_TO_COMPARE = 4
@@ -64,9 +64,9 @@ def seen_by(causes: Iterable[str]) -> str:
 def load_causes(wall_s: float, cores: int, others_cpu_s: float, steal_s: float) -> tuple[str, ...]:
     """Why a time counts as disturbed by the counters of its machine; CPU seconds are those of all cores together."""
     causes = []
-    if others_cpu_s > MOST_OTHERS_SHARE * wall_s * cores + GRANULARITY_S:
+    if others_cpu_s > MAX_OTHERS_SHARE * wall_s * cores + GRANULARITY_S:
         causes.append(f"{CPU}: other processes used {others_cpu_s:.2f} s of CPU in {wall_s:.2f} s")
-    if steal_s > MOST_STEAL_SHARE * wall_s * cores + GRANULARITY_S:
+    if steal_s > MAX_STEAL_SHARE * wall_s * cores + GRANULARITY_S:
         causes.append(f"{STEAL}: the hypervisor took {steal_s:.2f} s of CPU in {wall_s:.2f} s")
     return tuple(causes)
 
@@ -84,7 +84,7 @@ def sentinel_causes(before_s: float, after_s: float, earlier_s: Sequence[float])
     earlier_s: all sentinels of the campaign before this run, in any order. A machine that became faster again is no
     cause by these, since it is the earlier ones that were slow then.
     """
-    causes, most, usual_s = [], MOST_SENTINEL_CHANGE, 0.0
+    causes, most, usual_s = [], MAX_SENTINEL_CHANGE, 0.0
     if len(earlier_s) >= SENTINELS_OF_A_LIMIT:
         usual_s = float(np.median(earlier_s))
         most = float(np.expm1(slow_limit(np.log(np.asarray(earlier_s, dtype=np.float64) / usual_s))))
@@ -116,7 +116,7 @@ def beside_slow_causes(slower: Sequence[float]) -> tuple[str, ...]:
 def slow_limit(log_ratio: Floats) -> float:
     """The logarithm above which a duration is slow, `log_ratio` being those of all durations over their median."""
     spread = robust_sd(log_ratio) if len(log_ratio) else 0.0
-    return max(MOST_SD * spread, float(np.log1p(LEAST_SLOWER)))
+    return max(MAX_SD * spread, float(np.log1p(MIN_SLOWER)))
 
 
 def centred(log_ratio: Floats, kind: Integers) -> Floats:
@@ -192,9 +192,9 @@ def _levels(
     start_s: Floats, duration_s: Floats, log_ratio: Floats, launch: Integers, core: Integers
 ) -> tuple[Floats, Floats, Integers]:
     """Of each step the mean level of the cores of its launch meanwhile, the share of them that were slower than
-    LEAST_SLOWER, and how many cores they are."""
+    MIN_SLOWER, and how many cores they are."""
     level, share, cores = log_ratio.copy(), np.zeros(len(log_ratio)), np.ones(len(log_ratio), dtype=np.int64)
-    end_s, least = start_s + duration_s, float(np.log1p(LEAST_SLOWER))
+    end_s, least = start_s + duration_s, float(np.log1p(MIN_SLOWER))
     for number in np.unique(launch):
         inside = np.flatnonzero(launch == number)
         names = np.unique(core[inside])

@@ -19,9 +19,9 @@ from lepaute.stats.expanding import Booleans, Floats, Integers
 from lepaute.stats.student import SD_OF_MAD
 
 #: Others without whom nothing is said of a machine's group.
-FEWEST_OTHERS = 2
+MIN_OTHERS = 2
 #: Nodes and streams of a group that is found.
-FEWEST_NODES, FEWEST_STREAMS = 2, 3
+MIN_NODES, MIN_STREAMS = 2, 3
 #: One-sided, of taking a share that is none for one.
 LEVEL = 0.01
 #: Stretches of days that count as independent.
@@ -29,17 +29,17 @@ BLOCKS = 8
 #: Groups are sought in means of so many days: what wanders slowly is what matters.
 MEAN_DAYS = 5
 #: Means of every second stretch without which no group is sought, and numbers of groups that are tried.
-FEWEST_MEANS = 4
+MIN_MEANS = 4
 _PASSES = 2
 #: Of the days that groups are made of, what the others of a node's group explain at least.
-LEAST_SHARE = 0.25
+MIN_SHARE = 0.25
 _COUNTS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 #: In robust standard deviations of a stream: what is further out counts as if it were there.
 FAR = 3.0
 #: Means of so many rounds, in which it shows whether a part of a fleet shifted: a large shift at once.
 WINDOWS = (1, 2, 4, 8, 16)
 #: Both parts have so many streams at least, and this share of them: fewer hardly move the median of all.
-FEWEST_IN_PART, LEAST_PART = 4, 0.1
+MIN_IN_PART, MIN_PART = 4, 0.1
 #: Their means are so many standard deviations within a part from each other: normal values cut in two have 2.7, uniform
 #: ones 3.5.
 SEPARATION = 4.0
@@ -48,13 +48,13 @@ SEPARATION = 4.0
 def medians(deviations: Floats, group: Integers, order: Integers | None = None) -> tuple[Floats, Floats]:
     """The median of each group, shape (..., groups), and of the others of its group for each stream, (..., streams).
 
-    deviations : shape (..., streams); NaN where fewer than FEWEST_OTHERS, of a group one more, have a value
+    deviations : shape (..., streams); NaN where fewer than MIN_OTHERS, of a group one more, have a value
     order : of the streams by deviation, for each day, where it is known
     """
     values = np.ascontiguousarray(deviations.reshape(-1, deviations.shape[-1]))
     ranking = np.zeros((0, 0), np.int64) if order is None else order
     groups = int(group.max(initial=0)) + 1
-    whole, others = _core.group_medians(values, group, ranking, groups, FEWEST_OTHERS)
+    whole, others = _core.group_medians(values, group, ranking, groups, MIN_OTHERS)
     return whole.reshape(*deviations.shape[:-1], groups), others.reshape(deviations.shape)
 
 
@@ -101,7 +101,7 @@ class PartialShifts:
         self.shifted = np.zeros(len(residuals), np.bool_)
         for number in range(self.fleets):
             streams = np.flatnonzero(self.fleet == number)
-            if len(streams) >= 2 * FEWEST_IN_PART:
+            if len(streams) >= 2 * MIN_IN_PART:
                 self._cut(number, streams, scale[streams], float(rho[streams].mean()))
         self.moves += np.where(np.isfinite(effect), [(effect - slow) ** 2, np.ones(self.fleets)], 0.0)
         return bool((before != self.shifted).any())
@@ -133,8 +133,8 @@ class PartialShifts:
 
 def _upper_part(values: Floats, scale: float) -> Booleans | None:
     """The larger values, where they are a part that is told apart from the others; scale : of a value, at least."""
-    least = max(FEWEST_IN_PART, int(np.ceil(LEAST_PART * len(values))))
-    if len(values) < 2 * least or float(np.var(values)) < LEAST_PART * (1 - LEAST_PART) * (SEPARATION * scale) ** 2:
+    least = max(MIN_IN_PART, int(np.ceil(MIN_PART * len(values))))
+    if len(values) < 2 * least or float(np.var(values)) < MIN_PART * (1 - MIN_PART) * (SEPARATION * scale) ** 2:
         return None
     order = np.argsort(values)
     x = values[order] - values.mean()
@@ -208,7 +208,7 @@ def found_groups(deviations: Floats, node: Integers, changed: Booleans) -> tuple
     stretch = np.arange(len(deviations)) // MEAN_DAYS
     asked = np.where(changed, np.nan, deviations)
     seen = asked[stretch % 2 == 0]
-    if len(seen) < FEWEST_MEANS * MEAN_DAYS or int(node.max()) < 2 * FEWEST_NODES - 1:
+    if len(seen) < MIN_MEANS * MEAN_DAYS or int(node.max()) < 2 * MIN_NODES - 1:
         return nothing, 0.0
     seen, left = limited(seen)[0], asked[stretch % 2 == 1]
     tried = list(_cuts(_likeness(seen, node), node))
@@ -219,7 +219,7 @@ def found_groups(deviations: Floats, node: Integers, changed: Booleans) -> tuple
             continue
         better = group
         for _ in range(_PASSES):
-            better = _reassigned(seen, node, better, LEAST_SHARE)
+            better = _reassigned(seen, node, better, MIN_SHARE)
         its_share, gain = _share_by(left, others_on_days(left, better, order), LEVEL / len(tried), drawn_in)
         if gain > most:
             best, share, most = better, its_share, gain
@@ -249,7 +249,7 @@ def _large_enough(group: Integers, node: Integers) -> Integers:
     number = np.full(len(group), -1, np.int64)
     for each in np.unique(group[group >= 0]):
         inside = group == each
-        if inside.sum() >= FEWEST_STREAMS and len(np.unique(node[inside])) >= FEWEST_NODES:
+        if inside.sum() >= MIN_STREAMS and len(np.unique(node[inside])) >= MIN_NODES:
             number[inside] = number.max() + 1
     return number
 
@@ -278,7 +278,7 @@ def _cuts(likeness: Floats, node: Integers) -> Iterator[Integers]:
     np.fill_diagonal(distance, 0.0)
     tree = hierarchy.linkage(squareform(distance, checks=False), method="average")
     for count in _COUNTS:
-        if FEWEST_NODES * count > nodes:
+        if MIN_NODES * count > nodes:
             return
         group = _large_enough(hierarchy.fcluster(tree, count, criterion="maxclust")[node].astype(np.int64), node)
         if group.max() > 0 or (group.max() == 0 and (group < 0).any()):
@@ -318,7 +318,7 @@ def hidden_wander(deviations: Floats, rho: Floats, level: float = LEVEL) -> floa
     excess = np.sort(excess[np.isfinite(excess)])
     cut = len(excess) // 4
     count = len(excess) - 2 * cut
-    if count < FEWEST_STREAMS:
+    if count < MIN_STREAMS:
         return 0.0
     kept = excess[cut : cut + count]
     mean = float(kept.mean())

@@ -21,7 +21,7 @@ from lepaute.stats.robust import robust_sd
 from lepaute.stats.student import student_quantile
 
 #: Values further from the median of their side than so many standard deviations count as if they were there.
-MOST_DEVIATIONS = 3.0
+MAX_DEVIATIONS = 3.0
 #: The 95 % quantile of the date's error, in long-run variances over the squared change (Bai, Review of Economics and
 #: Statistics 79, 1997, equation 20).
 DATE_QUANTILE = 11.0
@@ -30,7 +30,7 @@ SHORTEST = 2
 #: Permutations; all of them only where the first ones leave it open.
 FIRST, ALL = 200, 5000
 #: Longer series are cut into so many means of neighbours: all stretches are compared.
-MOST_VALUES = 60
+MAX_VALUES = 60
 _CHUNK = 1_000_000
 
 
@@ -62,7 +62,7 @@ def level_shift(before: Floats, after: Floats, rho: float, *, pooled: bool = Tru
 
     Welch's t interval (pooled: with one variance for both sides), each mean with the variance of that of an
     autoregressive series, s^2 / n' where n' = n / (1 + 2 sum (1 - k/n) rho^k) is the number of independent values that
-    would say as much. Spikes are moved to MOST_DEVIATIONS. n1 + n2 >= 3.
+    would say as much. Spikes are moved to MAX_DEVIATIONS. n1 + n2 >= 3.
     """
     n1, n2 = len(before), len(after)
     if n1 < 1 or n2 < 1 or n1 + n2 < 3:
@@ -164,7 +164,7 @@ def independent_values(count: int, rho: float) -> float:
 
 def _drawn_in(values: Floats, typical: float) -> Floats:
     middle = float(np.median(values))
-    reach = MOST_DEVIATIONS * typical
+    reach = MAX_DEVIATIONS * typical
     moved: Floats = np.clip(values, middle - reach, middle + reach) if typical > 0 else values
     return moved
 
@@ -193,8 +193,8 @@ def largest_shift(values: Sequence[float] | Floats, seed: int = 1) -> Shift | No
     every = np.asarray(values, dtype=np.float64)
     x = every
     bounds = np.arange(len(every) + 1)
-    if len(every) > MOST_VALUES:
-        parts = np.array_split(every, MOST_VALUES)
+    if len(every) > MAX_VALUES:
+        parts = np.array_split(every, MAX_VALUES)
         x = np.array([part.mean() for part in parts])
         bounds = np.concatenate([[0], np.cumsum([len(part) for part in parts])])
     n = len(x)

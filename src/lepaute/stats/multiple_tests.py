@@ -33,7 +33,7 @@ Floats = npt.NDArray[np.float64]
 #: The promised expected share of false alarms among alarms, over the whole life of a watch.
 LEVEL = 0.05
 #: Fewer values say nothing of their spread by themselves: it is taken for this, worth so many values.
-FEWEST_SPREAD, USUAL_SPREAD, WORTH = 8, 0.03, 4
+MIN_SPREAD, USUAL_SPREAD, WORTH = 8, 0.03, 4
 _SIMULATED = 20_000
 
 
@@ -172,10 +172,10 @@ def outlier_p_values(size: Floats, usual: float = USUAL_SPREAD) -> Floats:
     """Of each value, the chance that any of them is as far from the others if all are normal; shape (n,).
 
     Distances from the median of all, in median absolute deviations, are compared with simulated ones; a third of the
-    values may be unlike the others. Of fewer than FEWEST_SPREAD each is compared with the others by Student's t, over a
+    values may be unlike the others. Of fewer than MIN_SPREAD each is compared with the others by Student's t, over a
     spread moderated by the usual one (Smyth, Statistical Applications in Genetics and Molecular Biology 3, 2004).
     """
-    if len(size) >= FEWEST_SPREAD:
+    if len(size) >= MIN_SPREAD:
         off = np.abs(size - np.median(size))
         if not (spread := robust_sd(off, 0.0)):
             return np.ones(len(size))

@@ -29,11 +29,11 @@ PERMUTATIONS = 1999
 #: Arrangements of labels that are held in memory at once, in cells.
 _BATCH_CELLS = 2_000_000
 #: Values times permutations that are looked at: of ten thousand values and more, fewer than asked for.
-_MOST_CELLS, _FEWEST_PERMUTATIONS = 20_000_000, 199
+_MAX_CELLS, _MIN_PERMUTATIONS = 20_000_000, 199
 #: Fewer arrangements than this have no 95 % interval: its tails would be less than one of them.
-_FEWEST_FOR_INTERVAL = 40
+_MIN_FOR_INTERVAL = 40
 #: Values further from what is typical of stratum and level, in robust standard deviations, are drawn in.
-_MOST_DEVIATIONS = 4.0
+_MAX_DEVIATIONS = 4.0
 #: Smaller strata share the spread of all of them.
 _ENOUGH_FOR_SPREAD = 12
 
@@ -114,7 +114,7 @@ def permutation_test(
     y, codes, groups = y[keep], codes[keep], groups[keep]
     if len(y) == 0:
         return PermutationTest(tuple(names), 0.0, 1.0, 1.0, 1, True, 0, 0, ())
-    permutations = min(permutations, max(_FEWEST_PERMUTATIONS, _MOST_CELLS // len(y)))
+    permutations = min(permutations, max(_MIN_PERMUTATIONS, _MAX_CELLS // len(y)))
     rng = np.random.default_rng(seed)
     scores = _scores(y, groups)
     weights = np.arange(len(names), dtype=np.float64) if ordered is not None else None
@@ -245,7 +245,7 @@ def _drawn_in(y: Floats, codes: Integers, groups: Integers) -> Floats:
     for mine in members:
         magnitudes = np.abs(rest[mine][rest[mine] != 0])
         typical = float(np.median(magnitudes)) if len(mine) >= _ENOUGH_FOR_SPREAD and len(magnitudes) else common
-        most = _MOST_DEVIATIONS * SD_OF_MAD * typical
+        most = _MAX_DEVIATIONS * SD_OF_MAD * typical
         result[mine] = level[mine] + np.clip(rest[mine], -most, most)
     return result
 
@@ -287,7 +287,7 @@ def _effect(
     difference = float(marks @ centred(y))
     rest = centred(y - difference * marks)
     drawn = np.concatenate([rows @ rest for rows, _ in _arrangements(marks, groups, permutations, rng)])
-    if len(drawn) < _FEWEST_FOR_INTERVAL:
+    if len(drawn) < _MIN_FOR_INTERVAL:
         return Effect(level, difference, math.nan, math.nan)
     low, high = _few(len(y) - len(size)) * np.quantile(drawn, [0.025, 0.975])
     return Effect(level, difference, difference - float(high), difference - float(low))

@@ -26,7 +26,7 @@ from lepaute.errors import InputError
 from lepaute.stats.expanding import Floats, Integers
 
 #: A test needs so many degrees of freedom in the denominator, n >= p + 2: with one, quantiles are beyond any use.
-LEAST_DEGREES = 2
+MIN_DEGREES = 2
 #: A standard deviation below this share of the mean is rounding, hence none.
 ROUNDING = 8 * float(np.finfo(np.float64).eps)
 #: Eigenvalues of a correlation matrix below this, times p, are 0: rounding leaves about 1e-14.
@@ -87,7 +87,7 @@ def region_tests(
     tests, p = mean.shape
     nu = np.asarray(degrees_of_freedom, dtype=np.int64)
     n = np.asarray(n, dtype=np.int64)
-    missing: Integers = np.maximum(0, np.maximum(p - 1 + LEAST_DEGREES - nu, 1 - n))
+    missing: Integers = np.maximum(0, np.maximum(p - 1 + MIN_DEGREES - nu, 1 - n))
     if missing_else is not None:
         missing = np.maximum(missing, missing_else)
     statistic = np.full(tests, np.nan)

@@ -40,13 +40,13 @@ ALL_SERIES = 5000
 #: Below this p-value, where 20 of all series are left, the tail is taken for that of Kuiper's distribution.
 TAIL = 0.004
 #: No p-value is smaller: so far from what was simulated, a number would only look exact.
-LEAST_P = 1e-9
+MIN_P = 1e-9
 #: Longer series are compared with simulated ones of this length: the range of U over n^1.5 hardly depends on n there.
 LONGEST_SIMULATED = 1000
 #: Simulated values at once: 16 MB of them.
 CHUNK_VALUES = 2_000_000
 #: Never above this, or nothing could be distinguished from a wandering level any more.
-MOST_CORRELATION = 0.9
+MAX_CORRELATION = 0.9
 #: Standard errors added, since a correlation taken too low makes false alarms and one taken too high costs power. The
 #: estimate from differences has the wider error, 1.8 to 2.4 / root n by simulation for rho from 0 to 0.6. With the
 #: other one besides, steps of six standard deviations in 40 values are found in 72 % of series at rho = 0.6, not 26 %.
@@ -126,7 +126,7 @@ def p_value(spread: float, count: int, rho: float, seed: int) -> float:
     series are enough where it is above 0.1 there (Besag & Clifford, Biometrika 78, 1991). Below TAIL, so that a
     campaign of hundreds of nodes needs no millions of series: the square of the range has an exponential tail (Kuiper),
     whose scale is the mean excess of the largest 100 (Knijnenburg et al., Bioinformatics 25, 2009, fit such tails). For
-    short series the range is bounded and the true chance smaller still. Never below LEAST_P.
+    short series the range is bounded and the true chance smaller still. Never below MIN_P.
     """
     if count > LONGEST_SIMULATED:
         spread, count = spread * (LONGEST_SIMULATED / count) ** 1.5, LONGEST_SIMULATED
@@ -140,7 +140,7 @@ def p_value(spread: float, count: int, rho: float, seed: int) -> float:
     squares = table[-100:] ** 2
     scale = max(float(squares.mean() - squares[0]), 1e-12)
     p = 100 / (1 + ALL_SERIES) * exp(-max(0.0, spread**2 - float(squares[0])) / scale)
-    return min(TAIL, max(LEAST_P, p))
+    return min(TAIL, max(MIN_P, p))
 
 
 def _share(spread: float, table: Floats) -> float:
@@ -189,7 +189,7 @@ def change_p_values(values: Floats, least_correlation: Floats, seed: int = 1) ->
 
 
 def cautious_correlation(values: Floats) -> Floats:
-    """An upper estimate of the correlation of neighbours, 0 to MOST_CORRELATION, for n >= 8 values, shape (..., n).
+    """An upper estimate of the correlation of neighbours, 0 to MAX_CORRELATION, for n >= 8 values, shape (..., n).
 
     The smaller of the two estimates below, each with its standard errors added: 2 / root n and 1 / root n. Rounded to
     steps of 0.05, so that simulated tables are shared. Where the level changes more than once, the first one holds.
@@ -203,12 +203,12 @@ def _cautious(ranked: Floats) -> Floats:
     level = _from_levels(ranked)
     # levels taken off lower a correlation by about (2 + 4 rho) / n (Kendall's bias, one more value for the second mean)
     from_levels = level + CAUTION_LEVELS / sqrt(count) + (2 + 4 * level) / count
-    found: Floats = np.minimum(MOST_CORRELATION, np.rint(np.minimum(from_differences, from_levels) * 20) / 20)
+    found: Floats = np.minimum(MAX_CORRELATION, np.rint(np.minimum(from_differences, from_levels) * 20) / 20)
     return found
 
 
 def differences_correlation(values: Floats) -> Floats:
-    """The correlation from differences, which a change of level hardly touches, of each row; 0 to MOST_CORRELATION.
+    """The correlation from differences, which a change of level hardly touches, of each row; 0 to MAX_CORRELATION.
 
     The mean square of x(i+2) - x(i) over that of x(i+1) - x(i) is 1 + rho for an autoregressive series. A step is in
     one or two differences only; the largest tenth of each is left out. A negative estimate counts as 0.
@@ -219,8 +219,8 @@ def differences_correlation(values: Floats) -> Floats:
 def _from_differences(ranked: Floats) -> Floats:
     near, far = (_trimmed_square(ranked[..., lag:] - ranked[..., :-lag]) for lag in (1, 2))
     with np.errstate(divide="ignore", invalid="ignore"):
-        seen = np.clip(far / near - 1, 0.0, MOST_CORRELATION)
-    return np.where(near == 0, np.where(far == 0, 0.0, MOST_CORRELATION), seen)
+        seen = np.clip(far / near - 1, 0.0, MAX_CORRELATION)
+    return np.where(near == 0, np.where(far == 0, 0.0, MAX_CORRELATION), seen)
 
 
 def _trimmed_square(differences: Floats) -> Floats:

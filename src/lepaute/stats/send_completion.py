@@ -25,7 +25,7 @@ OUTCOMES = PASSED | {"blocked", "changed", HUNG}
 #: A size is decided when one answer leads by so many: one odd answer among them changes nothing.
 LEAD = 3
 #: A size that is not decided after so many answers does now this, now that.
-MOST_ANSWERS = 15
+MAX_ANSWERS = 15
 
 
 class Verdict(Enum):
@@ -131,4 +131,4 @@ def _undecided(verdicts_by_size: Mapping[int, Verdict]) -> set[int]:
 def _verdict(passed: int, failed: int) -> Verdict:
     if abs(passed - failed) >= LEAD:
         return Verdict.PASSES if passed > failed else Verdict.FAILS
-    return Verdict.BOTH if passed + failed >= MOST_ANSWERS else Verdict.OPEN
+    return Verdict.BOTH if passed + failed >= MAX_ANSWERS else Verdict.OPEN

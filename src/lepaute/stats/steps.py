@@ -13,11 +13,11 @@ from lepaute.stats.expanding import Floats
 from lepaute.stats.rank_cusum import FEWEST, cautious_correlation, largest_change, ordered_series, p_value
 
 #: Longer series are cut into this many groups at most and their medians taken: all pairs are compared.
-MOST_VALUES = 1500
+MAX_VALUES = 1500
 #: A level lasts at least this many values on either side of a step; what is shorter is a run of outliers.
 SHORTEST = 4
 #: The date of a step is looked for among this many values on either side of where ranks have it.
-MOST_REACH = 25
+MAX_REACH = 25
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +58,8 @@ def drift(
     dates, x = ordered_series(time_s, values)
     if len(x) < FEWEST:
         return Drift(False, 0.0, 0.0, 1.0, f"too few values for a drift: {len(x)} dates, at least {FEWEST} are needed")
-    if len(x) > MOST_VALUES:
-        size = -(-len(x) // MOST_VALUES)
+    if len(x) > MAX_VALUES:
+        size = -(-len(x) // MAX_VALUES)
         dates, x = (np.array([np.median(v[i : i + size]) for i in range(0, len(v), size)]) for v in (dates, x))
     slope_per_s, rising = theil_sen(dates, x)
     p = _mann_kendall(x, rising, float(cautious_correlation(x - slope_per_s * (dates - dates[0]))))
@@ -207,7 +207,7 @@ def _sharpest(x: Floats, index: int) -> int:
     def error(cut: int) -> float:
         return sum(float(np.abs(side - np.median(side)).sum()) for side in (x[:cut], x[cut:]))
 
-    reach = min(MOST_REACH, max(3, len(x) // 10))
+    reach = min(MAX_REACH, max(3, len(x) // 10))
     return min(range(max(SHORTEST, index - reach), min(len(x) - SHORTEST, index + reach) + 1), key=error)
 
 
@@ -235,8 +235,8 @@ def _local_slope(dates: Floats, x: Floats) -> float:
 
 
 def _thinned(dates: Floats, x: Floats) -> tuple[Floats, Floats]:
-    """Every so many values, MOST_VALUES at most: enough for a slope, of which all pairs are taken."""
-    stride = -(-len(x) // MOST_VALUES)
+    """Every so many values, MAX_VALUES at most: enough for a slope, of which all pairs are taken."""
+    stride = -(-len(x) // MAX_VALUES)
     return dates[::stride], x[::stride]
 
 

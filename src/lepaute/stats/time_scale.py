@@ -31,16 +31,16 @@ SCALES = np.array([0.05, 0.01, 0.0025, 0.0025, 0.005])
 TIME_S, TIME_LOG_SD = 0.5, 1.5
 SHORTEST_TIME_S, LONGEST_TIME_S = 0.01, 60.0
 #: What one fit looks at: more processes are thinned by kind, whole blocks and launches of those that stay.
-MOST_PROCESSES = 280
+MAX_PROCESSES = 280
 DRAWS = 256
 #: Degrees of freedom of the Student approximation that draws come from.
 FREEDOM_OF_DRAWS = 5
-FEWEST_DEGREES, MOST_DEGREES = 3, 100
+MIN_DEGREES, MAX_DEGREES = 3, 100
 LARGEST_ERROR = 1.0
 #: A mode that is higher by less, in the log density, is where another search ended at the same one, or as good.
 SAME_MODE = 1e-3
 #: Of the log density, in the direction of which the data say nothing: about that of the priors.
-LEAST_CURVATURE = 0.3
+MIN_CURVATURE = 0.3
 #: Newton's steps to the mode: how many, of which derivatives, and when it is found.
 NEWTON_STEPS, GRADIENT_STEP, CONVERGED = 30, 0.01, 1e-8
 
@@ -120,9 +120,9 @@ def _rounded(value: float) -> float:
 
 
 def _thinned(steps: StepSeries) -> StepSeries:
-    """With at most MOST_PROCESSES processes: those of evenly spaced kinds."""
+    """With at most MAX_PROCESSES processes: those of evenly spaced kinds."""
     kinds = np.unique(steps.kind)
-    every = -(-len(steps.kind) // MOST_PROCESSES)
+    every = -(-len(steps.kind) // MAX_PROCESSES)
     kept = np.isin(steps.kind, kinds[::every])
     if kept.all():
         return steps
@@ -222,7 +222,7 @@ def _polished(model: _Model, near: Floats, bounds: Floats) -> Floats:
     Newton's steps with the curvature at `near`, those that would leave the bounds up to them.
     """
     curvature, vectors = np.linalg.eigh(-_hessian(model, near))
-    inverse = (vectors / np.maximum(curvature, LEAST_CURVATURE)) @ vectors.T
+    inverse = (vectors / np.maximum(curvature, MIN_CURVATURE)) @ vectors.T
     moved = GRADIENT_STEP * np.eye(len(near))
     at: Floats = near
     for _ in range(NEWTON_STEPS):
@@ -242,7 +242,7 @@ def _posterior(model: _Model, mode: Floats) -> tuple[Floats, Floats]:
     size = len(mode)
     curvature, vectors = np.linalg.eigh(-_hessian(model, mode))
     # A direction of which the data say nothing is as wide as its prior, about.
-    scale = vectors / np.sqrt(np.maximum(curvature, LEAST_CURVATURE))
+    scale = vectors / np.sqrt(np.maximum(curvature, MIN_CURVATURE))
     uniform = stats.qmc.Sobol(size + 1, seed=20261127).random(DRAWS)
     radius = np.sqrt(FREEDOM_OF_DRAWS / stats.chi2.ppf(uniform[:, -1], FREEDOM_OF_DRAWS))
     student = stats.norm.ppf(uniform[:, :-1]) * radius[:, None]
@@ -280,7 +280,7 @@ def _lasting(sd: Floats, weight: Floats) -> LastingEffect:
         return float(optimize.brentq(missing, 0.0, 50.0 * float(sd.max())))
 
     tail = quantile(0.95) / quantile(0.68)
-    degrees = np.arange(FEWEST_DEGREES, MOST_DEGREES + 1)
+    degrees = np.arange(MIN_DEGREES, MAX_DEGREES + 1)
     ratio = stats.t.ppf(0.975, degrees) / stats.t.ppf(0.84, degrees)
     nearest = int(degrees[np.argmin(np.abs(ratio - tail))])
     return LastingEffect(_rounded(quantile(0.95) / stats.t.ppf(0.975, nearest)), nearest)

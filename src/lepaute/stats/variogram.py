@@ -47,7 +47,7 @@ NEIGHBOURS, SPIKE_SD = 2, 3.0
 #: Ratios of slope to nugget that the likelihood is taken at, in square root, and ranges between the two ends.
 RATIOS, RANGES = 200, 20
 #: Longer series are thinned to so many means of neighbours.
-MOST_VALUES = 300
+MAX_VALUES = 300
 #: Lags at which the variogram agrees with the mixture, and the probability of the intervals that do.
 #: Shares of the mixture below NEGLIGIBLE change no digit of them.
 LAGS_S, LEVEL = (0.0, 30.0, 100.0, 300.0, 1800.0, 3600.0, 14400.0), 0.95
@@ -249,7 +249,7 @@ def without_spikes(values: "Floats") -> "Floats":
 
 
 def _thinned(t: "Floats", z: "Floats") -> "tuple[Floats, Floats]":
-    if len(t) <= MOST_VALUES:
+    if len(t) <= MAX_VALUES:
         return t, z
-    parts = np.array_split(np.arange(len(t)), MOST_VALUES)
+    parts = np.array_split(np.arange(len(t)), MAX_VALUES)
     return np.array([t[part].mean() for part in parts]), np.array([z[part].mean() for part in parts])

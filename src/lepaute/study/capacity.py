@@ -17,7 +17,7 @@ from pydantic import Field, ValidationError
 
 from lepaute.errors import InputError
 from lepaute.kit.documents import read_text, read_yaml
-from lepaute.simulate.platform.values import MOST_CORES
+from lepaute.simulate.platform.values import MAX_CORES
 from lepaute.simulate.prediction.prediction import Spread
 from lepaute.simulate.prediction.trust import Trust
 from lepaute.stats.control_variates import Controls, adjusted
@@ -54,9 +54,9 @@ if TYPE_CHECKING:
 #: Responses of the front of machines.
 JUDGED = ("time_s", "cost", "energy_j")
 NODE = "node"
-MOST_MACHINES = 10_000
+MAX_MACHINES = 10_000
 #: Of the front, at most.
-DRAWS, MOST_POINTS = 2000, 5000
+DRAWS, MAX_POINTS = 2000, 5000
 
 NotNegative = Annotated[Real, Field(ge=0)]
 
@@ -229,8 +229,8 @@ def machines_of(study: "Study", folder: Path | None = None) -> list[PricedMachin
     if NODE not in kinds:
         raise InputError(f"no part is of the kind {NODE}; kinds are {', '.join(kinds)}")
     total = len(section.nodes) * prod(len(names) for names in kinds.values())
-    if total > MOST_MACHINES:
-        raise InputError(f"the parts make {total} machines; leave some out, at most {MOST_MACHINES} are looked at")
+    if total > MAX_MACHINES:
+        raise InputError(f"the parts make {total} machines; leave some out, at most {MAX_MACHINES} are looked at")
     machines = [
         _machine(catalogue, chosen, count)
         for count in dict.fromkeys(section.nodes)
@@ -270,9 +270,9 @@ def _machine(catalogue: Catalogue, names: Sequence[str], nodes: int) -> PricedMa
     values["platform.nodes.count"] = nodes
     ranks = next(part.ranks for part in parts.values() if part.kind == NODE)
     if ranks is not None:
-        if nodes * ranks > MOST_CORES:
+        if nodes * ranks > MAX_CORES:
             raise InputError(
-                f"{nodes} nodes of {ranks} ranks are more cores than the {MOST_CORES} of a platform at most"
+                f"{nodes} nodes of {ranks} ranks are more cores than the {MAX_CORES} of a platform at most"
             )
         values.setdefault("application.grid", grid_text(nodes * ranks))
     price = fsum(part.count(nodes) * part.price for part in parts.values())
@@ -337,8 +337,8 @@ def front(
         raise InputError(f"a front of {', '.join(responses)}; a front is of two responses or more")
     outcomes = list(outcomes)
     points, values, refused = common_table(outcomes, responses)
-    if len(points) > MOST_POINTS:
-        raise InputError(f"a front of {len(points)} points; it is of {MOST_POINTS} at most")
+    if len(points) > MAX_POINTS:
+        raise InputError(f"a front of {len(points)} points; it is of {MAX_POINTS} at most")
     if values.min() <= 0.0:
         raise InputError("a response is not above 0, and a front is of logarithms")
     signs = np.array([1.0 if name in LESS_IS_BETTER else -1.0 for name in responses])

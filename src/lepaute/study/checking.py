@@ -16,7 +16,7 @@ from lepaute.simulate.application import GFLOPS
 from lepaute.simulate.platform import Platform
 from lepaute.simulate.prediction.trust import DRAWN, SEEDS, cost_in_runs
 from lepaute.simulate.prediction.wording import NOT_SAMPLED
-from lepaute.stats.control_variates import LEAST_CONTROLLED
+from lepaute.stats.control_variates import MIN_CONTROLLED
 from lepaute.study.capacity import study_of_machines
 from lepaute.study.configuration import Configurations
 from lepaute.study.evaluation import SCENARIO, Evaluate, Outcome, Point, Trial
@@ -24,7 +24,7 @@ from lepaute.study.results import Simulated
 from lepaute.study.schema import RESPONSES, Study, located, parse_study, study_of
 from lepaute.study.session import Estimate, Session, estimate
 
-MOST_REAL_RUNS = 1000
+MAX_REAL_RUNS = 1000
 #: The module of each question, loaded when it is asked.
 _MODULES = {"whatif": "whatif", "tune": "tune_question", "sensitivity": "sensitivity", "capacity": "capacity"}
 #: Simulations that exploring a large space is rehearsed with, and those that it takes unless the study says.
@@ -155,7 +155,7 @@ def rehearsed(session: Session) -> Estimate:
     if study.question == "tune":
         most = most_tuned(study, points) if rehearsal.is_crossed else study.budget.simulations or USUAL_BUDGET
         judged = min(points, most) if rehearsal.is_crossed else max(2, most // 4)
-        priced = most // LEAST_CONTROLLED + max(most - points, 0) + 1  # and the best once more, with other noise
+        priced = most // MIN_CONTROLLED + max(most - points, 0) + 1  # and the best once more, with other noise
     elif study.question == "whatif" and study.budget.precision is not None:
         most = study.budget.simulations or 64 * expected.missing
         judged, priced = points, points * most.bit_length() + most // 2
@@ -256,8 +256,8 @@ def check_for_real(file: "str | Path", runs: int) -> "tuple[Configurations, Plat
 
     Raises InputError where the application is not HPL, or where points differ in more than its parameters.
     """
-    if not 1 <= runs <= MOST_REAL_RUNS:
-        raise InputError(f"--real-runs is {runs}; it is a number from 1 to {MOST_REAL_RUNS}")
+    if not 1 <= runs <= MAX_REAL_RUNS:
+        raise InputError(f"--real-runs is {runs}; it is a number from 1 to {MAX_REAL_RUNS}")
     study, configurations = opened_study(file)
     paths = [factor.path for factor in study.factors.values()]
     paths += [path for scenario in study.scenarios.values() for path in scenario]

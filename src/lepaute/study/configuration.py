@@ -40,7 +40,7 @@ from lepaute.version import __version__
 #: Parameters of applications that decide which rank computes what.
 _GEOMETRY = ("p", "q", "grid", "pmap")
 #: Configurations that are kept; each holds a platform.
-_MOST_KEPT = 256
+_MAX_KEPT = 256
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ class Configurations:
                 return known
             made = self._made(self._values(point))
             self._kept[point] = made
-            if len(self._kept) > _MOST_KEPT:
+            if len(self._kept) > _MAX_KEPT:
                 self._kept.popitem(last=False)
             return made
 
@@ -244,7 +244,7 @@ class Configurations:
         text = json.dumps(kept, sort_keys=True)
         if text not in self._made_platforms:
             self._made_platforms[text] = self._made_platform(kept)
-            if len(self._made_platforms) > _MOST_KEPT:
+            if len(self._made_platforms) > _MAX_KEPT:
                 self._made_platforms.popitem(last=False)
         return self._made_platforms[text]
 

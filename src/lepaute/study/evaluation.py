@@ -40,7 +40,7 @@ RESPONSES: Mapping[str, tuple[str, str]] = {
     "gflops_per_watt": ("the rate per watt", "Gflop/s/W"),
 }
 #: Levels that are named one by one.
-MOST_NAMED = 6
+MAX_NAMED = 6
 
 
 class Point(Mapping[str, Value]):
@@ -304,7 +304,7 @@ def begun(text: str) -> str:
 def listed(names: Sequence[Any]) -> str:
     """a, b and c; of many the first ones and the last one."""
     words = [name if isinstance(name, str) else shown(name) for name in names]
-    if len(words) > MOST_NAMED:
-        words = [*words[: MOST_NAMED - 2], "...", words[-1]]
+    if len(words) > MAX_NAMED:
+        words = [*words[: MAX_NAMED - 2], "...", words[-1]]
         return ", ".join(words)
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

@@ -27,19 +27,19 @@ from lepaute.study.whatif import WhatIfAnswer
 
 WIDTH, ROW, FOOT = 760, 22, 44
 #: Points of a ranking that have a row of their own.
-MOST_ROWS = 20
+MAX_ROWS = 20
 #: Comparisons that have a row in a picture.
-MOST_CHANGES = 60
+MAX_CHANGES = 60
 #: Letters of the name of a row.
-MOST_LETTERS = 46
+MAX_LETTERS = 46
 #: From this ratio on, or one over it, changes are drawn on a logarithmic axis.
 LARGE_RATIO = 3.0
 #: Points on a front that have their name beside them.
-MOST_NAMES = 12
+MAX_NAMES = 12
 #: Columns of a heat map in which the values are written; as many fill the width.
-MOST_CELLS, WIDEST_CELLS = 16, 8
+MAX_CELLS, WIDEST_CELLS = 16, 8
 #: Points that are less likely on a front are drawn without their intervals.
-LEAST_CROSSED = 0.05
+MIN_CROSSED = 0.05
 #: Of cells, and of what is written in them: the same in any mode, so none of those of pictures.
 PALEST, DARKEST, IN_CELL = "#e9f1fa", "#1f5fa7", "#1c2431"
 _STYLE: Any = {
@@ -79,7 +79,7 @@ def _rows(names: Sequence[str], bold: Sequence[bool], right: Sequence[str] = ())
     """Named rows over a common axis, row i at height i; right: texts behind them."""
     figure, axes = _figure(ROW * len(names) + FOOT)
     places = range(len(names))
-    axes.set_yticks(places, [name if len(name) <= MOST_LETTERS else f"{name[: MOST_LETTERS - 1]}…" for name in names])
+    axes.set_yticks(places, [name if len(name) <= MAX_LETTERS else f"{name[: MAX_LETTERS - 1]}…" for name in names])
     for text, strong in zip(axes.get_yticklabels(), bold, strict=True):
         text.set_fontweight("bold" if strong else "normal")
     axes.set_ylim(len(names) - 0.5, -0.5)
@@ -110,7 +110,7 @@ def _change(ratio: float, _: float) -> str:
 @rc_context(_STYLE)
 def changes(answer: WhatIfAnswer, response: str) -> Picture | None:
     """A row for each comparison: how much the response changes, with its interval; None where nothing is known."""
-    compared = [comparison for comparison in answer.comparisons if response in comparison.differences][:MOST_CHANGES]
+    compared = [comparison for comparison in answer.comparisons if response in comparison.differences][:MAX_CHANGES]
     rows = [each.differences[response] for each in compared]
     if not rows:
         return None
@@ -137,7 +137,7 @@ def changes(answer: WhatIfAnswer, response: str) -> Picture | None:
 @rc_context(_STYLE)
 def ranking(found: Ranking) -> Picture:
     """A row for each of the best points: how much worse than the best, with its interval."""
-    rows = found.standings[:MOST_ROWS]
+    rows = found.standings[:MAX_ROWS]
     near = [row.near for row in rows]
     names = [f"{row.point}{' *' if row.flagged else ''}" for row in rows]
     figure, axes = _rows(names, near, [_probability(row.probability) for row in rows])
@@ -179,7 +179,7 @@ def tuning(found: Tuned) -> Picture | None:
                 axes.vlines(x, one.low, one.high, color=colour, lw=1.6 if id(one) in near else 1.0)
             shape = {"marker": "*", "ms": 13} if one is best else {"marker": "o"}
             axes.plot(x, one.ratio, ls="", color=colour, mfc=PANEL if one.flagged else colour, **shape)
-            if one is best or (id(one) in near and len(near) <= MOST_NAMES):
+            if one is best or (id(one) in near and len(near) <= MAX_NAMES):
                 axes.annotate(called(one.point), (x, one.ratio), (7, 5), textcoords="offset points", color=SOFT)
     axes.axhline(1.0, **_ZERO)
     if worst > LARGE_RATIO:
@@ -275,12 +275,12 @@ def heat_map(values: Mapping[Point, float], rows: str, columns: str, response: s
     colours = LinearSegmentedColormap.from_list("shares", [PALEST, DARKEST])
     axes.pcolormesh(np.ma.masked_invalid(cells), cmap=colours, norm=norm, edgecolors=PANEL, lw=2)
     for (y, x), value in np.ndenumerate(cells):
-        if len(across) <= MOST_CELLS and np.isfinite(value):
+        if len(across) <= MAX_CELLS and np.isfinite(value):
             colour = "white" if norm is not None and norm(value) > 0.55 else IN_CELL
             axes.text(x + 0.5, y + 0.5, significant(value, 4), ha="center", va="center", color=colour)
     corner = across.index(best[columns]), down.index(best[rows])
     axes.add_patch(Rectangle(corner, 1, 1, fill=False, ec=SERIOUS, lw=1.5, clip_on=False))
-    every = -(-len(across) // MOST_CELLS)
+    every = -(-len(across) // MAX_CELLS)
     axes.set_xticks(np.arange(0, len(across), every) + 0.5, [shown(one) for one in across[::every]])
     axes.set_yticks(np.arange(len(down)) + 0.5, [shown(one) for one in down])
     axes.set_xlabel(columns, loc="left")
@@ -303,7 +303,7 @@ def pareto(found: Front) -> Picture:
     for member in sorted(found.members, key=lambda one: one.probability):
         x, y = member.spreads[x_name], member.spreads[y_name]
         colour, width = (DEEP, 1.6) if member.probability >= 0.5 else (PALE, 1.0)
-        if member.probability >= LEAST_CROSSED:
+        if member.probability >= MIN_CROSSED:
             axes.hlines(y.mean, x.low, x.high, color=colour, lw=width)
             axes.vlines(x.mean, y.low, y.high, color=colour, lw=width)
         axes.plot(x.mean, y.mean, "o", color=colour)
@@ -319,7 +319,7 @@ def pareto(found: Front) -> Picture:
         taken.append(axes.transData.transform_bbox(Bbox([[x.low, y.mean], [x.high, y.mean]])).padded(1.0))
     for one in found.likely:
         sure = "" if one.probability >= 0.95 else f" ({_probability(one.probability)})"
-        name = f"{called(one.point) if len(found.likely) <= MOST_NAMES else ''}{sure}".strip()
+        name = f"{called(one.point) if len(found.likely) <= MAX_NAMES else ''}{sure}".strip()
         place = one.spreads[x_name].mean, one.spreads[y_name].mean
         taken.append(_beside(axes.annotate(name, place, (0, 0), textcoords="offset points", color=SOFT), taken))
     return _picture(

@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from lepaute.simulate.prediction.predicting import usual_engine
-from lepaute.stats.control_variates import LEAST_CONTROLLED, Controls
+from lepaute.stats.control_variates import MIN_CONTROLLED, Controls
 from lepaute.study.evaluation import Evaluate, Outcome, Point, Trial
 
 if TYPE_CHECKING:
     from lepaute.study.configuration import Configurations
 
 #: A point is priced for a power of two of runs, so many at least: with more runs it is rarely priced again.
-LEAST_PRICED = 16
+MIN_PRICED = 16
 
 
 class Pricing:
@@ -41,7 +41,7 @@ class Pricing:
 
     def _trial(self, point: Point, outcomes: Sequence[Outcome]) -> Trial | None:
         count = len(outcomes)
-        if count < LEAST_CONTROLLED or any(outcome.refusal is not None for outcome in outcomes):
+        if count < MIN_CONTROLLED or any(outcome.refusal is not None for outcome in outcomes):
             return None
         trials = [outcome.trial for outcome in outcomes]
         first, repeat = trials[0].seed, trials[0].repeat
@@ -49,4 +49,4 @@ class Pricing:
             return None
         if not usual_engine(self._configurations.at(point).application).samples:
             return None
-        return Trial(point, first, repeat, priced=max(LEAST_PRICED, 1 << (count - 1).bit_length()))
+        return Trial(point, first, repeat, priced=max(MIN_PRICED, 1 << (count - 1).bit_length()))

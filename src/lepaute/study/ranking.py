@@ -36,7 +36,7 @@ else:
 FEW_RUNS, WORTH_OF_OTHERS = 4, 6.0
 DRAWS = 4000
 #: More runs of each point than these are not advised.
-MOST_ADVISED = 1000
+MAX_ADVISED = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +225,7 @@ class _Gap:
         if self.degrees == 0.0 or abs(self.mean) <= hypot(NORMAL_975 * self.sd, known):
             return None
         estimated = 1 + self.left.estimated
-        for runs in range(max(self.count, 1 + estimated), MOST_ADVISED + 1):
+        for runs in range(max(self.count, 1 + estimated), MAX_ADVISED + 1):
             own = student_quantile(0.975, runs - estimated) * self.sd * sqrt(1.0 + 1.0 / runs)
             if hypot(own, known) < abs(self.mean):
                 return runs

@@ -17,7 +17,7 @@ from lepaute.study.schema import Study, study_of
 #: Grids are at most so many times as long as they are wide.
 LONGEST_GRID = 8
 #: Nodes below a switch of a fat tree that is assumed, at most.
-MOST_BELOW = 32
+MAX_BELOW = 32
 
 
 class Subject(NamedTuple):
@@ -287,7 +287,7 @@ def _tree(platform: "Platform", tree: str | None) -> _Tree:
         tree = platform.topology.parameters
     if tree is None:
         count = platform.nodes.count
-        below = max((each for each in range(1, MOST_BELOW + 1) if count % each == 0 and each < count), default=1)
+        below = max((each for each in range(1, MAX_BELOW + 1) if count % each == 0 and each < count), default=1)
         top = next(each for each in (4, 3, 2, 1) if below % each == 0)
         return _Tree(below, count // below, top, below // top, own)
     try:

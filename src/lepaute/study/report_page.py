@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from lepaute.study.schema import Study
 
 #: Shares of computing below this are not spoken of.
-LEAST_EXTRAPOLATED = 0.01
-MOST_TABLE_ROWS = 200
+MIN_EXTRAPOLATED = 0.01
+MAX_TABLE_ROWS = 200
 #: A table with more is folded.
-MOST_SHOWN_ROWS = 12
+MAX_SHOWN_ROWS = 12
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def page(facts: PageFacts, answer: "Answer", outcomes: Sequence[Outcome] = ()) -
     }
     content = contents[type(answer)](answer)
     first, *others = content.tables
-    is_short = first is not None and len(first["rows"]) <= MOST_SHOWN_ROWS
+    is_short = first is not None and len(first["rows"]) <= MAX_SHOWN_ROWS
     return render(
         "lepaute.study",
         "study.html.j2",
@@ -267,7 +267,7 @@ def _front(found: Front) -> _Content:
             "on the front, %": 100.0 * member.probability,
             **{label(name): spread.text(basis="") for name, spread in member.spreads.items()},
         }
-        for member in found.members[:MOST_TABLE_ROWS]
+        for member in found.members[:MAX_TABLE_ROWS]
     ]
     tables = [records_table("Configurations", rows), _refusals(found.refused)]
     return _Content(found.text, sure, [("Pareto front", plot.pareto(found))], tables)
@@ -291,7 +291,7 @@ def _comparisons(answer: WhatIfAnswer) -> list[dict[str, Any]]:
                 row["published"] = "" if figure is None else figure.text
             row["comparable"] = f"no: {side.refusal}" if side.refusal else side.trust.words
             rows.append(row)
-    return rows[:MOST_TABLE_ROWS]
+    return rows[:MAX_TABLE_ROWS]
 
 
 def _heat_maps(ranking: Ranking) -> list[tuple[str, plot.Picture]]:
@@ -320,12 +320,12 @@ def _standings(ranking: Ranking) -> list[dict[str, Any]]:
             "extrapolated, %": 100.0 * one.trust.computing,
             "comparable": one.trust.words,
         }
-        for one in ranking.standings[:MOST_TABLE_ROWS]
+        for one in ranking.standings[:MAX_TABLE_ROWS]
     ]
 
 
 def _refusals(refused: Mapping[Point, str]) -> dict[str, Any] | None:
-    rows = [{"point": str(point), "why": reason} for point, reason in list(refused.items())[:MOST_TABLE_ROWS]]
+    rows = [{"point": str(point), "why": reason} for point, reason in list(refused.items())[:MAX_TABLE_ROWS]]
     return records_table("Refused", rows)
 
 
@@ -335,7 +335,7 @@ def _outside(outcomes: Sequence[Outcome]) -> list[str]:
         point: max((one.extrapolated for one in each if one.refusal is None), default=0.0)
         for point, each in by_point(outcomes).items()
     }
-    some = {point: share for point, share in worst.items() if share >= LEAST_EXTRAPOLATED}
+    some = {point: share for point, share in worst.items() if share >= MIN_EXTRAPOLATED}
     if not some:
         return []
     most = max(some, key=some.__getitem__)

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from lepaute.watch.store import Store
 
 #: Simulators that a process keeps.
-_MOST_KEPT = 64
+_MAX_KEPT = 64
 #: Results that are not written yet are at most so many, and so old when another one comes.
-MOST_HELD, LONGEST_HELD_S = 2_000, 2.0
+MAX_HELD, LONGEST_HELD_S = 2_000, 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +166,7 @@ class _Simulators:
             made.prepare(application)
         with self._lock:
             self._kept[place] = made
-            if len(self._kept) > _MOST_KEPT:
+            if len(self._kept) > _MAX_KEPT:
                 self._kept.popitem(last=False)
         return made
 
@@ -207,7 +207,7 @@ class Results:
         if not self._held:
             self._written_s = time.monotonic()
         self._held.append(_row(configuration, trial, simulated))
-        if len(self._held) >= MOST_HELD or time.monotonic() - self._written_s >= LONGEST_HELD_S:
+        if len(self._held) >= MAX_HELD or time.monotonic() - self._written_s >= LONGEST_HELD_S:
             self.write()
 
     def write(self) -> None:

@@ -48,7 +48,7 @@ else:
 
 #: Simulations that take longer are spread over processes, which take some seconds to start.
 WORTH_PROCESSES_S = 30.0
-MOST_WORKERS = 4096
+MAX_WORKERS = 4096
 
 
 class Answer(Protocol):
@@ -229,8 +229,8 @@ def _session(
     known = ("threads", *worker_schedulers())
     if scheduler is not None and scheduler not in known:
         raise InputError(f"the scheduler is {scheduler[:60]!r}; it is one of {', '.join(known)}")
-    if workers is not None and not 1 <= workers <= MOST_WORKERS:
-        raise InputError(f"workers is {workers}; 1 to {MOST_WORKERS} simulate side by side")
+    if workers is not None and not 1 <= workers <= MAX_WORKERS:
+        raise InputError(f"workers is {workers}; 1 to {MAX_WORKERS} simulate side by side")
     threads = Threads(configurations, workers)
     session = Session(configurations, results, threads, progress=progress, most=study.budget.simulations)
     session.expected = expected = rehearsed(session)

@@ -27,7 +27,7 @@ _MAPPING_EXAMPLES = {
     "scenarios": "{as it is: {}, half the bandwidth: {scale.bandwidth: 0.5}}",
 }
 #: Of all factors together, where they are crossed.
-MOST_POINTS = 1_000_000
+MAX_POINTS = 1_000_000
 RESPONSES = ("time_s", "rate_gflops", "energy_j", "gflops_per_watt")
 
 
@@ -318,8 +318,8 @@ class Study(Value):
         count = 1
         for name, levels in self.levels.items():
             count *= len(levels)
-            if count > MOST_POINTS:
-                raise fault(f"has too many levels: all together more than {MOST_POINTS} points", "factors", name)
+            if count > MAX_POINTS:
+                raise fault(f"has too many levels: all together more than {MAX_POINTS} points", "factors", name)
         return self._whatif_is_about_its_factors()
 
     def _asks_one_question(self) -> None:

@@ -50,9 +50,9 @@ else:
 #: A term of smaller p-value is called significant.
 LEVEL = 0.05
 #: Runs of each configuration that are advised where there is one, and the most that are.
-USUAL_SEEDS, MOST_SEEDS = 5, 100
+USUAL_SEEDS, MAX_SEEDS = 5, 100
 #: Trials of all points and seeds that an analysis takes.
-MOST_TRIALS = 200_000
+MAX_TRIALS = 200_000
 #: Rows of the base sample of Sobol indices where the study names no budget.
 USUAL_ROWS = 256
 
@@ -77,7 +77,7 @@ class Term:
     share   : of the variance between points that it explains
     p_value : chance of at least such an F where it has no effect; None for one seed
     enough  : seeds that would show the effect if it is as large as it seems; None where it is no larger than chance has
-              it, or MOST_SEEDS would not do
+              it, or MAX_SEEDS would not do
     levels  : of a factor alone
     """
 
@@ -237,9 +237,9 @@ def effects(outcomes: Iterable[Outcome], response: str = "time_s", *, logarithm:
     """
     points, table, refused = common_table(outcomes, (response,))
     values = table[:, 0]
-    if values.size > MOST_TRIALS:
+    if values.size > MAX_TRIALS:
         raise InputError(
-            f"{len(points)} points with {values.shape[1]} seeds are more than {MOST_TRIALS} runs; take fewer levels"
+            f"{len(points)} points with {values.shape[1]} seeds are more than {MAX_TRIALS} runs; take fewer levels"
         )
     if logarithm and values.min() <= 0.0:
         raise InputError(f"{response} is not above 0 in a run, and has no logarithm; take differences")
@@ -330,7 +330,7 @@ def _enough(f: float, degrees: float, seeds: int) -> int | None:
     of_effect = (f - 1.0) / seeds
     if of_effect <= 0.0:
         return None
-    tried = range(max(seeds, 2), MOST_SEEDS + 1)
+    tried = range(max(seeds, 2), MAX_SEEDS + 1)
     return next((n for n in tried if stats.f.sf(1.0 + n * of_effect, degrees, degrees * (n - 1)) < LEVEL), None)
 
 

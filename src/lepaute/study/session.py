@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from lepaute.study.configuration import Configuration, Configurations
 
 #: A group has no more trials: what a killed worker had done of it is simulated again.
-MOST_OF_GROUP = 500
+MAX_OF_GROUP = 500
 #: Of an event, before any simulation of the session has told.
 ROUGH_EVENT_S = 2e-7
 #: Overhead of a simulation, one after the other: making its configuration, sending it, writing its result; and of a
@@ -162,7 +162,7 @@ class Session:
             share_s = min(self.pool.target_s, left * event_s / (3 * self.pool.workers))
             group: list[Trial] = []
             took_s = 0.0
-            while waiting and len(group) < MOST_OF_GROUP and (not group or took_s < share_s):
+            while waiting and len(group) < MAX_OF_GROUP and (not group or took_s < share_s):
                 group.append(waiting.pop())
                 took_s += events[group[-1]] * event_s
                 left -= events[group[-1]]
@@ -260,7 +260,7 @@ def estimate(session: Session, trials: Sequence[Trial], scale: float = 1.0) -> E
         run_s = predicting.expected_run_s(
             [heaviest.application],
             conditions.platform,
-            runs=min(max(1, round(scale * events / of_run)), predicting.MOST_RUNS),
+            runs=min(max(1, round(scale * events / of_run)), predicting.MAX_RUNS),
             mapping=conditions.mapping,
             fidelity=conditions.fidelity,
         )

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from lepaute.simulate.prediction.trust import DRAWN, LEAST_OUTSIDE, SEEDS, Trust, relative_sd
+from lepaute.simulate.prediction.trust import DRAWN, MIN_OUTSIDE, SEEDS, Trust, relative_sd
 from lepaute.simulate.prediction.warnings import BLOCK_SIZES_GUESSED, joined
 from lepaute.stats.decision import SPOILS, Decision, Weakness
 from lepaute.study.evaluation import Evaluate, Outcome, Point, Trial, called
@@ -30,7 +30,7 @@ class Judge:
         doubtful = [
             point
             for point, trust in new.items()
-            if trust.computing >= LEAST_OUTSIDE and all(one.refusal is None for one in outcomes_of[point])
+            if trust.computing >= MIN_OUTSIDE and all(one.refusal is None for one in outcomes_of[point])
         ]
         trials = [Trial(point, seed, drawn=name) for point in doubtful for name in DRAWN for seed in SEEDS]
         times_s = {
@@ -51,7 +51,7 @@ def by_share(outcomes: Iterable[Outcome]) -> Trust:
     if first is None:
         return Trust(0.0)
     share = first.extrapolated
-    return Trust(share, first.messages_outside, None if share >= LEAST_OUTSIDE else 0.0)
+    return Trust(share, first.messages_outside, None if share >= MIN_OUTSIDE else 0.0)
 
 
 def decision_of(is_clear: bool | None, trusts: Iterable[Trust]) -> Decision:

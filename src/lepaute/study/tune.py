@@ -42,12 +42,12 @@ TOLERANCE = 0.001
 #: Survivors below which no point is dropped any more: further seeds go to all of them.
 FEWEST = 2
 #: An early stop needs as many runs of the survivors.
-LEAST_RUNS = 4
-MOST_RUNS = 256
+MIN_RUNS = 4
+MAX_RUNS = 256
 #: Points that real runs choose among.
-MOST_CANDIDATES = 60
+MAX_CANDIDATES = 60
 #: Points that the text shows.
-MOST_ROWS = 12
+MAX_ROWS = 12
 #: Share of the budget that goes into finding points of a large space; the rest chooses among them.
 EXPLORING_SHARE, EXPLORING_RUNS = 0.6, 1
 #: With so much of the time behind no further runs begin: the next ones, and judging, take the rest.
@@ -165,7 +165,7 @@ class Tuned:
                 "the best" if one is self.ranking.best else one.in_words,
                 f"not comparable: {'; '.join(one.trust.reasons)}" if one.flagged else "",
             )
-            for one in self.ranking.standings[:MOST_ROWS]
+            for one in self.ranking.standings[:MAX_ROWS]
         ]
         return titles, rows, len(self.ranking.standings) - len(rows)
 
@@ -184,7 +184,7 @@ class Tuned:
             **({} if self.real is None else {"real": self.real.to_dict()}),
         }
 
-    def candidates(self, most: int = MOST_CANDIDATES) -> list[Point]:
+    def candidates(self, most: int = MAX_CANDIDATES) -> list[Point]:
         """What real runs may still be worth: the best, what is ahead of it or cannot be told from it, and what is not
         comparable and may be as good."""
         ranking = self.ranking
@@ -238,12 +238,12 @@ def halve(
         if not alive or len(distinct) == 1:
             ended = "all points simulated"
             break
-        if runs >= LEAST_RUNS and ranking.expected_loss <= tolerance:
+        if runs >= MIN_RUNS and ranking.expected_loss <= tolerance:
             ended = "known well enough"
             break
         if once.asked >= budget or missing > left or is_over(ENOUGH_TIME):
             break
-        if runs >= MOST_RUNS:
+        if runs >= MAX_RUNS:
             ended = "all points simulated"
             break
         alive = alive[: max(count, FEWEST + len(leader))]

@@ -32,13 +32,13 @@ else:
     optuna_trial = later("optuna.trial")
 
 #: Proposals that were there before are asked again so often, then drawn at random so often.
-MOST_REPEATED, MOST_RANDOM = 20, 500
+MAX_REPEATED, MAX_RANDOM = 20, 500
 #: Points at random before the estimator has something to learn from.
 START = 10
 #: With more combinations than this, a space of levels is explored like one with ranges.
-MOST_HALVED = 4000
+MAX_HALVED = 4000
 #: The first so many points decide which calibration is advised.
-MOST_LOOKED_AT = 200
+MAX_LOOKED_AT = 200
 
 
 class Proposals:
@@ -64,7 +64,7 @@ class Proposals:
             if point in self._open:
                 self._tell(self._open.pop(point), score)
         known = self._proposed | {point for point, _ in seen}
-        for _ in range(MOST_REPEATED):
+        for _ in range(MAX_REPEATED):
             trial = self._study.ask(self._distributions)
             point = self._point(trial.params)
             if point not in known and self._allows(point):
@@ -72,7 +72,7 @@ class Proposals:
                 self._proposed.add(point)
                 return point
             self._tell(trial, inf)
-        for _ in range(MOST_RANDOM):
+        for _ in range(MAX_RANDOM):
             point = self._point({name: self._drawn(distribution) for name, distribution in self._distributions.items()})
             if point not in known and self._allows(point):
                 self._proposed.add(point)
@@ -126,7 +126,7 @@ def tune(
     is_over : as of `halve`
     """
     tuned = _tuned(study, configurations, evaluate, is_over)
-    standings = tuned.ranking.standings[:MOST_LOOKED_AT]
+    standings = tuned.ranking.standings[:MAX_LOOKED_AT]
     cases = {one.point: _case(configurations, one.point) for one in standings}
     apart = [cases[one.point] for one in standings if one.flagged]
     return replace(tuned, remedy=remedy_of(list(cases.values()), apart)) if apart else tuned
@@ -147,7 +147,7 @@ def _tuned(
         "price": Pricing(configurations, evaluate),
     }  # fmt: skip
     crossed = prod(len(levels) for levels in study.levels.values())
-    if all(factor.levels is not None for factor in study.factors.values()) and crossed <= MOST_HALVED:
+    if all(factor.levels is not None for factor in study.factors.values()) and crossed <= MAX_HALVED:
         points = configurations.points()
         return halve(points, evaluate, most_tuned(study, len(points)), **how)
     space = dict(study.factors)

@@ -36,9 +36,9 @@ DRAWS = 4000
 #: Variance that keeps what rounding leaves of a covariance positive.
 ROUNDING = 1e-12
 #: An early stop needs as many real runs, of two points at least: one alone tells only how far off the simulation is.
-LEAST_RUNS = 3
+MIN_RUNS = 3
 #: A point is run this often at most.
-MOST_REPEATED = 3
+MAX_REPEATED = 3
 
 
 @dataclass(frozen=True)
@@ -211,7 +211,7 @@ def correct(
         drawn, _ = model.draws(seed + number)
         choice = int(drawn.mean(axis=0).argmin())
         loss = _loss(drawn, choice)
-        if number >= LEAST_RUNS and len({point for point, _ in model.runs}) > 1 and loss <= TOLERANCE:
+        if number >= MIN_RUNS and len({point for point, _ in model.runs}) > 1 and loss <= TOLERANCE:
             ended = "known well enough"
             break
         model.add(*_run(model, drawn, choice, real))
@@ -246,7 +246,7 @@ def _run(model: RealModel, drawn: "Floats", choice: int, real: Callable[[Point],
         gains = np.maximum(drawn[:, choice][:, None] - drawn, 0.0).mean(axis=0)
         for at, one in enumerate(model.points):
             if model.times_run(one) > 0:  # what a further run of it could still change is its noise
-                gains[at] = gains[at] / 4.0 if model.times_run(one) < MOST_REPEATED else -1.0
+                gains[at] = gains[at] / 4.0 if model.times_run(one) < MAX_REPEATED else -1.0
         gains[choice] = -1.0
         point = model.points[int(gains.argmax())]
     return point, real(point)

@@ -36,7 +36,7 @@ Entry = TypeVar("Entry")
 
 ALL = "all"
 #: Of a table of events or of groups of nodes.
-MOST_BYTES = 64 << 20
+MAX_BYTES = 64 << 20
 #: What people write for the two kinds of events; the published log names its testbed.
 KINDS = {"protocol": "protocol", "platform": "platform", "g5k": "platform"}
 _BETWEEN_SETS = re.compile(r"/(?![^\[]*\])")  # not the step of node[1-9/2]
@@ -201,7 +201,7 @@ def _entries(path: Path, own: str, type_: Callable[[dt.date, NodeSet, str, str, 
     """own : the column that tells entries of this type apart from others"""
     needed = ("date", "cluster", "node", own, "description")
     entries = []
-    with csv_reader(path, "a CSV file of events or outliers", MOST_BYTES) as reader:
+    with csv_reader(path, "a CSV file of events or outliers", MAX_BYTES) as reader:
         missing = [name for name in needed if name not in (reader.fieldnames or ())]
         if missing:
             raise InputError(f"there is no column {missing[0]}; the first line is {','.join(needed)},author")

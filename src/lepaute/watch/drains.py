@@ -33,7 +33,7 @@ MARK = "lepaute: "
 #: A drain is recorded before it is carried out; a scheduler that does not show it so much later was overruled.
 SETTLED_S = 300.0
 #: Of a node and factor: three have a scatter, which another one is held against.
-FEWEST_JOBS = 4
+MIN_JOBS = 4
 
 
 class Verdict(Enum):
@@ -234,9 +234,9 @@ def _few(values: "pd.DataFrame") -> str:
     """Why too few jobs of a node ended well to tell a change, "" where they are enough."""
     done = values[values["state"] == "done"]
     jobs = int(done.groupby(["cpu", "factor", "stratum"], observed=True).size().max()) if len(done) else 0
-    if jobs >= FEWEST_JOBS:
+    if jobs >= MIN_JOBS:
         return ""
-    return f"{counted(jobs, 'job')} of a factor, and {FEWEST_JOBS} are needed" if jobs else "no job has left a value"
+    return f"{counted(jobs, 'job')} of a factor, and {MIN_JOBS} are needed" if jobs else "no job has left a value"
 
 
 def _tested(

@@ -22,7 +22,7 @@ from lepaute.kit.builds import cache_folder, digests, drop_oldest, make_cache
 from lepaute.kit.files import whole_file, write_whole
 
 #: The oldest of more files are removed.
-MOST_KEPT = 256
+MAX_KEPT = 256
 _FOLDER = "judgements"
 _last: "tuple[weakref.ref[pd.DataFrame], npt.NDArray[Any]] | None" = None
 
@@ -106,4 +106,4 @@ def _write(folder: Path, name: str, write: Callable[[Path], Any]) -> None:
     make_cache(folder)
     with whole_file(folder / name) as temporary:
         write(temporary)
-    drop_oldest(folder, "*.*", MOST_KEPT)
+    drop_oldest(folder, "*.*", MAX_KEPT)

@@ -23,7 +23,7 @@ else:
 #: Jobs of the state now, where nobody says since when it lasts.
 LATEST = 5
 #: A variance needs two; three is the least that judge() takes for one factor.
-LEAST_BEFORE = 3
+MIN_BEFORE = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,10 +143,10 @@ def _limits(
 def _check_enough(before: int, now: int, node: str, begin_s: float, since_s: float | None) -> None:
     if not now:
         raise InputError(f"node {node} has no job since then; give an earlier date")
-    if before < LEAST_BEFORE:
+    if before < MIN_BEFORE:
         since = "" if begin_s == -inf else f", whose last event is of {day_of(begin_s)},"
         remedy = " give a later date" if since_s is not None else " give the date since when it is as it is now"
         raise InputError(
-            f"node {node}{since} has {counted(before, 'job')} before its present state, and {LEAST_BEFORE} are "
+            f"node {node}{since} has {counted(before, 'job')} before its present state, and {MIN_BEFORE} are "
             f"needed;{remedy}"
         )

@@ -17,8 +17,8 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 WIDTH, HEIGHT = 360, 230
 LEFT, RIGHT, TOP, BOTTOM = 52, 16, 8, 38
-MOST_TICKS = 5
-MOST_NAMES = 4
+MAX_TICKS = 5
+MAX_NAMES = 4
 SHADES = 20  # of cells
 
 
@@ -48,12 +48,12 @@ class Axis:
         if not self.numbered:
             return []
         if self.names:
-            every = -(-len(self.names) // MOST_NAMES)
+            every = -(-len(self.names) // MAX_NAMES)
             return [(float(at), name) for at, name in enumerate(self.names) if at % every == 0]
         if self.log:
             first, last = math.ceil(math.log10(self.low) - 1e-9), math.floor(math.log10(self.high) + 1e-9)
             if last - first >= 2:
-                every = max(1, -(-(last - first + 1) // MOST_TICKS))
+                every = max(1, -(-(last - first + 1) // MAX_TICKS))
                 return [
                     (10.0**power, _thousands(10.0**power) if 0 <= power <= 9 else f"1e{power}")
                     for power in range(first, last + 1, every)
@@ -63,7 +63,7 @@ class Axis:
             inside = [value for value in values if self.low <= value <= self.high]
             if len(inside) >= 3:
                 return [(value, _thousands(value)) for value in inside]
-        step = _nice((self.high - self.low) / MOST_TICKS)
+        step = _nice((self.high - self.low) / MAX_TICKS)
         first = math.ceil(self.low / step - 1e-9)
         count = math.floor(self.high / step + 1e-9) - first + 1
         return [((first + number) * step, f"{round((first + number) * step, 12):g}") for number in range(count)]

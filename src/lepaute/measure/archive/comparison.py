@@ -14,7 +14,7 @@ from lepaute.measure.archive.setups import Setup
 from lepaute.measure.archive.setups.facts import COMMANDS, GROUPS, OTHER, SCRIPT, Value
 
 #: Differences of one thing are listed for no more pairs of values than this.
-_MOST_PAIRS = 8
+_MAX_PAIRS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ def _changes(key: tuple[str, str], a: Mapping[str, Value], b: Mapping[str, Value
             _pair(pairs, None, value, [], nodes)
     group, what = key
     ordered = sorted(pairs.items(), key=lambda item: -len(item[1][0]) - len(item[1][1]))
-    for (old, new), (nodes_a, nodes_b) in ordered[:_MOST_PAIRS]:
+    for (old, new), (nodes_a, nodes_b) in ordered[:_MAX_PAIRS]:
         yield Change(group, what, folded(filter(None, nodes_a)), folded(filter(None, nodes_b)), old, new)
 
 
@@ -137,11 +137,11 @@ def _pair(
 
 WIDTH = 100
 #: Without --all: lines of a group, lines of a text's difference, characters of a value.
-MOST_LINES, MOST_DIFF_LINES, MOST_VALUE = 14, 24, 160
+MAX_LINES, MAX_DIFF_LINES, MAX_VALUE = 14, 24, 160
 #: Of the sentence: differences that it names, and characters of each.
-MOST_NAMED, MOST_SHORT = 3, 60
+MAX_NAMED, MAX_SHORT = 3, 60
 #: difflib takes time with the square of the lines: longer texts are only counted.
-_MOST_COMPARED_LINES = 2000
+_MAX_COMPARED_LINES = 2000
 
 
 def comparison_lines(
@@ -155,11 +155,11 @@ def comparison_lines(
         members = list(changes)
         yield f"{group} ({len(members)})"
         lines = [line for change in members for line in report.change(change)]
-        yield from lines if group in (SCRIPT, COMMANDS) else report.cut(lines, MOST_LINES)
+        yield from lines if group in (SCRIPT, COMMANDS) else report.cut(lines, MAX_LINES)
     for side, things in (("A", comparison.uneven_a), ("B", comparison.uneven_b)):
         if things:
             yield f"nodes of {side} that differ from each other ({len(things)})"
-            yield from report.cut([line for thing in things for line in report.uneven(thing)], MOST_LINES)
+            yield from report.cut([line for thing in things for line in report.uneven(thing)], MAX_LINES)
     for problem in unread:
         yield fitted(f"not compared: {problem}", 10_000 if everything else width)
 
@@ -168,8 +168,8 @@ def comparison_sentence(comparison: Comparison) -> str:
     """How many things differ, and the first: 5 differences between the setups: seed 7 -> 8, software and 3 more."""
     if not comparison.changes:
         return "No differences between the setups"
-    *named, last = [_short(change) for change in comparison.changes[:MOST_NAMED]]
-    more = len(comparison.changes) - MOST_NAMED
+    *named, last = [_short(change) for change in comparison.changes[:MAX_NAMED]]
+    more = len(comparison.changes) - MAX_NAMED
     listed = f"{', '.join([*named, last])} and {more} more" if more > 0 else " and ".join([*named[-1:], last])
     if more <= 0 and len(named) > 1:
         listed = f"{', '.join(named[:-1])}, {listed}"
@@ -180,7 +180,7 @@ def _short(change: Change) -> str:
     """seed 7 -> 8; of texts and sets only what differs."""
     sides = (change.a, change.b)
     plain = all(side is None or not isinstance(side, tuple | frozenset) for side in sides)
-    return fitted(f"{change.what} {_shown(change.a)} -> {_shown(change.b)}" if plain else change.what, MOST_SHORT)
+    return fitted(f"{change.what} {_shown(change.a)} -> {_shown(change.b)}" if plain else change.what, MAX_SHORT)
 
 
 def comparison_json(comparison: Comparison) -> dict[str, Any]:
@@ -238,7 +238,7 @@ class _Report:
         self, head: str, missing: str, a: tuple[str, ...], b: tuple[str, ...], *, counted_only: bool
     ) -> Iterator[str]:
         """The unified difference of two texts; of unknown files only how much differs."""
-        if max(len(a), len(b)) > _MOST_COMPARED_LINES:
+        if max(len(a), len(b)) > _MAX_COMPARED_LINES:
             yield fitted(f"  {head}: differs; {len(a)} and {len(b)} lines, too many to compare here", self.width)
             return
         lines = [line.rstrip("\n") for line in difflib.unified_diff(a, b, lineterm="", n=1)][2:]
@@ -246,7 +246,7 @@ class _Report:
         yield fitted(f"  {head}{missing}: {changed} lines", self.width)
         if self.everything or not counted_only:
             shown = [f"    {fitted(line, 10_000 if self.everything else self.width - 4)}" for line in lines]
-            yield from self.cut(shown, MOST_DIFF_LINES, "    ")
+            yield from self.cut(shown, MAX_DIFF_LINES, "    ")
 
     def uneven(self, thing: Uneven) -> list[str]:
         sets = [value for _, value in thing.values if isinstance(value, frozenset)]
@@ -255,7 +255,7 @@ class _Report:
         for nodes, value in thing.values[: None if self.everything else 4]:
             # Of sets only what not all nodes have.
             text = ", ".join(sorted(value - common)) or "no more" if isinstance(value, frozenset) else _shown(value)
-            parts.append(f"{nodes} {text if self.everything else fitted(text, MOST_VALUE)}")
+            parts.append(f"{nodes} {text if self.everything else fitted(text, MAX_VALUE)}")
         if len(parts) < len(thing.values):
             parts.append(f"{len(thing.values) - len(parts)} more values")
         return self._paragraph(f"{thing.what}:", ";  ".join(parts))

@@ -20,16 +20,16 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
 from lepaute.errors import ArchiveError
 from lepaute.kit.printable import printable
-from lepaute.measure.archive.documents import MOST_MEMBERS, check_name
+from lepaute.measure.archive.documents import MAX_MEMBERS, check_name
 
 #: More than this is refused before anything is unpacked: an experiment's archive has megabytes.
-MOST_BYTES = 8 * 1024**3
+MAX_BYTES = 8 * 1024**3
 #: Deflate reaches 1032:1 on a run of one byte; measurements reach about 10:1.
-MOST_RATIO = 1000
+MAX_RATIO = 1000
 #: Below this size a ratio says nothing: no bomb fits.
 RATIO_MATTERS_BYTES = 1 << 20
-#: What the directory may take: MOST_MEMBERS entries whose names are as long as paths are.
-MOST_DIRECTORY_BYTES = 16 << 20
+#: What the directory may take: MAX_MEMBERS entries whose names are as long as paths are.
+MAX_DIRECTORY_BYTES = 16 << 20
 CHUNK_BYTES = 1 << 20
 
 _END = struct.Struct("<4s4H2LH")
@@ -47,12 +47,12 @@ def read_directory(file: BinaryIO) -> dict[str, ZipInfo]:
     """The members of a sealed zip by name, in their order in the file; nothing is unpacked.
 
     Raises ArchiveError for names that lead elsewhere, are there twice or stand in each other's way, gaps and overlaps,
-    sizes that no measurement reaches. Memory is bounded by MOST_DIRECTORY_BYTES.
+    sizes that no measurement reaches. Memory is bounded by MAX_DIRECTORY_BYTES.
     """
     file.seek(-_SEAL_BYTES - _END.size, 2)
     end = _END.unpack(file.read(_END.size))
     directory_bytes = end[5]
-    if directory_bytes > MOST_DIRECTORY_BYTES:
+    if directory_bytes > MAX_DIRECTORY_BYTES:
         raise ArchiveError(f"declares {directory_bytes} bytes of directory, too many; {_REFUSE}")
     try:
         packed = ZipFile(file)
@@ -99,7 +99,7 @@ def unpack(file: BinaryIO, info: ZipInfo) -> Iterator[bytes]:
 
 def _check(infos: list[ZipInfo]) -> None:
     """No name twice, none that is also a folder, numbers and sizes in bounds."""
-    if len(infos) > MOST_MEMBERS:
+    if len(infos) > MAX_MEMBERS:
         raise ArchiveError(f"has {len(infos)} members, too many; {_REFUSE}")
     names: set[str] = set()
     for info in infos:
@@ -109,14 +109,14 @@ def _check(infos: list[ZipInfo]) -> None:
         names.add(name)
         if info.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
             raise ArchiveError(f"member {name} is packed in a way that Lepaute never writes; {_REFUSE}")
-        if info.file_size > max(MOST_RATIO * info.compress_size, RATIO_MATTERS_BYTES):
+        if info.file_size > max(MAX_RATIO * info.compress_size, RATIO_MATTERS_BYTES):
             sizes = f"{info.compress_size} bytes to {info.file_size}"
             raise ArchiveError(f"member {name} unpacks {sizes}: no measurement compresses so well; {_REFUSE}")
     for name in names:
         if folder := next((str(path) for path in PurePosixPath(name).parents if str(path) in names), ""):
             raise ArchiveError(f"member {folder} is also the folder of {name}; {_REFUSE}")
-    if (total := sum(info.file_size for info in infos)) > MOST_BYTES:
-        raise ArchiveError(f"would unpack to {total} bytes, more than the {MOST_BYTES} that are accepted")
+    if (total := sum(info.file_size for info in infos)) > MAX_BYTES:
+        raise ArchiveError(f"would unpack to {total} bytes, more than the {MAX_BYTES} that are accepted")
 
 
 def _seek_content(file: BinaryIO, info: ZipInfo) -> int:

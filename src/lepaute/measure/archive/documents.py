@@ -13,7 +13,7 @@ from lepaute.errors import ArchiveError, InputError, LepauteError
 from lepaute.kit.documents import read_json
 
 #: Outputs of commands are long; each is cut at a megabyte where it is recorded.
-MOST_JSON_BYTES = 256 << 20
+MAX_JSON_BYTES = 256 << 20
 
 FORMAT = "lepaute-archive/1"
 MANIFEST = "manifest.json"
@@ -22,9 +22,9 @@ COMMANDS = "commands.json"
 RO_CRATE = "ro-crate-metadata.json"
 
 #: A thousand nodes with fifty files each.
-MOST_MEMBERS = 50_000
+MAX_MEMBERS = 50_000
 #: What file systems accept: longer names could be written into an archive and never come out of it.
-MOST_NAME_BYTES, MOST_PART_BYTES, MOST_PARTS = 1000, 255, 32
+MAX_NAME_BYTES, MAX_PART_BYTES, MAX_PARTS = 1000, 255, 32
 
 
 def bounded_json(data: bytes, name: str) -> Any:
@@ -33,7 +33,7 @@ def bounded_json(data: bytes, name: str) -> Any:
     name: of the member, for the message
     """
     try:
-        return read_json(data, f"member {name}", most_bytes=MOST_JSON_BYTES)
+        return read_json(data, f"member {name}", most_bytes=MAX_JSON_BYTES)
     except InputError as error:
         problem = str(error).rpartition(";")[0]
         raise ArchiveError(
@@ -88,7 +88,7 @@ def check_name(name: str) -> None:
     if not plain or any(part in ("", ".", "..") for part in parts):
         raise ArchiveError(f"member name {name[:80]!r} is not a plain relative path; refuse such an archive")
     longest = max(len(part.encode()) for part in parts)
-    if len(name.encode()) > MOST_NAME_BYTES or longest > MOST_PART_BYTES or len(parts) > MOST_PARTS:
+    if len(name.encode()) > MAX_NAME_BYTES or longest > MAX_PART_BYTES or len(parts) > MAX_PARTS:
         raise ArchiveError(f"member name {name[:80]!r}... is longer than a path may be; refuse such an archive")
 
 

@@ -17,7 +17,7 @@ from lepaute.kit.frames import read_csv
 from lepaute.kit.later import later
 from lepaute.kit.notebook import facts_html
 from lepaute.kit.numbers import path_of
-from lepaute.kit.parquet import MOST_COLUMNS, is_text, open_parquet, reading_table, refuse_bytes
+from lepaute.kit.parquet import MAX_COLUMNS, is_text, open_parquet, reading_table, refuse_bytes
 from lepaute.kit.printable import fitted, printable
 from lepaute.measure.archive.container import check_seal, read_directory, unpack
 from lepaute.measure.archive.documents import MANIFEST, METADATA, Member, archive_id, bounded_json, parse_manifest
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 else:
     pandas = later("pandas")
 
-#: A manifest of MOST_MEMBERS members, and metadata with as many nodes and warnings as an experiment may have.
-MOST_HEAD_BYTES = 32 << 20
+#: A manifest of MAX_MEMBERS members, and metadata with as many nodes and warnings as an experiment may have.
+MAX_HEAD_BYTES = 32 << 20
 #: What the cells of one table may take in memory.
-MOST_TABLE_BYTES = 2 * 1024**3
+MAX_TABLE_BYTES = 2 * 1024**3
 #: How many lines of a CSV are looked at for their width; a later line that is wider is an error of its own.
 _LINES_LOOKED_AT = 100
 
@@ -76,7 +76,7 @@ class Archive:
         """A member that is read whole to open an archive."""
         if name not in self._entries:
             raise ArchiveError(f"has no member {name}: it is incomplete, or another program's zip")
-        if self._entries[name].file_size > MOST_HEAD_BYTES:
+        if self._entries[name].file_size > MAX_HEAD_BYTES:
             raise ArchiveError(f"member {name} has {self._entries[name].file_size} bytes; refuse such an archive")
         return b"".join(unpack(file, self._entries[name]))
 
@@ -235,15 +235,15 @@ def _declared_types(head: bytes) -> "dict[str, Any] | None":
 
 
 def _refuse_wide(name: str, data: bytes) -> None:
-    if len(data) > MOST_TABLE_BYTES:
+    if len(data) > MAX_TABLE_BYTES:
         raise ArchiveError(f"member {name} has {len(data)} bytes, more than a table may; extract it instead")
     at, looked_at = _head_size(data), 0
     while at < len(data) and looked_at < _LINES_LOOKED_AT:
         end = data.find(b"\n", at)
         end = len(data) if end < 0 else end
         looked_at += 1
-        if data.count(b",", at, end) >= MOST_COLUMNS:
-            raise ArchiveError(f"member {name} has more than {MOST_COLUMNS} columns; refuse such an archive")
+        if data.count(b",", at, end) >= MAX_COLUMNS:
+            raise ArchiveError(f"member {name} has more than {MAX_COLUMNS} columns; refuse such an archive")
         at = end + 1
 
 
@@ -258,12 +258,12 @@ def _head_size(data: bytes) -> int:
 
 def _parquet(name: str, data: bytes) -> "pandas.DataFrame":
     """The table of a Parquet file; texts are spelt out only when the sum of their lengths is known."""
-    file = open_parquet(data, f"member {name}", most_bytes=MOST_TABLE_BYTES)
-    declared = open_parquet(data, f"member {name}", most_bytes=MOST_TABLE_BYTES, columns=()).schema_arrow
+    file = open_parquet(data, f"member {name}", most_bytes=MAX_TABLE_BYTES)
+    declared = open_parquet(data, f"member {name}", most_bytes=MAX_TABLE_BYTES, columns=()).schema_arrow
     with reading_table(f"member {name}"):
         table = file.read(use_threads=False)
     spelt_out_bytes = sum(_spelt_out_bytes(table[number]) for number in range(table.num_columns))
-    refuse_bytes(f"member {name}", spelt_out_bytes, MOST_TABLE_BYTES)
+    refuse_bytes(f"member {name}", spelt_out_bytes, MAX_TABLE_BYTES)
     for number, field in enumerate(declared):
         if table.schema.field(number).type != field.type:
             table = table.set_column(number, field.name, table[number].cast(field.type))

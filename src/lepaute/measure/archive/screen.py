@@ -20,9 +20,9 @@ WIDTH, LINES = 100, 24
 _INDENT = 11
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 #: Lines of standard error that are shown, at most, where the screen has room.
-_MOST_STDERR = 8
+_MAX_STDERR = 8
 #: Further lines into which a line is folded, where the screen has room.
-_MOST_MORE = 2
+_MAX_MORE = 2
 
 
 def first_screen(archive: Archive, width: int = WIDTH, *, details: bool = False) -> list[str]:
@@ -44,7 +44,7 @@ def first_screen(archive: Archive, width: int = WIDTH, *, details: bool = False)
         _line("id", archive.id),
     ]
     room = LINES - 2 - len(why) - len(failed) - len(tail)
-    kept = stderr[-max(0, min(room - 1, _MOST_STDERR)) :] if room > 1 else []
+    kept = stderr[-max(0, min(room - 1, _MAX_STDERR)) :] if room > 1 else []
     title = [_line("its stderr", f"last {len(kept)} of {counted(len(stderr), 'line')}")] if kept else []
     body = [*why, *failed, *title, *(f"  | {line}" for line in kept), *tail]
     warnings = [f"warning: {text}" for text in about.warnings]
@@ -53,7 +53,7 @@ def first_screen(archive: Archive, width: int = WIDTH, *, details: bool = False)
     room = 1000 if details else max(0, LINES - 1 - len(body) - len(warnings))
     lines: list[str] = []
     for line, indent in [(_answer(about), 0), *((line, _INDENT) for line in body), *((line, 0) for line in warnings)]:
-        pieces = _pieces(line, indent, width, 1 + min(room, _MOST_MORE))
+        pieces = _pieces(line, indent, width, 1 + min(room, _MAX_MORE))
         room -= len(pieces) - 1
         lines += pieces
     return [fitted(line, width) for line in (lines if details else lines[:LINES])]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 from lepaute.errors import ArchiveError
 from lepaute.kit.files import scratch_file, whole_file
 from lepaute.measure.archive import documents
-from lepaute.measure.archive.container import CHUNK_BYTES, MOST_BYTES, RATIO_MATTERS_BYTES, seal
+from lepaute.measure.archive.container import CHUNK_BYTES, MAX_BYTES, RATIO_MATTERS_BYTES, seal
 from lepaute.measure.archive.metadata import Metadata
 from lepaute.measure.archive.ro_crate import ro_crate_metadata
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 #: One date for all members (the earliest a zip can hold): the same content gives the same file.
 _DATE = (1980, 1, 1, 0, 0, 0)
 _RESERVED = (documents.COMMANDS, documents.MANIFEST, documents.METADATA, documents.RO_CRATE)
-#: What packs better than this in a quick try is stored as it is: a reader takes more than MOST_RATIO for a bomb. One
+#: What packs better than this in a quick try is stored as it is: a reader takes more than MAX_RATIO for a bomb. One
 #: byte repeated gives 229 in the quick try and 1029 in the thorough one (measured).
 _QUICK_RATIO = 100
 #: Of what a reader accepts in all, for the members that the archive writes itself.
@@ -192,10 +192,10 @@ class ArchiveWriter:
         if name in self._folders or not self._members.keys().isdisjoint(parents):
             raise ArchiveError(f"member {name} would be both a file and a folder; choose another name")
         self._folders.update(parents)
-        if len(self._members) + len(_RESERVED) >= documents.MOST_MEMBERS and name not in _RESERVED:
-            raise ArchiveError(f"an archive holds at most {documents.MOST_MEMBERS} members; pack small files into one")
-        if self._unpacked_bytes + size_bytes > MOST_BYTES - _KEPT_FREE_BYTES and name not in _RESERVED:
-            raise ArchiveError(f"with member {name} the archive would be larger than {MOST_BYTES} bytes; leave it out")
+        if len(self._members) + len(_RESERVED) >= documents.MAX_MEMBERS and name not in _RESERVED:
+            raise ArchiveError(f"an archive holds at most {documents.MAX_MEMBERS} members; pack small files into one")
+        if self._unpacked_bytes + size_bytes > MAX_BYTES - _KEPT_FREE_BYTES and name not in _RESERVED:
+            raise ArchiveError(f"with member {name} the archive would be larger than {MAX_BYTES} bytes; leave it out")
         self._unpacked_bytes += size_bytes
         return self._zip
 

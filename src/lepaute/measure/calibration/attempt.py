@@ -15,7 +15,7 @@ from lepaute.measure.experiment.options import Options
 from lepaute.measure.experiment.ranks import start_of_ranks, write_hosts
 from lepaute.measure.experiment.workspace import Workspace
 from lepaute.measure.layout import ALL
-from lepaute.measure.machine_load import MOST_REPETITIONS, Load, Sample, load_between, samples
+from lepaute.measure.machine_load import MAX_REPETITIONS, Load, Sample, load_between, samples
 from lepaute.measure.node_agent.main import boot_id
 from lepaute.measure.nodes.group import Nodes
 from lepaute.measure.nodes.results import CommandFailed
@@ -253,7 +253,7 @@ def next_repetition(attempts: Sequence[Attempt], block: int, most_s: float) -> A
         attempt
         for key, attempt in made.items()
         if attempt.run.block <= block
-        and ((attempt.disturbed and attempt.number < MOST_REPETITIONS) or (attempt.slow and counts[key] == 1))
+        and ((attempt.disturbed and attempt.number < MAX_REPETITIONS) or (attempt.slow and counts[key] == 1))
         and spent_s + attempt.wall_s <= most_s
     ]
     return min(due, key=lambda attempt: attempt.number, default=None)

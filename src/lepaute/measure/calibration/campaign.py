@@ -432,9 +432,9 @@ def _options_of(facts: CalibrationFacts) -> dict[str, object]:
 
 
 #: A network is not known without messages beyond its eager limit; the probes count bytes in an int.
-LEAST_MESSAGE_BYTES, MOST_MESSAGE_BYTES = 1 << 20, 1 << 30
+MIN_MESSAGE_BYTES, MAX_MESSAGE_BYTES = 1 << 20, 1 << 30
 #: The probe of HPL's steps takes block sizes up to this; more threads than this no node has.
-MOST_NB, MOST_THREADS = 4096, 1024
+MAX_NB, MAX_THREADS = 4096, 1024
 
 
 def calibrate(
@@ -474,11 +474,11 @@ def calibrate(
     it was.
     """
     options, tell = campaign_options(out_archive, seed, scheduler, request, python), progress or silent
-    if network_bytes is not None and not LEAST_MESSAGE_BYTES <= network_bytes <= MOST_MESSAGE_BYTES:
+    if network_bytes is not None and not MIN_MESSAGE_BYTES <= network_bytes <= MAX_MESSAGE_BYTES:
         raise InputError(
-            f"the largest message is {network_bytes} bytes; give {LEAST_MESSAGE_BYTES} to {MOST_MESSAGE_BYTES}"
+            f"the largest message is {network_bytes} bytes; give {MIN_MESSAGE_BYTES} to {MAX_MESSAGE_BYTES}"
         )
-    for option, values, most in (("--nb", nbs, MOST_NB), ("--threads-per-rank", threads, MOST_THREADS)):
+    for option, values, most in (("--nb", nbs, MAX_NB), ("--threads-per-rank", threads, MAX_THREADS)):
         if not values or min(values) < 1 or max(values) > most or len(set(values)) < len(values):
             given = ",".join(map(str, values))
             raise InputError(f"{option} is {given[:40] or 'empty'}; give different numbers from 1 to {most}")

@@ -19,7 +19,7 @@ LATER_S = 300.0
 #: It also stops so close above what no longer measuring can go below.
 NEAR_FLOOR = 1.2
 #: In the fit of a check are kernels that take so much of the time, and no phases of HPL, whose names begin so.
-_LEAST_SHARE, _PHASES = 0.02, "pd"
+_MIN_SHARE, _PHASES = 0.02, "pd"
 #: What a check takes until one was made.
 _CHECK_S = 20.0
 #: Of further blocks, all on all cores; by the layer that limits the precision, what shrinks the interval most.
@@ -143,4 +143,4 @@ def main_kernels(calls: pandas.DataFrame) -> pandas.DataFrame:
     """Those in which nearly all time is, and no phases, which would lack the others: a fifth of the rows."""
     calls = calls[~calls["kernel"].astype(str).str.startswith(_PHASES)]
     share = calls.groupby(calls["kernel"].astype(str))["duration_s"].sum() / calls["duration_s"].sum()
-    return calls[calls["kernel"].astype(str).isin(share.index[share >= _LEAST_SHARE])]
+    return calls[calls["kernel"].astype(str).isin(share.index[share >= _MIN_SHARE])]

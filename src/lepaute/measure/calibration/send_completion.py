@@ -11,7 +11,7 @@ from lepaute.measure.experiment.workspace import Workspace
 from lepaute.measure.nodes.channel import NodeLost
 from lepaute.measure.plan import SEMANTICS, PlannedRun
 from lepaute.measure.raw_files import rows_of, whole_lines
-from lepaute.stats.send_completion import HUNG, LEAD, MOST_ANSWERS, Row, Verdict, bracket, semantic_limits, verdicts
+from lepaute.stats.send_completion import HUNG, LEAD, MAX_ANSWERS, Row, Verdict, bracket, semantic_limits, verdicts
 
 #: A test: name, size_bytes, backlog, patience_ms.
 Test = tuple[str, int, int, int]
@@ -27,7 +27,7 @@ SILENT_PATIENCE_MS = 10
 #: Messages in a row that nobody takes: more than the pool for a pair of ranks held in the libraries seen (19 to 127).
 BACKLOG = 255
 #: No search takes longer: 15 points make 2^24 sizes one in six rounds; then limits are confirmed, or move.
-MOST_ROUNDS = 20
+MAX_ROUNDS = 20
 
 
 def next_tests(rows: Sequence[Row], most_bytes: int) -> list[Test]:
@@ -97,7 +97,7 @@ def _fails_below_one_that_passes(size: int, verdict_of_size: Mapping[int, Verdic
     """
     larger_passes = any(verdict is Verdict.PASSES and other > size for other, verdict in verdict_of_size.items())
     asked = sum(row[0] == size for row in rows)
-    return verdict_of_size.get(size) is Verdict.FAILS and (larger_passes or size == 1) and asked < MOST_ANSWERS
+    return verdict_of_size.get(size) is Verdict.FAILS and (larger_passes or size == 1) and asked < MAX_ANSWERS
 
 
 def _longest(rows: Sequence[Row]) -> Mapping[int, int]:
@@ -115,7 +115,7 @@ def _points(low: int, high: int) -> list[int]:
 
 
 #: Limits are sought up to this size: no library was seen to send more without asking.
-MOST_BYTES = 16 << 20
+MAX_BYTES = 16 << 20
 
 
 def search(
@@ -138,9 +138,9 @@ def search(
     peers = "_".join(about.name for about in site.measured[1:])
     incomplete = "the send-completion semantics remain unknown"
     failed = False
-    for _ in range(MOST_ROUNDS):
+    for _ in range(MAX_ROUNDS):
         rows, done, begun = _answers(workspace, site)
-        tests = next_tests(rows, MOST_BYTES) or (silent_tests(rows) if silence and not done else [])
+        tests = next_tests(rows, MAX_BYTES) or (silent_tests(rows) if silence and not done else [])
         if not tests:
             if undecided := semantic_limits(rows).undecided_bytes:
                 sizes = ", ".join(map(str, undecided[:5])) + (", ..." if len(undecided) > 5 else "")
@@ -167,7 +167,7 @@ def search(
         if len(_answers(workspace, site)[0]) == len(rows):
             warn(f"{incomplete}: probe {name} answered nothing")
             return
-    warn(f"{incomplete} in {MOST_ROUNDS} rounds: the answers contradict each other")
+    warn(f"{incomplete} in {MAX_ROUNDS} rounds: the answers contradict each other")
 
 
 def _hung(rows: list[Row]) -> int:

@@ -25,7 +25,7 @@ from lepaute.stats.expanding import Floats, Integers
 Key = tuple[str, int, str, int]
 
 #: Blocks before a run is compared with those of other blocks.
-_FEWEST_BLOCKS = 2
+_MIN_BLOCKS = 2
 #: Between a sentinel and a run that it is beside.
 _BESIDE_S = 30.0
 #: Products of a probe without steps are taken together until they last so long; shorter parts say nothing of a core.
@@ -33,7 +33,7 @@ _CHUNK_S, _SHORTEST_PART_S = 0.1, 0.02
 #: A product whose size counts as this many more multiplications at least: what a call costs by itself.
 _CALL_WORK = 1e5
 #: Least squares, each without the calls that were slow by the one before; a call takes at least a clock's tick.
-_FITS, _LEAST_S = 3, 1e-9
+_FITS, _MIN_S = 3, 1e-9
 _STEPS = "hpl_steps"
 
 
@@ -74,10 +74,10 @@ class SpeedWitness:
         self._sentinels: dict[Key, float] = {}
 
     def new_slow_runs(self) -> list[SlowRun]:
-        """Those that met a slow machine and are not noted yet, which are noted; none before _FEWEST_BLOCKS blocks."""
+        """Those that met a slow machine and are not noted yet, which are noted; none before _MIN_BLOCKS blocks."""
         attempts = [each for each in self._workspace.noted(AttemptEntry) if each.node == self._node and not each.peer]
         attempts = [attempt for attempt in attempts if attempt.probe != SEMANTICS]
-        if len({attempt.block for attempt in attempts if attempt.probe != SENTINEL}) < _FEWEST_BLOCKS:
+        if len({attempt.block for attempt in attempts if attempt.probe != SENTINEL}) < _MIN_BLOCKS:
             return []
         self._read({attempt.key: attempt for attempt in attempts})
         causes = self._by_sentinels(attempts)
@@ -155,7 +155,7 @@ def _products_of(attempt: AttemptEntry, frames: Sequence[pandas.DataFrame]) -> _
     row, position, core = (table[name].to_numpy(dtype=np.int64) for name in ("design_row", "position", "core"))
     step = row * (int(position.max()) + 1) + position if attempt.probe.startswith(_STEPS) else np.full(len(row), -1)
     terms = np.column_stack([np.ones(len(m)), m * n, m * k, n * k, m * n * k])
-    return _Products(attempt, start_s, np.maximum(duration_s, _LEAST_S), terms, core, step, position == 0)
+    return _Products(attempt, start_s, np.maximum(duration_s, _MIN_S), terms, core, step, position == 0)
 
 
 def _expected(runs: Sequence[_Products]) -> list[Floats]:
@@ -172,7 +172,7 @@ def _expected(runs: Sequence[_Products]) -> list[Floats]:
         scale = np.maximum(columns.max(axis=0), 1e-300)
         columns /= scale
         moment = products(columns, duration_s[kept] * weight[kept])
-        expected_s = np.maximum(times(terms, nonnegative_solution(squares(columns), moment) / scale), _LEAST_S)
+        expected_s = np.maximum(times(terms, nonnegative_solution(squares(columns), moment) / scale), _MIN_S)
         logs = np.log(duration_s / expected_s)
         kept = logs - np.median(logs) <= slow_limit(logs)
     return np.split(expected_s, np.cumsum([len(run.duration_s) for run in runs])[:-1])

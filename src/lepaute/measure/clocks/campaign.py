@@ -38,7 +38,7 @@ SOURCES = (
 )
 #: A start is ended after this long beyond its last moment: a hang.
 _LIMIT_BASE_S, _LIMIT_FACTOR = 300.0, 10.0
-_MOST_ATTEMPTS, _MOST_STARTS, _MOST_FAILURE = 3, 4, 300
+_MAX_ATTEMPTS, _MAX_STARTS, _MAX_FAILURE = 3, 4, 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +180,7 @@ class Clocks(Campaign):
         if made < clock_request.MPIRUNS_FOR_PAIRS and self._request.mpiruns is None:
             self.warn(
                 f"the budget of {exact_seconds(self._request.budget_s)} held {counted(made, 'mpirun')}; "
-                f"{clock_request.LEAST_MPIRUNS} give intervals, "
+                f"{clock_request.MIN_MPIRUNS} give intervals, "
                 f"{clock_request.MPIRUNS_FOR_PAIRS} tell six methods apart"
             )
 
@@ -194,16 +194,16 @@ class Clocks(Campaign):
             return len(made) >= (asked or 1)
         longest_s = max(each.wall_s for each in made)
         spent_s = sum(each.wall_s for each in self.workspace.noted(BlockEnded))
-        return len(made) >= clock_request.MOST_MPIRUNS or spent_s + longest_s > self._request.budget_s
+        return len(made) >= clock_request.MAX_MPIRUNS or spent_s + longest_s > self._request.budget_s
 
     def _block(self, block: int) -> None:
         """One complete mpirun. Raises EnvironmentProblem where one after the other fails."""
-        for attempt in range(_MOST_ATTEMPTS):
+        for attempt in range(_MAX_ATTEMPTS):
             ended = self._start(block)
             if not ended.failure:
                 return
             self.warn(f"mpirun {ended.mpirun} failed and is kept: {ended.failure}")
-            if attempt == _MOST_ATTEMPTS - 1:
+            if attempt == _MAX_ATTEMPTS - 1:
                 raise EnvironmentProblem(f"one mpirun after the other failed, the last one: {ended.failure}")
 
     def _start(self, block: int) -> BlockEnded:
@@ -223,7 +223,7 @@ class Clocks(Campaign):
         there = f"{first.place}/{begun.stem}.csv"
         start = self._command([*self._request.words(order, there, seed)])
         limit_s = _LIMIT_BASE_S + _LIMIT_FACTOR * self._request.after_s[-1] + self._ranks
-        for _ in range(_MOST_STARTS):
+        for _ in range(_MAX_STARTS):
             raw.write_bytes(b"")
             before, started_s = samples(self.nodes, names, time.process_time()), time.time()
             result = run_followed(
@@ -283,7 +283,7 @@ def _failure(result: Result, raw: str, ranks: int, limit_s: float) -> str:
         return f"did not end within {limit_s:.0f} s and was ended"
     if not result.ok:
         status = result.complaint().partition(":")[0]
-        return f"{status}: {' '.join(complaint_of(result.stdout, result.stderr).split())}"[:_MOST_FAILURE]
+        return f"{status}: {' '.join(complaint_of(result.stdout, result.stderr).split())}"[:_MAX_FAILURE]
     header = header_of_raw(raw)
     if header.get("ranks", str(ranks)) != str(ranks):
         raise InputError(

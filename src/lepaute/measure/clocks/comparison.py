@@ -13,7 +13,7 @@ import pandas
 from lepaute.errors import ArchiveError, InputError
 from lepaute.kit.text import counted, seconds
 from lepaute.measure.archive.reader import Archive
-from lepaute.measure.clocks.request import LEAST_MPIRUNS, MPIRUNS_FOR_PAIRS, ClockFacts, facts, synchronisations
+from lepaute.measure.clocks.request import MIN_MPIRUNS, MPIRUNS_FOR_PAIRS, ClockFacts, facts, synchronisations
 from lepaute.stats.intervals import median_interval
 
 LEVEL = 0.05
@@ -23,7 +23,7 @@ ENOUGH_S = 1e-7
 #: Of ratios: clocks are read in nanoseconds.
 RESOLUTION_S = 1e-9
 #: A look later than asked by more is told.
-MOST_LATE_S = 0.5
+MAX_LATE_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,14 +292,14 @@ def _reference(rows: pandas.DataFrame) -> Reference:
 
 def _caveats(rows: pandas.DataFrame, mpiruns: int, methods: int) -> list[str]:
     found = []
-    if mpiruns < LEAST_MPIRUNS:
-        found.append(f"{counted(mpiruns, 'mpirun')} give no interval: {LEAST_MPIRUNS} do, give --mpiruns or --budget")
+    if mpiruns < MIN_MPIRUNS:
+        found.append(f"{counted(mpiruns, 'mpirun')} give no interval: {MIN_MPIRUNS} do, give --mpiruns or --budget")
     elif mpiruns < MPIRUNS_FOR_PAIRS and methods > 2:
         found.append(
             f"methods may not be told apart by {mpiruns} mpiruns: {MPIRUNS_FOR_PAIRS} tell six apart, give --mpiruns"
         )
     late_s = float((rows["checked_s"] - rows["after_s"]).max())
-    if late_s > MOST_LATE_S:
+    if late_s > MAX_LATE_S:
         found.append(
             f"looks at the errors came late, by up to {seconds(late_s)}: other programs, or long synchronisations"
         )

@@ -25,7 +25,7 @@ else:
     ticker = later("matplotlib.ticker")
 
 #: Errors below are drawn there.
-_LEAST_S = 1e-9
+_MIN_S = 1e-9
 _MARKERS = ("o", "s", "^", "v", "D", "P")
 
 
@@ -68,10 +68,10 @@ def _draw_over_time(axes: "Axes", found: Found) -> None:
         apart = 0.008 * width_s * (number - (count - 1) / 2)
         times = [error.length_s + apart for error in errors]
         style = _style(method)
-        axes.plot(times, [max(error.error_s, _LEAST_S) for error in errors], lw=1.2, ms=4.5, label=method, **style)
+        axes.plot(times, [max(error.error_s, _MIN_S) for error in errors], lw=1.2, ms=4.5, label=method, **style)
         for time_s, one in zip(times, errors, strict=True):
             if one.low_s is not None and one.high_s is not None:
-                axes.vlines(time_s, max(one.low_s, _LEAST_S), max(one.high_s, _LEAST_S), color=style["color"], lw=1.2)
+                axes.vlines(time_s, max(one.low_s, _MIN_S), max(one.high_s, _MIN_S), color=style["color"], lw=1.2)
     axes.set_xlabel("up to so many seconds after the synchronisation", fontsize=9)
     axes.set_ylabel("largest error of a rank", fontsize=9)
     axes.set_xticks(found.lengths_s)
@@ -84,7 +84,7 @@ def _draw_fronts(axes: "Axes", found: Found) -> None:
     """Hollow marks: at once; filled ones: the longest length; a line through the methods of each front."""
     for choice, filled in {found.choices[0]: False, found.choices[-1]: True}.items():
         places = {
-            method: (found.cost(method).duration_s, max(found.error(method, choice.length_s).error_s, _LEAST_S))
+            method: (found.cost(method).duration_s, max(found.error(method, choice.length_s).error_s, _MIN_S))
             for method in found.methods
         }
         front = sorted(places[method] for method in choice.front)

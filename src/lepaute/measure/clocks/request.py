@@ -26,10 +26,10 @@ METHODS = ("SKaMPI", "Netgauge", "JK", "HCA", "HCA2", "HCA3")
 CLOCKS = ("clock_gettime", "MPI_Wtime", "rdtscp")
 DEFAULT_AFTER = "0,5,10,20"
 #: As the probe has room for.
-MOST_MOMENTS, MOST_AFTER_S, MOST_DRIFT_PPM = 8, 600.0, 10_000.0
-MOST_RANKS, MOST_MPIRUNS = 1 << 20, 10_000
+MAX_MOMENTS, MAX_AFTER_S, MAX_DRIFT_PPM = 8, 600.0, 10_000.0
+MAX_RANKS, MAX_MPIRUNS = 1 << 20, 10_000
 #: A median of fewer values has no 95 % interval; all pairs of six methods have one from so many on.
-LEAST_MPIRUNS, MPIRUNS_FOR_PAIRS = 6, 10
+MIN_MPIRUNS, MPIRUNS_FOR_PAIRS = 6, 10
 SYNCHRONISATIONS, MPIRUNS = "observations/synchronisations.parquet", "observations/mpiruns.parquet"
 _COLUMNS = ("mpirun", "method", "rank", "after_s", "checked_s", "duration_s", "shortest_error_ns", "half_round_trip_ns")
 _TRUE = "true_error_ns"
@@ -66,24 +66,24 @@ class ClockRequest:
             raise InputError(f"--clock is {self.clock[:40]!r}; it is one of {', '.join(CLOCKS)}")
         moments = self.after_s
         if (
-            not 1 <= len(moments) <= MOST_MOMENTS
+            not 1 <= len(moments) <= MAX_MOMENTS
             or moments[0] != 0
-            or not all(isfinite(moment) and moment <= MOST_AFTER_S for moment in moments)
+            or not all(isfinite(moment) and moment <= MAX_AFTER_S for moment in moments)
             or any(later <= earlier for earlier, later in pairwise(moments))
         ):
             raise InputError(
-                f"--after is {','.join(f'{moment:g}' for moment in moments)[:60]}; give 0 and up to {MOST_MOMENTS - 1} "
-                f"increasing times of at most {MOST_AFTER_S:g} s, such as {DEFAULT_AFTER}"
+                f"--after is {','.join(f'{moment:g}' for moment in moments)[:60]}; give 0 and up to {MAX_MOMENTS - 1} "
+                f"increasing times of at most {MAX_AFTER_S:g} s, such as {DEFAULT_AFTER}"
             )
         if self.ranks is not None:
-            whole(self.ranks, "--np", 2, MOST_RANKS + 1)
+            whole(self.ranks, "--np", 2, MAX_RANKS + 1)
         if self.mpiruns is not None:
-            whole(self.mpiruns, "--mpiruns", 1, MOST_MPIRUNS + 1)
+            whole(self.mpiruns, "--mpiruns", 1, MAX_MPIRUNS + 1)
         if not (isfinite(self.budget_s) and self.budget_s > 0):
             raise InputError(f"--budget is {self.budget_s:g} s; give a time above 0, such as 5min")
         for value in (self.drift_ppm or 0.0, self.wander_ppm):
-            if not 0 <= value <= MOST_DRIFT_PPM:
-                raise InputError(f"a drift of {value:g} ppm; give 0 to {MOST_DRIFT_PPM:g}")
+            if not 0 <= value <= MAX_DRIFT_PPM:
+                raise InputError(f"a drift of {value:g} ppm; give 0 to {MAX_DRIFT_PPM:g}")
 
     def order(self, block: int, seed: int) -> list[str]:
         methods = list(self.methods)

@@ -27,7 +27,7 @@ from lepaute.stats.decision import Weakness
 from lepaute.stats.student import student_quantile
 
 #: Days of baselines below which no build fails: fewer do not tell what a day changes.
-LEAST_DAYS = 4
+MIN_DAYS = 4
 BASELINE = "baseline"
 _DAY_S = 86400.0
 _RULE = "over days: a build is one day more, by Student's t over the days of the baseline"
@@ -74,7 +74,7 @@ def against_baseline(
     ]
     failures = campaign_failures(build, names[-1])
     different = {(library.version, library.text, tuple(library.settings.items())) for library in libraries[:-1]}
-    few = f"{counted(len(number_of), 'day')} of baselines, and {LEAST_DAYS} are needed"
+    few = f"{counted(len(number_of), 'day')} of baselines, and {MIN_DAYS} are needed"
     return Comparison(
         left=BASELINE,
         right=right,
@@ -99,7 +99,7 @@ def against_baseline(
         disturbed=next(
             (weakness.text for row in rows for weakness in row.weaknesses if weakness.cause == "disturbed"), ""
         ),
-        cannot_fail=few if len(number_of) < LEAST_DAYS else "",
+        cannot_fail=few if len(number_of) < MIN_DAYS else "",
     )
 
 
@@ -157,10 +157,10 @@ def _tested(old: pandas.DataFrame, build: pandas.DataFrame) -> dict[str, Any]:
     ratios = tuple(float(exp(logs.mean() - mean)) for mean in means)
     values = {"left_s": exp(means.mean()), "right_s": exp(logs.mean()), "ratio": exp(shift), "session_ratios": ratios}
     spread = float(means.std(ddof=1)) if count > 1 else 0.0
-    why = Weakness("too few", f"{counted(count, 'day')} of baselines, and {LEAST_DAYS} are needed")
+    why = Weakness("too few", f"{counted(count, 'day')} of baselines, and {MIN_DAYS} are needed")
     if build["disturbed"].any():
         why = Weakness("disturbed", f"{len(build)} of {counted(len(build), 'mpirun')} of the build were disturbed")
-    if count < LEAST_DAYS or spread == 0.0 or why.cause == "disturbed":
+    if count < MIN_DAYS or spread == 0.0 or why.cause == "disturbed":
         return values | {"p_value": 1.0, "low": 0.0, "high": inf, "weaknesses": (why,)}
     of_days = float(np.mean([day.var(ddof=1) / len(day) for _, day in days if len(day) > 1] or [0.0]))
     of_build = float(logs.var(ddof=1)) / len(logs) if len(logs) > 1 else of_days

@@ -35,7 +35,7 @@ from lepaute.measure.comparison.cases import name_of
 from lepaute.measure.fit.duration_tables import HEADING, Block, benchmark_blocks, notes_on, rate_in
 
 OSU, INTEL = "OSU micro-benchmarks", "Intel MPI Benchmarks"
-MOST_BYTES = 32 << 20
+MAX_BYTES = 32 << 20
 
 _OSU_TITLE = re.compile(
     r"#\s*OSU MPI(?:-(?P<memory>\w+))?\s+(?P<name>.*?)\s+(?:Latency\s+)?Test\b(?:\s+v(?P<version>\S+))?"
@@ -270,7 +270,7 @@ def read_output(path: str | Path) -> BenchmarkOutput:
     Raises InputError where it is damaged, with the line, where it is of neither suite or of both, and without times.
     """
     path = Path(path)
-    text = read_bytes(path, "the output of one of the benchmarks", MOST_BYTES).decode("utf-8", "replace")
+    text = read_bytes(path, "the output of one of the benchmarks", MAX_BYTES).decode("utf-8", "replace")
     lines, others = without_prefix(text.splitlines(), HEADING)
     titles = [title for line in lines if (title := _title(line)) is not None]
     suites = {suite for suite, _ in titles}

@@ -18,7 +18,7 @@ from lepaute.measure.compare.wording import operation_name
 from lepaute.stats.expanding import Booleans, Floats
 
 #: Mpiruns of a library, and ranks, that are drawn.
-MOST_MPIRUNS, MOST_RANKS = 40, 64
+MAX_MPIRUNS, MAX_RANKS = 40, 64
 #: Of the columns of a histogram; a pale one is below a quarter of the fullest bin.
 SHADES = 4
 #: Means beyond so many of the highest quartile are at the edge: a mean of calls may be of one that was interrupted.
@@ -182,7 +182,7 @@ def of_ranks(subject: str, ranks: pandas.DataFrame, style: Mapping[str, str]) ->
         words.append(
             f"{name} rank {table['rank'].iloc[last]} after {seconds(table['end_s'].iloc[last])} (ranks begin {begins})"
         )
-        groups = np.arange(len(table)) * min(MOST_RANKS, len(table)) // len(table)
+        groups = np.arange(len(table)) * min(MAX_RANKS, len(table)) // len(table)
         first = np.unique(groups, return_index=True)[1]
         place = table["rank"].to_numpy(dtype=np.float64)[first] + (ASIDE if side else -ASIDE)
         begin, end, low, high = factor * np.maximum.reduceat(table[columns].to_numpy(dtype=np.float64), first).T
@@ -193,7 +193,7 @@ def of_ranks(subject: str, ranks: pandas.DataFrame, style: Mapping[str, str]) ->
             Layer("points", place, end, f"mark{side}"),
         ]
     number, every = int(ranks["rank"].max()) + 1, factor * ranks[columns].to_numpy(dtype=np.float64).ravel()
-    together = f"; of neighbouring ranks the latest, in {MOST_RANKS} groups" if number > MOST_RANKS else ""
+    together = f"; of neighbouring ranks the latest, in {MAX_RANKS} groups" if number > MAX_RANKS else ""
     return Picture(
         f"When the ranks begin and end {subject}.",
         f"After the first rank's begin: ends (dots; bars: half of the mpiruns) and begins (dashed), {_legend(style)}"
@@ -208,7 +208,7 @@ def of_ranks(subject: str, ranks: pandas.DataFrame, style: Mapping[str, str]) ->
 def _thinned(one: SingleCalls) -> npt.NDArray[np.intp]:
     """Mpiruns by their median: all, or every second, third, ... of them."""
     order = np.argsort(one.quartiles_s[:, 1], kind="stable")
-    return order[:: -(-len(order) // MOST_MPIRUNS)]
+    return order[:: -(-len(order) // MAX_MPIRUNS)]
 
 
 def _stretches(marked: Booleans) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp], npt.NDArray[np.intp]]:

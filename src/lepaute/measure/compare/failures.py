@@ -21,7 +21,7 @@ Cause = Literal["wrong result", "missing", "ended early"]
 _WRONG = re.compile(r"(\w+) of \d+ bytes on \d+ ranks gave a wrong result")
 _LACKING = "the library has no "
 #: Failures that an answer names.
-_MOST_NAMED = 3
+_MAX_NAMED = 3
 #: Variables that say what messages travel through; of FI_, UCX_, I_MPI_ and MV2_ there may be others, too.
 _TRANSPORT = re.compile(
     r"(?:UCX|FI|I_MPI|MV2|MVP)_|OMPI_MCA_(?:pml|btl|mtl|osc)(?:_|$)|MPIR_CVAR_(?:CH4|NOLOCAL|OFI|UCX)"
@@ -90,8 +90,8 @@ def failures_text(failures: Sequence[Failure]) -> str:
     """In one line, wrong results first; empty where there is none."""
     causes: tuple[Cause, ...] = ("wrong result", "missing", "ended early")
     texts = [failure.text for failure in sorted(failures, key=lambda failure: causes.index(failure.cause))]
-    more = [f"{len(texts) - _MOST_NAMED} more failures"] if len(texts) > _MOST_NAMED else []
-    return "; ".join([*texts[:_MOST_NAMED], *more])
+    more = [f"{len(texts) - _MAX_NAMED} more failures"] if len(texts) > _MAX_NAMED else []
+    return "; ".join([*texts[:_MAX_NAMED], *more])
 
 
 def failures_of(

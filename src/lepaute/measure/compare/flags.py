@@ -17,9 +17,9 @@ from lepaute.measure.comparison.cases import name_of
 #: p-values at or below this are flagged, divided by the number of rows and libraries that are looked at.
 SIGNIFICANT = 0.05
 #: Mpiruns below which a trend says nothing.
-LEAST_MPIRUNS = 8
+MIN_MPIRUNS = 8
 #: Two groups: of how many mpiruns, how far apart, in deviations and as a logarithm, and the share of the smaller one.
-LEAST_GROUPED, APART, LEAST_GAP, LEAST_SHARE = 12, 6.0, 0.1, 0.15
+MIN_GROUPED, APART, MIN_GAP, MIN_SHARE = 12, 6.0, 0.1, 0.15
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,20 +76,20 @@ def flagged(found: tuple[Flags, ...]) -> tuple[str, ...]:
 def two_groups(logs: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> tuple[float, ...]:
     """The medians of two groups of mpiruns that lie far apart; () where there are no two.
 
-    Groups are those with the least squares around their means, each of LEAST_SHARE of LEAST_GROUPED mpiruns or more,
+    Groups are those with the least squares around their means, each of MIN_SHARE of MIN_GROUPED mpiruns or more,
     further apart than APART times their mean deviation (Ashman, Bird & Zepf, Astronomical Journal 108,
-    1994, ask for 2 of mixtures of normals; a cut through a single one has about 2.6) and than LEAST_GAP.
+    1994, ask for 2 of mixtures of normals; a cut through a single one has about 2.6) and than MIN_GAP.
     """
     values, count = np.sort(logs), len(logs)
-    least = int(np.ceil(LEAST_SHARE * count))
-    if count < LEAST_GROUPED:
+    least = int(np.ceil(MIN_SHARE * count))
+    if count < MIN_GROUPED:
         return ()
     cuts = range(least, count - least + 1)
     best = min(cuts, key=lambda cut: values[:cut].var() * cut + values[cut:].var() * (count - cut))
     low, high = values[:best], values[best:]
     spread = float(np.sqrt((low.var() + high.var()) / 2))
     gap = float(high.mean() - low.mean())
-    return (float(np.median(low)), float(np.median(high))) if gap > max(APART * spread, LEAST_GAP) else ()
+    return (float(np.median(low)), float(np.median(high))) if gap > max(APART * spread, MIN_GAP) else ()
 
 
 def _grouped(found: tuple[Flags, ...]) -> list[str]:
@@ -120,6 +120,6 @@ def _trends(found: list[Flags]) -> list[str]:
 
 
 def _trend_p(logs: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> float:
-    if len(logs) < LEAST_MPIRUNS or float(np.ptp(logs)) == 0.0:
+    if len(logs) < MIN_MPIRUNS or float(np.ptp(logs)) == 0.0:
         return float("nan")
     return float(stats.kendalltau(np.arange(len(logs)), logs).pvalue)

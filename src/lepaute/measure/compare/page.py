@@ -37,9 +37,9 @@ WAYS = {
     "mean_all_s": "mean of all calls",
 }
 #: Verdicts, of which more are folded.
-MOST_SHOWN_ROWS = 16
+MAX_SHOWN_ROWS = 16
 #: Rows that have pictures of their calls: five of 4 kB each, so that a page stays below 5 MB.
-MOST_PICTURED = 240
+MAX_PICTURED = 240
 _RUN_TIMES = {"local": "the slowest rank's own", "global": "first start to last end"}
 _STATES = {"left faster": "left", "right faster": "right", "no difference above the margin": "fine"}
 
@@ -76,7 +76,7 @@ def page(found: "Comparison") -> str:
         pictured=len(behind),
         knows_calls=len(found.calls) > 0,
         sessions=records_table("Ratio of each session", _sessions(found)),
-        most_shown=MOST_SHOWN_ROWS,
+        most_shown=MAX_SHOWN_ROWS,
         differences=[operation["difference"] for operation in operations],
         operations=operations,
         violations=[f"{rule.library}: {violation_sentence(rule)}" for rule in found.guidelines if rule.is_violated],
@@ -124,7 +124,7 @@ def _anchor_of(one: Verdict) -> str:
 
 def _behind(found: "Comparison") -> dict[tuple[str, str, int], list[dict[str, Any]]]:
     """The pictures of the calls of each row; of too many rows, of those whose p-values are least."""
-    chosen = sorted(found.verdicts, key=lambda one: one.p_corrected)[:MOST_PICTURED]
+    chosen = sorted(found.verdicts, key=lambda one: one.p_corrected)[:MAX_PICTURED]
     calls = {(row[0].operation, row[0].form, row[0].size_bytes): row for row in found.single_calls if row}
     values = dict(list(found.summaries.assign(value_s=found.summaries[found.value]).groupby(list(ROW), observed=True)))
     ranks = dict(list(found.rank_times.groupby(list(ROW), observed=True)))

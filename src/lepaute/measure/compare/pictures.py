@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 LEFT, RIGHT = "", " second"
 #: Of a size, how far the points of the libraries are drawn from its place, as a factor.
 APART = 1.09
-_MOST_POINTS = 800
+_MAX_POINTS = 800
 #: Of each library, from which on repetitions are drawn.
-FEWEST_MPIRUNS = 3
+MIN_MPIRUNS = 3
 #: Intervals that reach further than this change, in per cent, are drawn to the edge.
 FARTHEST = 300.0
 
@@ -40,7 +40,7 @@ def of_operation(
     left, right = found.left, found.right
     summaries = summaries.assign(value_s=summaries[found.value], single_s=summaries["mean_all_s"])
     drawn = [_run_times(rows, summaries, left, right), _ratios(rows, left, right)]
-    if min(min(row.left_mpiruns, row.right_mpiruns) for row in rows) >= FEWEST_MPIRUNS:
+    if min(min(row.left_mpiruns, row.right_mpiruns) for row in rows) >= MIN_MPIRUNS:
         drawn.append(repetitions(rows, summaries, left, right, generator))
     return drawn
 
@@ -53,7 +53,7 @@ def _run_times(rows: Sequence[Verdict], summaries: pandas.DataFrame, left: str, 
     every = [np.array([factor * row.left_s for row in rows] + [factor * row.right_s for row in rows])]
     for label, style, apart in ((left, LEFT, 1 / APART), (right, RIGHT, APART)):
         of_it = summaries[summaries["library"] == label]
-        some = of_it if len(of_it) <= _MOST_POINTS else of_it.sample(_MOST_POINTS, random_state=len(of_it))
+        some = of_it if len(of_it) <= _MAX_POINTS else of_it.sample(_MAX_POINTS, random_state=len(of_it))
         values = factor * some["value_s"].to_numpy(dtype=np.float64)
         every.append(values)
         layers.append(Layer("points", _places(some["size_bytes"]) * apart, values, f"dot{style}"))

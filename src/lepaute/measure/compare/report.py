@@ -50,7 +50,7 @@ KINDS = {
 }
 _SHOWN, _FAINT = BLUE, APART
 #: Rows that a picture of several numbers of ranks shows, and a summary in Markdown; those that fail come first.
-MOST_PANELS, MOST_ROWS = 12, 100
+MAX_PANELS, MAX_ROWS = 12, 100
 #: Changes beyond are drawn at the edge, in per cent.
 _FARTHEST = 400.0
 _SPECIAL = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
@@ -170,9 +170,9 @@ def ranks_sentence(comparisons: "Sequence[Comparison]") -> str:
 
 
 def write_scaling(comparisons: "Sequence[Comparison]", path: "Path") -> None:
-    """A picture of times by the number of ranks, a panel a row, up to MOST_PANELS: every mpirun of both libraries, a
+    """A picture of times by the number of ranks, a panel a row, up to MAX_PANELS: every mpirun of both libraries, a
     line through their medians, filled where a difference is shown. comparisons: of `by_ranks`."""
-    rows = list(dict.fromkeys(verdict.row for item in comparisons for verdict in item.verdicts))[:MOST_PANELS]
+    rows = list(dict.fromkeys(verdict.row for item in comparisons for verdict in item.verdicts))[:MAX_PANELS]
     columns = min(3, max(1, len(rows)))
     lines = max(1, -(-len(rows) // columns))
     figure = new_figure((3.4 * columns + 0.6, 2.7 * lines + 1.0), for_file=True)
@@ -278,11 +278,11 @@ def markdown_text(comparisons: "Sequence[Comparison]", gates: Sequence[Gate]) ->
         lines += [f"| {' | '.join(map(_cell, titles))} |", "|---|---|---|---|---|---|---|"]
         slower = _slower(gate)
         rows = sorted(comparison.verdicts, key=lambda row: (row not in slower, -row.ratio * row.decision.is_shown))
-        for row in rows[:MOST_ROWS]:
+        for row in rows[:MAX_ROWS]:
             cells = [":x:" if row in slower else "", operation_name(row), exact_size(row.size_bytes)]
             cells += [amount(row, row.left_s), amount(row, row.right_s), ratio_text(row)]
             lines.append(f"| {' | '.join(map(_cell, (*cells, f'{row.outcome} {row.stars}')))} |")
-        lines += ["", f"and {len(rows) - MOST_ROWS} more rows"] * (len(rows) > MOST_ROWS)
+        lines += ["", f"and {len(rows) - MAX_ROWS} more rows"] * (len(rows) > MAX_ROWS)
         lines.append("")
     return "\n".join(lines) + "\n"
 

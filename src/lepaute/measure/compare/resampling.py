@@ -21,7 +21,7 @@ from lepaute.stats.expanding import Floats
 OBSERVATIONS = (30, 500)
 MEANS = 500
 #: A row with fewer calls tells little of the tails that matter here.
-LEAST_CALLS = 100
+MIN_CALLS = 100
 SIGNIFICANT = 0.05
 #: Repetitions of a measurement.
 TRIALS = 30
@@ -55,7 +55,7 @@ class SampleMeans:
 
 
 def sample_means(calls: pandas.DataFrame, duration: str, seed: int = 13) -> tuple[SampleMeans, ...]:
-    """For each library and row with LEAST_CALLS calls or more, and each number of OBSERVATIONS.
+    """For each library and row with MIN_CALLS calls or more, and each number of OBSERVATIONS.
 
     calls : columns library, ROW and `duration` (seconds); those without a duration (NaN) are left out
     """
@@ -65,7 +65,7 @@ def sample_means(calls: pandas.DataFrame, duration: str, seed: int = 13) -> tupl
     for key, table in calls[calls[duration].notna()].groupby(keys, observed=True):
         library, operation, form, size_bytes = cast("tuple[str, str, str, int]", key)
         values = table[duration].to_numpy(dtype=np.float64)
-        if len(values) < LEAST_CALLS:
+        if len(values) < MIN_CALLS:
             continue
         for observations in OBSERVATIONS:
             means = np.sort(generator.choice(values, (MEANS, observations)).mean(axis=1))

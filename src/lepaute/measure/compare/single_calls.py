@@ -26,7 +26,7 @@ NUMBERS, TIMES = 30, 36
 #: Run-times beyond these percentiles of all calls are put into the outermost bins.
 LEAST, MOST = 1.0, 99.0
 #: Calls below which an mpirun has no halves to compare.
-LEAST_CALLS = 8
+MIN_CALLS = 8
 #: Chance that an interval misses.
 _MISS = 0.05
 
@@ -43,7 +43,7 @@ class SingleCalls:
     course_s    : of the calls of all mpiruns, in bins of their numbers: quartiles and mean; shape (b, 4)
     numbers     : middles of these bins, the first call is 1; shape (b,)
     later_over_earlier: median over mpiruns of the median of the second half of the calls over that of the first;
-                  NaN with fewer than LEAST_CALLS calls; later_low, later_high: 95 % interval, NaN where there is none
+                  NaN with fewer than MIN_CALLS calls; later_low, later_high: 95 % interval, NaN where there is none
     """
 
     library: str
@@ -118,7 +118,7 @@ def _of_side(label: str, row: tuple[str, str, int], mpiruns: "dict[int, Floats]"
     calls = int(np.median([len(run) for run in runs]))
     inside = [np.clip(run, edges_s[0], edges_s[-1]) for run in runs]
     ratios = [float(np.median(run[len(run) // 2 :]) / np.median(run[: len(run) // 2]))
-              for run in runs if len(run) >= LEAST_CALLS]  # fmt: skip
+              for run in runs if len(run) >= MIN_CALLS]  # fmt: skip
     interval = median_interval(ratios, _MISS) if ratios else None
     numbers, course_s = _course(runs)
     return SingleCalls(

@@ -57,7 +57,7 @@ NORMAL = NormalDist()
 #: Values of the true shift that a forecast looks at: quantiles of its distribution.
 _QUANTILES = 199
 #: A forecast above this many times the mpiruns made says only that it is far away.
-MOST_TIMES = 100
+MAX_TIMES = 100
 #: Mpiruns of each library from which a forecast is made.
 LEAST = 5
 _NOT_DECIDED = RankTest(1.0, 1.0, 1.0)
@@ -65,7 +65,7 @@ _NOT_DECIDED = RankTest(1.0, 1.0, 1.0)
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """Mpiruns of each library in all (or sessions), those made included; inf: more than MOST_TIMES as many as were."""
+    """Mpiruns of each library in all (or sessions), those made included; inf: more than MAX_TIMES as many as were."""
 
     likely: float
     low: float
@@ -393,7 +393,7 @@ class _SessionsRow(_Row):
         if not isfinite(test.error):
             return verdict
         truths = _possible_shifts(test.mean, test.error, made - 1)
-        spread, most, margin = test.error * made**0.5, MOST_TIMES * made, log(1 + verdict.margin)
+        spread, most, margin = test.error * made**0.5, MAX_TIMES * made, log(1 + verdict.margin)
         needed = sessions.sessions_to_decide(truths, spread, made, most, level, margin)
         return replace(verdict, forecast_sessions=_forecast(needed, most))
 
@@ -427,7 +427,7 @@ def _mpiruns_to_decide(
     shown = np.maximum(shown, values_to_decide(significance))
     room = margin - truths
     none_left = np.where(room > 0, unit * (NORMAL.inv_cdf(0.975) / np.maximum(room, 1e-12)) ** 2, inf)
-    return _forecast(np.maximum(np.minimum(shown, none_left), mpiruns + 1), MOST_TIMES * mpiruns)
+    return _forecast(np.maximum(np.minimum(shown, none_left), mpiruns + 1), MAX_TIMES * mpiruns)
 
 
 def _possible_shifts(shift: float, standard_error: float, degrees_of_freedom: int) -> Floats:

@@ -8,13 +8,13 @@ from operator import itemgetter
 from lepaute.kit.text import counted, exact_size, seconds, significant, value_and_interval
 from lepaute.measure.compare.guidelines import Violation
 from lepaute.measure.compare.summaries import SLOW
-from lepaute.measure.compare.verdicts import MOST_TIMES, NORMAL, RATE, SIGNIFICANT, Correction, Tested, Verdict
+from lepaute.measure.compare.verdicts import MAX_TIMES, NORMAL, RATE, SIGNIFICANT, Correction, Tested, Verdict
 from lepaute.measure.comparison.cases import name_of, plain_operation
 from lepaute.stats.decision import Decision
 from lepaute.stats.student import student_quantile
 
 #: Rows that a sentence names, and a gate.
-MOST_NAMED, _MOST_NAMED = 4, 5
+MAX_NAMED, _MAX_NAMED = 4, 5
 #: With which a gate says what it would have seen.
 POWER = 0.8
 
@@ -129,8 +129,8 @@ def order_sentence(what: str, groups: Iterable[tuple[str, Sequence[Verdict]]], f
     ]
     if not changed:
         return f"{what} is not shown to change the order of {first} and {second} in any row"
-    more = f" and {len(changed) - MOST_NAMED} more" if len(changed) > MOST_NAMED else ""
-    return f"the faster library depends on {what} in {', '.join(changed[:MOST_NAMED])}{more}"
+    more = f" and {len(changed) - MAX_NAMED} more" if len(changed) > MAX_NAMED else ""
+    return f"the faster library depends on {what} in {', '.join(changed[:MAX_NAMED])}{more}"
 
 
 def correction_sentence(correction: Correction) -> str:
@@ -159,7 +159,7 @@ def _needed(row: Verdict) -> str:
     if forecast is None:
         return f"{made} {what} are too few to say how many would decide"
     if forecast.likely == inf:
-        return f"more than {MOST_TIMES * made} {what} would be needed"
+        return f"more than {MAX_TIMES * made} {what} would be needed"
     upper = "many" if forecast.high == inf else f"{forecast.high:.0f}"
     return f"about {forecast.likely:.0f} {what} would decide ({forecast.low:.0f} to {upper})"
 
@@ -239,6 +239,6 @@ def _row_name(one: Verdict) -> str:
 
 
 def _named(rows: tuple[Verdict, ...]) -> str:
-    names = [_row_name(row) for row in rows[:_MOST_NAMED]]
-    more = [f"{len(rows) - _MOST_NAMED} more"] if len(rows) > _MOST_NAMED else []
+    names = [_row_name(row) for row in rows[:_MAX_NAMED]]
+    more = [f"{len(rows) - _MAX_NAMED} more"] if len(rows) > _MAX_NAMED else []
     return f"{counted(len(rows), 'row')}: {', '.join([*names, *more])}"

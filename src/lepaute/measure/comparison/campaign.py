@@ -11,7 +11,7 @@ from lepaute.errors import EnvironmentProblem, InputError, LibraryFailure
 from lepaute.kit.json_values import from_json, to_json
 from lepaute.kit.mpi_launcher import binding_works
 from lepaute.kit.text import counted, exact_seconds
-from lepaute.measure.archive.documents import MOST_MEMBERS
+from lepaute.measure.archive.documents import MAX_MEMBERS
 from lepaute.measure.archive.mpi_campaign import KIND, CampaignFacts, settings_text
 from lepaute.measure.comparison import entries, factors, mpirun
 from lepaute.measure.comparison import numbers as counting
@@ -24,7 +24,7 @@ from lepaute.measure.comparison.places import NodeFiles, place_of
 from lepaute.measure.experiment.campaign import Campaign, Progress, check_begun_with
 from lepaute.measure.experiment.entries import Content
 from lepaute.measure.experiment.options import Options
-from lepaute.measure.machine_load import MOST_REPETITIONS
+from lepaute.measure.machine_load import MAX_REPETITIONS
 from lepaute.measure.node_agent.system_files import SystemFiles
 from lepaute.measure.nodes.channel import NodeLost
 from lepaute.measure.nodes.results import CommandFailed
@@ -34,14 +34,14 @@ from lepaute.measure.toolchain import find_toolchain
 from lepaute.stats.aligned_ranks import block_sizes, values_to_decide
 
 #: Repetitions of a start that failed, before its block goes without it; after so many such places in a row it ends.
-MOST_RETRIES, MOST_LOST = 2, 2
+MAX_RETRIES, MAX_LOST = 2, 2
 #: Of the budget, what the mpiruns may take without which nothing could be decided.
-MOST_OVERRUN = 1.5
+MAX_OVERRUN = 1.5
 #: A start is ended after this much more than the trial took: far beyond any disturbance, so that only a hang is cut.
 LIMIT_BASE_S, LIMIT_FACTOR = 60.0, 10.0
 _HUGE_PAGES = "/sys/kernel/mm/transparent_hugepage/enabled"
 #: Of the raw files and designs, among all members of an archive.
-MOST_FILES = 4 * MOST_MEMBERS // 5
+MAX_FILES = 4 * MAX_MEMBERS // 5
 
 
 class Comparison(Campaign):
@@ -265,10 +265,10 @@ class Comparison(Campaign):
         left_s = max(0.0, self._request.budget_s - self._spent_s)
         each_s = max(1e-3, sum(self._wall_s(label) for label in self._cells))
         # An archive has room for the files of so many, each of which may be repeated.
-        most = MOST_FILES // (sum(2 * cell.setting.ranks + 1 for cell in self._cells.values()) * (1 + MOST_REPETITIONS))
-        allowed = min(counting.MOST_MPIRUNS, most, first + int(left_s / each_s))
+        most = MAX_FILES // (sum(2 * cell.setting.ranks + 1 for cell in self._cells.values()) * (1 + MAX_REPETITIONS))
+        allowed = min(counting.MAX_MPIRUNS, most, first + int(left_s / each_s))
         mpiruns = int(min(wanted, allowed))
-        number = f"{wanted:g}" if wanted <= counting.MOST_MPIRUNS else f"more than {counting.MOST_MPIRUNS}"
+        number = f"{wanted:g}" if wanted <= counting.MAX_MPIRUNS else f"more than {counting.MAX_MPIRUNS}"
         text = (
             f"{first} mpiruns tell that {100 * counting.SHARE_OF_CASES:g} % of the cases of each library need "
             f"{number} for a mean within {100 * self._request.precision:g} % (95 %, Stein's procedure)"
@@ -305,7 +305,7 @@ class Comparison(Campaign):
 
     def _is_open(self, block: int, place: int) -> bool:
         outcomes = [each.outcome for each in self._at(block, place)]
-        return entries.COMPLETE not in outcomes and outcomes.count(entries.FAILED) <= MOST_RETRIES
+        return entries.COMPLETE not in outcomes and outcomes.count(entries.FAILED) <= MAX_RETRIES
 
     def _next_repetition(self, block: int) -> int | None:
         """The place whose start is to be repeated next; those with the fewest attempts first."""
@@ -314,7 +314,7 @@ class Comparison(Campaign):
         for place in range(len(self._cells) * self._sizes[block]):
             made = [start for start in self._at(block, place) if start.outcome == entries.COMPLETE]
             disturbed = bool(made) and all(start.disturbed for start in made)
-            if disturbed and len(made) <= MOST_REPETITIONS and made[-1].wall_s <= allowed_s:
+            if disturbed and len(made) <= MAX_REPETITIONS and made[-1].wall_s <= allowed_s:
                 due[place] = len(made)
         return min(due, key=lambda place: due[place], default=None)
 
@@ -351,7 +351,7 @@ class Comparison(Campaign):
             return
         self._lost[label] += 1
         self.warn(f"{label}: block {block + 1} goes without its mpirun {place + 1}, which failed {len(made)} times")
-        if self._lost[label] >= MOST_LOST:
+        if self._lost[label] >= MAX_LOST:
             raise LibraryFailure(f"{label}: one mpirun after the other failed, the last one: {made[-1].failure}")
 
     @property
@@ -394,7 +394,7 @@ class Comparison(Campaign):
         if self._request.mpiruns is not None:
             return False
         is_decidable = self._made >= values_to_decide(counting.LEVEL / self._tests)
-        return self._spent_s >= self._request.budget_s * (1.0 if is_decidable else MOST_OVERRUN)
+        return self._spent_s >= self._request.budget_s * (1.0 if is_decidable else MAX_OVERRUN)
 
     def _wall_s(self, label: str) -> float:
         """Of a complete mpirun of the campaign, the median; of the trial before there is one."""

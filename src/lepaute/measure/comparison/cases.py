@@ -70,7 +70,7 @@ STREAM_MESSAGES = 64
 UNSIZED = ("Barrier",)
 NOTHING = "none"
 #: The probe's bounds: of a message, and of what a rank receives from all.
-MOST_BYTES, MOST_RESULT_BYTES = 1 << 26, 1 << 30
+MAX_BYTES, MAX_RESULT_BYTES = 1 << 26, 1 << 30
 #: Sizes 10^U beside the powers of two of a range.
 BETWEEN = 5
 _DOUBLE_BYTES = 8
@@ -184,7 +184,7 @@ def sizes_of(text: str, seed: int, reduction: Reduction | None = None) -> tuple[
         raise InputError(f"--sizes is {text[:60]!r}; a range must increase, such as 1:1M")
     if reduction and high // reduction.element_bytes * reduction.element_bytes < low:
         _counted(low, reduction)
-    powers = {1 << exponent for exponent in range(MOST_BYTES.bit_length()) if low <= 1 << exponent <= high}
+    powers = {1 << exponent for exponent in range(MAX_BYTES.bit_length()) if low <= 1 << exponent <= high}
     generator = np.random.default_rng([seed, 0])
     unit = reduction.element_bytes if reduction else 1
     drawn = (
@@ -215,8 +215,8 @@ def _ends(text: str) -> tuple[str, str]:
 
 def _size(word: str) -> int:
     size = size_of(word.strip(), "--sizes") if word.strip() != "0" else 0
-    if size > MOST_BYTES:
-        raise InputError(f"--sizes has {word[:40]!r}; the probe sends at most {MOST_BYTES >> 20} MiB")
+    if size > MAX_BYTES:
+        raise InputError(f"--sizes has {word[:40]!r}; the probe sends at most {MAX_BYTES >> 20} MiB")
     return size
 
 
@@ -234,7 +234,7 @@ def cases_of(
 
     Raises InputError where the results are too large.
     """
-    if max(sizes_bytes) * ranks > MOST_RESULT_BYTES:
+    if max(sizes_bytes) * ranks > MAX_RESULT_BYTES:
         raise InputError(f"--sizes up to {max(sizes_bytes)} bytes for {ranks} ranks take more than 1 GiB; give less")
     return tuple(
         Case(operation, form, size)
@@ -247,8 +247,8 @@ def cases_of(
 SYNCHRONISATIONS = ("MPI_Barrier", "dissemination", "double", "window", "round-time")
 CLOCKS = ("MPI_Wtime", "clock_gettime", "rdtscp")
 CLOCK_METHODS = ("SKaMPI", "Netgauge", "JK", "HCA", "HCA2", "HCA3")
-MOST_COMPUTE_S = 1.0
-MOST_RANKS, MOST_CALLS, MOST_WARM_UP, MOST_MPIRUNS = 512, 100_000, 1000, 1000
+MAX_COMPUTE_S = 1.0
+MAX_RANKS, MAX_CALLS, MAX_WARM_UP, MAX_MPIRUNS = 512, 100_000, 1000, 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,12 +299,12 @@ class ComparisonRequest:
 
     def __post_init__(self) -> None:
         whole: tuple[tuple[str, int | None, int, int], ...] = (
-            *(("--np", ranks, 2, MOST_RANKS) for ranks in self.all_ranks),
-            ("--calls", self.calls, 1, MOST_CALLS),
-            ("--mpiruns", self.mpiruns, 1, MOST_MPIRUNS),
-            ("--warm-up", self.warm_up, 0, MOST_WARM_UP),
+            *(("--np", ranks, 2, MAX_RANKS) for ranks in self.all_ranks),
+            ("--calls", self.calls, 1, MAX_CALLS),
+            ("--mpiruns", self.mpiruns, 1, MAX_MPIRUNS),
+            ("--warm-up", self.warm_up, 0, MAX_WARM_UP),
             ("--root", self.root, 0, self.all_ranks[0] - 1),
-            ("--ranks-per-node", self.ranks_per_node, 1, MOST_RANKS),
+            ("--ranks-per-node", self.ranks_per_node, 1, MAX_RANKS),
         )
         for option, value, low, high in whole:
             if value is not None and not low <= value <= high:
@@ -314,8 +314,8 @@ class ComparisonRequest:
         for option, seconds in (("--budget", self.budget_s), ("--limit", self.limit_s)):
             if seconds is not None and not (isfinite(seconds) and seconds > 0):
                 raise InputError(f"{option} is {seconds:g} s; give a time above 0")
-        if not (isfinite(self.compute_s) and 0 <= self.compute_s <= MOST_COMPUTE_S):
-            raise InputError(f"--compute is {self.compute_s:g} s; give at most {MOST_COMPUTE_S:g} s")
+        if not (isfinite(self.compute_s) and 0 <= self.compute_s <= MAX_COMPUTE_S):
+            raise InputError(f"--compute is {self.compute_s:g} s; give at most {MAX_COMPUTE_S:g} s")
         for option, chosen, choices in (
             ("--synchronisation", self.synchronisation, SYNCHRONISATIONS),
             ("--clock", self.clock, CLOCKS),

@@ -35,7 +35,7 @@ _FREE = {
 _MCA = re.compile(r"mca\.([a-z][a-z0-9_]{1,80})")
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{1,80}")
 UNSET = "unset"
-MOST_CELLS = 64
+MAX_CELLS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +48,14 @@ class Factor:
 
 def factors_named(texts: Sequence[str]) -> tuple[Factor, ...]:
     """Of NAME=a,b each. Raises InputError for an unknown name, a level that it does not have, fewer than two, and for
-    more combinations than MOST_CELLS."""
+    more combinations than MAX_CELLS."""
     factors = [_factor_named(text) for text in texts]
     names = [factor.name for factor in factors]
     if (twice := next((name for name in names if names.count(name) > 1), None)) is not None:
         raise InputError(f"--factor {twice} is given twice; give all its levels at once")
     cells = math.prod(len(factor.levels) for factor in factors)
-    if cells > MOST_CELLS:
-        raise InputError(f"--factor: there are {cells} combinations of levels; give at most {MOST_CELLS}")
+    if cells > MAX_CELLS:
+        raise InputError(f"--factor: there are {cells} combinations of levels; give at most {MAX_CELLS}")
     return tuple(factors)
 
 

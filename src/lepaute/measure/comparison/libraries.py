@@ -25,7 +25,7 @@ from lepaute.measure.comparison.factors import USUAL, Build
 from lepaute.measure.toolchain import C_FLAGS, probe_source
 from lepaute.version import __version__
 
-MOST_LIBRARIES = 16
+MAX_LIBRARIES = 16
 PROGRAM, ALGORITHMS = "probe-collectives", "probe-algorithms"
 UNKNOWN = "unknown"
 _COMMON = ("collective_operations.c", "reductions.c", "probe_common.c", "probe_mpi.c")
@@ -59,7 +59,7 @@ int {name}(void) {{
 }}
 """
 _UNDEFINED = re.compile(r"undefined reference to [`']([A-Za-z_][A-Za-z0-9_]*)'")
-_MOST_STUBS = 60
+_MAX_STUBS = 60
 #: What tells of a library's configuration, beside its mpicc, and the line that does.
 _BUILD_TOOLS = {
     OPEN_MPI: (("ompi_info", "--parsable"), re.compile(r"^config:cli:\s*(.*)$", re.MULTILINE)),
@@ -118,8 +118,8 @@ def named_libraries(specs: Sequence[str]) -> list[NamedLibrary]:
     EnvironmentProblem where a library has no mpirun of its own.
     """
     specs = texts(specs, "libraries", '["openmpi", "mpich"]')
-    if not 1 <= len(specs) <= MOST_LIBRARIES:
-        raise InputError(f"{len(specs)} libraries are named; name 1 to {MOST_LIBRARIES}")
+    if not 1 <= len(specs) <= MAX_LIBRARIES:
+        raise InputError(f"{len(specs)} libraries are named; name 1 to {MAX_LIBRARIES}")
     named = [_named(spec) for spec in specs]
     for label, count in Counter(each.label for each in named).items():
         if count > 1:
@@ -228,7 +228,7 @@ def _compile(library: MpiLibrary, words: Sequence[str], program: Path, what: str
         except EnvironmentProblem as problem:
             new = {name for name in _UNDEFINED.findall(str(problem)) if name.startswith("MPI_")} - missing
             missing |= new
-            if not new or len(missing) > _MOST_STUBS:
+            if not new or len(missing) > _MAX_STUBS:
                 raise
             functions = "".join(_STUB.format(name=name) for name in sorted(missing))
             stubs.write_text(f"#include <stdio.h>\n#include <stdlib.h>\n{functions}")

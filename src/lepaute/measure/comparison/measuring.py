@@ -159,7 +159,7 @@ def request_of(
 def _numbers_of_ranks(ranks: int | Sequence[int]) -> list[int]:
     """Increasing. Raises InputError for none, and for what are no numbers of ranks."""
     given = [ranks] if isinstance(ranks, int) else list(ranks)
-    numbers = sorted({whole(each, "--np", 2, cases.MOST_RANKS + 1) for each in given})
+    numbers = sorted({whole(each, "--np", 2, cases.MAX_RANKS + 1) for each in given})
     if not numbers:
         raise InputError("--np is empty; give a number of ranks, or several such as 2,4,8")
     return numbers

@@ -26,7 +26,7 @@ from lepaute.measure.raw_files import header_of_raw, run_followed
 from lepaute.measure.sentinel import NodeSentinel
 
 _CACHES = "sys/devices/system/cpu/cpu0/cache"
-_MOST_LEVELS = 10
+_MAX_LEVELS = 10
 _UNITS = {"K": 1 << 10, "M": 1 << 20}
 
 
@@ -42,7 +42,7 @@ def private_cache_bytes(files: Readable) -> int:
     """
     threads = files.read_or("sys/devices/system/cpu/cpu0/topology/thread_siblings_list")
     sizes = {}
-    for index in range(_MOST_LEVELS):
+    for index in range(_MAX_LEVELS):
         folder = f"{_CACHES}/index{index}"
         size = re.fullmatch(r"([0-9]{1,9})([KM])", files.read_or(f"{folder}/size"))
         private = files.read_or(f"{folder}/shared_cpu_list") in (threads, "0")
@@ -55,12 +55,12 @@ def private_cache_bytes(files: Readable) -> int:
 
 START_LIMIT_S = 120.0
 #: Of a launcher that fails by itself, before any rank has begun.
-_MOST_STARTS = 4
-_MOST_FAILURE = 300
+_MAX_STARTS = 4
+_MAX_FAILURE = 300
 #: A sentinel stands for the machine so long after its end.
 _FRESH_S = 2.0
 _IGNORED = re.compile(r"UCX +WARN +unused env(?:ironment)? variables?: ([A-Z0-9_,]+)")
-_MOST_HEAD_BYTES = 1 << 24
+_MAX_HEAD_BYTES = 1 << 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ def check_start(place: Place, cell: Cell) -> Started:
     place.write(ranks, f"{base}/design.csv", design_text([case], "dissemination", 0))
     words = [place.program(library, PROGRAM), "--design", f"{base}/design.csv", "--out", f"{base}/raw"]
     words += ["--clock-method", "SKaMPI", "--transports", f"{base}/shared", "--pages", cell.setting.pages]
-    for _ in range(_MOST_STARTS):
+    for _ in range(_MAX_STARTS):
         start = place.start(library, ranks, cell.setting.pus, words, base)
         result = node.run(*start.argv, environment=start.environment, timeout_s=START_LIMIT_S, check=False).only
         # Between nodes a start dies now and then of a reason that does not last (measure/experiment/ranks).
@@ -152,7 +152,7 @@ def file_name(name: str) -> str:
 
 def _header(node: Nodes, path: str) -> Mapping[str, str]:
     try:
-        content = next(iter(node.read(path, _MOST_HEAD_BYTES).values()), b"")
+        content = next(iter(node.read(path, _MAX_HEAD_BYTES).values()), b"")
     except NodeRefused:
         return {}
     return header_of_raw(content.decode(errors="replace"))
@@ -219,14 +219,14 @@ class Mpiruns:
             for there, here in kept[rank].items()
         }
         sentinels_s = self._watch.before()
-        for again in range(_MOST_STARTS):
+        for again in range(_MAX_STARTS):
             start = self._place.start(library, ranks, setting.pus, words, base)
             before, started_s = self._place.samples(ranks), time.time()
             result = run_followed(
                 first, start.argv, mine, environment=start.environment, timeout_s=limit_s, check=False
             )
             failed = not result.ok and launch_failed(result.stdout + result.stderr)
-            if self._place.is_here or not failed or again == _MOST_STARTS - 1:
+            if self._place.is_here or not failed or again == _MAX_STARTS - 1:
                 break
         loads = self._place.loads(ranks, before)
         sentinels_s += self._watch.after()
@@ -282,7 +282,7 @@ def _failure(result: Result, limit_s: float) -> str:
     if result.timed_out:
         return f"did not end within {limit_s:.0f} s and was ended"
     status = result.complaint().partition(":")[0]
-    return f"{status}: {' '.join(complaint_of(result.stdout, result.stderr).split())}"[:_MOST_FAILURE]
+    return f"{status}: {' '.join(complaint_of(result.stdout, result.stderr).split())}"[:_MAX_FAILURE]
 
 
 #: Numbers in the place of a block's: of trials, and of starts that try one operation alone.
@@ -295,7 +295,7 @@ SYNCHRONISATION = "dissemination"
 BROADCAST = Case("Bcast", BLOCKING, 8)
 #: A trial may take half of the budget, and so long at least.
 TRIAL_LIMIT_S, ALONE_LIMIT_S = 120.0, 60.0
-_MOST_TRIALS = 3
+_MAX_TRIALS = 3
 
 
 class Trials:
@@ -335,7 +335,7 @@ class Trials:
                     ended = self._try(name, TRIAL, place, self._cases(name), TRIAL_CALLS, limit_s)
                     trials = 1
                     while ended.outcome != COMPLETE:
-                        if trials == _MOST_TRIALS:
+                        if trials == _MAX_TRIALS:
                             raise LibraryFailure(f"{name}: cannot be measured: {ended.failure}")
                         trials += 1
                         self._find_lacking(name, place, tell)

@@ -4,7 +4,7 @@ Calls. Two trials of each library have each case some twenty times. From the spr
 run-times follows how many calls give an mpirun's median within half of the wanted precision (95 %): more do not help.
 By how much mpiruns differ, the mean over cases, and what an mpirun and a call take, tell how many calls give the least
 error in a given time: where mpiruns differ much, fewer calls and more mpiruns. The smaller of both numbers counts, that
-of the library which needs most, within FEWEST_CALLS and MOST_CALLS, and all are cut by one factor where the first
+of the library which needs most, within MIN_CALLS and MAX_CALLS, and all are cut by one factor where the first
 mpiruns would take more than half of the budget.
 
 Starts of mpirun. Below a number that follows from how many rows are tested (stats/aligned_ranks.py), no difference can
@@ -31,7 +31,7 @@ from lepaute.stats.stopping import calls_for_least_error, calls_for_median, medi
 
 #: The calls of a case come in so many batches, far apart, each of at least so many calls: a moment's disturbance hits
 #: few calls of many cases and not all calls of one.
-MOST_BATCHES, FEWEST_IN_BATCH = 4, 5
+MAX_BATCHES, MIN_IN_BATCH = 4, 5
 #: Calls of nothing in each mpirun: their starts show how the synchronisation lets ranks go.
 NOTHING_CALLS = 50
 _COLUMNS = "design_row,operation,form,size_bytes,calls,synchronisation,compute_ns,window_ns"
@@ -56,7 +56,7 @@ def library_order(labels: Sequence[str], mpiruns: int, block: int, seed: int) ->
 
 
 def batches_of(calls: int) -> int:
-    return max(1, min(MOST_BATCHES, calls // FEWEST_IN_BATCH))
+    return max(1, min(MAX_BATCHES, calls // MIN_IN_BATCH))
 
 
 def shuffled_batches(
@@ -93,10 +93,10 @@ def mpirun_seed(seed: int, block: int, place: int, label: str, attempt: int) -> 
 
 
 TRIAL_CALLS = 24
-FEWEST_CALLS, MOST_CALLS = 20, 500
+MIN_CALLS, MAX_CALLS = 20, 500
 #: However little time there is: fewer calls have no median to speak of.
-LEAST_CALLS = 10
-FIRST_MPIRUNS, MOST_MPIRUNS = 2 * BLOCK, 200
+MIN_CALLS_AFTER_CUT = 10
+FIRST_MPIRUNS, MAX_MPIRUNS = 2 * BLOCK, 200
 #: The corrected p-value from which on a difference counts as shown.
 LEVEL = 0.05
 #: Of the budget, for the first mpiruns; beyond it, for repetitions (validation/comparison_states.py).
@@ -104,9 +104,9 @@ FIRST_SHARE, REPEATED_SHARE = 0.5, 0.5
 SHARE_OF_CASES = 0.9
 #: A lead of round-time must let word of the start reach every rank: so many times what a small broadcast takes. A
 #: longer one comes from a trial that the system's scheduler disturbed.
-LEAD_FACTOR, LEAST_LEAD_S, MOST_LEAD_S = 3.0, 20e-6, 1e-3
+LEAD_FACTOR, MIN_LEAD_S, MAX_LEAD_S = 3.0, 20e-6, 1e-3
 #: A window holds twice what 95 % of calls take.
-WINDOW_FACTOR, LEAST_WINDOW_S = 2.0, 10e-6
+WINDOW_FACTOR, MIN_WINDOW_S = 2.0, 10e-6
 #: Memory that is overwritten in a window, a second: less than any machine of this century writes.
 _COLD_BYTES_PER_S = 1e9
 BY_WINDOWS, BY_LEAD = "window", "round-time"
@@ -142,10 +142,10 @@ def first_windows_ns(
     cold_s = cold_bytes / _COLD_BYTES_PER_S
     every = [*cases, Case(NOTHING, BLOCKING, 0)]
     if synchronisation == BY_LEAD:
-        lead_s = min(MOST_LEAD_S, max(LEAST_LEAD_S, LEAD_FACTOR * _most(_of(trial, broadcast), 0.95)))
+        lead_s = min(MAX_LEAD_S, max(MIN_LEAD_S, LEAD_FACTOR * _most(_of(trial, broadcast), 0.95)))
         return dict.fromkeys(every, round(1e9 * lead_s))
     if synchronisation == BY_WINDOWS:
-        windows_s = {case: cold_s + LEAST_WINDOW_S + WINDOW_FACTOR * _most(_of(trial, case), 0.95) for case in every}
+        windows_s = {case: cold_s + MIN_WINDOW_S + WINDOW_FACTOR * _most(_of(trial, case), 0.95) for case in every}
         return {case: round(1e9 * window_s) for case, window_s in windows_s.items()}
     return dict.fromkeys(every, 0)
 
@@ -189,11 +189,11 @@ def numbers_of_trial(
         for case in cases:
             call_s = most_s[case] + 1e-9 * windows_ns[case]
             needed = _calls_needed(_of(trial, case), precision, between, each_s, call_s)
-            chosen[case] = ceil(min(max(needed, FEWEST_CALLS), MOST_CALLS))
+            chosen[case] = ceil(min(max(needed, MIN_CALLS), MAX_CALLS))
         derivation.append(
             f"calls of a case in an mpirun: so many that its median is within {50 * precision:g} % (95 %), or fewer "
             f"where these have the least error for their time, mpiruns differing by {significant(100 * between, 2)} %; "
-            f"from trials of {TRIAL_CALLS} calls; {FEWEST_CALLS} to {MOST_CALLS}"
+            f"from trials of {TRIAL_CALLS} calls; {MIN_CALLS} to {MAX_CALLS}"
         )
     nothing_s = 1e-9 * max(windows_ns.values(), default=0) * NOTHING_CALLS
 
@@ -233,8 +233,8 @@ def numbers_of_trial(
             low, high = (middle, high) if first * mpirun_s(middle) <= allowed_s else (low, middle)
         factor = low
         derivation.append(
-            f"the numbers of calls were cut to {100 * low:.0f} %, {LEAST_CALLS} at least: {first} mpiruns of each "
-            f"library would have taken more than {100 * share:.0f} % of the {seconds(left_s)} that were left"
+            f"the numbers of calls were cut to {100 * low:.0f} %, {MIN_CALLS_AFTER_CUT} at least: {first} mpiruns of "
+            f"each library would have taken more than {100 * share:.0f} % of the {seconds(left_s)} that were left"
         )
     if calls is None:
         chosen = {case: _cut(count, factor) for case, count in chosen.items()}
@@ -299,7 +299,7 @@ def _mpiruns(rows: pandas.DataFrame) -> list[tuple[float, float, int]]:
 
 
 def _cut(count: int, factor: float) -> int:
-    return max(min(count, LEAST_CALLS), ceil(factor * count))
+    return max(min(count, MIN_CALLS_AFTER_CUT), ceil(factor * count))
 
 
 def _of(trial: pandas.DataFrame, case: Case) -> pandas.DataFrame:

@@ -23,14 +23,14 @@ from lepaute.measure.experiment.campaign import Announce, Progress, check_begun_
 from lepaute.measure.experiment.workspace import folder_of
 
 #: More would be years, and names that a folder cannot show.
-MOST_SESSIONS = 1000
+MAX_SESSIONS = 1000
 #: Between looks at the clock while a session is waited for, which may be set, or the machine suspended.
 _LOOK_S = 1.0
 
 
 def session_archives(out_archive: Path, sessions: int) -> list[Path]:
     """The archive itself of one session, else NAME-1.zip and so on, with digits for all."""
-    sessions = whole(sessions, "--sessions", 1, MOST_SESSIONS + 1)
+    sessions = whole(sessions, "--sessions", 1, MAX_SESSIONS + 1)
     digits = len(str(sessions))
     names = [f"{out_archive.stem}-{number:0{digits}}{out_archive.suffix}" for number in range(1, sessions + 1)]
     return [out_archive] if sessions == 1 else [out_archive.with_name(name) for name in names]

@@ -13,14 +13,14 @@ from lepaute.errors import DesignError
 Value = int | float | str | None
 
 #: What fits the integers of Parquet, pandas and databases.
-LEAST_INTEGER, MOST_INTEGER = -(2**63), 2**63 - 1
-MOST_TEXT_CHARACTERS = 4096
+MIN_INTEGER, MAX_INTEGER = -(2**63), 2**63 - 1
+MAX_TEXT_CHARACTERS = 4096
 
 ROW_NUMBER = "design_row"
 #: The header key under which a general design declares its columns: `size_bytes:int,ratio:real,operation:text`.
 DECLARATION = "columns"
 
-MOST_COLUMNS = 200
+MAX_COLUMNS = 200
 TYPES = ("int", "real", "text")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 
@@ -33,7 +33,7 @@ _CONTROL_SURROGATE_OR_LINE_BREAK = frozenset({"Cc", "Cs", "Zl", "Zp"})
 
 def is_integer(value: object) -> bool:
     """Whether `value` can be a cell of an integer column; a bool cannot."""
-    return type(value) is int and LEAST_INTEGER <= value <= MOST_INTEGER
+    return type(value) is int and MIN_INTEGER <= value <= MAX_INTEGER
 
 
 def is_real(value: object) -> bool:
@@ -43,7 +43,7 @@ def is_real(value: object) -> bool:
 
 def is_text(value: object) -> bool:
     """Whether `value` can be a cell of a text column: one line that can be printed, of a bounded length."""
-    return type(value) is str and len(value) <= MOST_TEXT_CHARACTERS and is_one_line(value)
+    return type(value) is str and len(value) <= MAX_TEXT_CHARACTERS and is_one_line(value)
 
 
 def is_one_line(text: str) -> bool:
@@ -220,9 +220,9 @@ def declaration_of(columns: Sequence[DeclaredColumn]) -> str:
 
 def declared(text: str) -> tuple[DeclaredColumn, ...]:
     """The columns that a header declares; raises DesignError where the declaration makes no sense."""
-    items = text.split(",", MOST_COLUMNS)
-    if len(items) > MOST_COLUMNS:
-        raise DesignError(f"more than {MOST_COLUMNS} columns; split the design in several")
+    items = text.split(",", MAX_COLUMNS)
+    if len(items) > MAX_COLUMNS:
+        raise DesignError(f"more than {MAX_COLUMNS} columns; split the design in several")
     columns = tuple(DeclaredColumn(name, kind) for name, _, kind in (item.partition(":") for item in items))
     names = [column.name for column in columns]
     if twice := sorted({name for name in names if names.count(name) > 1}):

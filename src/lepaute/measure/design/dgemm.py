@@ -46,7 +46,7 @@ HPL_TUPLES: tuple[Triple, ...] = (
 )
 #: Laws of the sizes (Cornebize, thesis, sections 8.2.2 and 8.4.3).
 KINDS = ("independent", "product", "fixed-k")
-_MOST_DRAWS = 100_000
+_MAX_DRAWS = 100_000
 #: m, n, k, how often an application calls dgemm so, and the seconds that it spends in these calls.
 SizeInUse = tuple[int, int, int, float, float]
 #: Of the rows with an application's sizes, the share drawn by time; the others are drawn by number of calls.
@@ -55,7 +55,7 @@ BY_TIME = 0.5
 RANDOM = "random"
 #: Columns of the conditions, in a design and in the observations made of it.
 CONTENT, WARM = "content", "warm"
-MOST_MASKED_BITS = 53
+MAX_MASKED_BITS = 53
 _CONTENT = re.compile(r"random|sequential|constant(?::-?[0-9]{1,6}(?:\.[0-9]{1,12})?)?|masked:([0-9]{1,2})")
 
 
@@ -132,7 +132,7 @@ def dgemm_sizes_design(
 
 
 def _independent(rng: np.random.Generator, most: Triple, highest: float) -> Triple:
-    for _ in range(_MOST_DRAWS):
+    for _ in range(_MAX_DRAWS):
         m, n, k = (int(rng.integers(1, bound + 1)) for bound in most)
         if m * n * k <= highest:
             return m, n, k
@@ -142,7 +142,7 @@ def _independent(rng: np.random.Generator, most: Triple, highest: float) -> Trip
 def _of_product(rng: np.random.Generator, target: float, most: Triple) -> list[Triple]:
     """The orders, within the bounds, of three sizes with about this product: the first up to its cubic root, the second
     up to the square root of what is left."""
-    for _ in range(_MOST_DRAWS):
+    for _ in range(_MAX_DRAWS):
         a = round(rng.uniform(1, target ** (1 / 3)))
         b = round(rng.uniform(1, (target / a) ** 0.5))
         orders = permutations_within((a, b, max(1, round(target / (a * b)))), most)
@@ -153,7 +153,7 @@ def _of_product(rng: np.random.Generator, target: float, most: Triple) -> list[T
 
 def _of_k(rng: np.random.Generator, target: float, k: int, most: Triple) -> list[Triple]:
     area = max(1.0, target / k)
-    for _ in range(_MOST_DRAWS):
+    for _ in range(_MAX_DRAWS):
         a = round(rng.uniform(1, area**0.5))
         b = max(1, round(area / a))
         orders = [(m, n, k) for m, n in sorted({(a, b), (b, a)}) if m <= most[0] and n <= most[1]]
@@ -221,10 +221,10 @@ def with_conditions(
     """
     for content in contents:
         match = _CONTENT.fullmatch(content)
-        if not match or (match[1] is not None and int(match[1]) > MOST_MASKED_BITS):
+        if not match or (match[1] is not None and int(match[1]) > MAX_MASKED_BITS):
             raise DesignError(
                 f"content is {shortened(content)!r}; it is random, constant, constant:VALUE, sequential, or "
-                f"masked:BITS with BITS from 0 to {MOST_MASKED_BITS}"
+                f"masked:BITS with BITS from 0 to {MAX_MASKED_BITS}"
             )
     if any(value not in (0, 1) for value in warm):
         raise DesignError(f"warm is {shortened(str(list(warm)))}; its levels are 0 (a random place) and 1 (just used)")

@@ -13,8 +13,8 @@ from typing import Any, Protocol
 from lepaute.errors import DesignError
 from lepaute.kit.numbers import plain
 from lepaute.measure.design.columns import (
-    MOST_COLUMNS,
-    MOST_INTEGER,
+    MAX_COLUMNS,
+    MAX_INTEGER,
     DeclaredColumn,
     Value,
     is_integer,
@@ -27,11 +27,11 @@ from lepaute.measure.design.sizes import Draws
 Names = tuple[str, ...]
 Level = tuple[Value, ...]
 
-MOST_LEVELS = 1_000_000
-MOST_PRODUCT = 1e300
+MAX_LEVELS = 1_000_000
+MAX_PRODUCT = 1e300
 #: Drawn real numbers keep this many digits: the last ones depend on the machine's mathematical library.
 _DIGITS = 12
-_MOST_DRAWS = 20_000
+_MAX_DRAWS = 20_000
 _PRODUCT_TOLERANCE = 0.1
 
 
@@ -114,12 +114,12 @@ class Product:
         _check_bounds(self.low, self.high, whole=False)
         bounds = list(zip(self.least, self.most, strict=False))
         numbers = f"numbers from {list(self.least)} to {list(self.most)}"
-        if len(self.least) != len(self.most) or not bounds or not all(1 <= a <= b <= MOST_INTEGER for a, b in bounds):
+        if len(self.least) != len(self.most) or not bounds or not all(1 <= a <= b <= MAX_INTEGER for a, b in bounds):
             raise DesignError(f"a product of {numbers}; give as many lower as upper bounds, with 1 <= least <= most")
         smallest, largest = math.prod(self.least), math.prod(self.most)
-        if largest > MOST_PRODUCT:
+        if largest > MAX_PRODUCT:
             raise DesignError(
-                f"the upper bounds {shortened(str(list(self.most)))} have a product above {MOST_PRODUCT:g}"
+                f"the upper bounds {shortened(str(list(self.most)))} have a product above {MAX_PRODUCT:g}"
             )
         if not smallest <= self.low or not self.high <= largest:
             raise DesignError(
@@ -134,7 +134,7 @@ class Product:
     def at(self, position: float, draws: Draws) -> Level:
         target = _between(position, self.low, self.high, self.logarithmic)
         free = [axis for axis, (a, b) in enumerate(zip(self.least, self.most, strict=True)) if a < b]
-        for _ in range(_MOST_DRAWS):
+        for _ in range(_MAX_DRAWS):
             numbers = list(self.least)
             last = free[draws.below(len(free))] if free else 0
             for axis in free:
@@ -174,7 +174,7 @@ def log_uniform_product(low: float, high: float, *, most: Sequence[int], least: 
 def log_spaced(low: float, high: float, count: int) -> list[int] | list[float]:
     """`count` levels from low to high at equal ratios; whole (and each once) when both bounds are ints."""
     law = log_uniform(low, high)
-    if type(count) is not int or not 2 <= count <= MOST_LEVELS:
+    if type(count) is not int or not 2 <= count <= MAX_LEVELS:
         raise DesignError(f"{str(count)[:60]} levels from {low} to {high}; give a count of at least 2")
     values = [law.near(_between(i / (count - 1), law.low, law.high, logarithmic=True)) for i in range(count)]
     return sorted(set(values)) if law.whole else values
@@ -209,8 +209,8 @@ def columns_of(factors: Mapping[Names, Factor]) -> tuple[DeclaredColumn, ...]:
         for names, factor in factors.items()
         for name, kind in zip(names, factor.types, strict=True)
     ]
-    if len(columns) > MOST_COLUMNS:
-        raise DesignError(f"{len(columns)} factors; a design has at most {MOST_COLUMNS}")
+    if len(columns) > MAX_COLUMNS:
+        raise DesignError(f"{len(columns)} factors; a design has at most {MAX_COLUMNS}")
     for first, second in pairwise(sorted(column.name for column in columns)):
         if first == second:
             raise DesignError(f"two factors are named {first}; give each a name of its own")
@@ -227,9 +227,9 @@ def levels_of(names: Names, given: object) -> Levels:
         raise DesignError(
             f"the levels of {name} are {shortened(repr(given))}; give them in a list, which has an order: [1, 1024]"
         )
-    values = list(given) if not isinstance(given, range) else list(given[: MOST_LEVELS + 1])
-    if not 1 <= len(values) <= MOST_LEVELS:
-        raise DesignError(f"{name} has {len(values)} levels; give at least one, and at most {MOST_LEVELS}")
+    values = list(given) if not isinstance(given, range) else list(given[: MAX_LEVELS + 1])
+    if not 1 <= len(values) <= MAX_LEVELS:
+        raise DesignError(f"{name} has {len(values)} levels; give at least one, and at most {MAX_LEVELS}")
     rows = [tuple(value) if isinstance(value, (tuple, list)) else (value,) for value in values]
     if any(len(row) != len(names) for row in rows):
         raise DesignError(f"a level of {name} has not {len(names)} values; give each level a value a name")

@@ -19,14 +19,14 @@ from lepaute.measure.design.generators import checked_size, combined, leveled
 from lepaute.measure.design.sizes import Draws
 from lepaute.measure.design.table import Design
 
-_MOST_SUBSET_ROWS = 5000
+_MAX_SUBSET_ROWS = 5000
 _STARTS = 4
-_MOST_SWAPS = 30_000
+_MAX_SWAPS = 30_000
 #: A search looks at so many words of defining relations at most.
-_MOST_WORDS = 3_000_000
-_MOST_FACTORS = 40
-_MOST_GENERATORS = 14
-_MOST_BASIC = 20
+_MAX_WORDS = 3_000_000
+_MAX_FACTORS = 40
+_MAX_GENERATORS = 14
+_MAX_BASIC = 20
 _ROMAN = ("", "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X")
 
 
@@ -66,10 +66,10 @@ def fractional(
         rows = fraction.rows()
         about = {"method": "regular", **fraction.describe()}
     else:
-        if type(count) is not int or not max(sizes) <= count <= min(math.prod(sizes), _MOST_SUBSET_ROWS):
+        if type(count) is not int or not max(sizes) <= count <= min(math.prod(sizes), _MAX_SUBSET_ROWS):
             raise DesignError(
                 f"count is {shortened(repr(count))}; give a number from {max(sizes)}, the most levels of a factor, to "
-                f"{min(math.prod(sizes), _MOST_SUBSET_ROWS)}"
+                f"{min(math.prod(sizes), _MAX_SUBSET_ROWS)}"
             )
         rows = balanced_subset(sizes, count, Draws(seed, "subset"))
         about = {
@@ -123,7 +123,7 @@ def _improved(sizes: Sequence[int], runs: int, draws: Draws) -> tuple[int, list[
         pair: Counter(zip(*(columns[place] for place in pair), strict=True)) for pair in combinations(factors, 2)
     }
     whole = Counter(zip(*columns, strict=True))
-    for _ in range(min(_MOST_SWAPS, 40 * runs * len(sizes))):
+    for _ in range(min(_MAX_SWAPS, 40 * runs * len(sizes))):
         column, one, two = draws.below(len(sizes)), draws.below(runs), draws.below(runs)
         if columns[column][one] == columns[column][two]:
             continue
@@ -273,7 +273,7 @@ def searched(names: Sequence[str], runs: int) -> Fraction:
     """
     count = len(names)
     base = runs.bit_length() - 1
-    most = min(count, _MOST_BASIC)
+    most = min(count, _MAX_BASIC)
     if runs != 1 << base or not count < runs or base > most:
         raise DesignError(
             f"{runs} runs of {count} factors with two levels; give a power of two above {count} and up to 2^{most}"
@@ -281,12 +281,12 @@ def searched(names: Sequence[str], runs: int) -> Fraction:
     extra = count - base
     _check_numbers(count, extra)
     words = [mask for mask in range(1, 1 << base) if mask.bit_count() >= 2]
-    if math.comb(len(words), extra) << extra <= _MOST_WORDS:
+    if math.comb(len(words), extra) << extra <= _MAX_WORDS:
         best = min(combinations(words, extra), key=lambda masks: _badness(base, masks))
     else:
         odd = [mask for mask in words if mask.bit_count() % 2]
         candidates = odd if len(odd) >= extra else words
-        if (extra * len(candidates)) << extra > _MOST_WORDS:
+        if (extra * len(candidates)) << extra > _MAX_WORDS:
             raise DesignError(
                 f"the generators of {count} factors in {runs} runs would take too long to search; name them, such as "
                 f"{names[-1]}={'*'.join(names[:3])}"
@@ -312,9 +312,9 @@ def _subgroup(words: Sequence[Word]) -> tuple[Word, ...]:
 
 
 def _check_numbers(factors: int, generators: int) -> None:
-    if factors > _MOST_FACTORS or generators > _MOST_GENERATORS:
+    if factors > _MAX_FACTORS or generators > _MAX_GENERATORS:
         raise DesignError(
-            f"{factors} factors and {generators} generators; at most {_MOST_FACTORS} and {_MOST_GENERATORS}"
+            f"{factors} factors and {generators} generators; at most {_MAX_FACTORS} and {_MAX_GENERATORS}"
         )
 
 

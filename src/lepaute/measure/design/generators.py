@@ -16,13 +16,13 @@ from lepaute.measure.design.columns import DECLARATION, DeclaredColumn, Value, d
 from lepaute.measure.design.factors import Factor, Level, Levels, Names, columns_of, factors_of
 from lepaute.measure.design.grammar import factor_text
 from lepaute.measure.design.sizes import Draws
-from lepaute.measure.design.table import MOST_CELLS, Design, header_of
+from lepaute.measure.design.table import MAX_CELLS, Design, header_of
 
 BLOCK, BLOCKS = "block", "blocks"  # the column, and in the header how many
 KIND = "kind"
 #: Of this many Latin hypercubes the most even one is taken; of large ones any is even enough.
 _CANDIDATES = 16
-_MOST_ROWS_TO_CHOOSE = 500
+_MAX_ROWS_TO_CHOOSE = 500
 
 Row = tuple[Value, ...]
 
@@ -70,7 +70,7 @@ def latin_hypercube(
     """
     checked = _checked_for(factors, count, replications, blocks)
     order = sorted(checked)
-    several = len(order) > 1 and 1 < count <= _MOST_ROWS_TO_CHOOSE
+    several = len(order) > 1 and 1 < count <= _MAX_ROWS_TO_CHOOSE
     cubes = [_hypercube(order, count, seed, number) for number in range(_CANDIDATES if several else 1)]
     best = min(cubes, key=_discrepancy) if several else cubes[0]
     drawn = []
@@ -202,7 +202,7 @@ def checked_size(treatments: int, columns: int, replications: int, blocks: int) 
         if type(count) is not int or count < 1:
             raise DesignError(f"{what} is {shortened(repr(count))}; give a whole number >= 1")
     rows = treatments * replications * blocks
-    if rows * (columns + 2) > MOST_CELLS:
+    if rows * (columns + 2) > MAX_CELLS:
         raise DesignError(
             f"{rows} rows are too many: {treatments} treatments, {replications} replications, {blocks} blocks; take "
             "fewer levels, or a fraction, a Latin hypercube or a sample of them"

@@ -13,7 +13,7 @@ from lepaute.measure.design.table import Design, probe_design
 
 #: HPL cuts an update into pieces of NB columns while it waits for a panel, which costs more than the whole
 #: at once: up to this many pieces come before the rest, 0 leaves the update whole.
-MOST_CHUNKS = 4
+MAX_CHUNKS = 4
 #: From small to large among those that people run HPL with.
 DEFAULT_NBS = (64, 128, 256)
 
@@ -70,7 +70,7 @@ def _step(
     half = max(m // 2, fewest * nb)
     n = (m, m, half, int(rng.integers(half, m + 1)))[int(rng.integers(4))]
     steps = min(int(rng.integers(fewest, most + 1)), n // nb)
-    chunks = min(int(rng.integers(MOST_CHUNKS + 1)), n // nb - steps)
+    chunks = min(int(rng.integers(MAX_CHUNKS + 1)), n // nb - steps)
     return ("hpl_step", m * ranks // 2, n, nb, chunks, steps)
 
 
@@ -80,7 +80,7 @@ _FORMS = ((_NOT, "binary-exchange"), (_NOT, "spread-roll"), (_TRANSPOSED, "sprea
 #: Of PFACT and NBMIN. dger is called where PFACT is right and a leaf has three columns or more.
 _LEAVES = (("right", 8), ("left", 4), ("crout", 1), ("right", 4), ("left", 2), ("crout", 8))
 #: With so many runs, every kernel that HPL calls under any option is called.
-FEWEST_RUNS = len(_FORMS)
+MIN_RUNS = len(_FORMS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class StepOptions:
 def drawn_step_options(rng: np.random.Generator, runs: int) -> list[StepOptions]:
     """Options for so many runs, balanced: each level of each factor comes as often as the others, or once more.
 
-    Of FEWEST_RUNS or more, the runs together with some of the default options call every kernel of HPL.
+    Of MIN_RUNS or more, the runs together with some of the default options call every kernel of HPL.
     """
     leaves = _LEAVES[: len(_FORMS)] if runs < len(_LEAVES) else _LEAVES
     columns = (

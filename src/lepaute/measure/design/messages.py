@@ -16,7 +16,7 @@ MEBIBYTE = 1024 * 1024
 STRIDED_UNIT_BYTES = 1024
 STRIDED_RANGE_BYTES = (1024, 16 * MEBIBYTE)
 #: Whether a message is seen does not depend on its size beyond the protocol; large ones would only take time.
-SEEN_MOST_BYTES = MEBIBYTE
+MAX_SEEN_BYTES = MEBIBYTE
 #: How often each operation is measured in one block of a calibration.
 DEFAULT_COUNTS: Mapping[str, int] = {
     "pingpong": 120,
@@ -59,7 +59,7 @@ def p2p_design(
             sizes = log_uniform_bytes(rng, count, low, min(high, max(low, most)))
             sizes = [size // STRIDED_UNIT_BYTES * STRIDED_UNIT_BYTES for size in sizes]
         elif operation == "seen":
-            sizes = log_uniform_bytes(rng, count, 1, min(SEEN_MOST_BYTES, most))
+            sizes = log_uniform_bytes(rng, count, 1, min(MAX_SEEN_BYTES, most))
         elif operation in P2P_SIZED:
             sizes = log_uniform_bytes(rng, count, least, most)
         elif operation in P2P_UNSIZED:

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 else:
     ticker = later("matplotlib.ticker")
 
-MOST_FACTORS = 7
-_MOST_TEXT_LEVELS = 30
-_LEAST_DRAWN = 1e-100  # products and ratios of what is drawn must be numbers
+MAX_FACTORS = 7
+_MAX_TEXT_LEVELS = 30
+_MIN_DRAWN = 1e-100  # products and ratios of what is drawn must be numbers
 _BLUE, _RED, _GREY = BLUE, RED, SOFT
 
 
@@ -85,8 +85,8 @@ class _Axis:
         self.empty = len(values) - len(present)
         place = {level: float(i) for i, level in enumerate(self.levels)}
         self.positions = [None if v is None else place[v] if isinstance(v, str) else float(v) for v in values]
-        if any(p and not _LEAST_DRAWN < abs(p) < 1 / _LEAST_DRAWN for p in self.positions):
-            raise DesignError(f"{name} has values beyond {_LEAST_DRAWN:g} or {1 / _LEAST_DRAWN:g}: too wide to draw")
+        if any(p and not _MIN_DRAWN < abs(p) < 1 / _MIN_DRAWN for p in self.positions):
+            raise DesignError(f"{name} has values beyond {_MIN_DRAWN:g} or {1 / _MIN_DRAWN:g}: too wide to draw")
         present_at = [p for p in self.positions if p is not None]
         self.scale = "linear" if self.text else _scale(sorted(set(present_at)) if self.discrete else present_at)
 
@@ -97,7 +97,7 @@ class _Axis:
         getattr(axes, f"set_{which}scale")(self.scale, **({"linthresh": 1} if self.scale == "symlog" else {}))
         getattr(axes, f"set_{which}lim")(low, high)
         if self.text:
-            step = -(-len(self.levels) // _MOST_TEXT_LEVELS)
+            step = -(-len(self.levels) // _MAX_TEXT_LEVELS)
             names = [_short(str(level)) for level in self.levels[::step]]
             axis.set_ticks(list(range(0, len(self.levels), step)), names)
             if which == "x" and sum(map(len, names)) > 16:
@@ -151,8 +151,8 @@ def _off_middle(values: list[float]) -> float:
 def _chosen(axes: list[_Axis]) -> tuple[list[_Axis], str]:
     varying = [axis for axis in axes if len(axis.levels) > 1] or axes[:1]
     left = [axis.name for axis in axes if axis not in varying]
-    if len(varying) > MOST_FACTORS:
-        most = sorted(varying, key=lambda axis: -len(axis.levels))[:MOST_FACTORS]
+    if len(varying) > MAX_FACTORS:
+        most = sorted(varying, key=lambda axis: -len(axis.levels))[:MAX_FACTORS]
         left += [axis.name for axis in varying if axis not in most]
         varying = [axis for axis in varying if axis in most]
     return varying, f" (not drawn: {_short(', '.join(left), 60)})" if left else ""

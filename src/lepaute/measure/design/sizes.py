@@ -20,7 +20,7 @@ Triple = tuple[int, int, int]
 _BITS = 53
 
 #: Most draws for one triple before the bounds are taken to be impossible.
-_MOST_DRAWS = 20_000
+_MAX_DRAWS = 20_000
 #: A triple of integers is accepted when its product misses the target by at most this share.
 _PRODUCT_TOLERANCE = 0.1
 
@@ -68,7 +68,7 @@ def triple_of_product(rng: np.random.Generator, product: float, most: Triple) ->
     if not 1 <= product <= (1 + _PRODUCT_TOLERANCE) * math.prod(most) or min(most) < 1:
         raise DesignError(f"no m, n, k up to {most} have the product {product:g}; raise the bounds or lower it")
     logs = np.log(np.array(most, dtype=np.float64))
-    for _ in range(_MOST_DRAWS):
+    for _ in range(_MAX_DRAWS):
         last = int(rng.integers(3))
         first, second = (axis for axis in range(3) if axis != last)
         size = [0, 0, 0]

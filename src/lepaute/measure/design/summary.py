@@ -10,7 +10,7 @@ from lepaute.measure.design.columns import Value
 from lepaute.measure.design.generators import BLOCK
 from lepaute.measure.design.table import Design
 
-MOST_LEVELS_LISTED = 12
+MAX_LEVELS_LISTED = 12
 
 
 #: What a regular fraction mixes, by its resolution.
@@ -116,7 +116,7 @@ def _factor(design: Design, name: str) -> FactorSummary:
     levels = sorted(often, key=lambda v: (0.0, v) if isinstance(v, str) else (float(v or 0), ""))
     kind = "text" if texts and values else "real" if any(isinstance(v, float) for v in values) else "int"
     numbers: list[Value] = [] if texts else [*levels]
-    counts = tuple((level, often[level]) for level in levels) if len(levels) <= MOST_LEVELS_LISTED else ()
+    counts = tuple((level, often[level]) for level in levels) if len(levels) <= MAX_LEVELS_LISTED else ()
     return FactorSummary(
         name=name,
         type=next((c.type for c in design.schema if c.name == name and hasattr(c, "type")), kind),

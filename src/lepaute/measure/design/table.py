@@ -36,12 +36,12 @@ else:
     pandas = later("pandas")
 
 #: Limits for untrusted files: about a gigabyte of memory.
-MOST_BYTES = 256 << 20
-MOST_LINE_BYTES = 8 << 20
-MOST_CELLS = 20_000_000
-MOST_HEADER_LINES = 10_000
-MOST_HEADER_CHARACTERS = 100_000
-_MOST_SHARED = 100_000
+MAX_BYTES = 256 << 20
+MAX_LINE_BYTES = 8 << 20
+MAX_CELLS = 20_000_000
+MAX_HEADER_LINES = 10_000
+MAX_HEADER_CHARACTERS = 100_000
+_MAX_SHARED = 100_000
 
 Schema = Sequence[Column | DeclaredColumn]
 
@@ -69,10 +69,10 @@ class Design:
             raise DesignError(
                 f"the header declares other columns than {shortened(','.join(self.columns), 200)}; make them equal"
             )
-        if len(self.rows) * (len(schema) + 1) > MOST_CELLS or len(self.header) > MOST_HEADER_LINES:
+        if len(self.rows) * (len(schema) + 1) > MAX_CELLS or len(self.header) > MAX_HEADER_LINES:
             raise DesignError(
                 f"a design of {len(self.rows)} rows, {len(schema)} columns and {len(self.header)} header lines is too "
-                f"large; the most are {MOST_CELLS} cells and {MOST_HEADER_LINES} header lines. Split it."
+                f"large; the most are {MAX_CELLS} cells and {MAX_HEADER_LINES} header lines. Split it."
             )
         for number, row in enumerate(self.rows):
             if len(row) != len(schema):
@@ -152,8 +152,8 @@ def read_design(path: Path | str) -> Design:
 def write_design(design: Design, path: Path | str) -> None:
     """Writes the design's file; an existing file is replaced at once or not at all."""
     content = design.to_csv().encode()
-    if len(content) > MOST_BYTES:
-        raise DesignError(f"{path}: the design takes {len(content)} bytes; the most is {MOST_BYTES}. Split it.")
+    if len(content) > MAX_BYTES:
+        raise DesignError(f"{path}: the design takes {len(content)} bytes; the most is {MAX_BYTES}. Split it.")
     write_whole(path, content)
 
 
@@ -161,13 +161,13 @@ def _lines(file: BinaryIO, where: str) -> Iterator[str]:
     """The lines of a file, one at a time and none of them long: a file of any size costs little until it is refused."""
     taken = 0
     number = 0
-    while line := file.readline(MOST_LINE_BYTES + 1):
+    while line := file.readline(MAX_LINE_BYTES + 1):
         number += 1
         taken += len(line)
-        if len(line) > MOST_LINE_BYTES or taken > MOST_BYTES:
+        if len(line) > MAX_LINE_BYTES or taken > MAX_BYTES:
             raise DesignError(
-                f"{where}:{number}: too long for a design table; the most is {MOST_LINE_BYTES} bytes a line and "
-                f"{MOST_BYTES} in all. Check the name, or split the design."
+                f"{where}:{number}: too long for a design table; the most is {MAX_LINE_BYTES} bytes a line and "
+                f"{MAX_BYTES} in all. Check the name, or split the design."
             )
         try:
             # Spreadsheets put a byte order mark before the first line.
@@ -187,8 +187,8 @@ def _design_of(lines: Iterable[str], where: str) -> Design:
         if not line.startswith("#@") or not equals or not key:
             raise DesignError(f"{where}:{number}: the line is {line[:60]!r}; expected #@key=value. Correct it.")
         problem = _header_problem(key, value) or ("is given twice; take one out" if key in header else "")
-        if problem or len(header) >= MOST_HEADER_LINES:
-            problem = problem or f"is one too many; a header has at most {MOST_HEADER_LINES} lines"
+        if problem or len(header) >= MAX_HEADER_LINES:
+            problem = problem or f"is one too many; a header has at most {MAX_HEADER_LINES} lines"
             raise DesignError(f"{where}:{number}: the header {key[:60]!r} {problem}")
         header[key] = value
     else:
@@ -228,8 +228,8 @@ def _rows(lines: Iterable[tuple[int, str]], schema: Schema, where: str) -> Itera
                 f"{place}: {ROW_NUMBER} is {shortened(cells[0])}; expected {number}, rows count up from 0. "
                 "Restore the missing rows, or make the table again with `lepaute design`."
             )
-        if (number + 1) * len(cells) > MOST_CELLS:
-            raise DesignError(f"{place}: more than {MOST_CELLS} cells; split the design.")
+        if (number + 1) * len(cells) > MAX_CELLS:
+            raise DesignError(f"{place}: more than {MAX_CELLS} cells; split the design.")
         values = []
         for column, cell in zip(schema, cells[1:], strict=True):
             try:
@@ -240,7 +240,7 @@ def _rows(lines: Iterable[tuple[int, str]], schema: Schema, where: str) -> Itera
                     "Correct the row, or make the table again with `lepaute design`."
                 ) from None
             if isinstance(value, str):
-                value = seen.get(value, value) if len(seen) >= _MOST_SHARED else seen.setdefault(value, value)
+                value = seen.get(value, value) if len(seen) >= _MAX_SHARED else seen.setdefault(value, value)
             values.append(value)
         yield tuple(values)
 
@@ -251,8 +251,8 @@ def _header_problem(key: str, text: str) -> str:
         return "holds an '=' in its name or a line break; take them out"
     if not is_one_line((key + text).replace("\t", " ")):
         return "holds a control character; take it out"
-    if len(key) + len(text) > MOST_HEADER_CHARACTERS:
-        return f"is longer than {MOST_HEADER_CHARACTERS} characters; shorten it"
+    if len(key) + len(text) > MAX_HEADER_CHARACTERS:
+        return f"is longer than {MAX_HEADER_CHARACTERS} characters; shorten it"
     return ""
 
 

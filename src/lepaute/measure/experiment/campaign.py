@@ -15,7 +15,7 @@ from lepaute.measure.schedulers import Request
 
 #: Called with what is being done and the share of the work that is done, from 0 to 1.
 Progress = Callable[[str, float], None]
-_MOST_SHOWN = 80
+_MAX_SHOWN = 80
 
 
 #: Called once with how long the measurements will take, in seconds, and what they are.
@@ -94,4 +94,4 @@ def check_begun_with(what: str, begun: Mapping[str, Any], given: Mapping[str, An
 
 def _shown(value: object) -> str:
     text = ",".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
-    return (text if len(text) <= _MOST_SHOWN else f"{text[: _MOST_SHOWN - 3]}...") or "none"
+    return (text if len(text) <= _MAX_SHOWN else f"{text[: _MAX_SHOWN - 3]}...") or "none"

@@ -11,7 +11,7 @@ from typing import Literal
 
 from lepaute.errors import InputError
 from lepaute.kit.text import p_text, significant
-from lepaute.stats.disturbance import CPU, GRANULARITY_S, MOST_STEAL_SHARE, OTHER_USERS_CORES, SENTINELS, STEAL
+from lepaute.stats.disturbance import CPU, GRANULARITY_S, MAX_STEAL_SHARE, OTHER_USERS_CORES, SENTINELS, STEAL
 from lepaute.stats.steps import Step, drift, find_steps
 
 Kind = Literal["step", "drift", "temperature", "other user", "stolen time", "clock step", "throttling"]
@@ -186,7 +186,7 @@ def _stolen(node: str, samples: Samples, times: Sequence[float]) -> Iterator[Ver
         return
     share, passed_s = numbers(samples, "steal_share"), _passed(samples, times)
     # Samples do not say of how many cores: the allowance for ticks is that of one, the largest.
-    over = [part * wall > MOST_STEAL_SHARE * wall + GRANULARITY_S for part, wall in zip(share, passed_s, strict=True)]
+    over = [part * wall > MAX_STEAL_SHARE * wall + GRANULARITY_S for part, wall in zip(share, passed_s, strict=True)]
 
     def words(first: int, last: int) -> str:
         most = max(share[i] for i in range(first, last + 1) if over[i])
@@ -266,7 +266,7 @@ def _runs(places: Sequence[int]) -> list[tuple[int, int]]:
 #: of it is for steps, half for drifts.
 FALSE_ALARMS = 0.01
 #: Smaller changes of the reference kernel are no news: day effects of the same order are in every interval we publish.
-LEAST_SIZE = 0.01
+MIN_SIZE = 0.01
 #: Monitoring on either side of a step that goes into its message.
 AROUND_S = 60.0
 #: A sensor is named in a step's message when it moved by as much: the noise of a package sensor is about 1 K.
@@ -278,7 +278,7 @@ def verdicts(
     monitoring: Mapping[str, Samples],
     *,
     false_alarms: float = FALSE_ALARMS,
-    least_size: float = LEAST_SIZE,
+    least_size: float = MIN_SIZE,
 ) -> list[Verdict]:
     """Reasons to distrust the observations of each node; by date, then node and kind.
 

@@ -18,7 +18,7 @@ _ENVIRONMENT_S = 120.0
 _MEMBER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _CONTROL_S = 60.0
 #: Of all files of one node; its agent cuts each at some megabytes.
-_MOST_ENVIRONMENT_BYTES = 1 << 28
+_MAX_ENVIRONMENT_BYTES = 1 << 28
 
 
 class Machine:
@@ -42,7 +42,7 @@ class Machine:
             def on_piece(
                 _event: str, fields: Mapping[str, Any], piece: bytes, members: dict[str, bytearray] = members
             ) -> None:
-                if sum(map(len, members.values())) > _MOST_ENVIRONMENT_BYTES:
+                if sum(map(len, members.values())) > _MAX_ENVIRONMENT_BYTES:
                     raise WireError("more than an environment may have")
                 members.setdefault(str(fields["name"]), bytearray()).extend(piece)
 

@@ -58,7 +58,7 @@ _TOGETHER = {
     "Exchange": "of the two messages sent and the two received",
 }
 #: A table of a million rows.
-MOST_BYTES = 64 << 20
+MAX_BYTES = 64 << 20
 
 
 def unit_in(name: str) -> str | None:
@@ -506,7 +506,7 @@ def read_durations(
     """
     if unit is not None and unit not in SECONDS and rate_in(unit) is None:
         raise InputError(f"the unit is {unit!r:.40}; it must be one of {', '.join(SECONDS)}, or of a rate: {RATES}")
-    lines = read_text(path, "a table of sizes and durations", MOST_BYTES).removeprefix("\ufeff").splitlines()
+    lines = read_text(path, "a table of sizes and durations", MAX_BYTES).removeprefix("\ufeff").splitlines()
     lines, others = without_prefix(lines, HEADING)
     if not any(HEADING.match(line.strip()) for line in lines):
         lines, others = without_prefix(lines, re.compile("[A-Za-z]"))

@@ -15,7 +15,7 @@ from lepaute.measure.archive.setups.topology import data_caches
 from lepaute.measure.design.generators import BLOCK, BLOCKS
 from lepaute.measure.design.table import parse_design
 from lepaute.measure.fit.memory import MemoryHierarchy, hierarchy_text, is_memory, memory_hierarchy
-from lepaute.measure.fit.observations.columns import BY_NAME, MOST_LEVELS, Place, check_durations, factors_of
+from lepaute.measure.fit.observations.columns import BY_NAME, MAX_LEVELS, Place, check_durations, factors_of
 from lepaute.measure.fit.observations.factors import (
     DURATION,
     FactorTest,
@@ -131,10 +131,10 @@ def _untested(table: pandas.DataFrame, design: Collection[str] | None, tested: C
     untested = {}
     for name in table.columns.difference(list(tested), sort=False):
         levels = table[name].nunique()
-        if levels < 2 or (levels > MOST_LEVELS if design is None else name not in design):
+        if levels < 2 or (levels > MAX_LEVELS if design is None else name not in design):
             continue
         role = "time" if name not in BY_NAME else BY_NAME[name].role
-        untested[str(name)] = f"{levels} levels" if levels > MOST_LEVELS else f"{_ROLES[role]} by its name"
+        untested[str(name)] = f"{levels} levels" if levels > MAX_LEVELS else f"{_ROLES[role]} by its name"
     return untested
 
 

@@ -72,7 +72,7 @@ from lepaute.simulate.platform.schema import Blas, Days, KernelModel, Network, P
 
 NODE = 1
 #: Probes that a warning names, all of one node.
-MOST_NAMED = 9
+MAX_NAMED = 9
 #: How the warning begins that the models include disturbed runs.
 DISTURBED = "other load disturbed too many runs"
 
@@ -187,7 +187,7 @@ def models(
     }
     warnings = [f"{host} was not measured, and is no node of the platform" for host in absent]
     if short := (*short_kernels, *short_p2p):
-        some = ", ".join(short[:MOST_NAMED]) + (f" and {len(short) - MOST_NAMED} more" if short[MOST_NAMED:] else "")
+        some = ", ".join(short[:MAX_NAMED]) + (f" and {len(short) - MAX_NAMED} more" if short[MAX_NAMED:] else "")
         warnings.append(f"{DISTURBED} of {some}: the models include them")
     if short or any(_disturbed_somewhere(archive) for archive in given):
         notes.append("Other load disturbed the calibration; calibrate again on a quiet machine.")

@@ -24,22 +24,22 @@ if TYPE_CHECKING:
     import pandas
     from matplotlib.figure import Figure
 
-MOST_BREAKPOINTS = 24
+MAX_BREAKPOINTS = 24
 #: A cache may end within one step of the sizes, and then the size in between is a piece of its own.
-LEAST_SIZES = 1
+MIN_SIZES_OF_PLATEAU = 1
 COLUMNS = ("size_bytes", "stride", "element_bytes", "unroll", "read_bytes", "duration_s")
 #: A plateau reaches over a factor of two in size at least; the first and the last one over three sizes: the range of
 #: the design cuts them off.
-LEAST_OCTAVES, LEAST_SIZES_AT_ENDS = 1.0, 3
+MIN_OCTAVES, MIN_SIZES_AT_ENDS = 1.0, 3
 #: Bandwidth falls by this share at least where a cache ends, in the mean over the curves.
-LEAST_DROP = 0.05
-LEAST_FALL = -math.log1p(-LEAST_DROP)
+MIN_DROP = 0.05
+MIN_FALL = -math.log1p(-MIN_DROP)
 #: A size of hwloc's agrees with a found interval when it lies in it, or beyond its ends by less than this factor.
 TOLERANCE = math.sqrt(2.0)
-FEWEST_SIZES = 8
+MIN_SIZES = 8
 #: Noise grows with the size of the buffer, where other cores and machines share what is used: it is that of the
 #: measurements of a size and of so many on either side; a median is taken to be known no better than the least.
-NOISE_NEIGHBOURS, LEAST_NOISE = 3, 0.005
+NOISE_NEIGHBOURS, MIN_NOISE = 3, 0.005
 
 
 def _constant_pieces(x: Sequence[float] | Floats, y: Floats, sd: Floats) -> list[tuple[int, int]]:
@@ -54,7 +54,7 @@ def _constant_pieces(x: Sequence[float] | Floats, y: Floats, sd: Floats) -> list
     xs = np.asarray(x, dtype=np.float64)
     ones = np.ones(points, dtype=np.int64)
     parts = [Points("ordinary", xs, at, by**-2.0, ones, ones) for at, by in zip(y, sd, strict=True)]
-    partitions = best_cuts(parts, [1.0] * curves, True, LEAST_SIZES, MOST_BREAKPOINTS + 1)
+    partitions = best_cuts(parts, [1.0] * curves, True, MIN_SIZES_OF_PLATEAU, MAX_BREAKPOINTS + 1)
     charge = (curves + BREAKPOINT_PARAMETERS) * math.log(curves * points)
     cuts = partitions[int(np.argmin([left + charge * len(cut) for cut, left in partitions]))][0]
     ends = [int(np.searchsorted(xs, cut, side="right")) for cut in cuts]
@@ -151,8 +151,8 @@ def memory_hierarchy(
     unroll = max(curve.unroll for curve in curves)
     chosen = [curve for curve in curves if curve.unroll == unroll]
     sizes = sorted(set.intersection(*(set(curve.size_bytes) for curve in chosen)))
-    if len(sizes) < FEWEST_SIZES:
-        raise FitError(f"memory was measured at {len(sizes)} sizes only; plateaus need {FEWEST_SIZES} at least")
+    if len(sizes) < MIN_SIZES:
+        raise FitError(f"memory was measured at {len(sizes)} sizes only; plateaus need {MIN_SIZES} at least")
     logs, sd = _medians(chosen, sizes)
     spans = _plateaus(sizes, logs, _constant_pieces(np.log2(sizes), logs, sd))
     plateaus = tuple(
@@ -195,7 +195,7 @@ def _medians(curves: Sequence[Curve], sizes: Sequence[int]) -> tuple[Floats, Flo
     errors = np.array([[curve.error[place] for place in places] for curve, places in zip(curves, at, strict=True)])
     near = [range(max(0, i - NOISE_NEIGHBOURS), min(len(sizes), i + NOISE_NEIGHBOURS + 1)) for i in range(len(sizes))]
     smooth = np.stack([np.median(errors[:, list(around)], axis=1) for around in near], axis=1)
-    return logs, np.maximum(smooth, LEAST_NOISE)
+    return logs, np.maximum(smooth, MIN_NOISE)
 
 
 def _plateaus(sizes: Sequence[int], logs: Floats, pieces: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -207,12 +207,12 @@ def _plateaus(sizes: Sequence[int], logs: Floats, pieces: Sequence[tuple[int, in
     wide = []
     for number, (first, last) in enumerate(pieces):
         octaves = math.log2(sizes[last] / sizes[first])
-        at_end = number in (0, last_piece) and last - first + 1 >= LEAST_SIZES_AT_ENDS
-        if octaves >= LEAST_OCTAVES * (1 - 1e-3) or at_end:
+        at_end = number in (0, last_piece) and last - first + 1 >= MIN_SIZES_AT_ENDS
+        if octaves >= MIN_OCTAVES * (1 - 1e-3) or at_end:
             wide.append((first, last))
     merged: list[tuple[int, int]] = []
     for first, last in wide:
-        if merged and _fall(logs, merged[-1], (first, last)) < LEAST_FALL:
+        if merged and _fall(logs, merged[-1], (first, last)) < MIN_FALL:
             merged[-1] = (merged[-1][0], last)
         else:
             merged.append((first, last))
@@ -221,9 +221,9 @@ def _plateaus(sizes: Sequence[int], logs: Floats, pieces: Sequence[tuple[int, in
         first, last = plateau
         before = grown[-1][1] if grown else -1
         beyond = merged[number + 1][0] if number + 1 < len(merged) else len(sizes)
-        while last + 1 < beyond and _fall(logs, plateau, (last + 1, last + 1)) < LEAST_FALL:
+        while last + 1 < beyond and _fall(logs, plateau, (last + 1, last + 1)) < MIN_FALL:
             last += 1
-        while first - 1 > before and _fall(logs, (first - 1, first - 1), plateau) < LEAST_FALL:
+        while first - 1 > before and _fall(logs, (first - 1, first - 1), plateau) < MIN_FALL:
             first -= 1
         grown.append((first, last))
     return grown
@@ -261,7 +261,7 @@ def _levels(
     levels, notes = [], []
     count = logs.shape[1]
     first = count
-    while spans and first - 1 > spans[-1][1] and _fall(logs, spans[-1], (first - 1, first - 1)) >= LEAST_FALL:
+    while spans and first - 1 > spans[-1][1] and _fall(logs, spans[-1], (first - 1, first - 1)) >= MIN_FALL:
         first -= 1
     after = [(first, count - 1)] if first < count else []
     for upper, lower in zip(spans, [*spans[1:], *after], strict=False):

@@ -13,11 +13,11 @@ import numpy as np
 from lepaute import _core
 from lepaute.measure.fit.numeric import Floats, Integers, simplest
 
-MOST_MODES = 4
+MAX_MODES = 4
 #: A mixture is no better known from more points than these, and takes longer.
-MOST_POINTS = 3000
+MAX_POINTS = 3000
 #: Smallest standard deviation of a mode: repeated values must not make a spike.
-LEAST_SD = 0.02
+MIN_SD = 0.02
 ROUNDS = 200
 #: The search ends when the mean logarithm of the density grows by less.
 TOLERANCE = 1e-4
@@ -39,15 +39,15 @@ class Mode:
 def standardised_modes(z: Floats) -> tuple[Mode, ...]:
     """The modes of standardised residuals, by increasing mean; mean 0 and variance 1 together, exactly.
 
-    z : shape (points,), finite; MOST_POINTS of them, drawn by a fixed seed, are used where there are more; their order
+    z : shape (points,), finite; MAX_POINTS of them, drawn by a fixed seed, are used where there are more; their order
         does not matter
     """
     points = np.sort(z)
-    if len(points) > MOST_POINTS:
-        points = np.sort(np.random.default_rng(0).choice(points, MOST_POINTS, replace=False))
+    if len(points) > MAX_POINTS:
+        points = np.sort(np.random.default_rng(0).choice(points, MAX_POINTS, replace=False))
     if len(points) < 4 or float(np.std(points)) <= 0.0:
         return (Mode(1.0, 0.0, 1.0),)
-    modes = likeliest_modes(points, min(MOST_MODES, len(points) // 4), least_sd=LEAST_SD)
+    modes = likeliest_modes(points, min(MAX_MODES, len(points) // 4), least_sd=MIN_SD)
     weights, means, sds = (np.array([getattr(mode, name) for mode in modes]) for name in ("weight", "mean", "sd"))
     return standardised(weights, means, sds)
 

@@ -32,9 +32,9 @@ Integers = npt.NDArray[np.int64]
 #: A column whose part that earlier columns do not explain is smaller than this, relative to it, is not determined.
 INDEPENDENCE = 1e-3
 #: What a leverage lacks to 1 at least: a row that alone determines a coefficient would have an infinite error.
-MOST_OF_ONE_ROW = 1e-6
+MAX_OF_ONE_ROW = 1e-6
 #: What the share of one cluster in a direction lacks to 1 at least: without that cluster, nothing would be known of it.
-MOST_OF_ONE_CLUSTER = 0.02
+MAX_OF_ONE_CLUSTER = 0.02
 #: Models whose BICs differ by less the data cannot tell apart, "not worth more than a bare mention" (Kass and Raftery
 #: 1995, Journal of the American Statistical Association 90, 773-795): the simplest of them holds.
 INDISTINCT = 2.0
@@ -125,7 +125,7 @@ def shifts_by_row(x: Floats, residual: Floats, weight: Floats, active: Booleans)
     shifts = np.zeros_like(x)
     root = whitening(x[:, active], weight)
     z = algebra.times(x[:, active], root)
-    leverage = np.minimum(np.sum(z**2, axis=1) * weight, 1.0 - MOST_OF_ONE_ROW)
+    leverage = np.minimum(np.sum(z**2, axis=1) * weight, 1.0 - MAX_OF_ONE_ROW)
     shifts[:, active] = algebra.times(z * (weight * residual / (1.0 - leverage))[:, None], root.T)
     return shifts
 
@@ -184,7 +184,7 @@ def clusters_of(x: Floats, residual: Floats, weight: Floats, active: Booleans, c
     for number, rows in enumerate(np.split(order, ends[:-1])):
         own, counts = z[rows], weight[rows]
         values, vectors = algebra.eigen(algebra.squares(own, counts))
-        without = np.maximum(1.0 - values, MOST_OF_ONE_CLUSTER)
+        without = np.maximum(1.0 - values, MAX_OF_ONE_CLUSTER)
         moved = algebra.products(vectors, algebra.products(own, counts * residual[rows])) / without
         shifts[number, active] = algebra.times(root, algebra.times(vectors, moved))
         shares[number] = float(values.sum())

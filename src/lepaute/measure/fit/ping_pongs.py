@@ -30,7 +30,7 @@ PAIR_SD = 0.1
 _FASTEST_S_PER_BYTE = 1e-12
 #: No library's limit of eager messages is lower. A jump below is that of messages which go along with their request to
 #: the adapter ("inline", up to some hundred bytes on InfiniBand).
-LEAST_EAGER_BYTES = 512
+MIN_EAGER_BYTES = 512
 #: What `assumed` calls the messages of a class of links.
 BETWEEN, WITHIN, TO_BUSY = "messages between nodes", "messages inside nodes", "messages to ranks that compute"
 _OF_OSU = re.compile(r"OSU MPI\S* (Multi\S* )?(Latency|Bandwidth)\b")
@@ -62,11 +62,11 @@ def _is_ping_pong(name: str) -> bool:
 
 def eager_bytes_of(line: "SegmentedLine", platform: Platform) -> int:
     """The largest message that is taken as eager: the breakpoint with the largest jump upwards, as the handshake of a
-    rendezvous makes it, from LEAST_EAGER_BYTES on; the threshold of the platform where no breakpoint has one."""
+    rendezvous makes it, from MIN_EAGER_BYTES on; the threshold of the platform where no breakpoint has one."""
     rises = {}
     for place, below, above in zip(line.breakpoints, line.segments[:-1], line.segments[1:], strict=True):
         before_s, after_s = (piece.intercept + piece.slope * place for piece in (below, above))
-        if place >= LEAST_EAGER_BYTES and after_s > before_s and above.intercept > below.intercept:
+        if place >= MIN_EAGER_BYTES and after_s > before_s and above.intercept > below.intercept:
             rises[place] = after_s / before_s
     if rises:
         return int(max(rises, key=lambda place: rises[place]))

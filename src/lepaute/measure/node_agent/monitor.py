@@ -30,7 +30,7 @@ _KERNEL_THREAD = 0x00200000  # PF_KTHREAD of the kernel's sched.h
 _FORGET_EVERY = 60
 _NAMED = 3
 #: Below this share of one CPU a process is not worth a name.
-_LEAST_NAMED_SHARE = 0.01
+_MIN_NAMED_SHARE = 0.01
 
 
 class Process(NamedTuple):
@@ -113,7 +113,7 @@ class OtherProcesses:
                 others_s += used_s
                 continue
             strangers_s += used_s
-            if passed_s > 0 and used_s / passed_s >= _LEAST_NAMED_SHARE:
+            if passed_s > 0 and used_s / passed_s >= _MIN_NAMED_SHARE:
                 named.append((used_s / passed_s, f"{user}:{process.name}"))
         self._total_s += strangers_s
         capacity_s = passed_s * self._cpus

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 #: A line longer than this is no message: whatever sent it is not ours, or is broken.
-MOST_LINE_BYTES = 16 << 20
+MAX_LINE_BYTES = 16 << 20
 #: Content is sent in pieces no longer than this, so that other messages get in between.
 PIECE_BYTES = 1 << 16
 #: Each side says that it lives this often at least; silence of this length means that the connection is cut.
@@ -46,9 +46,9 @@ class Sender:
 
 def receive(stream: BinaryIO) -> tuple[dict[str, Any], bytes] | None:
     """The next message and its payload; None at the end of the stream. Raises WireError for what is no message."""
-    line = stream.readline(MOST_LINE_BYTES + 1)
+    line = stream.readline(MAX_LINE_BYTES + 1)
     if not line.endswith(b"\n"):
-        if line and len(line) > MOST_LINE_BYTES:
+        if line and len(line) > MAX_LINE_BYTES:
             raise WireError("a line without end")
         return None
     try:

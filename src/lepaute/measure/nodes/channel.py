@@ -54,7 +54,7 @@ SILENCE_S = 6 * ALIVE_S
 #: How often that is looked at.
 CHECK_S = 2 * ALIVE_S
 #: What the shell of a node may print before its agent's first message.
-_MOST_GREETING_BYTES = 1 << 16
+_MAX_GREETING_BYTES = 1 << 16
 _LEAVE_S = 10.0
 _CLOSE_S = 1.0
 #: Messages that wait to be sent: little memory, and enough that neither side waits for the other.
@@ -268,8 +268,8 @@ class Channel:
     def _find_hello(self, stream: IO[bytes]) -> None:
         """Passes over what the node's shell prints first."""
         passed = 0
-        while passed < _MOST_GREETING_BYTES:
-            line = stream.readline(_MOST_GREETING_BYTES)
+        while passed < _MAX_GREETING_BYTES:
+            line = stream.readline(_MAX_GREETING_BYTES)
             if not line:
                 raise OSError("no agent")
             passed += len(line)

@@ -23,7 +23,7 @@ _STOP_S = 3.0
 #: What an agent gets to tell the end of a command whose time is over; it kills the command after a second.
 _TELL_S = 60.0
 _FILE_S = 600.0
-MOST_COLLECTED_BYTES = 1 << 30
+MAX_COLLECTED_BYTES = 1 << 30
 
 
 class Recorder(Protocol):
@@ -229,7 +229,7 @@ class Nodes:
             raise InputError(message) from None
         self.write(path if path is not None else local.name, data, mode)
 
-    def read(self, path: str | Path, most_bytes: int = MOST_COLLECTED_BYTES) -> dict[str, bytes]:
+    def read(self, path: str | Path, most_bytes: int = MAX_COLLECTED_BYTES) -> dict[str, bytes]:
         """The content of a file, by node. Raises NodeRefused where a node has none, or one larger than `most_bytes`."""
         asked = []
         for channel in self._present():

@@ -10,7 +10,7 @@ from lepaute.kit.mpi_launcher import LAUNCHER_PACKAGE, MPIRUN_OF_NODES
 from lepaute.measure.nodes.channel import Channel
 
 #: Longer output is cut in the middle when it is kept.
-MOST_OUTPUT_BYTES = 1 << 20
+MAX_OUTPUT_BYTES = 1 << 20
 _LAST_LINES = 4
 #: Of the loader: the library that a program needs and the node lacks.
 _LIBRARY = re.compile(r"error while loading shared libraries: (\S+?):")
@@ -113,7 +113,7 @@ class Results(Mapping[str, Result]):
 
 
 class Output:
-    """Collects what a stream prints: all of it up to MOST_OUTPUT_BYTES, else its head and its tail."""
+    """Collects what a stream prints: all of it up to MAX_OUTPUT_BYTES, else its head and its tail."""
 
     def __init__(self) -> None:
         self._head = bytearray()
@@ -121,17 +121,17 @@ class Output:
         self._dropped = 0
 
     def add(self, piece: bytes) -> None:
-        room = MOST_OUTPUT_BYTES // 2 - len(self._head)
+        room = MAX_OUTPUT_BYTES // 2 - len(self._head)
         if room > 0:
             self._head += piece[:room]
             piece = piece[room:]
         self._tail += piece
-        if (excess := len(self._tail) - MOST_OUTPUT_BYTES // 2) > MOST_OUTPUT_BYTES:
+        if (excess := len(self._tail) - MAX_OUTPUT_BYTES // 2) > MAX_OUTPUT_BYTES:
             del self._tail[:excess]
             self._dropped += excess
 
     def text(self) -> str:
-        if (excess := len(self._tail) - MOST_OUTPUT_BYTES // 2) > 0:
+        if (excess := len(self._tail) - MAX_OUTPUT_BYTES // 2) > 0:
             del self._tail[:excess]
             self._dropped += excess
         head, tail = self._head.decode(errors="replace"), self._tail.decode(errors="replace")

@@ -29,7 +29,7 @@ _SUBMITTED = re.compile(r"^OAR_JOB_ID\s*=\s*([0-9]+)\s*$", re.MULTILINE)
 #: States that a job passes on its way to Running.
 _BEFORE_RUNNING = {"waiting", "hold", "tolaunch", "launching", "toackreservation", "resuming", "suspended"}
 #: A job of thousands of cores has a line for each.
-_MOST_ANSWER_BYTES = 256 << 20
+_MAX_ANSWER_BYTES = 256 << 20
 
 
 class OarScheduler(types.Scheduler):
@@ -201,7 +201,7 @@ def _jobs(argv: list[str]) -> list[dict[str, object]]:
     """The jobs that `oarstat --json` prints: an object with a member for each in OAR 2, a list in OAR 3."""
     answer = types.answer_of(argv, argv[0])
     try:
-        document = read_json(answer, argv[0], most_bytes=_MOST_ANSWER_BYTES)
+        document = read_json(answer, argv[0], most_bytes=_MAX_ANSWER_BYTES)
     except InputError:
         raise EnvironmentProblem(f"{argv[0]} did not print JSON: {answer.strip()[:200]!r}") from None
     members = list(document.values()) if isinstance(document, dict) else document if isinstance(document, list) else []

@@ -11,7 +11,7 @@ from typing import ClassVar, Literal, Protocol
 
 from lepaute.errors import InputError
 from lepaute.kit.command import run_command
-from lepaute.kit.node_sets import MOST_NODES, check_node_name, parse_node_set
+from lepaute.kit.node_sets import MAX_NODES, check_node_name, parse_node_set
 from lepaute.kit.options import flag_of, option, options_of
 
 #: Classes of links: between two nodes of one switch, and of two.
@@ -66,9 +66,9 @@ def switches_of(text: str) -> Switches:
     return Switches(tuple(parse_node_set(part) for part in parts))
 
 
-#: A reservation is for so long unless something else is asked for, and none is longer than MOST_WALLTIME_S.
+#: A reservation is for so long unless something else is asked for, and none is longer than MAX_WALLTIME_S.
 DEFAULT_WALLTIME_S = 3600.0
-MOST_WALLTIME_S = 366 * 86400.0
+MAX_WALLTIME_S = 366 * 86400.0
 #: The fields that apply to an existing job: which of its nodes are used, and how they are reached.
 _USED_IN_A_JOB = ("job", "nodes", "count", "image", "ssh_config")
 
@@ -141,7 +141,7 @@ class Request:
     def duration_s(self) -> int:
         """How long to reserve nodes for, in whole seconds, at least one; raises InputError for an invalid walltime."""
         walltime_s = DEFAULT_WALLTIME_S if self.walltime_s is None else self.walltime_s
-        if not 0 < walltime_s < MOST_WALLTIME_S:
+        if not 0 < walltime_s < MAX_WALLTIME_S:
             raise InputError(f"--walltime is {walltime_s:g} s; give more than 0 s and less than a year")
         return math.ceil(walltime_s)
 
@@ -149,8 +149,8 @@ class Request:
         """How many nodes to ask for; names: those asked for by name. 1 where nothing says it."""
         if names and self.count is not None and self.count != len(names):
             raise InputError(f"--count is {self.count}, but --nodes names {len(names)}; give one of them")
-        if self.count is not None and not 0 < self.count <= MOST_NODES:
-            raise InputError(f"--count is {self.count}; give 1 to {MOST_NODES} nodes")
+        if self.count is not None and not 0 < self.count <= MAX_NODES:
+            raise InputError(f"--count is {self.count}; give 1 to {MAX_NODES} nodes")
         return len(names) or self.count or 1
 
     def choose(self, job_nodes: tuple[str, ...], job: str, names: tuple[str, ...]) -> tuple[str, ...]:

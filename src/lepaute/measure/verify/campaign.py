@@ -14,11 +14,11 @@ from lepaute.measure.verify.disturbance import disturbances
 from lepaute.measure.verify.real_run import RealRun
 from lepaute.simulate import Application, Hpl, Prediction
 from lepaute.simulate.prediction.comparing import sd_on_one_day
-from lepaute.stats.disturbance import MOST_SENTINEL_CHANGE, SENTINELS, sentinel_causes
+from lepaute.stats.disturbance import MAX_SENTINEL_CHANGE, SENTINELS, sentinel_causes
 from lepaute.stats.intervals import Interval, interval_of_mean
 
 MAXIMUM_EXTRA_ATTEMPTS = 3  # of a run that was disturbed
-MOST_FAILED_SENTINELS = 3  # in a row; then the campaign ends
+MAX_FAILED_SENTINELS = 3  # in a row; then the campaign ends
 
 # A run is given up after this much more than predicted: far beyond any disturbance, so that only a hang is cut. Before
 # the program begins, ranks on many nodes, or on a busy one, may take a minute to start.
@@ -185,7 +185,7 @@ class _Sentinels:
             raise
         except EnvironmentProblem as problem:
             self._failed += 1
-            if self._failed >= MOST_FAILED_SENTINELS:
+            if self._failed >= MAX_FAILED_SENTINELS:
                 raise EnvironmentProblem(
                     f"{self._failed} sentinels failed in a row, the last one so: {problem}; "
                     "the runs that were made are kept"
@@ -209,7 +209,7 @@ def confirmed(watch: Callable[[], float | None], before_s: float | None) -> floa
     """A sentinel; where it is the first, or much slower than the one before, the faster one of two: a hiccup of the
     machine while a sentinel ran says nothing of the run."""
     value = watch()
-    if value is None or (before_s is not None and value <= (1.0 + MOST_SENTINEL_CHANGE) * before_s):
+    if value is None or (before_s is not None and value <= (1.0 + MAX_SENTINEL_CHANGE) * before_s):
         return value
     again = watch()
     return value if again is None else min(value, again)

@@ -15,8 +15,8 @@ from lepaute.measure.verify.machine import compute_share, time_without_drift
 from lepaute.simulate.platform.schema import Sentinel
 from lepaute.stats.decision import Decision, Weakness
 
-LEAST_OF_ONE_SIGN = 3  # cases; of two, both err to one side half of the time
-LEAST_CHANCE_PERCENT = 0.01  # smaller ones are told as below it
+MIN_OF_ONE_SIGN = 3  # cases; of two, both err to one side half of the time
+MIN_CHANCE_PERCENT = 0.01  # smaller ones are told as below it
 WIDE = 2.0  # of the upper end over the lower one, in the median: a run inside such an interval says little
 #: What errors of one sign may share, where the machine was measured by the same command.
 CAUSES = "the speed of the machine since it was calibrated, or the platform"
@@ -243,8 +243,8 @@ class OneSided:
         percent = 100.0 * self.chance
         often = (
             f"in {significant(percent, 2)} %"
-            if percent >= LEAST_CHANCE_PERCENT
-            else f"in less than {LEAST_CHANCE_PERCENT} %"
+            if percent >= MIN_CHANCE_PERCENT
+            else f"in less than {MIN_CHANCE_PERCENT} %"
         )
         return (
             f"All {self.cases} predictions are {self.side}{when}, by {self.least_percent:.1f} to "
@@ -256,7 +256,7 @@ class OneSided:
 def one_sided(errors_percent: Sequence[float]) -> OneSided | None:
     """Whether these errors (predicted - measured) have one sign; None where they do not, or are too few to say so."""
     sizes = [abs(error) for error in errors_percent]
-    if len(sizes) < LEAST_OF_ONE_SIGN or not (max(errors_percent) < 0.0 or min(errors_percent) > 0.0):
+    if len(sizes) < MIN_OF_ONE_SIGN or not (max(errors_percent) < 0.0 or min(errors_percent) > 0.0):
         return None
     side = "too short" if errors_percent[0] < 0.0 else "too long"
     return OneSided(len(sizes), side, min(sizes), sum(sizes) / len(sizes), max(sizes))

@@ -39,13 +39,13 @@ def rule() -> dict[str, float]:
     return {
         "minimum_cpu_share": common.MINIMUM_CPU_SHARE,
         "cpu_time_tolerance_s": common.CPU_TIME_TOLERANCE_S,
-        "most_others_share": common.MOST_OTHERS_SHARE,
-        "most_steal_share": common.MOST_STEAL_SHARE,
+        "most_others_share": common.MAX_OTHERS_SHARE,
+        "most_steal_share": common.MAX_STEAL_SHARE,
         "granularity_s": common.GRANULARITY_S,
-        "most_sentinel_change": common.MOST_SENTINEL_CHANGE,
+        "most_sentinel_change": common.MAX_SENTINEL_CHANGE,
         "fewest_sentinels": common.SENTINELS_OF_A_LIMIT,
-        "most_sd": common.MOST_SD,
-        "least_slower": common.LEAST_SLOWER,
+        "most_sd": common.MAX_SD,
+        "least_slower": common.MIN_SLOWER,
     }
 
 

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 AS_EXPECTED, SLOWER, FASTER = "as_expected", "slower", "faster"
 UNDECIDED, FAILED, UNKNOWN = "undecided", "failed", "unknown"
-LEAST_TOLD = 0.03  # of the predicted time; a smaller gap needs no cause
+MIN_TOLD = 0.03  # of the predicted time; a smaller gap needs no cause
 #: More than a core of 2026 does in double precision: about 5 GHz times 32 operations a cycle.
-MOST_OF_A_CORE_FLOPS = 250e9
+MAX_OF_A_CORE_FLOPS = 250e9
 MOSTLY = 0.6  # of the predicted time
 SHORT_S, FILLED = 0.3, 0.8  # a run that says little; of a node's memory
 
@@ -98,7 +98,7 @@ def verdict(
     ]
     beside = weaknesses_of(cases[0].hpl, platform)
     limit = NormalDist().inv_cdf(1.0 - 0.025 / len(judged)) / NormalDist().inv_cdf(0.975)
-    off = [one for one in judged if abs(one[0] - 1.0) >= LEAST_TOLD and _beyond(*one) > limit]
+    off = [one for one in judged if abs(one[0] - 1.0) >= MIN_TOLD and _beyond(*one) > limit]
     if not off:
         errors = sorted(row["error_percent"] for *_, row in judged)
         found = f"error {_error(errors[0])}{f' to {_error(errors[-1])}' if errors[1:] else ''}"
@@ -185,7 +185,7 @@ def causes_of(
 def _more_than_cores_do(case: "Case", measured_s: float, platform: "Platform") -> bool:
     hpl, peak_flops = case.hpl, platform.nodes.peak_flops_per_core
     flops = hpl.flop_count / measured_s / (hpl.ranks * hpl.threads_per_rank)
-    return flops > (1.2 * peak_flops if peak_flops else MOST_OF_A_CORE_FLOPS)
+    return flops > (1.2 * peak_flops if peak_flops else MAX_OF_A_CORE_FLOPS)
 
 
 def _beyond(ratio: float, _case: "Case", row: dict[Any, Any]) -> float:

@@ -71,7 +71,7 @@ def check_same_machine(platform: "Platform", seen: Sequence[SeenNode], *, other_
 
 
 #: A difference is told where it is at least so large, and chance alone has it in one campaign of a hundred.
-LEAST_PERCENT, CONFIDENCE = 1.0, 0.99
+MIN_PERCENT, CONFIDENCE = 1.0, 0.99
 #: Of the sentinel's rate that HPL reaches, and seconds that a real run takes besides: for when runs will be made.
 _HPL_SHARE, _RUN_S = 0.8, 1.5
 
@@ -133,7 +133,7 @@ def machine_drift(readings_s: Sequence[float], sentinel: "Sentinel") -> MachineD
     error = sqrt(own + sentinel.relative_error**2)
     beyond = student_quantile(0.5 + CONFIDENCE / 2.0, max(1, len(logs) - 1)) * error
     percent = 100.0 * (exp(mean) - 1.0)
-    significant = abs(percent) >= LEAST_PERCENT and abs(mean) > beyond
+    significant = abs(percent) >= MIN_PERCENT and abs(mean) > beyond
     now = sentinel.gflops * exp(-mean)
     return MachineDrift(percent, 100.0 * error, (sentinel.gflops, now), significant, len(logs))
 

@@ -41,7 +41,7 @@ from lepaute.simulate.apps.hpl.parameters import check_sayable
 _TRIAL_S = 300.0
 _LOOK_S = 60.0
 #: Of a launcher that fails by itself, before any rank has begun.
-_MOST_STARTS = 4
+_MAX_STARTS = 4
 
 
 class NoRecord:
@@ -159,13 +159,13 @@ class NodeSite:
         write_hosts(first, names, self._per_node, self._lent.launch)
         words = ["sh", f"{folder}/{SCRIPT}"]
         start = start_of_ranks(words, names, self._per_node, hpl.ranks, self._lent.launch, (), first.place)
-        for attempt in range(_MOST_STARTS):
+        for attempt in range(_MAX_STARTS):
             before = samples(used, names)
             try:
                 result = first.run(*start.argv, environment=start.environment, timeout_s=timeout_s).only
                 break
             except CommandFailed as failed:
-                if attempt == _MOST_STARTS - 1 or not launch_failed(failed.result.stdout + failed.result.stderr):
+                if attempt == _MAX_STARTS - 1 or not launch_failed(failed.result.stdout + failed.result.stderr):
                     raise
         loads = self._loads(hpl, used, names, before)
         time_s, ranks = parse_output(self._program, hpl, result.stdout, self._report(folder))
@@ -248,7 +248,7 @@ class NodeSite:
             nodes.write(f"trial/{name}", text)
         start = MPIRUN_OF_NODES.start(1, use_scheduler=False)
         words = (*start.argv, "sh", f"trial/{SCRIPT}")
-        for _ in range(_MOST_STARTS):
+        for _ in range(_MAX_STARTS):
             trials = nodes.run(*words, environment=start.environment, timeout_s=_TRIAL_S, check=False)
             if not any(launch_failed(trial.stdout + trial.stderr) for trial in trials.values() if not trial.ok):
                 break

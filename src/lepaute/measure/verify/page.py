@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 #: Of the table of cases, heads that are two of one name there.
 _HEADS = {"in": "runs inside", "mean": "mean inside"}
-_MOST_WARNINGS = 40
+_MAX_WARNINGS = 40
 _CAPTION = (
     "Blue: predicted, with the 95 % interval of one run; orange: every real run, and their mean. Above {}; below "
     "durations off the measured mean. Hollow: disturbed by other load."
@@ -80,7 +80,7 @@ def page(
         further=[line for line in (*others, slow_state_line(results.cases), *further) if line],
         beware=[
             line.removeprefix("warning (").replace("): ", ": ", 1)
-            for line in warning_lines(results.cases, "--json", _MOST_WARNINGS)
+            for line in warning_lines(results.cases, "--json", _MAX_WARNINGS)
         ],
         pictures=[
             {

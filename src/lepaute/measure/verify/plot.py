@@ -37,9 +37,9 @@ HALF_WIDTH = 0.13  # of an interval, and of the spread of the runs of a case
 CASE_INCHES = 0.68  # a case needs for its numbers, side by side with others
 GRID_INCHES = 3.2
 #: A picture wider than this shows predicted against measured instead.
-MOST_INCHES = 24.0
+MAX_INCHES = 24.0
 # Smallest reach of the axis of errors, so that an error of 1 % never fills the picture.
-LEAST_REACH_PERCENT = 8.0
+MIN_REACH_PERCENT = 8.0
 
 
 def plot(
@@ -64,7 +64,7 @@ def plot(
     panels, is_hpl = panels_of(table), "n" in table
     sizes = Counter(panels)
     widths = [max(GRID_INCHES, CASE_INCHES * size) for size in sizes.values()]
-    if sum(widths) > MOST_INCHES:
+    if sum(widths) > MAX_INCHES:
         return _finished(_scatter(table, path), table, path, title, foot)
     varied = varied_columns(table)
     figure = new_figure((max(7.0, 2.2 + sum(widths)), 7.6 + 0.2 * len(varied)), for_file=path is not None)
@@ -183,7 +183,7 @@ def _draw_runs(
 
 
 def _reach_percent(table: "pandas.DataFrame", runs: "pandas.DataFrame") -> float:
-    reach = LEAST_REACH_PERCENT
+    reach = MIN_REACH_PERCENT
     for row in table.to_dict("records"):
         case_runs = runs[(runs["case"] == row["case"]) & ~runs["disturbed"].astype(bool)]
         drawn = (row["measured_without_drift_s"],) if has_drift(row) else ()
@@ -215,7 +215,7 @@ def _legend_handles(any_disturbed: bool, any_drift: bool, known: bool) -> list[A
 
 
 MARKERS = "osD^vP*X<>"
-MOST_NAMED = 10  # grids of the legend
+MAX_NAMED = 10  # grids of the legend
 
 
 def _scatter(table: "pandas.DataFrame", path: Path | None) -> "Figure":
@@ -250,11 +250,11 @@ def _scatter(table: "pandas.DataFrame", path: Path | None) -> "Figure":
         lines.Line2D([], [], color=SOFT, lw=0.9, ls="--", label="predicted = measured"),
         *(
             lines.Line2D([], [], color=MEASURED, marker=markers[grid], ls="none", ms=5, label=grid)
-            for grid in grids[:MOST_NAMED]
+            for grid in grids[:MAX_NAMED]
         ),
     ]
-    if len(grids) > MOST_NAMED:
-        handles.append(lines.Line2D([], [], ls="none", label=f"and {len(grids) - MOST_NAMED} more grids"))
+    if len(grids) > MAX_NAMED:
+        handles.append(lines.Line2D([], [], ls="none", label=f"and {len(grids) - MAX_NAMED} more grids"))
     if any(decision_of(row).answer == "against" for row in table.to_dict("records")):
         handles.append(
             lines.Line2D([], [], mec=MEASURED, mfc="white", marker="o", ls="none", ms=5, label="hollow: outside")

@@ -23,8 +23,8 @@ DRIFT_HEADER = ("drift", "error", "mean")
 #: and whether it lies in that.
 HEADER = ("predicted s", "95 % of runs", "in", "real s", "95 % of means", "error", "mean")
 
-MOST_CAUSES = 5  # of disturbed runs that are told on the screen
-MOST_WARNINGS = 5
+MAX_CAUSES = 5  # of disturbed runs that are told on the screen
+MAX_WARNINGS = 5
 
 
 def show(
@@ -73,7 +73,7 @@ def slow_state_line(cases: "list[Case]") -> str:
     )
 
 
-def warning_lines(cases: "list[Case]", whole_in: str, most: int = MOST_WARNINGS) -> list[str]:
+def warning_lines(cases: "list[Case]", whole_in: str, most: int = MAX_WARNINGS) -> list[str]:
     """What the predictions warn of, at most `most` lines.
 
     Those that differ in numbers or kernels alone are one line, with the case of the largest number.
@@ -101,7 +101,7 @@ def run_lines(table: "pandas.DataFrame", runs: "pandas.DataFrame") -> str:
         beside = "".join(f"{case[column]}  " for column in varied)
         name = case.get("label") or f"N = {case['n']:<6} {beside}{case['p']}x{case['q']}"
         lines.append(f"  {name}  {'  '.join(times)}{note}")
-    listed = disturbed.head(MOST_CAUSES)
+    listed = disturbed.head(MAX_CAUSES)
     names = [run.get("label") or f"N = {run['n']}, {run['p']}x{run['q']}" for run in listed.to_dict("records")]
     lines += [f"  disturbed: {name}: {causes}" for name, causes in zip(names, listed["causes"], strict=True)]
     if len(disturbed) > len(listed):

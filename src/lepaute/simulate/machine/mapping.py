@@ -24,7 +24,7 @@ else:
 MASK = 2**64 - 1
 MappingKind = Literal["sequential", "random", "rankfile"]
 #: Of a simulation: each takes some hundred bytes before the first event.
-MOST_RANKS = 1 << 22
+MAX_RANKS = 1 << 22
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +60,8 @@ class Mapping:
 
         Raises InputError when there are fewer slots than ranks.
         """
-        if ranks > MOST_RANKS:
-            raise InputError(f"{ranks} ranks are asked for; at most {MOST_RANKS} are simulated: take a smaller grid")
+        if ranks > MAX_RANKS:
+            raise InputError(f"{ranks} ranks are asked for; at most {MAX_RANKS} are simulated: take a smaller grid")
         slots = platform_slots(platform, ranks, threads) if self.slots is None else list(self.slots)
         if ranks > len(slots):
             source = self.source or "the hostfile"
@@ -222,8 +222,8 @@ def hostfile_slots(
                     f"host {host} has now {used[node]} slots, and a node of platform {platform.name} takes "
                     f"{per_node} ranks of {threads} threads; ranks that share a core are not simulated"
                 )
-            if len(slots) + count > MOST_RANKS:
-                file.refuse(f"there are more than {MOST_RANKS} slots up to here; so many ranks are not simulated")
+            if len(slots) + count > MAX_RANKS:
+                file.refuse(f"there are more than {MAX_RANKS} slots up to here; so many ranks are not simulated")
             slots += [Slot(node, slot * threads) for slot in range(first, used[node])]
     if not slots:
         raise InputError(f"{name}: names no host; write one a line, as host slots=N")
@@ -246,7 +246,7 @@ def rankfile_slots(
         match = RANK_LINE.fullmatch(line)
         if match is None:
             file.refuse(f"{line[:80]!r} is no line of a rankfile; write such as rank 0=host slot=0:1")
-        rank = file.count(match["rank"], "the rank", high=MOST_RANKS)
+        rank = file.count(match["rank"], "the rank", high=MAX_RANKS)
         if rank in slots:
             file.refuse(f"rank {rank} is given a second place; remove one of its lines")
         if len(names := file.hosts(match["host"])) > 1:

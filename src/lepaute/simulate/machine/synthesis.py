@@ -15,15 +15,15 @@ from lepaute.simulate.platform.population import Population
 from lepaute.simulate.platform.schema import Assumption, KernelModel, PerCpu, Piece, Platform
 
 #: The file of more would be larger than what is read.
-MOST_NODES = 40_000
+MAX_NODES = 40_000
 #: Of standard deviations; of larger ones the squares end up as no numbers.
 LARGEST_FACTOR = 1e6
 #: Relative standard deviation between CPUs where nobody measured it: Dahu's CPUs differ by 3.4 % (January 2020).
 ASSUMED_SD = 0.03
 #: A spread of fewer nodes is not that of a cluster.
-LEAST_NODES = 4
+MIN_NODES = 4
 #: No cpu is faster than that: an unlucky draw with a large --spatial must not cost nothing.
-LEAST_FACTOR = 0.1
+MIN_FACTOR = 0.1
 
 
 def synthesize(
@@ -45,8 +45,8 @@ def synthesize(
     The layer `days` of `like` is left out where the population draws the days of dgemm.
     Raises InputError for a number that cannot be, or a topology that has no form with so many nodes.
     """
-    if not 1 <= nodes <= MOST_NODES:
-        raise InputError(f"nodes is {nodes}; a cluster has 1 to {MOST_NODES} nodes")
+    if not 1 <= nodes <= MAX_NODES:
+        raise InputError(f"nodes is {nodes}; a cluster has 1 to {MAX_NODES} nodes")
     for name, value in (("spatial", spatial), ("temporal", temporal)):
         if not 0.0 <= value <= LARGEST_FACTOR:
             raise InputError(f"{name} is {value:g}; a factor of a standard deviation is 0 to {LARGEST_FACTOR:g}")
@@ -126,7 +126,7 @@ def _of_the_mean_cpu(model: "KernelModel") -> "KernelModel":
 def _by_factor(like: Platform, nodes: int, spatial: float, temporal: float, seed: int) -> dict[str, Any]:
     """CPUs that take the time of the typical cpu of `like` times a factor, normal around 1.
 
-    The spread of the factors is that of the CPUs of `like`, if it has coefficients for those of LEAST_NODES nodes, and
+    The spread of the factors is that of the CPUs of `like`, if it has coefficients for those of MIN_NODES nodes, and
     ASSUMED_SD else. The layer `days` of `like` stays, its standard deviations times `temporal`.
     """
     if not any(model.kernel in COMPUTING for model in like.kernels):
@@ -135,7 +135,7 @@ def _by_factor(like: Platform, nodes: int, spatial: float, temporal: float, seed
     relative_sd = spatial * (ASSUMED_SD if measured_sd is None else measured_sd)
     first, cpus = like.nodes.first_number, like.nodes.cpus
     factors = {
-        (first + place // cpus, place % cpus): max(LEAST_FACTOR, 1.0 + relative_sd * normal)
+        (first + place // cpus, place % cpus): max(MIN_FACTOR, 1.0 + relative_sd * normal)
         for place, normal in enumerate(_core.normals(seed, SPATIAL, nodes * cpus, 1))
     }
     known = "an assumed one (Dahu's: 3.4 %)" if measured_sd is None else f"that of the CPUs of {like.name}"
@@ -167,7 +167,7 @@ def _spread(like: Platform) -> float | None:
     """Relative standard deviation of an update of HPL between the CPUs of `like`; None where too few were measured."""
     model = next((model for model in like.kernels if model.kernel == "dgemm"), None)
     tables = [] if model is None else [piece.per_cpu for piece in model.pieces if piece.per_cpu is not None]
-    if not tables or len({row[0] for row in tables[-1].rows}) < LEAST_NODES:
+    if not tables or len({row[0] for row in tables[-1].rows}) < MIN_NODES:
         return None
     table = tables[-1]
     durations_s = [value_of(dict(zip(table.mean_terms, row[2:], strict=False)), *UPDATE) for row in table.rows]

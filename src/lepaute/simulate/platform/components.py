@@ -25,7 +25,7 @@ KNOBS = ("scale.", "noise.")
 LARGEST_FACTOR = 1e9
 COMPONENTS = ("computing", "bandwidth", "latency")
 #: A table of single CPUs is continued up to so many rows; beyond, new nodes have the coefficients of no CPU.
-MOST_ROWS = 50_000
+MAX_ROWS = 50_000
 #: Kernels whose speed is that of a CPU's clock.
 COMPUTING = ("dgemm", "dgemm_nn")
 
@@ -275,7 +275,7 @@ def _resized_tables(model: KernelModel, had: Nodes, nodes: int) -> KernelModel:
 
 def _continues(table: PerCpu, had: Nodes, nodes: int) -> bool:
     """Whether a table continued to so many nodes is small enough."""
-    return len(table.rows) * nodes <= MOST_ROWS * had.count
+    return len(table.rows) * nodes <= MAX_ROWS * had.count
 
 
 # ---- CPUs of one node that changed since the calibration -------------------------------------------------------------

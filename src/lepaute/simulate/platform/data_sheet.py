@@ -58,7 +58,7 @@ WITH_OWN_HPL, CORES_OF_MEMORY, THREADED_SD = ("mkl", "aocl"), 5, 0.5
 #: Of days, and of CPUs among each other (Dahu: 0.7 % and 3.4 %).
 DAY_SD, CPU_SD, FREEDOM = 0.01, 0.03, 20
 #: Nodes of a leaf switch, at most.
-MOST_OF_A_LEAF = 24
+MAX_OF_A_LEAF = 24
 #: Of a kernel scaled by the speed of dgemm. Eleven kernels of Dahu's core, scaled to one of a virtual machine, which is
 #: 2.3 times as fast, are off by 0.65 (root mean square over the calls of HPL; -1.9 to 0.2).
 SCALED_RELATIVE_SD = 0.65
@@ -96,7 +96,7 @@ class DataSheet:
     fat_tree     : (nodes, uplinks) of a leaf switch in lowest terms, such as (2, 1); None: one switch
     memory_Bps   : of STREAM's triad on all cores of a node
     threads      : of a rank; above 1 the platform is for ranks of one thread and for ranks of so many
-    leaf         : nodes of a leaf switch; None: as many as divide the nodes, up to MOST_OF_A_LEAF
+    leaf         : nodes of a leaf switch; None: as many as divide the nodes, up to MAX_OF_A_LEAF
     blas, simd, clock : of LIBRARIES, SIMDS, CLOCKS: what runs, and what the peak counts; None: not known
     fabric       : of FABRICS; None: what latency and bandwidth of the link tell
     """
@@ -268,7 +268,7 @@ def _topology(sheet: DataSheet) -> tuple[dict[str, Any], str]:
     if sheet.fat_tree is None:
         return {"kind": "switch"}, "one switch"
     down, up = sheet.fat_tree
-    sizes = [size for size in range(down, min(sheet.nodes // 2, MOST_OF_A_LEAF) + 1, down) if sheet.nodes % size == 0]
+    sizes = [size for size in range(down, min(sheet.nodes // 2, MAX_OF_A_LEAF) + 1, down) if sheet.nodes % size == 0]
     if sheet.leaf is not None:
         sizes = [sheet.leaf] if sheet.nodes % sheet.leaf == 0 and sheet.leaf % down == 0 else []
     if not sizes:

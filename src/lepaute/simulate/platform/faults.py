@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 _LONGEST_PROBLEM = 600
 #: Of one file; more of them are one slip, made in many lines.
-_MOST_FAULTS = 100
+_MAX_FAULTS = 100
 _OVERHEADS = ("send", "isend", "receive")
-_MOST_ROUNDS = 50
+_MAX_ROUNDS = 50
 _HARMLESS: dict[str, Any] = {
     "format": FORMAT,
     "name": "x",
@@ -52,8 +52,8 @@ def described(error: ValidationError, content: object, text: str | None, origin:
     # a misspelt field is both unknown and missing: the unknown one tells more
     errors = sorted(_all_errors(error, content), key=lambda fault: fault["type"] != "unexpected_keyword_argument")
     root = None if text is None else composed(text)
-    lines = list(dict.fromkeys(_fault_line(each, root, origin) for each in errors[:_MOST_FAULTS]))
-    others = len(errors) - len(errors[:_MOST_FAULTS]) + len(lines) - 1
+    lines = list(dict.fromkeys(_fault_line(each, root, origin) for each in errors[:_MAX_FAULTS]))
+    others = len(errors) - len(errors[:_MAX_FAULTS]) + len(lines) - 1
     more = "" if not others else f" ({counted(others, 'more fault')}: lepaute platform check lists them)"
     return PlatformError(f"{lines[0]}{more if text is not None else ''}", faults=lines)
 
@@ -165,7 +165,7 @@ def _all_errors(first: ValidationError, content: dict[str, Any]) -> list[Any]:
     """The errors of pydantic of all rounds, in the order in which they were found."""
     errors: list[Any] = list(first.errors(include_url=False))
     newest, rest = errors, copy.deepcopy(content)
-    for _ in range(_MOST_ROUNDS):
+    for _ in range(_MAX_ROUNDS):
         if not all(_mended(rest, error) for error in newest):
             break
         try:

@@ -18,7 +18,7 @@ from lepaute.kit.documents import read_text, read_yaml
 from lepaute.kit.files import write_whole
 from lepaute.kit.numbers import of_type, path_of, plain
 from lepaute.simulate.platform.schema import Platform, platform_text
-from lepaute.simulate.platform.values import MOST_NODES, Value
+from lepaute.simulate.platform.values import MAX_NODES, Value
 from lepaute.version import __version__
 
 __all__ = [
@@ -142,7 +142,7 @@ def with_values(platform: Platform, values: Mapping[str, Any]) -> Platform:
     Raises InputError for a field that is not there, PlatformError for a value that cannot be.
     """
     nodes = values.get("nodes.count")
-    if isinstance(nodes, int) and not isinstance(nodes, bool) and 1 <= nodes <= MOST_NODES:
+    if isinstance(nodes, int) and not isinstance(nodes, bool) and 1 <= nodes <= MAX_NODES:
         from lepaute.simulate.platform.components import resized
 
         platform = resized(platform, nodes, topology=not any(field.startswith("topology") for field in values))
@@ -210,7 +210,7 @@ def _replace(content: Any, field: str, value: object) -> None:
 # ---- platforms that were checked before ------------------------------------------------------------------------------
 
 #: The oldest of more are removed.
-MOST_KEPT = 64
+MAX_KEPT = 64
 
 
 def _checked_once(text: str, origin: str) -> Platform:
@@ -264,7 +264,7 @@ def _keep(folder: Path, key: str, platform: Platform) -> None:
     make_cache(folder)
     content = json.dumps((platform.sha256, platform), default=members)
     write_whole(folder / f"{key}.json", f"{hashlib.sha256(content.encode()).hexdigest()}\n{content}")
-    drop_oldest(folder, "*.json", MOST_KEPT)
+    drop_oldest(folder, "*.json", MAX_KEPT)
 
 
 def _parts() -> dict[str, type[Value]]:

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from annotated_types import Ge, Le
 
 from lepaute.simulate.platform.values import (
-    MOST_COUNTED,
+    MAX_COUNTED,
     TOLERANCE,
     Check,
     Interval,
@@ -54,7 +54,7 @@ class Segment(Value):
     `noise_relative_sd` on latency and transfer, or the modes of `noise`.
     """
 
-    above_bytes: Annotated[int, Ge(0), Le(MOST_COUNTED)]
+    above_bytes: Annotated[int, Ge(0), Le(MAX_COUNTED)]
     protocol: Literal["eager", "detached", "rendezvous"]
     latency_s: NonNegative
     bandwidth_Bps: Positive  # noqa: N815 - the unit

@@ -14,7 +14,7 @@ from lepaute.simulate.platform.values import Bounds
 #: Protocols, with what a word that SMPI alone has means.
 _PROTOCOLS = {"eager": "eager", "detached": "detached (the sender does not wait)", "rendezvous": "rendezvous"}
 #: Kernels that are named, dgemm first.
-MOST_KERNELS = 6
+MAX_KERNELS = 6
 #: What a platform without a model of dgemm is good for.
 NO_SPEED = "no speed of dgemm, without which HPL cannot be predicted"
 #: Where a range has no end of its own.
@@ -95,8 +95,8 @@ def _kernels(platform: Platform) -> str:
     free = sorted({model.kernel for model in models if not any(any(piece.mean.values()) for piece in model.pieces)})
     names = sorted((model.kernel for model in models), key=lambda name: name not in COMPUTING)
     costly = [name for name in dict.fromkeys(names) if name not in free]
-    more = f" and {len(costly) - MOST_KERNELS} more" if len(costly) > MOST_KERNELS else ""
-    text = f"{len(costly)} cost time: {', '.join(costly[:MOST_KERNELS])}{more}"
+    more = f" and {len(costly) - MAX_KERNELS} more" if len(costly) > MAX_KERNELS else ""
+    text = f"{len(costly)} cost time: {', '.join(costly[:MAX_KERNELS])}{more}"
     return f"{text}; nothing: {', '.join(free)}" if free else text
 
 

@@ -31,7 +31,7 @@ _NODE_W = (1.0, 1e6)
 _SPREAD_OF_KERNELS = 2.0
 _SPREAD = 1.0
 _SLOW_SHARE, _SLOW_FACTOR = 0.5, 20.0
-_MOST_ROWS = 2000
+_MAX_ROWS = 2000
 #: What spreads beyond measure mean in a platform that was fitted: nobody mistook a unit.
 POOR_FIT = "the calibration was disturbed or too short (--quick): calibrate again on an idle machine"
 
@@ -121,7 +121,7 @@ def _rates(model: KernelModel, where: str, platform: Platform) -> Iterator[str]:
     durations_s = [mean_s(model, m, n, k)]
     if piece.per_cpu is not None:
         terms = piece.per_cpu.mean_terms
-        rows = piece.per_cpu.rows[:_MOST_ROWS]
+        rows = piece.per_cpu.rows[:_MAX_ROWS]
         durations_s += [value_of(dict(zip(terms, row[2:], strict=False)), m, n, k) for row in rows]
     if min(durations_s) <= 0.0:
         yield f"{where}: {call} takes {min(durations_s):.3g} s; a duration is above 0"

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final, Literal, Self
 from annotated_types import Ge, Gt, Le, Len, Lt
 
 from lepaute.errors import PlatformError
-from lepaute.kit.documents import MOST_BYTES
+from lepaute.kit.documents import MAX_BYTES
 from lepaute.kit.files import write_whole
 from lepaute.kit.notebook import facts_html
 from lepaute.kit.text import significant
@@ -33,7 +33,7 @@ from lepaute.simulate.platform.network_model import (
 from lepaute.simulate.platform.population import Group, Population
 from lepaute.simulate.platform.topology import Topology
 from lepaute.simulate.platform.values import (
-    MOST_CORES,
+    MAX_CORES,
     Check,
     CoreCount,
     Count,
@@ -49,7 +49,7 @@ from lepaute.simulate.platform.values import (
 from lepaute.stats.variogram import variance_after
 
 #: No machine is known worse than by a factor of about two: a random walk that is continued for a year says nothing.
-MOST_RELATIVE_SD = 0.5
+MAX_RELATIVE_SD = 0.5
 
 
 def _date(text: str) -> str:
@@ -107,13 +107,13 @@ class Drift(Value):
         """Of the difference between the machine `lag_s` after the calibration and its mean during it."""
         variance = variance_after(self.slope_per_s, self.range_s or inf, self.span_s, max(0.0, lag_s))
         # Twelve digits: the last ones of the exponential in it depend on the processor.
-        return min(MOST_RELATIVE_SD, float(f"{sqrt(variance):.12g}"))
+        return min(MAX_RELATIVE_SD, float(f"{sqrt(variance):.12g}"))
 
     def day_relative_sd(self, common_relative_sd: float, lag_s: float) -> float:
         """The effect of the day with what the machine drifts by, beyond what the former holds already."""
         after, known = self.relative_sd(lag_s), self.common_relative_sd
         more = max(0.0, after * after - known * known)
-        return max(common_relative_sd, min(MOST_RELATIVE_SD, sqrt(common_relative_sd * common_relative_sd + more)))
+        return max(common_relative_sd, min(MAX_RELATIVE_SD, sqrt(common_relative_sd * common_relative_sd + more)))
 
 
 class Assumption(Value):
@@ -200,8 +200,8 @@ class Nodes(Value):
         return cpu // max(1, self.cpus // (self.sockets or 1)) if self.cpus > 1 else 0
 
     def __post_init__(self) -> None:
-        if self.count * self.cores > MOST_CORES:
-            raise fault(f"is {self.cores}; {self.count} nodes have at most {MOST_CORES} cores together", "cores")
+        if self.count * self.cores > MAX_CORES:
+            raise fault(f"is {self.cores}; {self.count} nodes have at most {MAX_CORES} cores together", "cores")
         sockets, cpus = self.sockets or 1, self.cpus if self.cpus > 1 else 0
         for field, parts, what, whole in (
             ("cpus", self.cpus, "cores", self.cores),
@@ -376,8 +376,8 @@ class Platform(Value):
         Raises PlatformError where the file would be too large to be read back.
         """
         text = platform_text(self)
-        if len(text.encode()) > MOST_BYTES:
-            raise PlatformError(f"{path}: would have more than the {MOST_BYTES} bytes that are read; take fewer nodes")
+        if len(text.encode()) > MAX_BYTES:
+            raise PlatformError(f"{path}: would have more than the {MAX_BYTES} bytes that are read; take fewer nodes")
         write_whole(path, text)
 
     @cached_property

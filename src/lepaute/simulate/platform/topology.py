@@ -15,8 +15,8 @@ from lepaute.errors import InputError
 from lepaute.kit.quantities import ranges_of
 from lepaute.kit.text import significant
 from lepaute.simulate.platform.values import (
-    MOST_CABLES,
-    MOST_NODES,
+    MAX_CABLES,
+    MAX_NODES,
     Check,
     CoreCount,
     NonNegative,
@@ -26,7 +26,7 @@ from lepaute.simulate.platform.values import (
 )
 
 Name = Annotated[str, Len(1)]
-#: So many characters are more than any topology of MOST_NODES nodes needs.
+#: So many characters are more than any topology of MAX_NODES nodes needs.
 Parameters = Annotated[str, Len(1, 200)]
 Kind = Literal["switch", "fat-tree", "dragonfly", "torus", "graph"]
 Duplex = Literal["split", "shared"]
@@ -134,8 +134,8 @@ class Topology(Value):
         if self.kind in _NOTATIONS:
             _check_parameters(self.kind, self.parameters)
             nodes, switches, cables = self.node_count or 0, sum(switch_counts(self)), _cable_bound(self)
-            if nodes > MOST_NODES or switches > MOST_NODES or cables > MOST_CABLES:
-                of = f"of more than {MOST_NODES} nodes or switches, or of more than {MOST_CABLES} cables"
+            if nodes > MAX_NODES or switches > MAX_NODES or cables > MAX_CABLES:
+                of = f"of more than {MAX_NODES} nodes or switches, or of more than {MAX_CABLES} cables"
                 raise fault(f"is {self.parameters!r}, a {self.kind} {of}", "parameters")
         if self.kind == "graph" and not self.switches and not self.links:
             raise fault("is missing; a graph needs switches, links, or both", "links", remedy="Add them.")

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from pydantic_core import CoreSchema, PydanticCustomError
 
 #: Nodes, or switches: more would take gigabytes and minutes to join, whatever runs on them.
-MOST_NODES = 200_000
+MAX_NODES = 200_000
 #: Cores of all nodes together.
-MOST_CORES = 1 << 24
+MAX_CORES = 1 << 24
 #: Cables of a topology.
-MOST_CABLES = 4_000_000
-MOST_MODES = 8
+MAX_CABLES = 4_000_000
+MAX_MODES = 8
 #: How exactly weights must add up to 1, the mean of modes to 0 and their variance to 1.
 TOLERANCE = 1e-6
 
@@ -77,7 +77,7 @@ def known_letters(term: str) -> str:
 
 
 def _ordered(bounds: tuple[int, int]) -> tuple[int, int]:
-    if not 0 <= bounds[0] <= bounds[1] <= MOST_COUNTED:
+    if not 0 <= bounds[0] <= bounds[1] <= MAX_COUNTED:
         found = ", ".join(str(bound)[:40] for bound in bounds)
         raise fault(f"is [{found}]; bounds must be [low, high] with 0 <= low <= high < 2^63")
     return bounds
@@ -111,11 +111,11 @@ Number = Annotated[float, Check(before=_plain_number, after=lambda value: value 
 NonNegative = Annotated[Number, Ge(0)]
 Positive = Annotated[Number, Gt(0)]
 #: The engine has 64 bits for a count.
-MOST_COUNTED = 2**63 - 1
-Count = Annotated[int, Ge(1), Le(MOST_COUNTED)]
+MAX_COUNTED = 2**63 - 1
+Count = Annotated[int, Ge(1), Le(MAX_COUNTED)]
 #: So many numbers are drawn for an effect of Student's distribution (core/models/machine.hpp).
 DegreesOfFreedom = Annotated[int, Ge(1), Le(1_000_000)]
-NodeCount = Annotated[int, Ge(1), Le(MOST_NODES)]
+NodeCount = Annotated[int, Ge(1), Le(MAX_NODES)]
 CoreCount = Annotated[int, Ge(1), Le(65_536)]
 #: A product of parameters: "mnk", "mn", "nn", ..., or "1" for the constant.
 Term = Annotated[str, Check(before=constant_term, after=known_letters)]
@@ -279,7 +279,7 @@ def _standardised(modes: tuple[Mode, ...]) -> tuple[Mode, ...]:
 
 
 #: Modes whose mixture has mean 0 and variance 1, so that it stands wherever another noise of variance 1 could.
-Modes = Annotated[tuple[Mode, ...], Len(1, MOST_MODES), Check(after=_standardised)]
+Modes = Annotated[tuple[Mode, ...], Len(1, MAX_MODES), Check(after=_standardised)]
 
 
 def core_modes(modes: tuple[Mode, ...] | None) -> list[tuple[float, float, float]]:

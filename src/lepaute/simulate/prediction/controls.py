@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 #: Runs of a program that is emulated, unless given.
 DEFAULT_RUNS = 10
 #: Of what the native engine simulates, unless given: so many at least, and more where they are quick.
-LEAST_RUNS, MOST_USUAL_RUNS = 12, 100
+MIN_RUNS, MAX_USUAL_RUNS = 12, 100
 #: Time in events, of some 65 ns each: of all quick runs together (0.7 s), and of a run besides its events (3 ms).
 QUICK_EVENTS, EVENTS_OF_RUN = 1e7, 5e4
 #: Further draws that runs are priced for, and the CPU time of each; where each is another draw from a population.
@@ -28,7 +28,7 @@ def usual_runs(applications: "Sequence[Application]", engine: "Engine", fidelity
     if not engine.samples:
         return DEFAULT_RUNS
     events = sum(app.simulated_share(fidelity) * app.events + EVENTS_OF_RUN for app in applications)
-    return int(min(max(LEAST_RUNS, QUICK_EVENTS / events), MOST_USUAL_RUNS))
+    return int(min(max(MIN_RUNS, QUICK_EVENTS / events), MAX_USUAL_RUNS))
 
 
 def _draws_of(application: "Application", conditions: "Conditions") -> tuple[int, float]:

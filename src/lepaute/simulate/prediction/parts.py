@@ -112,10 +112,10 @@ def parts_of(
     )
 
 
-#: The error of sampling is taken as normal with the standard deviation sqrt(LEAST_SAMPLING_SD^2 + CHANGE_FACTOR^2 Q),
+#: The error of sampling is taken as normal with the standard deviation sqrt(MIN_SAMPLING_SD^2 + CHANGE_FACTOR^2 Q),
 #: Q being the sum of the squares of the relative changes that one window less makes, each the mean over the runs.
 #: Chosen by pairs of a sampled and a full run, tested on others (validation/sampling_error.py).
-LEAST_SAMPLING_SD = 0.001
+MIN_SAMPLING_SD = 0.001
 CHANGE_FACTOR = 1.0
 
 
@@ -148,9 +148,7 @@ def sampling_sd_of(changes: "Iterable[Sequence[float] | None]") -> float:
 def _sd_of_mean(changes: Sequence[Sequence[float]]) -> float:
     """Of the mean of runs with the same windows; changes: by run and window."""
     means = [fsum(of_window) / len(changes) for of_window in zip(*changes, strict=True)]
-    return sqrt(
-        LEAST_SAMPLING_SD * LEAST_SAMPLING_SD + CHANGE_FACTOR * CHANGE_FACTOR * fsum(mean * mean for mean in means)
-    )
+    return sqrt(MIN_SAMPLING_SD * MIN_SAMPLING_SD + CHANGE_FACTOR * CHANGE_FACTOR * fsum(mean * mean for mean in means))
 
 
 def sampling_warnings(runs: "Sequence[SimulatedRun]") -> list[str]:

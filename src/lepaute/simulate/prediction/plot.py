@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from lepaute.simulate.prediction.sweep import ScalingPoint, Sweep
 
 #: Where the curve has another share than this between the ends of the interval, it is not what the interval is of.
-LEAST_SHARE, MOST_SHARE = 0.93, 0.99
+MIN_SHARE, MAX_SHARE = 0.93, 0.99
 #: Heights below the curve, in its own: of simulated and of real runs.
 RUNS_AT, REAL_AT = -0.07, -0.16
 
@@ -98,7 +98,7 @@ def _curve(axes: "Axes", prediction: "Prediction", view: tuple[float, float], fa
         inside = (at >= spread.low) & (at <= spread.high)
         # By hand: NumPy before 2.0 calls trapezoid() trapz().
         share = np.diff(at[inside]) @ (density[inside][:-1] + density[inside][1:]) / 2
-        if LEAST_SHARE <= share <= MOST_SHARE:
+        if MIN_SHARE <= share <= MAX_SHARE:
             at, density = at * factor, density / factor
             axes.fill_between(at, density, color=PREDICTED, alpha=0.10, lw=0)
             axes.fill_between(at[inside], density[inside], color=PREDICTED, alpha=0.35, lw=0, label=label)
@@ -128,21 +128,21 @@ def _rates_on_top(axes: "Axes", prediction: "Prediction", factor: float) -> None
 
 
 #: Lines of a picture of many predictions; of more, the fastest.
-MOST_LINES = 80
+MAX_LINES = 80
 #: Problems that are named in its title.
-MOST_PROBLEMS = 3
+MAX_PROBLEMS = 3
 
 
 def plot_sweep(sweep: "Sweep", path: Path | None = None, axes: "Axes | None" = None) -> "Axes":
     """Draws a line a prediction, its mean and 95 % prediction interval, the fastest of each problem first.
 
     A star is the fastest that is comparable; orange what cannot be told from it, by pairs of equal seeds and not by
-    whether intervals overlap; hollow and grey what is not comparable. Of more than MOST_LINES those with the highest
+    whether intervals overlap; hollow and grey what is not comparable. Of more than MAX_LINES those with the highest
     rate, or the shortest time, are drawn, of each problem as many; the axis says of how many.
     """
     predictions, problems = sweep.predictions, sweep.problems
     quantity, factor = quantity_axis(predictions)
-    most = MOST_LINES if len(problems) == 1 else max(1, MOST_LINES // len(problems))
+    most = MAX_LINES if len(problems) == 1 else max(1, MAX_LINES // len(problems))
     drawn = [one for problem in problems for one in problem.by_speed[:most]]
     kinds = {id(one): ("cannot be told from it", BEST, "o", 6.0) for problem in problems for one in problem.bests[1:]}
     kinds |= {id(problem.best): ("fastest", BEST, "*", 13.0) for problem in problems}
@@ -179,7 +179,7 @@ def plot_sweep(sweep: "Sweep", path: Path | None = None, axes: "Axes | None" = N
             *axes.get_legend_handles_labels(), frameon=False, fontsize=8, **place
         )
     answers = [fastest(problem, f" for {problem.problem}" if len(problems) > 1 else "") for problem in problems]
-    finding = "\n".join([*answers[:MOST_PROBLEMS], *(["…"] if len(answers) > MOST_PROBLEMS else [])])
+    finding = "\n".join([*answers[:MAX_PROBLEMS], *(["…"] if len(answers) > MAX_PROBLEMS else [])])
     return _finished(axes, path, finding, predictions, own=own)
 
 

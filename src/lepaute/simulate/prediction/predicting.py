@@ -38,14 +38,14 @@ from lepaute.simulate.prediction.trust import (
 from lepaute.simulate.prediction.warnings import idle_settings
 from lepaute.simulate.tasks import Task, available_cores, run_tasks
 from lepaute.simulate.tracing import TraceRequest
-from lepaute.stats.control_variates import LEAST_CONTROLLED, Controls
+from lepaute.stats.control_variates import MIN_CONTROLLED, Controls
 from lepaute.version import __version__
 
 if TYPE_CHECKING:
     from lepaute.simulate.slow_state import SlowNodes
 
 #: Of all combinations together; each takes a millisecond at least.
-MOST_RUNS = 1_000_000
+MAX_RUNS = 1_000_000
 USUAL_MAPPING = {"mapping": "sequential"}
 #: A run: place of its application, name of the part that it draws alone, number.
 Key = tuple[int, str, int]
@@ -219,7 +219,7 @@ def predict_all(
     changed = {field: setting_text(field, value) for field, value in (request.settings or {}).items()}
     conditions = request.conditions(as_calibrated, changed, request.trace)
     simulator = engine.on(conditions)
-    priced = engine.samples and runs >= LEAST_CONTROLLED
+    priced = engine.samples and runs >= MIN_CONTROLLED
     costs = run_s or [application.events for application in applications]
     tasks: list[Task[Key, SimulatedRun]] = []
     for at, (application, cost) in enumerate(zip(applications, costs, strict=True)):
@@ -322,9 +322,9 @@ def check_runs(applications: Sized, runs: int) -> None:
     """Raises InputError where the number of runs of each application cannot be."""
     if type(runs) is not int or runs < 1:
         raise InputError(f"runs is {runs!r:.80}; at least one run is simulated")
-    if runs * len(applications) > MOST_RUNS:
+    if runs * len(applications) > MAX_RUNS:
         raise InputError(
-            f"runs is {runs} of {counted(len(applications), 'combination')}; together they are at most {MOST_RUNS}"
+            f"runs is {runs} of {counted(len(applications), 'combination')}; together they are at most {MAX_RUNS}"
         )
 
 

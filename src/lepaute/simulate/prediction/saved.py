@@ -20,7 +20,7 @@ from lepaute.simulate.smpi.request import Folding
 from lepaute.stats.intervals import Interval
 
 #: Members of a run and of a prediction are bounded by what is read at all.
-MOST_BYTES = 256 << 20
+MAX_BYTES = 256 << 20
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ def read_prediction(path: str | Path) -> Prediction:
     True
     """
     file = path_of(path, "the file of a prediction")
-    content = read_json(read_text(file, "a prediction", MOST_BYTES), str(file), most_bytes=MOST_BYTES)
+    content = read_json(read_text(file, "a prediction", MAX_BYTES), str(file), most_bytes=MAX_BYTES)
     if isinstance(content, dict) and "predictions" in content:
         raise InputError(f"{file}: has several predictions; write each with Prediction.to_json")
     try:

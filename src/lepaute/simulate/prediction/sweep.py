@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     Case = tuple[Application, Conditions | None]
 
 #: A calibration takes so many block sizes at most, this far apart at least: those between are interpolated.
-MOST_BLOCK_SIZES, LEAST_RATIO = 6, 1.4
+MAX_BLOCK_SIZES, MIN_RATIO = 6, 1.4
 #: Kernels whose k is the block size in the update, where nearly all of HPL's time goes.
 UPDATES = ("dgemm", "dgemm_nn")
 #: A calibration reaches matrices of order 8000, one with --quick 1200: one that does not reach this is of that kind.
-LEAST_ORDER = 2000
+MIN_ORDER = 2000
 #: What is advised then.
 LARGER = "lepaute calibrate, without --quick, which measures small matrices only"
 #: Predictions that differ in one parameter alone, by its value.
@@ -359,9 +359,9 @@ def remedy_of(cases: Sequence["Case"], apart: Sequence["Case"]) -> str | None:
 def calibration_of(block_sizes: Sequence[int]) -> str:
     """The command that covers these block sizes, in increasing order, the smallest and the largest among them."""
     chosen = [block_sizes[0]]
-    ratio = max(LEAST_RATIO, (block_sizes[-1] / block_sizes[0]) ** (1.0 / (MOST_BLOCK_SIZES - 1)))
+    ratio = max(MIN_RATIO, (block_sizes[-1] / block_sizes[0]) ** (1.0 / (MAX_BLOCK_SIZES - 1)))
     for size in block_sizes[1:-1]:
-        if size >= 0.99 * ratio * chosen[-1] and block_sizes[-1] >= LEAST_RATIO * size:
+        if size >= 0.99 * ratio * chosen[-1] and block_sizes[-1] >= MIN_RATIO * size:
             chosen.append(size)
     chosen += block_sizes[-1:] if len(block_sizes) > 1 else []
     return f"lepaute calibrate --nb {','.join(map(str, chosen))}"
@@ -377,7 +377,7 @@ def _is_of_quick_calibration(case: "Case") -> bool:
     """Whether the platform is of a calibration whose largest update is smaller than any without --quick."""
     if case[1] is None or case[1].platform.archive_id is None:
         return False
-    return any(rows > 0.0 and columns > 0.0 for rows, columns, _ in _distances_of_updates(case, LEAST_ORDER))
+    return any(rows > 0.0 and columns > 0.0 for rows, columns, _ in _distances_of_updates(case, MIN_ORDER))
 
 
 def _distances_of_updates(case: "Case", order: int) -> list[tuple[float, float, float]]:

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from lepaute.simulate.platform.schema import Platform
 
 #: Of computing, or of moving messages; what has less is left out of the text.
-LEAST_SHARE = 0.0005
+MIN_SHARE = 0.0005
 #: Of the standard deviation that extrapolation gives the time.
-LEAST_TOLD = 0.002
+MIN_TOLD = 0.002
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +100,13 @@ class OutsideRanges:
                 (self.share, "computing", self.kernels),
                 (self.messages_share, "moving messages", self.messages or ()),
             )
-            if share >= LEAST_SHARE
+            if share >= MIN_SHARE
         ]
-        if not said and self.unknown_share > 1.0 - LEAST_SHARE:
+        if not said and self.unknown_share > 1.0 - MIN_SHARE:
             return "not known: the platform does not say which sizes its kernel models were fitted to"
         text = f"{' and '.join(said) or 'no computing'} was outside the fitted ranges"
-        if self.unknown_share >= LEAST_SHARE:
-            other = "another " if self.share >= LEAST_SHARE else ""
+        if self.unknown_share >= MIN_SHARE:
+            other = "another " if self.share >= MIN_SHARE else ""
             share = significant(100.0 * self.unknown_share, 2)
             text += f"; {other}{share} % of computing has no fitted ranges in the platform"
         return text
@@ -147,7 +147,7 @@ def outside_ranges(
 
 def _named(parts: Sequence[Part]) -> str:
     """The largest four."""
-    shown = [part for part in parts if part.share >= LEAST_SHARE][:4]
+    shown = [part for part in parts if part.share >= MIN_SHARE][:4]
     return ", ".join(f"{MESSAGES.get(part.name, part.name)} {significant(100.0 * part.share, 2)} %" for part in shown)
 
 
@@ -161,18 +161,18 @@ def _sizes(use: "MessageUse") -> str:
 
 
 #: What is compared with others has a time that extrapolation makes uncertain by no larger a standard deviation.
-MOST_UNCERTAIN = 0.05
+MAX_UNCERTAIN = 0.05
 #: Where that was not simulated (of an emulated program), no larger share of its computing is outside: more
 #: can make the time as uncertain, as block sizes of half those that were fitted do. It is said beside what is compared.
-MOST_COMPUTING = 0.1
+MAX_COMPUTING = 0.1
 #: Of a point of a search that nobody has looked at: it is, before it may be named.
-MOST_UNSEEN = 0.5
+MAX_UNSEEN = 0.5
 #: Messages of sizes outside take no larger share of computing and moving messages.
-MOST_MESSAGES = 0.2
+MAX_MESSAGES = 0.2
 #: Seeds of the draws. They are the same for all predictions and commands, so that equal predictions are judged alike.
 SEEDS = (1, 2, 3, 4)
 #: Of computing. A smaller share outside is not looked into: on the longest path it is a hundred times as much at most.
-LEAST_OUTSIDE = 1e-4
+MIN_OUTSIDE = 1e-4
 #: Layers that are on in the two runs of each seed.
 DRAWN: Mapping[str, tuple[str, ...]] = {"extrapolated": ("extrapolation",), "as fitted": ()}
 
@@ -199,12 +199,12 @@ class Trust:
         sd, extrapolated = self.time_relative_sd, f"{percent(self.computing)} of its computing is extrapolated"
         sent = f"messages of sizes outside take {percent(self.messages)} of its computing and communication"
         uncertain = f"extrapolation alone makes its time uncertain by ± {percent(NORMAL_975 * (sd or 0.0))}"
-        most = MOST_COMPUTING if self.seen else MOST_UNSEEN
+        most = MAX_COMPUTING if self.seen else MAX_UNSEEN
         lacks = (
             (sd is None and self.computing > most, Weakness("outside", extrapolated)),
-            (sd is not None and sd > MOST_UNCERTAIN, Weakness("outside", uncertain)),
-            (self.messages > MOST_MESSAGES, Weakness("outside", sent)),
-            (self.computing > MOST_COMPUTING, Weakness("partly outside", extrapolated)),
+            (sd is not None and sd > MAX_UNCERTAIN, Weakness("outside", uncertain)),
+            (self.messages > MAX_MESSAGES, Weakness("outside", sent)),
+            (self.computing > MAX_COMPUTING, Weakness("partly outside", extrapolated)),
         )
         return Decision.of(True, False, [weakness for applies, weakness in lacks if applies])
 
@@ -221,7 +221,7 @@ class Trust:
         return ", ".join(
             (
                 "yes",
-                *([f"± {percent(NORMAL_975 * sd)} by extrapolation"] if sd >= LEAST_TOLD else self.decision.reasons),
+                *([f"± {percent(NORMAL_975 * sd)} by extrapolation"] if sd >= MIN_TOLD else self.decision.reasons),
             )
         )
 
@@ -254,14 +254,14 @@ def weaknesses_of(application: "Application", platform: "Platform") -> tuple[Wea
 def trust_of(outside: "OutsideRanges | None", time_relative_sd: float | None) -> Trust:
     if outside is None:
         return Trust(0.0)
-    if outside.share < LEAST_OUTSIDE:
+    if outside.share < MIN_OUTSIDE:
         time_relative_sd = 0.0
     return Trust(outside.share, outside.messages_of_work, time_relative_sd)
 
 
 def is_worth_drawing(application: "Application", engine: "Engine", share: float) -> bool:
     """Whether so much of the computing is outside that its effect is simulated, where that takes no whole program."""
-    return share >= LEAST_OUTSIDE and application.kernel_models and engine.samples
+    return share >= MIN_OUTSIDE and application.kernel_models and engine.samples
 
 
 def cost_in_runs(application: "Application", platform: "Platform") -> float:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 #: Of a fidelity that was asked for.
 NOT_SAMPLED = "sampled has no effect: there are so few steps that all are simulated"
 #: Of runs that meet the slow state: what is less, or more, is said without its figure.
-LEAST_SHARE_OF_RUNS, MOST_SHARE_OF_RUNS = 0.001, 0.995
+MIN_SHARE_OF_RUNS, MAX_SHARE_OF_RUNS = 0.001, 0.995
 
 
 def takes(prediction: "Prediction", name: str = "") -> str:
@@ -35,7 +35,7 @@ def slow_state_sentence(prediction: "Prediction") -> str:
         return ""
     share, most = found.share_of_runs, found.slower_by_most
     who = f"About one run in {1.0 / share:.0f}" if share <= 0.5 else f"About {100.0 * share:.0f} % of runs"
-    if share < LEAST_SHARE_OF_RUNS or share > MOST_SHARE_OF_RUNS:
+    if share < MIN_SHARE_OF_RUNS or share > MAX_SHARE_OF_RUNS:
         who = "Fewer than one run in 1,000" if share < 0.5 else "Every run"
     many = who.endswith("runs")
     how = "" if most is None else f" and take{'s' * (not many)} up to {most:.{3 if most < 1.095 else 2}g} times as long"

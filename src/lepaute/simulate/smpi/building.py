@@ -110,7 +110,7 @@ exec {shlex.quote(str(program))} {abi} {first} -L"$here" "$@" {wrapped} $LEPAUTE
 
 
 _BUILD_LIMIT_S = 1800.0
-_MOST_NAMED = 8
+_MAX_NAMED = 8
 _COMPILERS = {
     **dict.fromkeys(("CC", "MPICC"), "mpicc"),
     **dict.fromkeys(("CXX", "MPICXX"), "mpicxx"),
@@ -169,7 +169,7 @@ def program_in(folder: Path, word: str) -> Path:
     if not path.is_file():
         files = (file for file in sorted(folder.rglob("*")) if os.access(file, os.X_OK) and file.is_file())
         programs = [str(file.relative_to(folder)) for file in files if is_compiled(file)]
-        built = f"; what was built: {', '.join(programs[:_MOST_NAMED])}" if programs else ""
+        built = f"; what was built: {', '.join(programs[:_MAX_NAMED])}" if programs else ""
         raise EnvironmentProblem(f"{word} was not built{built}; name the program as it is called in the source folder")
     return path
 

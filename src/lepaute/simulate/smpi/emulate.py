@@ -19,10 +19,10 @@ from lepaute.simulate.machine.core import wiring
 from lepaute.simulate.machine.mapping import Mapping, check_memory
 from lepaute.simulate.machine.population import with_network_of_run
 from lepaute.simulate.platform.simgrid import export_xml, holds_loopback, host_name
-from lepaute.simulate.platform.simgrid.exporting import MOST_NODES_WITH_ROUTES
+from lepaute.simulate.platform.simgrid.exporting import MAX_NODES_WITH_ROUTES
 from lepaute.simulate.smpi.building import calls_blas, check_program, existing
 from lepaute.simulate.smpi.emulated_run import (
-    LEAST_SHARE,
+    MIN_SHARE,
     EmulatedRun,
     Slowdowns,
     load_cpus,
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from lepaute.simulate.platform.schema import Platform
 
 #: A call of MPI_Test that costs nothing would let a loop of them spin at one simulated date for ever.
-_LEAST_TEST_S = 1e-8
+_MIN_TEST_S = 1e-8
 #: Below each stack: a large array on the stack reaches over a single page into the memory of another rank.
 _GUARD_PAGES = 1024
 
@@ -257,7 +257,7 @@ def _of_the_program(on_complaint: Callable[[str], None] | None) -> Callable[[str
 
 def _xml_of(platform: "Platform") -> str:
     """The platform for SimGrid: route by route where that is what keeps latencies and shares right."""
-    several_links = platform.topology.kind != "switch" and platform.nodes.count <= MOST_NODES_WITH_ROUTES
+    several_links = platform.topology.kind != "switch" and platform.nodes.count <= MAX_NODES_WITH_ROUTES
     return export_xml(platform, wiring(platform), every_route=several_links, tables=holds_loopback(platform)).text
 
 
@@ -271,7 +271,7 @@ def settings_of(platform: "Platform", ranks: int, options: Options, folder: Path
         "smpi/privatization": "dlopen" if options.privatize else "no",
         "smpi/tmpdir": str(folder),
         "smpi/wtime": "0",  # simblas charges it without the sleep
-        "smpi/test": repr(max(platform.network.costs.test_s, _LEAST_TEST_S)),
+        "smpi/test": repr(max(platform.network.costs.test_s, _MIN_TEST_S)),
         "smpi/simulate-computation": "no",  # simblas times it
         "smpi/display-timing": "no",
         "contexts/stack-size": str(options.stack_kib),
@@ -403,7 +403,7 @@ class SmpiSimulator:
                 run = emulated(cpus, None, hold=True)
                 slowdowns = slowdowns_of(run.own, len(cpus), ranks_on_node, conditions.platform, options.memory_share)
                 self._slowdowns[application] = slowdowns
-                if run.own_share > LEAST_SHARE:
+                if run.own_share > MIN_SHARE:
                     held.clear()
                     run = emulated((), slowdowns)
             else:

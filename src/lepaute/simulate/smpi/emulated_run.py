@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from lepaute.simulate.platform.schema import Platform
 
 #: A stream that becomes less slow than this tells nothing of what waits for memory.
-LEAST_CONTENTION = 1.1
+MIN_CONTENTION = 1.1
 #: Intervals of a place with and without load, below which it takes the share of the whole program.
-FEWEST_INTERVALS = 3
+MIN_INTERVALS = 3
 #: Of the computing: less of the program's own is not worth a second run, nor a sentence.
-LEAST_SHARE = 0.01
+MIN_SHARE = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Place:
 
     def slowdown(self) -> float | None:
         """By the load; None where too few intervals tell."""
-        if min(self.alone[0], self.loaded[0]) < FEWEST_INTERVALS:
+        if min(self.alone[0], self.loaded[0]) < MIN_INTERVALS:
             return None
         return math.exp(self.loaded[1] / self.loaded[0] - self.alone[1] / self.alone[0])
 
@@ -125,7 +125,7 @@ def slowdowns_of(
 
 def memory_shares(times: OwnTimes, contention: float) -> dict[str, float]:
     """Of each place; empty where the load did not slow our own stream, by `contention`, enough to tell."""
-    if contention < LEAST_CONTENTION:
+    if contention < MIN_CONTENTION:
         return {}
     return {
         name: min(1.0, max(0.0, (slowdown - 1.0) / (contention - 1.0)))

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lepaute.kit.text import counted, significant, size_text
-from lepaute.simulate.smpi.emulated_run import LEAST_SHARE as LEAST_OWN_SHARE
+from lepaute.simulate.smpi.emulated_run import MIN_SHARE as MIN_OWN_SHARE
 from lepaute.simulate.smpi.emulated_run import EmulatedRun, Slowdowns
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 WTIME_SHARE = 0.01  # of the computing time
 PACKING_SHARE = 0.01  # of it
-LEAST_SHARE = 0.001  # of it; below, an extrapolation is not worth a sentence
+MIN_SHARE = 0.001  # of it; below, an extrapolation is not worth a sentence
 
 
 def program_warnings(run: EmulatedRun, platform: "Platform", options: "Options") -> list[str]:
@@ -76,7 +76,7 @@ def routine_warnings(run: EmulatedRun, platform: "Platform") -> list[str]:
     warnings = [
         use.extrapolated(name, platform)
         for name, use in run.kernels.items()
-        if use.extrapolated_time_s > LEAST_SHARE * run.computing_s
+        if use.extrapolated_time_s > MIN_SHARE * run.computing_s
     ]
     rated = {name: use for name, use in run.fallback.items() if use.time_s > 0.0}
     if rated:
@@ -96,13 +96,13 @@ def _of_computing(run: EmulatedRun, platform: "Platform", options: "Options") ->
     own = run.own
     if options.computing != "measured":
         share = own.measured_s / (own.measured_s + run.computing_s) if own.measured_s > 0.0 else 0.0
-        if share <= LEAST_OWN_SHARE:
+        if share <= MIN_OWN_SHARE:
             return []
         return [
             f"{100.0 * share:.0f} % of the computing was not charged: {significant(own.measured_s)} s of CPU time "
             "here, over all ranks, outside of BLAS and LAPACK; --computing measured charges it"
         ]
-    if run.own_share <= LEAST_OWN_SHARE:
+    if run.own_share <= MIN_OWN_SHARE:
         return []
     here, there = _this_processor(), platform.nodes.cpu_model
     machines = f" ({here}; there {there})" if here and there and here != there else ""
@@ -143,7 +143,7 @@ def _of_memory(run: EmulatedRun, platform: "Platform") -> list[str]:
             f"not seen with {here} busy core{'s' if here > 1 else ''} here: taken as none, where it may take "
             f"longer{bound}; --memory-share"
         ]
-    if nodes.memory_bandwidth_Bps is not None or slowdowns.memory_share < LEAST_OWN_SHARE:
+    if nodes.memory_bandwidth_Bps is not None or slowdowns.memory_share < MIN_OWN_SHARE:
         return []
     return [
         f"{ranks} ranks share the memory of a node, whose bandwidth for all cores is not known: the "

@@ -46,7 +46,7 @@ WITH_ROWS = ("gemm", "trsm", "gemv", "ger", "laswp", "latcpy", "lacpy")
 
 PERCENTILES = (5, 25, 50, 75, 95)
 #: Names that an explanation lists.
-MOST_NAMES = 4
+MAX_NAMES = 4
 SMPI_LACKS = (
     "MPI_Iprobe, MPI_Waitsome, the creation of communicators and MPI_Sendrecv with MPI_PROC_NULL; `lepaute emulate "
     "--trace` has them"
@@ -328,9 +328,9 @@ def _why_calls(sides: tuple[_Side, _Side], rows: list[NDArray[Any]], key: tuple[
     differing = [name for name in sorted(counts[0] | counts[1]) if counts[0][name] != counts[1][name]]
     if not differing:
         return "the same calls in another order"
-    reasons = [f"{name} {counts[0][name]} and {counts[1][name]}" for name in differing[:MOST_NAMES]]
-    if len(differing) > MOST_NAMES:
-        reasons.append(f"{len(differing) - MOST_NAMES} more")
+    reasons = [f"{name} {counts[0][name]} and {counts[1][name]}" for name in differing[:MAX_NAMES]]
+    if len(differing) > MAX_NAMES:
+        reasons.append(f"{len(differing) - MAX_NAMES} more")
     told = "numbers of calls: " + ", ".join(reasons)
     for side, which in zip(sides, ("left", "right"), strict=True):
         nobody = (side.rank == key[1]) & (side.peer < 0) & (side.stream == MESSAGES)
@@ -347,7 +347,7 @@ def _why_sizes(sides: tuple[_Side, _Side], rows: list[NDArray[Any]]) -> str:
     unequal = (sides[0].sizes[rows[0]] != sides[1].sizes[rows[1]]).any(axis=1)
     names = Counter(sides[0].name[rows[0][unequal]].tolist())
     told = f"{int(unequal.sum())} of {len(unequal)} calls: " + ", ".join(
-        f"{name} {count}" for name, count in names.most_common(MOST_NAMES)
+        f"{name} {count}" for name, count in names.most_common(MAX_NAMES)
     )
     if any("swp" in name or name == "MPI_Send" for name in names) and "dlocswp" in sides[0].calls:
         told += "; sizes of row swaps follow the pivots, which a simulation draws at random"

@@ -20,7 +20,7 @@ from lepaute.simulate.trace.compare import PERCENTILES, ClassComparison, Compari
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MOST_DIFFERENCES = 8
+MAX_DIFFERENCES = 8
 _OF_SIZES = "sizes of calls, where the order is equal"
 LEFT, RIGHT = BLUE, RED
 TITLES = (
@@ -93,9 +93,9 @@ def _differences(differences: tuple[Difference, ...]) -> list[str]:
     lines = [
         f"  rank {difference.rank}, {difference.stream}, call {difference.position}: {difference.left} on the left, "
         f"{difference.right} on the right ({difference.why})"
-        for difference in differences[:MOST_DIFFERENCES]
+        for difference in differences[:MAX_DIFFERENCES]
     ]
-    more = len(differences) - MOST_DIFFERENCES
+    more = len(differences) - MAX_DIFFERENCES
     return [*lines, *([f"  and {more} more"] if more > 0 else [])]
 
 

@@ -20,7 +20,7 @@ WORDS = (
     "not accounted for",
 )
 #: Parts with less of the time are not in the sentence, and a rank that waits less does not wait.
-LEAST_SHARE = 0.005
+MIN_SHARE = 0.005
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Finding:
     def sentence(self) -> str:
         """82.4 % of the ranks' time is computing, 10.7 % waiting, 6.4 % transfer; rank 3 waits most, ..."""
         largest = sorted(self.shares.items(), key=lambda one: -one[1])
-        told = [f"{percent(share)} {name}" for name, share in largest if share >= LEAST_SHARE] or ["nothing"]
+        told = [f"{percent(share)} {name}" for name, share in largest if share >= MIN_SHARE] or ["nothing"]
         first, *others = told
         parts = ", ".join([first.replace(" % ", " % of the ranks' time is ", 1), *others])
         waiting = self.waiting
@@ -79,7 +79,7 @@ def _waiting(breakdown: Breakdown) -> Waiting | None:
     time_s = breakdown.by_rank_s.sum(axis=1)
     late_s = breakdown.by_rank_s[:, LATE]
     share = numpy.divide(late_s, time_s, out=numpy.zeros(len(late_s)), where=time_s > 0)
-    if not len(share) or share.max() < LEAST_SHARE:
+    if not len(share) or share.max() < MIN_SHARE:
         return None
     row = int(share.argmax())
     rank = breakdown.ranks[row]

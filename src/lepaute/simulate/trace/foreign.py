@@ -14,7 +14,7 @@ import numpy
 from lepaute.errors import InputError
 from lepaute.kit.documents import unpacked
 from lepaute.kit.text import tally
-from lepaute.simulate.trace.table import COMPUTING, KERNEL, MOST_RANKS, MPI, Trace, trace_of_columns
+from lepaute.simulate.trace.table import COMPUTING, KERNEL, MAX_RANKS, MPI, Trace, trace_of_columns
 
 #: Calls that no trace of ours has.
 LEFT_OUT = frozenset(("MPI_Init", "MPI_Init_thread", "MPI_Finalize"))
@@ -110,7 +110,7 @@ class Calls:
         if not len(self):
             raise InputError(f"{where}: it has no calls")
         columns = {name: numpy.array(column) for name, column in self._columns.items()}
-        for name, most in (("rank", MOST_RANKS), ("peer", 1 << 31), ("comm", 1 << 31)):
+        for name, most in (("rank", MAX_RANKS), ("peer", 1 << 31), ("comm", 1 << 31)):
             if not -3 < columns[name].min() <= columns[name].max() < most:
                 raise InputError(f"{where}: {name} {int(columns[name].max())} exceeds what a trace can hold")
         names = list(self._names)

@@ -23,12 +23,12 @@ from lepaute.simulate.trace.report import foot, headline, node_name
 from lepaute.simulate.trace.table import PHASE, Trace
 from lepaute.simulate.trace.timeline import binned, evenly, step_starts
 
-MOST_RANKS = 64
+MAX_RANKS = 64
 PIXELS = 2200  # columns of a strip
 STRIP = 24  # rows of a strip
 #: With more calls than this per rank, single ones are too narrow to be seen: the default window is then a part.
 READABLE_CALLS = 1500
-MOST_ARROWS = 250
+MAX_ARROWS = 250
 #: More steps than this are too narrow, whatever they hold.
 READABLE_STEPS = 20
 #: Least distance of the numbers of two steps, as a share of the width.
@@ -54,7 +54,7 @@ def plot_gantt(
 ) -> Window:
     """Writes a PNG and tells what it shows.
 
-    ranks       : those to draw; by default all, or MOST_RANKS of them, evenly spread
+    ranks       : those to draw; by default all, or MAX_RANKS of them, evenly spread
     Where nothing of this is given and there are too many calls to be seen, the picture shows a few steps in the middle,
     below an overview of the whole.
     Raises InputError for ranks, steps or times of which the trace holds nothing.
@@ -117,7 +117,7 @@ def _chosen_ranks(trace: Trace, ranks: Sequence[int] | None) -> list[int]:
         if missing:
             raise InputError(f"rank {missing[0]} is not in the trace; it holds {_ranges(present)}")
         return sorted(set(ranks))
-    return evenly(present, MOST_RANKS)
+    return evenly(present, MAX_RANKS)
 
 
 def _window(
@@ -218,7 +218,7 @@ def _draw_steps(axis: Any, trace: Trace, window: Window) -> None:
 def _draw_arrows(axis: Any, trace: Trace, window: Window, row_inch: float) -> None:
     """Messages between ranks that are drawn, where there are few enough to be followed."""
     send, end = _messages_in(trace, window)
-    if len(send) > MOST_ARROWS or row_inch < 0.2:
+    if len(send) > MAX_ARROWS or row_inch < 0.2:
         return
     row_of = {rank: row for row, rank in enumerate(window.ranks)}
     for one, other in zip(send.tolist(), end.tolist(), strict=True):

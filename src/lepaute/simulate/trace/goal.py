@@ -18,7 +18,7 @@ from typing import Any
 from lepaute.errors import InputError
 from lepaute.kit.text import counted
 from lepaute.simulate.trace.foreign import Calls, words_of
-from lepaute.simulate.trace.table import MOST_RANKS, Trace
+from lepaute.simulate.trace.table import MAX_RANKS, Trace
 
 _RANKS = re.compile(r"num_ranks (\d{1,9})")
 _RANK = re.compile(r"rank (\d{1,9}) ?\{")
@@ -86,8 +86,8 @@ class _Reader:
             else:
                 return "neither an operation nor an order of two"
         elif match := _RANKS.fullmatch(line):
-            if self.ranks or int(match[1]) > MOST_RANKS:
-                return "said twice" if self.ranks else f"at most {MOST_RANKS} are simulated"
+            if self.ranks or int(match[1]) > MAX_RANKS:
+                return "said twice" if self.ranks else f"at most {MAX_RANKS} are simulated"
             self.ranks = int(match[1])
         elif (match := _RANK.fullmatch(line)) and int(match[1]) < self.ranks and int(match[1]) not in self.known:
             self.rank, self.labels = int(match[1]), {}

@@ -22,8 +22,8 @@ from lepaute.simulate.trace.table import COMPUTING, KERNEL, MPI, Trace, with_row
 
 MAGIC = b"LEPKERN1"
 HEAD_BYTES = 16
-MOST_NAMES_BYTES = 1 << 24
-MOST_RANK = 1 << 24
+MAX_NAMES_BYTES = 1 << 24
+MAX_RANK = 1 << 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ def read_kernels(path: Path) -> KernelCalls:
             if len(head) < HEAD_BYTES or head[:8] != MAGIC:
                 raise InputError(f"{path}: does not begin with {MAGIC.decode()}; not a file of kernel calls")
             count, size = (int.from_bytes(head[at : at + 4], "little") for at in (8, 12))
-            if size > MOST_NAMES_BYTES or size % 8:
+            if size > MAX_NAMES_BYTES or size % 8:
                 raise InputError(f"{path}: the table of names has {size} bytes; the file is damaged")
             text = file.read(size)
             names = tuple(text.rstrip(b"\0").decode("utf-8", "replace").split("\n")[:-1])
@@ -71,7 +71,7 @@ def read_kernels(path: Path) -> KernelCalls:
         if bad.any():
             raise InputError(f"{path}: call {int(numpy.argmax(bad))} has {what}; the file is damaged")
 
-    refuse((calls.rank < 0) | (calls.rank >= MOST_RANK), "an invalid rank")
+    refuse((calls.rank < 0) | (calls.rank >= MAX_RANK), "an invalid rank")
     refuse((calls.name < 0) | (calls.name >= len(calls.names)), "an invalid name")
     refuse(~numpy.isfinite(calls.start_s), "an invalid start")
     refuse(~(calls.duration_s >= 0) | numpy.isinf(calls.duration_s), "an invalid duration")

@@ -36,15 +36,15 @@ from lepaute.simulate.trace.table import PHASE, Trace
 from lepaute.simulate.trace.timeline import TICKS, binned, evenly, segments, step_starts
 
 #: Calls over time, of as many ranks, evenly spread where there are more; 600,000 segments are some 2 MB.
-MOST_RANKS, MOST_SEGMENTS = 1024, 600_000
-MOST_TABLE_ROWS = 200
+MAX_RANKS, MAX_SEGMENTS = 1024, 600_000
+MAX_TABLE_ROWS = 200
 #: Ranks named beside the answer.
-MOST_NAMED = 5
+MAX_NAMED = 5
 #: Steps whose numbers are in the page.
-MOST_STEPS = 2000
+MAX_STEPS = 2000
 BINS = 180
 #: Rows and columns of a picture of pairs; more ranks are put together.
-MOST_CELLS = 32
+MAX_CELLS = 32
 #: Of each category of a breakdown, the class whose colour it has.
 _PLACES = (
     colours.DGEMM,
@@ -73,7 +73,7 @@ def page(trace: Trace, command: str = "") -> str:
     breakdown = breakdown_of(trace)
     found = finding_of(breakdown)
     labels = colours.labels(breakdown.estimated, breakdown.unknown)
-    shown = evenly(trace.ranks, MOST_RANKS)
+    shown = evenly(trace.ranks, MAX_RANKS)
     drawn = whole if len(shown) == len(trace.ranks) else whole.where(numpy.isin(whole.rank, shown))
     drawn_spent = spent if drawn is whole else spent[numpy.isin(whole.rank, shown)]
     calls, shortest_s = _calls_over_time(drawn, drawn_spent, found.waiting, labels)
@@ -89,7 +89,7 @@ def page(trace: Trace, command: str = "") -> str:
     messages = (
         [picture_values(_pairs_picture(sent.rank, sent.peer, sent.size_bytes, "sends", "to"))] if len(sent.rank) else []
     )
-    tables = [_table(title, head, rows) for title, head, rows in breakdown_tables(breakdown, MOST_TABLE_ROWS)[1:]]
+    tables = [_table(title, head, rows) for title, head, rows in breakdown_tables(breakdown, MAX_TABLE_ROWS)[1:]]
     total = int(trace.metadata.get("ranks") or 0) or len(trace.ranks)
     held = ranks_text(total) if total == len(trace.ranks) else f"{len(trace.ranks)} of {ranks_text(total)}"
     known = (("platform", str(trace.metadata.get("platform_sha256") or "")[:12]), ("seed", trace.metadata.get("seed")))
@@ -156,7 +156,7 @@ def _waiters(breakdown: Breakdown) -> dict[str, Any] | None:
     """The ranks that wait most, and for whom most."""
     shares = breakdown.by_rank_s[:, LATE] / breakdown.by_rank_s.sum(axis=1).clip(1e-300)
     rows = []
-    for row in numpy.argsort(-shares, kind="stable")[:MOST_NAMED]:
+    for row in numpy.argsort(-shares, kind="stable")[:MAX_NAMED]:
         mine = numpy.flatnonzero((breakdown.waits.rank == breakdown.ranks[row]) & (breakdown.waits.whom >= 0))
         order = mine[numpy.argsort(-breakdown.waits.time_s[mine], kind="stable")][:3]
         late_s = float(breakdown.by_rank_s[row, LATE])
@@ -177,7 +177,7 @@ def _table(title: str, head: Any, rows: Any) -> dict[str, Any]:
 
 def _pairs(one: NDArray[Any], other: NDArray[Any], time_s: NDArray[Any]) -> tuple[Any, Any]:
     whole_s = float(time_s.sum())
-    largest = numpy.argsort(-time_s, kind="stable")[:MOST_TABLE_ROWS]
+    largest = numpy.argsort(-time_s, kind="stable")[:MAX_TABLE_ROWS]
     rows = [
         (one[at], other[at] if other[at] >= 0 else "not known", time_s[at], percent(float(time_s[at]) / whole_s))
         for at in largest
@@ -186,7 +186,7 @@ def _pairs(one: NDArray[Any], other: NDArray[Any], time_s: NDArray[Any]) -> tupl
 
 
 def _sent(sent: Any) -> tuple[Any, Any]:
-    largest = numpy.argsort(-sent.size_bytes, kind="stable")[:MOST_TABLE_ROWS]
+    largest = numpy.argsort(-sent.size_bytes, kind="stable")[:MAX_TABLE_ROWS]
     return ("from rank", "to rank", "messages", "bytes", "mean size"), [
         (
             sent.rank[at],
@@ -204,14 +204,14 @@ def _calls_over_time(
 ) -> tuple[dict[str, Any], float]:
     """What the script draws, and below which length calls are put together."""
     calls = trace.kind != PHASE
-    found = segments(trace.where(calls), spent[calls], MOST_SEGMENTS)
+    found = segments(trace.where(calls), spent[calls], MAX_SEGMENTS)
     whole_s = found.high_s - found.low_s
 
     def date(at_s: float) -> int:
         return round(min(max((at_s - found.low_s) / max(whole_s, 1e-9), 0.0), 1.0) * TICKS)
 
     starts = sorted(step_starts(trace).items())
-    every = -(-len(starts) // MOST_STEPS) or 1
+    every = -(-len(starts) // MAX_STEPS) or 1
     windows = []
     if waiting is not None and waiting.step is not None:
         after = [at_s for step, at_s in starts if step > waiting.step]
@@ -311,7 +311,7 @@ def _pairs_picture(
     known = other >= 0
     one, other, amount = one[known], other[known], amount[known]
     ranks = numpy.unique(numpy.concatenate((one, other)))
-    groups = min(MOST_CELLS, len(ranks))
+    groups = min(MAX_CELLS, len(ranks))
     group_of = numpy.arange(len(ranks)) * groups // len(ranks)
     row, column = (group_of[numpy.searchsorted(ranks, each)] for each in (one, other))
     total = numpy.bincount(row * groups + column, weights=amount, minlength=groups**2)

@@ -22,7 +22,7 @@ from lepaute.kit.documents import unpacked
 from lepaute.kit.text import counted, seconds
 from lepaute.simulate.trace import messages
 from lepaute.simulate.trace.foreign import LEFT_OUT, LONGEST_LINE, NOT_REPLAYED, Calls, words_of
-from lepaute.simulate.trace.table import MOST_RANKS, NOBODY, Trace
+from lepaute.simulate.trace.table import MAX_RANKS, NOBODY, Trace
 
 _HEADER = re.compile(r"#Paraver \([^)]*\):(\d{1,18})(_ns)?:\d+(?:\([\d,]*\))?:(\d{1,4}):(.*)")
 _APPLICATION = re.compile(r"(\d{1,9})\([\d,:]*\)(?:,\d+)?(?::|$)")
@@ -68,8 +68,8 @@ def _heading(path: Path) -> tuple[int, bool, list[int]]:
     tasks = [int(match[1]) for match in _APPLICATION.finditer(header[4])] if header else []
     if header is None or not tasks or len(tasks) != int(header[3]):
         raise InputError(f"{path}, line 1: not the header of a Paraver trace")
-    if max(tasks) > MOST_RANKS:
-        raise InputError(f"{path}, line 1: has {max(tasks)} tasks; at most {MOST_RANKS} ranks are simulated")
+    if max(tasks) > MAX_RANKS:
+        raise InputError(f"{path}, line 1: has {max(tasks)} tasks; at most {MAX_RANKS} ranks are simulated")
     return int(header[1]), header[2] is not None, tasks
 
 

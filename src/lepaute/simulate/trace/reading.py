@@ -16,7 +16,7 @@ from lepaute.kit.numbers import path_of
 from lepaute.kit.text import counted
 from lepaute.simulate.trace.table import (
     FORMATS_TEXT,
-    MOST_TRACE_BYTES,
+    MAX_TRACE_BYTES,
     ROW_BYTES,
     Trace,
     open_trace,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 #: What all parts together may take: some six hundred million calls.
-MOST_BYTES = 1 << 36
+MAX_BYTES = 1 << 36
 #: From so many calls on a trace is read in parts, and a part has about as many.
 PART_ROWS = 1 << 20
 _HEAD_BYTES = 1 << 16
@@ -54,7 +54,7 @@ def read_trace(path: str | Path) -> Trace:
     path = path_of(path, "the trace")
     if kind_of(path) is not None:
         return read_foreign(path)
-    file, path, metadata = open_trace(path, MOST_TRACE_BYTES)
+    file, path, metadata = open_trace(path, MAX_TRACE_BYTES)
     names: dict[str, int] = {}
     columns = read_columns(path, file, names, lambda name: file.read(columns=[name]).column(0))
     return trace_of_columns(columns, list(names), metadata, str(path))
@@ -127,24 +127,24 @@ class TraceParts:
         if self._foreign is not None:
             self.rows, self.metadata = len(self._foreign), dict(self._foreign.metadata)
             return
-        file, self.path, self.metadata = open_trace(path, MOST_BYTES)
+        file, self.path, self.metadata = open_trace(path, MAX_BYTES)
         self.rows = int(file.metadata.num_rows)
 
     def __iter__(self) -> Iterator[Trace]:
         if self._foreign is not None:
             yield self._foreign
             return
-        file, path, metadata = open_trace(self.path, MOST_BYTES)
-        if self.rows <= PART_ROWS or (self.rows * ROW_BYTES <= MOST_TRACE_BYTES and not _in_order(file)):
+        file, path, metadata = open_trace(self.path, MAX_BYTES)
+        if self.rows <= PART_ROWS or (self.rows * ROW_BYTES <= MAX_TRACE_BYTES and not _in_order(file)):
             yield read_trace(path)
             return
         names: dict[str, int] = {}
         held: dict[str, NDArray[Any]] = {}
         for group in range(file.num_row_groups):
-            if (file.metadata.row_group(group).num_rows + len(held.get("rank", ()))) * ROW_BYTES > MOST_TRACE_BYTES:
+            if (file.metadata.row_group(group).num_rows + len(held.get("rank", ()))) * ROW_BYTES > MAX_TRACE_BYTES:
                 raise InputError(
                     f"{self.path}: a rank, or a group of rows of the file, has more than "
-                    f"{MOST_TRACE_BYTES // ROW_BYTES} calls, which is more than can be held at once"
+                    f"{MAX_TRACE_BYTES // ROW_BYTES} calls, which is more than can be held at once"
                 )
 
             def column(name: str, group: int = group) -> Any:

@@ -129,12 +129,12 @@ def _plain(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-MOST_ROWS = 24
-MOST_BARS = 128
+MAX_ROWS = 24
+MAX_BARS = 128
 
 
 def breakdown_text(breakdown: Breakdown, width: int = UNLIMITED) -> str:
-    tables = breakdown_tables(breakdown, MOST_ROWS)
+    tables = breakdown_tables(breakdown, MAX_ROWS)
     parts = (f"{folded(title, width)}\n{shown_table(head, rows, width)}" for title, head, rows in tables)
     return "\n\n".join([folded(finding_of(breakdown).sentence, width, 2), *parts])
 
@@ -261,10 +261,10 @@ def _draw_steps(axis: Any, breakdown: Breakdown) -> None:
 
 
 def grouped(breakdown: Breakdown) -> tuple[NDArray[Any], list[str]]:
-    """Bars and their labels: a rank each, or means of consecutive ranks where there are more than MOST_BARS."""
+    """Bars and their labels: a rank each, or means of consecutive ranks where there are more than MAX_BARS."""
     count = len(breakdown.ranks)
-    if count <= MOST_BARS:
+    if count <= MAX_BARS:
         return breakdown.by_rank_s, [str(rank) for rank in breakdown.ranks]
-    groups = numpy.array_split(numpy.arange(count), MOST_BARS)
+    groups = numpy.array_split(numpy.arange(count), MAX_BARS)
     means = numpy.array([breakdown.by_rank_s[group].mean(axis=0) for group in groups])
     return means, [f"{breakdown.ranks[group[0]]}-{breakdown.ranks[group[-1]]}" for group in groups]

@@ -36,7 +36,7 @@ from lepaute.simulate.trace.messages import (
     SENDS,
     WAITS,
 )
-from lepaute.simulate.trace.table import COMPUTING, KERNEL, MOST_RANKS, MPI, Trace, trace_of_columns
+from lepaute.simulate.trace.table import COMPUTING, KERNEL, MAX_RANKS, MPI, Trace, trace_of_columns
 
 STATES, LINKS = "MPI_STATE", "MPI_LINK"
 #: States that stand for time between calls. `kernel` is what a replay calls it.
@@ -48,7 +48,7 @@ MISSPELT = {"MPI_Iallggather": "MPI_Iallgather"}
 INTERNALS = "tracing/smpi/internals:yes"
 COARSE_DIGITS = 6
 WITHOUT_SIZE = frozenset(("MPI_Barrier", "MPI_Probe", *PROBES, *WAITS))
-MOST_TAG = 1 << 40
+MAX_TAG = 1 << 40
 
 
 def convert(path: Path, metadata: Mapping[str, Any] | None = None) -> Trace:
@@ -127,7 +127,7 @@ class _Calls:
                 raise InputError(
                     f"{self.path}, line {line}: MPI calls of {name[:40]!r}, which is not a rank (rank-0, ...)"
                 )
-            if int(number) >= MOST_RANKS:
+            if int(number) >= MAX_RANKS:
                 raise InputError(f"{self.path}, line {line}: rank {number} exceeds what a trace can hold")
             if int(number) in self._rank_of.values():
                 raise InputError(f"{self.path}, line {line}: the container {name!r} is defined twice")
@@ -156,7 +156,7 @@ class _Calls:
             raise InputError(
                 f"{where}: a message of {self.reader.containers[container].name[:40]!r}, which has not made a call yet"
             )
-        if max(abs(source), abs(target)) >= MOST_RANKS or abs(tag) >= MOST_TAG:
+        if max(abs(source), abs(target)) >= MAX_RANKS or abs(tag) >= MAX_TAG:
             raise InputError(f"{where}: the message key {text} holds an invalid rank or tag")
         if kind == paje.START:
             if tag < 0:

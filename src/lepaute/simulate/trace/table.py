@@ -32,7 +32,7 @@ FORMAT = "lepaute-trace/1"
 #: What is read, in messages; the first is `FORMAT`.
 FORMATS_TEXT = "Parquet of Lepaute, SMPI's -trace (Paje) and -trace-ti, OTF2, GOAL, Paraver's .prv"
 #: No simulation has more.
-MOST_RANKS = 1 << 22
+MAX_RANKS = 1 << 22
 KINDS = ("kernel", "mpi", "phase")
 KERNEL, MPI, PHASE = range(3)
 
@@ -65,7 +65,7 @@ NOBODY = -2
 #: The kernel of which only the passing of time is known: the program's own code.
 COMPUTING = "computing"
 #: No date is later, and no size larger: both are written in nanoseconds and bytes.
-MOST_S, MOST_SIZE = 1e9, 1e18
+MAX_S, MAX_SIZE = 1e9, 1e18
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,17 +206,17 @@ def _check(columns: Mapping[str, npt.NDArray[Any]], names: int, where: str) -> N
             raise InputError(f"{where}: {column} of row {row} is {columns[column][row]}; it is {expected}")
 
     refuse(columns["rank"] < 0, "rank", "at least 0")
-    refuse(~(numpy.abs(columns["start_s"]) < MOST_S), "start_s", "a number of seconds")
-    refuse(~((columns["duration_s"] >= 0) & (columns["duration_s"] < MOST_S)), "duration_s", "at least 0, and seconds")
+    refuse(~(numpy.abs(columns["start_s"]) < MAX_S), "start_s", "a number of seconds")
+    refuse(~((columns["duration_s"] >= 0) & (columns["duration_s"] < MAX_S)), "duration_s", "at least 0, and seconds")
     for name in ("m", "n", "k", "size_bytes"):
-        refuse(~(numpy.abs(columns[name]) < MOST_SIZE), name, "a number")
+        refuse(~(numpy.abs(columns[name]) < MAX_SIZE), name, "a number")
     refuse((columns["kind"] < 0) | (columns["kind"] >= len(KINDS)), "kind", "kernel, mpi or phase")
     refuse((columns["name"] < 0) | (columns["name"] >= names), "name", "one of the names")
 
 
 KEY = b"lepaute-trace"
 #: What the columns of a trace may take in memory: some ten million calls.
-MOST_TRACE_BYTES = 1 << 30
+MAX_TRACE_BYTES = 1 << 30
 #: All columns of one call.
 ROW_BYTES = 106
 
@@ -363,5 +363,5 @@ def check_metadata(document: object, where: str) -> None:
     numbers = (metadata.ranks, metadata.first_node, *(metadata.nodes or ()))
     if any(number is not None and not 0 <= number < 2**31 for number in numbers):
         raise InputError(f"{where}: ranks or nodes holds an invalid number; the file is damaged")
-    if (metadata.ranks or 0) > MOST_RANKS:
-        raise InputError(f"{where}: {metadata.ranks} ranks; at most {MOST_RANKS} are simulated")
+    if (metadata.ranks or 0) > MAX_RANKS:
+        raise InputError(f"{where}: {metadata.ranks} ranks; at most {MAX_RANKS} are simulated")

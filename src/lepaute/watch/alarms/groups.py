@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lepaute.stats.change_evidence import ANCHOR_VALUES, FEWEST_PEERS, MOST_RHO, ChangeEvidence
+from lepaute.stats.change_evidence import ANCHOR_VALUES, MAX_RHO, MIN_PEERS, ChangeEvidence
 from lepaute.stats.expanding import Booleans, Floats, Integers
 from lepaute.stats.group_effects import (
-    FEWEST_OTHERS,
+    MIN_OTHERS,
     found_groups,
     hidden_wander,
     limited,
@@ -60,7 +60,7 @@ def layers_of(
     found: list[list[tuple[Integers, Integers, float, list[str]]]] = []
     for number in range(int(fleet.max()) + 1):
         streams = np.flatnonzero(fleet == number)
-        if len(streams) < FEWEST_PEERS:
+        if len(streams) < MIN_PEERS:
             continue
         its_nodes = [nodes[i] for i in streams.tolist()]
         for place, part in enumerate(_of_fleet(deviations[:, streams], its_nodes, inventory, changed[streams])):
@@ -94,7 +94,7 @@ def wander_left(
     deviations = np.where(changed, np.nan, deviations)
     for number in range(int(part.max()) + 1):
         streams = part == number
-        if np.bincount(fleet)[fleet[streams][0]] >= FEWEST_PEERS:
+        if np.bincount(fleet)[fleet[streams][0]] >= MIN_PEERS:
             variance[streams] = scale[streams] ** 2 * hidden_wander(deviations[:, streams], rho[streams])
     return np.maximum(variance, of_groups)
 
@@ -143,7 +143,7 @@ def _of_fleet(
 def _known_groups(kind: str, nodes: list[tuple[str, str]], inventory: Inventory) -> tuple[Integers, list[str]]:
     """Groups of the inventory that can say something of a machine: of some streams, but not of all."""
     of_stream = [inventory.group_of(kind, *node) for node in nodes]
-    names = sorted({name for name in of_stream if name is not None and of_stream.count(name) > FEWEST_OTHERS})
+    names = sorted({name for name in of_stream if name is not None and of_stream.count(name) > MIN_OTHERS})
     if not names or of_stream.count(names[0]) == len(nodes):
         return np.full(len(nodes), -1, np.int64), []
     number = {name: place for place, name in enumerate(names)}
@@ -170,7 +170,7 @@ class GroupEffects:
         self.members = [np.flatnonzero(layer.group == each) for layer in layers for each in range(len(layer.names))]
         self.names = [name for layer in layers for name in layer.names]
         # a mixture of wander and noise hides its correlation from the differences of neighbours
-        self.state = ChangeEvidence.start(len(self.members), least_rho=MOST_RHO)
+        self.state = ChangeEvidence.start(len(self.members), least_rho=MAX_RHO)
         self.effects = np.full((rounds, len(self.members)), np.nan)
         self._off = [np.zeros(len(layer.group)) for layer in layers]
 

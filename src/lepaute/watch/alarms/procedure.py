@@ -33,7 +33,7 @@ from lepaute.watch.values import DAY_S, check_values
 
 #: Relative changes up to this are nobody's concern: a fifth of the smallest that the literature found worth an entry,
 #: so that such a one is still found.
-LEAST_CHANGE = 0.002
+MIN_CHANGE = 0.002
 #: Lines about unconfirmed changes that a cluster in which nothing changes has on average, before its next event.
 UNCONFIRMED_CHANCE = 0.5
 #: What is judged is kept so often, for a run that is stopped.
@@ -45,7 +45,7 @@ class AlarmSettings:
     """level : of false discoveries, the share of false alarms among all; least_change : relative, >= 0."""
 
     level: float = LEVEL
-    least_change: float = LEAST_CHANGE
+    least_change: float = MIN_CHANGE
 
     def __post_init__(self) -> None:
         if not 0 < self.level < 1:

@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 
 from lepaute.stats.expanding import Floats
-from lepaute.stats.group_effects import FEWEST_IN_PART, LEAST_PART
+from lepaute.stats.group_effects import MIN_IN_PART, MIN_PART
 from lepaute.stats.level_shift import onset
 from lepaute.watch.alarms.sizes import LevelChange, correlations_within, size_at, sizes_at
 from lepaute.watch.alarms.worth_a_look import GRADUAL
@@ -34,11 +34,11 @@ REACH = 100
 #: it is named although another step explains the alarm.
 NAMED, ALARMED = 1e-4, 1e-2
 #: A machine changed with others if its change is at least this share of theirs.
-LEAST_SHARE = 1 / 3
+MIN_SHARE = 1 / 3
 #: Machines that did not change tell what a day did to all from so many on.
-FEWEST_CONTROLS = 3
+MIN_CONTROLS = 3
 #: Values before and after a date without which nothing is said about a machine.
-FEWEST_BEFORE, FEWEST_AFTER = 3, 2
+MIN_BEFORE, MIN_AFTER = 3, 2
 #: The date of an episode is sought so far from that of its strongest alarm.
 DATE_REACH_S = 10 * DAY_S
 #: Twice the logarithm of how much likelier another date is for a machine that did not change with the others.
@@ -77,7 +77,7 @@ class _Series:
 
     def can_tell(self, date_s: float) -> bool:
         begin, first, end = self.around(date_s)
-        if first - begin < FEWEST_BEFORE or end - first < FEWEST_AFTER:
+        if first - begin < MIN_BEFORE or end - first < MIN_AFTER:
             return False
         return bool((self.values[begin + 1 : end] != self.values[begin]).any())
 
@@ -194,7 +194,7 @@ def _hit(own: Mapping[Machine, Row], strongest: Row, every: Sequence[_Series]) -
     raw = _changes(asked, date_s, ())
     direction, of_all = int(own.get(whole, strongest)["direction"]), whole in own
     middle = median(change.size for change in raw.values())
-    if not of_all and middle * direction < -LEAST_SHARE * abs(strongest["size"]):
+    if not of_all and middle * direction < -MIN_SHARE * abs(strongest["size"]):
         # what all have in common is a median: where most changed, the others seem to have, the other way
         of_all, direction = True, -direction
     if of_all:
@@ -207,13 +207,13 @@ def _hit(own: Mapping[Machine, Row], strongest: Row, every: Sequence[_Series]) -
             date_s, asked = best_s, able
         # the machines that tell what a day did to all, if they are enough
         controls = [one for one in asked if one.machine not in named]
-        changes = _changes(asked, date_s, controls if len(controls) >= FEWEST_CONTROLS else ())
+        changes = _changes(asked, date_s, controls if len(controls) >= MIN_CONTROLS else ())
         usual = median([abs(changes[each].size) for each in named & changes.keys()] or [0.0])
         now = {
             machine
             for machine, each in changes.items()
             if (machine in own and each.p_value < (NAMED if of_all else ALARMED))
-            or (each.p_value < NAMED and each.size * direction > 0 and abs(each.size) >= LEAST_SHARE * usual)
+            or (each.p_value < NAMED and each.size * direction > 0 and abs(each.size) >= MIN_SHARE * usual)
         }
         if now == named:
             break
@@ -244,7 +244,7 @@ def _moved(left: Sequence[_Series], date_s: float, direction: int, usual: float)
     if not left:
         return True
     change = _together(left, date_s)
-    return change.p_value < NAMED and change.size * direction > 0 and abs(change.size) >= LEAST_SHARE * usual
+    return change.p_value < NAMED and change.size * direction > 0 and abs(change.size) >= MIN_SHARE * usual
 
 
 def _changes(asked: Sequence[_Series], date_s: float, controls: Sequence[_Series]) -> dict[Machine, LevelChange]:
@@ -285,7 +285,7 @@ def _gradual_s(series: Sequence[_Series], date_s: float, controls: Sequence[_Ser
 
     Without controls a season would be such a line.
     """
-    if len(controls) < FEWEST_CONTROLS:
+    if len(controls) < MIN_CONTROLS:
         return np.nan
     parts = _parts(series, date_s, controls)
     correlation = _correlation(parts.values())
@@ -374,13 +374,11 @@ def shared_steps(steps: Iterable[Row], values: pd.DataFrame) -> dict[tuple[str, 
     for row in steps:
         if row["node"] != ALL:
             dated[row["cluster"], row["factor"], row["stratum"], row["changed_s"]].append(row)
-    if not any(len(rows) >= FEWEST_IN_PART for rows in dated.values()):
+    if not any(len(rows) >= MIN_IN_PART for rows in dated.values()):
         return {}
     machines = values[[*GROUP, *MACHINE[1:]]].drop_duplicates().groupby(GROUP, observed=True).size()
     return {
-        key: rows
-        for key, rows in sorted(dated.items())
-        if len(rows) >= max(FEWEST_IN_PART, LEAST_PART * machines[key[:3]])
+        key: rows for key, rows in sorted(dated.items()) if len(rows) >= max(MIN_IN_PART, MIN_PART * machines[key[:3]])
     }
 
 

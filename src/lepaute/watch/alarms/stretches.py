@@ -32,7 +32,7 @@ from lepaute.watch.changelog import ALL, Changelog, Inventory
 from lepaute.watch.values import DAY_S, MACHINE, NODE, WHOLE_NODE, day_numbers, nodes_of
 
 STREAM = [*MACHINE, "factor", "stratum"]
-FEWEST_LOOKED_AT = 5  # fewer machines know too little of how days hang together for the second tier
+MIN_LOOKED_AT = 5  # fewer machines know too little of how days hang together for the second tier
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +198,7 @@ class Stretches:
     def look(self, at: int) -> None:
         """At the end of a day: what has become worth a look. The stream begins anew, for this tier alone."""
         evidence, least, group = self.small.evidence(), enough(int(self._seen.sum())), self.streams.group
-        found = np.flatnonzero((evidence >= least) & (np.bincount(group)[group] >= FEWEST_LOOKED_AT))
+        found = np.flatnonzero((evidence >= least) & (np.bincount(group)[group] >= MIN_LOOKED_AT))
         for number in found:
             if number in self._open:  # the same change goes on
                 continue

@@ -28,13 +28,13 @@ LEVEL, SCATTER = "level", "scatter"
 #: So many latest values must be back: at the old level, or at the old scatter.
 RETURNED, RETURNED_SCATTER = 5, 10
 #: Values beyond so many robust standard deviations count as if they were there.
-MOST_DEVIATIONS = 4.0
+MAX_DEVIATIONS = 4.0
 #: The logarithm of how much likelier than a step a line must be, to be called one.
 GRADUAL = 2.0
 #: What later values do not bear out, by the test of its date alone, is no longer shown.
 BORNE_OUT = 1e-3
 #: A scatter is one of so many values at least.
-FEWEST_SCATTER = 3
+MIN_SCATTER = 3
 COLUMNS = (
     *("cluster", "node", "cpu", "factor", "stratum", "day", "kind", "changed_s", "gradual", "size"),
     *("size_low", "size_high", "worse", "evidence", "enough", "stands"),
@@ -79,7 +79,7 @@ def _row(look: Look, least_change: float) -> dict[str, Any] | None:
     x = look.values
     middle = float(np.median(x))
     spread = robust_sd(x, middle)
-    drawn_in = np.clip(x, middle - MOST_DEVIATIONS * spread, middle + MOST_DEVIATIONS * spread) if spread > 0 else x
+    drawn_in = np.clip(x, middle - MAX_DEVIATIONS * spread, middle + MAX_DEVIATIONS * spread) if spread > 0 else x
     found = onset([(look.times_s, drawn_in)])
     wider = _wider(x)
     if wider is not None and _is_scatter(x, wider, drawn_in, found):
@@ -118,7 +118,7 @@ def _wider(x: Floats) -> int | None:
     """The first value of a scatter that is wider than before, by likelihood; None where none is."""
     n = len(x)
     squares = np.cumsum((x - np.median(x)) ** 2)
-    k = np.arange(FEWEST_SCATTER, n - FEWEST_SCATTER + 1)
+    k = np.arange(MIN_SCATTER, n - MIN_SCATTER + 1)
     if len(k) == 0:
         return None
     before, after = squares[k - 1] / k, (squares[-1] - squares[k - 1]) / (n - k)

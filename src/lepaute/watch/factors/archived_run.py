@@ -30,7 +30,7 @@ _BLAS = re.compile(
 )
 _MPI = re.compile(r"(lib)?(openmpi|mpich|intel-mpi|intel-oneapi-mpi|mvapich)", re.IGNORECASE)
 _BLAS_VARIABLES = re.compile(r"(OPENBLAS|GOTO|OMP|MKL|BLIS|KMP)_[A-Z0-9_]+")
-_MOST_ENVIRONMENT_BYTES = 16 << 20
+_MAX_ENVIRONMENT_BYTES = 16 << 20
 #: The class of `lepaute run node-test`.
 _NODE_TEST = "NodeTest"
 
@@ -225,7 +225,7 @@ class ArchivedRun:
 
     def _environment(self, node: str, file: str) -> str:
         member = self.archive.members().get(f"environment/{node}/{file}")
-        if member is None or member.size_bytes > _MOST_ENVIRONMENT_BYTES:
+        if member is None or member.size_bytes > _MAX_ENVIRONMENT_BYTES:
             return ""
         return self.archive.read_bytes(f"environment/{node}/{file}").decode(errors="replace")
 

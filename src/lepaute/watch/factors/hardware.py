@@ -150,7 +150,7 @@ def _of_link(run: ArchivedRun, node: str, name: str, rows: "pd.DataFrame", dista
 FREQUENCY, TEMPERATURE = "mean_frequency_Hz", "mean_temperature_degC"
 CPU_POWER, DRAM_POWER, NODE_POWER = "cpu_power_W", "dram_power_W", "node_power_W"
 #: A mean of fewer samples says more about the moment than about the processor.
-LEAST_SAMPLES = 3
+MIN_SAMPLES = 3
 #: What a column of the monitor is, its processor as the group; a frequency is that of a core.
 _SENSORS = (
     (FREQUENCY, re.compile(r"frequency_core(\d{1,6})_hz")),
@@ -231,7 +231,7 @@ def _mean(rows: "pd.DataFrame", factor: str, columns: list[str]) -> float:
     else:
         samples = values.sum(axis=1)
         samples = samples[np.isfinite(samples)]
-    return float(samples.mean()) if len(samples) >= LEAST_SAMPLES else np.nan
+    return float(samples.mean()) if len(samples) >= MIN_SAMPLES else np.nan
 
 
 def _numbers(column: "pd.Series[float]") -> Floats:

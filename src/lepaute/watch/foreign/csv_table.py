@@ -18,7 +18,7 @@ from lepaute.watch.values import WHOLE_NODE
 
 #: What a table may have between its cells, where the mapping does not say it.
 _DELIMITERS = ",;\t|"
-_MOST_CPUS = 1_000_000
+_MAX_CPUS = 1_000_000
 #: Headings, in lower case, of columns that are no factors; and of factors, what they say of a unit that is not there.
 _HEADINGS = {
     "node": ("node", "host", "hostname", "nodename", "machine"),
@@ -291,10 +291,10 @@ def _cell(cell: Cell | None, at: dict[str, int]) -> Callable[[list[str]], str]:
 
 def _cpu(text: str) -> int:
     try:
-        number = int(text) if text.isascii() and "_" not in text and len(text) < 20 else _MOST_CPUS
+        number = int(text) if text.isascii() and "_" not in text and len(text) < 20 else _MAX_CPUS
     except ValueError:
-        number = _MOST_CPUS
-    if not WHOLE_NODE <= number < _MOST_CPUS:
+        number = _MAX_CPUS
+    if not WHOLE_NODE <= number < _MAX_CPUS:
         raise InputError(
             f"the cpu is {text[:40]!r}; it must be the number of a processor, or {WHOLE_NODE} for the node"
         )

@@ -13,7 +13,7 @@ import pandas as pd
 
 from lepaute.errors import InputError
 from lepaute.kit.documents import read_json
-from lepaute.watch.foreign.rows import MOST_BYTES, Row, Source, digest, finite_number, node_of, table_of
+from lepaute.watch.foreign.rows import MAX_BYTES, Row, Source, digest, finite_number, node_of, table_of
 from lepaute.watch.foreign.units import ISO, date_at
 from lepaute.watch.values import WHOLE_NODE
 
@@ -58,7 +58,7 @@ def read_google_benchmark(source: Source, cluster: str, node: str) -> pd.DataFra
     A benchmark that ended in an error is `failed`; one that was skipped without an error has no rows. The stratum is
     the program's name, the library's version and build, the number of repetitions, and what --benchmark_context says.
     """
-    document = read_json(source.data.removeprefix(b"\xef\xbb\xbf"), source.name, most_bytes=MOST_BYTES)
+    document = read_json(source.data.removeprefix(b"\xef\xbb\xbf"), source.name, most_bytes=MAX_BYTES)
     context = _field(document, "context", dict, source.name)
     entries = _field(document, "benchmarks", list, source.name)
     where = f"{source.name}: context"

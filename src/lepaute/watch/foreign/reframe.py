@@ -23,7 +23,7 @@ import pandas as pd
 
 from lepaute.errors import InputError
 from lepaute.kit.documents import read_json
-from lepaute.watch.foreign.rows import MOST_BYTES, Row, Source, digest, finite_number, node_of, number_of_text, table_of
+from lepaute.watch.foreign.rows import MAX_BYTES, Row, Source, digest, finite_number, node_of, number_of_text, table_of
 from lepaute.watch.foreign.units import ISO, date_at, si_unit
 from lepaute.watch.values import WHOLE_NODE
 
@@ -303,7 +303,7 @@ def _cases_of_database(source: Source) -> Iterator[Case]:
         where = f"{source.name}: session {session[:40]}"
         if not isinstance(blob, str | bytes):
             raise InputError(f"{where}: holds no report")
-        report = read_json(blob, where, most_bytes=MOST_BYTES)
+        report = read_json(blob, where, most_bytes=MAX_BYTES)
         info = report.get("session_info") if isinstance(report, dict) else None
         runs = report.get("runs") if isinstance(report, dict) else None
         if not isinstance(info, dict) or not isinstance(runs, list):
@@ -329,7 +329,7 @@ def _sessions(source: Source) -> Iterator[tuple[str, object]]:
     try:
         with closing(sqlite3.connect(address, uri=True, timeout=30.0)) as base:
             base.execute("pragma trusted_schema = off")
-            base.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_BYTES)
+            base.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_BYTES)
             base.set_progress_handler(look, _INSTRUCTIONS)
             # a view could compute for ever
             tables = {row[0] for row in base.execute("select name from sqlite_master where type = 'table'")}

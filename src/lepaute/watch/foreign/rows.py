@@ -17,7 +17,7 @@ from lepaute.kit.documents import read_bytes
 from lepaute.watch.values import KEY, check_values
 
 #: Of a file, also after unpacking; a table of a million rows.
-MOST_BYTES = 64 << 20
+MAX_BYTES = 64 << 20
 _SQLITE, _GZIP = b"SQLite format 3\0", b"\x1f\x8b"
 
 
@@ -61,7 +61,7 @@ class Source:
         try:
             with self.path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as stream:
                 number = 0
-                while line := stream.readline(MOST_BYTES):
+                while line := stream.readline(MAX_BYTES):
                     number += 1
                     if not line.isascii() and any("\ud800" <= letter <= "\udfff" for letter in line):
                         raise self._no_text(number)
@@ -88,9 +88,9 @@ def read_source(path: str | Path, *, by_lines: bool = False) -> Source:
             head, size = b"", 0  # which read_bytes will refuse
         if head == _SQLITE:
             return Source(path, head)
-        if by_lines and size > MOST_BYTES and head[:2] != _GZIP:
+        if by_lines and size > MAX_BYTES and head[:2] != _GZIP:
             return Source(path, head, whole=False)
-    data = read_bytes(path, "a file of measurements", MOST_BYTES)
+    data = read_bytes(path, "a file of measurements", MAX_BYTES)
     if data[: len(_SQLITE)] == _SQLITE:
         raise InputError(f"{path}: is a compressed database; unpack it, with gunzip for example")
     return Source(path, data)

@@ -43,7 +43,7 @@ AND = " & "
 _NUMBERS_AT_ONCE = 1_000_000
 _FIELDS = ("n", "degrees_of_freedom", "statistic", "p_value", "direction", "low", "high", "missing")
 #: Other nodes without which it cannot be told what a day did to all.
-FEWEST_NODES = 5
+MIN_NODES = 5
 #: What is further than this many standard deviations from the median of the day is a machine's, not the day's.
 FAR = 5.0
 
@@ -280,7 +280,7 @@ def _shared_days(x: Floats, refs: References, day: Integers, group: Integers, no
         share[usable] = estimate.share
         peers[all_rows], peers_n[all_rows] = estimate.without(refs.series[all_rows])
         nodes[all_rows] = estimate.other_nodes(node[all_rows])
-        enough = len(estimate.nodes) > FEWEST_NODES
+        enough = len(estimate.nodes) > MIN_NODES
         more, more_degrees = state.add(x[usable] - estimate.effect, refs.series[usable], estimate.share, enough)
         total, total_degrees = total + more, total_degrees + more_degrees
     return _SharedDays(effect, share, peers, nodes, peers_n, position, scatter, degrees)
@@ -312,7 +312,7 @@ def _contrasts(
     others = effect - (share / (1 - np.minimum(share, 0.5)))[:, None] * deviation
     at = shared.day[first]
     degrees: Integers = np.floor(shared.degrees_of_freedom[at] + 1e-6).astype(np.int64)
-    missing: Integers = np.maximum(0, FEWEST_NODES - shared.nodes[window].min(axis=1))
+    missing: Integers = np.maximum(0, MIN_NODES - shared.nodes[window].min(axis=1))
     return mean + others, variance, shared.scatter[at], degrees, missing
 
 
@@ -388,7 +388,7 @@ def _effect(x: Floats, series: Integers, node: Integers, state: _Series, spread:
     delta = sums / count[:, None]
     weight = 1 / (1 / count + 1 / state.n[names])
     its_node = node[known][first]
-    near = _near(delta, weight, spread) if len(np.unique(its_node)) > FEWEST_NODES else np.ones(len(names), np.bool_)
+    near = _near(delta, weight, spread) if len(np.unique(its_node)) > MIN_NODES else np.ones(len(names), np.bool_)
     used = np.where(near, weight, 0.0)
     share = np.zeros(len(series))
     share[known] = (used / count / used.sum())[inverse]

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from lepaute.kit.text import counted, signed_percent
-from lepaute.stats.change_evidence import FEWEST_PEERS
+from lepaute.stats.change_evidence import MIN_PEERS
 from lepaute.stats.multiple_tests import outlier_p_values
 from lepaute.watch.alarms.procedure import judge_days
 from lepaute.watch.alarms.sizes import is_worse, worse_direction
@@ -131,7 +131,7 @@ def _backward(backward: "pd.DataFrame") -> Iterator[Notice]:
 
 
 #: Fewer jobs are no level, but in a first sweep.
-FEWEST_JOBS = 3
+MIN_JOBS = 3
 
 
 def _unlike_peers(
@@ -185,14 +185,14 @@ def _groups(table: "pd.DataFrame", factor: str, changelog: Changelog) -> "Iterat
         levels["since_s"] = part["started_s"].to_numpy()[first]
         # of each machine the latest stretch
         levels = levels.sort_values("since_s", kind="stable").drop_duplicates(["node", "cpu"], keep="last")
-        lasting = levels[levels["jobs"] >= FEWEST_JOBS]
+        lasting = levels[levels["jobs"] >= MIN_JOBS]
         levels = lasting if 2 * len(lasting) >= len(levels) else levels
-        if len(levels) >= FEWEST_PEERS:
+        if len(levels) >= MIN_PEERS:
             yield factor, levels.sort_values("node", kind="stable").reset_index(drop=True)
 
 
 #: Changes of a machine that are tried, relative; days that they last; machines that are changed and judged, at most.
-SIZES, LASTING_DAYS, MOST_CHANGED, MOST_MACHINES = (0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.4), 10, 4, 32
+SIZES, LASTING_DAYS, MAX_CHANGED, MAX_MACHINES = (0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.4), 10, 4, 32
 
 
 def least_seen(values: "pd.DataFrame", changelog: Changelog) -> tuple[Notice, ...]:
@@ -204,10 +204,10 @@ def least_seen(values: "pd.DataFrame", changelog: Changelog) -> tuple[Notice, ..
     """
     lines = []
     for cluster, every in values[values["state"] == "done"].groupby("cluster", sort=True):
-        machines = every[MACHINE].drop_duplicates()[:MOST_MACHINES]
+        machines = every[MACHINE].drop_duplicates()[:MAX_MACHINES]
         rows = every[every.set_index(MACHINE).index.isin(machines.set_index(MACHINE).index)]
         days = np.unique(day_numbers(rows["started_s"]))
-        if len(days) <= LASTING_DAYS + FEWEST_JOBS:
+        if len(days) <= LASTING_DAYS + MIN_JOBS:
             continue
         since_s = float(days[-LASTING_DAYS] * DAY_S)
 
@@ -226,7 +226,7 @@ def least_seen(values: "pd.DataFrame", changelog: Changelog) -> tuple[Notice, ..
 
 def _least_seen(rows: "pd.DataFrame", machines: "pd.DataFrame", since_s: float, changelog: Changelog) -> float:
     """inf where none is."""
-    changed = machines[:: max(8, len(machines) // MOST_CHANGED)].set_index(MACHINE).index
+    changed = machines[:: max(8, len(machines) // MAX_CHANGED)].set_index(MACHINE).index
     late = (rows.set_index(MACHINE).index.isin(changed)) & (rows["started_s"] >= since_s).to_numpy()
     directions = rows["factor"].map(lambda factor: worse_direction(str(factor)) or -1).to_numpy(np.float64)
 

@@ -39,7 +39,7 @@ CONFIDENCE = 0.95
 #: Relative change from which on a step matters. BIOS upgrades moved rates by 1 to 5 %, a changed file of sizes by 3 %,
 #: and rates of the same processor scatter by up to 1 % from day to day. Of Celsius degrees, 1 % would be half of one,
 #: as much as a door left open: 5 % are 3 degrees at 60.
-LEAST_CHANGE = 0.01
+MIN_CHANGE = 0.01
 #: Values of a stretch in which a change is looked for where seasons are left in a series: a season is straight in it.
 LOCAL_VALUES = 60
 #: Of the level of a series, what its drift has: what remains of a season is one, nearly; drifts that matter are clear.
@@ -49,8 +49,8 @@ COMMON_REACH = 10
 #: From this share of the machines on, changes of the same days are (also) one of what all have in common.
 COMMON_SHARE = 0.25
 #: A machine responds to what is common by so much more or less than the others, as in `change_evidence`; at most.
-RESPONSE_SPREAD, MOST_RESPONSE = 0.2, 0.5
-FEWEST_FOR_RESPONSE = 30
+RESPONSE_SPREAD, MAX_RESPONSE = 0.2, 0.5
+MIN_FOR_RESPONSE = 30
 
 LeastChange = float | Mapping[str, float]
 
@@ -182,7 +182,7 @@ def least_change_of(factor: str, least_change: LeastChange | None) -> float:
 
     Raises InputError where it is below 0.
     """
-    default = sizes.least_change_of(factor, LEAST_CHANGE)
+    default = sizes.least_change_of(factor, MIN_CHANGE)
     if least_change is None:
         return default
     found = least_change.get(factor, default) if isinstance(least_change, Mapping) else least_change
@@ -328,13 +328,13 @@ def _drift(series: WatchedSeries, p_value: float, confidence: float, *, beside_s
 def _steady(group: SeriesGroup) -> SeriesGroup:
     """The group without what machines respond more or less than others to a season or to warm days.
 
-    What is proportional to the effects of the days, up to MOST_RESPONSE of them, is no change of a machine. Levels on
+    What is proportional to the effects of the days, up to MAX_RESPONSE of them, is no change of a machine. Levels on
     both sides of a sudden change of all machines do not count for that proportion: that change need not be shared.
     """
     dates = np.array(sorted(cut.dates[1] for one in group.common for cut in _cuts(one, LEVEL, 1.0, CONFIDENCE)[0]))
     left = list(group.machines)
     for places, rows in of_equal_length([machine.relative for machine in group.machines]):
-        if rows.shape[1] >= FEWEST_FOR_RESPONSE:
+        if rows.shape[1] >= MIN_FOR_RESPONSE:
             for place, values in zip(
                 places, _without_response([left[each] for each in places], rows, dates), strict=True
             ):
@@ -361,7 +361,7 @@ def _without_response(machines: Sequence[WatchedSeries], left: "Floats", dates: 
             # known
             square = float((common**2).sum()) + float((own**2).mean()) / RESPONSE_SPREAD**2
             if square > 0:
-                responses[row] = float(np.clip(float(common @ own) / square, -MOST_RESPONSE, MOST_RESPONSE)) * common
+                responses[row] = float(np.clip(float(common @ own) / square, -MAX_RESPONSE, MAX_RESPONSE)) * common
         left = left - responses
     return left
 

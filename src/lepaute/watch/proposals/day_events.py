@@ -30,17 +30,17 @@ else:
 
 #: A raw test below this is an alarm: the level of the thesis.
 ALARM = 1e-4
-FEWEST_NODES = 2
+MIN_NODES = 2
 #: On which two nodes have alarms together, before it is asked whether that is chance.
-FEWEST_DAYS = 2
+MIN_DAYS = 2
 #: Days without an alarm after which the same nodes begin another event.
-MOST_GAP_DAYS = 60
+MAX_GAP_DAYS = 60
 #: So many values after a day tell whether a machine was back, three of them at least.
-_AFTER, _FEWEST_AFTER = 5, 3
+_AFTER, _MIN_AFTER = 5, 3
 #: The nodes of an event are judged by this many of its latest days.
 _RECENT = 3
 #: A node belongs to an event if it is in this share of its days.
-_LEAST_SHARE = 0.25
+_MIN_SHARE = 0.25
 
 _KEY = ["cluster", "node", "cpu", "job", "factor"]
 _OF_ALARM = ["node", "cpu", "job", "archive", "started_s", "size"]
@@ -115,8 +115,8 @@ def day_events(
     day: k alarms among its n nodes, by the binomial distribution with the share of alarms on all other days. Of a pair
     of nodes: days on which both have alarms, by the hypergeometric distribution; nodes of such pairs then make an event
     of each day that they have in common. Neither heavy tails nor a wrong level of the raw test matter, but an effect of
-    the day that all nodes share is no chance, and is reported. FEWEST_NODES at least.
-    Days of the same nodes at most MOST_GAP_DAYS apart are one event; nodes on less than a quarter of its days are left
+    the day that all nodes share is no chance, and is reported. MIN_NODES at least.
+    Days of the same nodes at most MAX_GAP_DAYS apart are one event; nodes on less than a quarter of its days are left
     out of `machines`, not out of `jobs`. Where more than half of what was alarmed was not back afterwards, by the
     median of its next five values, something has lasted, and it is no event of days. In order of date.
     Raises InputError where verdicts lack a column.
@@ -188,7 +188,7 @@ def _days(
         of_day, pairs = _day_p_values(hit, tests) * count_days, _pair_p_values(hit, tests) * count_pairs
         for position, day in enumerate(was_tested.index):
             members = np.flatnonzero(hit[position])
-            if len(members) < FEWEST_NODES:
+            if len(members) < MIN_NODES:
                 continue
             sets = [(members, float(of_day[position]))]
             if of_day[position] > level / 2:
@@ -218,7 +218,7 @@ def _pair_p_values(hit: "Booleans", tested: "Booleans") -> "Floats":
     # alarms of the one on days on which the other was tested as well
     mine = alarms.T @ both
     p: Floats = np.ones(common.shape)
-    again = common >= FEWEST_DAYS
+    again = common >= MIN_DAYS
     np.fill_diagonal(again, False)
     p[again] = stats.hypergeom.sf(common[again] - 1, days[again], mine[again], mine.T[again])
     return p
@@ -234,7 +234,7 @@ def _recurring(members: "Integers", pairs: "Floats", level: float) -> "list[tupl
             near = [other for other in left if pairs[one, other] <= level]
             group += near
             left = [other for other in left if other not in near]
-        if len(group) >= FEWEST_NODES:
+        if len(group) >= MIN_NODES:
             sets.append((np.array(sorted(group)), float(pairs[np.ix_(group, group)].min())))
     return sets
 
@@ -259,16 +259,16 @@ def _episodes(days: list[_Day]) -> list[_Episode]:
     episodes: list[_Episode] = []
     for day in days:
         left = day
-        candidates = [one for one in episodes if day.day - one.days[-1].day <= MOST_GAP_DAYS]
+        candidates = [one for one in episodes if day.day - one.days[-1].day <= MAX_GAP_DAYS]
         for episode in sorted(candidates, key=lambda one: -len(one.core() & day.nodes)):
             core = episode.core()
             same = core & left.nodes
             # a factor moved the same way on its latest day
             alike = not episode.days[-1].moves.isdisjoint(left.moves)
-            if len(same) < FEWEST_NODES or 2 * len(same) < len(core) or not alike:
+            if len(same) < MIN_NODES or 2 * len(same) < len(core) or not alike:
                 continue
             rest = left.nodes - core
-            alone = len(rest) < FEWEST_NODES
+            alone = len(rest) < MIN_NODES
             episode.days.append(left if alone else left.part(same))
             left = left.part([] if alone else rest)
         if left.alarms:
@@ -295,7 +295,7 @@ def _lasts(episode: _Episode, values: "pd.DataFrame") -> bool:
         rows = sorted(own[alarm.machine, alarm.factor])
         at = [value for started_s, value, alarmed in rows if alarmed and started_s == alarm.started_s]
         after = [value for started_s, value, alarmed in rows if not alarmed and started_s > alarm.started_s][:_AFTER]
-        if at and len(after) >= _FEWEST_AFTER and np.isfinite(alarm.size):
+        if at and len(after) >= _MIN_AFTER and np.isfinite(alarm.size):
             usual = at[0] / (1 + np.sign(at[0]) * alarm.size)
             lasts.append((float(np.median(after)) - usual) * (at[0] - usual) >= (at[0] - usual) ** 2 / 2)
     return 2 * sum(lasts) > len(lasts)
@@ -303,7 +303,7 @@ def _lasts(episode: _Episode, values: "pd.DataFrame") -> bool:
 
 def _event(episode: _Episode, least_change: LeastChange | None) -> ProposedEvent:
     count = Counter(node for day in episode.days for node in day.nodes)
-    nodes = {node for node, days in count.items() if days >= _LEAST_SHARE * len(episode.days)}
+    nodes = {node for node, days in count.items() if days >= _MIN_SHARE * len(episode.days)}
     every = [alarm for day in episode.days for alarm in day.alarms]
     alarms = [alarm for alarm in every if alarm.machine[:2] in nodes]
     in_order = sorted(every, key=lambda alarm: (alarm.started_s, alarm.machine))

@@ -16,7 +16,7 @@ from lepaute.watch.values import Node
 
 #: What may move a measurement; results, commands and unknown files are left to `lepaute archive diff`.
 GROUPS = (HARDWARE, SYSTEM, SOFTWARE, VARIABLES, CONTROL, EXPERIMENT, SCRIPT)
-MOST_LINES = 12
+MAX_LINES = 12
 WIDTH = 100
 
 
@@ -96,7 +96,7 @@ def _lines(before: tuple[str, Setup], after: tuple[str, Setup], nodes: tuple[Nod
         return (f"{head} no other difference of hardware, system, software or script",)
     unread = [f"{problem}" for setup in (a, b) for problem in setup.unread]
     lines = list(comparison_lines(Comparison(changes, (), ()), unread, everything=False, width=WIDTH))
-    more = len(lines) - MOST_LINES
+    more = len(lines) - MAX_LINES
     if more > 0:
-        lines = [*lines[:MOST_LINES], f"  ... {more} lines more (lepaute archive diff)"]
+        lines = [*lines[:MAX_LINES], f"  ... {more} lines more (lepaute archive diff)"]
     return (f"{head} {len(changes)} differences", *lines)

@@ -23,10 +23,10 @@ from lepaute.watch.values import DAY_S, MACHINE, check_values, vectors
 
 CONFIDENCE = 0.95
 #: On either side, or there is no error to speak of; and pairs of a machine before and after.
-FEWEST, FEWEST_PAIRS = 3, 5
+FEWEST, MIN_PAIRS = 3, 5
 #: Of neighbours, before any day is seen; worth so many days, as in `change_evidence`.
 PRIOR_CORRELATION, PRIOR_DAYS = 0.6, 20
-MOST_CORRELATION = 0.9
+MAX_CORRELATION = 0.9
 
 
 def before_after(
@@ -101,7 +101,7 @@ def _of_factor(
         for row, adjusted in zip(tested, holm([row["p_value"] for row in tested]), strict=True):
             row["p_adjusted"] = adjusted
         of_all = _of_all(sides, confidence)
-        if (of_all is None or of_all["missing"]) and len(sides) >= FEWEST_PAIRS:
+        if (of_all is None or of_all["missing"]) and len(sides) >= MIN_PAIRS:
             of_all, p_differs = _by_pairs([_halves(series) for series in sides], confidence)
             for row, series, p_value in zip(machines, sides, p_differs, strict=True):
                 before, after = (float(side.mean()) for side in _halves(series))
@@ -146,7 +146,7 @@ def _correlation(machines: "list[tuple[Floats, Floats]]") -> float:
     rho = max(0.0, (raw + 1 / length) / (1 - 4 / length) if length > 8 else raw + (1 + 4 * max(raw, 0.0)) / length)
     rho += 1 / np.sqrt(free)
     # a few days of a few machines say little
-    return float(min(MOST_CORRELATION, (PRIOR_DAYS * PRIOR_CORRELATION + free * rho) / (PRIOR_DAYS + free)))
+    return float(min(MAX_CORRELATION, (PRIOR_DAYS * PRIOR_CORRELATION + free * rho) / (PRIOR_DAYS + free)))
 
 
 def _compared(before: "Floats", after: "Floats", rho: float, confidence: float) -> "dict[str, float]":

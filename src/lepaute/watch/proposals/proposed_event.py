@@ -20,7 +20,7 @@ from lepaute.kit.later import later
 from lepaute.kit.node_sets import fold_node_set
 from lepaute.kit.numbers import path_of
 from lepaute.kit.text import counted, p_text, signed_percent
-from lepaute.watch.changelog import ALL, MOST_BYTES, Event, Inventory, NodeSet, Outlier
+from lepaute.watch.changelog import ALL, MAX_BYTES, Event, Inventory, NodeSet, Outlier
 from lepaute.watch.named_nodes import nodes_text
 from lepaute.watch.values import MACHINE as MACHINE_COLUMNS
 from lepaute.watch.values import NODE, Machine, Node, day_of
@@ -64,7 +64,7 @@ def read_inventory(path: str | Path) -> Inventory:
     path = path_of(path, "the inventory")
     groups: dict[str, dict[str, str]] = {}
     lines: dict[str, int] = {}
-    with csv_reader(path, "a CSV file of groups of nodes", MOST_BYTES) as reader:
+    with csv_reader(path, "a CSV file of groups of nodes", MAX_BYTES) as reader:
         columns = [name.strip() for name in reader.fieldnames or ()]
         kinds = [name for name in columns if name and name != "node"]
         if "node" not in columns or not kinds or len(set(columns)) < len(columns):

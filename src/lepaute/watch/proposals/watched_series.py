@@ -21,16 +21,16 @@ from lepaute.watch.judging.reference import references
 from lepaute.watch.values import DAY_S, MACHINE, day_numbers, vectors
 
 #: Machines without which a day has no effect of its own.
-FEWEST_MACHINES = 8
+MIN_MACHINES = 8
 #: A day on which fewer were measured takes in so many days before and after it, as few as are enough.
 REACHES = (0, 1, 3, 7)
 _POLISHES = 2
 #: Of fewer series the correlations of neighbours say too little about each other: see `_least_correlation`.
-FEWEST_SERIES = 8
+MIN_SERIES = 8
 #: Standard errors added to the correlation of a series that has no others beside it.
 CAUTION_ALONE = 3.0
 #: Never above this, or nothing could be told from a wandering level.
-MOST_CORRELATION = 0.9
+MAX_CORRELATION = 0.9
 #: The change is at most so many values before there is evidence of it; levels of so many values tell where.
 REACH = 20
 
@@ -61,13 +61,13 @@ def day_effect(day: "Integers", series: "Integers", relative: "Floats") -> DayEf
     """The common part of deviations; all arrays of shape (rows,).
 
     day      : days since the epoch; series: a number for each machine; relative: its deviation from its own level
-    None where no day has FEWEST_MACHINES machines: then nothing can be told apart. Days without enough of them within
+    None where no day has MIN_MACHINES machines: then nothing can be told apart. Days without enough of them within
     the widest reach take the effect of the days next to them, on a straight line between both.
     """
     days, at = np.unique(day, return_inverse=True)
     members = np.unique(series, return_inverse=True)[1]
     count = int(members.max(initial=-1)) + 1
-    if count < FEWEST_MACHINES:
+    if count < MIN_MACHINES:
         return None
     left = relative.copy()
     total = np.zeros(len(days))
@@ -83,7 +83,7 @@ def day_effect(day: "Integers", series: "Integers", relative: "Floats") -> DayEf
                 first = int(np.searchsorted(days, days[position] - wide))
                 rows = order[starts[first] : starts[int(np.searchsorted(days, days[position] + wide, side="right"))]]
                 means = _means(members[rows], left[rows])
-                if len(means) >= FEWEST_MACHINES:
+                if len(means) >= MIN_MACHINES:
                     effect[position], reach[position] = float(np.median(means)), wide
                     break
         known = np.isfinite(effect)
@@ -232,7 +232,7 @@ def _least_correlation(series: "list[Floats]") -> float:
     """What neighbours of any of these series have in common at least.
 
     The estimate of one short series is too low now and then; at the small levels of many tests, most false alarms come
-    from there. So no series has less than the mean of all, with two standard errors of that. Fewer than FEWEST_SERIES
+    from there. So no series has less than the mean of all, with two standard errors of that. Fewer than MIN_SERIES
     have no such mean: each then has its largest, with CAUTION_ALONE.
     """
     if not series:
@@ -243,14 +243,14 @@ def _least_correlation(series: "list[Floats]") -> float:
         # levels taken off lower a correlation by about (2 + 4 rho) / n (Kendall's bias; see `correlation`)
         rho = levels_correlation(rows)
         estimates[places] = np.minimum(differences_correlation(rows), rho + (2 + 4 * rho) / rows.shape[1])
-    if len(series) >= FEWEST_SERIES:
+    if len(series) >= MIN_SERIES:
         weights = counts / counts.sum()
         mean = float(weights @ estimates)
         least = mean + 2 * float(np.sqrt((weights**2 * (estimates - mean) ** 2).sum()))
     else:
         least = float((estimates + CAUTION_ALONE / np.sqrt(counts)).max())
         least = max(least, *(float(cautious_correlation(x)) for x in series)) if len(series) > 1 else least
-    return min(MOST_CORRELATION, round(least * 20) / 20)
+    return min(MAX_CORRELATION, round(least * 20) / 20)
 
 
 def of_equal_length(series: "Sequence[Floats]") -> "Iterator[tuple[list[int], Floats]]":

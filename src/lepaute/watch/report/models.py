@@ -35,9 +35,9 @@ MODELS = {
 WATCHED = (MODEL_FACTORS, RESIDUAL_FACTORS)
 #: The others are as before from this p-value on; so many coefficients at most are said to have moved, and so many other
 #: sets are named.
-AS_BEFORE, MOST_MOVED, MOST_SETS = 0.01, 3, 3
+AS_BEFORE, MAX_MOVED, MAX_SETS = 0.01, 3, 3
 #: Machines of which it is said: so many regressed, and as many suspicious ones.
-MOST_MACHINES = 50
+MAX_MACHINES = 50
 
 
 def title_of(factor: str) -> str:
@@ -88,13 +88,13 @@ class Moved:
     def text(self, names: tuple[str, ...]) -> str:
         """dgemm_mnk_s +3.1 %; the other 7 are as before (p = 0.4). Of several sets, one of which moved, all."""
         if not self.moved:
-            return f"more than {MOST_MOVED} of them"
+            return f"more than {MAX_MOVED} of them"
         shift = dict(zip(names, self.changes, strict=True))
         first = " and ".join(f"{name} {signed_percent(shift[name])}" for name in self.moved[0])
         rest = f"the other {len(names) - len(self.moved[0])} are as before ({p_text(self.others)})"
         others = [" and ".join(each) for each in self.moved[1:]]
-        if len(others) > MOST_SETS:
-            others = [*others[:MOST_SETS], f"{len(others) - MOST_SETS} more"]
+        if len(others) > MAX_SETS:
+            others = [*others[:MAX_SETS], f"{len(others) - MAX_SETS} more"]
         return f"{first}; {rest}" + (f"; or instead {', or '.join(others)}" if others else "")
 
 
@@ -108,7 +108,7 @@ def moved_in(factor: FactorRows, found: OpenRegressions) -> list[Moved]:
     standing = rows[rows["regressed"]].drop_duplicates(["node", "cpu"], keep="last")
     machines = {
         (str(node), int(cpu))
-        for table in (standing.head(MOST_MACHINES), suspects.nsmallest(MOST_MACHINES, "p_value"))
+        for table in (standing.head(MAX_MACHINES), suspects.nsmallest(MAX_MACHINES, "p_value"))
         for node, cpu in zip(table["node"], table["cpu"], strict=True)
     }
     values = found.values[found.values["cluster"] == factor.cluster]
@@ -151,7 +151,7 @@ def _moved(
     """For each test the sets of positions without which the others are as before, and the p-value of these; (), NaN."""
     tests, p = new.shape
     found: list[tuple[Sequence[tuple[int, ...]], float]] = [((), float("nan"))] * tests
-    for size in range(1, min(MOST_MOVED, p - 1) + 1):
+    for size in range(1, min(MAX_MOVED, p - 1) + 1):
         left = np.array([place for place, (sets, _) in enumerate(found) if not sets], np.int64)
         if not len(left):
             break

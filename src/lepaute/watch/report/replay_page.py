@@ -16,7 +16,7 @@ from lepaute.watch.report.history import ChangeAlarm, Day, alarms_answer
 from lepaute.watch.report.summary import Regression, change_text, machines_text, regression_nodes, since_text
 
 #: Days of suspicious tests that are listed.
-MOST_SUSPICIONS = 500
+MAX_SUSPICIONS = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def page(found: Replayed) -> str:
             for each in found.still_open
         ],
         pictures=[picture_values(_picture(found))] if days else [],
-        suspicions=records_table("Suspicious tests", suspicions[:MOST_SUSPICIONS]),
+        suspicions=records_table("Suspicious tests", suspicions[:MAX_SUSPICIONS]),
         false_alarms=exact_number(100.0 * found.false_alarms),
         level=exact_number(found.level, 1),
         tests=found.tests,

@@ -36,7 +36,7 @@ from lepaute.watch.values import DAY_S, day_of
 MARKER = "lepaute-watch-site.txt"
 _PACKAGE = "lepaute.watch.site"
 #: Lines of a list on the front page, the others are folded.
-MOST_LINES = 12
+MAX_LINES = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,7 +313,7 @@ def _write_pages(store: "Store", writer: _Writer, now_s: float) -> None:
         ],
         looks=[{"text": str(look)} for look in looks],
         looks_label=LABEL,
-        most=MOST_LINES,
+        most=MAX_LINES,
         notices=[{"text": str(each)} for each in (*noticed, *unconfirmed, *silent)],
         summaries=said.summaries,
         regressions=[

@@ -41,13 +41,13 @@ MEMORY_LIMIT = "256MB"
 #: So many files of similar size become one, so that a query opens some dozens of them and not one a job.
 MERGED_FILES = 16
 #: A file of more rows is left as it is: to write it anew takes longer than a query gains by it.
-_MOST_MERGED_ROWS = 100_000
+_MAX_MERGED_ROWS = 100_000
 #: A query reads whole groups of rows: small enough that a node's are few, and large enough to pack well.
 _ROWS_OF_GROUP = 32_768
 #: A reader may be overtaken by that many pairs of changes, the second of which removes what the first replaced.
 _READ_TRIES = 20
 #: What a table may take in memory while it is searched for damage.
-_MOST_TABLE_BYTES = 4 << 30
+_MAX_TABLE_BYTES = 4 << 30
 _DAMAGED = "the store is damaged: restore the file, or make the store again from the archives"
 #: A path that stays within the folder.
 _PLACE = re.compile("data/[A-Za-z0-9_-]+/[A-Za-z0-9_.-]+")
@@ -311,7 +311,7 @@ class _FolderWriter(Writer):
         while True:
             tiers: dict[int, list[DataFile]] = {}
             for file in self._files.get(table.name, ()):
-                if file.rows <= _MOST_MERGED_ROWS:
+                if file.rows <= _MAX_MERGED_ROWS:
                     tiers.setdefault(_tier(file.rows), []).append(file)
             lot = next((files for files in tiers.values() if len(files) >= MERGED_FILES), None)
             if lot is None:
@@ -397,7 +397,7 @@ def _unreadable(folder: Path, index: Index, problem: Exception) -> Exception:
         for file in index.files.get(table.name, ()):
             name = str(folder / file.place)
             try:
-                opened = open_parquet(folder / file.place, name, most_bytes=_MOST_TABLE_BYTES)
+                opened = open_parquet(folder / file.place, name, most_bytes=_MAX_TABLE_BYTES)
                 if missing := [column for column in table.columns if column not in opened.schema_arrow.names]:
                     return InputError(f"{name}: has no column {missing[0]}; {_DAMAGED}")
                 with reading_table(name):

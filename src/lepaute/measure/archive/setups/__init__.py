@@ -33,7 +33,7 @@ from lepaute.measure.archive.setups.facts import (
 
 _ENVIRONMENT = "environment/"
 #: Larger files are no description of a node; what is read whole is bounded by this.
-MOST_FILE_BYTES = 16 << 20
+MAX_FILE_BYTES = 16 << 20
 #: A fact and the node that it is about; "" where it is about the whole experiment.
 Placed = tuple[str, Fact]
 
@@ -58,7 +58,7 @@ _TIME_KEY = re.compile(r"(start|end|when|time|date|duration|pid|node|before|rest
 #: Names that a run makes up: temporary folders, process numbers in them.
 _MADE_UP = re.compile(r"(?<=[-_./])(tmp[A-Za-z0-9_]{6,}|[A-Za-z0-9_]{8})(?=$|[/.])|(?<=/proc/)[0-9]+")
 _TEMPORARY = re.compile(r"/tmp/[^\s'\"]*")
-_MOST_DEPTH, _MOST_FLAT, _MOST_COMMANDS = 6, 2000, 20_000
+_MAX_DEPTH, _MAX_FLAT, _MAX_COMMANDS = 6, 2000, 20_000
 
 
 @dataclass(slots=True)
@@ -99,7 +99,7 @@ def setup_of(archive: Archive) -> Setup:
     for name, member in members.items():
         if not name.startswith((_ENVIRONMENT, "experiment/", "designs/", "design.csv")):
             continue
-        if member.size_bytes > MOST_FILE_BYTES:
+        if member.size_bytes > MAX_FILE_BYTES:
             setup.unread.append(f"{name} has {member.size_bytes} bytes")
             continue
         if name.startswith("experiment/"):
@@ -151,18 +151,18 @@ def metadata_facts(about: Metadata, document: Mapping[str, object]) -> Iterator[
 
 def flat(value: object, name: str = "", depth: int = 0) -> list[tuple[str, str]]:
     """The leaves of a JSON value with their paths, a.b[2]; lists of plain values are one leaf."""
-    if depth > _MOST_DEPTH:
+    if depth > _MAX_DEPTH:
         return [(name, "(nested too deep)")]
     leaves: list[tuple[str, str]] = []
     if isinstance(value, dict):
         for key, item in sorted(value.items()):
             leaves.extend(flat(item, f"{name}.{key}" if name else key, depth + 1))
     elif isinstance(value, list) and any(isinstance(item, dict | list) for item in value):
-        for place, item in enumerate(value[:_MOST_FLAT]):
+        for place, item in enumerate(value[:_MAX_FLAT]):
             leaves.extend(flat(item, f"{name}[{place}]", depth + 1))
     else:
         leaves.append((name, _plain(value)))
-    return leaves[:_MOST_FLAT]
+    return leaves[:_MAX_FLAT]
 
 
 def _plain(value: object) -> str:
@@ -208,7 +208,7 @@ def control_facts(document: object) -> Iterator[Placed]:
 def command_facts(document: object, run_id: str) -> Iterator[Placed]:
     """The commands that were run, one line each, equal ones on several nodes as one; a single fact."""
     nodes: dict[str, list[str]] = {}
-    for item in map(mapping, sequence(document)[:_MOST_COMMANDS]):
+    for item in map(mapping, sequence(document)[:_MAX_COMMANDS]):
         words = [word for word in sequence(item.get("argv")) if isinstance(word, str)]
         added = mapping(item.get("environment"))
         line = shlex.join([*(f"{key}={_plain(value)}" for key, value in sorted(added.items())), *words])
@@ -227,7 +227,7 @@ def command_facts(document: object, run_id: str) -> Iterator[Placed]:
 
 def _several(nodes: list[str]) -> str:
     """How often a command ran where it did not run on all nodes once; nothing else about the nodes, which differ."""
-    times = max(nodes.count(node) for node in set(nodes)) if len(nodes) < _MOST_FLAT else 1
+    times = max(nodes.count(node) for node in set(nodes)) if len(nodes) < _MAX_FLAT else 1
     return f"{times} times a node: " if times > 1 else ""
 
 

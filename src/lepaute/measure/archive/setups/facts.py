@@ -198,7 +198,7 @@ _COMPLAINT = re.compile(
 _LONGEST_LINE, _LONGEST_SETTING = 1000, 4096
 _TIME = re.compile(r"^\[[^\]]*\]\s*")
 _NUMBER = re.compile(r"0x[0-9a-f]+|\b[0-9a-f]{8,}\b|[0-9]+", re.IGNORECASE)
-_MOST_COMPLAINTS = 200
+_MAX_COMPLAINTS = 200
 _REMOTE = re.compile(r"nfs4?|lustre|beegfs|gpfs|ceph|glusterfs|cifs|9p|orangefs|pvfs2|overlay|fuse\..*")
 
 
@@ -236,7 +236,7 @@ def _kernel_log(text: str) -> list[Fact]:
     lines = (_TIME.sub("", line) for line in heads if _COMPLAINT.search(line))
     # Each once: how often the kernel says a thing depends on how long it has run.
     plain = sorted({_NUMBER.sub("#", line)[:200] for line in lines})
-    return [Fact(SYSTEM, "complaints of the kernel", frozenset(plain[:_MOST_COMPLAINTS]))]
+    return [Fact(SYSTEM, "complaints of the kernel", frozenset(plain[:_MAX_COMPLAINTS]))]
 
 
 def _limits(text: str) -> list[Fact]:
@@ -373,7 +373,7 @@ _LEFT_OUT = frozenset(
     "loadavg uptime date free ps top who w users processes vmstat stat interrupts softirqs diskstats df sensors "
     "clock clock_offset netstat ifconfig hostname".split()
 )
-_MOST_LINES = 5000
+_MAX_LINES = 5000
 
 
 def file_facts(name: str, data: bytes) -> list[Fact]:
@@ -388,6 +388,6 @@ def file_facts(name: str, data: bytes) -> list[Fact]:
         return []
     text = data.decode(errors="replace")
     if (reader := _READERS.get(stem)) is None:
-        return [Fact(OTHER, name, tuple(text.splitlines()[:_MOST_LINES]))]
+        return [Fact(OTHER, name, tuple(text.splitlines()[:_MAX_LINES]))]
     facts = reader(text)
     return facts or ([Fact(OTHER, name, "is there, and is not what its name says")] if text.strip() else [])

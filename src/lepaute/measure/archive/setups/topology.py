@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from xml.parsers import expat
 
 #: hwloc nests about a dozen deep.
-_MOST_DEPTH = 100
+_MAX_DEPTH = 100
 
 
 class _Refused(Exception):
@@ -83,7 +83,7 @@ def walk(text: str, seen: "Callable[[Object, list[Object]], None]") -> bool:
     around: list[Object] = []
 
     def opened(name: str, attributes: dict[str, str]) -> None:
-        if len(around) >= _MOST_DEPTH:
+        if len(around) >= _MAX_DEPTH:
             raise _Refused
         each = Object(attributes.get("type", "") if name == "object" else "", attributes)
         if name == "object":

@@ -12,12 +12,12 @@ from lepaute.measure.fit.kernels.polynomial import r_squared
 from lepaute.measure.fit.numeric import Floats, Integers
 
 #: A class with less of a kernel's time does not matter, whatever is wrong with it.
-LEAST_TIME_SHARE = 0.05
+MIN_TIME_SHARE = 0.05
 #: With fewer units the deviation between them says too little.
-FEWEST_UNITS = 6
-FEWEST_PAIRS = 50
+MIN_UNITS = 6
+MIN_PAIRS = 50
 #: Processes that a place must have: what lasts in a place shows only against what changes from process to process.
-FEWEST_PROCESSES = 3
+MIN_PROCESSES = 3
 ENOUGH_TO_BE_EQUAL = 5
 
 
@@ -38,7 +38,7 @@ def contrasts(values: Floats, number: Integers, unit: Integers) -> list[Contrast
     influence a_i of call i on the difference, its variance is G / (G - 1) sum over units of (sum of a_i)^2 (Cameron &
     Miller, Journal of Human Resources 50, 2015, section II). Degrees of freedom: the number of units that the class
     effectively rests on, (sum s)^2 / sum s^2 for the squares s of the units' sums, less 1, and no more than the units
-    less 1. Below FEWEST_UNITS units the p-value is 1.
+    less 1. Below MIN_UNITS units the p-value is 1.
     """
     units, count = int(unit.max()) + 1, len(values)
     overall = values - values.mean()
@@ -57,7 +57,7 @@ def contrasts(values: Floats, number: Integers, unit: Integers) -> list[Contrast
         seen = np.bincount(unit[inside], minlength=units)
         present = int(np.count_nonzero(seen))
         effective = float(seen.sum()) ** 2 / float((seen.astype(np.float64) ** 2).sum())
-        if present < FEWEST_UNITS or effective < FEWEST_UNITS / 2:
+        if present < MIN_UNITS or effective < MIN_UNITS / 2:
             result.append(Contrast(difference, 0.0, 1.0))
             continue
         variance = present / (present - 1) * float(np.sum(sums**2))
@@ -74,7 +74,7 @@ def level(calls: Classed) -> flag.Check:
         )
     process = np.unique(calls.of.process, return_inverse=True)[1]
     processes = int(process.max()) + 1
-    if processes < FEWEST_UNITS:
+    if processes < MIN_UNITS:
         return flag.unable("level", f"Too few processes ({processes}) to tell whether the mean is right.")
     # Sums, interruptions included, as an application adds them up. Of messages, ratios, since each size matters as
     # much, without interruptions, which models of messages leave out.
@@ -142,7 +142,7 @@ def spread(calls: Classed) -> flag.Check:
 def _worst(calls: Classed, classes: list[Contrast], sizes: Floats, limits: flag.Limits) -> int | None:
     """The class to report: the most certain of those that matter and are large, or the largest; None: no test."""
     share = calls.time_share() if calls.of.weighs_time else np.ones(len(sizes))
-    matters = [at for at, each in enumerate(classes) if share[at] >= LEAST_TIME_SHARE and each.t != 0.0]
+    matters = [at for at, each in enumerate(classes) if share[at] >= MIN_TIME_SHARE and each.t != 0.0]
     large = [at for at in matters if sizes[at] >= limits.notable]
     if large:
         return min(large, key=lambda at: (classes[at].p_value, -sizes[at]))
@@ -167,7 +167,7 @@ def autocorrelation(calls: Classed, *, wandering: bool = False) -> flag.Check:
     value, number = calls.by_process()
     follows = number[1:] == number[:-1]
     pairs = int(np.count_nonzero(follows))
-    if pairs < FEWEST_PAIRS or np.ptp(value) == 0.0:
+    if pairs < MIN_PAIRS or np.ptp(value) == 0.0:
         return flag.unable("autocorrelation", f"Too few successive calls ({pairs}) to estimate their correlation.")
     rank = np.argsort(np.argsort(value, kind="stable"), kind="stable").astype(np.float64)
     before, after = rank[:-1][follows], rank[1:][follows]
@@ -196,7 +196,7 @@ def places(calls: Classed, kind: str = "cores") -> flag.Check:
         return flag.unable(kind, f"All calls were made on one of the {kind}.")
     values, of_place = _processes(calls, place.astype(np.int64))
     groups = [values[of_place == number] for number in range(len(known))]
-    able = [number for number, group in enumerate(groups) if len(group) >= FEWEST_PROCESSES]
+    able = [number for number, group in enumerate(groups) if len(group) >= MIN_PROCESSES]
     if len(able) < 2:
         return flag.unable(
             kind, f"Too few processes on each of the {kind} to tell a lasting difference from one of a process."

@@ -23,14 +23,14 @@ from lepaute.stats.steps import Step, drift, find_steps
 #: Handed to the tests as theirs; the p-value is what counts, adjusted for all tests of the fit.
 FALSE_ALARMS = 0.01
 PARTS_OF_PROCESS, PARTS_IN_ALL = 3, 60
-FEWEST_VALUES = 16
-FEWEST_CALLS_OF_VALUE = 4
+MIN_VALUES = 16
+MIN_CALLS_OF_VALUE = 4
 #: Parts of a process in which a change inside it is looked for: no more, of at least eight calls each, and no fewer
 #: than the least, since among few values even the clearest change may be chance.
-MOST_PARTS, LEAST_PARTS, CALLS_OF_PART = 120, 30, 8
+MAX_PARTS, MIN_PARTS, CALLS_OF_PART = 120, 30, 8
 #: A kernel changed with the others when its level did by this share of the whole change, in the same direction.
 SAME = 0.5
-FEWEST_CALLS_BESIDE = 5
+MIN_CALLS_BESIDE = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ def series_of(calls: Classed) -> Series:
     processes = len(np.unique(calls.of.process))
     centred = 1 < processes < ENOUGH_PROCESSES
     parts = PARTS_OF_PROCESS if processes >= ENOUGH_PROCESSES else max(1, PARTS_IN_ALL // max(processes, 1))
-    parts = max(1, min(parts, len(calls.of) // max(processes, 1) // FEWEST_CALLS_OF_VALUE))
+    parts = max(1, min(parts, len(calls.of) // max(processes, 1) // MIN_CALLS_OF_VALUE))
     part = parts_of(calls.of.process, parts)
     order = np.argsort(part, kind="stable")
     count = int(part.max()) + 1 if len(part) else 0
@@ -76,7 +76,7 @@ def series_of(calls: Classed) -> Series:
 
 def step(series: Series) -> Check:
     """Did the level change at some date, and stay so for a while?"""
-    if len(series) < FEWEST_VALUES:
+    if len(series) < MIN_VALUES:
         return unable("step", f"Too few parts of processes ({len(series)}) to see a change of level.")
     steps = steps_of(series)
     if not steps:
@@ -89,7 +89,7 @@ def step(series: Series) -> Check:
 
 def steps_of(series: Series) -> tuple[Step, ...]:
     """Changes of level, in the order of their dates; none in a series that is too short."""
-    if len(series) < FEWEST_VALUES:
+    if len(series) < MIN_VALUES:
         return ()
     return find_steps(
         series.start_s.tolist(), series.level.tolist(), false_alarms=FALSE_ALARMS, least_size=CHANGE.notable / 3
@@ -98,7 +98,7 @@ def steps_of(series: Series) -> tuple[Step, ...]:
 
 def slow_change(series: Series, steps: bool) -> Check:
     """Did the level rise or fall little by little? Not asked where there was a step, which is a trend as well."""
-    if len(series) < FEWEST_VALUES:
+    if len(series) < MIN_VALUES:
         return unable("drift", f"Too few parts of processes ({len(series)}) to see a drift.")
     if series.centred:
         return unable("drift", "Too few processes to tell a drift from the differences between processes.")
@@ -151,7 +151,7 @@ def machine_of(host: str, kernels: Sequence[Classed], watches: Sequence[Watch] =
         text = change.sentence[:1].upper() + change.sentence[1:]
         # Tested at a level of its own, with too few permutations for that of all tests together.
         check = checked("sentinels", abs(change.relative), change.relative, None, what=text)
-    elif len(level) < FEWEST_VALUES:
+    elif len(level) < MIN_VALUES:
         check = unable("sentinels", f"Too few sentinels ({len(level)}) to see a change of its speed.")
     else:
         check = nothing("sentinels", f"The {len(level)} sentinels show no change of its speed.")
@@ -163,7 +163,7 @@ def _of_kernels(host: str, kernels: Sequence[Classed]) -> Machine:
         return Machine(host, None, (), (unable("step", "No kernel was measured."),))
     calls = _together(kernels)
     series = _series(calls, 3) if len(np.unique(calls.process)) >= ENOUGH_PROCESSES else None
-    if series is not None and len(series) >= FEWEST_VALUES:
+    if series is not None and len(series) >= MIN_VALUES:
         steps = steps_of(series)
         checks = [_step(steps, kernels), slow_change(series, bool(steps))]
     else:
@@ -198,8 +198,8 @@ def _inside(calls: _Calls, kernels: Sequence[Classed]) -> tuple[tuple[Series, ..
     tests = 0
     for number in np.unique(calls.process):
         mine = calls.process == number
-        parts = min(MOST_PARTS, int(np.count_nonzero(mine)) // CALLS_OF_PART)
-        if parts < LEAST_PARTS:
+        parts = min(MAX_PARTS, int(np.count_nonzero(mine)) // CALLS_OF_PART)
+        if parts < MIN_PARTS:
             continue
         series = _series(subset(calls, mine), parts)
         tests += 1
@@ -240,7 +240,7 @@ def _changed(
         time_s, level = calls.of.time_s, calls.level
         before: Booleans = (time_s >= earlier_s[0]) & (time_s < earlier_s[1])
         after: Booleans = (time_s >= later_s[0]) & (time_s < later_s[1])
-        if min(np.count_nonzero(before), np.count_nonzero(after)) < FEWEST_CALLS_BESIDE:
+        if min(np.count_nonzero(before), np.count_nonzero(after)) < MIN_CALLS_BESIDE:
             continue
         seen += 1
         change = float(np.median(level[after]) / np.median(level[before])) - 1.0

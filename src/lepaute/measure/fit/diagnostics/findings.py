@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 #: Checks of the machine that are of a change of its speed.
 CHANGES = ("step", "drift", "perturbation", "sentinels")
 #: Subjects that the answer names.
-MOST_NAMED = 3
+MAX_NAMED = 3
 
 #: What the size of a flag is called beside its subject, where it is no share; "": the sentence says all.
 _VALUES: Mapping[str, Callable[[Flag], str]] = {
@@ -156,9 +156,9 @@ def _have(names: list[str]) -> str:
 
 def _named(names: list[str]) -> str:
     """The first few: "a, b, c and 2 more"."""
-    more = len(names) - MOST_NAMED
+    more = len(names) - MAX_NAMED
     if more > 0:
-        return f"{', '.join(names[:MOST_NAMED])} and {more} more"
+        return f"{', '.join(names[:MAX_NAMED])} and {more} more"
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 

@@ -19,7 +19,7 @@ from lepaute.stats.multiple_tests import holm
 #: Chance that a calibration of which all is well gets a flag from any test.
 ALPHA = 0.01
 #: Of the time of all kernels: below, nothing of a kernel is serious; below the second, nothing is worth a flag.
-SERIOUS_SHARE, LEAST_SHARE = 0.01, 0.001
+SERIOUS_SHARE, MIN_SHARE = 0.01, 0.001
 #: Below 60 calls a mean is known to no better than some per cent; below 20 a kernel is a constant.
 FEW_CALLS, TOO_FEW_CALLS = 60, 20
 
@@ -395,7 +395,7 @@ def dependence_flags(reports: "Iterable[Any] | None", shares: Mapping[str, float
     """A flag for every kernel whose sums of calls scatter more than the platform's layers say."""
     flags = []
     for report in reports or ():
-        if report.is_limit and shares.get(report.kernel, 1.0) >= LEAST_SHARE:
+        if report.is_limit and shares.get(report.kernel, 1.0) >= MIN_SHARE:
             size = report.width / max(report.width_modelled, 1e-12) - 1.0
             text = str(report.sentence).removeprefix(f"{report.kernel}: ")
             text = text[:1].upper() + text[1:]
@@ -407,6 +407,6 @@ def dependence_flags(reports: "Iterable[Any] | None", shares: Mapping[str, float
 
 def _severity(size: float, limits: Limits, share: float) -> Severity | None:
     """What the size of an effect amounts to in a subject with this share of the time; None: nothing."""
-    if size < limits.notable or share < LEAST_SHARE:
+    if size < limits.notable or share < MIN_SHARE:
         return None
     return "serious" if size >= limits.serious and share >= SERIOUS_SHARE else "notable"

@@ -25,7 +25,7 @@ BETWEEN_ARCHIVES_S = 3600.0
 NOT_TIMED = ("seen",)
 #: Operations that move nothing, and what holds their cost.
 COSTS = {"iprobe": "iprobe_s", "test": "test_s", "wtime": "wtime_s"}
-FEWEST_CALLS = 5
+MIN_CALLS = 5
 
 
 def _kernel_seconds(
@@ -242,7 +242,7 @@ def messages(frames: Sequence[pandas.DataFrame], network: Network | None, severa
     for kind in ("local", "remote") if several else ("local",):
         for operation in sorted(set(table["operation"].astype(str)) - set(NOT_TIMED)):
             rows = np.flatnonzero(((link == kind) & (table["operation"] == operation)).to_numpy())
-            if len(rows) >= FEWEST_CALLS:
+            if len(rows) >= MIN_CALLS:
                 yield _of_operation(
                     str(operation), kind, several, table.iloc[rows], network, process[rows], host.iloc[rows]
                 )

@@ -10,12 +10,12 @@ from lepaute.stats.robust import robust_sd
 #: Classes of size, equally wide in the logarithm of the predicted duration.
 CLASSES = 8
 #: A class with fewer calls joins its neighbour.
-FEWEST_OF_CLASS = 30
+MIN_OF_CLASS = 30
 #: Beyond so many robust standard deviations above the median of its class a call was interrupted: it is cut there, so
 #: that the other diagnostics do not tell of it, and counted by `outliers`. Of a half-normal none is beyond.
 CUT_SD = 8.0
 #: Interruptions are rare; where more of a class are beyond the cut, it has two modes, and nothing is cut.
-MOST_CUT = 0.1
+MAX_CUT = 0.1
 #: From so many processes on they are the units of the tests; of fewer, parts of them are.
 ENOUGH_PROCESSES = 8
 UNITS = 24
@@ -121,7 +121,7 @@ def classed(calls: Residuals) -> Classed:
         # Of the upper side alone: noise is skewed, and interruptions are what the cut is for.
         scale[which] = max(robust_sd(values, middle), 1e-9 * abs(middle))
         cut = middle + CUT_SD * scale[which]
-        if np.mean(values > cut) <= MOST_CUT:
+        if np.mean(values > cut) <= MAX_CUT:
             capped[inside] = np.minimum(values, cut)
         mean[which] = max(float(capped[inside].mean()), 1e-300)
     return Classed(
@@ -159,7 +159,7 @@ def _classes_of(predicted_s: Floats) -> Integers:
     while edges:
         counts = np.bincount(np.searchsorted(edges, logs), minlength=len(edges) + 1)
         smallest = int(np.argmin(counts))
-        if counts[smallest] >= FEWEST_OF_CLASS:
+        if counts[smallest] >= MIN_OF_CLASS:
             break
         # It joins the smaller of its neighbours.
         if smallest == 0 or (smallest < len(edges) and counts[smallest + 1] < counts[smallest - 1]):

@@ -15,14 +15,14 @@ from lepaute.measure.fit.kernels.polynomial import (
     r_squared,
     settled,
 )
-from lepaute.measure.fit.kernels.regions import FEWEST_CALLS, Region, as_called, first_match, regions_of
+from lepaute.measure.fit.kernels.regions import MIN_CALLS, Region, as_called, first_match, regions_of
 from lepaute.measure.fit.numeric import Floats, Integers
 from lepaute.measure.fit.observations.calls import Calls
 
-#: The mean where there are fewer than FEWEST_CALLS: it grows with the work as it must, and has next to nothing to fit.
+#: The mean where there are fewer than MIN_CALLS: it grows with the work as it must, and has next to nothing to fit.
 FEW = "M-1"
 #: With fewer calls the constant is left out as well.
-FEWEST_FOR_TWO = 6
+MIN_FOR_TWO = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ def fit_kernel(calls: Calls, regions: tuple[Region, ...] | None = None, form: Fo
     if pieces[-1].region.where is not None:
         # Nothing was measured outside; the nearest thing to a model there is the last piece.
         pieces[-1] = replace(pieces[-1], region=Region(None))
-    few = len(warm) < FEWEST_CALLS
+    few = len(warm) < MIN_CALLS
     if few:
         note = "; ".join(filter(None, [note, f"only {len(warm)} calls: a product and a constant"]))
     plain = replace(form, mean=plain_mean(calls.kernel, FEW if few else form.mean, len(pieces)))
@@ -191,16 +191,16 @@ def representative(calls: Calls) -> tuple[Calls, str]:
     """
     calls = calls.where(calls.nonempty())
     warm = calls.where(~calls.cold)
-    if len(warm) >= min(FEWEST_CALLS, len(calls)):
+    if len(warm) >= min(MIN_CALLS, len(calls)):
         return warm, ""
     return calls, "first steps included, there are no others"
 
 
 def _fitted_mean(calls: Calls, form: Form) -> PolynomialFit:
-    many = len(calls) >= FEWEST_CALLS
+    many = len(calls) >= MIN_CALLS
     mean = form.mean if many else FEW
     return SHAPES[mean].fit(
-        terms_of(calls.kernel, mean)[: None if len(calls) >= FEWEST_FOR_TWO else 1],
+        terms_of(calls.kernel, mean)[: None if len(calls) >= MIN_FOR_TWO else 1],
         calls.m,
         calls.n,
         calls.k,
@@ -231,7 +231,7 @@ def _own(calls: Calls, form: Form) -> dict[int, PolynomialFit]:
     numbers, first = np.unique(unit[order], return_index=True)
     result = {}
     for number, rows in zip(numbers, np.split(order, first[1:]), strict=True):
-        if len(rows) >= FEWEST_CALLS:
+        if len(rows) >= MIN_CALLS:
             mine = calls.where(np.sort(rows))
             result[int(number)] = _with_noise(_fitted_mean(mine, form), mine, form)
     return result

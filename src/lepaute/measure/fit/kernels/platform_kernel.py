@@ -25,7 +25,7 @@ from lepaute.stats import algebra
 
 CLASSES = 4
 #: What is left of an own fit's variance at least, in any direction: both variances are estimates.
-LEAST_OWN = 0.05
+MIN_OWN = 0.05
 
 
 def group_errors(calls: Calls, kernel: FittedKernel) -> tuple[Floats, Floats]:
@@ -167,7 +167,7 @@ def _separate_covariance(own: PolynomialFit, pooled: PolynomialFit) -> Floats:
     """The covariance of the coefficients of one core or socket less that of all together, shape (p, p).
 
     Both fits have the same terms. In the directions in which the variances of the one are 1, those of the other are
-    taken off, down to LEAST_OWN.
+    taken off, down to MIN_OWN.
     """
     values, vectors = algebra.eigen(own.covariance)
     known = values > 1e-12 * max(float(values[-1]), 0.0)
@@ -176,7 +176,7 @@ def _separate_covariance(own: PolynomialFit, pooled: PolynomialFit) -> Floats:
     root = vectors[:, known] * np.sqrt(values[known])
     inverse = (vectors[:, known] / np.sqrt(values[known])).T
     shares, axes = algebra.eigen(algebra.times(algebra.times(inverse, pooled.covariance), inverse.T))
-    left = np.maximum(1.0 - shares, LEAST_OWN)
+    left = np.maximum(1.0 - shares, MIN_OWN)
     axes = algebra.times(root, axes)
     return algebra.times(axes * left, axes.T)
 

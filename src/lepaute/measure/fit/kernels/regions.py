@@ -25,7 +25,7 @@ from lepaute.measure.fit.observations.calls import WALKS_ROWS, Calls
 from lepaute.stats import algebra
 
 Box = dict[str, tuple[float, float]]
-MOST_LEAVES = 7
+MAX_LEAVES = 7
 CANDIDATES = 24
 #: Upper bound of a parameter that has none.
 MOST = float(2**31 - 1)
@@ -39,13 +39,13 @@ DGEMM_PANEL: tuple[Box, ...] = ({"n": (0, 64), "k": (0, 2)}, {"n": (0, 64), "k":
 #: well on the one machine that it was tried on; the tree sees too few calls to pay for a cut. So do the chunks of an
 #: update, which are NB columns wide: where several NBs were measured, one polynomial for them and the rest was 4 to 8 %
 #: too low for the long updates, in which a run spends its time.
-MOST_ROWS_OF_SHORT = 2000.0
+MAX_ROWS_OF_SHORT = 2000.0
 #: Lower bound of k in the updates where no wide call of the application is shallower.
 UPDATE_DEPTH = 65.0
 #: With so many calls timed inside steps of HPL, a piece is fitted to them alone.
 ENOUGH_IN_CONTEXT = 30
 #: A piece with fewer calls is left to the next one.
-FEWEST_CALLS = 20
+MIN_CALLS = 20
 #: Kernels without pieces: nothing of theirs leaves a cache, or all does.
 UNDIVIDED = frozenset({"pdupdate_glue", "first_touch"})
 
@@ -87,7 +87,7 @@ def _boxes_of(calls: Calls, least: int, by: str = "mnk") -> list[Box]:
     effective = float(np.sum(weight * counted)) ** 2 / float(np.sum((weight * counted) ** 2))
     price = (columns.shape[1] + 1) * np.log(max(effective, 2.0)) + INDISTINCT
     leaves = [_leaf({}, np.arange(len(calls)), data, letters, least)]
-    while len(leaves) < MOST_LEAVES:
+    while len(leaves) < MAX_LEAVES:
         total = max(sum(leaf.cost for leaf in leaves), 1e-300)
         best = leaves[first_of_largest(np.array([leaf.cut.gain if leaf.cut else -1.0 for leaf in leaves]), total)]
         if best.cut is None or effective * np.log(total / max(total - best.cut.gain, 1e-6 * total)) < price:
@@ -176,9 +176,9 @@ def regions_of(calls: Calls) -> tuple[Region, ...]:
         # Where U is not transposed, its rows are permuted in it, whose leading dimension is NB: a law of its own.
         u = Region({"k": (0.0, float(calls.k[inside_u].max()))})
         return _populated(calls, (u, *regions_of(calls.where(~u.contains(calls)))))
-    if calls.kernel in UNDIVIDED or len(calls) < 4 * FEWEST_CALLS:
+    if calls.kernel in UNDIVIDED or len(calls) < 4 * MIN_CALLS:
         return (Region(None),)
-    boxes = _boxes_of(calls, FEWEST_CALLS)
+    boxes = _boxes_of(calls, MIN_CALLS)
     # The region of the largest calls holds wherever nothing else does: that is where a model is asked to extrapolate.
     *bounded, _ = sorted(boxes, key=lambda box: sum(high >= MOST for _, high in box.values()))
     return (*(Region(box) for box in bounded), Region(None))
@@ -190,7 +190,7 @@ def _updates(calls: Calls, depths: Box) -> tuple[Region, ...]:
     The others are cut by columns where the data say so: each column of the matrix is on pages of its own, and where
     they are more than a core can hold the addresses of (its TLB), all of them cost more at once.
     """
-    regions = Region({"n": (0.0, _update_depths(calls)[1])} | depths), Region({"m": (0.0, MOST_ROWS_OF_SHORT)} | depths)
+    regions = Region({"n": (0.0, _update_depths(calls)[1])} | depths), Region({"m": (0.0, MAX_ROWS_OF_SHORT)} | depths)
     masks = first_match((*regions, Region(depths)), calls)
     if min(np.count_nonzero(mask & calls.in_context) for mask in masks) < ENOUGH_IN_CONTEXT:
         return (Region(depths),)
@@ -229,8 +229,8 @@ def first_match(regions: tuple[Region, ...], calls: Calls) -> tuple[Booleans, ..
 def _populated(calls: Calls, regions: tuple[Region, ...]) -> tuple[Region, ...]:
     masks = first_match(regions, calls)
     kept = [
-        region for region, mask in zip(regions[:-1], masks[:-1], strict=True) if np.count_nonzero(mask) >= FEWEST_CALLS
+        region for region, mask in zip(regions[:-1], masks[:-1], strict=True) if np.count_nonzero(mask) >= MIN_CALLS
     ]
-    if np.count_nonzero(masks[-1]) < FEWEST_CALLS and kept:
+    if np.count_nonzero(masks[-1]) < MIN_CALLS and kept:
         kept.pop()  # its calls fall to the piece that holds everywhere
     return (*kept, Region(None))

@@ -39,7 +39,7 @@ from lepaute.measure.fit.kernels.form import Form, default_form, means_of, reque
 from lepaute.measure.fit.kernels.kernel_fit import FEW, FittedKernel, fit_kernel
 from lepaute.measure.fit.kernels.platform_kernel import judged
 from lepaute.measure.fit.kernels.polynomial import CUT_SD
-from lepaute.measure.fit.kernels.regions import CAP, FEWEST_CALLS
+from lepaute.measure.fit.kernels.regions import CAP, MIN_CALLS
 from lepaute.measure.fit.mixtures import Mode, log_density, standardised_modes
 from lepaute.measure.fit.numeric import Floats, Integers, local_median, simplest
 from lepaute.measure.fit.observations.calls import Calls
@@ -216,7 +216,7 @@ def select(calls: Calls, forms: Mapping[str, Form]) -> tuple[FittedKernel, Selec
 def _without_selection(calls: Calls) -> Form:
     """The usual form, or with very few calls a product and a constant: more coefficients would follow single calls."""
     form = default_form(calls.kernel)
-    return replace(form, mean=FEW) if len(judged(calls)) < 2 * FEWEST_CALLS else form
+    return replace(form, mean=FEW) if len(judged(calls)) < 2 * MIN_CALLS else form
 
 
 def _selected_mean(sample: _Sample, kernel: str) -> tuple[Form, tuple[Candidate, ...], Mapping[str, Candidate]]:
@@ -281,7 +281,7 @@ def _levels(group: Integers, measured: Floats, predicted: Floats) -> Floats:
 def _sample(calls: Calls) -> _Sample | None:
     """Calls of all sizes, and their folds; None where a fold or what is left without it would be no sample."""
     calls = judged(calls)
-    if len(calls) < 2 * FEWEST_CALLS or not np.any(calls.duration_s > 0):
+    if len(calls) < 2 * MIN_CALLS or not np.any(calls.duration_s > 0):
         return None
     blocks, block = np.unique(calls.block, return_inverse=True)
     fold = block if len(blocks) > 1 else np.arange(len(calls)) * FOLDS // len(calls)
@@ -291,7 +291,7 @@ def _sample(calls: Calls) -> _Sample | None:
     pieces = fit_kernel(looked_at, form=Form("M'", False, "N-2")).predict(looked_at)
     sample = _Sample(looked_at, weight, np.maximum(pieces, 0.1 * median + 1e-12), fold[chosen].astype(np.int64))
     counts = np.bincount(sample.fold)
-    if np.min(counts[counts > 0]) < FEWEST_CALLS // 2 or len(chosen) - int(np.max(counts)) < FEWEST_CALLS:
+    if np.min(counts[counts > 0]) < MIN_CALLS // 2 or len(chosen) - int(np.max(counts)) < MIN_CALLS:
         return None
     return sample
 

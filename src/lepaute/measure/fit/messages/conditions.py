@@ -32,7 +32,7 @@ FEWEST = 10
 #: Sizes are put into so many groups of neighbours, where there are more of them.
 GROUPS = 20
 #: A group counts with so many messages under either condition.
-FEWEST_IN_A_GROUP = 3
+MIN_IN_A_GROUP = 3
 #: Chance that the interval of a ratio misses it.
 MISS = 0.05
 
@@ -191,6 +191,6 @@ def grouped(idle: Series, messages: Series) -> list[tuple[Floats, Floats]]:
             part.duration_s[np.searchsorted(uppers, part.size_bytes, side="left") == number]
             for part in (idle, messages)
         ]
-        if min(map(len, pair)) >= FEWEST_IN_A_GROUP:
+        if min(map(len, pair)) >= MIN_IN_A_GROUP:
             groups.append((pair[0], pair[1]))
     return groups

@@ -32,7 +32,7 @@ from lepaute.stats.student import NORMAL_975
 #: Columns that tell the starts of an archive apart, where it has them.
 START = ("block", "attempt", "host", "peer")
 #: Of a message: what calls take of its time leaves so much to the transfer, at least, where effects are told apart.
-MOST_OVERHEAD = 0.9
+MAX_OVERHEAD = 0.9
 #: Of cores, the nearest first; of nodes.
 INSIDE, BETWEEN = ("same-l3", "same-socket", "other-socket"), ("same-switch", "across")
 #: Messages up to this size are latency above all.
@@ -71,7 +71,7 @@ def start_errors(frames: "Sequence[pandas.DataFrame]", segments: tuple[FittedSeg
     own = table[table["operation"] == "pingpong"]
     start, size_bytes = own["start"].to_numpy(), own["size_bytes"].to_numpy(dtype=np.float64)
     fitted_s = np.maximum(one_way_s(segments, size_bytes), 1e-12)
-    overhead = np.minimum(overheads_s(segments, size_bytes) / fitted_s, MOST_OVERHEAD)
+    overhead = np.minimum(overheads_s(segments, size_bytes) / fitted_s, MAX_OVERHEAD)
     log_ratio = np.minimum(np.log(own["net_s"].to_numpy() / (2.0 * fitted_s)), np.log(CAP))
     rest, share = log_ratio - np.mean(log_ratio) - overhead * of_calls[start], 1.0 - overhead
     weight = np.maximum(np.bincount(start, share**2, count), 1e-12)

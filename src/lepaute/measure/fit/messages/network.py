@@ -35,19 +35,19 @@ FEWEST = 4
 #: Libraries set their limits to powers of two: one so near is taken for it.
 POWER_OF_TWO = 0.1
 #: Of one protocol; the information criterion mostly asks for fewer.
-MOST_BREAKPOINTS = 5
+MAX_BREAKPOINTS = 5
 #: Distinct sizes of every series in a segment.
-LEAST_SIZES = 5
+MIN_SIZES = 5
 #: A series with fewer points says nothing of where it changes.
-FEWEST_POINTS = 12
+MIN_POINTS = 12
 #: Distinct sizes of all series together that are kept distinct: the time of the search grows with their square.
-MOST_SIZES = 250
+MAX_SIZES = 250
 #: Exchanges and ping-pongs of messages from here on show whether two flows share.
 LARGE_BYTES = 256 * 1024
 #: Two opposite flows that take up to this many times as long as one alone do not share.
 NOT_SHARED = 1.1
 #: Fewer points of a protocol are too few for a line of their own.
-FEWEST_OF_A_PROTOCOL = 3
+MIN_OF_A_PROTOCOL = 3
 #: Sizes drawn as 10^U from here on are hardly ever drawn twice.
 RARELY_TWICE_BYTES = 4096
 
@@ -157,14 +157,14 @@ def _shared_breakpoints(parts: list[Series]) -> list[float]:
     """Sizes that cut all series at once, by the logarithmic errors of a line each: the fewest that the criterion
     does not tell from the best (`simplest`).
 
-    Exact where the series have MOST_SIZES distinct sizes together; else a breakpoint is one of so many of them, at
+    Exact where the series have MAX_SIZES distinct sizes together; else a breakpoint is one of so many of them, at
     equal shares of the points.
     """
-    pairs = _grouped_sizes([part for part in parts if len(part) >= FEWEST_POINTS])
+    pairs = _grouped_sizes([part for part in parts if len(part) >= MIN_POINTS])
     pairs = [pair for pair in pairs if np.ptp(pair[0]) > 0]  # one size says nothing of where its series changes
     if not pairs:
         return []
-    joint = segment_jointly(pairs, objective="log", most_breakpoints=MOST_BREAKPOINTS, least_points=LEAST_SIZES)
+    joint = segment_jointly(pairs, objective="log", most_breakpoints=MAX_BREAKPOINTS, least_points=MIN_SIZES)
     few = joint.candidates[simplest(np.array([candidate.criterion for candidate in joint.candidates]))]
     return [math.floor(size) for size in few.breakpoints]
 
@@ -173,9 +173,9 @@ def _grouped_sizes(parts: Sequence[Series]) -> list[tuple[Floats, Floats]]:
     """Sizes and durations; where there are too many sizes, each becomes the largest of its group, and its duration what
     it would be there, by the local medians."""
     pooled = np.concatenate([part.size_bytes for part in parts]) if parts else np.zeros(0)
-    if len(np.unique(pooled)) <= MOST_SIZES:
+    if len(np.unique(pooled)) <= MAX_SIZES:
         return [(part.size_bytes, part.capped_s) for part in parts]
-    largest = np.unique(np.quantile(pooled, np.linspace(0, 1, MOST_SIZES + 1)[1:], method="higher"))
+    largest = np.unique(np.quantile(pooled, np.linspace(0, 1, MAX_SIZES + 1)[1:], method="higher"))
     pairs = []
     for part in parts:
         grouped_bytes = largest[np.searchsorted(largest, part.size_bytes, side="left")]
@@ -293,11 +293,11 @@ def fit_segments(
     segments: list[FittedSegment] = []
     for protocol, low, high in limits.parts():
         parts = [part.within(low, high) for part in (message, isend, receive)]
-        if len(parts[0]) < FEWEST_OF_A_PROTOCOL:
+        if len(parts[0]) < MIN_OF_A_PROTOCOL:
             continue
         used = {"eager": parts, "detached": parts[:2], "rendezvous": parts[:1]}[protocol]
         # Calls alone would show where they change, but in a segment without messages these would take no time.
-        cuts = _shared_breakpoints(used) if len(parts[0]) >= FEWEST_POINTS else []
+        cuts = _shared_breakpoints(used) if len(parts[0]) >= MIN_POINTS else []
         for bottom, top in pairwise([low, *cuts, high]):
             inside = [part.within(bottom, top) for part in parts]
             above = max(0, int(bottom)) if segments else 0
@@ -319,7 +319,7 @@ def _gaps(
         return None
     limit = limits.eager_bytes
     above = strided.within(limit, np.inf)
-    if len(above) < FEWEST_POINTS:
+    if len(above) < MIN_POINTS:
         return None
     message = series(above.size_bytes, above.duration_s - float(segments[0].one_way_s(np.zeros(1))[0]))
     parts = [part for part in segments if part.protocol == "eager"]

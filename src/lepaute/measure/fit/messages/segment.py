@@ -24,13 +24,13 @@ from lepaute.stats.robust import robust_sd
 
 #: A duration beyond this many times the median of its neighbours in size was interrupted.
 CAP = 2.0
-MOST_MODES = 4
+MAX_MODES = 4
 #: Points that a mode must account for: fewer are a few odd messages, not a mode.
-FEWEST_OF_A_MODE = 10
+MIN_OF_A_MODE = 10
 #: Durations that differ by less than this share are taken as equal: a clock's ticks must not become modes.
 RESOLUTION = 0.01
 #: So many points, at equal shares of the sorted ones, determine a mixture as well as more would.
-MOST_POINTS = 4000
+MAX_POINTS = 4000
 #: Durations below a twentieth of the median, or above twenty times, say no more about the noise than these.
 WIDEST = float(np.log(20.0))
 #: Of a mode: a wider one would draw messages of a hundred times the mean, which nobody measured.
@@ -106,7 +106,7 @@ def lognormal_modes(log_ratio: Floats) -> tuple[Mode, ...]:
     """The mixture of log(duration / fitted mean), in increasing order of the means, centred by `centred`.
 
     log_ratio : shape (n,), in any order and from any reference: a common shift does not matter
-    How many modes, at most MOST_MODES, says `likeliest_modes`; each accounts for FEWEST_OF_A_MODE points. None for
+    How many modes, at most MAX_MODES, says `likeliest_modes`; each accounts for MIN_OF_A_MODE points. None for
     fewer points than that.
     Raises FitError for values that are not finite.
     """
@@ -114,13 +114,13 @@ def lognormal_modes(log_ratio: Floats) -> tuple[Mode, ...]:
     middle = float(np.median(values)) if len(values) else 0.0
     if not np.all(np.isfinite(values)):
         raise FitError("the noise of messages needs finite durations > 0; leave out the others")
-    if len(values) < FEWEST_OF_A_MODE:
+    if len(values) < MIN_OF_A_MODE:
         return ()
     values = np.clip(values, middle - WIDEST, middle + WIDEST)
-    if len(values) > MOST_POINTS:
-        values = values[np.linspace(0, len(values) - 1, MOST_POINTS).round().astype(np.int64)]
+    if len(values) > MAX_POINTS:
+        values = values[np.linspace(0, len(values) - 1, MAX_POINTS).round().astype(np.int64)]
     modes = likeliest_modes(
-        values, min(MOST_MODES, len(values) // FEWEST_OF_A_MODE), least_sd=RESOLUTION, fewest=FEWEST_OF_A_MODE
+        values, min(MAX_MODES, len(values) // MIN_OF_A_MODE), least_sd=RESOLUTION, fewest=MIN_OF_A_MODE
     )
     # Without what RESOLUTION has added.
     sds = [min(float(np.sqrt(max(mode.sd**2 - RESOLUTION**2, 0.0))), LARGEST_SD) for mode in modes]

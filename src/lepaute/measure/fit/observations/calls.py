@@ -9,7 +9,7 @@ import pandas
 from lepaute.errors import FitError
 from lepaute.measure.fit.numeric import Booleans, Floats, Integers, subset
 from lepaute.measure.fit.observations.calibrations import LOAD, NodeShape, probe_under_load, with_loads
-from lepaute.measure.fit.observations.columns import KERNELS, MOST_CORES, NEEDED, check_columns, net_seconds
+from lepaute.measure.fit.observations.columns import KERNELS, MAX_CORES, NEEDED, check_columns, net_seconds
 
 #: Phases, not kernels: what they contain is timed as well; `glue_calls` makes kernels of the rest.
 PHASES: Mapping[str, str] = {"pdfact": "pdfact_glue", "pdupdate": "pdupdate_glue"}
@@ -90,7 +90,7 @@ class Calls:
 
     def sockets(self) -> Integers:
         """Number of the socket of each call among those of all nodes, shape (calls,)."""
-        return self.cpu // MOST_CORES if self.socket is None else self.socket
+        return self.cpu // MAX_CORES if self.socket is None else self.socket
 
     def at_full_load(self) -> Booleans:
         """Which calls were made while all cores of the socket computed, or as many as ever did; shape (calls,)."""
@@ -165,7 +165,7 @@ def pooled_observations(
     shape = NodeShape((0,) * (int(core.max(initial=0)) + 1)) if shape is None else shape
     table["share"] = shape.shares(core, *load)
     table["socket"] = shape.socket_of(core) + shape.sockets * table["node"]
-    table["cpu"] = core + MOST_CORES * table["node"]
+    table["cpu"] = core + MAX_CORES * table["node"]
     table["probe"] = probe_under_load(table)
     for column in ("kernel", "probe"):
         table[column] = table[column].astype("category")
@@ -199,7 +199,7 @@ def positions(frame: "pandas.DataFrame", hosts: Sequence[str]) -> Integers:
 
 def place_of(cpu: int) -> tuple[int, int]:
     """(position of the node among those measured, number of the core there) of a value of `Calls.cpu`."""
-    return divmod(cpu, MOST_CORES)
+    return divmod(cpu, MAX_CORES)
 
 
 def calls_by_kernel(table: "pandas.DataFrame") -> dict[str, Calls]:

@@ -35,17 +35,17 @@ RING = "observations/ring.parquet"
 FLOWS = "observations/flows.parquet"
 SENTINELS = "observations/sentinels.parquet"
 #: Levels of a factor; a column with more is no factor even where it is declared one.
-MOST_LEVELS = 20
+MAX_LEVELS = 20
 #: size: of a call or message. process: which process a row is from. time: when, and how long. factor: a condition whose
 #: effect is tested. note: bookkeeping.
 Role = Literal["size", "process", "time", "factor", "note"]
 #: Stamps have nanoseconds, and two reads of the clock a cost: less than this backwards is no step of the clock.
 BACKWARDS_S = 1e-6
 #: No process can spend more time in its calls than passes; twice as much is a wrong unit or a copied column.
-MOST_BUSY = 2.0
+MAX_BUSY = 2.0
 LONGEST_S = 7 * 86400.0
 #: More than any node has: cores are numbered through over all nodes.
-MOST_CORES = 1 << 20
+MAX_CORES = 1 << 20
 SECONDS = "durations are in seconds, correct the unit or measure again"
 AGAIN = "the file is damaged or was edited; measure again"
 #: What tells apart the runs of one probe on a core in a block, in archives that have several.
@@ -89,7 +89,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("peer", "text", "", "process"),
     Column("link", "text", "", "process", complete=True),
     Column("probe", "text", "", "process", complete=True),
-    Column("cpu", "integer", "1", "process", least=-1.0, most=MOST_CORES - 1.0),  # -1: a probe not pinned
+    Column("cpu", "integer", "1", "process", least=-1.0, most=MAX_CORES - 1.0),  # -1: a probe not pinned
     Column("core", "integer", "1", "process"),
     Column("rank", "integer", "1", "process", least=0.0),
     Column("block", "integer", "1", "process", least=0.0),
@@ -172,7 +172,7 @@ def combinations_of(frame: "pandas.DataFrame", columns: Sequence[str]) -> Intege
 
 
 def factors_of(table: "pandas.DataFrame", design: Sequence[str] | None = ()) -> tuple[str, ...]:
-    """The factors of a table that have two to MOST_LEVELS levels, in the order of its columns.
+    """The factors of a table that have two to MAX_LEVELS levels, in the order of its columns.
 
     design : columns of the design that the observations were made by, which are factors whatever they are called, but
              for sizes; None: there is none (a job that records as it likes, a table from elsewhere), so that every
@@ -188,7 +188,7 @@ def factors_of(table: "pandas.DataFrame", design: Sequence[str] | None = ()) -> 
         return name in design and (column is None or column.role != "size" or column.type == "text")
 
     return tuple(
-        name for name in map(str, table.columns) if is_factor(name) and 2 <= table[name].nunique() <= MOST_LEVELS
+        name for name in map(str, table.columns) if is_factor(name) and 2 <= table[name].nunique() <= MAX_LEVELS
     )
 
 
@@ -320,7 +320,7 @@ def _check_clock(frame: "pandas.DataFrame", place: Place) -> None:
     busy_s = np.add.reduceat(np.where(inner, duration, 0.0), first)
     elapsed_s = np.maximum.reduceat(end, first) - np.minimum.reduceat(start, first)
     stands = np.maximum.reduceat(start, first) == np.minimum.reduceat(start, first)  # no dates: an old table
-    wrong = np.flatnonzero(~stands & (busy_s > MOST_BUSY * elapsed_s))
+    wrong = np.flatnonzero(~stands & (busy_s > MAX_BUSY * elapsed_s))
     if len(wrong):
         at = int(wrong[0])
         raise FitError(

@@ -28,12 +28,12 @@ from lepaute.measure.fit.variability.crowding import crowding_of, relieved
 
 #: duration = alpha mnk + beta, with a standard deviation of gamma mnk (Cornebize's thesis, equation 4.2).
 #: Of a table: a cpu and a day each.
-_MOST_ROWS, _MOST_TABLE_BYTES = 5_000_000, 1 << 30
+_MAX_ROWS, _MAX_TABLE_BYTES = 5_000_000, 1 << 30
 TERMS = ("mnk", "1", "sd:mnk")
 #: Columns of tables that mean a term.
 NAMES = {"alpha": "mnk", "beta": "1", "intercept": "1", "gamma": "sd:mnk", "mnk_residual": "sd:mnk"}
 #: Calls of one cpu on one day, below which no coefficients are fitted to them.
-LEAST_CALLS = 10
+MIN_CALLS = 10
 #: Coefficients are seconds; squares of numbers beyond cannot be added up.
 LARGEST = 1e100
 
@@ -104,16 +104,16 @@ def read_coefficients(path: str | Path, terms: Sequence[str] = TERMS) -> Coeffic
     path = path_of(path, "the table")
     try:
         if path.suffix == ".parquet":
-            file = open_parquet(path, str(path), most_bytes=_MOST_TABLE_BYTES)
+            file = open_parquet(path, str(path), most_bytes=_MAX_TABLE_BYTES)
             with reading_table(str(path)):
                 frame = file.read().to_pandas()
             for name in frame.select_dtypes("category"):  # texts, which were read as dictionaries
                 frame[name] = frame[name].astype(object)
         else:
             # pandas knows a compressed file by its name; a row more than is read says that there are more
-            frame = read_csv(path, comment="#", nrows=_MOST_ROWS + 1)
-            if len(frame) > _MOST_ROWS:
-                raise FitError(f"{path}: has more than {_MOST_ROWS} rows; leave out the days that are not needed")
+            frame = read_csv(path, comment="#", nrows=_MAX_ROWS + 1)
+            if len(frame) > _MAX_ROWS:
+                raise FitError(f"{path}: has more than {_MAX_ROWS} rows; leave out the days that are not needed")
     except InputError as error:
         raise FitError(f"{error}; give a CSV or Parquet file") from None
     except OSError as error:
@@ -152,7 +152,7 @@ def coefficients_of_archives(archives: Archive | Iterable[Archive], kernel: str 
                     node, core = place_of(int(cpu))
                     rows.append((hosts[node], core, number if block is None else int(block), *line))
     if not rows:
-        raise FitError(f"no core has {LEAST_CALLS} calls of {kernel} on a day; calibrate again, for longer")
+        raise FitError(f"no core has {MIN_CALLS} calls of {kernel} on a day; calibrate again, for longer")
     table = pandas.DataFrame(rows, columns=["node", "cpu", "day", *TERMS])
     what = "the blocks of one calibration" if len(given) == 1 else f"{len(given)} calibrations"
     return coefficients_of_table(table, source=f"{what} of {', '.join(hosts)}")
@@ -162,7 +162,7 @@ def _line(calls: Calls) -> tuple[float, float, float] | None:
     """(alpha, beta, gamma) of some calls; None where they do not determine a line."""
     calls = calls.where(calls.nonempty() & (calls.duration_s > 0))
     work = calls.m * calls.n * calls.k
-    if len(calls) < LEAST_CALLS or len(np.unique(work)) < 2:
+    if len(calls) < MIN_CALLS or len(np.unique(work)) < 2:
         return None
     fit = fit_polynomial(("mnk", "1"), calls.m, calls.n, calls.k, calls.duration_s)
     mean = dict(zip(fit.terms, fit.mean, strict=True))

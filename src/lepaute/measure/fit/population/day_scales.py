@@ -24,7 +24,7 @@ from lepaute.measure.fit.population.coefficients import Coefficients
 from lepaute.stats.covariances import BetweenDays, nearest_covariance, two_way_fit, unit_means
 
 #: Degrees of freedom of a cpu's days, below which its variance says nothing about Omega.
-LEAST_FREEDOM = 3.0
+MIN_FREEDOM = 3.0
 #: Rounds of weights and residuals; the weights of Dahu's CPUs move by less than 1 % after four.
 ROUNDS = 6
 #: Terms of the series for the covariance of two logarithms.
@@ -34,7 +34,7 @@ RIDGE = 1e-6
 #: Chance of a note about outliers where there are none.
 OUTLIERS = 0.01
 #: Days of a cpu of which none can stand out: two are always equally far from their mean.
-MOST_FEW = 4
+MAX_FEW = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ def _seen(data: Coefficients, known: Integers, weight: Floats) -> _Seen:
     residuals = np.column_stack([fit.residuals for fit in fits])
     freedom = np.column_stack([fit.freedom for fit in fits])
     scatter = unit_means(data.unit, residuals**2) * np.bincount(data.unit)[:, None]
-    counted = np.all((freedom >= LEAST_FREEDOM) & (scatter > 0.0), axis=1)
+    counted = np.all((freedom >= MIN_FREEDOM) & (scatter > 0.0), axis=1)
     variance = np.where(counted[:, None], scatter / np.where(counted[:, None], freedom, 1.0), 1.0)
     half = np.where(counted[:, None], freedom, 2.0) / 2.0
     half_log = 0.5 * (np.log(variance) - special.digamma(half) + np.log(half))
@@ -305,7 +305,7 @@ def outlying_days(data: Coefficients, scales: DayScales | None) -> list[str]:
     with np.errstate(divide="ignore", invalid="ignore"):
         share = residuals**2 / square
         p = 2.0 * stats.t.sf(np.sqrt(share * (days - 2.0) / (1.0 - share)), days - 2.0)
-    counts = np.sum((p * len(residuals) < OUTLIERS) & (days > MOST_FEW), axis=0)
+    counts = np.sum((p * len(residuals) < OUTLIERS) & (days > MAX_FEW), axis=0)
     return [
         f"{count} of {len(residuals)} days of single CPUs are outliers in {term}: they decide how much the days of "
         "those CPUs vary."

@@ -40,9 +40,9 @@ from lepaute.stats.covariances import (
     unit_means,
 )
 
-MOST_GROUPS = 4
+MAX_GROUPS = 4
 #: Nodes, below which there is nothing to be said about groups.
-LEAST_NODES = 6
+MIN_NODES = 6
 ITERATIONS = 200
 TOLERANCE = 1e-8
 #: Directions with less than this share of the variance are rounding.
@@ -78,7 +78,7 @@ class _State:
     objective: float
 
 
-def groups_of_nodes(node: Integers, centres: Floats, most: int = MOST_GROUPS) -> Mixture:
+def groups_of_nodes(node: Integers, centres: Floats, most: int = MAX_GROUPS) -> Mixture:
     """The groups that the nodes fall in.
 
     node : shape (CPUs,), from 0, the node of each cpu;  centres : shape (CPUs, p), mean coefficients of each
@@ -88,7 +88,7 @@ def groups_of_nodes(node: Integers, centres: Floats, most: int = MOST_GROUPS) ->
     nodes = int(node.max()) + 1
     z = _whitened(centres)
     single = Mixture(np.zeros(nodes, dtype=np.int64), (float("nan"),))
-    if z.shape[1] == 0 or nodes < LEAST_NODES:
+    if z.shape[1] == 0 or nodes < MIN_NODES:
         return single
     best: tuple[float, Integers] | None = None
     scores = []
@@ -287,7 +287,7 @@ class Generative:
 
 
 @one_blas_thread()
-def generative(data: Coefficients, *, most_groups: int = MOST_GROUPS) -> Generative:
+def generative(data: Coefficients, *, most_groups: int = MAX_GROUPS) -> Generative:
     """Fits the hierarchy to the coefficients of several CPUs on several days.
 
     most_groups : 1 for no mixture

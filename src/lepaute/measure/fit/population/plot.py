@@ -25,9 +25,9 @@ _RADIUS = sqrt(-2.0 * np.log(1.0 - SHARE))
 #: What a term is called in the literature (equation 4.2), and is.
 _MEANING = {"mnk": "alpha, time per mnk", "1": "beta, time per call", "sd:mnk": "gamma, sd per mnk"}
 #: More points than a picture made of lines should hold; they are a bitmap inside of it.
-_MOST_POINTS = 5000
+_MAX_POINTS = 5000
 #: Coefficients are drawn in pairs up to so many.
-MOST_TERMS = 6
+MAX_TERMS = 6
 
 
 def finding(fitted: Generative, kernel: str) -> str:
@@ -66,9 +66,9 @@ def plot_population(
     source : what the foot names as the origin of the coefficients; theirs unless given
     Below the diagonal a small point is a CPU on a day, a large one a CPU's mean. If both are normal, 95 % of the means
     lie within the solid ellipse of their group, and 95 % of the days within the dashed one. On the diagonal stand the
-    CPUs by their mean, above it the correlations of the pair. At most MOST_TERMS coefficients, the first ones.
+    CPUs by their mean, above it the correlations of the pair. At most MAX_TERMS coefficients, the first ones.
     """
-    count = min(len(fitted.terms), MOST_TERMS)
+    count = min(len(fitted.terms), MAX_TERMS)
     side = 2.7 if count > 2 else 3.4
     figure = new_figure((max(side * count + 0.6, 7.0), side * count + 1.0), for_file=path is not None)
     grid: Any = figure.subplots(count, count, squeeze=False, sharex="col")
@@ -111,7 +111,7 @@ def _pair(axes: "Axes", data: Coefficients, means: Floats, of_unit: Any, fitted:
         days, units = of_unit[data.unit] == number, of_unit == number
         axes.plot(
             data.values[days, x], data.values[days, y], marker, ms=2.0, mew=0, alpha=0.3, color=colour,
-            rasterized=len(data.values) > _MOST_POINTS,
+            rasterized=len(data.values) > _MAX_POINTS,
         )  # fmt: skip
         name = f"group {number}: {counted(group.nodes, 'node')}, {counted(group.units, 'CPU')}"
         axes.plot(means[units, x], means[units, y], marker, ms=4.5, mec="white", mew=0.5, color=colour, label=name)

@@ -14,11 +14,11 @@ from lepaute.kit.report.svg import Picture
 from lepaute.kit.text import counted, percent
 from lepaute.measure.fit.diagnostics import Diagnosis, Subject, machine_name
 from lepaute.measure.fit.diagnostics.findings import Finding, answer, figures, findings
-from lepaute.measure.fit.diagnostics.flag import KINDS, LEAST_SHARE, SERIOUS_SHARE, SEVERITIES, Check, Flag, chance
+from lepaute.measure.fit.diagnostics.flag import KINDS, MIN_SHARE, SERIOUS_SHARE, SEVERITIES, Check, Flag, chance
 from lepaute.measure.fit.report.pictures import machine_in_time, of_kind, pictures
 
 #: Kernels with less of the time are not in the table beside the findings, and no more than so many are.
-SHOWN_SHARE, MOST_SHOWN = 0.01, 8
+SHOWN_SHARE, MAX_SHOWN = 0.01, 8
 #: Checks whose sizes are in that table, with the name of their column.
 _ERRORS = {"level": "sum", "size": "worst sizes", "goodness": "single calls"}
 
@@ -76,7 +76,7 @@ def page(diagnosis: Diagnosis, title: str) -> str:
             for kind, about in KINDS.items()
             if kind != "no model"
         ],
-        least_share=percent(LEAST_SHARE),
+        least_share=percent(MIN_SHARE),
         serious_share=percent(SERIOUS_SHARE),
         tables=[table for title, rows in tables.items() if (table := records_table(title, rows))],
     )
@@ -132,7 +132,7 @@ def _weights(diagnosis: Diagnosis) -> list[dict[str, Any]]:
     """The kernels that take most time: how far sum, sizes and single calls are off, as their checks have it."""
     kernels = [kernel for kernel in diagnosis.subjects if kernel.calls.of.weighs_time and kernel.share >= SHOWN_SHARE]
     rows = []
-    for kernel in kernels[:MOST_SHOWN]:
+    for kernel in kernels[:MAX_SHOWN]:
         size = {check.kind: check.size for check in kernel.checks if check.able}
         rows.append(
             {
@@ -204,6 +204,6 @@ def _checks(checks: tuple[Check, ...], severities: dict[str, str], share: float 
 def _not_flagged(check: Check, share: float) -> str:
     words = KINDS[check.kind].measure
     why = "as expected by chance among so many tests"
-    if check.p_value is None or share < LEAST_SHARE:
+    if check.p_value is None or share < MIN_SHARE:
         why = "in calls that take too little of the time to matter"
     return f"{words[:1].upper()}{words[1:]}: {percent(check.size)}, {why}."

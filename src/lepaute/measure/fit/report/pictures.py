@@ -11,7 +11,7 @@ from lepaute.measure.fit.diagnostics.residuals import Classed
 from lepaute.measure.fit.numeric import Floats, Integers
 
 #: Points drawn of a subject, taken by chance; more would only cover each other.
-MOST_POINTS = 500
+MAX_POINTS = 500
 LAGS = 15
 #: The middle of the calls that the vertical axis holds; what is beyond is drawn at its end.
 SHOWN = (0.05, 0.95)
@@ -247,10 +247,10 @@ def _zero(horizontal: Axis) -> Layer:
 
 def _some(calls: Classed) -> Integers:
     count = len(calls.of)
-    if count <= MOST_POINTS:
+    if count <= MAX_POINTS:
         return np.arange(count)
     # The same points for the same calls, and none preferred.
-    return np.sort(np.random.default_rng(count).choice(count, MOST_POINTS, replace=False))
+    return np.sort(np.random.default_rng(count).choice(count, MAX_POINTS, replace=False))
 
 
 def _reach(percent: Floats) -> str:

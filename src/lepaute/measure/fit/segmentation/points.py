@@ -18,7 +18,7 @@ Objective = Literal["ordinary", "weighted", "log"]
 Interval = tuple[float, float]
 Shape = Literal["line", "constant"]
 #: Cuts of the logarithmic objective are sought among all distinct x up to this many, else among so many of them.
-MOST_CANDIDATES = 500
+MAX_CANDIDATES = 500
 #: Nothing measured is known better: residuals below these shares of a value are taken for zero.
 RESOLUTION = {"ordinary": 1e-9, "weighted": 1e-9, "log": 1e-6}
 #: Where all values are zero: a sum of squares whose logarithm, and inverse, is a number.
@@ -26,7 +26,7 @@ LEAST = 1e-300
 #: What one breakpoint counts for, in parameters.
 BREAKPOINT_PARAMETERS = 5.0
 #: What has to be left of each series for a breakpoint: with fewer one of ten lines of six or seven points would be cut.
-LEAST_FREEDOM = 3.0
+MIN_FREEDOM = 3.0
 #: Times that each cut is moved to its best place between its neighbours.
 SWEEPS = 2
 CONFIDENCE = 0.95
@@ -150,7 +150,7 @@ def information_criterion(rss: Floats, points: Sequence[int], coefficients: int)
     docs/design/decisions/segmentation.md).
     The variance is the unbiased one: rss / n of few points goes to nothing as lines meet two points each, and its
     logarithm would beat every charge. Chosen among seven ways in the same manner (validation/segmentation_tables.py).
-    Infinite, but for one segment, where a series has fewer than LEAST_FREEDOM of these left.
+    Infinite, but for one segment, where a series has fewer than MIN_FREEDOM of these left.
     """
     counts = np.arange(1, len(rss) + 1)
     n = np.asarray(points, dtype=np.float64)
@@ -158,7 +158,7 @@ def information_criterion(rss: Floats, points: Sequence[int], coefficients: int)
     freedom = n[None, :] - of_each[:, None]
     parameters = counts * coefficients * len(n) + BREAKPOINT_PARAMETERS * (counts - 1)
     result: Floats = (n * np.log(rss / np.maximum(freedom, 1.0))).sum(axis=1) + parameters * np.log(n.sum())
-    result[1:][np.any(freedom[1:] < LEAST_FREEDOM - 1e-9, axis=1)] = np.inf
+    result[1:][np.any(freedom[1:] < MIN_FREEDOM - 1e-9, axis=1)] = np.inf
     return result
 
 
@@ -174,7 +174,7 @@ def best_cuts(
     constant: bool,
     least: int,
     most: int,
-    most_exact: int = MOST_CANDIDATES,
+    most_exact: int = MAX_CANDIDATES,
 ) -> list[tuple[tuple[float, ...], float]]:
     """The cuts into 1, 2, ... segments whose lines leave least, as many as there can be up to `most`.
 
@@ -392,5 +392,5 @@ class _Sides:
 
 def _places(points: Points, breakpoints: tuple[float, ...]) -> Floats:
     """The ends of segments that are compared: all x, or of very many some, those that were chosen included."""
-    result: Floats = np.union1d(thinned(points.x, MOST_CANDIDATES) if points.logarithmic else points.x, breakpoints)
+    result: Floats = np.union1d(thinned(points.x, MAX_CANDIDATES) if points.logarithmic else points.x, breakpoints)
     return result

@@ -10,7 +10,7 @@ import numpy as np
 from lepaute.errors import FitError
 from lepaute.kit.text import counted, significant
 from lepaute.measure.fit.segmentation.points import (
-    LEAST_FREEDOM,
+    MIN_FREEDOM,
     Line,
     Objective,
     Points,
@@ -25,16 +25,16 @@ from lepaute.measure.fit.segmentation.points import (
 )
 from lepaute.measure.fit.segmentation.result import Partition, SegmentedLine
 
-MOST_BREAKPOINTS = 12
+MAX_BREAKPOINTS = 12
 #: What a line needs. A longer minimum is a belief about the data, which the criterion does not have.
-LEAST_POINTS = 2
+MIN_POINTS = 2
 _ORDINALS = ("first", "second", "third")
 #: The noise of each series is known only after the cut: so often it is estimated anew.
 ROUNDS = 3
 #: Points that are said to be in the order of their sizes: fewest, and the share of steps in one direction.
-FEWEST_IN_ORDER, IN_ORDER = 20, 0.95
+MIN_IN_ORDER, IN_ORDER = 20, 0.95
 #: Standard errors, 1 / sqrt(n), of the correlation of independent points.
-LEAST_OF_CORRELATION = 3.3
+MIN_OF_CORRELATION = 3.3
 
 
 def segment(
@@ -45,8 +45,8 @@ def segment(
     shape: Shape = "line",
     n_breakpoints: int | None = None,
     breakpoints: Sequence[float] | None = None,
-    most_breakpoints: int = MOST_BREAKPOINTS,
-    least_points: int = LEAST_POINTS,
+    most_breakpoints: int = MAX_BREAKPOINTS,
+    least_points: int = MIN_POINTS,
 ) -> SegmentedLine:
     """Fits affine pieces with jumps to points, the best of all for the number of breakpoints.
 
@@ -112,7 +112,7 @@ def segment(
         chosen,
         lines,
         _gains_of(candidates, points.least_residual),
-        breakpoint_intervals(points, chosen, residual, constant, LEAST_POINTS),
+        breakpoint_intervals(points, chosen, residual, constant, MIN_POINTS),
         candidates,
         objective,
         np.asarray(x, dtype=np.float64),
@@ -130,7 +130,7 @@ def _note_on_the_order(fitted: SegmentedLine, least_residual: float) -> tuple[st
     one, and one where the sizes were shuffled. Independent points get the note in one series of 2,000.
     """
     x, y = fitted.x, fitted.y
-    rises = float(np.mean(np.diff(x) >= 0)) if len(x) >= FEWEST_IN_ORDER else 0.5
+    rises = float(np.mean(np.diff(x) >= 0)) if len(x) >= MIN_IN_ORDER else 0.5
     if 1.0 - IN_ORDER < rises < IN_ORDER:
         return ()
     values = fitted.predict(x)
@@ -141,7 +141,7 @@ def _note_on_the_order(fitted: SegmentedLine, least_residual: float) -> tuple[st
     if squares <= 100.0 * least_residual:  # rounding
         return ()
     correlation = float(residual[1:] @ residual[:-1]) / squares
-    if correlation * np.sqrt(len(x)) < LEAST_OF_CORRELATION:
+    if correlation * np.sqrt(len(x)) < MIN_OF_CORRELATION:
         return ()
     return (
         f"points next to each other, in the order of their sizes, are correlated ({correlation:.2f}), so a machine "
@@ -212,9 +212,9 @@ def _notes_on(
 def _on_the_number(
     points: Points, candidates: Sequence[Partition], chosen: int, coefficients: int, most: int
 ) -> list[str]:
-    provable = floor((len(points) + 1 - LEAST_FREEDOM) / (coefficients + 1)) - 1
+    provable = floor((len(points) + 1 - MIN_FREEDOM) / (coefficients + 1)) - 1
     if provable < 1:
-        needed = 2 * (coefficients + 1) - 1 + int(LEAST_FREEDOM)
+        needed = 2 * (coefficients + 1) - 1 + int(MIN_FREEDOM)
         return [f"{counted(len(points), 'distinct size')} cannot prove a breakpoint: measure {needed} at least"]
     wanted = _of_many_points(points, candidates, coefficients)
     if wanted > chosen:
@@ -262,8 +262,8 @@ def segment_jointly(
     *,
     objective: Objective = "log",
     n_breakpoints: int | None = None,
-    most_breakpoints: int = MOST_BREAKPOINTS,
-    least_points: int = LEAST_POINTS,
+    most_breakpoints: int = MAX_BREAKPOINTS,
+    least_points: int = MIN_POINTS,
 ) -> JointlySegmented:
     """Cuts several series at the same x, each with lines of its own; options as those of `segment`.
 
@@ -318,7 +318,7 @@ def _one(part: Points, pair: tuple[Any, Any], chosen: tuple[float, ...], residua
         chosen,
         lines_of(part, chosen, False),
         (),
-        breakpoint_intervals(part, breakpoints, residual, False, LEAST_POINTS),
+        breakpoint_intervals(part, breakpoints, residual, False, MIN_POINTS),
         (),
         part.objective,
         np.asarray(pair[0], dtype=np.float64),

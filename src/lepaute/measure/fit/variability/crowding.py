@@ -22,14 +22,14 @@ from lepaute.measure.fit.variability.days import BlockEffects, variance_of_proce
 from lepaute.stats.student import student_quantile
 
 #: Calls of a load that are enough to compare it with another.
-FEWEST_CALLS = 20
+MIN_CALLS = 20
 #: Loads in between get rows of their own where one differs from the straight line: error of the first kind of all these
 #: tests together (Bonferroni).
 SIGNIFICANCE = 0.05
 #: Few calls of microseconds can scatter by more; a factor drawn from that would say nothing.
-MOST_RELATIVE_SD = 1.0
+MAX_RELATIVE_SD = 1.0
 #: An increase that was found from loads without an idle one is not believed beyond this.
-MOST_INCREASE = 9.0
+MAX_INCREASE = 9.0
 
 Rows = tuple[tuple[float, float], ...]
 
@@ -79,9 +79,9 @@ def crowding_of(calls: Calls) -> Crowding:
     shares = warm.shares()
     full = warm.at_full_load()
     last = float(shares.max(initial=0.0))
-    lower = [float(share) for share in np.unique(shares) if np.count_nonzero(shares == share) >= FEWEST_CALLS]
+    lower = [float(share) for share in np.unique(shares) if np.count_nonzero(shares == share) >= MIN_CALLS]
     lower = [share for share in lower if share < last]
-    if not lower or np.count_nonzero(full) < FEWEST_CALLS:
+    if not lower or np.count_nonzero(full) < MIN_CALLS:
         return Crowding()
     try:
         model = fit_kernel(warm.where(full), form=Form("M'", False, "N-2"))
@@ -121,7 +121,7 @@ def with_size_error(crowding: Crowding, calls: Calls, kernel: FittedKernel, effe
             times += time_s
     of_sizes = max(0.0, squares / times) if times > 0.0 else 0.0
     both = float(np.hypot(crowding.relative_sd, np.sqrt(of_sizes)))
-    return replace(crowding, relative_sd=min(both, MOST_RELATIVE_SD))
+    return replace(crowding, relative_sd=min(both, MAX_RELATIVE_SD))
 
 
 def _compared(calls: Calls) -> Calls:
@@ -168,7 +168,7 @@ def _table(loads: list[_Load], last: float) -> Crowding:
     else:  # as if in proportion from an idle socket to the lowest load that was measured
         alone, between = loads[0], []
         part = alone.share / last
-        ratio = max(float(np.exp(alone.log_ratio)), part + (1.0 - part) / (1.0 + MOST_INCREASE))
+        ratio = max(float(np.exp(alone.log_ratio)), part + (1.0 - part) / (1.0 + MAX_INCREASE))
         whole = (1.0 - ratio) / (ratio - part)
         alone = replace(alone, error=alone.error * ratio / (ratio - part))
     error = alone.error * float(np.sqrt(inflation(alone.degrees_of_freedom)))

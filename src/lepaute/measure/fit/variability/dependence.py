@@ -20,16 +20,16 @@ from lepaute.measure.fit.observations.calls import Calls, numbered, place_of
 from lepaute.measure.fit.variability.steps import hpl_steps
 from lepaute.stats import algebra
 
-FEWEST_STEPS_OF_CLOCK = 30
+MIN_STEPS_OF_CLOCK = 30
 #: Samples of the monitoring further apart than this say nothing of what was between them.
 LONGEST_GAP_S = 10.0
 #: A clock that hardly moves cannot explain anything: width of its middle 90 %, relative.
-LEAST_RANGE = 0.002
+MIN_RANGE = 0.002
 PROCESS = ("probe", "block", "attempt", "cpu")
 #: Calls summed to see how sums scatter: the most of which there are enough sums.
 BATCHES = (50, 10, 4)
-FEWEST_CALLS = 200
-FEWEST_BATCHES = 20
+MIN_CALLS = 200
+MIN_BATCHES = 20
 SIZE_CLASSES = 8
 #: A kernel is reported as a limit of the model where sums scatter by this much more than the layers predict.
 MATTERS = 1.25
@@ -55,7 +55,7 @@ class FrequencyEffect:
     @property
     def sentence(self) -> str:
         clock = f"the clock of a core varied by {percent(self.relative_range)} while steps of HPL were measured"
-        if self.relative_range < LEAST_RANGE:
+        if self.relative_range < MIN_RANGE:
             return f"frequency: {clock}: too little to matter."
         return (
             f"frequency: {clock}, and explains {100 * self.explained:.0f} % of what differs between them (duration "
@@ -109,7 +109,7 @@ def frequency_effect(
             mine = cpu == number
             frequency_hz[mine] = _at(start_s[mine], *(samples[name].to_numpy(np.float64) for name in samples.columns))
     known = np.isfinite(frequency_hz) & (frequency_hz > 0)
-    if np.count_nonzero(known) < FEWEST_STEPS_OF_CLOCK:
+    if np.count_nonzero(known) < MIN_STEPS_OF_CLOCK:
         return None
     ratio = (steps["measured_s"] / steps["predicted_s"]).to_numpy(dtype=np.float64)
     return _regression(np.log(ratio[known]), frequency_hz[known], cpu[known])
@@ -212,7 +212,7 @@ def dependence_reports(
         if len(rows) != len(calls):  # the glue, which is no row of the table
             continue
         counted = np.flatnonzero(calls.in_context & ~calls.cold & calls.nonempty())
-        if len(counted) < FEWEST_CALLS:
+        if len(counted) < MIN_CALLS:
             continue
         order = counted[np.lexsort((start_s[rows[counted]], process[rows[counted]]))]
         reports.append(report_of(calls, kernel, order, process[rows[order]], wandering_relative_sd))
@@ -231,7 +231,7 @@ def report_of(
     mean, deviation = kernel.predict(inside), np.maximum(kernel.deviation(inside), 1e-300)
     good = (mean > 0) & (deviation > 1e-3 * mean)
     inside, mean, deviation, process = inside.where(good), mean[good], deviation[good], process[good]
-    if len(mean) < FEWEST_CALLS:
+    if len(mean) < MIN_CALLS:
         nothing = float("nan")
         return DependenceReport(calls.kernel, len(mean), nothing, nothing, nothing, 0, nothing, nothing, 0.0, nothing)
     measured = np.minimum(inside.duration_s, mean + CUT_SD * deviation)
@@ -273,7 +273,7 @@ def _width(residual: Floats, deviation: Floats, code: Integers) -> tuple[int, fl
     for size in BATCHES:
         batch = np.cumsum((place % size == 0).astype(np.int64)) - 1
         full = np.bincount(batch) == size
-        if np.count_nonzero(full) >= FEWEST_BATCHES:
+        if np.count_nonzero(full) >= MIN_BATCHES:
             sums, variances = np.bincount(batch, residual)[full], np.bincount(batch, deviation**2)[full]
             # Each batch in units of its own deviation: large calls would decide alone.
             effective = float(np.mean(np.bincount(batch, deviation)[full] ** 2 / variances))

@@ -23,7 +23,7 @@ from lepaute.measure.fit.variability.crowding import crowding_of, relieved
 from lepaute.measure.fit.variability.sentinels import Watch
 from lepaute.measure.fit.variability.steps import SHORTEST_STEP_S
 from lepaute.simulate.platform.schema import SlowState
-from lepaute.stats.disturbance import FEWEST_SENTINELS, SlowStretch, centred, slow_limit, slow_stretches
+from lepaute.stats.disturbance import MIN_SENTINELS, SlowStretch, centred, slow_limit, slow_stretches
 from lepaute.stats.slow_state import SlowStateEstimate, fit_slow_state
 
 #: Calls of a probe that has no steps are taken together until they last so long, by the model.
@@ -32,7 +32,7 @@ CHUNK_S = 0.1
 MARGIN_S = 0.1
 #: Where so many episodes would have been seen while fewer cores computed, and none was, they come with busy cores only.
 EXPECTED_ALONE = 5.0
-MOST_HOSTS = 1 << 20  # of an archive, in the number of a series
+MAX_HOSTS = 1 << 20  # of an archive, in the number of a series
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class Parts:
 
     run    : what all cores of a node did at once, from 0;  core : each of its processes has one
     kind   : what has the same level but for the state of the machine;  work : what scatters alike
-    active : how many cores of the node computed;  series : the archive, times MOST_HOSTS, and the node
+    active : how many cores of the node computed;  series : the archive, times MAX_HOSTS, and the node
     of_row : the part of each row of the table
     """
 
@@ -151,7 +151,7 @@ def episodes_of_parts(parts: Parts, watches: Sequence[Watch], hosts: Sequence[st
     sentinels = sum(int(one.sum()) for one in of_watch)
     # What is shorter is left out with them, and tells nothing of the state: a core may have been as slow by itself.
     lasting = [stretch for stretch in stretches if stretch.lasts]
-    if not lasting and sentinels < FEWEST_SENTINELS:
+    if not lasting and sentinels < MIN_SENTINELS:
         return None
     first = parts.run[parts.first_attempt]
     factors = [float(np.exp(one.log_factor)) for one in lasting if one.launch in first]
@@ -234,7 +234,7 @@ def _parts(table: pandas.DataFrame, fitted: Mapping[str, tuple[Calls, FittedKern
         context[first].astype(np.int64),
         (integers["attempt"] == 0)[first],
         integers["active_cores"][first],
-        (integers["archive"] * MOST_HOSTS + integers["node"])[first],
+        (integers["archive"] * MAX_HOSTS + integers["node"])[first],
         of_row,
     )
 
@@ -265,7 +265,7 @@ def _series(
             if watch.host not in hosts and len(hosts) > 1:
                 continue  # of a node that was lost before it was measured
             node = hosts.index(watch.host) if watch.host in hosts else 0
-            if number == watch.archive * MOST_HOSTS + node:
+            if number == watch.archive * MAX_HOSTS + node:
                 dates.append(watch.start_s[~watch.disturbed])
                 states.append(state[~watch.disturbed])
         date_s, state = np.concatenate(dates), np.concatenate(states)

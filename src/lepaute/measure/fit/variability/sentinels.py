@@ -19,7 +19,7 @@ from lepaute.stats.variogram import VariogramModel, fit_variogram, variance_betw
 
 #: Relative changes below this are not told, however certain; chance that a machine that stays the same is called
 #: wandering.
-LEAST_CHANGE, FALSE_ALARMS = 0.01, 0.002
+MIN_CHANGE, FALSE_ALARMS = 0.01, 0.002
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ class MachineChange:
 
 def change_of(watch: Watch) -> MachineChange | None:
     """The stretch of time in which a machine was slower or faster than in the rest, or its trend; None where the order
-    of the sentinels says nothing, or the change is below LEAST_CHANGE."""
+    of the sentinels says nothing, or the change is below MIN_CHANGE."""
     quiet = watch.quiet()
     logs = np.log(quiet.duration_s)
     shift = largest_shift(logs)
@@ -143,7 +143,7 @@ def change_of(watch: Watch) -> MachineChange | None:
         where = f"block {first}" if first == last else f"blocks {first} to {last}"
         text = f"{_changed(relative)} ({_rates(quiet.rate(before), quiet.rate(after))}) in {where} of {watch.blocks}"
         text += "" if shift.lasts else " and came back"
-    return None if abs(relative) < LEAST_CHANGE else MachineChange(watch.host, relative, shift.p_value, text)
+    return None if abs(relative) < MIN_CHANGE else MachineChange(watch.host, relative, shift.p_value, text)
 
 
 def _changed(relative: float) -> str:

@@ -18,7 +18,7 @@ from lepaute.stats.time_scale import StepSeries, TimeScale, fit_time_scale
 
 #: Shorter steps show the errors of the models of small calls rather than the state of the core.
 SHORTEST_STEP_S = 0.02
-FEWEST_STEPS = 20
+MIN_STEPS = 20
 STEP = ("probe", "block", "attempt", "launch", "cpu", "design_row", "position")
 
 
@@ -32,7 +32,7 @@ def time_scale_of(table: pandas.DataFrame, fitted: Mapping[str, tuple[Calls, Fit
     if steps is None:
         return None
     steps = steps[(steps["probe"].astype(str) != OTHER_OPTIONS).to_numpy()]
-    if len(steps) < FEWEST_STEPS:
+    if len(steps) < MIN_STEPS:
         return None
     keys = [column for column in STEP[:5] if column in steps.columns]
     steps = steps.sort_values([*keys, "start_s"])

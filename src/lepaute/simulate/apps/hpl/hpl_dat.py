@@ -21,8 +21,8 @@ from lepaute.kit.text import counted
 from lepaute.simulate.apps.hpl.parameters import Dat, Hpl, code_of, places
 
 LINES = 31  # of HPL itself; HPCC's file goes on after them
-MOST_VALUES = 20  # HPL's limit of values in a list
-MOST_CHARACTERS = 252  # of a line; what is beyond, HPL reads as if it were the next line
+MAX_VALUES = 20  # HPL's limit of values in a list
+MAX_CHARACTERS = 252  # of a line; what is beyond, HPL reads as if it were the next line
 LARGEST = 2**31 - 1  # HPL's integers
 
 WORD = re.compile(r"\S+")
@@ -62,8 +62,8 @@ class DatLines:
     def count(self, what: str) -> int:
         """The next line as the number of values of what follows."""
         count = self._integer(self._first(f"number of {what}"), f"number of {what}", None)
-        if not 1 <= count <= MOST_VALUES:
-            self._fail(f"number of {what} is {count}; HPL takes 1 to {MOST_VALUES} values")
+        if not 1 <= count <= MAX_VALUES:
+            self._fail(f"number of {what} is {count}; HPL takes 1 to {MAX_VALUES} values")
         return count
 
     def values(
@@ -84,9 +84,9 @@ class DatLines:
             )
         line = self.lines[self.line]
         self.line += 1
-        if len(line) > MOST_CHARACTERS:
+        if len(line) > MAX_CHARACTERS:
             self._fail(
-                f"has {len(line)} characters; HPL reads {MOST_CHARACTERS} of a line and takes the rest for the next"
+                f"has {len(line)} characters; HPL reads {MAX_CHARACTERS} of a line and takes the rest for the next"
             )
         return line
 
@@ -150,8 +150,8 @@ def words_as_hpl_counts(line: str, count: int) -> list[str]:
 
 
 TO_STDOUT = 6  # HPL's device numbers: 6 standard output, 7 standard error, anything else its file
-MOST_BYTES = 1 << 20
-MOST_COMBINATIONS = 100_000  # each has at least one simulated run
+MAX_BYTES = 1 << 20
+MAX_COMBINATIONS = 100_000  # each has at least one simulated run
 DEFAULT_THRESHOLD, DEFAULT_SWAP_THRESHOLD = 16.0, 64
 OUTPUT_LINE, DEVICE_LINE, THRESHOLD_LINE = 3, 4, 13  # the lines that hold no parameter of a run
 
@@ -208,8 +208,8 @@ class HplDat:
             rows = zip(*(self.values[each] for each in together), strict=True)
             lists.append([dict(zip(together, row, strict=True)) for row in rows])
         size = math.prod(map(len, lists))
-        if size > MOST_COMBINATIONS:
-            raise InputError(f"HPL.dat asks for {size} combinations; shorten its lists to at most {MOST_COMBINATIONS}")
+        if size > MAX_COMBINATIONS:
+            raise InputError(f"HPL.dat asks for {size} combinations; shorten its lists to at most {MAX_COMBINATIONS}")
         single = {name: self.values[name][0] for name, dat in known.items() if dat.loop is None and not dat.beside}
         return [
             Hpl(**single, **{name: value for one in chosen for name, value in one.items()}, **others)
@@ -236,7 +236,7 @@ class HplDat:
 
 def read_hpl_dat(path: Path) -> HplDat:
     """The HPL.dat at `path`; raises InputError with its name and the line for what HPL would not or not so read."""
-    text = read_bytes(path, "an HPL.dat", MOST_BYTES).decode(errors="replace")
+    text = read_bytes(path, "an HPL.dat", MAX_BYTES).decode(errors="replace")
     try:
         return parse_hpl_dat(text, path.name)
     except InputError:

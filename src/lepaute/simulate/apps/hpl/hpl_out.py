@@ -127,7 +127,7 @@ def interval(spread: "Spread") -> str:
     return f"   {spread.low:>9.4g} .. {spread.high:<9.4g}"
 
 
-MOST_BYTES = 64 << 20
+MAX_BYTES = 64 << 20
 THRESHOLD = re.compile(r"(?P<name>.*?) \(threshold = (?P<threshold>\d{1,9})\)")
 #: Fields of Hpl that each line says.
 SAID_BY_LINES = frozenset({"n", "nb", "p", "q", "pmap", "depth", "bcast", "rfact", "ndiv", "pfact", "nbmin"})
@@ -150,7 +150,7 @@ class HplResult:
 
 def read_hpl_results(path: Path, given: Mapping[str, Any]) -> list[HplResult]:
     """The results of the file; arguments and errors as in parse_hpl_results."""
-    text = read_bytes(path, "results of HPL (HPL.out)", MOST_BYTES).decode(errors="replace")
+    text = read_bytes(path, "results of HPL (HPL.out)", MAX_BYTES).decode(errors="replace")
     return parse_hpl_results(text, path.name, given)
 
 

@@ -16,7 +16,7 @@ from lepaute.simulate.trace.table import KERNEL
 from lepaute.simulate.tracing import TraceRequest
 
 #: What is looked at: so many steps spread over the run, and ranks drawn, as long as the trace has fewer rows.
-MOST_STEPS, MOST_RANKS, MOST_ROWS = 64, 64, 400_000
+MAX_STEPS, MAX_RANKS, MAX_ROWS = 64, 64, 400_000
 #: Beyond so many steps x ranks, windows of the steps are simulated instead of all.
 FULL_BELOW = 2_000_000
 
@@ -61,12 +61,12 @@ def kernel_calls(hpl: Hpl, platform: "Platform | None" = None, *, seed: int = 1)
         nodes = -(-hpl.ranks // platform.nodes.cores)
         platform = platform if nodes <= platform.nodes.count else override(platform, {"nodes.count": str(nodes)})
     rng = np.random.default_rng(seed)
-    ranks = tuple(sorted(int(r) for r in rng.choice(hpl.ranks, min(hpl.ranks, MOST_RANKS), replace=False)))
+    ranks = tuple(sorted(int(r) for r in rng.choice(hpl.ranks, min(hpl.ranks, MAX_RANKS), replace=False)))
     sampled = hpl.steps * hpl.ranks > FULL_BELOW
-    steps = tuple(int(s) for s in np.unique((np.arange(MOST_STEPS) + 0.5) * hpl.steps / MOST_STEPS))
+    steps = tuple(int(s) for s in np.unique((np.arange(MAX_STEPS) + 0.5) * hpl.steps / MAX_STEPS))
     expected = rows_of(hpl, ranks, steps if not sampled else range(0, hpl.steps, max(1, hpl.steps // 240)))
-    if expected > MOST_ROWS:
-        ranks = ranks[:: int(np.ceil(expected / MOST_ROWS))]
+    if expected > MAX_ROWS:
+        ranks = ranks[:: int(np.ceil(expected / MAX_ROWS))]
     request = TraceRequest(ranks, None if sampled else steps)
     prediction = predict(
         hpl, platform, runs=1, seed=seed, layers=Layers.only(), fidelity="sampled" if sampled else "full", trace=request

@@ -59,7 +59,7 @@ PIVOTS: tuple[Pivots, ...] = get_args(Pivots)
 #: HPL keeps its parameters in C's int.
 MOST = 2**31 - 1
 #: The engine keeps so many panels for each rank, and takes so many steps (core/apps/hpl/parameters.hpp).
-MOST_DEPTH, MOST_STEPS = 1024, 1 << 26
+MAX_DEPTH, MAX_STEPS = 1024, 1 << 26
 #: Key of a field's metadata: its place in HPL.dat.
 DAT = "HPL.dat"
 #: Steps x ranks up to which fidelity `auto` simulates every step.
@@ -163,7 +163,7 @@ class Hpl(Application):
     p: int = whole("process grid, as 8x8", 1, Dat(11, "P", "P", "process grids", loop=0), name="grid")
     q: int = whole("process grid, as 8x8", 1, Dat(12, "Q", "Q", beside="p"), name="grid")
     depth: int = whole(
-        "look-ahead", 1, Dat(25, "DEPTH", "DEPTH", "look-ahead depths", loop=3), minimum=0, maximum=MOST_DEPTH
+        "look-ahead", 1, Dat(25, "DEPTH", "DEPTH", "look-ahead depths", loop=3), minimum=0, maximum=MAX_DEPTH
     )
     bcast: Broadcast = parameter(
         "panel broadcast", "2ring", Dat(23, "BCAST", "BCAST", "broadcasts", loop=4, codes=BROADCASTS)
@@ -207,8 +207,8 @@ class Hpl(Application):
 
     def __post_init__(self) -> None:
         check_fields(self, largest=MOST)
-        if self.steps > MOST_STEPS:
-            raise InputError(f"n is {self.n} in blocks of {self.nb}; the largest number of blocks is {MOST_STEPS}")
+        if self.steps > MAX_STEPS:
+            raise InputError(f"n is {self.n} in blocks of {self.nb}; the largest number of blocks is {MAX_STEPS}")
 
     @property
     def computes_between_probes(self) -> bool:

@@ -146,7 +146,7 @@ def rows_of(hpl: "Hpl", ranks: Sequence[int], steps: Sequence[int]) -> float:
 
 
 #: Of the measurements, but for the first two, which always take place; the share is of the prediction.
-LEAST_BUDGET_S, MOST_BUDGET_S, BUDGET_SHARE = 0.1, 2.0, 0.03
+MIN_BUDGET_S, MAX_BUDGET_S, BUDGET_SHARE = 0.1, 2.0, 0.03
 #: Of the first measurement, then twice as many: what the first two steps of a run differ by tells nothing, since most
 #: ranks wait for the first panel (75,264 ranks: 0.2 us an event in the place of 0.7).
 FIRST_STEPS = 2
@@ -184,7 +184,7 @@ def estimated_run_s(
         spent_s += took_s
         share_s = BUDGET_SHARE * sum(run_s) * runs / cores
         more = steps * (MORE if steps > FIRST_STEPS else 2)
-        is_spent = spent_s + took_s * more / steps > min(MOST_BUDGET_S, max(LEAST_BUDGET_S, share_s))
+        is_spent = spent_s + took_s * more / steps > min(MAX_BUDGET_S, max(MIN_BUDGET_S, share_s))
         if len(simulated) == heaviest.steps or (steps > FIRST_STEPS and is_spent):
             return run_s
         steps, before, before_s = more, counted, took_s

@@ -25,7 +25,7 @@ from lepaute.simulate.machine.core import KERNELS
 _EVENTS = {"compute": 0.2, "step": 0.1, "send": 2.0, "ssend": 2.0, "isend": 2.0, "waitall": 0.5}
 _OF_ALL = frozenset({"barrier", "allreduce", "allgather", "alltoall"})
 #: Operations of a rank, but for steps that repeat each other: more are of a program that does not end.
-MOST_OPERATIONS = 2**23
+MAX_OPERATIONS = 2**23
 
 
 class Asked(InputError):
@@ -211,11 +211,11 @@ class Laying:
         """Operations so far, and what is wrong with a rank that has too many."""
         longest = max(self.tracks, key=lambda track: len(track.ops))
         problem = ""
-        if len(longest.ops) > MOST_OPERATIONS:
+        if len(longest.ops) > MAX_OPERATIONS:
             course = longest.course
             place = "" if course is None else f"{self._texts[self._place_of(course)]}: "
             problem = (
-                f"{place}rank {longest.rank} has more than {MOST_OPERATIONS} operations; does its run end? Of those "
+                f"{place}rank {longest.rank} has more than {MAX_OPERATIONS} operations; does its run end? Of those "
                 "in me.steps(n) equal ones are kept once"
             )
         return sum(len(track.ops) + track.steps for track in self.tracks), problem

@@ -23,9 +23,9 @@ WARM_FROM = 5
 #: In how many parts of the time the spread over it is looked for: what drifts is seen in few parts only.
 PARTS = (10, 5, 3)
 #: Half-normal noise above it would make durations negative.
-MOST_NOISE = 0.75
+MAX_NOISE = 0.75
 #: A cost that is not known better than that is none.
-MOST_ERROR = 0.5
+MAX_ERROR = 0.5
 #: Calls that look and go on: their time is no computing, and they end no stretch.
 _LOOKS = frozenset(f"MPI_{form}" for form in ("Iprobe", "Improbe", "Test", "Testall", "Testany", "Testsome"))
 
@@ -77,7 +77,7 @@ def told_by(stretches: Sequence[NDArray[Any]], where: str) -> Stretches:
     Calls of a rank resemble each other, and so do calls at the same time. So the half width is Student's of the means
     of ranks, and that of the means of `PARTS` of the time over all ranks: the widest of them. What 95 % of it cover,
     also of few calls, outliers, ranks that differ and drifts: tests/promises/test_measured_costs.py.
-    Raises InputError where nothing tells the error, or it is above `MOST_ERROR`.
+    Raises InputError where nothing tells the error, or it is above `MAX_ERROR`.
     """
     warm = [stretch.tolist()[len(stretch) >= WARM_FROM :] for stretch in stretches]
     ranks, least, count = len(warm), min(map(len, warm)), sum(map(len, warm))
@@ -92,14 +92,14 @@ def told_by(stretches: Sequence[NDArray[Any]], where: str) -> Stretches:
         raise InputError(f"{where}: {counted(count, 'measurement')} of computing do not tell what one costs")
     half_s = max(student_quantile(0.975, len(group) - 1) * sqrt(_variance(group) / len(group)) for group in known)
     error = half_s / NormalDist().inv_cdf(0.975) / mean_s
-    if error > MOST_ERROR:
+    if error > MAX_ERROR:
         raise InputError(
             f"{where}: {counted(count, 'measurement')} of computing differ too much to tell what one costs: "
             f"{significant(mean_s)} s ± {percent(half_s / mean_s)}; record more of them"
         )
     squares = fsum((value - mean) ** 2 for each, mean in zip(warm, means, strict=True) for value in each)
     noise = sqrt(squares / (count - ranks)) / mean_s if count > ranks else 0.0
-    return Stretches(mean_s, error, min(noise, MOST_NOISE), count, ranks)
+    return Stretches(mean_s, error, min(noise, MAX_NOISE), count, ranks)
 
 
 def _variance(values: Sequence[float]) -> float:

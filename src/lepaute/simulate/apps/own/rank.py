@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from lepaute.simulate.apps.own.laying import Track
 
 ANY = 2**32 - 1  # as the core has it
-MOST_TAG = 2**31 - 1
-MOST_AMOUNT = 1e15
+MAX_TAG = 2**31 - 1
+MAX_AMOUNT = 1e15
 #: By operation, the first one unless another is asked for.
 ALGORITHMS = {
     "barrier": ("dissemination",),
@@ -92,8 +92,8 @@ def amount_of(value: Any, name: str) -> float:
         value = plain(value)
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise InputError(f"{name} is {value!r:.80}; it is a number of 0 or more")
-    if not 0 <= value <= MOST_AMOUNT:
-        raise InputError(f"{name} is {value!r:.80}; it is from 0 to {MOST_AMOUNT:g}")
+    if not 0 <= value <= MAX_AMOUNT:
+        raise InputError(f"{name} is {value!r:.80}; it is from 0 to {MAX_AMOUNT:g}")
     return float(value)
 
 
@@ -282,7 +282,7 @@ class Me(Communicator):
         self._exchanged = (
             neighbours,
             list(neighbours),
-            Operation("exchange", 0, _below(tag, MOST_TAG + 1, "tag"), what=Neighbours(tuple(ranks), tuple(sizes))),
+            Operation("exchange", 0, _below(tag, MAX_TAG + 1, "tag"), what=Neighbours(tuple(ranks), tuple(sizes))),
         )
         return self._exchanged[2]
 
@@ -317,13 +317,13 @@ class Me(Communicator):
         return self._random
 
     def _sent(self, code: str, to: int, size_bytes: float, tag: int, value: Any) -> Operation:
-        to, tag = _below(to, self.size, "the rank sent to"), _below(tag, MOST_TAG + 1, "tag")
+        to, tag = _below(to, self.size, "the rank sent to"), _below(tag, MAX_TAG + 1, "tag")
         what = None if value is None else Carried(value)
         return Operation(code, to, tag, amount_of(size_bytes, "size_bytes"), what=what)
 
     def _received(self, code: str, source: int | None, tag: int | None) -> Operation:
         peer = ANY if source is None else _below(source, self.size, "the rank received from")
-        return Operation(code, peer, ANY if tag is None else _below(tag, MOST_TAG + 1, "tag"))
+        return Operation(code, peer, ANY if tag is None else _below(tag, MAX_TAG + 1, "tag"))
 
     def _waits(self, code: str, requests: Iterable[Request]) -> Operation:
         found = tuple(requests)

@@ -23,7 +23,7 @@ else:
     expressions, measured = later("lepaute.kit.expressions"), later("lepaute.simulate.apps.own.measured")
 
 MOST = 2**31 - 1
-MOST_DIMENSIONS = 8
+MAX_DIMENSIONS = 8
 
 
 class Grid(tuple[int, ...]):
@@ -36,11 +36,11 @@ class Grid(tuple[int, ...]):
     __slots__ = ()
 
     def __new__(cls, sides: "str | Iterable[int]") -> Self:
-        form = f"a grid is such as 16x8x8, one to {MOST_DIMENSIONS} whole numbers of 1 or more"
+        form = f"a grid is such as 16x8x8, one to {MAX_DIMENSIONS} whole numbers of 1 or more"
         if isinstance(sides, str):
             sides = [whole_of(part, "grid") for part in sides.lower().split("x")]
         found = tuple(map(plain, sides)) if isinstance(sides, Iterable) else ()
-        if not 1 <= len(found) <= MOST_DIMENSIONS or any(type(each) is not int or each < 1 for each in found):
+        if not 1 <= len(found) <= MAX_DIMENSIONS or any(type(each) is not int or each < 1 for each in found):
             raise InputError(f"grid is {sides!r:.80}; {form}")
         return super().__new__(cls, found)
 

@@ -14,7 +14,7 @@ from lepaute.simulate.apps.replay.rows import MEETINGS, Rows
 from lepaute.simulate.trace.messages import BETWEEN_TWO, IMMEDIATE_SENDS, SENDS, occurrence
 from lepaute.simulate.trace.table import MPI, NOBODY, Trace
 
-_MOST_TAG = 2**31 - 1
+_MAX_TAG = 2**31 - 1
 
 
 class Survey:
@@ -68,13 +68,13 @@ class Survey:
         """
         tag = trace.tag
         own = self._tags
-        if own.max(initial=0) > _MOST_TAG:
+        if own.max(initial=0) > _MAX_TAG:
             own = numpy.arange(len(own)) + own.min(initial=0).clip(-1)
             tag = own[numpy.searchsorted(self._tags, tag).clip(max=len(own) - 1)]
         if len(self._others):
             is_other = (trace.comm > 0) & (trace.tag >= 0) & trace.named(BETWEEN_TWO)
             free = numpy.setdiff1d(numpy.arange(len(own) + len(self._others)), own)
-            width = _MOST_TAG * 4
+            width = _MAX_TAG * 4
             code = numpy.searchsorted(
                 self._others[:, 0] * width + self._others[:, 1],
                 trace.comm[is_other].astype("int64") * width + trace.tag[is_other],

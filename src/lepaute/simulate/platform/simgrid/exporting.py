@@ -37,9 +37,9 @@ from lepaute.simulate.platform.simgrid.zones import (
 from lepaute.simulate.platform.topology import Topology
 
 #: Above this number of nodes, no file names the route between every two.
-MOST_NODES_WITH_ROUTES = 128
+MAX_NODES_WITH_ROUTES = 128
 
-__all__ = ["MOST_NODES_WITH_ROUTES", "Exported", "Wiring", "export_xml", "holds_loopback", "host_name"]
+__all__ = ["MAX_NODES_WITH_ROUTES", "Exported", "Wiring", "export_xml", "holds_loopback", "host_name"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,18 +130,18 @@ def _prefix(platform: Platform) -> str:
 def _form(platform: Platform, wiring: Wiring | None, every_route: bool) -> str:
     """cluster: one element; star: host by host, each with its speed; mesh: route by route."""
     topology, count = platform.topology, platform.nodes.count
-    if wiring is not None and count <= MOST_NODES_WITH_ROUTES and (every_route or _beyond_cluster(platform)):
+    if wiring is not None and count <= MAX_NODES_WITH_ROUTES and (every_route or _beyond_cluster(platform)):
         return "mesh"
     if topology.kind == "graph" or every_route:
         raise InputError(
             f"platform {platform.name}: a {topology.kind} of {count} nodes cannot be written route by route, which is "
-            f"done up to {MOST_NODES_WITH_ROUTES} nodes; use a fat-tree, dragonfly or torus element"
+            f"done up to {MAX_NODES_WITH_ROUTES} nodes; use a fat-tree, dragonfly or torus element"
         )
     if topology.kind == "dragonfly" and topology.sizes[0][0] > topology.sizes[2][0]:
         raise InputError(
             f"platform {platform.name}: SimGrid 3.32 crashes on a dragonfly of more groups ({topology.sizes[0][0]}) "
             f"than a chassis has routers ({topology.sizes[2][0]}), and {count} nodes cannot be written route by route, "
-            f"which is done up to {MOST_NODES_WITH_ROUTES}; give the chassis more routers"
+            f"which is done up to {MAX_NODES_WITH_ROUTES}; give the chassis more routers"
         )
     limited = topology.limiters is not None and topology.limiters.node_bandwidth_Bps is not None
     differ = len(set(node_speeds_flops(platform))) > 1

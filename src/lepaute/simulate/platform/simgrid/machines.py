@@ -11,11 +11,11 @@ from typing import Never
 from xml.parsers import expat
 
 from lepaute.errors import InputError
-from lepaute.kit.quantities import MOST_NUMBERS, count_of, ranges_of
+from lepaute.kit.quantities import MAX_NUMBERS, count_of, ranges_of
 
 LARGEST_TEXT_BYTES = 64 * 2**20
 _DEEPEST = 32
-_MOST_ELEMENTS = 1_000_000
+_MAX_ELEMENTS = 1_000_000
 _LONGEST_NAME = 200
 #: Of other encodings expat asks Python for a table, which for many of them it cannot have.
 _ENCODINGS = ("utf-8", "us-ascii", "ascii", "iso-8859-1", "latin-1")
@@ -64,8 +64,8 @@ def parse(text: bytes, origin: str) -> Element:
     def start(tag: str, attributes: dict[str, str]) -> None:
         nonlocal count
         count += 1
-        if count > _MOST_ELEMENTS:
-            raise InputError(f"{origin}:{parser.CurrentLineNumber}: has more than {_MOST_ELEMENTS} elements")
+        if count > _MAX_ELEMENTS:
+            raise InputError(f"{origin}:{parser.CurrentLineNumber}: has more than {_MAX_ELEMENTS} elements")
         if len(open_elements) > _DEEPEST:
             raise InputError(f"{origin}:{parser.CurrentLineNumber}: elements are nested more than {_DEEPEST} deep")
         if any(len(attributes.get(name, "")) > _LONGEST_NAME for name in ("id", "src", "dst")):
@@ -247,8 +247,8 @@ def _of_clusters(platform: Element, clusters: list[Element], origin: str) -> Mac
     machines: list[Machine] = []
     for element in clusters:
         machines.append(_of_cluster(element, origin))
-        if sum(len(each.numbers) for each in machines) > MOST_NUMBERS:
-            raise InputError(f"{origin}:{element.line}: has more than {MOST_NUMBERS} hosts up to here; import fewer")
+        if sum(len(each.numbers) for each in machines) > MAX_NUMBERS:
+            raise InputError(f"{origin}:{element.line}: has more than {MAX_NUMBERS} hosts up to here; import fewer")
     first = machines[0]
     for element, machine in zip(clusters[1:], machines[1:], strict=True):
         alike = replace(machine, name=first.name, numbers=first.numbers, notes=first.notes) == first
