@@ -21,7 +21,8 @@ def plain(value: Any) -> Any:
     try:
         return operator.index(value)
     except TypeError:
-        return float(value) if isinstance(value, Real) else value
+        truth = getattr(getattr(value, "dtype", None), "kind", "") == "b" and getattr(value, "shape", None) == ()
+        return bool(value) if truth else float(value) if isinstance(value, Real) else value
 
 
 def none_if_nan(value: float) -> float | None:

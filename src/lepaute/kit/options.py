@@ -83,12 +83,11 @@ def options_of(described: type) -> Mapping[str, Option]:
 def check_fields(value: object, *, largest: int) -> None:
     """Raises InputError where a field of a dataclass instance is not what its option allows; numbers become Python's.
 
-    Checked are choices and bounds; numbers are finite and at most 1e18, those of fields of type int whole and at most
-    `largest`.
-    None is right where it is the default.
+    Checked are choices, bounds and truth values; numbers are finite and at most 1e18, those of fields of type int whole
+    and at most `largest`. None is right where it is the default.
     """
     described_class: Any = type(value)
-    for name, (described, default, whole) in _limits_of(described_class).items():
+    for name, (described, default, number) in _limits_of(described_class).items():
         given = getattr(value, name)
         if given is None and default is None:
             continue
@@ -99,9 +98,10 @@ def check_fields(value: object, *, largest: int) -> None:
             if given not in described.choices:
                 raise InputError(f"{name} is {given!r}; it must be one of {', '.join(described.choices)}")
             continue
-        kind = "a whole number" if whole else "a finite number"
+        whole = number is int
+        kind = "True or False" if number is bool else "a whole number" if whole else "a finite number"
         least = "" if described.minimum is None else f" >= {described.minimum:g}"
-        wrong_type = isinstance(given, bool) or not isinstance(given, int if whole else int | float)
+        wrong_type = isinstance(given, bool) != (number is bool) or not isinstance(given, int if whole else int | float)
         too_small = not wrong_type and described.minimum is not None and given < described.minimum
         if wrong_type or too_small or not (whole or math.isfinite(given)):
             raise InputError(f"{name} is {given!r:.80}; it must be {kind}{least}")
@@ -123,14 +123,14 @@ def word_of(given: str, choices: Sequence[str], name: str, aliases: Iterable[tup
 
 
 @cache
-def _limits_of(described: Any) -> dict[str, tuple[Option, Any, bool]]:
-    """Option, default, and whether it is a whole number, of each field that is a number or has choices."""
+def _limits_of(described: Any) -> dict[str, tuple[Option, Any, type | None]]:
+    """Option, default, and type (bool, int or float), of each field that has one of these or has choices."""
     limits = {}
     for field in fields(described):
-        each = option_of(field)
-        whole = field.type in (int, int | None)
-        if each is not None and (each.choices or whole or field.type in (float, float | None)):
-            limits[field.name] = (each, field.default, whole)
+        option = option_of(field)
+        number = next((each for each in (bool, int, float) if field.type in (each, each | None)), None)
+        if option is not None and (option.choices or number is not None):
+            limits[field.name] = (option, field.default, number)
     return limits
 
 

@@ -82,12 +82,14 @@ def wander_left(
     part: Integers = fleet.astype(np.int64)
     for layer in layers:
         whole, others = medians(deviations, layer.group)
-        with np.errstate(invalid="ignore"):
-            of_group = np.nanmean(np.square(whole), axis=0)
+        total, count = np.nansum(np.square(whole), axis=0), np.isfinite(whole).sum(axis=0)
+        seen = count > 0  # a group may be silent so far
         for number in np.unique(fleet[layer.group >= 0]):
             streams = fleet == number
             inside = np.unique(layer.group[streams & (layer.group >= 0)])
-            of_groups[streams & (layer.group < 0)] = float(np.nanmean(of_group[inside]))
+            inside = inside[seen[inside]]
+            if len(inside):
+                of_groups[streams & (layer.group < 0)] = float(np.mean(total[inside] / count[inside]))
         deviations = deviations - layer.share * np.nan_to_num(others)
         part = np.unique(np.stack([part, layer.group]), axis=1, return_inverse=True)[1]
     scale = limited(deviations)[1]
