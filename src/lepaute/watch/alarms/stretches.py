@@ -220,8 +220,8 @@ class Stretches:
 
     def looks(self, last: int) -> list[Look]:
         """All of them, with the values that they are about."""
-        still_open = [replace(look, stands=True, **self._part(n, look.begun, last)) for n, look in self._open.items()]
-        return [*self._over, *still_open]
+        active = [replace(look, stands=True, **self._part(n, look.start_round, last)) for n, look in self._open.items()]
+        return [*self._over, *active]
 
     def _part(self, number: int, begun: int, last: int) -> dict[str, Any]:
         """The values of these rounds, without what all machines have in common, and their dates."""
@@ -382,7 +382,7 @@ class Stretches:
             if number < self.machines:
                 if number in self._open:
                     look = self._open.pop(number)
-                    self._over.append(replace(look, **self._part(number, look.begun, (begun - 1))))
+                    self._over.append(replace(look, **self._part(number, look.start_round, begun - 1)))
                 self.small_begun[number] = begun
         self.latest[machines] += 1
         self.state.restart(machines)
