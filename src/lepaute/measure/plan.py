@@ -235,7 +235,7 @@ def plan(
 
     position: of the node among those that are measured
     nbs     : block sizes of HPL's steps
-    blocks  : where they are more than the scale's; the first ones are the same
+    blocks  : how many, if more than the scale's, which stay the same
     threads : of a process; kernels are measured with each number, messages between processes of one thread
     Every run has a design and a seed of its own, drawn from `seed` and `position`: blocks and nodes are then
     independent samples of sizes as well as of days.

@@ -182,7 +182,7 @@ class Gate:
         return Decision.of_several(decision for decision, _ in self.rows)
 
     def status(self, *, strict: bool = False) -> int:
-        """As `Decision.status`; of what cannot fail a build 0, and 3 where it is strict."""
+        """Exit status, as `Decision.status`; if it cannot fail a build 0, or 3 if strict."""
         return 3 * strict if self.cannot_fail else self.decision.status("for", strict=strict)
 
     @property

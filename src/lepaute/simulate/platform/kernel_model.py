@@ -150,7 +150,7 @@ class Piece(Value):
     """A kernel's duration where `where` holds: mean, covariance of its coefficients, noise, fitted ranges.
 
     `ranges`: boxes inside `range`, where that holds sizes that were not fitted; null: `range` itself.
-    `discrepancy_relative_sd`: of a factor of its own, besides that of the kernel; null: none.
+    `discrepancy_relative_sd`: of this piece's own error factor, in addition to that of the kernel; null: none.
     """
 
     where: Bounds | None = None

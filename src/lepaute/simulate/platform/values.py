@@ -153,7 +153,7 @@ class Value(Public):
 
     @classmethod
     def model_validate(cls, content: Any) -> Self:
-        """The value of the content of a file.  Raises Pydantic's ValidationError."""
+        """Validates the content of a file and returns an instance.  Raises Pydantic's ValidationError."""
         checked: Self = _adapter(cls).validate_python(content)
         return checked
 

@@ -231,7 +231,7 @@ class Stretches:
         return {"values": values[seen], "times_s": self.streams.times_s[part, number][seen]}
 
     def regroup(self, at: int, inventory: Inventory) -> None:
-        """Takes off what groups share, as far as it shows up to this round, from the first one on."""
+        """Detects what groups share anew from the rounds so far, and subtracts it from the first one on."""
         values, fleet = self.streams.values[: at + 1], self.streams.group
         quick, slow = (self.shared - self.slow)[: at + 1, fleet], self.slow[: at + 1, fleet]
         rest = values - quick * self.state.expected[:, 1] - slow * self.state.expected[:, 2]
