@@ -5,7 +5,7 @@ import math
 import pytest
 
 from lepaute.errors import InputError
-from lepaute.kit.quantities import box_of, grid_of, numbers_of, ranges_of, size_of, whole_of
+from lepaute.kit.quantities import box_of, grid_of, numbers_of, parse_size, ranges_of, whole_of
 from lepaute.kit.text import (
     change_in_words,
     duration,
@@ -72,10 +72,10 @@ def test_whole_numbers_take_suffixes(text: str, value: int) -> None:
 
 def test_sizes_are_in_powers_of_1024() -> None:
     sizes = {"4096": 4096, "64K": 65536, "64ki": 65536, "1M": 1 << 20, "1G": 1 << 30}
-    assert {text: size_of(text, "--fold") for text in sizes} == sizes
+    assert {text: parse_size(text, "--fold") for text in sizes} == sizes
     for text in ("0", "-1M", "1T", "x", "", "M", "1.5M", "1MB", "1 M", "٣M"):
         with pytest.raises(InputError, match="--fold is"):
-            size_of(text, "--fold")
+            parse_size(text, "--fold")
 
 
 def test_lists_of_numbers_and_ranges() -> None:

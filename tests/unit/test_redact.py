@@ -205,42 +205,42 @@ INNOCENT = [
 @pytest.mark.parametrize(("text", "secret"), SECRETS)
 def test_a_secret_of_a_known_form_does_not_get_through(text: str, secret: str) -> None:
     assert secret in text
-    shown = plain.text(text)
+    shown = plain.redact(text)
     assert secret not in shown
     assert REDACTED in shown
-    assert plain.text(shown) == shown
+    assert plain.redact(shown) == shown
 
 
 @pytest.mark.parametrize("token", TOKENS_MADE)
 def test_a_token_of_a_published_form_does_not_get_through(token: str) -> None:
     # An innocent beginning of it may stay, such as that of a web address; nothing of its end does.
     for text in (token, f"key {token} next", f'"{token}",', f"a={token}\n"):
-        assert token[-8:] not in plain.text(text)
+        assert token[-8:] not in plain.redact(text)
 
 
 @pytest.mark.parametrize("text", INNOCENT)
 def test_innocent_text_gets_through_unchanged(text: str) -> None:
-    assert plain.text(text) == text
+    assert plain.redact(text) == text
 
 
 def test_what_stands_around_a_secret_stays() -> None:
-    assert plain.text("https://bob:pw@example.org/x.git") == f"https://{REDACTED}@example.org/x.git"
-    assert plain.text("run --token=abc --size 4") == f"run --token={REDACTED} --size 4"
-    argv = plain.text('["tool", "--password", "hunter2", "-v"]')
+    assert plain.redact("https://bob:pw@example.org/x.git") == f"https://{REDACTED}@example.org/x.git"
+    assert plain.redact("run --token=abc --size 4") == f"run --token={REDACTED} --size 4"
+    argv = plain.redact('["tool", "--password", "hunter2", "-v"]')
     assert json.loads(argv) == ["tool", "--password", REDACTED, "-v"]
-    assert json.loads(plain.text('{"password": "x\\"y", "n": [1]}')) == {"password": REDACTED, "n": [1]}
+    assert json.loads(plain.redact('{"password": "x\\"y", "n": [1]}')) == {"password": REDACTED, "n": [1]}
     cut = "-----BEGIN EC PRIVATE KEY-----\n" + "A" * 64 + "\nnothing more of it, the time was 5 s\n"
-    assert plain.text(cut) == f"{REDACTED}nothing more of it, the time was 5 s\n"
+    assert plain.redact(cut) == f"{REDACTED}nothing more of it, the time was 5 s\n"
 
 
 def test_values_of_secret_variables_are_found_wherever_they_are() -> None:
     redactor = Redactor({"CI_JOB_TOKEN": "p&ss/w\u00f6rd", "HOME": "/home/bob", "KEYBOARD_LAYOUT": "german"})
-    assert redactor.text("x p&ss/w\u00f6rdy") == f"x {REDACTED}y"
-    assert redactor.text("https://h/?a=p%26ss%2Fw%C3%B6rd") == f"https://h/?a={REDACTED}"
-    assert redactor.text(json.dumps({"a": "p&ss/w\u00f6rd"})) == json.dumps({"a": REDACTED})
-    assert redactor.text("/home/bob german") == "/home/bob german"
+    assert redactor.redact("x p&ss/w\u00f6rdy") == f"x {REDACTED}y"
+    assert redactor.redact("https://h/?a=p%26ss%2Fw%C3%B6rd") == f"https://h/?a={REDACTED}"
+    assert redactor.redact(json.dumps({"a": "p&ss/w\u00f6rd"})) == json.dumps({"a": REDACTED})
+    assert redactor.redact("/home/bob german") == "/home/bob german"
     # A number is not looked for inside measurements.
-    assert Redactor({"PIN_TOKEN": "123456"}).text("71234560 123456") == f"71234560 {REDACTED}"
+    assert Redactor({"PIN_TOKEN": "123456"}).redact("71234560 123456") == f"71234560 {REDACTED}"
     assert redactor.data("\u00f6 p&ss/w\u00f6rd".encode() + b"\xff") == f"\u00f6 {REDACTED}".encode() + b"\xff"
 
 
@@ -248,7 +248,7 @@ def test_words_that_session_and_path_variables_hold_are_left_in_other_texts() ->
     environ = {"XDG_SESSION_DESKTOP": "ubuntu", "SSH_AUTH_SOCK": "/tmp/agent.1", "A_TOKEN": "short", "B_PASS": "false"}
     environ |= {"SORT_KEY": "default", "AUTHOR": "Jane Doe"}
     text = "ubuntu /tmp/agent.1 short false default Jane Doe"
-    assert Redactor(environ).text(text) == text
+    assert Redactor(environ).redact(text) == text
 
 
 def test_urls_of_our_own_variables_are_found_wherever_they_are_and_folders_are_none() -> None:
@@ -262,8 +262,8 @@ def test_urls_of_our_own_variables_are_found_wherever_they_are_and_folders_are_n
     assert redactor.environment(own) == {**hidden, "LEPAUTE_HOME": "/home/bob/lepaute"}
     assert chosen_variables(own, redactor)["values"] == {**hidden, "LEPAUTE_HOME": "/home/bob/lepaute"}
     for secret in ("json://h/hooks/abcdefgh", "hunter2", "postgresql://bob:hunter3@db/lepaute", "hunter3"):
-        assert redactor.text(f"x {secret} y") == f"x {REDACTED} y"
-    assert redactor.text("/home/bob/lepaute json://h/hooks/") == "/home/bob/lepaute json://h/hooks/"
+        assert redactor.redact(f"x {secret} y") == f"x {REDACTED} y"
+    assert redactor.redact("/home/bob/lepaute json://h/hooks/") == "/home/bob/lepaute json://h/hooks/"
     folder = {"LEPAUTE_STORE": "/data/fleet-store"}
     assert Redactor(folder).environment(folder) == folder
 
@@ -320,13 +320,13 @@ def test_no_text_brings_the_value_of_a_secret_variable_through(value: str, befor
     # These are taken for what they look like: a path, a number, a word that says that there is no secret.
     assume(value[0] not in "/~" and not value.isdecimal() and not set(value) & set("().,;*"))
     assume(value.lower() not in {"required", "optional"})
-    assert value not in Redactor({"MY_SECRET": value}).text(before + value + after).replace(REDACTED, "\x00")
+    assert value not in Redactor({"MY_SECRET": value}).redact(before + value + after).replace(REDACTED, "\x00")
 
 
 @given(st.text(max_size=300))
 def test_redaction_never_fails_and_a_second_one_changes_nothing(text: str) -> None:
-    once = plain.text(text)
-    assert plain.text(once) == once
+    once = plain.redact(text)
+    assert plain.redact(once) == once
 
 
 HARD = [
@@ -351,10 +351,10 @@ HARD = [
 @pytest.mark.parametrize("unit", long_but(HARD, *HARD[::4]))
 def test_a_long_text_made_to_be_hard_takes_time_in_proportion_to_its_length(unit: str) -> None:
     # A pattern that looks at every pair of these places would need a quarter of an hour: that it ends is the test.
-    plain.text(unit * (300_000 // len(unit)))
+    plain.redact(unit * (300_000 // len(unit)))
 
 
 @pytest.mark.slow
 def test_a_megabyte_of_all_that_is_hard_is_redacted() -> None:
     block = "\n".join(unit * 100 for unit in HARD)
-    assert len(plain.text(block * (1_000_000 // len(block)))) > 10_000
+    assert len(plain.redact(block * (1_000_000 // len(block)))) > 10_000

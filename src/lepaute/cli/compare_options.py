@@ -205,7 +205,7 @@ class CompareOptions:
             note(f"wrote {', '.join(map(str, files_of(self.scaling) or ()))}")
 
     def refuse_outputs(self, what: str) -> None:
-        """Raises InputError, saying what such a file is of, where one is asked for."""
+        """Raises InputError if an output file was requested; `what`: the message after the option's name."""
         if given := [option for option, path in self.outputs_of().items() if path is not None]:
             raise InputError(f"{given[0]} {what}")
 

@@ -29,7 +29,7 @@ from lepaute.kit.options import option_field
 from lepaute.kit.outputs import check_outputs
 from lepaute.kit.picture import picture_files
 from lepaute.kit.printable import terminal_columns
-from lepaute.kit.quantities import numbers_of, size_of
+from lepaute.kit.quantities import numbers_of, parse_size
 from lepaute.kit.tables import shown_table
 from lepaute.kit.text import counted, exact_number, folded
 from lepaute.simulate.apps.hpl import Hpl
@@ -400,7 +400,7 @@ def p2p(table: Table, max_bytes: MaxBytes = "64M") -> None:
     """MPI point-to-point operations: sizes 10^U, kinds interleaved."""
     from lepaute.measure.design import p2p_design
 
-    table.write(p2p_design(table.seed, size_range_bytes=(1, size_of(max_bytes, "--max-bytes"))))
+    table.write(p2p_design(table.seed, size_range_bytes=(1, parse_size(max_bytes, "--max-bytes"))))
 
 
 @app.command()
@@ -415,7 +415,7 @@ def ring(
     """Messages in a ring of ranks that stand idle, compute, poll, or do both: four conditions, interleaved."""
     from lepaute.measure.design import ring_design
 
-    most = size_of(max_bytes, "--max-bytes")
+    most = parse_size(max_bytes, "--max-bytes")
     table.write(ring_design(table.seed, ranks=ranks, sizes=sizes, size_range_bytes=(1, most)))
 
 
@@ -446,7 +446,7 @@ def memory(
     from lepaute.measure.design import memory_design
     from lepaute.measure.design.memory import SIZES_BYTES
 
-    most = size_of(max_bytes, "--max-bytes")
+    most = parse_size(max_bytes, "--max-bytes")
     if most < SIZES_BYTES[0]:
         raise InputError(f"--max-bytes is {max_bytes}; the smallest buffer has {SIZES_BYTES[0]} bytes")
     design = memory_design(
@@ -473,7 +473,7 @@ def collective(
     from lepaute.measure.design import collective_design
     from lepaute.measure.design.messages import SIZED, SIZES_BYTES, UNSIZED
 
-    most = size_of(max_bytes, "--max-bytes")
+    most = parse_size(max_bytes, "--max-bytes")
     design = collective_design(
         table.seed,
         operations=operations.split(",") if operations is not None else SIZED + UNSIZED,

@@ -135,7 +135,7 @@ class Flag(NamedTuple):
 
     @property
     def is_text(self) -> bool:
-        """Whether the value is made of a text, rather than by Typer."""
+        """Whether we parse the value from a string, rather than Typer."""
         return len(self.fields) > 1 or self.option.parse is not None or self.option.quantity is not None
 
     def values(self, given: Any) -> dict[str, Any]:

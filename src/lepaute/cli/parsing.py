@@ -105,8 +105,8 @@ class _Parameter:
         values = [_plain_value(type_, described.parameter_info, each) for each in (given if is_list else [given])]
         return NOT_PLAIN if NOT_PLAIN in values else values if is_list else values[0]
 
-    def dress(self: Any) -> None:
-        """A sentence as help, which leaves a value that it begins with as it is, and a name for the value."""
+    def complete_help(self: Any) -> None:
+        """Makes the help a sentence, capitalised unless it begins with a value; subclasses set the default metavar."""
         text = (self.help or "").strip()
         word = text.split(maxsplit=1)[0].rstrip(",:;") if text else ""
         is_value = "=" in word or "_" in word or word in {str(self.default), *(self.metavar or "").split("|")}
@@ -117,8 +117,8 @@ class _Parameter:
 class Option(_Parameter, TyperOption):
     """An option, whose value has a name."""
 
-    def dress(self) -> None:
-        super().dress()
+    def complete_help(self) -> None:
+        super().complete_help()
         if self.metavar is None and not self.is_flag:
             types = _types_in(self.type_descriptor.annotation)
             self.metavar = next((name for type_, name in _OF_A_TYPE.items() if type_ in types), "TEXT")
@@ -129,8 +129,8 @@ class Argument(_Parameter, TyperArgument):
 
     is_flag = multiple = False
 
-    def dress(self) -> None:
-        super().dress()
+    def complete_help(self) -> None:
+        super().complete_help()
         self.metavar = self.metavar or self.name.upper()
 
     def display_type_rich(self, ctx: Any) -> None:  # noqa: ARG002
@@ -148,7 +148,7 @@ class _Help:
         settings["params"] = [_adopted(parameter) for parameter in settings.get("params") or ()]
         super().__init__(**settings)
         for parameter in self.params:
-            parameter.dress()
+            parameter.complete_help()
 
     def get_help_option(self: Any, ctx: Any) -> Any:
         option = super().get_help_option(ctx)  # type: ignore[misc]

@@ -22,10 +22,10 @@ from lepaute.kit.quantities import (
     factor_of,
     flops_of,
     memory_of,
+    parse_size,
     product_of,
     ratio_of,
     seconds_of,
-    size_of,
 )
 from lepaute.kit.text import folded
 from lepaute.measure.archive import Archive
@@ -178,7 +178,7 @@ def messages(
         raise InputError("give a ping-pong: --between two nodes, --within one, or both")
     check_outputs({"--output": output}, inputs=[name, *(file for file, _ in files)], force=force)
     platform = load_platform(name)
-    eager_bytes = None if eager is None else size_of(eager, "--eager")
+    eager_bytes = None if eager is None else parse_size(eager, "--eager")
     told: list[tuple[str, str]] = []
     ping_pongs = []
     remarks: list[str] = []

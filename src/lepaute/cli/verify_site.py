@@ -99,9 +99,9 @@ def opened_site(
     from lepaute.measure.verify.real_run import HplProgram
     from lepaute.measure.verify.seal import sealed_coretype
 
-    def with_kernels(chosen: str | None, seen: "list[SeenNode]") -> AProgram:
+    def with_kernels(chosen: str | None, detected_nodes: "list[SeenNode]") -> AProgram:
         """The program with its kernels, once the nodes are found to be those of the platform."""
-        warn(check_same_machine(platform, seen, other_machine=where.other_machine))
+        warn(check_same_machine(platform, detected_nodes, other_machine=where.other_machine))
         if resumed is not None and platform.blas is None:
             chosen = sealed_coretype(resumed)
         return replace(program, coretype=chosen)

@@ -361,8 +361,8 @@ def _effect_lines(changes: "pd.DataFrame", day: "dt.date", *, details: bool) -> 
     unknown = f"; {every - judged} have too few jobs" if every > judged else ""
     together = changes[(changes["node"] == "") & (changes["missing"] == 0)].sort_values("p_adjusted", kind="stable")
     largest = [f": {row['factor']} on average {_change(row)}" for row in together.head(1).to_dict("records")]
-    which = f"All {counted(judged, 'CPU')}" if moved == judged > 1 else f"{moved} of {counted(judged, 'CPU')}"
-    first = f"{which} changed on {day}{unknown}"
+    subject = f"All {counted(judged, 'CPU')}" if moved == judged > 1 else f"{moved} of {counted(judged, 'CPU')}"
+    first = f"{subject} changed on {day}{unknown}"
     if not judged and len(together):  # a sweep before and one after
         pairs, differ = int(together["pairs"].iloc[0]), int((machines["p_differs"] < LEVEL).sum())
         first = f"{day}, by {counted(pairs, 'pair')} of before and after; {_differing(differ)}"

@@ -37,12 +37,12 @@ def built_once(
     make_cache(parent)
     check_room(temporary_parent())  # of the compilers
     with (parent / f".{key}.lock").open("a") as lock:
-        alone = lock_if_any(lock, wait=True)
+        has_lock = lock_if_any(lock, wait=True)
         if _is_whole(built, product):
             return built
-        if alone and (built / product).is_file():  # cut short, by a full disk or when the machine went down
+        if has_lock and (built / product).is_file():  # cut short, by a full disk or when the machine went down
             shutil.rmtree(built, ignore_errors=True)
-        for left in parent.glob(f".{key}.*.new") if alone else ():  # by a build that was killed
+        for left in parent.glob(f".{key}.*.new") if has_lock else ():  # by a build that was killed
             shutil.rmtree(left, ignore_errors=True)
         with tempfile.TemporaryDirectory(prefix=f".{key}.", suffix=".new", dir=parent) as temporary:
             folder = Path(temporary, "new")

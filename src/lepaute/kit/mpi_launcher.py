@@ -181,7 +181,7 @@ MPIRUN_OF_NODES = Launcher(Path("mpirun"), OPEN_MPI)
 
 
 def launcher_of_nodes(version_text: str | None) -> Launcher:
-    """mpirun of nodes where `mpirun --version` prints this, or begins with it; Open MPI where that names no library."""
+    """The nodes' mpirun, by (the beginning of) what its --version prints; Open MPI if that names no known library."""
     family, version = family_and_version(version_text or "")
     return Launcher(Path("mpirun"), family, version) if family else MPIRUN_OF_NODES
 

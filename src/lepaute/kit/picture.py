@@ -73,7 +73,7 @@ def _is_no_name(path: Path) -> bool:
 
 
 def files_of(path: Path | None) -> tuple[Path, ...] | None:
-    """As `picture_files` of an option that may not be given."""
+    """`picture_files(path)`, or None if no path is given."""
     return None if path is None else picture_files(path)
 
 
@@ -185,7 +185,7 @@ def sizes_of_memory(axis: Any, ends: tuple[float, float]) -> None:
 
 
 def bare(axes: "Axes") -> None:
-    """Axes with the two spines that carry numbers."""
+    """Hides the top and right spines, and draws the grid below the data."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.set_axisbelow(True)
 

@@ -37,7 +37,7 @@ def count_of(text: str, name: str, low: int = 0, high: int = MOST) -> int:
     return _bounded(int(text), text, name, "a whole number", low, high)
 
 
-def size_of(text: str, name: str) -> int:
+def parse_size(text: str, name: str) -> int:
     """A size above 0 with an optional suffix: K or Ki, M or Mi, G or Gi, all powers of 1024."""
     suffixes = {form: factor for suffix, factor in BINARY.items() for form in (suffix.lower(), suffix[0].lower())}
     expected = "a size in bytes such as 4096, 64K, 1M or 1G"

@@ -78,7 +78,7 @@ def require_plain(folder: Path, user: str) -> None:
 
 
 def is_plain(path: Path) -> bool:
-    """Whether no program cuts the name into pieces, or takes part of it for something else."""
+    """Whether the path has no character at which a program would split it, or that it would interpret."""
     return _PLAIN.fullmatch(str(path)) is not None
 
 

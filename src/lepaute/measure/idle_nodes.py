@@ -234,7 +234,7 @@ class NodeTests:
             try:
                 self._known, self._outdated = self.histories(), False
             except (EnvironmentProblem, InputError) as problem:
-                if self._known is None or not _is_passing(problem):
+                if self._known is None or not _is_transient(problem):
                     raise
         return self._known
 
@@ -269,7 +269,7 @@ class NodeTests:
             self.on_archive(record.archive)
         except (ArchiveError, InputError, EnvironmentProblem, OSError) as problem:
             reason = str(problem)[:_MAX_REASON]
-            if not _is_passing(problem):
+            if not _is_transient(problem):
                 self._replace(record.ended("failed", reason, now_s))
             elif (record.outcome, record.reason) != ("not stored", reason):
                 self._replace(record.ended("not stored", reason, now_s))
@@ -322,8 +322,8 @@ class NodeTests:
         self.say(f"{node}: job {job} submitted")
 
     def _replace(self, record: SubmittedTest) -> None:
-        place = next(at for at, one in enumerate(self.records) if one.name == record.name)
-        self.records[place] = record
+        index = next(at for at, one in enumerate(self.records) if one.name == record.name)
+        self.records[index] = record
         self.touched.add(record.name)
         record.save()
         self.say(f"{record.node}: {record.outcome}{f': {record.reason}' if record.reason else ''}")
@@ -351,8 +351,8 @@ def records_held(folder: Path) -> Iterator[list[SubmittedTest]]:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-def _is_passing(problem: Exception) -> bool:
-    """Whether a store is away, or its disk full: what is refused for what it is has no OSError behind it."""
+def _is_transient(problem: Exception) -> bool:
+    """Whether it may pass (store unreachable, disk full): what is refused for good has no OSError behind it."""
     return isinstance(problem, EnvironmentProblem | OSError) or isinstance(problem.__context__, OSError)
 
 

@@ -235,7 +235,7 @@ def plan(
 
     position: of the node among those that are measured
     nbs     : block sizes of HPL's steps
-    blocks  : where they are more than the scale's; the first ones are the same
+    blocks  : how many, if more than the scale's, which stay the same
     threads : of a process; kernels are measured with each number, messages between processes of one thread
     Every run has a design and a seed of its own, drawn from `seed` and `position`: blocks and nodes are then
     independent samples of sizes as well as of days.
@@ -244,13 +244,13 @@ def plan(
         raise EnvironmentProblem("calibration needs two cores, got one; measure on a machine that has them")
     runs = []
     root = np.random.SeedSequence([seed, 0, position] if position else seed)
-    turns, of_options, *block_seeds = root.spawn(max(blocks, scale.blocks) + 2)
+    core_seed, of_options, *block_seeds = root.spawn(max(blocks, scale.blocks) + 2)
     of_round = np.random.default_rng(of_options)
     options = (option for _ in itertools.count() for option in drawn_step_options(of_round, scale.option_round))
     for block, block_seed in enumerate(block_seeds):
         rng = np.random.default_rng(block_seed)
         drafts = [
-            *(draft for count in threads for draft in _kernel_drafts(layout, count, block, turns, rng)),
+            *(draft for count in threads for draft in _kernel_drafts(layout, count, block, core_seed, rng)),
             *_options_drafts(layout, min(threads), [next(options) for _ in range(scale.option_runs)]),
             *_message_drafts(layout, rng),
         ]
@@ -289,7 +289,7 @@ class _Draft:
 
 
 def _kernel_drafts(
-    layout: Layout, threads: int, block: int, turns: "np.random.SeedSequence", rng: "np.random.Generator"
+    layout: Layout, threads: int, block: int, core_seed: "np.random.SeedSequence", rng: "np.random.Generator"
 ) -> list[_Draft]:
     """The runs of one block that measure kernels with that many threads."""
     more = f"_{threads}_threads" if threads > 1 else ""
@@ -300,7 +300,7 @@ def _kernel_drafts(
     for load in every:
         if load in between and load != between[block % len(between)]:
             continue
-        processes = active(layout, load, threads, block, np.random.default_rng(turns) if load == ONE else rng)
+        processes = active(layout, load, threads, block, np.random.default_rng(core_seed) if load == ONE else rng)
         share = fewer * (1.0 if not between else _OUTER_SHARE if load in (ONE, ALL) else _BETWEEN_SHARE)
         probes = (DGEMM, STEPS) if threads > 1 else (DGEMM, CONTENT, STEPS)
         alone = _ALONE_SHARE if load == ONE and len(every) > 1 else 1.0

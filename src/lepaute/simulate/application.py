@@ -276,7 +276,7 @@ class Application(Public):
         return core_parameters(self)
 
     def emulation(self, seed: int) -> "tuple[Path | None, Sequence[str], Options]":
-        """Its program (None: the engine names it), arguments for one run, and how SMPI emulates it."""
+        """Its executable (None: the engine chooses), the arguments of one run, and the options of SMPI."""
         raise InputError(f"{self.title} is not a program that SMPI could run; take the native engine")
 
     def warnings(self, platform: "schema.Platform", run: "engine.SimulatedRun", most_ranks_on_a_node: int) -> list[str]:

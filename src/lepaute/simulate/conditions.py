@@ -283,12 +283,12 @@ _SPREAD = 0x9E3779B97F4A7C15
 
 @dataclass(frozen=True)
 class Conditions:
-    """Under which an application is simulated.
+    """The conditions under which an application is simulated.
 
     settings : overrides of the platform that were applied before, recorded in the result
     repeat   : which of several runs on each machine and day
     lag      : since the calibration; `platform` is as it was then, its effect of the day that of the lag
-    state    : which runs times and rates are of: undisturbed ones, or any, in a slow state of the machine too
+    state    : whether times and rates are of undisturbed runs only, or also of runs in a slow state of the machine
     """
 
     platform: "schema.Platform"

@@ -227,14 +227,14 @@ def nested_effects(
     of_means = launch_variance + (process_variance + mean_scatter) * launches / len(values)
     share = launch_variance / of_means if of_means > 0 else 1.0
     of_values = process_variance + mean_scatter
-    own_share = process_variance / of_values if of_values > 0 else 1.0
+    process_variance_share = process_variance / of_values if of_values > 0 else 1.0
     return NestedEffects(
         float(np.sqrt(block_variance)),
         float(np.sqrt(launch_variance)),
         float(np.sqrt(process_variance)),
         least,
         _whole(max(min(max(least, 3), most), most * share**2)),
-        _whole(max(min(max(least, 3), own), own * own_share**2)),
+        _whole(max(min(max(least, 3), own), own * process_variance_share**2)),
     )
 
 

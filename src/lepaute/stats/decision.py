@@ -43,7 +43,7 @@ class Decision:
 
     @classmethod
     def of(cls, shown: bool, contrary: bool, weaknesses: Iterable[Weakness] = ()) -> "Decision":
-        """shown, contrary: whether the measurement itself, if it is sound, shows the claim or its contrary."""
+        """shown, contrary: whether the measurement, taken to be sound, supports or contradicts the claim."""
         ordered = tuple(sorted(weaknesses, key=lambda weakness: not SPOILS[weakness.cause]))
         if ordered and SPOILS[ordered[0].cause]:
             return cls("unknown", ordered)
@@ -112,7 +112,7 @@ class Decision:
         return 3 if self.answer == "unknown" or (strict and self.answer == "undecided") else 0
 
     def to_dict(self) -> dict[str, Any]:
-        """As in JSON."""
+        """The decision as a dict for JSON."""
         return {
             "decision": self.answer,
             "weaknesses": [{"cause": weakness.cause, "text": weakness.text} for weakness in self.weaknesses],

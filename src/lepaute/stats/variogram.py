@@ -6,15 +6,14 @@ above lag 0, the nugget, is the error of a single value; what it grows by is the
     semivariance(h) = nugget + slope_per_s * range_s * (1 - exp(-h / range_s))
 
 an exponential variogram, which an infinite range makes that of a random walk, nugget + slope_per_s * h (Chiles &
-Delfiner, Geostatistics, 2nd ed., 2.5); walks stand in platforms of before, and are no longer fitted. Values are
-logarithms, so that a variance is that of a relative difference.
+Delfiner, Geostatistics, 2nd ed., 2.5); older platform files may hold such walks, which are no longer
+fitted. Values are logarithms, so that a variance is that of a relative difference.
 
 Semivariances at neighbouring lags share their data, so that a curve through them says little; the model is fitted to
-the values themselves. Robust variants damp what few large
-differences contribute, as Cressie and Hawkins' fourth power of the mean of square roots does: a machine that makes one
-step of 6 % would then wander hardly at all. What is put right beforehand are single values far from their neighbours on
-both sides, by Hampel's identifier: an interruption that is over before the next value is no wandering, and as a part
-of the nugget it would hide what there is.
+the values themselves. Robust variants damp what few large differences contribute, as Cressie and Hawkins' fourth power
+of the mean of square roots does: a machine that makes one step of 6 % would then wander hardly at all. Single values
+far from their neighbours on both sides are replaced beforehand, by Hampel's identifier: an interruption that is over
+before the next value is no wandering, and as a part of the nugget it would hide what there is.
 """
 
 from collections.abc import Sequence

@@ -381,7 +381,7 @@ def _on_front(logs: "Floats", controls: Sequence[Controls | None], seed: int) ->
     scale = np.sqrt(degrees / generator.chisquare(degrees, draws))
     places = generator.integers(length, size=draws) if length else None
     hits = np.zeros(len(logs))
-    for each in range(draws):
-        drawn = middle + scale[each] * (apart @ generator.standard_normal(count))
-        hits += is_on_front(drawn if places is None else drawn + explained[:, :, places[each]])
+    for draw in range(draws):
+        drawn = middle + scale[draw] * (apart @ generator.standard_normal(count))
+        hits += is_on_front(drawn if places is None else drawn + explained[:, :, places[draw]])
     return np.asarray(hits / draws)

@@ -98,7 +98,7 @@ def checked(file: "str | Path") -> Checked:
 
 
 def question_of(study: Study) -> Callable[[Study, Configurations, Evaluate], Any]:
-    """The function that answers what the study asks, of a module that is loaded then."""
+    """The function that answers the study's question; imports its module only then."""
     module = import_module(f"lepaute.study.{_MODULES[study.question]}")
     function: Callable[[Study, Configurations, Evaluate], Any] = getattr(module, study.question)
     return function

@@ -155,7 +155,7 @@ def _matching(field: str, content: Any) -> list[tuple[str, Any]]:
 def with_population_knobs(platform: "Platform", knobs: Mapping[str, Any]) -> "Platform":
     """`platform` with the knobs population.… applied to its population, or to the one that is shipped for it.
 
-    Where nothing is drawn yet, runs draw the days; nodes and days where population.spatial or a weight is given.
+    Runs draw days unless `draw` is given; nodes too if the platform does, or population.spatial or a weight is set.
     """
     population = population_of(platform)
     draws_now = platform.population is not None and population.draw != "none"

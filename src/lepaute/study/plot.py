@@ -58,7 +58,7 @@ _ZERO: Any = {"color": SOFT, "lw": 1.0, "ls": (0, (2, 3))}
 
 
 class Picture(NamedTuple):
-    """caption: what it shows and how to read it; svg: an element of a page."""
+    """An SVG element of a page, with a caption that says what it shows and how to read it."""
 
     caption: str
     svg: str

@@ -98,7 +98,7 @@ class Threads:
 
 
 def worker_schedulers() -> tuple[str, ...]:
-    """What workers can be started by."""
+    """The names of the schedulers that can start workers, "local" among them."""
     return ("local", *schedulers.names_with("worker_jobs"))
 
 

@@ -250,7 +250,7 @@ def grids_of(ranks: int) -> list[str]:
 
 
 def grid_text(ranks: int) -> str:
-    """The grid of so many ranks that is nearest to a square, P at most Q."""
+    """The most nearly square grid PxQ of so many ranks, P at most Q."""
     p = next(p for p in range(isqrt(ranks), 0, -1) if ranks % p == 0)
     return f"{p}x{ranks // p}"
 

@@ -32,8 +32,8 @@ RESPONSES = ("time_s", "rate_gflops", "energy_j", "gflops_per_watt")
 
 
 class Distribution(Value):
-    """Of a factor: uniform or log-uniform from low to high, (log)normal with mean and sd (of the value, not its
-    logarithm)."""
+    """The distribution of a factor: (log-)uniform from low to high, or (log)normal with mean and sd of the value, not
+    of its logarithm."""
 
     kind: Literal["uniform", "log-uniform", "normal", "lognormal"]
     low: Real | None = None
@@ -387,7 +387,7 @@ def study_of(content: object, text: str | None = None, origin: str = "study") ->
 
 
 def study_text(study: Study) -> str:
-    """The YAML form, without what is the default."""
+    """The study as YAML, without default values."""
     import yaml
 
     content = study.model_dump(mode="json", exclude_defaults=True)

@@ -37,8 +37,8 @@ MAX_REPEATED, MAX_RANDOM = 20, 500
 START = 10
 #: With more combinations than this, a space of levels is explored like one with ranges.
 MAX_HALVED = 4000
-#: The first so many points decide which calibration is advised.
-MAX_LOOKED_AT = 200
+#: So many of the best points decide which calibration is advised.
+MAX_POINTS_CONSIDERED = 200
 
 
 class Proposals:
@@ -126,7 +126,7 @@ def tune(
     is_over : as of `halve`
     """
     tuned = _tuned(study, configurations, evaluate, is_over)
-    standings = tuned.ranking.standings[:MAX_LOOKED_AT]
+    standings = tuned.ranking.standings[:MAX_POINTS_CONSIDERED]
     cases = {one.point: _case(configurations, one.point) for one in standings}
     apart = [cases[one.point] for one in standings if one.flagged]
     return replace(tuned, remedy=remedy_of(list(cases.values()), apart)) if apart else tuned

@@ -121,8 +121,8 @@ def withdraw(store: "Store", ids: Iterable[str], author: str, reason: str) -> in
     chosen = [_full(each, events | outliers) for each in ids]
     done = 0
     for known, withdraw_all in ((events, store.withdraw_events), (outliers, store.withdraw_outliers)):
-        if some := [each for each in chosen if each in known]:
-            done += withdraw_all(some, author, reason)
+        if matching_ids := [each for each in chosen if each in known]:
+            done += withdraw_all(matching_ids, author, reason)
     return done
 
 

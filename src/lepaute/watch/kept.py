@@ -1,7 +1,7 @@
-"""What is worked out of values and a changelog is kept: once worked out, it is read afterwards.
+"""A cache of results that are computed from values and a changelog.
 
-It lies in the cache, a file a table, by a digest of all that decides it: values, changelog, settings, and the sources
-that work it out. A cache that cannot be read or written costs time and changes no answer.
+It has a file for each table, by a digest of all that decides the result: values, changelog, settings and source code.
+A cache that cannot be read or written costs time and changes no answer.
 """
 
 import contextlib

@@ -133,7 +133,7 @@ def _text(value: Any) -> str:
 
 
 def check_page_name(path: Path | None) -> None:
-    """Raises InputError where the name of a page that was asked for is not one."""
+    """Raises InputError if the name of a requested page does not end in .html."""
     if path is not None and path.suffix.lower() != ".html":
         raise InputError(f"--report {path}: the name of a page must end in .html; --json prints the data")
 

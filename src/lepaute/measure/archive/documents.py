@@ -52,7 +52,7 @@ def sequence(value: object) -> list[Any]:
 
 
 def text(value: object) -> str:
-    """The value where it is a text, else an empty one."""
+    """The value if it is a string, else an empty string."""
     return value if isinstance(value, str) else ""
 
 

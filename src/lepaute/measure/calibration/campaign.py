@@ -26,8 +26,8 @@ from lepaute.measure.experiment.campaign import (
     Campaign,
     campaign_options,
     check_begun_with,
+    ignore_announcement,
     silent,
-    unannounced,
 )
 from lepaute.measure.experiment.campaign import Progress as Tell
 from lepaute.measure.experiment.closing import metadata_of, reopen_archive
@@ -489,5 +489,5 @@ def calibrate(
     if resume and path.is_file() and not folder_of(path).exists():
         reopen_archive(path, CALIBRATION)
     calibration = Calibration(options, probes, asked, switches, tell, goal)
-    calibration.announce = announce or unannounced
+    calibration.announce = announce or ignore_announcement
     return calibration.to_the_end(resume=resume)

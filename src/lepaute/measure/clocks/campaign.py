@@ -43,7 +43,7 @@ _MAX_ATTEMPTS, _MAX_STARTS, _MAX_FAILURE = 3, 4, 300
 
 @dataclass(frozen=True, slots=True)
 class BlockBegun(Entry):
-    """A start of mpirun, noted before it; its raw file is raw/mpirunNNNN.csv."""
+    """A start of mpirun, journalled before it happens; its raw file is raw/mpirunNNNN.csv."""
 
     JOURNAL: ClassVar[str] = "mpiruns_begun"
     mpirun: int

@@ -28,8 +28,8 @@ MAX_LATE_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Error:
-    """Of a method for measurements up to a length: the median over mpiruns of the largest error of a rank, and its 95 %
-    interval (None: too few mpiruns); largest_s: of all mpiruns."""
+    """The error of a method for measurements up to a length: the median over mpiruns of the largest error of a rank,
+    with its 95 % interval (None: too few mpiruns); largest_s: of all mpiruns."""
 
     method: str
     length_s: float

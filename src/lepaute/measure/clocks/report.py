@@ -32,11 +32,11 @@ _MARKERS = ("o", "s", "^", "v", "D", "P")
 def write_plot(found: Found, path: Path) -> None:
     """Writes the picture to the files of `picture_files`."""
     figure = _figure(found)
-    entitle(figure, answer(found), foot(found))
+    entitle(figure, answer(found), footer_text(found))
     write_picture(figure, path)
 
 
-def foot(found: Found) -> str:
+def footer_text(found: Found) -> str:
     source = f"{found.file} ({found.id[:12]})"
     if not found.about.simulated:
         return measured_origin(f"{source} · {found.mpiruns} mpiruns · 95 % intervals of medians")

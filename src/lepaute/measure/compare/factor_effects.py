@@ -80,7 +80,7 @@ def factor_effects(
     table = summaries[summaries["median_s"] > 0]
     table = table if "disturbed" in table else table.assign(disturbed=False)
     for factor, (reference, *others) in varied.items():
-        level_of, strata = _of_factor(table, factor)
+        level_of, strata = _levels_and_strata(table, factor)
         for level in others:
             chosen = level_of.isin([reference, level])
             for key, rows in table[chosen].groupby(["library", "ranks", *ROW], observed=True):
@@ -124,7 +124,7 @@ def _weaknesses(sides: _Sides) -> tuple[Weakness, ...]:
     return () if enough else (Weakness("too few", "too few mpiruns of each level to show anything"),)
 
 
-def _of_factor(summaries: pandas.DataFrame, factor: str) -> "tuple[pandas.Series[str], pandas.Series[int]]":
+def _levels_and_strata(summaries: pandas.DataFrame, factor: str) -> "tuple[pandas.Series[str], pandas.Series[int]]":
     """Of each mpirun the level of a factor, and a number of its block with the levels of all others."""
     level_of = summaries["levels"].map(lambda levels: levels.get(factor, ""))
     rest = summaries["levels"].map(

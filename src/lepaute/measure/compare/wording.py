@@ -41,7 +41,7 @@ def _ratio_and_interval(row: Tested | Violation) -> tuple[str, str]:
 
 def outcome_words(row: Verdict, left: str, right: str) -> str:
     """Who is faster, as far as that is shown, and who has more slow calls, where that is."""
-    return f"{_of_medians(row, left, right)}{_of_slow_calls(row, left, right)}"
+    return f"{_of_medians(row, left, right)}{_slow_calls_text(row, left, right)}"
 
 
 def amount(row: Verdict, time_s: float) -> str:
@@ -51,7 +51,7 @@ def amount(row: Verdict, time_s: float) -> str:
     return seconds(time_s)
 
 
-def _of_slow_calls(row: Verdict, left: str, right: str) -> str:
+def _slow_calls_text(row: Verdict, left: str, right: str) -> str:
     if row.slow_calls is None:
         return ""
     names = {"left": left, "right": right}
@@ -182,7 +182,7 @@ class Gate:
         return Decision.of_several(decision for decision, _ in self.rows)
 
     def status(self, *, strict: bool = False) -> int:
-        """As `Decision.status`; of what cannot fail a build 0, and 3 where it is strict."""
+        """Exit status, as `Decision.status`; if it cannot fail a build 0, or 3 if strict."""
         return 3 * strict if self.cannot_fail else self.decision.status("for", strict=strict)
 
     @property

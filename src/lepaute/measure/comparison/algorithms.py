@@ -1,7 +1,7 @@
-"""Which algorithm a library runs for a case, where that can be seen: Open MPI's are exported functions, which its
-components call across shared objects: the dynamic linker's log (LD_DEBUG=bindings, ld.so(8)) names those that really
-ran, whatever rules chose them (probes/probe_algorithms.c). MPICH hides its own; only an algorithm that a variable of
-the environment demands is known. All else is unknown."""
+"""Detects which collective algorithm a library ran for a case. Open MPI's are exported functions called across shared
+objects, so that the dynamic linker's log (LD_DEBUG=bindings, ld.so(8)) names those that really ran, whatever rules
+chose them (probes/probe_algorithms.c). MPICH's is known only if an environment variable forces it; all others are
+unknown."""
 
 import os
 import re

@@ -7,7 +7,7 @@ from math import isfinite
 import numpy as np
 
 from lepaute.errors import InputError
-from lepaute.kit.quantities import size_of
+from lepaute.kit.quantities import parse_size
 from lepaute.measure.comparison.factors import Factor
 from lepaute.measure.design.sizes import stratified_log_uniform
 
@@ -214,7 +214,7 @@ def _ends(text: str) -> tuple[str, str]:
 
 
 def _size(word: str) -> int:
-    size = size_of(word.strip(), "--sizes") if word.strip() != "0" else 0
+    size = parse_size(word.strip(), "--sizes") if word.strip() != "0" else 0
     if size > MAX_BYTES:
         raise InputError(f"--sizes has {word[:40]!r}; the probe sends at most {MAX_BYTES >> 20} MiB")
     return size

@@ -14,7 +14,7 @@ from lepaute.measure.comparison import cases
 from lepaute.measure.comparison.campaign import Comparison
 from lepaute.measure.comparison.factors import build_of, combinations, factors_named
 from lepaute.measure.comparison.libraries import NamedLibrary, named_libraries, ready_library
-from lepaute.measure.experiment.campaign import Announce, Progress, campaign_options, silent, unannounced
+from lepaute.measure.experiment.campaign import Announce, Progress, campaign_options, ignore_announcement, silent
 from lepaute.measure.schedulers import Request, default_scheduler
 from lepaute.measure.schedulers import scheduler as scheduler_named
 
@@ -109,7 +109,7 @@ def measure_libraries(
         for build in build_levels
     }
     comparison = Comparison(options, ready, asked, tell)
-    comparison.announce = announce or unannounced
+    comparison.announce = announce or ignore_announcement
     return comparison.to_the_end(resume=resume)
 
 

@@ -195,8 +195,8 @@ class Mpiruns:
     ) -> MpirunEnded:
         """Starts mpirun once; a failure, or a start that took longer than limit_s and was ended, is an outcome.
 
-        block: -1 for a trial; place: in the order of the block; synchronisation: another than the campaign's
-        Raises NodeLost with a node. What the probe wrote on the first node until then is in the workspace.
+        block: -1 for a trial; place: in the order of the block; synchronisation: instead of the campaign's
+        Raises NodeLost if a node is lost. What the probe wrote on the first node until then is in the workspace.
         """
         setting, number, first = cell.setting, len(self._workspace.noted(MpirunBegun)), self._place.nodes[0]
         ranks, library = setting.ranks, cell.library

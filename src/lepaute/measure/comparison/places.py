@@ -269,11 +269,11 @@ _DEVICES = {
 
 
 def network_of(shared: Sequence[str], places: Sequence[int], machines: Sequence[str]) -> str:
-    """What joins ranks, in words, from what the probe wrote of each (transports.h).
+    """The transports between ranks, in words, from what the probe wrote of each (transports.h).
 
     places: the node of each rank; machines: of each node
-    A connection joins the ranks that have its two ends, a piece of memory those of one machine that map it; what the
-    launcher's daemons share with ranks is neither. A device joins nodes.
+    A connection links the ranks at its two ends, a shared segment those of one machine that map it, a device nodes;
+    what ranks share with the launcher's daemons is ignored.
     """
     ends: dict[tuple[str, str], tuple[int, str]] = {}
     memory: dict[tuple[str, str], set[int]] = {}

@@ -63,7 +63,7 @@ class DesignSummary:
 
     @property
     def sentence(self) -> str:
-        """60 rows of 6 treatments, each 2 times in each of 5 blocks; 100 rows, all different"""
+        """One line, as "60 rows of 6 treatments, each 2 times in each of 5 blocks" or "100 rows, all different"."""
         if self.fraction:
             return f"{self.fraction}; {counted(self.rows, 'row')}"
         if self.treatments == self.rows:

@@ -26,8 +26,8 @@ def silent(_message: str, _share: float) -> None:
     """Progress that is not shown."""
 
 
-def unannounced(_wall_s: float, _what: str) -> None:
-    """Nobody is told."""
+def ignore_announcement(_wall_s: float, _what: str) -> None:
+    """An `Announce` that does nothing."""
 
 
 class Campaign(Job):
@@ -42,7 +42,7 @@ class Campaign(Job):
     def __init__(self, options: Options, tell: Progress) -> None:
         super().__init__(options, say=lambda _line: None)  # the log is in the archive
         self.tell = tell
-        self.announce: Announce = unannounced
+        self.announce: Announce = ignore_announcement
 
     def warn(self, text: str) -> None:
         self.record_of_run.warn(text)

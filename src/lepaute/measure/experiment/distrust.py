@@ -48,12 +48,12 @@ def mark(rows_time_s: Sequence[float], rows_node: Sequence[str], verdicts: Itera
         raise InputError(
             f"there are {len(rows_time_s)} dates and {len(rows_node)} nodes of rows; give one of each a row"
         )
-    of_node: dict[str, list[Verdict]] = {}
+    by_node: dict[str, list[Verdict]] = {}
     for doubt in verdicts:
-        of_node.setdefault(doubt.node, []).append(doubt)
-    steps = {node: sorted(v.end_s for v in mine if v.kind == "step") for node, mine in of_node.items()}
+        by_node.setdefault(doubt.node, []).append(doubt)
+    steps = {node: sorted(v.end_s for v in mine if v.kind == "step") for node, mine in by_node.items()}
     # a text depends on nothing but the dates that a row lies between, and there are many more rows than dates
-    edges = {node: sorted({date for v in mine for date in (v.start_s, v.end_s)}) for node, mine in of_node.items()}
+    edges = {node: sorted({date for v in mine for date in (v.start_s, v.end_s)}) for node, mine in by_node.items()}
     known: dict[tuple[str, int, int], str] = {}
     texts = []
     for time_s, node in zip(rows_time_s, rows_node, strict=True):
@@ -62,7 +62,7 @@ def mark(rows_time_s: Sequence[float], rows_node: Sequence[str], verdicts: Itera
             continue
         place = (node, bisect_left(edges[node], time_s), bisect_right(edges[node], time_s))
         if place not in known:
-            known[place] = _text(time_s, of_node[node], steps[node])
+            known[place] = _text(time_s, by_node[node], steps[node])
         texts.append(known[place])
     return texts
 

@@ -73,7 +73,7 @@ class Record:
     def clean(self, value: Any) -> Any:
         """The value without secrets in any text of it."""
         if isinstance(value, str):
-            return self._redactor.text(value)
+            return self._redactor.redact(value)
         if isinstance(value, Mapping):
             return {self.clean(key): self.clean(item) for key, item in value.items()}
         if isinstance(value, list | tuple):
@@ -82,21 +82,21 @@ class Record:
 
     def log(self, text: str) -> None:
         """A line for people."""
-        line = " ".join(self._redactor.text(text).split())
+        line = " ".join(self._redactor.redact(text).split())
         with self._log_lock, (self.workspace.folder / "log.txt").open("a", encoding="utf-8") as file:
             file.write(f"{now()} {self.phase}: {line}\n")
         self._say(line)
 
     def tell(self, text: str) -> None:
         """How it ended, for people, when there is no log any more."""
-        line = " ".join(self._redactor.text(text).split())
+        line = " ".join(self._redactor.redact(text).split())
         show = self._say.show if isinstance(self._say, NotebookLog) else self._say
         show(line)
 
     def warn(self, text: str) -> None:
         """A warning for whoever reads the archive; each text once."""
         warnings = self.workspace.state.warnings
-        line = " ".join(self._redactor.text(text).split())
+        line = " ".join(self._redactor.redact(text).split())
         if line not in warnings:
             warnings.append(line)
             self.workspace.save()

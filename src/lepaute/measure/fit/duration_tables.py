@@ -16,7 +16,7 @@ import numpy as np
 from lepaute.errors import InputError
 from lepaute.kit.documents import read_text
 from lepaute.kit.printed_time import lines_text, without_prefix
-from lepaute.kit.quantities import size_of
+from lepaute.kit.quantities import parse_size
 from lepaute.kit.text import counted
 from lepaute.measure.fit.numeric import Floats
 
@@ -322,7 +322,7 @@ def _size(cell: str, where: str) -> float:
     if value is not None:
         return checked(value, cell, "size", where)
     try:
-        return float(size_of(cell.removesuffix("B"), "the size"))
+        return float(parse_size(cell.removesuffix("B"), "the size"))
     except InputError as problem:
         raise InputError(f"{where}: {problem}") from None
 

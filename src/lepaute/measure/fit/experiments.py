@@ -47,7 +47,7 @@ class Findings:
     untested: Mapping[str, str] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """What JSON is made of: the fields, by name."""
+        """The fields as a dict for JSON."""
         return asdict(self)
 
     def __repr__(self) -> str:
@@ -88,7 +88,7 @@ class Findings:
 
 
 def findings(archive: "Archive", factors: Collection[str] = (), column: str = DURATION) -> list[Findings]:
-    """Of every table of observations that has durations. Raises FitError where there is none, or nothing varies.
+    """The findings for every table of observations with `column`. Raises FitError if there is none, or nothing varies.
 
     factors : columns that are factors besides those that are declared and those of the archive's design; sizes are
               tested where they are named here

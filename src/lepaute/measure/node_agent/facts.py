@@ -200,7 +200,7 @@ def collect(files: SystemFiles, run: Run = run_command, environ: Mapping[str, st
     members: dict[str, bytes] = {}
 
     def keep(name: str, text: str) -> None:
-        data = without_identities(redactor.text(text)).encode(errors="replace")
+        data = without_identities(redactor.redact(text)).encode(errors="replace")
         if len(data) > LARGEST_BYTES:
             absent[name] = f"cut: the last {LARGEST_BYTES} of {len(data)} bytes are kept"
             data = data[-LARGEST_BYTES:]

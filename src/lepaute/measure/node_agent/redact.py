@@ -308,13 +308,13 @@ class Redactor:
         for name, value in environ.items():
             word = value.isalpha() and not _SURE_NAME.search(name)
             if name.startswith(_OWN_NAME):
-                literals.update(form for secret in _url_secrets(value) for form in _forms(secret))
+                literals.update(form for secret in _url_secrets(value) for form in _encoded_variants(secret))
             if SECRET_NAME.search(name) and not _INNOCENT_NAME.search(name) and not word:
-                literals.update(_forms(value) | _forms(value.strip()))
+                literals.update(_encoded_variants(value) | _encoded_variants(value.strip()))
         ordered = sorted(literals, key=lambda text: (-len(text), text))  # the longest that fits wins
         self._literals = re.compile("|".join(map(_literal, ordered))) if ordered else None
 
-    def text(self, text: str) -> str:
+    def redact(self, text: str) -> str:
         """The text without secrets; redacting it again changes nothing."""
         if self._literals is not None:
             text = self._literals.sub(REDACTED, text)
@@ -338,13 +338,13 @@ class Redactor:
         return text
 
     def data(self, data: bytes) -> bytes:
-        """As text(), for the bytes of a file or a stream in whatever encoding."""
-        return self.text(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+        """As redact(), for the bytes of a file or a stream in whatever encoding."""
+        return self.redact(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
 
     def argv(self, argv: Iterable[str]) -> list[str]:
         """A command line, where the value of an option may be the next word."""
         words = list(argv)
-        redacted = [self.text(word) for word in words]
+        redacted = [self.redact(word) for word in words]
         for place, word in enumerate(words[:-1]):
             following = words[place + 1]
             takes_value = _OPTION.fullmatch(f"{word} x") is not None and "=" not in word
@@ -361,7 +361,7 @@ class Redactor:
     def variable(self, name: str, value: str) -> str:
         """The value of a variable: nothing of it where the name sounds like a secret, or it is a URL of our own."""
         own = name.startswith(_OWN_NAME) and "://" in value
-        return REDACTED if value and (own or SECRET_NAME.search(name)) else self.text(value)
+        return REDACTED if value and (own or SECRET_NAME.search(name)) else self.redact(value)
 
 
 def _url_secrets(value: str) -> set[str]:
@@ -374,7 +374,7 @@ def _url_secrets(value: str) -> set[str]:
     return urls | passwords
 
 
-def _forms(value: str) -> set[str]:
+def _encoded_variants(value: str) -> set[str]:
     """The value of a secret variable as it may occur in a text; empty for what would not be one."""
     if len(value) < _SHORTEST_VALUE or value[0] in "/~" or _NO_SECRET.fullmatch(value):
         return set()

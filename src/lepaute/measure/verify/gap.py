@@ -91,23 +91,23 @@ def verdict(
     if not known:
         decision = Decision.of_several(decisions, "unknown")
         return Verdict(decision, UNKNOWN, decision.words("", "", "", f"Your {source} cannot be judged"))
-    judged = [
+    decided = [
         (row["measured_time_s"] / row["predicted_time_s"], case, row)
         for case, row, decision in zip(cases, rows, decisions, strict=True)
         if decision in known and row["predicted_time_s"] > 0.0
     ]
     beside = weaknesses_of(cases[0].hpl, platform)
-    limit = NormalDist().inv_cdf(1.0 - 0.025 / len(judged)) / NormalDist().inv_cdf(0.975)
-    off = [one for one in judged if abs(one[0] - 1.0) >= MIN_TOLD and _beyond(*one) > limit]
+    limit = NormalDist().inv_cdf(1.0 - 0.025 / len(decided)) / NormalDist().inv_cdf(0.975)
+    off = [one for one in decided if abs(one[0] - 1.0) >= MIN_TOLD and _beyond(*one) > limit]
     if not off:
-        errors = sorted(row["error_percent"] for *_, row in judged)
+        errors = sorted(row["error_percent"] for *_, row in decided)
         found = f"error {_error(errors[0])}{f' to {_error(errors[-1])}' if errors[1:] else ''}"
         wide = sum(decision.answer == "undecided" for decision in known)
         decision = Decision.of(not wide, False, beside)
         text = decision.words(
             f"is as expected: {found}",
             "",
-            f"may be as expected: {found}, but the intervals of {wide} of {counted(len(judged), 'case')} are too wide "
+            f"may be as expected: {found}, but the intervals of {wide} of {counted(len(decided), 'case')} are too wide "
             "to show it",
         )
         return Verdict(decision, decision.pick(AS_EXPECTED, "", UNDECIDED, ""), f"Your {source} {text}")
@@ -116,7 +116,7 @@ def verdict(
     ratio, case, row = same[len(same) // 2]
     assumed = any(result.assumed for result in results)
     causes = tuple(causes_of(case, ratio, platform, per_node=per_node, assumed=assumed))
-    among = f" in {len(same)} of {counted(len(judged), 'case')}, as {case.label}" if len(judged) > 1 else ""
+    among = f" in {len(same)} of {counted(len(decided), 'case')}, as {case.label}" if len(decided) > 1 else ""
     size = f"is {'slow' if ratio > 1.0 else 'fast'}{among}: {_times(row)} (error {_error(row['error_percent'])})"
     likely = f"most likely {causes[0].text}" if causes else "unknown why: no cause that is known makes so large a gap"
     rates = " Gflop/s, predicted ".join(significant(row[f"{how}_rate_gflops"]) for how in ("measured", "predicted"))

@@ -39,12 +39,12 @@ def show(
     The table has a column with the drift taken out where it is worth saying.
     causes: as of comparison.sentence
     """
-    told = drift is not None and drift.significant
-    header, rows = case_rows(table, with_drift=told)
+    show_drift = drift is not None and drift.significant
+    header, rows = case_rows(table, with_drift=show_drift)
     width = terminal_columns(stream)
     sentences = [sentence(table, causes)]
     if drift is not None:
-        sentences += [drift.sentence, *([sentence_without_drift(table)] if told else [])]
+        sentences += [drift.sentence, *([sentence_without_drift(table)] if show_drift else [])]
     print(*(folded(text, width, 2) for text in sentences), "", sep="\n", file=stream)
     # What a narrow terminal lacks: the intervals, which the verdicts beside them sum up.
     drop = [header.index(name) for name in ("95 % of means", "95 % of runs")]

@@ -18,7 +18,7 @@ class LaidApplication(Application):
     """An application whose `laid` knows all that it will do."""
 
     def laid(self) -> "Laid":
-        """What the core runs."""
+        """The operations that the core executes."""
         raise NotImplementedError
 
     @property

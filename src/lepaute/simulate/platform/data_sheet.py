@@ -363,7 +363,7 @@ def scaled_kernels(like: Platform, factor: float, source: str) -> list[KernelMod
 
 
 def scaled(model: KernelModel, factor: float, relative_sd: float, source: str) -> KernelModel:
-    """`model` with calls `factor` times as long, its error, and nothing that was fitted to calls of single CPUs."""
+    """`model` with durations scaled by `factor` and this relative error, without what was fitted to single CPUs."""
 
     def longer(polynomial: dict[str, float]) -> dict[str, float]:
         return {term: float(f"{value * factor:.7g}") for term, value in polynomial.items()}

@@ -22,9 +22,9 @@ from lepaute.simulate.platform.values import (
     Value,
     fault,
     in_order,
-    known_letters,
     named,
     refuse_twice,
+    validate_term,
 )
 
 #: The dgemm that speeds of cores are compared by: an update of HPL, C (m x n) += A (m x k) B (k x n).
@@ -123,7 +123,7 @@ class PerCpu(Value):
         refuse_twice(self.columns, "column", "columns")
         for position, column in enumerate(self.columns[2:], start=2):
             try:
-                known_letters(column.removeprefix("sd:"))
+                validate_term(column.removeprefix("sd:"))
             except PydanticCustomError as error:
                 problem = f"({column}) {(error.context or {})['problem']}"
                 raise fault(problem, "columns", position, remedy="Correct the column.") from None
@@ -150,7 +150,7 @@ class Piece(Value):
     """A kernel's duration where `where` holds: mean, covariance of its coefficients, noise, fitted ranges.
 
     `ranges`: boxes inside `range`, where that holds sizes that were not fitted; null: `range` itself.
-    `discrepancy_relative_sd`: of a factor of its own, besides that of the kernel; null: none.
+    `discrepancy_relative_sd`: of this piece's own error factor, in addition to that of the kernel; null: none.
     """
 
     where: Bounds | None = None

@@ -29,8 +29,8 @@ from lepaute.simulate.platform.values import (
     check_covariance,
     constant_term,
     fault,
-    known_letters,
     refuse_twice,
+    validate_term,
 )
 from lepaute.stats.cholesky import lower_factor
 
@@ -52,7 +52,7 @@ Draw = Literal["none", "days", "nodes-and-days"]
 
 
 def _known(term: str) -> str:
-    known_letters(term.removeprefix("sd:"))
+    validate_term(term.removeprefix("sd:"))
     return term
 
 

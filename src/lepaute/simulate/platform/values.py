@@ -61,7 +61,7 @@ def constant_term(value: object) -> object:
     return "1" if value == 1 and not isinstance(value, bool) else value
 
 
-def known_letters(term: str) -> str:
+def validate_term(term: str) -> str:
     """`term` itself.  Raises the fault of a term with other letters than m, n, k, or not in their order."""
     letters = "".join(sorted(term, key="mnk".find))
     if term != "1" and (not term or any(letter not in "mnk" for letter in term)):
@@ -118,7 +118,7 @@ DegreesOfFreedom = Annotated[int, Ge(1), Le(1_000_000)]
 NodeCount = Annotated[int, Ge(1), Le(MAX_NODES)]
 CoreCount = Annotated[int, Ge(1), Le(65_536)]
 #: A product of parameters: "mnk", "mn", "nn", ..., or "1" for the constant.
-Term = Annotated[str, Check(before=constant_term, after=known_letters)]
+Term = Annotated[str, Check(before=constant_term, after=validate_term)]
 #: Seconds (or seconds of standard deviation) per unit of each term; may be negative.
 Polynomial = Annotated[dict[Term, Number], Check(before=_each_term_once)]
 #: Smallest and largest of something counted, both included.
@@ -153,7 +153,7 @@ class Value(Public):
 
     @classmethod
     def model_validate(cls, content: Any) -> Self:
-        """The value of the content of a file.  Raises Pydantic's ValidationError."""
+        """Validates the content of a file and returns an instance.  Raises Pydantic's ValidationError."""
         checked: Self = _adapter(cls).validate_python(content)
         return checked
 

@@ -47,7 +47,7 @@ def pricing_s(application: "Application", conditions: "Conditions") -> float:
 def controls_of(
     application: "Application", simulator: "Simulator", conditions: "Conditions", seeds: Sequence[int]
 ) -> Controls | None:
-    """Of the runs with these seeds, one of which was priced; None where the engine cannot tell."""
+    """Control variates of the runs with these seeds, one of which was priced; None if the engine has none."""
     from lepaute import _core
 
     draws = range(FIRST_DRAW, FIRST_DRAW + _draws_of(application, conditions)[0])

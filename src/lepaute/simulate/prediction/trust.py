@@ -64,17 +64,17 @@ class OutsideRanges:
 
     @property
     def share(self) -> float:
-        """Of computing: all kernels outside their ranges."""
+        """Share of the computing time in kernels outside their fitted ranges."""
         return fsum(part.share for part in self.kernels)
 
     @property
     def messages_share(self) -> float:
-        """Of moving messages: those of sizes outside."""
+        """Share of the time of moving messages in those outside the fitted sizes."""
         return fsum(part.share for part in self.messages or ())
 
     @property
     def messages_of_work(self) -> float:
-        """Of computing and moving messages: messages of sizes outside."""
+        """Share of the time of computing and moving messages in messages outside the fitted sizes."""
         return self.messages_share * self.moving_of_work
 
     def to_dict(self) -> dict[str, Any]:

@@ -174,7 +174,7 @@ def _fortran(member: Member) -> str:
     lines = [f"{member.result} {member.name}_({', '.join(_parameters(arguments, letter, 'fortran', used))}) {{"]
     if "info" in values:
         lines.append("    *info_ = 0;")
-    lines += _query(member, queries, values, "return;")
+    lines += _query_lines(member, queries, values, "return;")
     kind = block.returns[0]
     lines.append(f"    {'return ' if kind else ''}{member.call(values)}{' + 1' if kind == 'index' else ''};")
     return "\n".join([*lines, "}", ""])
@@ -191,7 +191,7 @@ def _query_names(block: Block, queries: list[Workspace]) -> set[str]:
     return _needed(block, formulas) | {name for work in queries for name in (work.array, work.length)}
 
 
-def _query(member: Member, queries: list[Workspace], values: Mapping[str, str], leave: str) -> list[str]:
+def _query_lines(member: Member, queries: list[Workspace], values: Mapping[str, str], leave: str) -> list[str]:
     """The lines that answer a question for the size of a workspace."""
     if not queries:
         return []
@@ -273,5 +273,5 @@ def _lapacke_entry(member: Member, name: str, arguments: list[Argument], queries
     body, ordered = _ordered_call(member, values)
     if block.lapacke == "yes":
         parameters.insert(0, "int order" if ordered else "int")
-    lines = [f"int {name}({', '.join(parameters)}) {{", *_query(member, queries, values, "return 0;")]
+    lines = [f"int {name}({', '.join(parameters)}) {{", *_query_lines(member, queries, values, "return 0;")]
     return "\n".join([*lines, f"{body}    return 0;", "}", ""])

@@ -196,7 +196,7 @@ _ARGUMENT = re.compile(r"\[smpi_pmpi/WARNING\] PMPI_\w+: (.*)")
 
 
 class OwnLines:
-    """Tells what a program printed on standard error from what SimGrid did there."""
+    """Separates a program's own lines on standard error from SimGrid's."""
 
     def __init__(self) -> None:
         self._crashed = False

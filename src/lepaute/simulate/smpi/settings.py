@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from lepaute.errors import InputError
 from lepaute.kit.options import check_fields, option_field
 from lepaute.kit.printed_time import PATTERN_HELP
-from lepaute.kit.quantities import size_of
+from lepaute.kit.quantities import parse_size
 from lepaute.simulate.smpi.process import Limits
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def folding_of(fold: str | None, private: list[str]) -> "Folding":
         if private:
             raise InputError("--private says what is not folded, and nothing is: give --fold SIZE")
         return Folding()
-    return Folding(size_of(fold, "--fold"), private=tuple(private_of(text) for text in private))
+    return Folding(parse_size(fold, "--fold"), private=tuple(private_of(text) for text in private))
 
 
 def private_of(text: str) -> "Private":

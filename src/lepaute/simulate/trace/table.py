@@ -152,7 +152,7 @@ class Trace:
         return replace(self, **columns)
 
     def between(self, low_s: float, high_s: float) -> "Trace":
-        """The rows that have a part in [low_s, high_s]."""
+        """The rows that overlap [low_s, high_s]."""
         return self.where((self.end_s >= low_s) & (self.start_s <= high_s))
 
 

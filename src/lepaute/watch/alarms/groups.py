@@ -184,7 +184,7 @@ class GroupEffects:
             every[streams] = own
         self.layers, self._off = layers, off
 
-    def take(self, at: int, deviations: Floats, allowed: Floats) -> Floats:
+    def take(self, round_index: int, deviations: Floats, allowed: Floats) -> Floats:
         """What is taken off the value of each stream, by the deviations of the round from what the fleet shares.
 
         allowed : changes up to this are none, of each stream
@@ -193,11 +193,11 @@ class GroupEffects:
         rest = deviations
         for place, layer in enumerate(self.layers):
             whole, others = medians(rest, layer.group)
-            self.effects[at, self.first[place] : self.first[place + 1]] = whole
+            self.effects[round_index, self.first[place] : self.first[place + 1]] = whole
             known = np.isfinite(others)
             self._off[place] = np.where(known, layer.share * np.where(known, others, 0.0), self._off[place])
             rest = rest - self._off[place]
-        self.state.update(self.effects[at], least=np.array([allowed[group].mean() for group in self.members]))
+        self.state.update(self.effects[round_index], least=np.array([allowed[group].mean() for group in self.members]))
         return np.asarray(np.sum(self._off, axis=0), dtype=np.float64)
 
     def changed(self, evidence: float) -> Booleans:

@@ -188,10 +188,10 @@ class _Hit:
 def _hit(own: Mapping[Machine, Row], strongest: Row, every: Sequence[_Series]) -> _Hit:
     whole: Machine = (str(strongest["cluster"]), ALL, WHOLE_NODE)
     date_s = _date(strongest)
-    asked = [one for one in every if one.can_tell(date_s)]
-    if not asked:
+    testable = [one for one in every if one.can_tell(date_s)]
+    if not testable:
         return _Hit(date_s, (), {})
-    raw = _changes(asked, date_s, ())
+    raw = _changes(testable, date_s, ())
     direction, of_all = int(own.get(whole, strongest)["direction"]), whole in own
     middle = median(change.size for change in raw.values())
     if not of_all and middle * direction < -MIN_SHARE * abs(strongest["size"]):
@@ -200,14 +200,14 @@ def _hit(own: Mapping[Machine, Row], strongest: Row, every: Sequence[_Series]) -
     if of_all:
         named = {machine for machine, each in raw.items() if each.p_value < NAMED and each.size * direction > 0}
     else:
-        named = {one.machine for one in asked if one.machine in own}
+        named = {one.machine for one in testable if one.machine in own}
     for _ in range(_PASSES):
-        best_s = _best_date([one for one in asked if one.machine in named] or asked, date_s)
+        best_s = _best_date([one for one in testable if one.machine in named] or testable, date_s)
         if able := [one for one in every if one.can_tell(best_s)]:
-            date_s, asked = best_s, able
+            date_s, testable = best_s, able
         # the machines that tell what a day did to all, if they are enough
-        controls = [one for one in asked if one.machine not in named]
-        changes = _changes(asked, date_s, controls if len(controls) >= MIN_CONTROLS else ())
+        controls = [one for one in testable if one.machine not in named]
+        changes = _changes(testable, date_s, controls if len(controls) >= MIN_CONTROLS else ())
         usual = median([abs(changes[each].size) for each in named & changes.keys()] or [0.0])
         now = {
             machine
@@ -221,22 +221,22 @@ def _hit(own: Mapping[Machine, Row], strongest: Row, every: Sequence[_Series]) -
     others = set()
     if not of_all:
         likelier = LIKELIER + 2 * np.log(max(1, len(named)))  # of many, one has such a date by chance
-        others = {each.machine for each in asked if each.machine in named and not _fits(each, date_s, likelier)}
+        others = {each.machine for each in testable if each.machine in named and not _fits(each, date_s, likelier)}
         others = set() if others >= named & own.keys() else others
         named -= others
-    left = [one for one in asked if one.machine not in named]
+    left = [one for one in testable if one.machine not in named]
     if of_all and (not named or _moved(left, date_s, direction, usual)):
         left = []
-    if left or len({one.machine[:2] for one in asked}) < 2:
-        hit = tuple(one for one in asked if one.machine in named)
+    if left or len({one.machine[:2] for one in testable}) < 2:
+        hit = tuple(one for one in testable if one.machine in named)
         gradual_s = _gradual_s(hit, date_s, left) if hit else np.nan
         return _Hit(date_s, hit, {one.machine: changes[one.machine] for one in hit}, frozenset(others), gradual_s)
-    together = _together(asked, date_s)
-    raw = _changes(asked, date_s, ())
-    apart = _changes(asked, date_s, asked)
+    together = _together(testable, date_s)
+    raw = _changes(testable, date_s, ())
+    apart = _changes(testable, date_s, testable)
     said = {whole: together}
     said |= {each: raw[each] for each in own if each in apart and apart[each].p_value < NAMED}
-    return _Hit(date_s, tuple(asked), said)
+    return _Hit(date_s, tuple(testable), said)
 
 
 def _moved(left: Sequence[_Series], date_s: float, direction: int, usual: float) -> bool:
@@ -419,6 +419,6 @@ def _belongs(rows: list[dict[Any, Any]], first: list[dict[Any, Any]], date: str,
         apart = abs(median(row[date] for row in rows) - median(row[date] for row in first)) > within_s
     else:
         apart = rows[0][date] // DAY_S != first[0][date] // DAY_S
-    nodes, others = {row["node"] for row in rows}, {row["node"] for row in first}
+    nodes, first_nodes = {row["node"] for row in rows}, {row["node"] for row in first}
     same_cluster = rows[0]["cluster"] == first[0]["cluster"]
-    return same_cluster and not apart and 2 * len(nodes & others) > len(others) and nodes <= others
+    return same_cluster and not apart and 2 * len(nodes & first_nodes) > len(first_nodes) and nodes <= first_nodes

@@ -220,8 +220,8 @@ class Stretches:
 
     def looks(self, last: int) -> list[Look]:
         """All of them, with the values that they are about."""
-        still_open = [replace(look, stands=True, **self._part(n, look.begun, last)) for n, look in self._open.items()]
-        return [*self._over, *still_open]
+        active = [replace(look, stands=True, **self._part(n, look.start_round, last)) for n, look in self._open.items()]
+        return [*self._over, *active]
 
     def _part(self, number: int, begun: int, last: int) -> dict[str, Any]:
         """The values of these rounds, without what all machines have in common, and their dates."""
@@ -231,7 +231,7 @@ class Stretches:
         return {"values": values[seen], "times_s": self.streams.times_s[part, number][seen]}
 
     def regroup(self, at: int, inventory: Inventory) -> None:
-        """Takes off what groups share, as far as it shows up to this round, from the first one on."""
+        """Detects what groups share anew from the rounds so far, and subtracts it from the first one on."""
         values, fleet = self.streams.values[: at + 1], self.streams.group
         quick, slow = (self.shared - self.slow)[: at + 1, fleet], self.slow[: at + 1, fleet]
         rest = values - quick * self.state.expected[:, 1] - slow * self.state.expected[:, 2]
@@ -382,7 +382,7 @@ class Stretches:
             if number < self.machines:
                 if number in self._open:
                     look = self._open.pop(number)
-                    self._over.append(replace(look, **self._part(number, look.begun, (begun - 1))))
+                    self._over.append(replace(look, **self._part(number, look.start_round, begun - 1)))
                 self.small_begun[number] = begun
         self.latest[machines] += 1
         self.state.restart(machines)

@@ -43,7 +43,7 @@ COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A stream on the day (since 1970) on which the evidence was enough, and its values since round `begun`.
+    """A stream on the day (since 1970) on which the evidence was enough, and its values since round `start_round`.
 
     direction : of a change of level, 1 or -1
     values    : up to what ended it, without what all machines have in common, in order of time; times_s: their dates
@@ -52,7 +52,7 @@ class Look:
 
     key: dict[str, object]
     day: int
-    begun: int
+    start_round: int
     evidence: float
     enough: float
     direction: int

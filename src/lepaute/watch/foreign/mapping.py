@@ -168,11 +168,11 @@ class Mapping(_Part):
     def columns(self) -> tuple[str, ...]:
         """All columns that it names, each once."""
         cells = (self.cluster, self.node, self.cpu, self.job, self.date, self.factor, self.unit)
-        named = [cell.column for cell in cells if cell is not None and cell.column is not None]
-        named += [*self.stratum, *(factor.column for factor in (self.factors or {}).values())]
-        named += [self.value] if self.value is not None else []
-        named += [self.state.column] if self.state is not None else []
-        return tuple(dict.fromkeys(named))
+        column_names = [cell.column for cell in cells if cell is not None and cell.column is not None]
+        column_names += [*self.stratum, *(factor.column for factor in (self.factors or {}).values())]
+        column_names += [self.value] if self.value is not None else []
+        column_names += [self.state.column] if self.state is not None else []
+        return tuple(dict.fromkeys(column_names))
 
 
 def read_mapping(path: str | Path) -> Mapping:

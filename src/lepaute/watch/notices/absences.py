@@ -18,8 +18,8 @@ from lepaute.watch.values import DAY_S, MACHINE, NODE, Machine, day_numbers, day
 
 #: A machine does not report if it is late by so many of its usual intervals, and others reported on so many days.
 LATE_INTERVALS, LATE_DAYS = 3.0, 3
-#: Jobs in a row that did not end well.
-FAILED_JOBS = 1
+#: Jobs in a row that did not end well, from which on a machine counts as absent.
+MIN_CONSECUTIVE_FAILURES = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,15 +105,15 @@ def absences(jobs: "pd.DataFrame") -> "pd.DataFrame":
     )
 
 
-def _as_many(bad: int, tried: int, all_bad: int, all_tried: int) -> float:
+def _as_many(bad: int, tried: int, all_bad: int, total_jobs: int) -> float:
     """The chance of so many bad ones or more among those tried, which are any of all: the hypergeometric tail."""
 
     def log_choices(n: "int | Floats", k: "Floats") -> "Floats":
         return np.asarray(gammaln(np.add(n, 1)) - gammaln(k + 1) - gammaln(n - k + 1))
 
-    k = np.arange(max(bad, tried - (all_tried - all_bad)), min(tried, all_bad) + 1, dtype=np.float64)
-    logs = log_choices(all_bad, k) + log_choices(all_tried - all_bad, tried - k)
-    return min(1.0, float(np.exp(logs - log_choices(all_tried, np.array(tried, np.float64))).sum()))
+    k = np.arange(max(bad, tried - (total_jobs - all_bad)), min(tried, all_bad) + 1, dtype=np.float64)
+    logs = log_choices(all_bad, k) + log_choices(total_jobs - all_bad, tried - k)
+    return min(1.0, float(np.exp(logs - log_choices(total_jobs, np.array(tried, np.float64))).sum()))
 
 
 def absences_of(values: "pd.DataFrame") -> tuple[Absence, ...]:
@@ -144,7 +144,7 @@ def _absent(values: "pd.DataFrame") -> "Iterator[tuple[tuple[str, int], dt.date 
     days = np.unique(day[done])
     later = np.where(last_done >= 0, len(days) - np.searchsorted(days, day[last_done], side="right"), len(days))
     in_a_row = np.where(last_done >= 0, end - 1 - last_done, end - begin)
-    for at in np.flatnonzero((later >= LATE_DAYS) | (in_a_row >= FAILED_JOBS) | (last_done < 0)).tolist():
+    for at in np.flatnonzero((later >= LATE_DAYS) | (in_a_row >= MIN_CONSECUTIVE_FAILURES) | (last_done < 0)).tolist():
         name = values.iloc[first[begin[at]]]
         machine_of = str(name["node"]), int(name["cpu"])
         failed = int(in_a_row[at])
@@ -155,5 +155,5 @@ def _absent(values: "pd.DataFrame") -> "Iterator[tuple[tuple[str, int], dt.date 
         own_days = np.unique(day[begin[at] : end[at]][done[begin[at] : end[at]]])
         usual = float(np.median(np.diff(own_days))) if len(own_days) > 2 else 1.0
         late = later[at] >= LATE_DAYS and days[-1] - own_days[-1] > LATE_INTERVALS * usual
-        if late or failed >= FAILED_JOBS:
+        if late or failed >= MIN_CONSECUTIVE_FAILURES:
             yield machine_of, day_of(own_days[-1] * DAY_S), int(later[at]), state, failed

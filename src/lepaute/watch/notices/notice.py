@@ -80,8 +80,8 @@ class Notice:
     @property
     def caveat(self) -> str:
         """Its text, after what it is of: the beginning alone is shown."""
-        kinds = {UNLIKE_PEERS: "unlike its peers, ", UNCONFIRMED: "unconfirmed change of ", DATES: "wrong dates of "}
-        return f"{kinds.get(self.kind, '')}{self}"
+        prefixes = {UNLIKE_PEERS: "unlike its peers, ", UNCONFIRMED: "unconfirmed change of ", DATES: "wrong dates of "}
+        return f"{prefixes.get(self.kind, '')}{self}"
 
     def __str__(self) -> str:
         name = " ".join(each for each in (self.cluster, self.node) if each)

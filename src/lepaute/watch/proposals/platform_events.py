@@ -256,12 +256,12 @@ def standing_events(
     least_change: LeastChange | None = None,
     since_s: float | None = None,
 ) -> tuple[ProposedEvent, ...]:
-    """A step for the machines and factors that changed together, as `summary.regressions_of` joins them.
+    """One step event for each group of machines and factors that changed together, as `summary.regressions_of` joins.
 
     standing     : as watch.alarms.standing gives it; values: the table of factor values
     least_change : smaller ones are left out, for all factors or by factor; all count unless given
     since_s      : only changes then or later
-    p_value: one over the largest evidence of an alarm, of its stream alone.
+    p_value: the reciprocal of the largest evidence of an alarm, of its stream alone
     """
     table = check_values(values)
     table = table[table["state"] == "done"]

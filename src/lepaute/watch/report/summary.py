@@ -318,11 +318,11 @@ def waiting_of(verdicts: "pd.DataFrame") -> tuple[Waiting, ...]:
 def _latest_waiting(verdicts: "pd.DataFrame") -> "pd.DataFrame":
     """The latest job of each machine and factor, by the smallest window, where it cannot be tested; by date."""
     single = np.flatnonzero((verdicts["r"] == verdicts["r"].min()).to_numpy())
-    own = verdicts[[*MACHINE, "factor", "started_s", "missing"]].iloc[single]
-    key, started_s = row_keys(own, [*MACHINE, "factor"]), own["started_s"].to_numpy()
+    smallest_window_rows = verdicts[[*MACHINE, "factor", "started_s", "missing"]].iloc[single]
+    key, started_s = row_keys(smallest_window_rows, [*MACHINE, "factor"]), smallest_window_rows["started_s"].to_numpy()
     order = np.lexsort((started_s, key))
     last = np.sort(order[np.flatnonzero(np.diff(key[order], append=-2))])  # of each in time
-    last = last[own["missing"].to_numpy()[last] > 0]
+    last = last[smallest_window_rows["missing"].to_numpy()[last] > 0]
     return verdicts.iloc[single[last[np.argsort(started_s[last], kind="stable")]]]
 
 

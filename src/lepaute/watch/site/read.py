@@ -24,7 +24,7 @@ _OF_WINDOW = {"mean_w": "mean", "low_w": "lowMean", "high_w": "highMean"}
 
 
 class Ready(str):
-    """JSON that is ready."""
+    """A string that is JSON already."""
 
     __slots__ = ()
 

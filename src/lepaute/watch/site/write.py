@@ -281,11 +281,11 @@ def _write_pages(store: "Store", writer: _Writer, now_s: float) -> None:
     log = regressed.changelog
     known = store.factors()
     looks = worth_a_look(regressed)
-    noticed = uncovered(notices(regressed.values, log), regressed.rows)
+    uncovered_notices = uncovered(notices(regressed.values, log), regressed.rows)
     unconfirmed = unconfirmed_changes(regressed)
     silent = least_seen(regressed.values, log) if regressed.rows.empty else ()
-    away, lines = absences_of(regressed.values), [*looks, *noticed, *unconfirmed]
-    said = _Pages(store, writer, every, regressed, away, lines, effects={event: [] for event in log.events})
+    all_absences, lines = absences_of(regressed.values), [*looks, *uncovered_notices, *unconfirmed]
+    said = _Pages(store, writer, every, regressed, all_absences, lines, effects={event: [] for event in log.events})
     for cluster in sorted(known["cluster"].unique()):
         said.write_cluster(str(cluster), list(known.loc[known["cluster"] == cluster, "factor"]))
     for event, found in said.effects.items():
@@ -304,17 +304,17 @@ def _write_pages(store: "Store", writer: _Writer, now_s: float) -> None:
         "index.html",
         "index.html.j2",
         title="Watch",
-        answer=answer(regressed, states, (*noticed, *unconfirmed), now_s),
+        answer=answer(regressed, states, (*uncovered_notices, *unconfirmed), now_s),
         maps=said.maps,
         suspicions=[{"text": suspicion_text(test, _titled(test.changes))} for test in suspicions_of(latest)],
         silent=[
-            *({"badge": "failed" if each.jobs else "silent", "text": absence_text(each)} for each in away),
+            *({"badge": "failed" if each.jobs else "silent", "text": absence_text(each)} for each in all_absences),
             *({"badge": "silent", "text": line} for line in said.lost),
         ],
         looks=[{"text": str(look)} for look in looks],
         looks_label=LABEL,
         most=MAX_LINES,
-        notices=[{"text": str(each)} for each in (*noticed, *unconfirmed, *silent)],
+        notices=[{"text": str(each)} for each in (*uncovered_notices, *unconfirmed, *silent)],
         summaries=said.summaries,
         regressions=[
             regression_line(report)

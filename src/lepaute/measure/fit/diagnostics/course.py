@@ -24,7 +24,7 @@ from lepaute.stats.steps import Step, drift, find_steps
 FALSE_ALARMS = 0.01
 PARTS_OF_PROCESS, PARTS_IN_ALL = 3, 60
 MIN_VALUES = 16
-MIN_CALLS_OF_VALUE = 4
+MIN_CALLS_PER_VALUE = 4
 #: Parts of a process in which a change inside it is looked for: no more, of at least eight calls each, and no fewer
 #: than the least, since among few values even the clearest change may be chance.
 MAX_PARTS, MIN_PARTS, CALLS_OF_PART = 120, 30, 8
@@ -55,7 +55,7 @@ def series_of(calls: Classed) -> Series:
     processes = len(np.unique(calls.of.process))
     centred = 1 < processes < ENOUGH_PROCESSES
     parts = PARTS_OF_PROCESS if processes >= ENOUGH_PROCESSES else max(1, PARTS_IN_ALL // max(processes, 1))
-    parts = max(1, min(parts, len(calls.of) // max(processes, 1) // MIN_CALLS_OF_VALUE))
+    parts = max(1, min(parts, len(calls.of) // max(processes, 1) // MIN_CALLS_PER_VALUE))
     part = parts_of(calls.of.process, parts)
     order = np.argsort(part, kind="stable")
     count = int(part.max()) + 1 if len(part) else 0

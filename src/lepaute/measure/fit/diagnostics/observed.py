@@ -213,18 +213,18 @@ def _of_kernel(
     by_socket = any(piece.per_cpu is not None and piece.per_cpu.by_socket for piece in model.pieces)
     unit = taken.sockets() % shape.sockets if by_socket else cpu
     mean, deviation = _kernel_seconds(model, taken.m, taken.n, taken.k, node, unit)
-    good = mean > 0
+    has_positive_mean = mean > 0
     return Residuals(
         subject=kernel_name(model),
-        size=taken.work()[good],
+        size=taken.work()[has_positive_mean],
         size_name="product of the sizes of a call",
-        measured_s=taken.duration_s[good],
-        predicted_s=mean[good],
-        deviation_s=np.maximum(deviation, 1e-3 * mean)[good],
-        time_s=start_s[chosen][good],
-        process=process[chosen][good],
-        place=place.astype(np.int64)[good],
-        setting=taken.probe[good],
+        measured_s=taken.duration_s[has_positive_mean],
+        predicted_s=mean[has_positive_mean],
+        deviation_s=np.maximum(deviation, 1e-3 * mean)[has_positive_mean],
+        time_s=start_s[chosen][has_positive_mean],
+        process=process[chosen][has_positive_mean],
+        place=place.astype(np.int64)[has_positive_mean],
+        setting=taken.probe[has_positive_mean],
         places=tuple(f"{hosts[at]} core {core}" if len(hosts) > 1 else f"core {core}" for at, core in where),
         hosts=tuple(hosts[position] if hosts else "" for position, _ in where),
         noise_modelled=bool(np.any(deviation > 0)),

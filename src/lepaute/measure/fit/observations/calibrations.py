@@ -162,8 +162,8 @@ def with_loads(frame: pandas.DataFrame) -> pandas.DataFrame:
     missing = [column for column in LOAD if column not in frame.columns]
     if not missing:
         return frame
-    two: Booleans = frame["probe"].astype(str).isin(OF_TWO_CORES).to_numpy()
-    active = np.where(two, 2, 1)
+    uses_two_cores: Booleans = frame["probe"].astype(str).isin(OF_TWO_CORES).to_numpy()
+    active = np.where(uses_two_cores, 2, 1)
     return frame.assign(**{column: 1 if column == THREADS else active for column in missing})
 
 

@@ -128,9 +128,10 @@ class LevelEffect:
 
 @dataclass(frozen=True, slots=True)
 class FactorTest:
-    """exchanged : what the labels were exchanged between, inside strata: "calls", "stretches" of calls, "places" of
-                stretches in the order that all processes have in common, or "processes"
-    strata    : how many; n: how many of what is exchanged can distinguish levels
+    """The permutation test of one factor. exchanged: what was permuted within strata, "calls", "stretches" of calls,
+    "places" of stretches in the order that all processes have in common, or "processes".
+
+    strata    : how many; n: how many of those can distinguish levels
     p_holm    : p_value corrected for the number of tests made together
     note      : why it was not testable, or ""
     column    : what was compared, durations unless something else was asked for

@@ -155,8 +155,8 @@ def _seen(data: Coefficients, known: Integers, weight: Floats) -> _Seen:
     scatter = unit_means(data.unit, residuals**2) * np.bincount(data.unit)[:, None]
     counted = np.all((freedom >= MIN_FREEDOM) & (scatter > 0.0), axis=1)
     variance = np.where(counted[:, None], scatter / np.where(counted[:, None], freedom, 1.0), 1.0)
-    half = np.where(counted[:, None], freedom, 2.0) / 2.0
-    half_log = 0.5 * (np.log(variance) - special.digamma(half) + np.log(half))
+    half_dof = np.where(counted[:, None], freedom, 2.0) / 2.0
+    half_log = 0.5 * (np.log(variance) - special.digamma(half_dof) + np.log(half_dof))
     return _Seen(residuals, freedom, variance, half_log, counted)
 
 

@@ -122,16 +122,16 @@ def change_of(watch: Watch) -> MachineChange | None:
     shift = largest_shift(logs)
     if shift is None or shift.p_value > FALSE_ALARMS:
         return None
-    inside = np.zeros(len(quiet), dtype=bool)
-    inside[shift.first : shift.last] = True
+    is_shifted = np.zeros(len(quiet), dtype=bool)
+    is_shifted[shift.first : shift.last] = True
     if shift.first == 0:  # told as what came after
-        inside = ~inside
-    before, after = (float(np.median(quiet.duration_s[part])) for part in (~inside, inside))
+        is_shifted = ~is_shifted
+    before, after = (float(np.median(quiet.duration_s[part])) for part in (~is_shifted, is_shifted))
     time_s = quiet.date_s - quiet.date_s[0]
     slope = theil_sen(time_s, logs)[0]
     line = logs - slope * time_s
     off_line = float(np.abs(line - np.median(line)).sum())
-    off_levels = sum(float(np.abs(logs[part] - np.median(logs[part])).sum()) for part in (inside, ~inside))
+    off_levels = sum(float(np.abs(logs[part] - np.median(logs[part])).sum()) for part in (is_shifted, ~is_shifted))
     if shift.lasts and off_line < off_levels:
         relative = float(np.expm1(slope * time_s[-1]))
         middle = float(np.median(quiet.gflops))
@@ -139,7 +139,7 @@ def change_of(watch: Watch) -> MachineChange | None:
         text = f"{_changed(relative)} little by little ({_rates(*ends)}) in {duration(float(time_s[-1]))}"
     else:
         relative = after / before - 1.0
-        first, last = int(quiet.block[inside][0]) + 1, int(quiet.block[inside][-1]) + 1
+        first, last = int(quiet.block[is_shifted][0]) + 1, int(quiet.block[is_shifted][-1]) + 1
         where = f"block {first}" if first == last else f"blocks {first} to {last}"
         text = f"{_changed(relative)} ({_rates(quiet.rate(before), quiet.rate(after))}) in {where} of {watch.blocks}"
         text += "" if shift.lasts else " and came back"

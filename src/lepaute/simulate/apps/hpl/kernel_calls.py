@@ -17,8 +17,8 @@ from lepaute.simulate.tracing import TraceRequest
 
 #: What is looked at: so many steps spread over the run, and ranks drawn, as long as the trace has fewer rows.
 MAX_STEPS, MAX_RANKS, MAX_ROWS = 64, 64, 400_000
-#: Beyond so many steps x ranks, windows of the steps are simulated instead of all.
-FULL_BELOW = 2_000_000
+#: With more steps x ranks than this, windows of the steps are simulated instead of all.
+MAX_FULL_STEPS_X_RANKS = 2_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def kernel_calls(hpl: Hpl, platform: "Platform | None" = None, *, seed: int = 1)
         platform = platform if nodes <= platform.nodes.count else override(platform, {"nodes.count": str(nodes)})
     rng = np.random.default_rng(seed)
     ranks = tuple(sorted(int(r) for r in rng.choice(hpl.ranks, min(hpl.ranks, MAX_RANKS), replace=False)))
-    sampled = hpl.steps * hpl.ranks > FULL_BELOW
+    sampled = hpl.steps * hpl.ranks > MAX_FULL_STEPS_X_RANKS
     steps = tuple(int(s) for s in np.unique((np.arange(MAX_STEPS) + 0.5) * hpl.steps / MAX_STEPS))
     expected = rows_of(hpl, ranks, steps if not sampled else range(0, hpl.steps, max(1, hpl.steps // 240)))
     if expected > MAX_ROWS:

@@ -225,12 +225,12 @@ class Laying:
         """An application laid down; twice, where something in it may not be repeated by the seed."""
         program = program_of(type(application))
         calls = [] if program is None else [draw for text in program.texts() for draw in text.draws]
-        before = _states_of_generators()
+        rng_states_before = _states_of_generators()
         hearing: AbstractContextManager[dict[str, str]] = nullcontext({}) if program is None else program.heard()
         with hearing as reads:
             laying, laid = _laid_once(application, seed)
             sure = [call for call, surely in calls if surely]
-            doubtful = len(sure) < len(calls) or (not calls and _states_of_generators() != before)
+            doubtful = len(sure) < len(calls) or (not calls and _states_of_generators() != rng_states_before)
             if doubtful and (laid.asks or not _laid_once(application, seed)[0].does_as(laying)):
                 sure = [call for call, _ in calls] or [f"{type(application).__name__}.run: a generator that all share"]
         return replace(laid, reads=dict(reads), unseeded=tuple(sure))

@@ -56,8 +56,8 @@ def stretches_of(trace: Trace, between: tuple[str, str], where: str) -> list[NDA
     for name in between:
         if name not in called:
             raise InputError(f"{where}: no rank calls {name[:60]}; they call {', '.join(called[:12])}")
-    looks = trace.named(_LOOKS - set(between)) & (trace.kind == MPI)
-    rows = numpy.flatnonzero((trace.kind == MPI) & ~looks & ~trace.named(ARRIVAL))
+    is_polling_call = trace.named(_LOOKS - set(between)) & (trace.kind == MPI)
+    rows = numpy.flatnonzero((trace.kind == MPI) & ~is_polling_call & ~trace.named(ARRIVAL))
     first, second = rows[:-1], rows[1:]
     is_one = (
         trace.named(between[0])[first] & trace.named(between[1])[second] & (trace.rank[first] == trace.rank[second])
@@ -65,7 +65,7 @@ def stretches_of(trace: Trace, between: tuple[str, str], where: str) -> list[NDA
     first, second = first[is_one], second[is_one]
     if not len(first):
         raise InputError(f"{where}: no {between[1]} is the next call after {between[0]} of a rank")
-    looked_s = numpy.cumsum(numpy.where(looks, trace.duration_s, 0.0))
+    looked_s = numpy.cumsum(numpy.where(is_polling_call, trace.duration_s, 0.0))
     passed_s = trace.start_s[second] - trace.end_s[first] - (looked_s[second] - looked_s[first])
     ranks = trace.rank[first]
     return [numpy.maximum(passed_s[ranks == rank], 0.0) for rank in numpy.unique(ranks)]

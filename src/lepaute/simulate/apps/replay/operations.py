@@ -51,7 +51,7 @@ class Operations:
         return number
 
     def number_each(self, columns: Sequence[NDArray[Any]], make: Callable[[int], int]) -> NDArray[Any]:
-        """Places of the operations of rows; rows with the same columns have the same one, which `make` gives of one."""
+        """The operation's place for each row; rows with the same columns share one, which `make` gives for a row."""
         count = len(columns[0])
         kind = numpy.zeros(count, dtype="int64")
         for column in columns:

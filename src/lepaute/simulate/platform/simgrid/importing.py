@@ -54,7 +54,7 @@ ALIASES: Mapping[str, str] = {
 
 
 class Setting(NamedTuple):
-    """The text of a setting, and where it stands: how messages about it begin."""
+    """The text of a setting, and where it stands, as a prefix of messages about it."""
 
     text: str
     where: str

@@ -92,7 +92,7 @@ def cables_add_latency(topology: Topology) -> bool:
 
 
 def plan(platform: Platform, *, explicit: bool) -> Latencies:
-    """The latencies of `platform`; `explicit`: each link stands in the file with a latency of its own."""
+    """The latencies to export for `platform`; `explicit`: the file gives every link its own latency."""
     topology = platform.topology
     segments = platform.network.remote.segments
     route = longest_route(topology)
