@@ -14,6 +14,7 @@ from support_planted import Fault, planted
 
 from lepaute.cli.main import main
 from lepaute.watch.store import open_store
+from lepaute.watch.values import DAY_S
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "watch"
 FLEET, MAPPING = EXAMPLE / "fleet.csv", EXAMPLE / "mapping.yaml"
@@ -342,7 +343,7 @@ def test_a_silent_answer_says_the_least_change_that_it_would_have_seen_and_stric
 @pytest.mark.slow
 def test_one_night_names_a_node_of_three_that_became_much_slower_and_health_says_it_alike(tmp_path, capsys) -> None:
     values = planted(3, 31, (Fault((2,), -0.1, 30),), 5)
-    values["started_s"] += 86_400.0 * ((time.time() - values["started_s"].max()) // DAY_S)  # whole days: the same nights
+    values["started_s"] += DAY_S * ((time.time() - values["started_s"].max()) // DAY_S)  # whole days: the same nights
     with open_store(tmp_path / "store") as store:
         store.add_values(values)
     status, text = answer(capsys, "test", "--store", tmp_path / "store")
@@ -356,7 +357,7 @@ def test_one_night_names_a_node_of_three_that_became_much_slower_and_health_says
 
 def test_one_sweep_names_the_node_that_is_unlike_its_peers_and_knows_nothing_else(tmp_path, capsys) -> None:
     values = planted(40, 1, (Fault((7,), -0.5, 0),), 5)
-    values["started_s"] += 86_400.0 * ((time.time() - values["started_s"].max()) // DAY_S)  # whole days: the same nights
+    values["started_s"] += DAY_S * ((time.time() - values["started_s"].max()) // DAY_S)  # whole days: the same nights
     with open_store(tmp_path / "store") as store:
         store.add_values(values)
     status, text = answer(capsys, "test", "--store", tmp_path / "store")

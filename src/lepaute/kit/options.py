@@ -123,7 +123,7 @@ def word_of(given: str, choices: Sequence[str], name: str, aliases: Iterable[tup
 
 
 @cache
-def _limits_of(described: Any) -> dict[str, tuple[Option, Any, type | None]]:
+def _limits_of(described: Any) -> Mapping[str, tuple[Option, Any, type | None]]:
     """Option, default, and type (bool, int or float), of each field that has one of these or has choices."""
     limits = {}
     for field in fields(described):
