@@ -83,11 +83,10 @@ def wander_left(
     for layer in layers:
         whole, others = medians(deviations, layer.group)
         total, count = np.nansum(np.square(whole), axis=0), np.isfinite(whole).sum(axis=0)
-        seen = count > 0  # a group may be silent so far
         for number in np.unique(fleet[layer.group >= 0]):
             streams = fleet == number
             inside = np.unique(layer.group[streams & (layer.group >= 0)])
-            inside = inside[seen[inside]]
+            inside = inside[count[inside] > 0]  # a group may be silent so far
             if len(inside):
                 of_groups[streams & (layer.group < 0)] = float(np.mean(total[inside] / count[inside]))
         deviations = deviations - layer.share * np.nan_to_num(others)
