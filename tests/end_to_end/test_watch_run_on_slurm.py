@@ -127,7 +127,6 @@ def test_a_test_that_fails_is_reported_with_its_reason(slurm: SlurmFarm, folder:
     [
         (["nothing.py"], "there is no experiment nothing.py"),
         (["quick.py", "--scheduler", "pbs"], "--scheduler is 'pbs'"),
-        (["quick.py", "--scheduler", "oar", "--qos", "x"], "--qos"),
         (["quick.py", "--every", "often"], "--every is 'often'"),
         (["quick.py", "--partition", "nowhere"], "nowhere"),
         (["quick.py", "--nodes", "n9"], "n9"),
