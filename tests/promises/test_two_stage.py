@@ -14,7 +14,7 @@ from lepaute.measure.comparison.numbers import (
     FIRST_MPIRUNS,
     MAX_CALLS,
     MAX_LEAD_S,
-    MIN_CALLS,
+    MIN_CALLS_AFTER_CUT,
     SHARE_OF_CASES,
     Numbers,
     first_windows_ns,
@@ -134,7 +134,7 @@ def test_calls_grow_with_the_spread_and_shrink_with_the_budget() -> None:
     assert calls(1.0, 300.0) == MAX_CALLS
     # Where mpiruns differ by far more than calls do, further calls are of no use: 0.1 / 0.7 * sqrt(1 s / 1 ms) = 5.
     assert calls(0.1, 300.0, between=0.5) == 20
-    assert MIN_CALLS <= calls(1.0, 30.0, duration_s=0.1) < 100
+    assert MIN_CALLS_AFTER_CUT <= calls(1.0, 30.0, duration_s=0.1) < 100
 
 
 def test_a_small_budget_has_the_least_mpiruns_that_can_decide_and_one_below_is_refused() -> None:

@@ -99,7 +99,7 @@ def check_fields(value: object, *, largest: int) -> None:
                 raise InputError(f"{name} is {given!r}; it must be one of {', '.join(described.choices)}")
             continue
         whole = number is int
-        kind = "True or False" if number is bool else "a whole number" if whole else "a finite number"
+        kind = "true or false" if number is bool else "a whole number" if whole else "a finite number"
         least = "" if described.minimum is None else f" >= {described.minimum:g}"
         wrong_type = isinstance(given, bool) != (number is bool) or not isinstance(given, int if whole else int | float)
         too_small = not wrong_type and described.minimum is not None and given < described.minimum

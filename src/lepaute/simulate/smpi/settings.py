@@ -47,8 +47,6 @@ class ProgramSettings:
         check_fields(self, largest=2**31)
         for field in fields(self):
             given, kind = getattr(self, field.name), field.type
-            if kind is bool and not isinstance(given, bool):
-                raise InputError(f"{field.name} is {given!r:.80}; it must be true or false")
             if kind in (str, str | None) and not (isinstance(given, str) or (given is None and kind is not str)):
                 raise InputError(f"{field.name} is {given!r:.80}; it must be a text")
         if not isinstance(self.private, list | None) or not all(isinstance(text, str) for text in self.private or ()):
