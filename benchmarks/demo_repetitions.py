@@ -61,7 +61,7 @@ def main() -> int:
     runs = pandas.read_csv(TABLE)
     goals = goals_of(runs)
     text = section(runs, goals)
-    write_section(EVIDENCE, "demo_runs", text)
+    write_section(EVIDENCE, "demo_runs", text, max_rows=demos_of(runs))
     held = int(cases_of(runs)["inside"].sum())
     finding = f"{held} of {len(cases_of(runs))} means of undisturbed runs are inside their 95 % intervals"
     save_figure(

@@ -54,17 +54,18 @@ def page_of(output: Path, study: str) -> Path:
     return output / next(f"{page}.md" for page, studies in PAGES.items() if study in studies)
 
 
-def write_section(output: Path, study: str, text: str, page: Path | None = None) -> None:
+def write_section(output: Path, study: str, text: str, page: Path | None = None, max_rows: int = ROWS) -> None:
     """Puts the section of a study into its page, long tables left out, and its goals into data/goals.csv.
 
     text : Markdown of the whole section
     page : where it is not that of `page_of`
+    max_rows : of a table that stays
     """
     write_goals(output / DATA / "goals.csv", study, goals_in(text))
     others = tuple(one for studies in PAGES.values() for one in studies if one.startswith(f"{study}_"))
     names = sorted(path.name for path in (output / DATA).glob(f"{study}*.csv*"))
     files = [name for name in names if not (others and name.startswith(others))]
-    replace_section(page or page_of(output, study), study, shortened(text, files))
+    replace_section(page or page_of(output, study), study, shortened(text, files, max_rows))
 
 
 def keep_tables(output: Path, study: str, text: str) -> None:
@@ -93,9 +94,9 @@ def cases(text: str) -> str:
     return f"<!-- cases -->\n{text}\n<!-- end cases -->"
 
 
-def shortened(text: str, files: Sequence[str]) -> str:
+def shortened(text: str, files: Sequence[str], max_rows: int = ROWS) -> str:
     """The text of a section as its page has it: of more than MAX_GOALS goals those that are missed and the first
-    others; in the place of any other table of more than ROWS rows, and of what stands between the comments "cases" and
+    others; in the place of any other table of more than `max_rows`, and of what stands between the comments "cases" and
     "end cases", the files that have it. Tables that no file has stay whole.
     """
     links = ", ".join(f"[{name}]({DATA}/{name})" for name in files)
@@ -104,7 +105,7 @@ def shortened(text: str, files: Sequence[str]) -> str:
         header, rows = table[0], table[2:]
         if header[-1] == "met":
             return markdown_of(fewer_goals(table))
-        return f"*{len(rows)} rows: {links}.*" if len(rows) > ROWS and files else markdown_of(table)
+        return f"*{len(rows)} rows: {links}.*" if len(rows) > max_rows and files else markdown_of(table)
 
     left_out = re.compile(r"<!-- cases -->\n.*?<!-- end cases -->", re.DOTALL)
     return with_tables(left_out.sub(f"*All cases: {links}.*", text), short)
