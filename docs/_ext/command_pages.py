@@ -20,9 +20,9 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "How fast is this machine?": ("calibrate", "fit", "design", "run", "archive"),
     "Is this node slow?": ("watch",),
     "Which MPI library is faster?": ("compare", "clocks"),
-    "Where does my network change protocol?": ("segment",),
+    "Where do message times jump?": ("segment",),
     "Where does the time go?": ("record", "trace"),
-    "What is installed here?": ("doctor", "completion"),
+    "What is installed here?": ("doctor", "examples", "completion"),
 }
 _EXTRAS = re.compile(r"\s+\[([^\[\]]*(?:\[[^\]]*\][^\[\]]*)*)\]$")
 _BOUNDS = {">=": "≥", "<=": "≤"}

@@ -60,6 +60,7 @@ _STORE = {"--store": "{in}/written/store"}
 #: Without compilers, launchers and schedulers on PATH these end before they measure anything.
 BASES = {
     "doctor": Base(),
+    "examples": Base({"--output": "out"}, {"topics": ("watch",)}),
     "calibrate": Base({"--archive": "out.zip"}),
     "platform list": Base(),
     "platform show": Base(arguments={"name": "{in}/platform.yaml"}),

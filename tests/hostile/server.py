@@ -49,6 +49,7 @@ class Places:
     path: its programs are found, each line is run once, and the answer has the "files" that it wrote
     most_cpu_s, most_s: of each line; kept: files that each finds in its folder, with their texts
     more_bytes: of memory than the first line; those that take more are run again, alone
+    columns: of the terminal that the streams are taken for; 0: they are files
     """
 
     folder: str
@@ -58,6 +59,7 @@ class Places:
     most_s: float = HANG_S
     more_bytes: int = MEMORY_BYTES // 2
     kept: dict[str, str] = field(default_factory=dict)
+    columns: int = 0
 
 
 def serve() -> None:
@@ -196,7 +198,7 @@ def _be_the_commands(cases: list[list[str]], places: Places) -> None:
         for number, words in enumerate(cases):
             place = Path(places.folder, str(number))
             signal.setitimer(signal.ITIMER_PROF, places.most_cpu_s)
-            status = _run_command(words, place, places.path)
+            status = _run_command(words, place, places.path, places.columns)
             used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
             told = {"status": status, "timed_out": False, "memory_bytes": used}
             (place / "ended.part").write_text(json.dumps(told))
@@ -205,7 +207,7 @@ def _be_the_commands(cases: list[list[str]], places: Places) -> None:
         os._exit(0)
 
 
-def _run_command(words: list[str], place: Path, path: str | None) -> int:
+def _run_command(words: list[str], place: Path, path: str | None, columns: int) -> int:
     status = 99
     try:
         # What is built is built once, where programs of this machine build it.
@@ -219,6 +221,9 @@ def _run_command(words: list[str], place: Path, path: str | None) -> int:
             os.close(opened)
         sys.stdin = open(0, closefd=False)  # noqa: SIM115
         sys.stdout, sys.stderr = open(1, "w", closefd=False), open(2, "w", closefd=False)  # noqa: SIM115
+        if columns:
+            os.environ["COLUMNS"] = str(columns)
+            sys.stdout.isatty = sys.stderr.isatty = lambda: True  # type: ignore[method-assign]
         import tempfile
 
         from lepaute.cli.main import main

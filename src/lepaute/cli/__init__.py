@@ -47,6 +47,7 @@ COMMANDS = (
     Command("design", "tables of what will be measured", extra="fit"),
     Command("run", "an experiment on one node or many: from a script to an archive", "run:command", "fit"),
     Command("archive", "show, verify, compare and extract archives of measurements"),
+    Command("examples", "list and copy the examples of the documentation", "example_files:command"),
     Command("doctor", "what is installed, what is missing, what would disturb a measurement", "doctor:command"),
     Command("completion", "the script with which bash, zsh or fish completes command lines", "commands:completion"),
 )
@@ -60,8 +61,8 @@ QUESTIONS = (
     ("How fast is this machine?", "lepaute calibrate -o platform.yaml"),
     ("Is this node slow?", "lepaute watch health NODE --store STORE"),
     ("Which MPI library is faster?", "lepaute compare openmpi mpich"),
-    ("Where does my network change protocol?", "lepaute segment osu_latency.txt"),
-    ("Where does the time go?", "lepaute record -o trace.parquet -- mpirun -np 2 PROGRAM"),
+    ("Where do message times jump?", "lepaute segment osu_latency.txt"),
+    ("Where does the time go?", "lepaute record -o run.parquet -- mpirun PROGRAM"),
 )
 
 #: What asks for the help of any command.

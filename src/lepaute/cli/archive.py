@@ -9,7 +9,7 @@ import typer
 
 from lepaute.cli.entry import BAD_INPUT, complain
 from lepaute.cli.options import App, AsJson, Details, Force
-from lepaute.cli.terminal import json_text
+from lepaute.cli.terminal import json_text, say
 from lepaute.errors import LepauteError
 from lepaute.kit.outputs import check_output_folder
 from lepaute.kit.printable import printable, terminal_columns
@@ -43,7 +43,7 @@ def show(
     status, *lines = first_screen(archive, _width(), details=details)
     _print_loud(status, good=archive.about.outcome == COMPLETE)
     for line in lines:
-        print(line)
+        say(line)
     if members:
         print(f"{len(listed)} members:")
         for name, member in listed.items():
@@ -61,7 +61,7 @@ def _width() -> int:
 def _print_loud(line: str, *, good: bool) -> None:
     """The line in bold on a terminal, red where something is wrong."""
     if not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
-        print(line)
+        say(line)
         return
     from rich.console import Console
     from rich.text import Text
@@ -93,9 +93,9 @@ def verify(
         print(json_text({"archives": facts}))
     elif len(files) > 1:
         bad = f"{len(damaged)} of {len(files)} archives {'is' if len(damaged) == 1 else 'are'} not intact"
-        print(bad if damaged else f"{'Both' if len(files) == 2 else f'All {len(files)}'} archives are intact")
+        say(bad if damaged else f"{'Both' if len(files) == 2 else f'All {len(files)}'} archives are intact")
     for line in [] if as_json else lines:
-        print(line)
+        say(line)
     for line in damaged:
         complain(line)
     return BAD_INPUT if damaged else 0
@@ -126,7 +126,7 @@ def extract(
         files = {name: {"size_bytes": size} for name, size in sizes.items()}
         print(json_text({"output": str(output), "size_bytes": size_bytes, "files": files, "archive": str(file)}))
         return
-    print(f"{output}: {counted(len(written), 'file')} of {file}, {size_text(size_bytes)}")
+    say(f"{output}: {counted(len(written), 'file')} of {file}, {size_text(size_bytes)}")
 
 
 @app.command()
@@ -148,7 +148,7 @@ def close(
         return
     measured = archive.about.design.text
     rows = f", {measured}" if measured else ""
-    print(f"{target}: {archive.about.outcome}{rows}; {counted(len(archive.members()), 'member')}")
+    say(f"{target}: {archive.about.outcome}{rows}; {counted(len(archive.members()), 'member')}")
 
 
 @app.command()
@@ -174,9 +174,9 @@ def diff(
         print(json_text({**sides, **comparison_json(comparison), "not_compared": unread}))
     else:
         lines = comparison_lines(comparison, unread, everything=everything, width=_width())
-        print(comparison_sentence(comparison))
+        say(comparison_sentence(comparison))
         for side, archive in zip("AB", archives, strict=True):
             print(f"{side}: {archive.path}  {archive.id[:12]}")
         for line in lines:
-            print(line)
+            say(line)
     return 1 if exit_code and not comparison.same else 0

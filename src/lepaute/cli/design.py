@@ -23,7 +23,7 @@ from lepaute.cli.options import (
 )
 from lepaute.cli.parsing import long_name
 from lepaute.cli.simulation import note_unused
-from lepaute.cli.terminal import json_text
+from lepaute.cli.terminal import json_text, say
 from lepaute.errors import DesignError, InputError
 from lepaute.kit.options import option_field
 from lepaute.kit.outputs import check_outputs
@@ -82,7 +82,7 @@ class Table:
             if self.as_json:
                 print(json_text({"output": str(self.output), **_as_object(design, summary)}))
                 return
-            print(folded(f"{self.output}: {summary.sentence}", width, 2))
+            say(f"{self.output}: {summary.sentence}")
             print("\n".join(_factor_lines(summary, width)))
 
 
@@ -335,7 +335,7 @@ def picture(file: File, output: PictureFile, force: Force = False) -> None:
     design = read_design(file)
     plot_design(design, output, title=file.name)
     factors = counted(len(design.columns), "factor")
-    print(f"{' and '.join(map(str, picture_files(output)))}: {counted(len(design), 'row')} and {factors} of {file}")
+    say(f"{' and '.join(map(str, picture_files(output)))}: {counted(len(design), 'row')} and {factors} of {file}")
 
 
 def _header_lines(design: "Design", width: int) -> list[str]:

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 import typer
 
 from lepaute.cli.options import AsJson
-from lepaute.cli.terminal import json_text, progress_bar
-from lepaute.kit.printable import printable, terminal_columns
-from lepaute.kit.tables import shown_table
-from lepaute.kit.text import counted, folded
+from lepaute.cli.terminal import json_text, progress_bar, say
+from lepaute.kit.printable import printable
+from lepaute.kit.text import counted
 
 if TYPE_CHECKING:
     from lepaute.measure.doctor import Check
@@ -27,20 +26,26 @@ def command(as_json: AsJson = False) -> None:
     if as_json:
         print(json_text({"checks": [check.to_dict() for check in checks]}))
     else:
-        _print_table(checks)
+        _print_checks(checks)
     raise typer.Exit(2 if something_missing(checks) else 0)
 
 
-def _print_table(checks: "Sequence[Check]") -> None:
-    titles, width = ("status", "what", "found", "what to do"), terminal_columns()
-    print(folded(_sentence(checks), width, 2))
-    rows = [(check.status, *(printable(text) for text in (check.name, check.found, check.remedy))) for check in checks]
-    print(shown_table(titles, rows, width, left=range(len(titles))))
+def _print_checks(checks: "Sequence[Check]") -> None:
+    """What is missing and what would disturb first, each with its remedy; the rest in one paragraph."""
+    say(_sentence(checks))
+    for status in ("missing", "warning"):
+        for check in checks:
+            if check.status == status:
+                say(f"  {status:<8} {check.name}: {printable(check.found)}\n{'':11}{printable(check.remedy)}", 11)
+    fine = [check for check in checks if check.status == "ok"]
+    remedies = [f"{check.name}: {printable(check.remedy)}" for check in fine if check.remedy]
+    said = "; ".join(f"{check.name} ({printable(check.found)})" for check in fine)
+    say("\n".join([f"  {len(fine)} ok: {said}", *(f"  optional {remedy}" for remedy in remedies)]), 4)
 
 
 def _sentence(checks: "Sequence[Check]") -> str:
     """Whether a calibration can be made here, and what is missing or would disturb it."""
     named = {status: [check.name for check in checks if check.status == status] for status in ("missing", "warning")}
     missing, warnings = named["missing"], named["warning"]
-    answer = f"Not ready, missing: {', '.join(missing)}" if missing else "Ready: nothing is missing"
+    answer = f"Not ready, {len(missing)} missing: {', '.join(missing)}" if missing else "Ready: nothing is missing"
     return f"{answer}; {counted(len(warnings), 'warning')}: {', '.join(warnings)}" if warnings else answer

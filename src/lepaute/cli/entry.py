@@ -131,9 +131,13 @@ def _full_folder() -> str:
 
 
 def complain(message: str) -> None:
-    """One printable line on standard error; line breaks inside the message become spaces."""
+    """One printable line on standard error, folded on a terminal; line breaks inside the message become spaces."""
+    from lepaute.kit.printable import terminal_columns
+    from lepaute.kit.text import folded
+
+    line = f"lepaute: {_short(' '.join(message.split()), _MAX_CHARACTERS)}"
     with contextlib.suppress(OSError):
-        print("lepaute:", _short(" ".join(message.split()), _MAX_CHARACTERS), file=sys.stderr, flush=True)
+        print(folded(line, terminal_columns(sys.stderr), 2), file=sys.stderr, flush=True)
 
 
 def _has_surrogates(error: UnicodeEncodeError) -> bool:

@@ -155,5 +155,6 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "archive close": ("lepaute archive close calibration.work",),
     "archive diff": ("lepaute archive diff monday.zip tuesday.zip",),
     "doctor": ("lepaute doctor",),
+    "examples": ("lepaute examples", "lepaute examples watch studies"),
     "completion": ("lepaute completion bash",),
 }

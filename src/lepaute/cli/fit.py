@@ -10,7 +10,7 @@ import typer
 from lepaute.cli.fit_text import dependence_text, quality_table, selection_table, verdict_text
 from lepaute.cli.options import AsJson, Details, Force, is_given
 from lepaute.cli.run import PythonOnNodes, SchedulerName
-from lepaute.cli.terminal import announce, json_text, note, notes_printed, progress_bar, warn
+from lepaute.cli.terminal import announce, json_text, note, notes_printed, progress_bar, say, warn
 from lepaute.cli.watch_store import check_text
 from lepaute.errors import InputError
 from lepaute.kit.options import option_field
@@ -244,12 +244,12 @@ def _print_findings(archives: list[Archive], options: FitOptions, *, as_json: bo
                 objects.append({"archive": str(archive.path), **result.to_dict()})
                 continue
             told = [finding(hierarchy) for hierarchy in result.hierarchies] or [f"{archive.path}: {result.table}"]
-            print("\n".join(folded(line, terminal_columns(), 2) for line in told))
+            say("\n".join(told))
             _print_factors(result.factor_tests)
             for line in result.notes:
-                print(folded(line, terminal_columns(), 2))
+                say(line)
             for hierarchy in result.hierarchies:
-                print("\n".join(folded(line, terminal_columns(), 4) for line in hierarchy_lines(hierarchy)))
+                say("\n".join(hierarchy_lines(hierarchy)), 4)
     if as_json:
         print(json_text({"findings": objects}))
     if options.plot is not None:
@@ -265,9 +265,7 @@ def _print_factors(tests: "Sequence[FactorTest]") -> None:
     from lepaute.measure.fit.observations.factors import factor_table
 
     if tests:
-        width = terminal_columns()
-        lines = (folded(line, width, 2) for line in factor_table(tests).split("\n"))
-        print("", *lines, "", sep="\n")
+        say(f"\n{factor_table(tests)}\n")
 
 
 @dataclass(frozen=True)

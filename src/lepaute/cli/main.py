@@ -11,6 +11,7 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
+from typing import TextIO
 
 from lepaute.cli import COMMANDS, HELP, QUESTIONS
 from lepaute.cli.entry import BAD_INPUT, DONE, complain, guarded
@@ -55,7 +56,7 @@ def _end_quietly(status: int) -> None:
 def dispatch(arguments: list[str]) -> int:
     """The exit status of the command named first in `arguments`; lets its exceptions through."""
     if not arguments:
-        print(usage(), file=sys.stderr)
+        print(usage(sys.stderr), file=sys.stderr)
         return BAD_INPUT
     first, *rest = arguments
     if first == "help" and rest:  # `help COMMAND` is `COMMAND --help`
@@ -122,17 +123,26 @@ def unknown(name: str) -> str:
     return f"there is no {kind} '{name}'; {guess}'lepaute --help' lists them"
 
 
-def usage() -> str:
-    """The help of the program as a whole."""
-    widest = max(len(question) for question, _ in QUESTIONS)
-    questions = "\n".join(f"  {question:<{widest}}  {line}" for question, line in QUESTIONS)
-    width = max(len(command.name) for command in COMMANDS)
-    rows = "\n".join(f"  {command.name:<{width}}  {command.summary}" for command in COMMANDS)
+def usage(stream: TextIO | None = None) -> str:
+    """The help of the program as a whole, for the terminal that a stream is, or standard output."""
+    from lepaute.kit.printable import terminal_columns
+    from lepaute.kit.text import folded
+
+    width = terminal_columns(stream)
+
+    def rows(lines: Sequence[tuple[str, str]]) -> str:
+        widest = max(len(first) for first, _ in lines)
+        return "\n".join(folded(f"  {first:<{widest}}  {text}", width, widest + 4) for first, text in lines)
+
+    commands = [(command.name, command.summary) for command in COMMANDS]
+    options = [
+        ("-V, --version", "print the version"),
+        ("-h, --help", "print this; 'lepaute help COMMAND' explains a command"),
+    ]
     return (
         "usage: lepaute COMMAND [ARGUMENTS]   (see lepaute COMMAND --help)\n\n"
-        "Measures a machine, fits models, and predicts how long an application will run on it.\n\n"
-        f"{questions}\n\ncommands:\n{rows}\n\noptions:\n"
-        "  -V, --version   print the version\n  -h, --help      print this; 'lepaute help COMMAND' explains a command"
+        f"{folded('Measures a machine, fits models, and predicts how long an application will run on it.', width)}\n\n"
+        f"{rows(QUESTIONS)}\n\ncommands:\n{rows(commands)}\n\noptions:\n{rows(options)}"
     )
 
 

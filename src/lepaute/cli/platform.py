@@ -10,14 +10,14 @@ from lepaute.cli.entry import BAD_INPUT, complain
 from lepaute.cli.options import TELLS_OF_A_FILE, App, AsJson, Details, Force
 from lepaute.cli.platform_text import doubts, tell, tell_written
 from lepaute.cli.simulation import platform_names
-from lepaute.cli.terminal import answer_text, details_text, json_text, note, warn
+from lepaute.cli.terminal import answer_text, details_text, json_text, note, say, warn
 from lepaute.errors import InputError, PlatformError
 from lepaute.kit.documents import read_bytes
 from lepaute.kit.files import write_whole
 from lepaute.kit.outputs import check_outputs
 from lepaute.kit.printable import terminal_columns
 from lepaute.kit.tables import shown_table
-from lepaute.kit.text import counted, folded
+from lepaute.kit.text import counted
 from lepaute.simulate.machine.core import core_topology, wiring
 from lepaute.simulate.platform import dump_platform, load_platform, shipped_names
 from lepaute.simulate.platform.io import ALIASES, platform_text
@@ -44,7 +44,7 @@ def list_platforms(as_json: AsJson = False) -> None:
         for name in names
     ]
     width = terminal_columns()
-    print(folded(f"{counted(len(own), 'platform')}, for -p NAME; or a file of your own machine", width, 2))
+    say(f"{counted(len(own), 'platform')}, for -p NAME; or a file of your own machine")
     print(shown_table(("name", "nodes", "cores", "what"), rows, width, left=(0, 3)))
 
 

@@ -10,13 +10,12 @@ import typer
 from lepaute.cli.options import AsJson, Details, Force
 from lepaute.cli.platform_text import group_facts, groups_as_json, population_lines, tell, tell_written
 from lepaute.cli.segment import as_object
-from lepaute.cli.terminal import note
+from lepaute.cli.terminal import note, say
 from lepaute.errors import InputError
 from lepaute.kit.files import write_whole
 from lepaute.kit.options import option_field
 from lepaute.kit.outputs import check_outputs
 from lepaute.kit.picture import files_of, picture_files
-from lepaute.kit.printable import terminal_columns
 from lepaute.kit.quantities import (
     bandwidth_of,
     factor_of,
@@ -27,7 +26,6 @@ from lepaute.kit.quantities import (
     ratio_of,
     seconds_of,
 )
-from lepaute.kit.text import folded
 from lepaute.measure.archive import Archive
 from lepaute.simulate.platform import dump_platform, load_platform
 from lepaute.simulate.platform.io import parse_platform, platform_text, with_population
@@ -291,7 +289,7 @@ def population(
     shown = document if as_json else None
     tell(f"{output}: {answer}", group_facts(fitted), fitted.notes, details=details, document=shown)
     for line in [] if as_json else rest:
-        print(folded(line, terminal_columns(), 4))
+        say(line, 4)
     if plot is not None:
         names = ", ".join(path.name for path in sources)
         plot_population(data, fitted, kernel, plot, source=names if len(sources) < 4 else f"{len(sources)} archives")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lepaute.cli.options import FORCE_HELP
-from lepaute.cli.terminal import BAR_AFTER_S, MIN_SPENT_S, announce, json_text, note, progress_bar
+from lepaute.cli.terminal import BAR_AFTER_S, MIN_SPENT_S, announce, json_text, note, progress_bar, say
 from lepaute.errors import InputError
 from lepaute.kit.node_sets import folded
 from lepaute.kit.options import option_field
@@ -116,7 +116,7 @@ def command(
             print(json_text({"archive": str(options.archive), "dry_run": True, "steps": steps}))
             return 0
         headline = f"{options.archive}: dry run: {counted(len(steps), 'step')}, nothing was done"
-        print("\n".join([headline] if run.quiet else [headline, *steps]))
+        say("\n".join([headline] if run.quiet else [headline, *steps]))
         return 0
     from lepaute.measure.experiment.life import execute
 

@@ -12,13 +12,12 @@ import typer
 from lepaute.cli.entry import INTERRUPTED, complain
 from lepaute.cli.options import App, AsJson, Details, refuse_others
 from lepaute.cli.simulation import PlatformName
-from lepaute.cli.terminal import BAR_AFTER_S, json_text, note, notes_printed, progress_bar, warn
+from lepaute.cli.terminal import BAR_AFTER_S, json_text, note, notes_printed, progress_bar, say, warn
 from lepaute.cli.verify_site import opened_site, sentinel_guard, where_of
 from lepaute.errors import InputError
 from lepaute.kit.options import option_field
 from lepaute.kit.printable import terminal_columns
 from lepaute.kit.quantities import whole_of
-from lepaute.kit.text import folded
 from lepaute.measure.schedulers import Request
 from lepaute.simulate import Hpl
 from lepaute.simulate.platform import load_platform
@@ -164,8 +163,7 @@ def check(file: StudyFile, as_json: AsJson = False) -> None:
     if as_json:
         print(json_text(found.to_dict()))
         return
-    width = terminal_columns()
-    print("\n".join(folded(line, width, 4) for line in found.text.split("\n")))
+    say(found.text, 4)
 
 
 def ready(

@@ -33,9 +33,15 @@ def json_text(value: Any, default: Callable[[Any], Any] | None = None) -> str:
         return json.dumps(finite_json(value), indent=2, default=default, allow_nan=False)
 
 
+def say(text: str, indent: int = 2) -> None:
+    """Prints lines of an answer, each folded on a terminal, with so many blanks before what goes on."""
+    width = terminal_columns()
+    print("\n".join(folded(line, width, indent) for line in text.split("\n")))
+
+
 def note(text: str) -> None:
-    """A line on standard error, at once."""
-    print(text, file=sys.stderr, flush=True)
+    """A line on standard error, at once; on a terminal it is folded."""
+    print(folded(text, terminal_columns(sys.stderr), 2), file=sys.stderr, flush=True)
 
 
 def announce(wall_s: float, what: str) -> None:
@@ -50,10 +56,9 @@ def end_by(decision: Decision, wrong: Answer) -> None:
 
 
 def warn(sentences: Iterable[str]) -> None:
-    """A line on standard error for each; on a terminal it is folded."""
-    width = terminal_columns(sys.stderr)
+    """A line on standard error for each."""
     for sentence in sentences:
-        note(folded(f"warning: {sentence}", width, 2))
+        note(f"warning: {sentence}")
 
 
 def answer_text(answer: str, facts: Iterable[tuple[str, str]], caveats: Sequence[str], width: int) -> str:

@@ -15,7 +15,7 @@ from lepaute.cli.predict import announced
 from lepaute.cli.prediction_text import where_the_time_goes
 from lepaute.cli.run import PythonOnNodes, SchedulerName
 from lepaute.cli.simulation import check_not_given, platform_of
-from lepaute.cli.terminal import BAR_AFTER_S, note, progress_bar, warn
+from lepaute.cli.terminal import BAR_AFTER_S, note, progress_bar, say, warn
 from lepaute.cli.verify_campaign import VerifyOptions, check_folder, end_by_tolerance, print_results, verified
 from lepaute.cli.verify_command import app_of_commands
 from lepaute.cli.verify_site import spread, where_of
@@ -23,10 +23,8 @@ from lepaute.errors import InputError
 from lepaute.kit.extras import need
 from lepaute.kit.files import write_whole
 from lepaute.kit.outputs import check_output_folder, check_outputs
-from lepaute.kit.printable import terminal_columns
 from lepaute.kit.quantities import grid_of, whole_of
 from lepaute.kit.report.page import check_page_name
-from lepaute.kit.text import folded
 from lepaute.measure.schedulers import Request
 from lepaute.simulate import Mapping, Prediction, PredictionRequest, predict_all
 from lepaute.simulate.apps.hpl import Hpl
@@ -147,7 +145,7 @@ def compared_with_results(context: typer.Context, results: Path, values: dict[st
     warnings_in = "--json" if folder is None else JSON_FILE
     try:
         if not options.as_json:
-            print(folded(f"{judged.text}.", terminal_columns(), 2))
+            say(f"{judged.text}.")
         if known.cases or options.as_json:
             print_results(known, warnings_in, options, [*gap_lines, *known.bests()], causes=CAUSES)
     finally:  # whoever does not read the results to their end has them in the folder
@@ -160,7 +158,7 @@ def compared_with_results(context: typer.Context, results: Path, values: dict[st
             beside = [*known.warnings(), *(line.strip() for line in gap_lines), *known.bests()]
             write_whole(options.report, page(known, title, CAUSES, beside, answer=judged.text))
     if folder is not None and not options.as_json and known.cases:
-        print(f"Picture: {folder / PLOT_FILE}.")
+        say(f"Picture: {folder / PLOT_FILE}.")
     if any(weakness.cause == "failed" for weakness in judged.decision.weaknesses):
         raise typer.Exit(1)
     return known.table

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, cast
 from lepaute.cli.fit_text import quality_table
 from lepaute.cli.options import DETAILS_HELP
 from lepaute.cli.simulation import platform_of
-from lepaute.cli.terminal import announce, end_by, json_text, note, notes_printed, progress_bar, warn
+from lepaute.cli.terminal import announce, end_by, json_text, note, notes_printed, progress_bar, say, warn
 from lepaute.cli.verify_site import opened_site, sentinel_guard
 from lepaute.kit.files import write_whole
 from lepaute.kit.options import option_field
 from lepaute.kit.outputs import check_output_folder
 from lepaute.kit.printable import terminal_columns
 from lepaute.kit.quantities import share_of
-from lepaute.kit.text import caveat_line, folded, significant
+from lepaute.kit.text import caveat_line, significant
 from lepaute.measure.archive import Archive
 from lepaute.measure.verify.machine import lag_of_campaign
 from lepaute.simulate.apps.hpl import Hpl
@@ -198,7 +198,7 @@ def _print_and_save(verification: "Verification", options: VerifyOptions, title:
             write_whole(options.report, told)
     if options.as_json:
         return
-    print(f"Picture: {folder / PLOT_FILE}; predictions sealed as {verification.seal.sha256[:16]} before the runs.")
+    say(f"Picture: {folder / PLOT_FILE}; predictions sealed as {verification.seal.sha256[:16]} before the runs.")
     if options.calibrate:
         longest = max(verification.table.to_dict("records"), key=lambda row: row["measured_time_s"])
         predicted_s, measured_s = (significant(longest[f"{how}_time_s"]) for how in ("predicted", "measured"))
@@ -226,11 +226,11 @@ def print_results(
         show(results.table, results.run_table, sys.stdout, **shown)
         width = terminal_columns()
         lines = filter(None, (slow_state_line(results.cases), *further))
-        print("".join(f"{folded(line, width, 4)}\n" for line in lines), end="")
+        say("\n".join(lines), 4)
         warnings, width = warning_lines(results.cases, warnings_in), terminal_columns(sys.stderr)
         if options.details:
             for line in warnings:
-                note(folded(line, width, 2))
+                note(line)
         elif warnings:
             note(caveat_line([line.partition("): ")[2] or line for line in warnings], width))
     sys.stdout.flush()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lepaute.cli.options import App, AsJson, Force
-from lepaute.cli.terminal import json_text, note
+from lepaute.cli.terminal import json_text, note, say
 from lepaute.cli.watch_cost import cost
 from lepaute.cli.watch_events import app as events
 from lepaute.cli.watch_nodes import health, run
@@ -48,7 +48,7 @@ def site(
     if as_json:
         print(json_text({**asdict(made), "folder": str(made.folder)}))
     else:
-        print(f"{made.folder / 'index.html'}: {made.pages} pages, {made.total_bytes / 1e6:.1f} MB")
+        say(f"{made.folder / 'index.html'}: {made.pages} pages, {made.total_bytes / 1e6:.1f} MB")
 
 
 def alert(
@@ -97,10 +97,10 @@ def alert(
         ]
         print(json_text({"open_regressions": len(reports), "messages": plain}))
     else:
-        print(_alert_answer(prometheus, reports, len(channels), messages))
+        say(_alert_answer(prometheus, reports, len(channels), messages))
         for message in messages:
             if not message.problem:
-                print(f"sent to {message.channel}: {message.title}")
+                say(f"sent to {message.channel}: {message.title}")
     problems = [message.problem for message in messages if message.problem]
     for problem in problems:
         note(f"lepaute: {problem}")

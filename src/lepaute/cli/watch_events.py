@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lepaute.cli.options import App, AsJson, Details, Force, refuse_options
-from lepaute.cli.terminal import BAR_AFTER_S, json_text, progress_bar, warn
+from lepaute.cli.terminal import BAR_AFTER_S, json_text, progress_bar, say, warn
 from lepaute.cli.watch_store import Cluster, Nodes, Place, check_text, date_of, opened, stage, start_of
 from lepaute.cli.watch_tests import chosen_values
 from lepaute.errors import InputError
@@ -76,10 +76,9 @@ def list_entries(
     withdrawals = sum(entry.withdrawn for entry in entries)
     taken_back = f", {counted(withdrawals, 'withdrawal')}" if withdrawals else ""
     dates = sorted(logged.entry.date for logged in entries)
-    print(f"{_count(len(entries) - withdrawals)}{taken_back}, {dates[0]} to {dates[-1]}")
-    width = terminal_columns()
+    say(f"{_count(len(entries) - withdrawals)}{taken_back}, {dates[0]} to {dates[-1]}")
     for entry in entries:
-        print(folded(_entry_text(entry), width, ID_CHARACTERS + 2))
+        say(_entry_text(entry), ID_CHARACTERS + 2)
 
 
 @app.command()
@@ -173,7 +172,7 @@ def import_files(
         said.append(f"{_count(len(set(ids) - known))} imported{more}")
     if shared is not None:
         said.append("the inventory is imported" if new else "the inventory is in force already")
-    print("; ".join(said))
+    say("; ".join(said))
 
 
 @app.command("export")
@@ -197,7 +196,7 @@ def export_files(
     if as_json:
         print(json_text({f"{what}s": {"output": str(path), "entries": count} for what, path, count in written}))
         return
-    print("; ".join(f"{path}: {counted(count, what)}" for what, path, count in written))
+    say("; ".join(f"{path}: {counted(count, what)}" for what, path, count in written))
 
 
 @dataclass(frozen=True)
@@ -315,7 +314,7 @@ def accept(
         # a URL may have a password
         at = "" if store is None else f" --store {quote(store) if '://' not in store else 'PLACE'}"
         short = " ".join(each[:ID_CHARACTERS] for each in ids)
-        print(f"to take it back: lepaute watch events withdraw {short} --reason TEXT{at}")
+        say(f"to take it back: lepaute watch events withdraw {short} --reason TEXT{at}")
 
 
 @app.command()
@@ -344,8 +343,7 @@ def effect(
     if as_json:
         print(json_text({"date": day.isoformat(), "changes": json.loads(changes.to_json(orient="records"))}))
     else:
-        width = terminal_columns()
-        print("\n".join(folded(line, width, 4) for line in _effect_lines(changes, day, details=details)))
+        say("\n".join(_effect_lines(changes, day, details=details)), 4)
 
 
 def _effect_lines(changes: "pd.DataFrame", day: "dt.date", *, details: bool) -> list[str]:

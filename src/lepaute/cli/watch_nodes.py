@@ -13,16 +13,15 @@ import typer
 
 from lepaute.cli.options import AsJson, refuse_options
 from lepaute.cli.run import workload_parameters
-from lepaute.cli.terminal import json_text, note
+from lepaute.cli.terminal import json_text, note, say
 from lepaute.cli.watch_store import Cluster, Place, check_text, ingested, opened, place_of
 from lepaute.errors import InputError
 from lepaute.kit.json_values import finite_json
 from lepaute.kit.later import later
 from lepaute.kit.node_sets import fold_node_set, parse_node_set
 from lepaute.kit.options import option_field
-from lepaute.kit.printable import terminal_columns
 from lepaute.kit.quantities import settings_of, time_of
-from lepaute.kit.text import counted, folded
+from lepaute.kit.text import counted
 from lepaute.measure.idle_nodes import NodeHistory, NodeTests, Settings, records_held
 from lepaute.measure.schedulers import batch_system
 from lepaute.measure.shipped import shipped_experiments
@@ -153,17 +152,17 @@ def _report(tests: "NodeTests", nodes: "Mapping[str, bool]", *, dry_run: bool, a
         print(json_text({"tests": records, "due": due, "idle": [node for node in due if nodes[node]], "late": late}))
     elif dry_run:
         idle = sum(nodes[node] for node in due)
-        print(f"{counted(len(due), 'node')} due, {idle} of them idle" if due else "no node is due")
+        say(f"{counted(len(due), 'node')} due, {idle} of them idle" if due else "no node is due")
         for node in due:
-            print(f"{node}: {age(node)}; {'idle' if nodes[node] else 'not idle'}")
+            say(f"{node}: {age(node)}; {'idle' if nodes[node] else 'not idle'}")
     else:
         outcomes = ", ".join(f"{count} {outcome}" for outcome, count in Counter(r.outcome for r in tried).items())
-        print(f"{counted(len(tried), 'test')}{f': {outcomes}' if outcomes else ''}")
+        say(f"{counted(len(tried), 'test')}{f': {outcomes}' if outcomes else ''}")
         for record in tried:
             if record.outcome != "done":
-                print(f"{record.node}: {record.outcome}: {record.reason}")
+                say(f"{record.node}: {record.outcome}: {record.reason}")
         for node in late:
-            print(f"{node}: {age(node)}")
+            say(f"{node}: {age(node)}")
     failed = any(record.outcome in ("failed", "not stored") for record in tried)
     return 1 if failed or (late and not dry_run) else 0
 
@@ -225,8 +224,7 @@ def health(
         lines = _health_lines(judged, drains)
         if looks := [f"  {line}" for node in judged for line in node.worth_a_look.lines]:
             lines += [f"{LABEL}:", *looks]
-        width = terminal_columns()
-        print("\n".join(folded(line, width, 2) for line in lines))
+        say("\n".join(lines))
     statuses = {node.verdict.exit_status for node in judged}
     return next(status for status in EXIT_STATUS.values() if status in statuses)
 

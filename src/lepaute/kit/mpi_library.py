@@ -214,7 +214,8 @@ def _wrappers() -> Iterator[Path]:
     folders += [Path(os.environ[name], "bin") for name in _PREFIX_VARIABLES if os.environ.get(name)]
     folders += sorted(place / "bin" for pattern in _PLACES for place in Path("/").glob(pattern.lstrip("/")))
     paths = (folder / name for folder in folders for name in CC_NAMES)
-    yield from (path for path in paths if path.is_file() and os.access(path, os.X_OK))
+    # Of a folder that may not be read, is_file() raises; access() says no.
+    yield from (path for path in paths if os.access(path, os.X_OK) and path.is_file())
 
 
 def _of_family(family: str) -> MpiLibrary:

@@ -24,7 +24,6 @@ from lepaute.stats.control_variates import Controls, adjusted
 from lepaute.stats.decision import Decision
 from lepaute.study.evaluation import (
     LESS_IS_BETTER,
-    RESPONSES,
     SCENARIO,
     Evaluate,
     Outcome,
@@ -147,23 +146,30 @@ class Front:
     @property
     def text(self) -> str:
         """The answer in one sentence."""
-        parts = [
-            f"{called(one.point)} ({', '.join(_said(name, one.spreads[name]) for name in self.responses)}"
-            f"{'' if self.comparable(one) else '; not comparable'})"
-            for one in self.likely[:6]
-        ]
-        rest = len(self.likely) - len(parts)
-        more = f" and {rest} more" if rest > 0 else ""
-        return f"{self.count}: {'; '.join(parts)}{more}"
+        names_of: dict[Point, list[str]] = {}
+        for name in self.responses:
+            names_of.setdefault(self._best(name).point, []).append(name)
+        parts = []
+        for point, names in names_of.items():
+            member = self._best(names[0])
+            figures = ", ".join(amount_of(name, member.spreads[name]) for name in names)
+            doubt = "" if self.comparable(member) else "; not comparable"
+            parts.append(f"in {listed(list(map(_subject, names)))}: {called(point)} ({figures}{doubt})")
+        return f"Best {'; '.join(parts)}; {self.count}"
+
+    def _best(self, response: str) -> Member:
+        """The one with the best mean, among those that are likely on the front."""
+        sign = 1.0 if response in LESS_IS_BETTER else -1.0
+        return min(self.likely or self.members, key=lambda member: sign * member.spreads[response].mean)
 
     @property
     def count(self) -> str:
         """How many are likely on the front, and what that means."""
         verb, those = ("is", "it") if len(self.likely) == 1 else ("are", "them")
-        nouns = listed([noun(name).removeprefix("the ") for name in self.responses])
+        nouns = listed(list(map(_subject, self.responses)))
         at_once = " at once" if len(self.responses) > 1 else ""
         found = f"{len(self.likely)} of {len(self.members)} {verb} worth considering"
-        return f"{found} (no other is likely to beat {those} in {nouns}{at_once})"
+        return f"{found}: no other is likely to beat {those} in {nouns}{at_once}"
 
     def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         """Titles, and a row for each that is likely on the front: its responses, and how likely it is there."""
@@ -188,9 +194,8 @@ class Front:
         }
 
 
-def _said(response: str, values: Spread) -> str:
-    text = amount_of(response, values)
-    return text if response in RESPONSES else f"{response} {text}"
+def _subject(response: str) -> str:
+    return noun(response).removeprefix("the ")
 
 
 def capacity(study: "Study", configurations: "Configurations", evaluate: Evaluate) -> Front:

@@ -1,0 +1,50 @@
+"""On a terminal of 80 columns no line of an answer or a refusal is wider: nothing is cut or folded by the terminal."""
+
+from collections.abc import Iterator
+
+import pytest
+from effects.lines import all_lines, write_files
+from hostile.cases import BASES, Case, _words, commands
+from hostile.refusals import Server, serving
+from long_tests import long_but
+
+from lepaute.kit.printable import columns
+
+COLUMNS = 80
+#: A word that is longer than what is left of a line beside its indentation cannot be folded.
+LONGEST_WORD = 60
+#: At each change; the others in long tests.
+QUICK = ("doctor", "predict stencil", "study check", "trace breakdown", "watch test")
+
+
+def wide_lines(text: str) -> list[str]:
+    """Lines that could have been folded; the progress, with escape sequences, is drawn by Rich."""
+    return [
+        line
+        for line in text.splitlines()
+        if columns(line) > COLUMNS and max(map(columns, line.split())) <= LONGEST_WORD and "\x1b" not in line
+    ]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with serving(tmp_path_factory.mktemp("in"), tmp_path_factory.mktemp("server"), write_files) as server:
+        yield server
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "command", long_but(sorted(BASES), *(name for name in sorted(BASES) if name.startswith(QUICK)))
+)
+def test_no_line_is_wider_than_a_terminal(command: str, server: Server) -> None:
+    details = any("--details" in parameter.opts for parameter in commands()[command].params)
+    more = [{}, {"--details": ""}] if details else [{}]
+    cases = [line.case(server.inputs, *added) for line in all_lines() for added in more
+             if line.command == command and not line.on_machine]  # fmt: skip
+    cases += [Case(command, "", "", _words(command, BASES[command], server.inputs, added)) for added in more]
+    cases += [Case(command, "", "", (*command.split(), word)) for word in ("--help", "--no-such-option")]
+    cases += [Case(command, "", "", (*cases[0].words, f"--{'no-such-option ' * 10}"))]
+    found = []
+    for case, answer in zip(cases, server.run(cases, "/nowhere", columns=COLUMNS), strict=True):
+        found += [f"{' '.join(case.words)}: {line}" for line in wide_lines(answer["stdout"] + answer["stderr"])]
+    assert not found, "\n".join(found)
