@@ -149,7 +149,7 @@ BASES = {
     ),
     "watch site": Base({**_STORE, "--output": "site"}),
     "watch alert": Base({**_STORE, "--prometheus": "out.prom"}),
-    "watch health": Base(_STORE, {"nodes": "1"}),
+    "watch health": Base(_STORE, {"nodes": ("1",)}),
     "watch replay": Base(_STORE),
     "watch cost": Base({**_STORE, **_PLATFORM, "--n": "64", "--grid": "1x2", "--runs": "2"}, {"node": "1"}),
     "trace compare": Base({}, {"left": "{in}/trace.parquet", "right": "{in}/trace.parquet"}),

@@ -170,8 +170,8 @@ def _report(tests: "NodeTests", nodes: "Mapping[str, bool]", *, dry_run: bool, a
 def health(
     context: typer.Context,
     nodes: Annotated[
-        str | None,
-        typer.Argument(metavar="[NODES]", help="such as n3 or n[1-16]; default: this node as Slurm names it"),
+        list[str] | None,
+        typer.Argument(metavar="[NODES]...", help="such as n3 or n[1-16]; default: this node as Slurm names it"),
     ] = None,
     store: Place = None,
     cluster: Cluster = None,
@@ -199,9 +199,9 @@ def health(
     this_node = os.environ.get("SLURMD_NODENAME") or socket.gethostname().partition(".")[0]
     if not drain:
         refuse_options(context, ("most", "partition"), "without --drain nothing is drained")
-    if nodes == "":  # a variable of a script that is not set
+    if nodes and "" in nodes:  # a variable of a script that is not set
         raise InputError("NODES is empty; name nodes such as n[1-16], or leave it out for this one")
-    text, of_cluster = check_text(nodes, "NODES") or this_node, check_text(cluster, "--cluster")
+    text, of_cluster = check_text(",".join(nodes or ()), "NODES") or this_node, check_text(cluster, "--cluster")
     with opened(store) as watch:
         known = watch.nodes()
         clusters = sorted({cluster for cluster, _ in known})
