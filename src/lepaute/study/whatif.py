@@ -208,7 +208,7 @@ class WhatIfAnswer:
                 f"None of {len(comparable)} changes makes a difference to {of} that can be shown; the largest seems to "
                 f"be that of {self.name_of(largest)} (95 %: {change.bounds()}){more}{others}."
             )
-        told = "" if self.runs == 1 else f"; {len(shown)} of {count} can be told from {self.base_name}"
+        told = "" if self.runs == 1 else f"; {len(shown)} of {count} can be told from the base"
         return f"{begun(of)} with {self._named_change(largest)}, the largest change{told}{others}."
 
     @property
