@@ -58,6 +58,24 @@ def test_a_disturbed_run_is_made_again_later_and_all_its_rows_are_kept():
     assert made[-1] == CASES[first.case].hpl
 
 
+def test_runs_are_made_again_no_longer_than_the_planned_ones_took_those_of_cases_without_any_first():
+    def once(hpl: Hpl, _limit: float) -> RealRun:
+        return measured(100.0, cpu_share=1.0 if hpl == CASES[0].hpl else 0.5)
+
+    runs = run_cases(CASES, Plan(2, 1), once, silent)
+    planned = 2 * len(CASES)
+    assert [bool(run.attempt) for run in runs] == [False] * planned + [True] * planned
+
+    def once_a_case(hpl: Hpl, _limit: float) -> RealRun:
+        made.append(hpl)
+        return measured(100.0, cpu_share=1.0 if made.count(hpl) == 2 and hpl != CASES[0].hpl else 0.5)
+
+    made: list[Hpl] = []
+    again = [run for run in run_cases(CASES, Plan(2, 1), once_a_case, silent) if run.attempt]
+    assert [run.case for run in again[:2]] == [0, 0]
+    assert len(again) > 2
+
+
 @pytest.mark.parametrize("disturbed", [(), (2,), (1, 2, 9, 10, 11, 12)])
 def test_a_resumed_campaign_makes_the_missing_runs_in_the_order_of_a_whole_one(disturbed):
     def once(made):

@@ -4,6 +4,7 @@ import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from math import fsum
 from typing import Any
 
 from lepaute.errors import EnvironmentProblem, InputError
@@ -18,6 +19,8 @@ from lepaute.stats.disturbance import MAX_SENTINEL_CHANGE, SENTINELS, sentinel_c
 from lepaute.stats.intervals import Interval, interval_of_mean
 
 MAXIMUM_EXTRA_ATTEMPTS = 3  # of a run that was disturbed
+#: Further attempts take as long as the planned runs at most, and may take so long anyway.
+REPEATS_S = 60.0
 MAX_FAILED_SENTINELS = 3  # in a row; then the campaign ends
 
 # A run is given up after this much more than predicted: far beyond any disturbance, so that only a hang is cut. Before
@@ -118,7 +121,8 @@ def run_cases(
     watch: Callable[[], float | None] = lambda: None,
     wanted: Sequence[tuple[int, int]] | None = None,
 ) -> list[RecordedRun]:
-    """All real runs, in shuffled order, each disturbed one made again later, at most three times.
+    """All real runs, in shuffled order, each disturbed one made again later, at most three times and, all together, for
+    no longer than the planned runs took; those of cases without an undisturbed run first.
 
     run_once(application, timeout_s) makes one real run.
     progress(what, fraction done) is called before each run; disturbed runs add to what is left.
@@ -141,7 +145,9 @@ def run_cases(
     look = _Sentinels(watch)
     before_s: float | None = None
     while queue:
-        case, repeat, attempt = queue.pop(0)
+        case, repeat, attempt = _next_attempt(queue, runs)
+        if attempt and not _time_is_left(runs):
+            break
         again = f" (again: {attempt})" if attempt else ""
         progress(cases[case].label + again, len(runs) / (len(runs) + 1 + len(queue)))
         before_s = look.until_one_works() if before_s is None else before_s
@@ -225,6 +231,21 @@ def _made_again(recorded: RecordedRun) -> list[tuple[int, int, int]]:
     if not recorded.disturbed or recorded.attempt >= MAXIMUM_EXTRA_ATTEMPTS:
         return []
     return [(recorded.case, recorded.repeat, recorded.attempt + 1)]
+
+
+def _next_attempt(queue: list[tuple[int, int, int]], runs: Sequence[RecordedRun]) -> tuple[int, int, int]:
+    """Takes the first planned run of the queue, else the first of a case without an undisturbed run, else the first."""
+    undisturbed = {recorded.case for recorded in runs if not recorded.disturbed}
+    places = (place for place, (case, _, attempt) in enumerate(queue) if not attempt or case not in undisturbed)
+    return queue.pop(next(places, 0))
+
+
+def _time_is_left(runs: Sequence[RecordedRun]) -> bool:
+    """For a further attempt."""
+    planned_s, further_s = (
+        fsum(recorded.run.time_s for recorded in runs if bool(recorded.attempt) is further) for further in (False, True)
+    )
+    return further_s < max(planned_s, REPEATS_S)
 
 
 def run_record(case: Case, recorded: RecordedRun) -> dict[str, Any]:
