@@ -170,10 +170,11 @@ def autoregressive(rng: np.random.Generator, shape: tuple[int, int], rho: float)
     x = rng.normal(size=shape)
     if rho == 0:
         return x
-    x[:, 1:] *= np.sqrt(1 - rho * rho)
+    of_place = np.ascontiguousarray(x.T)  # of which each step takes neighbours in memory
+    of_place[1:] *= np.sqrt(1 - rho * rho)
     for i in range(1, shape[1]):
-        x[:, i] += rho * x[:, i - 1]
-    return x
+        of_place[i] += rho * of_place[i - 1]
+    return np.ascontiguousarray(of_place.T)
 
 
 def change_p_values(values: Floats, least_correlation: Floats, seed: int = 1) -> Floats:
@@ -205,6 +206,12 @@ def _cautious(ranked: Floats) -> Floats:
     from_levels = level + CAUTION_LEVELS / sqrt(count) + (2 + 4 * level) / count
     found: Floats = np.minimum(MAX_CORRELATION, np.rint(np.minimum(from_differences, from_levels) * 20) / 20)
     return found
+
+
+def correlations(values: Floats) -> tuple[Floats, Floats]:
+    """`differences_correlation` and `levels_correlation`."""
+    ranked = ranks(values)
+    return _from_differences(ranked), _from_levels(ranked)
 
 
 def differences_correlation(values: Floats) -> Floats:

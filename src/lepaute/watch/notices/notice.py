@@ -169,7 +169,8 @@ def _groups(table: "pd.DataFrame", factor: str, changelog: Changelog) -> "Iterat
     known = references(rows, changelog)
     rows = rows.rename(columns={factor: "value"}).assign(series=known.series)[~known.outlier]
     number, nodes = numbered_nodes(rows)
-    rows["model"] = np.array([changelog.inventory.group_of("model", *node) or "" for node in nodes], object)[number]
+    models = pd.Categorical([changelog.inventory.group_of("model", *node) or "" for node in nodes])
+    rows["model"] = models.take(number)
     for _, part in rows.groupby(["cluster", "model", "stratum", "cpu"], sort=True):
         middle = float(part["value"].median())
         if middle == 0:

@@ -10,6 +10,7 @@ from typing import Self
 import numpy as np
 import pandas
 import pyarrow
+import pyarrow.compute
 
 from lepaute.errors import InputError
 from lepaute.kit.notebook import facts_html
@@ -140,7 +141,9 @@ class Store:
         keys = rows.select(list(VERDICTS.key)).append_column("place", pyarrow.array(np.arange(len(rows))))
         with self._backend.writing() as writer:
             writer.stage(keys)
-            there = writer.read(f"select n.place from staged n join verdicts o on {same_key(VERDICTS)}")
+            same = f"{same_key(VERDICTS)} and o.started_s >= ?"  # as few files are read as can have them
+            since_s = pyarrow.compute.min(rows["started_s"]).as_py() or 0.0
+            there = writer.read(f"select n.place from staged n join verdicts o on {same}", [since_s])
             if len(there):
                 new = np.ones(len(rows), np.bool_)
                 new[there["place"].to_numpy()] = False
@@ -214,6 +217,8 @@ class Store:
         where.among("stratum", strata).within("started_s", since_s, until_s)
         if not packed:
             return self._select(FACTOR_VALUES, where)
+        if not where:
+            return packed_frame(self._backend.read_whole(FACTOR_VALUES))
         return self._packed(FACTOR_VALUES, where, list(FACTOR_VALUES.columns))
 
     def factors(self) -> pandas.DataFrame:
@@ -447,6 +452,9 @@ class _Where:
     def __init__(self) -> None:
         self._conditions: list[str] = []
         self._parameters: list[str | int | float | bool | list[str]] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._conditions)
 
     def that(self, condition: str, *parameters: str | float | list[str]) -> Self:
         self._conditions.append(condition)
