@@ -8,7 +8,7 @@ import datetime as dt
 import time
 import weakref
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import wraps
 from typing import Any, TypeVar
 
@@ -157,6 +157,15 @@ def vectors(table: "pd.DataFrame", factors: "tuple[str, ...]") -> "pd.DataFrame"
     for column, factor in enumerate(factors):
         wide[factor] = x[whole, column]
     return wide[[*index, *factors]].sort_values([*MACHINE, "started_s", "job"], kind="stable", ignore_index=True)
+
+
+def parts_of(table: "pd.DataFrame", columns: list[str]) -> "Iterator[tuple[tuple[Any, ...], pd.DataFrame]]":
+    """The rows of each combination of these columns, as `groupby` gives them; where there is one, without a copy."""
+    key = row_keys(table, columns)
+    if len(key) and key[0] >= 0 and (key == key[0]).all():
+        yield tuple(table[columns].iloc[0]), table
+    else:
+        yield from table.groupby(columns, sort=True)
 
 
 def nodes_of(table: "pd.DataFrame") -> list[Node]:

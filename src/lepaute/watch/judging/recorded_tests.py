@@ -112,7 +112,7 @@ def recorded_tests(
     that the verdicts rest on are read.
     """
     values = _values_of(store, changelog, cluster, names, selection)
-    if not set(names) <= set(values["factor"]):
+    if not all((values["factor"] == name).any() for name in names):
         return []
     case = compared(vectors(values, names), changelog, names, selection.pooled, selection.standing)
     del values
@@ -162,13 +162,15 @@ def _packed_alike(there: "pd.DataFrame", keys: "pd.DataFrame") -> "pd.DataFrame"
 def _values_of(
     store: Store, changelog: Changelog, cluster: str, names: tuple[str, ...], selection: Selection
 ) -> "pd.DataFrame":
-    """The values of the factors that are done, as far as the verdicts rest on them."""
+    """The values of the factors, and maybe others, as far as the verdicts rest on them."""
     # what a day did to all is told by all
     nodes = None if selection.pooled else selection.nodes
     if selection.values is not None:
         every = selection.values
-        every = every[(every["cluster"] == cluster) & every["factor"].isin(names) & (every["state"] == "done")]
-        return every if nodes is None else every[every["node"].isin(list(nodes))]
+        own = every["cluster"] == cluster
+        if nodes is not None:
+            own &= every["node"].isin(list(nodes))
+        return every if own.all() else every[own]
     ends_s = selection.until_s
     if selection.pooled and ends_s is not None:  # the whole day
         ends_s = float(np.ceil(ends_s / DAY_S) * DAY_S)

@@ -19,7 +19,7 @@ from lepaute.stats.rank_cusum import FEWEST, cautious_correlation, correlations
 from lepaute.stats.steps import SHORTEST
 from lepaute.watch.changelog import Changelog
 from lepaute.watch.judging.reference import references
-from lepaute.watch.values import DAY_S, MACHINE, day_numbers, vectors
+from lepaute.watch.values import DAY_S, MACHINE, day_numbers, in_turn, parts_of, vectors
 
 #: Machines without which a day has no effect of its own.
 MIN_MACHINES = 8
@@ -65,8 +65,8 @@ def day_effect(day: "Integers", series: "Integers", relative: "Floats") -> DayEf
     None where no day has MIN_MACHINES machines: then nothing can be told apart. Days without enough of them within
     the widest reach take the effect of the days next to them, on a straight line between both.
     """
-    days, at = np.unique(day, return_inverse=True)
-    members = np.unique(series, return_inverse=True)[1]
+    at, days = pd.factorize(day, sort=True)
+    members = pd.factorize(series, sort=True)[0]
     count = int(members.max(initial=-1)) + 1
     if count < MIN_MACHINES:
         return None
@@ -173,8 +173,8 @@ def watched_series(
             continue
         found = references(observations, (of_factor or {}).get(factor, changelog))
         observations = observations.assign(series=found.series, begin_s=found.begin_s[found.series])
-        observations = observations[~found.outlier]
-        for (cluster, stratum), part in observations.groupby(["cluster", "stratum"], sort=True):
+        observations = observations[~found.outlier] if found.outlier.any() else observations
+        for (cluster, stratum), part in parts_of(observations, ["cluster", "stratum"]):
             group = _group(str(cluster), str(stratum), factor, part)
             if group.machines:
                 groups.append(group)
@@ -199,15 +199,18 @@ def _group(cluster: str, stratum: str, factor: str, part: "pd.DataFrame") -> Ser
     keys = ["series", *MACHINE, "started_s"]
     part = part.rename(columns={factor: "value"})
     order = np.lexsort((part["started_s"].to_numpy(), part["series"].to_numpy()))
-    ordered = part[["series", "started_s"]].to_numpy(np.float64)[order]
-    if (ordered[1:] == ordered[:-1]).all(axis=1).any():  # jobs of the same moment count once, by their median
+    series, started_s = part["series"].to_numpy()[order], part["started_s"].to_numpy()[order]
+    if (
+        (np.diff(series) == 0) & (np.diff(started_s) == 0)
+    ).any():  # jobs of the same moment count once, by their median
         firsts = {name: (name, "first") for name in ("archive", "begin_s")}
         part = part.groupby(keys, sort=True).agg(value=("value", "median"), **firsts).reset_index()
     else:
         part = part[[*keys, "value", "archive", "begin_s"]].iloc[order].reset_index(drop=True)
-    number = np.unique(part["series"].to_numpy(np.int64), return_inverse=True)[1]
+    number = in_turn(part["series"].to_numpy(np.int64))
     middle = medians_of(number, part["value"].to_numpy(np.float64))[number]
-    part, middle = part[middle != 0], middle[middle != 0]
+    if not middle.all():
+        part, middle = part[middle != 0], middle[middle != 0]
     scale = np.abs(middle)
     relative = (part["value"].to_numpy(np.float64) - middle) / scale
     day = day_numbers(part["started_s"])

@@ -1,8 +1,8 @@
 """What the tests of a vector of factors say: which are suspicious, and which machines cannot be tested yet."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -35,13 +35,13 @@ class Findings:
     suspects : tests below the level, outliers left out, in the order of the tests; `position`: that of the job among
                those of its series that were tested by themselves, -1 where it was not
     waiting  : the latest job of each machine and factor, by the smallest window, where it cannot be tested; by date
-    tested   : `count` of the jobs of each series that were tested by themselves
+    tested   : how many jobs of each series were tested by themselves
     tests    : how many could be made
     """
 
     suspects: pd.DataFrame
     waiting: pd.DataFrame
-    tested: pd.DataFrame
+    tested: Mapping[tuple[Any, ...], int]
     tests: int
 
     def unexplained(self, standing: pd.DataFrame) -> pd.DataFrame:
@@ -60,32 +60,36 @@ def findings_in(verdicts: pd.DataFrame, level: float, earlier: Findings | None =
     made = (verdicts["missing"] == 0).to_numpy(np.bool_)
     suspects = verdicts[made & (verdicts["p_value"] < level).to_numpy(np.bool_) & ~verdicts["outlier"].to_numpy(bool)]
     single = verdicts[[*_SERIES, "started_s", "job"]][made & (verdicts["r"] == 1).to_numpy(np.bool_)]
-    series, job = row_keys(single, _SERIES), row_keys(single, ["job"])
-    order = np.lexsort((job, single["started_s"].to_numpy(), series))
+    series = row_keys(single, _SERIES)
+    order = np.lexsort((row_keys(single, ["job"]), single["started_s"].to_numpy(), series))
     single, series = single.iloc[order], series[order]
     begin = np.flatnonzero(np.diff(series, prepend=-2))
+    names = list(single[_SERIES].iloc[begin].itertuples(index=False, name=None))
     count = np.diff(np.append(begin, len(series)))
-    tested = _unpacked(single[_SERIES].iloc[begin]).assign(count=count)
-    position = np.arange(len(series)) - np.repeat(begin, count)
-    concerned = single["job"].isin(suspects["job"].unique()).to_numpy(np.bool_)
-    places = _unpacked(single[concerned].drop(columns="started_s")).assign(position=position[concerned])
-    suspects = _unpacked(suspects).merge(places, on=[*_SERIES, "job"], how="left")
-    suspects["position"] = suspects["position"].fillna(-1).astype(np.int64)
-    latest = _unpacked(_latest(verdicts))
-    tests = int(made.sum())
+    tested = dict(earlier.tested) if earlier is not None else {}
+    before = np.array([tested.get(name, 0) for name in names], np.int64)
+    position = np.arange(len(series)) + np.repeat(before - begin, count)
+    tested |= dict(zip(names, (before + count).tolist(), strict=True))
+    shared = single["job"].isin(suspects["job"].unique()).to_numpy(np.bool_)
+    jobs = single.loc[shared, [*_SERIES, "job"]].itertuples(index=False, name=None)
+    place = dict(zip(jobs, position[shared].tolist(), strict=True))
+    of_suspects = suspects[[*_SERIES, "job"]].itertuples(index=False, name=None)
+    suspects = _unpacked(suspects.assign(position=[place.get(job, -1) for job in of_suspects]))
+    latest, tests = _latest(verdicts), int(made.sum())
+    waiting = _unpacked(latest[latest["missing"] > 0])
     if earlier is not None:
-        before = suspects[_SERIES].merge(earlier.tested, on=_SERIES, how="left")["count"].fillna(0).to_numpy(np.int64)
-        suspects["position"] += np.where(suspects["position"] >= 0, before, 0)
         windows = list(dict.fromkeys(verdicts["r"]))
         suspects = pd.concat([earlier.suspects, suspects])
         suspects = suspects.assign(window=[windows.index(r) for r in suspects["r"]])
         suspects = suspects.sort_values(["window", *MACHINE, "started_s", "job"], ignore_index=True)
         suspects = suspects.drop(columns="window")
-        tested = pd.concat([earlier.tested, tested]).groupby(_SERIES, as_index=False).sum()
-        latest = pd.concat([earlier.waiting, latest]).drop_duplicates([*MACHINE, "factor"], keep="last")
-        latest = latest.sort_values(["started_s", *MACHINE], ignore_index=True)
+        if len(earlier.waiting):
+            key = [*MACHINE, "factor"]
+            later = set(latest[key].itertuples(index=False, name=None))
+            still = [machine not in later for machine in earlier.waiting[key].itertuples(index=False, name=None)]
+            waiting = pd.concat([earlier.waiting[still], waiting]).sort_values(["started_s", *MACHINE])
         tests += earlier.tests
-    return Findings(suspects, latest[latest["missing"] > 0], tested, tests)
+    return Findings(suspects, waiting, tested, tests)
 
 
 def findings_of(
@@ -119,8 +123,9 @@ def findings_of(
         found = earlier.get(case)
         if part is not None:
             own = part[is_of(part, nodes)].reset_index(drop=True)
-            over[case] = findings_in(own[own["started_s"] < today_s], level, found)
-            found = findings_in(own, level, found)
+            is_over = (own["started_s"] < today_s).to_numpy(np.bool_)
+            over[case] = findings_in(own[is_over], level, found)
+            found = findings_in(own[~is_over], level, over[case])
         if found is not None:
             yield found
         progress(number / len(cases))
@@ -130,7 +135,9 @@ def findings_of(
             keep_state(of[case], values, today_s, (there, today_s, found))
 
 
-def _basis(case: "recorded.Vector", changelog: Changelog, selection: "Selection", nodes: Sequence[Node]) -> tuple[object, ...]:
+def _basis(
+    case: "recorded.Vector", changelog: Changelog, selection: "Selection", nodes: Sequence[Node]
+) -> tuple[object, ...]:
     """What findings rest on besides values and recorded verdicts."""
     regressions = []
     if selection.standing is not None:

@@ -30,10 +30,6 @@ class Reader(ABC):
                  of its texts
         """
 
-    def read_whole(self, table: Table) -> pyarrow.Table:
-        """All rows of a table, in any order; texts that rows have in common are dictionaries."""
-        return self.read(f"select {', '.join(table.columns)} from {table.name}", packed=table.repeated)
-
 
 class Writer(Reader):
     """A change of the store, visible to others whole, and only once its block has ended.

@@ -142,23 +142,6 @@ class FolderBackend(Backend):
                     raise _unreadable(self.folder, index, problem) from None
         raise InputError(f"{self.name}: a file of the store cannot be read ({_one_line(lost)})")
 
-    def read_whole(self, table: Table) -> pyarrow.Table:
-        # `read` says what it is
-        with contextlib.suppress(OSError, KeyError, AttributeError, pyarrow.ArrowException):
-            parts = [self._read_file(file.place, table) for file in read_index(self.folder).files.get(table.name, ())]
-            if parts:
-                return pyarrow.concat_tables(parts)
-        return super().read_whole(table)
-
-    def _read_file(self, place: str, table: Table) -> pyarrow.Table:
-        """Raises one of the errors above for texts that are no UTF-8, and for columns that are not as they were."""
-        file = pyarrow.parquet.ParquetFile(self.folder / place, read_dictionary=list(table.repeated))
-        rows = file.read(list(table.columns))
-        for name in table.repeated:
-            for chunk in rows[name].chunks:
-                chunk.dictionary.validate(full=True)
-        return rows.select(list(table.columns)).cast(table.packed_schema)
-
     def state(self, tables: Collection[Table]) -> str:
         files = read_index(self.folder).files
         return repr([(table.name, files.get(table.name, ())) for table in tables])

@@ -217,8 +217,6 @@ class Store:
         where.among("stratum", strata).within("started_s", since_s, until_s)
         if not packed:
             return self._select(FACTOR_VALUES, where)
-        if not where:
-            return packed_frame(self._backend.read_whole(FACTOR_VALUES))
         return self._packed(FACTOR_VALUES, where, list(FACTOR_VALUES.columns))
 
     def factors(self) -> pandas.DataFrame:
@@ -452,9 +450,6 @@ class _Where:
     def __init__(self) -> None:
         self._conditions: list[str] = []
         self._parameters: list[str | int | float | bool | list[str]] = []
-
-    def __bool__(self) -> bool:
-        return bool(self._conditions)
 
     def that(self, condition: str, *parameters: str | float | list[str]) -> Self:
         self._conditions.append(condition)

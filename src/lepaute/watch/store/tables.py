@@ -63,12 +63,6 @@ class Table:
         return tuple(name for name, kind in self.columns.items() if kind == "text" and name != "basis")
 
     @property
-    def packed_schema(self) -> pyarrow.Schema:
-        """With dictionaries of the repeated texts."""
-        packed, schema = pyarrow.dictionary(pyarrow.int32(), pyarrow.string()), self.schema
-        return pyarrow.schema([each.with_type(packed) if each.name in self.repeated else each for each in schema])
-
-    @property
     def schema(self) -> pyarrow.Schema:
         return pyarrow.schema([pyarrow.field(name, ARROW_TYPES[kind]) for name, kind in self.columns.items()])
 
