@@ -6,15 +6,16 @@ from support.fleets import BEGIN_S, DAY_S, fleet_values
 from support.null_streams import autoregressive
 
 from lepaute.watch.proposals.platform_events import propose
-from lepaute.watch.proposals.watched_series import sudden_changes, sudden_p_value
+from lepaute.watch.proposals.watched_series import sudden_changes, sudden_evidence, sudden_p_value
 
 
 @pytest.mark.parametrize("sign", [-1, 1])
 def test_a_large_change_a_dozen_values_before_the_end_is_found_at_its_place(sign: int) -> None:
     values = np.random.default_rng(1).normal(size=70)
     values[58:] += 20 * sign
-    assert sudden_p_value(values) < 1e-5
-    assert sudden_changes(values, 1e-3) == [58]
+    (evidence,) = sudden_evidence(values[None])
+    assert sudden_p_value(evidence) < 1e-5
+    assert sudden_changes(values, evidence, 1e-3) == [58]
 
 
 def test_a_spike_a_season_and_equal_values_are_none() -> None:
@@ -23,8 +24,9 @@ def test_a_spike_a_season_and_equal_values_are_none() -> None:
     spike[40] += 1000
     season = 4 * np.sin(2 * np.pi * np.arange(365) / 365) + 2 * autoregressive(rng.normal(size=(1, 365)), 0.6)[0]
     for values in (spike, season, np.ones(50)):
-        assert sudden_p_value(values) > 1e-3
-        assert sudden_changes(values, 1e-3) == []
+        (evidence,) = sudden_evidence(values[None])
+        assert sudden_p_value(evidence) > 1e-3
+        assert sudden_changes(values, evidence, 1e-3) == []
 
 
 @pytest.mark.slow

@@ -8,10 +8,12 @@ import pandas as pd
 
 from lepaute.watch.notices.absences import absences_of
 from lepaute.watch.notices.notice import UNLIKE_PEERS, Notice
+from lepaute.watch.report.findings import findings_in
 from lepaute.watch.report.summary import regressions_of, summarise
 from lepaute.watch.values import day_of
 
 DAY_S = 86400.0
+LEVEL = 1e-4
 START_S = dt.datetime(2026, 3, 1, tzinfo=dt.UTC).timestamp()
 
 
@@ -66,7 +68,7 @@ def test_nodes_that_change_together_are_one_report_and_those_that_do_not_are_sev
 def test_tests_of_what_a_regression_tells_are_not_suspicious_on_their_own() -> None:
     verdicts = pd.DataFrame([verdict("7", day, 1e-9) for day in (9, 12)] + [verdict("8", 12, 1e-9)])
     values = pd.DataFrame([value("7", 12), value("8", 12)])
-    found = summarise([verdicts], values, pd.DataFrame([alarm("7")]), level=1e-4)
+    found = summarise([findings_in(verdicts, LEVEL)], values, pd.DataFrame([alarm("7")]))
     assert {(suspicion.nodes, suspicion.dates) for suspicion in found.suspicions} == {
         (("7",), (dt.date(2026, 3, 10),)),  # before the change
         (("8",), (dt.date(2026, 3, 13),)),
@@ -76,10 +78,10 @@ def test_tests_of_what_a_regression_tells_are_not_suspicious_on_their_own() -> N
 def test_only_the_latest_week_is_told_unless_asked_otherwise() -> None:
     verdicts = pd.DataFrame([verdict("1", day, 1e-9) for day in range(3, 21)])
     values = pd.DataFrame([value("1", day) for day in range(21)])
-    found = summarise([verdicts], values, NO_ALARMS, level=1e-4)
+    found = summarise([findings_in(verdicts, LEVEL)], values, NO_ALARMS)
     assert len(found.suspicions[0].dates) == 7
     assert found.older_suspicions == 11
-    everything = summarise([verdicts], values, NO_ALARMS, level=1e-4, since_s=START_S)
+    everything = summarise([findings_in(verdicts, LEVEL)], values, NO_ALARMS, since_s=START_S)
     assert (len(everything.suspicions[0].dates), everything.older_suspicions) == (18, 0)
 
 
@@ -109,7 +111,7 @@ def test_a_window_that_only_repeats_an_earlier_bad_job_is_not_suspicious_again()
         for r, p_value in ((1, 1e-9 if day == 6 else 0.5), (5, 1e-6 if 6 <= day <= 10 or day == 12 else 0.5))
     ]
     values = pd.DataFrame([value("1", day) for day in range(1, 13)])
-    (report,) = summarise([pd.DataFrame(rows)], values, NO_ALARMS, level=1e-4, since_s=0.0).suspicions
+    (report,) = summarise([findings_in(pd.DataFrame(rows), LEVEL)], values, NO_ALARMS, since_s=0.0).suspicions
     assert report.dates == (dt.date(2026, 3, 7), dt.date(2026, 3, 13))
 
 
@@ -118,5 +120,5 @@ def test_what_a_regression_covers_is_no_notice_besides() -> None:
         Notice(UNLIKE_PEERS, "c", node, 0, "dgemm_rate_flops", START_S, -0.05, 1e-9, "text") for node in ("1", "2")
     ]
     rows, values = [verdict("1", 1), verdict("2", 1)], pd.DataFrame([value("1", 1), value("2", 1)])
-    found = summarise([pd.DataFrame(rows)], values, pd.DataFrame([alarm("1")]), noticed, level=1e-4)
+    found = summarise([findings_in(pd.DataFrame(rows), LEVEL)], values, pd.DataFrame([alarm("1")]), noticed)
     assert [notice.node for notice in found.notices] == ["2"]

@@ -2,7 +2,6 @@
 
 import json
 import time
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from lepaute.watch.alarms import procedure
     from lepaute.watch.alarms.procedure import AlarmSettings
     from lepaute.watch.judging import judge as tests_of_jobs
+    from lepaute.watch.report import findings
     from lepaute.watch.report import summary as summaries
     from lepaute.watch.report.summary import Summary
 else:
@@ -40,6 +40,7 @@ else:
     procedure = later("lepaute.watch.alarms.procedure")
     tests_of_jobs = later("lepaute.watch.judging.judge")
     regressions = later("lepaute.watch.open_regressions")
+    findings = later("lepaute.watch.report.findings")
     summaries = later("lepaute.watch.report.summary")
     watch_values = later("lepaute.watch.values")
 
@@ -194,29 +195,32 @@ def _tested(
             None,
             options.until_s,
             standing=judged.rows,
-            columns=summaries.OF_VERDICTS if tested.csv is None else None,
+            columns=findings.OF_VERDICTS if tested.csv is None else None,
             values=None if tested.pooled else values,
         )
-        parts = watch.tests(tested.vectors, selection, stage(tell, "testing jobs", 0.5, 0.9))
-        # names may be those of another cluster, too
-        tests: Iterable[pd.DataFrame] = (part[watch_values.is_of(part, nodes)].reset_index(drop=True) for part in parts)
-        if tested.csv is not None:
-            whole = tests_of_jobs.with_log10(tests_of_jobs.joined(list(tests)))
+        progress, level = stage(tell, "testing jobs", 0.5, 0.9), 1.0 - tested.confidence
+        if tested.csv is None:
+            found = findings.findings_of(watch, tested.vectors, selection, nodes, progress)
+        else:
+            parts = watch.tests(tested.vectors, selection, progress)
+            # names may be those of another cluster, too
+            own = (part[watch_values.is_of(part, nodes)].reset_index(drop=True) for part in parts)
+            whole = tests_of_jobs.with_log10(tests_of_jobs.joined(list(own)))
             tested.write(whole)
-            tests = [whole]
+            found = iter([findings.findings_in(whole, level)])
         open_here = judged.of_nodes(nodes)
-        # Alarms compare with all machines of a cluster, also with those that nobody asks about.
-        peers = judged.values[judged.values["cluster"].isin({cluster for cluster, _ in nodes})]
-        named = {*nodes, *((cluster, "") for cluster, _ in nodes)}
+        clusters = {cluster for cluster, _ in nodes}
+        named = {*nodes, *((cluster, "") for cluster in clusters)}
         sentences = [
             *(notice for notice in notices(judged.values, judged.changelog) if (notice.cluster, notice.node) in named),
             *unconfirmed_changes(judged, nodes),
-            *(least_seen(peers, judged.changelog) if open_here.rows.empty else ()),
         ]
-        level, looks = 1.0 - tested.confidence, worth_a_look(open_here)
-        summary = summaries.summarise(
-            tests, values, open_here.rows, sentences, looks, level=level, since_s=options.since_s
-        )
+        if open_here.rows.empty:
+            # alarms compare with all machines of a cluster, also with those that nobody asks about
+            peers = judged.values[judged.values["cluster"].isin(clusters)]
+            sentences += least_seen(peers, judged.changelog)
+        looks = worth_a_look(open_here)
+        summary = summaries.summarise(found, values, open_here.rows, sentences, looks, since_s=options.since_s)
     return summary, new
 
 

@@ -50,8 +50,9 @@ def expanding_moments(
     if not np.isfinite(values).all():
         raise InputError("there are values that are not finite; leave them out")
     rows, p = values.shape
-    order = np.argsort(series, kind="stable")
-    number = np.unique(series[order], return_inverse=True)[1].reshape(-1)
+    in_order = (np.diff(series) >= 0).all()
+    order = np.arange(rows) if in_order else np.argsort(series, kind="stable")
+    number = np.cumsum(np.diff(series[order], prepend=series[order[:1]]) != 0)
     # kept values, series after series; those of series s begin at begin[s]
     is_kept = kept[order]
     kept_rows = order[is_kept]

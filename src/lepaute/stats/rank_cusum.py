@@ -22,7 +22,6 @@ counts.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from math import exp, sqrt
 
 import numpy as np
@@ -37,6 +36,8 @@ FEWEST = 8
 #: The p-value is taken from so many simulated series first, and from all of them only if it is small there.
 FIRST_SERIES = 200
 ALL_SERIES = 5000
+#: The first ones are enough for a p-value above this.
+ENOUGH = 0.1
 #: Below this p-value, where 20 of all series are left, the tail is taken for that of Kuiper's distribution.
 TAIL = 0.004
 #: No p-value is smaller: so far from what was simulated, a number would only look exact.
@@ -45,6 +46,9 @@ MIN_P = 1e-9
 LONGEST_SIMULATED = 1000
 #: Simulated values at once: 16 MB of them.
 CHUNK_VALUES = 2_000_000
+#: Of `null_table` by its arguments, the latest last: 40 kB each.
+MAX_TABLES = 1024
+null_tables: dict[tuple[int, float, int, int], Floats] = {}
 #: Never above this, or nothing could be distinguished from a wandering level any more.
 MAX_CORRELATION = 0.9
 #: Standard errors added, since a correlation taken too low makes false alarms and one taken too high costs power. The
@@ -130,11 +134,11 @@ def p_value(spread: float, count: int, rho: float, seed: int) -> float:
     """
     if count > LONGEST_SIMULATED:
         spread, count = spread * (LONGEST_SIMULATED / count) ** 1.5, LONGEST_SIMULATED
-    first = _share(spread, null_table(count, rho, FIRST_SERIES, seed))
-    if first > 0.1:
+    first = float(_shares(spread, null_table(count, rho, FIRST_SERIES, seed)))
+    if first > ENOUGH:
         return first
     table = null_table(count, rho, ALL_SERIES, seed)
-    p = _share(spread, table)
+    p = float(_shares(spread, table))
     if p > TAIL:
         return p
     squares = table[-100:] ** 2
@@ -143,14 +147,23 @@ def p_value(spread: float, count: int, rho: float, seed: int) -> float:
     return min(TAIL, max(MIN_P, p))
 
 
-def _share(spread: float, table: Floats) -> float:
-    at_least = len(table) - int(np.searchsorted(table, spread * (1 - 1e-12)))
-    return (1 + at_least) / (1 + len(table))
+def _shares(spreads: "float | Floats", table: Floats) -> Floats:
+    """Of each range, the share of the table that is at least as large, itself included."""
+    at_least = len(table) - np.searchsorted(table, np.asarray(spreads) * (1 - 1e-12))
+    return np.asarray((1 + at_least) / (1 + len(table)))
 
 
-@lru_cache(maxsize=1024)  # 40 kB each
 def null_table(count: int, rho: float, series: int, seed: int) -> Floats:
     """The range of U of `series` simulated series of `count` values each, in increasing order."""
+    key = count, rho, series, seed
+    table = null_tables.pop(key, None)
+    null_tables[key] = _simulated_ranges(*key) if table is None else table
+    if len(null_tables) > MAX_TABLES:
+        del null_tables[next(iter(null_tables))]
+    return null_tables[key]
+
+
+def _simulated_ranges(count: int, rho: float, series: int, seed: int) -> Floats:
     rng = np.random.default_rng((seed, count, round(1000 * rho), series))
     place = np.arange(1, count)
     maxima: list[Floats] = []
@@ -170,10 +183,11 @@ def autoregressive(rng: np.random.Generator, shape: tuple[int, int], rho: float)
     x = rng.normal(size=shape)
     if rho == 0:
         return x
-    x[:, 1:] *= np.sqrt(1 - rho * rho)
+    of_place = np.ascontiguousarray(x.T)  # of which each step takes neighbours in memory
+    of_place[1:] *= np.sqrt(1 - rho * rho)
     for i in range(1, shape[1]):
-        x[:, i] += rho * x[:, i - 1]
-    return x
+        of_place[i] += rho * of_place[i - 1]
+    return np.ascontiguousarray(of_place.T)
 
 
 def change_p_values(values: Floats, least_correlation: Floats, seed: int = 1) -> Floats:
@@ -183,9 +197,19 @@ def change_p_values(values: Floats, least_correlation: Floats, seed: int = 1) ->
     """
     ranked = ranks(values)
     spreads, rho = _largest_changes(ranked)[1], np.maximum(least_correlation, _cautious(ranked))
-    return np.array(
-        [p_value(*each, seed) for each in zip(spreads, [values.shape[1]] * len(values), rho.tolist(), strict=True)]
-    )
+    found, count = np.empty(len(values)), values.shape[1]
+    if count > LONGEST_SIMULATED:
+        return np.array(
+            [p_value(*each, seed) for each in zip(spreads, [count] * len(values), rho.tolist(), strict=True)]
+        )
+    for correlation in np.unique(rho).tolist():
+        alike = np.flatnonzero(rho == correlation)
+        table = null_table(count, correlation, FIRST_SERIES, seed)
+        shares = _shares(spreads[alike], table)
+        small = shares <= ENOUGH
+        found[alike] = shares
+        found[alike[small]] = [p_value(spread, count, correlation, seed) for spread in spreads[alike[small]].tolist()]
+    return found
 
 
 def cautious_correlation(values: Floats) -> Floats:
@@ -205,6 +229,12 @@ def _cautious(ranked: Floats) -> Floats:
     from_levels = level + CAUTION_LEVELS / sqrt(count) + (2 + 4 * level) / count
     found: Floats = np.minimum(MAX_CORRELATION, np.rint(np.minimum(from_differences, from_levels) * 20) / 20)
     return found
+
+
+def correlations(values: Floats) -> tuple[Floats, Floats]:
+    """`differences_correlation` and `levels_correlation`."""
+    ranked = ranks(values)
+    return _from_differences(ranked), _from_levels(ranked)
 
 
 def differences_correlation(values: Floats) -> Floats:

@@ -24,7 +24,7 @@ from lepaute.kit.files import whole_file, write_whole
 #: The oldest of more files are removed.
 MAX_KEPT = 256
 _FOLDER = "judgements"
-_last: "tuple[weakref.ref[pd.DataFrame], npt.NDArray[Any]] | None" = None
+_last: "tuple[weakref.ref[pd.DataFrame], npt.NDArray[Any], dict[float, str]] | None" = None
 
 
 def kept_tables(
@@ -60,13 +60,8 @@ def keep_text(of: object, text: str) -> None:
 
 def kept_state(of: object, observed: "pd.DataFrame") -> Any:
     """What `keep_state` was given last for the same, where the values up to its moment are the same; else None."""
-    with contextlib.suppress(Exception):  # whatever a damaged file says
-        text = (cache_folder() / _FOLDER / f"{_hex(f'{_sources()}{of!r}')}.state").read_bytes()
-        # as trusted as the programs that lie beside it
-        until_s, digest, state = pickle.loads(text)
-        if digest == _digest(observed, until_s):
-            return state
-    return None
+    until_s, digest, state = kept_object(of) or (-np.inf, "", None)
+    return state if state is not None and digest == _digest(observed, until_s) else None
 
 
 def keep_state(of: object, observed: "pd.DataFrame", until_s: float, state: Any) -> None:
@@ -74,9 +69,22 @@ def keep_state(of: object, observed: "pd.DataFrame", until_s: float, state: Any)
 
     of : what else decides it, and whose it is, whose repr tells it whole
     """
+    keep_object(of, (until_s, _digest(observed, until_s), state))
+
+
+def kept_object(of: object) -> Any:
+    """What `keep_object` was given last for the same; None where that is not there."""
+    with contextlib.suppress(Exception):  # whatever a damaged file says
+        # as trusted as the programs that lie beside it
+        return pickle.loads((cache_folder() / _FOLDER / f"{_hex(f'{_sources()}{of!r}')}.state").read_bytes())
+    return None
+
+
+def keep_object(of: object, value: Any) -> None:
+    """Keeps an object in place of what there was; of : what decides it and whose it is, whose repr tells it whole."""
     with contextlib.suppress(LepauteError, OSError):
-        text = pickle.dumps((until_s, _digest(observed, until_s), state))
-        _write(cache_folder() / _FOLDER, f"{_hex(f'{_sources()}{of!r}')}.state", lambda path: write_whole(path, text))
+        name, content = f"{_hex(f'{_sources()}{of!r}')}.state", pickle.dumps(value)
+        _write(cache_folder() / _FOLDER, name, lambda path: write_whole(path, content))
 
 
 def _hex(text: str) -> str:
@@ -87,10 +95,14 @@ def _digest(observed: "pd.DataFrame", until_s: float = np.inf) -> str:
     """Of all values of jobs before until_s; those of the rows of the table that was asked for last are known."""
     global _last  # noqa: PLW0603 -- of one table, which nobody changes
     if _last is None or _last[0]() is not observed:
-        _last = weakref.ref(observed), pd.util.hash_pandas_object(observed, index=False).to_numpy(np.uint64)
-    digest = hashlib.sha256(repr(list(observed.columns)).encode())
-    digest.update(_last[1][observed["started_s"].to_numpy(np.float64) < until_s].tobytes())
-    return digest.hexdigest()
+        hashes = pd.util.hash_pandas_object(observed, index=False).to_numpy(np.uint64)
+        _last = weakref.ref(observed), hashes, dict[float, str]()
+    _, hashes, known = _last
+    if until_s not in known:
+        digest = hashlib.sha256(repr(list(observed.columns)).encode())
+        digest.update(hashes[observed["started_s"].to_numpy(np.float64) < until_s].tobytes())
+        known[until_s] = digest.hexdigest()
+    return known[until_s]
 
 
 @cache

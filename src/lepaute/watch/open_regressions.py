@@ -8,19 +8,24 @@ from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from math import inf
 
+import numpy as np
 import pandas as pd
 
 from lepaute.errors import InputError
+from lepaute.stats.rank_cusum import null_tables
 from lepaute.watch.alarms.procedure import AlarmSettings, Judged, judge_days, judged_once, known_days, settings_of
 from lepaute.watch.alarms.standing import EXPLAINS_S, standing
 from lepaute.watch.alarms.steps import Row, shared_steps, steps_of
 from lepaute.watch.changelog import ALL, Changelog, Event, NodeSet
 from lepaute.watch.changelog_edits import logged_changelog
-from lepaute.watch.kept import kept_tables
+from lepaute.watch.kept import keep_object, kept_object, kept_tables
 from lepaute.watch.proposals.change_points import ChangePoint, find_change_points
 from lepaute.watch.report.summary import Regression, regressions_of
 from lepaute.watch.store import Store
 from lepaute.watch.values import Node, check_values, day_of, is_of, nodes_of
+
+#: What the search for changes simulated of series without any, the latest of it, is kept for the next one.
+KEPT_TABLES, _TABLES = 256, f"null tables, NumPy {np.__version__}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +79,11 @@ class OpenRegressions:
         names, logs = [field.name for field in fields(ChangePoint)], self.shared_changes()
 
         def found() -> "list[pd.DataFrame]":
+            null_tables.update(kept_object(_TABLES) or {})
+            known = len(null_tables)
             points = find_change_points(self.values, self.changelog, least_change=0.0, of_factor=logs)
+            if len(null_tables) > known:
+                keep_object(_TABLES, dict(list(null_tables.items())[-KEPT_TABLES:]))
             return [pd.DataFrame([asdict(point) for point in points], columns=names)]
 
         (table,) = kept_tables(["points"], self.values, (self.changelog, logs), found)

@@ -8,8 +8,9 @@ import datetime as dt
 import time
 import weakref
 from bisect import bisect_right
-from collections.abc import Collection, Iterable
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import wraps
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +35,24 @@ Machine = tuple[str, str, int]
 KEY = [*MACHINE, "job", "factor"]
 #: The table of a store that was found to be right last.
 _checked: "weakref.ref[pd.DataFrame] | None" = None
+Answer = TypeVar("Answer")
+
+
+def _of_latest_table(work: "Callable[[pd.DataFrame], Answer]") -> "Callable[[pd.DataFrame], Answer]":
+    """Keeps the answer for the table that is asked about, if it is packed: nobody changes those."""
+    latest: tuple[weakref.ref[pd.DataFrame], Answer] | None = None
+
+    @wraps(work)
+    def known(table: "pd.DataFrame") -> Answer:
+        nonlocal latest
+        if latest is not None and latest[0]() is table:
+            return latest[1]
+        answer = work(table)
+        if is_packed(table["node"]):
+            latest = weakref.ref(table), answer
+        return answer
+
+    return known
 
 
 def check_values(frame: "pd.DataFrame") -> "pd.DataFrame":
@@ -61,7 +80,7 @@ def _check_values(frame: "pd.DataFrame") -> "pd.DataFrame":
             columns[name] = column if is_packed(column) else column.astype(str)
             _refuse(column.isna(), frame, name, "is empty")
             continue
-        numbers = pd.to_numeric(column, errors="coerce")
+        numbers = column if column.dtype.kind in "if" else pd.to_numeric(column, errors="coerce")
         _refuse(numbers.isna() & column.notna(), frame, name, "is not a number")
         if kind == "integer" and numbers.dtype.kind != "i":
             _refuse(~(np.isfinite(numbers) & (numbers == np.floor(numbers))), frame, name, "is not an integer")
@@ -74,9 +93,7 @@ def _check_values(frame: "pd.DataFrame") -> "pd.DataFrame":
     _refuse(done & ~np.isfinite(table["value"]), frame, "value", "is not finite, though the job is done")
     _refuse(~done & table["value"].notna(), frame, "value", "is there, though the job is not done")
     if all(is_packed(table[name]) for name in ("cluster", "node", "job", "factor")):
-        key = row_keys(table, KEY)
-        key.sort()
-        if (key[1:] == key[:-1]).any():
+        if not _are_unique(row_keys(table, KEY)):
             _refuse(table.duplicated(KEY), frame, "job", "has this factor of this processor in two rows")
         series, job = row_keys(table, [*MACHINE, "factor"]), table["job"].cat.codes.to_numpy()
         started_s = table["started_s"].to_numpy()
@@ -87,6 +104,13 @@ def _check_values(frame: "pd.DataFrame") -> "pd.DataFrame":
         return table.iloc[np.lexsort((job, started_s, series))].reset_index(drop=True)
     _refuse(table.duplicated(KEY), frame, "job", "has this factor of this processor in two rows")
     return table.sort_values([*MACHINE, "factor", "started_s", "job"], kind="stable", ignore_index=True)
+
+
+def _are_unique(keys: "npt.NDArray[np.int64]") -> bool:
+    """Of numbers from 0, most of them in a range of about as many."""
+    if len(keys) and int(keys.max()) < 8 * len(keys):
+        return int(np.bincount(keys).max()) < 2
+    return len(np.unique(keys)) == len(keys)
 
 
 def is_packed(column: "pd.Series[Any]") -> bool:
@@ -110,13 +134,14 @@ def vectors(table: "pd.DataFrame", factors: "tuple[str, ...]") -> "pd.DataFrame"
     table : as check_values returns it. Rows that are not done are left out; the order is that of machine, time and job.
     Raises InputError where a factor occurs nowhere.
     """
-    rows = table[table["factor"].isin(factors) & (table["state"] == "done")]
     unknown = [factor for factor in factors if not (table["factor"] == factor).any()]
     if unknown:
         raise InputError(
             f"no row has the factor {unknown[0]!r}; there are {', '.join(sorted(table['factor'].unique())) or 'none'}"
         )
     index = [*MACHINE, "started_s", "job", "stratum", "archive"]
+    chosen = table["factor"].isin(factors) & (table["state"] == "done")
+    rows = table[[*index, "factor", "value"]].take(np.flatnonzero(chosen))
     if len(factors) == 1:
         # in order of machine, time and job, as the table is
         found: pd.DataFrame = rows[[*index, "value"]].rename(columns={"value": factors[0]}).reset_index(drop=True)
@@ -134,11 +159,21 @@ def vectors(table: "pd.DataFrame", factors: "tuple[str, ...]") -> "pd.DataFrame"
     return wide[[*index, *factors]].sort_values([*MACHINE, "started_s", "job"], kind="stable", ignore_index=True)
 
 
+def parts_of(table: "pd.DataFrame", columns: list[str]) -> "Iterator[tuple[tuple[Any, ...], pd.DataFrame]]":
+    """The rows of each combination of these columns, as `groupby` gives them; where there is one, without a copy."""
+    key = row_keys(table, columns)
+    if len(key) and key[0] >= 0 and (key == key[0]).all():
+        yield tuple(table[columns].iloc[0]), table
+    else:
+        yield from table.groupby(columns, sort=True)
+
+
 def nodes_of(table: "pd.DataFrame") -> list[Node]:
     """The (cluster, node) of its rows, each once."""
     return numbered_nodes(table)[1]
 
 
+@_of_latest_table
 def numbered_nodes(table: "pd.DataFrame") -> "tuple[npt.NDArray[np.int64], list[Node]]":
     """The number of each row's node, and the (cluster, node) of each number, in the order in which they come."""
     number = in_turn(row_keys(table, NODE))
@@ -194,6 +229,7 @@ def refuse_future(started_s: float, job: str, name: str, remedy: str) -> None:
         )
 
 
+@_of_latest_table
 def backward_jobs(table: "pd.DataFrame") -> "npt.NDArray[np.bool_]":
     """Which rows of a table of factor values (`check_values`) have a date that their number contradicts; shape (rows,).
 

@@ -175,18 +175,13 @@ class Watch:
         factors : the vectors; every factor by itself by default; progress : gets the share of the work that is behind
         Raises InputError as `test` does.
         """
-        log = self.changelog()
         check_windows(selection.windows)
-        cases = [(cluster, names) for cluster, some in recorded.factors_to_test(self.store, factors) for names in some]
-        found = False
-        for number, (cluster, names) in enumerate(cases, 1):
-            if parts := recorded.recorded_tests(self.store, log, cluster, names, selection):
-                found = True
-                yield joined(parts)
+        cases = recorded.factors_to_test(self.store, factors)
+        for number, part in enumerate(recorded.vector_tests(self.store, self.changelog(), cases, selection), 1):
+            if part is not None:
+                yield part
             if progress is not None:
                 progress(number / len(cases))
-        if not found:
-            raise InputError("no job has all of the factors of a vector; there is nothing to test")
 
     def factor(self, name: str | Sequence[str], *, cluster: str = "") -> "watched_factor.WatchedFactor":
         """A factor of a cluster over its days: its rows, its spread and its pictures; nothing is recorded.

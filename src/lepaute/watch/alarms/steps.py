@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lepaute.stats.expanding import Floats
+from lepaute.stats.expanding import Floats, Integers
 from lepaute.stats.group_effects import MIN_IN_PART, MIN_PART
 from lepaute.stats.level_shift import onset
 from lepaute.watch.alarms.sizes import LevelChange, correlations_within, size_at, sizes_at
@@ -62,13 +62,29 @@ class _Series:
     values: Floats
     resets_s: tuple[float, ...]
     steps_s: dict[int, float] = field(default_factory=dict)
+    days: Integers = field(init=False)
     _dates: list[float] = field(init=False)
+    _around: dict[tuple[float, ...], tuple[int, int, int]] = field(default_factory=dict)
+    _levels: dict[tuple[int, int], float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._dates = self.times_s.tolist()
+        self._dates, self.days = self.times_s.tolist(), day_numbers(self.times_s)
 
     def around(self, date_s: float) -> tuple[int, int, int]:
         """Positions: where the level before the date begins, the first value from the date on, where its level ends."""
+        key = (date_s, *self.steps_s.values())
+        if key not in self._around:
+            self._around[key] = self._find_around(date_s)
+        return self._around[key]
+
+    def level_before(self, date_s: float) -> float:
+        """The mean of the level before the date."""
+        begin, first, _ = self.around(date_s)
+        if (begin, first) not in self._levels:
+            self._levels[begin, first] = float(self.values[begin:first].mean())
+        return self._levels[begin, first]
+
+    def _find_around(self, date_s: float) -> tuple[int, int, int]:
         known = [*self.resets_s, *self.steps_s.values()]
         begin_s = max((each for each in known if each < date_s), default=-np.inf)
         end_s = min((each for each in known if each > date_s), default=np.inf)
@@ -112,6 +128,8 @@ def steps_of(alarms: pd.DataFrame, changelog: Changelog, values: pd.DataFrame) -
                 if others:
                     episodes[n] = [row for row in episode if row not in others]
                     episodes.append(others)
+            if len(episodes) == 1:  # there are no other limits
+                break
         every_step += steps
     return sorted(every_step, key=lambda row: (row["changed_s"], row["factor"], row["node"], row["cpu"]))
 
@@ -274,8 +292,7 @@ def _parts(asked: Sequence[_Series], date_s: float, controls: Sequence[_Series])
         begin, first, end = one.around(date_s)
         values = one.values[begin:end]
         if common is not None:
-            level = float(one.values[begin:first].mean())
-            values = values - level * np.interp(day_numbers(one.times_s[begin:end]), *common)
+            values = values - one.level_before(date_s) * np.interp(one.days[begin:end], *common)
         parts[one.machine] = values, first - begin
     return parts
 
@@ -301,7 +318,7 @@ def _gradual_s(series: Sequence[_Series], date_s: float, controls: Sequence[_Ser
 def _together(series: Sequence[_Series], date_s: float) -> LevelChange:
     """The change of what they have in common."""
     day, effect = _common(series, date_s)
-    level = median(float(one.values[slice(*one.around(date_s)[:2])].mean()) for one in series)
+    level = median(one.level_before(date_s) for one in series)
     first = int(np.searchsorted(day, np.floor(date_s / DAY_S)))
     first = min(max(first, 1), len(day) - 1)
     x = level * (1 + effect)
@@ -312,11 +329,10 @@ def _common(series: Sequence[_Series], date_s: float) -> "tuple[np.ndarray[Any, 
     """Days around the date, ascending, and the median relative deviation of the machines from their level before."""
     days, deviations = [], []
     for one in series:
-        begin, first, end = one.around(date_s)
-        level = float(one.values[begin:first].mean())
-        days.append(day_numbers(one.times_s[begin:end]))
-        deviations.append(one.values[begin:end] / (level or np.nan) - 1)
-    every, at = np.unique(np.concatenate(days), return_inverse=True)
+        begin, _, end = one.around(date_s)
+        days.append(one.days[begin:end])
+        deviations.append(one.values[begin:end] / (one.level_before(date_s) or np.nan) - 1)
+    at, every = pd.factorize(np.concatenate(days), sort=True)
     parts = np.split(np.concatenate(deviations)[np.argsort(at, kind="stable")], np.cumsum(np.bincount(at))[:-1])
     return every, np.array([np.median(part) for part in parts])
 

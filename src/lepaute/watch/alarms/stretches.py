@@ -29,7 +29,8 @@ from lepaute.watch.alarms.groups import (
 from lepaute.watch.alarms.sizes import least_change_of, size_of_change
 from lepaute.watch.alarms.worth_a_look import Look
 from lepaute.watch.changelog import ALL, Changelog, Inventory
-from lepaute.watch.values import DAY_S, MACHINE, NODE, WHOLE_NODE, day_numbers, nodes_of
+from lepaute.watch.store.packed import row_keys
+from lepaute.watch.values import DAY_S, MACHINE, NODE, WHOLE_NODE, day_numbers, in_turn, nodes_of
 
 STREAM = [*MACHINE, "factor", "stratum"]
 MIN_LOOKED_AT = 5  # fewer machines know too little of how days hang together for the second tier
@@ -69,10 +70,10 @@ class Streams:
 
 def streams_of(table: "pd.DataFrame", changelog: Changelog) -> Streams:
     """The streams of a table as `check_values` returns it."""
-    done = table[table["state"] == "done"]
-    done = done[~changelog.is_outlier(done)]
+    usable = (table["state"] == "done").to_numpy(np.bool_) & ~changelog.is_outlier(table)
+    done = table[[*STREAM, "started_s", "value", "archive"]].take(np.flatnonzero(usable))
     # in order of machine, factor, time and job; of strata, one machine may have several
-    number = done.groupby(STREAM, sort=False).ngroup().to_numpy().astype(np.int64)
+    number = in_turn(row_keys(done, STREAM))
     if (np.diff(number) < 0).any():
         order = np.argsort(number, kind="stable")
         done, number = done.iloc[order], number[order]
@@ -82,8 +83,9 @@ def streams_of(table: "pd.DataFrame", changelog: Changelog) -> Streams:
     place_of_first[first] = first
     turn = np.arange(len(done)) - np.maximum.accumulate(place_of_first)
     turns = int(turn.max(initial=0)) + 1
-    rounds, at = np.unique(days * turns + turn, return_inverse=True)
-    keys = done[STREAM].iloc[np.unique(number, return_index=True)[1]].reset_index(drop=True)
+    at, rounds = pd.factorize(days * turns + turn, sort=True)
+    new = np.flatnonzero(np.diff(number, prepend=-1))
+    keys = done[STREAM].iloc[new].reset_index(drop=True)
     shape = (len(rounds), len(keys))
     values, times = np.full(shape, np.nan), np.full(shape, np.nan)
     archive = np.full(shape, -1, np.int64)

@@ -216,9 +216,9 @@ def compared(
         node: Integers = keys.groupby(NODE, sort=False).ngroup().to_numpy().astype(np.int64)
         day = day_numbers(keys["started_s"])
         shared = _shared_days(x, refs, day, group, node)
-        digest = group_digests(keys, refs, group, day)
+        digest = group_digests(refs, group, day)
     else:
-        digest = machine_digests(keys, refs)
+        digest = machine_digests(refs)
     return Compared(keys, names, x, refs, ended, shared, with_beginnings(digest, keys, ended.begun_s))
 
 

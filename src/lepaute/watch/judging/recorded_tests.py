@@ -1,8 +1,9 @@
 """Tests of what a store holds: those that are recorded are read, the others made and recorded."""
 
 import time
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +11,7 @@ import pandas as pd
 
 from lepaute.errors import InputError
 from lepaute.watch.changelog import Changelog
-from lepaute.watch.judging.judge import AND, compared
+from lepaute.watch.judging.judge import AND, compared, joined
 from lepaute.watch.judging.reference import digest_texts, digests_in, digests_of
 from lepaute.watch.store import Store
 from lepaute.watch.store.packed import row_keys
@@ -19,6 +20,10 @@ from lepaute.watch.values import DAY_S, MACHINE, check_values, is_packed, vector
 
 #: Of the rule by which verdicts are given, by itself and pooled; another rule gives other verdicts.
 RULES = {False: "region 1", True: "shared days 1"}
+#: A cluster and a vector of its factors.
+Vector = tuple[str, tuple[str, ...]]
+#: So many new verdicts are recorded in one change.
+ROWS_AT_ONCE = 200_000
 _NUMBERS = {
     name: "int64" if kind == "integer" else "float64"
     for name, kind in VERDICTS.columns.items()
@@ -28,7 +33,7 @@ _NUMBERS = {
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which tests; None: all. record : whether new verdicts are recorded. The rest as in `judge`.
+    """Which tests; None: all. record : whether new verdicts are recorded (`vector_tests`). The rest as in `judge`.
 
     columns : of the verdicts that are given, all by default
     values : those of the store, of these nodes and dates at least, as `check_values` gives them; read by default
@@ -46,16 +51,68 @@ class Selection:
     values: "pd.DataFrame | None" = None
 
 
+class Recorder:
+    """Adds verdicts to a store, many in one change; all of them at the end of its block."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._made: list[pd.DataFrame] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._record()
+
+    def add(self, made: "pd.DataFrame") -> None:
+        self._made.append(made)
+        if sum(map(len, self._made)) >= ROWS_AT_ONCE:
+            self._record()
+
+    def _record(self) -> None:
+        if self._made:
+            self._store.add_verdicts(joined(self._made))
+
+
+def vector_tests(
+    store: Store,
+    changelog: Changelog,
+    cases: Sequence[Vector],
+    selection: Selection,
+    since_s: Mapping[Vector, float] | None = None,
+) -> "Iterator[pd.DataFrame | None]":
+    """For each of the cases, a vector of factors in a cluster, its verdicts in all windows; None where it has no job.
+
+    since_s : of each case, when the first of its jobs began that are asked about, where earlier ones are known
+    Raises InputError where no case has any job.
+    """
+    none = True
+    with Recorder(store) as recorder:
+        for case in cases:
+            begin_s = (since_s or {}).get(case)
+            part = selection if begin_s is None else replace(selection, since_s=begin_s)
+            parts = recorded_tests(store, changelog, *case, part, recorder if selection.record else None)
+            none &= not parts and begin_s is None
+            yield joined(parts) if parts else None
+    if none:
+        raise InputError("no job has all of the factors of a vector; there is nothing to test")
+
+
 def recorded_tests(
-    store: Store, changelog: Changelog, cluster: str, names: tuple[str, ...], selection: Selection
+    store: Store,
+    changelog: Changelog,
+    cluster: str,
+    names: tuple[str, ...],
+    selection: Selection,
+    recorder: Recorder | None = None,
 ) -> "list[pd.DataFrame]":
     """The verdicts of a vector of factors in a cluster, a table with the columns of VERDICTS for each window.
 
-    A verdict that is recorded with today's basis is read, any other is made and recorded. Only the values that the
-    verdicts rest on are read.
+    A verdict that is recorded with today's basis is read, any other is made and given to the recorder. Only the values
+    that the verdicts rest on are read.
     """
     values = _values_of(store, changelog, cluster, names, selection)
-    if not set(names) <= set(values["factor"]):
+    if not all((values["factor"] == name).any() for name in names):
         return []
     case = compared(vectors(values, names), changelog, names, selection.pooled, selection.standing)
     del values
@@ -86,8 +143,8 @@ def recorded_tests(
         texts = {"factor": same_factor, "basis": pd.array(digest_texts(basis[new]), dtype="str")}
         made = made.assign(**texts, judged_s=time.time())
         made = made[list(VERDICTS.columns)].astype(_NUMBERS)
-        if len(made) and selection.record:
-            store.add_verdicts(made)
+        if len(made) and recorder is not None:
+            recorder.add(made)
         parts.append(_together(made[columns], _packed_alike(there[columns], case.keys), recorded))
         del made, there
     return parts
@@ -105,13 +162,15 @@ def _packed_alike(there: "pd.DataFrame", keys: "pd.DataFrame") -> "pd.DataFrame"
 def _values_of(
     store: Store, changelog: Changelog, cluster: str, names: tuple[str, ...], selection: Selection
 ) -> "pd.DataFrame":
-    """The values of the factors that are done, as far as the verdicts rest on them."""
+    """The values of the factors, and maybe others, as far as the verdicts rest on them."""
     # what a day did to all is told by all
     nodes = None if selection.pooled else selection.nodes
     if selection.values is not None:
         every = selection.values
-        every = every[(every["cluster"] == cluster) & every["factor"].isin(names) & (every["state"] == "done")]
-        return every if nodes is None else every[every["node"].isin(list(nodes))]
+        own = every["cluster"] == cluster
+        if nodes is not None:
+            own &= every["node"].isin(list(nodes))
+        return every if own.all() else every[own]
     ends_s = selection.until_s
     if selection.pooled and ends_s is not None:  # the whole day
         ends_s = float(np.ceil(ends_s / DAY_S) * DAY_S)
@@ -172,10 +231,8 @@ def _first_needed_s(store: Store, changelog: Changelog, cluster: str, selection:
     return None if None in begins else min((s for s in begins if s is not None), default=None)
 
 
-def factors_to_test(
-    store: Store, factors: "Sequence[tuple[str, ...]] | None"
-) -> list[tuple[str, list[tuple[str, ...]]]]:
-    """Cluster -> the vectors of factors asked for that it has; every factor by itself by default.
+def factors_to_test(store: Store, factors: "Sequence[tuple[str, ...]] | None") -> list[Vector]:
+    """Each cluster with each of the vectors of factors asked for that it has; every factor by itself by default.
 
     Raises InputError for a factor that no cluster has, and where there are none at all.
     """
@@ -186,9 +243,9 @@ def factors_to_test(
     for name in (name for names in factors or () for name in names):
         if name not in every:
             raise InputError(f"no row has the factor {name!r}; there are {', '.join(sorted(every))}")
-    testable: list[tuple[str, list[tuple[str, ...]]]] = []
+    cases: list[Vector] = []
     for cluster, part in there.groupby("cluster", sort=True):
         names = set(part["factor"])
         single: list[tuple[str, ...]] = [(name,) for name in sorted(names)]
-        testable.append((str(cluster), single if factors is None else [f for f in factors if set(f) <= names]))
-    return testable
+        cases += [(str(cluster), each) for each in (single if factors is None else factors) if set(each) <= names]
+    return cases

@@ -7,6 +7,7 @@ that made it so, is also told as a number, its digest.
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -16,20 +17,24 @@ from lepaute.stats.expanding import Booleans, Floats, Integers
 from lepaute.watch.alarms.standing import concerned
 from lepaute.watch.changelog import Changelog
 from lepaute.watch.store.packed import row_keys
-from lepaute.watch.values import MACHINE, in_turn, numbered_nodes
+from lepaute.watch.values import MACHINE, in_turn, is_packed, numbered_nodes
 
 Digests = npt.NDArray[np.uint64]
+JOB = [*MACHINE, "started_s", "job", "stratum"]
+_latest: "tuple[References, Changelog] | None" = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class References:
     """For each observation, shape (rows,).
 
+    jobs    : whose it is, a row each with the columns of JOB
     series  : a number for each machine, stratum and stretch between events: only within it is anything compared
     outlier : logged as one
     begin_s, end_s : of the stretch, shape (series,): from the event at its beginning to the next; -inf and inf without
     """
 
+    jobs: pd.DataFrame
     series: Integers
     outlier: Booleans
     begin_s: Floats
@@ -64,10 +69,32 @@ def frozen(
 
 
 def references(observations: pd.DataFrame, changelog: Changelog) -> References:
-    """The series of observations, a table with the columns of MACHINE, started_s, job and stratum.
+    """The series of observations, a table with the columns of JOB, in which factors of the same jobs are the same.
 
     An event counts from 00:00 UTC of its date, itself included.
     """
+    global _latest  # noqa: PLW0603 -- factors are asked about in turn, and most have the same jobs
+    if _latest is None or _latest[1] != changelog or not _are_equal(_latest[0].jobs, observations):
+        _latest = _references(observations[JOB], changelog), changelog
+    return _latest[0]
+
+
+def _are_equal(jobs: pd.DataFrame, observations: pd.DataFrame) -> bool:
+    """Whether the observations are of these jobs; False for texts that are not packed, which take long to compare."""
+    if len(jobs) != len(observations):
+        return False
+    for name in JOB:
+        one, other = jobs[name], observations[name]
+        if one.dtype != other.dtype or one.dtype == "str":
+            return False
+        if is_packed(one):
+            one, other = one.cat.codes, other.cat.codes
+        if not np.array_equal(one.to_numpy(), other.to_numpy()):
+            return False
+    return True
+
+
+def _references(observations: pd.DataFrame, changelog: Changelog) -> References:
     node, nodes = numbered_nodes(observations)
     resets_s = changelog.resets_s(nodes)
     started_s = observations["started_s"].to_numpy(np.float64)
@@ -83,15 +110,17 @@ def references(observations: pd.DataFrame, changelog: Changelog) -> References:
     keys = observations[[*MACHINE, "stratum"]].assign(stretch=stretch)
     series = in_turn(row_keys(keys, [*MACHINE, "stratum", "stretch"]))
     first = np.flatnonzero(np.diff(np.maximum.accumulate(series), prepend=-1))
-    return References(series, changelog.is_outlier(observations), begin_s[first], end_s[first])
+    return References(observations, series, changelog.is_outlier(observations), begin_s[first], end_s[first])
 
 
-def machine_digests(observations: pd.DataFrame, refs: References) -> Digests:
+@lru_cache(maxsize=1)
+def machine_digests(refs: References) -> Digests:
     """Of each observation, with what it is compared with: the kept ones before it in its series, shape (rows,).
 
     Two observations have the same digest if job, date, beginning of the stretch and being an outlier are the same for
     all of them. Values need not be told: in a store they never change.
     """
+    observations = refs.jobs
     job = _mixed(_text_hashes(observations["job"]) ^ _bits(observations["started_s"].to_numpy(np.float64)))
     order = np.argsort(refs.series, kind="stable")
     kept = np.where(refs.outlier, np.uint64(0), job)[order]
@@ -102,8 +131,9 @@ def machine_digests(observations: pd.DataFrame, refs: References) -> Digests:
     return _mixed(digest + _own(job, refs)) ^ _mixed(_bits(refs.begin_s[refs.series]) + np.uint64(1))
 
 
-def group_digests(observations: pd.DataFrame, refs: References, group: Integers, day: Integers) -> Digests:
+def group_digests(refs: References, group: Integers, day: Integers) -> Digests:
     """As machine_digests; what an observation is compared with is all of its group up to its day."""
+    observations = refs.jobs
     machine = _text_hashes(observations["cluster"]) ^ _mixed(_text_hashes(observations["node"]))
     machine = _mixed(machine + observations["cpu"].to_numpy(np.int64).astype(np.uint64))
     job = _text_hashes(observations["job"]) ^ _bits(observations["started_s"].to_numpy(np.float64))

@@ -14,7 +14,7 @@ from lepaute.kit.text import counted
 from lepaute.stats.expanding import Floats
 from lepaute.watch.store.packed import row_keys
 from lepaute.watch.store.tables import STATES
-from lepaute.watch.values import DAY_S, MACHINE, NODE, Machine, day_numbers, day_of
+from lepaute.watch.values import DAY_S, MACHINE, NODE, Machine, day_numbers, day_of, parts_of
 
 #: A machine does not report if it is late by so many of its usual intervals, and others reported on so many days.
 LATE_INTERVALS, LATE_DAYS = 3.0, 3
@@ -119,7 +119,7 @@ def _as_many(bad: int, tried: int, all_bad: int, total_jobs: int) -> float:
 def absences_of(values: "pd.DataFrame") -> tuple[Absence, ...]:
     """Machines whose latest jobs did not end well, or that are late; one report for those that are alike."""
     alike: dict[tuple[Any, ...], list[Machine]] = defaultdict(list)
-    for cluster, own in values.groupby("cluster", sort=True):
+    for (cluster,), own in parts_of(values, ["cluster"]):
         for machine, *absence in _absent(own):
             alike[cluster, *absence].append((str(cluster), *machine))
     reports = [Absence(key[0], tuple(machines), *key[1:]) for key, machines in alike.items()]

@@ -36,6 +36,7 @@ from lepaute.watch.values import (
     day_of,
     in_turn,
     numbered_nodes,
+    parts_of,
     vectors,
 )
 
@@ -167,10 +168,12 @@ def _groups(table: "pd.DataFrame", factor: str, changelog: Changelog) -> "Iterat
     if rows.empty:
         return
     known = references(rows, changelog)
-    rows = rows.rename(columns={factor: "value"}).assign(series=known.series)[~known.outlier]
+    rows = rows.rename(columns={factor: "value"}).assign(series=known.series)
+    rows = rows[~known.outlier] if known.outlier.any() else rows
     number, nodes = numbered_nodes(rows)
-    rows["model"] = np.array([changelog.inventory.group_of("model", *node) or "" for node in nodes], object)[number]
-    for _, part in rows.groupby(["cluster", "model", "stratum", "cpu"], sort=True):
+    models = pd.Categorical([changelog.inventory.group_of("model", *node) or "" for node in nodes])
+    rows["model"] = models.take(number)
+    for _, part in parts_of(rows, ["cluster", "model", "stratum", "cpu"]):
         middle = float(part["value"].median())
         if middle == 0:
             continue

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from lepaute.errors import InputError
-from lepaute.stats.expanding import Floats
+from lepaute.stats.expanding import Floats, Integers
 from lepaute.stats.level_shift import LevelShift, level_shift, onset
 from lepaute.stats.multiple_tests import benjamini_yekutieli, selected_level
 from lepaute.stats.rank_cusum import change_p_values
@@ -21,7 +21,7 @@ from lepaute.stats.steps import SHORTEST, find_steps
 from lepaute.stats.student import student_quantile
 from lepaute.watch.alarms import sizes
 from lepaute.watch.changelog import Changelog
-from lepaute.watch.proposals.drifts import line_of, smoothed, winsorized
+from lepaute.watch.proposals.drifts import lines_of, smoothed, winsorized
 from lepaute.watch.proposals.watched_series import (
     SeriesGroup,
     WatchedSeries,
@@ -142,14 +142,12 @@ def find_change_points(
     if not 0 < level < 1:
         raise InputError(f"the level of change points is {level!r}; give a chance between 0 and 1, such as {LEVEL}")
     table = check_values(values)
-    table = table[~backward_jobs(table)]
+    backward = backward_jobs(table)
+    table = table[~backward] if backward.any() else table
     groups = [_steady(group) for group in watched_series(table, changelog or Changelog(), of_factor)]
     every = [series for group in groups for series in (*group.machines, *group.common)]
-    steps = _step_p_values(every)
-    p = [0.0] * len(every)
-    for places, rows in of_equal_length([series.relative for series in every]):
-        for place, drawn_in in zip(places, winsorized(rows), strict=True):
-            p[place] = _p_value(every[place], steps[place], drawn_in)
+    steps, drifts = _step_p_values(every), _drift_p_values(every)
+    p = [min(1.0, step / (1 - DRIFT_SHARE), drift / DRIFT_SHARE) for step, drift in zip(steps, drifts, strict=True)]
     corrected = benjamini_yekutieli(p)
     chosen = [number for number, value in enumerate(corrected) if value <= level]
     inner = selected_level(len(chosen), len(every), level)
@@ -200,10 +198,20 @@ def _stretches(series: WatchedSeries) -> list[tuple[int, int]]:
     return [*((start, start + LOCAL_VALUES) for start in starts), (count - LOCAL_VALUES, count)]
 
 
-def _p_value(series: WatchedSeries, step: float, drawn_in: "Floats") -> float:
-    """Of having any change: a step (of this p-value) or, if no season is left, a drift with DRIFT_SHARE of it all."""
-    drift = line_of(series, values=drawn_in).p_value if series.node and not series.local else 1.0
-    return min(1.0, step / (1 - DRIFT_SHARE), drift / DRIFT_SHARE)
+def _drift_p_values(every: Sequence[WatchedSeries]) -> list[float]:
+    """Of each having a drift; 1 where a season is left."""
+    p_values = [1.0] * len(every)
+    drifting = [number for number, series in enumerate(every) if series.node and not series.local]
+    alike: dict[float, list[int]] = defaultdict(list)
+    for number in drifting:
+        alike[every[number].least_correlation].append(number)
+    for numbers in alike.values():
+        for places, rows in of_equal_length([every[number].relative for number in numbers]):
+            own = [numbers[place] for place in places]
+            lines = lines_of([every[number] for number in own], values=winsorized(rows))
+            for number, p in zip(own, lines.p_value.tolist(), strict=True):
+                p_values[number] = p
+    return p_values
 
 
 def _step_p_values(every: Sequence[WatchedSeries]) -> list[float]:
@@ -224,7 +232,7 @@ def _step_p_values(every: Sequence[WatchedSeries]) -> list[float]:
     for series, p in zip(every, least, strict=True):
         step = min(1.0, len(_stretches(series)) * p)
         # local: twice the smaller one of ranks, and of evidence for something sudden
-        found.append(min(1.0, 2 * min(step, sudden_p_value(series.relative))) if series.local else step)
+        found.append(min(1.0, 2 * min(step, sudden_p_value(series.evidence))) if series.local else step)
     return found
 
 
@@ -233,7 +241,7 @@ def _cuts(series: WatchedSeries, level: float, p_value: float, confidence: float
     stretches = _stretches(series)
     straight = False
     share = level / 2 if series.local else level
-    found = set(sudden_changes(series.relative, share)) if series.local else set()
+    found = set(sudden_changes(series.relative, series.evidence, share)) if series.local else set()
     for begin, end in stretches:
         part = series.relative[begin:end]
         dates = series.started_s[begin:end]
@@ -309,16 +317,17 @@ def _drift(series: WatchedSeries, p_value: float, confidence: float, *, beside_s
 
     beside_season : no test has chosen the series that takes its response to the season for known
     """
-    line, t = line_of(series, beside_season=beside_season), series.started_s
-    half = student_quantile(0.5 + confidence / 2, line.degrees_of_freedom) * line.error
-    if abs(line.slope) <= half:
+    line, t = lines_of([series], beside_season=beside_season), series.started_s
+    slope, error = float(line.slope[0]), float(line.error[0])
+    half = student_quantile(0.5 + confidence / 2, line.degrees_of_freedom) * error
+    if abs(slope) <= half:
         return None
     span = float(t[-1] - t[0])
-    base = 1.0 + float(np.median(series.relative - line.slope * (t - t[0])))
+    base = 1.0 + float(np.median(series.relative - slope * (t - t[0])))
     if base <= 0:
         return None
     return replace(
-        _point(series, 0, len(t) - 1, line.slope * span / base, half * span / base, p_value, base),
+        _point(series, 0, len(t) - 1, slope * span / base, half * span / base, p_value, base),
         gradual=True,
         earliest_s=float(t[0]),
         latest_s=float(t[-1]),
@@ -344,26 +353,33 @@ def _steady(group: SeriesGroup) -> SeriesGroup:
 
 def _without_response(machines: Sequence[WatchedSeries], left: "Floats", dates: "Floats") -> "Floats":
     """left : their values, shape (machines, n)"""
-    sides = [np.searchsorted(dates, machine.started_s, side="right") for machine in machines]
-    counts = [np.maximum(1, np.bincount(side)) for side in sides]
+    common = np.stack([machine.common for machine in machines])
+    sides = np.searchsorted(dates, np.stack([machine.started_s for machine in machines]), side="right")
+    season = (
+        smoothed(common)
+        if not len(dates)
+        else np.stack(
+            [
+                np.concatenate([smoothed(row[side == each]) for each in np.unique(side)])
+                for row, side in zip(common, sides, strict=True)
+            ]
+        )
+    )
     # first to the season, which the effects of the days have together with other noise, then to warm days
-    for of_season in (True, False):
-        drawn_in = winsorized(left)
-        responses = np.zeros(left.shape)
-        for row, (one, side, count) in enumerate(zip(machines, sides, counts, strict=True)):
-            if of_season:
-                common = np.concatenate([smoothed(one.common[side == each]) for each in np.unique(side)])
-            else:
-                common = one.common - (np.bincount(side, one.common) / count)[side]
-            own = drawn_in[row]
-            own = own - (np.bincount(side, own) / count)[side]
-            # the response is normal with a standard deviation of RESPONSE_SPREAD: where days differ little, it is not
-            # known
-            square = float((common**2).sum()) + float((own**2).mean()) / RESPONSE_SPREAD**2
-            if square > 0:
-                responses[row] = float(np.clip(float(common @ own) / square, -MAX_RESPONSE, MAX_RESPONSE)) * common
-        left = left - responses
+    for effects in (season, _around_means(common, sides)):
+        own = _around_means(winsorized(left), sides)
+        # the response is normal with a standard deviation of RESPONSE_SPREAD: where days differ little, it is not known
+        squares = (effects**2).sum(axis=1) + (own**2).mean(axis=1) / RESPONSE_SPREAD**2
+        response = np.divide((effects * own).sum(axis=1), squares, out=np.zeros(len(left)), where=squares > 0)
+        left = left - np.clip(response, -MAX_RESPONSE, MAX_RESPONSE)[:, None] * effects
     return left
+
+
+def _around_means(values: "Floats", sides: "Integers") -> "Floats":
+    """Values of each row less the mean of those on the same side; both of shape (rows, n)."""
+    number = sides + (int(sides.max()) + 1) * np.arange(len(sides))[:, None]
+    means = np.bincount(number.ravel(), values.ravel()) / np.maximum(1, np.bincount(number.ravel()))
+    return np.asarray(values - means[number])
 
 
 def _point(

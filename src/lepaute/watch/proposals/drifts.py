@@ -1,8 +1,9 @@
 """A straight line through a series of a machine: whether it drifts, and by how much."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from math import inf, sqrt
+from math import inf
 
 import numpy as np
 from scipy.special import stdtr
@@ -17,47 +18,60 @@ SEASON_VALUES = 15
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """A straight line through a series, its slope by the second, with the error of autocorrelated values."""
+class Lines:
+    """Straight lines through series, the slopes by the second, with the errors of autocorrelated values.
 
-    slope: float
-    error: float
+    Each of shape (series,), degrees of freedom of all.
+    """
+
+    slope: Floats
+    error: Floats
     degrees_of_freedom: float
-    p_value: float
+    p_value: Floats
 
 
-def line_of(series: WatchedSeries, *, beside_season: bool = True, values: "Floats | None" = None) -> Line:
+def lines_of(series: Sequence[WatchedSeries], *, beside_season: bool = True, values: "Floats | None" = None) -> Lines:
     """By least squares on winsorized values, beside what is proportional to the season unless that is known.
 
-    values : these winsorized values, where they are known
+    series : of equal length and correlation; values : these winsorized values, where they are known
     The season is the mean of SEASON_VALUES effects of the days: a machine that responds more to it than others drifts
     while it lasts, and while it is itself a line, nothing can be told about a drift.
     """
-    x, t = winsorized(series.relative) if values is None else values, series.started_s
-    time, season = t - t.mean(), smoothed(series.common)
-    power = float((season**2).sum()) if beside_season else 0.0
-    # what of time and values the season does not explain
-    alone = time - (float(season @ time) / power) * season if power > 0 else time
-    rest = x - x.mean()
-    rest = rest - (float(season @ rest) / power) * season if power > 0 else rest
-    information = float((alone**2).sum())
-    independent = independent_values(len(x), series.least_correlation)
+    x = winsorized(np.stack([one.relative for one in series])) if values is None else values
+    t = np.stack([one.started_s for one in series])
+    count = x.shape[1]
+    time, season = t - t.mean(axis=1, keepdims=True), smoothed(np.stack([one.common for one in series]))
+    power = (season**2).sum(axis=1) * beside_season
+
+    def without_season(values: Floats) -> Floats:
+        share = np.divide((season * values).sum(axis=1), power, out=np.zeros(len(values)), where=power > 0)
+        return np.asarray(values - share[:, None] * season)
+
+    alone, rest = without_season(time), without_season(x - x.mean(axis=1, keepdims=True))
+    information = (alone**2).sum(axis=1)
+    independent = independent_values(count, series[0].least_correlation)
     freedom = independent - 3
-    if freedom < 1 or information <= 1e-9 * float((time**2).sum()):
-        return Line(0.0, inf, 1.0, 1.0)
-    slope = float(alone @ rest) / information
-    rest = rest - slope * alone
+    known = information > 1e-9 * (time**2).sum(axis=1)
+    if freedom < 1 or not known.any():
+        return Lines(np.zeros(len(x)), np.full(len(x), inf), 1.0, np.ones(len(x)))
+    slope = np.divide((alone * rest).sum(axis=1), information, out=np.zeros(len(x)), where=known)
+    rest = rest - slope[:, None] * alone
     # of n values that say as much as n' independent ones, with three parameters taken off
-    variance = float((rest**2).sum()) / (len(x) * (1 - 3 / independent))
-    error = sqrt(variance / information * len(x) / independent)
-    p = 2 * float(stdtr(freedom, -abs(slope) / error)) if error > 0 else float(slope == 0)
-    return Line(slope, error, freedom, p)
+    variance = (rest**2).sum(axis=1) / (count * (1 - 3 / independent))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        error = np.where(known, np.sqrt(variance / information * count / independent), inf)
+        p = np.where(error > 0, 2 * stdtr(freedom, -np.abs(slope) / error), slope == 0)
+    return Lines(slope, error, freedom, np.where(known, p, 1.0))
 
 
 def smoothed(common: "Floats") -> "Floats":
-    """Means of SEASON_VALUES neighbours, fewer at both ends, around 0."""
-    means = np.convolve(common, np.ones(min(SEASON_VALUES, len(common))), "same") / _neighbours(len(common))
-    return np.asarray(means - means.mean())
+    """Means of SEASON_VALUES neighbours of each row, fewer at both ends, around 0; shape (..., n)."""
+    count = common.shape[-1]
+    width = min(SEASON_VALUES, count)
+    around = np.zeros((*common.shape[:-1], count + width - 1))
+    around[..., width // 2 : width // 2 + count] = common
+    means = np.lib.stride_tricks.sliding_window_view(around, width, axis=-1).sum(axis=-1) / _neighbours(count)
+    return np.asarray(means - means.mean(axis=-1, keepdims=True))
 
 
 @lru_cache(maxsize=256)

@@ -7,18 +7,19 @@ what a machine does by itself; by itself, it shows what happened to all.
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from lepaute.stats.change_evidence import COMMON_MEMORY, ChangeEvidence
 from lepaute.stats.expanding import Floats, Integers
-from lepaute.stats.rank_cusum import FEWEST, cautious_correlation, differences_correlation, levels_correlation
+from lepaute.stats.rank_cusum import FEWEST, cautious_correlation, correlations
 from lepaute.stats.steps import SHORTEST
 from lepaute.watch.changelog import Changelog
 from lepaute.watch.judging.reference import references
-from lepaute.watch.values import DAY_S, MACHINE, day_numbers, vectors
+from lepaute.watch.values import DAY_S, MACHINE, day_numbers, in_turn, parts_of, vectors
 
 #: Machines without which a day has no effect of its own.
 MIN_MACHINES = 8
@@ -64,8 +65,8 @@ def day_effect(day: "Integers", series: "Integers", relative: "Floats") -> DayEf
     None where no day has MIN_MACHINES machines: then nothing can be told apart. Days without enough of them within
     the widest reach take the effect of the days next to them, on a straight line between both.
     """
-    days, at = np.unique(day, return_inverse=True)
-    members = np.unique(series, return_inverse=True)[1]
+    at, days = pd.factorize(day, sort=True)
+    members = pd.factorize(series, sort=True)[0]
     count = int(members.max(initial=-1)) + 1
     if count < MIN_MACHINES:
         return None
@@ -74,9 +75,14 @@ def day_effect(day: "Integers", series: "Integers", relative: "Floats") -> DayEf
     reach = np.full(len(days), -1, np.int64)
     order = np.argsort(at, kind="stable")
     starts = np.searchsorted(at[order], np.arange(len(days) + 1))
+    cell = at * count + members
+    counts = np.bincount(cell, minlength=len(days) * count).reshape(len(days), count)
+    machines = (counts > 0).sum(axis=1)
+    reach[machines >= MIN_MACHINES] = 0
     for polish in range(_POLISHES):
-        effect = np.full(len(days), np.nan)
-        for position in range(len(days)):
+        effect = _middles(np.bincount(cell, left, minlength=counts.size).reshape(counts.shape), counts, machines)
+        effect[reach != 0] = np.nan
+        for position in np.flatnonzero(reach != 0):
             for wide in REACHES if polish == 0 else (int(reach[position]),):
                 if wide < 0:
                     continue
@@ -93,6 +99,14 @@ def day_effect(day: "Integers", series: "Integers", relative: "Floats") -> DayEf
         deviations = relative - total[at]
         left = deviations - medians_of(members, deviations)[members]
     return DayEffect(days, total, np.maximum(reach, 0))
+
+
+def _middles(sums: "Floats", counts: "Integers", machines: "Integers") -> "Floats":
+    """Of each day, the median over its machines of the means of their values; sums, counts: shape (days, machines)."""
+    means = np.divide(sums, counts, out=np.full(sums.shape, np.inf), where=counts > 0)
+    means.sort(axis=1)
+    day = np.arange(len(means))
+    return np.asarray((means[day, np.maximum(machines - 1, 0) // 2] + means[day, machines // 2]) / 2)
 
 
 def _means(members: "Integers", values: "Floats") -> "Floats":
@@ -119,6 +133,7 @@ class WatchedSeries:
     archives         : of each date; empty for the effect of the days
     least_correlation: of neighbours, from all series of the same kind
     local            : seasons are left in it, so that only what is sudden is a change
+    evidence         : of a sudden change, on each date; where it is local
     """
 
     cluster: str
@@ -130,9 +145,10 @@ class WatchedSeries:
     relative: "Floats"
     common: "Floats"
     scale: float
-    archives: Sequence[str]
+    archives: "Sequence[str] | npt.NDArray[np.object_]"
     least_correlation: float
     local: bool
+    evidence: "Floats | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,27 +173,44 @@ def watched_series(
             continue
         found = references(observations, (of_factor or {}).get(factor, changelog))
         observations = observations.assign(series=found.series, begin_s=found.begin_s[found.series])
-        observations = observations[~found.outlier]
-        for (cluster, stratum), part in observations.groupby(["cluster", "stratum"], sort=True):
+        observations = observations[~found.outlier] if found.outlier.any() else observations
+        for (cluster, stratum), part in parts_of(observations, ["cluster", "stratum"]):
             group = _group(str(cluster), str(stratum), factor, part)
             if group.machines:
                 groups.append(group)
-    return tuple(groups)
+    return _with_evidence(groups)
+
+
+def _with_evidence(groups: "Sequence[SeriesGroup]") -> tuple[SeriesGroup, ...]:
+    local = [one for group in groups for one in (*group.machines, *group.common) if one.local]
+    known = {
+        id(local[place]): evidence
+        for places, rows in of_equal_length([one.relative for one in local])
+        for place, evidence in zip(places, sudden_evidence(rows), strict=True)
+    }
+
+    def completed(series: tuple[WatchedSeries, ...]) -> tuple[WatchedSeries, ...]:
+        return tuple(replace(one, evidence=known[id(one)]) if one.local else one for one in series)
+
+    return tuple(SeriesGroup(completed(group.machines), completed(group.common)) for group in groups)
 
 
 def _group(cluster: str, stratum: str, factor: str, part: "pd.DataFrame") -> SeriesGroup:
     keys = ["series", *MACHINE, "started_s"]
     part = part.rename(columns={factor: "value"})
     order = np.lexsort((part["started_s"].to_numpy(), part["series"].to_numpy()))
-    ordered = part[["series", "started_s"]].to_numpy(np.float64)[order]
-    if (ordered[1:] == ordered[:-1]).all(axis=1).any():  # jobs of the same moment count once, by their median
+    series, started_s = part["series"].to_numpy()[order], part["started_s"].to_numpy()[order]
+    if (
+        (np.diff(series) == 0) & (np.diff(started_s) == 0)
+    ).any():  # jobs of the same moment count once, by their median
         firsts = {name: (name, "first") for name in ("archive", "begin_s")}
         part = part.groupby(keys, sort=True).agg(value=("value", "median"), **firsts).reset_index()
     else:
         part = part[[*keys, "value", "archive", "begin_s"]].iloc[order].reset_index(drop=True)
-    number = np.unique(part["series"].to_numpy(np.int64), return_inverse=True)[1]
+    number = in_turn(part["series"].to_numpy(np.int64))
     middle = medians_of(number, part["value"].to_numpy(np.float64))[number]
-    part, middle = part[middle != 0], middle[middle != 0]
+    if not middle.all():
+        part, middle = part[middle != 0], middle[middle != 0]
     scale = np.abs(middle)
     relative = (part["value"].to_numpy(np.float64) - middle) / scale
     day = day_numbers(part["started_s"])
@@ -202,7 +235,7 @@ def _group(cluster: str, stratum: str, factor: str, part: "pd.DataFrame") -> Ser
             relative=relative[span],
             common=common[span],
             scale=float(scale[span.start]),
-            archives=archives[span].tolist(),
+            archives=archives[span],
             least_correlation=least,
             local=effect is None,
         )
@@ -241,8 +274,8 @@ def _least_correlation(series: "list[Floats]") -> float:
     estimates = np.empty(len(series))
     for places, rows in of_equal_length(series):
         # levels taken off lower a correlation by about (2 + 4 rho) / n (Kendall's bias; see `correlation`)
-        rho = levels_correlation(rows)
-        estimates[places] = np.minimum(differences_correlation(rows), rho + (2 + 4 * rho) / rows.shape[1])
+        from_differences, rho = correlations(rows)
+        estimates[places] = np.minimum(from_differences, rho + (2 + 4 * rho) / rows.shape[1])
     if len(series) >= MIN_SERIES:
         weights = counts / counts.sum()
         mean = float(weights @ estimates)
@@ -268,20 +301,21 @@ def of_equal_length(series: "Sequence[Floats]") -> "Iterator[tuple[list[int], Fl
 # before.
 
 
-def sudden_p_value(values: "Floats") -> float:
-    """Of the series, in order of time, having no sudden change; shape (n,)."""
-    return min(1.0, 1.0 / float(_evidence(values).max(initial=1.0)))
+def sudden_p_value(evidence: "Floats | None") -> float:
+    """Of a series having no sudden change, by the evidence on each of its dates."""
+    return 1.0 if evidence is None else min(1.0, 1.0 / float(evidence.max(initial=1.0)))
 
 
-def sudden_changes(values: "Floats", level: float) -> list[int]:
-    """The numbers of the first values of new levels, each with SHORTEST values on both sides at least.
+def sudden_changes(values: "Floats", evidence: "Floats | None", level: float) -> list[int]:
+    """The numbers of the first values of new levels, each with SHORTEST values on both sides at least; shape (n,).
 
     After a change the series begins anew, at half of the level.
     """
     found: list[int] = []
     start = 0
     while len(values) - start >= 2 * SHORTEST:
-        evident = np.flatnonzero(_evidence(values[start:]) >= 1.0 / level)
+        since = sudden_evidence(values[None, start:])[0] if evidence is None or start else evidence
+        evident = np.flatnonzero(since >= 1.0 / level)
         if not len(evident):
             break
         place = _best_cut(values, start, start + int(evident[0]))
@@ -292,16 +326,19 @@ def sudden_changes(values: "Floats", level: float) -> list[int]:
     return found
 
 
-def _evidence(values: "Floats") -> "Floats":
-    state = ChangeEvidence.start(1, COMMON_MEMORY)
-    # in units of its own noise, so that nothing underflows
-    differences = np.abs(np.diff(values))
-    unit = float(np.median(differences[differences > 0])) if (differences > 0).any() else 1.0
-    scaled = (values - values[0]) / unit
-    found = np.empty(len(scaled))
-    for at in range(len(scaled)):
-        state.update(scaled[at : at + 1])
-        found[at] = state.evidence()[0]
+def sudden_evidence(values: "Floats") -> "Floats":
+    """Of each series, in order of time, on each date; both of shape (series, n)."""
+    state = ChangeEvidence.start(len(values), COMMON_MEMORY)
+    scaled = np.empty(values.shape)
+    for row, series in enumerate(values):
+        # in units of its own noise, so that nothing underflows
+        differences = np.abs(np.diff(series))
+        unit = float(np.median(differences[differences > 0])) if (differences > 0).any() else 1.0
+        scaled[row] = (series - series[0]) / unit
+    found = np.empty(values.shape)
+    for at in range(values.shape[1]):
+        state.update(np.ascontiguousarray(scaled[:, at]))
+        found[:, at] = state.evidence()
     return found
 
 

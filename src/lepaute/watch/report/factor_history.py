@@ -17,7 +17,7 @@ from lepaute.watch.alarms.standing import concerned
 from lepaute.watch.judging.judge import AND, CONFIDENCE, WINDOWS
 from lepaute.watch.judging.recorded_tests import Selection, recorded_tests
 from lepaute.watch.open_regressions import OpenRegressions
-from lepaute.watch.report.summary import OF_VERDICTS, suspects_of
+from lepaute.watch.report.findings import OF_VERDICTS, findings_in
 from lepaute.watch.store import Store
 from lepaute.watch.values import check_values, is_packed
 
@@ -40,7 +40,7 @@ class FactorRows:
     rows   : node, cpu, job, started_s, stratum, value, state, archive; regressed: of an open regression; of the verdict
              on a single job outlier, p_value (NaN: not tested), direction, low, high; by node, cpu and time
     window : so many jobs together were tested as well, 0: none; `rows` has mean_w (of the window), p_w, low_w, high_w
-    suspects : suspicious tests of all windows, as `suspects_of` gives them
+    suspects : suspicious tests of all windows, as `Findings.unexplained` gives them
     """
 
     cluster: str
@@ -83,7 +83,7 @@ def factor_rows(
         tests = [store.verdicts(cluster=cluster, factors=[factor], r=r, pooled=False).iloc[:0] for r in windows]
     single = tests[0]
     verdicts = pd.concat([part[list(OF_VERDICTS)] for part in tests], ignore_index=True)
-    suspects = suspects_of(verdicts, found.rows, 1.0 - CONFIDENCE)
+    suspects = findings_in(verdicts, 1.0 - CONFIDENCE).unexplained(found.rows)
     if table.empty:  # a vector
         table = single[[*_KEY, "started_s", "stratum", "archive"]].assign(value=np.nan, state="done")
     table = _beside(table, single, dict(zip(_OF_VERDICT, _OF_VERDICT, strict=True)))

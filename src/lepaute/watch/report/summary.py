@@ -23,14 +23,13 @@ from lepaute.kit.text import counted, p_text, signed_percent
 from lepaute.watch.alarms.sizes import least_change_of
 from lepaute.watch.alarms.steps import alike_changes, same_machines
 from lepaute.watch.alarms.worth_a_look import LABEL
-from lepaute.watch.changelog import ALL, Inventory
-from lepaute.watch.judging.judge import AND
+from lepaute.watch.changelog import Inventory
 from lepaute.watch.kept import keep_text, kept_text
 from lepaute.watch.named_nodes import nodes_text
 from lepaute.watch.notices.absences import Absence, absences_of
 from lepaute.watch.notices.notice import UNLIKE_PEERS, Notice, worse_first
 from lepaute.watch.proposals.proposed_event import shared_groups
-from lepaute.watch.store.packed import row_keys
+from lepaute.watch.report.findings import Findings, latest_waiting
 from lepaute.watch.values import DAY_S, MACHINE, WHOLE_NODE, Machine, Node, day_of, nodes_of
 
 if TYPE_CHECKING:
@@ -41,11 +40,6 @@ CHANGED, UNLIKE, NOT_CONFIRMED, UNKNOWN, FINE = "changed", "unlike its peers", "
 EXIT_STATUS = {CHANGED: 1, UNLIKE: 4, NOT_CONFIRMED: 3, UNKNOWN: 2, FINE: 0}
 #: Suspicious tests are those of the latest days, unless asked otherwise.
 RECENT_DAYS = 7
-#: Columns of verdicts that a summary is made of.
-OF_VERDICTS = (
-    *("cluster", "node", "cpu", "job", "started_s", "stratum", "factor", "r", "outlier", "p_value", "direction"),
-    "missing",
-)
 #: From so many nodes on, one cause is likelier than many.
 MANY_NODES = 3
 
@@ -159,30 +153,25 @@ class Summary:
 
 
 def summarise(
-    verdicts: "Iterable[pd.DataFrame]",
+    found: Iterable[Findings],
     values: "pd.DataFrame",
     standing: "pd.DataFrame",
     noticed: Iterable[Notice] = (),
     looks: Sequence[Notice] = (),
     *,
-    level: float,
     since_s: float | None = None,
 ) -> Summary:
-    """verdicts : as Watch.tests gives them, with the columns OF_VERDICTS; values : of the same nodes and dates
+    """found : of the tests of each vector; values : of the same nodes and dates
 
-    standing : as watch.alarms.standing; level : a p-value below it is suspicious; since_s : of suspicions
+    standing : as watch.alarms.standing; since_s : of suspicions
     noticed : as watch.notices.notice, of which the `uncovered` are told; looks : what is `worth_a_look` there
     Tests of a machine and factor that a regression covers are not suspicious on their own, nor are those of several
     jobs that only repeat an earlier job.
     """
     last_s = float(values["started_s"].max()) if len(values) else None
     regressions = regressions_of(standing)
-    suspected, waiting, tests = [], [], 0
-    for part in verdicts:
-        suspected.append(suspects_of(part, standing, level))
-        waiting.append(_latest_waiting(part))
-        tests += int((part["missing"] == 0).sum())
-    suspects = pd.concat(suspected, ignore_index=True)
+    every = list(found)
+    suspects = pd.concat([each.unexplained(standing) for each in every], ignore_index=True)
     begin_s = since_s if since_s is not None else -np.inf if last_s is None else recent_s(last_s)
     recent = suspects[suspects["started_s"] >= begin_s]
     return Summary(
@@ -192,25 +181,15 @@ def summarise(
         absences=absences_of(values),
         worth_a_look=WorthALook(tuple(looks)),
         notices=uncovered(noticed, standing),
-        waiting=waiting_of(pd.concat(waiting, ignore_index=True)),
+        waiting=waiting_of(pd.concat([each.waiting for each in every], ignore_index=True)),
         clusters=tuple(sorted(values["cluster"].unique())),
         nodes=len(nodes_of(values)),
         machines=len(values[MACHINE].drop_duplicates()),
         factors=tuple(sorted(values["factor"].unique())),
-        tests=tests,
+        tests=sum(each.tests for each in every),
         first=None if last_s is None else day_of(float(values["started_s"].min())),
         last=None if last_s is None else day_of(last_s),
     )
-
-
-def suspects_of(verdicts: "pd.DataFrame", standing: "pd.DataFrame", level: float) -> "pd.DataFrame":
-    """The tests below the level that no regression explains, and no earlier job of the same window; outliers are none.
-
-    verdicts : of whole series, all windows of a factor together
-    """
-    suspects = verdicts[(verdicts["missing"] == 0) & (verdicts["p_value"] < level) & ~verdicts["outlier"]]
-    suspects = suspects[~_explained(suspects, standing)]
-    return suspects[~_echoes(suspects, verdicts)]
 
 
 def recent_s(last_s: float) -> float:
@@ -306,7 +285,7 @@ def _suspicion(days: list[list[list[dict[Any, Any]]]]) -> Suspicion:
 def waiting_of(verdicts: "pd.DataFrame") -> tuple[Waiting, ...]:
     """Machines of which a factor cannot be tested yet, by the latest job of each; the smallest window counts."""
     of_machine: dict[Machine, list[tuple[str, int]]] = defaultdict(list)
-    for row in _latest_waiting(verdicts).to_dict("records"):
+    for row in latest_waiting(verdicts).to_dict("records"):
         of_machine[row["cluster"], row["node"], int(row["cpu"])].append((row["factor"], int(row["missing"])))
     alike: dict[tuple[Any, ...], list[Machine]] = defaultdict(list)
     for machine, rows in of_machine.items():
@@ -315,65 +294,10 @@ def waiting_of(verdicts: "pd.DataFrame") -> tuple[Waiting, ...]:
     return tuple(sorted(reports, key=lambda each: (-len(each.machines), each.missing)))
 
 
-def _latest_waiting(verdicts: "pd.DataFrame") -> "pd.DataFrame":
-    """The latest job of each machine and factor, by the smallest window, where it cannot be tested; by date."""
-    single = np.flatnonzero((verdicts["r"] == verdicts["r"].min()).to_numpy())
-    smallest_window_rows = verdicts[[*MACHINE, "factor", "started_s", "missing"]].iloc[single]
-    key, started_s = row_keys(smallest_window_rows, [*MACHINE, "factor"]), smallest_window_rows["started_s"].to_numpy()
-    order = np.lexsort((started_s, key))
-    last = np.sort(order[np.flatnonzero(np.diff(key[order], append=-2))])  # of each in time
-    last = last[smallest_window_rows["missing"].to_numpy()[last] > 0]
-    return verdicts.iloc[single[last[np.argsort(started_s[last], kind="stable")]]]
-
-
 def uncovered(noticed: Iterable[Notice], standing: "pd.DataFrame") -> tuple[Notice, ...]:
     """Without what a regression covers."""
     covered = set(zip(*(standing[name] for name in (*MACHINE, "factor")), strict=True))
     return tuple(notice for notice in noticed if attrgetter(*MACHINE, "factor")(notice) not in covered)
-
-
-def _explained(suspects: "pd.DataFrame", standing: "pd.DataFrame") -> "np.ndarray":
-    """Which of the tests are of a machine and one of its factors that a regression is of, from its change on."""
-    since: dict[tuple[str, str, int, str], float] = {}
-    for row in standing.to_dict("records"):
-        key = (row["cluster"], row["node"], int(row["cpu"]), row["factor"])
-        since[key] = min(row["changed_s"], since.get(key, np.inf))
-    rows = suspects[[*MACHINE, "factor", "started_s"]].itertuples(index=False, name=None)
-    explained = [
-        any(
-            since.get(machine, np.inf) <= started_s
-            for name in factor.split(AND)
-            for machine in ((cluster, node, cpu, name), (cluster, ALL, WHOLE_NODE, name))
-        )
-        for cluster, node, cpu, factor, started_s in rows
-    ]
-    return np.array(explained, dtype=np.bool_)
-
-
-def _echoes(suspects: "pd.DataFrame", verdicts: "pd.DataFrame") -> "np.ndarray":
-    """Which of the tests of several jobs are suspicious for an earlier job of the window, suspicious by itself."""
-    key = [*MACHINE, "stratum", "factor"]
-    of_several = suspects.index[suspects["r"] > 1]
-    if not len(of_several):
-        return np.zeros(len(suspects), np.bool_)
-    series = row_keys(verdicts, key)
-    mine = np.isin(series, series[verdicts.index.isin(of_several)])
-    single = verdicts[mine & (verdicts["missing"] == 0) & (verdicts["r"] == 1)]
-    single = single.sort_values(["started_s", "job"], kind="stable")
-    position = single.groupby(key, sort=False).cumcount()
-    where = dict(zip(single[[*key, "job"]].itertuples(index=False, name=None), position, strict=True))
-    rows = [
-        (row[:-2], where.get(row[:-1], -1), int(row[-1]))
-        for row in suspects[[*key, "job", "r"]].itertuples(index=False, name=None)
-    ]
-    alone = {(series, at) for series, at, r in rows if r == 1}
-    return np.array(
-        [
-            r > 1 and (series, at) not in alone and any((series, at - back) in alone for back in range(1, r))
-            for series, at, r in rows
-        ],
-        dtype=np.bool_,
-    )
 
 
 def _machines(rows: Iterable[dict[Any, Any]]) -> tuple[Machine, ...]:

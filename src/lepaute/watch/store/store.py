@@ -10,6 +10,7 @@ from typing import Self
 import numpy as np
 import pandas
 import pyarrow
+import pyarrow.compute
 
 from lepaute.errors import InputError
 from lepaute.kit.notebook import facts_html
@@ -140,7 +141,9 @@ class Store:
         keys = rows.select(list(VERDICTS.key)).append_column("place", pyarrow.array(np.arange(len(rows))))
         with self._backend.writing() as writer:
             writer.stage(keys)
-            there = writer.read(f"select n.place from staged n join verdicts o on {same_key(VERDICTS)}")
+            same = f"{same_key(VERDICTS)} and o.started_s >= ?"  # as few files are read as can have them
+            since_s = pyarrow.compute.min(rows["started_s"]).as_py() or 0.0
+            there = writer.read(f"select n.place from staged n join verdicts o on {same}", [since_s])
             if len(there):
                 new = np.ones(len(rows), np.bool_)
                 new[there["place"].to_numpy()] = False
