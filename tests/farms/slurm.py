@@ -32,7 +32,7 @@ from farms.daemons import (
     wait_gone,
     with_variable,
 )
-from support_limits import HANG_S, wait_until
+from support_limits import ran, wait_until
 
 #: Each pretended; a job of the tests computes nothing.
 CPUS_PER_NODE = 2
@@ -51,9 +51,7 @@ class SlurmFarm:
 
     def run(self, *argv: str) -> str:
         """Output of a command of Slurm's; fails with what it said."""
-        done = subprocess.run(
-            argv, env=dict(self.environment), capture_output=True, text=True, timeout=HANG_S, check=False
-        )
+        done = ran(argv, env=dict(self.environment))
         assert done.returncode == 0, f"{argv}: {done.stderr}"
         return done.stdout
 
@@ -92,14 +90,7 @@ class SlurmFarm:
         for daemon in (self.controller, *self.daemons.values()):
             if daemon.poll() is not None:
                 raise ChildProcessError(f"{daemon.args} ended with {daemon.returncode}; see {self.folder}")
-        found = subprocess.run(
-            ["sinfo", "--noheader", "--Node", "--partition=all", "--format=%T"],
-            env=dict(self.environment),
-            capture_output=True,
-            text=True,
-            timeout=HANG_S,
-            check=False,
-        )
+        found = ran(["sinfo", "--noheader", "--Node", "--partition=all", "--format=%T"], env=dict(self.environment))
         return found.stdout.split() == ["idle"] * len(self.names)
 
 
