@@ -95,6 +95,7 @@ def output_of(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
     from lepaute.cli.main import main
 
     def output(*words: object, status: int = 0) -> str:
+        capsys.readouterr()
         assert main([*map(str, words)]) == status
         return capsys.readouterr().out
 
@@ -112,6 +113,7 @@ def refusal_of(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
     from lepaute.cli.main import main
 
     def refusal(*words: object) -> str:
+        capsys.readouterr()
         assert main([*map(str, words)]) == 2
         output, line = capsys.readouterr()
         assert (output, line.count("\n")) == ("", 1)
@@ -157,6 +159,16 @@ def two_cores() -> tuple[int, int]:
     if len(cores) < 2:
         pytest.skip("messages want two cores")
     return cores[0], cores[1]
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Runs command lines on the files of the tables of effects."""
+    from effects.lines import write_files
+    from hostile.refusals import serving
+
+    with serving(tmp_path_factory.mktemp("in"), tmp_path_factory.mktemp("server"), write_files) as started:
+        yield started
 
 
 @pytest.fixture(scope="session")

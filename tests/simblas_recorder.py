@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from support_limits import HANG_S
+from support_limits import HANG_S, ran
 
 from lepaute.kit.builds import built_once, digests
 from lepaute.simulate.smpi.entries import generate
@@ -66,9 +66,7 @@ class Library:
     """The shared library; `fortran` and `c` call an entry, `charges` takes what was charged since the last time."""
 
     def __init__(self) -> None:
-        compiler = subprocess.run(
-            ["g++", "--version"], check=True, capture_output=True, text=True, timeout=HANG_S
-        ).stdout
+        compiler = ran(["g++", "--version"], check=True).stdout
         inputs = (compiler, *FLAGS, generate(table()), RECORDER, *digests(SOURCE.glob("*.*")))
         self.path = built_once("simblas-recorded", inputs, PRODUCT, _build) / PRODUCT
         self.loaded = ctypes.CDLL(str(self.path))

@@ -6,10 +6,13 @@ What is fast, or takes little memory, is measured in `benchmarks/`.
 """
 
 import signal
+import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -30,6 +33,12 @@ def wait_until(condition: Callable[[], object], what: str, limit_s: float = HANG
             raise TimeoutError(f"{what}: not within {limit_s:g} s")
         time.sleep(pause_s)
         pause_s = min(2 * pause_s, 0.1)
+
+
+def ran(argv: Sequence[str | Path], *, check: bool = False, **options: Any) -> "subprocess.CompletedProcess[str]":
+    """A program that was run to its end, with what it printed; one that hangs is stopped."""
+    limited = {"timeout": HANG_S, **options}
+    return subprocess.run(argv, capture_output=True, text=True, check=check, **limited)
 
 
 def within(what: str, limit_s: float = HANG_S) -> AbstractContextManager[None]:

@@ -40,8 +40,6 @@ def local_nodes(names: Sequence[str], folder: str, lost: list[tuple[str, str]] |
 
 def check_stream(process: "subprocess.Popen[bytes]") -> None:
     """Asserts that `cat` on a node gives back what it is given, at once and unharmed, and ends with its input."""
-    assert process.stdin is not None
-    assert process.stdout is not None
     # Ten bytes, among them those that terminals and ssh's own escapes would take; the stream stays open.
     short = b"\n~.\x00\x03\x04\x11\x13\xff\n"
     os.write(process.stdin.fileno(), short)

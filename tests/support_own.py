@@ -56,5 +56,4 @@ def time_of(course: Any, ranks: int = 2, **more: Any) -> float:
 
 def calls_of(course: Any, ranks: int = 2) -> Any:
     traced = lp.predict(fixed(course, ranks), "dahu", runs=1, layers=NOTHING, trace=lp.TraceRequest()).trace
-    assert traced is not None
     return traced.to_frame()

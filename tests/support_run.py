@@ -9,7 +9,7 @@ from collections import Counter
 from pathlib import Path
 from unittest import mock
 
-from support_limits import HANG_S, wait_until, within
+from support_limits import HANG_S, ran, wait_until, within
 
 import lepaute
 from lepaute.cli.main import main
@@ -29,15 +29,7 @@ def run_lepaute(
     *arguments: object, folder: Path, limit_s: float = HANG_S, **more: str
 ) -> subprocess.CompletedProcess[str]:
     """Runs a command of lepaute in a folder, to its end."""
-    return subprocess.run(
-        lepaute_argv(*arguments),
-        cwd=folder,
-        env=environment(**more),
-        capture_output=True,
-        text=True,
-        timeout=limit_s,
-        check=False,
-    )
+    return ran(lepaute_argv(*arguments), cwd=folder, env=environment(**more), timeout=limit_s)
 
 
 def run_here(

@@ -111,13 +111,11 @@ class Session:
             self._python = self._python or self._forked("interpret", stdin=subprocess.PIPE)
             process = self._python
             asked = json.dumps([str(source), str(output)]) + "\n"
-        assert process.stdin is not None
         process.stdin.write(asked.encode())
         process.stdin.flush()
         return self._status(process, code)
 
     def _status(self, process: "subprocess.Popen[bytes]", code: str) -> int:
-        assert process.stdout is not None
         answer = b""
         while not answer.endswith(b"\n"):
             ready = select.select([process.stdout], [], [], HANG_S)[0]
@@ -133,7 +131,6 @@ class Session:
         self._forked("serve", address)
         # What a step prints is in a file; descriptor 3 says that it has ended.
         bash = self._started(["bash", "--noprofile", "--norc"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        assert bash.stdin is not None
         bash.stdin.write(b"exec 3>&1\n")
         return bash
 
@@ -142,7 +139,6 @@ class Session:
         client = self._scratch / program
         _write_client(client, program, _server_of_all())
         process = self._started([str(client), *arguments], stdout=subprocess.PIPE, **streams)
-        assert process.stdout is not None
         self._groups.append(int(process.stdout.readline()))
         return process
 
@@ -167,7 +163,6 @@ def _server_of_all() -> str:
         words, stdout=subprocess.PIPE, env=_environment(Path(folder.name)), cwd=folder.name, start_new_session=True
     )
     atexit.register(lambda: (server.kill(), server.wait(), folder.cleanup()))
-    assert server.stdout is not None
     if not server.stdout.readline():
         raise RuntimeError("the server of commands has not started")
     return address

@@ -132,14 +132,8 @@ def judged(found: pandas.DataFrame) -> list[Goal]:
     rows = [(library, size) for library in LIBRARIES for size in sorted(found["size_bytes"].unique())]
     for scheme in ONE_RUN:
         less = sum(bool(spread[("mpiruns", *row)] < spread[(scheme, *row)]) for row in rows)
-        goals.append(
-            Goal(
-                f"rows in which 30 mpiruns spread less than {SCHEMES[scheme]}",
-                f"all {len(rows)}",
-                str(less),
-                less == len(rows),
-            )
-        )
+        what = f"rows in which 30 mpiruns spread less than {SCHEMES[scheme]}"
+        goals.append(Goal(what, f"all {len(rows)}", str(less), less == len(rows)))
     return goals
 
 

@@ -97,14 +97,9 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
         goals.append(Goal(f"{host}: trend with the mask, by jobs", f"p <= {SIGNIFICANT}", f"{p:.2g}", p <= SIGNIFICANT))
         ratios = masks.sort_values("bits")["ratio"].to_numpy()
         steps = int(numpy.sum(numpy.diff(ratios) < 0))
-        goals.append(
-            Goal(
-                f"{host}: the larger the mask, the faster",
-                f"{len(ratios) - 1} of {len(ratios) - 1} steps",
-                f"{steps} of {len(ratios) - 1}",
-                steps == len(ratios) - 1,
-            )
-        )
+        what = f"{host}: the larger the mask, the faster"
+        seen = f"{steps} of {len(ratios) - 1}"
+        goals.append(Goal(what, f"{len(ratios) - 1} of {len(ratios) - 1} steps", seen, steps == len(ratios) - 1))
         constants, sequence = kinds.loc[list(CONSTANTS), "ratio"], float(kinds.loc["sequential", "ratio"])
         order = bool((constants < sequence).all()) and sequence < 1
         said = f"{constants.min():.3f} to {constants.max():.3f}, {sequence:.3f}, 1"

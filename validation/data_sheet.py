@@ -76,14 +76,9 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
     goals = []
     for machine, rows in frame.groupby("machine"):
         inside, runs = int(rows["real_inside"].sum()), int(rows["real_runs"].sum())
-        goals.append(
-            Goal(
-                f"{machine}: real runs inside the 95 % intervals",
-                f"at least {MIN_INSIDE_PERCENT:g} %",
-                f"{inside} of {runs}",
-                inside_percent(rows) >= MIN_INSIDE_PERCENT,
-            )
-        )
+        what = f"{machine}: real runs inside the 95 % intervals"
+        seen = f"{inside} of {runs}"
+        goals.append(Goal(what, f"at least {MIN_INSIDE_PERCENT:g} %", seen, inside_percent(rows) >= MIN_INSIDE_PERCENT))
         width = float(half_widths_percent(rows).median())
         goals.append(at_most(f"{machine}: median half-width", MAX_HALF_WIDTH_PERCENT, width))
     return goals

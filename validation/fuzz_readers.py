@@ -7,7 +7,7 @@ input, fewer of those that take longer to read: platforms, studies, also of own 
 layers, `--set`, HPL.dat, results of HPL, hostfiles, rankfiles, sets of nodes, SimGrid's XML, traces, also replayed and
 of other programs, designs and their factors, installation files, output of other benchmarks, tables of durations,
 observations and coefficients, inventories, changelogs and mappings, stores, saved and sealed predictions, journals and
-states of runs (tests/mutants/), and archives of experiments (tests/archive_mutants.py: bytes, members,
+states of runs (tests/mutants/), and archives of experiments (tests/mutants/archives.py: bytes, members,
 values of documents; most sealed again, so that the layers behind the seal are reached). What is read goes through all
 that precedes a simulation: a platform is summed up, written and read again, a trace described, an archive shown,
 verified, compared and extracted.

@@ -116,14 +116,9 @@ def agreement_goals(frame: pandas.DataFrame) -> list[Goal]:
         if way in SHOWN:
             continue
         worst = rows.loc[rows["adjusted"].idxmin()]
-        goals.append(
-            Goal(
-                f"{state}, {way}: least p of 12, after Holm's correction",
-                "at least 0.05",
-                f"{worst['adjusted']:.3f} ({worst['statistic']}, {worst['level']})",
-                bool(worst["adjusted"] >= 0.05),
-            )
-        )
+        what = f"{state}, {way}: least p of 12, after Holm's correction"
+        seen = f"{worst['adjusted']:.3f} ({worst['statistic']}, {worst['level']})"
+        goals.append(Goal(what, "at least 0.05", seen, bool(worst["adjusted"] >= 0.05)))
     return goals
 
 

@@ -126,14 +126,9 @@ def judged_mpiruns(calls: pandas.DataFrame) -> list[Goal]:
     goals = []
     for library, case, times in cases_of(calls):
         held, p_value = mpirun_effect(times)
-        goals.append(
-            Goal(
-                f"{TITLES[library]}, {case}: mpiruns whose interval holds the grand mean; p of the F test",
-                "below 95 %; below 0.01",
-                f"{100 * held:.0f} %; {small(p_value)}",
-                held < 0.95 and p_value < 0.01,
-            )
-        )
+        what = f"{TITLES[library]}, {case}: mpiruns whose interval holds the grand mean; p of the F test"
+        seen = f"{100 * held:.0f} %; {small(p_value)}"
+        goals.append(Goal(what, "below 95 %; below 0.01", seen, held < 0.95 and p_value < 0.01))
     return goals
 
 

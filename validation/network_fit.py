@@ -289,14 +289,8 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
     ]
     for name, own in parts.groupby("series", sort=False):
         mixture, usual = own["ks_mixture"].median(), own["ks_half_normal"].median()
-        goals.append(
-            Goal(
-                f"distance of the noise, {FULL_NAMES[str(name)]}",
-                f"below {usual:.3f} (half-normal)",
-                f"{mixture:.3f}",
-                bool(mixture < usual),
-            )
-        )
+        what = f"distance of the noise, {FULL_NAMES[str(name)]}"
+        goals.append(Goal(what, f"below {usual:.3f} (half-normal)", f"{mixture:.3f}", bool(mixture < usual)))
     return goals
 
 

@@ -126,14 +126,8 @@ def judged(times: pandas.DataFrame, calls: pandas.DataFrame) -> list[Goal]:
     late = calls[calls["late"] & (calls["synchronisation"] == "MPI_Barrier")]
     for library in LIBRARIES:
         skew = float(late.loc[late["library"] == library, "skew_ns"].median()) * 1e-3
-        goals.append(
-            Goal(
-                f"exit skew of {TITLES[library]}'s late barrier, median",
-                "38 to 42 µs",
-                f"{skew:.2f} µs",
-                38 <= skew <= 42,
-            )
-        )
+        what = f"exit skew of {TITLES[library]}'s late barrier, median"
+        goals.append(Goal(what, "38 to 42 µs", f"{skew:.2f} µs", 38 <= skew <= 42))
     return goals
 
 

@@ -122,14 +122,8 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
         goals.append(Goal(f"{name}: number free", "the three among them", f"{free.count(',') + 1} found", among))
     series = frame[frame["what"] == "series"]
     worse = series["residual"].astype(float) > series["pycewise_residual"].astype(float) * (1 + 1e-9)
-    goals.append(
-        Goal(
-            "squared residuals at the number of pycewise",
-            "no larger in any",
-            f"larger in {worse.sum()}",
-            not worse.any(),
-        )
-    )
+    what = "squared residuals at the number of pycewise"
+    goals.append(Goal(what, "no larger in any", f"larger in {worse.sum()}", not worse.any()))
     return goals
 
 

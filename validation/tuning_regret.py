@@ -182,14 +182,8 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
     for study in frame["study"].unique():
         for budget in JUDGED:
             mean, half = difference_of(frame, study, "tuning", "random search", budget)
-            goals.append(
-                Goal(
-                    f"{study}, {budget:g} simulations a configuration: regret of tuning less that of random search",
-                    "95 % interval below 0",
-                    f"{mean:+.2f} ± {half:.2f} points",
-                    mean + half < 0.0,
-                )
-            )
+            what = f"{study}, {budget:g} simulations a configuration: regret of tuning less that of random search"
+            goals.append(Goal(what, "95 % interval below 0", f"{mean:+.2f} ± {half:.2f} points", mean + half < 0.0))
     return goals
 
 

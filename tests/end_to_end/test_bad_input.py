@@ -2,12 +2,11 @@
 
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from support_limits import HANG_S
+from support_limits import ran
 
 COMPILER_WITHOUT_BLAS = """#!/bin/sh
 for word in "$@"; do
@@ -19,11 +18,10 @@ exec %s "$@"
 
 def assert_named_with_its_package(folder: Path, name: str, **environment: str) -> None:
     verify = ["verify", "hpl", "-p", "dahu", "--n", "100", "--grid", "1x1", "--output", str(folder / "out")]
-    result = subprocess.run(
+    result = ran(
         [sys.executable, "-m", "lepaute.cli.main", *verify],
-        capture_output=True, text=True, timeout=HANG_S, check=False,
         env={**os.environ, "LEPAUTE_HOME": str(folder / "home"), **environment},
-    )  # fmt: skip
+    )
     assert (result.returncode, result.stdout) == (2, ""), result.stderr
     (line,) = result.stderr.splitlines()
     assert name in line

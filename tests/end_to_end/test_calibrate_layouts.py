@@ -11,7 +11,7 @@ import sys
 
 import pytest
 from long_tests import long_but
-from support_limits import CALIBRATION_HANG_S
+from support_limits import CALIBRATION_HANG_S, ran
 
 from lepaute.measure.archive import Archive
 from lepaute.measure.calibration.campaign import calibrate
@@ -31,10 +31,7 @@ SMALL_MESSAGE_BYTES = 1 << 20
 
 def run(*arguments: str, layout: str = "") -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, **({MADE_UP: layout} if layout else {})}
-    return subprocess.run(
-        [sys.executable, "-m", "lepaute.cli.main", *arguments],
-        capture_output=True, text=True, timeout=CALIBRATION_HANG_S, env=environment, check=False,
-    )  # fmt: skip
+    return ran([sys.executable, "-m", "lepaute.cli.main", *arguments], timeout=CALIBRATION_HANG_S, env=environment)
 
 
 def holds_every_core(measured: Archive, layout: str, active: set[int]) -> None:
@@ -49,7 +46,6 @@ def holds_every_core(measured: Archive, layout: str, active: set[int]) -> None:
         assert set(full["cpu"]) == set(range(sockets * each))
         assert set(full["pu"]) <= os.sched_getaffinity(0)
     (machine,) = measured.about.machines.values()
-    assert machine.layout is not None
     assert machine.layout.source == f"{MADE_UP}={layout}"
 
 

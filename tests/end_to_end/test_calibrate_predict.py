@@ -7,14 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from support_limits import CALIBRATION_HANG_S, HANG_S
+from support_limits import CALIBRATION_HANG_S, ran
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "lepaute.cli.main", *arguments],
-        capture_output=True, text=True, timeout=CALIBRATION_HANG_S, env=os.environ, check=False,
-    )  # fmt: skip
+    return ran([sys.executable, "-m", "lepaute.cli.main", *arguments], timeout=CALIBRATION_HANG_S, env=os.environ)
 
 
 #: PFACT, RFACT, NBMIN and process rows, one with each form of L1, U and the swap.
@@ -39,7 +36,6 @@ def calls_every_kernel_of_hpl(file: Path) -> None:
         options = {"pfact": pfact, "rfact": rfact, "nbmin": nbmin, "l1": l1, "u": u, "swap": swap}
         prediction = lp.predict(lp.Hpl(n=500, nb=64, p=p, q=4 - p, **options), platform, runs=1, seed=1)
         assert not any("not modelled" in warning for warning in prediction.warnings), options
-        assert prediction.first is not None
         called |= set(prediction.first.kernels)
     assert called == set(_core.kernel_names()) - {"sweep"}
 
@@ -108,5 +104,5 @@ def test_predict_loads_no_heavy_package() -> None:
         "heavy = {'numpy', 'pandas', 'scipy', 'matplotlib', 'pyarrow', 'rich'} & set(sys.modules); "
         "sys.exit(f'loaded {heavy}' if heavy else 0)"
     )
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=HANG_S, check=False)
+    result = ran([sys.executable, "-c", code])
     assert result.returncode == 0, result.stderr

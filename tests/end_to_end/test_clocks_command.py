@@ -202,9 +202,7 @@ def test_a_measurement_that_was_interrupted_goes_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.nodes
-def test_more_ranks_than_nodes_have_slots_are_refused_and_few_ranks_leave_nodes_out(
-    ssh_nodes: SshdFarm, tmp_path: Path
-) -> None:
+def test_more_ranks_than_nodes_have_slots_are_refused_and_few_ranks_leave_nodes_out(ssh_nodes, tmp_path):
     ssh = ("--nodes", "node[1-3]", "--ssh-config", ssh_nodes.ssh_config, "--methods", "SKaMPI", *FEW)
     done = run_here("clocks", *ssh, "--np", "7", "--ranks-per-node", "2", folder=tmp_path)
     assert done.returncode == 2

@@ -2,13 +2,12 @@
 
 import os
 import signal
-import subprocess
 from pathlib import Path
 
 import pandas
 import pytest
 from long_tests import long_but
-from support_limits import HANG_S, wait_until
+from support_limits import HANG_S, ran, wait_until
 from support_mpi_probes import COLLECTIVES as SOURCES
 from support_mpi_probes import MpiProbe
 
@@ -135,9 +134,7 @@ def test_every_rank_leaves_the_models_of_its_clock(open_mpi: MpiProbe, tmp_path:
          "PingPong of 77 bytes"),
     ],
 )  # fmt: skip
-def test_a_library_that_gives_wrong_results_is_not_measured(
-    open_mpi: MpiProbe, tmp_path: Path, call: str, arguments: str, wrong: str, row: str, said: str
-) -> None:
+def test_a_library_that_gives_wrong_results_is_not_measured(open_mpi, tmp_path, call, arguments, wrong, row, said):
     source, shim = tmp_path / "shim.c", tmp_path / "shim.so"
     inside = f"int status = PMPI_{call.partition('(')[0]}({arguments}); {wrong} return status;"
     source.write_text(f"#include <mpi.h>\nint MPI_{call} {{ {inside} }}\n")
@@ -156,7 +153,7 @@ def test_a_rank_that_is_killed_takes_no_finished_batch_along(open_mpi: MpiProbe,
         wait_until(
             lambda: all(path.is_file() and path.read_text().count("\n0,") >= 301 for path in raw), "the first batch"
         )
-        listed = subprocess.run(["pgrep", "-f", str(open_mpi.path)], capture_output=True, text=True, check=True)
+        listed = ran(["pgrep", "-f", str(open_mpi.path)], check=True)
         ranks = [int(pid) for pid in listed.stdout.split() if int(pid) != process.pid]
         os.kill(ranks[-1], signal.SIGKILL)
         process.communicate(timeout=HANG_S)

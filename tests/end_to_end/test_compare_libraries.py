@@ -218,15 +218,14 @@ def test_variables_that_set_a_library_are_recorded_and_those_without_effect_are_
 
 
 @pytest.mark.parametrize("varied", long_but(["cache pages", "cache pages flags"], "cache pages"))
-def test_factors_are_crossed_with_libraries_and_reach_the_probe(varied: str, tmp_path: Path, capsys) -> None:
+def test_factors_are_crossed_with_libraries_and_reach_the_probe(varied, tmp_path, json_of):
     """Every combination of levels in one block; what the probe was told is in its raw files."""
     names = varied.split()
     levels_of = {"cache": ("warm", "cold"), "pages": ("small", "default"), "flags": ("-O2", "-O1")}
     factors = [word for name in names for word in ("--factor", f"{name}={','.join(levels_of[name])}")]
     words = ["--ops", "barrier", "--calls", "5", "--mpiruns", "1", "--budget", "0.1"]
     more = ["--clock-method", "SKaMPI", "--json", "-o", str(tmp_path / "c.zip")]
-    assert main(["compare", "mpich", "again=mpich", *words, *factors, *more]) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = json_of("compare", "mpich", "again=mpich", *words, *factors, *more)
     assert {(one["factor"], one["reference"], one["level"]) for one in found["effects"]} == {
         (name, *levels_of[name]) for name in names
     }
@@ -252,14 +251,13 @@ def test_a_frequency_that_cannot_be_set_is_refused_and_nothing_is_left(tmp_path:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_operations_beyond_collective_ones_are_measured_with_both_libraries(tmp_path, capsys):
+def test_operations_beyond_collective_ones_are_measured_with_both_libraries(tmp_path, output_of):
     ops = (
         "reduce_scatter,ialltoallw,allreduce_init,gather_in_place,neighbor_alltoall,put,accumulate,bandwidth,iallreduce"
     )
     words = ["--ops", ops, "--sizes", "0,64", "--root", "1", "--datatype", "int", "--op", "max", "--compute", "50us"]
     numbers = ["--calls", "6", "--mpiruns", "1", "--budget", "0.1", "--clock-method", "SKaMPI"]
-    assert main(["compare", "openmpi", "mpich", *words, *numbers, "--details", "-o", str(tmp_path / "c.zip")]) == 0
-    said = capsys.readouterr().out
+    said = output_of("compare", "openmpi", "mpich", *words, *numbers, "--details", "-o", tmp_path / "c.zip")
     archive = Archive.open(tmp_path / "c.zip")
     about, rows = facts(archive), calls(archive)
     assert not any(library.lacking for library in about.libraries)

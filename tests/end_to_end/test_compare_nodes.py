@@ -58,9 +58,7 @@ def compare(folder: Path, libraries: Sequence[str], *options: object) -> dict[st
 @pytest.mark.parametrize(
     ("family", "method"), long_but([("openmpi", "SKaMPI"), ("mpich", "HCA")], ("openmpi", "SKaMPI"))
 )
-def test_a_slow_host_is_found_and_named_whose_clock_is_another(
-    ssh_nodes: SshdFarm, tmp_path: Path, family: str, method: str
-) -> None:
+def test_a_slow_host_is_found_and_named_whose_clock_is_another(ssh_nodes, tmp_path, family, method):
     """Of hosts in a hostfile: what is planted is what the global time shows, though clocks are seconds apart."""
     (tmp_path / "hosts").write_text("node2 slots=1\nnode4:1\n")
     names = [f"plain={library(tmp_path / 'plain', family, 0)}", f"slow={library(tmp_path / 'slow', family, 100_000)}"]

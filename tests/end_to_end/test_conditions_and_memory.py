@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from support_run import run_here, run_lepaute
 
-from lepaute.cli.main import main
 from lepaute.measure.archive import Archive
 from lepaute.measure.fit.experiments import findings
 
@@ -46,7 +45,7 @@ def test_conditions_of_dgemm_are_factors_that_are_all_tested(tmp_path: Path) -> 
     assert by_name["pinning"].n == 16
 
 
-def test_the_memory_hierarchy_is_measured_fitted_printed_and_drawn(tmp_path, capsys):
+def test_the_memory_hierarchy_is_measured_fitted_printed_and_drawn(tmp_path, output_of):
     settings = ("max_bytes=4000000", "per_octave=2", "allocations=1", "blocks=2", "strides=1,8", "batch_bytes=200000")
     archive = run(tmp_path, "memory", "m.zip", *settings, "unrolls=8")
     table = archive.table("observations/observations.parquet")
@@ -62,8 +61,7 @@ def test_the_memory_hierarchy_is_measured_fitted_printed_and_drawn(tmp_path, cap
     assert found.factor_tests == ()
     assert len(hierarchy.curves) == 4
     assert all(bandwidth.median > 0 for plateau in hierarchy.plateaus for bandwidth in plateau.bandwidths)
-    assert main(["fit", str(archive.path), "--plot", str(tmp_path / "picture")]) == 0
-    told = capsys.readouterr().out
+    told = output_of("fit", archive.path, "--plot", tmp_path / "picture")
     assert "(one core of " in told
     assert ("GB/s" in told) == (hierarchy.plateaus != ())  # other load may hide all caches
     assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")

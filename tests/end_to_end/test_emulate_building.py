@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from oracles.emulated import HEAD, Said, build, command, compiler_folder, dgemm_s, tiny, tiny_text
+from support_limits import ran
 
 from lepaute.simulate.smpi.building import other_mpi_of
 from lepaute.simulate.smpi.emulate import Options, emulate_run
@@ -148,7 +149,7 @@ def test_a_program_in_fortran_is_built_charged_folded_and_skipped(tmp_path: Path
 
 
 def real_blas() -> Path:
-    listed = subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True, check=False).stdout
+    listed = ran(["/sbin/ldconfig", "-p"]).stdout
     found = re.search(r"libopenblas\.so\S* .*=> (\S+)", listed)
     if found is None:
         pytest.skip("there is no real BLAS here")

@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 from oracles.emulated import Said, build, command, compiler_folder, emulations, left_behind, source_of, tiny_text
-from support_limits import HANG_S, wait_until
+from support_limits import HANG_S, ran, wait_until
 
 from lepaute.simulate.smpi.library import find_simgrid
 
@@ -108,9 +108,7 @@ def test_a_program_that_fails_or_hangs_is_told_in_one_line_and_leaves_nothing(ho
         assert words in line
 
 
-def test_a_rank_that_aborts_is_named_also_where_simgrid_ends_by_a_signal(
-    bad: Path, platform: Path, temporary: Path
-) -> None:
+def test_a_rank_that_aborts_is_named_also_where_simgrid_ends_by_a_signal(bad, platform, temporary):
     """With four ranks SimGrid 3.32 aborts while it ends those that have communicated with nobody."""
     line = complaint(command("emulate", "-p", platform, "-np", 4, "--", bad, "abort"))
     assert line == "lepaute: bad on 4 ranks: rank 1 called MPI_Abort with code 7: grid of 0 points"
@@ -159,9 +157,7 @@ def test_samples_of_smpi_are_refused_by_name(platform: Path, tmp_path: Path) -> 
 
 def test_fortran_that_smpi_passes_over_is_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "a.f").write_text("      end\n")
-    done = subprocess.run(
-        [compiler_folder() / "mpif90", "-c", "a.f"], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
+    done = ran([compiler_folder() / "mpif90", "-c", "a.f"], cwd=tmp_path)
     assert done.returncode != 0
     assert "a.f: programs for emulation are built of .f90" in done.stderr
 
@@ -183,7 +179,7 @@ def test_memory_that_runs_out_is_told_with_what_helps(bad: Path, platform: Path,
     words = ["emulate", "-p", platform, "-np", "4", "--", bad, "memory"]
     python = [sys.executable, "-m", "lepaute.cli.main"]
     shell = ["sh", "-c", 'ulimit -v 1500000; exec "$@"', "sh"]
-    done = subprocess.run([*shell, *python, *words], capture_output=True, text=True, timeout=HANG_S, check=False)
+    done = ran([*shell, *python, *words])
     line = complaint(Said(done.returncode, done.stdout, done.stderr))
     assert "there was no memory for 16,777,216 bytes; fold large allocations (--fold 1M)" in line
 

@@ -2,11 +2,11 @@
 
 import json
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
 from oracles.emulated import HEAD, build, command, compiler_folder, dgemm_s, source_of, tiny, tiny_text
+from support_limits import ran
 
 from lepaute.errors import InputError, SimulationError
 from lepaute.simulate import Hpl, Layers, Program, emulate, predict
@@ -51,7 +51,6 @@ def test_python_emulates_a_program_as_the_command_line_does(times: Path) -> None
 
 def test_a_clock_sees_computing_that_no_mpi_call_has_let_pass(times: Path) -> None:
     seen = re.search(r"took (\S+)", run(times, "asked", tiny(wtime_s="wtime_s: 0")).stdout[0])
-    assert seen is not None
     assert float(seen[1]) == pytest.approx(dgemm_s(100, 100, 100), rel=1e-12)
 
 
@@ -80,7 +79,6 @@ def test_a_receive_is_posted_when_its_rank_waits_in_any_call(times: Path) -> Non
 
 def test_a_receiver_waits_for_what_the_sender_computes(times: Path) -> None:
     seen = re.search(r"waited (\S+)", run(times, "late", tiny(wtime_s="wtime_s: 0"), ranks=2).stdout[0])
-    assert seen is not None
     # The message inside the node: overhead of sending, latency, 4 bytes (+ 16 of SMPI's), overhead of receiving.
     moving_s = 3e-7 + 4e-10 + 1e-6 + 4 / 6e9 + 2e-7
     assert float(seen[1]) == pytest.approx(dgemm_s(1000, 1000, 100) + moving_s, rel=1e-6)
@@ -115,8 +113,6 @@ def test_a_pattern_that_finds_no_number_is_refused(times, pattern, problem, said
 
 def test_a_routine_without_a_model_takes_its_operations_over_the_rate_of_dgemm_and_is_told(times: Path) -> None:
     found = predict(Program(times, ("unmodelled",), options=KERNELS_ONLY), tiny(), runs=1)
-    assert found.first is not None
-    assert found.first.emulated is not None
     (use,) = found.first.emulated.fallback.values()
     reference = 89.0  # the middle of 1 to 8000
     rate = 2 * reference**3 / dgemm_s(reference, reference, reference)
@@ -191,16 +187,15 @@ LOCAL = re.compile(
 
 def test_no_mpi_call_that_can_wait_is_forgotten() -> None:
     ours = build_library() / LIBRARY
-    needed = subprocess.run(["ldd", ours], capture_output=True, text=True, check=True).stdout
+    needed = ran(["ldd", ours], check=True).stdout
     theirs = re.search(r"libsimgrid\S* => (\S+)", needed)
-    assert theirs is not None
     waits = {name for name in mpi_calls(theirs[1]) if not LOCAL.match(name)}
     assert len(waits) > 150
     assert waits - mpi_calls(ours) == set()
 
 
 def mpi_calls(file: str | Path) -> set[str]:
-    listed = subprocess.run(["nm", "-D", "--defined-only", file], capture_output=True, text=True, check=True).stdout
+    listed = ran(["nm", "-D", "--defined-only", file], check=True).stdout
     return {name for name in (line.split()[-1] for line in listed.splitlines()) if re.match(r"MPI_[A-Z]", name)}
 
 

@@ -12,7 +12,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 from support_archive import sealed
-from support_limits import HANG_S
+from support_limits import ran
 
 #: Beyond what the same commands take of a sound archive. What is parsed takes 100 MiB; what bombs declare, gigabytes.
 MAX_MORE_BYTES = 512 << 20
@@ -64,9 +64,7 @@ def read(path: Path, members: dict[str, bytes]) -> "subprocess.CompletedProcess[
     """READ of an archive with these members."""
     metadata = {"kind": "experiment", "created": "2026", "nodes": ["n"]}
     sealed(path, {"metadata.json": json.dumps(metadata).encode(), **members}, zipfile.ZIP_STORED)
-    return subprocess.run(
-        [sys.executable, "-c", READ, str(path)], capture_output=True, text=True, timeout=HANG_S, check=False
-    )
+    return ran([sys.executable, "-c", READ, str(path)])
 
 
 @pytest.fixture(scope="module")

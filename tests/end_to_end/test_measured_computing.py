@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 from support_limits import HANG_S
 
-from lepaute.cli.main import main
 from lepaute.errors import EnvironmentProblem
 from lepaute.kit.command import run_command
 from lepaute.simulate.platform import load_platform
@@ -70,10 +69,8 @@ def test_who_probes_for_a_message_has_it_when_its_sender_has_computed(folder: Pa
 
 
 @pytest.mark.machine
-def test_a_program_without_arguments_needs_no_dashes(folder, tmp_path, capsys):
+def test_a_program_without_arguments_needs_no_dashes(folder, tmp_path, output_of, refusal_of):
     program = compiled(PROBING, folder, tmp_path / "probing.c")
     words = ["emulate", "-p", "dahu", "-np", "2", "--computing", "measured"]
-    assert main([*words, "--binary", str(program)]) == 0
-    assert capsys.readouterr().out.count("rank ") == 2
-    assert main(words) == 2
-    assert "no program is named" in capsys.readouterr().err
+    assert output_of(*words, "--binary", program).count("rank ") == 2
+    assert "no program is named" in refusal_of(*words)

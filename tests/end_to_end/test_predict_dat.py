@@ -180,7 +180,7 @@ def test_a_long_prediction_is_announced_with_how_long_it_will_take(monkeypatch, 
     assert json.loads(told.out)["application"] == "hpl"
 
 
-def test_the_announced_time_is_that_of_the_steps_that_will_be_simulated(monkeypatch, capsys):
+def test_the_announced_time_is_that_of_the_steps_that_will_be_simulated(monkeypatch, json_of):
     monkeypatch.setattr(estimate, "WORTH_MEASURING_S", 0.0)
     monkeypatch.setattr(work, "WORTH_MEASURING_S", 0.0)
 
@@ -192,8 +192,7 @@ def test_the_announced_time_is_that_of_the_steps_that_will_be_simulated(monkeypa
     monkeypatch.setattr(estimate, "estimated_wall_s", lambda run_s, *_: asked.append(run_s[0]) or 0.0)
     line = ["predict", "hpl", "-p", "dahu", "--n", "48000", "--nb", "24", "--runs", "1", "--json"]
     for fidelity in ("full", "sampled"):
-        assert main([*line, "--fidelity", fidelity]) == 0
-        assert json.loads(capsys.readouterr().out)["fidelity"] == fidelity
+        assert json_of(*line, "--fidelity", fidelity)["fidelity"] == fidelity
     assert 0.03 < asked[1] / asked[0] < 0.6  # 135 of 2000 steps
 
 
@@ -201,7 +200,6 @@ def test_an_interrupt_is_answered_at_once_however_long_the_runs_are() -> None:
     # A day: a thousand runs of 65 million messages and more. A single one is far longer than what is waited here.
     arguments = command("--n", "800k", "--nb", "16", "--grid", "32x32", "--runs", "1000", "--fidelity", "full")
     with subprocess.Popen(arguments, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stderr is not None
         announced = process.stderr.readline()
         time.sleep(0.5)
         os.kill(process.pid, signal.SIGINT)

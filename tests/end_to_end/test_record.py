@@ -11,7 +11,7 @@ import numpy
 import pytest
 from long_tests import long_but
 from oracles.recorded_hpl import MPIRUN, lepaute, recorded_hpl
-from support_limits import HANG_S, wait_until
+from support_limits import HANG_S, ran, wait_until
 
 from lepaute.errors import EnvironmentProblem
 from lepaute.kit.mpi_library import find_library
@@ -171,12 +171,7 @@ RING = Path(__file__).parents[1].joinpath("data", "programs", "record_ring.c").r
 def ring(mpicc: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("ring")
     (folder / "ring.c").write_text(RING)
-    built = subprocess.run(
-        [mpicc, "-w", folder / "ring.c", "-lopenblas", "-o", folder / "ring"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    built = ran([mpicc, "-w", folder / "ring.c", "-lopenblas", "-o", folder / "ring"])
     if built.returncode != 0:
         pytest.skip(f"no BLAS here: {built.stderr[-200:]}")
     return folder / "ring"
@@ -363,7 +358,6 @@ def test_a_program_of_another_library_is_recorded_with_its_own_launcher_and_refu
         "return MPI_Finalize(); }\n"
     )
     mpich.compile([str(tmp_path / "p.c"), "-o", str(tmp_path / "p")], what="building the program")
-    assert mpich.launcher is not None
     done = lepaute("record", "--force", "--", str(mpich.launcher.path), "-np", "2", "./p", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert count(read_trace(tmp_path / "trace.parquet"), "MPI_Barrier") == 2

@@ -1,10 +1,10 @@
 """Real MPI programs with nonblocking collective operations and several communicators, in C and Fortran, recorded."""
 
-import subprocess
 from pathlib import Path
 
 import pytest
 from oracles.recorded_hpl import lepaute
+from support_limits import ran
 
 import lepaute as lp
 from lepaute.errors import EnvironmentProblem, InputError
@@ -30,7 +30,6 @@ def library(request: pytest.FixtureRequest) -> MpiLibrary:
 
 
 def recorded(library: MpiLibrary, folder: Path, *words: str) -> Trace:
-    assert library.launcher is not None
     oversubscribe = ("--oversubscribe",) if library.family == "openmpi" else ()
     argv = (str(library.launcher.path), *oversubscribe, "-np", "2", "./program", *words)
     done = lepaute("record", "--force", "--", *argv, folder=folder)
@@ -40,9 +39,7 @@ def recorded(library: MpiLibrary, folder: Path, *words: str) -> Trace:
     return trace
 
 
-def test_nonblocking_collectives_communicators_and_long_integers_are_recorded(
-    library: MpiLibrary, tmp_path: Path
-) -> None:
+def test_nonblocking_collectives_communicators_and_long_integers_are_recorded(library, tmp_path):
     (tmp_path / "program.c").write_text(PROGRAM)
     (tmp_path / "dgemm.c").write_text(DGEMM)
     dgemm = tmp_path / "libdgemm64.so"
@@ -83,9 +80,7 @@ def test_nonblocking_collectives_communicators_and_long_integers_are_recorded(
     assert trace.comm[matches.send].tolist() == trace.comm[matches.receive].tolist()
 
 
-def test_exchanges_of_neighbours_are_recorded_as_messages_and_one_sided_ones_refused_by_name(
-    library: MpiLibrary, tmp_path: Path
-) -> None:
+def test_exchanges_of_neighbours_are_recorded_as_messages_and_one_sided_ones_refused_by_name(library, tmp_path):
     (tmp_path / "program.c").write_text(NEIGHBOURS)
     words = ["-w", str(tmp_path / "program.c"), "-o", str(tmp_path / "program")]
     library.compile(words, what="building the program")
@@ -121,7 +116,7 @@ def test_a_program_in_fortran_is_recorded_as_one_in_c(library: MpiLibrary, modul
     text = FORTRAN.replace("MODULE", module).replace("DECLARATIONS", DECLARATIONS[module])
     (tmp_path / "f.f90").write_text(text)
     argv = [library.mpifort, "-w", "f.f90", "-lopenblas", "-o", "program"]
-    built = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=False)
+    built = ran(argv, cwd=tmp_path)
     if built.returncode != 0:
         pytest.skip(built.stderr[-200:])
     trace = recorded(library, tmp_path)

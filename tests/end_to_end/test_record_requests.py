@@ -34,7 +34,6 @@ def recorded(
     library: tuple[MpiLibrary, Path], part: str, ranks: int = 2
 ) -> "tuple[Trace, subprocess.CompletedProcess[str]]":
     found, folder = library
-    assert found.launcher is not None
     oversubscribe = ("--oversubscribe",) if found.family == "openmpi" else ()
     argv = (str(found.launcher.path), *oversubscribe, "-np", str(ranks), "./program", str(PARTS.index(part)))
     done = lepaute("record", "--force", "--", *argv, folder=folder)

@@ -5,6 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from support_limits import ran
 from support_mpi_probes import needs_smpicc
 
 import lepaute as lp
@@ -29,7 +30,7 @@ def test_a_trace_of_smpirun_takes_as_long_as_its_replay_by_smpi(tmp_path: Path) 
     smpirun = ["smpirun", "-np", str(RANKS), "-platform", "dahu.xml", "-hostfile", "hosts"]
 
     def run(*more: str) -> str:
-        done = subprocess.run([*smpirun, *more], cwd=tmp_path, check=True, capture_output=True, text=True)
+        done = ran([*smpirun, *more], cwd=tmp_path, check=True)
         return done.stdout + done.stderr
 
     run("-trace-ti", "-trace-file", "run.txt", "--cfg=smpi/simulate-computation:no", "./program")

@@ -27,17 +27,13 @@ NONBLOCKING = Path(__file__).parents[1].joinpath("data", "programs", "replay_und
 
 
 @pytest.mark.parametrize(("source", "ranks", "arguments"), CASES, ids=[case[0] for case in CASES])
-def test_a_replayed_emulation_takes_as_long(
-    source: str, ranks: int, arguments: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_replayed_emulation_takes_as_long(source, ranks, arguments, tmp_path, capfd):
     emulated_s, replayed_s = both(EXAMPLES / source, ranks, arguments, tmp_path, capfd)
     assert replayed_s == pytest.approx(emulated_s, rel=0.02)
 
 
 @pytest.mark.parametrize("arguments", ["8 100", "100000 500"])
-def test_operations_that_do_not_block_take_as_long(
-    arguments: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_operations_that_do_not_block_take_as_long(arguments, tmp_path, capfd):
     source = tmp_path / "nonblocking.c"
     source.write_text(NONBLOCKING)
     emulated_s, replayed_s = both(source, 2, arguments, tmp_path, capfd)

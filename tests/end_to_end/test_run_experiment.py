@@ -8,6 +8,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from support_limits import ran
 from support_run import environment, run_here, run_lepaute
 
 from lepaute.measure.archive import Archive
@@ -107,9 +108,7 @@ for settings in ({"archive": "x.zip"}, {"archive": "y"}, {"archive": "z.zip", "n
 """
     )
     (tmp_path / "x.zip").write_text("precious")
-    done = subprocess.run(
-        [sys.executable, script], cwd=tmp_path, env=environment(), capture_output=True, text=True, check=True
-    )
+    done = ran([sys.executable, script], cwd=tmp_path, env=environment(), check=True)
     told = done.stdout.splitlines()
     assert "or replace it with --force" in told[0]
     assert "ends in .zip" in told[1]
@@ -143,7 +142,7 @@ def test_a_class_of_a_python_session_is_run_resumed_and_replaced(tmp_path: Path)
 
     def session(*words: str) -> "subprocess.CompletedProcess[str]":
         command = [sys.executable, str(script), *words]
-        return subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False)
+        return ran(command, cwd=tmp_path, env=environment())
 
     failed = session("fail")
     assert failed.returncode == 1
@@ -289,7 +288,7 @@ def test_the_experiment_of_the_literature_fits_in_fifteen_lines_and_runs(tmp_pat
     git = ["git", "-c", "user.name=x", "-c", "user.email=x@example.org", "-C", str(origin)]
     for words in (("init", "-q"), ("add", "-A"), ("commit", "-qm", "first"), ("tag", "v0.2.66")):
         subprocess.run([*git, *words], check=True, capture_output=True)
-    commit = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
+    commit = ran([*git, "rev-parse", "HEAD"], check=True).stdout.strip()
     done = run_lepaute("run", script, "--set", f"url={origin}", "-o", "x.zip", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert re.search(r"benchmarks/realdata/census-income: 42", done.stdout)

@@ -3,14 +3,13 @@
 import json
 import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
 import fake_machines
 import pandas
 import pytest
-from support_limits import HANG_S, wait_until
+from support_limits import HANG_S, ran, wait_until
 from support_run import run_here, run_lepaute, start_lepaute
 
 from lepaute.measure.archive import Archive
@@ -192,15 +191,7 @@ print(lp.Archive.open("y.partial.zip").metadata["status"])
 """
     import support_run
 
-    done = subprocess.run(
-        [sys.executable, "-c", session],
-        cwd=tmp_path,
-        env=support_run.environment(),
-        capture_output=True,
-        text=True,
-        timeout=HANG_S,
-        check=False,
-    )
+    done = ran([sys.executable, "-c", session], cwd=tmp_path, env=support_run.environment())
     assert done.returncode == 0, done.stderr
     first, second, third, fourth = done.stdout.splitlines()
     assert (first, second, fourth) == ("by hand", "complete", "failed")

@@ -2,12 +2,11 @@
 
 import shlex
 import signal
-import subprocess
 from pathlib import Path
 
 import pytest
 from farms.slurm import SlurmFarm, slurm_farm
-from support_limits import HANG_S, wait_until
+from support_limits import HANG_S, ran, wait_until
 from support_run import environment, lepaute_argv, rows_of, run_lepaute, start_lepaute, wait_for_rows
 
 from lepaute.measure.archive import Archive
@@ -58,14 +57,8 @@ def test_inside_of_a_job_the_same_script_uses_its_nodes_and_leaves_it(slurm: Slu
     # As in a batch script: salloc starts it, in the environment of the job.
     argv = lepaute_argv("run", SCRIPTS / "memory_copy.py", "--scheduler", "slurm", "--set", "replications=1")
     script = f"{shlex.join([*argv, '-o', 'x.zip'])}; echo ended with $?; squeue --noheader --format=%T"
-    done = subprocess.run(
-        ["salloc", "--quiet", "--nodelist=n[2-3]", "--nodes=2", "sh", "-c", script],
-        cwd=tmp_path,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=HANG_S,
-        check=False,
+    done = ran(
+        ["salloc", "--quiet", "--nodelist=n[2-3]", "--nodes=2", "sh", "-c", script], cwd=tmp_path, env=environment()
     )
     assert done.stdout.splitlines()[-2:] == ["ended with 0", "RUNNING"], done.stderr
     archive = Archive.open(tmp_path / "x.zip")

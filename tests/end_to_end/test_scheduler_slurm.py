@@ -74,7 +74,6 @@ def test_the_program_on_the_node_ends_with_its_srun(slurm: SlurmFarm, number: si
     allocation = _acquire(Request())
     try:
         process = start(allocation.nodes[0], "sh", "-c", "echo $$; exec sleep 1000")
-        assert process.stdout is not None
         remote = Path(f"/proc/{int(process.stdout.readline())}")  # the virtual nodes are this machine
         assert remote.exists()
         process.send_signal(number)
@@ -89,7 +88,6 @@ def test_several_programs_run_on_a_node_at_once(slurm: SlurmFarm, start: Start) 
     try:
         processes = [start(allocation.nodes[0], "sh", "-c", "echo up; exec cat") for _ in range(3)]
         for process in processes:  # srun would wait for free CPUs, and the second never be up
-            assert process.stdout is not None
             assert process.stdout.readline() == b"up\n"
         for process in processes:
             process.communicate(timeout=HANG_S)
@@ -103,8 +101,6 @@ def test_a_node_that_dies_takes_neither_the_job_nor_the_other_nodes_along(tmp_pa
         allocation = _acquire(Request(count=2))
         try:
             first, second = (start(node, "sh", "-c", "echo up; exec cat") for node in allocation.nodes)
-            assert first.stdout is not None
-            assert second.stdout is not None
             assert (first.stdout.readline(), second.stdout.readline()) == (b"up\n", b"up\n")
             farm.kill("n1")
             farm.declare_down("n1")
@@ -152,7 +148,6 @@ def test_ctrl_c_while_waiting_for_nodes_leaves_no_job(slurm: SlurmFarm) -> None:
         waiting = subprocess.Popen(
             [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
-        assert waiting.stdout is not None
         assert "is waiting for nodes" in waiting.stdout.readline()
         assert len(slurm.jobs()) == 2
         waiting.send_signal(signal.SIGINT)
@@ -170,7 +165,6 @@ def test_a_job_of_ours_ends_when_we_are_killed(slurm: SlurmFarm) -> None:
         "scheduler('slurm').acquire(Request(count=1), lambda text: print(text, flush=True)); time.sleep(1000)\n"
     )
     engine = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
-    assert engine.stdout is not None
     assert "has n" in engine.stdout.readline()
     engine.kill()
     engine.communicate(timeout=HANG_S)

@@ -72,8 +72,6 @@ def test_a_host_whose_key_is_unknown_is_refused_without_a_question(tmp_path: Pat
 def test_a_host_that_dies_ends_its_connection_and_no_other(tmp_path: Path, start: Start) -> None:
     with sshd_farm(tmp_path / "farm", ["node1", "node2"]) as farm:
         first, second = (start(node, "sh", "-c", "echo up; exec cat") for node in _nodes(farm, "node[1-2]"))
-        assert first.stdout is not None
-        assert second.stdout is not None
         assert (first.stdout.readline(), second.stdout.readline()) == (b"up\n", b"up\n")
         assert len(farm.processes("node1")) == 1
         farm.kill("node1")
@@ -90,7 +88,6 @@ def test_a_cut_connection_closes_standard_input_of_what_runs_there(tmp_path: Pat
         (node,) = _nodes(farm, "node1")
         mark = tmp_path / "input ended"
         process = start(node, "sh", "-c", f"echo up; cat; touch '{mark}'")
-        assert process.stdout is not None
         assert process.stdout.readline() == b"up\n"
         # What begins to run while the connection is cut would be cut as well.
         wait_until(lambda: len(farm.processes("node1")) == 2, "shell and cat")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from support_limits import HANG_S
+from support_limits import HANG_S, ran
 
 from lepaute.simulate.machine.core import core_topology, wiring
 from lepaute.simulate.platform import Platform, load_platform, override
@@ -77,7 +77,7 @@ def simulated_s(
     run = ["smpirun", "-no-privatize", "-np", str(len(nodes)), "-platform", "platform.xml", "-hostfile", "hosts"]
     options = ["--cfg=surf/precision:1e-12", "--log=root.thresh:error"]  # smpirun itself says 1e-9
     command = ["timeout", "-k", "1", str(HANG_S), *run, *options, str(folder / "messages"), *messages]
-    done = subprocess.run(command, cwd=work, capture_output=True, text=True, check=False)
+    done = ran(command, cwd=work)
     assert done.returncode == 0, done.stderr[-2000:]
     return [float(line.split()[3]) for line in done.stdout.splitlines()]
 
@@ -229,7 +229,7 @@ def test_routes_are_ours_link_by_link(name: str, programs: Path, tmp_path: Path)
     platform = small(topology, count, 1e-6)
     (tmp_path / "platform.xml").write_text(export_xml(platform, wiring(platform)).text)
     command = ["timeout", "-k", "1", str(HANG_S), str(programs / "routes"), "platform.xml", "--log=root.thresh:error"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    done = ran(command, cwd=tmp_path, check=True)
     theirs = {tuple(line.split("\t")[:2]): line.split("\t")[3:] for line in done.stdout.splitlines()}
     ours = core_topology(platform)
     named: dict[str, int] = {}  # SimGrid's name of a link -> our number; one to one

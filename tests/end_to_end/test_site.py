@@ -1,7 +1,6 @@
 """The site of the documentation builds without a warning, needs no network, fits a telephone, and can be searched."""
 
 import re
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from support_limits import HANG_S
+from support_limits import ran
 
 from scripts.check_links import faults, pages_of
 
@@ -31,13 +30,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The pages, built from nothing."""
     folder = tmp_path_factory.mktemp("site")
     words = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html"]
-    done = subprocess.run(
-        [*words, "-d", str(folder / "doctrees"), str(ROOT / "docs"), str(folder / "pages")],
-        capture_output=True,
-        text=True,
-        timeout=HANG_S,
-        check=False,
-    )
+    done = ran([*words, "-d", str(folder / "doctrees"), str(ROOT / "docs"), str(folder / "pages")])
     assert done.returncode == 0, done.stderr
     return folder / "pages"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from oracles.recorded_hpl import MPIRUN, lepaute
-from support_limits import HANG_S
+from support_limits import HANG_S, ran
 
 from lepaute.simulate.trace import Trace, read_trace
 from lepaute.simulate.trace.compare import compare_traces
@@ -57,16 +57,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def emulated(folder: Path) -> Trace:
     settings = [*PLAIN, "tracing/precision:12", *(f"tracing/smpi/{one}" for one in TRACED)]
-    done = subprocess.run(
+    done = ran(
         [
             *("smpirun", "-np", str(RANKS), "-platform", "platform.xml", "-hostfile", "hosts"),
             *("-trace", "-trace-file", "smpi.trace", *(f"--cfg={setting}" for setting in settings), "./emulated"),
         ],
         cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=HANG_S,
-        check=False,
     )
     assert done.returncode == 0, done.stderr
     converted = lepaute("trace", "convert", "smpi.trace", "-o", "smpi.parquet", folder=folder)

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support_limits import HANG_S, wait_until
+from support_limits import HANG_S, ran, wait_until
 from support_run import run_here
 
 from lepaute.simulate.apps.hpl.hpl_dat import read_hpl_dat
@@ -40,7 +40,7 @@ def command(study: Path, *more: str) -> "tuple[list[str], Path]":
 
 def tune(study: Path, *more: str) -> "subprocess.CompletedProcess[str]":
     words, folder = command(study, *more)
-    return subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=HANG_S, check=False)
+    return ran(words, cwd=folder)
 
 
 def test_real_runs_of_sealed_predictions_choose_and_everything_is_in_the_folder(study: Path) -> None:

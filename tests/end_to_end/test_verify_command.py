@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.machine, pytest.mark.slow]
 EXAMPLES = Path(__file__).parents[2] / "examples" / "applications"
 
 
-def test_a_program_of_ones_own_is_predicted_run_on_each_grid_and_compared(tmp_path, monkeypatch, capsys):
+def test_a_program_of_ones_own_is_predicted_run_on_each_grid_and_compared(tmp_path, monkeypatch, output_of):
     launcher = find_launcher()
     for name, value in launcher.start(2).environment.items():
         monkeypatch.setenv(name, value)
@@ -30,8 +30,7 @@ def test_a_program_of_ones_own_is_predicted_run_on_each_grid_and_compared(tmp_pa
     campaign = ["-p", "here.yaml", "--runs", "5", "--repeats", "1", "--time-pattern", r"time: (\S+) s", "-o", "out"]
     campaign += ["--report", "page.html"]
     command = ["verify", "command", *application, *campaign, "--", *words, "{iterations}", "2.7e-8", "2.1e-9"]
-    assert main(command) == 0
-    assert "Picture: out/verification.png; predictions sealed as " in capsys.readouterr().out
+    assert "Picture: out/verification.png; predictions sealed as " in output_of(*command)
     page = (tmp_path / "page.html").read_text()
     assert "predicted for n 32, iterations 20, " in page
     assert "Above durations; below durations off the measured mean" in page

@@ -167,10 +167,9 @@ def test_bad_input_is_one_line_and_status_2(arguments, expected, tmp_path, capsy
     assert printed.out == ""
 
 
-def test_the_platform_of_another_machine_is_refused_and_says_what_differs(real_hpl, tmp_path, capsys):
+def test_the_platform_of_another_machine_is_refused_and_says_what_differs(real_hpl, tmp_path, refusal_of):
     sizes = ["--n", "64", "--nb", "32", "--grid", "1x1"]
-    assert main(["verify", "hpl", "-p", "dahu", *sizes, "--output", str(tmp_path / "out")]) == 2
-    line = one_line(capsys.readouterr().err)
+    line = one_line(refusal_of("verify", "hpl", "-p", "dahu", *sizes, "--output", tmp_path / "out"))
     assert "is the platform of another machine (cores: 32, on this machine" in line
     assert "--other-machine" in line
     assert not (tmp_path / "out").exists()

@@ -32,7 +32,7 @@ from farms.daemons import (
     wait_gone,
     with_variable,
 )
-from support_limits import HANG_S, wait_until
+from support_limits import ran, wait_until
 
 #: Each pretended; a job of the tests computes nothing.
 CPUS_PER_NODE = 2
@@ -51,9 +51,7 @@ class SlurmFarm:
 
     def run(self, *argv: str) -> str:
         """Output of a command of Slurm's; fails with what it said."""
-        done = subprocess.run(
-            argv, env=dict(self.environment), capture_output=True, text=True, timeout=HANG_S, check=False
-        )
+        done = ran(argv, env=dict(self.environment))
         assert done.returncode == 0, f"{argv}: {done.stderr}"
         return done.stdout
 
@@ -92,14 +90,7 @@ class SlurmFarm:
         for daemon in (self.controller, *self.daemons.values()):
             if daemon.poll() is not None:
                 raise ChildProcessError(f"{daemon.args} ended with {daemon.returncode}; see {self.folder}")
-        found = subprocess.run(
-            ["sinfo", "--noheader", "--Node", "--partition=all", "--format=%T"],
-            env=dict(self.environment),
-            capture_output=True,
-            text=True,
-            timeout=HANG_S,
-            check=False,
-        )
+        found = ran(["sinfo", "--noheader", "--Node", "--partition=all", "--format=%T"], env=dict(self.environment))
         return found.stdout.split() == ["idle"] * len(self.names)
 
 
@@ -113,10 +104,10 @@ def slurm_farm(folder: Path, nodes: int = 4) -> Iterator[SlurmFarm]:
     if os.geteuid() != 0:
         pytest.skip("slurmd starts jobs, so it needs root")
     folder.mkdir(parents=True, exist_ok=True)
-    for name in [f"n{index}" for index in range(1, nodes + 1)]:
+    names = tuple(f"n{index + 1}" for index in range(nodes))
+    for name in names:
         # Of each node's own, as if it were a machine: PMIx keeps the sockets of a step there.
         (folder / f"tmp.{name}").mkdir(exist_ok=True)
-    names = tuple(f"n{index + 1}" for index in range(nodes))
     sockets = Path(tempfile.mkdtemp(prefix="slurm-"))  # the folder's path may be too long for the name of a socket
     environment = {name: value for name, value in os.environ.items() if not name.startswith(_VARIABLES)}
     environment["SLURM_CONF"] = str(folder / "slurm.conf")
@@ -134,12 +125,12 @@ def slurm_farm(folder: Path, nodes: int = 4) -> Iterator[SlurmFarm]:
         (folder / "topology.conf").write_text(_topology(names))
         start("munged", _munged(folder, sockets))
         wait_until((sockets / "munge").exists, "munged")
-        controller = start("slurmctld", [_program("slurmctld"), "-D", "-f", environment["SLURM_CONF"]])
+        controller = start("slurmctld", [program("slurmctld"), "-D", "-f", environment["SLURM_CONF"]])
         farm = SlurmFarm(folder, names, environment, controller)
         # A slurmd that finds no controller tries again only after a second.
         wait_until(lambda: listens(controller_port) or controller.poll() is not None, "slurmctld")
         for name in names:
-            farm.daemons[name] = start(name, [_program("slurmd"), "-D", "-N", name, "-f", environment["SLURM_CONF"]])
+            farm.daemons[name] = start(name, [program("slurmd"), "-D", "-N", name, "-f", environment["SLURM_CONF"]])
         wait_until(farm._all_idle, "nodes of Slurm")
         yield farm
     finally:
@@ -164,16 +155,10 @@ def step_daemons(log: Path) -> list[psutil.Process]:
     return found
 
 
-def _program(name: str) -> str:
-    found = program(name)
-    assert found is not None
-    return found
-
-
 def _munged(folder: Path, sockets: Path) -> list[str]:
-    subprocess.run([_program("mungekey"), "--create", "--keyfile", str(folder / "munge.key")], check=True)
+    subprocess.run([program("mungekey"), "--create", "--keyfile", str(folder / "munge.key")], check=True)
     return [
-        _program("munged"),
+        program("munged"),
         "--foreground",
         "--force",  # it would insist on folders that everybody may enter
         f"--key-file={folder / 'munge.key'}",

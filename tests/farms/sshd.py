@@ -99,7 +99,7 @@ class SshdFarm:
 
     def _sshd(self, port: int, name: str) -> subprocess.Popen[bytes]:
         log = self.folder / f"sshd.{name}.log"
-        argv = [_program("sshd"), "-D", "-E", str(log), "-f", str(self.folder / "sshd_config"), "-p", str(port)]
+        argv = [program("sshd"), "-D", "-E", str(log), "-f", str(self.folder / "sshd_config"), "-p", str(port)]
         process = start_daemon(argv, log, os.environ)
         wait_until(lambda: process.poll() is not None or listens(port), f"sshd of {name}")
         if process.poll() is not None:
@@ -138,7 +138,7 @@ def sshd_farm(folder: Path, names: Sequence[str], daemons: int | None = None) ->
     if os.geteuid() == 0:
         Path("/run/sshd").mkdir(mode=0o755, parents=True, exist_ok=True)  # sshd refuses to start without it
     for key in ("host_key", "user_key"):
-        argv = [_program("ssh-keygen"), "-q", "-t", "ed25519", "-N", "", "-C", "test", "-f", str(folder / key)]
+        argv = [program("ssh-keygen"), "-q", "-t", "ed25519", "-N", "", "-C", "test", "-f", str(folder / key)]
         subprocess.run(argv, check=True)
     farm = SshdFarm(folder, tuple(names), folder / "ssh_config", uuid.uuid4().hex)
     (folder / "sshd_config").write_text(_server_configuration(folder, farm.token))
@@ -152,12 +152,6 @@ def sshd_farm(folder: Path, names: Sequence[str], daemons: int | None = None) ->
         yield farm
     finally:
         farm._stop()
-
-
-def _program(name: str) -> str:
-    found = program(name)
-    assert found is not None
-    return found
 
 
 def _server_configuration(folder: Path, token: str) -> str:

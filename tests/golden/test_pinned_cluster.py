@@ -19,7 +19,6 @@ def test_a_synthetic_cluster_and_its_runs_are_what_they_were() -> None:
     dahu = load_platform("dahu-2019-04")
     cluster = synthesize(dahu, population_of(dahu), nodes=20, spatial=2.0, temporal=0.5, seed=3)
     table = cluster.kernels[0].pieces[0].per_cpu
-    assert table is not None
     assert table.rows[0][2:] == FIRST
     assert table.rows[-1][2:] == LAST
     assert tuple(run.time_s for run in predict(HPL, cluster, runs=3).run_list) == TIMES_S

@@ -184,8 +184,6 @@ class Engine:
                 env={**os.environ, "PYTHONPATH": path},
             )  # fmt: skip
         process = self._process
-        assert process.stdin is not None
-        assert process.stdout is not None
         hangs = threading.Timer(HANG_S, process.kill)
         hangs.start()
         try:

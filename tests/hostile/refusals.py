@@ -43,8 +43,6 @@ class Server:
 
     def run(self, cases: Sequence[Case], path: str | None = None, **more: Any) -> list[dict[str, Any]]:
         """What became of each; path and more as in server.Places."""
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
         words = [case.words for case in cases]
         folder, fifo = str(self.folder / "cases"), str(self.inputs / "fifo")
         request = {"cases": words, "folder": folder, "fifo": fifo, "path": path, **more}

@@ -134,9 +134,7 @@ def test_every_kind_of_place_is_tried() -> None:
         ("stencil.cell_time_s", NAN, "cell_time_s is nan; it is a number from 0 to 1e+15"),
     ],
 )  # fmt: skip
-def test_what_ended_or_hung_the_process_is_refused_by_its_field(
-    engine: Engine, place: str, value: Any, message: str
-) -> None:
+def test_what_ended_or_hung_the_process_is_refused_by_its_field(engine, place, value, message):
     assert engine([(place, value)]) == f"refused {message}"
 
 

@@ -12,7 +12,6 @@ import pytest
 from hostile.cases import commands, write_store
 from hostile.json_output import WITHOUT, object_in
 
-from lepaute.cli.main import main
 from lepaute.measure.experiment.entries import RunState
 from lepaute.measure.experiment.workspace import Workspace
 
@@ -47,13 +46,9 @@ ANSWERED: dict[str, Callable[[Path], list[str]]] = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", ANSWERED)
-def test_json_is_one_object_with_the_exit_status_of_the_text(
-    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_json_is_one_object_with_the_exit_status_of_the_text(command, tmp_path, monkeypatch, output_of):
     monkeypatch.chdir(tmp_path)
     words = ANSWERED[command](tmp_path)
     force = ["--force"] if any("--force" in param.opts for param in commands()[command].params) else []
-    assert main([*words, *force, "--json"]) == 0
-    object_in(capsys.readouterr().out)
-    assert main([*words, *force]) == 0
-    assert not capsys.readouterr().out.startswith("{")
+    object_in(output_of(*words, *force, "--json"))
+    assert not output_of(*words, *force).startswith("{")

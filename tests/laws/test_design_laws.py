@@ -23,9 +23,7 @@ bounds = st.tuples(*[st.integers(20, 5000)] * 3)
 
 
 @given(seeds, bounds, st.floats(0, 1))
-def test_a_triple_respects_its_bounds_and_comes_within_ten_percent_of_its_product(
-    seed: int, most: tuple[int, int, int], position: float
-) -> None:
+def test_a_triple_respects_its_bounds_and_comes_within_ten_percent_of_its_product(seed, most, position):
     product = 10 * math.exp(position * math.log(0.05 * math.prod(most)))  # below 10 integers are too far apart
     triple = triple_of_product(np.random.default_rng(seed), product, most)
     assert all(1 <= size <= bound for size, bound in zip(triple, most, strict=True))
@@ -33,9 +31,7 @@ def test_a_triple_respects_its_bounds_and_comes_within_ten_percent_of_its_produc
 
 
 @given(st.tuples(*[st.integers(1, 30)] * 3), st.tuples(*[st.integers(1, 30)] * 3))
-def test_permutations_are_all_distinct_orders_within_the_bounds(
-    triple: tuple[int, int, int], most: tuple[int, int, int]
-) -> None:
+def test_permutations_are_all_distinct_orders_within_the_bounds(triple, most):
     found = permutations_within(triple, most)
     assert len(set(found)) == len(found)
     for order in itertools.permutations(triple):
@@ -107,9 +103,7 @@ block_sizes = st.lists(st.integers(1, 256), min_size=1, max_size=4, unique=True)
 
 
 @given(seeds, st.integers(1, 40), block_sizes, st.integers(0, 6000), st.integers(1, 4), st.integers(0, 3))
-def test_every_matrix_of_a_step_has_room_for_its_steps_and_chunks(
-    seed: int, rows: int, nbs: list[int], beyond: int, fewest: int, more: int
-) -> None:
+def test_every_matrix_of_a_step_has_room_for_its_steps_and_chunks(seed, rows, nbs, beyond, fewest, more):
     max_n = fewest * max(nbs) + beyond
     design = hpl_step_design(seed, rows=rows, nbs=nbs, max_n=max_n, steps=(fewest, fewest + more))
     assert len(design) == rows
@@ -121,9 +115,7 @@ def test_every_matrix_of_a_step_has_room_for_its_steps_and_chunks(
 
 
 @given(seeds, st.integers(2, 40), block_sizes)
-def test_block_sizes_have_as_many_steps_each_and_the_largest_and_a_smallest_matrix_are_there(
-    seed: int, rows: int, nbs: list[int]
-) -> None:
+def test_block_sizes_have_as_many_steps_each_and_the_largest_and_a_smallest_matrix_are_there(seed, rows, nbs):
     drawn = [(int(row["m"]), int(row["nb"])) for row in hpl_step_design(seed, rows=rows, nbs=nbs, max_n=3000)]
     counts = [sum(nb == own for _, own in drawn) for nb in nbs]
     assert max(counts) - min(counts) <= 1

@@ -1,12 +1,10 @@
 """Figures that people read: as many digits as the interval gives, no answer that is none, one unit in a column."""
 
 import re
-from collections.abc import Iterator
 
 import pytest
-from effects.lines import all_lines, write_files
+from effects.lines import all_lines
 from hostile.cases import BASES, Case, _words, commands
-from hostile.refusals import Server, serving
 from long_tests import long_but
 
 _NUMBER = r"[+-]?(?:\d[\d,]*)(?:\.\d+)?(?:e[+-]\d+)?"
@@ -69,17 +67,11 @@ def test_faults_are_seen(text: str, fault: str) -> None:
     assert any(each.startswith(fault) for each in seen) if fault else not seen
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with serving(tmp_path_factory.mktemp("in"), tmp_path_factory.mktemp("server"), write_files) as server:
-        yield server
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "command", long_but(sorted(BASES), *(name for name in sorted(BASES) if name.startswith(QUICK)))
 )
-def test_each_figure_has_the_digits_that_are_known(command: str, server: Server) -> None:
+def test_each_figure_has_the_digits_that_are_known(command, server):
     details = any("--details" in parameter.opts for parameter in commands()[command].params)
     more = [{}, {"--details": ""}] if details else [{}]
     cases = [line.case(server.inputs, *added) for line in all_lines() for added in more

@@ -6,7 +6,6 @@ than what the application draws by itself.
 """
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -148,9 +147,7 @@ def parts_without_error(application: Application, platform: Platform, runs: int 
 @pytest.mark.slow
 @pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("application", NATIVE)
-def test_no_part_of_a_simulated_time_is_without_an_error(
-    application: str, platform: str, platforms: dict[str, Platform]
-) -> None:
+def test_no_part_of_a_simulated_time_is_without_an_error(application, platform, platforms):
     assert list(parts_without_error(NATIVE[application], platforms[platform])) == []
 
 
@@ -165,9 +162,7 @@ def test_the_law_sees_a_part_without_an_error(platforms: dict[str, Platform]) ->
 @pytest.mark.machine
 @pytest.mark.slow
 @pytest.mark.parametrize("platform", long_but(["dahu-2020-01", "data sheet", "calibrated"], "calibrated"))
-def test_no_part_of_an_emulated_time_is_without_an_error(
-    platform: str, platforms: dict[str, Platform], tmp_path: Path
-) -> None:
+def test_no_part_of_an_emulated_time_is_without_an_error(platform, platforms, tmp_path):
     """A master with workers, and conjugate gradients: small messages and reductions are nearly all of the time."""
     options = Options(computing="none")
     programs = [

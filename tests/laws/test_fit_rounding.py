@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +11,7 @@ import numpy as np
 import pandas
 import pytest
 from support_fit import kernel_rows, sentinel_rows, write_calibration
-from support_limits import HANG_S
+from support_limits import ran
 
 FIT = """
 import json, sys, threadpoolctl
@@ -27,14 +26,7 @@ CONSTANT = ("daxpy", "dcopy", "dscal", "idamax", "dlocswp")
 
 
 def fitted(archive: Path, **environment: str) -> dict[str, Any]:
-    done = subprocess.run(
-        [sys.executable, "-c", FIT, str(archive)],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=HANG_S,
-    )
+    done = ran([sys.executable, "-c", FIT, str(archive)], env={**os.environ, **environment}, check=True)
     result: dict[str, Any] = json.loads(done.stdout)
     return result
 

@@ -1,7 +1,6 @@
 """Laws of the general designs, over random factors."""
 
 import math
-import random
 from collections import Counter
 from typing import Any
 
@@ -56,9 +55,7 @@ any_factors = st.dictionaries(names, laws(), min_size=1, max_size=5)
 @pytest.mark.slow
 @settings(max_examples=60)
 @given(any_factors, st.integers(1, 12), st.integers(1, 3), st.none() | st.integers(1, 3), seeds)
-def test_what_is_written_is_read_back_with_the_same_types(
-    factors: dict[str, Any], count: int, replications: int, number: int | None, seed: int
-) -> None:
+def test_what_is_written_is_read_back_with_the_same_types(factors, count, replications, number, seed):
     for make in (sample, latin_hypercube):
         design = make(factors, count=count, replications=replications, blocks=number, seed=seed)
         again = parse_design(design.to_csv(), "text")
@@ -70,9 +67,7 @@ def test_what_is_written_is_read_back_with_the_same_types(
 
 
 @given(small_factors, st.integers(1, 3), seeds)
-def test_every_combination_occurs_as_often_as_replications_say(
-    factors: dict[str, Any], replications: int, seed: int
-) -> None:
+def test_every_combination_occurs_as_often_as_replications_say(factors, replications, seed):
     design = full_factorial(factors, replications=replications, seed=seed)
     counts = Counter(design.rows)
     # -0.0 and 0.0 are one key of a dict, and so are levels that differ by nothing else
@@ -83,9 +78,7 @@ def test_every_combination_occurs_as_often_as_replications_say(
 
 
 @given(small_factors, st.integers(1, 3), st.integers(1, 4), seeds)
-def test_each_block_holds_each_treatment_and_blocks_come_one_after_the_other(
-    factors: dict[str, Any], replications: int, number: int, seed: int
-) -> None:
+def test_each_block_holds_each_treatment_and_blocks_come_one_after_the_other(factors, replications, number, seed):
     whole_design = full_factorial(factors, replications=replications, seed=seed)
     for design in (
         full_factorial(factors, replications=replications, blocks=number, seed=seed),
@@ -100,9 +93,7 @@ def test_each_block_holds_each_treatment_and_blocks_come_one_after_the_other(
 
 
 @given(any_factors, seeds, st.randoms(use_true_random=False))
-def test_the_order_in_which_factors_are_listed_changes_the_columns_alone(
-    factors: dict[str, Any], seed: int, shuffler: random.Random
-) -> None:
+def test_the_order_in_which_factors_are_listed_changes_the_columns_alone(factors, seed, shuffler):
     keys = list(factors)
     shuffler.shuffle(keys)
     other = {key: factors[key] for key in keys}
@@ -146,9 +137,7 @@ def test_a_latin_hypercube_has_one_row_in_each_stratum_of_each_factor(count: int
 
 @settings(max_examples=60)
 @given(seeds, st.lists(st.integers(30, 4000), min_size=2, max_size=5), st.booleans(), st.integers(1, 8))
-def test_products_are_spread_and_within_a_tenth_of_their_targets(
-    seed: int, most: list[int], logarithmic: bool, count: int
-) -> None:
+def test_products_are_spread_and_within_a_tenth_of_their_targets(seed, most, logarithmic, count):
     low, high = 100.0, max(200.0, 0.1 * math.prod(most))
     make = log_uniform_product if logarithmic else uniform_product
     key = tuple(f"n{i}" for i in range(len(most)))
@@ -168,9 +157,7 @@ def test_products_are_spread_and_within_a_tenth_of_their_targets(
 
 @settings(max_examples=40)
 @given(small_factors, small_factors, seeds)
-def test_a_mix_keeps_every_row_of_its_parts_and_leaves_foreign_factors_empty(
-    one: dict[str, Any], two: dict[str, Any], seed: int
-) -> None:
+def test_a_mix_keeps_every_row_of_its_parts_and_leaves_foreign_factors_empty(one, two, seed):
     first = full_factorial({f"a_{name}": given for name, given in one.items()}, seed=1)
     second = full_factorial({f"b_{name}": given for name, given in two.items()}, seed=2)
     mixed = mix(first, second, kinds=["one", "two"], seed=seed)
@@ -184,9 +171,7 @@ def test_a_mix_keeps_every_row_of_its_parts_and_leaves_foreign_factors_empty(
 
 @settings(max_examples=40)
 @given(st.integers(3, 7), st.data(), seeds)
-def test_a_regular_fraction_is_orthogonal_and_its_words_multiply_to_one(
-    count: int, data: st.DataObject, seed: int
-) -> None:
+def test_a_regular_fraction_is_orthogonal_and_its_words_multiply_to_one(count, data, seed):
     runs = data.draw(st.sampled_from([2**b for b in range(2, count) if 2**b > count]))
     keys = [f"f{i}" for i in range(count)]
     design = fractional({key: [-1, 1] for key in keys}, count=runs, seed=seed)

@@ -50,9 +50,7 @@ def test_the_order_of_rows_does_not_matter(seed: int, slow: bool) -> None:
 @pytest.mark.slow
 @few
 @given(st.integers(0, 2**32 - 1), st.booleans(), st.tuples(*[st.floats(1e-6, 1e6)] * 3))
-def test_other_units_give_the_same_groups_and_scaled_figures(
-    seed: int, slow: bool, units: tuple[float, float, float]
-) -> None:
+def test_other_units_give_the_same_groups_and_scaled_figures(seed, slow, units):
     table = frame(hierarchy(seed, slow))
     scale = np.array(units)
     one = generative(coefficients_of_table(table))

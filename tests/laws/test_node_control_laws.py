@@ -56,9 +56,7 @@ def test_after_undo_every_file_is_as_before(node: Any, wanted: list[dict[str, An
 
 @settings(max_examples=40)
 @given(nodes, wishes, st.integers(0, 20), st.booleans())
-def test_cut_off_at_any_write_the_next_experiment_finds_its_way_back(
-    node: Any, wanted: dict[str, Any], writes: int, written: bool
-) -> None:
+def test_cut_off_at_any_write_the_next_experiment_finds_its_way_back(node, wanted, writes, written):
     with folder() as path:
         files = node(path / "root")
         before = machines.tree(files.root)

@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from typing import Any, get_args
 
 import pytest
-from effects.lines import Line, all_lines, ignored, options_of, write_files
+from effects.lines import all_lines, ignored, options_of
 from hostile.cases import commands
-from hostile.refusals import Server, serving
 from long_tests import long_but
 from pydantic import BaseModel
 
@@ -27,12 +26,6 @@ QUICK = (
     "run",
     "watch events import",
 )
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with serving(tmp_path_factory.mktemp("in"), tmp_path_factory.mktemp("server"), write_files) as server:
-        yield server
 
 
 def names_of(*of: str) -> set[str]:
@@ -72,6 +65,6 @@ def models_in(annotation: Any) -> Iterator[type[BaseModel]]:
 @pytest.mark.parametrize(
     "line", long_but(all_lines(), *(each for each in all_lines() if str(each).startswith(QUICK))), ids=str
 )
-def test_no_option_is_ignored(line: Line, server: Server) -> None:
+def test_no_option_is_ignored(line, server):
     failures = ignored(line, server)
     assert not failures, "\n".join(failures)

@@ -107,9 +107,7 @@ def suffix_of(command: str, name: str) -> str:
 
 
 @pytest.mark.parametrize(("command", "name"), FILES, ids=[" ".join(file) for file in FILES])
-def test_a_file_that_is_there_is_replaced_only_with_force(
-    command: str, name: str, inputs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_that_is_there_is_replaced_only_with_force(command, name, inputs, tmp_path, capsys):
     path = tmp_path / f"precious{suffix_of(command, name)}"
     path.write_bytes(b"precious")
     words = words_of(command, name, path, inputs)
@@ -131,13 +129,10 @@ def test_a_file_that_is_there_is_replaced_only_with_force(
 
 
 @pytest.mark.parametrize(("command", "name"), MADE, ids=[" ".join(each) for each in MADE])
-def test_a_file_where_a_folder_is_due_stays(
-    command: str, name: str, inputs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_where_a_folder_is_due_stays(command, name, inputs, tmp_path, refusal_of):
     path = tmp_path / "precious"
     path.write_bytes(b"precious")
-    assert main(words_of(command, name, path, inputs)) == 2
-    assert capsys.readouterr().err.count("\n") == 1
+    refusal_of(*words_of(command, name, path, inputs))
     assert path.read_bytes() == b"precious"
 
 

@@ -1,6 +1,5 @@
 """What a command prints first, its JSON and its page state the same: studies, comparisons, traces, verifications."""
 
-import json
 import re
 from functools import partial
 from pathlib import Path
@@ -11,7 +10,6 @@ import yaml
 from support_comparisons import campaign
 from support_pages import text_of
 
-from lepaute.cli.main import main
 from lepaute.kit.text import percent, seconds, size_text
 
 DATA = Path(__file__).parent.parent / "data"
@@ -30,12 +28,6 @@ QUESTIONS: dict[str, dict[str, Any]] = {
 }
 
 
-def asked(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
-    capsys.readouterr()
-    assert main([*argv]) == 0
-    return capsys.readouterr().out
-
-
 def verdict(page: str) -> str:
     """The answer of a page, as its readers see it."""
     (found,) = re.findall(r'<p class="verdict[^"]*">(.*?)</p>', page, re.DOTALL)
@@ -50,15 +42,15 @@ def same(one: str, other: str) -> bool:
 @pytest.mark.slow
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_the_page_of_a_study_has_the_answer_and_the_caveats_that_are_printed_and_the_figures_of_its_json(
-    question: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+    question, tmp_path, monkeypatch, output_of, json_of
+):
     monkeypatch.chdir(tmp_path)
     application = {"name": "hpl", "n": N, "nb": 64, "grid": "2x2"}
     content = {"question": question, "base": {"application": application, "platform": str(SMALL)}, "runs": RUNS}
     Path("s.yaml").write_text(yaml.safe_dump(content | QUESTIONS[question], sort_keys=False))
-    printed = asked(capsys, "study", question, "s.yaml")
+    printed = output_of("study", question, "s.yaml")
     page = Path("s.results/report.html").read_text()
-    told = json.loads(asked(capsys, "study", question, "s.yaml", "--resume", "--json"))
+    told = json_of("study", question, "s.yaml", "--resume", "--json")
     seen = text_of(page)
     # A terminal has the parts of a long answer in lines of their own.
     parts = verdict(page).removesuffix(".").split("; ") if question == "tune" else [verdict(page).removesuffix(".")]
@@ -77,12 +69,12 @@ digits = partial(re.sub, r"[.,]", "")  # of numbers in whatever unit
 
 
 def test_the_page_of_a_comparison_has_the_answer_and_every_verdict_that_is_printed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+    tmp_path, monkeypatch, output_of, json_of
+):
     monkeypatch.chdir(tmp_path)
     campaign(Path("c.zip"), ("openmpi", "mpich"), sizes=(0, 8), calls_each=20, blocks=9)
-    printed = asked(capsys, "compare", "c.zip", "--report", "p.html")
-    told = json.loads(asked(capsys, "compare", "c.zip", "--json"))
+    printed = output_of("compare", "c.zip", "--report", "p.html")
+    told = json_of("compare", "c.zip", "--json")
     page = Path("p.html").read_text()
     assert same(verdict(page).lower(), told["answer"].lower())
     assert verdict(page).removesuffix(".") in printed
@@ -98,13 +90,13 @@ def test_the_page_of_a_comparison_has_the_answer_and_every_verdict_that_is_print
 
 @pytest.mark.slow
 def test_the_page_of_a_trace_has_the_answer_that_is_printed_and_the_shares_that_were_predicted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+    tmp_path, monkeypatch, output_of, json_of
+):
     monkeypatch.chdir(tmp_path)
     words = ("-p", str(SMALL), "--n", str(N), "--nb", "64", "--grid", "2x2", "--runs", "1", "--trace", "t.parquet")
-    predicted = asked(capsys, "predict", "hpl", *words)
-    printed = asked(capsys, "trace", "breakdown", "t.parquet", "--report", "p.html")
-    told = json.loads(asked(capsys, "trace", "breakdown", "t.parquet", "--json"))
+    predicted = output_of("predict", "hpl", *words)
+    printed = output_of("trace", "breakdown", "t.parquet", "--report", "p.html")
+    told = json_of("trace", "breakdown", "t.parquet", "--json")
     page = Path("p.html").read_text()
     assert same(verdict(page), told["answer"])
     assert same(printed.splitlines()[0], told["answer"])
@@ -122,14 +114,14 @@ def test_the_page_of_a_trace_has_the_answer_that_is_printed_and_the_shares_that_
 
 @pytest.mark.slow
 def test_the_page_of_two_traces_has_the_answer_that_is_printed_and_the_figures_of_its_json(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+    tmp_path, monkeypatch, output_of, json_of
+):
     monkeypatch.chdir(tmp_path)
     words = ("-p", str(SMALL), "--n", str(N), "--nb", "64", "--grid", "2x2", "--runs", "1")
     for seed in ("1", "2"):
-        asked(capsys, "predict", "hpl", *words, "--seed", seed, "--trace", f"{seed}.parquet")
-    printed = asked(capsys, "trace", "compare", "1.parquet", "2.parquet", "--report", "p.html")
-    told = json.loads(asked(capsys, "trace", "compare", "1.parquet", "2.parquet", "--json"))
+        output_of("predict", "hpl", *words, "--seed", seed, "--trace", f"{seed}.parquet")
+    printed = output_of("trace", "compare", "1.parquet", "2.parquet", "--report", "p.html")
+    told = json_of("trace", "compare", "1.parquet", "2.parquet", "--json")
     page = Path("p.html").read_text()
     assert same(verdict(page), told["answer"])
     assert same(printed.splitlines()[0], told["answer"])
@@ -143,12 +135,12 @@ def test_the_page_of_two_traces_has_the_answer_that_is_printed_and_the_figures_o
 
 
 def test_the_page_of_a_segmentation_has_the_answer_that_is_printed_and_the_lines_of_its_json(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+    tmp_path, monkeypatch, output_of, json_of
+):
     monkeypatch.chdir(tmp_path)
     file = str(DATA / "duration_tables" / "osu_three_protocols.txt")
-    printed = asked(capsys, "segment", file, "--report", "p.html")
-    (told,) = json.loads(asked(capsys, "segment", file, "--json"))["tables"]
+    printed = output_of("segment", file, "--report", "p.html")
+    (told,) = json_of("segment", file, "--json")["tables"]
     page = Path("p.html").read_text()
     assert same(verdict(page), told["answer"])
     assert same(printed.splitlines()[0], told["answer"])
@@ -163,12 +155,12 @@ def test_the_page_of_a_segmentation_has_the_answer_that_is_printed_and_the_lines
 
 @pytest.mark.slow
 def test_the_page_of_a_verification_has_the_answer_that_is_printed_and_the_errors_of_its_json(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+    tmp_path, monkeypatch, output_of, json_of
+):
     monkeypatch.chdir(tmp_path)
     words = ("verify", "hpl", "--results", str(DATA / "hpl_out" / "HPL.out"), "-p", "dahu", "--runs", "2")
-    printed = asked(capsys, *words, "--report", "p.html")
-    told = json.loads(asked(capsys, *words, "--json"))["verifications"]
+    printed = output_of(*words, "--report", "p.html")
+    told = json_of(*words, "--json")["verifications"]
     page = Path("p.html").read_text()
     assert same(verdict(page), printed.splitlines()[0])
     seen = text_of(page)

@@ -91,9 +91,7 @@ def test_a_replay_is_what_a_watch_concludes_that_judges_anew_each_day(pooled: bo
 @given(histories(NODES), LOGS, st.integers(0, DAYS), st.integers(0, DAYS))
 @settings(max_examples=4)
 @pytest.mark.slow
-def test_the_verdicts_between_two_dates_are_those_of_the_whole_replay(
-    history: tuple[pd.DataFrame, np.ndarray], log: Changelog, since: int, until: int
-) -> None:
+def test_the_verdicts_between_two_dates_are_those_of_the_whole_replay(history, log, since, until):
     values, known_s = history
     whole = replay(values, log, windows=(1,), ingested_s=known_s)
     first, last = (dt.date(1970, 1, 1) + dt.timedelta(days=day) for day in (since, until))

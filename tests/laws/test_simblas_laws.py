@@ -6,7 +6,6 @@ import ctypes.util
 import math
 import random
 import shutil
-import subprocess
 from itertools import product as all_of
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import operation_counts as textbook
 from simblas_recorder import COLUMN_MAJOR, ROW_MAJOR, library, table
-from support_limits import HANG_S
+from support_limits import ran
 
 from lepaute.simulate.smpi.entries import Member, members_of
 
@@ -45,9 +44,7 @@ LEFT_OUT = {f"{letter}{stem}_" for letter in "sd" for stem in ("amax", "amin", "
 
 
 def exported(path: str | Path) -> set[str]:
-    listed = subprocess.run(
-        ["nm", "-D", "--defined-only", path], check=True, capture_output=True, text=True, timeout=HANG_S
-    ).stdout
+    listed = ran(["nm", "-D", "--defined-only", path], check=True).stdout
     return {words[2] for line in listed.splitlines() if len(words := line.split()) == 3 and words[1] in "TWi"}
 
 

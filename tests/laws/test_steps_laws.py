@@ -84,9 +84,7 @@ def test_steps_are_large_enough_significant_and_in_the_order_of_their_dates(seed
 
 
 @given(durations, st.integers(-20, 20), st.sampled_from(["mean", "median"]))
-def test_the_unit_of_durations_does_not_matter_to_when_it_stops(
-    values: list[float], power: int, statistic: str
-) -> None:
+def test_the_unit_of_durations_does_not_matter_to_when_it_stops(values, power, statistic):
     target = Target(relative_half_width=0.3, least=3, most=30, statistic=statistic)  # type: ignore[arg-type]
     one, other = assess(values, target), assess([v * 2.0**power for v in values], target)
     assert (one.reached, one.more, one.used) == (other.reached, other.more, other.used)
@@ -108,9 +106,7 @@ def test_what_is_said_of_a_level_holds_together(values: list[float], ended: bool
 
 
 @given(st.lists(durations, max_size=5), st.integers(0, 60), st.floats(0, 100))
-def test_a_round_keeps_to_its_budget_and_gives_no_level_more_than_it_needs(
-    levels: list[list[float]], observations: int, seconds: float
-) -> None:
+def test_a_round_keeps_to_its_budget_and_gives_no_level_more_than_it_needs(levels, observations, seconds):
     target = Target(relative_half_width=0.1, least=3, most=30)
     named = dict(enumerate(levels))
     plan = next_round(named, target, observations=observations, seconds=seconds)
@@ -126,9 +122,7 @@ def test_a_round_keeps_to_its_budget_and_gives_no_level_more_than_it_needs(
     st.lists(st.tuples(st.floats(0, 100), st.sampled_from("ab")), max_size=20),
     st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from(["step", "other user"]), st.integers(0, 99)), max_size=4),
 )
-def test_marks_are_one_a_row_and_trust_what_no_verdict_speaks_of(
-    rows: list[tuple[float, str]], spoken: list[tuple[str, str, int]]
-) -> None:
+def test_marks_are_one_a_row_and_trust_what_no_verdict_speaks_of(rows, spoken):
     found = [Verdict(node, kind, start, start + 1, "") for node, kind, start in spoken]  # type: ignore[arg-type]
     times, nodes = [t for t, _ in rows], [n for _, n in rows]
     marks = mark(times, nodes, found)

@@ -28,8 +28,6 @@ def traced(request: pytest.FixtureRequest) -> Prediction:
 
 def test_the_rows_of_a_rank_add_up_to_its_time_in_every_category(traced: Prediction) -> None:
     trace, breakdown = traced.trace, traced.breakdown
-    assert trace is not None
-    assert breakdown is not None
     parts, _ = split(trace)
     by_rank = numpy.zeros((breakdown.ranks, len(CATEGORIES)))
     numpy.add.at(by_rank, trace.rank, parts[:, : len(CATEGORIES)])
@@ -40,7 +38,6 @@ def test_the_rows_of_a_rank_add_up_to_its_time_in_every_category(traced: Predict
 
 
 def test_the_calls_of_a_rank_follow_each_other_without_a_gap(traced: Prediction) -> None:
-    assert traced.trace is not None
     calls = traced.trace.where(traced.trace.kind != PHASE)
     for rank in calls.ranks:
         own = calls.where(calls.rank == rank)
@@ -50,7 +47,6 @@ def test_the_calls_of_a_rank_follow_each_other_without_a_gap(traced: Prediction)
 
 def test_every_send_is_received_with_its_size_after_it_began(traced: Prediction) -> None:
     trace = traced.trace
-    assert trace is not None
     matches = match_messages(trace)
     assert len(matches.send) == traced.simulation.messages
     assert (trace.size_bytes[matches.send] == trace.size_bytes[matches.receive]).all()
@@ -61,7 +57,6 @@ def test_a_trace_changes_nothing_and_survives_its_file(traced: Prediction, tmp_p
     again = predict(traced.application, load_platform("dahu"), runs=1, seed=5)
     assert again.trace is None
     assert again.run_list == traced.run_list
-    assert traced.trace is not None
     write_trace(traced.trace, tmp_path / "t.parquet")
     read = read_trace(tmp_path / "t.parquet")
     for column in ("rank", "step", "kind", "start_s", "duration_s", "size_bytes", "late_s"):
@@ -71,10 +66,8 @@ def test_a_trace_changes_nothing_and_survives_its_file(traced: Prediction, tmp_p
 
 def test_chosen_ranks_and_steps_are_the_rows_of_the_whole_trace(traced: Prediction) -> None:
     whole = traced.trace
-    assert whole is not None
     chosen = TraceRequest(ranks=(1, 4), steps=(2, 3))
     part = predict(traced.application, load_platform("dahu"), runs=1, seed=5, trace=chosen).trace
-    assert part is not None
     same = whole.where(numpy.isin(whole.rank, (1, 4)) & numpy.isin(whole.step, (2, 3)))
     numpy.testing.assert_array_equal(part.start_s, same.start_s)
     numpy.testing.assert_array_equal(part.name, same.name)
@@ -92,7 +85,6 @@ def test_of_a_large_run_the_edges_of_the_grid_and_the_middle_are_traced() -> Non
     large = Hpl(n=500_000, p=32, q=32)
     found = TraceRequest().narrowed(large)
     assert found.ranks == edge_ranks(large) == (*range(32), *range(32, 1024, 32))
-    assert found.steps is not None
     assert found.steps[0] < 500_000 / 128 / 2 < found.steps[-1]
     assert 0 < rows_of(large, found.ranks, found.steps) <= MAX_ROWS
     assert edge_ranks(Hpl(n=1000, p=3, q=2, pmap="column")) == (0, 1, 2, 3)

@@ -1,6 +1,5 @@
 """One statement of trust: predict, sweep, --against, study whatif and study tune agree on what they say of a run."""
 
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -8,7 +7,6 @@ from typing import Any
 import pytest
 import yaml
 
-from lepaute.cli.main import main
 from lepaute.simulate import Hpl, PredictionRequest, predict_all
 from lepaute.simulate.platform import load_platform
 from lepaute.simulate.platform.data_sheet import DataSheet, platform_from
@@ -39,16 +37,9 @@ def platform(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest
     return "sheet.yaml"
 
 
-def told(capsys: pytest.CaptureFixture[str], *argv: str) -> dict[str, Any]:
-    capsys.readouterr()
-    assert main([*argv, "--json"]) == 0
-    found: dict[str, Any] = json.loads(capsys.readouterr().out)
-    return found
-
-
-def predicted(capsys: pytest.CaptureFixture[str], platform: str, case: dict[str, Any], *more: str) -> dict[str, Any]:
+def words_of(platform: str, case: dict[str, Any]) -> list[str]:
     words = [word for name, value in case.items() for word in (f"--{name}", str(value))]
-    return told(capsys, "predict", "hpl", "-p", platform, "--n", str(N), *words, "--runs", str(RUNS), *more)
+    return ["predict", "hpl", "-p", platform, "--n", str(N), *words, "--runs", str(RUNS), "--json"]
 
 
 def study(question: str, platform: str, cases: list[dict[str, Any]], **more: Any) -> str:
@@ -73,13 +64,11 @@ def without_counts(caveats: list[str]) -> set[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("platform", CASES, indirect=True)
-def test_all_commands_say_the_same_of_a_run(
-    platform: str, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_all_commands_say_the_same_of_a_run(platform, request, json_of):
     cases = CASES[request.node.callspec.params["platform"]]
-    alone = [predicted(capsys, platform, case) for case in cases]
-    whatif = told(capsys, "study", "whatif", study("whatif", platform, cases))
-    tuned = told(capsys, "study", "tune", study("tune", platform, cases, budget={"simulations": 12 * len(cases)}))
+    alone = [json_of(*words_of(platform, case)) for case in cases]
+    whatif = json_of("study", "whatif", study("whatif", platform, cases), "--json")
+    tuned = json_of("study", "tune", study("tune", platform, cases, budget={"simulations": 12 * len(cases)}), "--json")
 
     # comparable, and why not
     trusts = [one["trust"] for one in alone]
@@ -121,12 +110,10 @@ def test_all_commands_say_the_same_of_a_run(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("platform", CASES, indirect=True)
-def test_sensitivity_and_capacity_have_the_caveats_of_the_runs_that_they_rest_on(
-    platform: str, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_sensitivity_and_capacity_have_the_caveats_of_the_runs_that_they_rest_on(platform, request, json_of):
     first, last = CASES[request.node.callspec.params["platform"]][:3:2]
     sizes, grid = [first["nb"], last["nb"]], first["grid"]
-    alone = [predicted(capsys, platform, {"nb": nb, "grid": grid}) for nb in sizes]
+    alone = [json_of(*words_of(platform, {"nb": nb, "grid": grid})) for nb in sizes]
     warned = [without_counts(one["warnings"]) for one in alone]
     factors = {"nb": {"path": "application.nb", "levels": sizes}}
     base = {"application": {"name": "hpl", "n": N, "grid": grid, "nb": sizes[0]}, "platform": platform}
@@ -141,7 +128,7 @@ def test_sensitivity_and_capacity_have_the_caveats_of_the_runs_that_they_rest_on
     for content, expected in ((effects, warned[0] | warned[1]), (machines, warned[0])):
         question = str(content["question"])
         Path(f"{question}.yaml").write_text(yaml.safe_dump(content, sort_keys=False))
-        answer = told(capsys, "study", question, f"{question}.yaml")
+        answer = json_of("study", question, f"{question}.yaml", "--json")
         known = {sentence for sentence in expected if not sentence.startswith("not comparable")}
         assert known <= without_counts(answer["caveats"]), question
         assert any(each.startswith("not comparable") for each in answer["caveats"]) == any(

@@ -1,6 +1,5 @@
 """A weakness is planted in what each command is given: first line, exit status, JSON and page say it alike."""
 
-import json
 import re
 from collections.abc import Callable
 from html import unescape
@@ -161,20 +160,16 @@ CASES = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("planted", long_but(CASES, "outputs, too few", "results, failed", "segment, asked for"))
-def test_first_line_status_json_and_page_say_it_alike(
-    planted: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_first_line_status_json_and_page_say_it_alike(planted, tmp_path, json_of, output_of):
     case = CASES[planted]
     words = case.words(tmp_path)
     is_study = words[0] == "study"
     report = tmp_path / ("s/report.html" if is_study else "r.html")
-    assert main([*words, *([] if is_study else ["--report", str(report)])]) == case.status
-    lines = capsys.readouterr().out.splitlines()
+    lines = output_of(*words, *([] if is_study else ["--report", str(report)]), status=case.status).splitlines()
     assert case.said in " ".join(lines[:3])
     page = report.read_text()
     assert re.findall(r'<p class="verdict ?([^"]*)">', page) == [case.colour]
-    assert main([*words, "--resume", "--json"] if is_study else [*words, "--json"]) == case.status
-    told = json.loads(capsys.readouterr().out)
+    told = json_of(*[*words, "--resume", "--json"] if is_study else [*words, "--json"], status=case.status)
     (told,) = told.get("tables", [told])
     assert told["decision"] == case.decision
     causes = {weakness["cause"] for weakness in told["weaknesses"]}
@@ -187,7 +182,7 @@ def test_first_line_status_json_and_page_say_it_alike(
     assert not any(found["told_apart"] for found in differences if found["decision"] != "for")
 
 
-def test_a_node_with_a_job_or_with_none_of_late_is_unknown(tmp_path, capsys):
+def test_a_node_with_a_job_or_with_none_of_late_is_unknown(tmp_path, json_of, output_of):
     store = ["--store", str(tmp_path / "store")]
     (tmp_path / "m.yaml").write_text(
         "cluster: {value: c}\nnode: node\ndate: date\nfactors:\n  hpl_rate_flops: {column: gflops, unit: Gflop/s}\n"
@@ -199,9 +194,6 @@ def test_a_node_with_a_job_or_with_none_of_late_is_unknown(tmp_path, capsys):
         (tmp_path / f"{days}.csv").write_text("\n".join(["date,node,gflops", *rows, ""]))
         ingest = ["watch", "ingest", str(tmp_path / f"{days}.csv"), "--mapping", str(tmp_path / "m.yaml"), *store]
         assert main(ingest) == 0
-        capsys.readouterr()
-        assert main(["watch", "health", "w7", *store]) == 2
-        assert capsys.readouterr().out == f"w7: unknown ({why})\n"
-        assert main(["watch", "health", "w7", *store, "--json"]) == 2
-        (node,) = json.loads(capsys.readouterr().out)["nodes"]
+        assert output_of("watch", "health", "w7", *store, status=2) == f"w7: unknown ({why})\n"
+        (node,) = json_of("watch", "health", "w7", *store, "--json", status=2)["nodes"]
         assert (node["verdict"], node["reason"]) == ("unknown", why)

@@ -1,5 +1,6 @@
 """Changes to a text or to bytes: flips, cuts, splices, and values that readers have stumbled over."""
 
+import json
 import random
 import re
 from typing import Any
@@ -17,7 +18,7 @@ _VALUES = [
     ),
 ]  # fmt: skip
 #: Anywhere.
-_PIECES = [
+PIECES = [
     *(
         b"\0", b"\x1b[2J", b"\x7f", b"\xff\xfe", b"\xef\xbb\xbf", b"\xe2\x80\xa8", b"\xed\xa0\x80", b"\r", b"\n\n",
         b"\t", b" ",
@@ -29,6 +30,12 @@ _PIECES = [
     *(
         b"!!bool x", b"!!binary eA==", b"!!timestamp 1", b"%TAG ! !\n", b"---\n", b"...\n", b"| \n", b"'", b'"', b"#",
         b":", b",", b";", b"=",
+    ),
+    *(
+        b"#@columns=a:int", b"=cmd|' /C calc'!A0", b'""', b"\\", b"design_row", b"%s%n", b"{0.__class__}",
+    ),
+    *(
+        b"null", b"{}", b'{"a":' * 3000, b'"' + b"a" * 4000 + b'"', b"../../etc/passwd", b"Handle 0x", b"=>", b",,,,",
     ),
     *(
         b"<", b">", b"&amp;", b"&a;", b"]]>", b"<!DOCTYPE a [<!ENTITY b 'c'>]>",
@@ -55,6 +62,39 @@ def column_replaced(rng: random.Random, table: Any) -> Any:
     name = rng.choice(table.column_names)
     value = rng.choice((None, -1, 1e300, float("nan"), "\x1b[2J", b"\xff", True, [1], 2**40, 2**31 - 1))
     return table.set_column(table.column_names.index(name), name, pa.array([value] * len(table)))
+
+
+def value_replaced(rng: random.Random, data: bytes) -> bytes:
+    """A JSON document with one to three of its values replaced; other bytes as they are."""
+    values: list[object] = [
+        None, True, -1, 0, 2**70, 10**400, 1e308, float("nan"), float("inf"), "", "\x1b[31m", "../x", "a" * 5000, [],
+        {}, [[[]]], {"": {"": ""}}, ["x", 1, None], {"node": 3}, "\ud800", 10**5000,
+    ]  # fmt: skip
+    try:
+        document = json.loads(data)
+    except ValueError:
+        return data
+    places: list[tuple[object, object]] = []
+
+    def walk(value: object) -> None:
+        if isinstance(value, dict):
+            for key, inner in value.items():
+                places.append((value, key))
+                walk(inner)
+        elif isinstance(value, list):
+            for place, inner in enumerate(value):
+                places.append((value, place))
+                walk(inner)
+
+    walk(document)
+    for _ in range(rng.choice((1, 1, 3))):
+        if places:
+            holder, key = rng.choice(places)
+            holder[key] = rng.choice(values)  # type: ignore[index]
+    try:
+        return json.dumps(document).encode(errors="surrogatepass")
+    except ValueError:  # a number of more digits than Python spells out
+        return data
 
 
 def _flipped(rng: random.Random, data: bytes, _others: list[bytes]) -> bytes:
@@ -92,7 +132,7 @@ def _word(rng: random.Random, data: bytes, _others: list[bytes]) -> bytes:
 
 def _piece(rng: random.Random, data: bytes, _others: list[bytes]) -> bytes:
     at = rng.randrange(len(data) + 1)
-    return data[:at] + rng.choice(_PIECES) + data[at:]
+    return data[:at] + rng.choice(PIECES) + data[at:]
 
 
 def _lines(rng: random.Random, data: bytes, _others: list[bytes]) -> bytes:

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from oracles.mutated_designs import good_files, mutated
-
 from lepaute.errors import LepauteError
 from lepaute.kit.documents import read_bytes, read_text
 from lepaute.kit.hostfiles import read_slots
@@ -242,10 +240,6 @@ def _read_trace(path: Path) -> None:
         pass
 
 
-def _changed_design(rng: random.Random, _data: bytes, others: list[bytes]) -> tuple[str, bytes]:
-    return "bytes, lines, cells", mutated(rng, others)
-
-
 def _read_design(path: Path) -> object:
     design = read_design(path)
     assert parse_design(design.to_csv(), "again") == design
@@ -449,7 +443,7 @@ KINDS = {
     "hostfile": Kind(_hostfiles, lambda path: read_hostfile(path, load_platform("dahu")), rows=r"[^#=]*(slots?.*)?$"),
     "rankfile": Kind(_rankfiles, lambda path: read_rankfile(path, load_platform("dahu")), rows=LINES),
     "xml": Kind(_xml, _read_xml),
-    "design": Kind(good_files, _read_design, _changed_design, rows=LINES),
+    "design": Kind(written.designs, _read_design, rows=LINES),
     "trace": Kind(_traces, _read_trace, _changed_trace),
     "replay": Kind(written.recordings, written.read_replay, _changed_trace),
     "smpi-trace": Kind(written.paje_traces, written.read_paje, rows=r"([6-9]|1\d) "),

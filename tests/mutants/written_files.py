@@ -13,14 +13,24 @@ from pathlib import Path
 from typing import Any
 from warnings import catch_warnings
 
-from archive_mutants import value_replaced
 from oracles.paje_by_hand import exchange, posted
 from oracles.paraver_by_hand import prv, prv_of
 from support_fit import kernel_rows, message_rows
 from support_verify import PROGRAM, measured, predicted
 
 from lepaute.measure.archive.reader import table_of
-from lepaute.measure.design import full_factorial
+from lepaute.measure.design import (
+    collective_design,
+    dgemm_design,
+    fractional,
+    full_factorial,
+    hpl_step_design,
+    latin_hypercube,
+    log_uniform,
+    mix,
+    p2p_design,
+    uniform,
+)
 from lepaute.measure.design.factors import Levels
 from lepaute.measure.design.grammar import parse_factor
 from lepaute.measure.experiment.closing import metadata_of
@@ -53,7 +63,7 @@ from lepaute.study.checking import opened_study
 from lepaute.study.schema import study_of
 from lepaute.watch.store import open_store
 from lepaute.watch.store.folder import read_index
-from mutants.changes import changed, column_replaced
+from mutants.changes import changed, column_replaced, value_replaced
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
@@ -401,6 +411,22 @@ def installations() -> list[bytes]:
 
 def read_installation_file(path: Path) -> None:
     read_installation(path)
+
+
+def designs() -> list[bytes]:
+    """Small ones of every kind."""
+    odd = ["plain", "a,b", 'say "hi"', "", " edge ", "é∞", "#x", "1", "uniform:1:2"]
+    made = [
+        dgemm_design(1, products=2, product_range=(1e3, 1e5)),
+        hpl_step_design(1, rows=4),
+        p2p_design(1, counts={"recv": 4, "wtime": 2}),
+        full_factorial({"word": odd, "ratio": [0.1, 1e-300, -0.0]}, replications=2, blocks=2, seed=1),
+        latin_hypercube({"size_bytes": log_uniform(1, 2**62), "x": uniform(-1.0, 1e9)}, count=8, seed=1),
+        fractional({"a": [0, 1], "b": [0, 1], "c": ["on", "off"]}, generators=["c=a*b"], seed=1),
+        collective_design(1, sizes_bytes=(1, 4), replications=1),
+    ]
+    made.append(mix(made[3], full_factorial({"n": [1, 2]}, blocks=2, seed=2), kinds=["a", "b"], seed=3))
+    return [design.to_csv().encode() for design in made]
 
 
 def factors() -> list[bytes]:

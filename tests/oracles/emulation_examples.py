@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from support_limits import HANG_S
+from support_limits import HANG_S, ran
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "emulation"
 #: Folder of the example: its program.
@@ -40,7 +40,7 @@ def built(example: str, kind: str, folder: Path) -> Path:
     shutil.copytree(EXAMPLES / example, place, ignore=shutil.ignore_patterns(PROGRAMS[example]))
     # The real compilers are what the Makefile takes by itself.
     words = ["make", "-s", "-C", str(place)] + ([] if kind == "real" else [f"CC={cc}", f"FC={fc}"])
-    done = subprocess.run(words, capture_output=True, text=True, timeout=HANG_S, check=False)
+    done = ran(words)
     assert done.returncode == 0, done.stderr
     return place / PROGRAMS[example]
 
@@ -69,13 +69,10 @@ def run(
         hosts.write_text("node-0:2\nnode-1:2\n")
         words = ["smpirun", "-np", str(ranks), "-platform", str(platform), "-hostfile", str(hosts)]
         words += ["--cfg=smpi/privatization:dlopen", "--log=root.thresh:error", *options]
-    return subprocess.run(
+    return ran(
         ["timeout", "-k", "1", str(HANG_S), *words, str(program), *arguments],
         env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
         timeout=HANG_S + 5,
-        check=False,
     )
 
 

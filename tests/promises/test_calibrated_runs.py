@@ -1,7 +1,4 @@
-"""From simulated calibrations to the interval of a further run: its level, its day, its launch and its two ranks.
-
-As a program it prints how wide these intervals are, and what they hold, for calibrations of five and of seven blocks.
-"""
+"""From simulated calibrations to the interval of a further run: its level, its day, its launch and its two ranks."""
 
 import numpy as np
 import pytest
@@ -82,18 +79,3 @@ def test_further_runs_lie_inside_as_often_as_promised(blocks, day, run, own, int
     covered, _ = intervals(blocks, day, run, own, interrupted, campaigns=80, seed=20261122)
     # Campaigns differ: the mean of 80 is known to 1.5 %.
     assert np.mean(covered) >= 0.91
-
-
-def main() -> None:
-    for day in (0.01, 0.02, 0.04):
-        for blocks in (5, 7):
-            covered, widths = intervals(blocks, day, 0.01, 0.01, 0.0, campaigns=60, seed=5)
-            low, middle, high = np.quantile(widths, [0.1, 0.5, 0.9])
-            print(
-                f"days differ by {100 * day:g} %, {blocks} blocks: {100 * covered.mean():.1f} % inside, half-width "
-                f"{middle:.2f} true standard deviations ({low:.2f} to {high:.2f} in 10 to 90 % of the calibrations)"
-            )
-
-
-if __name__ == "__main__":
-    main()

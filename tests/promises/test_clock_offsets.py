@@ -63,9 +63,7 @@ def test_offsets_hold_the_truth_where_few_latencies_are_near_the_least(clock_cod
 
 @pytest.mark.parametrize("wait_ns", [0.0, 3e8])
 @pytest.mark.parametrize("drift", [-1e-4, 1e-4])
-def test_offsets_by_bounds_hold_the_truth_between_clocks_whose_drift_is_known(
-    clock_code: Any, drift: float, wait_ns: float
-) -> None:
+def test_offsets_by_bounds_hold_the_truth_between_clocks_whose_drift_is_known(clock_code, drift, wait_ns):
     """100 exchanges take 0.8 ms, in which 100 ppm make 80 ns: ten times the error that latencies leave.
 
     Also where the first one waits for as long as an answering rank has hundreds of others to answer.

@@ -31,9 +31,7 @@ def at_most(count: int, share: float) -> int:
 
 @pytest.mark.parametrize("name", long_but(UNPLEASANT, "outliers", "mpiruns that differ by far"))
 @pytest.mark.parametrize(("blocks", "mpiruns"), long_but([(2, 4), (10, 1)], (2, 4)))
-def test_a_library_against_itself_is_declared_faster_in_at_most_one_comparison_of_twenty(
-    name: str, blocks: int, mpiruns: int
-) -> None:
+def test_a_library_against_itself_is_declared_faster_in_at_most_one_comparison_of_twenty(name, blocks, mpiruns):
     rng = np.random.default_rng((7, blocks, len(name)))
     trials, rows = 30, 3
     families = false = 0

@@ -6,7 +6,6 @@ from itertools import permutations
 from scipy import stats
 
 from lepaute.measure.design import full_factorial, log_uniform, sample, uniform
-from lepaute.measure.design.sizes import Draws
 
 
 def within(found: int, count: int, probability: float, chance: float) -> bool:
@@ -21,19 +20,6 @@ def test_every_order_of_four_treatments_is_equally_probable_over_seeds() -> None
     # 24 orders, all within bounds that each leaves once in a million
     assert set(orders) == set(permutations(range(4)))
     assert all(within(found, count, 1 / 24, 1e-6) for found in orders.values())
-
-
-def test_a_test_of_orders_can_fail() -> None:
-    """The naive shuffle, which swaps every place with any place, is not uniform: the bounds above find it out."""
-    count = 6000
-    orders: Counter[tuple[int, ...]] = Counter()
-    for seed in range(count):
-        draws, order = Draws(seed, "naive"), [0, 1, 2, 3]
-        for place in range(4):
-            other = draws.below(4)
-            order[place], order[other] = order[other], order[place]
-        orders[tuple(order)] += 1
-    assert not all(within(found, count, 1 / 24, 1e-6) for found in orders.values())
 
 
 def test_whole_numbers_are_equally_probable_and_streams_are_independent() -> None:

@@ -132,7 +132,6 @@ def test_parts_of_an_interval_have_the_spread_that_the_platform_says() -> None:
     ratios = []
     for seed in range(0, 1000, 10):
         parts = predict(HPL, machine, runs=2, seed=seed, parts=True).parts
-        assert parts is not None
         assert set(parts.relative_sd) == {"discrepancy", "days"}
         ratios.append([(parts.relative_sd["discrepancy"] / 0.05) ** 2, (parts.relative_sd["days"] / 0.02) ** 2])
     assert low < np.min(ratios)

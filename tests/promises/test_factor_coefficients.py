@@ -44,9 +44,7 @@ def binomial(n: int, share: float) -> tuple[float, float]:
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_the_interval_of_the_mean_of_days_holds_each_coefficient_as_often_as_it_promises(
-    days: tuple[np.ndarray, np.ndarray],
-) -> None:
+def test_the_interval_of_the_mean_of_days_holds_each_coefficient_as_often_as_it_promises(days):
     mean = days[0].mean(axis=1)
     half = stats.t.ppf(0.975, JOBS - 1) * days[0].std(axis=1, ddof=1) / np.sqrt(JOBS)
     low, high = binomial(MACHINES, 0.95)
@@ -68,9 +66,7 @@ def test_the_fit_of_the_residuals_finds_how_much_calls_scatter(days: tuple[np.nd
 
 @pytest.mark.slow
 @pytest.mark.parametrize("factors", [PRODUCT_FACTORS, MODEL_FACTORS], ids=["p = 3", "p = 8"])
-def test_p_values_of_vectors_of_coefficients_are_uniform(
-    days: tuple[np.ndarray, np.ndarray], factors: tuple[str, ...]
-) -> None:
+def test_p_values_of_vectors_of_coefficients_are_uniform(days, factors):
     """Though eight coefficients of one fit are of very different sizes (1e-6 to 1e-11), and correlated."""
     values = days[0].reshape(-1)
     machine, job, term = (axis.ravel() for axis in np.indices(days[0].shape))

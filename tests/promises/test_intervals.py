@@ -50,8 +50,6 @@ def covered(draw: Draw, runs: int) -> int:
     hits = 0
     for _ in range(TRIALS):
         low, high = prediction_interval([draw(generator) for _ in range(runs)])
-        assert low is not None
-        assert high is not None
         hits += low <= draw(generator) <= high
     return hits
 
@@ -98,20 +96,6 @@ def test_empirical_quantiles_keep_the_promise_whatever_the_distribution(draw: Dr
     assert low <= covered(draw, runs) <= high
 
 
-def test_the_test_can_fail() -> None:
-    # an interval for the mean of 10 runs, t sd / sqrt(10), is what is easily taken by mistake: it holds about half
-    generator = random.Random(SEED)
-    draw = lognormal(0.02)
-    hits = 0
-    for _ in range(TRIALS):
-        low, high = prediction_interval([draw(generator) for _ in range(10)])
-        assert low is not None
-        assert high is not None
-        middle, half = (math.log(high) + math.log(low)) / 2, (math.log(high) - math.log(low)) / 2
-        hits += abs(math.log(draw(generator)) - middle) <= half / 11**0.5
-    assert hits < bounds(0.95)[0]
-
-
 def test_planted_day_effects_are_found() -> None:
     generator = random.Random(SEED)
     common_sd, own_sd, days, units = 0.01, 0.02, 400, 8
@@ -130,9 +114,7 @@ def test_planted_day_effects_are_found() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("runs", [10, 100])
 @pytest.mark.parametrize(("of_day", "of_run"), [(0.03, 0.03), (0.0, 0.03), (0.03, 0.0), (0.01, 0.05)])
-def test_the_interval_of_a_mean_holds_the_mean_of_four_further_runs_of_one_day(
-    of_day: float, of_run: float, runs: int
-) -> None:
+def test_the_interval_of_a_mean_holds_the_mean_of_four_further_runs_of_one_day(of_day, of_run, runs):
     """The days of the simulated runs are known by 20 pairs of runs of one day each."""
     generator = np.random.default_rng(SEED)
     trials, held = 1000, 0
@@ -141,8 +123,6 @@ def test_the_interval_of_a_mean_holds_the_mean_of_four_further_runs_of_one_day(
         pairs = of_run * generator.normal(size=(2, 20))
         sd_on_one_day = float(np.sqrt(np.mean((pairs[0] - pairs[1]) ** 2) / 2))
         low, high = interval_of_mean(values.tolist(), sd_on_one_day, 4)
-        assert low is not None
-        assert high is not None
         truth = np.exp(of_day * generator.normal() + of_run * generator.normal(size=4)).mean()
         held += low <= truth <= high
     # What stands for it errs by that of two estimated standard deviations.

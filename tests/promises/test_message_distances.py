@@ -37,7 +37,6 @@ def test_alike_classes_are_said_to_differ_as_seldom_as_promised_and_a_longer_way
         (alike,) = distance_effects([messages(rng)], SEGMENTS, BETWEEN)
         alarms += alike.matters
         (longer,) = distance_effects([messages(rng, extra_s)], SEGMENTS, BETWEEN)
-        assert longer.latency_s is not None
         covered += longer.latency_s.low <= extra_s <= longer.latency_s.high
         seen += longer_way([longer]) is not None
     assert alarms <= stats.binom.ppf(1 - 1e-5, repeats, 0.05)
@@ -72,7 +71,6 @@ def flows(rng: np.random.Generator, link_Bps: dict[str, float], lone_Bps: float 
 def test_the_width_of_a_link_comes_back_from_several_flows_and_one_flow_keeps_its_own() -> None:
     rng = np.random.default_rng(7)
     curve = flow_curve([flows(rng, {"same-switch": 12e9})])
-    assert curve is not None
     reached = [min(4e9 * count, 12e9) for count in (1, 2, 4, 8)]
     # The slowest of the flows of either node ends the exchange: up to 3 % later than the mean of noise says.
     assert list(curve.reached_Bps.values()) == [pytest.approx(rate, rel=0.06) for rate in reached]

@@ -83,8 +83,6 @@ def coverage(truths: np.ndarray, before: int, now: int, sd: float, *, known: boo
         factors = CpuFactors(state.cpus, state.log_slowdown, covariance, state.degrees_of_freedom)
         found = node_cost(HPL, PLATFORM, 1, factors, runs=RUNS, seed=1 + RUNS * number, grid_without=(1, 1))
         low, high = found.slowdown.low, found.slowdown.high
-        assert low is not None
-        assert high is not None
         shares.append(float(np.mean((truths >= low) & (truths <= high))))
     return float(np.mean(shares))
 
@@ -92,9 +90,7 @@ def coverage(truths: np.ndarray, before: int, now: int, sd: float, *, known: boo
 @pytest.mark.slow
 @pytest.mark.long
 @pytest.mark.parametrize(("before", "now", "sd"), [(10, 5, 0.02), (30, 5, 0.004)])
-def test_the_interval_of_a_cost_holds_95_percent_of_the_true_ratios(
-    truths: np.ndarray, before: int, now: int, sd: float
-) -> None:
+def test_the_interval_of_a_cost_holds_95_percent_of_the_true_ratios(truths, before, now, sd):
     # Of 100 worlds the share is known to 2.2 %, were each interval's coverage 0 or 1; and an interval of 10 draws
     # around an estimate that is off is somewhat wider than it need be.
     assert 0.90 <= coverage(truths, before, now, sd, known=False) <= 0.985

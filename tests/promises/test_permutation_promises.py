@@ -40,17 +40,6 @@ def test_false_alarms_are_no_more_than_promised() -> None:
     assert low <= alarms <= high
 
 
-def test_one_exchange_for_all_would_give_false_alarms_where_a_factor_follows_the_blocks() -> None:
-    # The same test without strata: shows that the promise above can fail.
-    rng = np.random.default_rng(7)
-    n, alarms = 100, 0
-    for i in range(n):
-        values, labels, strata = calls(rng, 0.0)
-        follows = ["early" if int(stratum.split()[0]) < 5 else "late" for stratum in strata]
-        alarms += permutation_test(values, follows, [0] * len(labels), permutations=199, seed=i).p_value <= 0.05
-    assert alarms > stats.binom.ppf(1 - 1e-6, n, 0.05)
-
-
 def test_an_effect_of_two_per_cent_is_found_and_its_interval_covers_it() -> None:
     rng = np.random.default_rng(11)
     n, found, covered = 200, 0, 0

@@ -44,13 +44,6 @@ def test_intervals_of_machines_and_of_all_hold_the_change(rho: float, before: in
         assert significant >= 0.8 * fleets
 
 
-def test_a_t_test_that_takes_days_for_independent_does_not_hold_its_level() -> None:
-    z = changed(0.6, 20, 20, 1, machines=400)
-    z[:, 20:] -= CHANGE
-    p = stats.ttest_ind(z[:, :20], z[:, 20:], axis=1, equal_var=False).pvalue
-    assert (p < 0.05).mean() > 0.2
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("rho", long_but([0.0, 0.6], 0.6))
 def test_where_nothing_changed_few_fleets_have_a_significant_machine(rho: float) -> None:

@@ -116,7 +116,5 @@ def test_the_interval_of_a_level_covers_its_effect() -> None:
         outcomes = [Outcome(t, {"time_s": float(np.exp(0.05 * t.point["a"] + machines[t.seed][t.point["a"]]))})
                     for t in trials_of(points, 5)]  # type: ignore[operator, index]  # fmt: skip
         level = effects(outcomes).terms[0].levels[2]
-        assert level.low is not None
-        assert level.high is not None
         covered += level.low <= np.exp(0.05) <= level.high
     assert binom.ppf(1e-6, 1000, 0.95) <= covered <= binom.ppf(1 - 1e-6, 1000, 0.95)

@@ -39,9 +39,7 @@ def judged(values: pd.DataFrame) -> tuple[OpenRegressions, tuple[ProposedEvent, 
 
 
 @pytest.mark.parametrize(("machines", "share"), long_but(FLEETS, FLEETS[0]))
-def test_what_a_part_of_a_fleet_shares_is_one_event_and_single_machines_are_judged_beside_it(
-    machines: int, share: float
-) -> None:
+def test_what_a_part_of_a_fleet_shares_is_one_event_and_single_machines_are_judged_beside_it(machines, share):
     hit = int(share * machines)
     slow = {2: 50, machines - 3: 55}  # one of either part
     found, events = judged(fleet(machines, share, 0.04, slow))

@@ -1,9 +1,5 @@
-"""Intervals of runs of any length, from steps of a calibration on cores whose speed wanders.
+"""Intervals of runs of any length, from steps of a calibration on cores whose speed wanders."""
 
-As a program it prints coverage and half-width, and that of somebody who knows the machine, for more calibrations.
-"""
-
-import sys
 from dataclasses import dataclass
 
 import numpy as np
@@ -161,18 +157,3 @@ def test_one_block_and_processes_of_one_step_have_no_time_scale() -> None:
     of_step = (steps.start_s, steps.duration_s, steps.log_ratio, steps.variance, steps.process)
     with pytest.raises(ValueError, match="two steps"):
         fit_time_scale(StepSeries(*(each[first] for each in of_step), steps.block, steps.launch, steps.kind))
-
-
-def main(campaigns: int) -> None:
-    for name, truth in MACHINES.items():
-        print(name, truth)
-        for (seconds, ranks), (inside, half_width) in results(truth, campaigns, 1).items():
-            sd = np.sqrt(truth.block**2 + truth.launch**2 + (truth.process**2 + mean_variance(truth, seconds)) / ranks)
-            print(
-                f"  {seconds:g} s, {ranks} rank(s): {100 * inside:.1f} % inside, half-width {100 * half_width:.1f} % "
-                f"(known machine: {196 * sd:.1f} %)"
-            )
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]) if sys.argv[1:] else 60)

@@ -67,7 +67,6 @@ def test_a_further_machine_takes_a_time_within_the_interval_of_the_best(studies:
     for study in range(studies):
         evaluate, truth = made_up(study)
         best = halve(POINTS, evaluate, 60, tolerance=0.0).ranking.best
-        assert best.spread is not None
         covered += best.spread.low <= 100.0 * np.exp(truth[POINTS.index(best.point)]) <= best.spread.high
     low, high = binom.ppf([5e-7, 1 - 5e-7], studies, 0.95)
     assert low <= covered <= high

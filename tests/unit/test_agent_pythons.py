@@ -2,14 +2,13 @@
 
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 
 import pytest
-from support_limits import HANG_S
+from support_limits import HANG_S, ran
 from support_nodes import Remembered
 
 from lepaute.measure.nodes.channel import BESIDE, PACKAGE
@@ -50,7 +49,7 @@ def asking_for_newer_python(files: Sequence[Path]) -> str:
     """What asks for a grammar or a standard library newer than Python 3.9, by file and line; empty if nothing does."""
     words = ["--target=3.9-", "--violations", "--no-tips", "--quiet", *map(str, files)]
     program = [sys.executable, "-c", "import vermin; vermin.main()"]
-    done = subprocess.run([*program, *words], capture_output=True, text=True, check=False)
+    done = ran([*program, *words])
     assert done.stderr == ""
     return done.stdout
 

@@ -77,7 +77,7 @@ def test_json_keeps_its_keys_and_members_lists_all(tmp_path, output_of, json_of)
     assert all(name in printed for name in Archive.open(path).members())
 
 
-def test_verify_checks_several_files_and_goes_on_after_a_bad_one(tmp_path, capsys):
+def test_verify_checks_several_files_and_goes_on_after_a_bad_one(tmp_path, capsys, json_of):
     good, failed, bad = (tmp_path / f"{name}.zip" for name in ("good", "failed", "bad"))
     experiment_archive(good)
     failed_archive(failed)
@@ -90,7 +90,10 @@ def test_verify_checks_several_files_and_goes_on_after_a_bad_one(tmp_path, capsy
     assert "(failed: `lepaute archive show` tells why)" in printed.out
     assert printed.err.count("\n") == 1
     assert str(bad) in printed.err
-    assert main(["archive", "verify", str(good)]) == 0
+    (sound,) = json_of("archive", "verify", good, "--json")["archives"]
+    assert (sound["whole"], sound["id"]) == (True, Archive.open(good).id)
+    (cut,) = json_of("archive", "verify", bad, "--json", status=2)["archives"]
+    assert (cut["whole"], cut["path"]) == (False, str(bad))
 
 
 def test_into_a_pipe_nothing_is_cut_or_broken(tmp_path, output_of):

@@ -13,7 +13,7 @@ from types import ModuleType
 
 import pytest
 import typer
-from support_limits import HANG_S
+from support_limits import HANG_S, ran
 
 from lepaute.cli import COMMANDS
 from lepaute.cli.entry import OUT_OF_MEMORY, guarded
@@ -147,10 +147,7 @@ def test_an_import_that_an_interrupt_broke_is_an_interrupt(capsys: pytest.Captur
 )
 def test_standard_streams_that_are_closed_or_full_are_no_traceback(redirection, status, complaint):
     for arguments in ("--help", "platform list"):
-        result = subprocess.run(
-            ["sh", "-c", f'exec "$0" -m lepaute.cli.main {arguments} {redirection}', sys.executable],
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
+        result = ran(["sh", "-c", f'exec "$0" -m lepaute.cli.main {arguments} {redirection}', sys.executable])
         assert (result.returncode, result.stderr) == (status, complaint)
 
 
@@ -194,7 +191,7 @@ def test_the_help_of_the_program_loads_neither_typer_nor_a_command() -> None:
         "import sys; from lepaute.cli.main import main; main(['--help']); "
         "print([m for m in sys.modules if m in ('typer', 'pydantic', 'numpy', 'rich')], file=sys.stderr)"
     )
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    result = ran([sys.executable, "-c", code], check=True)
     assert result.stderr == "[]\n"
     assert all(f"  {command.name} " in result.stdout for command in COMMANDS)
 
@@ -244,8 +241,7 @@ def test_a_full_disk_is_named_where_the_system_names_no_file(monkeypatch, tmp_pa
 
 
 @pytest.mark.parametrize(("name", "application"), [("run.parquet", "trace"), ("HPL.dat", "hpl")])
-def test_a_file_in_the_place_of_an_application_says_whose_it_is(name, application, capsys, tmp_path, monkeypatch):
+def test_a_file_in_the_place_of_an_application_says_whose_it_is(name, application, tmp_path, monkeypatch, refusal_of):
     monkeypatch.chdir(tmp_path)
     (tmp_path / name).touch()
-    assert main(["predict", name]) == 2
-    assert capsys.readouterr().err.endswith(f"name its application: lepaute predict {application} {name}\n")
+    assert refusal_of("predict", name).endswith(f"name its application: lepaute predict {application} {name}\n")

@@ -1,6 +1,5 @@
 """From the archive of a campaign to verdicts and sentences, on calls whose truth is known."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +9,6 @@ import pytest
 from support_comparisons import BLOCKS, CALLS_EACH, World, campaign
 
 import lepaute as lp
-from lepaute.cli.main import main
 from lepaute.errors import ArchiveError, InputError
 from lepaute.measure.archive import Archive, ArchiveWriter
 from lepaute.measure.archive.mpi_campaign import KIND, MPIRUNS, mpiruns
@@ -50,7 +48,7 @@ def test_an_answer_without_a_verdict_says_so_in_place_of_counts_of_none(tmp_path
     assert answer(found, "a", "b", "here") == "of 2 rows, none is decided; here"
 
 
-def test_where_every_mpirun_was_disturbed_nothing_is_decided_which_all_that_is_written_says_first(tmp_path, capsys):
+def test_where_every_mpirun_was_disturbed_nothing_is_decided_which_all_that_is_written_says_first(tmp_path, output_of):
     path, page = tmp_path / "c.zip", tmp_path / "r.html"
     found = archives(campaign(path, disturbed=True))
     first = "14 of 14 mpiruns were disturbed by other load: nothing is decided in 2 rows"
@@ -60,8 +58,9 @@ def test_where_every_mpirun_was_disturbed_nothing_is_decided_which_all_that_is_w
         assert (row["outcome"], row["stars"], row["p_corrected"], row["low"]) == ("untested", "", 1, 0)
         assert row["sentence"].endswith(words)
     assert found.guidelines == ()
-    assert main(["compare", str(path), "--report", str(page), "--fail-if-slower", "5%", "--strict"]) == 3
-    assert capsys.readouterr().out.startswith(first)
+    assert output_of("compare", path, "--report", page, "--fail-if-slower", "5%", "--strict", status=3).startswith(
+        first
+    )
     assert {first, words} <= {text for text in (first, words) if text in page.read_text()}
 
 
@@ -99,17 +98,15 @@ def test_libraries_of_two_campaigns_are_compared_with_a_warning(tmp_path: Path) 
     assert set(again.rank_times["library"]) == {"openmpi (first)", "openmpi (second)"}
 
 
-def test_what_reductions_reduced_is_said_and_where_two_campaigns_differ(tmp_path, capsys):
+def test_what_reductions_reduced_is_said_and_where_two_campaigns_differ(tmp_path, output_of):
     """An archive that does not say it was measured when the datatype depended on the size."""
     cases = [{"operation": "Allreduce", "form": "blocking", "size_bytes": 8}]
     floats = {"factors": {"reductions": "MPI_MAX of MPI_FLOAT", "root": "rank 1"}, "cases": cases}
     before, after = tmp_path / "before.zip", tmp_path / "after.zip"
     campaign(before, about={"cases": cases})
     campaign(after, ("a", "b"), about=floats)
-    assert main(["compare", str(before)]) == 0
-    assert "reductions: MPI_SUM of MPI_DOUBLE where 8 divides the size, else" in capsys.readouterr().out
-    assert main(["compare", str(after)]) == 0
-    said = capsys.readouterr().out
+    assert "reductions: MPI_SUM of MPI_DOUBLE where 8 divides the size, else" in output_of("compare", before)
+    said = output_of("compare", after)
     assert "reductions: MPI_MAX of MPI_FLOAT; root: rank 1\n" in said
     found = archives(before, after, left="openmpi", right="a")
     assert any(
@@ -158,7 +155,7 @@ def test_tables_of_other_types_and_a_mpirun_twice_are_refused_in_one_line(tmp_pa
         mpiruns(Archive.open(path))
 
 
-def test_levels_of_a_factor_have_verdicts_of_their_own(tmp_path, capsys):
+def test_levels_of_a_factor_have_verdicts_of_their_own(tmp_path, output_of):
     """Pooled, the second library would be slower by half of what it is with a cold cache."""
     path = tmp_path / "c.zip"
     campaign(path, blocks=16, levels=("warm", "cold"))
@@ -167,26 +164,22 @@ def test_levels_of_a_factor_have_verdicts_of_their_own(tmp_path, capsys):
     assert outcomes["Bcast, cache=cold"] == "left faster"
     assert outcomes["Bcast, cache=warm"] in ("undecided", "no difference above the margin")
     assert found.verdicts[2].ratio == pytest.approx(np.exp(0.3), rel=0.03)
-    assert main(["compare", str(path), "--report", str(tmp_path / "r.html")]) == 0
-    assert "Bcast, cache=cold" in capsys.readouterr().out
+    assert "Bcast, cache=cold" in output_of("compare", path, "--report", tmp_path / "r.html")
     assert "Bcast, cache=cold" in (tmp_path / "r.html").read_text()
 
 
-def test_the_command_compares_archives_and_refuses_what_is_mixed(tmp_path, capsys):
+def test_the_command_compares_archives_and_refuses_what_is_mixed(tmp_path, json_of, output_of, refusal_of):
     path, other = tmp_path / "c.zip", tmp_path / "d.zip"
     campaign(path)
     campaign(other, ("mpich", "intel"))
-    assert main(["compare", str(path)]) == 0
-    assert "openmpi is faster" in capsys.readouterr().out
-    assert main(["compare", str(path), str(other), "--left", "openmpi", "--right", "intel", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["right"] == "intel"
+    assert "openmpi is faster" in output_of("compare", path)
+    assert json_of("compare", path, other, "--left", "openmpi", "--right", "intel", "--json")["right"] == "intel"
     for words, message in (
         ((str(path), str(other)), "name the two to compare"),
         ((str(path), "openmpi"), "libraries cannot be mixed"),
         ((str(path), "--margin", "0"), "--margin is 0 %; it must be above 0"),
     ):
-        assert main(["compare", *words]) == 2
-        assert message in capsys.readouterr().err
+        assert message in refusal_of("compare", *words)
 
 
 def test_from_python_a_comparison_is_a_table_a_page_and_a_line(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """What lies behind each row of a comparison: single calls, from run to run, on every rank; what is planted is found."""
 
-import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -105,14 +104,10 @@ def test_a_rank_that_begins_late_is_seen_by_the_clock_of_rank_0(archive: Archive
     assert "(ranks begin within 3.00 µs)" in of_ranks("Bcast", row, {"openmpi": "", "mpich": " second"}).title
 
 
-def test_every_row_leads_to_its_pictures_whose_figures_are_those_of_the_json(
-    archive: Archive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_row_leads_to_its_pictures_whose_figures_are_those_of_the_json(archive, tmp_path, monkeypatch, json_of):
     monkeypatch.chdir(tmp_path)
     assert main(["compare", str(archive.path), "--report", "p.html"]) == 0
-    capsys.readouterr()
-    assert main(["compare", str(archive.path), "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
+    told = json_of("compare", archive.path, "--json")
     written = Path("p.html").read_text()
     behind = [link for link in Elements(written).links if "#calls-of" in link]
     assert len(behind) == len(told["rows"]) == 4
@@ -207,9 +202,7 @@ def test_the_page_of_a_big_comparison_is_smaller_than_5_mb(monkeypatch: pytest.M
     assert 1e6 < len(written.encode()) < 5e6
 
 
-def test_of_too_many_rows_those_with_the_least_p_values_have_pictures(
-    found: Comparison, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_too_many_rows_those_with_the_least_p_values_have_pictures(found, monkeypatch):
     """Two of four rows: those of Bcast, which differ."""
     monkeypatch.setattr("lepaute.measure.compare.page.MAX_PICTURED", 2)
     written = page(found)

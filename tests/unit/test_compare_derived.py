@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from support_comparisons import campaign
 
-from lepaute.cli.main import main
 from lepaute.errors import InputError
 from lepaute.kit.json_values import to_json
 from lepaute.measure.archive import Archive
@@ -80,15 +79,14 @@ def test_what_is_over_when_the_work_is_overlaps(found: Comparison) -> None:
     assert line == "Iallreduce of 8 B overlaps with 100 µs of work: openmpi 75 %, mpich 0 %"
 
 
-def test_variables_and_algorithms_stand_beside_the_times(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_variables_and_algorithms_stand_beside_the_times(tmp_path, output_of):
     openmpi = {"label": "openmpi", "settings": {"OMPI_MCA_pml": "ob1"}, "algorithms": {"Bcast of 8 bytes": "binomial"}}
     path = tmp_path / "c.zip"
     campaign(path, about={"libraries": [openmpi, {"label": "mpich"}]})
     found = archives(path)
     assert "openmpi with OMPI_MCA_pml=ob1" in setting_lines(found)
     assert [algorithms(found, verdict) for verdict in found.verdicts] == ["", "binomial, unknown"]
-    assert main(["compare", str(path), "--report", str(tmp_path / "r.html")]) == 0
-    said = capsys.readouterr().out
+    said = output_of("compare", path, "--report", tmp_path / "r.html")
     assert "openmpi with OMPI_MCA_pml=ob1\n" in said
     assert "algorithms" in said
     assert "binomial, unknown  openmpi is faster *" in said

@@ -1,6 +1,5 @@
 """Wrong is worse than slow: results that fail their check, operations that are missing or end early, and networks."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -37,18 +36,16 @@ def facts(library: str, operation: str, why: str) -> dict[str, Any]:
     ],
 )
 def test_a_failed_operation_is_the_first_line_with_a_status_of_its_own_in_every_mode(
-    library: str, why: str, answer: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+    library, why, answer, tmp_path, json_of, output_of
+):
     path, other, page = tmp_path / "c.zip", tmp_path / "d.zip", tmp_path / "r.html"
     campaign(path, about=facts(library, "Allreduce", why))
     campaign(other, ("openmpi", "mpich"), session=1)
     for options in ((), ("--fail-if-slower", "1%"), ("--details",), ("--report", str(page))):
-        assert main(["compare", str(path), *options]) == 5
-        assert capsys.readouterr().out.startswith(answer)
+        assert output_of("compare", path, *options, status=5).startswith(answer)
     assert answer.partition(";")[0] in page.read_text()
     sides = ("--left", f"{library} (c)", "--right", f"{library} (d)")
-    assert main(["compare", str(path), str(other), *sides, "--json"]) == 5
-    (failure,) = json.loads(capsys.readouterr().out)["failures"]
+    (failure,) = json_of("compare", path, other, *sides, "--json", status=5)["failures"]
     assert (failure["library"], failure["operation"]) == (f"{library} (c)", "Allreduce")
     sound = "openmpi" if library == "mpich" else "mpich"
     assert main(["compare", str(path), str(other), "--left", f"{sound} (c)", "--right", f"{sound} (d)"]) == 0
@@ -65,7 +62,7 @@ def test_mpiruns_that_failed_and_campaigns_that_ended_early_are_failures(tmp_pat
     assert found.decision.answer == "unknown"
 
 
-def test_an_operation_that_one_file_alone_has_is_missing(tmp_path, capsys):
+def test_an_operation_that_one_file_alone_has_is_missing(tmp_path, output_of):
     left, right = tmp_path / "a.txt", tmp_path / "b.txt"
     barrier = "# OSU MPI Barrier Latency Test v7.4\n# Avg Latency(us)\n 12.30\n"
     left.write_text(TITLE + ROWS.format(1.5, "Pass", 9) + barrier)
@@ -75,8 +72,7 @@ def test_an_operation_that_one_file_alone_has_is_missing(tmp_path, capsys):
         (TITLE + ROWS.format(2.5, "Pass", 9).splitlines()[0] + "\n" + barrier, "Bcast of b ends at 1 B, where another"),
     ):
         right.write_text(text)
-        assert main(["compare", str(left), str(right)]) == 5
-        assert capsys.readouterr().out.startswith(first)
+        assert output_of("compare", left, right, status=5).startswith(first)
 
 
 def test_networks_that_differ_are_said_before_the_verdict(tmp_path: Path) -> None:

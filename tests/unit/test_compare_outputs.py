@@ -1,14 +1,12 @@
 """Two libraries by what the OSU and Intel MPI benchmarks print: rows, repeated runs, and what cannot be told."""
 
 import gzip
-import json
 import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from lepaute.cli.main import main
 from lepaute.errors import InputError
 from lepaute.measure.compare.benchmark_output import INTEL, OSU, named_output, outputs, read_output
 from lepaute.measure.compare.report import write_report
@@ -122,13 +120,12 @@ def test_rows_of_several_numbers_of_ranks_are_kept_apart(tmp_path: Path) -> None
         (("# OSU MPI Latency", "# Intel(R) MPI Benchmarks 2021.3"), "has output of both"),
     ],
 )
-def test_damaged_outputs_end_with_the_line_that_is_wrong(damage, message, tmp_path, capsys):
+def test_damaged_outputs_end_with_the_line_that_is_wrong(damage, message, tmp_path, refusal_of):
     bad = written(tmp_path / "osu.txt", OSU_TEXT.replace(*damage))
     good = written(tmp_path / "good.txt", OSU_TEXT)
     with pytest.raises(InputError, match=message):
         read_output(bad)
-    assert main(["compare", str(good), str(bad)]) == 2
-    assert len(capsys.readouterr().err.splitlines()) == 1
+    refusal_of("compare", good, bad)
 
 
 def test_log_lines_among_the_rows_are_skipped_and_said_and_a_compressed_output_is_read(tmp_path: Path) -> None:
@@ -143,12 +140,10 @@ def test_log_lines_among_the_rows_are_skipped_and_said_and_a_compressed_output_i
     assert found.warnings[0] == f"a.txt: line {number} skipped, as something else wrote there"
 
 
-def test_the_command_takes_outputs_and_refuses_what_does_not_go_together(tmp_path, capsys):
+def test_the_command_takes_outputs_and_refuses_what_does_not_go_together(tmp_path, json_of, output_of, refusal_of):
     left, right = repeated(tmp_path / "openmpi.txt", 1, 8, 1), repeated(tmp_path / "mpich.txt", 1.5, 8, 2)
-    assert main(["compare", str(left), str(right)]) == 0
-    assert "openmpi is faster" in capsys.readouterr().out
-    assert main(["compare", f"A={left}", f"B={right}", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["left"] == "A"
+    assert "openmpi is faster" in output_of("compare", left, right)
+    assert json_of("compare", f"A={left}", f"B={right}", "--json")["left"] == "A"
     intel = written(tmp_path / "imb.txt", INTEL_TEXT)
     latency = DATA / "osu_latency.txt"
     copy = written(tmp_path / "copy.txt", left.read_text())
@@ -161,8 +156,7 @@ def test_the_command_takes_outputs_and_refuses_what_does_not_go_together(tmp_pat
         ((left, latency), "no benchmark and size in common"),
         ((f"A={left}", f"A={right}"), "both outputs are called A"),
     ):
-        assert main(["compare", *map(str, words)]) == 2
-        assert message in capsys.readouterr().err
+        assert message in refusal_of("compare", *words)
 
 
 def test_one_run_each_has_its_ratio_and_the_spread_that_is_printed(tmp_path: Path) -> None:
@@ -180,15 +174,14 @@ def test_one_run_each_has_its_ratio_and_the_spread_that_is_printed(tmp_path: Pat
     assert "24 (by minima and maxima 10 to 35)" in (tmp_path / "r.html").read_text()
 
 
-def test_rates_are_compared_as_rates(tmp_path, capsys):
+def test_rates_are_compared_as_rates(tmp_path, output_of):
     """The ratio is of times as everywhere: half of the rate takes twice as long."""
     paths = []
     for name, rate in (("a", 12000), ("b", 6000)):
         rows = [f"4096 {rate * factor:.1f}" for factor in (0.98, 0.99, 1, 1.01, 1.02)]
         text = "\n".join(f"# OSU MPI Bandwidth Test v7.4\n# Size      Bandwidth (MB/s)\n{row}" for row in rows)
         paths.append(str(written(tmp_path / f"{name}.txt", text)))
-    assert main(["compare", *paths]) == 0
-    said = capsys.readouterr().out
+    said = output_of("compare", *paths)
     assert re.search(r"Bandwidth +4 KiB +12,000 MB/s +6000 MB/s +2\.000 \(1\.9\d+ to 2\.\d+\) +a is faster", said)
     row = outputs(*paths).to_dict()["rows"][0]
     assert (row["ratio"], row["left_Bps"], row["right_Bps"]) == pytest.approx((2, 12e9, 6e9))

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from support_comparisons import campaign
 
-from lepaute.cli.main import main
 from lepaute.errors import InputError
 from lepaute.kit.hostfiles import read_slots
 from lepaute.kit.json_values import to_json
@@ -109,7 +108,7 @@ def test_too_many_combinations_and_a_factor_twice_are_refused() -> None:
         factors_named(["cache=warm,cold", "cache=cold,warm"])
 
 
-def test_every_number_of_ranks_has_its_verdicts_and_the_order_of_the_libraries_may_change(tmp_path, capsys) -> None:
+def test_every_number_of_ranks_has_its_verdicts_and_the_order_of_the_libraries_may_change(tmp_path, output_of):
     """With two ranks mpich is the faster one, with four openmpi."""
     path = tmp_path / "c.zip"
     campaign(path, ranks=4, fewer_ranks=(2,))
@@ -123,8 +122,7 @@ def test_every_number_of_ranks_has_its_verdicts_and_the_order_of_the_libraries_m
     with pytest.raises(InputError, match="ranks is 3; the campaign has 2, 4"):
         archives(path, ranks=3)
     words = ["compare", str(path), "--csv", str(tmp_path / "rows.csv"), "--scaling", str(tmp_path / "s.svg")]
-    assert main(words) == 0
-    said = capsys.readouterr().out
+    said = output_of(*words)
     assert said.startswith("On 2 ranks, of 2 rows, ")
     assert "the faster library depends on the number of ranks in Bcast of 8 B (openmpi with 4, mpich with 2)" in said
     assert sorted(each.name for each in tmp_path.iterdir()) == ["c.zip", "rows-np2.csv", "rows-np4.csv", "s.svg"]

@@ -1,13 +1,11 @@
 """Comparisons over sessions: what several archives say together, and when each session is measured."""
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 from support_comparisons import campaign
 
-from lepaute.cli.main import main
 from lepaute.errors import InputError
 from lepaute.measure.compare.comparison import archives
 from lepaute.measure.compare.sessions import session_means, sessions_to_decide, student_test
@@ -61,13 +59,11 @@ def test_a_single_session_says_so_and_keeps_its_keys(series):
     assert "session" not in written["mpiruns"][0]
 
 
-def test_two_sessions_decide_nothing_and_say_how_many_would(series, capsys):
-    assert main(["compare", *map(str, series[:2])]) == 0
-    said = capsys.readouterr().out
+def test_two_sessions_decide_nothing_and_say_how_many_would(series, json_of, output_of):
+    said = output_of("compare", *series[:2])
     assert "2 sessions, and 3 are needed: not tested; about " in said
     assert "counts by the median of its calls), geometric mean over mpiruns, then over sessions" in said
-    assert main(["compare", *map(str, series[:2]), "--json"]) == 0
-    bcast = json.loads(capsys.readouterr().out)["rows"][1]
+    bcast = json_of("compare", *series[:2], "--json")["rows"][1]
     assert (bcast["outcome"], bcast["p_corrected"], bcast["high"]) == ("untested", 1.0, None)
     assert bcast["forecast_sessions"]["low"] >= 3
 

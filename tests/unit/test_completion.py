@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support_limits import ran
 
 from lepaute.cli import COMMANDS, commands
 from lepaute.cli.main import main
@@ -56,7 +57,7 @@ def test_bash_completes_by_the_script_that_is_printed(tmp_path: Path, capsys: py
     command.write_text(f'#!/bin/sh\nexec {sys.executable} -m lepaute.cli.main "$@"\n')
     command.chmod(0o755)
     words = f"COMP_WORDS=(lepaute trace sh) COMP_CWORD=2; . {script}; _lepaute; printf '%s\\n' \"${{COMPREPLY[@]}}\""
-    done = subprocess.run(["bash", "-c", f"PATH={tmp_path}:$PATH; {words}"], capture_output=True, text=True, check=True)
+    done = ran(["bash", "-c", f"PATH={tmp_path}:$PATH; {words}"], check=True)
     assert (done.stdout, done.stderr) == ("show\n", "")
 
 

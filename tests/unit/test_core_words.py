@@ -10,7 +10,6 @@ from lepaute.simulate.platform.io import load_platform
 from lepaute.simulate.platform.kernel_model import Noise
 from lepaute.simulate.platform.network_model import Network
 from lepaute.simulate.platform.schema import Segment
-from lepaute.simulate.platform.values import Value
 
 
 @pytest.mark.parametrize(
@@ -21,9 +20,7 @@ from lepaute.simulate.platform.values import Value
         (Network, "flow_factor", _core.Network, "flow_factor"),
     ],
 )
-def test_what_a_platform_may_say_is_what_the_engine_takes(
-    model: type[Value], field: str, core: type, attribute: str
-) -> None:
+def test_what_a_platform_may_say_is_what_the_engine_takes(model, field, core, attribute):
     words = get_args(model.__dataclass_fields__[field].type)
     assert set(core.choices()[attribute]) == set(words)
     value = core()

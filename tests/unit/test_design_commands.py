@@ -10,15 +10,19 @@ from lepaute.measure.design import full_factorial, latin_hypercube, log_uniform,
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
-def test_the_command_line_and_python_give_the_same_table(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_line_and_python_give_the_same_table(output_of):
     factors = {"size_bytes": [1, 1024, 1 << 20], "op": ["send", "a,b", "1"]}
     command = "design factorial --replications 2 --blocks 3 --seed 7 --factor size_bytes=1,1Ki,1Mi".split()
-    assert main([*command, "--factor", 'op=send,"a,b","1"']) == 0
-    assert capsys.readouterr().out == full_factorial(factors, replications=2, blocks=3, seed=7).to_csv()
+    assert (
+        output_of(*command, "--factor", 'op=send,"a,b","1"')
+        == full_factorial(factors, replications=2, blocks=3, seed=7).to_csv()
+    )
     laws = {"n": log_uniform(1, 10**6), "x": uniform(0.0, 1.0)}
     for name, make in (("sample", sample), ("latin", latin_hypercube)):
-        assert main(["design", name, "-f", "n=loguniform:1:1e6", "-f", "x=uniform:0.0:1", "--count", "9"]) == 0
-        assert capsys.readouterr().out == make(laws, count=9, seed=1).to_csv()
+        assert (
+            output_of("design", name, "-f", "n=loguniform:1:1e6", "-f", "x=uniform:0.0:1", "--count", "9")
+            == make(laws, count=9, seed=1).to_csv()
+        )
 
 
 @pytest.mark.parametrize(

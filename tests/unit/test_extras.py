@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from support_limits import HANG_S
+from support_limits import ran
 
 from lepaute.cli import COMMANDS
 from lepaute.kit.extras import EXTRAS, MissingExtra, missing_extra, need
@@ -43,7 +43,6 @@ def declared(extra: str) -> set[str]:
             modules |= {module for other in others[1].split(",") for module in declared(other)}
         else:
             name = re.match(r"[\w-]+", requirement)
-            assert name is not None
             modules.add(MODULE_OF.get(name[0], name[0]))
     return modules
 
@@ -62,15 +61,7 @@ def core_only(tmp_path: Path, *words: str) -> "subprocess.CompletedProcess[str]"
     modules = {module for extra in EXTRAS.values() for module in extra}
     (tmp_path / "sitecustomize.py").write_text(ONLY_THE_CORE.format(modules=modules))
     path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
-    return subprocess.run(
-        [sys.executable, "-m", "lepaute.cli.main", *words],
-        capture_output=True,
-        text=True,
-        timeout=HANG_S,
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": path},
-        check=False,
-    )
+    return ran([sys.executable, "-m", "lepaute.cli.main", *words], cwd=tmp_path, env=os.environ | {"PYTHONPATH": path})
 
 
 def test_the_modules_of_each_extra_are_those_that_pyproject_installs() -> None:

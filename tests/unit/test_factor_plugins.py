@@ -2,7 +2,6 @@
 
 import os
 import re
-import subprocess
 import sys
 import venv
 import zipfile
@@ -13,6 +12,7 @@ from typing import Any
 import pandas
 import pytest
 from support_factors import calibration, dgemm_rows, experiment
+from support_limits import ran
 
 from lepaute.errors import InputError
 from lepaute.measure.archive import Archive
@@ -123,15 +123,15 @@ def test_factors_of_an_installed_distribution_are_found(archive: Archive, tmp_pa
     here = [path for path in sys.path if path and Path(path).is_dir()]
     (site / "of_the_tests.pth").write_text("".join(f"{path}\n" for path in here))
     pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--no-index", "--no-deps", "--quiet"]
-    subprocess.run([*pip, str(wheel(tmp_path))], check=True, capture_output=True, text=True)
+    ran([*pip, str(wheel(tmp_path))], check=True)
     shown = (
         "import sys; from lepaute.measure.archive import Archive; from lepaute.watch.factors import factors_of\n"
         "print(*factors_of(Archive.open(sys.argv[1]))[['factor', 'value']].iloc[0])"
     )
     found = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     command = [str(python), "-c", shown, str(archive.path)]
-    result = subprocess.run(command, check=True, capture_output=True, text=True, env=found)
+    result = ran(command, check=True, env=found)
     assert result.stdout.split() == ["stream_triad_B_per_s", "10000000000.0"]
     (site / "stream_factors.py").write_text("stream_factors = 3\n")
-    broken = subprocess.run(command, check=False, capture_output=True, text=True, env=found)
+    broken = ran(command, env=found)
     assert "InputError: the factors 'stream' of stream-factors are no function" in broken.stderr

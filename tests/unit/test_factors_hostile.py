@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pandas
 import pytest
-from archive_mutants import mutate_archives
 from long_tests import long_but
+from mutants.archives import mutate_archives
 from support_factors import calibration, dgemm_rows, experiment, machine, metadata, samples
 
 from lepaute.errors import LepauteError

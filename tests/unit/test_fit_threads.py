@@ -1,7 +1,6 @@
 """What is fitted does not depend on how many threads BLAS and OpenMP have."""
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,7 @@ from typing import Any
 import pytest
 import threadpoolctl
 from support_fit import kernel_rows, write_calibration
-from support_limits import HANG_S
+from support_limits import ran
 
 from lepaute.errors import FitError
 from lepaute.measure.fit.fitted_models import models
@@ -34,14 +33,7 @@ print(platform_and_models(Archive.open(sys.argv[1]), "x")[0].sha256)
 
 def with_threads(threads: int, code: str, *words: str) -> str:
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": str(threads), "OMP_NUM_THREADS": str(threads)}
-    done = subprocess.run(
-        [sys.executable, "-c", code, *words],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=HANG_S,
-    )
+    done = ran([sys.executable, "-c", code, *words], env=environment, check=True)
     return done.stdout
 
 

@@ -1,12 +1,11 @@
 """Platforms that were checked before: what is read from the cache is what a check makes, and nothing else is."""
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from support_limits import HANG_S
+from support_limits import ran
 
 from lepaute.errors import PlatformError
 from lepaute.simulate.platform import io, load_platform, shipped_names
@@ -73,14 +72,7 @@ def test_a_second_prediction_checks_nothing_and_loads_nothing_heavy(tmp_path: Pa
         "print([m for m in heavy if m in sys.modules], file=sys.stderr)"
     )
     outputs = [
-        subprocess.run(
-            [sys.executable, "-c", code],
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=HANG_S,
-            env=os.environ | {"LEPAUTE_HOME": str(tmp_path)},
-        )
+        ran([sys.executable, "-c", code], check=True, env=os.environ | {"LEPAUTE_HOME": str(tmp_path)})
         for _ in range(2)
     ]
     assert outputs[0].stdout == outputs[1].stdout

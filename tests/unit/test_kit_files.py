@@ -11,7 +11,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from support_limits import HANG_S
+from support_limits import HANG_S, ran
 from support_rights import obeying_permissions
 
 from lepaute.errors import InputError
@@ -20,9 +20,7 @@ from lepaute.kit.outputs import check_outputs
 
 
 def run_python(code: str, *words: str, **options: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", code, *words], text=True, capture_output=True, check=False, timeout=HANG_S, **options
-    )  # type: ignore[call-overload,no-any-return]
+    return ran([sys.executable, "-c", code, *words], **options)
 
 
 def test_a_file_appears_whole_and_nothing_else_does(tmp_path: Path) -> None:

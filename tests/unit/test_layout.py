@@ -1,10 +1,9 @@
 """The layout of a node, from what hwloc or the kernel tells of it."""
 
 import shutil
-import subprocess
 
 import pytest
-from support_limits import HANG_S
+from support_limits import ran
 
 from lepaute.measure.layout import Layout, from_hwloc, from_sysfs, layout_of
 
@@ -109,7 +108,7 @@ def test_a_layout_can_be_made_up_on_the_threads_that_there_are() -> None:
 @pytest.mark.parametrize("description", ["package:2 l3:2 core:4 pu:2", "package:2 numa:2 core:4 pu:1", "pu:4"])
 def test_what_hwloc_itself_prints_is_understood(description: str) -> None:
     argv = ["lstopo-no-graphics", "--of", "xml", "-i", description]
-    xml = subprocess.run(argv, capture_output=True, text=True, timeout=HANG_S, check=True).stdout
+    xml = ran(argv, check=True).stdout
     parts = {key: int(count) for key, count in (part.split(":") for part in description.split())}
     cores = parts.get("package", 1) * parts.get("l3", 1) * parts.get("numa", 1) * parts.get("core", parts["pu"])
     layout = from_hwloc(xml, range(xml.count('type="PU"')))

@@ -1,9 +1,9 @@
 """Limits that only fall: what is counted, and what is refused, in repositories of git made for it."""
 
-import subprocess
 from pathlib import Path
 
 import pytest
+from support_limits import ran
 
 from scripts import limits
 
@@ -47,7 +47,7 @@ class Repository:
 
     def git(self, *words: str, status: int | None = 0) -> str:
         command = ["git", "-c", "user.name=n", "-c", "user.email=e", "-C", str(self.root), *words]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = ran(command)
         assert status in (None, done.returncode), done.stderr
         return done.stdout.strip()
 

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support_limits import HANG_S
+from support_limits import HANG_S, ran
 
 from lepaute.errors import InputError
 from lepaute.measure import node_test_disk
@@ -68,7 +68,7 @@ def test_each_node_is_in_two_pairs_with_its_neighbours() -> None:
 
 def test_the_disk_script_writes_and_reads_and_leaves_nothing(tmp_path: Path) -> None:
     words = [sys.executable, node_test_disk.__file__, str(tmp_path), "2", str(8 << 20), "10"]
-    done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=HANG_S)
+    done = ran(words, check=True)
     rows = rows_of(done.stdout)
     assert [row["operation"] for row in rows] == ["write", "read"] * 2
     assert {row["size_bytes"] for row in rows} == {str(8 << 20)}

@@ -209,11 +209,10 @@ def test_a_kernel_whose_name_is_misspelt_is_asked_for() -> None:
     assert told.endswith("cost nothing: dlatcpy (is dlatcopy meant for it?)")
 
 
-def test_a_prediction_tells_the_interval_of_the_share_of_the_peak_and_the_share_of_the_memory(tmp_path, capsys):
+def test_a_prediction_tells_the_interval_of_the_share_of_the_peak_and_the_share_of_the_memory(tmp_path, output_of):
     _, file = made(tmp_path, dgemm=None, peak="60G")
     problem = ("--n", "8k", "--nb", "128", "--grid", "2x2", "--runs", "3")
-    assert main(["predict", "hpl", "-p", str(file), *problem, "--details"]) == 0
-    text = capsys.readouterr().out
+    text = output_of("predict", "hpl", "-p", file, *problem, "--details")
     # peak of four cores; 8 * 8000^2 bytes of 192 GiB
     (peak,) = re.findall(r"peak +([0-9.]+) % \(95 %: ([0-9.]+) to ([0-9.]+) %\) of 240.0 Gflop/s", text)
     assert float(peak[1]) < float(peak[0]) < float(peak[2])

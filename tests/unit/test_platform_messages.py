@@ -61,13 +61,14 @@ def test_the_scatter_of_the_sizes_widens_what_runs_draw():
     assert 0.2 < sds[1] < 0.6
 
 
-def test_the_command_writes_a_platform_that_names_what_was_guessed(tmp_path, capsys):
+def test_the_command_writes_a_platform_that_names_what_was_guessed(tmp_path, output_of):
     sheet, made = tmp_path / "mine.yaml", tmp_path / "measured.yaml"
     words = ["--nodes", "4", "--cores", "8", "--dgemm", "40G", "--link", "100Gb"]
     assert main(["platform", "new", *words, "-o", str(sheet)]) == 0
     given = ["--between", str(DATA / "osu_three_protocols.txt"), "--within", str(DATA / "imb_mpi1.txt")]
-    assert main(["platform", "messages", str(sheet), *given, "--eager", "16K", "-o", str(made)]) == 0
-    assert "3 breakpoints, after 512 B, 16 KiB and 256 KiB" in capsys.readouterr().out
+    assert "3 breakpoints, after 512 B, 16 KiB and 256 KiB" in output_of(
+        "platform", "messages", sheet, *given, "--eager", "16K", "-o", made
+    )
     platform = load_platform(made)
     assert [(s.above_bytes, s.protocol) for s in platform.network.remote.segments] == [
         (0, "eager"), (512, "eager"), (16384, "rendezvous"), (262144, "rendezvous"),

@@ -176,8 +176,6 @@ def test_stampede_like_has_the_published_network_and_an_assumed_rate() -> None:
 def test_kernels_that_nobody_measured_scale_with_dgemm_and_say_what_they_may_be_off_by(name: str) -> None:
     platform, core = load_platform(name), load_platform("dahu")
     rate, measured = dgemm_rate(platform), dgemm_rate(core)
-    assert rate is not None
-    assert measured is not None
     for model in platform.kernels:
         assert model.discrepancy_relative_sd > 0.0
         other = core.kernel(model.kernel)

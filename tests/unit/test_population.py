@@ -142,7 +142,6 @@ def test_factors_are_drawn_log_normal_by_group_and_are_those_of_the_platform_whe
 @pytest.mark.parametrize("factors", [(1.0, 1.0), (2.0, 1.0), (0.0, 0.5), (0.3, 0.0)])
 def test_deviations_of_scaled_populations_differ_in_size_alone(factors: tuple[float, float]) -> None:
     before = population_of(load_platform("dahu"))
-    assert before is not None
     after = scaled(before, *factors)
     assert drawn_alike(before, after)
     (groups, centres), (same_groups, moved) = drawn_nodes(before, 4, 2, 3), drawn_nodes(after, 4, 2, 3)

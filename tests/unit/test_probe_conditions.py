@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from support_limits import HANG_S
+from support_limits import HANG_S, ran
 
 import lepaute as lp
 from lepaute.measure.toolchain import C_FLAGS, probe_source
@@ -22,7 +22,7 @@ def compiled(folder: Path, name: str, sources: list[str], libraries: tuple[str, 
     paths = [source if "/" in source else str(probe_source() / source) for source in sources]
     argv = ["gcc", *C_FLAGS, "-Werror", f"-I{probe_source()}", *paths, *libraries, "-lm", "-o", str(program)]
     try:
-        subprocess.run(argv, check=True, capture_output=True, text=True, timeout=HANG_S)
+        ran(argv, check=True)
     except FileNotFoundError:
         pytest.skip("there is no gcc")
     return program
@@ -58,9 +58,7 @@ def run(program: Path, design: str, folder: Path, *more: str) -> subprocess.Comp
     words = ["--design", str(folder / "d.csv"), "--out", str(folder / "raw.csv"), "--seed", "1", *more]
     words += [] if "--cpu" in more else ["--cpu", core]
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
-    return subprocess.run(
-        [str(program), *words], capture_output=True, text=True, timeout=HANG_S, check=False, env=environment
-    )
+    return ran([str(program), *words], env=environment)
 
 
 def raw_rows(folder: Path) -> list[dict[str, str]]:

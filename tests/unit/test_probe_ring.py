@@ -61,9 +61,7 @@ def test_each_wait_that_polls_ends_with_one_look_that_finds_the_message(built, t
             assert int(row["polls"]) >= kept  # those beyond the first that found nothing are counted only
 
 
-def test_the_calls_of_an_exchange_lie_within_it(
-    built: probes.Probes, two_cores: tuple[int, int], tmp_path: Path
-) -> None:
+def test_the_calls_of_an_exchange_lie_within_it(built, two_cores, tmp_path):
     _, rows = run_design(built, tmp_path, two_cores)
     whole = {(row["design_row"], row["rank"]): row for row in rows if row["call"] == "exchange"}
     tick_s = 2e-9  # both columns are rounded to a nanosecond

@@ -2,14 +2,13 @@
 
 import json
 import os
-import subprocess
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from support_hpl_counts import BY_LENGTH, BY_VOLUME, GLUE, UNIT_S, counted_runs, simulated
-from support_limits import HANG_S, within
+from support_limits import HANG_S, ran, within
 from support_probes import Row, read_raw, run_dgemm, run_p2p, run_steps, written
 
 from lepaute.errors import EnvironmentProblem
@@ -238,7 +237,7 @@ def test_ranks_that_a_power_of_two_leaves_over_are_stood_for_by_a_copy_timed_apa
 
 def test_every_blas_symbol_that_hpl_calls_is_wrapped(built: probes.Probes) -> None:
     library = built.xhpl.parent / "libhpl.a"
-    symbols = subprocess.run(["nm", "-u", str(library)], capture_output=True, text=True, check=True).stdout.split()
+    symbols = ran(["nm", "-u", str(library)], check=True).stdout.split()
     called = {symbol for symbol in symbols if symbol.startswith("cblas_")}
     assert "cblas_dgemm" in called
     assert called <= set(probes.WRAPPED_SYMBOLS)
@@ -308,7 +307,7 @@ def test_a_bad_design_is_refused_with_file_and_line(built, tmp_path, rows, compl
     design = written(tmp_path / "d.csv", "design_row,kind,m,n,nb,chunks,steps\n" + rows)
     # Without mpirun, which takes seconds to report a failure: MPI starts a single rank by itself.
     argv = [str(built.hpl_steps), "--design", str(design), "--out", str(tmp_path / "raw"), "--seed", "1"]
-    result = subprocess.run(argv, capture_output=True, text=True, timeout=HANG_S, check=False)
+    result = ran(argv)
     assert result.returncode == 2
     # MPI and what it loads may write lines of their own before.
     told = [line for line in result.stderr.splitlines() if line.startswith("probe-")]
@@ -337,7 +336,7 @@ def test_a_failure_under_mpirun_tells_the_probe_s_own_complaint(built: probes.Pr
     ],
 )
 def test_a_wrong_option_is_one_line_and_status_2(built: probes.Probes, arguments: list[str], complaint: str) -> None:
-    result = subprocess.run([str(built.dgemm), *arguments], capture_output=True, text=True, timeout=HANG_S, check=False)
+    result = ran([str(built.dgemm), *arguments])
     assert result.returncode == 2
     assert result.stderr.startswith(f"probe-dgemm: {complaint}")
     assert result.stderr.count("\n") == 1

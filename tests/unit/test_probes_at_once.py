@@ -1,11 +1,10 @@
 """Probes of kernels on several cores at once: together from the first call to the last, a raw file for each."""
 
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
-from support_limits import HANG_S
+from support_limits import ran
 from support_probes import read_raw, run_dgemm, run_steps, written
 
 from lepaute.measure import probes
@@ -53,7 +52,7 @@ def test_a_process_that_fails_takes_the_others_along_with_one_line(built, pus, t
     beyond = max(os.sched_getaffinity(0)) + 500
     words = ["--design", str(_dgemm_design(tmp_path, 2)), "--out", str(tmp_path / "raw"), "--seed", "1"]
     argv = [str(built.dgemm), *words, "--cpus", f"{pus[0]},{beyond},{pus[1]}"]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=HANG_S, check=False)
+    done = ran(argv)
     assert done.returncode == 2
     assert done.stderr.startswith(f"probe-dgemm: cannot be bound to core {beyond} (")
     assert done.stderr.count("\n") == 1

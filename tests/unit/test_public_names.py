@@ -3,13 +3,12 @@
 import doctest
 import inspect
 import json
-import subprocess
 import sys
 import typing
 from pathlib import Path
 
 import pytest
-from support_limits import HANG_S
+from support_limits import ran
 
 import lepaute as lp
 from lepaute.simulate.application import Application
@@ -131,13 +130,8 @@ def test_the_example_that_help_opens_with_passes_strict_type_checks(tmp_path: Pa
     examples = doctest.DocTestParser().get_examples(str(lp.__doc__))
     program = "".join(example.source for example in examples)
     (tmp_path / "example.py").write_text(f"{program}reveal_type(prediction.time_s.low)\nlp.Hpl(n=8, bcast='3ring')\n")
-    checked = subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache"), "example.py"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=HANG_S,
+    checked = ran(
+        [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache"), "example.py"], cwd=tmp_path
     )
     lines = checked.stdout.splitlines()
     assert 'Revealed type is "float"' in lines[0] or 'Revealed type is "builtins.float"' in lines[0], checked.stdout

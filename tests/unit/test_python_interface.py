@@ -2,7 +2,6 @@
 
 import doctest
 import json
-import subprocess
 import sys
 import warnings
 from pathlib import Path
@@ -11,6 +10,7 @@ import numpy as np
 import pandas
 import pytest
 from support_archive import experiment_archive
+from support_limits import ran
 
 import lepaute as lp
 from lepaute.errors import InputError
@@ -55,7 +55,7 @@ def test_import_stays_light():
     # Names are loaded when they are first used.
     heavy = "[name for name in ('numpy', 'pandas', 'scipy', 'pydantic', 'typer') if name in sys.modules]"
     code = f"import sys, lepaute; dir(lepaute); lepaute.fit; print({heavy})"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+    assert ran([sys.executable, "-c", code], check=True).stdout == "[]\n"
 
 
 def test_whatever_is_shown_in_an_interpreter_is_short(prediction, line, design, trace):

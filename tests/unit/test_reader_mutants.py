@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from long_tests import long_but
 from mutants import pool
+from mutants.archives import archive_outcomes
 from mutants.readers import FAILED, KINDS, READ, REFUSED, Outcome, outcome_of, outcomes
 
 from lepaute.errors import InputError
@@ -37,6 +38,22 @@ def test_every_mutant_is_read_or_refused_in_one_line(tmp_path: Path, count: int)
         assert ends[kind, READ] >= 3, ends
         assert ends[kind, READ] + ends[kind, REFUSED] == counts[kind]
     assert sum(ends[kind, REFUSED] for kind in KINDS) > sum(counts.values()) / 2
+
+
+@pytest.mark.slow
+def test_every_mutant_of_an_archive_is_read_or_refused_in_one_line(tmp_path: Path) -> None:
+    """Also says that the mutants are worth something: inner layers are reached, and damage is refused."""
+    folder = tmp_path / "archives"
+    folder.mkdir()
+    ends: Counter[tuple[str, str]] = Counter()
+    for outcome in archive_outcomes(0, 200, 20261121, folder):
+        assert outcome.result in (READ, REFUSED), f"{outcome.number} ({outcome.way}): {outcome.problem}"
+        ends[outcome.way, outcome.result] += 1
+        if (outcome.way, outcome.result) == ("raw bytes", READ):  # some changes change nothing
+            unharmed = [(folder / f"{name}.zip").read_bytes() for name in ("whole", "failed", "small")]
+            assert (folder / "mutant.zip").read_bytes() in unharmed
+    assert ends["bytes, sealed again", REFUSED] > 5
+    assert ends["document, in order again", READ] > 20
 
 
 def misbehaving(first: int, count: int) -> Iterator[Outcome]:

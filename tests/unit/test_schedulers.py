@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from support_limits import within_cpu
+from support_limits import ran, within_cpu
 
 from lepaute.cli.study import StudyOptions
 from lepaute.cli.watch_nodes import NodeTestOptions
@@ -142,7 +142,7 @@ def test_a_group_of_the_sites_configuration_is_expanded(tmp_path: Path) -> None:
     (tmp_path / "groups.conf").write_text("[Main]\ndefault: here\n[here]\nmap: echo n[1-3]-$GROUP\nall: echo n[7-9]\n")
     program = "from lepaute.kit.node_sets import parse_node_set as p; print(p('@gpu,m1'), p('@*'))"
     environment = {**os.environ, "CLUSTERSHELL_CFGDIR": str(tmp_path)}
-    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    done = ran([sys.executable, "-c", program], env=environment, check=True)
     assert done.stdout == "('m1', 'n1-gpu', 'n2-gpu', 'n3-gpu') ('n7', 'n8', 'n9')\n"
 
 

@@ -25,7 +25,7 @@ from simblas_recorder import (
     integers,
     library,
 )
-from support_limits import HANG_S
+from support_limits import HANG_S, ran
 
 pytestmark = [
     pytest.mark.machine,
@@ -263,7 +263,7 @@ def run_linked(folder: Path, compiler: str, source: str, libraries: list[str]) -
     file.write_text(source)
     program = folder / "caller"
     subprocess.run([compiler, "-O1", "-o", program, file, *libraries, "-lm"], check=True, timeout=HANG_S)
-    return subprocess.run([program], check=True, timeout=HANG_S, capture_output=True, text=True).stdout
+    return ran([program], check=True).stdout
 
 
 def ours() -> list[str]:
@@ -278,9 +278,7 @@ def has_real_blas(folder: Path, compiler: str, flag: str) -> bool:
 
 
 def test_a_c_program_sees_the_types_of_the_real_cblas(tmp_path: Path) -> None:
-    probe = subprocess.run(
-        ["gcc", "-E", "-"], input="#include <cblas.h>\n", text=True, capture_output=True, timeout=HANG_S, check=False
-    )
+    probe = ran(["gcc", "-E", "-"], input="#include <cblas.h>\n")
     if probe.returncode:
         pytest.skip("no cblas.h here")
     printed = run_linked(tmp_path, "gcc", C_PROGRAM, ours())
@@ -296,14 +294,7 @@ def test_preloaded_it_wins_over_the_blas_that_a_program_is_linked_with(tmp_path:
     if not has_real_blas(tmp_path, "gcc", "-lblas"):
         pytest.skip("no BLAS to link with here")
     assert run_linked(tmp_path, "gcc", PRELOADED, ["-lblas"]) == "13\n"
-    preloaded = subprocess.run(
-        [tmp_path / "caller"],
-        env={**os.environ, "LD_PRELOAD": str(library().path)},
-        check=True,
-        timeout=HANG_S,
-        capture_output=True,
-        text=True,
-    )
+    preloaded = ran([tmp_path / "caller"], env={**os.environ, "LD_PRELOAD": str(library().path)}, check=True)
     assert preloaded.stdout == "1\n"
 
 

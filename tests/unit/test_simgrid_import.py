@@ -259,10 +259,11 @@ def test_what_is_no_platform_is_refused_in_one_line(what: str) -> None:
     assert "\n" not in str(refused.value)
 
 
-def test_the_command_writes_a_platform_that_check_and_show_take(capsys, output_of, tmp_path):
+def test_the_command_writes_a_platform_that_check_and_show_take(output_of, tmp_path):
     out = tmp_path / "taurus.yaml"
-    assert main(["platform", "import", str(DATA / "taurus.xml"), "-o", str(out)]) == 0
-    assert f"{out}: platform taurus: 16 nodes of 12 cores" in capsys.readouterr().out
+    assert f"{out}: platform taurus: 16 nodes of 12 cores" in output_of(
+        "platform", "import", DATA / "taurus.xml", "-o", out
+    )
     assert "watt_per_state" in output_of("platform", "import", DATA / "taurus.xml", "-o", out, "--force", "--details")
     assert main(["platform", "check", str(out)]) == 0
     assert "taurus: 16 nodes of 12 cores, " in output_of("platform", "show", out)

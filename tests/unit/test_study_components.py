@@ -38,13 +38,10 @@ def test_a_machine_whose_components_are_all_ten_times_as_fast_takes_a_tenth_of_t
 
 def test_noise_is_of_the_leading_term_and_can_be_taken_away() -> None:
     noisy = with_components(DAHU, {"noise.dgemm": 0.1}).kernel("dgemm")
-    assert noisy is not None
     table = noisy.pieces[-1].per_cpu
-    assert table is not None
     mnk, sd = table.columns.index("mnk"), table.columns.index("sd:mnk")
     assert all(row[sd] == 0.1 * row[mnk] for row in table.rows)
     quiet = with_components(DAHU, {"noise.dgemm": 0}).kernel("dgemm")
-    assert quiet is not None
     assert quiet.pieces[-1].noise.kind == "none"
 
 
@@ -91,14 +88,11 @@ def test_machines_whose_cpus_differ_more_are_compared_with_the_same_draws() -> N
 
 def test_population_knobs_draw_nodes_or_days() -> None:
     spatial = with_population_knobs(DAHU, {"population.spatial": 2}).population
-    assert spatial is not None
     assert spatial.draw == "nodes-and-days"
     temporal = with_population_knobs(DAHU, {"population.temporal": 0}).population
-    assert temporal is not None
     assert temporal.draw == "days"
     assert not any(value for row in temporal.covariance_temporal for value in row)
     slow = with_population_knobs(lp.load_platform("dahu-2019-04"), {"population.weight[0]": 0.9}).population
-    assert slow is not None
     assert slow.groups[0].weight == 0.9
     assert sum(group.weight for group in slow.groups) == pytest.approx(1.0)
     for knobs in ({"population.weight[9]": 0.5}, {"population.size": 1}, {"population.spatial": -1}):

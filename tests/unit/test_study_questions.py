@@ -8,7 +8,6 @@ from types import SimpleNamespace
 import pytest
 from long_tests import long_but
 
-from lepaute.cli.main import main
 from lepaute.errors import InputError
 from lepaute.simulate.apps.hpl.hpl_dat import read_hpl_dat
 from lepaute.simulate.platform import dump_platform, load_platform
@@ -40,13 +39,12 @@ STUDIES = {
 
 
 @pytest.mark.parametrize("question", list(STUDIES))
-def test_every_question_is_answered_and_its_folder_repeats_it(question, tmp_path, monkeypatch, capsys):
+def test_every_question_is_answered_and_its_folder_repeats_it(question, tmp_path, monkeypatch, json_of):
     monkeypatch.chdir(tmp_path)
     dump_platform(load_platform("dahu"), "mine.yaml")
     Path("ask.yaml").write_text(STUDIES[question])
     Path("parts.yaml").write_text(CATALOGUE)
-    assert main(["study", question, "ask.yaml", "--json"]) == 0
-    answer = json.loads(capsys.readouterr().out)
+    answer = json_of("study", question, "ask.yaml", "--json")
     assert answer["simulated"] > 0
     page = Path("ask.results/report.html").read_text()
     assert f"lepaute study {question} study.yaml" in page
@@ -55,8 +53,7 @@ def test_every_question_is_answered_and_its_folder_repeats_it(question, tmp_path
         dat = read_hpl_dat(Path("ask.results/HPL.dat"))
         assert [hpl.nb for hpl in dat.combinations()] == [answer["best"]["nb"]]
     monkeypatch.chdir(tmp_path / "ask.results")
-    assert main(["study", question, "study.yaml", "-o", "again", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == answer
+    assert json_of("study", question, "study.yaml", "-o", "again", "--json") == answer
 
 
 SMALL = Path(__file__).parent.parent / "data" / "platforms" / "small.yaml"
@@ -117,17 +114,15 @@ def test_a_study_gives_the_answer_for_which_its_seconds_suffice(seconds, runs, m
         run_study(tmp_path / "ask.yaml", scheduler="threads")
 
 
-def test_what_is_mostly_extrapolated_is_never_the_best_by_itself(tmp_path, monkeypatch, capsys):
+def test_what_is_mostly_extrapolated_is_never_the_best_by_itself(tmp_path, monkeypatch, output_of):
     monkeypatch.chdir(tmp_path)
     text = "question: tune\nbase: {application: {name: hpl, n: 20k, grid: 8x8}, platform: dahu}\nfactors:\n"
     Path("ask.yaml").write_text(
         f"{text}  nb: {{path: application.nb, levels: [96, 192]}}\nbudget: {{simulations: 20}}\n"
     )
-    assert main(["study", "tune", "ask.yaml"]) == 0
-    short = capsys.readouterr().out
+    short = output_of("study", "tune", "ask.yaml")
     assert "caveats: dlocswp is not modelled by the platform, so taken to cost nothing; " in short
-    assert main(["study", "tune", "ask.yaml", "--resume", "--details"]) == 0
-    said = capsys.readouterr().out
+    said = output_of("study", "tune", "ask.yaml", "--resume", "--details")
     assert said.startswith("Best: nb=192, time 4.")
     assert "rivals  1 more may be as good but cannot be compared: extrapolation alone makes its time uncertain" in short
     assert "decide  `lepaute calibrate --nb 96,192`, or --real-runs N" in short

@@ -1,6 +1,5 @@
 """Ready studies: one command each, for any platform that has what they vary."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -59,31 +58,24 @@ def test_a_study_of_which_every_run_is_refused_leaves_no_folder(tmp_path: Path) 
     assert not (tmp_path / "out").exists()
 
 
-def test_the_command_lists_prints_and_runs_them(tmp_path, monkeypatch, capsys):
+def test_the_command_lists_prints_and_runs_them(tmp_path, monkeypatch, json_of, output_of, refusal_of):
     monkeypatch.chdir(tmp_path)
-    assert main(["study", "ready"]) == 0
-    listed = capsys.readouterr().out
+    listed = output_of("study", "ready")
     assert [line.split()[0] for line in listed.splitlines()] == list(READY)
-    assert main(["study", "ready", "components", "--n", "2k", "--grid", "4x16", "--print"]) == 0
-    Path("mine.yaml").write_text(capsys.readouterr().out)
-    assert main(["study", "whatif", "mine.yaml", "--runs", "2", "--json"]) == 0
-    answer = json.loads(capsys.readouterr().out)
+    Path("mine.yaml").write_text(output_of("study", "ready", "components", "--n", "2k", "--grid", "4x16", "--print"))
+    answer = json_of("study", "whatif", "mine.yaml", "--runs", "2", "--json")
     ratio = {each["other"]["level"]: each["differences"]["time_s"]["ratio"]["mean"] for each in answer["comparisons"]}
     assert ratio["speed x 10"] < 1.0 < ratio["speed / 10"]
     assert ratio["latency / 10"] < 1.0 < ratio["latency x 10"]
-    assert main(["study", "ready", "components", "--n", "2k", "--grid", "4x16", "--runs", "2", "--json"]) == 0
-    again = json.loads(capsys.readouterr().out)
+    again = json_of("study", "ready", "components", "--n", "2k", "--grid", "4x16", "--runs", "2", "--json")
     assert again["comparisons"] == answer["comparisons"]
-    assert main(["study", "ready", "component"]) == 2
-    assert "no ready study 'component' (did you mean components?)" in capsys.readouterr().err
+    assert "no ready study 'component' (did you mean components?)" in refusal_of("study", "ready", "component")
 
 
-def test_several_sizes_are_compared_each_with_its_own_base(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["study", "ready", "temporal-variability", "--n", "1k,2k", "--grid", "2x4", "--print"]) == 0
-    study = parse_study(capsys.readouterr().out)
+def test_several_sizes_are_compared_each_with_its_own_base(output_of, refusal_of):
+    study = parse_study(output_of("study", "ready", "temporal-variability", "--n", "1k,2k", "--grid", "2x4", "--print"))
     assert study.levels["n"] == (1000, 2000)
-    assert main(["study", "ready", "scaling", "--n", "1k,2k"]) == 2
-    assert "--n has several values" in capsys.readouterr().err
+    assert "--n has several values" in refusal_of("study", "ready", "scaling", "--n", "1k,2k")
 
 
 def test_a_platform_with_a_tree_of_its_own_keeps_what_its_cables_cost() -> None:

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -19,9 +18,6 @@ from lepaute.study.sensitivity import effects
 from lepaute.study.sobol import sobol
 from lepaute.study.tune import crossed
 from lepaute.study.tune_real import correct
-
-if TYPE_CHECKING:
-    pass
 
 FACTS = PageFacts("NB <and> grid", "Which & why?", ("lepaute study tune 'a <b>.yaml'",), "dahu, seeds 1 to 6")
 POINTS = [Point({"nb": nb, "grid": grid}) for nb in (64, 128, 256) for grid in ("2x8", "4x4", "<8x2>")]
@@ -89,11 +85,12 @@ def test_pages_of_effects_indices_and_fronts_have_their_pictures() -> None:
     assert all(0 <= number <= 760 for number in numbers)
 
 
-def test_the_page_of_what_if_has_the_question_the_changes_with_intervals_and_the_command(tmp_path, monkeypatch, capsys):
+def test_the_page_of_what_if_has_the_question_the_changes_with_intervals_and_the_command(
+    tmp_path, monkeypatch, output_of
+):
     monkeypatch.chdir(tmp_path)
     argv = ["study", "ready", "components", "-p", "dahu", "--n", "1k", "--grid", "2x2", "--runs", "2"]
-    assert main(argv) == 0
-    assert "None of 6 changes can be judged: not comparable, at " in capsys.readouterr().out
+    assert "None of 6 changes can be judged: not comparable, at " in output_of(*argv)
     page = (tmp_path / "components.results" / "report.html").read_text()
     assert Pictures(page).pictures == 2, "the time and the rate"
     assert page.count("<use ") == 12, "a mark for each scenario"

@@ -54,7 +54,6 @@ def test_the_runs_that_would_show_an_effect_are_those_that_show_it() -> None:
     (term,) = few.terms
     assert not term.is_significant
     assert f"if the effect of x is as large as it seems, {term.enough} runs would show it" in few.text
-    assert term.enough is not None
     assert effects(table(term.enough + term.enough % 2)).terms[0].is_significant
 
 

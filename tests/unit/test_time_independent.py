@@ -1,6 +1,5 @@
 """Time-independent traces of SMPI: what lines become of, and what such a trace does not tell."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -151,13 +150,11 @@ def test_what_is_no_trace_is_no_trace(tmp_path: Path) -> None:
         convert(written(path, "0 init", "0 finalize"))
 
 
-def test_the_command_line_reads_both_kinds_of_file(tmp_path, capsys, refusal_of):
+def test_the_command_line_reads_both_kinds_of_file(tmp_path, capsys, refusal_of, json_of):
     converted = tmp_path / "x.parquet"
     assert main(["trace", "convert", str(EXCHANGE), "-o", str(converted)]) == 0
     assert "52 collective calls without a communicator, taken for all ranks" in capsys.readouterr().err
-    times = []
-    for path in (EXCHANGE, converted):
-        assert main(["predict", "trace", str(path), "-p", "dahu", "--without", "all", "--runs", "1", "--json"]) == 0
-        times.append(json.loads(capsys.readouterr().out)["time_s"]["mean"])
+    words = ("predict", "trace", "-p", "dahu", "--without", "all", "--runs", "1", "--json")
+    times = [json_of(*words, path)["time_s"]["mean"] for path in (EXCHANGE, converted)]
     assert times[0] == times[1] > 0.0
     assert "not a trace of another program" in refusal_of("trace", "convert", converted, "-o", tmp_path / "y.parquet")

@@ -1,6 +1,5 @@
 """`lepaute trace`: what each command writes, and one line for what cannot be."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -23,11 +22,12 @@ def test_show_names_the_run_and_its_calls(file, output_of):
     assert any(line.split()[:3] == ["dgemm", "kernel", "24"] for line in told.splitlines())
 
 
-def test_each_command_writes_its_file(file, tmp_path, capsys, output_of):
+def test_each_command_writes_its_file(file, tmp_path, output_of, json_of):
     assert main(["trace", "gantt", str(file), "-o", str(tmp_path / "g.png"), "--ranks", "0,2-3", "--steps", "1:2"]) == 0
     output_of("trace", "perfetto", file, "-o", tmp_path / "p.json")
-    assert main(["trace", "breakdown", str(file), "--json", "--plot", str(tmp_path / "b.png")]) == 0
-    assert json.loads(capsys.readouterr().out)["all"]["compute"] == pytest.approx(6 * (1 + 4 * 3))
+    assert json_of("trace", "breakdown", file, "--json", "--plot", tmp_path / "b.png")["all"][
+        "compute"
+    ] == pytest.approx(6 * (1 + 4 * 3))
     assert {path.name for path in tmp_path.iterdir()} == {"t.parquet", "g.png", "p.json", "b.png"}
 
 

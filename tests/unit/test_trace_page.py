@@ -1,6 +1,5 @@
 """The page of a trace: what it says of planted traces, and how a real browser shows it, zooms it and prints it."""
 
-import json
 from pathlib import Path
 
 import numpy
@@ -10,7 +9,6 @@ from hypothesis import strategies as st
 from oracles.traces_by_hand import call, exchange, hpl_like, trace
 from support_pages import Elements, text_of, widths_offline
 
-from lepaute.cli.main import main
 from lepaute.simulate.trace import colours, write_trace
 from lepaute.simulate.trace.breakdown import breakdown_of, split
 from lepaute.simulate.trace.finding import finding_of
@@ -131,13 +129,13 @@ def test_calls_are_drawn_in_their_colours_zoomed_and_told(browser, page_file):
     assert tab.locator(".marks .date").all_inner_texts() == dates
 
 
-def test_the_command_writes_a_page_that_says_what_the_data_do_and_refuses_other_names(tmp_path, monkeypatch, capsys):
+def test_the_command_writes_a_page_that_says_what_the_data_do_and_refuses_other_names(
+    tmp_path, monkeypatch, json_of, refusal_of
+):
     monkeypatch.chdir(tmp_path)
     write_trace(exchange(), Path("t.parquet"))
-    assert main(["trace", "breakdown", "t.parquet", "--report", "p.html", "--json"]) == 0
-    data = json.loads(capsys.readouterr().out)
+    data = json_of("trace", "breakdown", "t.parquet", "--report", "p.html", "--json")
     text = text_of(Path("p.html").read_text())
     assert "lepaute trace breakdown t.parquet --report p.html" in text
     assert data["answer"] + "." in text
-    assert main(["trace", "breakdown", "t.parquet", "--report", "p.txt"]) == 2
-    assert ".html" in capsys.readouterr().err
+    assert ".html" in refusal_of("trace", "breakdown", "t.parquet", "--report", "p.txt")

@@ -104,17 +104,15 @@ def test_what_cannot_be_run_is_refused_before_anything_is_predicted(words, more,
     assert not (folder / "lepaute-verify-command").exists()
 
 
-def test_platform_pattern_and_names_of_options_are_asked_for(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_platform_pattern_and_names_of_options_are_asked_for(folder, refusal_of):
     base = ["verify", "command", "some.py:Some", "--grid", "1"]
     for more, problem in {
         ("-p", "here.yaml", "--", "true"): "say where: --time-pattern 'time: (\\S+) s'",
         ("--time-pattern", PATTERN, "--", "true"): "with -p PLATFORM",
     }.items():
-        assert main([*base, *more]) == 2
-        assert problem in capsys.readouterr().err
+        assert problem in refusal_of(*base, *more)
     (folder / "some.py").write_text(APPLICATION.replace("n: int", "repeats: int").replace("self.n", "self.repeats"))
-    assert main([*base, "--help"]) == 2
-    assert "Some.repeats: lepaute verify command has an option of that name" in capsys.readouterr().err
+    assert "Some.repeats: lepaute verify command has an option of that name" in refusal_of(*base, "--help")
     assert main(["verify", "command", "hpl", "--help"]) == 2
 
 

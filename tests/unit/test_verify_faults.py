@@ -193,22 +193,6 @@ def test_a_whole_campaign_can_be_resumed_to_print_its_results_again(machine: Pat
     assert len((machine / "started").read_text().splitlines()) == RUNS
 
 
-def test_another_campaign_is_not_resumed_and_none_is_begun_by_resume(machine: Path, tmp_path: Path) -> None:
-    output, where = tmp_path / "output", ("--output", str(tmp_path / "out"))
-    assert ended(start(machine, output, *where, "--resume")) == 2
-    assert "no interrupted verification to resume" in output.read_text()
-    assert not (tmp_path / "out").exists()
-    (machine / "fatal").write_text("2\n")
-    assert ended(start(machine, output, *where)) == 2
-    for more, difference in {
-        ("--nb", "64"): "parameters.nb is 128, this one has 64",
-        ("--seed", "2"): "order_seed",
-    }.items():
-        assert ended(start(machine, output, *where, "--resume", *more)) == 2
-        assert difference in output.read_text()
-    assert len(finished_runs(tmp_path / "out")) == 1
-
-
 @pytest.mark.slow
 def test_a_calibration_is_neither_replaced_nor_made_again(machine: Path, tmp_path: Path) -> None:
     output, where = tmp_path / "output", ("--output", str(tmp_path / "out"))

@@ -1,10 +1,10 @@
 """The script of a rank: its folder, its CPUs, its variables, by whichever launcher it was started."""
 
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
+from support_limits import ran
 
 from lepaute.measure.experiment.ranks import CPUS, SCRIPT, cpus_text, rank_script
 from lepaute.measure.kernel_set import blas_environment
@@ -24,7 +24,7 @@ def told(folder: Path, cpus: list[list[int]], **variables: str) -> list[str]:
     script = rank_script(str(folder), str(folder / "program"), blas_environment(2, "Zen"))
     (folder / SCRIPT).write_text(script)
     bare = {"PATH": os.environ["PATH"], **variables}
-    done = subprocess.run(["sh", folder / SCRIPT], env=bare, capture_output=True, text=True, check=False)
+    done = ran(["sh", folder / SCRIPT], env=bare)
     return (done.stdout if done.returncode == 0 else done.stderr).splitlines()
 
 

@@ -49,14 +49,9 @@ def recovery_goals(found: pandas.DataFrame) -> list[Goal]:
     ]
     for name, symbol in (("spatial", "Sigma_S"), ("temporal", "Sigma_T")):
         mean = found[[f"{name} {term}" for term in TERMS]].mean().to_numpy()
-        goals.append(
-            Goal(
-                f"simulated: mean of the variances in {symbol} over the truth",
-                "0.95 to 1.05",
-                ", ".join(f"{value:.3f}" for value in mean),
-                bool(numpy.all(numpy.abs(mean - 1.0) <= 0.05)),
-            )
-        )
+        what = f"simulated: mean of the variances in {symbol} over the truth"
+        seen = ", ".join(f"{value:.3f}" for value in mean)
+        goals.append(Goal(what, "0.95 to 1.05", seen, bool(numpy.all(numpy.abs(mean - 1.0) <= 0.05))))
     for name, what in (
         ("single", "one group, found"),
         ("slow", f"{SLOW_NODES} of 32 nodes {SLOW_BY_SD:g} sd slower, found exactly"),
