@@ -1,4 +1,6 @@
-"""When the level of a series changed, and whether it drifts: a machine that is not what it was."""
+"""When the level of a series changed, whether it drifts, and whether there is any order in time: a machine that is not
+what it was.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
