@@ -3,11 +3,12 @@
 import inspect
 from collections.abc import Iterable, Iterator
 from dataclasses import is_dataclass
+from pathlib import PurePosixPath
 from typing import Any, get_args, get_type_hints
 
 from pydantic import TypeAdapter
 
-from lepaute.measure.fit.observations.columns import BY_NAME, COLUMNS, NEEDED
+from lepaute.measure.observation_columns import COLUMNS, NEEDED, Column
 from lepaute.simulate.trace.table import NUMBERS, TEXTS
 from lepaute.watch.store.tables import TABLES
 
@@ -38,27 +39,27 @@ def _dataclasses(kind: Any) -> Iterator[type]:
 
 
 def observations() -> dict[str, Any]:
-    """A row of a table of observations, and of each that a fit reads the columns that it cannot do without."""
-    needed = {
-        member.rpartition("/")[2].removesuffix(".parquet"): {
+    """A row of a table of observations, and of each table the columns that fits need and those of its run."""
+    tables = {
+        PurePosixPath(member).stem: {
             "type": "object",
             "description": f"A row of `{member}` of a calibration.",
-            "properties": {name: _column(name) for name in names},
+            "properties": {
+                column.name: _column(column) for column in COLUMNS if member in (*column.needed, *column.of_run)
+            },
             "required": list(names),
         }
         for member, names in NEEDED.items()
     }
-    columns = {column.name: _column(column.name) for column in COLUMNS}
-    return {"title": "observations", "type": "object", "properties": columns, "$defs": needed}
+    columns = {column.name: _column(column) for column in COLUMNS}
+    return {"title": "observations", "type": "object", "properties": columns, "$defs": tables}
 
 
-def _column(name: str) -> dict[str, Any]:
-    column = BY_NAME.get(name)
-    if column is None:  # of one table alone, and not checked
-        return {}
-    told = [column.role, *([f"in {column.unit}"] if column.unit not in ("", "1") else [])]
+def _column(column: Column) -> dict[str, Any]:
+    unit = f"in {column.unit}" if column.unit not in ("", "1") else ""
+    schema = {"type": _TYPES[column.type], "description": ", ".join(filter(None, (column.role, unit, column.meaning)))}
     bound = {} if column.least is None or column.least == float("-inf") else {"minimum": column.least}
-    return {"type": _TYPES[column.type], "description": ", ".join(told), **bound}
+    return schema | bound | ({} if column.absent is None else {"default": column.absent})
 
 
 def store() -> dict[str, Any]:

@@ -10,10 +10,13 @@ import pytest
 from support_calibration import RUNS, SEMANTIC_ROUNDS, names_in
 
 from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.kit.json_values import from_json
 from lepaute.measure.archive import Archive
 from lepaute.measure.calibration import machines
 from lepaute.measure.calibration.campaign import calibrate
+from lepaute.measure.calibration.entries import RawFile
 from lepaute.measure.kernel_set import KernelSet
+from lepaute.measure.observation_columns import TABLES, columns_of_run
 
 pytest_plugins = ["support_calibration_fixtures"]
 
@@ -52,6 +55,19 @@ def test_a_calibration_holds_designs_raw_files_observations_blocks_commands_and_
     assert shares == sorted(shares)
     assert shares[-1] == 1.0
     assert names_in(place) == ["c.zip"]
+
+
+def test_a_run_has_all_columns_that_are_declared_of_it_with_defaults_in_journals_of_older_versions():
+    old = {"member": "a.csv", "node": "n", "host": "n", "name": "dgemm", "block": 0, "probe": "dgemm", "attempt": 0}
+    entry = from_json(RawFile, old)
+    columns = {column for table in TABLES for column in columns_of_run(table)} - {
+        "disturbed",
+        "slow",
+    }  # not of its start
+    values = {column: getattr(entry, column) for column in columns}
+    assert values == dict.fromkeys(columns) | {name: old[name] for name in columns & old.keys()} | {
+        "active_cores": 1, "active_socket_cores": 1, "threads": 1, "distance": ""
+    }  # fmt: skip
 
 
 def test_probes_that_ran_other_kernels_than_those_chosen_end_the_campaign(machine, place, monkeypatch):

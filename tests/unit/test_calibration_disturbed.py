@@ -129,7 +129,7 @@ def test_runs_beside_a_slow_sentinel_met_a_slow_machine(tmp_path: Path) -> None:
         for probe, duration_s in (("sentinel", 0.02 if order == 3 else 0.01), ("p2p", 1.0)):
             name, block, member = f"{probe}{order}", order // 3, f"raw/{probe}{order}.csv"
             (tmp_path / "c.work" / member).write_text(f"design_row,duration_s\n0,{duration_s}\n")
-            workspace.note(RawFile(member, "n", "n", name, block, probe, 0))
+            workspace.note(RawFile(member, "n", "n", name, block, probe, 0, 0, 1, 1, 1, ""))
             run = ("n", None, block, name, 0, probe, (0,), "all", 1, 1, "")
             workspace.note(AttemptEntry(*run, 10.0 * order + (probe == "p2p"), 0.0, 1.0, False, (), {}))
     slow = SpeedWitness(workspace, "n").new_slow_runs()

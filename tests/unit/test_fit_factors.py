@@ -17,8 +17,8 @@ from lepaute.measure.design import full_factorial
 from lepaute.measure.experiment.job import WRITTEN, _check_names
 from lepaute.measure.fit import models
 from lepaute.measure.fit.experiments import Findings, findings
-from lepaute.measure.fit.observations.columns import BY_NAME, factors_of
 from lepaute.measure.fit.observations.factors import FactorTest, LevelEffect, factor_tests, sentence
+from lepaute.measure.observation_columns import BY_NAME, factors_of
 
 CONTENTS = ("random", "constant", "masked:40")
 

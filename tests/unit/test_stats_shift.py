@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from lepaute.stats.level_shift import largest_shift
+from lepaute.stats.steps import largest_shift
 
 
 def test_the_last_fifth_of_thirty_values_is_found() -> None:

@@ -1,7 +1,8 @@
 """Dataclasses from JSON objects and back, checked once where a document comes in.
 
 A field of the dataclass is a member of the object, by name. Members without a field are kept in a field called `more`,
-if the class has one. A field of ABSENT_IF_NONE is left out of the object while it is None.
+if the class has one. A field of ABSENT_IF_NONE is left out of the object while it is None. What documents of older
+versions lack has its value from the class's ABSENT, if it has one.
 """
 
 import datetime as dt
@@ -39,11 +40,14 @@ def from_json(kind: type[Value], document: object, where: str = "", *, lenient: 
             raise InputError(f"{where}: is not a JSON object; it is damaged or was written by another program")
         document = {}
     values: dict[str, Any] = {}
+    absent = getattr(kind, "ABSENT", {})
     for field, convert in _plan(kind, lenient):  # type: ignore[arg-type]  # mypy sees no hash of a type
         try:
             values[field.name] = convert(document[field.name])
         except KeyError:
-            if field.default is MISSING and field.default_factory is MISSING:
+            if field.name in absent:
+                values[field.name] = absent[field.name]
+            elif field.default is MISSING and field.default_factory is MISSING:
                 raise InputError(
                     f"{where}: has no {field.name}; it is damaged or was written by another version"
                 ) from None

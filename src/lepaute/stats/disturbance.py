@@ -32,6 +32,9 @@ APART_S = 0.5
 ALL_CORES = 0.75
 #: What is next to a slow step counts as slow above this part of the limit.
 EDGE = 0.5
+#: Calls of a probe without steps are taken together until they last so long; shorter parts show the errors of what is
+#: expected of small calls rather than the state of the core.
+CHUNK_S, SHORTEST_PART_S = 0.1, 0.02
 
 #: What saw a disturbance; causes of older versions name none.
 WITNESSES = CPU, STEAL, OFF_CORE, SENTINELS, STEPS = "cpu", "steal", "off core", "sentinels", "steps"
@@ -111,6 +114,45 @@ def slow_sentinels(duration_s: Iterable[float]) -> dict[float, float]:
 def beside_slow_causes(slower: Sequence[float]) -> tuple[str, ...]:
     """Why a run counts as disturbed next to slow sentinels, these having taken longer by such shares; mostly empty."""
     return (f"{SENTINELS}: {100 * max(slower):.1f} % longer beside it",) if slower else ()
+
+
+class Parts(NamedTuple):
+    """Steps, or chunks of calls, each of one process; vectors of shape (parts,), but for that of its rows.
+
+    first : row of the first call;  of_row : the part of each row
+    """
+
+    start_s: Floats
+    end_s: Floats
+    measured_s: Floats
+    expected_s: Floats
+    first: Integers
+    of_row: Integers
+
+
+def parts_of(process: Integers, start_s: Floats, duration_s: Floats, expected_s: Floats, step: Integers) -> Parts:
+    """Cuts calls into their steps, and those of step -1 into chunks of CHUNK_S; all of one shape.
+
+    expected_s : 0 of a call of which nothing is known but its dates
+    """
+    by_date = np.lexsort((start_s, process))
+    passed_s = np.cumsum(np.where(step < 0, expected_s, 0.0)[by_date])
+    number = step.copy()
+    number[by_date] = np.where(step[by_date] < 0, passed_s / CHUNK_S, step[by_date])
+    keys = (number, step >= 0, process)
+    by_part = np.lexsort(keys)
+    is_first = np.concatenate([[True], np.any([np.diff(key[by_part]) != 0 for key in keys], axis=0)])[: len(step)]
+    of_row = np.empty(len(step), dtype=np.int64)
+    of_row[by_part] = np.cumsum(is_first) - 1
+    count = int(np.count_nonzero(is_first))
+    begin_s, end_s = np.full(count, np.inf), np.full(count, -np.inf)
+    np.minimum.at(begin_s, of_row, start_s)
+    np.maximum.at(end_s, of_row, start_s + duration_s)
+    measured_s, predicted_s = (
+        np.bincount(of_row, seconds, count).astype(np.float64)
+        for seconds in (np.where(expected_s > 0.0, duration_s, 0.0), expected_s)
+    )
+    return Parts(begin_s, end_s, measured_s, predicted_s, by_part[is_first].astype(np.int64), of_row)
 
 
 def slow_limit(log_ratio: Floats) -> float:

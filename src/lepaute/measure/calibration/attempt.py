@@ -3,7 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from lepaute.errors import EnvironmentProblem
@@ -159,26 +159,27 @@ class Attempts:
         again = f".attempt{number}" if number else ""
         member = f"raw/{host}/block{run.block}/{run.name}{again}{suffix}.csv"
         core, active = run.cores[rank * run.threads], site.cores_on(run, place)
-        entry = RawFile(
-            member,
-            site.name,
-            host,
-            run.name,
-            run.block,
-            run.probe,
-            number,
-            core=core,
-            active_cores=len(active),
-            active_socket_cores=about.layout.active_beside(core, active),
-            threads=run.threads,
+        inside = about.layout.distance(*run.cores) if run.probe == P2P and not others else ""
+        has_link = run.probe in _OF_LINKS
+        self._workspace.note(
+            RawFile(
+                member,
+                site.name,
+                host,
+                run.name,
+                run.block,
+                run.probe,
+                number,
+                core,
+                active_cores=len(active),
+                active_socket_cores=about.layout.active_beside(core, active),
+                threads=run.threads,
+                distance=(site.distance or "") if others else inside,
+                round=int(run.name.split("_")[0].removeprefix(SEMANTICS)) if run.probe == SEMANTICS else None,
+                link=("remote" if others else "local") if has_link else None,
+                peer=(others[0] if others else host) if has_link else None,
+            )
         )
-        if run.probe == SEMANTICS:
-            entry = replace(entry, round=int(run.name.split("_")[0].removeprefix(SEMANTICS)))
-        if run.probe in _OF_LINKS:
-            inside = about.layout.distance(*run.cores) if run.probe == P2P and not others else ""
-            link, peer = ("remote", others[0]) if others else ("local", host)
-            entry = replace(entry, link=link, peer=peer, distance=(site.distance or "") if others else inside)
-        self._workspace.note(entry)
         path = self._workspace.folder / member
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"")

@@ -1,13 +1,15 @@
 """What a calibration writes down: the entries of its journals, and the observations made of its raw files."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 from typing import Any, ClassVar
 
 import pandas
 
 from lepaute.kit.json_values import ABSENT_IF_NONE
 from lepaute.kit.text import counted
+from lepaute.measure import observation_columns as columns
 from lepaute.measure.experiment.entries import Content, Entry
 from lepaute.measure.experiment.workspace import Workspace
 from lepaute.measure.machine_load import disturbance_warnings
@@ -38,12 +40,13 @@ class RawFile(_OfAttempt):
     node: where the run takes place, which for messages is the node of rank 0; host: where this file's rank runs
     link: local or remote; peer: the node at the other end of the messages; both only of messages
     round: of the search for the limits of sends
-    core : that this file's rank runs on, the first where it has several threads; active_cores: those of its node that
-           compute meanwhile, its own among them; active_socket_cores: those of them on its socket
-    distance: between the two cores of messages inside a node, empty where there is no such
+    core : that this file's rank runs on, the first where it has several threads
+    Its other fields, and those that have their names, are columns: `columns_of_run`.
     """
 
     JOURNAL: ClassVar[str] = "raw_files"
+    #: Of journals that older versions wrote.
+    ABSENT: ClassVar[Mapping[str, Any]] = {"core": 0, "distance": "", **columns.ABSENT}
     member: str
     node: str
     host: str
@@ -51,14 +54,14 @@ class RawFile(_OfAttempt):
     block: int
     probe: str
     attempt: int
+    core: int
+    active_cores: int
+    active_socket_cores: int
+    threads: int
+    distance: str
     round: int | None = field(default=None, metadata=ABSENT_IF_NONE)
     link: str | None = field(default=None, metadata=ABSENT_IF_NONE)
     peer: str | None = field(default=None, metadata=ABSENT_IF_NONE)
-    core: int = 0
-    active_cores: int = 1
-    active_socket_cores: int = 1
-    threads: int = 1
-    distance: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,19 +105,9 @@ class SlowRun(_OfAttempt):
     causes: tuple[str, ...]
 
 
-#: Columns that tell the attempt, for kernels and for messages.
-_OF_ALL = ("block", "attempt", "disturbed", "slow", "host")
-_OF_KERNELS = (*_OF_ALL, "probe", "active_cores", "active_socket_cores", "threads")
-_OF_MESSAGES = (*_OF_ALL, "link", "peer", "distance")
-#: Tables that a probe has of its own; all others are of kernels. Of the search for limits also which round it was.
-_TABLES = {
-    P2P: ("p2p", _OF_MESSAGES),
-    RING: ("ring", _OF_MESSAGES),
-    FLOWS: ("flows", _OF_MESSAGES),
-    SEMANTICS: ("semantics", (*_OF_MESSAGES, "round")),
-    SENTINEL: ("sentinels", _OF_KERNELS),
-}
-_KERNELS = ("kernels", _OF_KERNELS)
+#: Tables that a probe has of its own; all others are of kernels.
+_TABLES = {P2P: columns.P2P, RING: columns.RING, FLOWS: columns.FLOWS, SEMANTICS: columns.SEMANTICS}
+_TABLES |= {SENTINEL: columns.SENTINELS}
 
 
 def order_of(name: str) -> int:
@@ -129,18 +122,17 @@ def tables(workspace: Workspace) -> Iterator[tuple[str, pandas.DataFrame]]:
     """
     attempts = {entry.key: entry for entry in workspace.noted(AttemptEntry)}
     slow = {entry.key for entry in workspace.noted(SlowRun)}
-    names = ("kernels", "p2p", "ring", "flows", "semantics", "sentinels")
-    frames: dict[str, list[pandas.DataFrame]] = {name: [] for name in names}
+    frames: dict[str, list[pandas.DataFrame]] = {table: [] for table in columns.TABLES}
     for entry in workspace.noted(RawFile):
         frame, header = read_raw(workspace.folder / entry.member)
         if frame.empty:  # a rank whose turn did not come
             continue
-        table, columns = _TABLES.get(entry.probe, _KERNELS)
+        table = _TABLES.get(entry.probe, columns.KERNELS)
         # A probe knows the hardware threads it is bound to, the platform the cores that they belong to.
         frame["pu"], frame["cpu"] = frame["cpu"], entry.core
-        found = {"disturbed": entry.key in attempts and attempts[entry.key].disturbed, "slow": entry.key in slow}
-        for column in columns:
-            frame[column] = found[column] if column in found else getattr(entry, column)
+        outcome = {"disturbed": entry.key in attempts and attempts[entry.key].disturbed, "slow": entry.key in slow}
+        for column in columns.columns_of_run(table):
+            frame[column] = outcome[column] if column in outcome else getattr(entry, column)
         frame["clock_cost_s"] = float(header.get("clock_cost_s", "0"))
         if entry.probe == SENTINEL:
             if entry.key not in attempts:  # it was broken off
@@ -149,9 +141,9 @@ def tables(workspace: Workspace) -> Iterator[tuple[str, pandas.DataFrame]]:
         if "hpl_options" in header:
             frame["options"] = header["hpl_options"]
         frames[table].append(frame)
-    for name, parts in frames.items():
+    for table, parts in frames.items():
         if parts:
-            yield name, pandas.concat(parts, ignore_index=True)
+            yield PurePosixPath(table).stem, pandas.concat(parts, ignore_index=True)
 
 
 def warnings(workspace: Workspace) -> list[str]:

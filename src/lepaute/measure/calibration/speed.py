@@ -19,7 +19,16 @@ from lepaute.measure.plan import SEMANTICS
 from lepaute.measure.raw_files import read_raw, whole_lines
 from lepaute.measure.sentinel import SENTINEL, duration_of
 from lepaute.stats.algebra import nonnegative_solution, products, squares, times
-from lepaute.stats.disturbance import STEPS, beside_slow_causes, centred, slow_limit, slow_sentinels, slow_stretches
+from lepaute.stats.disturbance import (
+    SHORTEST_PART_S,
+    STEPS,
+    beside_slow_causes,
+    centred,
+    parts_of,
+    slow_limit,
+    slow_sentinels,
+    slow_stretches,
+)
 from lepaute.stats.expanding import Floats, Integers
 
 Key = tuple[str, int, str, int]
@@ -28,8 +37,6 @@ Key = tuple[str, int, str, int]
 _MIN_BLOCKS = 2
 #: Between a sentinel and a run that it is beside.
 _BESIDE_S = 30.0
-#: Products of a probe without steps are taken together until they last so long; shorter parts say nothing of a core.
-_CHUNK_S, _SHORTEST_PART_S = 0.1, 0.02
 #: A product whose size counts as this many more multiplications at least: what a call costs by itself.
 _CALL_WORK = 1e5
 #: Least squares, each without the calls that were slow by the one before; a call takes at least a clock's tick.
@@ -51,18 +58,6 @@ class _Products:
     core: Integers
     step: Integers
     cold: npt.NDArray[np.bool_]
-
-
-@dataclass(frozen=True, slots=True)
-class _Parts:
-    """Steps of one attempt, or chunks of its calls; vectors of shape (parts,)."""
-
-    start_s: Floats
-    end_s: Floats
-    measured_s: Floats
-    expected_s: Floats
-    core: Integers
-    cold: Integers
 
 
 class SpeedWitness:
@@ -123,15 +118,22 @@ class SpeedWitness:
                 by_name.setdefault(product.attempt.name, []).append(product)
         runs = [each for mine in by_name.values() for each in mine]
         expected = [seconds for mine in by_name.values() for seconds in _expected(mine)]
-        parts = [_parts(each, seconds) for each, seconds in zip(runs, expected, strict=True)]
-        if not sum(len(part.core) for part in parts):
+        parts = [
+            parts_of(each.core, each.start_s, each.duration_s, seconds, each.step)
+            for each, seconds in zip(runs, expected, strict=True)
+        ]
+        if not any((part.expected_s >= SHORTEST_PART_S).any() for part in parts):
             return {}
-        run = np.repeat(np.arange(len(parts)), [len(part.core) for part in parts])
+        usable = np.concatenate([part.expected_s for part in parts]) >= SHORTEST_PART_S
         start_s, end_s, measured_s, expected_s = (
-            np.concatenate([getattr(part, name) for part in parts])
+            np.concatenate([getattr(part, name) for part in parts])[usable]
             for name in ("start_s", "end_s", "measured_s", "expected_s")
         )
-        core, cold = (np.concatenate([getattr(part, name) for part in parts]) for name in ("core", "cold"))
+        run = np.repeat(np.arange(len(parts)), [len(part.first) for part in parts])[usable]
+        core, cold = (
+            np.concatenate([getattr(each, name)[part.first] for each, part in zip(runs, parts, strict=True)])[usable]
+            for name in ("core", "cold")
+        )
         kind = 2 * np.array([list(by_name).index(each.attempt.name) for each in runs])[run] + cold
         in_steps = np.array([each.attempt.probe.startswith(_STEPS) for each in runs], dtype=np.int64)[run]
         level = centred(np.log(measured_s / expected_s), kind)
@@ -155,7 +157,8 @@ def _products_of(attempt: AttemptEntry, frames: Sequence[pandas.DataFrame]) -> _
     row, position, core = (table[name].to_numpy(dtype=np.int64) for name in ("design_row", "position", "core"))
     step = row * (int(position.max()) + 1) + position if attempt.probe.startswith(_STEPS) else np.full(len(row), -1)
     terms = np.column_stack([np.ones(len(m)), m * n, m * k, n * k, m * n * k])
-    return _Products(attempt, start_s, np.maximum(duration_s, _MIN_S), terms, core, step, position == 0)
+    cold = (position == 0) & (step >= 0)
+    return _Products(attempt, start_s, np.maximum(duration_s, _MIN_S), terms, core, step, cold)
 
 
 def _expected(runs: Sequence[_Products]) -> list[Floats]:
@@ -176,21 +179,3 @@ def _expected(runs: Sequence[_Products]) -> list[Floats]:
         logs = np.log(duration_s / expected_s)
         kept = logs - np.median(logs) <= slow_limit(logs)
     return np.split(expected_s, np.cumsum([len(run.duration_s) for run in runs])[:-1])
-
-
-def _parts(run: _Products, expected_s: Floats) -> _Parts:
-    """Its steps, or chunks of its calls, of each core, without those too short to tell anything."""
-    key = np.where(run.step >= 0, run.step, (np.cumsum(expected_s) / _CHUNK_S).astype(np.int64))
-    first = np.concatenate([[0], np.flatnonzero((np.diff(key) != 0) | (np.diff(run.core) != 0)) + 1])
-    expected = np.add.reduceat(expected_s, first)
-    end_s = np.maximum.reduceat(run.start_s + run.duration_s, first)
-    cold = (run.cold[first] & (run.step[first] >= 0)).astype(np.int64)
-    told = expected >= _SHORTEST_PART_S
-    return _Parts(
-        run.start_s[first][told],
-        end_s[told],
-        np.add.reduceat(run.duration_s, first)[told],
-        expected[told],
-        run.core[first][told],
-        cold[told],
-    )

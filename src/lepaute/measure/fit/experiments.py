@@ -15,7 +15,7 @@ from lepaute.measure.archive.setups.topology import data_caches
 from lepaute.measure.design.generators import BLOCK, BLOCKS
 from lepaute.measure.design.table import parse_design
 from lepaute.measure.fit.memory import MemoryHierarchy, hierarchy_text, is_memory, memory_hierarchy
-from lepaute.measure.fit.observations.columns import BY_NAME, MAX_LEVELS, Place, check_durations, factors_of
+from lepaute.measure.fit.observations.columns import Place, check_durations
 from lepaute.measure.fit.observations.factors import (
     DURATION,
     FactorTest,
@@ -24,6 +24,7 @@ from lepaute.measure.fit.observations.factors import (
     factor_tests,
     sentence,
 )
+from lepaute.measure.observation_columns import BY_NAME, MAX_LEVELS, factors_of
 
 #: What a column is taken for that is no factor.
 _ROLES = {"size": "a size", "process": "part of a process", "time": "a time", "note": "a note"}

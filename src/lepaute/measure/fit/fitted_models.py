@@ -39,15 +39,8 @@ from lepaute.measure.fit.observations.calls import (
     place_of,
     pooled_observations,
 )
-from lepaute.measure.fit.observations.columns import (
-    FLOWS,
-    KERNELS,
-    P2P,
-    RING,
-    SEMANTICS,
-    checked_table,
-    without_disturbed,
-)
+from lepaute.measure.fit.observations.columns import checked_table
+from lepaute.measure.fit.observations.disturbed import without_disturbed
 from lepaute.measure.fit.observations.factors import (
     FactorTest,
     factor_tests,
@@ -67,6 +60,7 @@ from lepaute.measure.fit.variability.dependence import (
 from lepaute.measure.fit.variability.episodes import in_usual_state
 from lepaute.measure.fit.variability.sentinels import change_warnings, drift_of, sentinel_of, watches
 from lepaute.measure.fit.variability.steps import time_scale_of
+from lepaute.measure.observation_columns import FLOWS, KERNELS, P2P, RING, SEMANTICS
 from lepaute.simulate.platform.kernel_model import told_of_missing
 from lepaute.simulate.platform.schema import Blas, Days, KernelModel, Network, Platform, Sentinel, SlowState, Wandering
 

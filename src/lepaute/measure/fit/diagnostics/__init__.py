@@ -14,9 +14,11 @@ from lepaute.measure.fit.diagnostics.findings import summary
 from lepaute.measure.fit.diagnostics.residuals import Classed, Residuals, classed
 from lepaute.measure.fit.numeric import one_blas_thread, subset
 from lepaute.measure.fit.observations.calibrations import calibrations, hosts_of, seen_hosts, shape_of
-from lepaute.measure.fit.observations.columns import KERNELS, P2P
+from lepaute.measure.fit.observations.calls import pooled_observations
+from lepaute.measure.fit.observations.factors import usual_conditions
 from lepaute.measure.fit.variability.episodes import in_usual_state
 from lepaute.measure.fit.variability.sentinels import watches
+from lepaute.measure.observation_columns import KERNELS, P2P
 from lepaute.simulate.platform.schema import KernelModel, Network, Wandering
 
 FORMAT = "lepaute-diagnosis/1"
@@ -117,7 +119,8 @@ def diagnose(
     several = len(hosts) > 1
     frames = observed.dated(raw_kernels, origins, ("host", "probe", "cpu") if several else ("probe", "cpu"))
     shape = shape_of(given)
-    table, sentinels, episodes = in_usual_state(observed.pooled(frames, hosts, shape), watches(given), hosts)
+    table = pooled_observations([usual_conditions(frame) for frame in frames], hosts, shape)
+    table, sentinels, episodes = in_usual_state(table, watches(given), hosts)
     kernels = list(observed.kernels(table, hosts, models.kernels, shape))
     missing = observed.without_model(frames, models.kernels)
     messages = observed.dated(raw_messages, origins, ("host", "link") if several else ())

@@ -10,10 +10,10 @@ from lepaute.measure.fit.diagnostics.residuals import Residuals
 from lepaute.measure.fit.kernels.polynomial import term_column
 from lepaute.measure.fit.kernels.regions import ENOUGH_IN_CONTEXT
 from lepaute.measure.fit.numeric import Booleans, Floats, Integers
-from lepaute.measure.fit.observations.calibrations import LOAD, THREADS, NodeShape
-from lepaute.measure.fit.observations.calls import MODELLED, Calls, calls_by_kernel, place_of, pooled_observations
-from lepaute.measure.fit.observations.columns import KERNELS, NEEDED, combinations_of, net_seconds, without_disturbed
-from lepaute.measure.fit.observations.factors import usual_conditions
+from lepaute.measure.fit.observations.calibrations import THREADS, NodeShape
+from lepaute.measure.fit.observations.calls import MODELLED, Calls, calls_by_kernel, place_of
+from lepaute.measure.fit.observations.columns import combinations_of, net_seconds
+from lepaute.measure.fit.observations.disturbed import without_disturbed
 from lepaute.measure.fit.variability.crowding import relieved
 from lepaute.simulate.platform.schema import KernelModel, Network, Piece, Segment
 
@@ -147,20 +147,13 @@ def kernel_name(model: KernelModel) -> str:
     return f"kernel {model.kernel}" + (f" x{model.threads}" if model.threads > 1 else "")
 
 
-def pooled(frames: Sequence[pandas.DataFrame], hosts: Sequence[str], shape: NodeShape) -> pandas.DataFrame:
-    """One table of the kernel observations, as the fit has it; shape: of the nodes that were measured."""
-    needed = {*NEEDED[KERNELS], *LOAD, "attempt", "host"}
-    taken = [usual_conditions(frame) for frame in frames]
-    return pooled_observations([frame.loc[:, frame.columns.isin(needed)] for frame in taken], hosts, shape)
-
-
 def kernels(
     table: pandas.DataFrame, hosts: Sequence[str], models: Sequence[KernelModel], shape: NodeShape
 ) -> Iterator[Residuals]:
     """The calls of every kernel that has a model: with work to do, not in a first step, inside steps of HPL and at full
     load where there are such calls, as they were fitted.
 
-    table : as `pooled` makes it
+    table : as `pooled_observations` makes it
     """
     for threads in sorted({model.threads for model in models}):
         part = table[(table[THREADS] == threads).to_numpy()]

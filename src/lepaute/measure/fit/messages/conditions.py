@@ -21,7 +21,8 @@ from lepaute.errors import FitError
 from lepaute.kit.text import with_interval
 from lepaute.measure.fit.messages.segment import Series, series
 from lepaute.measure.fit.numeric import Floats
-from lepaute.measure.fit.observations.columns import NEEDED, RING, check_columns, net_seconds
+from lepaute.measure.fit.observations.columns import check_columns, net_seconds
+from lepaute.measure.observation_columns import NEEDED, RING
 from lepaute.stats.intervals import median_interval
 
 CONDITIONS = ("idle", "dgemm", "iprobe", "iprobe+dgemm")

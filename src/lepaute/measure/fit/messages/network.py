@@ -23,8 +23,9 @@ import pandas
 from lepaute.errors import FitError, LepauteError
 from lepaute.measure.fit.messages.segment import FittedSegment, Series, fit_segment, series
 from lepaute.measure.fit.numeric import Floats, Integers, first_of_largest, simplest, weighted_line
-from lepaute.measure.fit.observations.columns import SEMANTICS, check_columns
+from lepaute.measure.fit.observations.columns import check_columns
 from lepaute.measure.fit.segmentation import segment_jointly
+from lepaute.measure.observation_columns import SEMANTICS
 from lepaute.stats.send_completion import OUTCOMES, Row, rows_of, semantic_limits
 
 #: The limit of a protocol is sought between these sizes.

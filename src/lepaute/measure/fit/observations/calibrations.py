@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas
@@ -11,11 +12,11 @@ from lepaute.errors import FitError
 from lepaute.kit.numbers import of_type
 from lepaute.measure.archive import Archive
 from lepaute.measure.fit.numeric import Booleans, Floats, Integers
+from lepaute.measure.observation_columns import ABSENT
 
 #: What all nodes of a platform have in common.
 _ALIKE = ("cpu_model", "node_cores")
-#: Columns that tell the load of a row: cores of the node that did the same work, those of them on the row's socket, and
-#: the threads of its process. An archive of versions before 0.11 lacks them: there the name of the probe tells.
+#: Columns that tell the load of a row. Archives of versions before 0.11 lack them: there the name of the probe tells.
 ACTIVE, ACTIVE_ON_SOCKET, THREADS = LOAD = ("active_cores", "active_socket_cores", "threads")
 #: Probes of earlier versions in which two cores computed; one did in all others.
 OF_TWO_CORES = frozenset({"hpl_steps_2x1", "hpl_steps_1x1_pair"})
@@ -158,13 +159,13 @@ def _sockets(machine: object) -> tuple[int, ...]:
 
 
 def with_loads(frame: pandas.DataFrame) -> pandas.DataFrame:
-    """The table with the columns LOAD; those that are absent are taken from the names of probes."""
-    missing = [column for column in LOAD if column not in frame.columns]
-    if not missing:
-        return frame
-    uses_two_cores: Booleans = frame["probe"].astype(str).isin(OF_TWO_CORES).to_numpy()
-    active = np.where(uses_two_cores, 2, 1)
-    return frame.assign(**{column: 1 if column == THREADS else active for column in missing})
+    """The table of kernels with the columns ABSENT, LOAD among them; where one lacks it has what ABSENT says, or where
+    the name of the probe does."""
+    missing: dict[str, Any] = {column: value for column, value in ABSENT.items() if column not in frame.columns}
+    if active := missing.keys() & {ACTIVE, ACTIVE_ON_SOCKET}:
+        uses_two_cores: Booleans = frame["probe"].astype(str).isin(OF_TWO_CORES).to_numpy()
+        missing |= dict.fromkeys(active, np.where(uses_two_cores, 2, 1))
+    return frame.assign(**missing) if missing else frame
 
 
 def probe_under_load(table: pandas.DataFrame) -> "pandas.Series[str]":

@@ -9,7 +9,8 @@ import pandas
 from lepaute.errors import FitError
 from lepaute.measure.fit.numeric import Booleans, Floats, Integers, subset
 from lepaute.measure.fit.observations.calibrations import LOAD, NodeShape, probe_under_load, with_loads
-from lepaute.measure.fit.observations.columns import KERNELS, MAX_CORES, NEEDED, check_columns, net_seconds
+from lepaute.measure.fit.observations.columns import check_columns, net_seconds
+from lepaute.measure.observation_columns import ABSENT, KERNELS, MAX_CORES, NEEDED
 
 #: Phases, not kernels: what they contain is timed as well; `glue_calls` makes kernels of the rest.
 PHASES: Mapping[str, str] = {"pdfact": "pdfact_glue", "pdupdate": "pdupdate_glue"}
@@ -139,11 +140,10 @@ def pooled_observations(
 
     hosts : the nodes that were measured, where they are several
     shape : of the nodes; None: one socket of as many cores as the table names
-    The column `attempt` numbers the runs of one probe in one block; it is 0 in archives that lack it. The column
-    `cpu` becomes the number of a core of one node among all cores of all nodes, see `place_of`. The column `launch`
-    numbers the starts of processes: the ranks of one mpirun have it in common, see `launches_of`. `probe` tells loads
-    and threads apart, see `probe_under_load`; `share` is that of the other cores of the row's socket that computed, and
-    `socket` its number among those of all nodes; `archive` numbers the frames.
+    The column `cpu` becomes the number of a core of one node among all cores of all nodes, see `place_of`. The column
+    `launch` numbers the starts of processes: the ranks of one mpirun have it in common, see `launches_of`. `probe`
+    tells loads and threads apart, see `probe_under_load`; `share` is that of the other cores of the row's socket that
+    computed, and `socket` its number among those of all nodes; `archive` numbers the frames.
     Raises FitError when a column is missing or there is no row.
     """
     parts, blocks = [], 0
@@ -151,8 +151,8 @@ def pooled_observations(
         check_columns(frame, KERNELS)
         if len(frame) == 0:
             continue
-        part = with_loads(frame).loc[:, [*NEEDED[KERNELS], *LOAD]].copy()
-        part["attempt"] = frame["attempt"].astype("int64") if "attempt" in frame.columns else 0
+        part = with_loads(frame).loc[:, [*NEEDED[KERNELS], *ABSENT]].copy()
+        part["attempt"] = part["attempt"].astype("int64")
         part["block"] = part["block"].astype("int64") + blocks
         part["node"] = positions(frame, hosts)
         part["archive"] = number

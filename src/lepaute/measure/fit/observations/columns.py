@@ -1,22 +1,14 @@
-"""The tables of observations and their columns: name, type, unit and role of each, declared here and nowhere else.
-
-What a column is follows from its declaration, never from its values. A column is a factor, and tested, where it is
-declared so: here, or as a column of the experiment's own design. A column that the measuring side adds to a table
-changes nothing in a fit until it is declared.
-
-What observations cannot be: a table is looked at before anything is fitted to it.
+"""What the columns of observations cannot be: a table is looked at before anything is fitted to it.
 
 A defect is an error, in one line that says which row of which table of which archive, what is wrong, and what to do. No
 row is mended or left out in silence: whoever left some out would decide what the models say. What is only poor (few
 sizes, equal durations, outliers) is no defect, is fitted, and gets a flag; see `diagnostics`.
-
-Which observations the fits take, where other load disturbed some runs of the probes.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas
@@ -24,128 +16,19 @@ import pandas
 from lepaute.errors import FitError
 from lepaute.kit.text import significant
 from lepaute.measure.fit.numeric import Booleans, Floats, Integers
+from lepaute.measure.observation_columns import COLUMNS, KERNELS, LONGEST_S, NEEDED, P2P, SENTINELS, names_of
 
 if TYPE_CHECKING:
     from lepaute.measure.archive import Archive
 
-KERNELS = "observations/kernels.parquet"
-P2P = "observations/p2p.parquet"
-SEMANTICS = "observations/semantics.parquet"
-RING = "observations/ring.parquet"
-FLOWS = "observations/flows.parquet"
-SENTINELS = "observations/sentinels.parquet"
-#: Levels of a factor; a column with more is no factor even where it is declared one.
-MAX_LEVELS = 20
-#: size: of a call or message. process: which process a row is from. time: when, and how long. factor: a condition whose
-#: effect is tested. note: bookkeeping.
-Role = Literal["size", "process", "time", "factor", "note"]
+__all__ = ("KERNELS", "NEEDED", "P2P", "SENTINELS")  # `watch.factors` imports them from here
+
 #: Stamps have nanoseconds, and two reads of the clock a cost: less than this backwards is no step of the clock.
 BACKWARDS_S = 1e-6
 #: No process can spend more time in its calls than passes; twice as much is a wrong unit or a copied column.
 MAX_BUSY = 2.0
-LONGEST_S = 7 * 86400.0
-#: More than any node has: cores are numbered through over all nodes.
-MAX_CORES = 1 << 20
 SECONDS = "durations are in seconds, correct the unit or measure again"
 AGAIN = "the file is damaged or was edited; measure again"
-#: What tells apart the runs of one probe on a core in a block, in archives that have several.
-_OF_A_LOAD = ("active_cores", "threads")
-#: Blocks with an undisturbed run of a probe that are enough to do without its disturbed ones.
-ENOUGH_BLOCKS = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A declared column.
-
-    least     : of a number, checked in every table of a calibration; None: not checked;  most: of one that is checked
-    complete  : a text that every row of a calibration has
-    reference : level that others are compared with; "": the first, see `level_order`
-    """
-
-    name: str
-    type: Literal["integer", "real", "text", "flag"]
-    unit: str
-    role: Role
-    least: float | None = None
-    complete: bool = False
-    reference: str = ""
-    most: float = 2.0**53  # a larger real is not known to one
-
-
-_ANY = float("-inf")
-
-
-COLUMNS: tuple[Column, ...] = (
-    Column("m", "integer", "1", "size", least=0.0),
-    Column("n", "integer", "1", "size", least=0.0),
-    Column("k", "integer", "1", "size", least=0.0),
-    Column("size_bytes", "integer", "B", "size", least=0.0),
-    Column("kernel", "text", "", "size", complete=True),
-    Column("operation", "text", "", "size", complete=True),
-    Column("archive", "integer", "1", "process"),
-    Column("host", "text", "", "process", complete=True),
-    Column("node", "text", "", "process"),
-    Column("peer", "text", "", "process"),
-    Column("link", "text", "", "process", complete=True),
-    Column("probe", "text", "", "process", complete=True),
-    Column("cpu", "integer", "1", "process", least=-1.0, most=MAX_CORES - 1.0),  # -1: a probe not pinned
-    Column("core", "integer", "1", "process"),
-    Column("rank", "integer", "1", "process", least=0.0),
-    Column("block", "integer", "1", "process", least=0.0),
-    Column("attempt", "integer", "1", "process", least=0.0),
-    Column("process", "integer", "1", "process"),
-    Column("active_cores", "integer", "1", "process", least=1.0),
-    Column("active_socket_cores", "integer", "1", "process", least=1.0),
-    Column("threads", "integer", "1", "process", least=1.0),
-    Column("start_s", "real", "s", "time", least=_ANY),
-    Column("duration_s", "real", "s", "time", least=0.0, most=LONGEST_S),
-    Column("recorded_s", "real", "s", "time"),
-    Column("clock_cost_s", "real", "s", "time", least=0.0),
-    Column("date", "text", "", "time"),
-    Column("content", "text", "", "factor", reference="random"),
-    Column("warm", "integer", "1", "factor", reference="0"),
-    Column("pinning", "text", "", "factor", reference="pinned"),
-    Column("scheduling", "text", "", "factor", reference="other"),
-    Column("kind", "text", "", "note"),
-    Column("design_row", "integer", "1", "note", least=_ANY),
-    Column("position", "integer", "1", "note", least=_ANY),
-    Column("order", "integer", "1", "note"),
-    Column("started_s", "real", "s", "time"),
-    Column("disturbed", "flag", "", "note"),
-    Column("slow", "flag", "", "note"),
-    Column("machine_changed", "text", "", "note"),
-    Column("replication", "integer", "1", "note"),
-    Column("seed", "integer", "1", "note"),
-    Column("wanted_core", "integer", "1", "note"),
-    Column("seen_on_cpu", "integer", "1", "note"),
-)
-
-BY_NAME = {column.name: column for column in COLUMNS}
-
-
-#: Columns without which a table of a calibration cannot be fitted.
-NEEDED: dict[str, tuple[str, ...]] = {
-    KERNELS: (
-        *("design_row", "position", "kernel", "m", "n", "k", "start_s", "duration_s", "rank", "cpu", "block", "probe"),
-        "clock_cost_s",
-    ),
-    P2P: ("operation", "size_bytes", "duration_s", "clock_cost_s"),
-    SEMANTICS: ("test", "size_bytes", "backlog", "outcome", "patience_ms", "rank"),
-    RING: ("operation", "condition", "size_bytes", "role", "call", "found", "duration_s", "clock_cost_s"),
-    FLOWS: (
-        *("call", "host", "peer", "link", "ranks", "design_row", "size_bytes", "start_s", "duration_s", "clock_cost_s"),
-    ),
-    SENTINELS: (
-        *("m", "n", "k", "start_s", "duration_s", "cpu", "block", "host", "disturbed", "clock_cost_s"),
-        *("order", "started_s"),
-    ),
-}
-
-
-def names_of(role: Role) -> tuple[str, ...]:
-    """The declared columns of a role, in the order of the declarations."""
-    return tuple(column.name for column in COLUMNS if column.role == role)
 
 
 def check_columns(frame: "pandas.DataFrame", table: str, source: object = None) -> None:
@@ -169,27 +52,6 @@ def combinations_of(frame: "pandas.DataFrame", columns: Sequence[str]) -> Intege
             codes, values = pandas.factorize(frame[column])
             number = number * (len(values) + 1) + codes
     return np.asarray(pandas.factorize(number)[0], dtype=np.int64)
-
-
-def factors_of(table: "pandas.DataFrame", design: Sequence[str] | None = ()) -> tuple[str, ...]:
-    """The factors of a table that have two to MAX_LEVELS levels, in the order of its columns.
-
-    design : columns of the design that the observations were made by, which are factors whatever they are called, but
-             for sizes; None: there is none (a job that records as it likes, a table from elsewhere), so that every
-             column that is not declared and is no time or frequency by its name counts as a factor
-    """
-
-    def is_factor(name: str) -> bool:
-        column = BY_NAME.get(name)
-        if column is not None and column.role == "factor":
-            return True
-        if design is None:
-            return column is None and not name.endswith(("_s", "_hz"))
-        return name in design and (column is None or column.role != "size" or column.type == "text")
-
-    return tuple(
-        name for name in map(str, table.columns) if is_factor(name) and 2 <= table[name].nunique() <= MAX_LEVELS
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,63 +204,3 @@ def _kind(values: "pandas.Series[Any]") -> str:
     text = str(first)[:20]
     example = f" such as {text!r}" if isinstance(first, str) else ""
     return ("texts" if isinstance(first, str) else str(values.dtype)) + example
-
-
-def enough_blocks(blocks: int) -> int:
-    """How many of `blocks` blocks must have an undisturbed run of a probe: 3, or half of them where there are fewer."""
-    return ENOUGH_BLOCKS if blocks >= ENOUGH_BLOCKS else (blocks + 1) // 2
-
-
-def without_disturbed(
-    frames: Sequence["pandas.DataFrame"], by: tuple[str, ...]
-) -> tuple[list["pandas.DataFrame"], tuple[str, ...]]:
-    """The observations less the rows of disturbed runs, wherever a probe can do without them.
-
-    frames : tables of one kind (kernels or p2p) of several archives, with the columns `block` and `by`; a table without
-             the column `disturbed`, from an older version, counts as undisturbed throughout
-    by     : columns that distinguish the probes: ("probe", "cpu") for kernels; none where all rows are of one probe
-
-    A probe can do without its disturbed runs when it has an undisturbed one in at least `enough_blocks` of its blocks,
-    the blocks of all archives together. Returns new tables in the order of `frames`, and in alphabetical order the
-    names of the probes that could not, such as "dgemm 0" ("p2p" where `by` is empty): of these all rows are kept. The
-    durations do not matter: to leave out what is slow would bias the models. A probe under several loads counts as
-    several, named with its cores and threads.
-    Raises FitError when there are disturbed rows and a column is missing.
-    """
-    marked = [frame for frame in frames if "disturbed" in frame.columns and bool(frame["disturbed"].any())]
-    if not marked:
-        return list(frames), ()
-    if "probe" in by and all(set(_OF_A_LOAD) <= set(frame.columns) for frame in frames):
-        by = (*by, *_OF_A_LOAD)  # a probe is made under several loads in a block
-    columns = [*by, "block"]
-    parts = []
-    for number, frame in enumerate(frames):
-        missing = [column for column in columns if column not in frame.columns]
-        if missing:
-            raise FitError(f"the observations lack the column {missing[0]}; the archive is not a calibration")
-        part = frame.loc[:, columns].assign(archive=number, disturbed=False)
-        if "disturbed" in frame.columns:
-            part["disturbed"] = frame["disturbed"].astype(bool)
-        parts.append(part.drop_duplicates())
-    # (name of the probe) -> (blocks it ran in, those with an undisturbed run)
-    seen: dict[str, tuple[set[tuple[int, int]], set[tuple[int, int]]]] = {}
-    for row in pandas.concat(parts, ignore_index=True).to_dict("records"):
-        every, quiet = seen.setdefault(" ".join(str(row[column]) for column in by) or "p2p", (set(), set()))
-        place = (int(row["archive"]), int(row["block"]))
-        every.add(place)
-        if not row["disturbed"]:
-            quiet.add(place)
-    short = {name for name, (every, quiet) in seen.items() if len(quiet) < enough_blocks(len(every))}
-    return [_kept(frame, by, short) for frame in frames], tuple(sorted(short))
-
-
-def _kept(frame: "pandas.DataFrame", by: tuple[str, ...], short: set[str]) -> "pandas.DataFrame":
-    if "disturbed" not in frame.columns:
-        return frame
-    quiet = ~frame["disturbed"].astype(bool)
-    if not by:
-        return frame if short else frame.loc[quiet]
-    names = frame[by[0]].astype(str)
-    for column in by[1:]:
-        names = names + " " + frame[column].astype(str)
-    return frame.loc[quiet | names.isin(short)]

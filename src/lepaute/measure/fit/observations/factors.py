@@ -24,7 +24,7 @@ from lepaute.errors import FitError
 from lepaute.kit.tables import text_table
 from lepaute.kit.text import level_order, p_text, percent, signed_percent, significant
 from lepaute.measure.fit.numeric import Floats, Integers
-from lepaute.measure.fit.observations.columns import BY_NAME, factors_of, names_of
+from lepaute.measure.observation_columns import BY_NAME, factors_of, names_of
 from lepaute.stats.multiple_tests import holm
 from lepaute.stats.permutation import PERMUTATIONS, PermutationTest, permutation_test
 from lepaute.stats.student import NORMAL_975

@@ -22,9 +22,11 @@ from lepaute.measure.fit.kernels.polynomial import fit_polynomial
 from lepaute.measure.fit.numeric import Floats, Integers
 from lepaute.measure.fit.observations.calibrations import THREADS, calibrations, hosts_of, seen_hosts, shape_of
 from lepaute.measure.fit.observations.calls import Calls, calls_by_kernel, place_of, pooled_observations
-from lepaute.measure.fit.observations.columns import KERNELS, checked_table, without_disturbed
+from lepaute.measure.fit.observations.columns import checked_table
+from lepaute.measure.fit.observations.disturbed import without_disturbed
 from lepaute.measure.fit.observations.factors import usual_conditions
 from lepaute.measure.fit.variability.crowding import crowding_of, relieved
+from lepaute.measure.observation_columns import KERNELS
 
 #: duration = alpha mnk + beta, with a standard deviation of gamma mnk (Cornebize's thesis, equation 4.2).
 #: Of a table: a cpu and a day each.

@@ -19,15 +19,22 @@ from lepaute.measure.fit.kernels.kernel_fit import FittedKernel, fit_kernel
 from lepaute.measure.fit.numeric import Booleans, Floats, Integers
 from lepaute.measure.fit.observations.calibrations import THREADS
 from lepaute.measure.fit.observations.calls import IN_CONTEXT, PRODUCTS, Calls, calls_by_kernel, numbered
+from lepaute.measure.fit.observations.columns import net_seconds
 from lepaute.measure.fit.variability.crowding import crowding_of, relieved
 from lepaute.measure.fit.variability.sentinels import Watch
-from lepaute.measure.fit.variability.steps import SHORTEST_STEP_S
+from lepaute.measure.fit.variability.steps import fitted_rows
 from lepaute.simulate.platform.schema import SlowState
-from lepaute.stats.disturbance import MIN_SENTINELS, SlowStretch, centred, slow_limit, slow_stretches
+from lepaute.stats.disturbance import (
+    MIN_SENTINELS,
+    SHORTEST_PART_S,
+    SlowStretch,
+    centred,
+    parts_of,
+    slow_limit,
+    slow_stretches,
+)
 from lepaute.stats.slow_state import SlowStateEstimate, fit_slow_state
 
-#: Calls of a probe that has no steps are taken together until they last so long, by the model.
-CHUNK_S = 0.1
 #: What ends or begins so near an episode is left out with it.
 MARGIN_S = 0.1
 #: Where so many episodes would have been seen while fewer cores computed, and none was, they come with busy cores only.
@@ -139,7 +146,7 @@ def in_usual_state(
 
 def episodes_of_parts(parts: Parts, watches: Sequence[Watch], hosts: Sequence[str]) -> Episodes | None:
     """None where no episode was seen;  hosts : those that were measured, as the series of the parts number them."""
-    usable = parts.predicted_s >= SHORTEST_STEP_S
+    usable = parts.predicted_s >= SHORTEST_PART_S
     if not usable.any():
         return None
     at, level, duration_s = np.flatnonzero(usable), np.zeros(len(usable)), parts.end_s - parts.start_s
@@ -194,13 +201,8 @@ def _rounded(value: float) -> float:
 
 def _parts(table: pandas.DataFrame, fitted: Mapping[str, tuple[Calls, FittedKernel]]) -> Parts:
     predicted = np.zeros(len(table))
-    names = table["kernel"].astype(str).to_numpy()
-    for name, (calls, kernel) in fitted.items():
-        rows = np.flatnonzero(names == name)
-        if len(rows) == len(calls):  # not so for the glue, which is no row of the table
-            predicted[rows] = kernel.predict(calls)
-    known = predicted > 0.0
-    net_s = np.maximum(table["duration_s"].to_numpy(dtype=np.float64) - table["clock_cost_s"].to_numpy(), 0.0)
+    for rows, calls, kernel in fitted_rows(table, fitted):
+        predicted[rows] = kernel.predict(calls)
     integers = {
         name: table[name].to_numpy(dtype=np.int64)
         for name in ("node", "block", "attempt", "cpu", "design_row", "position", "archive", "active_cores")
@@ -209,25 +211,15 @@ def _parts(table: pandas.DataFrame, fitted: Mapping[str, tuple[Calls, FittedKern
     context = np.array([str(name).startswith(IN_CONTEXT) for name in table["probe"].cat.categories])[probe]
     run = numbered([integers["node"], integers["block"], integers["attempt"], probe])
     process = run * (int(integers["cpu"].max(initial=0)) + 1) + integers["cpu"]
-    start_s = table["start_s"].to_numpy(dtype=np.float64)
-    order = np.lexsort((start_s, process))
-    passed = np.cumsum(np.where(known & ~context, predicted, 0.0)[order])
-    chunk = np.empty(len(table), dtype=np.int64)
-    chunk[order] = (passed / CHUNK_S).astype(np.int64)
     step = integers["design_row"] * (int(integers["position"].max(initial=0)) + 1) + integers["position"]
-    of_row = numbered([process, context.astype(np.int64), np.where(context, step, chunk)])
-    count = int(of_row.max(initial=-1)) + 1
-    begin, end = np.full(count, np.inf), np.full(count, -np.inf)
-    np.minimum.at(begin, of_row, start_s)
-    np.maximum.at(end, of_row, start_s + net_s)
-    first = np.zeros(count, dtype=np.int64)
-    first[of_row[::-1]] = np.arange(len(table))[::-1]
-    cold = (integers["position"] == 0) & context
+    start_s, net_s = table["start_s"].to_numpy(dtype=np.float64), np.maximum(net_seconds(table), 0.0)
+    cut = parts_of(process, start_s, net_s, np.maximum(predicted, 0.0), np.where(context, step, -1))
+    first, cold = cut.first, (integers["position"] == 0) & context
     return Parts(
-        begin,
-        end,
-        np.bincount(of_row, np.where(known, net_s, 0.0), count).astype(np.float64),
-        np.bincount(of_row, predicted, count).astype(np.float64),
+        cut.start_s,
+        cut.end_s,
+        cut.measured_s,
+        cut.expected_s,
         run[first],
         integers["cpu"][first],
         numbered([probe, integers["cpu"], cold.astype(np.int64)])[first],
@@ -235,7 +227,7 @@ def _parts(table: pandas.DataFrame, fitted: Mapping[str, tuple[Calls, FittedKern
         (integers["attempt"] == 0)[first],
         integers["active_cores"][first],
         (integers["archive"] * MAX_HOSTS + integers["node"])[first],
-        of_row,
+        cut.of_row,
     )
 
 

@@ -10,11 +10,11 @@ import numpy as np
 from lepaute.kit.text import duration, percent, significant
 from lepaute.measure.archive import Archive
 from lepaute.measure.fit.numeric import Booleans, Floats, Integers, subset
-from lepaute.measure.fit.observations.columns import SENTINELS, checked_table
+from lepaute.measure.fit.observations.columns import checked_table
+from lepaute.measure.observation_columns import SENTINELS
 from lepaute.simulate.platform.schema import Drift, Sentinel
 from lepaute.stats.intervals import upper_trimmed_mean
-from lepaute.stats.level_shift import largest_shift
-from lepaute.stats.steps import theil_sen
+from lepaute.stats.steps import largest_shift, theil_sen
 from lepaute.stats.variogram import VariogramModel, fit_variogram, variance_between
 
 #: Relative changes below this are not told, however certain; chance that a machine that stays the same is called

@@ -5,7 +5,7 @@ differ from each other by per cents. What of that lasts for a run and what is av
 tells apart.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import pandas
@@ -13,11 +13,11 @@ import pandas
 from lepaute.measure.fit.kernels.kernel_fit import FittedKernel
 from lepaute.measure.fit.numeric import Integers
 from lepaute.measure.fit.observations.calls import IN_CONTEXT, Calls, numbered
+from lepaute.measure.fit.observations.columns import net_seconds
 from lepaute.measure.fit.variability.days import OTHER_OPTIONS
+from lepaute.stats.disturbance import SHORTEST_PART_S
 from lepaute.stats.time_scale import StepSeries, TimeScale, fit_time_scale
 
-#: Shorter steps show the errors of the models of small calls rather than the state of the core.
-SHORTEST_STEP_S = 0.02
 MIN_STEPS = 20
 STEP = ("probe", "block", "attempt", "launch", "cpu", "design_row", "position")
 
@@ -67,16 +67,13 @@ def hpl_steps(table: pandas.DataFrame, fitted: Mapping[str, tuple[Calls, FittedK
     """Measured and predicted seconds of each step but the first of a design row, where they are not too short; its keys
     STEP; start_s, when it began; and variance_s2, that of the sum of its calls if these are independent."""
     predicted, deviation = np.full(len(table), np.nan), np.zeros(len(table))
-    names = table["kernel"].astype(str).to_numpy()
-    for name, (calls, kernel) in fitted.items():
-        rows = np.flatnonzero(names == name)
-        if len(rows) == len(calls):  # not so for the glue, which is no row of the table
-            predicted[rows], deviation[rows] = kernel.predict(calls), kernel.deviation(calls)
+    for rows, calls, kernel in fitted_rows(table, fitted):
+        predicted[rows], deviation[rows] = kernel.predict(calls), kernel.deviation(calls)
     inside = table["probe"].astype(str).str.startswith(IN_CONTEXT).to_numpy()
     chosen = inside & (table["position"].to_numpy() > 0) & np.isfinite(predicted)
     if not chosen.any():
         return None
-    net_s = np.maximum(table["duration_s"].to_numpy(dtype=np.float64) - table["clock_cost_s"].to_numpy(), 0.0)
+    net_s = np.maximum(net_seconds(table), 0.0)
     keys = [column for column in STEP if column in table.columns]
     part = table.loc[chosen, keys].assign(
         measured_s=net_s[chosen],
@@ -89,4 +86,15 @@ def hpl_steps(table: pandas.DataFrame, fitted: Mapping[str, tuple[Calls, FittedK
         grouped[["measured_s", "predicted_s", "variance_s2"]].sum().assign(start_s=grouped["start_s"].min())
     )
     steps = steps.reset_index()
-    return steps.loc[steps["predicted_s"] >= SHORTEST_STEP_S]
+    return steps.loc[steps["predicted_s"] >= SHORTEST_PART_S]
+
+
+def fitted_rows(
+    table: pandas.DataFrame, fitted: Mapping[str, tuple[Calls, FittedKernel]]
+) -> Iterator[tuple[Integers, Calls, FittedKernel]]:
+    """The rows of the table that the calls of each model are, with both; the glue is no row of the table."""
+    names = table["kernel"].astype(str).to_numpy()
+    for name, (calls, kernel) in fitted.items():
+        rows = np.flatnonzero(names == name)
+        if len(rows) == len(calls):
+            yield rows, calls, kernel
