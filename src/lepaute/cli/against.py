@@ -46,25 +46,11 @@ class Alternative:
         self, reference: "Prediction", progress: Callable[[float], None], engine: "Engine | None" = None
     ) -> "Compared":
         """Predicts it under the conditions of `reference`; engine: None: the usual one."""
-        from lepaute.simulate import difference, predict
+        from lepaute.simulate import difference, predict_all
 
-        conditions = reference.conditions
-        assert conditions is not None
-        prediction = predict(
-            self.application,
-            self.platform,
-            runs=len(reference.run_list),
-            seed=reference.seed,
-            layers=conditions.layers,
-            applied=reference.settings,
-            mapping=self.mapping,
-            engine=engine,
-            fidelity=conditions.fidelity,
-            transfer=conditions.transfer,
-            lag_s=None if conditions.lag is None else conditions.lag.lag_s,
-            state=conditions.state,
-            progress=progress,
-        )
+        assert reference.request is not None
+        request = reference.request.like(reference.settings, mapping=self.mapping, engine=engine)
+        (prediction,) = predict_all([self.application], self.platform, request, progress=progress)
         return Compared(self, difference(reference, prediction), prediction, reference)
 
 
@@ -75,6 +61,8 @@ def compared_with(
     engine: "Engine | None" = None,
 ) -> "list[Compared]":
     """All of them; tell : called with what is simulated, and the share of all that is done."""
+    from lepaute.simulate.prediction.predicting import repeated
+
     again = any(other.needs_other_noise(reference) for other in others)
     steps = len(others) + again
 
@@ -82,7 +70,7 @@ def compared_with(
         return lambda share: tell(f"simulating {what}", (at + share) / steps)
 
     if again:
-        reference.repeated(progress(0, "the run once more, with other noise"))
+        repeated(reference, progress(0, "the run once more, with other noise"))
     return [other.compared(reference, progress(at, other.name), engine) for at, other in enumerate(others, start=again)]
 
 

@@ -151,8 +151,8 @@ def program(
             )
             quiet = replace(engine, on_line=None, on_complaint=None, keep=None)
             silent = [
-                replace(each, once_more=each.once_more and partial(each.once_more, engine=quiet))
-                for each in predictions
+                replace(prediction, request=prediction.request and replace(prediction.request, engine=quiet))
+                for prediction in predictions
             ]
 
             def tell(_: str, share: float) -> None:

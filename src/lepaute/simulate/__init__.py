@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from lepaute.simulate.machine.mapping import Mapping as Mapping
     from lepaute.simulate.prediction.comparing import Difference as Difference
     from lepaute.simulate.prediction.comparing import difference as difference
-    from lepaute.simulate.prediction.predicting import PredictionRequest as PredictionRequest
     from lepaute.simulate.prediction.predicting import predict as predict
     from lepaute.simulate.prediction.predicting import predict_all as predict_all
     from lepaute.simulate.prediction.predicting import simulate_one as simulate_one
     from lepaute.simulate.prediction.prediction import Prediction as Prediction
     from lepaute.simulate.prediction.prediction import Run as Run
     from lepaute.simulate.prediction.prediction import Spread as Spread
+    from lepaute.simulate.prediction.request import PredictionRequest as PredictionRequest
     from lepaute.simulate.prediction.saved import read_prediction as read_prediction
     from lepaute.simulate.smpi.emulate import Options as Options
     from lepaute.simulate.tracing import TraceRequest as TraceRequest
@@ -46,8 +46,9 @@ _NAMES_IN = {
     "conditions": ("Layers",),
     "machine.mapping": ("Mapping",),
     "prediction.comparing": ("Difference", "difference"),
-    "prediction.predicting": ("PredictionRequest", "predict", "predict_all", "simulate_one"),
+    "prediction.predicting": ("predict", "predict_all", "simulate_one"),
     "prediction.prediction": ("Prediction", "Run", "Spread"),
+    "prediction.request": ("PredictionRequest",),
     "prediction.saved": ("read_prediction",),
     "smpi.emulate": ("Options",),
     "tracing": ("TraceRequest",),

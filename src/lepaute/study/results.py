@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import LepauteError
 from lepaute.simulate.application import GFLOPS
+from lepaute.simulate.prediction.assembling import prediction_of
 from lepaute.simulate.prediction.controls import controls_of
 from lepaute.simulate.prediction.parts import sampling_changes
-from lepaute.simulate.prediction.predicting import prediction_of, usual_engine
+from lepaute.simulate.prediction.predicting import usual_engine
 from lepaute.simulate.prediction.trust import simulator_of_draws
 from lepaute.simulate.prediction.warnings import guesses_block_size
 from lepaute.stats.control_variates import Controls
@@ -112,7 +113,7 @@ def _simulated(configurations: "Configurations", trial: Trial) -> Simulated:
                 clock = time.monotonic
                 began_s = clock()
             run = simulator.run(application, trial.seed, first=False, priced=trial.priced > 0)
-        prediction = prediction_of(application, conditions, simulator, [run], None)
+        prediction = prediction_of(application, conditions, simulator, [run])
         seeds = range(trial.seed, trial.seed + trial.priced)
         controls = controls_of(application, simulator, conditions, seeds) if trial.priced else None
     except LepauteError as error:

@@ -15,7 +15,7 @@ from lepaute.measure.kernel_set import CORETYPE
 from lepaute.measure.machine_load import load_between, sample
 from lepaute.measure.verify.real_run import Here, RealRun, check_cores
 from lepaute.simulate import Application
-from lepaute.simulate.prediction.prediction import cell_of
+from lepaute.simulate.prediction.document import cell_of
 
 #: {ranks}, {grid} and {grid[0]}; a variable of a shell, ${HOME}, is none.
 _PLACEHOLDER = re.compile(r"(?<!\$)\{([A-Za-z_]\w*)(?:\[(\d{1,3})\])?\}")

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from lepaute.kit.text import ranks_text
 from lepaute.simulate.apps.hpl import Hpl
-from lepaute.simulate.prediction.prediction import cell_of
+from lepaute.simulate.prediction.document import cell_of
 
 if TYPE_CHECKING:
     import pandas

@@ -20,6 +20,7 @@ from lepaute.simulate.application import Application
 from lepaute.simulate.conditions import Conditions
 from lepaute.simulate.machine.population import drawn_alike
 from lepaute.simulate.platform.schema import Platform
+from lepaute.simulate.prediction.predicting import repeated
 from lepaute.simulate.prediction.prediction import Prediction
 from lepaute.stats.control_variates import Controls, adjusted, controls_of_ratio
 from lepaute.stats.intervals import median_of_runs, prediction_interval, standard_deviation
@@ -140,7 +141,7 @@ def difference(reference: Prediction, other: Prediction) -> Difference:
     """
     before, after = _comparable(reference, other)
     pair = Pairing.of(reference.application, before, other.application, after)
-    again = reference.repeated() if pair.needs_other_noise and before.repeat == after.repeat else None
+    again = repeated(reference) if pair.needs_other_noise and before.repeat == after.repeat else None
     return pair.difference(Runs.of(reference), Runs.of(other), None if again is None else Runs.of(again))
 
 

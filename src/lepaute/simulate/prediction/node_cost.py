@@ -15,8 +15,10 @@ from lepaute.simulate.machine.mapping import Slot
 from lepaute.simulate.platform.components import COMPUTING, with_cpu_factors
 from lepaute.simulate.platform.io import override
 from lepaute.simulate.platform.kernel_model import UPDATE, piece_of, value_of
+from lepaute.simulate.prediction.assembling import prediction_of
 from lepaute.simulate.prediction.comparing import Difference, difference
-from lepaute.simulate.prediction.predicting import check_runs, predict, prediction_of, usual_engine
+from lepaute.simulate.prediction.predicting import check_runs, predict, predict_all, usual_engine
+from lepaute.simulate.prediction.request import PredictionRequest
 from lepaute.simulate.prediction.warnings import alike_warnings, idle_settings
 from lepaute.simulate.tasks import Task, run_tasks
 from lepaute.stats.cholesky import lower_factor, times
@@ -187,25 +189,29 @@ def node_cost(
     others = [each for each in job if each != index]
     if grid_without is not None and not others:
         raise InputError("--grid-without is of the job without the node, which has no other; leave it out")
-    common: dict[str, Any] = {"layers": layers, "fidelity": fidelity, "seed": seed}
-    of_job = {**common, "mapping": _on(job, per_node, hpl)}
-    as_calibrated = predict(hpl, base, runs=runs, progress=partial(tell, "as calibrated"), **of_job)
+    request = PredictionRequest(runs=runs, seed=seed, layers=layers, fidelity=fidelity, mapping=_on(job, per_node, hpl))
+
+    def predicted(application: "Hpl", machine: "Platform", request: PredictionRequest, what: str = "") -> "Prediction":
+        (prediction,) = predict_all([application], machine, request, progress=partial(tell, what) if what else None)
+        return prediction
+
+    as_calibrated = predicted(hpl, base, request, "as calibrated")
 
     def time_without(_at: int, fewer: Mapping[str, str]) -> float:
         try:
             machine = with_cpu_factors(override(original, fewer), node, dict.fromkeys(factors.cpus, 1.0))
         except InputError:  # without the setting there is no such node
             return inf
-        return predict(hpl, machine, runs=1, **of_job).time_s.mean
+        return predicted(hpl, machine, replace(request, runs=1)).time_s.mean
 
     idle = idle_settings(settings, [as_calibrated.first.time_s], time_without) if as_calibrated.first else ()
     now = [with_cpu_factors(platform, node, factors.drawn(seed + run)) for run in range(runs)]
-    as_now = _predict_on_variants(hpl, now, repeat=1, progress=partial(tell, "the node as it is now"), **of_job)
+    as_now = _predict_on_variants(hpl, now, replace(request, repeat=1), partial(tell, "the node as it is now"))
     without = None
     if others:
         smaller = _smaller(hpl, base, others, per_node, grid_without)
-        arguments = {**common, "mapping": _on(others, per_node, hpl), "progress": partial(tell, "without the node")}
-        without = predict(smaller, base, runs=runs, repeat=2, **arguments)
+        on_others = replace(request, repeat=2, mapping=_on(others, per_node, hpl))
+        without = predicted(smaller, base, on_others, "without the node")
     predictions = [each for each in (as_calibrated, as_now, without) if each is not None]
     speeds = [1.0 / factor for factor in factors.mean.values()]
     return NodeCost(
@@ -225,35 +231,25 @@ def node_cost(
 
 
 def _predict_on_variants(
-    application: "Hpl",
-    platforms: "Sequence[Platform]",
-    *,
-    seed: int = 1,
-    layers: Layers | None = None,
-    mapping: RankMapping | None = None,
-    fidelity: "Fidelity" = "auto",
-    repeat: int = 0,
-    progress: Callable[[float], None] | None = None,
+    application: "Hpl", platforms: "Sequence[Platform]", request: PredictionRequest, progress: Callable[[float], None]
 ) -> "Prediction":
     """A prediction whose run i, of seed + i, is on platforms[i]: variants of one machine, any of which may be the real
     one.
 
-    Its conditions, and all that is told of its first run, are those on the first platform. Otherwise as `predict`.
+    Its conditions, and what is told of its first run, are those on the first platform.
     """
     check_runs([application], len(platforms))
-    conditions = [
-        Conditions(platform, layers or Layers(), mapping or RankMapping(), fidelity, repeat=repeat)
-        for platform in platforms
-    ]
+    of_run = (request.layers or Layers(), request.mapping or RankMapping(), request.fidelity)
+    conditions = [Conditions(platform, *of_run, repeat=request.repeat) for platform in platforms]
     simulators = [usual_engine(application).on(variant) for variant in conditions]
     for simulator in simulators:
         simulator.prepare(application)
     tasks = [
-        Task(run, application.events, partial(simulator.run, application, seed + run, first=run == 0))
+        Task(run, application.events, partial(simulator.run, application, request.seed + run, first=run == 0))
         for run, simulator in enumerate(simulators)
     ]
     finished = run_tasks(tasks, progress)
-    return prediction_of(application, conditions[0], simulators[0], [finished[run] for run in range(len(tasks))], None)
+    return prediction_of(application, conditions[0], simulators[0], [finished[run] for run in range(len(tasks))])
 
 
 def _nodes_of_job(hpl: "Hpl", platform: "Platform", index: int, per_node: int) -> list[int]:

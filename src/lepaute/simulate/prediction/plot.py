@@ -1,12 +1,13 @@
 """Pictures: the predicted distribution of runs, several predictions side by side, and how a problem scales."""
 
 from collections.abc import Sequence
-from math import isnan
+from math import inf, isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lepaute.errors import InputError
 from lepaute.kit.picture import (
     APART,
     BEST,
@@ -40,12 +41,17 @@ RUNS_AT, REAL_AT = -0.07, -0.16
 
 
 def plot_prediction(
-    prediction: "Prediction", path: Path | None, axes: "Axes | None" = None, real_s: Sequence[float] = ()
+    prediction: "Prediction", path: str | Path | None, axes: "Axes | None" = None, real_s: Sequence[float] = ()
 ) -> "Axes":
-    """Draws the density of a run's time, its mean, the 95 % interval, and below it simulated and real runs.
+    """Draws what `Prediction.plot` describes.
 
-    path : of `picture_files`;  axes : to draw on, which get the title instead of a figure of its own;  real_s : seconds
+    path : of `picture_files`;  axes : to draw on, which get the title instead of a figure of its own
     """
+    if len(prediction.run_list) < 2:
+        raise InputError("a picture of a distribution needs at least 2 runs; ask for more with --runs")
+    if bad := [time_s for time_s in real_s if not 0.0 < time_s < inf]:
+        raise InputError(f"a real run took {bad[0]!r} s; real_s has times above 0")
+    path = None if path is None else Path(path)
     finding, subject, spread = takes(prediction), where_run(prediction), prediction.time_s
     own = axes is None
     if axes is None:

@@ -1,97 +1,39 @@
 """Application + platform -> predicted distribution of runs, by the native engine or by SMPI."""
 
-import resource
 import sys
 import warnings
-from collections import Counter
 from collections.abc import Callable, Sequence, Sized
 from collections.abc import Mapping as MappingOf
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from lepaute.errors import InputError, PredictionWarning
 from lepaute.kit.numbers import of_type, plain, whole
 from lepaute.kit.text import counted, without_figures
 from lepaute.simulate.application import Application
-from lepaute.simulate.conditions import Conditions, Fidelity, Layers, Transfer, at_lag, state_of
+from lepaute.simulate.conditions import Conditions, Fidelity, Layers, Transfer
 from lepaute.simulate.engine import Engine, SimulatedRun, Simulator
 from lepaute.simulate.machine.mapping import Mapping
-from lepaute.simulate.machine.population import on_its_day
-from lepaute.simulate.platform.io import load_platform, override, setting_text
+from lepaute.simulate.platform.io import load_platform
 from lepaute.simulate.platform.schema import Platform
+from lepaute.simulate.prediction.assembling import outside_of, prediction_of
 from lepaute.simulate.prediction.controls import controls_of, usual_runs
 from lepaute.simulate.prediction.parts import RUNS as PART_RUNS
-from lepaute.simulate.prediction.parts import parts_of, sampling_sd, sampling_warnings, simulators_of_parts
-from lepaute.simulate.prediction.prediction import Prediction, Run, SimulationFigures
-from lepaute.simulate.prediction.trust import (
-    DRAWN,
-    SEEDS,
-    OutsideRanges,
-    is_worth_drawing,
-    outside_ranges,
-    relative_sd,
-    simulator_of_draws,
-    trust_of,
-)
+from lepaute.simulate.prediction.parts import simulators_of_parts
+from lepaute.simulate.prediction.prediction import Prediction
+from lepaute.simulate.prediction.request import PredictionRequest
+from lepaute.simulate.prediction.trust import DRAWN, SEEDS, is_worth_drawing, relative_sd, simulator_of_draws
 from lepaute.simulate.prediction.warnings import idle_settings
 from lepaute.simulate.tasks import Task, available_cores, run_tasks
 from lepaute.simulate.tracing import TraceRequest
 from lepaute.stats.control_variates import MIN_CONTROLLED, Controls
-from lepaute.version import __version__
-
-if TYPE_CHECKING:
-    from lepaute.simulate.slow_state import SlowNodes
 
 #: Of all combinations together; each takes a millisecond at least.
 MAX_RUNS = 1_000_000
-USUAL_MAPPING = {"mapping": "sequential"}
 #: A run: place of its application, name of the part that it draws alone, number.
 Key = tuple[int, str, int]
 WHOLE = ""  # in the place of a part's name: all layers
-
-
-@dataclass(frozen=True, kw_only=True)
-class PredictionRequest:
-    """How a prediction is made, whatever runs, on whatever platform; `predict` describes the fields."""
-
-    runs: int | None = None
-    seed: int = 1
-    layers: Layers | None = None
-    settings: MappingOf[str, str | float] | None = None
-    applied: MappingOf[str, str] | None = None
-    mapping: Mapping | None = None
-    fidelity: Fidelity = "auto"
-    trace: TraceRequest | None = None
-    engine: Engine | None = None
-    repeat: int = 0
-    parts: bool = False
-    transfer: Transfer | None = None
-    lag_s: float | None = None
-    state: str = "undisturbed"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "seed", whole(self.seed, "seed", 0, 2**63, "0 to 2^63 - 1"))
-        object.__setattr__(self, "repeat", whole(self.repeat, "repeat", 0, 2**31, "0 to 2^31 - 1"))
-        for name, value, type_ in (
-            ("layers", self.layers, Layers),
-            ("mapping", self.mapping, Mapping),
-            ("trace", self.trace, TraceRequest),
-        ):
-            if value is not None:
-                of_type(value, name, type_, f"a {type_.__name__} (from {type_.__module__})")
-        if self.settings is not None:
-            of_type(self.settings, "settings", MappingOf, 'fields and values, such as {"scale.bandwidth": "2"}')
-
-    def conditions(
-        self, platform: Platform, settings: MappingOf[str, str], trace: TraceRequest | None = None
-    ) -> Conditions:
-        """Those of the runs on a platform, of which these settings have other values."""
-        machine, lag = at_lag(override(platform, settings) if settings else platform, self.lag_s)
-        of_run = (self.layers or Layers(), self.mapping or Mapping(), self.fidelity, trace)
-        applied = {**(self.applied or {}), **settings}
-        return Conditions(machine, *of_run, applied, self.repeat, self.transfer, lag, state_of(self.state))
 
 
 def predict(
@@ -210,112 +152,138 @@ def predict_all(
     """
     for application in applications:
         _check_application(application)
-    engine, seed = request.engine or usual_engine(applications[0]), request.seed
-    runs = usual_runs(applications, engine, request.fidelity) if request.runs is None else plain(request.runs)
-    check_runs(applications, runs)
-    if request.trace is not None and len(applications) > 1:
-        raise InputError(f"a trace is of one combination, and there are {len(applications)}; shorten the lists")
-    as_calibrated = load_platform(platform)
-    changed = {field: setting_text(field, value) for field, value in (request.settings or {}).items()}
-    conditions = request.conditions(as_calibrated, changed, request.trace)
-    simulator = engine.on(conditions)
-    priced = engine.samples and runs >= MIN_CONTROLLED
-    costs = run_s or [application.events for application in applications]
-    tasks: list[Task[Key, SimulatedRun]] = []
-    for at, (application, cost) in enumerate(zip(applications, costs, strict=True)):
-        simulator.prepare(application)
-        tasks += [
-            task_of(simulator, application, (at, WHOLE, run), cost, seed + run, priced=priced and run == 0)
-            for run in range(runs)
-        ]
-        tasks += [
-            task_of(of_part, application, (at, name, run), cost, seed + run)
-            for name, of_part in (simulators_of_parts(application, engine, conditions) if request.parts else {}).items()
-            for run in range(PART_RUNS)
-        ]
-    if simulator.parallel:
-        finished = run_tasks(tasks, progress, clocked=run_s is not None)
-    else:
-        finished = {task.key: task.work() for task in tasks}
-    runs_of = by_application(finished, len(applications))
-    tasks.clear()  # of ten thousand runs, as large as their results
-    finished.clear()
-    doubtful = {
-        at: (application, cost)
-        for at, (application, cost) in enumerate(zip(applications, costs, strict=True))
-        if is_worth_drawing(application, engine, outside_of(application, runs_of[at][WHOLE][0], conditions).share)
-    }
-
-    def time_without(at: int, others: MappingOf[str, str]) -> float:
-        simulator = engine.on(request.conditions(as_calibrated, others))
-        simulator.prepare(applications[at])
-        return task_of(simulator, applications[at], (at, "idle", 0), costs[at], seed).work().time_s
-
-    idle = idle_settings(changed, [runs_of[at][WHOLE][0].time_s for at in range(len(applications))], time_without)
-    draws = [
-        task_of(of_draws, application, (at, name, draw), cost, draw)
-        for at, (application, cost) in doubtful.items()
-        for name in DRAWN
-        for of_draws in [simulator_of_draws(name, application, engine, conditions)]
-        for draw in SEEDS
-    ]
-    drawn = by_application(run_tasks(draws), len(applications))
-    seeds = range(seed, seed + runs)
-    pricing = [
-        Task(at, cost, partial(controls_of, application, simulator, conditions, seeds))
-        for at, (application, cost) in enumerate(zip(applications, costs, strict=True))
-    ]
-    controls = run_tasks(pricing) if priced else {}
+    batch = _Batch(applications, platform, request, run_s)
+    runs_of = batch.simulate(progress)
+    extrapolation_sds, idle = batch.extrapolation_sds(runs_of), batch.idle_settings(runs_of)
+    controls = batch.controls()
     return [
         prediction_of(
             application,
-            conditions,
-            simulator,
+            batch.conditions,
+            batch.simulator,
             runs_of[at].pop(WHOLE),
             runs_of[at] if request.parts else None,
-            relative_sd(*([run.time_s for run in drawn[at][name]] for name in DRAWN)) if at in doubtful else None,
+            extrapolation_sds.get(at),
             idle,
             controls.get(at),
-            partial(predict_again, application, conditions, replace(request, runs=runs, engine=engine)),
+            batch.request,
         )
         for at, application in enumerate(applications)
     ]
 
 
-def predict_again(
-    application: Application,
-    conditions: Conditions,
-    request: PredictionRequest,
-    *,
-    progress: Callable[[float], None] | None = None,
-    engine: Engine | None = None,
-) -> Prediction:
-    """The same with the next `repeat`;  engine : another one than that of the request."""
-    repeated = replace(request, trace=None, parts=False, repeat=request.repeat + 1, engine=engine or request.engine)
-    # The platform of the conditions has the settings and the drift already.
-    repeated = replace(repeated, settings=None, applied=conditions.settings, lag_s=None)
-    (prediction,) = predict_all([application], conditions.platform, repeated, progress=progress)
-    return prediction
+class _Batch:
+    """Applications that are predicted together: the first one chooses engine and runs where the request does not."""
+
+    def __init__(
+        self,
+        applications: Sequence[Application],
+        platform: Platform | str | Path,
+        request: PredictionRequest,
+        run_s: Sequence[float] | None,
+    ) -> None:
+        self.applications, self.engine = applications, request.engine or usual_engine(applications[0])
+        usual = request.runs is None
+        self.runs = usual_runs(applications, self.engine, request.fidelity) if usual else plain(request.runs)
+        check_runs(applications, self.runs)
+        if request.trace is not None and len(applications) > 1:
+            raise InputError(f"a trace is of one combination, and there are {len(applications)}; shorten the lists")
+        self.request = replace(request, engine=self.engine, runs=self.runs)
+        self.platform = load_platform(platform)
+        self.conditions = request.conditions(self.platform)
+        self.simulator = self.engine.on(self.conditions)
+        self.priced = self.engine.samples and self.runs >= MIN_CONTROLLED
+        self.costs, self.clocked = run_s or [application.events for application in applications], run_s is not None
+
+    def simulate(self, progress: Callable[[float], None] | None) -> list[dict[str, list[SimulatedRun]]]:
+        """The runs of each application by the part of the interval that they draw alone."""
+        tasks, seed = [], self.request.seed
+        for at, application in enumerate(self.applications):
+            self.simulator.prepare(application)
+            tasks += [
+                self._task(self.simulator, (at, WHOLE, run), seed + run, priced=self.priced and run == 0)
+                for run in range(self.runs)
+            ]
+            parts = simulators_of_parts(application, self.engine, self.conditions) if self.request.parts else {}
+            tasks += [
+                self._task(of_part, (at, name, run), seed + run)
+                for name, of_part in parts.items()
+                for run in range(PART_RUNS)
+            ]
+        if self.simulator.parallel:
+            return self._by_application(run_tasks(tasks, progress, clocked=self.clocked))
+        return self._by_application({task.key: task.work() for task in tasks})
+
+    def extrapolation_sds(self, runs_of: Sequence[MappingOf[str, Sequence[SimulatedRun]]]) -> dict[int, float]:
+        """Relative standard deviation of the time by errors of extrapolated kernels, by place of the application."""
+        doubtful = [
+            at
+            for at, application in enumerate(self.applications)
+            for outside in [outside_of(application, runs_of[at][WHOLE][0], self.conditions)]
+            if is_worth_drawing(application, self.engine, outside.share)
+        ]
+        tasks = [
+            self._task(simulator, (at, name, draw), draw)
+            for at in doubtful
+            for name in DRAWN
+            for simulator in [simulator_of_draws(name, self.applications[at], self.engine, self.conditions)]
+            for draw in SEEDS
+        ]
+        drawn = self._by_application(run_tasks(tasks))
+        return {at: relative_sd(*([run.time_s for run in drawn[at][name]] for name in DRAWN)) for at in doubtful}
+
+    def idle_settings(self, runs_of: Sequence[MappingOf[str, Sequence[SimulatedRun]]]) -> tuple[str, ...]:
+        """A warning for each setting that changes no time."""
+
+        def time_without(at: int, others: MappingOf[str, str]) -> float:
+            fewer = replace(self.request, settings=others, trace=None)
+            simulator = self.engine.on(fewer.conditions(self.platform))
+            simulator.prepare(self.applications[at])
+            return self._task(simulator, (at, "idle", 0), fewer.seed).work().time_s
+
+        return idle_settings(self.request.changed, [runs[WHOLE][0].time_s for runs in runs_of], time_without)
+
+    def controls(self) -> dict[int, Controls | None]:
+        """Control variates of the runs, by place of the application; none where no run was priced."""
+        seeds = range(self.request.seed, self.request.seed + self.runs)
+        tasks = [
+            Task(at, cost, partial(controls_of, application, self.simulator, self.conditions, seeds))
+            for at, (application, cost) in enumerate(zip(self.applications, self.costs, strict=True))
+        ]
+        return run_tasks(tasks) if self.priced else {}
+
+    def _task(self, simulator: Simulator, key: Key, seed: int, *, priced: bool = False) -> Task[Key, SimulatedRun]:
+        """The run with `seed`, to be done; the first one of all is traced or shown."""
+        at, _, number = key
+        application, cost = self.applications[at], self.costs[at]
+        progress = simulator.progress_of(application)
+        work = partial(simulator.run, application, seed, first=key == (0, WHOLE, 0), progress=progress, priced=priced)
+        if number:  # without what is told of the first one alone, and takes ten times the memory of the rest
+            return Task(key, cost, lambda: replace(work(), kernels={}, message_use=None, breakdown=None), progress)
+        return Task(key, cost, work, progress)
+
+    def _by_application(self, finished: MappingOf[Key, SimulatedRun]) -> list[dict[str, list[SimulatedRun]]]:
+        """The runs of each application by name, in the order of their numbers."""
+        runs_of: list[dict[str, list[SimulatedRun]]] = [{} for _ in self.applications]
+        for at, name, run in sorted(finished):
+            runs_of[at].setdefault(name, []).append(finished[at, name, run])
+        return runs_of
 
 
-def by_application(finished: MappingOf[Key, SimulatedRun], count: int) -> list[dict[str, list[SimulatedRun]]]:
-    """The runs of each application by name, in the order of their numbers."""
-    runs_of: list[dict[str, list[SimulatedRun]]] = [{} for _ in range(count)]
-    for at, name, run in sorted(finished):
-        runs_of[at].setdefault(name, []).append(finished[at, name, run])
-    return runs_of
-
-
-def task_of(
-    simulator: Simulator, application: Application, key: Key, cost: float, seed: int, *, priced: bool = False
-) -> Task[Key, SimulatedRun]:
-    """The run with `seed`, to be done; the first one of all is traced or shown."""
-    progress = simulator.progress_of(application)
-    first = key == (0, WHOLE, 0)
-    work = partial(simulator.run, application, seed, first=first, progress=progress, priced=priced)
-    if key[2]:  # without what is told of the first one alone, and takes ten times the memory of the rest
-        return Task(key, cost, lambda: replace(work(), kernels={}, message_use=None, breakdown=None), progress)
-    return Task(key, cost, work, progress)
+def repeated(prediction: Prediction, progress: Callable[[float], None] | None = None) -> Prediction:
+    """The same runs with other noise, as a second real run of a day has, simulated at the first call; the prediction
+    itself where it has no request."""
+    request, conditions = prediction.request, prediction.conditions
+    if request is None or conditions is None:
+        return prediction
+    if "_repeated" not in vars(prediction):
+        # The platform of the conditions has the settings and the drift already.
+        again = request.like(conditions.settings, repeat=request.repeat + 1, lag_s=None)
+        (vars(prediction)["_repeated"],) = predict_all(
+            [prediction.application], conditions.platform, again, progress=progress
+        )
+    again_with_other_noise: Prediction = vars(prediction)["_repeated"]
+    return again_with_other_noise
 
 
 def check_runs(applications: Sized, runs: int) -> None:
@@ -393,127 +361,6 @@ def expected_run_s(
 
 def _check_application(application: object) -> None:
     of_type(application, "application", Application, "one, such as lepaute.Hpl(n=20_000, nb=128, p=4, q=4)")
-
-
-def prediction_of(
-    application: Application,
-    conditions: Conditions,
-    simulator: Simulator,
-    runs: Sequence[SimulatedRun],
-    runs_of_parts: dict[str, list[SimulatedRun]] | None,
-    extrapolation_sd: float | None = None,
-    further_warnings: Sequence[str] = (),
-    controls: Controls | None = None,
-    again: "Callable[..., Prediction] | None" = None,
-) -> Prediction:
-    """The prediction that the runs of one application make together; runs_of_parts : that draw one layer alone each.
-
-    extrapolation_sd : relative standard deviation of the time by errors of extrapolated kernels; None: not known
-    """
-    platform, first = conditions.platform, runs[0]
-    if first.time_s <= 0.0:
-        raise InputError(f"{application.title}: a run takes no time: its ranks compute nothing and move no message")
-    place = (platform, application.ranks, application.threads_per_rank)
-    ranks_on_node = Counter(core // platform.nodes.cores for core in conditions.mapping.cores(*place))
-    outside = outside_of(application, first, conditions)
-    trust = trust_of(outside, extrapolation_sd)
-    mapping = conditions.mapping.to_dict(*place)
-    slow = slow_nodes(platform, ranks_on_node, application.threads_per_rank)
-
-    def run_of(run: SimulatedRun) -> Run:
-        factor = 1.0 if conditions.transfer is None else conditions.transfer.factor(run.seed, application)
-        undisturbed = scaled(run, factor)
-        if slow is None or conditions.state != "any":
-            return undisturbed
-        slowed_s = slow.slowed_s(undisturbed.time_s, run.seed, conditions.run_seed(run.seed))
-        return replace(scaled(run, factor * (slowed_s / undisturbed.time_s)), undisturbed=undisturbed)
-
-    def scaled(run: SimulatedRun, factor: float) -> Run:
-        time_s, computing_s, energy = run.time_s * factor, run.computing_s * factor, None
-        if simulator.tells_energy and platform.power is not None:
-            energy = platform.power.energy_j(
-                platform.nodes.cores,
-                time_s=time_s,
-                nodes=len(ranks_on_node),
-                computing_core_s=application.threads_per_rank * computing_s,
-                # All that is not computing: a rank inside MPI polls, on one core, and one that has ended waits there.
-                communicating_core_s=max(0.0, application.ranks * time_s - computing_s),
-            )
-        return Run(run.seed, time_s, application.rate_of(time_s), energy, application.run_details(run))
-
-    return Prediction(
-        application=application,
-        platform_name=platform.name,
-        platform_sha256=conditions.platform_sha256,
-        seed=first.seed,
-        run_list=tuple(map(run_of, runs)),
-        fidelity=simulator.fidelity(first),
-        warnings=(
-            *application.warnings(platform, first, max(ranks_on_node.values())),
-            *(conditions.lag.warnings if conditions.lag is not None and application.kernel_models else []),
-            *simulator.warnings(first),
-            *sampling_warnings(runs),
-            *trust.warnings,
-            *further_warnings,
-            *(
-                ["the platform has no slow state: any run is an undisturbed one"]
-                * (conditions.state == "any" and not slow)
-            ),
-        ),
-        simulation=figures_of(runs),
-        settings=dict(conditions.settings),
-        version=__version__,
-        mapping={} if mapping == USUAL_MAPPING and not application.names_mapping else mapping,
-        nodes=len(ranks_on_node),
-        sampling_sd=sampling_sd(runs),
-        outside=outside,
-        trust=trust,
-        parts=None
-        if runs_of_parts is None
-        else parts_of(application, conditions, simulator, runs_of_parts, sampling_sd(runs)),
-        controls=controls,
-        first=first,
-        conditions=conditions,
-        slow=slow,
-        once_more=again,
-    )
-
-
-def slow_nodes(platform: Platform, ranks_on_node: MappingOf[int, int], threads: int) -> "SlowNodes | None":
-    """The nodes on which enough cores compute for the slow state; None where the platform has none."""
-    if (state := platform.slow_state) is None:
-        return None
-    from lepaute.simulate.slow_state import SlowNodes
-
-    count = sum(ranks * threads >= (state.least_busy_cores or 1) for ranks in ranks_on_node.values())
-    errors = (state.share_error / (1.0 - state.share), state.length_error, state.factor_error)
-    return SlowNodes(count, state.share, state.length_s, state.factor, state.factor_relative_sd, errors)
-
-
-def outside_of(application: Application, run: SimulatedRun, conditions: Conditions) -> OutsideRanges:
-    """What a run computed outside of the fitted ranges; models that were drawn anew for it have none."""
-    platform = conditions.platform
-    return outside_ranges(
-        run.kernels,
-        on_its_day(platform, run.seed, days=conditions.layers.days) if application.kernel_models else platform,
-        run.computing_s,
-        messages=run.message_use,
-        messages_s=run.messages_s,
-        moving_s=run.moving * application.ranks * run.whole_s,
-    )
-
-
-def figures_of(runs: Sequence[SimulatedRun]) -> SimulationFigures:
-    emulated = [run.emulated for run in runs if run.emulated is not None]
-    own_peak_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    return SimulationFigures(
-        wall_s=max(run.ended_s for run in runs) - min(run.began_s for run in runs),
-        peak_rss_bytes=max((run.peak_rss_bytes for run in emulated), default=own_peak_bytes),
-        engine_bytes=max(run.engine_bytes for run in runs),
-        messages=runs[0].messages,
-        cpu_s=sum(run.cpu_s for run in emulated) if emulated else None,
-        folded_bytes=emulated[0].folded_bytes if emulated else None,
-    )
 
 
 def usual_engine(application: Application) -> Engine:

@@ -1,16 +1,12 @@
 """The distribution over runs that a simulation predicts."""
 
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from math import inf, isnan
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lepaute.errors import InputError
-from lepaute.kit.files import write_whole
-from lepaute.kit.frames import frame_of
 from lepaute.kit.later import later
 from lepaute.kit.notebook import Public, facts_html
 from lepaute.kit.numbers import none_if_nan
@@ -19,6 +15,7 @@ from lepaute.simulate.application import GFLOPS, Application
 from lepaute.simulate.conditions import Conditions
 from lepaute.simulate.engine import MessageUse, SimulatedRun
 from lepaute.simulate.prediction.parts import Parts
+from lepaute.simulate.prediction.request import PredictionRequest
 from lepaute.simulate.prediction.trust import OutsideRanges, Trust
 from lepaute.simulate.tracing import RunBreakdown
 from lepaute.stats.control_variates import Controls
@@ -30,9 +27,12 @@ if TYPE_CHECKING:
 
     from lepaute.simulate import slow_state
     from lepaute.simulate import trace as traces
+    from lepaute.simulate.prediction import document
+    from lepaute.simulate.prediction import plot as plots
 else:
     axes, pd, traces = later("matplotlib.axes"), later("pandas"), later("lepaute.simulate.trace")
-    slow_state = later("lepaute.simulate.slow_state")
+    slow_state, document = later("lepaute.simulate.slow_state"), later("lepaute.simulate.prediction.document")
+    plots = later("lepaute.simulate.prediction.plot")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,27 +84,6 @@ class Spread:
 def _slowed(undisturbed: Spread, effect: "slow_state.Effect") -> Spread:
     mean, low, high = undisturbed.mean, undisturbed.low, undisturbed.high
     return Spread(mean * effect.mean, low * effect.low, high * effect.high)
-
-
-def cell_of(value: Any) -> Any:
-    """A parameter as a cell of a table: a box or grid as 8x8x4, what else is no plain value as text."""
-    if isinstance(value, list | tuple):
-        return ("x" if all(isinstance(one, int) for one in value) else " ").join(map(str, value))
-    return value if isinstance(value, str | int | float | None) else str(value)
-
-
-#: Columns of `to_frame` that tell the conditions, what they are where they are the usual ones, and their types.
-_CONDITIONS = {"mapping": "sequential", "without": "", "repeat": 0, "state": "undisturbed"}
-CONDITION_KINDS = {
-    "mapping": str,
-    "mapping_seed": "UInt64",
-    "mapping_slots": str | None,
-    "without": str,
-    "transfer": str | None,
-    "repeat": int,
-    "lag_s": float,
-    "state": str,
-}
 
 
 def spread_of(values: list[float], sampling_sd: float = 0.0, controls: Controls | None = None) -> Spread:
@@ -184,10 +163,10 @@ class Prediction(Public):
     parts   : what the half-widths of its intervals are made of; None where that was not asked for
     controls : of the runs; None where the runs alone tell mean and interval
     slow    : the slow state of the nodes that it is on; None where the platform has none
-    once_more : predicts it with other noise; None: nobody knows how
+    request : that it answers; None where it was read from a file, or not made by `predict_all`
     """
 
-    _unlisted = frozenset(("conditions", "controls", "first", "once_more", "repeated", "sampling_sd", "slow"))
+    _unlisted = frozenset(("conditions", "controls", "first", "request", "sampling_sd", "slow"))
 
     application: Application
     platform_name: str
@@ -209,15 +188,7 @@ class Prediction(Public):
     first: SimulatedRun | None = field(default=None, compare=False, repr=False)
     conditions: Conditions | None = field(default=None, compare=False, repr=False)
     slow: "slow_state.SlowNodes | None" = field(default=None, compare=False, repr=False)
-    once_more: "Callable[..., Prediction] | None" = field(default=None, compare=False, repr=False)
-
-    def repeated(self, progress: Callable[[float], None] | None = None) -> "Prediction":
-        """The same runs with other noise, as a second real run of a day has, simulated at the first call; itself where
-        nobody knows how."""
-        if "_again" not in vars(self):
-            vars(self)["_again"] = self if self.once_more is None else self.once_more(progress=progress)
-        again: Prediction = vars(self)["_again"]
-        return again
+    request: PredictionRequest | None = field(default=None, compare=False, repr=False)
 
     @property
     def time_s(self) -> Spread:
@@ -307,7 +278,7 @@ class Prediction(Public):
     @property
     def runs(self) -> "pd.DataFrame":
         """A row a run: seed, time_s in seconds, the rate where the application has one, and its further details."""
-        return frame_of(map(self._run_to_dict, self.run_list), self._run_kinds)
+        return document.runs_table(self)
 
     def to_frame(self) -> "pd.DataFrame":
         """A row a run: application, platform, ranks, parameters, conditions, then what `runs` has, and energy_j.
@@ -322,52 +293,15 @@ class Prediction(Public):
         >>> table[["n", "ranks", "time_s"]].shape
         (10, 3)
         """
-        parameters = {**_CONDITIONS, **self.to_dict()["parameters"]}
-        settings = {f"set {name}": value for name, value in parameters.pop("set", {}).items()}
-        given = {
-            "application": self.application.name,
-            "platform": self.platform_name,
-            "ranks": self.application.ranks,
-            **{name: cell_of(value) for name, value in (parameters | settings).items()},
-        }
-        kinds = {
-            **dict.fromkeys(("application", "platform"), str),
-            "ranks": int,
-            **self.application.parameter_kinds(),
-            **CONDITION_KINDS,
-            **dict.fromkeys(settings, str),
-            **self._run_kinds,
-            "energy_j": float,
-        }
-        return frame_of(({**given, **self._run_to_dict(run), "energy_j": run.energy_j} for run in self.run_list), kinds)
-
-    @property
-    def _run_kinds(self) -> dict[str, Any]:
-        rate = self.application.rate
-        return {
-            "seed": "uint64",
-            "time_s": float,
-            **({rate.key: float} if rate else {}),
-        } | self.application.detail_kinds()
+        return document.table(self)
 
     def __repr__(self) -> str:
-        return f"<Prediction of {self._subject}: {self.time_s.text('s')}, {counted(len(self.run_list), 'run')}>"
+        return (
+            f"<Prediction of {document.subject(self)}: {self.time_s.text('s')}, {counted(len(self.run_list), 'run')}>"
+        )
 
     def _repr_html_(self) -> str:
-        rate, unit = self.rate, self.application.rate.unit if self.application.rate else ""
-        energy = self.energy_j
-        facts = [
-            ("time", self.time_s.text("s")),
-            ("rate", "" if rate is None else rate.text(unit)),
-            ("energy", "" if energy is None else f"{energy.text()} J"),
-            ("runs", f"{len(self.run_list)} simulated, seed {self.seed}, fidelity {self.fidelity}"),
-            ("platform", f"{self.platform_name}, sha256 {self.platform_sha256[:12]}"),
-        ]
-        return facts_html(self._subject, facts, [f"warning: {warning}" for warning in self.warnings])
-
-    @property
-    def _subject(self) -> str:
-        return f"{self.application.heading} {self.application.label} on {self.platform_name}"
+        return document.html(self)
 
     @property
     def kernel_time_s(self) -> dict[str, float]:
@@ -392,46 +326,11 @@ class Prediction(Public):
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object of the contract."""
-        parameters = self.application.parameters() | self.mapping
-        if self.settings:
-            parameters["set"] = self.settings
-        if self.conditions is not None:
-            parameters |= self.conditions.choices
-        rate, rate_of_application = self.rate, self.application.rate
-        half_width = self.undisturbed_time_s.half_width_percent
-        return {
-            "application": self.application.name,
-            "platform": self.platform_name,
-            "platform_sha256": self.platform_sha256,
-            "parameters": parameters,
-            "seed": self.seed,
-            "time_s": self.time_s.to_dict(),
-            **({rate_of_application.key: rate.to_dict()} if rate and rate_of_application else {}),
-            **({"energy_j": self.energy_j.to_dict()} if self.energy_j else {}),
-            **({"undisturbed_time_s": self.undisturbed_time_s.to_dict()} if self.any and self.state == "any" else {}),
-            **({"any": self.any.to_dict(rate_of_application.key if rate_of_application else "")} if self.any else {}),
-            **({"interval_basis": self.interval_basis} if self.interval_basis else {}),
-            **({"interval_parts": self.parts.to_dict(half_width)} if self.parts else {}),
-            "runs": [self._run_to_dict(run) for run in self.run_list],
-            "fidelity": self.fidelity,
-            **({"sampling_relative_sd": self.sampling_sd} if self.sampling_sd else {}),
-            "warnings": list(self.warnings),
-            **({"outside_ranges": self.outside.to_dict()} if self.outside else {}),
-            "extrapolated_share": self.extrapolated_share,
-            "comparable": self.comparable,
-            "trust": self.trust.to_dict(),
-            **(self.application.details(self.first) if self.first else {}),
-            "simulation": self.simulation.to_dict(),
-            "version": self.version,
-        }
-
-    def _run_to_dict(self, run: Run) -> dict[str, Any]:
-        rate = self.application.rate
-        return {"seed": run.seed, "time_s": run.time_s, **({rate.key: run.rate} if rate else {}), **run.details}
+        return document.content(self)
 
     def to_json(self, path: str | Path) -> None:
         """Writes the JSON object to `path`."""
-        write_whole(path, json.dumps(self.to_dict(), indent=2) + "\n")
+        document.write(self, path)
 
     def plot(
         self, path: str | Path | None = None, *, ax: "axes.Axes | None" = None, real_s: Sequence[float] = ()
@@ -460,10 +359,4 @@ class Prediction(Public):
         >>> ax.get_xlabel()
         'time of a run (s)'
         """
-        from lepaute.simulate.prediction.plot import plot_prediction
-
-        if len(self.run_list) < 2:
-            raise InputError("a picture of a distribution needs at least 2 runs; ask for more with --runs")
-        if bad := [time_s for time_s in real_s if not 0.0 < time_s < inf]:
-            raise InputError(f"a real run took {bad[0]!r} s; real_s has times above 0")
-        return plot_prediction(self, None if path is None else Path(path), ax, real_s)
+        return plots.plot_prediction(self, path, ax, real_s)

@@ -13,7 +13,8 @@ from lepaute.simulate.application import Application
 from lepaute.simulate.apps import APPLICATIONS, application_class
 from lepaute.simulate.apps.laid import SavedApplication
 from lepaute.simulate.apps.program import Program
-from lepaute.simulate.prediction.prediction import CONDITION_KINDS, AnyRun, Prediction, Run, SimulationFigures, Spread
+from lepaute.simulate.prediction.document import CONDITION_KINDS
+from lepaute.simulate.prediction.prediction import AnyRun, Prediction, Run, SimulationFigures, Spread
 from lepaute.simulate.prediction.trust import Trust
 from lepaute.simulate.smpi.emulate import Options
 from lepaute.simulate.smpi.request import Folding

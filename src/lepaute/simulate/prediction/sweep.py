@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lepaute import _core
 from lepaute.errors import InputError
 from lepaute.simulate.prediction.comparing import Difference, difference
+from lepaute.simulate.prediction.predicting import repeated
 from lepaute.simulate.prediction.prediction import Prediction, Spread
 from lepaute.simulate.prediction.warnings import caveats
 from lepaute.stats.control_variates import Controls, controls_of_mean, controls_of_ratio
@@ -159,7 +160,7 @@ def repeat_references(predictions: Sequence[Prediction], tell: Callable[[str, fl
     several = len({prediction.application.ranks for prediction in predictions}) > 1
     for reference in [*bests, *([fewest] if several else [])]:
         if reference is not None:
-            reference.repeated(lambda share: tell("simulating the fastest once more, with other noise", share))
+            repeated(reference, lambda share: tell("simulating the fastest once more, with other noise", share))
 
 
 def speed(prediction: Prediction) -> float:
