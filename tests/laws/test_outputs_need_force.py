@@ -23,7 +23,7 @@ READ = {
 }  # fmt: skip
 #: They are made, or hold what they know as theirs: results that --resume continues, an older site.
 FOLDERS = {
-    "--archives", "archive extract --output", "trace otf2 --output", "verify hpl --output",
+    "--archives", "archive extract --output", "examples --output", "trace otf2 --output", "verify hpl --output",
     "verify command stencil --output", "verify command trace --output", "watch site --output",
 } | {f"study {question} --output" for question in ("whatif", "tune", "sensitivity", "capacity", "ready")}  # fmt: skip
 #: They end before they write anything where there are neither compilers nor measurements.
