@@ -146,12 +146,6 @@ def _basis(
     return "findings", case, selection.windows, selection.confidence, selection.until_s, nodes, changelog, regressions
 
 
-def latest_waiting(verdicts: pd.DataFrame) -> pd.DataFrame:
-    """The latest job of each machine and factor, by the smallest window, where it cannot be tested; by date."""
-    latest = _latest(verdicts)
-    return latest[latest["missing"] > 0]
-
-
 def _latest(verdicts: pd.DataFrame) -> pd.DataFrame:
     """The latest job of each machine and factor, by the smallest window; by date."""
     single = np.flatnonzero((verdicts["r"] == verdicts["r"].min()).to_numpy())

@@ -29,7 +29,7 @@ from lepaute.watch.named_nodes import nodes_text
 from lepaute.watch.notices.absences import Absence, absences_of
 from lepaute.watch.notices.notice import UNLIKE_PEERS, Notice, worse_first
 from lepaute.watch.proposals.proposed_event import shared_groups
-from lepaute.watch.report.findings import Findings, latest_waiting
+from lepaute.watch.report.findings import Findings
 from lepaute.watch.values import DAY_S, MACHINE, WHOLE_NODE, Machine, Node, day_of, nodes_of
 
 if TYPE_CHECKING:
@@ -282,10 +282,10 @@ def _suspicion(days: list[list[list[dict[Any, Any]]]]) -> Suspicion:
     )
 
 
-def waiting_of(verdicts: "pd.DataFrame") -> tuple[Waiting, ...]:
-    """Machines of which a factor cannot be tested yet, by the latest job of each; the smallest window counts."""
+def waiting_of(jobs: "pd.DataFrame") -> tuple[Waiting, ...]:
+    """Machines of which a factor cannot be tested yet, by the latest job of each (`Findings.waiting`)."""
     of_machine: dict[Machine, list[tuple[str, int]]] = defaultdict(list)
-    for row in latest_waiting(verdicts).to_dict("records"):
+    for row in jobs.sort_values("started_s", kind="stable").to_dict("records"):
         of_machine[row["cluster"], row["node"], int(row["cpu"])].append((row["factor"], int(row["missing"])))
     alike: dict[tuple[Any, ...], list[Machine]] = defaultdict(list)
     for machine, rows in of_machine.items():
