@@ -197,19 +197,17 @@ def change_p_values(values: Floats, least_correlation: Floats, seed: int = 1) ->
     """
     ranked = ranks(values)
     spreads, rho = _largest_changes(ranked)[1], np.maximum(least_correlation, _cautious(ranked))
-    found, count = np.empty(len(values)), values.shape[1]
+    p_values, count = np.empty(len(values)), values.shape[1]
     if count > LONGEST_SIMULATED:
         return np.array(
             [p_value(*each, seed) for each in zip(spreads, [count] * len(values), rho.tolist(), strict=True)]
         )
     for correlation in np.unique(rho).tolist():
-        alike = np.flatnonzero(rho == correlation)
-        table = null_table(count, correlation, FIRST_SERIES, seed)
-        shares = _shares(spreads[alike], table)
-        small = shares <= ENOUGH
-        found[alike] = shares
-        found[alike[small]] = [p_value(spread, count, correlation, seed) for spread in spreads[alike[small]].tolist()]
-    return found
+        rows = np.flatnonzero(rho == correlation)
+        p_values[rows] = _shares(spreads[rows], null_table(count, correlation, FIRST_SERIES, seed))
+        for row in rows[p_values[rows] <= ENOUGH].tolist():
+            p_values[row] = p_value(float(spreads[row]), count, correlation, seed)
+    return p_values
 
 
 def cautious_correlation(values: Floats) -> Floats:

@@ -22,7 +22,7 @@ RULES = {False: "region 1", True: "shared days 1"}
 #: A cluster and a vector of its factors.
 Vector = tuple[str, tuple[str, ...]]
 #: So many new verdicts are recorded in one change.
-ROWS_AT_ONCE = 200_000
+ROWS_AT_ONCE = 50_000
 _NUMBERS = {
     name: "int64" if kind == "integer" else "float64"
     for name, kind in VERDICTS.columns.items()
@@ -155,10 +155,10 @@ def _values_of(
     nodes = None if selection.pooled else selection.nodes
     if selection.values is not None:
         every = selection.values
-        own = every["cluster"] == cluster
+        needed = every["cluster"] == cluster
         if nodes is not None:
-            own &= every["node"].isin(list(nodes))
-        return every if own.all() else every[own]
+            needed &= every["node"].isin(list(nodes))
+        return every if needed.all() else every[needed]
     ends_s = selection.until_s
     if selection.pooled and ends_s is not None:  # the whole day
         ends_s = float(np.ceil(ends_s / DAY_S) * DAY_S)
