@@ -1,6 +1,7 @@
 """Judgements that are kept: they are what was worked out, follow every input, and a broken cache changes nothing."""
 
 import datetime as dt
+import shutil
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from lepaute.watch import open as open_watch
 from lepaute.watch.alarms import procedure
 from lepaute.watch.alarms.procedure import AlarmSettings, Judged, judge_days, judged_once
 from lepaute.watch.changelog import Changelog, Event, NodeSet
+from lepaute.watch.judging import recorded_tests
+from lepaute.watch.values import DAY_S
 
 
 @pytest.fixture
@@ -109,8 +112,8 @@ def test_a_second_test_is_answered_from_the_cache_until_anything_comes_in(folder
     assert said() == first
     assert len(asked) == 1
     assert said("--node", "n1") != first
-    for path in folder.glob("*.json"):
-        path.write_text(path.read_text()[:-20])
+    for path in folder.glob("*.state"):
+        path.write_bytes(path.read_bytes()[:-20])
     assert said() == first
     assert len(asked) == 3
     with open_watch(tmp_path / "store") as watch:
@@ -120,3 +123,33 @@ def test_a_second_test_is_answered_from_the_cache_until_anything_comes_in(folder
         watch.add_changelog(Changelog((Event(dt.date(2026, 3, 1), NodeSet("all", "all"), "platform", "BIOS"),)))
     assert '"regressions": []' in said()
     assert len(asked) == 5
+
+
+@pytest.mark.slow
+def test_what_is_kept_of_earlier_days_changes_no_answer(folder, tmp_path, monkeypatch, capsys):
+    """After a further day, a job of the day before that comes in late, and an event."""
+    days = VALUES["started_s"] // DAY_S
+    late = (days == days.max() - 2) & (VALUES["node"] == "n2")
+    event = Event(dt.date(2026, 2, 1), NodeSet("all", "n3"), "platform", "BIOS")
+    known: list[int] = []
+    vector_tests = recorded_tests.vector_tests
+
+    def spied(*arguments: object) -> object:
+        known.append(len(arguments[-1]))
+        return vector_tests(*arguments)
+
+    def said(name: str) -> str:
+        monkeypatch.setenv("LEPAUTE_HOME", str(tmp_path / f"home {name}"))
+        capsys.readouterr()
+        main(["watch", "test", "--store", str(tmp_path / name), "--json"])
+        return capsys.readouterr().out.partition('"new_alarms"')[0]
+
+    monkeypatch.setattr(recorded_tests, "vector_tests", spied)
+    steps = [VALUES[(days <= days.max() - 2) & ~late], VALUES[days == days.max() - 1], VALUES[late], event]
+    for number, step in enumerate(steps):
+        with open_watch(tmp_path / "store") as watch:
+            watch.add_changelog(Changelog((step,))) if isinstance(step, Event) else watch.store.add_values(step)
+        shutil.copytree(tmp_path / "store", tmp_path / f"copy {number}")
+        assert said("store") == said(f"copy {number}")
+    factors = VALUES["factor"].nunique()
+    assert known == [0, 0, factors, 0, 0, 0, 0, 0]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lepaute.stats import rank_cusum
-from lepaute.stats.rank_cusum import cautious_correlation, differences_correlation, levels_correlation, ordered_series
+from lepaute.stats.rank_cusum import cautious_correlation, correlations, ordered_series
 from lepaute.stats.steps import drift, find_steps
 
 
@@ -18,11 +18,10 @@ def test_a_correlation_is_found_with_and_without_a_step() -> None:
     series = rank_cusum.autoregressive(np.random.default_rng(3), (1, 4000), 0.5)[0]
     for _ in range(2):
         # standard deviations 2 and 1 / root 4000 = 0.03 and 0.016; ranks and trimming add as much as the first
-        assert differences_correlation(series) == pytest.approx(0.5, abs=0.15)
-        assert levels_correlation(series) == pytest.approx(0.5, abs=0.08)
+        assert correlations(series) == (pytest.approx(0.5, abs=0.15), pytest.approx(0.5, abs=0.08))
         assert 0.45 <= cautious_correlation(series) <= 0.65
         series[2000:] += 20
-    assert differences_correlation(np.ones(20)) == levels_correlation(np.ones(20)) == 0
+    assert correlations(np.ones(20)) == (0, 0)
 
 
 def test_a_step_is_found_between_the_samples_where_it_happened() -> None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from lepaute.cli import watch_answer
-    from lepaute.watch import Watch
+    from lepaute.watch import Watch, kept
     from lepaute.watch import open_regressions as regressions
     from lepaute.watch import values as watch_values
     from lepaute.watch.alarms import procedure
@@ -40,7 +40,7 @@ else:
     procedure = later("lepaute.watch.alarms.procedure")
     tests_of_jobs = later("lepaute.watch.judging.judge")
     regressions = later("lepaute.watch.open_regressions")
-    findings = later("lepaute.watch.report.findings")
+    findings, kept = later("lepaute.watch.report.findings"), later("lepaute.watch.kept")
     summaries = later("lepaute.watch.report.summary")
     watch_values = later("lepaute.watch.values")
 
@@ -141,14 +141,14 @@ def run_tests(tested: TestOptions, options: ReportOptions, store: Place = None) 
     with opened(store) as watch:
         settings = _settings(watch, options)
         asked = tested.asked, options.since_s, options.until_s, watch_values.day_of(time.time())
-        kept = None if tested.csv is not None else summaries.kept_summary((watch.store.state(SAID), settings, asked))
-        if kept is not None:
-            summary, new = kept, list[dict[str, Any]]()
+        before = kept.kept_object(("summary", watch.store.state(SAID), settings, asked)) if tested.csv is None else None
+        if before is not None:
+            summary, new = before, list[dict[str, Any]]()
         else:
             observed = watch.store.state(OBSERVED)
             summary, new = _tested(watch, tested, options, settings)
             if watch.store.state(OBSERVED) == observed:  # nothing came in meanwhile
-                summaries.keep_summary((watch.store.state(SAID), settings, asked), summary)
+                kept.keep_object(("summary", watch.store.state(SAID), settings, asked), summary)
     if tested.as_json:
         print(json_text({"verdict": summary.verdict, **finite_json(summary), "new_alarms": new}))
     else:

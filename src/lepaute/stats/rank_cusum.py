@@ -197,19 +197,17 @@ def change_p_values(values: Floats, least_correlation: Floats, seed: int = 1) ->
     """
     ranked = ranks(values)
     spreads, rho = _largest_changes(ranked)[1], np.maximum(least_correlation, _cautious(ranked))
-    found, count = np.empty(len(values)), values.shape[1]
+    p_values, count = np.empty(len(values)), values.shape[1]
     if count > LONGEST_SIMULATED:
         return np.array(
             [p_value(*each, seed) for each in zip(spreads, [count] * len(values), rho.tolist(), strict=True)]
         )
     for correlation in np.unique(rho).tolist():
-        alike = np.flatnonzero(rho == correlation)
-        table = null_table(count, correlation, FIRST_SERIES, seed)
-        shares = _shares(spreads[alike], table)
-        small = shares <= ENOUGH
-        found[alike] = shares
-        found[alike[small]] = [p_value(spread, count, correlation, seed) for spread in spreads[alike[small]].tolist()]
-    return found
+        rows = np.flatnonzero(rho == correlation)
+        p_values[rows] = _shares(spreads[rows], null_table(count, correlation, FIRST_SERIES, seed))
+        for row in rows[p_values[rows] <= ENOUGH].tolist():
+            p_values[row] = p_value(float(spreads[row]), count, correlation, seed)
+    return p_values
 
 
 def cautious_correlation(values: Floats) -> Floats:
@@ -232,18 +230,15 @@ def _cautious(ranked: Floats) -> Floats:
 
 
 def correlations(values: Floats) -> tuple[Floats, Floats]:
-    """`differences_correlation` and `levels_correlation`."""
+    """Of neighbours of each row, by differences and by levels.
+
+    From differences, which a change of level hardly touches, 0 to MAX_CORRELATION: the mean square of x(i+2) - x(i)
+    over that of x(i+1) - x(i) is 1 + rho for an autoregressive series. A step is in one or two differences only; the
+    largest tenth of each is left out. A negative estimate counts as 0.
+    From levels: the plain one after the means before and after the largest change; 0 to 1.
+    """
     ranked = ranks(values)
     return _from_differences(ranked), _from_levels(ranked)
-
-
-def differences_correlation(values: Floats) -> Floats:
-    """The correlation from differences, which a change of level hardly touches, of each row; 0 to MAX_CORRELATION.
-
-    The mean square of x(i+2) - x(i) over that of x(i+1) - x(i) is 1 + rho for an autoregressive series. A step is in
-    one or two differences only; the largest tenth of each is left out. A negative estimate counts as 0.
-    """
-    return _from_differences(ranks(values))
 
 
 def _from_differences(ranked: Floats) -> Floats:
@@ -257,11 +252,6 @@ def _trimmed_square(differences: Floats) -> Floats:
     squares = np.sort(differences * differences, axis=-1)
     count = squares.shape[-1]
     return np.asarray(np.ascontiguousarray(squares[..., : count - max(1, count // 10)]).mean(axis=-1))
-
-
-def levels_correlation(values: Floats) -> Floats:
-    """The plain correlation of neighbours after the means before and after the largest change, of each row; 0 to 1."""
-    return _from_levels(ranks(values))
 
 
 def _from_levels(ranked: Floats) -> Floats:

@@ -45,19 +45,6 @@ def kept_tables(
     return made
 
 
-def kept_text(of: object) -> str | None:
-    """What `keep_text` was given for the same; None where that is not there."""
-    with contextlib.suppress(LepauteError, OSError, ValueError):
-        return (cache_folder() / _FOLDER / f"{_hex(f'{_sources()}{of!r}')}.json").read_text("utf-8")
-    return None
-
-
-def keep_text(of: object, text: str) -> None:
-    """Keeps a text; of : what decides it, whose repr tells it whole."""
-    with contextlib.suppress(LepauteError, OSError):
-        _write(cache_folder() / _FOLDER, f"{_hex(f'{_sources()}{of!r}')}.json", lambda path: write_whole(path, text))
-
-
 def kept_state(of: object, observed: "pd.DataFrame") -> Any:
     """What `keep_state` was given last for the same, where the values up to its moment are the same; else None."""
     until_s, digest, state = kept_object(of) or (-np.inf, "", None)

@@ -1,9 +1,8 @@
 """Tests of what a store holds: those that are recorded are read, the others made and recorded."""
 
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +22,7 @@ RULES = {False: "region 1", True: "shared days 1"}
 #: A cluster and a vector of its factors.
 Vector = tuple[str, tuple[str, ...]]
 #: So many new verdicts are recorded in one change.
-ROWS_AT_ONCE = 200_000
+ROWS_AT_ONCE = 50_000
 _NUMBERS = {
     name: "int64" if kind == "integer" else "float64"
     for name, kind in VERDICTS.columns.items()
@@ -51,29 +50,6 @@ class Selection:
     values: "pd.DataFrame | None" = None
 
 
-class Recorder:
-    """Adds verdicts to a store, many in one change; all of them at the end of its block."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._made: list[pd.DataFrame] = []
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        self._record()
-
-    def add(self, made: "pd.DataFrame") -> None:
-        self._made.append(made)
-        if sum(map(len, self._made)) >= ROWS_AT_ONCE:
-            self._record()
-
-    def _record(self) -> None:
-        if self._made:
-            self._store.add_verdicts(joined(self._made))
-
-
 def vector_tests(
     store: Store,
     changelog: Changelog,
@@ -83,18 +59,30 @@ def vector_tests(
 ) -> "Iterator[pd.DataFrame | None]":
     """For each of the cases, a vector of factors in a cluster, its verdicts in all windows; None where it has no job.
 
-    since_s : of each case, when the first of its jobs began that are asked about, where earlier ones are known
+    since_s : when the first job of a case began that is asked about, where earlier ones are known
     Raises InputError where no case has any job.
     """
-    none = True
-    with Recorder(store) as recorder:
+    new: list[pd.DataFrame] = []
+    without_jobs = not since_s
+
+    def record(made: "pd.DataFrame | None" = None) -> None:
+        """Adds all that is new; where there is a part more, only once it is much."""
+        new.extend([] if made is None else [made])
+        if new and (made is None or sum(map(len, new)) >= ROWS_AT_ONCE):
+            rows = joined(new)
+            new.clear()
+            store.add_verdicts(rows)
+
+    try:
         for case in cases:
             begin_s = (since_s or {}).get(case)
             part = selection if begin_s is None else replace(selection, since_s=begin_s)
-            parts = recorded_tests(store, changelog, *case, part, recorder if selection.record else None)
-            none &= not parts and begin_s is None
+            parts = recorded_tests(store, changelog, *case, part, record)
+            without_jobs &= not parts
             yield joined(parts) if parts else None
-    if none:
+    finally:
+        record()
+    if without_jobs:
         raise InputError("no job has all of the factors of a vector; there is nothing to test")
 
 
@@ -104,12 +92,12 @@ def recorded_tests(
     cluster: str,
     names: tuple[str, ...],
     selection: Selection,
-    recorder: Recorder | None = None,
+    record: "Callable[[pd.DataFrame], None] | None" = None,
 ) -> "list[pd.DataFrame]":
     """The verdicts of a vector of factors in a cluster, a table with the columns of VERDICTS for each window.
 
-    A verdict that is recorded with today's basis is read, any other is made and given to the recorder. Only the values
-    that the verdicts rest on are read.
+    A verdict that is recorded with today's basis is read, any other is made, for `record`. Only the values that the
+    verdicts rest on are read.
     """
     values = _values_of(store, changelog, cluster, names, selection)
     if not all((values["factor"] == name).any() for name in names):
@@ -135,16 +123,16 @@ def recorded_tests(
             columns=list(dict.fromkeys([*keys.columns, "basis", *columns])),
         )
         recorded = _positions(keys, basis, there)
-        new = recorded < 0
+        is_new = recorded < 0
         which = np.zeros(len(case.keys), np.bool_)
-        which[chosen[new]] = True
+        which[chosen[is_new]] = True
         made = case.tests(r, selection.confidence, which)
         same_factor = pd.Categorical.from_codes(np.zeros(len(made), np.int8), pd.Index([AND.join(names)], dtype="str"))
-        texts = {"factor": same_factor, "basis": pd.array(digest_texts(basis[new]), dtype="str")}
+        texts = {"factor": same_factor, "basis": pd.array(digest_texts(basis[is_new]), dtype="str")}
         made = made.assign(**texts, judged_s=time.time())
         made = made[list(VERDICTS.columns)].astype(_NUMBERS)
-        if len(made) and recorder is not None:
-            recorder.add(made)
+        if len(made) and selection.record and record is not None:
+            record(made)
         parts.append(_together(made[columns], _packed_alike(there[columns], case.keys), recorded))
         del made, there
     return parts
@@ -167,10 +155,10 @@ def _values_of(
     nodes = None if selection.pooled else selection.nodes
     if selection.values is not None:
         every = selection.values
-        own = every["cluster"] == cluster
+        needed = every["cluster"] == cluster
         if nodes is not None:
-            own &= every["node"].isin(list(nodes))
-        return every if own.all() else every[own]
+            needed &= every["node"].isin(list(nodes))
+        return every if needed.all() else every[needed]
     ends_s = selection.until_s
     if selection.pooled and ends_s is not None:  # the whole day
         ends_s = float(np.ceil(ends_s / DAY_S) * DAY_S)

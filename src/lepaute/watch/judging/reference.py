@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -81,17 +82,15 @@ def references(observations: pd.DataFrame, changelog: Changelog) -> References:
 
 def _are_equal(jobs: pd.DataFrame, observations: pd.DataFrame) -> bool:
     """Whether the observations are of these jobs; False for texts that are not packed, which take long to compare."""
-    if len(jobs) != len(observations):
+    return len(jobs) == len(observations) and all(_is_equal(jobs[name], observations[name]) for name in JOB)
+
+
+def _is_equal(column: "pd.Series[Any]", other: "pd.Series[Any]") -> bool:
+    if column.dtype != other.dtype or column.dtype == "str":
         return False
-    for name in JOB:
-        one, other = jobs[name], observations[name]
-        if one.dtype != other.dtype or one.dtype == "str":
-            return False
-        if is_packed(one):
-            one, other = one.cat.codes, other.cat.codes
-        if not np.array_equal(one.to_numpy(), other.to_numpy()):
-            return False
-    return True
+    if is_packed(column):
+        column, other = column.cat.codes, other.cat.codes
+    return np.array_equal(column.to_numpy(), other.to_numpy())
 
 
 def _references(observations: pd.DataFrame, changelog: Changelog) -> References:

@@ -21,14 +21,16 @@ from lepaute.stats.steps import SHORTEST, find_steps
 from lepaute.stats.student import student_quantile
 from lepaute.watch.alarms import sizes
 from lepaute.watch.changelog import Changelog
-from lepaute.watch.proposals.drifts import lines_of, smoothed, winsorized
 from lepaute.watch.proposals.watched_series import (
     SeriesGroup,
     WatchedSeries,
+    lines_of,
     of_equal_length,
+    smoothed,
     sudden_changes,
     sudden_p_value,
     watched_series,
+    winsorized,
 )
 from lepaute.watch.values import DAY_S, Machine, backward_jobs, check_values
 
@@ -202,15 +204,14 @@ def _drift_p_values(every: Sequence[WatchedSeries]) -> list[float]:
     """Of each having a drift; 1 where a season is left."""
     p_values = [1.0] * len(every)
     drifting = [number for number, series in enumerate(every) if series.node and not series.local]
-    alike: dict[float, list[int]] = defaultdict(list)
+    by_correlation: dict[float, list[int]] = defaultdict(list)
     for number in drifting:
-        alike[every[number].least_correlation].append(number)
-    for numbers in alike.values():
+        by_correlation[every[number].least_correlation].append(number)
+    for numbers in by_correlation.values():
         for places, rows in of_equal_length([every[number].relative for number in numbers]):
-            own = [numbers[place] for place in places]
-            lines = lines_of([every[number] for number in own], values=winsorized(rows))
-            for number, p in zip(own, lines.p_value.tolist(), strict=True):
-                p_values[number] = p
+            lines = lines_of([every[numbers[place]] for place in places], values=winsorized(rows))
+            for place, p in zip(places, lines.p_value.tolist(), strict=True):
+                p_values[numbers[place]] = p
     return p_values
 
 

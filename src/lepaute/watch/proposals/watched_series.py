@@ -8,15 +8,20 @@ what a machine does by itself; by itself, it shows what happened to all.
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from math import inf
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from scipy.special import stdtr
 
 from lepaute.stats.change_evidence import COMMON_MEMORY, ChangeEvidence
 from lepaute.stats.expanding import Floats, Integers
+from lepaute.stats.level_shift import independent_values
 from lepaute.stats.rank_cusum import FEWEST, cautious_correlation, correlations
 from lepaute.stats.steps import SHORTEST
+from lepaute.stats.student import SD_OF_MAD
 from lepaute.watch.changelog import Changelog
 from lepaute.watch.judging.reference import references
 from lepaute.watch.values import DAY_S, MACHINE, day_numbers, in_turn, parts_of, vectors
@@ -32,6 +37,8 @@ MIN_SERIES = 8
 CAUTION_ALONE = 3.0
 #: Never above this, or nothing could be told from a wandering level.
 MAX_CORRELATION = 0.9
+#: So many effects of the days have a mean that is the season.
+SEASON_VALUES = 15
 #: The change is at most so many values before there is evidence of it; levels of so many values tell where.
 REACH = 20
 
@@ -293,6 +300,76 @@ def of_equal_length(series: "Sequence[Floats]") -> "Iterator[tuple[list[int], Fl
         places[len(x)].append(place)
     for own in places.values():
         yield own, np.stack([series[place] for place in own])
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Straight lines through series, the slopes by the second, with the errors of autocorrelated values.
+
+    Each of shape (series,), degrees of freedom of all.
+    """
+
+    slope: Floats
+    error: Floats
+    degrees_of_freedom: float
+    p_value: Floats
+
+
+def lines_of(series: Sequence[WatchedSeries], *, beside_season: bool = True, values: "Floats | None" = None) -> Lines:
+    """By least squares on winsorized values, beside what is proportional to the season unless that is known.
+
+    series : of equal length and correlation; values : these winsorized values, where they are known
+    The season is the mean of SEASON_VALUES effects of the days: a machine that responds more to it than others drifts
+    while it lasts, and while it is itself a line, nothing can be told about a drift.
+    """
+    x = winsorized(np.stack([one.relative for one in series])) if values is None else values
+    t = np.stack([one.started_s for one in series])
+    count = x.shape[1]
+    time, season = t - t.mean(axis=1, keepdims=True), smoothed(np.stack([one.common for one in series]))
+    power = (season**2).sum(axis=1) * beside_season
+
+    def without_season(values: Floats) -> Floats:
+        share = np.divide((season * values).sum(axis=1), power, out=np.zeros(len(values)), where=power > 0)
+        return np.asarray(values - share[:, None] * season)
+
+    alone, rest = without_season(time), without_season(x - x.mean(axis=1, keepdims=True))
+    information = (alone**2).sum(axis=1)
+    independent = independent_values(count, series[0].least_correlation)
+    freedom = independent - 3
+    known = information > 1e-9 * (time**2).sum(axis=1)
+    if freedom < 1 or not known.any():
+        return Lines(np.zeros(len(x)), np.full(len(x), inf), 1.0, np.ones(len(x)))
+    slope = np.divide((alone * rest).sum(axis=1), information, out=np.zeros(len(x)), where=known)
+    rest = rest - slope[:, None] * alone
+    # of n values that say as much as n' independent ones, with three parameters taken off
+    variance = (rest**2).sum(axis=1) / (count * (1 - 3 / independent))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        error = np.where(known, np.sqrt(variance / information * count / independent), inf)
+        p = np.where(error > 0, 2 * stdtr(freedom, -np.abs(slope) / error), slope == 0)
+    return Lines(slope, error, freedom, np.where(known, p, 1.0))
+
+
+def smoothed(common: "Floats") -> "Floats":
+    """Means of SEASON_VALUES neighbours of each row, fewer at both ends, around 0; shape (..., n)."""
+    count = common.shape[-1]
+    width = min(SEASON_VALUES, count)
+    around = np.zeros((*common.shape[:-1], count + width - 1))
+    around[..., width // 2 : width // 2 + count] = common
+    means = np.lib.stride_tricks.sliding_window_view(around, width, axis=-1).sum(axis=-1) / _neighbours(count)
+    return np.asarray(means - means.mean(axis=-1, keepdims=True))
+
+
+@lru_cache(maxsize=256)
+def _neighbours(count: int) -> "Floats":
+    """Of so many values, how many each such mean is of."""
+    return np.convolve(np.ones(count), np.ones(min(SEASON_VALUES, count)), "same")
+
+
+def winsorized(x: "Floats") -> "Floats":
+    """Spikes say nothing about a response; of each row, shape (..., n)."""
+    middle = np.median(x, axis=-1, keepdims=True)
+    reach = 3 * SD_OF_MAD * np.median(np.abs(x - middle), axis=-1, keepdims=True)
+    return np.asarray(np.clip(x, middle - reach, middle + reach))
 
 
 # Of a series in which a season is left: by how far they are, where ranks would need many values after. The evidence is

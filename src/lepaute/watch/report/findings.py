@@ -120,19 +120,19 @@ def findings_of(
     level = 1.0 - selection.confidence
     tests = recorded.vector_tests(store, log, cases, selection, since_s)
     for number, (case, part) in enumerate(zip(cases, tests, strict=True), 1):
-        found = earlier.get(case)
+        findings = earlier.get(case)
         if part is not None:
-            own = part[is_of(part, nodes)].reset_index(drop=True)
-            is_over = (own["started_s"] < today_s).to_numpy(np.bool_)
-            over[case] = findings_in(own[is_over], level, found)
-            found = findings_in(own[~is_over], level, over[case])
-        if found is not None:
-            yield found
+            asked, is_over = is_of(part, nodes), (part["started_s"] < today_s).to_numpy(np.bool_)
+            over[case] = findings_in(part[asked & is_over], level, findings)
+            findings = findings_in(part[asked & ~is_over], level, over[case])
+            del part
+        if findings is not None:
+            yield findings
         progress(number / len(cases))
     if values is not None:
         there = store.state((VERDICTS,))
-        for case, found in over.items():
-            keep_state(of[case], values, today_s, (there, today_s, found))
+        for case, findings in over.items():
+            keep_state(of[case], values, today_s, (there, today_s, findings))
 
 
 def _basis(
@@ -141,15 +141,9 @@ def _basis(
     """What findings rest on besides values and recorded verdicts."""
     regressions = []
     if selection.standing is not None:
-        own = selection.standing[selection.standing["factor"].isin(case[1])]
-        regressions = own[[*_SERIES, "changed_s"]].to_dict("records")
+        of_factors = selection.standing["factor"].isin(case[1])
+        regressions = selection.standing.loc[of_factors, [*_SERIES, "changed_s"]].to_dict("records")
     return "findings", case, selection.windows, selection.confidence, selection.until_s, nodes, changelog, regressions
-
-
-def latest_waiting(verdicts: pd.DataFrame) -> pd.DataFrame:
-    """The latest job of each machine and factor, by the smallest window, where it cannot be tested; by date."""
-    latest = _latest(verdicts)
-    return latest[latest["missing"] > 0]
 
 
 def _latest(verdicts: pd.DataFrame) -> pd.DataFrame:

@@ -17,19 +17,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from lepaute.errors import InputError
-from lepaute.kit.json_values import finite_json, from_json
 from lepaute.kit.text import counted, p_text, signed_percent
 from lepaute.watch.alarms.sizes import least_change_of
 from lepaute.watch.alarms.steps import alike_changes, same_machines
 from lepaute.watch.alarms.worth_a_look import LABEL
 from lepaute.watch.changelog import Inventory
-from lepaute.watch.kept import keep_text, kept_text
 from lepaute.watch.named_nodes import nodes_text
 from lepaute.watch.notices.absences import Absence, absences_of
 from lepaute.watch.notices.notice import UNLIKE_PEERS, Notice, worse_first
 from lepaute.watch.proposals.proposed_event import shared_groups
-from lepaute.watch.report.findings import Findings, latest_waiting
+from lepaute.watch.report.findings import Findings
 from lepaute.watch.values import DAY_S, MACHINE, WHOLE_NODE, Machine, Node, day_of, nodes_of
 
 if TYPE_CHECKING:
@@ -170,8 +167,8 @@ def summarise(
     """
     last_s = float(values["started_s"].max()) if len(values) else None
     regressions = regressions_of(standing)
-    every = list(found)
-    suspects = pd.concat([each.unexplained(standing) for each in every], ignore_index=True)
+    found = list(found)
+    suspects = pd.concat([findings.unexplained(standing) for findings in found], ignore_index=True)
     begin_s = since_s if since_s is not None else -np.inf if last_s is None else recent_s(last_s)
     recent = suspects[suspects["started_s"] >= begin_s]
     return Summary(
@@ -181,12 +178,12 @@ def summarise(
         absences=absences_of(values),
         worth_a_look=WorthALook(tuple(looks)),
         notices=uncovered(noticed, standing),
-        waiting=waiting_of(pd.concat([each.waiting for each in every], ignore_index=True)),
+        waiting=waiting_of(pd.concat([findings.waiting for findings in found], ignore_index=True)),
         clusters=tuple(sorted(values["cluster"].unique())),
         nodes=len(nodes_of(values)),
         machines=len(values[MACHINE].drop_duplicates()),
         factors=tuple(sorted(values["factor"].unique())),
-        tests=sum(each.tests for each in every),
+        tests=sum(findings.tests for findings in found),
         first=None if last_s is None else day_of(float(values["started_s"].min())),
         last=None if last_s is None else day_of(last_s),
     )
@@ -282,10 +279,10 @@ def _suspicion(days: list[list[list[dict[Any, Any]]]]) -> Suspicion:
     )
 
 
-def waiting_of(verdicts: "pd.DataFrame") -> tuple[Waiting, ...]:
-    """Machines of which a factor cannot be tested yet, by the latest job of each; the smallest window counts."""
+def waiting_of(jobs: "pd.DataFrame") -> tuple[Waiting, ...]:
+    """Machines of which a factor cannot be tested yet, by the latest job of each (`Findings.waiting`)."""
     of_machine: dict[Machine, list[tuple[str, int]]] = defaultdict(list)
-    for row in latest_waiting(verdicts).to_dict("records"):
+    for row in jobs.sort_values("started_s", kind="stable").to_dict("records"):
         of_machine[row["cluster"], row["node"], int(row["cpu"])].append((row["factor"], int(row["missing"])))
     alike: dict[tuple[Any, ...], list[Machine]] = defaultdict(list)
     for machine, rows in of_machine.items():
@@ -366,19 +363,3 @@ def absence_text(each: Absence) -> str:
     failed = f"; its last {counted(each.jobs, 'job')} {state}" if each.jobs else ""
     others = f"; others reported on {counted(each.days, 'day')} since" if each.days else ""
     return f"{name}: {since}{others}{failed}"
-
-
-def kept_summary(of: object) -> Summary | None:
-    """The summary that was kept for the same, None without one; of : all that decides it, as for `kept_text`."""
-    text = kept_text(of)
-    if text is None:
-        return None
-    try:
-        return from_json(Summary, json.loads(text))
-    except (InputError, ValueError):  # damaged
-        return None
-
-
-def keep_summary(of: object, summary: Summary) -> None:
-    """Keeps it for `kept_summary`."""
-    keep_text(of, json.dumps(finite_json(summary)))

@@ -19,7 +19,7 @@ from lepaute.kit.text import natural_order
 from lepaute.watch.alarms.worth_a_look import LABEL
 from lepaute.watch.changelog import ALL, Event
 from lepaute.watch.judging.judge import AND
-from lepaute.watch.kept import keep_text, kept_text
+from lepaute.watch.kept import keep_object, kept_object
 from lepaute.watch.notices.absences import Absence, absences, absences_of, last_data
 from lepaute.watch.notices.notice import Notice, least_seen, notices, unconfirmed_changes, worth_a_look
 from lepaute.watch.open_regressions import OpenRegressions, open_regressions, packed_values
@@ -120,12 +120,12 @@ def _put_in_place(new: Path, folder: Path) -> None:
 def plot_library() -> str:
     """The script of the library that draws the plots; bundling it takes more than a second, so it is kept."""
     of = "the library of the plots", version("vl-convert-python")
-    if (text := kept_text(of)) is None:
+    if (text := kept_object(of)) is None:
         from vl_convert import javascript_bundle
 
         text = javascript_bundle("window.vegaEmbed = vegaEmbed;")
-        keep_text(of, text)
-    return text
+        keep_object(of, text)
+    return str(text)
 
 
 def _event_page(event: Event) -> str:
