@@ -343,6 +343,10 @@ class ChangeEvidence:
             for name in (*sums, count):
                 getattr(self, name)[streams] *= worth
 
+    def forget_neighbours(self, streams: Booleans) -> None:
+        """What comes next differs from the latest values for another reason than noise: no correlation is learned."""
+        self.last[streams] = self.before_last[streams] = np.nan
+
     def put(self, streams: Integers, other: Self) -> None:
         """Takes these streams from another state, which is of them alone."""
         for each in fields(self):
