@@ -103,6 +103,10 @@ def answers_of(store: Path, beside: Path) -> Answers:
         "events propose": (answers.tested & answers.proposed, answers.tested),
         "test, by events propose": (worse & known, worse),
         **_of_health(answers, health),
+        "health, worth a look": (
+            {line["text"] for each in health.values() for line in each["worth_a_look"]["lines"]},
+            {line["text"] for line in test["worth_a_look"]["lines"]},
+        ),
         **_of_site(answers, test, store, beside),
         **_of_alerts(answers, store, beside),
         "health --drain": (_drained(store), drained),
@@ -135,7 +139,7 @@ def _of_health(answers: Answers, health: dict[str, dict[str, Any]]) -> Pairs:
 def _of_site(answers: Answers, test: dict[str, Any], store: Path, beside: Path) -> Pairs:
     asked(store, "site", "-o", str(beside / "site"))
     page = html.unescape((beside / "site" / "index.html").read_text())
-    lines = {re.escape(each["text"]) for each in test["notices"]}
+    lines = {re.escape(each["text"]) for each in (*test["notices"], *test["worth_a_look"]["lines"])}
     for one in test["regressions"]:
         changes = re.escape(", ".join(change_text(Change(**each)) for each in one["changes"]))
         lines.add(rf'{changes}</a> <span class="soft">since {one["since"]}{GRADUAL}, alarm on {one["alarm"]}')
