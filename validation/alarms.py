@@ -312,16 +312,7 @@ def looks(fleets: int) -> str:
                 cells.append(", ".join(f"{end:.0f}" if end <= 80 else "> 80" for end in ends))
         name = f"{change:g} sd" if change is not None else "three times the scatter"
         rows.append((name, str(jobs), *cells))
-    header = (
-        *(
-            "change of one machine",
-            "jobs a day",
-            "12 machines: median, 90 %",
-            "CUSUM",
-            "64 machines: the same",
-            "CUSUM",
-        ),
-    )
+    header = ("change of one machine", "jobs a day", "12 machines: median, 90 %", "CUSUM", "64 machines: same", "CUSUM")
     return f"""The second tier, `lepaute.stats.small_changes`, decided before: at most one clean fleet in twenty with a
 line in 100 days. Per cent of fleets, with the standard error; the first 100 days, and the last 100 of 250.
 

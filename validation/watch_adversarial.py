@@ -21,22 +21,28 @@ told apart is left out; a drift has a test of its own; alarms that a step explai
 what is not planted): at most 5 % of the fleets within the binomial bound (99.9 %), also for each kind without a change.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import product
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from scipy.stats import binom
-from support.fleets import BEGIN_S, DAY_S, date_of, fleet_values
+from support.fleets import BEGIN_S, DAY_S, NOISE, date_of, fleet_values, until_today
 from support.goals import Goal
 from support.null_streams import CPUS, KINDS, autoregressive, null_streams
 from support.options import Options
-from support.report import run_study
+from support.report import run_study, say
+from support.watch_answers import answers_of
 
 from lepaute.watch.judging.judge import judge
 from lepaute.watch.notices.notice import DATES, UNLIKE_PEERS, Notice, notices
 from lepaute.watch.proposals.platform_events import propose
 from lepaute.watch.proposals.proposed_event import ProposedEvent
+from lepaute.watch.store import open_store
+from lepaute.watch.values import day_of
 
 STUDY = "watch_adversarial"
 Floats = npt.NDArray[np.float64]
@@ -57,38 +63,44 @@ def node(number: int) -> slice:
     return slice(2 * number - 2, 2 * number)
 
 
-Found = tuple[tuple[ProposedEvent, ...], tuple[Notice, ...]]
-
-
-def found_in(values: pd.DataFrame) -> Found:
+def found_in(values: pd.DataFrame) -> tuple[tuple[ProposedEvent, ...], tuple[Notice, ...]]:
     return propose(values, verdicts=judge(values, windows=(1,))), notices(values)
 
 
-def event_nodes(events: tuple[ProposedEvent, ...]) -> list[tuple[str, ...]]:
-    return sorted(tuple(sorted((name for _, name in event.nodes), key=int)) for event in events)
+def outcome(
+    values: pd.DataFrame,
+    nodes: Sequence[tuple[str, ...]] = (),
+    noticed: tuple[str, str] | None = None,
+    fits: Callable[[ProposedEvent], bool] | None = None,
+) -> tuple[bool, int]:
+    """Whether the events are those of these nodes that fit, and a notice is there; how many others there are.
+
+    noticed : kind and node of the notice
+    """
+    events, said = found_in(values)
+    right = [event for event in events if tuple(sorted((name for _, name in event.nodes), key=int)) in nodes]
+    right = [event for event in right if fits is None or fits(event)]
+    told = [each for each in said if (each.kind, each.node) == noticed]
+    is_right = len(right) == len(events) == len(nodes) and bool(told) == (noticed is not None)
+    return is_right, len(events) + len(said) - len(right) - len(told)
 
 
 def bad_from_the_start(number: int) -> tuple[bool, int]:
     z = noise(number)
     z[node(4)] -= 25 * PER_CENT
-    events, said = found_in(fleet_values(z, seed=number))
-    right = [each for each in said if (each.kind, each.node) == (UNLIKE_PEERS, "4")]
-    return bool(right) and not events, len(events) + len(said) - len(right)
+    return outcome(fleet_values(z, seed=number), noticed=(UNLIKE_PEERS, "4"))
 
 
 def drift(number: int) -> tuple[bool, int]:
     z = noise(number)
     z[node(4)] -= 2 * PER_CENT * np.arange(DAYS) / DAYS
-    events, said = found_in(fleet_values(z, seed=number))
-    right = [event for event in events if event_nodes((event,)) == [("4",)] and event.factors[0].direction < 0]
-    return len(right) == 1, len(events) + len(said) - len(right)
+    return outcome(fleet_values(z, seed=number), [("4",)], fits=lambda event: event.factors[0].direction < 0)
 
 
 def vanished(number: int) -> tuple[bool, int]:
     z = noise(number)
     z[node(4), 60:] = np.nan
-    events, said = found_in(fleet_values(z, seed=number))
-    return not events, len(events) + len(said)
+    return outcome(fleet_values(z, seed=number))
 
 
 def half_of_the_nodes(number: int) -> tuple[bool, int]:
@@ -96,22 +108,15 @@ def half_of_the_nodes(number: int) -> tuple[bool, int]:
     chosen = sorted(np.random.default_rng((SEED, number, 2)).permutation(16)[:8] + 1)
     for each in chosen:
         z[node(int(each)), 50:] -= 5 * PER_CENT
-    events, said = found_in(fleet_values(z, seed=number))
-    right = [
-        event
-        for event in events
-        if event_nodes((event,)) == [tuple(str(one) for one in chosen)] and str(event.date) == date_of(50)
-    ]
-    return len(right) == 1 and len(events) == 1, len(events) + len(said) - len(right)
+    nodes = [tuple(str(each) for each in chosen)]
+    return outcome(fleet_values(z, seed=number), nodes, fits=lambda event: str(event.date) == date_of(50))
 
 
 def two_faults(number: int) -> tuple[bool, int]:
     z = noise(number)
     z[node(3), 50:] -= 4 * PER_CENT
     z[node(11), 53:] += 4 * PER_CENT
-    events, said = found_in(fleet_values(z, seed=number))
-    right = [event for event in events if event_nodes((event,)) in ([("3",)], [("11",)])]
-    return event_nodes(events) == [("11",), ("3",)], len(events) + len(said) - len(right)
+    return outcome(fleet_values(z, seed=number), [("3",), ("11",)])
 
 
 def clock_set_back(number: int) -> tuple[bool, int]:
@@ -119,9 +124,7 @@ def clock_set_back(number: int) -> tuple[bool, int]:
     late = (values["node"] == "4") & (values["job"].astype(int) >= 1060)
     values.loc[late, "started_s"] -= 30 * DAY_S
     values.loc[late, "value"] *= 0.95
-    events, said = found_in(values)
-    right = [each for each in said if (each.kind, each.node) == (DATES, "4")]
-    return len(right) == 1 and not events, len(events) + len(said) - len(right)
+    return outcome(values, noticed=(DATES, "4"))
 
 
 def late_job(number: int) -> tuple[bool, int]:
@@ -130,35 +133,29 @@ def late_job(number: int) -> tuple[bool, int]:
     values = fleet_values(z, seed=number)
     late = values["started_s"] >= BEGIN_S + 72 * DAY_S
     other = pd.concat([values[late].sample(frac=1, random_state=number), values[~late]])
-    events, said = found_in(values)
-    again, said_again = found_in(other)
     # day events read raw verdicts, steps the values: both have to be the same
-    right = [event for event in events if event_nodes((event,)) == [("4",)]]
-    same = [str(event) for event in events] == [str(each) for each in again] and said == said_again
-    return same and bool(right), len(events) + len(said) - len(right)
+    same = str(found_in(values)) == str(found_in(other))
+    right, false = outcome(values, [("4",)])
+    return same and right, false
 
 
 def spike(number: int) -> tuple[bool, int]:
     z = noise(number)
     z[7, 45] -= 50 * PER_CENT
-    events, said = found_in(fleet_values(z, seed=number))
-    return not events, len(events) + len(said)
+    return outcome(fleet_values(z, seed=number))
 
 
 def odd_beginning(number: int) -> tuple[bool, int]:
     z = noise(number)
     z[node(4), :3] -= 10 * PER_CENT
-    events, said = found_in(fleet_values(z, seed=number))
-    return not events, len(events) + len(said)
+    return outcome(fleet_values(z, seed=number))
 
 
 def power_drops(number: int) -> tuple[bool, int]:
     z = noise(number)
     for day in (40, 47, 55, 70):
         z[node(5).start : node(8).stop, day] -= 8 * PER_CENT
-    events, said = found_in(fleet_values(z, seed=number))
-    right = [event for event in events if event_nodes((event,)) == [("5", "6", "7", "8")] and event.shape == "days"]
-    return len(right) == 1 and len(events) == 1, len(events) + len(said) - len(right)
+    return outcome(fleet_values(z, seed=number), [("5", "6", "7", "8")], fits=lambda event: event.shape == "days")
 
 
 CASES: dict[str, Callable[[int], tuple[bool, int]]] = {
@@ -173,6 +170,68 @@ CASES: dict[str, Callable[[int], tuple[bool, int]]] = {
     "odd beginning": odd_beginning,
     "power drops": power_drops,
 }
+
+#: Nodes of large fleets, fleets of each, and their days; what becomes of which nodes, numbered from 0, from which day.
+LARGE, LARGE_DAYS = {250: 3, 1000: 1}, 80
+PLANTED: dict[str, tuple[tuple[range, float, int], ...]] = {
+    "nothing": (),
+    "one -1 %": ((range(3, 4), -0.01, 55),),
+    "one -3 %": ((range(3, 4), -0.03, 55),),
+    "one -6 %": ((range(3, 4), -0.06, 55),),
+    "slow from the first day": ((range(3, 4), -0.2, 0),),
+    "rack": ((range(40, 60), -0.05, 55),),
+    "new nodes": ((range(3, 4), -0.06, 55), (range(245, 246), -0.2, 0)),
+    "missing weeks": ((range(3, 4), -0.06, 55), (range(120, 121), -0.06, 74)),
+    "two events": ((range(3, 4), -0.04, 50), (range(11, 12), -0.12, 53)),
+    "half +4 %": (),
+    "half +4 %, three slow": ((range(3, 4), -0.06, 50), (range(20, 21), -0.03, 60), (range(201, 202), -0.06, 55)),
+}
+
+
+def large_fleet(nodes: int, case: str, number: int) -> pd.DataFrame:
+    """The table of factor values, whose last job is of the last 24 hours."""
+    rng = np.random.default_rng((SEED, nodes, number))
+    z = autoregressive(rng.normal(size=(nodes, LARGE_DAYS)), 0.3) + 0.4 * rng.normal(size=LARGE_DAYS)
+    for hit, size, begun in PLANTED[case]:
+        z[hit.start : hit.stop, begun:] += size / NOISE
+    if case.startswith("half"):
+        z[: nodes // 2, 40:] += 0.04 / NOISE
+    if case == "new nodes":
+        z[240:250, :60] = np.nan
+    if case == "missing weeks":
+        z[:, 40:54] = np.nan
+        z[100:150, 60:74] = np.nan
+        z[:, :75][rng.random((nodes, 75)) < 0.1] = np.nan
+    return until_today(fleet_values(z, seed=number, cpus=1))
+
+
+def agreement(nodes: int, case: str, number: int) -> tuple[bool, int, int]:
+    """Whether what was planted is named, how much else is, and how often commands contradict each other."""
+    values = large_fleet(nodes, case, number)
+    first_day = values["started_s"].max() // DAY_S - LARGE_DAYS + 1
+    expected, unlike = set[tuple[frozenset[str], str]](), set[str]()
+    for hit, _, begun in PLANTED[case]:
+        names = frozenset(str(node + 1) for node in hit)
+        if begun:
+            expected.add((names, day_of((first_day + begun) * DAY_S).isoformat()))
+        else:
+            unlike |= names
+    with TemporaryDirectory() as folder:
+        with open_store(Path(folder, "store")) as store:
+            store.add_values(values)
+        answers = answers_of(Path(folder, "store"), Path(folder))
+    named = {(names, since) for names, since, _ in answers.tested}
+    others = (answers.unlike | answers.unconfirmed) - unlike
+    right = named == expected and answers.unlike >= unlike
+    if case == "one -1 %":  # may wait
+        right, others = named <= expected, others - {"4"}
+    if case.startswith("half"):
+        half = {str(node + 1) for node in range(nodes // 2)}
+        right &= half in [names for names, *_ in answers.proposed]
+    for what, pair in answers.contradictions.items():
+        say(f"{nodes} nodes, {case}, {number}: {what}: {pair}")
+    return right, len(named - expected) + len(others), len(answers.contradictions)
+
 
 TEXT = """## Cases made to mislead the watch
 
@@ -201,6 +260,11 @@ def simulated(options: Options) -> pd.DataFrame:
             values = fleet_values(z, seed=1000 * place + number)
             false = len(propose(values, least_change=0.0)) + len(notices(values, least_change=0.0))
             rows.append({"case": f"no change, {kind}", "fleet": number, "right": not false, "false": false})
+    for nodes, count in {40: 1}.items() if options.quick else LARGE.items():
+        for case, number in product(PLANTED, range(count)):
+            right, false, contradictions = agreement(nodes, case, number)
+            row = {"case": f"{nodes} nodes: {case}", "fleet": number, "right": right, "false": false}
+            rows.append({**row, "contradictions": contradictions})
     return pd.DataFrame(rows)
 
 
@@ -213,6 +277,12 @@ def judged(frame: pd.DataFrame) -> list[Goal]:
         goals.append(Goal(case, f"at least {needed} of {fleets}", str(right), right >= needed))
     planted = frame[frame["case"].isin(CASES)]
     goals.append(rare("fleets with anything false, all cases", planted))
+    for nodes, large in frame[frame["contradictions"].notna()].groupby(frame["case"].str.partition(" nodes: ")[0]):
+        agreeing, right, count = int((large["contradictions"] == 0).sum()), int(large["right"].sum()), len(large)
+        goals.append(Goal(f"{nodes} nodes: commands agree", f"{count} of {count}", str(agreeing), agreeing == count))
+        needed = int(binom.ppf(0.001, count, 1 - LEVEL))
+        goals.append(Goal(f"{nodes} nodes: named as planted", f"at least {needed}", str(right), right >= needed))
+        goals.append(rare(f"{nodes} nodes: fleets with anything false", large))
     goals += [
         rare(f"fleets with anything, no change, {kind}", frame[frame["case"] == f"no change, {kind}"]) for kind in KINDS
     ]

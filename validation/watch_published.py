@@ -20,11 +20,11 @@ from dataclasses import replace
 
 import pandas
 from support.goals import Goal
-from support.options import options_of
-from support.report import finish, run_main
+from support.options import Options
+from support.report import run_study
 from support.watch_data import FACTORS, published_values
 
-from lepaute.watch.changelog import Changelog, read_changelog
+from lepaute.watch.changelog import read_changelog
 from lepaute.watch.judging.judge import judge
 
 STUDY = "watch_published"
@@ -36,8 +36,12 @@ NAMES = dict(
 #: Reading of the log of outliers -> tests, alarms, of these by factor, of these on logged jobs (None: not counted).
 EXPECTED = {"whole": (38_864, 543, (136, 53, 262, 92), 454), "single nodes": (38_896, 195, (26, 41, 109, 19), None)}
 LOW_POWER_W = 124.0
+#: What was below it -> rows, and (node, job) pairs.
+LOW_POWER = {
+    f"power below {LOW_POWER_W:g} W, before 2021": (128, 68),
+    f"power below {LOW_POWER_W:g} W, all": (209, 110),
+}
 YEAR_END_S = pandas.Timestamp("2021-01-01", tz="UTC").timestamp()
-DAY_S = 86_400.0
 
 TEXT = """## The published test of machines on its published data
 
@@ -54,44 +58,39 @@ hide the later ones: 195 alarms against 543. These counts say nothing about fals
 """
 
 
-def main() -> int:
-    options = options_of(__doc__, (DATA, EVENTS, OUTLIERS))
+def counted(options: Options) -> pandas.DataFrame:
+    """A row a (reading of the log, window, pooled, factor): observations, tests, alarms, and those on logged jobs.
+
+    Of what was below LOW_POWER_W, rows are observations and their (node, job) pairs are tests.
+    """
     values = published_values(options.data(DATA))
     if options.quick:
         values = values[values["node"].isin(["26", "29"])]
     log = read_changelog(options.data(EVENTS), options.data(OUTLIERS))
-    frame = pandas.read_csv(options.table(STUDY)) if options.summarise else counted(values, log)
-    goals = judged(frame, values)
-    return finish(options, STUDY, frame, goals, TEXT)
-
-
-def counted(values: pandas.DataFrame, log: Changelog) -> pandas.DataFrame:
-    """A row a (reading of the log, window, pooled, factor): observations, tests, alarms, and those on logged jobs."""
     single = replace(log, outliers=tuple(outlier for outlier in log.outliers if "/" not in outlier.nodes.text))
-    rows = []
+    low = values[(values["factor"] == "cpu_power_W") & (values["value"] < LOW_POWER_W)]
+    rows: list[dict[str, object]] = []
+    for name, part in zip(LOW_POWER, (low[low["started_s"] < YEAR_END_S], low), strict=True):
+        counts = {"observations": len(part), "tests": len(part[["node", "job"]].drop_duplicates())}
+        rows.append({"outlier_log": name, "r": 0, "pooled": False, "factor": "cpu_power_W", **counts})
     for reading, known in (("whole", log), ("single nodes", single)):
         for pooled in (False, True):
             found = judge(values, known, windows=(1, 5), confidence=1 - LEVEL, pooled=pooled)
             found["alarm"] = found["p_value"] < LEVEL
             for (r, factor), part in found.groupby(["r", "factor"], sort=True):
                 tested = part[part["missing"] == 0]
-                rows.append(
-                    {
-                        "outlier_log": reading,
-                        "r": r,
-                        "pooled": pooled,
-                        "factor": factor,
-                        "observations": len(part),
-                        "tests": len(tested),
-                        "alarms": int(tested["alarm"].sum()),
-                        "logged_tests": int(tested["outlier"].sum()),
-                        "logged_alarms": int((tested["outlier"] & tested["alarm"]).sum()),
-                    }
-                )
-    return pandas.DataFrame(rows)
+                counts = {
+                    "observations": len(part),
+                    "tests": len(tested),
+                    "alarms": int(tested["alarm"].sum()),
+                    "logged_tests": int(tested["outlier"].sum()),
+                    "logged_alarms": int((tested["outlier"] & tested["alarm"]).sum()),
+                }
+                rows.append({"outlier_log": reading, "r": r, "pooled": pooled, "factor": factor, **counts})
+    return pandas.DataFrame(rows).convert_dtypes()
 
 
-def judged(frame: pandas.DataFrame, values: pandas.DataFrame) -> list[Goal]:
+def judged(frame: pandas.DataFrame) -> list[Goal]:
     """The counts, which have to be those of the recount."""
     published = frame[(frame["r"] == 1) & ~frame["pooled"].astype(bool)]
     goals = []
@@ -109,19 +108,10 @@ def judged(frame: pandas.DataFrame, values: pandas.DataFrame) -> list[Goal]:
         if logged is not None:
             goals.append(equal(f"{where}alarms on logged jobs", logged, int(part["logged_alarms"].sum())))
             goals.append(equal(f"{where}tests of logged jobs", 880, int(part["logged_tests"].sum())))
-    low = values[(values["factor"] == "cpu_power_W") & (values["value"] < LOW_POWER_W)]
-    for when, part, rows, pairs in (
-        ("before 2021", low[low["started_s"] < YEAR_END_S], 128, 68),
-        ("all", low, 209, 110),
-    ):
-        goals += [
-            equal(f"power below {LOW_POWER_W:g} W, {when}: rows", rows, len(part)),
-            equal(
-                f"power below {LOW_POWER_W:g} W, {when}: (node, job) pairs",
-                pairs,
-                len(part[["node", "job"]].drop_duplicates()),
-            ),
-        ]
+    low = frame.set_index("outlier_log")
+    for name, (rows, pairs) in LOW_POWER.items():
+        goals.append(equal(f"{name}: rows", rows, int(low.loc[name, "observations"])))
+        goals.append(equal(f"{name}: (node, job) pairs", pairs, int(low.loc[name, "tests"])))
     return goals
 
 
@@ -131,4 +121,4 @@ def equal(what: str, wanted: int, reached: int) -> Goal:
 
 
 if __name__ == "__main__":
-    run_main(main)
+    run_study(STUDY, counted, judged, TEXT, needs=(DATA, EVENTS, OUTLIERS))

@@ -125,12 +125,8 @@ def outliers_found(verdicts: pandas.DataFrame, values: pandas.DataFrame, log: Ch
         named = {node for _, node in entry.nodes.among(nodes)}
         if not named:
             continue
-        row: dict[str, object] = {
-            "date": entry.date,
-            "nodes": entry.nodes.text,
-            "job": entry.job,
-            "reason": entry.reason,
-        }
+        row: dict[str, object] = {"date": entry.date, "nodes": entry.nodes.text, "job": entry.job}
+        row["reason"] = entry.reason
         for reading, table in (("", verdicts), ("unedited, ", unedited)):
             of_job = table[(table["job"] == entry.job) & table["node"].isin(named)]
             row.setdefault("nodes_with_data", of_job["node"].nunique())
@@ -167,21 +163,7 @@ def outside(verdicts: pandas.DataFrame, values: pandas.DataFrame) -> pandas.Data
     some = verdicts[(verdicts["test"] == "r = 1") & verdicts["alarm"] & (verdicts["belongs"] == "")]
     frame = explained(some, values)
     frame["date"] = pandas.to_datetime(frame["started_s"], unit="s").dt.date
-    columns = [
-        "date",
-        "node",
-        "cpu",
-        "job",
-        "started_s",
-        "factor",
-        "n",
-        "direction",
-        "value",
-        "usual",
-        "size",
-        "p_value",
-        "kind",
-    ]
+    columns = "date node cpu job started_s factor n direction value usual size p_value kind".split()
     return frame[columns].sort_values(["kind", "started_s", "node", "cpu"], ignore_index=True)
 
 
@@ -189,16 +171,13 @@ def corrected(values: pandas.DataFrame, log: Changelog) -> pandas.DataFrame:
     """The alarms of the corrected procedure, as logged, and the change points that are seen in the end."""
     alarms = judge_days(values, log).alarms
     rows = alarms[["day", "node", "cpu", "factor", "since_s", "changed_s", "direction", "size"]].assign(by="alarms")
+    names = ("node", "cpu", "factor", "direction", "size")
     points = [
         {
             "by": "change points",
             "day": "",
-            "node": point.node,
-            "cpu": point.cpu,
-            "factor": point.factor,
             "changed_s": point.before_s,
-            "direction": point.direction,
-            "size": point.size,
+            **{name: getattr(point, name) for name in names},
         }
         for point in find_change_points(values, log)
     ]
@@ -246,30 +225,18 @@ def judged(found: pandas.DataFrame, tables: dict[str, pandas.DataFrame]) -> list
     after = drops["last"].astype(str) > "2020-11-06"
     of_drops = [some for some, late in zip(nodes, after, strict=True) if late and len(some & DROPPING) >= 2]
     words = "; ".join("/".join(sorted(some, key=int)) for some in of_drops)
-    goals.append(
-        Goal(
-            "power drops of nodes 29 to 32",
-            "one platform event",
-            f"{len(of_drops)}: {words}",
-            of_drops == [set(DROPPING)],
-        )
-    )
+    is_one = of_drops == [set(DROPPING)]
+    goals.append(Goal("power drops of nodes 29 to 32", "one platform event", f"{len(of_drops)}: {words}", is_one))
     counts = tables["counts"].set_index("test").loc["r = 1"]
     limit = 2 * float(counts["promised"])
     alone = int((tables["outside"]["kind"] == "alone").sum())
-    goals.append(
-        Goal(
-            "alarms outside of all events, r = 1",
-            f"at most {limit:.1f}, or each explained",
-            f"{int(counts['outside'])}, of which {alone} alone",
-            alone <= limit,
-        )
-    )
     left = alone - int((afterwards(tables["outside"]) != "").sum())
-    goals.append(
-        Goal("the same, without what was explained afterwards", f"at most {limit:.1f}", f"{left}", left <= limit)
-    )
-    return goals
+    every, most = f"{int(counts['outside'])}, of which {alone} alone", f"at most {limit:.1f}"
+    return [
+        *goals,
+        Goal("alarms outside of all events, r = 1", f"{most}, or each explained", every, alone <= limit),
+        Goal("the same, without what was explained afterwards", most, f"{left}", left <= limit),
+    ]
 
 
 if __name__ == "__main__":

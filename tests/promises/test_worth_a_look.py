@@ -24,7 +24,7 @@ from lepaute.watch.values import DAY_S
 
 Floats = npt.NDArray[np.float64]
 #: Machines of a fleet, and fleets: what is counted has a standard error of at most 1.5 points for the larger ones.
-SIZES = {12: 300, 64: 120}  # of fewer than five machines nothing is looked at
+SIZES = {5: 600, 12: 300, 64: 120}  # of fewer than five machines nothing is looked at
 
 
 def most(chance: float, count: int) -> int:

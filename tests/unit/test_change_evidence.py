@@ -5,7 +5,15 @@ import pytest
 from scipy.stats import t
 
 from lepaute import _core
-from lepaute.stats.change_evidence import FURTHEST, HEAVY_SCALE, UPWARDS, factors, means_of
+from lepaute.stats.change_evidence import (
+    FURTHEST,
+    HEAVY_SCALE,
+    RESPONSE_SPREAD,
+    UPWARDS,
+    ChangeEvidence,
+    factors,
+    means_of,
+)
 
 
 @pytest.mark.parametrize("degrees", [1, 2, 3, 4, 50, 500])
@@ -80,3 +88,25 @@ def test_a_deviation_is_from_what_the_regression_predicts_and_its_error_from_wha
         covariance = scale[i] ** 2 * np.linalg.inv(gram)
         assert error[i] == pytest.approx(1 + regressors @ covariance @ regressors / scale[i] ** 2)
         assert innovation[i] == pytest.approx(y[i] - regressors @ expected[i] if known[i] else 0.0)
+
+
+def test_a_small_effect_of_the_first_days_does_not_make_responses_differ() -> None:
+    rng, streams = np.random.default_rng(7), 64
+    state, group = ChangeEvidence.start(streams), np.zeros(streams, np.int64)
+    for effect in (0.0, 0.002, -0.06, -0.1):
+        state.update(100 + rng.normal(size=streams), group, np.full((streams, 2), [effect / 2, effect / 2]))
+    np.testing.assert_allclose(state.spread, RESPONSE_SPREAD, rtol=0.1)
+
+
+def test_a_shift_that_is_known_teaches_no_correlation() -> None:
+    values = np.random.default_rng(8).normal(size=40) + 8.0 * (np.arange(40) >= 30)
+    learned = []
+    for is_known in (True, False):
+        state = ChangeEvidence.start(1)
+        for day, value in enumerate(values):
+            if is_known and day == 30:
+                state.forget_neighbours(np.array([True]))
+            state.update(np.array([value]))
+        learned.append(float(state.rho()[0]))
+    assert learned[0] < 0.5, "the noise is independent"
+    assert learned[1] > 0.6

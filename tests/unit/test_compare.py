@@ -73,6 +73,10 @@ def test_undisturbed_mpiruns_alone_decide(tmp_path: Path) -> None:
     assert bcast.outcome != "left faster"
     assert "24 of 46 mpiruns were disturbed as seen by cpu 24, sentinels 24 and decide nothing" in found.warnings
     assert verdicts(found.summaries.drop(columns="disturbed"), "openmpi", "mpich")[1].outcome == "left faster"
+    planted = found.summaries
+    slower = (planted["library"] == "mpich") & (planted["operation"] == "Allreduce")
+    planted.loc[slower, [name for name in planted if name.endswith("_s")]] *= 1.17
+    assert [row.outcome == "left faster" for row in verdicts(planted, "openmpi", "mpich")] == [True, False]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ from lepaute.watch.judging.judge import judge
 from lepaute.watch.open_regressions import regressions_in
 from lepaute.watch.proposals.day_events import day_events
 from lepaute.watch.proposals.platform_events import propose
-from lepaute.watch.report.summary import regressions_of
 
 MACHINES, DAYS, CHANGED = 32, 60, 50
 CHANGED_ON = dt.date(2026, 2, 20)
@@ -50,32 +49,6 @@ def test_a_regression_that_no_step_has_found_yet_is_a_proposal_whose_event_ends_
     assert propose(early, accepted, standing=open_in(early, accepted)) == ()
     assert propose(early, standing=left, least_change=0.2) == ()
     assert propose(early, standing=left, since_s=event.before_s + DAY_S) == ()
-
-
-@pytest.mark.slow
-def test_a_regression_that_a_step_has_as_well_is_one_proposal() -> None:
-    z = quiet(32, 80)
-    z[:16, CHANGED:] -= 10
-    values = fleet_values(z)
-    left = open_in(values)
-    (event,), (step,) = propose(values, standing=left), propose(values)
-    assert (event.machines, event.date) == (step.machines, step.date)
-    (report,) = regressions_of(left)
-    assert (event.nodes, event.date) == (tuple(("sim", node) for node in report.nodes), report.since)
-    assert event.factors[0].size == report.changes[0].size
-    assert len(propose(values)) == 1
-
-
-def test_a_regression_of_all_machines_together_is_a_proposal_of_all_nodes() -> None:
-    values = one_node_down().assign(stratum="s")
-    row = {
-        "cluster": "sim", "node": "all", "cpu": -1, "factor": values["factor"].iloc[0], "stratum": "s",
-        "day": "2026-02-24", "stream": "x", "since_s": 0.0, "evidence": 1e6, "enough": 1e5, "direction": -1,
-        "changed_s": float(values["started_s"].min()) + 20 * DAY_S, "before": 2 * values["value"].median(),
-        "size": -0.5, "size_low": -0.55, "size_high": -0.45, "worse": True, "archive": "", "judged_s": 0.0,
-    }  # fmt: skip
-    (event,) = propose(values, standing=pd.DataFrame([row]))
-    assert (event.kind, len(event.nodes), len(event.machines)) == ("platform", MACHINES // 2, MACHINES)
 
 
 def test_what_lasts_is_not_proposed_as_a_single_day() -> None:

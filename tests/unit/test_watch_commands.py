@@ -3,13 +3,13 @@
 import json
 import shlex
 import shutil
-import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
 import pytest
+from support.fleets import until_today
 from support_planted import Fault, planted
 
 from lepaute.cli.main import main
@@ -342,8 +342,7 @@ def test_a_silent_answer_says_the_least_change_that_it_would_have_seen_and_stric
 
 @pytest.mark.slow
 def test_one_night_names_a_node_of_three_that_became_much_slower_and_health_says_it_alike(tmp_path, capsys) -> None:
-    values = planted(3, 31, (Fault((2,), -0.1, 30),), 5)
-    values["started_s"] += DAY_S * ((time.time() - values["started_s"].max()) // DAY_S)  # whole days: the same nights
+    values = until_today(planted(3, 31, (Fault((2,), -0.1, 30),), 5))
     with open_store(tmp_path / "store") as store:
         store.add_values(values)
     status, text = answer(capsys, "test", "--store", tmp_path / "store")
@@ -356,8 +355,7 @@ def test_one_night_names_a_node_of_three_that_became_much_slower_and_health_says
 
 
 def test_one_sweep_names_the_node_that_is_unlike_its_peers_and_knows_nothing_else(tmp_path, capsys) -> None:
-    values = planted(40, 1, (Fault((7,), -0.5, 0),), 5)
-    values["started_s"] += DAY_S * ((time.time() - values["started_s"].max()) // DAY_S)  # whole days: the same nights
+    values = until_today(planted(40, 1, (Fault((7,), -0.5, 0),), 5))
     with open_store(tmp_path / "store") as store:
         store.add_values(values)
     status, text = answer(capsys, "test", "--store", tmp_path / "store")
@@ -365,6 +363,19 @@ def test_one_sweep_names_the_node_that_is_unlike_its_peers_and_knows_nothing_els
     status, text = answer(capsys, "health", "n[6-7]", "--store", tmp_path / "store")
     assert status == 4
     assert "n6: unknown (1 job of a factor, and 4 are needed)" in text
+
+
+@pytest.mark.parametrize(
+    ("days", "years_old", "why"),
+    [(40, 3, "no value since 20"), (2, 0, "2 jobs of a factor, and 4 are needed")],
+)
+def test_old_values_and_two_jobs_are_unknown_with_a_status_of_their_own(days, years_old, why, tmp_path, capsys) -> None:
+    values = until_today(planted(4, days))
+    with open_store(tmp_path / "store") as store:
+        store.add_values(values.assign(started_s=values["started_s"] - years_old * 365 * DAY_S))
+    status, text = answer(capsys, "health", "n1", "--store", tmp_path / "store")
+    assert (status, text.partition(why)[0]) == (2, "n1: unknown (")
+    assert refusal(capsys, "health", "", "--store", tmp_path / "store").startswith("lepaute: NODES is empty")
 
 
 @pytest.mark.slow

@@ -59,10 +59,10 @@ def test_a_fault_that_shows_in_two_factors_on_two_cpus_is_one_report() -> None:
 
 
 def test_nodes_that_change_together_are_one_report_and_those_that_do_not_are_several() -> None:
-    rows = [alarm(node) for node in ("1", "2", "3")]
-    rows += [alarm("8", day=11.0), alarm("9", day=10.0, size=+0.05, factor="mean_temperature_degC")]
+    rows = [alarm(node, size=-0.04) for node in ("1", "2", "3")]
+    rows += [alarm("8", day=11.0, size=-0.122), alarm("9", day=10.0, size=+0.05, factor="mean_temperature_degC")]
     reports = regressions_of(pd.DataFrame(rows))
-    assert [report.nodes for report in reports] == [("1", "2", "3"), ("8",), ("9",)]
+    assert [report.nodes for report in reports] == [("8",), ("1", "2", "3"), ("9",)], "the worst first"
 
 
 def test_tests_of_what_a_regression_tells_are_not_suspicious_on_their_own() -> None:

@@ -1,5 +1,6 @@
 """Fleets of simulated machines as tables of factor values, in which something may be planted."""
 
+import time
 from collections.abc import Mapping
 
 import numpy as np
@@ -23,11 +24,12 @@ def fleet_values(
     level: float = 1e12,
     seed: int = 1,
     cluster: str = "sim",
+    cpus: int = CPUS_A_NODE,
 ) -> pd.DataFrame:
     """The factor values of machines, each of shape (machines, days) in standard deviations; NaN: not measured.
 
-    Machine 2 i and 2 i + 1 are the processors of node i + 1. Levels of machines differ by 3 % (one standard deviation),
-    jobs of a node start at any hour of their day.
+    Of two processors a node, machine 2 i and 2 i + 1 are those of node i + 1. Levels of machines differ by 3 % (one
+    standard deviation), jobs of a node start at any hour of their day.
     """
     by_factor = streams if isinstance(streams, Mapping) else {FACTOR: streams}
     parts = []
@@ -35,14 +37,14 @@ def fleet_values(
         rng = np.random.default_rng(seed)
         machines, days = z.shape
         levels = level * (1 + 0.03 * rng.normal(size=(machines, 1)))
-        hour = np.repeat(rng.uniform(0, 80_000, size=(-(-machines // CPUS_A_NODE), days)), CPUS_A_NODE, axis=0)
+        hour = np.repeat(rng.uniform(0, 80_000, size=(-(-machines // cpus), days)), cpus, axis=0)
         machine, day = np.nonzero(np.isfinite(z))
         parts.append(
             pd.DataFrame(
                 {
                     "cluster": cluster,
-                    "node": (machine // CPUS_A_NODE + 1).astype(str),
-                    "cpu": machine % CPUS_A_NODE,
+                    "node": (machine // cpus + 1).astype(str),
+                    "cpu": machine % cpus,
                     "job": (1000 + day).astype(str),
                     "started_s": BEGIN_S + DAY_S * day + hour[machine, day],
                     "stratum": "s",
@@ -54,6 +56,12 @@ def fleet_values(
             )
         )
     return pd.concat(parts, ignore_index=True)
+
+
+def until_today(values: pd.DataFrame) -> pd.DataFrame:
+    """The same nights, whole days later."""
+    days = (time.time() - values["started_s"].max()) // DAY_S
+    return values.assign(started_s=values["started_s"] + DAY_S * days)
 
 
 def date_of(day: int) -> str:

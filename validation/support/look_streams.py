@@ -51,7 +51,7 @@ def shown(values: Floats, size: int, jobs: int = 1) -> npt.NDArray[np.bool_]:
             state.begin_day()
         common = effect.take(state.deviations(values[:, at]))
         state.update(values[:, at], groups, common)
-        found[:, at] = state.evidence() >= enough(size)
+        found[:, at] = state.evidence() >= enough(np.array([size]))
     return found
 
 

@@ -30,15 +30,8 @@ def picture(verdicts: pandas.DataFrame, log: Changelog) -> Figure:
         x, y = (alarms["started_s"] / DAY_S).to_numpy(), _rows(alarms, row) + 0.22 * (place - 1.5)
         axes.scatter(x[known], y[known], s=9, facecolors="none", edgecolors=colour, linewidths=0.5, alpha=0.7, zorder=3)
         axes.scatter(x[~known], y[~known], s=16, c=colour, linewidths=0, label=name, zorder=4)
-    axes.scatter(
-        [],
-        [],
-        s=9,
-        facecolors="none",
-        edgecolors="#555555",
-        linewidths=0.5,
-        label="explained by an entry of the log or a drop",
-    )
+    pale = "explained by an entry of the log or a drop"
+    axes.scatter([], [], s=9, facecolors="none", edgecolors="#555555", linewidths=0.5, label=pale)
     for node, dates in log.resets_s({(CLUSTER, str(node)) for node, _ in machines}).items():
         numbers = [number for (name, _), number in row.items() if str(name) == node[1]]
         for date in dates:

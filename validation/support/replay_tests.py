@@ -114,18 +114,9 @@ def _row(
         & (values["started_s"] >= event.begin_s)
     ]
     touched = len(after[after["started_s"] < event.end_s][CPU].drop_duplicates())
-    row: dict[str, object] = {
-        "event": event.name,
-        "test": test,
-        "factor": factor,
-        "touched": touched,
-        "machines": len(first),
-        "found": "",
-        "days": numpy.nan,
-        "jobs": numpy.nan,
-        "last_jobs": numpy.nan,
-        **(more or {"tests": numpy.nan}),
-    }
+    row: dict[str, object] = {"event": event.name, "test": test, "factor": factor, "touched": touched}
+    row |= {"machines": len(first), "found": "", **dict.fromkeys(("days", "jobs", "last_jobs"), numpy.nan)}
+    row |= more or {"tests": numpy.nan}
     needed = max(1, int(numpy.ceil(SHARE * touched)))
     if touched and len(first) >= needed:
         starts = after.groupby(CPU)["started_s"].apply(lambda part: numpy.sort(part.to_numpy())).to_dict()

@@ -343,6 +343,10 @@ class ChangeEvidence:
             for name in (*sums, count):
                 getattr(self, name)[streams] *= worth
 
+    def forget_neighbours(self, streams: Booleans) -> None:
+        """What comes next differs from the latest values for another reason than noise: no correlation is learned."""
+        self.last[streams] = self.before_last[streams] = np.nan
+
     def put(self, streams: Integers, other: Self) -> None:
         """Takes these streams from another state, which is of them alone."""
         for each in fields(self):
@@ -467,11 +471,12 @@ class ChangeEvidence:
         """A step of EM (Dempster, Laird & Rubin, Journal of the Royal Statistical Society B 39, 1977) a round.
 
         The spread's square is the mean over a group's machines of what responses are off 1 by, squared, and of their
-        posterior variances; without a common effect these are the square of the spread, and it stays.
+        posterior variances; without a common effect these are the square of the spread, and it stays. Of machines whose
+        scale is known: before, nothing holds a response back where the effect is small.
         """
         size = int(groups.max()) + 1
         off = (self.expected[:, 1:] - 1) ** 2 + variance
-        known = self.count > 0
+        known = (self.count > 0) & (self.scale_count >= FEWEST)
         machines = np.bincount(groups, weights=known, minlength=size)
         for part in range(2):
             sums = np.bincount(groups, weights=np.where(known, off[:, part], 0.0), minlength=size)

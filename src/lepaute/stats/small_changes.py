@@ -32,6 +32,8 @@ LEVELS: tuple[Alternative, ...] = ((0.7, 1.0), (1.5, 1.0))
 WIDER: tuple[Alternative, ...] = ((0.0, 3.0),)
 #: From so large a CUSUM on nothing is learned of a level that rests on so many values, as if they were independent.
 SUSPICIOUS, SETTLED = 20.0, 60
+#: A smaller fleet counts as one of so many streams: it tells too little of how its days hang together.
+ALIKE = 12
 #: Values that a level remembers: longer than for alarms, which a small change would be lost in.
 MEMORY = 1000
 
@@ -72,7 +74,8 @@ class SmallChanges(ChangeEvidence):
     def _multiply(self, tested: Booleans, z: Floats, reduced: Floats, degrees: Integers) -> None:
         levels = factors(z, degrees, LEVELS, reduced)
         self.products += (self.begins & tested)[:, None]
-        self.products *= np.concatenate([levels, factors(z, degrees, WIDER)], axis=1)
+        # a scale too small by chance is so for all values, unlike a level; half as many degrees leave room for that
+        self.products *= np.concatenate([levels, factors(z, np.maximum(degrees // 2, 1), WIDER)], axis=1)
         np.minimum(self.products, MOST, out=self.products)
         self.largest = np.minimum(np.where(tested[:, None], np.maximum(self.largest, 1.0), self.largest) * levels, MOST)
         self.begins &= ~tested
@@ -83,6 +86,6 @@ class SmallChanges(ChangeEvidence):
         return super(SmallChanges, self)._learn(seen & ~held, y, x, scale)  # a class with slots is made twice
 
 
-def enough(streams: int) -> float:
-    """The least S that is worth a look, where so many streams are watched."""
-    return DAYS * streams / CHANCE
+def enough(fleets: Integers) -> float:
+    """The least S that is worth a look, where fleets of so many streams are watched."""
+    return DAYS * float(np.maximum(fleets, ALIKE).sum()) / CHANCE

@@ -183,9 +183,11 @@ class Stretches:
     def take(self, at: int) -> None:
         """The values of a round."""
         today, group = self.streams.values[at], self.streams.group
-        deviations = self.state.deviations(today)
+        deviations, shifted_before = self.state.deviations(today), self.effect.parts.shifted.copy()
         shared = self.effect.take(deviations, lambda common: self.state.residuals(today, group, common))
         self.shared[at], self.slow[at], self.stretch[at] = self.effect.effect, self.effect.slow, self.latest
+        for state in (self.state, self.small):
+            state.forget_neighbours(self.effect.parts.shifted & ~shifted_before)
         for number in np.flatnonzero(self.effect.parts.shifted):
             self.shifted[max(0, at + 1 - self.effect.parts.rounds[group[number]]) : at + 1, number] = True
         allowed = self.least * np.abs(np.nan_to_num(self.state.levels()))
@@ -199,8 +201,10 @@ class Stretches:
 
     def look(self, at: int) -> None:
         """At the end of a day: what has become worth a look. The stream begins anew, for this tier alone."""
-        evidence, least, group = self.small.evidence(), enough(int(self._seen.sum())), self.streams.group
-        found = np.flatnonzero((evidence >= least) & (np.bincount(group)[group] >= MIN_LOOKED_AT))
+        evidence, group = self.small.evidence(), self.streams.group
+        looked_at = np.bincount(group) >= MIN_LOOKED_AT
+        least = enough(np.bincount(group, self._seen)[looked_at])
+        found = np.flatnonzero((evidence >= least) & looked_at[group])
         for number in found:
             if number in self._open:  # the same change goes on
                 continue
