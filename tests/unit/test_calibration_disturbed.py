@@ -3,7 +3,6 @@
 import collections
 import json
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,14 +11,14 @@ from support_calibration import BLOCK, KINDS, LIMITS, RUNS, SEMANTIC_ROUNDS, TWO
 from lepaute.errors import EnvironmentProblem
 from lepaute.measure.archive import Archive
 from lepaute.measure.calibration import attempt as attempts
-from lepaute.measure.calibration.attempt import Attempt, next_repetition
+from lepaute.measure.calibration.attempt import next_repetition
 from lepaute.measure.calibration.campaign import calibrate
 from lepaute.measure.calibration.entries import AttemptEntry, RawFile
 from lepaute.measure.calibration.speed import SpeedWitness
 from lepaute.measure.experiment.entries import RunState
 from lepaute.measure.experiment.workspace import Workspace
 from lepaute.measure.machine_load import disturbance_warnings
-from lepaute.measure.plan import QUICK, PlannedRun, plan
+from lepaute.measure.plan import QUICK, plan
 
 pytest_plugins = ["support_calibration_fixtures"]
 
@@ -64,20 +63,21 @@ def test_load_that_stays_costs_no_more_time_than_a_part_of_the_campaign(machine,
     ]
 
 
-def test_a_repetition_that_would_last_too_long_is_left_for_one_that_fits() -> None:
-    def attempt(name: str, number: int, wall_s: float, disturbed: bool = True) -> Attempt:
-        design = plan(QUICK, 1, TWO, LIMITS)[0].design
-        return Attempt("alone", PlannedRun(0, name, "dgemm", (0,), 1, design), number, wall_s, disturbed)
+def attempt(name: str, number: int, wall_s: float, disturbed: bool = True) -> AttemptEntry:
+    run = ("alone", None, 0, name, number, "dgemm", (0,), "one", 1, 1, "", 0.0, 0.0)
+    return AttemptEntry(*run, wall_s, disturbed, (), {})
 
+
+def test_a_repetition_that_would_last_too_long_is_left_for_one_that_fits() -> None:
     first = [attempt("a", 0, 15.0), attempt("b", 0, 12.0), attempt("c", 0, 3.0), attempt("d", 0, 1.0, disturbed=False)]
     following = []
-    while (again := next_repetition(first, 0, 20.0)) is not None:
-        following.append((again.run.name, again.number))
-        first.append(attempt(again.run.name, again.number + 1, again.wall_s))
+    while (again := next_repetition(first, (), 0, 20.0)) is not None:
+        following.append((again.name, again.attempt))
+        first.append(attempt(again.name, again.attempt + 1, again.wall_s))
     assert following == [("a", 0), ("c", 0)]  # 15 + 12 s and 15 + 3 + 3 s would be too much
-    assert next_repetition(first, 1, 20.0) is None
+    assert next_repetition(first, (), 1, 20.0) is None
     lasting = [attempt("a", number, 1.0) for number in range(3)]
-    assert next_repetition(lasting, 0, 20.0) is None  # twice is enough
+    assert next_repetition(lasting, (), 0, 20.0) is None  # twice is enough
     assert disturbance_warnings([[False, True]], "probe runs", "blocks.json") == []
     assert "1 of 1 probe runs were disturbed" in disturbance_warnings([[True]], "probe runs", "blocks.json")[0]
 
@@ -142,7 +142,6 @@ def test_runs_beside_a_slow_sentinel_met_a_slow_machine(tmp_path: Path) -> None:
 
 
 def test_what_met_a_slow_machine_is_repeated_once_however_slow_it_is_again() -> None:
-    design = plan(QUICK, 1, TWO, LIMITS)[0].design
-    first = Attempt("alone", PlannedRun(0, "a", "dgemm", (0,), 1, design), 0, 1.0, disturbed=False, slow=True)
-    assert next_repetition([first], 1, 20.0) == first
-    assert next_repetition([first, replace(first, number=1)], 1, 20.0) is None
+    first, again = (attempt("a", number, 1.0, disturbed=False) for number in (0, 1))
+    assert next_repetition([first], {first.key}, 1, 20.0) == first
+    assert next_repetition([first, again], {first.key, again.key}, 1, 20.0) is None

@@ -2,7 +2,7 @@
 
 import itertools
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
@@ -12,7 +12,7 @@ from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.measure.archive import Archive
 from lepaute.measure.calibration import campaign
 from lepaute.measure.calibration.campaign import calibrate
-from lepaute.measure.calibration.precision import Check, Goal, Progress, Reached
+from lepaute.measure.calibration.precision import Check, Goal, Reached, next_step
 from lepaute.measure.plan import FULL, QUICK, plan
 
 pytest_plugins = ["support_calibration_fixtures"]
@@ -30,6 +30,12 @@ def small(machine: FakeMachine, monkeypatch: pytest.MonkeyPatch) -> FakeMachine:
     return machine
 
 
+@pytest.fixture
+def assess_by(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Archive], Reached]], None]:
+    """Tells how the precision is found, instead of by a fit."""
+    return lambda assess: monkeypatch.setattr(campaign, "assessment", lambda: assess)
+
+
 def reached(half_width: float, floor: float = 0.01, layer: str = "days") -> Reached:
     return Reached(half_width, floor, "HPL", layer, "it")
 
@@ -40,20 +46,21 @@ def blocks_of(archive: Archive) -> Sequence[int]:
 
 @pytest.mark.parametrize(("later", "words"), [(0.57, "5 min later to ± 57.0 %, as this machine drifts"), (0.05, "")])
 def test_a_machine_that_drifts_is_said_to(later, words):
-    text = Goal(lambda _archive: reached(0.05), 0.1).text(replace(reached(0.05), later=later), 8, 1.5)
+    text = Goal(0.1).text(replace(reached(0.05), later=later), 8, 1.5)
     assert words in text
     assert ("drifts" in text) == bool(words)
     assert text.startswith("the mean of HPL is known to ± 5.0 % after 8 blocks;")
 
 
-def test_a_calibration_ends_after_the_fewest_blocks_where_predictions_are_precise(small, place):
+def test_a_calibration_ends_after_the_fewest_blocks_where_predictions_are_precise(small, place, assess_by):
     seen: list[set[int]] = []
 
     def assess(archive: Archive) -> Reached:
         seen.append(set(archive.table("observations/kernels.parquet")["block"]))
         return reached(0.04)
 
-    archive = Archive.open(calibrate(place, goal=Goal(assess, 0.05)))
+    assess_by(assess)
+    archive = Archive.open(calibrate(place, goal=Goal(0.05)))
     assert blocks_of(archive) == list(range(FEWEST))
     assert archive.metadata["blocks"] == FEWEST
     assert seen == [set(range(FEWEST))]
@@ -61,8 +68,9 @@ def test_a_calibration_ends_after_the_fewest_blocks_where_predictions_are_precis
     assert names_in(place) == ["c.zip"]
 
 
-def test_what_is_left_of_the_budget_goes_into_blocks_of_steps_on_all_cores(small, place):
-    archive = Archive.open(calibrate(place, goal=Goal(lambda _archive: reached(0.5), 0.05, budget_s=400.0)))
+def test_what_is_left_of_the_budget_goes_into_blocks_of_steps_on_all_cores(small, place, assess_by):
+    assess_by(lambda _archive: reached(0.5))
+    archive = Archive.open(calibrate(place, goal=Goal(0.05, budget_s=400.0)))
     further = archive.json("further.json")
     assert further
     assert blocks_of(archive) == list(range(PLANNED + len(further)))
@@ -74,25 +82,25 @@ def test_what_is_left_of_the_budget_goes_into_blocks_of_steps_on_all_cores(small
 
 
 @pytest.mark.slow
-def test_an_interrupted_calibration_goes_on_to_a_better_precision(small, place):
+def test_an_interrupted_calibration_goes_on_to_a_better_precision(small, place, assess_by):
     small.break_at(2 * BLOCK, "fail")
     with pytest.raises(EnvironmentProblem):
-        calibrate(place, goal=Goal(lambda _archive: reached(0.5), 0.05, budget_s=400.0))
+        calibrate(place, goal=Goal(0.05, budget_s=400.0))
     small.break_at(0, "never")
     widths = iter([0.3, 0.2, 0.02])
-    archive = Archive.open(
-        calibrate(place, goal=Goal(lambda _archive: reached(next(widths)), 0.03, budget_s=900.0), resume=True)
-    )
+    assess_by(lambda _archive: reached(next(widths)))
+    archive = Archive.open(calibrate(place, goal=Goal(0.03, budget_s=900.0), resume=True))
     assert archive.json("precision.json")[-1]["half_width"] == 0.02
     assert len(blocks_of(archive)) == archive.metadata["blocks"] >= FEWEST + 1
 
 
-def test_a_complete_calibration_gets_further_blocks_beside_those_it_has(small, place):
-    calibrate(place, goal=Goal(lambda _archive: reached(0.04), 0.05))
+def test_a_complete_calibration_gets_further_blocks_beside_those_it_has(small, place, assess_by):
+    assess_by(lambda _archive: reached(0.04))
+    calibrate(place, goal=Goal(0.05))
     first = Archive.open(shutil.copy(place, place.parent.parent / "first.zip"))
     widths = iter([0.04, 0.02])
-    better = Goal(lambda _archive: reached(next(widths)), 0.03, budget_s=900.0)
-    archive = Archive.open(calibrate(place, goal=better, resume=True))
+    assess_by(lambda _archive: reached(next(widths)))
+    archive = Archive.open(calibrate(place, goal=Goal(0.03, budget_s=900.0), resume=True))
     # By this clock a check takes longer than a block is reckoned to take, and a further block takes: two before each.
     assert blocks_of(archive) == list(range(FEWEST + 4))
     assert archive.json("blocks.json")[: len(first.json("blocks.json"))] == first.json("blocks.json")
@@ -104,21 +112,22 @@ def test_a_complete_calibration_gets_further_blocks_beside_those_it_has(small, p
     assert names_in(place) == ["c.zip"]
 
 
-def test_a_fit_that_fails_leaves_the_planned_blocks(small, place):
+def test_a_fit_that_fails_leaves_the_planned_blocks(small, place, assess_by):
     def assess(_archive: Archive) -> Reached:
         raise InputError("nothing to fit")
 
-    archive = Archive.open(calibrate(place, goal=Goal(assess)))
+    assess_by(assess)
+    archive = Archive.open(calibrate(place, goal=Goal()))
     assert blocks_of(archive) == list(range(PLANNED))
     assert archive.metadata["warnings"] == ["the precision remains unknown: nothing to fit"]
 
 
 def test_the_next_step_follows_from_the_precision_and_the_time_that_is_left() -> None:
-    goal = Goal(lambda _archive: reached(1.0), 0.05)
+    goal = Goal(0.05)
 
     def step(blocks: int, left_s: float, check_s: float, checked: int, now: Reached | None = None) -> str:
         last = Check(checked, 0.0, check_s, 0.5, 0.01, "days")
-        return Progress(blocks, left_s, 10.0, last).next_step(goal, now)
+        return next_step(goal, now, blocks, left_s, 10.0, last)
 
     assert step(6, 100.0, 5.0, 5) == "check"
     assert step(6, 100.0, 5.0, 6, reached(0.05)) == "stop"
@@ -128,7 +137,7 @@ def test_the_next_step_follows_from_the_precision_and_the_time_that_is_left() ->
     assert step(6, 17.0, 5.0, 5) == "measure"  # a check would leave no time for the block
     assert step(6, 100.0, 15.0, 5) == "measure"  # a check takes longer than a block
     assert step(7, 100.0, 15.0, 5) == "check"
-    assert Progress(5, 25.0, 10.0, None).next_step(goal, None) == "stop"  # until known, a check is taken for 20 s
+    assert next_step(goal, None, 5, 25.0, 10.0, None) == "stop"  # until known, a check is taken for 20 s
 
 
 def test_further_blocks_leave_the_designs_of_the_first_as_they_are() -> None:
@@ -141,5 +150,5 @@ def test_further_blocks_leave_the_designs_of_the_first_as_they_are() -> None:
 
 def test_a_budget_that_does_not_hold_the_fewest_blocks_is_refused_and_leaves_nothing(small, place):
     with pytest.raises(InputError, match=r"--budget is 1 s, and the fewest blocks \(2\) take about"):
-        calibrate(place, goal=Goal(lambda _archive: reached(0.5), budget_s=1.0))
+        calibrate(place, goal=Goal(budget_s=1.0))
     assert names_in(place) == []

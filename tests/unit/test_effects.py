@@ -31,9 +31,8 @@ def of(one: Prediction) -> Callable[..., Prediction]:
             replace(run, time_s=each, rate=hpl.rate_of(each)) for run, each in zip(one.run_list, times_s, strict=True)
         )
         trust = Trust(1.0, time_relative_sd=0.2 if extrapolated else 0.01)
-        found = replace(one, application=hpl, run_list=runs, trust=trust)
-        vars(found)["_again"] = found  # the noise of another run is none here
-        return found
+        # Without a request, it is itself where it is simulated with other noise.
+        return replace(one, application=hpl, run_list=runs, trust=trust, request=None)
 
     return made
 
@@ -105,7 +104,7 @@ def test_each_n_has_a_best_of_its_own(of: Callable[..., Prediction]) -> None:
     told = joint.to_dict()["problems"]
     assert [(each["problem"], each["best"]) for each in told] == [("N = 1000", [0]), ("N = 4000", [3])]
     assert [each["parameters"][0]["reference"] for each in told] == [128, 192]
-    lines = summary(sweep).splitlines()
+    lines = summary(joint).splitlines()
     assert [line for line in lines if line.startswith("  N = ")] == [
         "  N = 1000, 2 combinations",
         "  N = 4000, 2 combinations",

@@ -10,7 +10,7 @@ from lepaute.kit.text import caveat_line, folded, with_interval
 from lepaute.simulate import Hpl, Prediction, PredictionRequest, predict_all
 from lepaute.simulate.platform import load_platform, shipped_names
 from lepaute.simulate.platform.overview import facts, in_one_line
-from lepaute.simulate.prediction.sweep import scaling
+from lepaute.simulate.prediction.sweep import Sweep, scaling
 
 NARROW = 80
 TITLES = ("kernel", "calls", "time", "ranges and a note")
@@ -84,10 +84,10 @@ def test_caveats_are_one_line_with_their_count_and_the_way_to_all():
 
 @pytest.mark.parametrize("details", [False, True])
 def test_predictions_begin_with_the_answer_and_fit_80_columns(predictions, details):
-    first, machine = predictions[0], load_platform("dahu")
+    first = predictions[0]
     texts = {
-        "HPL takes ": lambda width: answered(first, machine, width, details=details),
-        "Fastest of 3: ": lambda width: answered_sweep(predictions, width, details=details),
+        "HPL takes ": lambda width: answered(first, width, details=details),
+        "Fastest of 3: ": lambda width: answered_sweep(Sweep(tuple(predictions)), width, details=details),
         "HPL on 4 ranks takes ": lambda width: answered_scaling(scaling(predictions), width, details=details),
     }
     for begin, text in texts.items():

@@ -25,8 +25,8 @@ from lepaute.kit.quantities import numbers_of
 from lepaute.kit.temporary import temporary_folder
 from lepaute.measure.hpl_source import SHA256, unpack_source
 from lepaute.simulate.apps.hpl import Hpl, HplFiles
-from lepaute.simulate.prediction.predicting import check_runs, expected_run_s
-from lepaute.simulate.prediction.sweep import repeat_references, scaling
+from lepaute.simulate.prediction.predicting import check_runs, expected_run_s, predict_all
+from lepaute.simulate.prediction.sweep import Sweep, scaling
 from lepaute.simulate.smpi.building import build_program, compilers, program_in
 from lepaute.simulate.smpi.process import Limits
 from lepaute.simulate.smpi.settings import ProgramSettings
@@ -146,8 +146,9 @@ def program(
                 on_progress=on_progress,
                 keep=_keep(traces, folder),
             )
-            predictions = simulation.predicted(
-                programs, engine=engine, mapping=mapping, progress=lambda share: on_share(share / parts)
+            request = simulation.request(engine=engine, mapping=mapping)
+            predictions = predict_all(
+                programs, simulation.given_platform, request, progress=lambda share: on_share(share / parts)
             )
             quiet = replace(engine, on_line=None, on_complaint=None, keep=None)
             silent = [
@@ -159,8 +160,7 @@ def program(
                 on_share((1 + share * besides) / parts)
 
             compared = compared_with(silent[0], others, tell, quiet) if others else []
-            if len(silent) > 1:
-                repeat_references(silent, tell)
+            Sweep(tuple(silent)).repeat_references(tell)
         points = scaling(silent) if len(silent) > 1 else []
         if as_json:
             objects = [prediction.to_dict() for prediction in predictions]
@@ -208,20 +208,20 @@ def hpl(
 
     check_outputs(traces.outputs, inputs=[*simulation.inputs, *files.inputs, *placement.inputs], force=force)
     hpls, from_file = applications_of(context, Hpl, values, files, simulation.read)
-    machine = simulation.read()
-    mapping = placement.on(machine, hpls[0].threads_per_rank)
+    mapping = placement.on(simulation.read(), hpls[0].threads_per_rank)
     runs, whole_s = simulation.runs * len(hpls), _whole_s(simulation, hpls, mapping)
     built = build_hpl_smpi(unpack_source, SHA256)
     with temporary_folder("lepaute-emulate-", plain=True) as folder:
         with simulated_date(runs, timeout, whole_s) as (on_progress, on_share, _):
             engine = Smpi(built, limits=Limits(timeout), on_progress=on_progress, keep=_keep(traces, folder))
-            predictions = simulation.predicted(hpls, mapping=mapping, engine=engine, progress=on_share)
+            request = simulation.request(mapping=mapping, engine=engine)
+            predictions = predict_all(hpls, simulation.given_platform, request, progress=on_share)
         if as_json:
             objects = [prediction.to_dict() for prediction in predictions]
             print(json_text({"predictions": objects} if from_file else objects[0]))
         else:
             width = terminal_columns()
-            print("\n".join(answered(each, machine, width, details=details) for each in predictions))
+            print("\n".join(answered(prediction, width, details=details) for prediction in predictions))
         part = (START_S, START_S + predictions[0].run_list[0].time_s)
         _write_trace(traces, folder, predictions[0], part)
     note_unused(context, Hpl, [run.unused for run in hpls])
@@ -235,7 +235,8 @@ def _whole_s(simulation: EmulatedRuns, hpls: "Sequence[Application]", mapping: "
     is_long = expected_run_s(hpls, simulation.read(), runs=1, mapping=mapping) is not None
     if is_long or len(hpls) > 1 or simulation.runs > 1:
         return None
-    return START_S + simulation.predicted(hpls, mapping=mapping)[0].time_s.mean
+    (prediction,) = predict_all(hpls, simulation.given_platform, simulation.request(mapping=mapping))
+    return START_S + prediction.time_s.mean
 
 
 def _pass_on(stream: TextIO, end_line: Callable[[], None], line: str) -> None:

@@ -76,10 +76,10 @@ class CalibrateOptions:
 
     def goal(self) -> "Goal | None":
         """None of a quick calibration. Raises InputError where that is asked for a precision or a time."""
-        from lepaute.cli.calibration_precision import goal_of
+        from lepaute.measure.calibration.precision import DEFAULT_PRECISION, Goal
 
         if not self.quick:
-            return goal_of(self.precision, self.budget_s)
+            return Goal(DEFAULT_PRECISION if self.precision is None else self.precision, self.budget_s)
         for option, value in (("--budget", self.budget_s), ("--precision", self.precision)):
             if value is not None:
                 raise InputError(f"{option} applies to a whole calibration; leave out --quick")
@@ -103,6 +103,7 @@ def calibrate(
     Close other programs first; `lepaute doctor` reports what would disturb.
     """
     from lepaute.measure.calibration.campaign import calibrate as measure
+    from lepaute.measure.calibration.reference import precision_of
     from lepaute.measure.fit import diagnose, platform_and_models
 
     output, archive, goal = options.output, options.archive, options.goal()
@@ -133,8 +134,6 @@ def calibrate(
     platform, fitted = platform_and_models(measured, output.stem)
     precision: dict[str, Any] = {}
     if goal is not None:
-        from lepaute.cli.calibration_precision import precision_of
-
         text, precision = precision_of(goal, measured, platform, fitted)
         note(f"lepaute: {text}")
     told = _Told(report, details, as_json, precision)

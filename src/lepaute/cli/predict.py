@@ -3,12 +3,14 @@
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from operator import truediv
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lepaute.cli.against import Compared, alternatives, compared_with
+from lepaute.cli.against import Alternative, Compared, alternatives, compared_with
 from lepaute.cli.entry import INTERRUPTED, complain
 from lepaute.cli.options import FORCE_HELP, App, Details, flags_of, with_options_of
 from lepaute.cli.simulation import Placement, Simulation, TraceFiles, applications_of, note_unused, own_class
@@ -25,11 +27,10 @@ from lepaute.simulate.apps.own.loading import names_a_class
 from lepaute.simulate.prediction.wording import NOT_SAMPLED
 
 if TYPE_CHECKING:
-    from lepaute.simulate import Application, Mapping, Prediction
+    from lepaute.simulate import Application, PredictionRequest
     from lepaute.simulate.application import Files
-    from lepaute.simulate.conditions import Fidelity
     from lepaute.simulate.platform import Platform
-    from lepaute.simulate.prediction.sweep import ScalingPoint
+    from lepaute.simulate.prediction.sweep import ScalingPoint, Sweep
     from lepaute.simulate.tracing import TraceRequest
 
 
@@ -93,17 +94,23 @@ def command_of(application: "type[Application]") -> Callable[..., None]:
         for problem in filter(None, map(files.refutes, applications)):
             complain(problem)
             raise typer.Exit(1)
-        _predict(
-            applications,
-            simulation,
-            placement,
-            traces,
-            options,
-            files,
-            cast("Fidelity", fidelity),
-            from_file=from_file,
-            details=details,
-        )
+        trace = _narrowed(traces.request(), applications)
+        mapping = placement.on(simulation.read(), applications[0].threads_per_rank)
+        others = alternatives(options.against or [], applications, simulation, placement)
+        request = simulation.request(mapping=mapping, fidelity=fidelity, trace=trace)
+        request = _completed(request, applications, simulation.machine, options.parts)
+        sweep, compared = _predicted(applications, simulation, request, others)
+        if fidelity == "sampled" and all(prediction.fidelity == "full" for prediction in sweep.predictions):
+            note(f"lepaute: --fidelity {NOT_SAMPLED}")
+        points = [] if from_file else sweep.scaling_points
+        if options.as_json:
+            print(json_text(_content(sweep, points, compared, as_list=from_file)))
+        else:
+            print("\n".join(_texts(sweep, points, compared, files, details=details)))
+        if options.plot is not None:
+            _draw(sweep, points, options.plot)
+        traces.write(sweep.predictions[0].trace)
+        files.write(sweep.predictions)
         note_unused(context, application, [run.unused for run in applications])
 
     what = "time and rate" if application.rate is not None else "time"
@@ -111,65 +118,6 @@ def command_of(application: "type[Application]") -> Callable[..., None]:
         f"Predicts the {what} of {application.summary}, with the 95 % prediction interval for one further run."
     )
     return command
-
-
-def _predict(
-    applications: "list[Application]",
-    simulation: Simulation,
-    placement: Placement,
-    traces: TraceFiles,
-    options: PredictOptions,
-    files: "Files",
-    fidelity: "Fidelity",
-    *,
-    from_file: bool,
-    details: bool,
-) -> None:
-    from lepaute.simulate.native import Native
-    from lepaute.simulate.prediction.controls import usual_runs
-    from lepaute.simulate.prediction.sweep import repeat_references, scaling
-
-    request = _narrowed(traces.request(), applications)
-    machine = simulation.read()
-    mapping = placement.on(machine, applications[0].threads_per_rank)
-    others = alternatives(options.against or [], applications, simulation, placement)
-    simulated = "full" if request and fidelity == "auto" else fidelity
-    runs = usual_runs(applications, Native(), simulated) if simulation.runs is None else simulation.runs
-    simulation = replace(simulation, runs=runs)
-    parts = _tells_parts(options.parts, applications, simulation, runs, simulated)
-    extra_runs = _runs_besides(applications, simulation, simulated, parts=parts)
-    run_s = announced(applications, machine, runs, mapping, simulated, extra_runs)
-    try:
-        with progress_bar(BAR_AFTER_S) as tell:
-            predictions = simulation.predicted(
-                applications,
-                mapping=mapping,
-                fidelity=fidelity,
-                trace=request,
-                progress=lambda share: tell("simulating", share),
-                run_s=run_s,
-                parts=parts,
-            )
-            compared = compared_with(predictions[0], others, tell) if others else []
-            if len(predictions) > 1:
-                repeat_references(predictions, tell)
-    except KeyboardInterrupt:
-        complain("interrupted")
-        os._exit(INTERRUPTED)  # a normal exit would wait for the runs that are under way
-    if fidelity == "sampled" and all(prediction.fidelity == "full" for prediction in predictions):
-        note(f"lepaute: --fidelity {NOT_SAMPLED}")
-    problems, ranks = ({getattr(application, of) for application in applications} for of in ("problem", "ranks"))
-    points: list[ScalingPoint] = []
-    if len(problems) == 1 and len(ranks) > 1 and not from_file:
-        points = scaling(predictions)
-    if options.as_json:
-        _print_as_json(predictions, points, compared, as_list=from_file)
-    else:
-        print("\n".join(_texts(predictions, points, compared, machine, files, details=details)))
-    if options.plot is not None:
-        _draw(predictions, points, options.plot)
-    traces.write(predictions[0].trace)
-    files.write(predictions)
 
 
 def _narrowed(request: "TraceRequest | None", applications: "Sequence[Application]") -> "TraceRequest | None":
@@ -189,42 +137,62 @@ def _narrowed(request: "TraceRequest | None", applications: "Sequence[Applicatio
     return part
 
 
-def _tells_parts(
-    given: bool | None, applications: "Sequence[Application]", simulation: Simulation, runs: int, fidelity: str
-) -> bool:
+def _completed(
+    request: "PredictionRequest", applications: "Sequence[Application]", platform: "Platform", parts: bool | None
+) -> "PredictionRequest":
+    """With the number of runs, and whether the interval is broken down into its parts."""
+    from lepaute.simulate.native import Native
+    from lepaute.simulate.prediction.controls import usual_runs
     from lepaute.simulate.prediction.parts import are_free
 
-    if given and runs < 2:
+    runs, fidelity = request.runs, request.simulated_fidelity
+    if runs is None:
+        runs = usual_runs(applications, Native(), fidelity)
+    if parts and runs < 2:
         raise InputError("--parts is about an interval, and one run has none; give --runs 2 or more")
-    if given is not None:
-        return given
-    layers = simulation.layers()
-    return len(applications) == 1 and are_free(applications[0], simulation.machine, layers, runs, fidelity)
+    if parts is None:
+        parts = len(applications) == 1 and are_free(applications[0], platform, request.layers, runs, fidelity)
+    return replace(request, runs=runs, parts=parts)
 
 
-def _runs_besides(
-    applications: "Sequence[Application]", simulation: Simulation, fidelity: str, *, parts: bool
-) -> float:
+def _predicted(
+    applications: "Sequence[Application]",
+    simulation: Simulation,
+    request: "PredictionRequest",
+    others: list[Alternative],
+) -> "tuple[Sweep, list[Compared]]":
+    """The predictions, and what the first one is compared with."""
+    from lepaute.simulate import predict_all
+    from lepaute.simulate.prediction.sweep import Sweep
+
+    platform = simulation.machine
+    run_s = announced(applications, platform, request, _runs_besides(applications, platform, request))
+    try:
+        with progress_bar(BAR_AFTER_S) as tell:
+            progress = partial(tell, "simulating")
+            predictions = predict_all(applications, simulation.given_platform, request, progress=progress, run_s=run_s)
+            compared = compared_with(predictions[0], others, tell) if others else []
+            sweep = Sweep(tuple(predictions))
+            sweep.repeat_references(tell)
+    except KeyboardInterrupt:
+        complain("interrupted")
+        os._exit(INTERRUPTED)  # a normal exit would wait for the runs that are under way
+    return sweep, compared
+
+
+def _runs_besides(applications: "Sequence[Application]", platform: "Platform", request: "PredictionRequest") -> float:
     """What the parts of the interval, and to judge what extrapolation does to it, cost at most, in runs."""
-    from lepaute.simulate.prediction import parts as interval_parts
-    from lepaute.simulate.prediction import trust
+    from lepaute.simulate.prediction import parts, trust
 
-    machine, layers = simulation.machine, simulation.layers()
-    besides = 0.0
-    if parts:
-        besides += max(
-            interval_parts.cost_in_runs(app, machine, layers) / app.simulated_share(fidelity) for app in applications
-        )
-    return besides + max(trust.cost_in_runs(app, machine) / app.simulated_share(fidelity) for app in applications)
+    shares = [application.simulated_share(request.simulated_fidelity) for application in applications]
+    costs = [[trust.cost_in_runs(application, platform) for application in applications]]
+    if request.parts:
+        costs.append([parts.cost_in_runs(application, platform, request.layers) for application in applications])
+    return sum(max(map(truediv, costs_of, shares)) for costs_of in costs)
 
 
 def announced(
-    applications: "Sequence[Application]",
-    machine: "Platform",
-    runs: int,
-    mapping: "Mapping",
-    fidelity: "Fidelity" = "auto",
-    extra_runs: float = 0.0,
+    applications: "Sequence[Application]", platform: "Platform", request: "PredictionRequest", extra_runs: float = 0.0
 ) -> list[float] | None:
     """Seconds that a run of each will take, where it matters; a long prediction is announced on standard error.
 
@@ -233,13 +201,14 @@ def announced(
     from lepaute.simulate import conditions, tasks
     from lepaute.simulate.prediction import controls, predicting
 
-    run_s = predicting.expected_run_s(applications, machine, runs=runs, mapping=mapping, fidelity=fidelity)
+    runs, fidelity = request.runs or 1, request.simulated_fidelity
+    run_s = predicting.expected_run_s(applications, platform, runs=runs, mapping=request.mapping, fidelity=fidelity)
     if run_s is None:
         return None
     cores = tasks.available_cores()
     wall_s = tasks.estimated_wall_s(run_s, runs + extra_runs, cores)
     if wall_s > tasks.WORTH_MEASURING_S:
-        priced_s = sum(controls.pricing_s(app, conditions.Conditions(machine)) for app in applications) / cores
+        priced_s = sum(controls.pricing_s(app, conditions.Conditions(platform)) for app in applications) / cores
         wall_s = (wall_s + priced_s) * tasks.slowdown(cores)
     if wall_s > tasks.WORTH_TELLING_S:
         count = len(applications)
@@ -249,58 +218,40 @@ def announced(
     return run_s
 
 
-def _print_as_json(
-    predictions: "Sequence[Prediction]",
-    points: "Sequence[ScalingPoint]",
-    compared: Sequence[Compared],
-    *,
-    as_list: bool,
-) -> None:
-    """points : of several grids;  as_list : a single prediction, too."""
-    objects = [prediction.to_dict() for prediction in predictions]
+def _content(
+    sweep: "Sweep", points: "Sequence[ScalingPoint]", compared: Sequence[Compared], *, as_list: bool
+) -> dict[str, Any]:
+    """The JSON;  points : of several grids;  as_list : a single prediction, too."""
+    objects = [prediction.to_dict() for prediction in sweep.predictions]
     if compared:
-        objects[0]["differences"] = [each.to_dict() for each in compared]
+        objects[0]["differences"] = [other.to_dict() for other in compared]
     if len(objects) == 1 and not as_list:
-        print(json_text(objects[0]))
-        return
-    from lepaute.simulate.prediction.sweep import Sweep
-
-    several = {"predictions": objects, **Sweep(tuple(predictions)).to_dict()}
-    if points:
-        several["scaling"] = [point.to_dict() for point in points]
-    print(json_text(several))
+        return objects[0]
+    scaling = {"scaling": [point.to_dict() for point in points]} if points else {}
+    return {"predictions": objects, **sweep.to_dict(), **scaling}
 
 
 def _texts(
-    predictions: "Sequence[Prediction]",
-    points: "Sequence[ScalingPoint]",
-    compared: Sequence[Compared],
-    machine: "Platform",
-    files: "Files",
-    *,
-    details: bool,
+    sweep: "Sweep", points: "Sequence[ScalingPoint]", compared: Sequence[Compared], files: "Files", *, details: bool
 ) -> list[str]:
     from lepaute.cli.prediction_answer import answered, answered_scaling, answered_sweep
 
-    width = terminal_columns()
-    if len(predictions) == 1:
-        return [  # who asks for a difference reads it first
-            *(each.text(width, details=details) for each in compared),
-            answered(predictions[0], machine, width, details=details),
-        ]
+    width, predictions = terminal_columns(), sweep.predictions
+    if len(predictions) == 1:  # who asks for a difference reads it first
+        differences = [other.text(width, details=details) for other in compared]
+        return [*differences, answered(predictions[0], width, details=details)]
     if points:
         return [answered_scaling(points, width, details=details)]
     report = files.report(predictions) if details and not any(files.outputs.values()) else None
-    return [text for text in (answered_sweep(predictions, width, details=details), report) if text is not None]
+    return [answered_sweep(sweep, width, details=details), *([] if report is None else [report])]
 
 
-def _draw(predictions: "Sequence[Prediction]", points: "Sequence[ScalingPoint]", path: Path) -> None:
+def _draw(sweep: "Sweep", points: "Sequence[ScalingPoint]", path: Path) -> None:
     from lepaute.simulate.prediction.plot import plot_scaling, plot_sweep
-    from lepaute.simulate.prediction.sweep import Sweep
 
     if points:
         plot_scaling(points, path)
-    elif len(predictions) > 1:
-        plot_sweep(Sweep(tuple(predictions)), path)
+    elif len(sweep.predictions) > 1:
+        plot_sweep(sweep, path)
     else:
-        predictions[0].plot(path)
+        sweep.predictions[0].plot(path)

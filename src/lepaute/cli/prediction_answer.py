@@ -6,7 +6,6 @@
 from collections.abc import Sequence
 
 from lepaute.cli.prediction_text import (
-    COMMUNICATION,
     PART_LABELS,
     computing_of,
     effect_lines,
@@ -14,14 +13,13 @@ from lepaute.cli.prediction_text import (
     readable,
     readable_emulation,
     scaling_details,
-    shared,
+    shares_of_time,
     summary,
 )
 from lepaute.cli.terminal import answer_text, details_text
 from lepaute.kit.tables import shown_table
 from lepaute.kit.text import counted, quantity, ranks_text, significant
 from lepaute.simulate import Prediction
-from lepaute.simulate.platform import Platform
 from lepaute.simulate.prediction.sweep import ScalingPoint, Sweep
 from lepaute.simulate.prediction.warnings import caveats
 from lepaute.simulate.prediction.wording import fastest, scaling_answer, span_of, takes, where_run, with_slow_state
@@ -32,11 +30,11 @@ MAX_PARTS, MAX_COMPUTING, MAX_COMMUNICATION, MAX_PARAMETERS = 3, 1, 2, 3
 MIN_OUTSIDE = 0.005
 
 
-def answered(prediction: "Prediction", machine: "Platform", width: int, *, details: bool = False) -> str:
+def answered(prediction: "Prediction", width: int, *, details: bool = False) -> str:
     """One prediction on a terminal of `width` columns, or in a file."""
-    answer = with_slow_state(takes(prediction) + _of_peak(prediction, machine), prediction)
+    answer = with_slow_state(takes(prediction) + _of_peak(prediction), prediction)
     if details:
-        return details_text(answer, readable(prediction, machine), width)
+        return details_text(answer, readable(prediction), width)
     facts = [("run", where_run(prediction)), *_facts(prediction)]
     return answer_text(answer, facts, _caveats(prediction), width)
 
@@ -56,21 +54,15 @@ def answered_emulation(prediction: "Prediction", width: int, *, details: bool = 
     return answer_text(answer, [*facts, *_facts(prediction)], _caveats(prediction), width)
 
 
-def _of_peak(prediction: "Prediction", machine: "Platform") -> str:
-    rate, peak = prediction.rate, peak_gflops(prediction, machine)
+def _of_peak(prediction: "Prediction") -> str:
+    rate, peak = prediction.rate, peak_gflops(prediction)
     return "" if rate is None or peak is None else f", {rate.figure(100.0 / peak)} % of peak"
 
 
 def _facts(prediction: "Prediction") -> list[tuple[str, str]]:
     """Where the time goes, what the interval is made of, what is extrapolated, energy: four lines at most."""
-    facts, breakdown, outside = [], prediction.breakdown, prediction.outside
-    if breakdown is not None:
-        whole_s, shares = breakdown.time_s * breakdown.ranks, breakdown.shares
-        kernels = sorted(prediction.kernel_time_s.items(), key=lambda item: -item[1])[:MAX_COMPUTING]
-        computing = shared("computing", shares["compute"], [(name, time_s / whole_s) for name, time_s in kernels])
-        parts = sorted(((label, shares[name]) for name, label in COMMUNICATION), key=lambda part: -part[1])
-        communication = shared("communication", 1.0 - shares["compute"], parts[:MAX_COMMUNICATION])
-        facts.append(("where", f"{computing}, {communication}"))
+    outside, where = prediction.outside, shares_of_time(prediction, MAX_COMPUTING, MAX_COMMUNICATION)
+    facts = [("where", ", ".join(where))] if where else []
     facts.append(("from", _from(prediction)))
     if outside is not None and max(outside.share, outside.messages_share, outside.unknown_share) >= MIN_OUTSIDE:
         facts.append(("ranges", outside.text()))
@@ -90,7 +82,7 @@ def _from(prediction: "Prediction") -> str:
     if prediction.interval_basis is not None and prediction.controls is None:
         text += f" by {prediction.interval_basis}"
     if prediction.parts is not None:
-        widths = sorted(prediction.parts.half_widths(half_width).items(), key=lambda part: -part[1])[:MAX_PARTS]
+        widths = list(prediction.parts.half_widths(half_width).items())[:MAX_PARTS]  # the largest first
         text += f", mostly {', '.join(f'{PART_LABELS.get(name, name)} {width:.1f}' for name, width in widths)}"
     return text
 
@@ -106,9 +98,9 @@ def _caveats(prediction: "Prediction") -> list[str]:
     return texts
 
 
-def answered_sweep(predictions: "Sequence[Prediction]", width: int, *, details: bool = False) -> str:
+def answered_sweep(sweep: Sweep, width: int, *, details: bool = False) -> str:
     """Several combinations: the fastest of each problem, how sure that is, and what each parameter changes."""
-    sweep = Sweep(tuple(predictions))
+    predictions = sweep.predictions
     answers, facts = [], []
     for problem in sweep.problems:
         of = f" for {problem.problem}" if len(sweep.problems) > 1 else ""
@@ -117,7 +109,7 @@ def answered_sweep(predictions: "Sequence[Prediction]", width: int, *, details: 
         )
         facts += _facts_of_problem(problem)
     if details:
-        return "\n".join([*answers[:-1], details_text(answers[-1], summary(predictions), width)])
+        return "\n".join([*answers[:-1], details_text(answers[-1], summary(sweep), width)])
     if len(answers) > 1:  # a line of each problem is what there is to say
         facts = []
     if sweep.apart:

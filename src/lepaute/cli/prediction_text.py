@@ -7,7 +7,6 @@ from lepaute.kit.printable import UNLIMITED
 from lepaute.kit.text import counted, quantity, ranks_text, significant
 from lepaute.simulate import Prediction, Spread
 from lepaute.simulate.application import GFLOPS
-from lepaute.simulate.platform import Platform
 from lepaute.simulate.prediction.sweep import Effect, Parameter, ScalingPoint, Sweep, effects
 from lepaute.simulate.prediction.warnings import caveats
 
@@ -27,11 +26,11 @@ COMMUNICATION = (
 )
 MIN_SHARE = 0.0005  # of what is named
 #: Predictions, routines and values of a parameter that are listed.
-MAX_LISTED, MAX_ROUTINES, MAX_VALUES = 8, 6, 8
+MAX_LISTED, MAX_ROUTINES, MAX_VALUES, MAX_KERNELS = 8, 6, 8, 4
 WIDTH = 120
 
 
-def readable(prediction: "Prediction", machine: "Platform") -> str:
+def readable(prediction: "Prediction") -> str:
     """One prediction: interval, share of peak, memory, where the time goes, warnings."""
     application, time_s, rate = prediction.application, prediction.time_s, prediction.rate
     lines = [
@@ -40,7 +39,7 @@ def readable(prediction: "Prediction", machine: "Platform") -> str:
     ]
     if rate is not None and application.rate is not None:
         lines.append(f"  rate    {interval(rate, application.rate.unit)}")
-    lines += [*_parts_line(prediction), *_peak_line(prediction, machine), *_memory_line(prediction, machine)]
+    lines += [*_parts_line(prediction), *_peak_line(prediction), *_memory_line(prediction)]
     if (energy_j := prediction.energy_j) is not None:
         lines.append(f"  energy  {interval(energy_j, 'J')}; {quantity(energy_j.mean / time_s.mean, 'W')} on average")
     lines += where_the_time_goes(prediction)
@@ -105,25 +104,27 @@ def _parts_line(prediction: "Prediction") -> list[str]:
     return [f"  ±       {significant(half_width, 2)} %: {', '.join(named)}"] if named else []
 
 
-def peak_gflops(prediction: "Prediction", machine: "Platform") -> float | None:
+def peak_gflops(prediction: "Prediction") -> float | None:
     """Of the cores that the ranks compute on; None where it is not known, or the application counts no operations."""
-    application, peak_per_core = prediction.application, machine.nodes.peak_flops_per_core
+    application, conditions = prediction.application, prediction.conditions
+    peak_per_core = None if conditions is None else conditions.platform.nodes.peak_flops_per_core
     if not peak_per_core or application.rate != GFLOPS:
         return None
     return peak_per_core * application.ranks * application.threads_per_rank / 1e9
 
 
-def _peak_line(prediction: "Prediction", machine: "Platform") -> list[str]:
+def _peak_line(prediction: "Prediction") -> list[str]:
     """The share of the peak rate, where the platform says what that is and the application counts operations."""
-    rate, peak = prediction.rate, peak_gflops(prediction, machine)
+    rate, peak = prediction.rate, peak_gflops(prediction)
     if rate is None or peak is None:
         return []
     return [f"  peak    {rate.text('%', 100.0 / peak)} of {quantity(peak, 'Gflop/s')}"]
 
 
-def _memory_line(prediction: "Prediction", machine: "Platform") -> list[str]:
+def _memory_line(prediction: "Prediction") -> list[str]:
     """Memory needed, where that is known, and that of the nodes which hold ranks."""
-    nodes, node_bytes, needed_bytes = prediction.nodes, machine.nodes.memory_bytes, prediction.application.memory_bytes
+    nodes, needed_bytes, conditions = prediction.nodes, prediction.application.memory_bytes, prediction.conditions
+    node_bytes = None if conditions is None else conditions.platform.nodes.memory_bytes
     if needed_bytes is None:
         return []
     needed = f"{quantity(needed_bytes / 1e9, 'GB')} needed"
@@ -135,21 +136,31 @@ def _memory_line(prediction: "Prediction", machine: "Platform") -> list[str]:
 
 
 def where_the_time_goes(prediction: "Prediction") -> list[str]:
-    """Shares of the time of all ranks: computing with its longest kernels, communication with its parts."""
+    """Two lines, empty where that is not known."""
+    shares = shares_of_time(prediction, MAX_KERNELS)
+    return [f"{begin}   {text}" for begin, text in zip(("  where", "       "), shares, strict=False)]
+
+
+def shares_of_time(prediction: "Prediction", kernels: int, largest: int | None = None) -> list[str]:
+    """Of all ranks: computing with its longest kernels, communication with its parts, or with the largest ones alone:
+    computing 91.8 % (dgemm 90.2 %, dtrsm 0.9 %); empty where that is not known."""
     breakdown = prediction.breakdown
     if breakdown is None:
         return []
-    whole, shares = breakdown.time_s * breakdown.ranks, breakdown.shares
-    kernels = sorted(prediction.kernel_time_s.items(), key=lambda item: -item[1])[:4]
-    parts = [(label, shares[name]) for name, label in COMMUNICATION if shares[name] >= MIN_SHARE]
+    whole_s, shares = breakdown.time_s * breakdown.ranks, breakdown.shares
+    longest = sorted(prediction.kernel_time_s.items(), key=lambda item: -item[1])[:kernels]
+    parts = [(label, shares[name]) for name, label in COMMUNICATION]
+    if largest is None:
+        parts = [(label, share) for label, share in parts if share >= MIN_SHARE]
+    else:
+        parts = sorted(parts, key=lambda part: -part[1])[:largest]
     return [
-        "  where   " + shared("computing", shares["compute"], [(name, time_s / whole) for name, time_s in kernels]),
-        "          " + shared("communication", 1.0 - shares["compute"], parts),
+        _share("computing", shares["compute"], [(name, time_s / whole_s) for name, time_s in longest]),
+        _share("communication", 1.0 - shares["compute"], parts),
     ]
 
 
-def shared(what: str, share: float, parts: Sequence[tuple[str, float]]) -> str:
-    """What takes which share, and its parts: computing 91.8 % (dgemm 90.2 %, dtrsm 0.9 %)"""
+def _share(what: str, share: float, parts: Sequence[tuple[str, float]]) -> str:
     inside = ", ".join(f"{name} {100.0 * part:.1f} %" for name, part in parts)
     return f"{what} {100.0 * share:.1f} %" + (f" ({inside})" if inside else "")
 
@@ -172,10 +183,10 @@ def interval(spread: "Spread", unit: str) -> str:
     return f"{text} (one run: no interval)" if half_width is None else f"{text}, ± {significant(half_width, 2)} %"
 
 
-def summary(predictions: Sequence["Prediction"]) -> str:
+def summary(sweep: Sweep) -> str:
     """Several predictions: for each problem the best, those that cannot be told from it, the worst, and what each
     parameter changes; those that are not comparable, warnings with their counts."""
-    sweep = Sweep(tuple(predictions))
+    predictions = sweep.predictions
     outside = [prediction.outside for prediction in predictions if prediction.outside is not None]
     lines = [f"{len(predictions)} combinations on {predictions[0].platform_name}"]
     for problem in sweep.problems:

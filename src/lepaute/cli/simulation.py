@@ -17,7 +17,7 @@ from lepaute.kit.quantities import numbers_of, settings_of, time_of
 from lepaute.kit.text import ranks_text, seconds
 
 if TYPE_CHECKING:
-    from lepaute.simulate import Application, Layers, Mapping, Prediction
+    from lepaute.simulate import Application, Layers, Mapping, PredictionRequest
     from lepaute.simulate.conditions import Transfer
     from lepaute.simulate.platform import Platform
     from lepaute.simulate.trace import Trace
@@ -99,27 +99,19 @@ class Simulation:
         self.learnt()
         return self.machine
 
-    def predicted(
-        self,
-        applications: "Sequence[Application]",
-        progress: "Callable[[float], None] | None" = None,
-        run_s: "Sequence[float] | None" = None,
-        **further: Any,
-    ) -> "list[Prediction]":
-        """`predict_all` of them; further : of the request."""
-        from lepaute.simulate import PredictionRequest, predict_all
+    def request(self, **further: Any) -> "PredictionRequest":
+        """What the options ask for, on the given platform;  further : fields that others decide."""
+        from lepaute.simulate import PredictionRequest
 
-        request = PredictionRequest(
-            runs=self.runs,
+        return PredictionRequest(
             seed=self.seed,
             layers=self.layers(),
             settings=settings_of(self.settings or []),
             transfer=self.learnt(),
             lag_s=self.lag_s,
             state="any" if self.any else "undisturbed",
-            **further,
+            **({"runs": self.runs} | further),
         )
-        return predict_all(applications, self.given_platform, request, progress=progress, run_s=run_s)
 
 
 @dataclass(frozen=True)

@@ -132,8 +132,8 @@ def compared_with_results(context: typer.Context, results: Path, values: dict[st
         if per_node is not None:
             nodes = -(-max(case.ranks for case in cases) // per_node)
             mapping = spread(machine, nodes, per_node, cases[0].threads_per_rank)
-        run_s = announced(cases, machine, runs, mapping)
         request = PredictionRequest(runs=runs, seed=options.seed, repeat=repeat, applied=overrides, mapping=mapping)
+        run_s = announced(cases, machine, request)
         with progress_bar(BAR_AFTER_S) as tell:
             return predict_all(cases, machine, request, progress=lambda share: tell("simulating", share), run_s=run_s)
 

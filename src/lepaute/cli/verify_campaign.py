@@ -244,14 +244,15 @@ def _calibrated(cases: Sequence[Hpl], options: VerifyOptions, where: "Where") ->
     """
     import pandas
 
-    from lepaute.cli.calibration_precision import goal_of, precision_of
     from lepaute.measure.calibration.campaign import calibrate
+    from lepaute.measure.calibration.precision import Goal
+    from lepaute.measure.calibration.reference import precision_of
     from lepaute.measure.design.hpl_step import DEFAULT_NBS
     from lepaute.measure.experiment.workspace import folder_of
     from lepaute.measure.fit import platform_and_models
 
     folder = options.output
-    path, goal = folder / CALIBRATION_FILE, None if options.quick else goal_of()
+    path, goal = folder / CALIBRATION_FILE, None if options.quick else Goal()
     begun = options.resume and folder_of(path).is_dir()
     sizes = {case.nb for case in cases}
     extremes = sorted({min(sizes), max(sizes)})

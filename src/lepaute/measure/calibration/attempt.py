@@ -2,14 +2,14 @@
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from lepaute.errors import EnvironmentProblem
 from lepaute.kit.command import complaint_of
 from lepaute.kit.mpi_launcher import launcher_of_nodes
-from lepaute.measure.calibration.entries import AttemptEntry, RawFile, order_of
+from lepaute.measure.calibration.entries import AttemptEntry, Key, RawFile, order_of
 from lepaute.measure.calibration.machines import Measured
 from lepaute.measure.experiment.options import Options
 from lepaute.measure.experiment.ranks import start_of_ranks, write_hosts
@@ -29,18 +29,6 @@ PROBE_LIMIT_S = 180.0
 USUAL_MESSAGE_BYTES = 64 << 20
 #: Probes of messages: their files say which link, and which node is at the other end.
 _OF_LINKS = (P2P, RING, FLOWS, SEMANTICS)
-
-
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """One fresh process of a planned run; wall_s: how long it took; slow: the machine was, by its own speed."""
-
-    node: str
-    run: PlannedRun
-    number: int
-    wall_s: float
-    disturbed: bool
-    slow: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +59,14 @@ class Site:
 
 
 class Attempts:
+    """Makes attempts at planned runs, and notes them in the journal."""
+
     def __init__(self, workspace: Workspace, options: Options) -> None:
         self._workspace = workspace
         self._options = options
         self._here = boot_id()
 
-    def make(self, run: PlannedRun, number: int, site: Site) -> Attempt:
+    def make(self, run: PlannedRun, number: int, site: Site) -> None:
         """Runs a probe once. Raises EnvironmentProblem when it fails or ran other kernels, NodeLost with its node.
 
         What the probe wrote until then is in the workspace whatever happens.
@@ -129,7 +119,6 @@ class Attempts:
                 more=asdict(load),
             )
         )
-        return Attempt(site.name, run, number, load.wall_s, bool(causes))
 
     def _command(
         self, run: PlannedRun, site: Site, base: str, design: str, raw: str
@@ -238,26 +227,28 @@ def _check_kernels(path: Path, run: PlannedRun, about: Measured) -> None:
         )
 
 
-def next_repetition(attempts: Sequence[Attempt], block: int, most_s: float) -> Attempt | None:
+def next_repetition(
+    attempts: Sequence[AttemptEntry], slow: Collection[Key], block: int, most_s: float
+) -> AttemptEntry | None:
     """The last attempt of the run that is to be repeated next; None when no repetition is due or allowed.
 
-    attempts: all of one node so far. Due are, up to `block`, runs without an attempt that other load left undisturbed,
-    and once those that met a slow machine: repeating them until they look good would select. Those with the fewest
-    attempts come first, in the order in which they ran.
+    attempts: all of one node so far;  slow: keys of those that met a slow machine. Due are, up to `block`, runs without
+    an attempt that other load left undisturbed, and once those that met a slow machine: repeating them until they look
+    good would select. Those with the fewest attempts come first, in the order in which they ran.
     most_s  : all repetitions together last no longer; one that would go beyond, if it took as long as the last
     attempt, is passed over
     """
-    spent_s = sum(attempt.wall_s for attempt in attempts if attempt.number > 0)
-    made = {(attempt.run.block, attempt.run.name): attempt for attempt in attempts}
-    counts = Counter((attempt.run.block, attempt.run.name) for attempt in attempts)
+    spent_s = sum(attempt.wall_s for attempt in attempts if attempt.attempt > 0)
+    last = {(attempt.block, attempt.name): attempt for attempt in attempts}
+    counts = Counter((attempt.block, attempt.name) for attempt in attempts)
     due = [
         attempt
-        for key, attempt in made.items()
-        if attempt.run.block <= block
-        and ((attempt.disturbed and attempt.number < MAX_REPETITIONS) or (attempt.slow and counts[key] == 1))
+        for run, attempt in last.items()
+        if attempt.block <= block
+        and ((attempt.disturbed and attempt.attempt < MAX_REPETITIONS) or (attempt.key in slow and counts[run] == 1))
         and spent_s + attempt.wall_s <= most_s
     ]
-    return min(due, key=lambda attempt: attempt.number, default=None)
+    return min(due, key=lambda attempt: attempt.attempt, default=None)
 
 
 class Sentinels:

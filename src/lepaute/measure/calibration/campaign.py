@@ -15,9 +15,10 @@ from lepaute.kit.text import counted, percent
 from lepaute.measure.archive import Archive, ArchiveWriter
 from lepaute.measure.archive.metadata import BlasFacts, MachineFacts, MpiFacts
 from lepaute.measure.calibration import precision
-from lepaute.measure.calibration.attempt import Attempt, Attempts, Sentinels, Site, next_repetition
+from lepaute.measure.calibration.attempt import Attempts, Sentinels, Site, next_repetition
 from lepaute.measure.calibration.entries import CALIBRATION, AttemptEntry, RawFile, SlowRun, tables
 from lepaute.measure.calibration.machines import Measured, check_alike, equip, look_at
+from lepaute.measure.calibration.reference import assessment
 from lepaute.measure.calibration.send_completion import search
 from lepaute.measure.calibration.speed import SpeedWitness
 from lepaute.measure.design.hpl_step import DEFAULT_NBS
@@ -96,9 +97,8 @@ class Calibration(Campaign):
         if switches is not None:
             switches.check(scheduler(options.scheduler).known_nodes(options.request) or ())
         self._goal, self._begun_s, self._budget_s = goal, 0.0, 0.0
+        self._assess = assessment()
         self._probes, self._asked, self._switches = probes, asked, switches
-        #: By node, or by the name of the run for messages between two.
-        self._attempts: dict[str, list[Attempt]] = {}
         self._witnesses: dict[str, SpeedWitness] = {}
         self._failed_links: set[str] = set()
         self._behind = 0
@@ -169,7 +169,6 @@ class Calibration(Campaign):
         if self._goal is not None:
             done_s = self._reckoned_s(min(begun.blocks, scale.least_blocks)) if begun.blocks else 0.0
             self._budget_s = self._goal.budget_for(self._reckoned_s(scale.least_blocks) - done_s, scale.least_blocks)
-        self._blocks_noted = begun.blocks or 0
         state.more |= to_json(facts)
         self.workspace.save()
 
@@ -193,10 +192,9 @@ class Calibration(Campaign):
         planned, goal = self._scale.blocks, self._goal
         cores = counted(len(self._measured[0].cores), "core")
         self.tell(f"measuring {cores}", _PREPARED)
-        self._further = {each.block: each.probes for each in self.workspace.noted(precision.FurtherBlock)}
         self._plan(1 + max(self._further, default=0))
         runs = [run for each in self._plans.values() for run in each]
-        self._take_up_attempts([*runs, *(link.run for link in self._links)])
+        self._check_planned([*runs, *(link.run for link in self._links)])
         self._total = sum(run.block < planned for run in runs) + len(self._links)
         nodes = f" of each of {counted(len(self._measured), 'node')}" if len(self._measured) > 1 else ""
         what, seconds = f"{counted(self._total, 'run')} of probes on {cores}{nodes}", self._reckoned_s(planned)
@@ -211,12 +209,12 @@ class Calibration(Campaign):
         for block in itertools.count():
             if block >= self._scale.least_blocks and not self._goes_on(block):
                 break
-            began_s, made = now_s(), sum(map(len, self._attempts.values()))
+            began_s, made = now_s(), len(self._attempts())
             self._measure(block, by_name)
-            if self._further.get(block) is None and sum(map(len, self._attempts.values())) > made:
+            if self._further.get(block) is None and len(self._attempts()) > made:
                 self._block_s = now_s() - began_s
-            if self._blocks_noted < block + 1:
-                self.workspace.state.more["blocks"] = self._blocks_noted = block + 1
+            if self.workspace.state.more["blocks"] < block + 1:
+                self.workspace.state.more["blocks"] = block + 1
                 self.workspace.save()
 
     def _measure(self, block: int, by_name: dict[str, Measured]) -> None:
@@ -242,8 +240,7 @@ class Calibration(Campaign):
         planned = self._scale.blocks
         if self._goal is None:
             return block < planned
-        begun = (attempt.run.block >= block for each in self._attempts.values() for attempt in each)
-        if block in self._further or any(begun):
+        if block in self._further or any(attempt.block >= block for attempt in self._planned_attempts()):
             return True
         reached: precision.Reached | None = None
         while True:
@@ -252,18 +249,17 @@ class Calibration(Campaign):
             probes = precision.PROBES_FOR.get(layer, precision.USUAL_PROBES)
             share = 1.0 if block < planned else self._share_of_block(probes)
             left_s = self._budget_s - (now_s() - self._begun_s)
-            step = precision.Progress(block, left_s, share * self._block_s, last).next_step(self._goal, reached)
+            step = precision.next_step(self._goal, reached, block, left_s, share * self._block_s, last)
             if step != "check":
                 break
             try:
-                reached = self._check(block, self._goal)
+                reached = self._check(block)
             except LepauteError as problem:
                 self.warn(f"the precision remains unknown: {problem}")
                 self._goal = None
                 return block < planned
         if step == "measure" and block >= planned:
             self.workspace.note(precision.FurtherBlock(block, probes))
-            self._further[block] = probes
             self._plan(block + 1)
         return step == "measure"
 
@@ -274,8 +270,8 @@ class Calibration(Campaign):
         further = [run for run in runs if run.load == ALL and run.probe in probes]
         return reckoned_s(further, rate) / reckoned_s(runs, rate)
 
-    def _check(self, blocks: int, goal: precision.Goal) -> precision.Reached:
-        """How precise a prediction is by what there is; raises what the assessment raises."""
+    def _check(self, blocks: int) -> precision.Reached:
+        """How precise a prediction is by what there is; raises what fit and prediction raise."""
         self.tell(f"how precise predictions are after {counted(blocks, 'block')}", self._share())
         began_s = now_s()
         path = self.workspace.folder / "so_far.zip"
@@ -284,7 +280,7 @@ class Calibration(Campaign):
                 for name, table in tables(self.workspace):
                     kept = precision.main_kernels(table) if name == "kernels" else table
                     archive.add_table(f"observations/{name}.parquet", kept)
-            reached = goal.assess(Archive.open(path))
+            reached = self._assess(Archive.open(path))
         finally:
             path.unlink(missing_ok=True)
         ended_s = now_s()
@@ -294,52 +290,54 @@ class Calibration(Campaign):
         )
         return reached
 
-    def _take_up_attempts(self, runs: list[PlannedRun]) -> None:
-        known = {(run.block, run.name): run for run in runs}
-        slow = {entry.key for entry in self.workspace.noted(SlowRun)}
-        for entry in self.workspace.noted(AttemptEntry):
-            if entry.probe in (SEMANTICS, SENTINEL):  # each round follows from those before; these are run anew
-                continue
-            run = known.get((entry.block, entry.name))
-            if run is None:
+    @property
+    def _further(self) -> dict[int, tuple[str, ...]]:
+        """The probes of each block beyond those planned."""
+        return {further.block: further.probes for further in self.workspace.noted(precision.FurtherBlock)}
+
+    def _planned_attempts(self) -> list[AttemptEntry]:
+        """Attempts at planned runs, also of interrupted sessions; rounds of a search, and sentinels, are run anew."""
+        return [entry for entry in self.workspace.noted(AttemptEntry) if entry.probe not in (SEMANTICS, SENTINEL)]
+
+    def _attempts(self, node: str | None = None) -> list[AttemptEntry]:
+        """Those of a node by itself, or of all nodes."""
+        return [entry for entry in self._planned_attempts() if entry.peer is None and node in (None, entry.node)]
+
+    def _check_planned(self, runs: list[PlannedRun]) -> None:
+        known = {(run.block, run.name) for run in runs}
+        for entry in self._planned_attempts():
+            if (entry.block, entry.name) not in known:
                 raise InputError(
                     f"block {entry.block + 1} has a run {entry.name} that is not in the plan of this version; "
                     "calibrate anew"
                 )
-            attempt = Attempt(entry.node, run, entry.attempt, entry.wall_s, entry.disturbed, entry.key in slow)
-            owner = entry.node if entry.peer is None else entry.name
-            self._attempts.setdefault(owner, []).append(attempt)
 
     def _block(self, site: Site, runs: list[PlannedRun], stopping: Event) -> None:
         """The runs of one block on one node that have not been made yet."""
-        mine = self._attempts.setdefault(site.name, [])
-        done = {(attempt.run.block, attempt.run.name) for attempt in mine}
+        done = {(attempt.block, attempt.name) for attempt in self._attempts(site.name)}
         for run in runs:
             if stopping.is_set():
                 return
             self._say_what(run, site, "")
             if (run.block, run.name) not in done:
                 self._sentinels.watch(site, run.block)
-                mine.append(self._maker.make(run, self._begun(run, site), site))
+                self._maker.make(run, self._begun(run, site), site)
             self._behind += 1
         if not stopping.is_set():
-            self._note_slow(site, mine)
-        most_s = self._scale.most_repetition_s
-        while not stopping.is_set() and (again := next_repetition(mine, runs[-1].block, most_s)) is not None:
+            self._witnesses.setdefault(site.name, SpeedWitness(self.workspace, site.name)).new_slow_runs()
+        planned = {(run.block, run.name): run for run in self._plans[site.name]}
+        while not stopping.is_set() and (again := self._next_repetition(site, runs[-1].block)) is not None:
             why = "it was disturbed" if again.disturbed else "the machine was slow"
-            self._say_what(again.run, site, f" again, {why}")
-            self._sentinels.watch(site, again.run.block)
-            mine.append(self._maker.make(again.run, again.number + 1, site))
-        if not stopping.is_set() and len(mine) > len(done):
+            run = planned[again.block, again.name]
+            self._say_what(run, site, f" again, {why}")
+            self._sentinels.watch(site, run.block)
+            self._maker.make(run, again.attempt + 1, site)
+        if not stopping.is_set() and len(self._attempts(site.name)) > len(done):
             self._sentinels.watch(site, runs[-1].block)
 
-    def _note_slow(self, site: Site, mine: list[Attempt]) -> None:
-        """Marks the attempts so far that met a slow machine."""
-        witness = self._witnesses.setdefault(site.name, SpeedWitness(self.workspace, site.name))
-        slow = {entry.key for entry in witness.new_slow_runs()}
-        for place, each in enumerate(mine):
-            if (each.node, each.run.block, each.run.name, each.number) in slow:
-                mine[place] = replace(each, slow=True)
+    def _next_repetition(self, site: Site, block: int) -> AttemptEntry | None:
+        slow = {entry.key for entry in self.workspace.noted(SlowRun)}
+        return next_repetition(self._attempts(site.name), slow, block, self._scale.most_repetition_s)
 
     def _begun(self, run: PlannedRun, site: Site) -> int:
         """How many attempts at the run an interrupted session has begun: their files keep their names."""
@@ -365,7 +363,8 @@ class Calibration(Campaign):
         """Messages between two nodes, while nothing runs on them; where these fail, the nodes are still measured."""
         self._behind += 1
         key = _between(link.first, link.second)
-        done = any(each.run == link.run for each in self._attempts.get(link.run.name, []))
+        run = link.run.block, link.run.name
+        done = any(attempt.peer and (attempt.block, attempt.name) == run for attempt in self._planned_attempts())
         if done or key in self._failed_links or not {link.first, link.second} <= set(self.nodes.names):
             return
         pair = (self.nodes[link.first], self.nodes[link.second])
@@ -456,17 +455,11 @@ def calibrate(
 ) -> Path:
     """Measures this machine, or the nodes of a request, and writes the archive; returns its path.
 
-    quick    : two small blocks, to see that all works; too little for a model to trust
-    network_bytes: the largest message, 64 MiB (quick: 16 MiB) unless given; a node with little memory gets less
-    nbs      : block sizes of the steps of HPL that are measured
-    threads  : BLAS threads of a process, each number measured in its turn
-    switches : which nodes hang on which switch; what the scheduler knows of that unless given
-    seed     : of the designs, of their order and of the probes' data; when resuming, that of the beginning holds
+    The options are those of `lepaute calibrate`; a largest message is less on a node with little memory, and when
+    resuming the seed of the beginning holds.
     progress : called with what is being done and the share of the work that is done
     goal     : how precise predictions shall be, and the time for that; none: seven blocks
     announce : called once, before the first probe, with the seconds that the measurements will take
-    python   : the interpreter on the nodes, where it is not this one
-    resume   : go on with a calibration of that archive, which did not end, or is to be more precise
     Raises EnvironmentProblem when something the probes need is missing, a probe fails or no node is left, InputError
     for a seed that no generator takes, a message that no probe sends, a block size beyond the matrices or more threads
     than a node has cores, KeyboardInterrupt. When measurements had begun they are archived beside as NAME.partial.zip,

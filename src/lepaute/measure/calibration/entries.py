@@ -17,6 +17,9 @@ from lepaute.measure.plan import FLOWS, P2P, RING, SEMANTICS
 from lepaute.measure.raw_files import read_raw
 from lepaute.measure.sentinel import SENTINEL
 
+#: What identifies an attempt: node, block, name of the run, number.
+Key = tuple[str, int, str, int]
+
 
 class _OfAttempt(Entry):
     """An entry that belongs to an attempt."""
@@ -28,8 +31,7 @@ class _OfAttempt(Entry):
     attempt: int
 
     @property
-    def key(self) -> tuple[str, int, str, int]:
-        """What identifies the attempt."""
+    def key(self) -> Key:
         return self.node, self.block, self.name, self.attempt
 
 

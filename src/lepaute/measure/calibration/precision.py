@@ -1,6 +1,6 @@
 """How long a calibration goes on: until a prediction of its own is precise enough, or its time is spent."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import sqrt
 from typing import ClassVar, Literal
@@ -9,7 +9,6 @@ import pandas
 
 from lepaute.errors import InputError
 from lepaute.kit.text import counted, duration, percent
-from lepaute.measure.archive import Archive
 from lepaute.measure.experiment.entries import Entry
 from lepaute.measure.plan import DGEMM, STEPS, STEPS_COLUMN
 
@@ -47,15 +46,10 @@ class Reached:
         return sqrt(self.half_width**2 - max(0.0, self.half_width**2 - self.floor**2) * (1.0 - 1.0 / share))
 
 
-#: Fits what an archive holds so far, and says how well it predicts.
-Assess = Callable[[Archive], Reached]
-
-
 @dataclass(frozen=True, slots=True)
 class Goal:
     """budget_s: for all of a session, fits included; None: DEFAULT_BUDGET_S, or what the fewest blocks take if more."""
 
-    assess: Assess
     precision: float = DEFAULT_PRECISION
     budget_s: float | None = None
 
@@ -110,33 +104,25 @@ class Check(Entry):
     layer: str
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """Where a session stands between two blocks.
+def next_step(
+    goal: Goal, reached: Reached | None, blocks: int, left_s: float, block_s: float, last: Check | None
+) -> Literal["measure", "check", "stop"]:
+    """What comes after so many blocks. The fit at the end is paid for, too; a check that takes longer than a block is
+    made after every second one.
 
-    blocks   : that are done;  left_s: of the budget;  block_s: what the next one takes
+    reached  : what the last check found, if it was after the last block
+    left_s   : of the budget;  block_s: what the next block takes
     last     : the last check, of this session or an earlier one
     """
-
-    blocks: int
-    left_s: float
-    block_s: float
-    last: Check | None
-
-    def next_step(self, goal: Goal, reached: Reached | None) -> Literal["measure", "check", "stop"]:
-        """reached: what the last check found, if it was after the last block.
-
-        The fit at the end is paid for, too. A check that takes longer than a block comes after every second one.
-        """
-        check_s = _CHECK_S if self.last is None else self.last.cost_s
-        if (reached is not None and goal.met(reached)) or self.left_s < self.block_s + check_s:
-            return "stop"
-        if reached is not None:
-            return "measure"
-        just_checked = self.last is not None and self.blocks - self.last.blocks < 2
-        if self.left_s < self.block_s + 2.0 * check_s or (check_s > self.block_s and just_checked):
-            return "measure"
-        return "check"
+    check_s = _CHECK_S if last is None else last.cost_s
+    if (reached is not None and goal.met(reached)) or left_s < block_s + check_s:
+        return "stop"
+    if reached is not None:
+        return "measure"
+    just_checked = last is not None and blocks - last.blocks < 2
+    if left_s < block_s + 2.0 * check_s or (check_s > block_s and just_checked):
+        return "measure"
+    return "check"
 
 
 def main_kernels(calls: pandas.DataFrame) -> pandas.DataFrame:

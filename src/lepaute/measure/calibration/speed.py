@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pandas
 
 from lepaute.kit.text import duration, percent
-from lepaute.measure.calibration.entries import AttemptEntry, RawFile, SlowRun
+from lepaute.measure.calibration.entries import AttemptEntry, Key, RawFile, SlowRun
 from lepaute.measure.experiment.workspace import Workspace
 from lepaute.measure.plan import SEMANTICS
 from lepaute.measure.raw_files import read_raw, whole_lines
@@ -30,8 +30,6 @@ from lepaute.stats.disturbance import (
     slow_stretches,
 )
 from lepaute.stats.expanding import Floats, Integers
-
-Key = tuple[str, int, str, int]
 
 #: Blocks before a run is compared with those of other blocks.
 _MIN_BLOCKS = 2

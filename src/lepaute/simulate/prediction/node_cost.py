@@ -189,7 +189,9 @@ def node_cost(
     others = [each for each in job if each != index]
     if grid_without is not None and not others:
         raise InputError("--grid-without is of the job without the node, which has no other; leave it out")
-    request = PredictionRequest(runs=runs, seed=seed, layers=layers, fidelity=fidelity, mapping=_on(job, per_node, hpl))
+    request = PredictionRequest(
+        runs=runs, seed=seed, layers=layers or Layers(), fidelity=fidelity, mapping=_on(job, per_node, hpl)
+    )
 
     def predicted(application: "Hpl", machine: "Platform", request: PredictionRequest, what: str = "") -> "Prediction":
         (prediction,) = predict_all([application], machine, request, progress=partial(tell, what) if what else None)
@@ -239,7 +241,7 @@ def _predict_on_variants(
     Its conditions, and what is told of its first run, are those on the first platform.
     """
     check_runs([application], len(platforms))
-    of_run = (request.layers or Layers(), request.mapping or RankMapping(), request.fidelity)
+    of_run = (request.layers, request.mapping, request.fidelity)
     conditions = [Conditions(platform, *of_run, repeat=request.repeat) for platform in platforms]
     simulators = [usual_engine(application).on(variant) for variant in conditions]
     for simulator in simulators:

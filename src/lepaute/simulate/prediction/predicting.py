@@ -105,10 +105,10 @@ def predict(
     request = PredictionRequest(
         runs=runs,
         seed=seed,
-        layers=layers,
+        layers=Layers() if layers is None else layers,
         settings=settings,
         applied=applied,
-        mapping=mapping,
+        mapping=Mapping() if mapping is None else mapping,
         fidelity=fidelity,
         trace=trace,
         engine=engine,

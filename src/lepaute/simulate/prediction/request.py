@@ -1,7 +1,7 @@
 """What a prediction is asked for, whatever runs, on whatever platform."""
 
 from collections.abc import Mapping as MappingOf
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from lepaute.kit.numbers import of_type, whole
@@ -19,10 +19,10 @@ class PredictionRequest:
 
     runs: int | None = None
     seed: int = 1
-    layers: Layers | None = None
+    layers: Layers = field(default_factory=Layers)
     settings: MappingOf[str, str | float] | None = None
     applied: MappingOf[str, str] | None = None
-    mapping: Mapping | None = None
+    mapping: Mapping = field(default_factory=Mapping)
     fidelity: Fidelity = "auto"
     trace: TraceRequest | None = None
     engine: Engine | None = None
@@ -38,23 +38,27 @@ class PredictionRequest:
         for name, value, type_ in (
             ("layers", self.layers, Layers),
             ("mapping", self.mapping, Mapping),
-            ("trace", self.trace, TraceRequest),
+            ("trace", TraceRequest() if self.trace is None else self.trace, TraceRequest),
         ):
-            if value is not None:
-                of_type(value, name, type_, f"a {type_.__name__} (from {type_.__module__})")
+            of_type(value, name, type_, f"a {type_.__name__} (from {type_.__module__})")
         if self.settings is not None:
             of_type(self.settings, "settings", MappingOf, 'fields and values, such as {"scale.bandwidth": "2"}')
 
     @property
     def changed(self) -> dict[str, str]:
         """The settings as text."""
-        return {field: setting_text(field, value) for field, value in (self.settings or {}).items()}
+        return {name: setting_text(name, value) for name, value in (self.settings or {}).items()}
+
+    @property
+    def simulated_fidelity(self) -> Fidelity:
+        """The fidelity of the runs: what is traced is simulated in full unless that was asked for otherwise."""
+        return "full" if self.trace and self.fidelity == "auto" else self.fidelity
 
     def conditions(self, platform: Platform) -> Conditions:
         """Those of the runs on a platform, whose settings have other values then."""
         changed = self.changed
         machine, lag = at_lag(override(platform, changed) if changed else platform, self.lag_s)
-        of_run = (self.layers or Layers(), self.mapping or Mapping(), self.fidelity, self.trace)
+        of_run = (self.layers, self.mapping, self.fidelity, self.trace)
         applied = {**(self.applied or {}), **changed}
         return Conditions(machine, *of_run, applied, self.repeat, self.transfer, lag, state_of(self.state))
 

@@ -3,6 +3,7 @@ parameter changes, how a problem scales, and what to calibrate for those that ar
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from math import fsum, hypot, inf
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +44,7 @@ class Sweep:
 
     predictions: tuple[Prediction, ...]
 
-    @property
+    @cached_property
     def problems(self) -> tuple["Sweep", ...]:
         """A sweep for each problem, such as each N of HPL, in their order: there is a best of each."""
         by_problem: dict[str, list[Prediction]] = {}
@@ -69,7 +70,7 @@ class Sweep:
     def apart(self) -> tuple[Prediction, ...]:
         return tuple(prediction for prediction in self.predictions if not prediction.comparable)
 
-    @property
+    @cached_property
     def best(self) -> Prediction | None:
         """The fastest of those that are comparable, of a sweep of one problem; None where none is."""
         return max(self.comparable, key=speed, default=None)
@@ -79,7 +80,7 @@ class Sweep:
         """The slowest of those that are comparable; None where none is."""
         return min(self.comparable, key=speed, default=None)
 
-    @property
+    @cached_property
     def bests(self) -> tuple[Prediction, ...]:
         """The best and all that cannot be told from it, the fastest first; empty where none is comparable."""
         best = self.best
@@ -136,6 +137,21 @@ class Sweep:
         }
 
     @property
+    def scaling_points(self) -> "list[ScalingPoint]":
+        """Of one problem on several numbers of ranks; else empty."""
+        several = len({prediction.application.ranks for prediction in self.predictions}) > 1
+        return scaling(self.predictions) if several and len(self.problems) == 1 else []
+
+    def repeat_references(self, tell: Callable[[str, float], None]) -> None:
+        """Simulates what others are compared with once more, with other noise: the fastest of each problem, and what
+        runs on the fewest ranks; tell : called with what is simulated, and the share that is done."""
+        references = [problem.best for problem in self.problems if len(problem.comparable) > 1]
+        if len({prediction.application.ranks for prediction in self.predictions}) > 1:
+            references.append(min(self.predictions, key=lambda prediction: prediction.application.ranks))
+        for reference in filter(None, references):
+            repeated(reference, lambda share: tell("simulating the fastest once more, with other noise", share))
+
+    @property
     def remedy(self) -> str | None:
         """The calibration that makes more of them comparable: one of these block sizes, or of larger matrices; None
         where neither is what is extrapolated."""
@@ -150,17 +166,6 @@ def _distinguishable(reference: Prediction, other: Prediction) -> bool:
     if min(run.time_s for each in (reference, other) for run in each.run_list) <= 0.0:
         return False
     return difference(reference, other).is_told_apart
-
-
-def repeat_references(predictions: Sequence[Prediction], tell: Callable[[str, float], None]) -> None:
-    """Simulates what others are compared with once more, with other noise: the fastest of each problem, and what runs
-    on the fewest ranks; tell : called with what is simulated, and the share that is done."""
-    bests = [problem.best for problem in Sweep(tuple(predictions)).problems if len(problem.comparable) > 1]
-    fewest = min(predictions, key=lambda prediction: prediction.application.ranks)
-    several = len({prediction.application.ranks for prediction in predictions}) > 1
-    for reference in [*bests, *([fewest] if several else [])]:
-        if reference is not None:
-            repeated(reference, lambda share: tell("simulating the fastest once more, with other noise", share))
 
 
 def speed(prediction: Prediction) -> float:

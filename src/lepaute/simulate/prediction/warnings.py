@@ -36,8 +36,7 @@ def caveats(predictions: "Sequence[Prediction]") -> list[str]:
     of comparing them."""
     sizes = {getattr(prediction.application, "nb", None) for prediction in predictions}
     guessed = [BLOCK_SIZES_GUESSED] if len(sizes) > 1 and any(map(guesses_block_size, predictions)) else []
-    names = {name for prediction in predictions for name in prediction.kernel_time_s}
-    return joined([prediction.warnings for prediction in predictions], names) + guessed
+    return [alike.line(len(predictions)) for alike in alike_warnings(predictions)] + guessed
 
 
 def joined(warnings: "Sequence[Sequence[str]]", names: "Collection[str]" = ()) -> list[str]:

@@ -3,18 +3,18 @@
 from collections.abc import Callable
 from dataclasses import asdict
 from math import sqrt
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lepaute.errors import LepauteError
 from lepaute.kit.text import seconds
-from lepaute.measure.calibration.precision import DEFAULT_PRECISION, LATER_S, Goal, Reached
-
-if TYPE_CHECKING:
-    from lepaute.measure.archive import Archive
-    from lepaute.measure.fit.fitted_models import FittedModels
-    from lepaute.measure.fit.kernels.form import Form
-    from lepaute.simulate.apps.hpl import Hpl
-    from lepaute.simulate.platform import Platform
+from lepaute.measure.archive import Archive
+from lepaute.measure.calibration.precision import LATER_S, Goal, Reached
+from lepaute.measure.fit.fitted_models import FittedModels, platform_and_models
+from lepaute.measure.fit.kernels.form import Form
+from lepaute.simulate.apps.hpl import Hpl
+from lepaute.simulate.conditions import Layers
+from lepaute.simulate.platform import Platform
+from lepaute.simulate.prediction.predicting import predict
 
 #: The reference takes about so long, and has this block size; simulated runs of it.
 REFERENCE_S, NB, RUNS = 10.0, 128, 40
@@ -31,14 +31,7 @@ _LIMITS = {
 }
 
 
-def goal_of(precision: float | None = None, budget_s: float | None = None) -> Goal:
-    """What a calibration goes on for. Raises InputError for a precision that cannot be."""
-    return Goal(assessment(), DEFAULT_PRECISION if precision is None else precision, budget_s)
-
-
-def precision_of(
-    goal: Goal, archive: "Archive", platform: "Platform", fitted: "FittedModels"
-) -> tuple[str, dict[str, Any]]:
+def precision_of(goal: Goal, archive: Archive, platform: Platform, fitted: FittedModels) -> tuple[str, dict[str, Any]]:
     """What was reached, and what another minute would buy: a line, and the facts for programs, None where unknown."""
     try:
         attempts, reached = archive.json("blocks.json"), reached_by(platform, fitted, later=True)
@@ -51,13 +44,11 @@ def precision_of(
     return goal.text(reached, len(walls_s), 60.0 / last_s), {"precision": asdict(reached)}
 
 
-def assessment() -> "Callable[[Archive], Reached]":
+def assessment() -> Callable[[Archive], Reached]:
     """What assesses a calibration again and again; shapes of models are selected the first time only."""
-    from lepaute.measure.fit import platform_and_models
-
     forms: dict[str, Form] = {}
 
-    def assess(archive: "Archive") -> Reached:
+    def assess(archive: Archive) -> Reached:
         platform, fitted = platform_and_models(archive, "reference", forms)
         fewest = min(choice.threads for choice in fitted.selections)
         forms.update({choice.kernel: choice.form for choice in fitted.selections if choice.threads == fewest})
@@ -66,10 +57,8 @@ def assessment() -> "Callable[[Archive], Reached]":
     return assess
 
 
-def reached_by(platform: "Platform", fitted: "FittedModels", *, later: bool = False) -> Reached:
+def reached_by(platform: Platform, fitted: FittedModels, *, later: bool = False) -> Reached:
     """The precision that the fitted models give; later: that for some time after the calibration, too."""
-    from lepaute.simulate import Layers, predict
-
     if platform.days is not None:  # of a mean: without what runs and cores differ by on one day
         of_mean = platform.days.model_copy(update={"run_relative_sd": 0.0, "cpu_relative_sd": 0.0})
         platform = platform.model_copy(update={"days": of_mean})
@@ -91,10 +80,8 @@ def reached_by(platform: "Platform", fitted: "FittedModels", *, later: bool = Fa
     return Reached(half_width, min(least, half_width), text, layer, limit, *drifted)
 
 
-def reference_on(platform: "Platform") -> "tuple[Hpl, float]":
+def reference_on(platform: Platform) -> tuple[Hpl, float]:
     """HPL on all cores of a node that takes about REFERENCE_S and fits into memory, and how long it takes."""
-    from lepaute.simulate import Hpl, Layers, predict
-
     threads = min(model.threads for model in platform.kernels)
     ranks = max(1, platform.nodes.cores // threads)
     p = max(count for count in range(1, int(sqrt(ranks)) + 1) if ranks % count == 0)
