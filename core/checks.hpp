@@ -65,7 +65,7 @@ void check_in(std::string_view place, Check check) {
 template <class Value>
 concept Checked = requires(const Value& value) { value.check(); };
 template <class Value>
-concept Visited = requires { Value::fields([](const char*, auto) {}); };
+concept Visited = requires { Value::fields([](const char*, auto, auto...) {}); };
 
 template <class Value>
 void check_all(const std::vector<Value>& values);
@@ -73,11 +73,20 @@ void check_all(const std::vector<Value>& values);
 /// Checks the value and all that its fields hold. Throws std::invalid_argument, in one line that begins with the field.
 template <class Value>
 void check_all(const Value& value) {
+    if constexpr (Visited<Value>) { // check() may rely on the bounds of single fields
+        Value::fields([&]<class Number>(const char* name, Number Value::*field, auto... bounds) {
+            if constexpr (sizeof...(bounds) > 0) {
+                check_number(name, value.*field, static_cast<Number>(bounds)...);
+            }
+        });
+    }
     if constexpr (Checked<Value>) {
         value.check();
     }
     if constexpr (Visited<Value>) {
-        Value::fields([&](const char* name, auto field) { check_in(name, [&] { check_all(value.*field); }); });
+        Value::fields([&](const char* name, auto field, auto... /*bounds*/) {
+            check_in(name, [&] { check_all(value.*field); });
+        });
     }
 }
 template <class Value>

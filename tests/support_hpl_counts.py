@@ -30,7 +30,7 @@ class Counted:
     @property
     def probes(self) -> bool:
         """Whether the number of kernel calls depends on when a panel comes."""
-        return self.hpl.depth > 0 and self.hpl.q > 1 and not self.hpl.bcast.startswith("long")
+        return self.hpl.computes_between_probes
 
 
 def counted_runs() -> Iterator[Counted]:

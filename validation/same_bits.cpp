@@ -133,7 +133,7 @@ void set(Value& value, std::span<const std::string> words) {
 template <class Fields>
 void set_field(Fields& of, std::span<const std::string> words) {
     bool known = false;
-    Fields::fields([&](const char* name, auto field) {
+    Fields::fields([&](const char* name, auto field, auto... /*bounds*/) {
         if (words.front() == name) {
             set(of.*field, words.subspan(1));
             known = true;

@@ -1,6 +1,6 @@
 #pragma once
-// The fields of a struct as attributes of its Python class, by the names under which the struct visits them. An enum is
-// its word; another word raises ValueError with the choices.
+// The fields of a struct as attributes of its Python class, by the names under which the struct visits them. What
+// has words is its word; another word raises ValueError with the choices.
 
 #include "models/words.hpp"
 
@@ -19,7 +19,7 @@
 template <class Owner>
 void def_fields(nanobind::class_<Owner>& bound) {
     std::map<std::string, std::vector<std::string>> choices;
-    Owner::fields([&]<class Value>(const char* name, Value Owner::*field) {
+    Owner::fields([&]<class Value>(const char* name, Value Owner::*field, auto... /*bounds*/) {
         if constexpr (lepaute::Worded<Value>) {
             bound.def_prop_rw(
                 name, [field](const Owner& owner) { return lepaute::word_of(owner.*field); },

@@ -1,12 +1,12 @@
 #pragma once
-// Enums whose values files and Python choose by a word. Beside such an enum stands its table, in any order:
+// Enums, and other types of few values, that files and Python choose by a word. Beside one stands its table, in any
+// order:
 //   constexpr auto words_of(Enum /*enum*/) noexcept { return std::to_array<Word<Enum>>({{Enum::value, "word"}, ...}); }
 
 #include <array>
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <vector>
 
 namespace lepaute {
@@ -18,7 +18,7 @@ struct Word {
 };
 
 template <class Enum>
-concept Worded = std::is_enum_v<Enum> && requires { words_of(Enum{}); };
+concept Worded = requires { words_of(Enum{}); };
 
 template <Worded Enum>
 [[nodiscard]] std::vector<std::string> choices() {

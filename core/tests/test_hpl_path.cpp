@@ -61,9 +61,7 @@ hpl::Result simulate(const Parameters& parameters, const models::Machine& machin
 
 /// Whose message brings a panel to the process `distance` columns right of the root, as HPL's rings go; by distance.
 std::uint32_t parent(Broadcast ring, std::uint32_t distance, std::uint32_t q) {
-    const bool modified = ring == Broadcast::ring_modified || ring == Broadcast::two_ring_modified;
-    const bool two = ring == Broadcast::two_ring || ring == Broadcast::two_ring_modified;
-    if ((modified && distance <= 2) || (two && distance == (q + 1) / 2)) {
+    if ((ring.modified && distance <= 2) || (ring.two_rings && distance == (q + 1) / 2)) {
         return 0;
     }
     return distance - 1;
@@ -180,7 +178,7 @@ private:
 };
 
 Parameters one_leaf(std::int64_t n, std::int64_t nb, std::uint32_t p, std::uint32_t q) {
-    Parameters parameters{.n = n, .nb = nb, .p = p, .q = q, .depth = 0, .bcast = Broadcast::ring};
+    Parameters parameters{.n = n, .nb = nb, .p = p, .q = q, .depth = 0, .bcast = {}};
     parameters.pfact = parameters.rfact = hpl::Factorisation::right;
     parameters.nbmin = static_cast<std::uint32_t>(nb);
     parameters.pivot_rows.resize(static_cast<std::size_t>(n));
@@ -212,8 +210,8 @@ TEST(HplPath, WithFreeMessagesTheTimeIsTheCriticalPathOfTheKernels) {
 }
 
 TEST(HplPath, EveryRingHasItsCriticalPath) {
-    for (const Broadcast ring :
-         {Broadcast::ring, Broadcast::ring_modified, Broadcast::two_ring, Broadcast::two_ring_modified}) {
+    for (const Broadcast ring : {Broadcast{}, Broadcast{.modified = true}, Broadcast{.two_rings = true},
+                                 Broadcast{.modified = true, .two_rings = true}}) {
         for (const std::uint32_t q : {2U, 3U, 4U, 5U, 8U}) {
             for (const hpl::Order order : {hpl::Order::row, hpl::Order::column}) {
                 Parameters parameters = one_leaf(330, 10, 3, q);
@@ -304,7 +302,7 @@ TEST(HplPath, ARingOfLocalAndRemoteHopsIsTheSumOfThem) {
     machine.network.node_link_Bps = 1e9;
     machine.network.loopback_Bps = 1e10;
     Parameters parameters = one_leaf(64, 64, 1, 16);
-    parameters.bcast = Broadcast::ring;
+    parameters.bcast = {};
     const hpl::Result result = simulate(parameters, machine, 1);
     EXPECT_EQ(result.messages, 15U + 1U);
     const double panel_bytes = (result.bytes - 8.0 * 64) / 15.0; // all but the right-hand side

@@ -9,7 +9,7 @@ from markdown_text import Pages, escaped, paragraphs, table
 from lepaute.cli import COMMANDS, HELP, QUESTIONS
 from lepaute.cli.commands import built
 from lepaute.cli.examples import EXAMPLES
-from lepaute.cli.parsing import grouped, name_of
+from lepaute.cli.parsing import grouped, records_of
 
 #: The commands by what they are asked, with the questions of `lepaute help` in their order; and those that set up.
 GROUPS: dict[str, tuple[str, ...]] = {
@@ -104,23 +104,13 @@ def _section(words: str, command: Any, level: int) -> Iterator[str]:
     yield ""
     if words in EXAMPLES:
         yield from ("```bash", *EXAMPLES[words], "```", "")
-    arguments = [
-        record
-        for param in command.get_params(context)
-        if param.param_type_name == "argument" and (record := param.get_help_record(context)) is not None
-    ]
-    if arguments:
+    if arguments := records_of(command, context):
         yield from (f"{'#' * level} Arguments", "")
         yield from table(("argument", "what"), [(f"`{name}`", _told(text)) for name, text in arguments])
     yield f":::{{program}} lepaute {words}"
     yield ":::"
     yield ""
-    options = {
-        name_of(param): record
-        for param in command.get_params(context)
-        if param.param_type_name == "option" and (record := param.get_help_record(context)) is not None
-    }
-    for heading, records in grouped(options).items():
+    for heading, records in grouped(command, context).items():
         if records:
             yield from (f"{'#' * level} {heading}", "")
             for names, text in records:

@@ -905,6 +905,11 @@ class HplResult(RunResult):
     def rank_sent(self) -> list[list[list[float]]]:
         """By rank and phase (broadcast, swap, solve): messages and bytes."""
 
+def hpl_broadcast(bcast: str, q: int) -> tuple[int, bool]:
+    """
+    Messages along a row of q processes, and whether they are pieces of the panel, for which nobody probes.
+    """
+
 def hpl_simulated_steps(parameters: HplParameters, further: bool = False) -> list[int]:
     """
     The steps that a run with these parameters simulates; further: with the windows that it may go back for.

@@ -5,8 +5,9 @@ $ predict hpl --platform={data}/platforms/small.yaml --n=400   a command line; {
                                     output, with --json too, or a file), to be named in it, or to be refused by name
 --mapping-seed=2 | --mapping=random  what both command lines have beside; | !--n leaves an option out of both
 = --workers=2  # how many at once   has no effect, for this reason: the answer has to be equal
-- --ssh-config  # needs nodes       is not tried, for this reason
-@hpl                                the rows of this name, which begin with `@hpl:`
+- --ssh-config @hpl  # needs nodes  is not tried, for this reason
+@hpl                                the rows of this name, which begin with `@hpl:`; and for each other option of HPL
+                                    that has no row here, one with another value than its default
 ! $ emulate ...                     as $, with the programs of this machine on PATH, which are none otherwise
 key:budget.seconds=5                sets a key of the file that the command line names as {keys}/NAME, a YAML of {in}
 {store}                             a store of its own, of measurements until November 2023; {recent}: until now
@@ -30,6 +31,7 @@ import yaml
 from hostile.cases import Case, _name, commands, write_inputs
 from support_comparisons import campaign
 from support_fit import write_calibration
+from support_hpl_options import other_words
 
 from lepaute.cli.main import main
 from lepaute.kit.json_values import to_json
@@ -49,6 +51,8 @@ NOISE = re.compile(
 #: Files that only quote what was asked, or tell in how many parts the answer was stored.
 QUOTED = {"study.yaml", "report.html", "store.json"}
 EQUAL = "is ignored"
+#: The block of the options of HPL.
+HPL = "@hpl"
 #: Exit statuses of what has an answer.
 ANSWERS = {0, 1, 3, 4}
 #: hostile/test_json_output.py and laws/test_outputs_need_force.py try them.
@@ -171,11 +175,23 @@ def _line(head: str, blocks: dict[str, list[str]]) -> Line:
         row, _, reason = text.partition("  # ")
         assert bool(reason) == row.startswith(("= ", "- ")), f"{text}: {head}"
         if row.startswith("- "):
-            untried |= dict.fromkeys(row[2:].split(), reason)
+            names = [name for word in row[2:].split() for name in _names(word, blocks)]
+            untried |= dict.fromkeys(names, reason)
         else:
             tried, _, beside = row.removeprefix("= ").partition(" | ")
             rows.append(Row(tuple(shlex.split(tried)), tuple(shlex.split(beside)), reason))
+    if HPL in blocks[head]:
+        tried = {row.option for row in rows}
+        rows += [Row((f"{name}={word}",)) for name, word in other_words().items() if name not in tried]
     return Line(command, tuple(words[len(command.split()) :]), tuple(rows), untried, head.startswith("!"))
+
+
+def _names(word: str, blocks: dict[str, list[str]]) -> list[str]:
+    """An option, or those of a block."""
+    if not word.startswith("@"):
+        return [word]
+    names = [re.findall(r"--[\w-]+", row)[0] for row in _rows(f"{word}:", blocks)]
+    return [*names, *(other_words() if word == HPL else ())]
 
 
 def _rows(head: str, blocks: dict[str, list[str]]) -> Iterator[str]:

@@ -1,16 +1,22 @@
 """Predictions over all options and shipped platforms, pinned to the last bit.
 
-`python tests/golden/pinned_predictions.py` writes the file again; do so only where results are meant to change, and say
-in the changelog why they did.
+    PYTHONPATH=src:tests .venv/bin/python tests/golden/pinned_predictions.py
+
+writes the file again, with the parameters that differ from the defaults; do so only where results are meant to change,
+or an option is new, and say in the changelog why they did.
 """
 
 import contextlib
 import io
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
+
+from support_hpl_options import other_words
 
 from lepaute.cli.main import main
+from lepaute.simulate import Hpl
+from lepaute.simulate.apps.hpl.parameters import Broadcast
 
 FILE = Path(__file__).resolve().parents[1] / "data" / "pinned_predictions.json"
 PLATFORMS = (
@@ -37,7 +43,7 @@ def stencil(*options: str, platform: str = "dahu") -> list[str]:
 
 CASES: dict[str, list[str]] = {
     **{f"platform {name}": hpl(platform=name, n=6000, grid="6x8") for name in PLATFORMS},
-    **{f"bcast {code}": hpl("--bcast", str(code)) for code in range(6)},
+    **{f"bcast {code}": hpl("--bcast", str(code)) for code in range(len(get_args(Broadcast)))},
     **{f"bcast {word}, depth 0": hpl("--bcast", word, "--depth", "0") for word in ("1ring", "2ring-modified", "long")},
     **{f"depth {depth}": hpl("--depth", str(depth)) for depth in (0, 2, 5)},
     **{f"swap {word}": hpl("--swap", word) for word in ("spread-roll", "mix")},
@@ -77,6 +83,13 @@ CASES: dict[str, list[str]] = {
     "stencil, loaded": stencil("--value-bytes", "64", "--seed", "9", platform="dahu-2020-01-loaded"),
     "stencil, scale": stencil("--set", "network.flow_factor=scale"),
 }
+#: Further options of HPL.
+CASES |= {
+    f"{name} {word}": hpl(name, word)
+    for name, word in other_words().items()
+    if not any(name in case for case in CASES.values())
+}
+USUAL = Hpl(n=1).parameters()
 
 
 def predicted(arguments: list[str]) -> Any:
@@ -91,6 +104,9 @@ def predicted(arguments: list[str]) -> Any:
         prediction["simulation"].pop(name)
     del prediction["warnings"]  # texts, which may be improved
     del prediction["version"]
+    if prediction["application"] == "hpl":
+        given = prediction["parameters"].items()
+        prediction["parameters"] = {name: value for name, value in given if value != USUAL.get(name)}
     return prediction
 
 

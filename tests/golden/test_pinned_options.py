@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from golden.pinned_predictions import CASES, FILE, NOT_PINNED, predicted
 
+REMEDY = "if that is meant: PYTHONPATH=src:tests .venv/bin/python tests/golden/pinned_predictions.py"
+
 
 @cache
 def pinned() -> dict[str, Any]:
@@ -17,10 +19,10 @@ def pinned() -> dict[str, Any]:
 @pytest.mark.parametrize("name", CASES)
 def test_a_prediction_is_what_it_was_to_the_last_bit_and_key(name: str) -> None:
     # JSON keeps every digit of a double, so equality of the parsed numbers is equality of bits.
-    assert predicted(CASES[name]) == pinned()[name]
+    assert predicted(CASES[name]) == pinned()[name], REMEDY
     assert set(pinned()[name]["simulation"]).isdisjoint(NOT_PINNED)
 
 
 def test_all_cases_are_pinned_and_at_least_sixty() -> None:
-    assert set(CASES) == set(pinned())
+    assert set(CASES) == set(pinned()), REMEDY
     assert len(CASES) >= 60

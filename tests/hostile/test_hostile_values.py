@@ -40,7 +40,8 @@ def test_no_value_breaks_and_refusals_have_the_words_that_were_read(command: str
     answers = server.run(cases)
     break_nothing(cases, answers)
     expected = golden(command).read_text() if golden(command).exists() else ""
-    assert server.refusals(cases, answers) == expected, "read the change, and write the words anew: hostile/refusals.py"
+    remedy = f"read the change: PYTHONPATH=src:tests .venv/bin/python tests/hostile/refusals.py '{command}'"
+    assert server.refusals(cases, answers) == expected, remedy
 
 
 @pytest.mark.long

@@ -1,6 +1,7 @@
 """Every option and key that a command accepts changes its answer, is named in it, or is refused: none is ignored.
 
-The command lines, and what is tried on each, are in the tables of `tests/effects`; a new option needs a row there.
+The command lines, and what is tried on each, are in the tables of `tests/effects`; a new option needs a row there, but
+for those of HPL.
 """
 
 import re

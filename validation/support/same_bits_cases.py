@@ -4,9 +4,10 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import lepaute as lp
+from lepaute.simulate.apps.hpl.parameters import Broadcast, Swap
 from lepaute.simulate.apps.own.laying import Laying
 from lepaute.simulate.machine.core import machine_of
 from lepaute.simulate.platform import load_platform, override
@@ -90,8 +91,7 @@ def program(name: str, which: int, **more: object) -> Case:
     return Case(name, {"which": which, **more}, 24, "program")
 
 
-BROADCASTS = ("1ring", "1ring-modified", "2ring", "2ring-modified", "long", "long-modified")
-SWAPS = ("binary-exchange", "spread-roll", "mix")
+BROADCASTS, SWAPS = get_args(Broadcast), get_args(Swap)
 CASES = (
     *(
         hpl(f"{bcast}, {swap}, depth {depth}", bcast=bcast, swap=swap, depth=depth)

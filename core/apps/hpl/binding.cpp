@@ -29,6 +29,14 @@ void bind_hpl(nb::module_& m) {
         .def_ro("sampling_changes_s", &hpl::Result::sampling_changes_s)
         .def_prop_ro("rank_sent", &rank_sent, "By rank and phase (broadcast, swap, solve): messages and bytes.");
     m.def(
+        "hpl_broadcast",
+        [](std::string_view word, std::uint32_t q) {
+            const auto bcast = of_word<hpl::Broadcast>("bcast", word);
+            return nb::make_tuple(hpl::broadcast_messages(bcast, q), bcast.in_pieces);
+        },
+        nb::arg("bcast"), nb::arg("q"), nb::sig("def hpl_broadcast(bcast: str, q: int) -> tuple[int, bool]"),
+        "Messages along a row of q processes, and whether they are pieces of the panel, for which nobody probes.");
+    m.def(
         "hpl_simulated_steps",
         [](const hpl::Parameters& parameters, bool further) {
             check_all(parameters);

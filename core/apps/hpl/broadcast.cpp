@@ -21,14 +21,14 @@ struct Route {
     std::array<std::uint32_t, most_receivers> to{nobody, nobody, nobody};
 };
 
-Route route(Broadcast topology, std::uint32_t column, std::uint32_t root, std::uint32_t q) {
+Route route(Broadcast bcast, std::uint32_t column, std::uint32_t root, std::uint32_t q) {
     const auto around = [q](std::uint32_t beyond) { return beyond < q ? beyond : beyond - q; };
     const std::uint32_t next = around(column + 1);
     const std::uint32_t previous = around(column + q - 1);
     const std::uint32_t before_previous = around(previous + q - 1);
     const std::uint32_t middle = around(root + (q + 1) / 2);
-    const bool modified = is_modified(topology);
-    const bool two_rings = is_two_rings(topology);
+    const bool modified = bcast.modified;
+    const bool two_rings = bcast.two_rings;
     Route result;
     if (column == root) {
         std::size_t count = 0;
@@ -53,12 +53,25 @@ Route route(Broadcast topology, std::uint32_t column, std::uint32_t root, std::u
 
 } // namespace
 
+std::uint64_t broadcast_messages(Broadcast bcast, std::uint32_t q) {
+    if (bcast.in_pieces) { // a tree scatters them (the next root of the modified one has the panel); all but one roll
+        const std::uint64_t pieces = bcast.modified ? q - 1 : q;
+        return q - 1 + pieces * (pieces - 1);
+    }
+    std::uint64_t messages = 0;
+    for (std::uint32_t column = 0; q > 1 && column < q; ++column) {
+        messages += static_cast<std::uint64_t>(
+            std::ranges::count_if(route(bcast, column, 0, q).to, [](std::uint32_t to) { return to != nobody; }));
+    }
+    return messages;
+}
+
 std::uint32_t Program::broadcast_tag(const Panel& panel) noexcept {
     return 0x10000000U + static_cast<std::uint32_t>(panel.step);
 }
 
 std::optional<std::uint32_t> Program::broadcast_source(std::uint32_t column, std::uint32_t root) const noexcept {
-    if (long_broadcast()) {
+    if (parameters_.bcast.in_pieces) {
         return std::nullopt;
     }
     const Route way = route(parameters_.bcast, column, root, parameters_.q);
@@ -168,7 +181,7 @@ void Program::PanelBroadcast::take() {
         return;
     }
     stage(Stage::bcast);
-    if (program_.long_broadcast()) {
+    if (program_.parameters_.bcast.in_pieces) {
         next_ = Next::first_piece;
     } else if (panel_->source_column == at_.column) {
         next_ = Next::send;

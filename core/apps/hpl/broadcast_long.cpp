@@ -32,7 +32,7 @@ struct Pieces {
 /// Who takes part stands at a distance from the root; the next root is left out of the modified broadcast.
 struct Program::PanelBroadcast::Ring {
     Ring(const Program& of, const Place& place, const Panel& panel)
-        : program(of), at(place), root(panel.owner_column), modified(is_modified(of.parameters_.bcast)),
+        : program(of), at(place), root(panel.owner_column), modified(of.parameters_.bcast.modified),
           pieces{panel_length(place, panel), modified ? of.parameters_.q - 1 : of.parameters_.q},
           column_distance((place.column + of.parameters_.q - root) % of.parameters_.q),
           distance(modified && column_distance > 0 ? column_distance - 1 : column_distance) {}

@@ -12,26 +12,21 @@
 
 namespace lepaute::hpl {
 
-enum class Broadcast : std::uint8_t { ring, ring_modified, two_ring, two_ring_modified, longer, longer_modified };
-constexpr auto words_of(Broadcast /*enum*/) noexcept {
-    return std::to_array<Word<Broadcast>>({{Broadcast::ring, "1ring"},
-                                           {Broadcast::ring_modified, "1ring-modified"},
-                                           {Broadcast::two_ring, "2ring"},
-                                           {Broadcast::two_ring_modified, "2ring-modified"},
-                                           {Broadcast::longer, "long"},
-                                           {Broadcast::longer_modified, "long-modified"}});
-}
-/// The panel is cut in pieces.
-[[nodiscard]] constexpr bool is_long(Broadcast bcast) noexcept {
-    return bcast == Broadcast::longer || bcast == Broadcast::longer_modified;
-}
-/// The next root is served first.
-[[nodiscard]] constexpr bool is_modified(Broadcast bcast) noexcept {
-    return bcast == Broadcast::ring_modified || bcast == Broadcast::two_ring_modified ||
-           bcast == Broadcast::longer_modified;
-}
-[[nodiscard]] constexpr bool is_two_rings(Broadcast bcast) noexcept {
-    return bcast == Broadcast::two_ring || bcast == Broadcast::two_ring_modified;
+/// How a panel goes along its process row; a line of the table is all that is known of one.
+struct Broadcast {
+    bool modified = false;  // the next root is served first
+    bool two_rings = false; // in opposite directions, or halves of the row
+    bool in_pieces = false; // of the panel; all is done in the first call, without probes
+
+    friend bool operator==(const Broadcast&, const Broadcast&) = default;
+};
+constexpr auto words_of(Broadcast /*type*/) noexcept {
+    return std::to_array<Word<Broadcast>>({{{}, "1ring"},
+                                           {{.modified = true}, "1ring-modified"},
+                                           {{.two_rings = true}, "2ring"},
+                                           {{.modified = true, .two_rings = true}, "2ring-modified"},
+                                           {{.in_pieces = true}, "long"},
+                                           {{.modified = true, .in_pieces = true}, "long-modified"}});
 }
 
 enum class Factorisation : std::uint8_t { left, crout, right };
@@ -66,7 +61,7 @@ constexpr auto words_of(Pivots /*enum*/) noexcept {
 
 /// Names are those of lepaute.Hpl.
 struct Parameters {
-    static constexpr std::int64_t most = 0x7FFFFFFF; // HPL keeps its parameters in C's int
+    static constexpr std::int32_t most = 0x7FFFFFFF; // HPL keeps its parameters in C's int
     static constexpr std::uint32_t most_ranks = 1U << 24U;
     static constexpr std::uint32_t most_depth = 1024; // HPL's users have 0, 1 or 2
     static constexpr std::size_t most_steps = 1U << 26U;
@@ -76,7 +71,7 @@ struct Parameters {
     std::uint32_t p = 1; // process rows
     std::uint32_t q = 1; // process columns
     std::uint32_t depth = 1;
-    Broadcast bcast = Broadcast::two_ring;
+    Broadcast bcast{.two_rings = true};
     Factorisation pfact = Factorisation::crout; // leaves of the recursion
     Factorisation rfact = Factorisation::right; // recursion
     std::uint32_t nbmin = 2;
@@ -102,32 +97,33 @@ struct Parameters {
         return nb > 0 ? static_cast<std::size_t>((n + nb - 1) / nb) : 0;
     }
 
+    /// What no field says by itself.
     void check() const;
-    /// All fields, by name: the binding goes through them.
+    /// All fields, by name, with the least and the most value where there are any: binding and checks go through them.
     template <class Visit>
     static void fields(Visit visit) {
-        visit("n", &Parameters::n);
-        visit("nb", &Parameters::nb);
-        visit("p", &Parameters::p);
-        visit("q", &Parameters::q);
-        visit("depth", &Parameters::depth);
+        visit("n", &Parameters::n, 1, most);
+        visit("nb", &Parameters::nb, 1, most);
+        visit("p", &Parameters::p, 1, most_ranks);
+        visit("q", &Parameters::q, 1, most_ranks);
+        visit("depth", &Parameters::depth, 0, most_depth);
         visit("bcast", &Parameters::bcast);
         visit("pfact", &Parameters::pfact);
         visit("rfact", &Parameters::rfact);
-        visit("nbmin", &Parameters::nbmin);
-        visit("ndiv", &Parameters::ndiv);
+        visit("nbmin", &Parameters::nbmin, 1, most);
+        visit("ndiv", &Parameters::ndiv, 2, most); // the panel itself would be its only part
         visit("pmap", &Parameters::pmap);
         visit("swap", &Parameters::swap);
         visit("swap_threshold", &Parameters::swap_threshold);
         visit("l1", &Parameters::l1);
         visit("u", &Parameters::u);
         visit("equil", &Parameters::equil);
-        visit("align", &Parameters::align);
+        visit("align", &Parameters::align, 1, most);
         visit("copy_l", &Parameters::copy_l);
         visit("pivots", &Parameters::pivots);
         visit("pivot_rows", &Parameters::pivot_rows);
         visit("sampled", &Parameters::sampled);
-        visit("trial_steps", &Parameters::trial_steps);
+        visit("trial_steps", &Parameters::trial_steps, 0, most);
     }
 };
 

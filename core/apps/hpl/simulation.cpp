@@ -11,15 +11,7 @@ using mpi::Rank;
 using mpi::Task;
 
 void Parameters::check() const {
-    check_number("n", n, 1, most);
-    check_number("nb", nb, 1, most);
-    check_number("p", p, 1U, most_ranks);
     check_number("q", q, 1U, most_ranks / p);
-    check_number("depth", depth, 0U, most_depth);
-    check_number("nbmin", nbmin, 1U, static_cast<std::uint32_t>(most));
-    check_number("ndiv", ndiv, 2U, static_cast<std::uint32_t>(most)); // the panel itself would be its only part
-    check_number("align", align, 1, most);
-    check_number("trial_steps", trial_steps, 0, most);
     if (steps() > most_steps) {
         refuse("n", text_of(n) + " in blocks of " + text_of(nb), "the engine takes " + text_of(most_steps) + " blocks");
     }

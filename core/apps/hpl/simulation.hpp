@@ -46,6 +46,9 @@ struct Result : mpi::RunResult {
                               const models::Layers& layers, const std::vector<std::uint32_t>& core_of_rank,
                               models::Seeds seeds, mpi::Trace trace = {}, mpi::Progress* progress = nullptr);
 
+/// Messages of the broadcast of one panel along a row of q processes.
+[[nodiscard]] std::uint64_t broadcast_messages(Broadcast bcast, std::uint32_t q);
+
 /// The steps that a run simulates, and what they stand for.
 [[nodiscard]] Sample sample_of(const Parameters& parameters);
 
@@ -187,10 +190,8 @@ private:
     void fruitless_probe(const Place& at, const Panel& panel);
     /// What HPL_binit does before the panel leaves.
     void begin_broadcast(const Place& at, const Panel& panel);
-    /// The two long broadcasts do all they do in their first call, and never probe.
-    [[nodiscard]] bool long_broadcast() const noexcept { return is_long(parameters_.bcast); }
     [[nodiscard]] static std::int64_t panel_length(const Place& at, const Panel& panel) noexcept; // in doubles
-    /// The process column that `at` probes for the panel; none for the root and in the long broadcasts.
+    /// The process column that `at` probes for the panel; none for the root and of a panel in pieces.
     [[nodiscard]] std::optional<std::uint32_t> broadcast_source(std::uint32_t column,
                                                                 std::uint32_t root) const noexcept;
     [[nodiscard]] static std::uint32_t broadcast_tag(const Panel& panel) noexcept;

@@ -182,6 +182,7 @@ class Flag(NamedTuple):
             metavar=option.metavar or None,
             min=None if self.is_text else option.minimum,
             max=None if self.is_text else option.maximum,
+            rich_help_panel=option.heading or None,
             autocompletion=option.complete or ((lambda: list(option.choices)) if option.choices else None),
         )
         return inspect.Parameter(self.argument, kind, default=default, annotation=Annotated[hint, info])

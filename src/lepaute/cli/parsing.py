@@ -4,8 +4,8 @@ Typer names values by Python's types (`<list[str]>`), cuts the summaries in a li
 for the working folder, and does not say of a number that it refuses what it is.
 
 The help has options under headings: what everybody needs first, the twelve options of HPL.dat last. An option has one
-heading in all commands, and its place below it. It stands without one in a command of few options, and where it would
-be alone.
+heading in all commands, and its place below it: by GROUPS, or by its own description (kit/options.py) in the order of
+the command. It stands without one in a command of few options, and where it would be alone.
 """
 
 import os
@@ -54,11 +54,11 @@ GROUPS: dict[str, tuple[str, ...]] = {
         ("Output", "output report plot scaling json csv latex details quiet archive archives keep-folders "
          "resume force help"),
         ("Trace of a run", "trace perfetto gantt trace-ranks trace-steps"),
-        ("HPL.dat", "depth bcast swap swap-threshold pfact rfact nbmin ndiv pmap l1 u equil align"),
+        ("HPL.dat", ""),
     )
 }  # fmt: skip
 #: Headings of commands that have the first of their options; elsewhere the others mean something of their own.
-_NEEDS_FIRST = ("Clocks", "Nodes", "Simulated runs", "Program", "Trace of a run", "HPL.dat")
+_NEEDS_FIRST = ("Clocks", "Nodes", "Simulated runs", "Program", "Trace of a run")
 _PLACES = {name: (heading, at) for heading, names in GROUPS.items() for at, name in enumerate(names)}
 
 
@@ -242,34 +242,41 @@ def _elsewhere(name: str, context: typer.Context) -> str:
 
 def _write_parameters(command: Any, context: Any, formatter: Any) -> None:
     """Writes arguments and options of a command, in the place of Typer's one list."""
-    arguments: list[tuple[str, str]] = []
-    options: dict[str, tuple[str, str]] = {}
-    for param in command.get_params(context):
-        record = param.get_help_record(context)
-        if record is not None and param.param_type_name == "argument":
-            arguments.append(record)
-        elif record is not None:
-            options[name_of(param)] = record
-    for heading, records in (("Arguments", arguments), *grouped(options).items()):
+    for heading, records in (("Arguments", records_of(command, context)), *grouped(command, context).items()):
         if records:
             with formatter.section(heading):
                 formatter.write_dl(records)
 
 
-def grouped(options: dict[str, tuple[str, str]]) -> dict[str, list[tuple[str, str]]]:
-    """What is printed of the options, by heading; the keys are names as `name_of` has them."""
+def records_of(command: Any, context: Any) -> list[tuple[str, str]]:
+    """What is printed of the arguments of a command."""
+    return [record for param, record in _shown(command, context) if param.param_type_name == "argument"]
+
+
+def _shown(command: Any, context: Any) -> list[tuple[Any, tuple[str, str]]]:
+    """Parameters with what is printed of them."""
+    records = [(param, param.get_help_record(context)) for param in command.get_params(context)]
+    return [(param, record) for param, record in records if record is not None]
+
+
+def grouped(command: Any, context: Any) -> dict[str, list[tuple[str, str]]]:
+    """What is printed of the options of a command, by heading."""
+    shown = _shown(command, context)
+    options = {name_of(param): record for param, record in shown if param.param_type_name == "option"}
     if len(options) < FEW_OPTIONS:
         return {OTHER: list(options.values())}
+    described = {name_of(param): (getattr(param, "rich_help_panel", None) or OTHER, 0) for param, _ in shown}
+    places = described | _PLACES
     names: dict[str, list[str]] = {heading: [] for heading in GROUPS}
     for name in options:
-        heading, _ = _PLACES.get(name, (OTHER, 0))
+        heading, _ = places[name]
         belongs = heading not in _NEEDS_FIRST or GROUPS[heading][0] in options
         names[heading if belongs else OTHER].append(name)
     alone = [below[0] for heading, below in names.items() if len(below) == 1 and heading != OTHER]
     return {
         heading: [options[name] for name in options if name in {*below, *alone}]
         if heading == OTHER
-        else [options[name] for name in sorted(below, key=_PLACES.__getitem__) if name not in alone]
+        else [options[name] for name in sorted(below, key=places.__getitem__) if name not in alone]
         for heading, below in names.items()
     }
 

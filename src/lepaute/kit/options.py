@@ -35,6 +35,7 @@ class Option(NamedTuple):
     default : on the command line, where it is not the field's
     complete: words that a shell proposes, besides the choices
     argument: whether it is given by its place, without a name
+    heading : what it stands under in help, where cli/parsing.py does not name it
     Fields that share a name are given together, in the order of the fields: 8x4.
     """
 
@@ -55,6 +56,7 @@ class Option(NamedTuple):
     hidden: bool = False
     complete: Callable[[], list[str]] | None = None
     argument: bool = False
+    heading: str = ""
 
 
 def option(help: str, **more: Any) -> dict[str, Option]:  # noqa: A002 - as Typer calls it

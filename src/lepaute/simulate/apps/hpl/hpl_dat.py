@@ -8,7 +8,7 @@ HPCC's hpccinf.txt; what follows line 31 is not HPL's. Where HPL silently takes 
 import itertools
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, Self, TypeVar
@@ -18,12 +18,11 @@ from lepaute.kit.documents import read_bytes
 from lepaute.kit.hpl_output import is_hpl_output
 from lepaute.kit.options import options_of
 from lepaute.kit.text import counted
-from lepaute.simulate.apps.hpl.parameters import Dat, Hpl, code_of, places
+from lepaute.simulate.apps.hpl.parameters import MOST, Dat, Hpl, code_of, places
 
 LINES = 31  # of HPL itself; HPCC's file goes on after them
 MAX_VALUES = 20  # HPL's limit of values in a list
 MAX_CHARACTERS = 252  # of a line; what is beyond, HPL reads as if it were the next line
-LARGEST = 2**31 - 1  # HPL's integers
 
 WORD = re.compile(r"\S+")
 LIKE_A_NUMBER = re.compile(r"[+-]?\.?[0-9]")
@@ -57,7 +56,7 @@ class DatLines:
             value = type(default)(word)
         except ValueError:
             return default
-        return value if abs(value) <= LARGEST else default  # nor NaN
+        return value if abs(value) <= MOST else default  # nor NaN
 
     def count(self, what: str) -> int:
         """The next line as the number of values of what follows."""
@@ -67,14 +66,13 @@ class DatLines:
         return count
 
     def values(
-        self, what: str, count: int | None, codes: Iterable[str] | None = None, least: float | None = None
+        self, what: str, count: int | None, choices: Mapping[str, Any], least: float | None = None
     ) -> tuple[Any, ...]:
-        """`count` values on the next line, or the one at its start (None): whole numbers, or the words of codes."""
+        """`count` values on the next line, or the one at its start (None): whole numbers, or codes of choices."""
         words = [self._first(what)] if count is None else self._words(what, count)
-        if codes is None:
-            return tuple(self._integer(word, what, least) for word in words)
-        choices = tuple(codes)
-        return tuple(self._choice(word, what, choices) for word in words)
+        if choices:
+            return tuple(self._choice(word, what, choices) for word in words)
+        return tuple(self._integer(word, what, least) for word in words)
 
     def _next(self, what: str) -> str:
         if self.line == len(self.lines):
@@ -119,16 +117,16 @@ class DatLines:
         value = int(match[1])
         if least is not None and value < least:
             self._fail(f"{what} is {value}; it is at least {least:g}")
-        if abs(value) > LARGEST:
-            self._fail(f"{what} is {value}; HPL's integers end at {LARGEST}")
+        if abs(value) > MOST:
+            self._fail(f"{what} is {value}; HPL's integers end at {MOST}")
         return value
 
-    def _choice(self, word: str, what: str, words: tuple[str, ...]) -> str:
+    def _choice(self, word: str, what: str, choices: Mapping[str, Any]) -> Any:
         value = self._integer(word, what, None)
-        if not 0 <= value < len(words):
-            meanings = ", ".join(f"{code} {name}" for code, name in enumerate(words))
+        if not 0 <= value < len(choices):
+            meanings = ", ".join(f"{code} {name}" for code, name in enumerate(choices))
             self._fail(f"{what} is {value}; the codes are {meanings}")
-        return words[value]
+        return list(choices.values())[value]
 
     def _fail(self, problem: str) -> NoReturn:
         raise InputError(f"{self._name}:{self.line}: {problem}")
@@ -293,8 +291,7 @@ def _parsed(lines: DatLines) -> HplDat:
             count = len(values[dat.beside])
         least = options[field].minimum if dat.least is None else dat.least
         several = bool(dat.several or dat.beside)
-        values[field] = lines.values(dat.what, count if several else None, dat.codes, least)
-    values["equil"] = tuple(word == "yes" for word in values["equil"])
+        values[field] = lines.values(dat.what, count if several else None, dat.words, least)
     return HplDat(values, threshold, output_file, device)
 
 
@@ -308,9 +305,8 @@ def of_whole_file(hpl: Hpl) -> tuple[Any, ...]:
 def meaning_of(dat: Dat) -> str:
     """What stands behind the values of a parameter: its name, and what the codes mean."""
     name = dat.name or dat.what
-    if dat.codes is None:
-        return name
-    return f"{name} ({', '.join(f'{code} = {word}' for code, word in enumerate(dat.codes))})"
+    meanings = ", ".join(f"{code} = {word}" for code, word in enumerate(dat.words))
+    return f"{name} ({meanings})" if meanings else name
 
 
 #: By the number of the line, as in HPL's own file and in Lepaute's: of counts without the "# " or "number " before, of

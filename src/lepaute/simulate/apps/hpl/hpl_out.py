@@ -102,8 +102,8 @@ def parameter_lines(dat: "HplDat") -> list[str]:
     """The parameters as HPL lists them, eight values of a list on a line."""
     lines = []
     for field, place in places():
-        words = [("no", "yes")[value] if isinstance(value, bool) else value for value in dat.values[field]]
-        values = [place.codes[word] for word in words] if place.codes else dat.values[field]
+        printed = place.codes or {}
+        values = [printed.get(value, value) for value in dat.values[field]]
         if place.several or place.beside:
             lines += wrapped(place.name, values)
         elif field == "swap" and values == [SWAPS["mix"]]:
@@ -130,7 +130,7 @@ def interval(spread: "Spread") -> str:
 MAX_BYTES = 64 << 20
 THRESHOLD = re.compile(r"(?P<name>.*?) \(threshold = (?P<threshold>\d{1,9})\)")
 #: Fields of Hpl that each line says.
-SAID_BY_LINES = frozenset({"n", "nb", "p", "q", "pmap", "depth", "bcast", "rfact", "ndiv", "pfact", "nbmin"})
+SAID_BY_LINES = frozenset({"n", "nb", "p", "q", *ALGORITHMS.groupindex})
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +231,7 @@ def _parameter(name: str, text: str, file: str, number: int) -> dict[str, Any]:
     words = {printed: word for word, printed in dat.codes.items()}
     if text not in words:
         _fail(file, number, f"{name} is {text[:80]!r}; HPL prints {' or '.join(words)}")
-    said[field] = words[text] == "yes" if field == "equil" else words[text]
+    said[field] = words[text]
     return said
 
 

@@ -1,7 +1,8 @@
 """The parameters of one run of HPL, each described once.
 
 A field carries what is known of it: default, help, bounds and choices (kit/options.py), its place in HPL.dat and its
-names in HPL's report (`Dat`). The command line, HPL.dat, HPL.out, the JSON and the mapping to both engines follow.
+names in HPL's report (`Dat`). The command line, the docstring, HPL.dat, HPL.out, the JSON and the mapping to both
+engines follow.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +16,7 @@ from lepaute.errors import InputError
 from lepaute.kit.hpl_output import flop_count
 from lepaute.kit.later import later
 from lepaute.kit.notebook import changed_fields
-from lepaute.kit.options import check_fields, flag_of, option, word_of
+from lepaute.kit.options import check_fields, flag_of, option, options_of, word_of
 from lepaute.kit.quantities import whole_of
 from lepaute.simulate.application import GFLOPS, Application, Rate
 from lepaute.simulate.apps.hpl import work
@@ -34,7 +35,7 @@ Factorisation = Literal["left", "crout", "right"]
 Form = Literal["transposed", "no-transposed"]
 Order = Literal["row", "column"]
 Pivots = Literal["random", "first-row"]
-#: Words by HPL.dat's code, and what HPL's report calls them.
+#: HPL's own choices by HPL.dat's code, and what its report calls them.
 BROADCASTS: dict[Broadcast, str] = {
     "1ring": "1ring",
     "1ring-modified": "1ringM",
@@ -47,7 +48,7 @@ SWAPS: dict[Swap, str] = {"binary-exchange": "Binary-exchange", "spread-roll": "
 FACTORISATIONS: dict[Factorisation, str] = {"left": "Left", "crout": "Crout", "right": "Right"}
 FORMS: dict[Form, str] = {"transposed": "transposed form", "no-transposed": "no-transposed form"}
 ORDERS: dict[Order, str] = {"row": "Row-major process mapping", "column": "Column-major process mapping"}
-SWITCH = {"no": "no", "yes": "yes"}
+SWITCH = {False: "no", True: "yes"}
 #: Other words of HPL for its choices: those in the comments of its HPL.dat, and shorter ones for those of its report.
 ALIASES = {
     "BCAST": {"1rg": "1ring", "1rM": "1ring-modified", "2rg": "2ring", "2rM": "2ring-modified", "Lng": "long",
@@ -55,7 +56,6 @@ ALIASES = {
     "SWAP": {"bin-exch": "binary-exchange", "long": "spread-roll", "Spread-roll": "spread-roll"},
     "PMAP": {"Row-major": "row", "Column-major": "column"},
 }  # fmt: skip
-PIVOTS: tuple[Pivots, ...] = get_args(Pivots)
 #: HPL keeps its parameters in C's int.
 MOST = 2**31 - 1
 #: The engine keeps so many panels for each rank, and takes so many steps (core/apps/hpl/parameters.hpp).
@@ -72,7 +72,7 @@ class Dat(NamedTuple):
     line    : of its value or values; where there are several, their number stands in the line before
     several : what the number counts; empty where there is one value, or the values go with those of `beside`
     loop    : place of HPL's loop over the values, the outermost first; None where there is one value
-    codes   : words by code, and what HPL's report calls them; least : number allowed, where it is not the field's
+    codes   : choices by code, and what HPL's report calls them; least : number allowed, where it is not the field's
     report  : what HPL's report says behind the value
     """
 
@@ -86,14 +86,24 @@ class Dat(NamedTuple):
     least: int | None = None
     report: str = ""
 
+    @property
+    def words(self) -> dict[str, Any]:
+        """The choices by their words, in the order of the codes."""
+        return {value if isinstance(value, str) else text: value for value, text in (self.codes or {}).items()}
+
 
 def parameter(text: str, initial: Any = MISSING, dat: Dat | None = None, **more: Any) -> Any:
     """A field: its help, default (initial), place in HPL.dat, and further attributes of an option."""
-    if dat is not None and dat.codes is not None:
-        more = {"choices": tuple(dat.codes), "numbered": "HPL.dat", **more}
-        printed = {text: word for word, text in dat.codes.items()}
-        more.setdefault("aliases", tuple({**printed, **ALIASES.get(dat.name, {})}.items()))
-    return field(default=initial, metadata={**option(text, **more), DAT: dat})
+    heading = "" if dat is None else DAT
+    return field(default=initial, metadata={**option(text, heading=heading, **more), DAT: dat})
+
+
+def choice(text: str, words: Any, initial: str, dat: Dat | None = None, **more: Any) -> Any:
+    """A field that is one of the words of a Literal."""
+    if dat is not None:
+        printed = {text: word for word, text in (dat.codes or {}).items()}
+        more |= {"numbered": DAT, "aliases": tuple({**printed, **ALIASES.get(dat.name, {})}.items())}
+    return parameter(text, initial, dat, choices=get_args(words), **more)
 
 
 def whole(text: str, initial: Any = MISSING, dat: Dat | None = None, minimum: int | None = 1, **more: Any) -> Any:
@@ -102,7 +112,7 @@ def whole(text: str, initial: Any = MISSING, dat: Dat | None = None, minimum: in
 
 def switch(text: str) -> bool:
     """0, 1, no or yes."""
-    return word_of(text, tuple(SWITCH), "equil") == "yes"
+    return word_of(text, tuple(SWITCH.values()), "equil") == "yes"
 
 
 #: What to do where an option takes one value, and several were given.
@@ -112,28 +122,6 @@ SEVERAL = "several go into an HPL.dat, of which --dat takes all combinations"
 @dataclass(frozen=True, slots=True)
 class Hpl(Application):
     """One run of HPL: a matrix of order n in blocks of nb on a grid of p x q processes, and its algorithms.
-
-    Parameters
-    ----------
-    n : order of the matrix; it takes 8 n^2 bytes
-    nb : block size: rows and columns of a block
-    p, q : rows and columns of the grid of processes; p * q ranks
-    depth : look-ahead: panels that are factorised ahead, 0 or more
-    bcast : broadcast of the panel along a row: "1ring", "1ring-modified", "2ring", "2ring-modified", "long",
-        "long-modified"
-    swap : exchange of rows: "binary-exchange", "spread-roll", or "mix" of both
-    swap_threshold : columns; "mix" swaps by spread-roll where there are more, else by binary exchange; None means nb
-    pfact, rfact : factorisation of the panel, at the leaves of its recursion and in it: "left", "crout", "right"
-    nbmin : columns of a leaf of the recursion
-    ndiv : parts of a panel in each recursion, 2 or more
-    pmap : ranks along "row"s or "column"s of the grid first
-    l1, u : form of L1 and of U: "transposed" or "no-transposed"
-    equil : whether spread-roll evens out first what each process holds
-    align : alignment of memory, in doubles
-    copy_l : whether HPL was built without derived datatypes, and copies L in every panel
-    pivots : "random": uniform among the rows left, as for a random matrix; "first-row": all of the first process row,
-        as where nothing is computed and all candidates are equal
-    threads_per_rank : cores that each rank computes on
 
     Raises
     ------
@@ -155,52 +143,84 @@ class Hpl(Application):
     names_mapping: ClassVar[bool] = True
 
     n: int = whole(
-        "order of the matrix; suffixes k and M",
+        "order of the matrix, which takes 8 n^2 bytes; suffixes k and M",
         dat=Dat(6, "N", "N", "problem sizes", loop=1),
         parse=partial(whole_of, name="n"),
     )
     nb: int = whole("block size", 128, Dat(8, "NB", "NB", "block sizes", loop=2))
-    p: int = whole("process grid, as 8x8", 1, Dat(11, "P", "P", "process grids", loop=0), name="grid")
-    q: int = whole("process grid, as 8x8", 1, Dat(12, "Q", "Q", beside="p"), name="grid")
+    p: int = whole(
+        "rows and columns of the process grid, as 8x8", 1, Dat(11, "P", "P", "process grids", loop=0), name="grid"
+    )
+    q: int = whole("columns of the process grid", 1, Dat(12, "Q", "Q", beside="p"), name="grid")
     depth: int = whole(
-        "look-ahead", 1, Dat(25, "DEPTH", "DEPTH", "look-ahead depths", loop=3), minimum=0, maximum=MAX_DEPTH
+        "look-ahead: panels that are factorised ahead of the update",
+        1,
+        Dat(25, "DEPTH", "DEPTH", "look-ahead depths", loop=3),
+        minimum=0,
+        maximum=MAX_DEPTH,
     )
-    bcast: Broadcast = parameter(
-        "panel broadcast", "2ring", Dat(23, "BCAST", "BCAST", "broadcasts", loop=4, codes=BROADCASTS)
+    bcast: Broadcast = choice(
+        "broadcast of the panel along a process row",
+        Broadcast,
+        "2ring",
+        Dat(23, "BCAST", "BCAST", "broadcasts", loop=4, codes=BROADCASTS),
     )
-    swap: Swap = parameter("row swap", "binary-exchange", Dat(26, "SWAP", "SWAP", codes=SWAPS))
+    swap: Swap = choice(
+        "exchange of the pivot rows within a process column",
+        Swap,
+        "binary-exchange",
+        Dat(26, "SWAP", "SWAP", codes=SWAPS),
+    )
     swap_threshold: int | None = whole(
-        "columns; NB if not given", None, Dat(27, "", "swapping threshold", least=0), minimum=None
+        "columns above which mix swaps by spread-roll; NB if not given",
+        None,
+        Dat(27, "", "swapping threshold", least=0),
+        minimum=None,
     )
-    pfact: Factorisation = parameter(
-        "panel factorisation", "crout", Dat(15, "PFACT", "PFACT", "panel factorisations", loop=6, codes=FACTORISATIONS)
+    pfact: Factorisation = choice(
+        "factorisation of the panel, in the leaves of its recursion",
+        Factorisation,
+        "crout",
+        Dat(15, "PFACT", "PFACT", "panel factorisations", loop=6, codes=FACTORISATIONS),
     )
-    rfact: Factorisation = parameter(
-        "recursive factorisation",
+    rfact: Factorisation = choice(
+        "factorisation of the panel, in its recursion",
+        Factorisation,
         "right",
         Dat(21, "RFACT", "RFACT", "recursive factorisations", loop=5, codes=FACTORISATIONS),
     )
     nbmin: int = whole(
         "columns of a leaf of the recursion", 2, Dat(17, "NBMIN", "NBMIN", "recursive stopping criteria", loop=7)
     )
-    ndiv: int = whole("parts of the recursion", 2, Dat(19, "NDIV", "NDIV", "panels in recursion", loop=8), minimum=2)
-    pmap: Order = parameter("process mapping", "row", Dat(9, "PMAP", "PMAP", codes=ORDERS))
-    l1: Form = parameter("form of L1", "transposed", Dat(28, "L1", "L1", codes=FORMS))
-    u: Form = parameter("form of U", "transposed", Dat(29, "U", "U", codes=FORMS))
+    ndiv: int = whole(
+        "parts of a panel in each recursion", 2, Dat(19, "NDIV", "NDIV", "panels in recursion", loop=8), minimum=2
+    )
+    pmap: Order = choice(
+        "whether ranks fill the grid by rows or columns", Order, "row", Dat(9, "PMAP", "PMAP", codes=ORDERS)
+    )
+    l1: Form = choice("form in which L1 is stored", Form, "transposed", Dat(28, "L1", "L1", codes=FORMS))
+    u: Form = choice("form in which U is stored", Form, "transposed", Dat(29, "U", "U", codes=FORMS))
     equil: bool = parameter(
-        "0 or 1",
+        "whether spread-roll evens out first what each process holds",
         True,
         Dat(30, "EQUIL", "equilibration", codes=SWITCH),
-        choices=(),
         parse=switch,
         default="1",
         metavar="0|1",
     )
     align: int = whole(
-        "alignment in doubles", 8, Dat(31, "ALIGN", "memory alignment", report=" double precision words")
+        "alignment of memory, in doubles", 8, Dat(31, "ALIGN", "memory alignment", report=" double precision words")
     )
-    copy_l: bool = False
-    pivots: Pivots = parameter("where pivots come from", "random", choices=PIVOTS, hidden=True)
+    copy_l: bool = parameter(
+        "whether HPL was built without derived datatypes, and copies L in every panel", False, hidden=True
+    )
+    pivots: Pivots = choice(
+        "where pivots come from: drawn among the rows left, as of a random matrix, or all of the first process row, as "
+        "where nothing is computed and all candidates are equal",
+        Pivots,
+        "random",
+        hidden=True,
+    )
     threads_per_rank: int = whole("cores that each rank computes on", 1)
 
     __repr__ = changed_fields
@@ -212,8 +232,8 @@ class Hpl(Application):
 
     @property
     def computes_between_probes(self) -> bool:
-        """With look-ahead, unless the broadcast blocks in its first call."""
-        return self.depth > 0 and self.q > 1 and not self.bcast.startswith("long")
+        """With look-ahead, unless nobody probes for the panel."""
+        return self.depth > 0 and self.q > 1 and work.broadcast(self.bcast, self.q).is_probed_for
 
     @property
     def ranks(self) -> int:
@@ -233,7 +253,7 @@ class Hpl(Application):
     def variant(self) -> str:
         """HPL's code of the algorithms, WR11C2R4: W, mapping, DEPTH, BCAST, RFACT, NDIV, PFACT, NBMIN."""
         pmap, rfact, pfact = (word[0].upper() for word in (self.pmap, self.rfact, self.pfact))
-        return f"W{pmap}{self.depth}{list(BROADCASTS).index(self.bcast)}{rfact}{self.ndiv}{pfact}{self.nbmin}"
+        return f"W{pmap}{self.depth}{get_args(Broadcast).index(self.bcast)}{rfact}{self.ndiv}{pfact}{self.nbmin}"
 
     @classmethod
     def filling(cls, platform: "schema.Platform", memory_fraction: float, **parameters: Any) -> "Hpl":
@@ -368,17 +388,42 @@ def in_hpl_dat(option_name: str) -> bool:
 
 
 def check_sayable(hpl: Hpl, *handled: str) -> None:
-    """Raises InputError where a field that HPL.dat has no line for is not as the real HPL has it, its default."""
-    known = {*dict(places()), *handled}
-    extra = [each.name for each in fields(hpl) if each.name not in known and getattr(hpl, each.name) != each.default]
+    """Raises InputError for what the real HPL does not have: a word without a code, or another value than the default
+    of a field that HPL.dat has no line for."""
+    known = dict(places())
+    for name, dat in known.items():
+        code_of(dat, getattr(hpl, name) or 0)
+    extra = [
+        each.name
+        for each in fields(hpl)
+        if each.name not in {*known, *handled} and getattr(hpl, each.name) != each.default
+    ]
     if extra:
-        raise InputError(
-            f"the real HPL does not have {', '.join(extra)}; leave the default, or use `lepaute predict hpl`"
-        )
+        raise InputError(_not_of_hpl(", ".join(extra)))
 
 
 def code_of(dat: Dat, value: Any) -> int:
-    """A value as HPL.dat has it: a choice is its place among the words."""
-    if dat.codes is None or isinstance(value, bool):
+    """A value as HPL.dat has it: a choice is its place among the words. Raises InputError for one that it lacks."""
+    if dat.codes is None:
         return int(value)
+    if value not in dat.codes:
+        raise InputError(_not_of_hpl(f"{dat.name} {value}"))
     return list(dat.codes).index(value)
+
+
+def _not_of_hpl(what: str) -> str:
+    return f"the real HPL does not have {what}; leave the default, or use `lepaute predict hpl`"
+
+
+def _documented() -> str:
+    """The docstring of Hpl with its parameters, as their help describes them."""
+    lines = []
+    for name, described in options_of(Hpl).items():
+        words = [f'"{word}"' for word in described.choices]
+        choices = f": {', '.join(words[:-1])} or {words[-1]}" if words else ""
+        lines.append(f"    {name} : {described.help}{choices}\n")
+    before, raises, after = str(Hpl.__doc__).partition("    Raises\n")
+    return f"{before}    Parameters\n    ----------\n{''.join(lines)}\n{raises}{after}"
+
+
+Hpl.__doc__ = _documented()

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from itertools import accumulate
 from math import prod, sqrt
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from lepaute.simulate.tasks import ROUGH_EVENT_S, WORTH_MEASURING_S
 
@@ -73,12 +73,26 @@ def spread_roll_messages(p: int) -> int:
 def each_step(hpl: "Hpl") -> float:
     """Events that every step has: broadcast, turns of the ranks, and with look-ahead the swap of the next panel."""
     p, q = hpl.p, hpl.q
-    a_row = {"long": (q - 1) * (q + 1), "long-modified": (q - 1) * (q - 1)}.get(hpl.bcast, q - 1)
     ahead = 0
     if hpl.depth:
         rolled = hpl.swap == "spread-roll" or (hpl.swap == "mix" and hpl.threshold < hpl.nb)
         ahead = spread_roll_messages(p) if rolled else exchange_messages(p)
-    return float(p * a_row + hpl.ranks + ahead)
+    return float(p * broadcast(hpl.bcast, q).messages + hpl.ranks + ahead)
+
+
+class Broadcast(NamedTuple):
+    """Of a panel along a row: its messages, and whether those who wait for it probe."""
+
+    messages: int
+    is_probed_for: bool
+
+
+@lru_cache(maxsize=64)
+def broadcast(word: str, q: int) -> Broadcast:
+    from lepaute import _core
+
+    messages, in_pieces = _core.hpl_broadcast(word, q)
+    return Broadcast(messages, not in_pieces)
 
 
 def solve_messages(hpl: "Hpl") -> float:
