@@ -40,7 +40,7 @@ from lepaute.measure.verify.seal import (
     sealed_lag_s,
 )
 from lepaute.simulate import Hpl, Stencil, TraceReplay, predict
-from lepaute.simulate.apps import replay
+from lepaute.simulate.apps.replay import behaviour as replay
 from lepaute.simulate.conditions import read_transfer
 from lepaute.simulate.platform import load_platform
 from lepaute.simulate.prediction.saved import read_prediction
@@ -227,10 +227,10 @@ def recordings() -> list[bytes]:
 def read_replay(path: Path) -> None:
     """Up to what the core would run."""
     replay._recording.cache_clear()  # files of one name, written within a tick of the clock
-    application = TraceReplay(path, own_code=(0.8, 1.0)).on(load_platform("dahu"))
-    assert application.ranks > 0
-    application.own_kernels(load_platform("dahu"))
-    application.core_parameters()
+    behaviour = TraceReplay(path, own_code=(0.8, 1.0)).on(load_platform("dahu"))
+    assert behaviour.application.ranks > 0
+    behaviour.kernels.make()
+    behaviour.core_parameters()
 
 
 @cache

@@ -70,12 +70,14 @@ def app_for(arguments: Sequence[str]) -> typer.Typer:
 
 def command_of(application: "type[Application]") -> Callable[..., None]:
     """The command that predicts an application: its options, its files, and what all commands have."""
-    may_lack = tuple(application.__dataclass_fields__) if application.files.input_option else ()  # type: ignore[attr-defined]
-    lists = application.files.several_in_file
-    *fidelities, last = application.fidelities
+    may_lack = tuple(application.__dataclass_fields__) if application.about.files.input_option else ()  # type: ignore[attr-defined]
+    lists = application.about.files.several_in_file
+    *fidelities, last = application.about.fidelities
 
-    @with_options_of(application.files, "files")
-    @with_options_of(application, "values", may_lack=may_lack, several=application.several, make=dict, lists=lists)
+    @with_options_of(application.about.files, "files")
+    @with_options_of(
+        application, "values", may_lack=may_lack, several=application.about.several, make=dict, lists=lists
+    )
     def command(
         context: typer.Context,
         simulation: Simulation,
@@ -106,9 +108,9 @@ def command_of(application: "type[Application]") -> Callable[..., None]:
         )
         note_unused(context, application, [run.unused for run in applications])
 
-    what = "time and rate" if application.rate is not None else "time"
+    what = "time and rate" if application.about.rate is not None else "time"
     command.__doc__ = (
-        f"Predicts the {what} of {application.summary}, with the 95 % prediction interval for one further run."
+        f"Predicts the {what} of {application.about.summary}, with the 95 % prediction interval for one further run."
     )
     return command
 
@@ -158,7 +160,8 @@ def _predict(
         os._exit(INTERRUPTED)  # a normal exit would wait for the runs that are under way
     if fidelity == "sampled" and all(prediction.fidelity == "full" for prediction in predictions):
         note(f"lepaute: --fidelity {NOT_SAMPLED}")
-    problems, ranks = ({getattr(application, of) for application in applications} for of in ("problem", "ranks"))
+    problems = {application.problem.words for application in applications}
+    ranks = {application.ranks for application in applications}
     points: list[ScalingPoint] = []
     if len(problems) == 1 and len(ranks) > 1 and not from_file:
         points = scaling(predictions)
@@ -210,12 +213,11 @@ def _runs_besides(
     from lepaute.simulate.prediction import trust
 
     machine, layers = simulation.machine, simulation.layers()
+    shares = [(application, application.on().simulated_share(fidelity)) for application in applications]
     besides = 0.0
     if parts:
-        besides += max(
-            interval_parts.cost_in_runs(app, machine, layers) / app.simulated_share(fidelity) for app in applications
-        )
-    return besides + max(trust.cost_in_runs(app, machine) / app.simulated_share(fidelity) for app in applications)
+        besides += max(interval_parts.cost_in_runs(app, machine, layers) / share for app, share in shares)
+    return besides + max(trust.cost_in_runs(app, machine) / share for app, share in shares)
 
 
 def announced(

@@ -99,28 +99,30 @@ class Layers(Public):
 
 def layers_of(platform: "schema.Platform", application: "Application") -> tuple[str, ...]:
     """Names of the layers of which runs of `application` draw anything on `platform`."""
-    application = application.on(platform)
-    models = platform.kernels if application.kernel_models else ()
+    behaviour = application.on(platform)
+    modelled, own = behaviour.kernels.modelled, behaviour.own_draws
+    models = platform.kernels if modelled else ()
     pieces = [piece for model in models for piece in model.pieces]
-    days, population = platform.days, platform.population if application.kernel_models else None
+    days, population = platform.days, platform.population if modelled else None
     draws = {
         "coefficients": any(piece.covariance is not None for piece in pieces),
         "days": (population is not None and population.draw != "none")
         or (days is not None and any((days.common_relative_sd, days.run_relative_sd, days.cpu_relative_sd))),
         "discrepancy": any(model.discrepancy_relative_sd for model in models)
-        or any(piece.discrepancy_relative_sd for piece in pieces)
-        or application.uncertain,
+        or any(piece.discrepancy_relative_sd for piece in pieces),
         "noise": any(piece.noise.kind != "none" for piece in pieces)
         or any(segment.noise_relative_sd or segment.noise for segment in platform.network.all_segments)
-        or any(each is not None and each.relative_sd > 0.0 for each in (platform.episodes, platform.wandering))
-        or application.noisy,
+        or any(each is not None and each.relative_sd > 0.0 for each in (platform.episodes, platform.wandering)),
         "network": any(platform.network.discrepancies.values()),
         "overheads": any(platform.network.overhead_errors.values()),
-        "collectives": application.unknown_collectives,
         "extrapolation": any(piece.range is not None for piece in pieces),
-        "own_code": application.uncertain_own_code,
     }
-    return tuple(name for name in Layers.names() if draws[name])
+    return tuple(name for name in Layers.names() if name in own or draws.get(name))
+
+
+def own_draw_of(application: "Application", platform: "schema.Platform") -> str:
+    """What a seed decides besides the layers of uncertainty, in a word; empty where that is nothing."""
+    return "".join(application.on(platform).own_draws - set(Layers.names()))
 
 
 #: Without a lag, a prediction says so where the effect of the day is this much larger an hour later.

@@ -1,73 +1,63 @@
 """What applications have in common that are laid down before they run: those of one's own, and replays."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
-from lepaute.kit.later import later
-from lepaute.simulate.application import Application
+from lepaute.simulate.application import About, Application
+from lepaute.simulate.behaviour import ApplicationT, Behaviour
 
 if TYPE_CHECKING:
-    from lepaute.simulate import engine
     from lepaute.simulate.apps.own.laying import Laid
-else:
-    engine = later("lepaute.simulate.engine")
+    from lepaute.simulate.engine import SimulatedRun
 
 
 class LaidApplication(Application):
-    """An application whose `laid` knows all that it will do."""
-
-    def laid(self) -> "Laid":
-        """The operations that the core executes."""
-        raise NotImplementedError
-
     @property
     def steps(self) -> int:
         """The most steps that a rank goes through."""
-        return self.laid().steps
+        behaviour: Any = self.on()
+        return int(behaviour.laid().steps)
+
+
+class LaidBehaviour(Behaviour[ApplicationT]):
+    """That of an application whose `laid` knows all that it will do."""
+
+    def laid(self, seed: int = 1) -> "Laid":
+        """What the core runs."""
+        raise NotImplementedError
 
     @property
     def events(self) -> float:
         return self.laid().events
 
-    @property
-    def kernel_models(self) -> bool:  # type: ignore[override]
-        return self.laid().uses_kernels
+    def core_parameters(self, *, sampled: bool = False, trial_steps: int = 0, seed: int = 1) -> Any:
+        return self.laid(seed).parameters
 
-    def details(self, run: "engine.SimulatedRun") -> dict[str, Any]:
+    def details(self, run: "SimulatedRun") -> dict[str, Any]:
         """What a saved prediction tells without the file of the class, or the recording."""
-        return {"program": {"title": self.title, "label": self.label, "ranks": self.ranks}}
+        application = self.application
+        return {"program": {"title": application.title, "label": application.label, "ranks": application.ranks}}
 
 
+@dataclass(frozen=True)
 class SavedApplication(Application):
     """What a saved prediction has of such an application: all but what it does."""
 
-    def __init__(self, parameters: Mapping[str, Any], program: Mapping[str, Any]) -> None:
-        self._parameters = dict(parameters)
-        title, label, ranks = (program[name] for name in ("title", "label", "ranks"))
-        if not (isinstance(title, str) and isinstance(label, str) and isinstance(ranks, int)):
+    title: str = ""
+    label: str = ""
+    ranks: int = 1
+    saved: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.title, str) and isinstance(self.label, str) and isinstance(self.ranks, int)):
             raise InputError("program is no title, label and number of ranks")
-        self.title, self._label, self._ranks = title, label, ranks  # type: ignore[misc]
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, SavedApplication) and vars(self) == vars(other)
-
-    def __hash__(self) -> int:
-        return hash((self.title, self._label))
 
     @property
-    def ranks(self) -> int:
-        return self._ranks
-
-    @property
-    def label(self) -> str:
-        return self._label
+    def about(self) -> About:  # type: ignore[override]
+        kinds = {name: str if isinstance(value, list) else type(value) for name, value in self.saved.items()}
+        return About(self.title, parameter_kinds=kinds)
 
     def parameters(self) -> dict[str, Any]:
-        return dict(self._parameters)
-
-    def parameter_kinds(self) -> dict[str, Any]:
-        return {name: str if isinstance(value, list) else type(value) for name, value in self._parameters.items()}
-
-    def core_parameters(self, *, sampled: bool = False, trial_steps: int = 0, seed: int = 1) -> Any:
-        raise InputError(f"{self.title} of a saved prediction cannot be run; its class is not in the file")
+        return dict(self.saved)

@@ -35,7 +35,7 @@ from lepaute.simulate.prediction.trust import (
     simulator_of_draws,
     trust_of,
 )
-from lepaute.simulate.prediction.warnings import idle_settings
+from lepaute.simulate.prediction.warnings import idle_settings, warnings_of_run
 from lepaute.simulate.tasks import Task, available_cores, run_tasks
 from lepaute.simulate.tracing import TraceRequest
 from lepaute.stats.control_variates import MIN_CONTROLLED, Controls
@@ -220,7 +220,7 @@ def predict_all(
     conditions = request.conditions(as_calibrated, changed, request.trace)
     simulator = engine.on(conditions)
     priced = engine.samples and runs >= MIN_CONTROLLED
-    costs = run_s or [application.events for application in applications]
+    costs = run_s or [application.on().events for application in applications]
     tasks: list[Task[Key, SimulatedRun]] = []
     for at, (application, cost) in enumerate(zip(applications, costs, strict=True)):
         simulator.prepare(application)
@@ -388,7 +388,7 @@ def expected_run_s(
     simulator = Native().on(Conditions(platform, mapping=mapping or Mapping()))
     for application in applications:
         simulator.prepare(application)
-    return applications[0].estimated_run_s(applications, runs, available_cores(), simulator.measure, fidelity)
+    return applications[0].on().estimated_run_s(applications, runs, available_cores(), simulator.measure, fidelity)
 
 
 def _check_application(application: object) -> None:
@@ -439,7 +439,9 @@ def prediction_of(
                 # All that is not computing: a rank inside MPI polls, on one core, and one that has ended waits there.
                 communicating_core_s=max(0.0, application.ranks * time_s - computing_s),
             )
-        return Run(run.seed, time_s, application.rate_of(time_s), energy, application.run_details(run))
+        rate = None if application.rate is None else application.rate.of(application, time_s)
+        details = {name: getattr(run.emulated, name) for name in application.about.run_details}
+        return Run(run.seed, time_s, rate, energy, details)
 
     return Prediction(
         application=application,
@@ -449,8 +451,8 @@ def prediction_of(
         run_list=tuple(map(run_of, runs)),
         fidelity=simulator.fidelity(first),
         warnings=(
-            *application.warnings(platform, first, max(ranks_on_node.values())),
-            *(conditions.lag.warnings if conditions.lag is not None and application.kernel_models else []),
+            *warnings_of_run(application, platform, first, max(ranks_on_node.values())),
+            *(conditions.lag.warnings if conditions.lag is not None and application.on().kernels.modelled else []),
             *simulator.warnings(first),
             *sampling_warnings(runs),
             *trust.warnings,
@@ -463,7 +465,7 @@ def prediction_of(
         simulation=figures_of(runs),
         settings=dict(conditions.settings),
         version=__version__,
-        mapping={} if mapping == USUAL_MAPPING and not application.names_mapping else mapping,
+        mapping={} if mapping == USUAL_MAPPING and not application.about.names_mapping else mapping,
         nodes=len(ranks_on_node),
         sampling_sd=sampling_sd(runs),
         outside=outside,
@@ -495,7 +497,7 @@ def outside_of(application: Application, run: SimulatedRun, conditions: Conditio
     platform = conditions.platform
     return outside_ranges(
         run.kernels,
-        on_its_day(platform, run.seed, days=conditions.layers.days) if application.kernel_models else platform,
+        on_its_day(platform, run.seed, days=conditions.layers.days) if application.on().kernels.modelled else platform,
         run.computing_s,
         messages=run.message_use,
         messages_s=run.messages_s,
@@ -518,7 +520,7 @@ def figures_of(runs: Sequence[SimulatedRun]) -> SimulationFigures:
 
 def usual_engine(application: Application) -> Engine:
     """What simulates `application` unless another engine is asked for."""
-    if application.native:
+    if application.about.core:
         from lepaute.simulate.native import Native
 
         return Native()

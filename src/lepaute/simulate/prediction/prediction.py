@@ -15,7 +15,7 @@ from lepaute.kit.later import later
 from lepaute.kit.notebook import Public, facts_html
 from lepaute.kit.numbers import none_if_nan
 from lepaute.kit.text import counted, scaled_unit, value_and_interval, with_interval
-from lepaute.simulate.application import GFLOPS, Application
+from lepaute.simulate.application import GFLOPS, Application, parameter_kinds
 from lepaute.simulate.conditions import Conditions
 from lepaute.simulate.engine import MessageUse, SimulatedRun
 from lepaute.simulate.prediction.parts import Parts
@@ -333,7 +333,7 @@ class Prediction(Public):
         kinds = {
             **dict.fromkeys(("application", "platform"), str),
             "ranks": int,
-            **self.application.parameter_kinds(),
+            **parameter_kinds(self.application),
             **CONDITION_KINDS,
             **dict.fromkeys(settings, str),
             **self._run_kinds,
@@ -348,7 +348,8 @@ class Prediction(Public):
             "seed": "uint64",
             "time_s": float,
             **({rate.key: float} if rate else {}),
-        } | self.application.detail_kinds()
+            **self.application.about.run_details,
+        }
 
     def __repr__(self) -> str:
         return f"<Prediction of {self._subject}: {self.time_s.text('s')}, {counted(len(self.run_list), 'run')}>"
@@ -367,7 +368,7 @@ class Prediction(Public):
 
     @property
     def _subject(self) -> str:
-        return f"{self.application.heading} {self.application.label} on {self.platform_name}"
+        return f"{self.application.title} {self.application.label} on {self.platform_name}"
 
     @property
     def kernel_time_s(self) -> dict[str, float]:
@@ -420,7 +421,7 @@ class Prediction(Public):
             "extrapolated_share": self.extrapolated_share,
             "comparable": self.comparable,
             "trust": self.trust.to_dict(),
-            **(self.application.details(self.first) if self.first else {}),
+            **(self.application.on().details(self.first) if self.first else {}),
             "simulation": self.simulation.to_dict(),
             "version": self.version,
         }

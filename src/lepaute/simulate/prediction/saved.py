@@ -182,7 +182,7 @@ def _application(name: str, parameters: Mapping[str, Any], program: Any) -> Appl
     if isinstance(program, Mapping):
         own = {name: value for name, value in parameters.items() if name not in CONDITION_KINDS}
         if name not in APPLICATIONS or not Path(str(own.get("recording"))).exists():
-            return SavedApplication(own, program)
+            return SavedApplication(program["title"], program["label"], program["ranks"], own)
     if name in APPLICATIONS:
         kind: Any = application_class(name)
         given = {each.name: parameters[each.name] for each in fields(kind) if each.name in parameters}
