@@ -102,7 +102,7 @@ class About:
     title: str
     summary: str = ""
     core: str = ""
-    behaviour: type[Behaviour[Any]] = Behaviour
+    behaviour: type[Behaviour] = Behaviour
     rate: Rate | None = None
     files: type[Files] = Files
     several: tuple[str, ...] = ()
@@ -185,7 +185,7 @@ class Application(Public):
         values = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
         return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
-    def on(self, platform: "schema.Platform | None" = None) -> Behaviour[Any]:
+    def on(self, platform: "schema.Platform | None" = None) -> Behaviour:
         """How it behaves on a platform; without one, what of that depends on none."""
         return self.about.behaviour(self, platform)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
 from lepaute.kit.later import later
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 else:
     _core = later("lepaute._core")
 
-ApplicationT = TypeVar("ApplicationT", bound="Application")
 #: Fields of applications that choose the models of the machine, and are not parameters of the simulated program.
 OF_THE_MACHINE = frozenset({"threads_per_rank"})
 
@@ -48,11 +47,12 @@ class Kernels:
     probing: bool = False
 
 
-class Behaviour(Generic[ApplicationT]):
+class Behaviour:
     """One application on a platform, or on any where that is None."""
 
-    def __init__(self, application: ApplicationT, platform: "Platform | None") -> None:
-        self.application, self._platform = application, platform
+    def __init__(self, application: "Application", platform: "Platform | None") -> None:
+        self.application: Any = application
+        self._platform = platform
 
     @property
     def platform(self) -> "Platform":

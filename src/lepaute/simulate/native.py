@@ -47,7 +47,7 @@ class RunProgress:
 
     __slots__ = ("_behaviour", "_sampled", "core")
 
-    def __init__(self, behaviour: "Behaviour[Any]", *, sampled: bool) -> None:
+    def __init__(self, behaviour: "Behaviour", *, sampled: bool) -> None:
         self.core = _core.Progress()
         self._behaviour, self._sampled = behaviour, sampled
 
@@ -158,7 +158,7 @@ class NativeSimulator:
         traced = self._conditions.trace is not None
         return self._behaviour_of(application).is_sampled(self._conditions.fidelity, traced=traced)
 
-    def _behaviour_of(self, application: "Application") -> "Behaviour[Any]":
+    def _behaviour_of(self, application: "Application") -> "Behaviour":
         return application.on(self._conditions.platform)
 
     def _draws_population(self, application: "Application") -> bool:
@@ -231,7 +231,7 @@ def _forget(number: int, gone: "ref[Platform]") -> None:
 
 
 def simulate(
-    behaviour: "Behaviour[Any]",
+    behaviour: "Behaviour",
     machine: _core.Machine,
     layers: _core.Layers,
     core_of_rank: Sequence[int],
@@ -259,7 +259,7 @@ def simulate(
     return result
 
 
-def _simulated_run(result: _core.RunResult, behaviour: "Behaviour[Any]", seed: int, began_s: float) -> SimulatedRun:
+def _simulated_run(result: _core.RunResult, behaviour: "Behaviour", seed: int, began_s: float) -> SimulatedRun:
     application = behaviour.application
     breakdown = breakdown_of_run(result, application.ranks)
     sampling = None

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
 from lepaute.simulate.application import About, Application
-from lepaute.simulate.behaviour import ApplicationT, Behaviour
+from lepaute.simulate.behaviour import Behaviour
 
 if TYPE_CHECKING:
     from lepaute.simulate.apps.own.laying import Laid
@@ -21,7 +21,7 @@ class LaidApplication(Application):
         return int(behaviour.laid().steps)
 
 
-class LaidBehaviour(Behaviour[ApplicationT]):
+class LaidBehaviour(Behaviour):
     """That of an application whose `laid` knows all that it will do."""
 
     def laid(self, seed: int = 1) -> "Laid":

@@ -27,7 +27,9 @@ from lepaute.simulate.smpi.settings import ProgramSettings
 from lepaute.simulate.smpi.warnings import program_warnings
 
 
-class ProgramBehaviour(Behaviour["Program"]):
+class ProgramBehaviour(Behaviour):
+    application: "Program"
+
     @property
     def own_draws(self) -> frozenset[str]:
         """Which algorithms its collective operations follow, where nobody said; two ranks have no choice."""

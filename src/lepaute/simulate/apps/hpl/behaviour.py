@@ -36,7 +36,9 @@ MORE = 4  # times the steps of the measurement before
 PIVOT_WEIGHT = 0.05
 
 
-class HplBehaviour(Behaviour[Hpl]):
+class HplBehaviour(Behaviour):
+    application: Hpl
+
     @property
     def events(self) -> float:
         return events_of(self.application)

@@ -14,7 +14,7 @@ from lepaute.simulate.apps.own.values import costs_of, declared_costs, kernel_of
 from lepaute.simulate.behaviour import Kernels
 
 if TYPE_CHECKING:
-    from lepaute.simulate.apps.own import laying
+    from lepaute.simulate.apps.own import Application, laying
     from lepaute.simulate.engine import SimulatedRun
 else:
     laying = later("lepaute.simulate.apps.own.laying")
@@ -22,7 +22,9 @@ else:
 _LOCK = Lock()  # laying down is Python's work: one at a time
 
 
-class OwnBehaviour(LaidBehaviour["Application"]):
+class OwnBehaviour(LaidBehaviour):
+    application: "Application"
+
     @cached_property
     def _costs(self) -> tuple[tuple[str, float, float, float, float], ...]:
         return costs_of(self.application)

@@ -19,6 +19,7 @@ from lepaute.simulate.platform.kernel_model import models_of
 if TYPE_CHECKING:
     from lepaute import _core
     from lepaute.simulate.apps.own.laying import Laid
+    from lepaute.simulate.apps.replay import TraceReplay
     from lepaute.simulate.apps.replay import own_code as own_codes
     from lepaute.simulate.engine import SimulatedRun
 else:
@@ -71,7 +72,9 @@ def _recording(path: Path, mtime_ns: int, size: int) -> Recording:
     return Recording(path)
 
 
-class ReplayBehaviour(LaidBehaviour["TraceReplay"]):
+class ReplayBehaviour(LaidBehaviour):
+    application: "TraceReplay"
+
     @cached_property
     def recording(self) -> Recording:
         return recording_of(self.application.recording)

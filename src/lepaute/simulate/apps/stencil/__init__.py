@@ -19,7 +19,9 @@ ALLREDUCES: tuple[Allreduce, ...] = get_args(Allreduce)
 MOST = 2**31 - 1  # of processes and of cells along a dimension: the core counts in 32 and 64 bits
 
 
-class StencilBehaviour(Behaviour["Stencil"]):
+class StencilBehaviour(Behaviour):
+    application: "Stencil"
+
     @property
     def events(self) -> float:
         """Faces sent, sweeps, and the messages of the reductions, about."""
