@@ -40,7 +40,7 @@ from lepaute.measure.verify.seal import (
     sealed_lag_s,
 )
 from lepaute.simulate import Hpl, Stencil, TraceReplay, predict
-from lepaute.simulate.apps.replay import behaviour as replay
+from lepaute.simulate.apps import replay
 from lepaute.simulate.conditions import read_transfer
 from lepaute.simulate.platform import load_platform
 from lepaute.simulate.prediction.saved import read_prediction

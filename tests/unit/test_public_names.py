@@ -70,7 +70,7 @@ def test_completion_of_an_application_shows_its_fields_and_nothing_of_the_engine
         assert {"n", "nb", "bcast", "ranks", "memory_bytes", "rate_gflops", "parameters"} <= names
         assert options <= names
         assert len(names - options) < 20
-        engine = {"core_parameters", "emulation", "estimated_run_s", "own_draws", "trace_rows", "kernels"}
+        engine = {"core_parameters", "emulation", "estimated_run_s", "draws", "trace_rows", "kernels"}
         assert not names & engine
     protocol = {name for name in vars(Application) if not name.startswith("_")}
     assert {name for name in dir(lp.Program) if name in protocol} == protocol

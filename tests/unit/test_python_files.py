@@ -170,7 +170,7 @@ HOSTILE = {
     "no time": ("    def run(self, me): yield me.waitall([])", "A: a run takes no time"),
     "__init__": ("    def __init__(self): pass", "main.py:2: A.__init__: leave it out"),
     "__post_init__": ("    def __post_init__(self): 1 / 0", "main.py:5: ZeroDivisionError"),
-    "hidden": ("    laid = 3", "main.py:2: A.laid: that name has a meaning of its own"),
+    "taken": ("    about = 3", "main.py:2: A.about: that name has a meaning of its own"),
 }
 
 

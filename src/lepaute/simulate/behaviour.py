@@ -18,6 +18,7 @@ from lepaute.simulate.tasks import MEASURED_EVENTS, ROUGH_EVENT_S, WORTH_MEASURI
 if TYPE_CHECKING:
     from lepaute import _core
     from lepaute.simulate.application import Application
+    from lepaute.simulate.apps.own.laying import Laid
     from lepaute.simulate.engine import SimulatedRun
     from lepaute.simulate.platform.schema import Platform
     from lepaute.simulate.smpi.emulate import Options
@@ -69,7 +70,7 @@ class Behaviour:
         return Kernels()
 
     @property
-    def own_draws(self) -> frozenset[str]:
+    def draws(self) -> frozenset[str]:
         """What a seed decides besides what the platform's models draw: names of layers, and a word for what is none."""
         return frozenset()
 
@@ -115,12 +116,12 @@ class Behaviour:
 
     def share_done(self, begun_steps: int, *, sampled: bool) -> float:
         """The share of a run's work that is behind when its ranks have begun so many steps, all ranks together."""
-        return min(1.0, begun_steps / (self.application.ranks * self.application.steps))
+        return min(1.0, begun_steps / float(self.application.ranks * self.application.steps))
 
     def trace_rows(self, ranks: Sequence[int], steps: Sequence[int]) -> float:
         """Rows of a trace of these ranks and steps, about."""
-        application = self.application
-        return 2.0 * self.events / application.steps / application.ranks * len(ranks) * len(steps)
+        rows: float = 2.0 * self.events / self.application.steps / self.application.ranks * len(ranks) * len(steps)
+        return rows
 
     def trace_ranks(self) -> tuple[int, ...]:
         """Ranks worth tracing where not all can be."""
@@ -136,7 +137,7 @@ class Behaviour:
         """
         if not hasattr(self.application, "iterations"):  # each of which takes the same time
             return None
-        events = [application.on().events for application in applications]
+        events: list[float] = [application.on().events for application in applications]
         if sum(events) * ROUGH_EVENT_S * runs / cores < WORTH_MEASURING_S:
             return None
         times_s = []
@@ -145,6 +146,26 @@ class Behaviour:
             shorter = replace(application, iterations=iterations)
             times_s.append(measure(shorter) * application.iterations / iterations)
         return times_s
+
+
+class LaidBehaviour(Behaviour):
+    """That of an application whose `laid` knows all that it will do."""
+
+    def laid(self, seed: int = 1) -> "Laid":
+        """What the core runs."""
+        raise NotImplementedError
+
+    @property
+    def events(self) -> float:
+        return self.laid().events
+
+    def core_parameters(self, *, sampled: bool = False, trial_steps: int = 0, seed: int = 1) -> Any:
+        return self.laid(seed).parameters
+
+    def details(self, run: "SimulatedRun") -> dict[str, Any]:
+        """What a saved prediction tells without the file of the class, or the recording."""
+        application = self.application
+        return {"program": {"title": application.title, "label": application.label, "ranks": application.ranks}}
 
 
 def core_parameters(application: Any) -> Any:

@@ -100,11 +100,11 @@ class Layers(Public):
 def layers_of(platform: "schema.Platform", application: "Application") -> tuple[str, ...]:
     """Names of the layers of which runs of `application` draw anything on `platform`."""
     behaviour = application.on(platform)
-    modelled, own = behaviour.kernels.modelled, behaviour.own_draws
+    modelled, besides = behaviour.kernels.modelled, behaviour.draws
     models = platform.kernels if modelled else ()
     pieces = [piece for model in models for piece in model.pieces]
     days, population = platform.days, platform.population if modelled else None
-    draws = {
+    of_models = {
         "coefficients": any(piece.covariance is not None for piece in pieces),
         "days": (population is not None and population.draw != "none")
         or (days is not None and any((days.common_relative_sd, days.run_relative_sd, days.cpu_relative_sd))),
@@ -117,12 +117,7 @@ def layers_of(platform: "schema.Platform", application: "Application") -> tuple[
         "overheads": any(platform.network.overhead_errors.values()),
         "extrapolation": any(piece.range is not None for piece in pieces),
     }
-    return tuple(name for name in Layers.names() if name in own or draws.get(name))
-
-
-def own_draw_of(application: "Application", platform: "schema.Platform") -> str:
-    """What a seed decides besides the layers of uncertainty, in a word; empty where that is nothing."""
-    return "".join(application.on(platform).own_draws - set(Layers.names()))
+    return tuple(name for name in Layers.names() if name in besides or of_models.get(name))
 
 
 #: Without a lag, a prediction says so where the effect of the day is this much larger an hour later.

@@ -31,10 +31,10 @@ class ProgramBehaviour(Behaviour):
     application: "Program"
 
     @property
-    def own_draws(self) -> frozenset[str]:
-        """Which algorithms its collective operations follow, where nobody said; two ranks have no choice."""
-        said = self.application.options.collectives is not None
-        return frozenset() if said or self.application.ranks <= 2 else frozenset({"collectives"})
+    def draws(self) -> frozenset[str]:
+        """Which algorithms its collective operations follow, unless that is an option; two ranks have no choice."""
+        is_open = self.application.options.collectives is None and self.application.ranks > 2
+        return frozenset({"collectives"} if is_open else ())
 
     @property
     def code(self) -> str:

@@ -11,7 +11,7 @@ from math import fsum, sqrt
 from typing import TYPE_CHECKING, Any
 
 from lepaute.kit.text import significant
-from lepaute.simulate.conditions import Conditions, Layers, layers_of, own_draw_of
+from lepaute.simulate.conditions import Conditions, Layers, layers_of
 from lepaute.simulate.prediction.trust import simulator_of
 from lepaute.stats.intervals import standard_deviation
 
@@ -56,9 +56,14 @@ class Parts:
 
 def part_names(application: "Application", platform: "Platform", layers: Layers) -> tuple[str, ...]:
     """Names of the parts: of the layers that are on and draw something, and of what the application draws by itself."""
-    own = own_draw_of(application, platform)
+    own = _draw_of_no_layer(application, platform)
     of_layers = tuple(name for name in layers_of(platform, application) if getattr(layers, name))
     return (own, *of_layers) if own else of_layers
+
+
+def _draw_of_no_layer(application: "Application", platform: "Platform") -> str:
+    """What a seed decides besides the layers, in a word; empty where that is nothing."""
+    return "".join(application.on(platform).draws - set(Layers.names()))
 
 
 def cost_in_runs(application: "Application", platform: "Platform", layers: Layers) -> float:
@@ -100,7 +105,7 @@ def parts_of(
     from lepaute import _core
 
     logs = {name: [_core.natural_log(run.time_s) for run in runs] for name, runs in runs_of.items()}
-    word = own_draw_of(application, conditions.platform)
+    word = _draw_of_no_layer(application, conditions.platform)
     own = logs.pop(word, [0.0] * RUNS)
     sds = {word: standard_deviation(own)} if word else {}
     for name, values in logs.items():

@@ -9,9 +9,8 @@ from lepaute.errors import InputError
 from lepaute.kit.documents import read_json, read_text
 from lepaute.kit.json_values import from_json
 from lepaute.kit.numbers import path_of
-from lepaute.simulate.application import Application
+from lepaute.simulate.application import About, Application
 from lepaute.simulate.apps import APPLICATIONS, application_class
-from lepaute.simulate.apps.laid import SavedApplication
 from lepaute.simulate.apps.program import Program
 from lepaute.simulate.prediction.prediction import CONDITION_KINDS, AnyRun, Prediction, Run, SimulationFigures, Spread
 from lepaute.simulate.prediction.trust import Trust
@@ -100,6 +99,28 @@ class SavedPrediction(Prediction):
 
     def to_dict(self) -> dict[str, Any]:
         return dict(self.document)
+
+
+@dataclass(frozen=True)
+class SavedApplication(Application):
+    """What is saved of one's own application, or of a replay: all but what it does."""
+
+    title: str = ""
+    label: str = ""
+    ranks: int = 1
+    saved: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.title, str) and isinstance(self.label, str) and isinstance(self.ranks, int)):
+            raise InputError("program is no title, label and number of ranks")
+
+    @property
+    def about(self) -> About:  # type: ignore[override]
+        kinds = {name: str if isinstance(value, list) else type(value) for name, value in self.saved.items()}
+        return About(self.title, parameter_kinds=kinds)
+
+    def parameters(self) -> dict[str, Any]:
+        return dict(self.saved)
 
 
 def read_prediction(path: str | Path) -> Prediction:

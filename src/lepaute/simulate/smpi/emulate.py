@@ -340,7 +340,7 @@ class SmpiSimulator:
         progress: "RunProgress | None" = None,
         priced: bool = False,
     ) -> SimulatedRun:
-        if not ("collectives" in application.on().own_draws and self._conditions.layers.collectives):
+        if not ("collectives" in application.on().draws and self._conditions.layers.collectives):
             return self._run(application, seed, first, None)
         *libraries, own = drawn_collectives(seed, self._failing)
         for library in libraries:

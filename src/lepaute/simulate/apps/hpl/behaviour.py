@@ -27,13 +27,13 @@ else:
 #: Steps x ranks up to which fidelity `auto` simulates every step.
 FULL_BELOW = 8_000_000
 #: Of the measurements, but for the first two, which always take place; the share is of the prediction.
-MIN_BUDGET_S, MAX_BUDGET_S, BUDGET_SHARE = 0.1, 2.0, 0.03
+_MIN_BUDGET_S, _MAX_BUDGET_S, _BUDGET_SHARE = 0.1, 2.0, 0.03
 #: Of the first measurement, then twice as many: what the first two steps of a run differ by tells nothing, since most
 #: ranks wait for the first panel (75,264 ranks: 0.2 us an event in the place of 0.7).
-FIRST_STEPS = 2
-MORE = 4  # times the steps of the measurement before
+_FIRST_STEPS = 2
+_MORE = 4  # times the steps of the measurement before
 #: What a message of the pivot exchanges costs, relative to other events, about.
-PIVOT_WEIGHT = 0.05
+_PIVOT_WEIGHT = 0.05
 
 
 class HplBehaviour(Behaviour):
@@ -50,7 +50,7 @@ class HplBehaviour(Behaviour):
         return Kernels(probing=hpl.depth > 0 and hpl.q > 1 and not hpl.bcast.startswith("long"))
 
     @property
-    def own_draws(self) -> frozenset[str]:
+    def draws(self) -> frozenset[str]:
         return frozenset({"pivots"} if self.application.pivots == "random" and self.application.p > 1 else ())
 
     def core_parameters(self, *, sampled: bool = False, trial_steps: int = 0, seed: int = 1) -> Any:
@@ -79,7 +79,7 @@ class HplBehaviour(Behaviour):
         at = min(max(0.0, begun - 0.5), len(behind) - 1.5)  # a step that has begun is half done, on average
         whole = int(at)
         work = behind[whole] + (at - whole) * (behind[whole + 1] - behind[whole])
-        return min(1.0, work / (behind[-1] + solve_messages(self.application)))
+        return min(1.0, work / (behind[-1] + _solve_messages(self.application)))
 
     def trace_ranks(self) -> tuple[int, ...]:
         """The ranks of the first process row and of the first process column."""
@@ -114,7 +114,7 @@ class HplBehaviour(Behaviour):
         if sum(events) * ROUGH_EVENT_S * runs / cores < WORTH_MEASURING_S:
             return None
         heaviest = max(applications, key=events_of)
-        steps, spent_s, before, before_s = FIRST_STEPS, 0.0, 0.0, 0.0
+        steps, spent_s, before, before_s = _FIRST_STEPS, 0.0, 0.0, 0.0
         while True:
             simulated = simulated_steps(heaviest, trial_steps=steps)
             counted, took_s = events_of_steps(heaviest, simulated, solve=False), measure(heaviest, steps)
@@ -125,10 +125,10 @@ class HplBehaviour(Behaviour):
                 for hpl, all_ in zip(applications, events, strict=True)
             ]
             spent_s += took_s
-            share_s = BUDGET_SHARE * sum(run_s) * runs / cores
-            more = steps * (MORE if steps > FIRST_STEPS else 2)
-            is_spent = spent_s + took_s * more / steps > min(MAX_BUDGET_S, max(MIN_BUDGET_S, share_s))
-            if len(simulated) == heaviest.steps or (steps > FIRST_STEPS and is_spent):
+            share_s = _BUDGET_SHARE * sum(run_s) * runs / cores
+            more = steps * (_MORE if steps > _FIRST_STEPS else 2)
+            is_spent = spent_s + took_s * more / steps > min(_MAX_BUDGET_S, max(_MIN_BUDGET_S, share_s))
+            if len(simulated) == heaviest.steps or (steps > _FIRST_STEPS and is_spent):
                 return run_s
             steps, before, before_s = more, counted, took_s
 
@@ -139,7 +139,7 @@ def exchange_messages(ranks: int) -> int:
     return (rounds << rounds) + 3 * (ranks - (1 << rounds))
 
 
-def swapping(last: int, q: int) -> float:
+def _swapping(last: int, q: int) -> float:
     """Process columns that still have columns to swap, summed over the `last` steps of a run."""
     full = max(0, last - q)
     rest = last - full
@@ -153,47 +153,47 @@ def events_of(hpl: Hpl) -> float:
     process row; within 3 % of the engine's own count of messages.
     """
     steps, q = hpl.steps, hpl.q
-    last = last_exchanging(hpl)
-    swaps = (swapping(steps, q) - swapping(last, q)) * spread_roll_messages(hpl.p)
-    swaps += swapping(last, q) * exchange_messages(hpl.p)
-    return swaps + steps * each_step(hpl) + solve_messages(hpl) + hpl.n * exchange_messages(hpl.p)
+    last = _last_exchanging(hpl)
+    swaps = (_swapping(steps, q) - _swapping(last, q)) * _spread_roll_messages(hpl.p)
+    swaps += _swapping(last, q) * exchange_messages(hpl.p)
+    return swaps + steps * _each_step(hpl) + _solve_messages(hpl) + hpl.n * exchange_messages(hpl.p)
 
 
 def events_of_steps(hpl: Hpl, steps: Sequence[int], *, solve: bool) -> float:
     """The events of some steps of a run, and of the triangular solve."""
-    return sum(events_of_step(hpl, step) for step in steps) + (solve_messages(hpl) if solve else 0.0)
+    return sum(_events_of_step(hpl, step) for step in steps) + (_solve_messages(hpl) if solve else 0.0)
 
 
-def events_of_step(hpl: Hpl, step: int, pivot_weight: float = 1.0) -> float:
+def _events_of_step(hpl: Hpl, step: int, pivot_weight: float = 1.0) -> float:
     """The events of one step; each of the pivot exchanges counts as so many."""
     left = hpl.steps - step  # steps, this one counted
     exchange = exchange_messages(hpl.p)
-    swap = exchange if left <= last_exchanging(hpl) else spread_roll_messages(hpl.p)
-    return pivot_weight * min(hpl.nb, hpl.n - step * hpl.nb) * exchange + min(left, hpl.q) * swap + each_step(hpl)
+    swap = exchange if left <= _last_exchanging(hpl) else _spread_roll_messages(hpl.p)
+    return pivot_weight * min(hpl.nb, hpl.n - step * hpl.nb) * exchange + min(left, hpl.q) * swap + _each_step(hpl)
 
 
-def last_exchanging(hpl: Hpl) -> int:
+def _last_exchanging(hpl: Hpl) -> int:
     """Steps at the end of the run whose swaps are binary exchanges: the mixed swap has no more columns there."""
     mixed = min(hpl.steps, hpl.threshold * hpl.q // hpl.nb)
     return {"binary-exchange": hpl.steps, "spread-roll": 0, "mix": mixed}[hpl.swap]
 
 
-def spread_roll_messages(p: int) -> int:
+def _spread_roll_messages(p: int) -> int:
     return (p - 1) * (p + 1)
 
 
-def each_step(hpl: Hpl) -> float:
+def _each_step(hpl: Hpl) -> float:
     """Events that every step has: broadcast, turns of the ranks, and with look-ahead the swap of the next panel."""
     p, q = hpl.p, hpl.q
     a_row = {"long": (q - 1) * (q + 1), "long-modified": (q - 1) * (q - 1)}.get(hpl.bcast, q - 1)
     ahead = 0
     if hpl.depth:
         rolled = hpl.swap == "spread-roll" or (hpl.swap == "mix" and hpl.threshold < hpl.nb)
-        ahead = spread_roll_messages(p) if rolled else exchange_messages(p)
+        ahead = _spread_roll_messages(p) if rolled else exchange_messages(p)
     return float(p * a_row + hpl.ranks + ahead)
 
 
-def solve_messages(hpl: Hpl) -> float:
+def _solve_messages(hpl: Hpl) -> float:
     return float(hpl.steps * (hpl.p - 1 + min(1, hpl.q - 1)))
 
 
@@ -222,4 +222,4 @@ def events_of_run(hpl: Hpl, *, sampled: bool) -> float:
 def _work_behind(hpl: Hpl, sampled: bool) -> list[float]:
     """The events of all steps before each of the simulated ones, and of all."""
     steps = simulated_steps(hpl, sampled=sampled, further=True)
-    return list(accumulate((events_of_step(hpl, step, PIVOT_WEIGHT) for step in steps), initial=0.0))
+    return list(accumulate((_events_of_step(hpl, step, _PIVOT_WEIGHT) for step in steps), initial=0.0))

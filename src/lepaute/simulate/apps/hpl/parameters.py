@@ -275,11 +275,9 @@ class Hpl(Application):
     @property
     def problem(self) -> Problem:
         """N, for which all else may be chosen: a threshold of the row swap that follows NB is the same for each NB."""
-        known = dict(places())
-        names = {
-            each.name: known[each.name].name or each.name if each.name in known else each.name for each in fields(self)
-        }
-        single = {names[name]: getattr(self, name) for name in names if name not in ("n", "p", "q")}
+        words = {name: dat.name or name for name, dat in places()}
+        names = [each.name for each in fields(self) if each.name not in ("n", "p", "q")]
+        single = {words.get(name, name): getattr(self, name) for name in names}
         return Problem(f"N = {self.n}", {"P x Q": f"{self.p} x {self.q}", **single})
 
 

@@ -6,16 +6,18 @@ rank        what `run(self, me)` has in `me`
 laying      from the class to what the core runs, where the course of the ranks is known beforehand
 stepping    the same step by step, where it depends on what messages bring
 checking    whether it makes the calls of a recording
-behaviour   what all of them do in a simulation
 loading     the class that FILE.py:CLASS names
 """
 
+import hashlib
 import inspect
 import re
+import sys
 from dataclasses import MISSING, dataclass, field, fields
-from functools import partial
+from functools import cached_property, partial
 from os import PathLike
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any, ClassVar, get_type_hints
 
 from lepaute.errors import InputError
@@ -23,17 +25,21 @@ from lepaute.kit.later import later
 from lepaute.kit.notebook import changed_fields
 from lepaute.kit.numbers import of_type
 from lepaute.kit.options import check_fields, option, option_field
+from lepaute.kit.python_files import program_of
 from lepaute.kit.quantities import whole_of
+from lepaute.kit.text import counted, percent, ranks_text
 from lepaute.simulate import application as applications
-from lepaute.simulate.apps.laid import LaidApplication
-from lepaute.simulate.apps.own.behaviour import OwnBehaviour
-from lepaute.simulate.apps.own.values import MOST, Grid, costs_of
+from lepaute.simulate.apps.own.values import MOST, Grid, costs_of, declared_costs, kernel_of
+from lepaute.simulate.behaviour import Kernels, LaidBehaviour
 
 if TYPE_CHECKING:
-    from lepaute.simulate.apps.own import checking, rank
+    from lepaute.simulate.apps.own import checking, laying, rank
+    from lepaute.simulate.engine import SimulatedRun
 else:
+    laying = later("lepaute.simulate.apps.own.laying")
     rank, checking = later("lepaute.simulate.apps.own.rank"), later("lepaute.simulate.apps.own.checking")
 
+_LOCK = Lock()  # laying down is Python's work: one at a time
 _MAY_BE_FIELDS = frozenset({"ranks", "threads_per_rank"})
 _MAY_BE_DEFINED = _MAY_BE_FIELDS | {"name", "steps", "memory_bytes", "parameters", "run"}
 
@@ -57,7 +63,81 @@ class OwnFiles(applications.Files):
         return None if checked.same else checked.text
 
 
-class Application(LaidApplication):
+class OwnBehaviour(LaidBehaviour):
+    application: "Application"
+
+    @cached_property
+    def _costs(self) -> tuple[tuple[str, float, float, float, float], ...]:
+        return costs_of(self.application)
+
+    @property
+    def kernels(self) -> Kernels:
+        return Kernels(
+            self.laid().uses_kernels,
+            self._costs,
+            lambda: [kernel_of(cost, self.platform) for cost in self._costs],
+            tuple(name for name, seconds, error, _, _ in self._costs if seconds > 0.0 and error == 0.0),
+        )
+
+    @property
+    def draws(self) -> frozenset[str]:
+        varies = {
+            "discrepancy": any(error > 0.0 for _, _, error, _, _ in self._costs),
+            "noise": any(noise > 0.0 for _, _, _, noise, _ in self._costs),
+            "course": self.laid().draws,
+        }
+        return frozenset(name for name, does in varies.items() if does)
+
+    @property
+    def code(self) -> str:
+        """SHA-256 of its file, of one that was loaded from a command line or a study, and of what has been measured."""
+        program, file_sha256 = program_of(type(self.application)), self.application.file_sha256
+        if not file_sha256 or program is None:
+            return ""
+        rests = sorted(self.laid().reads.items()) if any(text.reads_late for text in program.texts()) else []
+        return hashlib.sha256(repr((file_sha256, self._costs, sys.version_info[:2], rests)).encode()).hexdigest()
+
+    def laid(self, seed: int = 1) -> "laying.Laid":
+        """What the core runs; of another seed only where `run` draws random numbers."""
+        known: dict[int, laying.Laid] = vars(self.application).setdefault("_laid", {})
+        with _LOCK:
+            first = next(iter(known.values()), None)
+            if first is None or (first.draws and seed not in known):
+                while len(known) > 1:
+                    known.pop(list(known)[-1])  # the first one tells what all have in common
+                known[seed] = laying.Laying.laid_down(self.application, seed)
+                return known[seed]
+            return known[seed] if first.draws else first
+
+    def core_parameters(self, *, sampled: bool = False, trial_steps: int = 0, seed: int = 1) -> Any:
+        laid = self.laid(seed)
+        if not laid.asks:
+            return laid.parameters
+        from lepaute.simulate.apps.own.stepping import Stepping
+
+        return Stepping(self.application, seed).begin()
+
+    def warnings(self, run: "SimulatedRun") -> list[str]:
+        told = self.laid().caveats(self.application)
+        for cost in declared_costs(self.application):
+            found: Any = getattr(cost, "stretches", None)
+            if found is not None and found.platform != self.platform.name:
+                where = f"on {found.platform}" if found.platform else "on a machine that nothing tells of"
+                told.append(
+                    f"the cost of {cost.name} is as measured, {where}: {counted(found.count, 'measurement')} on "
+                    f"{ranks_text(found.ranks)}, error {percent(found.error)}, noise {percent(found.noise)}"
+                )
+        nodes = self.platform.nodes
+        shared = [name for name, _, _, _, memory_share in self._costs if memory_share > 0.0]
+        if shared and (nodes.memory_bandwidth_Bps is None or nodes.core_memory_bandwidth_Bps is None):
+            told.append(
+                f"the memory share of {', '.join(shared)} changes nothing: {self.platform.name} has no "
+                "nodes.memory_bandwidth_Bps and nodes.core_memory_bandwidth_Bps"
+            )
+        return told
+
+
+class Application(applications.Application):
     """An application of one's own: derive from it, and define fields and `run`.
 
     Annotated names are the parameters: int, float, str, bool and `lp.Grid`, with or without a default. They become
@@ -83,6 +163,7 @@ class Application(LaidApplication):
     True
     """
 
+    about: ClassVar[applications.About] = applications.About("")  # of each class: __init_subclass__
     #: Of one that was loaded from a command line or a study.
     file_sha256: ClassVar[str] = ""
 
@@ -152,6 +233,11 @@ class Application(LaidApplication):
     @property
     def ranks(self) -> int:
         return self._count_ranks()
+
+    @property
+    def steps(self) -> int:
+        """The most steps that a rank goes through."""
+        return OwnBehaviour(self, None).laid().steps
 
     @property
     def label(self) -> str:

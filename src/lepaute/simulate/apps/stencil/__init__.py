@@ -34,7 +34,7 @@ class StencilBehaviour(Behaviour):
         return Kernels(modelled=False, exact=("a cell",))
 
     @property
-    def own_draws(self) -> frozenset[str]:
+    def draws(self) -> frozenset[str]:
         return frozenset({"noise"} if self.application.noise_relative_sd > 0.0 else ())
 
 
