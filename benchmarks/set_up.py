@@ -49,7 +49,7 @@ def bytes_of(hpl: Hpl, platform) -> int:
     """engine_bytes of 5 steps."""
     layers = Conditions(platform).layers.to_core()
     cores = Mapping().cores(platform, hpl.ranks)
-    return simulate(hpl, machine_of(platform), layers, cores, 1, trial_steps=4).engine_bytes
+    return simulate(hpl.on(platform), machine_of(platform), layers, cores, 1, trial_steps=4).engine_bytes
 
 
 if __name__ == "__main__":

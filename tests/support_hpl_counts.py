@@ -103,7 +103,7 @@ def counting_machine(ranks: int) -> _core.Machine:
 
 def simulated(hpl: Hpl, pivots: list[int] | None = None) -> _core.HplResult:
     """One run on a machine that counts; with pivots drawn by the engine unless they are given."""
-    parameters = hpl.core_parameters()
+    parameters = hpl.on().core_parameters()
     if pivots is not None:
         parameters.pivot_rows = pivots
     layers = _core.Layers()

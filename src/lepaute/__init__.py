@@ -22,7 +22,6 @@ first used: `import lepaute` stays light.
 from typing import TYPE_CHECKING
 
 from lepaute.kit.later import public_names
-from lepaute.simulate.apps import class_modules
 from lepaute.version import __version__
 
 if TYPE_CHECKING:
@@ -82,15 +81,18 @@ _NAMES_IN = {  # the public names, by the module that each is loaded from
             "Cost",
             "Difference",
             "Grid",
+            "Hpl",
             "Layers",
             "Mapping",
             "Options",
             "Prediction",
             "Program",
             "Spread",
+            "Stencil",
+            "TraceReplay",
             "TraceRequest",
         ),
-        *("check", "difference", "emulate", "predict", "read_prediction", "simulate_one", *class_modules()),
+        *("check", "difference", "emulate", "predict", "read_prediction", "simulate_one"),
     ),
     "simulate.apps.own": ("Application",),
     "simulate.machine.population": ("scaled",),

@@ -42,7 +42,7 @@ RUNS = {
 def simulated(hpl: Hpl) -> Trace:
     rows = (Path(__file__).resolve().parent.parent / "data" / "hpl_pivots.csv").read_text().splitlines()
     pivots = next(row.partition(",")[2] for row in rows if row.startswith(f"{hpl.n},"))
-    parameters = hpl.core_parameters()
+    parameters = hpl.on().core_parameters()
     parameters.pivot_rows = [int(pivot) for pivot in pivots.split()]
     machine = machine_of(load_platform("dahu"), 1)
     ranks = list(range(hpl.ranks))

@@ -132,7 +132,7 @@ def logs(application: Application, platform: Platform, layers: Layers, runs: int
 def parts_without_error(application: Application, platform: Platform, runs: int = 4) -> Iterator[tuple[str, float]]:
     """Parts with their shares, of those that make more than 5 % of the time."""
     none = Layers.only()
-    kernels = {model.kernel for model in platform.kernels} if application.kernel_models else set()
+    kernels = {model.kernel for model in platform.kernels} if application.on(platform).kernels.modelled else set()
     usual = logs(application, altered(platform, "", 1.0), none, 1)
     for part in (*PARTS, *sorted(kernels)):
         less = logs(application, altered(platform, part, 0.9), none, 1)

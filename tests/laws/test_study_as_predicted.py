@@ -165,7 +165,7 @@ def test_sweeps_parameters_scaling_and_tuning_compare_as_a_pair_is_compared(aske
     one, other = asked.in_python({}), asked.in_python(asked.changed)
     if asked.path.startswith("application.") and one.comparable and other.comparable:
         for parameter in effects([one, other]):
-            is_one = parameter.reference == one.application.choices()[parameter.name]
+            is_one = parameter.reference == one.application.problem.choices[parameter.name]
             found = difference(*((one, other) if is_one else (other, one)))
             assert parameter.others[0].change == replace(found, narrower="")
         best, second = sorted((one, other), key=speed, reverse=True)

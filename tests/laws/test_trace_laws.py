@@ -4,7 +4,6 @@ import numpy
 import pytest
 
 from lepaute.simulate import Hpl, Prediction, predict
-from lepaute.simulate.apps.hpl.work import edge_ranks, rows_of
 from lepaute.simulate.platform import load_platform
 from lepaute.simulate.trace import read_trace, write_trace
 from lepaute.simulate.trace.breakdown import split
@@ -77,17 +76,17 @@ def test_an_estimate_of_the_rows_is_right_within_a_factor_of_three(traced: Predi
     hpl = traced.application
     assert isinstance(hpl, Hpl)
     assert traced.trace is not None
-    estimate = rows_of(hpl, range(hpl.ranks), range(-(-hpl.n // hpl.nb)))
+    estimate = hpl.on().trace_rows(range(hpl.ranks), range(-(-hpl.n // hpl.nb)))
     assert 1 / 3 < estimate / len(traced.trace) < 3
 
 
 def test_of_a_large_run_the_edges_of_the_grid_and_the_middle_are_traced() -> None:
     large = Hpl(n=500_000, p=32, q=32)
     found = TraceRequest().narrowed(large)
-    assert found.ranks == edge_ranks(large) == (*range(32), *range(32, 1024, 32))
+    assert found.ranks == large.on().trace_ranks() == (*range(32), *range(32, 1024, 32))
     assert found.steps[0] < 500_000 / 128 / 2 < found.steps[-1]
-    assert 0 < rows_of(large, found.ranks, found.steps) <= MAX_ROWS
-    assert edge_ranks(Hpl(n=1000, p=3, q=2, pmap="column")) == (0, 1, 2, 3)
+    assert 0 < large.on().trace_rows(found.ranks, found.steps) <= MAX_ROWS
+    assert Hpl(n=1000, p=3, q=2, pmap="column").on().trace_ranks() == (0, 1, 2, 3)
     assert TraceRequest().narrowed(Hpl(n=2000, p=2, q=2)) == TraceRequest()
     mine = TraceRequest(ranks=tuple(range(1024)), steps=tuple(range(3000)))
     assert mine.narrowed(large) == mine

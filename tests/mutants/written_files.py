@@ -237,10 +237,10 @@ def recordings() -> list[bytes]:
 def read_replay(path: Path) -> None:
     """Up to what the core would run."""
     replay._recording.cache_clear()  # files of one name, written within a tick of the clock
-    application = TraceReplay(path, own_code=(0.8, 1.0)).on(load_platform("dahu"))
-    assert application.ranks > 0
-    application.own_kernels(load_platform("dahu"))
-    application.core_parameters()
+    behaviour = TraceReplay(path, own_code=(0.8, 1.0)).on(load_platform("dahu"))
+    assert behaviour.application.ranks > 0
+    behaviour.kernels.make()
+    behaviour.core_parameters()
 
 
 @cache

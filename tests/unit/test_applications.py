@@ -10,8 +10,9 @@ import pytest
 import lepaute as lp
 from lepaute.errors import InputError
 from lepaute.kit.options import options_of
-from lepaute.simulate.application import Application, core_parameters
+from lepaute.simulate.application import Application
 from lepaute.simulate.apps import application_class
+from lepaute.simulate.behaviour import core_parameters
 from lepaute.simulate.native import Native
 from lepaute.simulate.smpi.emulate import Smpi
 

@@ -28,7 +28,8 @@ def of(one: Prediction) -> Callable[..., Prediction]:
         wobble = (1.0, -1.0, 0.5, -0.5, 0.0)
         times_s = [time_s * day * exp(noise * off) for day, off in zip(DAYS, wobble, strict=True)]
         runs = tuple(
-            replace(run, time_s=each, rate=hpl.rate_of(each)) for run, each in zip(one.run_list, times_s, strict=True)
+            replace(run, time_s=each, rate=hpl.rate_gflops(each))
+            for run, each in zip(one.run_list, times_s, strict=True)
         )
         trust = Trust(1.0, time_relative_sd=0.2 if extrapolated else 0.01)
         # Without a request, it is itself where it is simulated with other noise.

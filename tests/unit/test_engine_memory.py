@@ -16,7 +16,7 @@ def simulator():
 def bytes_per_rank(simulator, side: int, steps: int) -> float:
     hpl = Hpl(n=1024 * 10_000, nb=1024, p=side, q=side)
     machine, cores = simulator._machine(hpl), simulator._core_of_rank(hpl)
-    return simulate(hpl, machine, simulator._layers, cores, 1, trial_steps=steps).engine_bytes / hpl.ranks
+    return simulate(hpl.on(), machine, simulator._layers, cores, 1, trial_steps=steps).engine_bytes / hpl.ranks
 
 
 def test_a_rank_takes_no_more_memory_among_many_ranks(simulator):

@@ -3,8 +3,7 @@
 import pytest
 
 from lepaute.simulate import Hpl, predict
-from lepaute.simulate.apps.hpl.work import (
-    estimated_run_s,
+from lepaute.simulate.apps.hpl.behaviour import (
     events_of,
     events_of_run,
     events_of_steps,
@@ -42,9 +41,9 @@ class Truth:
     def __init__(self, event_s, start_s=0.0):
         self.event_s, self.start_s, self.measured_s = event_s, start_s, []
 
-    def measure(self, small, _whole, trial_steps=0):
-        steps = simulated_steps(small, trial_steps=trial_steps)
-        events = events_of_steps(small, steps, solve=trial_steps == 0)
+    def measure(self, hpl, trial_steps=0):
+        steps = simulated_steps(hpl, trial_steps=trial_steps)
+        events = events_of_steps(hpl, steps, solve=trial_steps == 0)
         self.measured_s.append(self.start_s + self.event_s * events)
         return self.measured_s[-1]
 
@@ -59,7 +58,7 @@ class Truth:
 )
 def test_the_costs_of_events_and_of_the_start_are_found_again(hpl, runs, cores, start_s, fidelity):
     truth = Truth(5e-7, start_s)
-    (run_s,) = estimated_run_s([hpl], runs, cores, truth.measure, fidelity)
+    (run_s,) = hpl.on().estimated_run_s([hpl], runs, cores, truth.measure, fidelity)
     events = events_of_steps(hpl, simulated_steps(hpl, sampled=fidelity == "sampled"), solve=True)
     assert run_s == pytest.approx(start_s + truth.event_s * events, rel=0.05)
     assert sum(truth.measured_s) < 0.03 * runs / cores * run_s + 0.1 or fidelity == "sampled"
@@ -73,7 +72,7 @@ def test_the_steps_announced_are_those_that_a_sampled_run_simulates(steps, q, de
     sampling = simulate_one(hpl, override(load_platform("dahu"), {"nodes.count": "32"}), fidelity="sampled").sampling
     announced = [len(simulated_steps(hpl, sampled=True, further=further)) for further in (False, True)]
     assert (steps if sampling is None else sampling.simulated_steps) in announced
-    assert hpl.simulated_share("sampled") == announced[0] / steps
+    assert hpl.on().simulated_share("sampled") == announced[0] / steps
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ def test_parts_are_told_by_text_json_and_python(json_of, output_of):
 def test_parts_are_told_unasked_where_they_cost_little(dahu, json_of, output_of):
     assert are_free(HPL, dahu, Layers(), 10, "auto")
     large = Hpl(n=40_000, p=16, q=16)
-    assert large.events * RUNS * len(part_names(large, dahu, Layers())) > FREE_EVENTS
+    assert large.on().events * RUNS * len(part_names(large, dahu, Layers())) > FREE_EVENTS
     assert not are_free(large, dahu, Layers(), 10, "auto")
     assert are_free(large, dahu, Layers(), 100, "auto")  # half the cost of the prediction itself
     assert "interval_parts" in json_of(*COMMAND, "--json")

@@ -15,7 +15,6 @@ from lepaute.simulate.machine.mapping import (
     rankfile_slots,
     read_hostfile,
     read_rankfile,
-    thinned,
 )
 from lepaute.simulate.platform import override
 from lepaute.simulate.prediction.predicting import expected_run_s, simulate_one
@@ -189,11 +188,3 @@ def test_what_is_larger_than_the_memory_of_the_node_with_most_ranks_is_refused_b
             asked(hpl, small)
     with pytest.raises(InputError, match="N = 1000 need"):
         Smpi(Path("xhpl")).on(Conditions(small)).prepare(hpl)
-
-
-def test_a_thinned_grid_keeps_what_shares_a_node():
-    # 4 x 4 by rows, a row a node: the 2 x 2 grid that stands for it has its rows on two nodes too.
-    cores = [row * 32 + column for row in range(4) for column in range(4)]
-    assert thinned(cores, (4, 4), (2, 2), by_row=True) == [0, 2, 64, 66]
-    by_column = [row * 32 + column for column in range(4) for row in range(4)]
-    assert thinned(by_column, (4, 4), (2, 2), by_row=False) == [0, 64, 2, 66]

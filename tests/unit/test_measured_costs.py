@@ -9,6 +9,7 @@ from oracles.replays import call, write
 import lepaute as lp
 from lepaute.errors import InputError
 from lepaute.simulate.apps.own.loading import loaded
+from lepaute.simulate.apps.own.values import costs_of
 
 FILE = """
 import lepaute as lp
@@ -45,14 +46,14 @@ def application(folder: Path, more: str = "", **fields: Any) -> lp.Application:
 
 def test_the_time_between_two_calls_is_that_of_a_unit_of_the_recorded_run(tmp_path: Path) -> None:
     recording(tmp_path / "run.parquet")
-    (cost,) = application(tmp_path).kernel_costs
+    (cost,) = costs_of(application(tmp_path))
     assert cost[:2] == ("work", pytest.approx(2.0 / 10**3))  # the first of each rank, 9 s, is none of them
     assert cost[2] == pytest.approx(12.706 * 0.01 / 1.96, rel=1e-3)  # two ranks that differ by 2 %: Student's t
     assert cost[3] == pytest.approx(0.0, abs=1e-9)
-    assert application(tmp_path, n=20).kernel_costs == application(tmp_path).kernel_costs
-    assert application(tmp_path, ", n=20").kernel_costs[0][1] == pytest.approx(2.0 / 20**3)
+    assert costs_of(application(tmp_path, n=20)) == costs_of(application(tmp_path))
+    assert costs_of(application(tmp_path, ", n=20"))[0][1] == pytest.approx(2.0 / 20**3)
     recording(tmp_path / "run.parquet", parameters={"n": 5})
-    assert application(tmp_path).kernel_costs[0][1] == pytest.approx(2.0 / 5**3)
+    assert costs_of(application(tmp_path))[0][1] == pytest.approx(2.0 / 5**3)
 
 
 def test_a_prediction_takes_the_measured_time_and_says_where_it_is_from(tmp_path, json_of):
@@ -70,10 +71,10 @@ def test_a_prediction_takes_the_measured_time_and_says_where_it_is_from(tmp_path
 
 def test_another_recording_is_another_program(tmp_path: Path) -> None:
     recording(tmp_path / "run.parquet")
-    before = application(tmp_path).code
-    assert application(tmp_path).code == before
+    before = application(tmp_path).on().code
+    assert application(tmp_path).on().code == before
     recording(tmp_path / "run.parquet", parameters={"n": 11})
-    assert application(tmp_path).code != before
+    assert application(tmp_path).on().code != before
 
 
 MISUSE: dict[str, tuple[dict[str, Any], str]] = {

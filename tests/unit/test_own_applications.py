@@ -258,7 +258,7 @@ def test_the_memory_share_makes_ranks_faster_where_fewer_share_a_node() -> None:
 
 def test_steps_that_repeat_each_other_are_kept_once() -> None:
     cg = loaded(str(CG))
-    short, long = (cg(grid="2x2x2", n=10, iterations=count).laid() for count in (2, 2000))
+    short, long = (cg(grid="2x2x2", n=10, iterations=count).on().laid() for count in (2, 2000))
     assert [len(code.ops) for code in long.parameters.rank_code] == [
         len(code.ops) for code in short.parameters.rank_code
     ]

@@ -72,7 +72,7 @@ def test_a_program_takes_as_long_step_by_step_and_with_messages_in_the_order_of_
     asked = lp.simulate_one(Both(asks=True), "dahu", 3)
     assert (asked.time_s, asked.messages) == (known.time_s, known.messages)
     by_date = Both()
-    by_date.laid().parameters.by_date = True
+    by_date.on().laid().parameters.by_date = True
     assert lp.simulate_one(by_date, "dahu", 3).time_s == known.time_s
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from lepaute.simulate import Hpl, predict
-from lepaute.simulate.apps.hpl.parameters import FULL_BELOW
+from lepaute.simulate.apps.hpl.behaviour import FULL_BELOW
 from lepaute.simulate.platform import load_platform, override
 
 STEPS = 547
@@ -80,12 +80,12 @@ def test_few_steps_are_simulated_in_full_whatever_is_asked_for(dahu):
 def test_auto_simulates_in_full_up_to_a_number_of_steps_times_ranks():
     ranks, nb = 1000, 100
     steps = FULL_BELOW // ranks
-    largest = Hpl(n=steps * nb, nb=nb, p=20, q=50)
-    larger = Hpl(n=steps * nb + 1, nb=nb, p=20, q=50)
-    assert not largest.is_sampled("auto", traced=False)
-    assert larger.is_sampled("auto", traced=False)
+    largest = Hpl(n=steps * nb, nb=nb, p=20, q=50).on()
+    larger = Hpl(n=steps * nb + 1, nb=nb, p=20, q=50).on()
+    assert not largest.is_sampled("auto")
+    assert larger.is_sampled("auto")
     assert not larger.is_sampled("auto", traced=True)  # a trace has gaps only where one asks for them
     assert larger.is_sampled("sampled", traced=True)
-    assert not larger.is_sampled("full", traced=False)
+    assert not larger.is_sampled("full")
     assert largest.simulated_share("auto") == 1.0
     assert 0.0 < larger.simulated_share("auto") < 0.05

@@ -97,7 +97,7 @@ def _writes_bytecode(monkeypatch: pytest.MonkeyPatch) -> None:
 def computed(folder: Path) -> tuple[int, str]:
     """What the application there computes, and its digest."""
     cls = loaded("main.py", folder)
-    return sys.modules[cls.__module__].FACTOR, cls().code
+    return sys.modules[cls.__module__].FACTOR, cls().on().code
 
 
 @pytest.mark.parametrize("place", ["script", "module", "package"])
@@ -137,7 +137,7 @@ def test_a_digest_covers_all_that_an_application_rests_on(tmp_path: Path, monkey
         for known in (_KNOWN, sys.modules):
             for name in {"elsewhere", "beyond", script} & known.keys():
                 del known[name]
-        return loaded("app.py", script.parent)().code
+        return loaded("app.py", script.parent)().on().code
 
     first = digest()
     assert digest() == first
@@ -170,7 +170,7 @@ HOSTILE = {
     "no time": ("    def run(self, me): yield me.waitall([])", "A: a run takes no time"),
     "__init__": ("    def __init__(self): pass", "main.py:2: A.__init__: leave it out"),
     "__post_init__": ("    def __post_init__(self): 1 / 0", "main.py:5: ZeroDivisionError"),
-    "hidden": ("    laid = 3", "main.py:2: A.laid: that name has a meaning of its own"),
+    "taken": ("    about = 3", "main.py:2: A.about: that name has a meaning of its own"),
 }
 
 

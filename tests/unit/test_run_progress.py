@@ -18,9 +18,10 @@ SECONDS = Hpl(n=60_000, p=8, q=8)  # of which some tenths pass
 @pytest.mark.parametrize("sampled", [False, True])
 @pytest.mark.parametrize("hpl", [Hpl(n=1000, p=2, q=3), Hpl(n=128, p=1, q=1), Hpl(n=200_000, p=4, q=8, depth=0)])
 def test_the_share_done_grows_from_nothing_to_nearly_all(hpl: Hpl, sampled: bool) -> None:
-    steps = round(hpl.simulated_share("sampled" if sampled else "full") * hpl.steps)
-    shares = [hpl.share_done(begun, sampled=sampled) for begun in range(0, hpl.ranks * steps + 1, 7)]
-    shares.append(hpl.share_done(hpl.ranks * steps, sampled=sampled))
+    behaviour = hpl.on()
+    steps = round(behaviour.simulated_share("sampled" if sampled else "full") * hpl.steps)
+    shares = [behaviour.share_done(begun, sampled=sampled) for begun in range(0, hpl.ranks * steps + 1, 7)]
+    shares.append(behaviour.share_done(hpl.ranks * steps, sampled=sampled))
     assert shares == sorted(shares)
     assert shares[0] == 0.0
     assert 0.4 < shares[-1] <= 1.0  # all steps have begun; half of the last, and the solve, are left

@@ -159,7 +159,7 @@ def write_cases(folder: Path, cases: Sequence[Case]) -> Path:
         machine_of_case = machine_of(platform)
         own = Calls(**case.fields) if case.application == "program" else None  # type: ignore[arg-type]
         if own is not None:
-            machine_of_case.kernels = [*machine_of_case.kernels, *own.own_kernels(platform)]
+            machine_of_case.kernels = [*machine_of_case.kernels, *own.on(platform).kernels.make()]
         text = machine_of_case.text()
         if case.noise:
             text = text.replace("half-normal", case.noise)

@@ -118,7 +118,7 @@ def emulation_inputs(case: SmpiCase, platform: Platform, program: Path) -> str:
         files=Files(nowhere, nowhere),
     )  # fmt: skip
     xml = export_xml(platform, wiring(platform), tables=holds_loopback(platform)).text
-    parts = (program.parent.name, build_library().name, request, xml, *case.hpl.emulation(0)[1])
+    parts = (program.parent.name, build_library().name, request, xml, *case.hpl.on().emulation(0)[1])
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
 
 

@@ -198,7 +198,7 @@ def _with_value(field: str, value: str, described: Any, machine: "Platform", pla
     flags = {flag.name.removeprefix("--").partition("/")[0]: flag for flag in flags_of(type(described))}
     if field not in flags:
         known = f"{', '.join(flags)}, platform, mapping or a field of the platform"
-        raise InputError(f"{before.heading} has no parameter {field[:80]!r}; give {known}")
+        raise InputError(f"{before.title} has no parameter {field[:80]!r}; give {known}")
     flag = flags[field]
     changed = replace(described, **flag.values(_converted(flag, value, type(described))))
     if changed == described:

@@ -71,12 +71,14 @@ def app_for(arguments: Sequence[str]) -> typer.Typer:
 
 def command_of(application: "type[Application]") -> Callable[..., None]:
     """The command that predicts an application: its options, its files, and what all commands have."""
-    may_lack = tuple(application.__dataclass_fields__) if application.files.input_option else ()  # type: ignore[attr-defined]
-    lists = application.files.several_in_file
-    *fidelities, last = application.fidelities
+    may_lack = tuple(application.__dataclass_fields__) if application.about.files.input_option else ()  # type: ignore[attr-defined]
+    lists = application.about.files.several_in_file
+    *fidelities, last = application.about.fidelities
 
-    @with_options_of(application.files, "files")
-    @with_options_of(application, "values", may_lack=may_lack, several=application.several, make=dict, lists=lists)
+    @with_options_of(application.about.files, "files")
+    @with_options_of(
+        application, "values", may_lack=may_lack, several=application.about.several, make=dict, lists=lists
+    )
     def command(
         context: typer.Context,
         simulation: Simulation,
@@ -113,9 +115,9 @@ def command_of(application: "type[Application]") -> Callable[..., None]:
         files.write(sweep.predictions)
         note_unused(context, application, [run.unused for run in applications])
 
-    what = "time and rate" if application.rate is not None else "time"
+    what = "time and rate" if application.about.rate is not None else "time"
     command.__doc__ = (
-        f"Predicts the {what} of {application.summary}, with the 95 % prediction interval for one further run."
+        f"Predicts the {what} of {application.about.summary}, with the 95 % prediction interval for one further run."
     )
     return command
 
@@ -184,11 +186,11 @@ def _runs_besides(applications: "Sequence[Application]", platform: "Platform", r
     """What the parts of the interval, and to judge what extrapolation does to it, cost at most, in runs."""
     from lepaute.simulate.prediction import parts, trust
 
-    shares = [application.simulated_share(request.simulated_fidelity) for application in applications]
+    shares = [application.on().simulated_share(request.simulated_fidelity) for application in applications]
     costs = [[trust.cost_in_runs(application, platform) for application in applications]]
     if request.parts:
         costs.append([parts.cost_in_runs(application, platform, request.layers) for application in applications])
-    return sum(max(map(truediv, costs_of, shares)) for costs_of in costs)
+    return float(sum(max(map(truediv, costs_of, shares)) for costs_of in costs))
 
 
 def announced(

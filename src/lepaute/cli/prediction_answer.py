@@ -45,7 +45,7 @@ def answered_emulation(prediction: "Prediction", width: int, *, details: bool = 
     assert run is not None
     assert run.emulated is not None
     emulated, on = run.emulated, f"on {ranks_text(prediction.application.ranks)} of {prediction.platform_name}"
-    answer = with_slow_state(f"{takes(prediction, prediction.application.name)} {on}", prediction)
+    answer = with_slow_state(f"{takes(prediction)} {on}", prediction)
     if details:
         return details_text(answer, readable_emulation(prediction), width)
     facts = [("compute", computing_of(emulated))]

@@ -317,7 +317,7 @@ def scaling_details(points: "Sequence[ScalingPoint]") -> str:
     predictions = [point.prediction for point in points]
     first = predictions[0]
     lines = [
-        f"{first.application.heading} on {first.platform_name}: {counted(len(first.run_list), 'simulated run')} of "
+        f"{first.application.title} on {first.platform_name}: {counted(len(first.run_list), 'simulated run')} of "
         f"each; speed-up and efficiency relative to {ranks_text(points[0].ranks)}",
         *_not_comparable(Sweep(tuple(predictions))),
         *(f"  warning: {caveat}" for caveat in caveats(predictions)),

@@ -242,7 +242,9 @@ def applications_of(
     if missing:
         instead = f", or {files.input_option} FILE" if files.input_option else ""
         option = f"{missing[0].name} {missing[0].argument.upper()}"
-        raise InputError(f"no run of {application.title} is described: give {option} and further options{instead}")
+        raise InputError(
+            f"no run of {application.about.title} is described: give {option} and further options{instead}"
+        )
     return list(dict.fromkeys(application(**values | one) for one in each)), False
 
 
@@ -263,7 +265,9 @@ def own_class(text: str, command: str, taken: Collection[str]) -> "type[Applicat
 
     own = loaded(text)
     if both := sorted(options_of(own).keys() & taken):
-        raise InputError(f"{own.title}.{both[0]}: lepaute {command} has an option of that name; give it another one")
+        raise InputError(
+            f"{own.about.title}.{both[0]}: lepaute {command} has an option of that name; give it another one"
+        )
     return own
 
 

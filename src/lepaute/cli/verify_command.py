@@ -57,7 +57,7 @@ def app_of_commands(arguments: Sequence[str]) -> typer.Typer:
 def command_of(application: "type[Application]") -> Callable[..., None]:
     """The command that verifies an application: its options, those of a campaign, and the words of what is run."""
 
-    @with_options_of(application, "values", several=application.several, make=dict)
+    @with_options_of(application, "values", several=application.about.several, make=dict)
     @with_options_of(CommandOptions, "options", leave_out=_OF_HPL)
     def command(
         context: typer.Context,
@@ -94,13 +94,14 @@ def command_of(application: "type[Application]") -> Callable[..., None]:
             )
         where = where_of(None, Request(), None, None, other_machine=options.other_machine)
         told = f", {cases[0].label}," if len(cases) == 1 else ""
-        title = f"{cases[0].heading}{told} on this machine: predicted and measured"
+        title = f"{cases[0].title}{told} on this machine: predicted and measured"
         verification = verified(cases, lambda: real, options, where, title, CAUSES)
         note_unused(context, application, [case.unused for case in cases])
         end_by_tolerance(verification, options)
 
     command.__doc__ = (
-        f"Predicts {application.summary}, seals that, runs a command of yours in shuffled order, and compares.\n\n"
+        f"Predicts {application.about.summary}, seals that, runs a command of yours in shuffled order, and compares."
+        "\n\n"
         "The command is run on this machine as it stands, from this folder. {NAME} in it is a parameter of the case, "
         "{ranks} its number of ranks, {grid[0]} a part of one.\n"
         "Its time is the last that --time-pattern finds in what it prints.\n"

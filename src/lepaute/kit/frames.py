@@ -73,6 +73,6 @@ def _dtype_of(kind: Any) -> str:
         gaps = type(None) in get_args(kind)
         if more:
             return "object"
-    if get_origin(plain) in (Literal, tuple, list) or plain in (tuple, list):
+    if get_origin(plain) in (Literal, tuple, list) or (isinstance(plain, type) and issubclass(plain, tuple | list)):
         plain = str
     return (_WITH_GAPS if gaps else _DTYPES).get(plain, "object")

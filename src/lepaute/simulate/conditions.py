@@ -99,28 +99,25 @@ class Layers(Public):
 
 def layers_of(platform: "schema.Platform", application: "Application") -> tuple[str, ...]:
     """Names of the layers of which runs of `application` draw anything on `platform`."""
-    application = application.on(platform)
-    models = platform.kernels if application.kernel_models else ()
+    behaviour = application.on(platform)
+    modelled, besides = behaviour.kernels.modelled, behaviour.draws
+    models = platform.kernels if modelled else ()
     pieces = [piece for model in models for piece in model.pieces]
-    days, population = platform.days, platform.population if application.kernel_models else None
-    draws = {
+    days, population = platform.days, platform.population if modelled else None
+    of_models = {
         "coefficients": any(piece.covariance is not None for piece in pieces),
         "days": (population is not None and population.draw != "none")
         or (days is not None and any((days.common_relative_sd, days.run_relative_sd, days.cpu_relative_sd))),
         "discrepancy": any(model.discrepancy_relative_sd for model in models)
-        or any(piece.discrepancy_relative_sd for piece in pieces)
-        or application.uncertain,
+        or any(piece.discrepancy_relative_sd for piece in pieces),
         "noise": any(piece.noise.kind != "none" for piece in pieces)
         or any(segment.noise_relative_sd or segment.noise for segment in platform.network.all_segments)
-        or any(each is not None and each.relative_sd > 0.0 for each in (platform.episodes, platform.wandering))
-        or application.noisy,
+        or any(each is not None and each.relative_sd > 0.0 for each in (platform.episodes, platform.wandering)),
         "network": any(platform.network.discrepancies.values()),
         "overheads": any(platform.network.overhead_errors.values()),
-        "collectives": application.unknown_collectives,
         "extrapolation": any(piece.range is not None for piece in pieces),
-        "own_code": application.uncertain_own_code,
     }
-    return tuple(name for name in Layers.names() if draws[name])
+    return tuple(name for name in Layers.names() if name in besides or of_models.get(name))
 
 
 #: Without a lag, a prediction says so where the effect of the day is this much larger an hour later.

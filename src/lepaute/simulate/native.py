@@ -22,6 +22,7 @@ from lepaute.version import __version__
 
 if TYPE_CHECKING:
     from lepaute.simulate.application import Application
+    from lepaute.simulate.behaviour import Behaviour
     from lepaute.simulate.conditions import Conditions
     from lepaute.simulate.platform.schema import Platform
 
@@ -44,15 +45,15 @@ class Native:
 class RunProgress:
     """How far one run has come; any thread may look, or cancel it."""
 
-    __slots__ = ("_application", "_sampled", "core")
+    __slots__ = ("_behaviour", "_sampled", "core")
 
-    def __init__(self, application: "Application", *, sampled: bool) -> None:
+    def __init__(self, behaviour: "Behaviour", *, sampled: bool) -> None:
         self.core = _core.Progress()
-        self._application, self._sampled = application, sampled
+        self._behaviour, self._sampled = behaviour, sampled
 
     def share_done(self) -> float:
         """From 0 to 1, weighted by the cost of what is done."""
-        return self._application.share_done(self.core.begun_steps, sampled=self._sampled)
+        return self._behaviour.share_done(self.core.begun_steps, sampled=self._sampled)
 
     def cancel(self) -> None:
         """The run ends soon, with SimulationError."""
@@ -74,17 +75,17 @@ class NativeSimulator:
 
     def prepare(self, application: "Application") -> None:
         fidelity = self._conditions.fidelity
-        if not application.native:
+        if not application.about.core:
             raise InputError(f"{application.name} has no native form; emulate it by SMPI")
-        if fidelity not in application.fidelities:
-            raise InputError(f"fidelity is {fidelity!r}; it is one of {', '.join(application.fidelities)}")
+        if fidelity not in application.about.fidelities:
+            raise InputError(f"fidelity is {fidelity!r}; it is one of {', '.join(application.about.fidelities)}")
         if self._conditions.trace is not None:
             self._conditions.trace.check(application)
         check_memory(application, self._conditions.platform, self._core_of_rank(application))
         self._machine(application)
 
     def progress_of(self, application: "Application") -> RunProgress:
-        return RunProgress(application, sampled=self._is_sampled(application))
+        return RunProgress(self._behaviour_of(application), sampled=self._is_sampled(application))
 
     def run(
         self,
@@ -96,7 +97,7 @@ class NativeSimulator:
         priced: bool = False,
     ) -> SimulatedRun:
         conditions = self._conditions
-        application = application.on(conditions.platform)
+        behaviour = self._behaviour_of(application)
         began_s = time.perf_counter()
         machine, cores = self._machine_of(application, seed), self._core_of_rank(application)
         if priced:
@@ -105,7 +106,7 @@ class NativeSimulator:
         trace = conditions.trace if first else None
         try:
             result = simulate(
-                application,
+                behaviour,
                 machine,
                 self._layers,
                 cores,
@@ -122,7 +123,7 @@ class NativeSimulator:
         if priced:
             run_seed = conditions.run_seed(seed)
             self._priced[application] = _core.SharedDraws(result, machine, self._layers, cores, seed, run_seed)
-        run = _simulated_run(result, application, conditions.platform, seed, began_s)
+        run = _simulated_run(result, behaviour, seed, began_s)
         if trace is None:
             return run
         return replace(run, trace=trace_of_run(result, self._metadata(application, seed, cores)))
@@ -131,7 +132,7 @@ class NativeSimulator:
         draws, run_seed = self._priced.get(application), self._conditions.run_seed
         if draws is None:
             return None
-        if not (application.kernel_models and self._conditions.draws_population):
+        if not self._draws_population(application):
             machine, pairs = self._machine(application), [(seed, run_seed(seed)) for seed in seeds]
             size = -(-len(pairs) // available_cores())
             parts = [pairs[at : at + size] for at in range(0, len(pairs), size)]
@@ -139,12 +140,12 @@ class NativeSimulator:
             return [effect for at in range(len(parts)) for effect in done[at]]
         return [draws.effects(self._machine_of(application, seed), [(seed, run_seed(seed))])[0] for seed in seeds]
 
-    def measure(self, small: "Application", whole: "Application", trial_steps: int = 0) -> float:
-        """Seconds of one core that a run of `small`, on cores like those of `whole`, takes; of so many steps of it."""
-        small, whole = (each.on(self._conditions.platform) for each in (small, whole))
-        machine, cores = self._machine(whole), small.cores_like(whole, self._core_of_rank(whole))
+    def measure(self, application: "Application", trial_steps: int = 0) -> float:
+        """Seconds of one core that a run takes; of so many steps of it."""
+        behaviour, machine = self._behaviour_of(application), self._machine(application)
+        cores = self._core_of_rank(application)
         began_s = time.thread_time()
-        simulate(small, machine, self._layers, cores, 1, trial_steps=trial_steps)
+        simulate(behaviour, machine, self._layers, cores, 1, trial_steps=trial_steps)
         return time.thread_time() - began_s
 
     def fidelity(self, run: SimulatedRun) -> str:
@@ -154,17 +155,23 @@ class NativeSimulator:
         return _message_warnings(run.message_use or ())
 
     def _is_sampled(self, application: "Application") -> bool:
-        conditions = self._conditions
-        return application.is_sampled(conditions.fidelity, traced=conditions.trace is not None)
+        traced = self._conditions.trace is not None
+        return self._behaviour_of(application).is_sampled(self._conditions.fidelity, traced=traced)
+
+    def _behaviour_of(self, application: "Application") -> "Behaviour":
+        return application.on(self._conditions.platform)
+
+    def _draws_population(self, application: "Application") -> bool:
+        return self._conditions.draws_population and self._behaviour_of(application).kernels.modelled
 
     def _machine(self, application: "Application") -> _core.Machine:
         threads, kernels = application.threads_per_rank, self._conditions.platform.kernels
-        if not application.kernel_models and kernels:
+        if kernels and not self._behaviour_of(application).kernels.modelled:
             threads = kernels[0].threads  # none of them is called: any will do
         return shared_machine(application, self._conditions.platform, threads)
 
     def _machine_of(self, application: "Application", seed: int) -> _core.Machine:
-        if not (application.kernel_models and self._conditions.draws_population):
+        if not self._draws_population(application):
             return self._machine(application)
         return _machine_for(application, on_its_day(self._conditions.platform, seed), application.threads_per_rank)
 
@@ -203,7 +210,7 @@ def shared_machine(application: "Application", platform: "Platform", threads: in
         known = _MACHINES.get(id(platform))
         if known is None or known[0]() is not platform:
             known = _MACHINES[id(platform)] = (ref(platform, partial(_forget, id(platform))), {})
-        key = (threads, application.kernel_costs)
+        key = (threads, application.on(platform).kernels.costs)
         if key not in known[1]:
             known[1][key] = _machine_for(application, platform, threads)
         return known[1][key]
@@ -211,9 +218,9 @@ def shared_machine(application: "Application", platform: "Platform", threads: in
 
 def _machine_for(application: "Application", platform: "Platform", threads: int) -> _core.Machine:
     """The machine of the platform, with the kernels that the application has of its own."""
-    machine = machine_of(platform, threads)
-    if application.kernel_costs:
-        machine.kernels = [*machine.kernels, *application.own_kernels(platform)]
+    machine, own = machine_of(platform, threads), application.on(platform).kernels.make()
+    if own:
+        machine.kernels = [*machine.kernels, *own]
     return machine
 
 
@@ -224,7 +231,7 @@ def _forget(number: int, gone: "ref[Platform]") -> None:
 
 
 def simulate(
-    application: "Application",
+    behaviour: "Behaviour",
     machine: _core.Machine,
     layers: _core.Layers,
     core_of_rank: Sequence[int],
@@ -238,13 +245,13 @@ def simulate(
 ) -> _core.RunResult:
     """One run by the core; run_seed: another one on the machine and day of `seed`.
 
-    progress : tells other threads how far it is;  trial_steps : as for Application.core_parameters()
+    progress : tells other threads how far it is;  trial_steps : as for Behaviour.core_parameters()
     Raises RuntimeError as the core does, and InputError for what it does not take.
     """
-    chosen = (None, None) if trace is None else trace.to_core(application.ranks)
+    chosen = (None, None) if trace is None else trace.to_core(behaviour.application.ranks)
     drawn = seed if run_seed is None else run_seed
-    parameters = application.core_parameters(sampled=sampled, trial_steps=trial_steps, seed=drawn)
-    program: Any = getattr(_core, f"simulate_{application.core_name}")
+    parameters = behaviour.core_parameters(sampled=sampled, trial_steps=trial_steps, seed=drawn)
+    program: Any = getattr(_core, f"simulate_{behaviour.application.about.core}")
     try:
         result: _core.RunResult = program(parameters, machine, layers, core_of_rank, seed, *chosen, run_seed, progress)
     except ValueError as error:
@@ -252,9 +259,8 @@ def simulate(
     return result
 
 
-def _simulated_run(
-    result: _core.RunResult, application: "Application", platform: "Platform", seed: int, began_s: float
-) -> SimulatedRun:
+def _simulated_run(result: _core.RunResult, behaviour: "Behaviour", seed: int, began_s: float) -> SimulatedRun:
+    application = behaviour.application
     breakdown = breakdown_of_run(result, application.ranks)
     sampling = None
     if (simulated_steps := getattr(result, "simulated_steps", application.steps)) < application.steps:
@@ -265,7 +271,7 @@ def _simulated_run(
         result.time_s,
         result.time_s,
         *(result.messages, result.engine_bytes, result.computing_s, result.waiting_s),
-        moving=fsum(breakdown.shares[name] for name in MOVING) if application.kernel_models else waiting_share,
+        moving=fsum(breakdown.shares[name] for name in MOVING) if behaviour.kernels.modelled else waiting_share,
         kernels={
             name: KernelUse(
                 use.calls,
@@ -279,7 +285,7 @@ def _simulated_run(
             for name, use in result.kernels.items()
             if use.calls or use.unmodelled_calls
         },
-        message_use=message_use(platform, result.message_use),
+        message_use=message_use(behaviour.platform, result.message_use),
         messages_s=fsum(use.time_s for use in result.message_use.values()),
         sampling=sampling,
         breakdown=breakdown,

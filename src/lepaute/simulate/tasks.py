@@ -5,7 +5,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import sha256
 from queue import Empty, SimpleQueue
 from threading import Thread
@@ -131,16 +131,3 @@ def slowdown(cores: int) -> float:
 def estimated_wall_s(run_s: Sequence[float], runs: float, cores: int) -> float:
     """Seconds for all runs on `cores` cores: no less than the mean load, no less than the longest run."""
     return max(sum(run_s) * runs / cores, *run_s)
-
-
-def by_some_iterations(
-    applications: Sequence[Any], runs: int, cores: int, measure: Callable[[Any, Any], float]
-) -> list[float] | None:
-    """`Application.estimated_run_s` of applications whose field `iterations` counts what takes the same time each."""
-    if sum(app.events for app in applications) * ROUGH_EVENT_S * runs / cores < WORTH_MEASURING_S:
-        return None
-    times_s = []
-    for app in applications:
-        iterations = max(1, min(app.iterations, int(MEASURED_EVENTS * app.iterations / app.events)))
-        times_s.append(measure(replace(app, iterations=iterations), app) * app.iterations / iterations)
-    return times_s

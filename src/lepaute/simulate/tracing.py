@@ -53,15 +53,16 @@ class TraceRequest(Public):
 
         Ranks are then those that the application takes for the others, steps as many as fit, in the middle of the run.
         """
+        behaviour = application.on()
         ranks = range(application.ranks) if self.ranks is None else self.ranks
         steps = range(application.steps) if self.steps is None else self.steps
-        if application.trace_rows(ranks, steps) <= MAX_ROWS:
+        if behaviour.trace_rows(ranks, steps) <= MAX_ROWS:
             return self
         request = self
         if self.ranks is None:
-            request = replace(request, ranks=application.trace_ranks())
+            request = replace(request, ranks=behaviour.trace_ranks())
             ranks = request.ranks or ()
-        if self.steps is None and application.trace_rows(ranks, steps) > MAX_ROWS:
+        if self.steps is None and behaviour.trace_rows(ranks, steps) > MAX_ROWS:
             request = replace(request, steps=middle_steps(application, ranks))
         return request
 
@@ -71,14 +72,14 @@ class TraceRequest(Public):
 
 def middle_steps(application: "Application", ranks: "Sequence[int]") -> tuple[int, ...]:
     """As many steps in the middle of the run as make at most MAX_ROWS rows, and at least one."""
-    steps = application.steps
+    steps, behaviour = application.steps, application.on()
 
     def middle(count: int) -> range:
         first = (steps - count) // 2
         return range(first, first + count)
 
     counts = range(1, steps + 1)
-    most = bisect_left(counts, True, key=lambda count: application.trace_rows(ranks, middle(count)) > MAX_ROWS)
+    most = bisect_left(counts, True, key=lambda count: behaviour.trace_rows(ranks, middle(count)) > MAX_ROWS)
     return tuple(middle(max(1, most)))
 
 

@@ -54,6 +54,7 @@ class Configuration:
     def about(self) -> dict[str, Any]:
         """All that decides the results but platform, seed, repeat and version."""
         application, conditions = self.application, self.conditions
+        code = application.on(conditions.platform).code
         place = (conditions.platform, application.ranks, application.threads_per_rank)
         return {
             "application": application.name,
@@ -61,7 +62,7 @@ class Configuration:
             "mapping": conditions.mapping.to_dict(*place),
             "choices": conditions.choices,
             "fidelity": conditions.fidelity,
-            **({"code": application.code} if application.code else {}),
+            **({"code": code} if code else {}),
         }
 
     @cached_property

@@ -173,9 +173,10 @@ def events_of(configuration: "Configuration", trial: Trial | None = None) -> flo
     """What a trial costs, in events; a run of the study's where none is given."""
     application: Application = configuration.application
     fidelity = configuration.conditions.fidelity
-    if trial is not None and not trial.is_own and not trial.priced and "sampled" in application.fidelities:
+    if trial is not None and not trial.is_own and not trial.priced and "sampled" in application.about.fidelities:
         fidelity = "sampled"
-    return max(1.0, application.events * application.simulated_share(fidelity))
+    behaviour = application.on()
+    return max(1.0, behaviour.events * behaviour.simulated_share(fidelity))
 
 
 class _Missing(NamedTuple):
@@ -243,7 +244,7 @@ def estimate(session: Session, trials: Sequence[Trial], scale: float = 1.0) -> E
     counting = [configuration for trial, configuration in missing if trial in of_study]
     count, further = (round(scale * number) for number in (len(counting), len(missing) - len(counting)))
     counts = (count, count, further, further, known, workers := session.pool.workers)
-    if not all(configuration.application.native for _, configuration in missing):
+    if not all(configuration.application.about.core for _, configuration in missing):
         return Estimate(*counts, refused=refused, trials=[*of_study])
     # Runs of a configuration cost the same; so do points whose applications are the same.
     costs = dict.fromkeys([(configuration.digest, trial.point) for trial, configuration in missing], 0.0)

@@ -257,7 +257,7 @@ def run_record(case: Case, recorded: RecordedRun) -> dict[str, Any]:
         **naming.columns_of_run(application),
         **{name: getattr(recorded, name) for name in ("case", "repeat", "attempt", "started")},
         "time_s": recorded.run.time_s,
-        **({} if rate is None else {rate.key: application.rate_of(recorded.run.time_s)}),
+        **({} if rate is None else {rate.key: rate.of(application, recorded.run.time_s)}),
         "disturbed": recorded.disturbed,
         "causes": "; ".join(recorded.causes),
         "least_cpu_share": min(shares) if shares else None,

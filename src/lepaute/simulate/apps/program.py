@@ -11,7 +11,8 @@ from lepaute.errors import InputError
 from lepaute.kit.numbers import of_type, path_of, texts, whole
 from lepaute.kit.options import option_field
 from lepaute.kit.text import ranks_text
-from lepaute.simulate.application import Application
+from lepaute.simulate.application import About, Application
+from lepaute.simulate.behaviour import Behaviour
 from lepaute.simulate.conditions import Layers
 from lepaute.simulate.engine import SimulatedRun
 from lepaute.simulate.machine.mapping import Mapping
@@ -25,7 +26,46 @@ from lepaute.simulate.smpi.library import find_simgrid
 from lepaute.simulate.smpi.settings import ProgramSettings
 from lepaute.simulate.smpi.warnings import program_warnings
 
-RUN_DETAILS = ("program_s", "region_s", "value_s", "collectives")
+
+class ProgramBehaviour(Behaviour):
+    application: "Program"
+
+    @property
+    def draws(self) -> frozenset[str]:
+        """Which algorithms its collective operations follow, unless that is an option; two ranks have no choice."""
+        is_open = self.application.options.collectives is None and self.application.ranks > 2
+        return frozenset({"collectives"} if is_open else ())
+
+    @property
+    def code(self) -> str:
+        """SHA-256 of the program and of the files that its arguments name, its options, and the version of SimGrid."""
+        program = self.application
+        files = [path for path in (program.path, *map(Path, program.arguments)) if path.is_file()]
+        digests = [hashlib.sha256(path.read_bytes()).hexdigest() for path in files]
+        return hashlib.sha256(repr((digests, program.options, find_simgrid().version)).encode()).hexdigest()
+
+    def emulation(self, seed: int) -> tuple[Path | None, Sequence[str], Options]:
+        return self.application.path, self.application.arguments, self.application.options
+
+    def warnings(self, run: SimulatedRun) -> list[str]:
+        assert run.emulated is not None
+        return program_warnings(run.emulated, self.platform, self.application.options)
+
+    def details(self, run: SimulatedRun) -> dict[str, Any]:
+        emulated = run.emulated
+        assert emulated is not None
+        return {
+            "routines": {
+                name: {"calls": use.calls, "time_s": use.time_s, "modelled": modelled}
+                for modelled, uses in ((True, emulated.kernels), (False, emulated.fallback))
+                for name, use in uses.items()
+            },
+            "computing_s": emulated.computing_s,
+            "own_measured_s": emulated.own.measured_s,
+            "own_charged_s": emulated.own.charged_s,
+            "memory_share": emulated.slowdowns.memory_share if emulated.slowdowns else None,
+            "unmodelled_share": emulated.unmodelled_share,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +75,16 @@ class Program(Application):
     Raises InputError for a number of ranks below 1.
     """
 
-    title: ClassVar[str] = "program"
-    native: ClassVar[bool] = False
+    about: ClassVar[About] = About(
+        "program",
+        behaviour=ProgramBehaviour,
+        parameter_kinds={
+            "np": int,
+            **dict.fromkeys(("arguments", "computing", "collectives"), str | None),
+            "fold_bytes": int | None,
+        },
+        run_details={**dict.fromkeys(("program_s", "region_s", "value_s"), float), "collectives": str | None},
+    )
 
     path: Path
     arguments: tuple[str, ...] = ()
@@ -50,12 +98,12 @@ class Program(Application):
             raise InputError(f"ranks is {self.ranks}; a program has at least one rank")
 
     @property
-    def name(self) -> str:
+    def title(self) -> str:
         return self.path.name
 
     @property
-    def heading(self) -> str:
-        return self.name
+    def name(self) -> str:
+        return self.path.name
 
     @property
     def label(self) -> str:
@@ -68,50 +116,6 @@ class Program(Application):
             "computing": self.options.computing,
             "collectives": self.options.collectives,
             "fold_bytes": self.options.folding.from_bytes,
-        }
-
-    @property
-    def unknown_collectives(self) -> bool:
-        return self.options.collectives is None and self.ranks > 2  # two ranks have no choice
-
-    @property
-    def code(self) -> str:
-        """SHA-256 of the program and of the files that its arguments name, its options, and the version of SimGrid."""
-        files = [path for path in (self.path, *map(Path, self.arguments)) if path.is_file()]
-        digests = [hashlib.sha256(path.read_bytes()).hexdigest() for path in files]
-        return hashlib.sha256(repr((digests, self.options, find_simgrid().version)).encode()).hexdigest()
-
-    def parameter_kinds(self) -> dict[str, Any]:
-        of_text = dict.fromkeys(("arguments", "computing", "collectives"), str | None)
-        return {"np": int, **of_text, "fold_bytes": int | None}
-
-    def detail_kinds(self) -> dict[str, Any]:
-        return {name: str | None if name == "collectives" else float for name in RUN_DETAILS}
-
-    def emulation(self, seed: int) -> tuple[Path | None, Sequence[str], Options]:
-        return self.path, self.arguments, self.options
-
-    def warnings(self, platform: Platform, run: SimulatedRun, most_ranks_on_a_node: int) -> list[str]:
-        return [] if run.emulated is None else program_warnings(run.emulated, platform, self.options)
-
-    def run_details(self, run: SimulatedRun) -> dict[str, Any]:
-        return {} if run.emulated is None else {name: getattr(run.emulated, name) for name in RUN_DETAILS}
-
-    def details(self, run: SimulatedRun) -> dict[str, Any]:
-        emulated = run.emulated
-        if emulated is None:
-            return {}
-        return {
-            "routines": {
-                name: {"calls": use.calls, "time_s": use.time_s, "modelled": modelled}
-                for modelled, uses in ((True, emulated.kernels), (False, emulated.fallback))
-                for name, use in uses.items()
-            },
-            "computing_s": emulated.computing_s,
-            "own_measured_s": emulated.own.measured_s,
-            "own_charged_s": emulated.own.charged_s,
-            "memory_share": emulated.slowdowns.memory_share if emulated.slowdowns else None,
-            "unmodelled_share": emulated.unmodelled_share,
         }
 
 

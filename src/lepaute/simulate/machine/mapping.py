@@ -113,9 +113,9 @@ def check_memory(application: "Application", platform: "schema.Platform", cores:
     needed_bytes = data_bytes / application.ranks * most_ranks
     if needed_bytes > nodes.memory_bytes:
         raise InputError(
-            f"the data of {application.problem} need {quantity(needed_bytes / 1e9, 'GB')} on the node with most ranks "
-            f"({most_ranks}), and a node of {platform.name} has {quantity(nodes.memory_bytes / 1e9, 'GB')}; take a "
-            "smaller problem, more nodes, or --set nodes.memory_bytes=null to leave memory out"
+            f"the data of {application.problem.words} need {quantity(needed_bytes / 1e9, 'GB')} on the node with most "
+            f"ranks ({most_ranks}), and a node of {platform.name} has {quantity(nodes.memory_bytes / 1e9, 'GB')}; take "
+            "a smaller problem, more nodes, or --set nodes.memory_bytes=null to leave memory out"
         )
 
 
@@ -141,16 +141,6 @@ def splitmix64(state: int) -> Iterator[int]:
         draw = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) & MASK
         draw = ((draw ^ (draw >> 27)) * 0x94D049BB133111EB) & MASK
         yield draw ^ (draw >> 31)
-
-
-def thinned(cores: list[int], whole: tuple[int, int], small: tuple[int, int], *, by_row: bool) -> list[int]:
-    """Cores for a `small` grid (P, Q) spread over those of the `whole` one: ranks that share a node still do."""
-    (whole_p, whole_q), (p, q) = whole, small
-    rows = [i * whole_p // p for i in range(p)]
-    columns = [j * whole_q // q for j in range(q)]
-    if by_row:
-        return [cores[row * whole_q + column] for row in rows for column in columns]
-    return [cores[column * whole_p + row] for column in columns for row in rows]
 
 
 def abbreviated(cores: list[int], platform: "schema.Platform") -> str:

@@ -17,6 +17,7 @@ from lepaute.simulate.prediction.parts import parts_of, sampling_sd, sampling_wa
 from lepaute.simulate.prediction.prediction import Prediction, Run, SimulationFigures
 from lepaute.simulate.prediction.request import PredictionRequest
 from lepaute.simulate.prediction.trust import OutsideRanges, outside_ranges, trust_of
+from lepaute.simulate.prediction.warnings import warnings_of_run
 from lepaute.stats.control_variates import Controls
 from lepaute.version import __version__
 
@@ -70,7 +71,9 @@ def prediction_of(
                 # All that is not computing: a rank inside MPI polls, on one core, and one that has ended waits there.
                 communicating_core_s=max(0.0, application.ranks * time_s - computing_s),
             )
-        return Run(run.seed, time_s, application.rate_of(time_s), energy, application.run_details(run))
+        rate = None if application.rate is None else application.rate.of(application, time_s)
+        details = {name: getattr(run.emulated, name) for name in application.about.run_details}
+        return Run(run.seed, time_s, rate, energy, details)
 
     return Prediction(
         application=application,
@@ -80,8 +83,8 @@ def prediction_of(
         run_list=tuple(map(run_of, runs)),
         fidelity=simulator.fidelity(first),
         warnings=(
-            *application.warnings(platform, first, max(ranks_on_node.values())),
-            *(conditions.lag.warnings if conditions.lag is not None and application.kernel_models else []),
+            *warnings_of_run(application, platform, first, max(ranks_on_node.values())),
+            *(conditions.lag.warnings if conditions.lag is not None and application.on().kernels.modelled else []),
             *simulator.warnings(first),
             *sampling_warnings(runs),
             *trust.warnings,
@@ -94,7 +97,7 @@ def prediction_of(
         simulation=figures_of(runs),
         settings=dict(conditions.settings),
         version=__version__,
-        mapping={} if mapping == USUAL_MAPPING and not application.names_mapping else mapping,
+        mapping={} if mapping == USUAL_MAPPING and not application.about.names_mapping else mapping,
         nodes=len(ranks_on_node),
         sampling_sd=sampling_sd(runs),
         outside=outside,
@@ -126,7 +129,7 @@ def outside_of(application: Application, run: SimulatedRun, conditions: Conditio
     platform = conditions.platform
     return outside_ranges(
         run.kernels,
-        on_its_day(platform, run.seed, days=conditions.layers.days) if application.kernel_models else platform,
+        on_its_day(platform, run.seed, days=conditions.layers.days) if application.on().kernels.modelled else platform,
         run.computing_s,
         messages=run.message_use,
         messages_s=run.messages_s,

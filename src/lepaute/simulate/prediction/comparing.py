@@ -281,7 +281,7 @@ def share_errors(one: Platform, other: Platform, *applications: Application) -> 
         for pair in ((one, other), (one.models, other.models))
     )
     threads = {application.threads_per_rank for application in applications}
-    return same and (len(threads) == 1 or not any(application.kernel_models for application in applications))
+    return same and (len(threads) == 1 or not any(application.on().kernels.modelled for application in applications))
 
 
 def _fitted_together(one: Platform, other: Platform) -> bool:

@@ -27,13 +27,14 @@ def usual_runs(applications: "Sequence[Application]", engine: "Engine", fidelity
     """Runs of each application, unless given: as many as are quick, 12 to 100; by counts, never by a clock."""
     if not engine.samples:
         return DEFAULT_RUNS
-    events = sum(app.simulated_share(fidelity) * app.events + EVENTS_OF_RUN for app in applications)
+    behaviours = [application.on() for application in applications]
+    events = sum(each.simulated_share(fidelity) * each.events + EVENTS_OF_RUN for each in behaviours)
     return int(min(max(MIN_RUNS, QUICK_EVENTS / events), MAX_USUAL_RUNS))
 
 
 def _draws_of(application: "Application", conditions: "Conditions") -> tuple[int, float]:
     """How many further draws runs are priced for, and the CPU time of each."""
-    if application.kernel_models and conditions.draws_population:
+    if conditions.draws_population and application.on().kernels.modelled:
         return DRAWS_OF_POPULATION, DRAW_OF_POPULATION_S
     return DRAWS, DRAW_S
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from lepaute.kit.files import write_whole
 from lepaute.kit.frames import frame_of
 from lepaute.kit.notebook import facts_html
+from lepaute.simulate.application import parameter_kinds
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,7 +32,7 @@ CONDITION_KINDS: Mapping[str, Any] = {
 
 
 def subject(prediction: "Prediction") -> str:
-    return f"{prediction.application.heading} {prediction.application.label} on {prediction.platform_name}"
+    return f"{prediction.application.title} {prediction.application.label} on {prediction.platform_name}"
 
 
 def html(prediction: "Prediction") -> str:
@@ -79,7 +80,7 @@ def content(prediction: "Prediction") -> dict[str, Any]:
         "extrapolated_share": prediction.extrapolated_share,
         "comparable": prediction.comparable,
         "trust": prediction.trust.to_dict(),
-        **(application.details(prediction.first) if prediction.first else {}),
+        **(application.on().details(prediction.first) if prediction.first else {}),
         "simulation": prediction.simulation.to_dict(),
         "version": prediction.version,
     }
@@ -110,7 +111,7 @@ def table(prediction: "Prediction") -> "pd.DataFrame":
     kinds = {
         **dict.fromkeys(("application", "platform"), str),
         "ranks": int,
-        **application.parameter_kinds(),
+        **parameter_kinds(application),
         **CONDITION_KINDS,
         **dict.fromkeys(settings, str),
         **_run_kinds(application),
@@ -134,4 +135,4 @@ def _run(application: "Application", run: "Run") -> dict[str, Any]:
 
 def _run_kinds(application: "Application") -> dict[str, Any]:
     rate = {application.rate.key: float} if application.rate else {}
-    return {"seed": "uint64", "time_s": float, **rate, **application.detail_kinds()}
+    return {"seed": "uint64", "time_s": float, **rate, **application.about.run_details}

@@ -247,7 +247,7 @@ def _predict_on_variants(
     for simulator in simulators:
         simulator.prepare(application)
     tasks = [
-        Task(run, application.events, partial(simulator.run, application, request.seed + run, first=run == 0))
+        Task(run, application.on().events, partial(simulator.run, application, request.seed + run, first=run == 0))
         for run, simulator in enumerate(simulators)
     ]
     finished = run_tasks(tasks, progress)

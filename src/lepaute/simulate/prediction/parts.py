@@ -56,20 +56,27 @@ class Parts:
 
 def part_names(application: "Application", platform: "Platform", layers: Layers) -> tuple[str, ...]:
     """Names of the parts: of the layers that are on and draw something, and of what the application draws by itself."""
-    own = (application.own_draw,) if application.own_draw else ()
-    return own + tuple(name for name in layers_of(platform, application) if getattr(layers, name))
+    own = _draw_of_no_layer(application, platform)
+    of_layers = tuple(name for name in layers_of(platform, application) if getattr(layers, name))
+    return (own, *of_layers) if own else of_layers
+
+
+def _draw_of_no_layer(application: "Application", platform: "Platform") -> str:
+    """What a seed decides besides the layers, in a word; empty where that is nothing."""
+    return "".join(application.on(platform).draws - set(Layers.names()))
 
 
 def cost_in_runs(application: "Application", platform: "Platform", layers: Layers) -> float:
     """What the parts cost, in runs of the application in full."""
-    return len(part_names(application, platform, layers)) * RUNS * application.simulated_share("sampled")
+    return len(part_names(application, platform, layers)) * RUNS * application.on().simulated_share("sampled")
 
 
 def are_free(application: "Application", platform: "Platform", layers: Layers, runs: int, fidelity: str) -> bool:
     """Whether the parts cost little, or no more than the prediction of `runs` runs; by counts, never by a clock."""
-    own_runs = runs * application.simulated_share(fidelity)
+    behaviour = application.on()
+    own_runs, events = runs * behaviour.simulated_share(fidelity), behaviour.events
     extra_runs = cost_in_runs(application, platform, layers)
-    return runs > 1 and extra_runs * application.events <= max(FREE_EVENTS, own_runs * application.events)
+    return runs > 1 and extra_runs * events <= max(FREE_EVENTS, own_runs * events)
 
 
 def simulators_of_parts(
@@ -98,8 +105,9 @@ def parts_of(
     from lepaute import _core
 
     logs = {name: [_core.natural_log(run.time_s) for run in runs] for name, runs in runs_of.items()}
-    own = logs.pop(application.own_draw, [0.0] * RUNS)
-    sds = {application.own_draw: standard_deviation(own)} if application.own_draw else {}
+    word = _draw_of_no_layer(application, conditions.platform)
+    own = logs.pop(word, [0.0] * RUNS)
+    sds = {word: standard_deviation(own)} if word else {}
     for name, values in logs.items():
         sds[name] = standard_deviation([alone - same for alone, same in zip(values, own, strict=True)])
     if conditions.transfer is not None:

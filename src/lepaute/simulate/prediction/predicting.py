@@ -193,7 +193,7 @@ class _Batch:
         self.conditions = request.conditions(self.platform)
         self.simulator = self.engine.on(self.conditions)
         self.priced = self.engine.samples and self.runs >= MIN_CONTROLLED
-        self.costs, self.clocked = run_s or [application.events for application in applications], run_s is not None
+        self.costs, self.clocked = run_s or [application.on().events for application in applications], run_s is not None
 
     def simulate(self, progress: Callable[[float], None] | None) -> list[dict[str, list[SimulatedRun]]]:
         """The runs of each application by the part of the interval that they draw alone."""
@@ -356,7 +356,7 @@ def expected_run_s(
     simulator = Native().on(Conditions(platform, mapping=mapping or Mapping()))
     for application in applications:
         simulator.prepare(application)
-    return applications[0].estimated_run_s(applications, runs, available_cores(), simulator.measure, fidelity)
+    return applications[0].on().estimated_run_s(applications, runs, available_cores(), simulator.measure, fidelity)
 
 
 def _check_application(application: object) -> None:
@@ -365,7 +365,7 @@ def _check_application(application: object) -> None:
 
 def usual_engine(application: Application) -> Engine:
     """What simulates `application` unless another engine is asked for."""
-    if application.native:
+    if application.about.core:
         from lepaute.simulate.native import Native
 
         return Native()

@@ -9,9 +9,8 @@ from lepaute.errors import InputError
 from lepaute.kit.documents import read_json, read_text
 from lepaute.kit.json_values import from_json
 from lepaute.kit.numbers import path_of
-from lepaute.simulate.application import Application
+from lepaute.simulate.application import About, Application
 from lepaute.simulate.apps import APPLICATIONS, application_class
-from lepaute.simulate.apps.laid import SavedApplication
 from lepaute.simulate.apps.program import Program
 from lepaute.simulate.prediction.document import CONDITION_KINDS
 from lepaute.simulate.prediction.prediction import AnyRun, Prediction, Run, SimulationFigures, Spread
@@ -103,6 +102,28 @@ class SavedPrediction(Prediction):
         return dict(self.document)
 
 
+@dataclass(frozen=True)
+class SavedApplication(Application):
+    """What is saved of one's own application, or of a replay: all but what it does."""
+
+    title: str = ""
+    label: str = ""
+    ranks: int = 1
+    saved: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.title, str) and isinstance(self.label, str) and isinstance(self.ranks, int)):
+            raise InputError("program is no title, label and number of ranks")
+
+    @property
+    def about(self) -> About:  # type: ignore[override]
+        kinds = {name: str if isinstance(value, list) else type(value) for name, value in self.saved.items()}
+        return About(self.title, parameter_kinds=kinds)
+
+    def parameters(self) -> dict[str, Any]:
+        return dict(self.saved)
+
+
 def read_prediction(path: str | Path) -> Prediction:
     """The prediction in a file that `Prediction.to_json` or `lepaute predict --json` wrote.
 
@@ -183,7 +204,7 @@ def _application(name: str, parameters: Mapping[str, Any], program: Any) -> Appl
     if isinstance(program, Mapping):
         own = {name: value for name, value in parameters.items() if name not in CONDITION_KINDS}
         if name not in APPLICATIONS or not Path(str(own.get("recording"))).exists():
-            return SavedApplication(own, program)
+            return SavedApplication(program["title"], program["label"], program["ranks"], own)
     if name in APPLICATIONS:
         kind: Any = application_class(name)
         given = {each.name: parameters[each.name] for each in fields(kind) if each.name in parameters}

@@ -49,13 +49,13 @@ class Sweep:
         """A sweep for each problem, such as each N of HPL, in their order: there is a best of each."""
         by_problem: dict[str, list[Prediction]] = {}
         for prediction in self.predictions:
-            by_problem.setdefault(prediction.application.problem, []).append(prediction)
+            by_problem.setdefault(prediction.application.problem.words, []).append(prediction)
         return tuple(Sweep(tuple(each)) for each in by_problem.values())
 
     @property
     def problem(self) -> str:
         """That of the first prediction, for a sweep of one problem."""
-        return self.predictions[0].application.problem
+        return self.predictions[0].application.problem.words
 
     @property
     def by_speed(self) -> list[Prediction]:
@@ -223,7 +223,7 @@ def effects(predictions: Sequence[Prediction]) -> list[Parameter]:
     types = {type(prediction.application) for prediction in predictions}
     if len(types) != 1 or min(run.time_s for prediction in predictions for run in prediction.run_list) <= 0.0:
         return []
-    choices = [prediction.application.choices() for prediction in predictions]
+    choices = [prediction.application.problem.choices for prediction in predictions]
     parameters = (_parameter(name, predictions, choices) for name in choices[0])
     return [parameter for parameter in parameters if parameter is not None]
 
@@ -244,7 +244,7 @@ def _parameter(
     blocks = by_others.values()
     reference = _reference(values, blocks)
     if reference is None:
-        reference = min(comparable, key=_log_time).application.choices()[name]
+        reference = min(comparable, key=_log_time).application.problem.choices[name]
     against = (_effect(value, reference, blocks) for value in values if value != reference)
     others = sorted(
         (effect for effect in against if effect.all_pairs),

@@ -261,21 +261,21 @@ def trust_of(outside: "OutsideRanges | None", time_relative_sd: float | None) ->
 
 def is_worth_drawing(application: "Application", engine: "Engine", share: float) -> bool:
     """Whether so much of the computing is outside that its effect is simulated, where that takes no whole program."""
-    return share >= MIN_OUTSIDE and application.kernel_models and engine.samples
+    return share >= MIN_OUTSIDE and engine.samples and application.on().kernels.modelled
 
 
 def cost_in_runs(application: "Application", platform: "Platform") -> float:
     """What the draws cost at most, in runs of the application in full."""
     if "extrapolation" not in layers_of(platform, application):
         return 0.0
-    return len(DRAWN) * len(SEEDS) * application.simulated_share("sampled")
+    return len(DRAWN) * len(SEEDS) * application.on().simulated_share("sampled")
 
 
 def simulator_of(
     layers: Layers, application: "Application", engine: "Engine", conditions: "Conditions", repeat: int
 ) -> "Simulator":
     """What simulates runs that draw these layers alone; sampled where that is possible."""
-    sampled = engine.samples and "sampled" in application.fidelities
+    sampled = engine.samples and "sampled" in application.about.fidelities
     fidelity = "sampled" if sampled else conditions.fidelity
     simulator = engine.on(replace(conditions, layers=layers, fidelity=fidelity, trace=None, repeat=repeat))
     simulator.prepare(application)

@@ -66,11 +66,20 @@ def guesses_block_size(prediction: "Prediction") -> bool:
     return prediction.outside.unknown_share > others_s / computing_s + 0.01
 
 
-def model_warnings(
+def warnings_of_run(
     application: "Application", platform: "Platform", run: "SimulatedRun", most_ranks_on_a_node: int
 ) -> list[str]:
-    """Sentences about the layers, kernels and links of the platform, as one of the runs used them."""
+    """Sentences about the application, and about the layers, kernels and links of the platform, as one of its runs used
+    them."""
+    behaviour = application.on(platform)
     warnings = []
+    if exact := ", ".join(behaviour.kernels.exact):
+        warnings.append(
+            f"the cost of {exact} is the one that was given, exactly: the interval does not cover an error in it"
+        )
+    warnings += behaviour.warnings(run)
+    if not application.about.core:  # its routines are told of already
+        return warnings
     if not set(layers_of(platform, application)) & {"days", "discrepancy"}:
         warnings.append("the interval covers call noise only: the platform has neither a day nor a discrepancy layer")
     warnings += assumed_values(platform)  # where the width of the interval comes from
@@ -80,7 +89,7 @@ def model_warnings(
         warnings += _link_warnings(platform)
     network = platform.network
     full = most_ranks_on_a_node * application.threads_per_rank >= platform.nodes.cores and most_ranks_on_a_node > 1
-    if full and application.computes_between_probes and not (network.loopback_busy or network.remote.busy):
+    if full and behaviour.kernels.probing and not (network.loopback_busy or network.remote.busy):
         warnings.append(
             f"{most_ranks_on_a_node} ranks fill a node and compute between probes for messages, which may slow these: "
             f"{platform.name} has no network.*.busy; `lepaute fit` adds it from a calibration's ring"

@@ -16,9 +16,9 @@ NOT_SAMPLED = "sampled has no effect: there are so few steps that all are simula
 MIN_SHARE_OF_RUNS, MAX_SHARE_OF_RUNS = 0.001, 0.995
 
 
-def takes(prediction: "Prediction", name: str = "") -> str:
+def takes(prediction: "Prediction") -> str:
     """HPL takes 54.9 s (95 %: 53.0 to 57.0 s), 777 Gflop/s"""
-    return f"{name or prediction.application.title} takes {_figures(prediction)}"
+    return f"{prediction.application.title} takes {_figures(prediction)}"
 
 
 def with_slow_state(answer: str, prediction: "Prediction") -> str:
@@ -92,10 +92,10 @@ def scaling_answer(points: "Sequence[ScalingPoint]") -> str:
     last = min(
         (point for point in points if point.ranks == points[-1].ranks), key=lambda each: each.prediction.time_s.mean
     )
-    speed_up, heading = last.speed_up, last.prediction.application.heading
+    speed_up, title = last.speed_up, last.prediction.application.title
     faster = f"{speed_up.figure()} times{f' (95 %: {speed_up.interval()})' * speed_up.has_interval}"
     doubtful = "" if first.prediction.comparable and last.prediction.comparable else ", which is not comparable"
     return (
-        f"{heading} on {ranks_text(last.ranks)} takes {span_of(last.prediction.time_s)}, "
+        f"{title} on {ranks_text(last.ranks)} takes {span_of(last.prediction.time_s)}, "
         f"{faster} as fast as on {ranks_text(first.ranks)}{doubtful}"
     )

@@ -321,7 +321,7 @@ class SmpiSimulator:
         self._failing: dict[str, str] = {}  # libraries at whose algorithms SMPI fails, and how
 
     def prepare(self, application: "Application") -> None:
-        application.emulation(1)
+        application.on().emulation(1)
         platform, mapping = self._conditions.platform, self._conditions.mapping
         check_memory(application, platform, mapping.cores(platform, application.ranks, application.threads_per_rank))
 
@@ -340,7 +340,7 @@ class SmpiSimulator:
         progress: "RunProgress | None" = None,
         priced: bool = False,
     ) -> SimulatedRun:
-        if not (application.unknown_collectives and self._conditions.layers.collectives):
+        if not ("collectives" in application.on().draws and self._conditions.layers.collectives):
             return self._run(application, seed, first, None)
         *libraries, own = drawn_collectives(seed, self._failing)
         for library in libraries:
@@ -358,7 +358,7 @@ class SmpiSimulator:
         """The run with the algorithms of the library `drawn`; what it prints is held back until it has ended well."""
         engine, conditions = self._engine, self._conditions
         began_s = time.perf_counter()
-        program, arguments, options = application.emulation(seed)
+        program, arguments, options = application.on().emulation(seed)
         counted_in_all = program is not None  # a program of ours counts kernels in what it times
         program = program or engine.program
         if program is None:

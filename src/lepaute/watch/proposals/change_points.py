@@ -148,8 +148,8 @@ def find_change_points(
     table = table[~backward] if backward.any() else table
     groups = [_steady(group) for group in watched_series(table, changelog or Changelog(), of_factor)]
     every = [series for group in groups for series in (*group.machines, *group.common)]
-    steps, drifts = _step_p_values(every), _drift_p_values(every)
-    p = [min(1.0, step / (1 - DRIFT_SHARE), drift / DRIFT_SHARE) for step, drift in zip(steps, drifts, strict=True)]
+    steps, lines = _step_p_values(every), _drift_p_values(every)
+    p = [min(1.0, step / (1 - DRIFT_SHARE), line / DRIFT_SHARE) for step, line in zip(steps, lines, strict=True)]
     corrected = benjamini_yekutieli(p)
     chosen = [number for number, value in enumerate(corrected) if value <= level]
     inner = selected_level(len(chosen), len(every), level)

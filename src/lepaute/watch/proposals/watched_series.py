@@ -87,7 +87,8 @@ def day_effect(day: "Integers", series: "Integers", relative: "Floats") -> DayEf
     machines = (counts > 0).sum(axis=1)
     reach[machines >= MIN_MACHINES] = 0
     for polish in range(_POLISHES):
-        effect = _middles(np.bincount(cell, left, minlength=counts.size).reshape(counts.shape), counts, machines)
+        sums = np.bincount(cell, left, minlength=counts.size).astype(float, copy=False)
+        effect = _middles(sums.reshape(counts.shape), counts, machines)
         effect[reach != 0] = np.nan
         for position in np.flatnonzero(reach != 0):
             for wide in REACHES if polish == 0 else (int(reach[position]),):

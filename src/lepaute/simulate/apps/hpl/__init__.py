@@ -9,7 +9,8 @@ from lepaute.errors import InputError
 from lepaute.kit.later import later
 from lepaute.kit.options import option, option_field
 from lepaute.kit.quantities import share_of
-from lepaute.simulate.application import Files
+from lepaute.simulate.application import GFLOPS, About, Files
+from lepaute.simulate.apps.hpl.behaviour import HplBehaviour
 from lepaute.simulate.apps.hpl.parameters import SEVERAL, Hpl, places
 
 if TYPE_CHECKING:
@@ -75,4 +76,14 @@ class HplFiles(Files):
         write_whole(self.output, f"{self.report(predictions) or ''}{hpl_out.caveat_lines(predictions)}")
 
 
-Hpl.files = HplFiles  # which makes runs of the lines of a file, so that it stands above their class
+Hpl.about = About(  # whose parts make and read runs, so that they stand above their class
+    "HPL",
+    "HPL",
+    core="hpl",
+    behaviour=HplBehaviour,
+    rate=GFLOPS,
+    files=HplFiles,
+    several=("n", "grid"),
+    fidelities=("auto", "full", "sampled"),
+    names_mapping=True,
+)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from lepaute.kit.builds import built_once, digests
+from lepaute.simulate.apps.hpl.parameters import Hpl, check_sayable, code_of, places
 from lepaute.simulate.smpi.building import compilers
 from lepaute.simulate.smpi.emulate import Options
 from lepaute.simulate.smpi.library import (
@@ -76,6 +77,15 @@ def build_hpl_smpi(unpack: HplSource, key: str, *, copy_l: bool = False) -> Path
     sources = digests([*wrappers, probes_source() / "hpl_loops.h"])
     inputs = [key, str(folder_of_compilers), *flags, *CXX_FLAGS, *_WRAPPED, *sources]
     return built_once("hpl-smpi", inputs, PROGRAM, build) / PROGRAM
+
+
+def arguments_of(hpl: Hpl, seed: int) -> list[str]:
+    """As HPL.dat has them, codes for choices; raises InputError for what only the native engine has."""
+    check_sayable(hpl, "copy_l", "pivots", "threads_per_rank")
+    known = dict(places())
+    values = {name: code_of(known[name], value) for name, value in hpl.parameters().items() if name in known}
+    values |= {"seed": seed, "random_pivots": int(hpl.pivots == "random")}
+    return [word for name, value in values.items() for word in (ARGUMENTS.get(name, name), str(value))]
 
 
 def hpl_options() -> Options:

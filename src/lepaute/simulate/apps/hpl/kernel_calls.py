@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lepaute.simulate.apps.hpl.parameters import Hpl
-from lepaute.simulate.apps.hpl.work import rows_of
 from lepaute.simulate.conditions import Layers
 from lepaute.simulate.platform import load_platform, override
 from lepaute.simulate.platform.schema import Platform
@@ -64,7 +63,7 @@ def kernel_calls(hpl: Hpl, platform: "Platform | None" = None, *, seed: int = 1)
     ranks = tuple(sorted(int(r) for r in rng.choice(hpl.ranks, min(hpl.ranks, MAX_RANKS), replace=False)))
     sampled = hpl.steps * hpl.ranks > MAX_FULL_STEPS_X_RANKS
     steps = tuple(int(s) for s in np.unique((np.arange(MAX_STEPS) + 0.5) * hpl.steps / MAX_STEPS))
-    expected = rows_of(hpl, ranks, steps if not sampled else range(0, hpl.steps, max(1, hpl.steps // 240)))
+    expected = hpl.on().trace_rows(ranks, steps if not sampled else range(0, hpl.steps, max(1, hpl.steps // 240)))
     if expected > MAX_ROWS:
         ranks = ranks[:: int(np.ceil(expected / MAX_ROWS))]
     request = TraceRequest(ranks, None if sampled else steps)

@@ -5,12 +5,11 @@ names in HPL's report (`Dat`). The command line, the docstring, HPL.dat, HPL.out
 engines follow.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import partial
 from math import isqrt
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from lepaute.errors import InputError
 from lepaute.kit.hpl_output import flop_count
@@ -18,16 +17,12 @@ from lepaute.kit.later import later
 from lepaute.kit.notebook import changed_fields
 from lepaute.kit.options import check_fields, flag_of, option, options_of, word_of
 from lepaute.kit.quantities import whole_of
-from lepaute.simulate.application import GFLOPS, Application, Rate
-from lepaute.simulate.apps.hpl import work
-from lepaute.simulate.machine.mapping import thinned
+from lepaute.simulate.application import Application, Problem
 
 if TYPE_CHECKING:
-    from lepaute.simulate.apps.hpl import emulation
     from lepaute.simulate.platform import schema
-    from lepaute.simulate.smpi import emulate
 else:
-    schema, emulation = later("lepaute.simulate.platform.schema"), later("lepaute.simulate.apps.hpl.emulation")
+    schema = later("lepaute.simulate.platform.schema")
 
 Broadcast = Literal["1ring", "1ring-modified", "2ring", "2ring-modified", "long", "long-modified"]
 Swap = Literal["binary-exchange", "spread-roll", "mix"]
@@ -62,8 +57,6 @@ MOST = 2**31 - 1
 MAX_DEPTH, MAX_STEPS = 1024, 1 << 26
 #: Key of a field's metadata: its place in HPL.dat.
 DAT = "HPL.dat"
-#: Steps x ranks up to which fidelity `auto` simulates every step.
-FULL_BELOW = 8_000_000
 
 
 class Dat(NamedTuple):
@@ -134,13 +127,6 @@ class Hpl(Application):
     >>> hpl.ranks, hpl.memory_bytes
     (16, 3200160000)
     """
-
-    title: ClassVar[str] = "HPL"
-    summary: ClassVar[str] = "HPL"
-    rate: ClassVar[Rate | None] = GFLOPS
-    fidelities: ClassVar[tuple[str, ...]] = ("auto", "full", "sampled")
-    several: ClassVar[tuple[str, ...]] = ("n", "grid")
-    names_mapping: ClassVar[bool] = True
 
     n: int = whole(
         "order of the matrix, which takes 8 n^2 bytes; suffixes k and M",
@@ -231,11 +217,6 @@ class Hpl(Application):
             raise InputError(f"n is {self.n} in blocks of {self.nb}; the largest number of blocks is {MAX_STEPS}")
 
     @property
-    def computes_between_probes(self) -> bool:
-        """With look-ahead, unless nobody probes for the panel."""
-        return self.depth > 0 and self.q > 1 and work.broadcast(self.bcast, self.q).is_probed_for
-
-    @property
     def ranks(self) -> int:
         return self.p * self.q
 
@@ -312,68 +293,12 @@ class Hpl(Application):
         return super(Hpl, self).parameters() | {"swap_threshold": self.threshold}
 
     @property
-    def problem(self) -> str:
-        return f"N = {self.n}"
-
-    def choices(self) -> dict[str, Any]:
-        """All but N, as given: a threshold of the row swap that follows NB is the same choice for each NB."""
-        known = dict(places())
-        names = {
-            each.name: known[each.name].name or each.name if each.name in known else each.name for each in fields(self)
-        }
-        single = {names[name]: getattr(self, name) for name in names if name not in ("n", "p", "q")}
-        return {"P x Q": f"{self.p} x {self.q}", **single}
-
-    @property
-    def events(self) -> float:
-        return work.events_of(self)
-
-    def is_sampled(self, fidelity: str, *, traced: bool) -> bool:
-        """Only windows of the run are simulated where it is long; a traced run in full unless that is asked for."""
-        if fidelity == "auto":
-            return not traced and self.steps * self.ranks > FULL_BELOW
-        return fidelity == "sampled"
-
-    @property
-    def own_draw(self) -> str:
-        return "pivots" if self.pivots == "random" and self.p > 1 else ""
-
-    def simulated_share(self, fidelity: str) -> float:
-        if not self.is_sampled(fidelity, traced=False):
-            return 1.0
-        return len(work.simulated_steps(self, sampled=True)) / self.steps
-
-    def share_done(self, begun_steps: int, *, sampled: bool) -> float:
-        return work.share_done(self, begun_steps / self.ranks, sampled=sampled)
-
-    def core_parameters(self, *, sampled: bool = False, trial_steps: int = 0, seed: int = 1) -> Any:
-        parameters = super(Hpl, self).core_parameters(sampled=sampled)
-        parameters.sampled, parameters.trial_steps = sampled, trial_steps
-        return parameters
-
-    def emulation(self, seed: int) -> "tuple[Path | None, Sequence[str], emulate.Options]":
-        """Arguments as HPL.dat has them, codes for choices; raises InputError for what only the native engine has."""
-        check_sayable(self, "copy_l", "pivots", "threads_per_rank")
-        known, parameters = dict(places()), self.parameters()
-        values = {name: code_of(known[name], value) for name, value in parameters.items() if name in known}
-        values |= {"seed": seed, "random_pivots": int(self.pivots == "random")}
-        words = [word for name, value in values.items() for word in (emulation.ARGUMENTS.get(name, name), str(value))]
-        return None, words, emulation.hpl_options()
-
-    def trace_rows(self, ranks: Sequence[int], steps: Sequence[int]) -> float:
-        return work.rows_of(self, ranks, steps)
-
-    def trace_ranks(self) -> tuple[int, ...]:
-        return work.edge_ranks(self)
-
-    def cores_like(self, whole: "Hpl", cores: list[int]) -> list[int]:
-        return thinned(cores, (whole.p, whole.q), (self.p, self.q), by_row=whole.pmap == "row")
-
-    @staticmethod
-    def estimated_run_s(
-        applications: "Sequence[Hpl]", runs: int, cores: int, measure: "Callable[..., float]", fidelity: str = "full"
-    ) -> list[float] | None:
-        return work.estimated_run_s(applications, runs, cores, measure, fidelity)
+    def problem(self) -> Problem:
+        """N, for which all else may be chosen: a threshold of the row swap that follows NB is the same for each NB."""
+        words = {name: dat.name or name for name, dat in places()}
+        names = [each.name for each in fields(self) if each.name not in ("n", "p", "q")]
+        single = {words.get(name, name): getattr(self, name) for name in names}
+        return Problem(f"N = {self.n}", {"P x Q": f"{self.p} x {self.q}", **single})
 
 
 def places() -> list[tuple[str, Dat]]:

@@ -14,7 +14,7 @@ import inspect
 import re
 import sys
 from dataclasses import MISSING, dataclass, field, fields
-from functools import partial
+from functools import cached_property, partial
 from os import PathLike
 from pathlib import Path
 from threading import Lock
@@ -29,21 +29,19 @@ from lepaute.kit.python_files import program_of
 from lepaute.kit.quantities import whole_of
 from lepaute.kit.text import counted, percent, ranks_text
 from lepaute.simulate import application as applications
-from lepaute.simulate.apps.laid import LaidApplication
-from lepaute.simulate.apps.own.values import MOST, Cost, Grid, kernel_of
+from lepaute.simulate.apps.own.values import MOST, Grid, costs_of, declared_costs, kernel_of
+from lepaute.simulate.behaviour import Kernels, LaidBehaviour
 
 if TYPE_CHECKING:
-    from lepaute import _core
-    from lepaute.simulate import engine
     from lepaute.simulate.apps.own import checking, laying, rank
-    from lepaute.simulate.platform import schema
+    from lepaute.simulate.engine import SimulatedRun
 else:
-    _core, schema = later("lepaute._core"), later("lepaute.simulate.platform.schema")
-    engine, rank = later("lepaute.simulate.engine"), later("lepaute.simulate.apps.own.rank")
-    checking, laying = later("lepaute.simulate.apps.own.checking"), later("lepaute.simulate.apps.own.laying")
+    laying = later("lepaute.simulate.apps.own.laying")
+    rank, checking = later("lepaute.simulate.apps.own.rank"), later("lepaute.simulate.apps.own.checking")
 
 _LOCK = Lock()  # laying down is Python's work: one at a time
 _MAY_BE_FIELDS = frozenset({"ranks", "threads_per_rank"})
+_MAY_BE_DEFINED = _MAY_BE_FIELDS | {"name", "steps", "memory_bytes", "parameters", "run"}
 
 
 @dataclass(frozen=True)
@@ -65,7 +63,81 @@ class OwnFiles(applications.Files):
         return None if checked.same else checked.text
 
 
-class Application(LaidApplication):
+class OwnBehaviour(LaidBehaviour):
+    application: "Application"
+
+    @cached_property
+    def _costs(self) -> tuple[tuple[str, float, float, float, float], ...]:
+        return costs_of(self.application)
+
+    @property
+    def kernels(self) -> Kernels:
+        return Kernels(
+            self.laid().uses_kernels,
+            self._costs,
+            lambda: [kernel_of(cost, self.platform) for cost in self._costs],
+            tuple(name for name, seconds, error, _, _ in self._costs if seconds > 0.0 and error == 0.0),
+        )
+
+    @property
+    def draws(self) -> frozenset[str]:
+        varies = {
+            "discrepancy": any(error > 0.0 for _, _, error, _, _ in self._costs),
+            "noise": any(noise > 0.0 for _, _, _, noise, _ in self._costs),
+            "course": self.laid().draws,
+        }
+        return frozenset(name for name, does in varies.items() if does)
+
+    @property
+    def code(self) -> str:
+        """SHA-256 of its file, of one that was loaded from a command line or a study, and of what has been measured."""
+        program, file_sha256 = program_of(type(self.application)), self.application.file_sha256
+        if not file_sha256 or program is None:
+            return ""
+        rests = sorted(self.laid().reads.items()) if any(text.reads_late for text in program.texts()) else []
+        return hashlib.sha256(repr((file_sha256, self._costs, sys.version_info[:2], rests)).encode()).hexdigest()
+
+    def laid(self, seed: int = 1) -> "laying.Laid":
+        """What the core runs; of another seed only where `run` draws random numbers."""
+        known: dict[int, laying.Laid] = vars(self.application).setdefault("_laid", {})
+        with _LOCK:
+            first = next(iter(known.values()), None)
+            if first is None or (first.draws and seed not in known):
+                while len(known) > 1:
+                    known.pop(list(known)[-1])  # the first one tells what all have in common
+                known[seed] = laying.Laying.laid_down(self.application, seed)
+                return known[seed]
+            return known[seed] if first.draws else first
+
+    def core_parameters(self, *, sampled: bool = False, trial_steps: int = 0, seed: int = 1) -> Any:
+        laid = self.laid(seed)
+        if not laid.asks:
+            return laid.parameters
+        from lepaute.simulate.apps.own.stepping import Stepping
+
+        return Stepping(self.application, seed).begin()
+
+    def warnings(self, run: "SimulatedRun") -> list[str]:
+        told = self.laid().caveats(self.application)
+        for cost in declared_costs(self.application):
+            found: Any = getattr(cost, "stretches", None)
+            if found is not None and found.platform != self.platform.name:
+                where = f"on {found.platform}" if found.platform else "on a machine that nothing tells of"
+                told.append(
+                    f"the cost of {cost.name} is as measured, {where}: {counted(found.count, 'measurement')} on "
+                    f"{ranks_text(found.ranks)}, error {percent(found.error)}, noise {percent(found.noise)}"
+                )
+        nodes = self.platform.nodes
+        shared = [name for name, _, _, _, memory_share in self._costs if memory_share > 0.0]
+        if shared and (nodes.memory_bandwidth_Bps is None or nodes.core_memory_bandwidth_Bps is None):
+            told.append(
+                f"the memory share of {', '.join(shared)} changes nothing: {self.platform.name} has no "
+                "nodes.memory_bandwidth_Bps and nodes.core_memory_bandwidth_Bps"
+            )
+        return told
+
+
+class Application(applications.Application):
     """An application of one's own: derive from it, and define fields and `run`.
 
     Annotated names are the parameters: int, float, str, bool and `lp.Grid`, with or without a default. They become
@@ -91,13 +163,7 @@ class Application(LaidApplication):
     True
     """
 
-    _unlisted: ClassVar[frozenset[str]] = frozenset(
-        ("code", "core_name", "file_sha256", "files", "kernel_costs", "laid", "own_kernels", "uncertain")
-    )
-    core_name: ClassVar[str] = "program"
-    files: ClassVar[type[applications.Files]] = OwnFiles
-    several: ClassVar[tuple[str, ...]] = ()
-    title: ClassVar[str] = ""
+    about: ClassVar[applications.About] = applications.About("")  # of each class: __init_subclass__
     #: Of one that was loaded from a command line or a study.
     file_sha256: ClassVar[str] = ""
 
@@ -110,10 +176,10 @@ class Application(LaidApplication):
             raise InputError(
                 f"{cls.__name__}.__init__: leave it out; values come by field, and __post_init__ checks them"
             )
-        hidden = frozenset[str]().union(*(vars(base).get("_unlisted", ()) for base in Application.__mro__))
-        for name in [*own, *(hidden & vars(cls).keys())]:
+        for name in [*own, *(vars(cls).keys() - own.keys())]:
             is_field = name in own and ClassVar not in (hints[name], getattr(hints[name], "__origin__", None))
-            if name not in _MAY_BE_FIELDS and (name in hidden or (is_field and name in dir(applications.Application))):
+            is_taken = not name.startswith("_") and name in dir(Application)
+            if is_taken and name not in (_MAY_BE_FIELDS if is_field else _MAY_BE_DEFINED):
                 raise InputError(f"{cls.__name__}.{name}: that name has a meaning of its own; give it another one")
             if not is_field:
                 continue
@@ -128,9 +194,14 @@ class Application(LaidApplication):
         if cls.__repr__ is Application.__repr__:
             cls.__repr__ = changed_fields  # type: ignore[method-assign]
         dataclass(frozen=True, repr=False)(cls)
-        cls.title = cls.__name__
-        cls.summary = f"{cls.__name__} of {cls.__module__}"
-        cls.several = tuple(name for name in cls.__dataclass_fields__ if hints[name] is Grid)  # type: ignore[attr-defined]
+        cls.about = applications.About(
+            cls.__name__,
+            f"{cls.__name__} of {cls.__module__}",
+            core="program",
+            behaviour=OwnBehaviour,
+            files=OwnFiles,
+            several=tuple(name for name in cls.__dataclass_fields__ if hints[name] is Grid),  # type: ignore[attr-defined]
+        )
 
     def __post_init__(self) -> None:
         for each in fields(self):  # type: ignore[arg-type]
@@ -140,7 +211,7 @@ class Application(LaidApplication):
                 raise InputError(f"{each.name} is {getattr(self, each.name)!r:.80}; it must be a {each.type.__name__}")
         check_fields(self, largest=MOST)
         self._count_ranks()
-        _ = self.kernel_costs
+        costs_of(self)
 
     def run(self, me: "rank.Me") -> Any:
         """What one rank does: a generator that yields operations of `me`."""
@@ -164,6 +235,11 @@ class Application(LaidApplication):
         return self._count_ranks()
 
     @property
+    def steps(self) -> int:
+        """The most steps that a rank goes through."""
+        return OwnBehaviour(self, None).laid().steps
+
+    @property
     def label(self) -> str:
         """n 104, iterations 50, 2 x 2 x 1: the number of ranks last."""
         grids = [each.name for each in fields(self) if each.type is Grid]  # type: ignore[arg-type]
@@ -171,98 +247,6 @@ class Application(LaidApplication):
         apart = {"ranks", *grids} if len(grids) == 1 else {"ranks"}
         said = [f"{each.name} {getattr(self, each.name)}" for each in fields(self) if each.name not in apart]  # type: ignore[arg-type]
         return ", ".join([*said, last])
-
-    def parameter_kinds(self) -> dict[str, Any]:
-        return {name: str if kind is Grid else kind for name, kind in super().parameter_kinds().items()}
-
-    @property
-    def _costs(self) -> list[Cost]:
-        found = {name: value for each in reversed(type(self).__mro__) for name, value in vars(each).items()}
-        return [value for value in found.values() if isinstance(value, Cost)]
-
-    @property
-    def code(self) -> str:
-        """SHA-256 of its file, of one that was loaded from a command line or a study, and of what has been measured."""
-        program = program_of(type(self))
-        if not self.file_sha256 or program is None:
-            return ""
-        rests = sorted(self.laid().reads.items()) if any(text.reads_late for text in program.texts()) else []
-        content = (self.file_sha256, self.kernel_costs, sys.version_info[:2], rests)
-        return hashlib.sha256(repr(content).encode()).hexdigest()
-
-    @property
-    def kernel_costs(self) -> tuple[tuple[str, float, float, float, float], ...]:
-        """Name, seconds a unit, error, noise and memory share of each Cost."""
-        return tuple(cost.of(self) for cost in self._costs)
-
-    def own_kernels(self, platform: "schema.Platform") -> "list[_core.MachineKernel]":
-        return [kernel_of(cost, platform) for cost in self.kernel_costs]
-
-    @property
-    def noisy(self) -> bool:
-        return any(noise > 0.0 for _, _, _, noise, _ in self.kernel_costs)
-
-    @property
-    def uncertain(self) -> bool:
-        return any(error > 0.0 for _, _, error, _, _ in self.kernel_costs)
-
-    @property
-    def own_draw(self) -> str:
-        return "course" if self.laid().draws else ""
-
-    def laid(self, seed: int = 1) -> "laying.Laid":
-        """What the core runs; of another seed only where `run` draws random numbers."""
-        known: dict[int, laying.Laid] = vars(self).setdefault("_laid", {})
-        with _LOCK:
-            first = next(iter(known.values()), None)
-            if first is None or (first.draws and seed not in known):
-                while len(known) > 1:
-                    known.pop(list(known)[-1])  # the first one tells what all have in common
-                known[seed] = laying.Laying.laid_down(self, seed)
-                return known[seed]
-            return known[seed] if first.draws else first
-
-    def core_parameters(self, *, sampled: bool = False, trial_steps: int = 0, seed: int = 1) -> Any:
-        laid = self.laid(seed)
-        if not laid.asks:
-            return laid.parameters
-        from lepaute.simulate.apps.own.stepping import Stepping
-
-        return Stepping(self, seed).begin()
-
-    def warnings(self, platform: "schema.Platform", run: "engine.SimulatedRun", most_ranks_on_a_node: int) -> list[str]:
-        exact = [name for name, seconds, error, _, _ in self.kernel_costs if seconds > 0.0 and error == 0.0]
-        told = [
-            *self.laid().caveats(self),
-            *self._told_of_measured(platform),
-            *super().warnings(platform, run, most_ranks_on_a_node),
-        ]
-        if exact:
-            what = ", ".join(exact)
-            told.insert(
-                0, f"the cost of {what} is the one that was given, exactly: the interval does not cover an error in it"
-            )
-        nodes = platform.nodes
-        shared = [name for name, _, _, _, memory_share in self.kernel_costs if memory_share > 0.0]
-        if shared and (nodes.memory_bandwidth_Bps is None or nodes.core_memory_bandwidth_Bps is None):
-            told.append(
-                f"the memory share of {', '.join(shared)} changes nothing: {platform.name} has no "
-                "nodes.memory_bandwidth_Bps and nodes.core_memory_bandwidth_Bps"
-            )
-        return told
-
-    def _told_of_measured(self, platform: "schema.Platform") -> list[str]:
-        """Of costs that were measured elsewhere, or nobody knows where."""
-        told = []
-        for cost in self._costs:
-            found: Any = getattr(cost, "stretches", None)
-            if found is not None and found.platform != platform.name:
-                where = f"on {found.platform}" if found.platform else "on a machine that nothing tells of"
-                told.append(
-                    f"the cost of {cost.name} is as measured, {where}: {counted(found.count, 'measurement')} on "
-                    f"{ranks_text(found.ranks)}, error {percent(found.error)}, noise {percent(found.noise)}"
-                )
-        return told
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_laid"}

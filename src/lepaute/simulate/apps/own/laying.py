@@ -18,7 +18,7 @@ from lepaute import _core
 from lepaute.errors import InputError
 from lepaute.kit.python_files import Program, program_of
 from lepaute.simulate.apps.own.rank import ANY, Carried, Communicator, Me, Operation, Request
-from lepaute.simulate.apps.own.values import Cost
+from lepaute.simulate.apps.own.values import Cost, costs_of
 from lepaute.simulate.machine.core import KERNELS
 
 #: What the engine handles for an operation, about: events.
@@ -186,7 +186,7 @@ class Laying:
     _parked: dict[int, list[_Parked]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._kernels = {cost[0]: number for number, cost in enumerate(self.application.kernel_costs)}
+        self._kernels = {cost[0]: number for number, cost in enumerate(costs_of(self.application))}
         self.step = self._number(Operation("step"), 0, 0)
 
     def lay(self) -> Laid:
@@ -271,7 +271,7 @@ class Laying:
             for track in tracks
             for first, count, times in track.parts
         )
-        own = len(self.application.kernel_costs)
+        own = len(costs_of(self.application))
         return Laid(parameters, parameters.step_count, events, len(self._kernels) > own, self.draws)
 
     def _advance(self, track: Track, value: Any) -> None:

@@ -1,5 +1,6 @@
 """The class that FILE.py:CLASS names, as command lines and study files have it."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from lepaute.kit.python_files import Program
@@ -27,5 +28,5 @@ def loaded(text: str, folder: Path | None = None) -> type[Application]:
         program = _KNOWN[path.absolute()] = Program(path)
     chosen = program.chosen(Application, wanted, "FILE.py:CLASS")
     chosen.file_sha256 = program.sha256
-    chosen.summary = f"{chosen.__name__} of {path.name}"
+    chosen.about = replace(chosen.about, summary=f"{chosen.__name__} of {path.name}")
     return chosen

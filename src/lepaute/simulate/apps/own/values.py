@@ -183,6 +183,16 @@ class MeasuredCost(Cost):
         return self.name, found.mean_s / units, found.error, found.noise, self.memory_share
 
 
+def declared_costs(application: Any) -> list[Cost]:
+    known = {name: value for each in reversed(type(application).__mro__) for name, value in vars(each).items()}
+    return [value for value in known.values() if isinstance(value, Cost)]
+
+
+def costs_of(application: Any) -> tuple[tuple[str, float, float, float, float], ...]:
+    """Name, seconds a unit, error, noise and memory share of each Cost of an application."""
+    return tuple(cost.of(application) for cost in declared_costs(application))
+
+
 def kernel_of(cost: "tuple[str, float, float, float, float]", platform: "schema.Platform") -> "_core.MachineKernel":
     """The kernel of the core, called with n units, that costs so much on `platform`."""
     name, seconds, error, noise, memory_share = cost

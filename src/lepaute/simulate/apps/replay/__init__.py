@@ -8,50 +8,169 @@ own_code     how long the program's own code takes on another machine
 """
 
 import hashlib
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 from lepaute.errors import InputError, LepauteError
-from lepaute.kit.later import later
 from lepaute.kit.notebook import changed_fields
 from lepaute.kit.numbers import path_of, plain
 from lepaute.kit.options import check_fields, option
 from lepaute.kit.text import exact_number, percent
-from lepaute.simulate.apps.laid import LaidApplication
+from lepaute.simulate.application import About, Application, Problem
 from lepaute.simulate.apps.own.values import kernel_of
+from lepaute.simulate.apps.replay import own_code as own_codes
+from lepaute.simulate.behaviour import Kernels, LaidBehaviour
 from lepaute.simulate.machine.core import KERNELS
 from lepaute.simulate.platform import load_platform
 from lepaute.simulate.platform.kernel_model import models_of
 
 if TYPE_CHECKING:
     from lepaute import _core
-    from lepaute.simulate import engine
-    from lepaute.simulate import trace as traces
-    from lepaute.simulate.apps.own import laying as own_laying
-    from lepaute.simulate.apps.replay import own_code as own_codes
-    from lepaute.simulate.platform import schema
-else:
-    _core, schema, traces = (
-        later("lepaute._core"),
-        later("lepaute.simulate.platform.schema"),
-        later("lepaute.simulate.trace"),
-    )
-    engine, own_laying = later("lepaute.simulate.engine"), later("lepaute.simulate.apps.own.laying")
-    own_codes = later("lepaute.simulate.apps.replay.own_code")
-
-
-def _bounds_of(text: str) -> tuple[float, float]:
-    return own_codes.bounds_of(text)
-
+    from lepaute.simulate.apps.own.laying import Laid
+    from lepaute.simulate.engine import SimulatedRun
 
 Collectives = Literal["auto", "openmpi", "mpich"]
 
 
+class _Recording:
+    """A file, what is known of all of it, and what was laid down of it."""
+
+    def __init__(self, path: Path) -> None:
+        from lepaute.simulate.apps.replay.survey import Survey
+        from lepaute.simulate.trace.reading import TraceParts, files_of
+
+        self._parts = TraceParts(path)
+        self.survey = Survey(self._parts, str(path))
+        self.survey.check_complete(self._parts)
+        digest = hashlib.sha256()
+        for each in files_of(path):
+            with each.open("rb") as file:
+                while piece := file.read(1 << 20):
+                    digest.update(piece)
+        self.sha256 = digest.hexdigest()
+        self._laid: dict[tuple[frozenset[str], str], Laid] = {}
+        self._lock = Lock()
+
+    def laid(self, modelled: frozenset[str], collectives: str) -> "Laid":
+        """The program, where kernels of these names take the time of models."""
+        from lepaute.simulate.apps.replay.collectives import library_of
+        from lepaute.simulate.apps.replay.laying import laid_down
+
+        with self._lock:
+            key = (modelled, library_of(self.survey.metadata.get("mpi")) if collectives == "auto" else collectives)
+            if key not in self._laid:
+                self._laid[key] = laid_down(self._parts, self.survey, *key)
+            return self._laid[key]
+
+
+def _recording_of(path: Path) -> _Recording:
+    """Raises InputError where it cannot be replayed."""
+    try:
+        state = path.stat()
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}; `lepaute record -o` writes traces") from None
+    return _recording(path, state.st_mtime_ns, state.st_size)
+
+
+@lru_cache(maxsize=2)
+def _recording(path: Path, mtime_ns: int, size: int) -> _Recording:
+    del mtime_ns, size  # another file of the same name is read again
+    return _Recording(path)
+
+
+class ReplayBehaviour(LaidBehaviour):
+    application: "TraceReplay"
+
+    @cached_property
+    def recording(self) -> _Recording:
+        return _recording_of(self.application.recording)
+
+    @property
+    def code(self) -> str:
+        """SHA-256 of the recording."""
+        return self.recording.sha256
+
+    def laid(self, seed: int = 1) -> "Laid":
+        modelled = frozenset(KERNELS)  # kernels that take the time of the platform's models
+        if self._platform is not None:
+            modelled = frozenset(models_of(self.platform.kernels, KERNELS, self.application.threads_per_rank))
+        return self.recording.laid(modelled & self.recording.survey.names, self.application.collectives)
+
+    @property
+    def kernels(self) -> Kernels:
+        replay = self.application
+        costs = (replay.own_code, replay.recorded_on, str(replay.recording))
+        return Kernels(self.laid().uses_kernels, costs, lambda: [self._own_code()])
+
+    @property
+    def draws(self) -> frozenset[str]:
+        return frozenset({"own_code"} if self.factor.relative_sd > 0.0 else ())
+
+    @property
+    def approximated(self) -> tuple[str, ...]:
+        names = ", ".join(self.laid().approximated)
+        text = "Bruck's algorithm, which sends other messages, stands for recursive doubling or halving"
+        return (f"{text} in {names}",) if names else ()
+
+    @cached_property
+    def factor(self) -> own_codes.Factor:
+        """Time of own code on the platform over that recorded."""
+        replay, platform, metadata = self.application, self.platform, self.recording.survey.metadata
+        if replay.own_code is not None:
+            low, high = replay.own_code
+            several = f"{exact_number(low)}" if low == high else f"{exact_number(low)} to {exact_number(high)}"
+            return own_codes.Factor(low, high, f"{several} times as long as recorded, as given")
+        if replay.recorded_on is not None:
+            return self._between(replay.recorded_on)
+        if (rate := metadata.get("flop_rate")) is not None:
+            return own_codes.of_flops(float(rate), platform)
+        name = metadata.get("platform")
+        if name is None:
+            return own_codes.Factor(
+                1.0, 1.0, "as long as recorded, on a machine that nothing tells of (--recorded-on, --own-code)"
+            )
+        if name == platform.name or metadata.get("platform_sha256") == platform.sha256:
+            return own_codes.Factor(1.0, 1.0, "as recorded, on the same platform")
+        try:
+            return self._between(str(name))
+        except LepauteError:
+            return own_codes.Factor(
+                1.0, 1.0, f"as long as recorded, on {name:.80}, which is not known here (--recorded-on, --own-code)"
+            )
+
+    def _between(self, recorded_on: str) -> own_codes.Factor:
+        length_s = max(map(float, self.recording.survey.metadata.get("ends_s") or ()), default=0.0)
+        return own_codes.between(load_platform(recorded_on), self.platform, self.application.ranks, length_s)
+
+    def _own_code(self) -> "_core.MachineKernel":
+        """The program's own code, of which a unit is a second of the recording."""
+        from lepaute.simulate.trace.table import COMPUTING
+
+        kernel = kernel_of((COMPUTING, self.factor.middle, 0.0, 0.0, 0.0), self.platform)
+        kernel.own_code_relative_sd = self.factor.relative_sd
+        kernel.as_recorded = self.factor.same
+        return kernel
+
+    def warnings(self, run: "SimulatedRun") -> list[str]:
+        from lepaute.simulate.trace.table import COMPUTING
+
+        own, metadata = run.kernels.get(COMPUTING), self.recording.survey.metadata
+        share = 0.0 if own is None else own.time_s / max(run.computing_s, 1e-300)
+        texts = []
+        if share > 0.005:
+            part = "all" if share > 0.9995 else percent(share)
+            texts.append(f"{part} of the computing is the program's own code, {self.factor.words}")
+        omitted = ", ".join(map(str, metadata.get("omitted") or ()))
+        texts += [f"{text} (the recording)" for text in metadata.get("warnings") or ()]
+        texts += [f"{omitted} left out of the recording"] if omitted else []
+        return [*texts, *self.approximated]
+
+
 @dataclass(frozen=True)
-class TraceReplay(LaidApplication):
+class TraceReplay(Application):
     """A recorded run of an MPI program, replayed: each rank's calls in their order, on any platform.
 
     Messages, collective operations and BLAS calls that the platform has models of take its time. All other computing
@@ -65,10 +184,9 @@ class TraceReplay(LaidApplication):
     >>> lp.predict(lp.TraceReplay("run.parquet", own_code=(0.8, 1.0)), "dahu")  # doctest: +SKIP
     """
 
-    title: ClassVar[str] = "trace"
-    summary: ClassVar[str] = "a recorded run of an MPI program"
-    core_name: ClassVar[str] = "program"
-    several: ClassVar[tuple[str, ...]] = ()
+    about: ClassVar[About] = About(
+        "trace", "a recorded run of an MPI program", core="program", behaviour=ReplayBehaviour
+    )
 
     recording: Path = field(
         metadata=option(
@@ -83,7 +201,7 @@ class TraceReplay(LaidApplication):
             "time of the program's own code over that recorded: 0.9, or bounds as 0.8..1.0",
             name="own-code",
             metavar="LOW..HIGH",
-            parse=_bounds_of,
+            parse=own_codes.bounds_of,
         ),
     )
     recorded_on: str | None = field(
@@ -114,178 +232,29 @@ class TraceReplay(LaidApplication):
         if self.recorded_on is not None and not isinstance(self.recorded_on, str):
             raise InputError(f"recorded_on is {self.recorded_on!r:.80}; it is the name of a platform, or of its file")
 
-    # ---- the recording -----------------------------------------------------------------------------------------------
-
-    @property
-    def _read(self) -> "_Recording":
-        try:
-            state = self.recording.stat()
-        except OSError as error:
-            raise InputError(f"{self.recording}: {error.strerror}; `lepaute record -o` writes traces") from None
-        return _recording(self.recording, state.st_mtime_ns, state.st_size)
-
-    @property
-    def trace(self) -> "traces.Trace":
-        return traces.read_trace(self.recording)
-
-    @property
-    def _metadata(self) -> dict[str, Any]:
-        return self._read.survey.metadata
-
-    @property
-    def code(self) -> str:
-        """SHA-256 of the recording."""
-        return self._read.sha256
-
     @property
     def ranks(self) -> int:
-        return self._read.survey.ranks
+        return _recording_of(self.recording).survey.ranks
+
+    @property
+    def steps(self) -> int:
+        """The most steps that a rank goes through."""
+        return ReplayBehaviour(self, None).laid().steps
 
     @property
     def label(self) -> str:
         """halo of run.parquet, 4: the number of ranks last."""
-        program = self._metadata.get("application", "a program")
+        program = _recording_of(self.recording).survey.metadata.get("application", "a program")
         return f"{program} of {self.recording.name}, {self.ranks}"
-
-    def parameters(self) -> dict[str, Any]:
-        return super().parameters() | {"recording": str(self.recording)}
 
     @property
     def unused(self) -> dict[str, str]:
-        return {} if self._read.survey.meetings else {"collectives": "the recording has no collective call"}
+        meets = _recording_of(self.recording).survey.meetings
+        return {} if meets else {"collectives": "the recording has no collective call"}
 
     @property
-    def problem(self) -> str:
-        return str(self.recording)
+    def problem(self) -> Problem:
+        return Problem(str(self.recording))
 
-    # ---- on a platform -----------------------------------------------------------------------------------------------
-
-    @property
-    def _platform(self) -> "schema.Platform | None":
-        return vars(self).get("_on")
-
-    def on(self, platform: "schema.Platform") -> Self:
-        found = replace(self)
-        vars(found)["_on"] = platform
-        return found
-
-    @property
-    def _modelled(self) -> frozenset[str]:
-        """Kernels of the recording that take the time of the platform's models."""
-        if self._platform is None:
-            return frozenset(KERNELS) & self._read.survey.names
-        return frozenset(models_of(self._platform.kernels, KERNELS, self.threads_per_rank)) & self._read.survey.names
-
-    def laid(self) -> "own_laying.Laid":
-        return self._read.laid(self._modelled, self.collectives)
-
-    @property
-    def approximated(self) -> tuple[str, ...]:
-        names = ", ".join(self.laid().approximated)
-        text = "Bruck's algorithm, which sends other messages, stands for recursive doubling or halving"
-        return (f"{text} in {names}",) if names else ()
-
-    @property
-    def kernel_costs(self) -> tuple[Any, ...]:
-        return self.own_code, self.recorded_on, str(self.recording)
-
-    def factor(self, platform: "schema.Platform") -> "own_codes.Factor":
-        """Time of own code on `platform` over that recorded."""
-        if self.own_code is not None:
-            low, high = self.own_code
-            several = f"{exact_number(low)}" if low == high else f"{exact_number(low)} to {exact_number(high)}"
-            return own_codes.Factor(low, high, f"{several} times as long as recorded, as given")
-        if self.recorded_on is not None:
-            return self._between(self.recorded_on, platform)
-        metadata = self._metadata
-        if (rate := metadata.get("flop_rate")) is not None:
-            return own_codes.of_flops(float(rate), platform)
-        name = metadata.get("platform")
-        if name is None:
-            return own_codes.Factor(
-                1.0, 1.0, "as long as recorded, on a machine that nothing tells of (--recorded-on, --own-code)"
-            )
-        if name == platform.name or metadata.get("platform_sha256") == platform.sha256:
-            return own_codes.Factor(1.0, 1.0, "as recorded, on the same platform")
-        try:
-            return self._between(str(name), platform)
-        except LepauteError:
-            return own_codes.Factor(
-                1.0, 1.0, f"as long as recorded, on {name:.80}, which is not known here (--recorded-on, --own-code)"
-            )
-
-    def _between(self, recorded_on: str, platform: "schema.Platform") -> "own_codes.Factor":
-        length_s = max(map(float, self._metadata.get("ends_s") or ()), default=0.0)
-        return own_codes.between(load_platform(recorded_on), platform, self.ranks, length_s)
-
-    @property
-    def uncertain_own_code(self) -> bool:
-        return self._platform is not None and self.factor(self._platform).relative_sd > 0.0
-
-    def own_kernels(self, platform: "schema.Platform") -> "list[_core.MachineKernel]":
-        """The program's own code, of which a unit is a second of the recording."""
-        from lepaute.simulate.trace.table import COMPUTING
-
-        factor = self.factor(platform)
-        kernel = kernel_of((COMPUTING, factor.middle, 0.0, 0.0, 0.0), platform)
-        kernel.own_code_relative_sd = factor.relative_sd
-        kernel.as_recorded = factor.same
-        return [kernel]
-
-    def core_parameters(self, *, sampled: bool = False, trial_steps: int = 0, seed: int = 1) -> Any:
-        return self.laid().parameters
-
-    def warnings(self, platform: "schema.Platform", run: "engine.SimulatedRun", most_ranks_on_a_node: int) -> list[str]:
-        from lepaute.simulate.trace.table import COMPUTING
-
-        own = run.kernels.get(COMPUTING)
-        share = 0.0 if own is None else own.time_s / max(run.computing_s, 1e-300)
-        texts = []
-        if share > 0.005:
-            part = "all" if share > 0.9995 else percent(share)
-            texts.append(f"{part} of the computing is the program's own code, {self.factor(platform).words}")
-        omitted = ", ".join(map(str, self._metadata.get("omitted") or ()))
-        texts += [f"{text} (the recording)" for text in self._metadata.get("warnings") or ()]
-        texts += [f"{omitted} left out of the recording"] if omitted else []
-        texts += self.approximated
-        return [*texts, *super().warnings(platform, run, most_ranks_on_a_node)]
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_on"}
-
-
-class _Recording:
-    """A file, what is known of all of it, and what was laid down of it."""
-
-    def __init__(self, path: Path) -> None:
-        from lepaute.simulate.apps.replay.survey import Survey
-        from lepaute.simulate.trace.reading import TraceParts, files_of
-
-        self._parts = TraceParts(path)
-        self.survey = Survey(self._parts, str(path))
-        self.survey.check_complete(self._parts)
-        digest = hashlib.sha256()
-        for each in files_of(path):
-            with each.open("rb") as file:
-                while piece := file.read(1 << 20):
-                    digest.update(piece)
-        self.sha256 = digest.hexdigest()
-        self._laid: dict[tuple[frozenset[str], str], own_laying.Laid] = {}
-        self._lock = Lock()
-
-    def laid(self, modelled: frozenset[str], collectives: str) -> "own_laying.Laid":
-        """The program, where kernels of these names take the time of models."""
-        from lepaute.simulate.apps.replay.collectives import library_of
-        from lepaute.simulate.apps.replay.laying import laid_down
-
-        with self._lock:
-            key = (modelled, library_of(self.survey.metadata.get("mpi")) if collectives == "auto" else collectives)
-            if key not in self._laid:
-                self._laid[key] = laid_down(self._parts, self.survey, *key)
-            return self._laid[key]
-
-
-@lru_cache(maxsize=2)
-def _recording(path: Path, mtime_ns: int, size: int) -> _Recording:
-    del mtime_ns, size  # another file of the same name is read again
-    return _Recording(path)
+    def parameters(self) -> dict[str, Any]:
+        return super().parameters() | {"recording": str(self.recording)}

@@ -4,25 +4,38 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 from lepaute.errors import InputError
-from lepaute.kit.later import later
 from lepaute.kit.notebook import changed_fields
 from lepaute.kit.numbers import plain
 from lepaute.kit.options import check_fields, option
 from lepaute.kit.quantities import box_of, whole_of
-from lepaute.simulate.application import Application, Rate
-
-if TYPE_CHECKING:
-    from lepaute.simulate import engine
-    from lepaute.simulate.platform import schema
-else:
-    schema, engine = later("lepaute.simulate.platform.schema"), later("lepaute.simulate.engine")
+from lepaute.simulate.application import About, Application, Rate
+from lepaute.simulate.behaviour import Behaviour, Kernels
 
 Allreduce = Literal["none", "binomial", "recursive-doubling", "ring"]
 ALLREDUCES: tuple[Allreduce, ...] = get_args(Allreduce)
 MOST = 2**31 - 1  # of processes and of cells along a dimension: the core counts in 32 and 64 bits
+
+
+class StencilBehaviour(Behaviour):
+    application: "Stencil"
+
+    @property
+    def events(self) -> float:
+        """Faces sent, sweeps, and the messages of the reductions, about."""
+        stencil = self.application
+        reduced = {"none": 0, "ring": 2 * stencil.ranks}.get(stencil.allreduce, stencil.ranks.bit_length())
+        return float(stencil.iterations * stencil.ranks * (7 + reduced))
+
+    @property
+    def kernels(self) -> Kernels:
+        return Kernels(modelled=False, exact=("a cell",))
+
+    @property
+    def draws(self) -> frozenset[str]:
+        return frozenset({"noise"} if self.application.noise_relative_sd > 0.0 else ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +49,14 @@ class Stencil(Application):
     Raises InputError for what cannot be.
     """
 
-    title: ClassVar[str] = "stencil"
-    summary: ClassVar[str] = "a 3D halo-exchange stencil with an all-reduction in each iteration"
-    rate: ClassVar[Rate | None] = Rate("rate_cells_per_s", "cells/s")
-    kernel_models: ClassVar[bool] = False
+    about: ClassVar[About] = About(
+        "stencil",
+        "a 3D halo-exchange stencil with an all-reduction in each iteration",
+        core="stencil",
+        behaviour=StencilBehaviour,
+        rate=Rate("rate_cells_per_s", "cells/s"),
+        several=("grid",),
+    )
 
     cells: tuple[int, int, int] = field(
         metadata=option("cells along x, y and z, as 512x512x512", parse=partial(box_of, name="cells"))
@@ -105,10 +122,6 @@ class Stencil(Application):
         return unused if self.cell_bytes else unused | {"node_memory_Bps": "cells move no bytes (--cell-bytes)"}
 
     @property
-    def noisy(self) -> bool:
-        return self.noise_relative_sd > 0.0
-
-    @property
     def ranks(self) -> int:
         return math.prod(self.grid)
 
@@ -125,13 +138,3 @@ class Stencil(Application):
     def rate_cells_per_s(self, time_s: float) -> float:
         """Cells computed a second, over all iterations, by a run of `time_s` seconds."""
         return math.prod(self.cells) * self.iterations / time_s
-
-    @property
-    def events(self) -> float:
-        """Faces sent, sweeps, and the messages of the reductions, about."""
-        reduced = {"none": 0, "ring": 2 * self.ranks}.get(self.allreduce, self.ranks.bit_length())
-        return float(self.iterations * self.ranks * (7 + reduced))
-
-    def warnings(self, platform: "schema.Platform", run: "engine.SimulatedRun", most_ranks_on_a_node: int) -> list[str]:
-        given = "the cost of a cell is the one that was given, exactly: the interval does not cover an error in it"
-        return [given, *super(Stencil, self).warnings(platform, run, most_ranks_on_a_node)]
