@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from lepaute.watch.alarms import procedure
     from lepaute.watch.alarms.procedure import AlarmSettings
     from lepaute.watch.judging import judge as tests_of_jobs
-    from lepaute.watch.report import findings
+    from lepaute.watch.report import findings as findings_module
     from lepaute.watch.report import summary as summaries
     from lepaute.watch.report.summary import Summary
 else:
@@ -40,7 +40,7 @@ else:
     procedure = later("lepaute.watch.alarms.procedure")
     tests_of_jobs = later("lepaute.watch.judging.judge")
     regressions = later("lepaute.watch.open_regressions")
-    findings, kept = later("lepaute.watch.report.findings"), later("lepaute.watch.kept")
+    findings_module, kept = later("lepaute.watch.report.findings"), later("lepaute.watch.kept")
     summaries = later("lepaute.watch.report.summary")
     watch_values = later("lepaute.watch.values")
 
@@ -195,19 +195,19 @@ def _tested(
             None,
             options.until_s,
             standing=judged.rows,
-            columns=findings.OF_VERDICTS if tested.csv is None else None,
+            columns=findings_module.OF_VERDICTS if tested.csv is None else None,
             values=None if tested.pooled else values,
         )
         progress, level = stage(tell, "testing jobs", 0.5, 0.9), 1.0 - tested.confidence
         if tested.csv is None:
-            found = findings.findings_of(watch, tested.vectors, selection, nodes, progress)
+            findings = list(findings_module.findings_of(watch, tested.vectors, selection, nodes, progress))
         else:
             parts = watch.tests(tested.vectors, selection, progress)
             # names may be those of another cluster, too
-            own = (part[watch_values.is_of(part, nodes)].reset_index(drop=True) for part in parts)
-            whole = tests_of_jobs.with_log10(tests_of_jobs.joined(list(own)))
+            asked = [part[watch_values.is_of(part, nodes)].reset_index(drop=True) for part in parts]
+            whole = tests_of_jobs.with_log10(tests_of_jobs.joined(asked))
             tested.write(whole)
-            found = iter([findings.findings_in(whole, level)])
+            findings = [findings_module.findings_in(whole, level)]
         open_here = judged.of_nodes(nodes)
         clusters = {cluster for cluster, _ in nodes}
         named = {*nodes, *((cluster, "") for cluster in clusters)}
@@ -220,7 +220,7 @@ def _tested(
             peers = judged.values[judged.values["cluster"].isin(clusters)]
             sentences += least_seen(peers, judged.changelog)
         looks = worth_a_look(open_here)
-        summary = summaries.summarise(found, values, open_here.rows, sentences, looks, since_s=options.since_s)
+        summary = summaries.summarise(findings, values, open_here.rows, sentences, looks, since_s=options.since_s)
     return summary, new
 
 

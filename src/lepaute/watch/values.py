@@ -80,7 +80,8 @@ def _check_values(frame: "pd.DataFrame") -> "pd.DataFrame":
             columns[name] = column if is_packed(column) else column.astype(str)
             _refuse(column.isna(), frame, name, "is empty")
             continue
-        numbers = column if column.dtype.kind in "if" else pd.to_numeric(column, errors="coerce")
+        is_number = pd.api.types.is_any_real_numeric_dtype(column)
+        numbers = column if is_number else pd.to_numeric(column, errors="coerce")
         _refuse(numbers.isna() & column.notna(), frame, name, "is not a number")
         if kind == "integer" and numbers.dtype.kind != "i":
             _refuse(~(np.isfinite(numbers) & (numbers == np.floor(numbers))), frame, name, "is not an integer")
@@ -108,7 +109,7 @@ def _check_values(frame: "pd.DataFrame") -> "pd.DataFrame":
 
 def _are_unique(keys: "npt.NDArray[np.int64]") -> bool:
     """Of numbers from 0, most of them in a range of about as many."""
-    if len(keys) and int(keys.max()) < 8 * len(keys):
+    if len(keys) and int(keys.max()) < 2 * len(keys):
         return int(np.bincount(keys).max()) < 2
     return len(np.unique(keys)) == len(keys)
 

@@ -64,8 +64,8 @@ class _Series:
     steps_s: dict[int, float] = field(default_factory=dict)
     days: Integers = field(init=False)
     _dates: list[float] = field(init=False)
-    _around: dict[tuple[float, ...], tuple[int, int, int]] = field(default_factory=dict)
-    _levels: dict[tuple[int, int], float] = field(default_factory=dict)
+    _around: dict[tuple[float, ...], tuple[int, int, int]] = field(default_factory=dict, init=False)
+    _levels: dict[tuple[int, int], float] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         self._dates, self.days = self.times_s.tolist(), day_numbers(self.times_s)

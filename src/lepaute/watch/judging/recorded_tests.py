@@ -235,5 +235,6 @@ def factors_to_test(store: Store, factors: "Sequence[tuple[str, ...]] | None") -
     for cluster, part in there.groupby("cluster", sort=True):
         names = set(part["factor"])
         single: list[tuple[str, ...]] = [(name,) for name in sorted(names)]
-        cases += [(str(cluster), each) for each in (single if factors is None else factors) if set(each) <= names]
+        vectors = single if factors is None else factors
+        cases += [(str(cluster), vector) for vector in vectors if set(vector) <= names]
     return cases

@@ -190,15 +190,15 @@ def watched_series(
 
 
 def _with_evidence(groups: "Sequence[SeriesGroup]") -> tuple[SeriesGroup, ...]:
-    local = [one for group in groups for one in (*group.machines, *group.common) if one.local]
+    local = [member for group in groups for member in (*group.machines, *group.common) if member.local]
     known = {
         id(local[place]): evidence
-        for places, rows in of_equal_length([one.relative for one in local])
+        for places, rows in of_equal_length([member.relative for member in local])
         for place, evidence in zip(places, sudden_evidence(rows), strict=True)
     }
 
     def completed(series: tuple[WatchedSeries, ...]) -> tuple[WatchedSeries, ...]:
-        return tuple(replace(one, evidence=known[id(one)]) if one.local else one for one in series)
+        return tuple(replace(x, evidence=known[id(x)]) if x.local else x for x in series)
 
     return tuple(SeriesGroup(completed(group.machines), completed(group.common)) for group in groups)
 
@@ -323,27 +323,27 @@ def lines_of(series: Sequence[WatchedSeries], *, beside_season: bool = True, val
     The season is the mean of SEASON_VALUES effects of the days: a machine that responds more to it than others drifts
     while it lasts, and while it is itself a line, nothing can be told about a drift.
     """
-    x = winsorized(np.stack([one.relative for one in series])) if values is None else values
-    t = np.stack([one.started_s for one in series])
+    x = winsorized(np.stack([machine.relative for machine in series])) if values is None else values
+    t = np.stack([machine.started_s for machine in series])
     count = x.shape[1]
-    time, season = t - t.mean(axis=1, keepdims=True), smoothed(np.stack([one.common for one in series]))
+    time, season = t - t.mean(axis=1, keepdims=True), smoothed(np.stack([machine.common for machine in series]))
     power = (season**2).sum(axis=1) * beside_season
 
     def without_season(values: Floats) -> Floats:
         share = np.divide((season * values).sum(axis=1), power, out=np.zeros(len(values)), where=power > 0)
         return np.asarray(values - share[:, None] * season)
 
-    alone, rest = without_season(time), without_season(x - x.mean(axis=1, keepdims=True))
+    alone, residual = without_season(time), without_season(x - x.mean(axis=1, keepdims=True))
     information = (alone**2).sum(axis=1)
     independent = independent_values(count, series[0].least_correlation)
     freedom = independent - 3
     known = information > 1e-9 * (time**2).sum(axis=1)
     if freedom < 1 or not known.any():
         return Lines(np.zeros(len(x)), np.full(len(x), inf), 1.0, np.ones(len(x)))
-    slope = np.divide((alone * rest).sum(axis=1), information, out=np.zeros(len(x)), where=known)
-    rest = rest - slope[:, None] * alone
+    slope = np.divide((alone * residual).sum(axis=1), information, out=np.zeros(len(x)), where=known)
+    residual = residual - slope[:, None] * alone
     # of n values that say as much as n' independent ones, with three parameters taken off
-    variance = (rest**2).sum(axis=1) / (count * (1 - 3 / independent))
+    variance = (residual**2).sum(axis=1) / (count * (1 - 3 / independent))
     with np.errstate(divide="ignore", invalid="ignore"):
         error = np.where(known, np.sqrt(variance / information * count / independent), inf)
         p = np.where(error > 0, 2 * stdtr(freedom, -np.abs(slope) / error), slope == 0)
@@ -413,11 +413,11 @@ def sudden_evidence(values: "Floats") -> "Floats":
         differences = np.abs(np.diff(series))
         unit = float(np.median(differences[differences > 0])) if (differences > 0).any() else 1.0
         scaled[row] = (series - series[0]) / unit
-    found = np.empty(values.shape)
+    evidence = np.empty(values.shape)
     for at in range(values.shape[1]):
         state.update(np.ascontiguousarray(scaled[:, at]))
-        found[:, at] = state.evidence()
-    return found
+        evidence[:, at] = state.evidence()
+    return evidence
 
 
 def _best_cut(values: "Floats", start: int, evident: int) -> int | None:

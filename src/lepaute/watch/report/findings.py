@@ -119,16 +119,18 @@ def findings_of(
     over: dict[recorded.Vector, Findings] = {}
     level = 1.0 - selection.confidence
     tests = recorded.vector_tests(store, log, cases, selection, since_s)
-    for number, (case, part) in enumerate(zip(cases, tests, strict=True), 1):
-        findings = earlier.get(case)
+    for number, case in enumerate(cases, 1):
+        findings, part = earlier.get(case), next(tests)
         if part is not None:
-            asked, is_over = is_of(part, nodes), (part["started_s"] < today_s).to_numpy(np.bool_)
-            over[case] = findings_in(part[asked & is_over], level, findings)
-            findings = findings_in(part[asked & ~is_over], level, over[case])
-            del part
+            chosen, is_over = is_of(part, nodes), (part["started_s"] < today_s).to_numpy(np.bool_)
+            past, today = part[chosen & is_over], part[chosen & ~is_over]
+            del part  # of hundreds of thousands of rows
+            over[case] = findings_in(past, level, findings)
+            findings = findings_in(today, level, over[case])
         if findings is not None:
             yield findings
         progress(number / len(cases))
+    next(tests, None)  # which records what is new
     if values is not None:
         there = store.state((VERDICTS,))
         for case, findings in over.items():

@@ -150,7 +150,7 @@ class Summary:
 
 
 def summarise(
-    found: Iterable[Findings],
+    findings: Sequence[Findings],
     values: "pd.DataFrame",
     standing: "pd.DataFrame",
     noticed: Iterable[Notice] = (),
@@ -158,7 +158,7 @@ def summarise(
     *,
     since_s: float | None = None,
 ) -> Summary:
-    """found : of the tests of each vector; values : of the same nodes and dates
+    """findings : of the tests of each vector; values : of the same nodes and dates
 
     standing : as watch.alarms.standing; since_s : of suspicions
     noticed : as watch.notices.notice, of which the `uncovered` are told; looks : what is `worth_a_look` there
@@ -167,8 +167,7 @@ def summarise(
     """
     last_s = float(values["started_s"].max()) if len(values) else None
     regressions = regressions_of(standing)
-    found = list(found)
-    suspects = pd.concat([findings.unexplained(standing) for findings in found], ignore_index=True)
+    suspects = pd.concat([part.unexplained(standing) for part in findings], ignore_index=True)
     begin_s = since_s if since_s is not None else -np.inf if last_s is None else recent_s(last_s)
     recent = suspects[suspects["started_s"] >= begin_s]
     return Summary(
@@ -178,12 +177,12 @@ def summarise(
         absences=absences_of(values),
         worth_a_look=WorthALook(tuple(looks)),
         notices=uncovered(noticed, standing),
-        waiting=waiting_of(pd.concat([findings.waiting for findings in found], ignore_index=True)),
+        waiting=waiting_of(pd.concat([part.waiting for part in findings], ignore_index=True)),
         clusters=tuple(sorted(values["cluster"].unique())),
         nodes=len(nodes_of(values)),
         machines=len(values[MACHINE].drop_duplicates()),
         factors=tuple(sorted(values["factor"].unique())),
-        tests=sum(findings.tests for findings in found),
+        tests=sum(part.tests for part in findings),
         first=None if last_s is None else day_of(float(values["started_s"].min())),
         last=None if last_s is None else day_of(last_s),
     )

@@ -10,7 +10,6 @@ from typing import Self
 import numpy as np
 import pandas
 import pyarrow
-import pyarrow.compute
 
 from lepaute.errors import InputError
 from lepaute.kit.notebook import facts_html
@@ -138,12 +137,12 @@ class Store:
         With another basis it is another verdict, beside the first.
         """
         rows = rows_of(VERDICTS, verdicts)
-        keys = rows.select(list(VERDICTS.key)).append_column("place", pyarrow.array(np.arange(len(rows))))
+        # a basis tells the date, too: with it as few files are read as can have them
+        keys = rows.select([*VERDICTS.key, "started_s"]).append_column("place", pyarrow.array(np.arange(len(rows))))
         with self._backend.writing() as writer:
             writer.stage(keys)
-            same = f"{same_key(VERDICTS)} and o.started_s >= ?"  # as few files are read as can have them
-            since_s = pyarrow.compute.min(rows["started_s"]).as_py() or 0.0
-            there = writer.read(f"select n.place from staged n join verdicts o on {same}", [since_s])
+            same = f"{same_key(VERDICTS)} and n.started_s = o.started_s"
+            there = writer.read(f"select n.place from staged n join verdicts o on {same}")
             if len(there):
                 new = np.ones(len(rows), np.bool_)
                 new[there["place"].to_numpy()] = False
