@@ -54,10 +54,6 @@ SEED = 20261123
 PER_CENT = 2.0  # standard deviations
 
 
-def noise(number: int) -> Floats:
-    return autoregressive(np.random.default_rng((SEED, number)).normal(size=(MACHINES, DAYS)), 0.3)
-
-
 def node(number: int) -> slice:
     """The processors of a node."""
     return slice(2 * number - 2, 2 * number)
@@ -85,42 +81,22 @@ def outcome(
     return is_right, len(events) + len(said) - len(right) - len(told)
 
 
-def bad_from_the_start(number: int) -> tuple[bool, int]:
-    z = noise(number)
-    z[node(4)] -= 25 * PER_CENT
-    return outcome(fleet_values(z, seed=number), noticed=(UNLIKE_PEERS, "4"))
-
-
-def drift(number: int) -> tuple[bool, int]:
-    z = noise(number)
-    z[node(4)] -= 2 * PER_CENT * np.arange(DAYS) / DAYS
-    return outcome(fleet_values(z, seed=number), [("4",)], fits=lambda event: event.factors[0].direction < 0)
-
-
-def vanished(number: int) -> tuple[bool, int]:
-    z = noise(number)
-    z[node(4), 60:] = np.nan
-    return outcome(fleet_values(z, seed=number))
+def planted(number: int, *parts: tuple[slice, Floats | float, slice | int]) -> pd.DataFrame:
+    """Processors, by how many per cent they are off, and on which days."""
+    z = autoregressive(np.random.default_rng((SEED, number)).normal(size=(MACHINES, DAYS)), 0.3)
+    for processors, per_cent, days in parts:
+        z[processors, days] += per_cent * PER_CENT
+    return fleet_values(z, seed=number)
 
 
 def half_of_the_nodes(number: int) -> tuple[bool, int]:
-    z = noise(number)
-    chosen = sorted(np.random.default_rng((SEED, number, 2)).permutation(16)[:8] + 1)
-    for each in chosen:
-        z[node(int(each)), 50:] -= 5 * PER_CENT
-    nodes = [tuple(str(each) for each in chosen)]
-    return outcome(fleet_values(z, seed=number), nodes, fits=lambda event: str(event.date) == date_of(50))
-
-
-def two_faults(number: int) -> tuple[bool, int]:
-    z = noise(number)
-    z[node(3), 50:] -= 4 * PER_CENT
-    z[node(11), 53:] += 4 * PER_CENT
-    return outcome(fleet_values(z, seed=number), [("3",), ("11",)])
+    chosen = sorted(int(each) + 1 for each in np.random.default_rng((SEED, number, 2)).permutation(16)[:8])
+    values = planted(number, *((node(each), -5.0, FROM_50) for each in chosen))
+    return outcome(values, [tuple(map(str, chosen))], fits=lambda event: str(event.date) == date_of(50))
 
 
 def clock_set_back(number: int) -> tuple[bool, int]:
-    values = fleet_values(noise(number), seed=number)
+    values = planted(number)
     late = (values["node"] == "4") & (values["job"].astype(int) >= 1060)
     values.loc[late, "started_s"] -= 30 * DAY_S
     values.loc[late, "value"] *= 0.95
@@ -128,9 +104,7 @@ def clock_set_back(number: int) -> tuple[bool, int]:
 
 
 def late_job(number: int) -> tuple[bool, int]:
-    z = noise(number)
-    z[node(4), 50:] -= 5 * PER_CENT
-    values = fleet_values(z, seed=number)
+    values = planted(number, (node(4), -5.0, FROM_50))
     late = values["started_s"] >= BEGIN_S + 72 * DAY_S
     other = pd.concat([values[late].sample(frac=1, random_state=number), values[~late]])
     # day events read raw verdicts, steps the values: both have to be the same
@@ -139,35 +113,30 @@ def late_job(number: int) -> tuple[bool, int]:
     return same and right, false
 
 
-def spike(number: int) -> tuple[bool, int]:
-    z = noise(number)
-    z[7, 45] -= 50 * PER_CENT
-    return outcome(fleet_values(z, seed=number))
-
-
-def odd_beginning(number: int) -> tuple[bool, int]:
-    z = noise(number)
-    z[node(4), :3] -= 10 * PER_CENT
-    return outcome(fleet_values(z, seed=number))
+def drift(number: int) -> tuple[bool, int]:
+    values = planted(number, (node(4), -2.0 * np.arange(DAYS) / DAYS, ALWAYS))
+    return outcome(values, [("4",)], fits=lambda event: event.factors[0].direction < 0)
 
 
 def power_drops(number: int) -> tuple[bool, int]:
-    z = noise(number)
-    for day in (40, 47, 55, 70):
-        z[node(5).start : node(8).stop, day] -= 8 * PER_CENT
-    return outcome(fleet_values(z, seed=number), [("5", "6", "7", "8")], fits=lambda event: event.shape == "days")
+    nodes = slice(node(5).start, node(8).stop)
+    values = planted(number, *((nodes, -8.0, day) for day in (40, 47, 55, 70)))
+    return outcome(values, [("5", "6", "7", "8")], fits=lambda event: event.shape == "days")
 
 
+ALWAYS, FROM_50 = slice(None), slice(50, None)
 CASES: dict[str, Callable[[int], tuple[bool, int]]] = {
-    "bad from the start": bad_from_the_start,
+    "bad from the start": lambda at: outcome(planted(at, (node(4), -25.0, ALWAYS)), noticed=(UNLIKE_PEERS, "4")),
     "drift of 2 % in three months": drift,
-    "vanished": vanished,
+    "vanished": lambda at: outcome(planted(at, (node(4), np.nan, slice(60, None)))),
     "half of the nodes": half_of_the_nodes,
-    "two faults": two_faults,
+    "two faults": lambda at: outcome(
+        planted(at, (node(3), -4.0, FROM_50), (node(11), 4.0, slice(53, None))), [("3",), ("11",)]
+    ),
     "clock set back": clock_set_back,
     "late job": late_job,
-    "spike": spike,
-    "odd beginning": odd_beginning,
+    "spike": lambda at: outcome(planted(at, (slice(7, 8), -50.0, 45))),
+    "odd beginning": lambda at: outcome(planted(at, (node(4), -10.0, slice(3)))),
     "power drops": power_drops,
 }
 
@@ -237,7 +206,8 @@ TEXT = """## Cases made to mislead the watch
 
 Simulated fleets (`validation/watch_adversarial.py`, where each case and its goal stand). Steps and drifts, days, and
 each kind of notice have a level of 5 % each. Where each machine has another correlation, from 0 to 0.8 ("machines
-differ"), more is false than promised.
+differ"), more is false than promised. On fleets of 250 and 1,000 nodes, `test`, `health`, `events propose`, `site`,
+`alert` and `health --drain` are compared.
 
 {goals}
 
@@ -275,8 +245,7 @@ def judged(frame: pd.DataFrame) -> list[Goal]:
         right, fleets = int(part["right"].sum()), len(part)
         needed = min(NEEDED, fleets)
         goals.append(Goal(case, f"at least {needed} of {fleets}", str(right), right >= needed))
-    planted = frame[frame["case"].isin(CASES)]
-    goals.append(rare("fleets with anything false, all cases", planted))
+    goals.append(rare("fleets with anything false, all cases", frame[frame["case"].isin(CASES)]))
     for nodes, large in frame[frame["contradictions"].notna()].groupby(frame["case"].str.partition(" nodes: ")[0]):
         agreeing, right, count = int((large["contradictions"] == 0).sum()), int(large["right"].sum()), len(large)
         goals.append(Goal(f"{nodes} nodes: commands agree", f"{count} of {count}", str(agreeing), agreeing == count))

@@ -6,17 +6,15 @@ import io
 import json
 import re
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from lepaute.cli.main import main
 from lepaute.measure.schedulers.types import NodeState
-from lepaute.watch.alerts import announce
 from lepaute.watch.changelog import ALL
 from lepaute.watch.drains import Drains, node_health
 from lepaute.watch.notices.notice import UNCONFIRMED, UNLIKE_PEERS
-from lepaute.watch.open_regressions import open_regressions
 from lepaute.watch.proposals.proposed_event import DAYS
 from lepaute.watch.report.summary import Change, change_text
 from lepaute.watch.store import open_store
@@ -49,15 +47,6 @@ class Answers:
         return set[str]().union(*(names for names, *_ in self.tested))
 
 
-@dataclass
-class _Channel:
-    name: str = "channel"
-    messages: dict[str, str] = field(default_factory=dict)
-
-    def send(self, title: str, body: str) -> None:
-        self.messages[title] = body
-
-
 def asked(store: Path, *words: str) -> Any:
     """What a command prints as JSON."""
     printed = io.StringIO()
@@ -77,7 +66,7 @@ def _sizes(changes: list[dict[str, Any]]) -> tuple[tuple[str, float], ...]:
 
 
 def answers_of(store: Path, beside: Path) -> Answers:
-    """Of one cluster whose nodes have a value of today; asks for confirmation runs and records messages.
+    """Of one cluster whose nodes have a value of today; asks for confirmation runs.
 
     beside : a folder for what the commands write
     """
@@ -155,13 +144,11 @@ def _of_site(answers: Answers, test: dict[str, Any], store: Path, beside: Path) 
 
 
 def _of_alerts(answers: Answers, store: Path, beside: Path) -> Pairs:
-    channel, state = _Channel(), beside / "state.prom"
-    asked(store, "alert", "--prometheus", str(state))
-    with open_store(store) as opened:
-        announce(opened, channel, open_regressions(opened).reports)
+    state = beside / "state.prom"
+    told = asked(store, "alert", "--prometheus", str(state))["open_regressions"]
     exported = set(re.findall(r'regression_ratio\{[^}]*node="([^"]+)"', state.read_text()))
     return {
-        "alert --notify": ({len(channel.messages)}, {len(answers.tested)}),
+        "alert": ({told}, {len(answers.tested)}),
         "alert --prometheus": (answers.regressed if exported == {ALL} else exported - {ALL}, answers.regressed),
     }
 

@@ -86,6 +86,6 @@ class SmallChanges(ChangeEvidence):
         return super(SmallChanges, self)._learn(seen & ~held, y, x, scale)  # a class with slots is made twice
 
 
-def enough(fleets: Integers) -> float:
+def enough(fleets: Floats | Integers) -> float:
     """The least S that is worth a look, where fleets of so many streams are watched."""
     return DAYS * float(np.maximum(fleets, ALIKE).sum()) / CHANCE
