@@ -14,7 +14,7 @@ import sys
 import time
 
 from lepaute.simulate import Hpl, predict
-from lepaute.simulate.apps.hpl import behaviour
+from lepaute.simulate.apps.hpl import work
 from lepaute.simulate.platform import load_platform
 from lepaute.simulate.prediction.predicting import expected_run_s
 from lepaute.study.checking import opened_study, rehearsed
@@ -51,7 +51,7 @@ def main() -> int:
     parser.add_argument("--largest", action="store_true")
     parser.add_argument("--load", type=int, default=0, help="processes that compute meanwhile")
     options = parser.parse_args()
-    behaviour.WORTH_MEASURING_S = 0.0  # short runs too
+    work.WORTH_MEASURING_S = 0.0  # short runs too
     ratios: dict[str, list[float]] = {}
     took_s: dict[str, list[float]] = {}
     others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(options.load)]

@@ -15,7 +15,7 @@ from support_limits import HANG_S
 
 from lepaute.cli.main import main
 from lepaute.simulate import tasks as estimate
-from lepaute.simulate.apps.hpl import behaviour
+from lepaute.simulate.apps.hpl import work
 from lepaute.simulate.native import NativeSimulator
 
 DAT = Path(__file__).parents[1] / "data" / "hpl_dat" / "HPL.dat"
@@ -172,7 +172,7 @@ def test_bad_mappings_and_requests_are_one_clear_line(tmp_path, monkeypatch, cap
 def test_a_long_prediction_is_announced_with_how_long_it_will_take(monkeypatch, capsys):
     monkeypatch.setattr(estimate, "WORTH_TELLING_S", 0.0)
     monkeypatch.setattr(estimate, "WORTH_MEASURING_S", 0.0)
-    monkeypatch.setattr(behaviour, "WORTH_MEASURING_S", 0.0)
+    monkeypatch.setattr(work, "WORTH_MEASURING_S", 0.0)
     assert main(["predict", "hpl", "-p", "dahu", "--n", "3000", "--grid", "4x4", "--runs", "3", "--json"]) == 0
     told = capsys.readouterr()
     assert told.err.startswith("lepaute: this will take about ")
@@ -182,11 +182,11 @@ def test_a_long_prediction_is_announced_with_how_long_it_will_take(monkeypatch, 
 
 def test_the_announced_time_is_that_of_the_steps_that_will_be_simulated(monkeypatch, json_of):
     monkeypatch.setattr(estimate, "WORTH_MEASURING_S", 0.0)
-    monkeypatch.setattr(behaviour, "WORTH_MEASURING_S", 0.0)
+    monkeypatch.setattr(work, "WORTH_MEASURING_S", 0.0)
 
     def measure(_self, hpl, trial_steps):
-        steps = behaviour.simulated_steps(hpl, trial_steps=trial_steps)
-        return 1e-7 * behaviour.events_of_steps(hpl, steps, solve=False)
+        steps = work.simulated_steps(hpl, trial_steps=trial_steps)
+        return 1e-7 * work.events_of_steps(hpl, steps, solve=False)
 
     monkeypatch.setattr(NativeSimulator, "measure", measure)
     asked: list[float] = []

@@ -3,7 +3,7 @@
 import pytest
 
 from lepaute.simulate import Hpl, predict
-from lepaute.simulate.apps.hpl.behaviour import (
+from lepaute.simulate.apps.hpl.work import (
     events_of,
     events_of_run,
     events_of_steps,

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from lepaute.simulate import Hpl, predict
-from lepaute.simulate.apps.hpl.behaviour import FULL_BELOW
+from lepaute.simulate.apps.hpl.work import FULL_BELOW
 from lepaute.simulate.platform import load_platform, override
 
 STEPS = 547

@@ -10,8 +10,8 @@ from lepaute.kit.later import later
 from lepaute.kit.options import option, option_field
 from lepaute.kit.quantities import share_of
 from lepaute.simulate.application import GFLOPS, About, Files
-from lepaute.simulate.apps.hpl.behaviour import HplBehaviour
 from lepaute.simulate.apps.hpl.parameters import SEVERAL, Hpl, places
+from lepaute.simulate.apps.hpl.work import HplBehaviour
 
 if TYPE_CHECKING:
     from lepaute.simulate.apps.hpl import hpl_dat, hpl_out
