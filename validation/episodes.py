@@ -36,7 +36,6 @@ from support.report import close, run_main
 from lepaute.measure.fit.variability.episodes import MAX_HOSTS, Episodes, Parts, episodes_of_parts, slow_messages
 from lepaute.measure.fit.variability.sentinels import Watch
 from lepaute.simulate.slow_state import SlowNodes
-from lepaute.stats import disturbance, slow_state
 from lepaute.stats.time_scale import LastingEffect, StepSeries, TimeScale, fit_time_scale
 
 STUDY = "episodes"
@@ -49,12 +48,6 @@ RUNS_S = (0.15, 1.0, 8.0, 100.0)
 TREATMENTS = ("as before", "left out", "repeated", "lepaute", "oracle")
 MACHINES, QUICK_MACHINES, RUNS, DRAWS = 200, 2, 400, 4000
 KEYS = ["episodes", "run_s", "runs", "treatment"]
-RULE = {
-    **{name: getattr(disturbance, name) for name in ("MAX_SD", "MIN_SLOWER", "SHORTEST_EPISODE_S")},
-    **{name: getattr(disturbance, name) for name in ("MIN_SENTINELS", "ALL_CORES", "EDGE")},
-    **{name: getattr(slow_state, name) for name in ("LENGTH_S", "LENGTH_LOG_SD", "ODDS", "ODDS_LOG_SD")},
-}
-
 NETWORKS = ("plain", "tails", "late", "modes", "slow starts", "slow beginnings")
 MESSAGES, LARGEST_BYTES = 120, 64 << 20
 
@@ -404,17 +397,16 @@ def found_in_messages(frame: pandas.DataFrame) -> list[Goal]:
 
 
 def text_of_messages(frame: pandas.DataFrame) -> str:
-    header, rows = ("network", "episodes", "searched everywhere", "lepaute", "mean before"), []
-    for (network, kind), of_case in frame.groupby(["network", "episodes"], sort=False):
-        ways = of_case.set_index("search")
-        cells = [
-            f"{way['archives']:.0f} / {'–' if np.isnan(way['slow']) else format(way['slow'], '.0f')} / "
-            f"{way['others']:.1f} / {way['error']:.1f}"
-            for way in (ways.loc["everywhere"], ways.loc["lepaute"])
-        ]
-        rows.append((network, kind, *cells, f"{ways['error_before'].iloc[0]:.1f}"))
+    rows = []
+    for network, of_network in frame.groupby("network", sort=False):
+        none, some = (part for _, part in of_network.groupby(of_network["episodes"] != "none"))
+        lost, kept = none.set_index("search")["archives"], some[some["search"] == "lepaute"].mean(numeric_only=True)
+        means = (f"{kept[name]:.1f}" for name in ("slow", "error_before", "error"))
+        rows.append((str(network), f"{lost['everywhere']:.0f}", f"{lost['lepaute']:.0f}", *means))
+    header = ("network", "lose messages, searched everywhere", "lepaute", "slow ones left out", "error before", "after")
     return f"""
-Messages of the same machines: archives that lose messages, share of slow ones and of others, error of the mean, %.
+Messages of {MACHINES // 2} machines a kind and network, %: archives without episodes that lose some; with episodes, the
+share of slow ones left out, and the error of the mean time.
 
 {markdown(header, rows)}
 """

@@ -116,8 +116,8 @@ def diagnose(
     clocks = observed.clocks_of(list(zip(raw_kernels, raw_messages, strict=True)))
     hosts, _ = seen_hosts(hosts_of(given[0]), raw_kernels)
     several = len(hosts) > 1
-    by = ("host", "probe", "cpu") if several else ("probe", "cpu")
-    frames, _ = without_disturbed(observed.dated(raw_kernels, clocks), by)
+    among_probes = ("host", "probe", "cpu") if several else ("probe", "cpu")
+    frames, _ = without_disturbed(observed.dated(raw_kernels, clocks), among_probes)
     p2p, _ = without_disturbed(observed.dated(raw_messages, clocks), ("host", "link") if several else ())
     watched = [
         replace(watch, start_s=watch.start_s - clocks[watch.archive].get(watch.host, 0.0)) for watch in watches(given)
