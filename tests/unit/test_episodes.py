@@ -99,7 +99,7 @@ def slowed_messages(first: int, last: int) -> tuple[pandas.DataFrame, pandas.Dat
 @pytest.mark.parametrize("beside", [False, True])
 def test_a_slow_start_is_of_an_episode_only_where_the_machine_was_slow_beside_it(beside: bool) -> None:
     _, messages = slowed_messages(0, 240)
-    looks = {(0, "here"): (np.array([1055.0, 1059.0, 1066.0]), np.array([True, beside, False]))}
+    looks = {(0, "here"): (np.array([1054.0, 1059.0, 1066.0]), np.array([True, beside, False]))}
     found = slow_messages(messages.assign(archive=0), looks)
     assert found.tolist() == (beside & (messages["block"] == 3)).tolist()
 

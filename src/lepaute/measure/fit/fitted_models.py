@@ -152,7 +152,7 @@ def models(
     shape = shape_of(given)
     table = pooled_observations([usual_conditions(frame) for frame in kernel_frames], hosts, shape)
     table, watched, episodes = in_usual_state(table, watches(given), hosts)
-    messages, slow_messages = (messages, 0) if episodes is None else without_slow_messages(messages, episodes)
+    messages, slow_messages = (messages, 0) if episodes is None else without_slow_messages(messages, episodes, several)
     links = _links(given, messages, hosts, network_condition)
     found, notes = _fit_all(_by_threads(table), forms or {})
     if not found:

@@ -126,8 +126,9 @@ def diagnose(
     table, sentinels, episodes = in_usual_state(observed.pooled(frames, hosts, shape), watched, hosts)
     kernels = list(observed.kernels(table, hosts, models.kernels, shape))
     missing = observed.without_model(frames, models.kernels)
-    messages = MessageTables(p2p) if episodes is None else without_slow_messages(MessageTables(p2p), episodes)[0]
-    operations = list(observed.messages(messages.p2p, models.network if alone else None, several))
+    if episodes is not None:
+        p2p = list(without_slow_messages(MessageTables(p2p), episodes, several)[0].p2p)
+    operations = list(observed.messages(p2p, models.network if alone else None, several))
     total_s = sum(float(calls.measured_s.sum()) for calls in kernels) or 1.0
     subjects = [
         subject_of(calls, float(calls.measured_s.sum()) / total_s, wandering=models.wandering is not None)

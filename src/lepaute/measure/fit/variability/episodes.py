@@ -202,21 +202,18 @@ def episodes_of_parts(parts: Parts, watches: Sequence[Watch], hosts: Sequence[st
     )
 
 
-def without_slow_messages(tables: MessageTables, episodes: Episodes) -> tuple[MessageTables, int]:
+def without_slow_messages(tables: MessageTables, episodes: Episodes, several: bool) -> tuple[MessageTables, int]:
     """The tables less point-to-point messages and those of a ring that are of an episode, but for links of which too
-    little would be left; and how many these are. Each table has the number of its `archive`."""
-    (p2p, of_p2p), (ring, of_ring) = (_without_slow(frames, episodes) for frames in (tables.p2p, tables.ring))
-    return replace(tables, p2p=p2p, ring=ring), of_p2p + of_ring
+    little would be left; and how many these are.
 
-
-def _without_slow(frames: Sequence[pandas.DataFrame], episodes: Episodes) -> tuple[list[pandas.DataFrame], int]:
-    """The tables, an archive each, and how many rows they lack."""
-    slow = [slow_messages(frame, episodes.looks) for frame in frames]
-    if not any(rows.any() for rows in slow):
-        return list(frames), 0
-    marked = [frame.assign(disturbed=rows) for frame, rows in zip(frames, slow, strict=True)]
-    kept, _ = without_disturbed(marked, ("host", "link"))
-    return kept, sum(map(len, frames)) - sum(map(len, kept))
+    tables : each with the number of its `archive`;  several : there are several nodes
+    """
+    kept, left_out = [], 0
+    for frames in (tables.p2p, tables.ring):
+        marked = [frame.assign(disturbed=slow_messages(frame, episodes.looks)) for frame in frames]
+        kept.append(without_disturbed(marked, ("host", "link") if several else ())[0])
+        left_out += sum(map(len, frames)) - sum(map(len, kept[-1]))
+    return replace(tables, p2p=kept[0], ring=kept[1]), left_out
 
 
 def slow_messages(table: pandas.DataFrame, looks: Mapping[tuple[int, str], Look]) -> Booleans:
@@ -262,16 +259,12 @@ def slow_messages(table: pandas.DataFrame, looks: Mapping[tuple[int, str], Look]
 
 
 def _beside_slow(start: pandas.DataFrame, looks: Mapping[tuple[int, str], Look]) -> bool:
-    """Whether a node was slow when it was looked at last before these messages, or first after them."""
+    """Whether a node was slow up to BESIDE_S before these messages, or after them."""
     for (archive, host), (date_s, slow) in looks.items():
-        rows = start[(start["archive"] == archive) & ((start["host"] == host) | (len(looks) == 1))]
-        if len(rows):
-            first_s, last_s = float(rows["start_s"].min()), float(rows["start_s"].max())
-            before, after = int(np.searchsorted(date_s, first_s)) - 1, int(np.searchsorted(date_s, last_s))
-            if before >= 0 and slow[before] and first_s - date_s[before] <= BESIDE_S:
-                return True
-            if after < len(date_s) and slow[after] and date_s[after] - last_s <= BESIDE_S:
-                return True
+        rows = (start["archive"] == archive) & ((start["host"] == host) | (len(looks) == 1))
+        dates = start.loc[rows, "start_s"]
+        if np.any(slow & (date_s >= dates.min() - BESIDE_S) & (date_s <= dates.max() + BESIDE_S)):
+            return True
     return False
 
 
