@@ -37,13 +37,13 @@ CHUNK_S = 0.1
 #: What ends or begins so near an episode is left out with it.
 MARGIN_S = 0.1
 #: What a rank measured of messages in so long is one part, of so many calls at least.
-MESSAGES_S, MIN_MESSAGES = 0.1, 5
+_MESSAGES_S, _MIN_MESSAGES = 0.1, 5
 #: So far from a stretch of messages, and in so large a share of starts at most.
-BESIDE_S, MAX_STARTS = 5.0, 1 / 3
+_BESIDE_S, _MAX_STARTS = 5.0, 1 / 3
 #: Columns that tell starts of mpirun apart, besides the two nodes, and messages that take alike.
-START, ALIKE = ("block", "attempt", "distance"), ("link", "distance", "operation", "condition", "call", "role")
+_START, _SIMILAR = ("block", "attempt", "distance"), ("link", "distance", "operation", "condition", "call", "role")
 #: Calls that wait for others or compute, of a length of their own.
-NOT_MESSAGES = frozenset({"iprobe", "dgemm", "wait"})
+_NOT_MESSAGES = frozenset({"iprobe", "dgemm", "wait"})
 #: Where so many episodes would have been seen while fewer cores computed, and none was, they come with busy cores only.
 EXPECTED_ALONE = 5.0
 MAX_HOSTS = 1 << 20  # of an archive, in the number of a series
@@ -208,12 +208,12 @@ def without_slow_messages(tables: MessageTables, episodes: Episodes, several: bo
 
     tables : each with the number of its `archive`;  several : there are several nodes
     """
-    kept, left_out = [], 0
+    kept, dropped = [], 0
     for frames in (tables.p2p, tables.ring):
         marked = [frame.assign(disturbed=slow_messages(frame, episodes.looks)) for frame in frames]
         kept.append(without_disturbed(marked, ("host", "link") if several else ())[0])
-        left_out += sum(map(len, frames)) - sum(map(len, kept[-1]))
-    return replace(tables, p2p=kept[0], ring=kept[1]), left_out
+        dropped += sum(map(len, frames)) - sum(map(len, kept[-1]))
+    return replace(tables, p2p=kept[0], ring=kept[1]), dropped
 
 
 def slow_messages(table: pandas.DataFrame, looks: Mapping[tuple[int, str], Look]) -> Booleans:
@@ -226,44 +226,44 @@ def slow_messages(table: pandas.DataFrame, looks: Mapping[tuple[int, str], Look]
     if not len(table) or not {"block", "attempt", "host", "peer", "link", "rank", "start_s"} <= set(table.columns):
         return slow  # of an old version
     first, second = np.sort(table[["host", "peer"]].to_numpy(dtype=str), axis=1).T
-    start = combinations_of(table.assign(first=first, second=second), (*START, "first", "second"))
+    start = combinations_of(table.assign(first=first, second=second), (*_START, "first", "second"))
     rank, begin_s = table["rank"].to_numpy(dtype=np.int64), table["start_s"].to_numpy(dtype=np.float64)
     size_bytes, net_s = table["size_bytes"].to_numpy(dtype=np.float64), np.maximum(net_seconds(table), 1e-9)
     process, first_s = numbered([start, rank]), np.full(len(table), np.inf)
     np.minimum.at(first_s, process, begin_s)
     since_s = begin_s - first_s[process]
-    alike, level = combinations_of(table, ALIKE), np.zeros(len(table))
-    for number in np.unique(alike):
-        rows = np.flatnonzero(alike == number)
+    similar, level = combinations_of(table, _SIMILAR), np.zeros(len(table))
+    for number in np.unique(similar):
+        rows = np.flatnonzero(similar == number)
         level[rows] = np.log(net_s[rows] / local_median(size_bytes[rows], net_s[rows]))
     timed = size_bytes > 0.0
     if "call" in table.columns:  # of a ring
-        timed &= ~table["call"].isin(NOT_MESSAGES).to_numpy() & (table["condition"] != "iprobe+dgemm").to_numpy()
-    part = numbered([process, (since_s / MESSAGES_S).astype(np.int64)])
+        timed &= ~table["call"].isin(_NOT_MESSAGES).to_numpy() & (table["condition"] != "iprobe+dgemm").to_numpy()
+    part = numbered([process, (since_s / _MESSAGES_S).astype(np.int64)])
     columns = {"begin_s": since_s, "end_s": since_s + net_s, "level": level, "start": start, "rank": rank}
     parts = pandas.DataFrame(columns)[timed].groupby(part[timed])
     of_part = parts.agg({"begin_s": "min", "end_s": "max", "level": "median", "start": "first", "rank": "first"})
-    of_part = of_part[(parts.size() >= MIN_MESSAGES).to_numpy()]
+    of_part = of_part[(parts.size() >= _MIN_MESSAGES).to_numpy()]
     if of_part.empty:
         return slow
     low_s, high_s, levels, launch, core = (of_part[name].to_numpy() for name in columns)
     stretches = slow_stretches(low_s, high_s - low_s, levels - np.median(levels), launch, core)
     lasting = [stretch for stretch in stretches if stretch.lasts]
-    are_few = len({stretch.launch for stretch in lasting}) <= MAX_STARTS * (int(start.max()) + 1)
+    are_few = len({stretch.launch for stretch in lasting}) <= _MAX_STARTS * (int(start.max()) + 1)
     for stretch in lasting:
         inside = start == stretch.launch
-        has_end = stretch.start_s > 1.5 * MESSAGES_S or stretch.end_s < since_s[inside].max() - 1.5 * MESSAGES_S
+        has_end = stretch.start_s > 1.5 * _MESSAGES_S or stretch.end_s < since_s[inside].max() - 1.5 * _MESSAGES_S
         if (are_few and has_end) or _beside_slow(table[inside], looks):
             slow |= inside & (since_s + net_s >= stretch.start_s - MARGIN_S) & (since_s <= stretch.end_s + MARGIN_S)
     return slow
 
 
 def _beside_slow(start: pandas.DataFrame, looks: Mapping[tuple[int, str], Look]) -> bool:
-    """Whether a node was slow up to BESIDE_S before these messages, or after them."""
+    """Whether a node was slow up to _BESIDE_S before these messages, or after them."""
     for (archive, host), (date_s, slow) in looks.items():
         rows = (start["archive"] == archive) & ((start["host"] == host) | (len(looks) == 1))
         dates = start.loc[rows, "start_s"]
-        if np.any(slow & (date_s >= dates.min() - BESIDE_S) & (date_s <= dates.max() + BESIDE_S)):
+        if np.any(slow & (date_s >= dates.min() - _BESIDE_S) & (date_s <= dates.max() + _BESIDE_S)):
             return True
     return False
 
