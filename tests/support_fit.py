@@ -95,6 +95,7 @@ def write_calibration(
     messages: pandas.DataFrame | None = None,
     sentinels: pandas.DataFrame | None = None,
     ring: pandas.DataFrame | None = None,
+    lists: dict[str, list[Any]] | None = None,
     **metadata: Any,
 ) -> Path:
     """An archive of these tables, or of those above; without sentinels and a ring unless given."""
@@ -109,4 +110,6 @@ def write_calibration(
         for name, table in {"sentinels": sentinels, "ring": ring}.items():
             if table is not None:
                 archive.add_table(f"observations/{name}.parquet", table)
+        for name, entries in (lists or {}).items():
+            archive.add_list(name, entries)
     return path

@@ -12,6 +12,13 @@ each launch. Treatments, of the same machine and seed: `as before`, all steps; `
 Of each interval of 95 %, for `undisturbed` runs of one rank and for `any`: share of 400 runs inside, median half-width,
 mean interval score (Gneiting and Raftery 2007). Constants were fixed by such simulations of other seeds; chosen after
 an archive had been fitted: steps beside an episode, the square of a stretch's level, priors of what lasts.
+
+Messages: a start of mpirun a block, MESSAGES on two ranks in about a second, sizes log-uniform up to 64 MiB; they
+scatter by 8 % (half-normal, both ranks) and 3 %, starts by 3 %. NETWORKS have in addition: `tails`, 3 % of messages ten
+times as long; `late`, 15 % three times; `modes`, 1.4 times for 0.2 s of each second on average; `slow starts`, one of
+five 1.5 times; `slow beginnings`, 0.3 s of one of five. The rule of steps is applied to all archives, and as by the
+package to those with an episode in steps or sentinels: how many archives lack messages, what share of the slow messages
+and of the others that is, and how far the mean of what stays is from that of the undisturbed machine.
 """
 
 from collections.abc import Sequence
@@ -22,14 +29,13 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 import pandas
-from support.goals import Goal, markdown
-from support.options import Options
-from support.report import run_study
+from support.goals import Goal, at_most, markdown
+from support.options import Options, options_of
+from support.report import close, run_main
 
-from lepaute.measure.fit.variability.episodes import MAX_HOSTS, Episodes, Parts, episodes_of_parts
+from lepaute.measure.fit.variability.episodes import MAX_HOSTS, Episodes, Parts, episodes_of_parts, slow_messages
 from lepaute.measure.fit.variability.sentinels import Watch
 from lepaute.simulate.slow_state import SlowNodes
-from lepaute.stats import disturbance, slow_state
 from lepaute.stats.time_scale import LastingEffect, StepSeries, TimeScale, fit_time_scale
 
 STUDY = "episodes"
@@ -42,11 +48,8 @@ RUNS_S = (0.15, 1.0, 8.0, 100.0)
 TREATMENTS = ("as before", "left out", "repeated", "lepaute", "oracle")
 MACHINES, QUICK_MACHINES, RUNS, DRAWS = 200, 2, 400, 4000
 KEYS = ["episodes", "run_s", "runs", "treatment"]
-RULE = {
-    **{name: getattr(disturbance, name) for name in ("MAX_SD", "MIN_SLOWER", "SHORTEST_EPISODE_S")},
-    **{name: getattr(disturbance, name) for name in ("MIN_SENTINELS", "ALL_CORES", "EDGE")},
-    **{name: getattr(slow_state, name) for name in ("LENGTH_S", "LENGTH_LOG_SD", "ODDS", "ODDS_LOG_SD")},
-}
+NETWORKS = ("plain", "tails", "late", "modes", "slow starts", "slow beginnings")
+MESSAGES, LARGEST_BYTES = 120, 64 << 20
 
 OWN = {
     "--machines": {"type": int, "help": f"of each kind ({MACHINES})"},
@@ -179,6 +182,63 @@ def slow_in(steps: Sequence[tuple[float, float, float, int]]) -> bool:
     return bool(np.sum(ratio > np.exp(0.35)) >= 2)
 
 
+def messages(made: Calibration, block: int, network: str) -> pandas.DataFrame:
+    """Those of one start, as an archive has them; slow: in an episode; quiet_s: what they would take outside."""
+    rng, rows, course = made.rng, [], made.course
+    level, odd, begun_s = 0.03 * rng.normal(), rng.uniform() < 0.2, made.now_s
+    in_mode, until_s = False, begun_s + rng.exponential(0.8)
+    for size in np.exp(rng.uniform(0.0, np.log(LARGEST_BYTES), MESSAGES)):
+        made.now_s += course.takes_s(made.now_s, rng.uniform(0.002, 0.008) + 6e-10 * size)
+        if made.now_s > until_s:
+            in_mode, until_s = not in_mode, made.now_s + rng.exponential(0.8 if in_mode else 0.2)
+        log = level + 0.08 * abs(rng.normal())
+        log += np.log(1.4) * (network == "modes" and in_mode) + np.log(1.5) * (network == "slow starts" and odd)
+        log += np.log(1.5) * (network == "slow beginnings" and odd and made.now_s < begun_s + 0.3)
+        log += np.log(10.0) * (network == "tails" and rng.uniform() < 0.03)
+        log += np.log(3.0) * (network == "late" and rng.uniform() < 0.15)
+        ends_s = []
+        for rank in (0, 1):
+            quiet_s = (1e-6 + size / 8e9) * np.exp(log + 0.03 * rng.normal())
+            takes_s = course.takes_s(made.now_s, quiet_s)
+            ends_s.append(made.now_s + takes_s)
+            rows.append((made.now_s, takes_s, size, rank, takes_s > 1.05 * quiet_s, quiet_s))
+        made.now_s = max(ends_s)
+    frame = pandas.DataFrame(rows, columns=["start_s", "duration_s", "size_bytes", "rank", "slow", "quiet_s"])
+    ends = {"host": "here", "peer": "here", "link": "local", "operation": "exchange", "clock_cost_s": 0.0}
+    return frame.assign(archive=0, block=block, attempt=0, **ends)
+
+
+def of_messages(kind: str, network: str, seed: int, number: int) -> list[dict[str, object]]:
+    """A row a way to search: everywhere, and where the package does."""
+    gap_s, length_s = KINDS[kind]
+    rng = np.random.default_rng([seed, list(KINDS).index(kind), number, 2, NETWORKS.index(network)])
+    made, frames = Calibration(rng, Course(rng, gap_s, length_s, 5000.0)), []
+    for block in range(BLOCKS):
+        for probe in rng.permutation(4):
+            made.sentinel(block)
+            if probe == 3:
+                frames.append(messages(made, block, network))
+            else:
+                made.launch(block, BLOCK * rng.normal(), int(probe), ((block % 2,), (0, 1), (0, 1))[probe])
+            made.now_s += rng.uniform(1.0, 2.0)
+    made.sentinel(BLOCKS - 1)
+    table = pandas.concat(frames, ignore_index=True)
+    seen, slow = made.episodes(), table["slow"].to_numpy()
+    found = slow_messages(table, {} if seen is None else seen.looks)
+    usual_s = 1e-6 + table["size_bytes"] / 8e9
+    quiet, rows = float((table["quiet_s"] / usual_s).mean()), []
+    for search, left_out in (("everywhere", found), ("lepaute", found & (seen is not None))):
+        error = float((table["duration_s"] / usual_s)[~left_out].mean()) / quiet - 1.0
+        rows.append(
+            {
+                "network": network, "episodes": kind, "search": search, "archives": float(left_out.any()),
+                "slow": float(left_out[slow].mean()) if slow.any() else np.nan, "others": float(left_out[~slow].mean()),
+                "error": error, "error_before": float((table["duration_s"] / usual_s).mean()) / quiet - 1.0,
+            }
+        )  # fmt: skip
+    return rows
+
+
 def chosen(steps: StepSeries, kept: npt.NDArray[np.bool_]) -> StepSeries:
     """The same with some of the steps."""
     process, number = np.unique(steps.process[kept], return_inverse=True)
@@ -293,6 +353,19 @@ def simulated(options: Options) -> pandas.DataFrame:
     return result.round(4).reset_index()
 
 
+def searched(options: Options) -> pandas.DataFrame:
+    """A row a network, kind of episodes, and way to search messages: means over machines, errors in absolute value."""
+    count = (options.own.machines or (QUICK_MACHINES if options.quick else MACHINES)) // 2
+    with ProcessPoolExecutor() as pool:
+        cases = [(kind, network) for network in NETWORKS for kind in KINDS]
+        work = [pool.map(partial(of_messages, *case, options.own.seed), range(count)) for case in cases]
+        frame = pandas.DataFrame([row for rows in work for of_machine in rows for row in of_machine])
+    for column in ("error", "error_before"):
+        frame[column] = 100.0 * frame[column].abs()
+    frame[["archives", "slow", "others"]] *= 100.0
+    return frame.groupby(["network", "episodes", "search"], sort=False).mean().round(2).reset_index()
+
+
 def judged(frame: pandas.DataFrame) -> list[Goal]:
     """Coverage of the treatment that the package has, and what a long run's interval is wider than need be."""
     table, goals = frame.set_index(KEYS), []
@@ -317,6 +390,28 @@ def _half_width(table: pandas.DataFrame, kind: str, seconds: float, treatment: s
     return float(table.loc[(kind, seconds, "undisturbed", treatment), "half_width"])
 
 
+def found_in_messages(frame: pandas.DataFrame) -> list[Goal]:
+    """How often the package finds something where nothing is."""
+    nothing = frame[(frame["episodes"] == "none") & (frame["search"] == "lepaute")]
+    return [at_most("archives without episodes that lose messages, any network", 5.0, float(nothing["archives"].max()))]
+
+
+def text_of_messages(frame: pandas.DataFrame) -> str:
+    rows = []
+    for network, of_network in frame.groupby("network", sort=False):
+        none, some = (part for _, part in of_network.groupby(of_network["episodes"] != "none"))
+        lost, kept = none.set_index("search")["archives"], some[some["search"] == "lepaute"].mean(numeric_only=True)
+        means = (f"{kept[name]:.1f}" for name in ("slow", "error_before", "error"))
+        rows.append((str(network), f"{lost['everywhere']:.0f}", f"{lost['lepaute']:.0f}", *means))
+    header = ("network", "lose messages, searched everywhere", "lepaute", "slow ones left out", "error before", "after")
+    return f"""
+Messages of {MACHINES // 2} machines a kind and network, %: archives without episodes that lose some; with episodes, the
+share of slow ones left out, and the error of the mean time.
+
+{markdown(header, rows)}
+"""
+
+
 def text(frame: pandas.DataFrame) -> str:
     table = frame.set_index(KEYS)
     rows = []
@@ -334,10 +429,20 @@ Runs of 8 s on {machines} simulated machines a kind, whose cores all take {FACTO
 (`validation/episodes.py`, its head has the law and what was fixed before): inside, %, half-width, %, interval score.
 
 {markdown(("episodes", "runs", *TREATMENTS), rows)}
-
-{{goals}}
 """
 
 
+def main() -> int:
+    options = options_of(__doc__, own=OWN)
+    makers = {STUDY: simulated, f"{STUDY}_messages": searched}
+    frames = [
+        pandas.read_csv(options.table(name)) if options.summarise else make(options) for name, make in makers.items()
+    ]
+    for name, frame in zip(makers, frames, strict=True):
+        options.write(name, frame)
+    goals = [*judged(frames[0]), *found_in_messages(frames[1])]
+    return close(options, STUDY, goals, f"{text(frames[0])}{text_of_messages(frames[1])}\n{{goals}}\n")
+
+
 if __name__ == "__main__":
-    run_study(STUDY, simulated, judged, text, own=OWN)
+    run_main(main)

@@ -97,6 +97,50 @@ def test_a_fit_of_the_archive_is_the_platform_that_the_calibration_made(quick_ca
     assert (tmp_path / "again.yaml").read_bytes().split(b"\n", 3)[3:] == platform.read_bytes().split(b"\n", 3)[3:]
 
 
+@pytest.mark.machine
+@pytest.mark.long
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="calibration needs two cores")
+def test_neighbours_that_compute_beside_a_probe_are_seen_by_counters_and_not_priced(tmp_path: Path) -> None:
+    """Two busy processes for each core beside one run of one probe, which is measured again."""
+    from lepaute.measure.archive import Archive
+    from lepaute.measure.calibration.campaign import calibrate
+    from lepaute.measure.fit.observations.columns import KERNELS, without_disturbed
+
+    busy = ["timeout", f"{HANG_S:.0f}", "sh", "-c", "while :; do :; done"]
+    neighbours: list[subprocess.Popen[bytes]] = []
+    begun: list[str] = []
+
+    def tell(text: str, _share: float) -> None:
+        while neighbours:
+            ended = neighbours.pop()
+            ended.terminate()
+            ended.wait()
+        if text == "block 2 of 2: hpl_steps_1x1_all" and not begun:
+            begun.append(text)
+            # Each in a session of its own: the scheduler shares cores between sessions first.
+            many = range(2 * (os.cpu_count() or 1))
+            neighbours.extend(subprocess.Popen(busy, start_new_session=True) for _ in many)
+
+    try:
+        archive = Archive.open(calibrate(tmp_path / "c.zip", quick=True, nbs=(64,), progress=tell))
+    finally:
+        tell("", 1.0)
+    (met,) = [
+        entry
+        for entry in archive.json("blocks.json")
+        if (entry["block"], entry["name"], entry["attempt"]) == (1, "hpl_steps_1x1_all", 0)
+    ]
+    assert any(cause.startswith("cpu: other processes used") for cause in met["causes"])
+    calls = archive.table(KERNELS)
+    of_all = (calls["probe"] == "hpl_steps_1x1") & (calls["active_cores"] == calls["active_cores"].max())
+    rows = of_all & (calls["block"] == 1) & (calls["attempt"] == 0)
+    assert rows.any()
+    assert calls.loc[rows, "disturbed"].all()
+    (kept,), short = without_disturbed([calls], ("probe", "cpu"))
+    if not short:  # where more than these neighbours disturbed the machine, all that there is has to do
+        assert not kept.index.isin(calls.index[rows]).any()
+
+
 def test_predict_loads_no_heavy_package() -> None:
     code = (
         "import sys; from lepaute.cli.main import main; "

@@ -1,13 +1,17 @@
 """How long a calibration goes on: until predictions are precise enough, or its time is spent; no clock is looked at."""
 
 import itertools
+import json
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from support_calibration import BLOCK, FakeMachine, names_in
+from support_fit import kernel_rows, write_calibration
 
+from lepaute.cli.main import main
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.measure.archive import Archive
 from lepaute.measure.calibration import campaign
@@ -146,6 +150,28 @@ def test_further_blocks_leave_the_designs_of_the_first_as_they_are() -> None:
     first, more = plan(FULL, 1, TWO, LIMITS), plan(FULL, 1, TWO, LIMITS, blocks=9)
     assert more[: len(first)] == first
     assert {run.block for run in more} == set(range(9))
+
+
+@pytest.mark.slow
+def test_the_command_passes_budget_and_precision_on_and_says_what_was_reached(tmp_path, monkeypatch, capsys):
+    goals: list[Goal] = []
+
+    def measure(path: Path, *, goal: Goal, **_others: object) -> Path:
+        goals.append(goal)
+        walls = [{"block": block, "wall_s": 15.0} for block in range(5) for _ in range(2)]
+        return write_calibration(path, kernel_rows(10, 150, kernels=("dgemm", "dtrsm")), lists={"blocks.json": walls})
+
+    monkeypatch.setattr(campaign, "calibrate", measure)
+    files = ["-o", str(tmp_path / "p.yaml"), "--archive", str(tmp_path / "c.zip")]
+    assert main(["calibrate", *files, "--budget", "5min", "--precision", "0.1%", "--json"]) == 0
+    ((precision, budget_s),) = [(goal.precision, goal.budget_s) for goal in goals]
+    assert (precision, budget_s) == (0.001, 300.0)
+    output, notes = capsys.readouterr()
+    told = json.loads(output)["precision"]
+    (line,) = [text for text in notes.splitlines() if "another minute would give" in text]
+    width = f"{100.0 * told['half_width']:.1f} %"
+    assert f"the mean of {told['reference']} is known to ± {width} after 5 blocks, short of 0.1 %" in line
+    assert 0.0 < told["floor"] <= told["half_width"]
 
 
 def test_a_budget_that_does_not_hold_the_fewest_blocks_is_refused_and_leaves_nothing(small, place):

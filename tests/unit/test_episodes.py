@@ -1,15 +1,16 @@
 """Episodes in which a machine is slow on all cores at once: seen, left out of the fit, and a layer of the platform."""
 
+import re
 from pathlib import Path
 
 import numpy as np
 import pandas
 import pytest
-from support_fit import sentinel_rows, write_calibration
+from support_fit import message_rows, sentinel_rows, write_calibration
 
 from lepaute.measure.archive import Archive
 from lepaute.measure.fit import platform_and_models
-from lepaute.measure.fit.variability.episodes import Parts, episodes_of_parts
+from lepaute.measure.fit.variability.episodes import Parts, episodes_of_parts, slow_messages
 from lepaute.simulate.platform.schema import Platform
 from lepaute.stats.slow_state import fit_slow_state
 
@@ -47,11 +48,13 @@ def steps_of_two_cores(
 
 
 def fitted(
-    folder: Path, kernels: pandas.DataFrame, sentinels: pandas.DataFrame | None = None
+    folder: Path,
+    kernels: pandas.DataFrame,
+    sentinels: pandas.DataFrame | None = None,
+    messages: pandas.DataFrame | None = None,
 ) -> tuple[Platform, list[str]]:
-    platform, models = platform_and_models(
-        Archive.open(write_calibration(folder, kernels, sentinels=sentinels)), "here"
-    )
+    archive = Archive.open(write_calibration(folder, kernels, messages, sentinels=sentinels))
+    platform, models = platform_and_models(archive, "here")
     return platform, models.warnings
 
 
@@ -81,6 +84,40 @@ def test_one_slow_core_is_no_state_of_the_machine(tmp_path: Path) -> None:
     platform, warnings = fitted(tmp_path / "a.zip", steps_of_two_cores({2: (0.5, 2.0)}, 1.7, cores=(0,)))
     assert platform.slow_state is None
     assert not any("slow for a while" in text for text in warnings)
+
+
+def slowed_messages(first: int, last: int) -> tuple[pandas.DataFrame, pandas.DataFrame]:
+    """Five starts of 240 messages in 2.4 s, from 1000 s every 20 s; and the same, those with these numbers of the
+    fourth start 1.7 times as long."""
+    messages = message_rows()
+    place = messages.groupby("block").cumcount()
+    messages["start_s"] = 1000.0 + 20.0 * messages["block"] + 0.01 * place
+    slow = (messages["block"] == 3) & (place >= first) & (place < last)
+    return messages, messages.assign(duration_s=messages["duration_s"].where(~slow, 1.7 * messages["duration_s"]))
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_a_slow_start_is_of_an_episode_only_where_the_machine_was_slow_beside_it(beside: bool) -> None:
+    _, messages = slowed_messages(0, 240)
+    looks = {(0, "here"): (np.array([1054.0, 1059.0, 1066.0]), np.array([True, beside, False]))}
+    found = slow_messages(messages.assign(archive=0), looks)
+    assert found.tolist() == (beside & (messages["block"] == 3)).tolist()
+
+
+@pytest.mark.slow
+def test_messages_of_an_episode_are_left_out_where_steps_saw_one(tmp_path: Path) -> None:
+    """One second of a start: 100 messages, and ten at either end."""
+    messages, longer = slowed_messages(60, 160)
+    episode = steps_of_two_cores({2: (0.5, 2.0)}, 1.7)
+    quiet, none = fitted(tmp_path / "quiet.zip", episode, messages=messages)
+    seen, warnings = fitted(tmp_path / "seen.zip", episode, messages=longer)
+    priced, _ = fitted(tmp_path / "priced.zip", steps_of_two_cores({}, 1.0), messages=longer)
+    assert not any("messages" in text for text in none)
+    (left_out,) = [int(found[1]) for text in warnings if (found := re.search(r"without ([0-9]+) messages", text))]
+    assert 100 <= left_out <= 130
+    largest = [platform.network.remote.segments[-1] for platform in (quiet, seen, priced)]
+    quiet_s, seen_s, priced_s = (1 / part.bandwidth_Bps + part.send[1] + part.receive[1] for part in largest)  # a byte
+    assert abs(seen_s / quiet_s - 1.0) < 0.01 < priced_s / quiet_s - 1.0
 
 
 def test_slow_sentinels_alone_make_a_layer_and_one_does_not(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ from lepaute.measure.fit.variability.dependence import (
     frequency_effect,
     monitoring_of,
 )
-from lepaute.measure.fit.variability.episodes import in_usual_state
+from lepaute.measure.fit.variability.episodes import in_usual_state, without_slow_messages
 from lepaute.measure.fit.variability.sentinels import change_warnings, drift_of, sentinel_of, watches
 from lepaute.measure.fit.variability.steps import time_scale_of
 from lepaute.measure.observation_columns import FLOWS, KERNELS, P2P, RING, SEMANTICS
@@ -141,14 +141,13 @@ def models(
     hosts, absent = seen_hosts(hosts_of(given[0]), frames)
     several = len(hosts) > 1
     kernel_frames, short_kernels = without_disturbed(frames, ("host", "probe", "cpu") if several else ("probe", "cpu"))
-    p2p_frames, short_p2p = without_disturbed(
-        [checked_table(archive, P2P) for archive in given], ("host", "link") if several else ()
-    )
-    links = _links(given, p2p_frames, hosts, network_condition)
+    messages, short_p2p = _messages(given, several)
     tests = factor_tests(pooled_factors(kernel_frames))
     shape = shape_of(given)
     table = pooled_observations([usual_conditions(frame) for frame in kernel_frames], hosts, shape)
     table, watched, episodes = in_usual_state(table, watches(given), hosts)
+    messages, slow_messages = (messages, 0) if episodes is None else without_slow_messages(messages, episodes, several)
+    links = _links(given, messages, hosts, network_condition)
     found, notes = _fit_all(_by_threads(table), forms or {})
     if not found:
         raise FitError("no kernel could be fitted; the archives hold no usable calls, calibrate again")
@@ -187,12 +186,10 @@ def models(
         notes.append("Other load disturbed the calibration; calibrate again on a quiet machine.")
     notes += [f"{sentence(test)}; the model holds for random content." for test in tests if test.matters]
     notes += links.notes
-    days = None
-    warnings += [*change_warnings(watched), *([] if episodes is None else [episodes.sentence])]
+    warnings += [*change_warnings(watched), *([] if episodes is None else [episodes.sentence(slow_messages)])]
     scale = time_scale_of(table, fitted)
-    if effects is not None:
-        days = days_of(effects, scale, drift_of(watched))
-    else:
+    days = None if effects is None else days_of(effects, scale, drift_of(watched))
+    if effects is None:
         notes.append("A single block was measured: the spread between days is unknown.")
     wandering = None if effects is None or scale is None else wandering_of(scale)
     return FittedModels(
@@ -280,22 +277,29 @@ def platform_and_models(
     return platform, fitted
 
 
-def _links(
-    archives: "list[Archive]", p2p: list[pandas.DataFrame], hosts: tuple[str, ...], condition: str | None
-) -> FittedLinks:
-    several = len(hosts) > 1
+def _messages(archives: "list[Archive]", several: bool) -> tuple[MessageTables, tuple[str, ...]]:
+    """Tables of messages without disturbed runs, and the links that cannot do without these."""
     among_links = ("host", "link") if several else ()
-    ring, _ = without_disturbed(_tables(archives, RING), among_links)
-    flows, _ = without_disturbed(_tables(archives, FLOWS), among_links)
-    tables = MessageTables(p2p, _tables(archives, SEMANTICS), ring, flows)
+    p2p, short = without_disturbed(_tables(archives, P2P), among_links)
+    ring, flows = (without_disturbed(_tables(archives, name), among_links)[0] for name in (RING, FLOWS))
+    return MessageTables(p2p, _tables(archives, SEMANTICS), ring, flows), short
+
+
+def _links(
+    archives: "list[Archive]", tables: MessageTables, hosts: tuple[str, ...], condition: str | None
+) -> FittedLinks:
     number = {host: NODE + place for place, host in enumerate(hosts)}
     switches = [[number[name] for name in names if name in number] for names in archives[0].about.switches]
     known = sum(map(len, switches)) == len(hosts)
-    return fitted_links(tables, several, condition, ([nodes for nodes in switches if nodes] if known else []))
+    return fitted_links(tables, len(hosts) > 1, condition, [nodes for nodes in switches if nodes] if known else [])
 
 
 def _tables(archives: "list[Archive]", name: str) -> list[pandas.DataFrame]:
-    return [checked_table(archive, name) for archive in archives if name in archive.members()]
+    return [
+        checked_table(archive, name).assign(archive=number)
+        for number, archive in enumerate(archives)
+        if name == P2P or name in archive.members()
+    ]
 
 
 def _told_of_layout(about: "Metadata") -> list[str]:

@@ -12,11 +12,13 @@ from lepaute.measure.fit.diagnostics import flag as flagging
 from lepaute.measure.fit.diagnostics.course import Machine, machine_of, series_of, slow_change, step
 from lepaute.measure.fit.diagnostics.findings import summary
 from lepaute.measure.fit.diagnostics.residuals import Classed, Residuals, classed
+from lepaute.measure.fit.messages.links import MessageTables
 from lepaute.measure.fit.numeric import one_blas_thread, subset
 from lepaute.measure.fit.observations.calibrations import calibrations, hosts_of, seen_hosts, shape_of
 from lepaute.measure.fit.observations.calls import pooled_observations
+from lepaute.measure.fit.observations.disturbed import without_disturbed
 from lepaute.measure.fit.observations.factors import usual_conditions
-from lepaute.measure.fit.variability.episodes import in_usual_state
+from lepaute.measure.fit.variability.episodes import in_usual_state, without_slow_messages
 from lepaute.measure.fit.variability.sentinels import watches
 from lepaute.measure.observation_columns import KERNELS, P2P
 from lepaute.simulate.platform.schema import KernelModel, Network, Wandering
@@ -113,18 +115,24 @@ def diagnose(
     """
     given = calibrations(archives)
     raw_kernels = [archive.table(KERNELS) for archive in given]
-    raw_messages = [archive.table(P2P) for archive in given]
-    origins = [observed.origins_of(pair) for pair in zip(raw_kernels, raw_messages, strict=True)]
+    raw_messages = [archive.table(P2P).assign(archive=number) for number, archive in enumerate(given)]
+    clocks = observed.clocks_of(list(zip(raw_kernels, raw_messages, strict=True)))
     hosts, _ = seen_hosts(hosts_of(given[0]), raw_kernels)
     several = len(hosts) > 1
-    frames = observed.dated(raw_kernels, origins, ("host", "probe", "cpu") if several else ("probe", "cpu"))
+    among_probes = ("host", "probe", "cpu") if several else ("probe", "cpu")
+    frames, _ = without_disturbed(observed.dated(raw_kernels, clocks), among_probes)
+    p2p, _ = without_disturbed(observed.dated(raw_messages, clocks), ("host", "link") if several else ())
+    watched = [
+        replace(watch, start_s=watch.start_s - clocks[watch.archive].get(watch.host, 0.0)) for watch in watches(given)
+    ]
     shape = shape_of(given)
     table = pooled_observations([usual_conditions(frame) for frame in frames], hosts, shape)
-    table, sentinels, episodes = in_usual_state(table, watches(given), hosts)
+    table, sentinels, episodes = in_usual_state(table, watched, hosts)
     kernels = list(observed.kernels(table, hosts, models.kernels, shape))
     missing = observed.without_model(frames, models.kernels)
-    messages = observed.dated(raw_messages, origins, ("host", "link") if several else ())
-    operations = list(observed.messages(messages, models.network if alone else None, several))
+    if episodes is not None:
+        p2p = list(without_slow_messages(MessageTables(p2p), episodes, several)[0].p2p)
+    operations = list(observed.messages(p2p, models.network if alone else None, several))
     total_s = sum(float(calls.measured_s.sum()) for calls in kernels) or 1.0
     subjects = [
         subject_of(calls, float(calls.measured_s.sum()) / total_s, wandering=models.wandering is not None)

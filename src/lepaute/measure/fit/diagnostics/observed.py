@@ -13,7 +13,6 @@ from lepaute.measure.fit.numeric import Booleans, Floats, Integers
 from lepaute.measure.fit.observations.calibrations import THREADS, NodeShape
 from lepaute.measure.fit.observations.calls import MODELLED, Calls, calls_by_kernel, place_of
 from lepaute.measure.fit.observations.columns import combinations_of, net_seconds
-from lepaute.measure.fit.observations.disturbed import without_disturbed
 from lepaute.measure.fit.variability.crowding import relieved
 from lepaute.simulate.platform.schema import KernelModel, Network, Piece, Segment
 
@@ -114,32 +113,32 @@ def _single_cpus(
             results[1][mine] = _polynomial({term: values[f"sd:{term}"] for term in table.sd_terms}, *sizes)
 
 
-def dated(
-    frames: Sequence[pandas.DataFrame], origins: Sequence[Mapping[str, float]], by: tuple[str, ...]
-) -> list[pandas.DataFrame]:
-    """The observations that the fit took, dates counted from the first of the first archive on each host.
+def clocks_of(archives: Sequence[Sequence[pandas.DataFrame]]) -> list[dict[str, float]]:
+    """Of each archive what `dated` subtracts on each host, so that dates count from the first of the first archive.
 
-    frames, origins : of each archive; by: columns that distinguish the probes, see `without_disturbed`
+    archives : the tables of each
     """
-    kept, _ = without_disturbed(frames, by)
-    shifted, offset_s = [], 0.0
-    for origin, frame in zip(origins, kept, strict=True):
-        host = frame["host"].astype(str) if "host" in frame.columns else None
-        first = host.map(origin).to_numpy(dtype=np.float64) if host is not None else min(origin.values(), default=0.0)
-        dates = frame["start_s"].to_numpy(dtype=np.float64) - first + offset_s
-        shifted.append(frame.assign(start_s=dates))
-        offset_s = (float(dates.max()) if len(dates) else offset_s) + BETWEEN_ARCHIVES_S
-    return shifted
-
-
-def origins_of(frames: Sequence[pandas.DataFrame]) -> dict[str, float]:
-    """The first date of each host in the tables of one archive."""
-    origins: dict[str, float] = {}
-    for frame in frames:
-        if len(frame) and "host" in frame.columns:
+    clocks: list[dict[str, float]] = []
+    offset_s = 0.0
+    for frames in archives:
+        origins: dict[str, float] = {}
+        for frame in (frame for frame in frames if len(frame) and "host" in frame.columns):
             for host, first in frame.groupby(frame["host"].astype(str))["start_s"].min().items():
                 origins[str(host)] = min(float(first), origins.get(str(host), np.inf))
-    return origins
+        clocks.append({host: first - offset_s for host, first in origins.items()})
+        ends = [float(frame["start_s"].max()) for frame in dated(frames, clocks[-1:] * len(frames)) if len(frame)]
+        offset_s = max(ends, default=offset_s) + BETWEEN_ARCHIVES_S
+    return clocks
+
+
+def dated(frames: Sequence[pandas.DataFrame], clocks: Sequence[Mapping[str, float]]) -> list[pandas.DataFrame]:
+    """Tables with dates by these clocks, one of each table, see `clocks_of`."""
+    shifted = []
+    for frame, clock in zip(frames, clocks, strict=True):
+        host = frame["host"].astype(str) if "host" in frame.columns else None
+        first = min(clock.values(), default=0.0) if host is None else host.map(clock).to_numpy(dtype=np.float64)
+        shifted.append(frame.assign(start_s=frame["start_s"].to_numpy(dtype=np.float64) - first))
+    return shifted
 
 
 def kernel_name(model: KernelModel) -> str:

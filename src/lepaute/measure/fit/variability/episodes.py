@@ -3,6 +3,10 @@
 What was measured in one is left out of the models: the steps, not their launch. How often the machine is slow, for how
 long and by how much is a layer of its own, from first attempts alone: a repetition was made because something was slow.
 Runs and sentinels that a counter marked tell of what it saw, and are not looked at.
+
+Messages are searched by the same rule, but only where steps or sentinels saw an episode: networks have slow starts and
+modes of their own, which it would take for episodes in most archives. What it finds has to begin or end within a start
+of mpirun, and in few of them, or the machine was slow right before or after (`validation/episodes.py`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,10 +20,12 @@ from lepaute.errors import FitError
 from lepaute.kit.text import counted, duration, percent
 from lepaute.measure.fit.kernels.form import Form
 from lepaute.measure.fit.kernels.kernel_fit import FittedKernel, fit_kernel
-from lepaute.measure.fit.numeric import Booleans, Floats, Integers
+from lepaute.measure.fit.messages.links import MessageTables
+from lepaute.measure.fit.numeric import Booleans, Floats, Integers, local_median
 from lepaute.measure.fit.observations.calibrations import THREADS
 from lepaute.measure.fit.observations.calls import IN_CONTEXT, PRODUCTS, Calls, calls_by_kernel, numbered
-from lepaute.measure.fit.observations.columns import net_seconds
+from lepaute.measure.fit.observations.columns import combinations_of, net_seconds
+from lepaute.measure.fit.observations.disturbed import without_disturbed
 from lepaute.measure.fit.variability.crowding import crowding_of, relieved
 from lepaute.measure.fit.variability.sentinels import Watch
 from lepaute.measure.fit.variability.steps import fitted_rows
@@ -37,9 +43,21 @@ from lepaute.stats.slow_state import SlowStateEstimate, fit_slow_state
 
 #: What ends or begins so near an episode is left out with it.
 MARGIN_S = 0.1
+#: What a rank measured of messages in so long is one part, of so many calls at least.
+_MESSAGES_S, _MIN_MESSAGES = 0.1, 5
+#: So far from a stretch of messages, and in so large a share of starts at most.
+_BESIDE_S, _MAX_STARTS = 5.0, 1 / 3
+#: Columns that tell starts of mpirun apart, besides the two nodes, and messages that take alike.
+_START, _SIMILAR = ("block", "attempt", "distance"), ("link", "distance", "operation", "condition", "call", "role")
+#: Calls that wait for others or compute, of a length of their own.
+_NOT_MESSAGES = frozenset({"iprobe", "dgemm", "wait"})
 #: Where so many episodes would have been seen while fewer cores computed, and none was, they come with busy cores only.
 EXPECTED_ALONE = 5.0
 MAX_HOSTS = 1 << 20  # of an archive, in the number of a series
+
+
+#: Dates, rising, and whether a node was slow then.
+Look = tuple[Floats, Booleans]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +67,7 @@ class Episodes:
     rows : of the table, those measured in an episode;  slow_s, seen_s : seconds of launches, in episodes and in all
     sentinels, all_sentinels : how many were slow, and how many there are
     busy_cores : the fewest that compute where there are episodes; None: any number
+    looks : by the number of an archive and a node: when it is known whether the machine was slow, and whether it was
     """
 
     rows: Booleans
@@ -58,6 +77,7 @@ class Episodes:
     sentinels: int
     all_sentinels: int
     busy_cores: int | None
+    looks: Mapping[tuple[int, str], Look]
 
     @property
     def slow_state(self) -> SlowState:
@@ -81,12 +101,12 @@ class Episodes:
         of_sentinels = f"{self.sentinels} of {counted(self.all_sentinels, 'sentinel')}"
         return ", and ".join([of_steps] * bool(self.slow_s) + [of_sentinels] * bool(self.sentinels))
 
-    @property
-    def sentence(self) -> str:
-        """What was seen and what became of it."""
+    def sentence(self, messages: int) -> str:
+        """What was seen and what became of it; messages: how many were left out."""
+        of_messages = f", without {counted(messages, 'message')}" if messages else ""
         return (
             f"the machine was slow for a while: calls took {percent(self.slower)} longer ({self.witnesses}); "
-            "the models are of the rest, the slow state is a layer of its own (slow_state)"
+            f"the models are of the rest{of_messages}, the slow state is a layer of its own (slow_state)"
         )
 
     @property
@@ -176,16 +196,83 @@ def episodes_of_parts(parts: Parts, watches: Sequence[Watch], hosts: Sequence[st
     busy_cores = _busy_cores(parts, usable, lasting)
     watched = usable & parts.first_attempt & (parts.active >= (busy_cores or 0))
     middles = [(one.launch, 0.5 * (one.start_s + one.end_s)) for one in lasting if one.launch in first]
-    series = _series(parts, watched, of_state, middles, watches, of_watch, hosts)
+    looks = _looks(parts, watched, of_state, middles, watches, of_watch, hosts)
     return Episodes(
         left_out[parts.of_row],
-        fit_slow_state(series, np.maximum(np.array(factors), 1.0 + 1e-6)),
+        fit_slow_state(list(looks.values()), np.maximum(np.array(factors), 1.0 + 1e-6)),
         sum(one.end_s - one.start_s for one in lasting),
         _seconds(parts, usable),
         sentinels,
         sum(map(len, watches)),
         busy_cores,
+        looks,
     )
+
+
+def without_slow_messages(tables: MessageTables, episodes: Episodes, several: bool) -> tuple[MessageTables, int]:
+    """The tables less point-to-point messages and those of a ring that are of an episode, but for links of which too
+    little would be left; and how many these are.
+
+    tables : each with the number of its `archive`;  several : there are several nodes
+    """
+    kept, dropped = [], 0
+    for frames in (tables.p2p, tables.ring):
+        marked = [frame.assign(disturbed=slow_messages(frame, episodes.looks)) for frame in frames]
+        kept.append(without_disturbed(marked, ("host", "link") if several else ())[0])
+        dropped += sum(map(len, frames)) - sum(map(len, kept[-1]))
+    return replace(tables, p2p=kept[0], ring=kept[1]), dropped
+
+
+def slow_messages(table: pandas.DataFrame, looks: Mapping[tuple[int, str], Look]) -> Booleans:
+    """Which messages are of a stretch in which all ranks of a start of mpirun were slow at once, by the rule of steps.
+
+    The level of a part is the median of its messages, over what others of their size take: some are late anywhere. The
+    ranks of a start begin together, whatever the clocks of their nodes say.
+    """
+    slow = np.zeros(len(table), dtype=np.bool_)
+    if not len(table) or not {"block", "attempt", "host", "peer", "link", "rank", "start_s"} <= set(table.columns):
+        return slow  # of an old version
+    first, second = np.sort(table[["host", "peer"]].to_numpy(dtype=str), axis=1).T
+    start = combinations_of(table.assign(first=first, second=second), (*_START, "first", "second"))
+    rank, begin_s = table["rank"].to_numpy(dtype=np.int64), table["start_s"].to_numpy(dtype=np.float64)
+    size_bytes, net_s = table["size_bytes"].to_numpy(dtype=np.float64), np.maximum(net_seconds(table), 1e-9)
+    process, first_s = numbered([start, rank]), np.full(len(table), np.inf)
+    np.minimum.at(first_s, process, begin_s)
+    since_s = begin_s - first_s[process]
+    similar, level = combinations_of(table, _SIMILAR), np.zeros(len(table))
+    for number in np.unique(similar):
+        rows = np.flatnonzero(similar == number)
+        level[rows] = np.log(net_s[rows] / local_median(size_bytes[rows], net_s[rows]))
+    timed = size_bytes > 0.0
+    if "call" in table.columns:  # of a ring
+        timed &= ~table["call"].isin(_NOT_MESSAGES).to_numpy() & (table["condition"] != "iprobe+dgemm").to_numpy()
+    part = numbered([process, (since_s / _MESSAGES_S).astype(np.int64)])
+    columns = {"begin_s": since_s, "end_s": since_s + net_s, "level": level, "start": start, "rank": rank}
+    parts = pandas.DataFrame(columns)[timed].groupby(part[timed])
+    of_part = parts.agg({"begin_s": "min", "end_s": "max", "level": "median", "start": "first", "rank": "first"})
+    of_part = of_part[(parts.size() >= _MIN_MESSAGES).to_numpy()]
+    if of_part.empty:
+        return slow
+    low_s, high_s, levels, launch, core = (of_part[name].to_numpy() for name in columns)
+    stretches = slow_stretches(low_s, high_s - low_s, levels - np.median(levels), launch, core)
+    lasting = [stretch for stretch in stretches if stretch.lasts]
+    are_few = len({stretch.launch for stretch in lasting}) <= _MAX_STARTS * (int(start.max()) + 1)
+    for stretch in lasting:
+        inside = start == stretch.launch
+        has_end = stretch.start_s > 1.5 * _MESSAGES_S or stretch.end_s < since_s[inside].max() - 1.5 * _MESSAGES_S
+        if (are_few and has_end) or _beside_slow(table[inside], looks):
+            slow |= inside & (since_s + net_s >= stretch.start_s - MARGIN_S) & (since_s <= stretch.end_s + MARGIN_S)
+    return slow
+
+
+def _beside_slow(start: pandas.DataFrame, looks: Mapping[tuple[int, str], Look]) -> bool:
+    """Whether a node was slow up to _BESIDE_S before these messages, or after them."""
+    for (archive, host), (date_s, slow) in looks.items():
+        rows = (start["archive"] == archive) & ((start["host"] == host) | (len(looks) == 1))
+        dates = start.loc[rows, "start_s"]
+        if np.any(slow & (date_s >= dates.min() - _BESIDE_S) & (date_s <= dates.max() + _BESIDE_S)):
+            return True
+    return False
 
 
 def slow_sentinels(watch: Watch) -> Booleans:
@@ -231,7 +318,7 @@ def _parts(table: pandas.DataFrame, fitted: Mapping[str, tuple[Calls, FittedKern
     )
 
 
-def _series(
+def _looks(
     parts: Parts,
     usable: Booleans,
     slow: Booleans,
@@ -239,7 +326,7 @@ def _series(
     watches: Sequence[Watch],
     of_watch: Sequence[Booleans],
     hosts: Sequence[str],
-) -> list[tuple[Floats, Booleans]]:
+) -> dict[tuple[int, str], Look]:
     """Moments of each node in each archive: the middles of the steps of one core of a run, of episodes on all cores of
     one (its number, and when), and sentinels."""
     of_run = np.zeros(int(parts.run.max(initial=-1)) + 1, dtype=np.int64)
@@ -247,7 +334,7 @@ def _series(
     lowest = np.full(int(parts.run.max(initial=-1)) + 1, np.iinfo(np.int64).max)
     np.minimum.at(lowest, parts.run[usable], parts.core[usable])
     chosen = usable & (parts.core == lowest[parts.run])
-    result = []
+    result = {}
     for number in np.unique(parts.series):
         mine = chosen & (parts.series == number)
         episodes = np.array([date_s for run, date_s in middles if of_run[run] == number])
@@ -262,7 +349,8 @@ def _series(
                 states.append(state[~watch.disturbed])
         date_s, state = np.concatenate(dates), np.concatenate(states)
         order = np.argsort(date_s, kind="stable")
-        result.append((date_s[order], state[order]))
+        archive, node = divmod(int(number), MAX_HOSTS)
+        result[archive, hosts[node]] = date_s[order], state[order]
     return result
 
 
