@@ -134,7 +134,7 @@ def _untested(table: pandas.DataFrame, design: Collection[str] | None, tested: C
         levels = table[name].nunique()
         if levels < 2 or (levels > MAX_LEVELS if design is None else name not in design):
             continue
-        role = "time" if name not in BY_NAME else BY_NAME[name].role
+        role = (BY_NAME[name].role if name in BY_NAME else None) or "time"
         untested[str(name)] = f"{levels} levels" if levels > MAX_LEVELS else f"{_ROLES[role]} by its name"
     return untested
 
