@@ -16,15 +16,6 @@ from lepaute.kit.text import counted, duration, exact_size
 from lepaute.measure.archive import Archive, mpi_campaign
 from lepaute.measure.archive.mpi_campaign import CampaignFacts, LibraryFacts, settings_text
 from lepaute.measure.compare import sessions
-from lepaute.measure.compare.campaign_calls import (
-    NO_SUBJECT,
-    choose_ranks,
-    choose_two,
-    join_campaigns,
-    select_calls,
-    shared_labels,
-    summarise,
-)
 from lepaute.measure.compare.derived import derived_lines, no_rank_times, times_of_ranks
 from lepaute.measure.compare.factor_effects import FactorEffect, factor_effects
 from lepaute.measure.compare.failures import Failure, different_networks, failures_of, failures_text
@@ -34,7 +25,17 @@ from lepaute.measure.compare.report import write_report
 from lepaute.measure.compare.resampling import SampleMeans, normality_sentence, sample_means
 from lepaute.measure.compare.setting import Source, algorithms, different_settings, setting_lines, source
 from lepaute.measure.compare.single_calls import SingleCalls, no_calls, of_rows
-from lepaute.measure.compare.summaries import ROW, without_levels
+from lepaute.measure.compare.summaries import (
+    NO_SUBJECT,
+    ROW,
+    choose_ranks,
+    choose_two,
+    join_campaigns,
+    select_calls,
+    shared_labels,
+    summarise,
+    without_levels,
+)
 from lepaute.measure.compare.verdicts import MARGIN, RATE, Correction, Verdict, verdicts_of_each
 from lepaute.measure.compare.wording import amount, answer, operation_name, sentence
 from lepaute.measure.comparison.factors import levels_text

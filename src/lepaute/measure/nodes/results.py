@@ -173,6 +173,13 @@ def check_same_place(first: Channel, other: Channel) -> None:
         )
 
 
+def check_started(trials: Mapping[str, Result]) -> None:
+    """Raises EnvironmentProblem for the first node on which a program did not start: why, and what to do about it."""
+    for trial in trials.values():
+        if not trial.ok:
+            raise EnvironmentProblem(f"{trial.node}: {why_not(trial)}")
+
+
 def why_not(trial: Result) -> str:
     """Why a program did not start, and what to do about it."""
     text = trial.stderr + trial.stdout
