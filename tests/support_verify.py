@@ -3,8 +3,7 @@
 from pathlib import Path
 
 from lepaute.measure.machine_load import Load
-from lepaute.measure.verify.disturbance import RankLoad
-from lepaute.measure.verify.real_run import HplProgram, RealRun
+from lepaute.measure.verify.real_run import HplProgram, RankLoad, RealRun
 from lepaute.simulate import Hpl, Prediction, Run
 from lepaute.simulate.prediction.prediction import SimulationFigures
 

@@ -16,8 +16,7 @@ from support_run import run_here
 
 from lepaute.cli.main import main
 from lepaute.errors import EnvironmentProblem
-from lepaute.measure.verify.disturbance import disturbances
-from lepaute.measure.verify.real_run import real_run
+from lepaute.measure.verify.real_run import disturbances, real_run
 from lepaute.simulate import Hpl
 from lepaute.simulate.apps.hpl.hpl_dat import HplDat
 

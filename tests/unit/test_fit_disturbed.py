@@ -2,7 +2,7 @@
 
 import pandas
 
-from lepaute.measure.fit.observations.disturbed import without_disturbed
+from lepaute.measure.fit.observations.calibrations import without_disturbed
 
 KERNELS = ("probe", "cpu")
 

@@ -5,7 +5,7 @@ from dataclasses import fields
 import pytest
 
 from lepaute.measure.machine_load import Load
-from lepaute.measure.verify.disturbance import RankLoad, disturbances
+from lepaute.measure.verify.real_run import RankLoad, disturbances
 
 QUIET = Load(wall_s=1.0, cores=2, own_cpu_s=1.5, others_cpu_s=0.0, steal_s=0.0)
 

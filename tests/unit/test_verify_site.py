@@ -6,8 +6,8 @@ from lepaute.cli.verify_site import spread, where_of
 from lepaute.errors import InputError
 from lepaute.measure.machine_load import Load
 from lepaute.measure.schedulers import Request
-from lepaute.measure.verify.disturbance import NodeLoad, disturbances
 from lepaute.measure.verify.node_site import sum_of
+from lepaute.measure.verify.real_run import NodeLoad, disturbances
 from lepaute.simulate.platform import load_platform
 
 

@@ -9,7 +9,7 @@ import pandas
 
 from lepaute.kit.mpi_library import find_library
 from lepaute.measure.archive import Archive, mpi_campaign
-from lepaute.measure.compare.comparison import campaign_summaries
+from lepaute.measure.compare.summaries import campaign_summaries
 from lepaute.measure.compare.verdicts import Verdict, verdicts
 from lepaute.measure.comparison.measuring import measure_libraries
 

@@ -178,7 +178,7 @@ def _against_baseline(builds: Sequence[Archive], options: CompareOptions) -> "Co
 def _compared_campaigns(campaigns: Sequence[Archive], options: CompareOptions) -> "list[Comparison]":
     """Of campaigns that all have more than two libraries, each with the reference: --left, or the first one."""
     from lepaute.measure.archive.mpi_campaign import facts
-    from lepaute.measure.compare.comparison import shared_labels
+    from lepaute.measure.compare.summaries import shared_labels
 
     labels = shared_labels([facts(campaign) for campaign in campaigns])
     if len(labels) <= 2 or options.right is not None:

@@ -8,11 +8,12 @@ from lepaute.kit.printable import terminal_columns
 from lepaute.kit.tables import shown_table
 from lepaute.kit.text import counted, exact_size, in_common_unit, seconds, significant
 from lepaute.measure.archive import Archive
-from lepaute.measure.compare.comparison import Comparison, campaign_summaries
+from lepaute.measure.compare.comparison import Comparison
 from lepaute.measure.compare.derived import derived_lines
 from lepaute.measure.compare.guidelines import SIGNIFICANT, Violation, check_guidelines
 from lepaute.measure.compare.report import ranks_sentence
 from lepaute.measure.compare.setting import algorithms, setting_lines
+from lepaute.measure.compare.summaries import campaign_summaries
 from lepaute.measure.compare.verdicts import RATE
 from lepaute.measure.compare.wording import amount, operation_name, outcome_words, ratio_text, violation_sentence
 from lepaute.measure.comparison.cases import name_of

@@ -20,7 +20,7 @@ from lepaute.measure.kernel_set import (
 )
 from lepaute.measure.layout import MADE_UP, Layout, layout_of
 from lepaute.measure.nodes.group import Nodes, each_machine
-from lepaute.measure.nodes.results import Result, check_architecture, why_not
+from lepaute.measure.nodes.results import check_architecture, check_started
 from lepaute.measure.probes import Probes
 
 
@@ -186,14 +186,8 @@ def equip(nodes: Nodes, probes: Probes, *, built_there: bool) -> None:
     if built_there:
         return
     trials = nodes.run(f"./{probes.dgemm.name}", "--help", timeout_s=_START_S, check=False)
-    _check(list(trials.values()))
+    check_started(trials)
     start = MPIRUN_OF_NODES.start(1, use_scheduler=False)
     words = (*start.argv, f"./{probes.p2p.name}", "--help")
     trials = nodes.run(*words, environment=start.environment, timeout_s=_START_S, check=False)
-    _check(list(trials.values()))
-
-
-def _check(trials: list[Result]) -> None:
-    for trial in trials:
-        if not trial.ok:
-            raise EnvironmentProblem(f"{trial.node}: {why_not(trial)}")
+    check_started(trials)

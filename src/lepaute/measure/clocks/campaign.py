@@ -11,7 +11,6 @@ import pandas
 
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.builds import built_once, digests
-from lepaute.kit.command import complaint_of
 from lepaute.kit.json_values import from_json, to_json
 from lepaute.kit.mpi_launcher import TITLES, Start, binding_works, launch_failed
 from lepaute.kit.mpi_library import check_program, find_library
@@ -25,7 +24,7 @@ from lepaute.measure.experiment.options import Options
 from lepaute.measure.experiment.ranks import start_of_ranks, write_hosts
 from lepaute.measure.experiment.workspace import Workspace
 from lepaute.measure.machine_load import disturbance_warnings, load_between, samples
-from lepaute.measure.nodes.results import Result, check_architecture, check_same_place
+from lepaute.measure.nodes.results import Result, check_programs_fit
 from lepaute.measure.raw_files import header_of_raw, read_raw, run_followed, whole_lines
 from lepaute.measure.schedulers import Request
 from lepaute.measure.toolchain import C_FLAGS, probe_source
@@ -38,7 +37,7 @@ SOURCES = (
 )
 #: A start is ended after this long beyond its last moment: a hang.
 _LIMIT_BASE_S, _LIMIT_FACTOR = 300.0, 10.0
-_MAX_ATTEMPTS, _MAX_STARTS, _MAX_FAILURE = 3, 4, 300
+_MAX_ATTEMPTS, _MAX_STARTS = 3, 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,11 +125,7 @@ class Clocks(Campaign):
         self.tell("looking at the machine", 0.0)
         super().prepare_machine()
         begun = from_json(clock_request.ClockFacts, self.workspace.state.more.get(clock_request.KIND), lenient=True)
-        check_begun_with(
-            "measurement",
-            *({name.replace("_", " "): value for name, value in to_json(each).items()}
-              for each in (begun.asked, self._request)),
-        )  # fmt: skip
+        check_begun_with("measurement", begun.asked, self._request)
         channels = self.nodes.channels
         layouts = layouts_of(self.nodes)
         here, asked = self.options.on_this_machine, self._request.ranks
@@ -149,9 +144,7 @@ class Clocks(Campaign):
             if not shares_cores and binding_works(self._library.launcher):
                 self._pus = layouts[channels[0].name].pus(range(self._ranks))
         else:
-            for channel in channels:
-                check_architecture(channel)
-                check_same_place(channels[0], channel)
+            check_programs_fit(channels)
             self.nodes.put(self._program, self._program.name)
         if shares_cores:
             self.warn(
@@ -279,11 +272,8 @@ class Clocks(Campaign):
 
 def _failure(result: Result, raw: str, ranks: int, limit_s: float) -> str:
     """Why an mpirun does not count, in a line; empty where it does. Raises InputError for mpirun of another library."""
-    if result.timed_out:
-        return f"did not end within {limit_s:.0f} s and was ended"
     if not result.ok:
-        status = result.complaint().partition(":")[0]
-        return f"{status}: {' '.join(complaint_of(result.stdout, result.stderr).split())}"[:_MAX_FAILURE]
+        return result.failure(limit_s)
     header = header_of_raw(raw)
     if header.get("ranks", str(ranks)) != str(ranks):
         raise InputError(

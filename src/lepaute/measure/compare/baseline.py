@@ -18,10 +18,10 @@ from scipy.special import stdtr
 from lepaute.errors import InputError
 from lepaute.kit.text import counted
 from lepaute.measure.archive import Archive, mpi_campaign
-from lepaute.measure.compare.comparison import Comparison, campaign_summaries
+from lepaute.measure.compare.comparison import Comparison
 from lepaute.measure.compare.failures import campaign_failures, different_networks, missing_failures
 from lepaute.measure.compare.setting import source
-from lepaute.measure.compare.summaries import ROW
+from lepaute.measure.compare.summaries import ROW, campaign_summaries
 from lepaute.measure.compare.verdicts import MARGIN, Correction, Verdict, corrected_families
 from lepaute.stats.decision import Weakness
 from lepaute.stats.student import student_quantile

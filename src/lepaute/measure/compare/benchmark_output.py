@@ -32,7 +32,8 @@ from lepaute.measure.compare.failures import Failure, missing_failures
 from lepaute.measure.compare.setting import Source
 from lepaute.measure.compare.verdicts import MARGIN, RATE, Correction, verdicts
 from lepaute.measure.comparison.cases import name_of
-from lepaute.measure.fit.duration_tables import HEADING, Block, benchmark_blocks, notes_on, rate_in
+from lepaute.measure.fit.column_names import rate_in
+from lepaute.measure.fit.duration_tables import HEADING, Block, benchmark_blocks, notes_on
 
 OSU, INTEL = "OSU micro-benchmarks", "Intel MPI Benchmarks"
 MAX_BYTES = 32 << 20

@@ -25,7 +25,17 @@ from lepaute.measure.compare.report import write_report
 from lepaute.measure.compare.resampling import SampleMeans, normality_sentence, sample_means
 from lepaute.measure.compare.setting import Source, algorithms, different_settings, setting_lines, source
 from lepaute.measure.compare.single_calls import SingleCalls, no_calls, of_rows
-from lepaute.measure.compare.summaries import ROW, mpirun_summaries, without_levels
+from lepaute.measure.compare.summaries import (
+    NO_SUBJECT,
+    ROW,
+    choose_ranks,
+    choose_two,
+    join_campaigns,
+    select_calls,
+    shared_labels,
+    summarise,
+    without_levels,
+)
 from lepaute.measure.compare.verdicts import MARGIN, RATE, Correction, Verdict, verdicts_of_each
 from lepaute.measure.compare.wording import amount, answer, operation_name, sentence
 from lepaute.measure.comparison.factors import levels_text
@@ -35,8 +45,6 @@ from lepaute.stats.disturbance import seen_by
 #: Both run-times of section 3.2 of the paper: the slowest rank's own, or from the first start to the last end.
 RunTime = Literal["local", "global"]
 _NOT_IN_TURNS = "the libraries were not measured in turns: what changed between the campaigns counts as a difference"
-#: Operations that are no subject of a comparison.
-_NO_SUBJECT = "none"
 
 
 @dataclass(frozen=True)
@@ -96,14 +104,11 @@ class Comparison(Public):
     def to_dict(self) -> dict[str, Any]:
         """As JSON takes it: infinite and missing values are null."""
         names = "left right libraries ranks nodes run_time margin correction primary archives answer".split()
+        further = "estimand disturbed failures cannot_fail networks".split()
         return {
             **finite_json({name: getattr(self, name) for name in names} | {"ranks": self.ranks or None}),
             **self.decision.to_dict(),
-            "estimand": self.estimand,
-            "disturbed": self.disturbed,
-            "failures": finite_json(self.failures),
-            "cannot_fail": self.cannot_fail,
-            "networks": self.networks,
+            **finite_json({name: getattr(self, name) for name in further}),
             "sessions": len(self.archives) if self.is_over_sessions else 1,
             "warnings": list(self.warnings),
             "setting": setting_lines(self),
@@ -128,10 +133,8 @@ class Comparison(Public):
         rows = [row | {"forecast_mpiruns": each} for row, each in zip(self._rows(), likely, strict=True)]
         kinds = {name: kind for name, kind in get_type_hints(Verdict).items() if name != "forecast"}
         kinds |= dict.fromkeys(("session_ratios", "weaknesses", "spread"), "object")
-        kinds |= {"outcome": str, "stars": str, "slow_calls": str | None, "sentence": str}
-        return frame_of(
-            rows, {**kinds, "algorithms": "object", "left_Bps": float, "right_Bps": float, "forecast_mpiruns": float}
-        )
+        kinds |= {"outcome": str, "stars": str, "slow_calls": str | None, "sentence": str, "algorithms": "object"}
+        return frame_of(rows, kinds | dict.fromkeys(("left_Bps", "right_Bps", "forecast_mpiruns"), float))
 
     def write_report(self, path: str | Path) -> None:
         """Writes what the end of the name says: a page (.html), all data (.json), rows (.csv, .tex), a figure (.png).
@@ -255,7 +258,7 @@ def archives(
     for number, one in enumerate(opened):
         if (same := next((other for other in opened[:number] if other.id == one.id), None)) is not None:
             raise InputError(f"{same.path.name} and {one.path.name} are the same archive; give it once")
-    ranks = _ranks_of(facts, ranks)
+    ranks = choose_ranks(facts, ranks)
     shared = shared_labels(facts)
     over_sessions = len(opened) > 1 and len(shared) > 1 and {left, right} - {None} <= set(shared)
     if len(opened) > 2 and not over_sessions:
@@ -263,14 +266,15 @@ def archives(
             "more than two archives are sessions of one comparison, and each must have both libraries; all have "
             f"{', '.join(shared) or 'none'}"
         )
-    labels, calls, libraries, names = _joined(opened, facts, shared if over_sessions else ())
-    chosen = _two_of(labels, left, right)
-    calls = calls[calls["library"].isin(chosen) & (calls["operation"] != _NO_SUBJECT)]
+    labels, calls, libraries, names = join_campaigns(opened, facts, shared if over_sessions else ())
+    chosen = choose_two(labels, left, right)
+    calls = calls[calls["library"].isin(chosen) & (calls["operation"] != NO_SUBJECT)]
     duration = f"{run_time}_s"
-    subject, left_out = _subjects(calls)
-    if len(opened) > 1 and not over_sessions:  # nothing was measured in turns: all mpiruns are one block
+    subject, left_out = select_calls(calls)
+    in_turns = over_sessions or len(opened) == 1
+    if not in_turns:  # all mpiruns are one block
         subject = subject.assign(block=0)
-    every = _summarised(subject, duration)
+    every = summarise(subject, duration)
     if over_sessions:
         of_block = subject.drop_duplicates("block").set_index("block")["campaign"]
         every = every.assign(session=every["block"].map(of_block))
@@ -281,24 +285,24 @@ def archives(
     varied = {name: levels for name, levels in facts[0].varied.items() if len(levels) > 1}
     effects: tuple[FactorEffect, ...] = ()
     if varied:
-        every = every.assign(levels=every["mpirun"].map(of_mpirun["levels"].map(mpi_campaign.levels_of)))
+        levels = of_mpirun["levels"].map(mpi_campaign.levels_of)
+        every = every.assign(levels=every["mpirun"].map(levels))
         effects = factor_effects(every, varied, margin=margin, correction=correction)
-        levels_of = of_mpirun["levels"].map(lambda text: levels_text(mpi_campaign.levels_of(text)))  # verdicts of each
-        names_of = [
-            table["operation"].astype(str) + ", " + table["mpirun"].map(levels_of) for table in (every, subject)
-        ]
-        every, subject = every.assign(operation=names_of[0]), subject.assign(operation=names_of[1])
+        levels_of = levels.map(levels_text)  # verdicts of each
+        every, subject = (
+            table.assign(operation=table["operation"].astype(str) + ", " + table["mpirun"].map(levels_of))
+            for table in (every, subject)
+        )
     parts = [every[every["ranks"] == each].drop(columns=["ranks", "levels"], errors="ignore") for each in numbers]
     summaries, subject = parts[numbers.index(ranks)], subject[subject["ranks"] == ranks]
     found = flags(without_levels(summaries) if over_sessions else summaries)
     rows_first = list(dict.fromkeys(row for about in facts for row in about.primary)) if primary is None else primary
-    weakening = _warnings(facts) if over_sessions or len(opened) == 1 else [*_warnings(facts), _NOT_IN_TURNS]
-    weakening += _of_sessions(opened, facts, shared) if over_sessions else []
+    weakening = [*_warnings(facts, in_turns), *(_of_sessions(opened, facts, shared) if over_sessions else ())]
     if varied:
         texts = dict.fromkeys(levels_of)
         rows_first = [(f"{name}, {text}", form, size) for name, form, size in rows_first for text in texts]
-    decided = verdicts_of_each(parts, *chosen, margin=margin, correction=correction, primary=rows_first)
-    rows = decided[numbers.index(ranks)]
+    of_each = verdicts_of_each(parts, *chosen, margin=margin, correction=correction, primary=rows_first)
+    rows = of_each[numbers.index(ranks)]
     if disturbed and not all(row.is_disturbed for row in rows):
         weakening.append(f"{disturbed} and decide nothing")
     return Comparison(
@@ -320,7 +324,7 @@ def archives(
         sample_means=sample_means(subject, duration),
         left_out=left_out,
         disturbed=disturbed,
-        cannot_fail="" if over_sessions or len(opened) == 1 else "the libraries were not measured in turns",
+        cannot_fail="" if in_turns else "the libraries were not measured in turns",
         failures=failures_of(opened, names, chosen, subject),
         networks=different_networks(facts, names, chosen),
         warnings=(*weakening, *flagged(found)),
@@ -358,143 +362,25 @@ def _guidelines(summaries: pandas.DataFrame, libraries: Sequence[str], ranks: in
     return tuple(result)
 
 
-def _ranks_of(facts: Sequence["CampaignFacts"], ranks: int | None) -> int:
-    """The number of ranks that is meant; raises InputError where it is not one that every campaign has."""
-    if len(numbers := {about.all_ranks for about in facts}) > 1:
-        words = " and ".join(_counts_text(counts) for counts in sorted(numbers))
-        raise InputError(f"the campaigns have {words} ranks; only campaigns of equally many ranks can be compared")
-    (known,) = numbers
-    if ranks is None and len(known) > 1:
-        raise InputError(f"the campaign has {_counts_text(known)} ranks; choose one of these, or compare.by_ranks()")
-    if ranks is not None and ranks not in known:
-        raise InputError(f"ranks is {ranks!r}; the campaign has {_counts_text(known)}")
-    return known[-1] if ranks is None else ranks
-
-
-def _counts_text(counts: Sequence[int]) -> str:
-    """Such as 2, 4, 8."""
-    return ", ".join(map(str, counts))
-
-
-def shared_labels(facts: Sequence["CampaignFacts"]) -> tuple[str, ...]:
-    """The libraries that every campaign has, in the order of the first one."""
-    return tuple(label for label in facts[0].labels if all(label in about.labels for about in facts))
-
-
-def campaign_summaries(campaign: "Archive") -> pandas.DataFrame:
-    """`mpirun_summaries` of every library of a campaign, from the calls that count, by global run-times."""
-    calls = mpi_campaign.calls(campaign).assign(campaign=0)
-    subject, _ = _subjects(calls[calls["operation"] != _NO_SUBJECT])
-    return _summarised(subject, "global_s")
-
-
-def _summarised(calls: pandas.DataFrame, duration: str) -> pandas.DataFrame:
-    """`mpirun_summaries`, and whether each mpirun was disturbed."""
-    table = mpirun_summaries(calls, duration)
-    disturbed = calls.drop_duplicates("mpirun").set_index("mpirun")["disturbed"]
-    return table.assign(disturbed=table["mpirun"].map(disturbed).astype(bool))
-
-
 def _disturbed(mpiruns: pandas.DataFrame) -> str:
     """How many of the mpiruns that count were disturbed, and what saw it; empty where none was."""
     causes = mpiruns.loc[mpiruns["disturbed"].astype(bool), "causes"].astype(str)
     return f"{len(causes)} of {counted(len(mpiruns), 'mpirun')} were disturbed {seen_by(causes)}" if len(causes) else ""
 
 
-def _joined(
-    campaigns: Sequence[Archive], facts: Sequence["CampaignFacts"], same: Sequence[str]
-) -> tuple[list[str], pandas.DataFrame, dict[str, "LibraryFacts"], list[dict[str, str]]]:
-    """Labels, calls and facts of all libraries, and of each campaign their names by label; labels that two campaigns
-    share get the name of their archive.
-
-    same: labels that are the same library in every campaign, a session each, and all that counts there
-    """
-    if len(campaigns) == 1:
-        labels = list(facts[0].labels)
-        libraries = {library.label: library for library in facts[0].libraries}
-        return labels, _calls(campaigns[0]).assign(campaign=0), libraries, [{label: label for label in labels}]
-    shared = set() if same else set(shared_labels(facts))
-    every: list[str] = []
-    stems = [one.path.stem for one in campaigns]
-    sides = stems if same or stems[0] != stems[1] else ["left", "right"]
-    tables, mpiruns, blocks = [], 0, 0
-    libraries = {}
-    names_of_each = []
-    for number, (campaign, about, side) in enumerate(zip(campaigns, facts, sides, strict=True)):
-        names = {label: f"{label} ({side})" if label in shared else label for label in about.labels}
-        table = _calls(campaign)
-        labelled = table["library"].map(names).fillna(table["library"])
-        table = table.assign(
-            library=labelled, mpirun=table["mpirun"] + mpiruns, block=table["block"] + blocks, campaign=number
-        )
-        if len(table):
-            mpiruns, blocks = int(table["mpirun"].max()) + 1, int(table["block"].max()) + 1
-        every += list(names.values())
-        names_of_each.append(names)
-        tables.append(table)
-        libraries = {names[library.label]: library for library in about.libraries} | libraries
-    every = list(same or every)
-    return every, pandas.concat(tables, ignore_index=True), libraries, names_of_each
-
-
-def _calls(campaign: Archive) -> pandas.DataFrame:
-    """With what disturbed the mpirun of each."""
-    table, causes = mpi_campaign.calls(campaign), mpi_campaign.mpiruns(campaign).set_index("mpirun")["causes"]
-    return table.assign(causes=table["mpirun"].map(causes))
-
-
-def _two_of(labels: Sequence[str], left: str | None, right: str | None) -> tuple[str, str]:
-    for label in (left, right):
-        if label is not None and label not in labels:
-            raise InputError(f"there is no library {label}; choose among {', '.join(labels)}")
-    if left is not None and right is not None:
-        return left, right
-    rest = [label for label in labels if label not in (left, right)]
-    if left is None and right is None and len(labels) != 2:
-        raise InputError(f"there are {len(labels)} libraries ({', '.join(labels)}); name the two to compare")
-    first = left if left is not None else rest.pop(0) if rest else None
-    second = right if right is not None else rest.pop(0) if rest else None
-    if first is None or second is None or rest:
-        raise InputError(f"name two of the libraries {', '.join(labels)}")
-    return first, second
-
-
-def _subjects(calls: pandas.DataFrame) -> tuple[pandas.DataFrame, dict[str, int]]:
-    """The calls that are looked at, and how many are not, by reason.
-
-    Of the attempts at one place of a block the undisturbed ones; where there is none, the last one, which decides
-    nothing.
-    """
-    left_out: dict[str, int] = {}
-
-    def without(calls: pandas.DataFrame, out: "pandas.Series[bool]", words: str) -> pandas.DataFrame:
-        if out.any():
-            left_out[words] = int(out.sum())
-        return calls[~out]
-
-    calls = without(calls, calls["trial"].astype(bool), "of trials")
-    calls = without(calls, calls["failed"].astype(bool), "of mpiruns that failed")
-    calls = without(calls, calls["started_late"].astype(bool), "started late on some rank")
-    places = [calls[name] for name in ("campaign", "block", "place")]
-    disturbed = calls["disturbed"].astype(bool)
-    always = disturbed.groupby(places).transform("all")
-    earlier = calls["attempt"] < calls["attempt"].groupby(places).transform("max")
-    return without(calls, disturbed & (~always | earlier), "of mpiruns that were disturbed"), left_out
-
-
-def _warnings(facts: Sequence["CampaignFacts"]) -> list[str]:
+def _warnings(facts: Sequence["CampaignFacts"], in_turns: bool) -> list[str]:
     lines = different_settings(facts)
     if any(about.oversubscribed for about in facts):
         lines.append("there were more ranks than cores, which waited for each other's time slices")
     if any(about.capped for about in facts):
         lines.append("the budget ended before the wanted precision was reached")
-    return lines
+    return lines if in_turns else [*lines, _NOT_IN_TURNS]
 
 
 def _of_sessions(campaigns: Sequence[Archive], facts: Sequence["CampaignFacts"], shared: Sequence[str]) -> list[str]:
     """What weakens a comparison over sessions."""
-    seeds, hosts = [campaign.about.seed for campaign in campaigns], [campaign.about.host for campaign in campaigns]
-    lines = sessions.doubts(len(campaigns), seeds, hosts)
+    about = [campaign.about for campaign in campaigns]
+    lines = sessions.doubts(len(about), [one.seed for one in about], [one.host for one in about])
     for label in shared:
         same = [next(library for library in about.libraries if library.label == label) for about in facts]
         lines += [
@@ -511,6 +397,6 @@ def _of_sessions(campaigns: Sequence[Archive], facts: Sequence["CampaignFacts"],
 def _scope(campaigns: Sequence[Archive], over_sessions: bool) -> str:
     if not over_sessions:
         return "valid for this session only" if len(campaigns) == 1 else "valid for these two sessions only"
-    begins_s = [begin_s for campaign in campaigns if (begin_s := mpi_campaign.begun_s(campaign)) is not None]
+    begins_s = [begin_s for one in campaigns if (begin_s := mpi_campaign.begun_s(one)) is not None]
     span = f", begun within {duration(max(begins_s) - min(begins_s))}" if len(begins_s) > 1 else ""
     return f"valid for the average over sessions such as these {len(campaigns)}{span}"

@@ -48,7 +48,7 @@ def of_operation(
 def _run_times(rows: Sequence[Verdict], summaries: pandas.DataFrame, left: str, right: str) -> Picture:
     """Every mpirun, and the median over mpiruns of both libraries."""
     unit, factor = time_unit(max(max(row.left_s, row.right_s) for row in rows))
-    sizes = _sizes(rows)
+    sizes = _places([row.size_bytes for row in rows])
     layers = []
     every = [np.array([factor * row.left_s for row in rows] + [factor * row.right_s for row in rows])]
     for label, style, apart in ((left, LEFT, 1 / APART), (right, RIGHT, APART)):
@@ -76,7 +76,7 @@ def _run_times(rows: Sequence[Verdict], summaries: pandas.DataFrame, left: str, 
 
 def _ratios(rows: Sequence[Verdict], left: str, right: str) -> Picture:
     """How much longer the right library takes, in per cent, with intervals."""
-    sizes = _sizes(rows)
+    sizes = _places([row.size_bytes for row in rows])
     change = 100.0 * (np.array([row.ratio for row in rows]) - 1.0)
     low = 100.0 * (np.array([row.low for row in rows]) - 1.0)
     high = np.minimum(100.0 * (np.array([row.high if isfinite(row.high) else 1e9 for row in rows]) - 1.0), FARTHEST)
@@ -106,7 +106,7 @@ def repetitions(
     rows: Sequence[Verdict], summaries: pandas.DataFrame, left: str, right: str, generator: np.random.Generator
 ) -> Picture:
     """Normalised run-times of repetitions (figure 29): of all mpiruns, and of one mpirun each."""
-    sizes = _sizes(rows)
+    sizes = _places([row.size_bytes for row in rows])
     layers, every, worst = [], [], []
     for label, style, apart in ((left, LEFT, 1 / APART), (right, RIGHT, APART)):
         of_it = summaries[summaries["library"] == label]
@@ -196,10 +196,6 @@ def _scaled(means_s: Floats) -> Floats:
 
 def _row(one: SampleMeans) -> tuple[str, str, int]:
     return one.operation, one.form, one.size_bytes
-
-
-def _sizes(rows: Sequence[Verdict]) -> Floats:
-    return _places([row.size_bytes for row in rows])
 
 
 def _places(sizes_bytes: npt.ArrayLike) -> Floats:

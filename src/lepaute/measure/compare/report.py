@@ -44,9 +44,7 @@ KINDS = {
     ".json": "all data",
     ".csv": "the rows",
     ".tex": "a table",
-    ".png": "a figure",
-    ".svg": "a figure",
-    ".pdf": "a figure",
+    **dict.fromkeys((".png", ".svg", ".pdf"), "a figure"),
 }
 _SHOWN, _FAINT = BLUE, APART
 #: Rows that a picture of several numbers of ranks shows, and a summary in Markdown; those that fail come first.

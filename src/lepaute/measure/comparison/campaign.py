@@ -429,7 +429,4 @@ def check_same(begun: Mapping[str, Any], request: ComparisonRequest, libraries: 
 def check_same_request(begun: Mapping[str, Any], request: ComparisonRequest) -> None:
     """Raises InputError where a campaign, or another session of it, was begun with another request."""
     before = from_json(ComparisonRequest, dict(begun.get("asked", {})), "state.json")
-    check_begun_with(
-        "comparison",
-        *({name.replace("_", " "): value for name, value in to_json(each).items()} for each in (before, request)),
-    )
+    check_begun_with("comparison", before, request)

@@ -73,34 +73,11 @@ def measure_libraries(
     not its library's, EnvironmentProblem where a library is missing or cannot be measured, KeyboardInterrupt. When
     measurements had begun they are archived beside as NAME.partial.zip, and the exception has a note that says so.
     """
+    options_of_request = dict(locals())
+    for elsewhere in ("libraries", "out_archive", "seed", "python", "progress", "announce", "resume"):
+        del options_of_request[elsewhere]
     tell, named = progress or silent, named_libraries(libraries)
-    asked = request_of(
-        named,
-        seed,
-        ops=ops,
-        sizes=sizes,
-        ranks=ranks,
-        precision=precision,
-        budget_s=budget_s,
-        synchronisation=synchronisation,
-        clock=clock,
-        clock_method=clock_method,
-        cold=cold,
-        warm_up=warm_up,
-        calls=calls,
-        mpiruns=mpiruns,
-        limit_s=limit_s,
-        primary=primary,
-        datatype=datatype,
-        op=op,
-        root=root,
-        compute_s=compute_s,
-        ranks_per_node=ranks_per_node,
-        hostfile=hostfile,
-        scheduler=scheduler,
-        request=request,
-        factors=factors,
-    )
+    asked = request_of(named, seed, **options_of_request)
     name, wanted, _ = asked_place(hostfile, scheduler, request, ranks_per_node)
     options = campaign_options(out_archive, seed, name, wanted, python)
     build_levels = list(dict.fromkeys(build_of(each) for each in combinations(asked.varied)))

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Protocol
 
 from lepaute.errors import EnvironmentProblem, InputError, LibraryFailure
-from lepaute.kit.command import complaint_of
 from lepaute.kit.mpi_launcher import launch_failed
 from lepaute.measure.comparison.cases import BLOCKING, NOTHING, Case, ComparisonRequest, name_of
 from lepaute.measure.comparison.entries import COMPLETE, FAILED, RAW, Lacking, MpirunBegun, MpirunEnded
@@ -21,7 +20,6 @@ from lepaute.measure.comparison.places import Place, network_of
 from lepaute.measure.experiment.workspace import Workspace
 from lepaute.measure.nodes.channel import NodeRefused
 from lepaute.measure.nodes.group import Nodes
-from lepaute.measure.nodes.results import Result
 from lepaute.measure.raw_files import header_of_raw, run_followed
 from lepaute.measure.sentinel import NodeSentinel
 
@@ -56,7 +54,6 @@ def private_cache_bytes(files: Readable) -> int:
 START_LIMIT_S = 120.0
 #: Of a launcher that fails by itself, before any rank has begun.
 _MAX_STARTS = 4
-_MAX_FAILURE = 300
 #: A sentinel stands for the machine so long after its end.
 _FRESH_S = 2.0
 _IGNORED = re.compile(r"UCX +WARN +unused env(?:ironment)? variables?: ([A-Z0-9_,]+)")
@@ -140,7 +137,7 @@ def check_start(place: Place, cell: Cell) -> Started:
             f"belong to the library of {library.named.library.mpicc}; nothing was measured"
         )
     if not result.ok or not header:
-        raise EnvironmentProblem(f"{where} does not run the probe: {_failure(result, START_LIMIT_S)}")
+        raise EnvironmentProblem(f"{where} does not run the probe: {result.failure(START_LIMIT_S)}")
     ignored = {name for names in _IGNORED.findall(result.stdout + result.stderr) for name in names.split(",")}
     network = network_of(place.read(ranks, f"{base}/shared.r{{rank}}"), place.nodes_of(ranks), place.machines)
     return Started(header.get("mpi", ""), tuple(sorted(ignored)), network)
@@ -239,7 +236,7 @@ class Mpiruns:
             place=place,
             attempt=attempt,
             outcome=COMPLETE if result.ok else FAILED,
-            failure="" if result.ok else _failure(result, limit_s),
+            failure="" if result.ok else result.failure(limit_s),
             disturbed=bool(causes),
             causes=causes,
             started_s=started_s,
@@ -276,13 +273,6 @@ class Mpiruns:
         }
         program = self._place.program(cell.library, PROGRAM)
         return [program, *setting.subject, *(str(word) for pair in options.items() for word in pair)]
-
-
-def _failure(result: Result, limit_s: float) -> str:
-    if result.timed_out:
-        return f"did not end within {limit_s:.0f} s and was ended"
-    status = result.complaint().partition(":")[0]
-    return f"{status}: {' '.join(complaint_of(result.stdout, result.stderr).split())}"[:_MAX_FAILURE]
 
 
 #: Numbers in the place of a block's: of trials, and of starts that try one operation alone.

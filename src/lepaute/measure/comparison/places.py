@@ -25,7 +25,7 @@ from lepaute.measure.layout import Layout
 from lepaute.measure.machine_load import Load, Sample, load_between, samples
 from lepaute.measure.nodes.channel import NodeLost, NodeRefused
 from lepaute.measure.nodes.group import Nodes, side_by_side
-from lepaute.measure.nodes.results import check_architecture, check_same_place
+from lepaute.measure.nodes.results import check_programs_fit
 from lepaute.measure.schedulers.types import RankLaunch
 
 #: Open MPI passes variables that begin so to its ranks by itself, and refuses them where they are given twice.
@@ -105,9 +105,7 @@ class Place:
         """Puts the probes on the nodes. Raises EnvironmentProblem where they cannot run there."""
         if self.is_here:
             return
-        for channel in self.nodes.channels:
-            check_architecture(channel)
-            check_same_place(self.nodes.channels[0], channel)
+        check_programs_fit(self.nodes.channels)
         for library in libraries:
             for program in library.program.parent.glob("probe-*"):
                 if program.suffix == "":

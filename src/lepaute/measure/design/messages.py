@@ -78,7 +78,6 @@ def ring_design(
     ranks: int,
     sizes: int = 16,
     size_range_bytes: tuple[int, int] = (1, 64 * MEBIBYTE),
-    conditions: tuple[str, ...] = RING_CONDITIONS,
 ) -> Design:
     """Each operation with `sizes` message sizes, each of these in every condition, all rows in random order.
 
@@ -87,15 +86,10 @@ def ring_design(
                       itself in the last
     The conditions share their sizes and products, so that they differ in nothing else. Rows without dgemm have
     m = n = k = 0, those of a shift have first = 0.
-    Raises DesignError for fewer than two ranks, no size, or an unknown condition.
+    Raises DesignError for fewer than two ranks or no size.
     """
     if ranks < 2 or sizes < 1:
         raise DesignError(f"a ring of {ranks} ranks with {sizes} sizes; give at least 2 ranks and 1 size")
-    unknown = [condition for condition in conditions if condition not in RING_CONDITIONS]
-    if unknown or not conditions:
-        raise DesignError(
-            f"unknown condition {unknown[0][:60] if unknown else ''}; known: {', '.join(RING_CONDITIONS)}"
-        )
     rng = np.random.default_rng(seed)
     low, high = size_range_bytes
     rows: list[tuple[str | int, ...]] = []
@@ -105,7 +99,7 @@ def ring_design(
         # Large products shall not go with large messages: the order of one of the two is drawn.
         heights = [round(height) for height in stratified_log_uniform(rng, sizes, *PRODUCT_ROWS)]
         for message, height in zip(messages, shuffled(rng, heights), strict=True):
-            for condition in conditions:
+            for condition in RING_CONDITIONS:
                 first = int(rng.integers(ranks)) if operation == "pingpong" else 0
                 product = (height, PANEL, PANEL) if "dgemm" in condition else (0, 0, 0)
                 rows.append((operation, condition, message, first, *product))

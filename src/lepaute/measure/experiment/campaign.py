@@ -3,10 +3,11 @@
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from lepaute.errors import EnvironmentProblem, InputError, LibraryFailure
 from lepaute.kit.files import check_output
+from lepaute.kit.json_values import to_json
 from lepaute.measure.experiment.closing import partial_name
 from lepaute.measure.experiment.job import Job
 from lepaute.measure.experiment.life import execute
@@ -79,13 +80,17 @@ def campaign_options(
     )
 
 
-def check_begun_with(what: str, begun: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+def check_begun_with(what: str, begun: object, given: object) -> None:
     """Raises InputError, one line, where a campaign that goes on was begun with something else.
 
-    what: the campaign; begun, given: values by name, such as that of an option
+    what: the campaign; begun, given: values by name, such as that of an option, or requests that have them
     """
-    for name, value in given.items():
-        if (before := begun.get(name, value)) != value:
+    known, values = (
+        each if isinstance(each, Mapping) else {name.replace("_", " "): value for name, value in to_json(each).items()}
+        for each in (begun, given)
+    )
+    for name, value in values.items():
+        if (before := known.get(name, value)) != value:
             raise InputError(
                 f"the {what} was begun with other {name} ({_shown(before)}, now {_shown(value)}); resume it as it was "
                 "begun"

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -100,10 +99,9 @@ def run(
     outcome = execute(job, resume=resume)
     job.record_of_run.tell(outcome.headline)
     if outcome.problem is not None:
-        with suppress(AttributeError):  # of an exception that has no notes
-            outcome.problem.add_note(
-                f"what was measured until then is in {partial_name(target)}; go on with lp.run(..., resume=True), or "
-                "begin anew with force=True"
-            )
+        outcome.problem.add_note(
+            f"what was measured until then is in {partial_name(target)}; go on with lp.run(..., resume=True), or "
+            "begin anew with force=True"
+        )
         raise outcome.problem
     return Archive.open(outcome.archive)

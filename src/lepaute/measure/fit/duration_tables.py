@@ -18,28 +18,22 @@ from lepaute.kit.documents import read_text
 from lepaute.kit.printed_time import lines_text, without_prefix
 from lepaute.kit.quantities import parse_size
 from lepaute.kit.text import counted
+from lepaute.measure.fit.column_names import (
+    SECONDS,
+    column_named,
+    is_duration,
+    is_rate,
+    is_size,
+    preferred,
+    rate_in,
+    size_unit_in,
+    unit_in,
+)
 from lepaute.measure.fit.numeric import Floats
 
-#: Seconds of each unit, by the names that --unit takes.
-SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 #: Rates that messages name as examples of what --unit takes.
 RATES = "MB/s, GB/s, Gb/s"
-_SPELLED = {"sec": "s", "second": "s", "seconds": "s", "msec": "ms", "usec": "us", "µs": "us", "μs": "us", "nsec": "ns"}
-_SIZES = ("size", "bytes", "msgsize", "messagesize", "msgbytes", "messagebytes", "nbytes", "sizebytes", "length")
-_DURATIONS = ("duration", "time", "latency", "elapsed", "seconds", "t")
-_BANDWIDTHS = ("bandwidth", "bw", "throughput", "rate", "speed")
-_POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
-#: The case of a single letter tells bits from bytes; Intel writes Mbytes/sec.
-_RATE = re.compile(
-    r"(?:^|[^A-Za-z])([kKmMgGtT]?)(i?)(B|b|[Bb]ytes?|[Bb]its?)(?:/|p|_|\s*per\s*|_per_)(?:s|sec|second)(?![A-Za-z])"
-)
-#: What a count or an amount ends in, where "_s" after it is "per second".
-_COUNTED = re.compile(r"(?:[kmgtpe]?i?(?:b|bytes?|bits?|flops?|ops?)|[a-z]{2,}s|msg|iter)$")
-_SIZE_UNIT = re.compile(r"[(\[_ .]([kmg]?)(i?)(?:b|bytes?)\s*[)\]]?\s*$")
 _AGAIN = "the file is damaged, run the benchmark again"
-#: What the benchmarks call the mean of a call, without blanks, the best first: of an operation that does not block the
-#: communication alone, without the computing meanwhile.
-_MEANS = ("AvgLatency(us)", "Latency(us)", "PureComm.(us)", "t_avg[usec]", "t[usec]", "t_pure[usec]")
 _WITH_COMPUTING = ("Overall(us)", "t_ovrl[usec]")
 #: Of Intel's, those that call nothing where there are no bytes.
 _COLLECTIVE = re.compile(
@@ -59,91 +53,6 @@ _TOGETHER = {
 }
 #: A table of a million rows.
 MAX_BYTES = 64 << 20
-
-
-def unit_in(name: str) -> str | None:
-    """The unit of time that a name tells: us of "Avg Latency(us)", t[usec], time_us; None where it tells none."""
-    text = name.strip().lower()
-    if rate_in(name) is not None:
-        return None
-    bracketed = re.search(r"[(\[]\s*([a-zµμ]+)\s*[)\]]\s*$", text)
-    suffixed = None if _is_rate_by_name(text) else re.search(r"[_ .]([a-zµμ]+)$", text)
-    for match in (bracketed, suffixed):
-        if match and (unit := _SPELLED.get(match[1], match[1])) in SECONDS:
-            return unit
-    return "s" if text == "seconds" else None
-
-
-def rate_in(name: str) -> float | None:
-    """Bytes a second of the unit that a name tells: 1e6 of "Bandwidth (MB/s)" and Mbytes/sec, 1.25e8 of bw_Gbps.
-
-    None where it tells none, as in mbps, which could be of bits or of bytes.
-    """
-    match = _RATE.search(name)
-    if match is None or (len(match[3]) == 1 and match[1] in ("m", "g", "t")):
-        return None
-    prefix, binary, what = match.groups()
-    bits = what == "b" or what.lower().startswith("bit")
-    return float((1024 if binary else 1000) ** _POWERS[prefix.lower()]) / (8 if bits else 1)
-
-
-def _size_unit_in(name: str) -> tuple[int, bool] | None:
-    """Bytes of the unit that a name tells, and whether it could mean another one, as KB does; None without a unit."""
-    match = _SIZE_UNIT.search(name.strip().lower())
-    if match is None or rate_in(name) is not None:
-        return None
-    return 1024 ** _POWERS[match[1]], bool(match[1]) and not match[2]
-
-
-def is_rate(name: str) -> bool:
-    """Whether a column holds a rate, by its unit or its name."""
-    return rate_in(name) is not None or (unit_in(name) is None and _is_rate_by_name(name.strip().lower()))
-
-
-def _is_rate_by_name(text: str) -> bool:
-    """Whether words of a name say a rate and none says a time: bandwidth_mb_s and msgs_s, but not time_ops_s."""
-    words = re.findall(r"[a-zµμ]+", text)
-    if not words or any(word.rstrip("s") in _DURATIONS or word == "times" for word in words[:-1] or words):
-        return False
-    per_second = len(words) > 1 and words[-1] in ("s", "sec", "second") and _COUNTED.fullmatch(words[-2])
-    return bool(per_second) or any(word in _BANDWIDTHS for word in words)
-
-
-def _is_size(name: str) -> bool:
-    """Whether a column looks like one of sizes: by its unit or its name."""
-    return _size_unit_in(name) is not None or _letters(name) in _SIZES
-
-
-def is_duration(name: str) -> bool:
-    """Whether a column looks like one of durations: by its unit or its name."""
-    return unit_in(name) is not None or (stem(name) in _DURATIONS and not is_rate(name))
-
-
-def _preferred(names: list[str]) -> str | None:
-    """Of several columns of durations the mean, else the only one; None where neither tells which."""
-    known = {name.replace(" ", ""): name for name in names}
-    means = [known[name] for name in _MEANS if name in known][:1]
-    means = means or [name for name in names if {"avg", "mean", "average"} & set(re.findall("[a-z]+", name.lower()))]
-    return means[0] if len(means) == 1 else names[0] if len(names) == 1 else None
-
-
-def _column_named(wanted: str, columns: list[str]) -> str:
-    """The column with that name, else the only one that has it before its unit: t_max of t_max[usec]."""
-    alike = [name for name in columns if wanted and stem(name) == _letters(wanted)]
-    return wanted if wanted in columns or len(alike) != 1 else alike[0]
-
-
-def stem(name: str) -> str:
-    """The letters of a name before its unit."""
-    text = name.strip()
-    rate = _RATE.search(text)
-    if rate is not None:
-        text = text[: rate.start()]
-    return _letters(re.sub(r"[(\[].*|[_ .](s|ms|us|µs|μs|ns|usec|msec|sec|nsec)$", "", text.lower()))
-
-
-def _letters(name: str) -> str:
-    return re.sub(r"[^a-z]", "", name.lower())
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +95,7 @@ def checked(value: float, cell: str, what: str, where: str) -> float:
 
 def table_of(
     name: str,
-    rows: list[tuple[int, float, float | None]],
+    rows: list[tuple[float, float | None]],
     where: str,
     columns: tuple[str, str],
     unit: str,
@@ -194,15 +103,14 @@ def table_of(
     in_bytes: bool = True,
     notes: tuple[str, ...] = (),
 ) -> DurationTable:
-    """The table of rows (number of the line, size, duration in s or None where the cell has no number).
+    """The table of rows (size, duration in s or None where the cell has no number), as `checked` lets them pass.
 
-    rows : sizes and durations as `checked` lets them pass
     Durations that are missing, or rounded to zero in the file, are left out with a note.
     Raises InputError where no row is left.
     """
-    missing = sum(duration is None for _, _, duration in rows)
-    zero = sum(duration == 0 for _, _, duration in rows)
-    kept = [(size, duration) for _, size, duration in rows if duration]
+    missing = sum(duration is None for _, duration in rows)
+    zero = sum(duration == 0 for _, duration in rows)
+    kept = [(size, duration) for size, duration in rows if duration]
     if not kept:
         raise InputError(f"{where}: {name}: no row has a size and a duration above 0")
     for count, reason in ((missing, "without a duration"), (zero, "whose duration is 0")):
@@ -210,6 +118,13 @@ def table_of(
             notes = (*notes, f"{counted(count, 'row')} {reason} left out")
     x, duration_s = (np.array(column, dtype=np.float64) for column in zip(*kept, strict=True))
     return DurationTable(name, x, duration_s, *columns, unit, in_bytes, notes)
+
+
+def _seconds(value: float | None, size: float, unit: str, rate_Bps: float | None) -> float | None:
+    """The duration that a cell says, in `unit`, or by its rate; None where it says none."""
+    if value is None or not rate_Bps:
+        return None if value is None else value * SECONDS[unit]
+    return size / (value * rate_Bps) if value and size else None
 
 
 def _plain_table(
@@ -237,30 +152,25 @@ def _plain_table(
             raise InputError(f"{where}:{number}: {len(cells)} cells, where the first line has {len(columns)}")
     size, duration = _chosen(columns, x, y, where)
     time, rate_Bps = _unit(duration, unit, where)
-    only = {_column_named(name, columns): value for name, value in only.items()}
-    for name in only:
-        _check(name, columns, where)
+    only = {_column(name, columns, where): value for name, value in only.items()}
     unused = [name for name in columns if name not in (size, duration, *only)]
     rows = [row for row in rows if all(row[1][columns.index(name)] == value for name, value in only.items())]
     if not rows:
         raise InputError(f"{where}: no row has {' and '.join(f'{name}={value}' for name, value in only.items())}")
     at, by = columns.index(size), columns.index(duration)
-    bytes_of_unit, unsure = _size_unit_in(size) or (1, False)
+    bytes_of_unit, unsure = size_unit_in(size) or (1, False)
     parsed = []
     for number, cells in rows:
         x_value = _size(cells[at], f"{where}:{number}") * bytes_of_unit
         value = _value(cells[by], "rate" if rate_Bps else "duration", f"{where}:{number}")
-        if value is None or not rate_Bps:
-            parsed.append((number, x_value, None if value is None else value * SECONDS[time]))
-        else:
-            parsed.append((number, x_value, x_value / (value * rate_Bps) if value and x_value else None))
+        parsed.append((x_value, _seconds(value, x_value, time, rate_Bps)))
     notes = (f"durations are size / {duration}",) if rate_Bps else ()
     if unsure:
         notes = (*notes, f"sizes are {size} times {bytes_of_unit} bytes")
     if unused:
         notes = (*notes, f"{counted(len(unused), 'column')} not used ({', '.join(unused)[:200]})")
     name = ", ".join((Path(where).name, *(f"{column}={value}" for column, value in only.items())))
-    in_bytes = bool(rate_Bps) or _is_size(size) or not heading
+    in_bytes = bool(rate_Bps) or is_size(size) or not heading
     return table_of(name, parsed, where, (size, duration), time, in_bytes=in_bytes, notes=notes)
 
 
@@ -275,15 +185,12 @@ def _cells(line: str, delimiter: str | None, where: str) -> list[str]:
 
 def _chosen(columns: list[str], x: str | None, y: str | None, where: str) -> tuple[str, str]:
     """The columns of sizes, and of durations or, where there is none, of rates."""
-    x, y = (name and _column_named(name, columns) for name in (x, y))
-    for name in (x, y):
-        if name is not None:
-            _check(name, columns, where)
-    sizes = [x] if x else [name for name in columns if _is_size(name)]
+    x, y = (None if name is None else _column(name, columns, where) for name in (x, y))
+    sizes = [x] if x else [name for name in columns if is_size(name)]
     rest = [name for name in columns if name not in sizes]
     durations = [y] if y else [name for name in rest if is_duration(name)] or [name for name in rest if is_rate(name)]
     size = sizes[0] if len(sizes) == 1 else None
-    duration = _preferred(durations)
+    duration = preferred(durations)
     if len(columns) == 2:
         size = size or next(name for name in columns if name != duration)
         duration = duration or next(name for name in columns if name != size)
@@ -295,10 +202,13 @@ def _chosen(columns: list[str], x: str | None, y: str | None, where: str) -> tup
     return str(size), str(duration)
 
 
-def _check(name: str, columns: list[str], where: str) -> None:
+def _column(wanted: str, columns: list[str], where: str) -> str:
+    """The column that is meant, see `column_named`; raises InputError where there is not just one."""
+    name = column_named(wanted, columns)
     if columns.count(name) != 1:
         problem = "no" if name not in columns else "more than one"
         raise InputError(f"{where}: {problem} column {name[:60]!r}; there are {', '.join(columns)[:300]}")
+    return name
 
 
 def _unit(column: str, given: str | None, where: str) -> tuple[str, float | None]:
@@ -354,9 +264,13 @@ class Block:
     empty: list[int] = field(default_factory=list)
 
     @property
+    def has_sizes(self) -> bool:
+        return bool(self.rows and _SIZE_HEADING.match(self.columns[0]))
+
+    @property
     def mean_column(self) -> str | None:
         """That of the mean time of a call; None where there is none, as of bandwidths."""
-        return _preferred([name for name in self.columns if unit_in(name)])
+        return preferred([name for name in self.columns if unit_in(name)])
 
 
 def _benchmark_tables(lines: list[str], where: str, column: str | None) -> tuple[DurationTable, ...]:
@@ -365,17 +279,16 @@ def _benchmark_tables(lines: list[str], where: str, column: str | None) -> tuple
     column : name of the column of durations; None: the mean, or the only one; a rate where there is no duration
     Raises InputError where there is no table, or no such column.
     """
-    every = benchmark_blocks(lines, where)
-    blocks = [block for block in every if block.rows and _SIZE_HEADING.match(block.columns[0])]
-    of_blocks = {id(block): table for block in blocks if (table := _table(block, where, column)) is not None}
-    tables = list(of_blocks.values())
-    if tables and (further := [len(block.rows) for block in every if id(block) not in of_blocks]):
+    blocks = benchmark_blocks(lines, where)
+    of_blocks = [(block, _table(block, where, column)) for block in blocks]
+    tables = [table for _, table in of_blocks if table is not None]
+    if tables and (further := [len(block.rows) for block, table in of_blocks if table is None]):
         count = f"{counted(len(further), 'further table')} ({counted(sum(further), 'row')})"
         omitted = f"{count} without sizes or such a column left out"
         tables[0] = replace(tables[0], notes=(*tables[0].notes, omitted))
     if not tables:
         named = f" with a column {column!r}" if column else ""
-        headings = dict.fromkeys(", ".join(block.columns) for block in blocks)
+        headings = dict.fromkeys(", ".join(block.columns) for block in blocks if block.has_sizes)
         has = "; ".join(headings) or "no rows under any heading"
         raise InputError(f"{where}: holds no table of sizes and durations{named}; it has {has}")
     return tuple(tables)
@@ -407,7 +320,7 @@ def benchmark_blocks(lines: Sequence[str], where: str) -> list[Block]:
             elif len(cells) != len(current.columns):
                 has = f"has {len(cells)} columns where the heading has {len(current.columns)}"
                 raise InputError(f"{where}:{number}: {has}; {_AGAIN}")
-            elif words := [cell for cell in cells[_is_size(current.columns[0]) :] if not _is_value(cell)]:
+            elif words := [cell for cell in cells[is_size(current.columns[0]) :] if not _is_value(cell)]:
                 raise InputError(f"{where}:{number}: {words[0][:40]!r} is not a number; {_AGAIN}")
             elif cells[0] == "0" and current.columns[0] == "#bytes" and _COLLECTIVE.match(current.title):
                 current.empty.append(number)
@@ -447,17 +360,20 @@ def notes_on(blocks: Sequence[Block], column: str | None = None) -> tuple[str, .
 
 
 def _table(block: Block, where: str, column: str | None) -> DurationTable | None:
+    """None of a block without sizes or such a column."""
+    if not block.has_sizes:
+        return None
     name = block.title + (f", {block.processes} processes" if block.processes is not None else "") or where
     known = [one for one in block.columns[1:] if unit_in(one) or rate_in(one)]
     if column is not None:
-        named = _column_named(column, block.columns)
+        named = column_named(column, block.columns)
         chosen = named if named in known else None
     else:
         chosen = block.mean_column or next(iter(known), None)
     if chosen is None:
         return None
     at, unit, rate_Bps = block.columns.index(chosen), unit_in(chosen), rate_in(chosen)
-    rows: list[tuple[int, float, float | None]] = []
+    rows = []
     for number, cells in block.rows:
         size = _number(cells[0])
         if size is None:
@@ -466,10 +382,7 @@ def _table(block: Block, where: str, column: str | None) -> DurationTable | None
         value = _number(cells[at])
         if value is not None:
             checked(value, cells[at], "duration" if unit else "rate", f"{where}:{number}")
-        if unit is not None:
-            rows.append((number, size, None if value is None else value * SECONDS[unit]))
-        else:
-            rows.append((number, size, size / (value * rate_Bps) if value and rate_Bps and size else None))
+        rows.append((size, _seconds(value, size, unit or "us", None if unit else rate_Bps)))
     notes = (*(() if unit else (_of_rate(chosen, name),)), *notes_on([block], chosen))
     return table_of(name, rows, where, (block.columns[0].lstrip("#"), chosen), unit or "us", notes=notes)
 

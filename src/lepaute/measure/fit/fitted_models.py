@@ -29,6 +29,7 @@ from lepaute.measure.fit.observations.calibrations import (
     hosts_of,
     seen_hosts,
     shape_of,
+    without_disturbed,
 )
 from lepaute.measure.fit.observations.calls import (
     FIRST_TOUCH,
@@ -40,7 +41,6 @@ from lepaute.measure.fit.observations.calls import (
     pooled_observations,
 )
 from lepaute.measure.fit.observations.columns import checked_table
-from lepaute.measure.fit.observations.disturbed import without_disturbed
 from lepaute.measure.fit.observations.factors import (
     FactorTest,
     factor_tests,

@@ -6,12 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lepaute.errors import EnvironmentProblem, LepauteError
+from lepaute.kit.command import complaint_of
 from lepaute.kit.mpi_launcher import LAUNCHER_PACKAGE, MPIRUN_OF_NODES
 from lepaute.measure.nodes.channel import Channel
 
 #: Longer output is cut in the middle when it is kept.
 MAX_OUTPUT_BYTES = 1 << 20
 _LAST_LINES = 4
+_MAX_FAILURE = 300
 #: Of the loader: the library that a program needs and the node lacks.
 _LIBRARY = re.compile(r"error while loading shared libraries: (\S+?):")
 _VERSION = re.compile(r"version `([\w.]+)' not found")
@@ -81,6 +83,13 @@ class Result:
         lines = [line.strip() for line in (self.stderr.strip() or self.stdout.strip()).splitlines() if line.strip()]
         return f"{status}: {' | '.join(lines[-_LAST_LINES:])[:600]}" if lines else f"{status}, no output"
 
+    def failure(self, limit_s: float) -> str:
+        """Why ranks of MPI failed, as a campaign notes it; limit_s: after which it was ended."""
+        if self.timed_out:
+            return f"did not end within {limit_s:.0f} s and was ended"
+        status = self.complaint().partition(":")[0]
+        return f"{status}: {' '.join(complaint_of(self.stdout, self.stderr).split())}"[:_MAX_FAILURE]
+
 
 class Results(Mapping[str, Result]):
     """The results of one command, by node, in the order of the nodes; nodes that were lost are not among them."""
@@ -148,6 +157,13 @@ def check_architecture(channel: Channel) -> None:
         )
 
 
+def check_programs_fit(channels: Sequence[Channel]) -> None:
+    """Raises EnvironmentProblem where programs of this machine cannot run on all of them, put at the same place."""
+    for channel in channels:
+        check_architecture(channel)
+        check_same_place(channels[0], channel)
+
+
 def check_same_place(first: Channel, other: Channel) -> None:
     """Raises EnvironmentProblem where two machines do not have the folder of the programs at the same place."""
     if first.hello.boot != other.hello.boot and first.folder != other.folder:
@@ -155,6 +171,13 @@ def check_same_place(first: Channel, other: Channel) -> None:
             f"the folders of temporary files differ ({first.folder} on {first.name}, {other.folder} on {other.name}); "
             "set TMPDIR alike"
         )
+
+
+def check_started(trials: Mapping[str, Result]) -> None:
+    """Raises EnvironmentProblem for the first node on which a program did not start: why, and what to do about it."""
+    for trial in trials.values():
+        if not trial.ok:
+            raise EnvironmentProblem(f"{trial.node}: {why_not(trial)}")
 
 
 def why_not(trial: Result) -> str:

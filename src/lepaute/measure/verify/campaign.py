@@ -11,8 +11,7 @@ from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.node_sets import fold_node_set
 from lepaute.measure.nodes.channel import NodeLost
 from lepaute.measure.verify import naming
-from lepaute.measure.verify.disturbance import disturbances
-from lepaute.measure.verify.real_run import RealRun
+from lepaute.measure.verify.real_run import RealRun, disturbances
 from lepaute.simulate import Application, Hpl, Prediction
 from lepaute.simulate.prediction.comparing import sd_on_one_day
 from lepaute.stats.disturbance import MAX_SENTINEL_CHANGE, SENTINELS, sentinel_causes

@@ -21,14 +21,14 @@ from lepaute.measure.machine_load import Load, Sample, load_between, samples
 from lepaute.measure.nodes.channel import Channel, NodeLost
 from lepaute.measure.nodes.group import Nodes
 from lepaute.measure.nodes.pool import Pool
-from lepaute.measure.nodes.results import CommandFailed, Result, check_architecture, check_same_place, why_not
+from lepaute.measure.nodes.results import CommandFailed, Result, check_programs_fit, check_started
 from lepaute.measure.schedulers import RankLaunch, Request, scheduler
 from lepaute.measure.sentinel import LIMIT_S as SENTINEL_LIMIT_S
 from lepaute.measure.sentinel import Guard, NodeSentinel
-from lepaute.measure.verify.disturbance import NodeLoad
 from lepaute.measure.verify.real_run import (
     REPORTS,
     HplProgram,
+    NodeLoad,
     RealRun,
     available_bytes,
     check_memory,
@@ -108,9 +108,7 @@ class NodeSite:
         self._numbers = itertools.count()
         self._facts = lent.nodes.call("facts")
         self._sentinel: NodeSentinel | None = None
-        for channel in lent.channels:
-            check_architecture(channel)
-            check_same_place(lent.channels[0], channel)
+        check_programs_fit(lent.channels)
         lent.nodes.put(program.path, program.path.name)
         self._try()
 
@@ -252,9 +250,7 @@ class NodeSite:
             trials = nodes.run(*words, environment=start.environment, timeout_s=_TRIAL_S, check=False)
             if not any(launch_failed(trial.stdout + trial.stderr) for trial in trials.values() if not trial.ok):
                 break
-        for trial in trials.values():
-            if not trial.ok:
-                raise EnvironmentProblem(f"{trial.node}: {why_not(trial)}")
+        check_started(trials)
 
 
 def sum_of(loads: Sequence[Load]) -> Load:

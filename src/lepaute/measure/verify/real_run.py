@@ -25,10 +25,10 @@ from lepaute.measure.layout import Layout, layout_here
 from lepaute.measure.machine_load import Load, load_between, sample
 from lepaute.measure.sentinel import LIMIT_S, Guard, duration_of
 from lepaute.measure.toolchain import start_here
-from lepaute.measure.verify.disturbance import NodeLoad, RankLoad
 from lepaute.simulate import Application, Hpl
 from lepaute.simulate.apps.hpl.hpl_dat import TO_STDOUT, HplDat
 from lepaute.simulate.apps.hpl.parameters import check_sayable
+from lepaute.stats.disturbance import off_core_causes
 
 
 class Here:
@@ -63,6 +63,26 @@ MEMORY_FACTOR = 1.2
 #: Files in its folder that an HPL may write its report to, whatever device its input names: what the input calls the
 #: output file (the HPL that Lepaute builds, and some vendors'), and that of the HPL inside HPCC.
 REPORTS = ("HPL.out", "hpccoutf.txt")
+
+
+@dataclass(frozen=True, slots=True)
+class RankLoad:
+    """What one rank of a run got from its core over the solver."""
+
+    rank: int
+    cpu: int
+    wall_s: float
+    cpu_s: float
+    voluntary_switches: int
+    involuntary_switches: int
+
+
+@dataclass(frozen=True, slots=True)
+class NodeLoad:
+    """What a node of a run did meanwhile."""
+
+    name: str
+    load: Load
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,3 +309,20 @@ class Site(_Runs, Protocol):
     def watch(self, guard: Guard) -> float:
         """Runs a sentinel on all cores; the seconds of a call. Raises EnvironmentProblem where it fails."""
         ...
+
+
+def disturbances(ranks: tuple[RankLoad, ...], machine: Load, nodes: tuple[NodeLoad, ...] = ()) -> tuple[str, ...]:
+    """Why the run counts as disturbed, one short phrase a cause; empty when it does not.
+
+    By the rule of `stats.disturbance`, fixed before any run. Three of its witnesses are blind to how long the solver
+    took: the CPU time of each rank against its wall time, that of other processes on the whole machine (a neighbour
+    takes memory bandwidth and cache even where it leaves the core alone), and the time that the hypervisor took. Both
+    come from /proc/stat, whose granularity matters for short runs: in 64 quiet runs the CPU time of others came out
+    between -0.04 and +0.03 s. The sentinels around the run see a slower host of a virtual machine, or a lower clock.
+
+    ranks may be empty (a user's xhpl does not report them); then only the load of the machine is judged.
+    nodes: of a run on nodes, each of which is judged by itself in the place of `machine`, their sum
+    """
+    off_core = (cause for rank in ranks for cause in off_core_causes(rank.rank, rank.cpu_s, rank.wall_s))
+    on_nodes = (f"{cause} on {node.name}" for node in nodes for cause in node.load.disturbances())
+    return (*off_core, *(on_nodes if nodes else machine.disturbances()))

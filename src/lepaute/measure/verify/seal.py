@@ -16,9 +16,9 @@ from lepaute.kit.files import hold_lock, remove_abandoned, write_whole
 from lepaute.kit.journal import Journal, entries
 from lepaute.kit.json_values import from_json
 from lepaute.measure.verify.campaign import Case, Plan, RecordedRun
-from lepaute.measure.verify.disturbance import rule
 from lepaute.measure.verify.real_run import Program
 from lepaute.simulate.prediction.prediction import SimulationFigures
+from lepaute.stats import disturbance
 
 PREDICTIONS_FILE = "predictions.json"
 SEAL_FILE = "predictions.sha256"
@@ -92,7 +92,7 @@ def _content(cases: Sequence[Case], plan: Plan, program: Program) -> dict[str, A
     return {
         "format": FORMAT,
         "plan": asdict(plan),
-        "disturbance_rule": rule(),
+        "disturbance_rule": disturbance_rule(),
         "program": program.sealed(),
         "predictions": [{**case.prediction.to_dict(), "sd_on_one_day": case.sd_on_one_day} for case in cases],
     }
@@ -206,3 +206,18 @@ def held(folder: Path) -> Iterator[None]:
                     folder.rmdir()
     finally:
         os.close(descriptor)
+
+
+def disturbance_rule() -> dict[str, float]:
+    """The constants of the rule, to be recorded (and hashed) with the predictions."""
+    return {
+        "minimum_cpu_share": disturbance.MINIMUM_CPU_SHARE,
+        "cpu_time_tolerance_s": disturbance.CPU_TIME_TOLERANCE_S,
+        "most_others_share": disturbance.MAX_OTHERS_SHARE,
+        "most_steal_share": disturbance.MAX_STEAL_SHARE,
+        "granularity_s": disturbance.GRANULARITY_S,
+        "most_sentinel_change": disturbance.MAX_SENTINEL_CHANGE,
+        "fewest_sentinels": disturbance.SENTINELS_OF_A_LIMIT,
+        "most_sd": disturbance.MAX_SD,
+        "least_slower": disturbance.MIN_SLOWER,
+    }

@@ -94,10 +94,7 @@ def conditions_of(frames: "Sequence[pandas.DataFrame]") -> list[str]:
 
 def _calls(table: "pandas.DataFrame", condition: str, call: str, operation: str = "pingpong") -> Series:
     mine = (table["condition"] == condition) & (table["call"] == call) & (table["operation"] == operation)
-    return _series(table[mine & (table["role"] == "first")] if call == "exchange" else table[mine])
-
-
-def _series(rows: "pandas.DataFrame") -> Series:
+    rows = table[mine & (table["role"] == "first")] if call == "exchange" else table[mine]
     return series(rows["size_bytes"].to_numpy(dtype=np.float64), net_seconds(rows))
 
 

@@ -389,16 +389,8 @@ def factor_frame(tests: Sequence[FactorTest]) -> pandas.DataFrame:
 def factor_table(tests: Sequence[FactorTest]) -> str:
     """The tests as lines of text, and a sentence on each that finds something."""
     what = {test.column for test in tests}
-    header = (
-        "factor",
-        "kernel",
-        "level",
-        "time" if what <= {DURATION} else ", ".join(sorted(what)),
-        "95 % interval",
-        "p",
-        "p (Holm)",
-        "exchanged",
-    )
+    subject = "time" if what <= {DURATION} else ", ".join(sorted(what))
+    header = ("factor", "kernel", "level", subject, "95 % interval", "p", "p (Holm)", "exchanged")
     lines: list[tuple[str, ...]] = []
     for test in tests:
         chances = (p_text(p).removeprefix("p = ") for p in (test.p_value, test.p_holm))

@@ -20,10 +20,16 @@ from lepaute.kit.text import counted
 from lepaute.measure.archive import Archive
 from lepaute.measure.fit.kernels.polynomial import fit_polynomial
 from lepaute.measure.fit.numeric import Floats, Integers
-from lepaute.measure.fit.observations.calibrations import THREADS, calibrations, hosts_of, seen_hosts, shape_of
+from lepaute.measure.fit.observations.calibrations import (
+    THREADS,
+    calibrations,
+    hosts_of,
+    seen_hosts,
+    shape_of,
+    without_disturbed,
+)
 from lepaute.measure.fit.observations.calls import Calls, calls_by_kernel, place_of, pooled_observations
 from lepaute.measure.fit.observations.columns import checked_table
-from lepaute.measure.fit.observations.disturbed import without_disturbed
 from lepaute.measure.fit.observations.factors import usual_conditions
 from lepaute.measure.fit.variability.crowding import crowding_of, relieved
 from lepaute.measure.observation_columns import KERNELS

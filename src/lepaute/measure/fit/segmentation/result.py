@@ -213,13 +213,9 @@ class SegmentedLine:
         proven = fewest_segments_of_least(criteria) - 1 if len(criteria) > 1 else 0
         if not len(criteria):  # of several series together, which chose
             proven = len(self.breakpoints)
-        likeliest = None if self.breakpoints else self._likeliest
+        likeliest = None if self.breakpoints else likeliest_breakpoint(self)
         holds = likeliest is not None and likeliest.is_negligible
         return Decision.of(0 < len(self.breakpoints) <= proven, holds)
-
-    @property
-    def _likeliest(self) -> "LikeliestBreakpoint | None":
-        return likeliest_breakpoint(self)
 
     def jumps(self, *, in_bytes: bool = True) -> list[tuple[str, str]]:
         """Of each breakpoint its place, and in words its 95 % interval and what the two lines say there, in seconds."""
@@ -232,7 +228,7 @@ class SegmentedLine:
         return found
 
     def _without_breakpoint(self, size: Callable[[float], str]) -> str:
-        likeliest = self._likeliest
+        likeliest = likeliest_breakpoint(self)
         if likeliest is None:
             return "No breakpoint can be proven with these data"
         if likeliest.is_negligible:

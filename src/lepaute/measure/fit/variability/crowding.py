@@ -87,9 +87,7 @@ def crowding_of(calls: Calls) -> Crowding:
         model = fit_kernel(warm.where(full), form=Form("M'", False, "N-2"))
     except FitError:
         return Crowding()
-    expected = model.predict(warm)
-    measured = np.minimum(warm.duration_s, CAP * expected)
-    expected = expected * _levels(warm, measured, expected, full)
+    measured, expected = _measured_and_expected(model, warm, full)
     loads = [_load(warm, measured, expected, share) for share in lower]
     return _table([load for load in loads if load is not None], last)
 
@@ -106,9 +104,7 @@ def with_size_error(crowding: Crowding, calls: Calls, kernel: FittedKernel, effe
     full = warm.at_full_load()
     if not crowding.rows or not full.any():
         return crowding
-    expected = kernel.predict(warm)
-    measured = np.minimum(warm.duration_s, CAP * expected)
-    expected = expected * _levels(warm, measured, expected, full)
+    measured, expected = _measured_and_expected(kernel, warm, full)
     last, boundaries = crowding.rows[-1][0], class_boundaries(calls)
     squares = times = 0.0
     for share in np.unique(warm.shares()[~full]):
@@ -129,8 +125,11 @@ def _compared(calls: Calls) -> Calls:
     return warm.where(warm.in_context) if warm.in_context.any() else warm
 
 
-def _levels(calls: Calls, measured: Floats, expected: Floats, full: Booleans) -> Floats:
-    """What core and block of each call were slower by than the model at full load; 1 for those not seen under it."""
+def _measured_and_expected(kernel: FittedKernel, calls: Calls, full: Booleans) -> tuple[Floats, Floats]:
+    """Durations, capped, and those of the model times what core and block of each call were slower by than it at full
+    load; as the model says for those not seen under it."""
+    expected = kernel.predict(calls)
+    measured = np.minimum(calls.duration_s, CAP * expected)
     result = np.ones(len(calls))
     for group in (calls.cpu, calls.block):
         code = numbered([group])
@@ -138,7 +137,7 @@ def _levels(calls: Calls, measured: Floats, expected: Floats, full: Booleans) ->
         above = np.bincount(code[full], measured[full], count)
         below = np.bincount(code[full], (expected * result)[full], count)
         result = result * np.divide(above, below, out=np.ones(count), where=(below > 0) & (above > 0))[code]
-    return result
+    return measured, expected * result
 
 
 def _load(calls: Calls, measured: Floats, expected: Floats, share: float) -> _Load | None:

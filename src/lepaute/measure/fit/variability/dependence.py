@@ -17,7 +17,7 @@ from lepaute.measure.fit.kernels.kernel_fit import FittedKernel
 from lepaute.measure.fit.kernels.polynomial import CUT_SD
 from lepaute.measure.fit.numeric import Booleans, Floats, Integers
 from lepaute.measure.fit.observations.calls import Calls, numbered, place_of
-from lepaute.measure.fit.variability.steps import hpl_steps
+from lepaute.measure.fit.variability.steps import fitted_rows, hpl_steps
 from lepaute.stats import algebra
 
 MIN_STEPS_OF_CLOCK = 30
@@ -202,15 +202,11 @@ def dependence_reports(
 
     table : observations as `pooled_observations` makes them, in the order in which `fitted` got its calls
     """
-    codes, categories = table["kernel"].cat.codes.to_numpy(), table["kernel"].cat.categories
     # hashes: np.unique would sort all texts
     process = numbered([pandas.factorize(table[column].astype(str), sort=True)[0] for column in PROCESS])
     start_s = table["start_s"].to_numpy(dtype=np.float64)
     reports = []
-    for name, (calls, kernel) in fitted.items():
-        rows = np.flatnonzero(codes == categories.get_loc(name)) if name in categories else codes[:0]
-        if len(rows) != len(calls):  # the glue, which is no row of the table
-            continue
+    for rows, calls, kernel in fitted_rows(table, fitted):
         counted = np.flatnonzero(calls.in_context & ~calls.cold & calls.nonempty())
         if len(counted) < MIN_CALLS:
             continue

@@ -93,8 +93,9 @@ def fitted_rows(
     table: pandas.DataFrame, fitted: Mapping[str, tuple[Calls, FittedKernel]]
 ) -> Iterator[tuple[Integers, Calls, FittedKernel]]:
     """The rows of the table that the calls of each model are, with both; the glue is no row of the table."""
-    names = table["kernel"].astype(str).to_numpy()
+    kernels = table["kernel"].astype("category").cat
+    codes, numbers = kernels.codes.to_numpy(), {name: code for code, name in enumerate(kernels.categories)}
     for name, (calls, kernel) in fitted.items():
-        rows = np.flatnonzero(names == name)
+        rows = np.flatnonzero(codes == numbers.get(name, len(numbers)))
         if len(rows) == len(calls):
             yield rows, calls, kernel
