@@ -206,7 +206,7 @@ TEXT = """## Cases made to mislead the watch
 
 Simulated fleets (`validation/watch_adversarial.py`, where each case and its goal stand). Steps and drifts, days, and
 each kind of notice have a level of 5 % each. Where each machine has another correlation, from 0 to 0.8 ("machines
-differ"), more is false than promised. On fleets of 250 and 1,000 nodes, `test`, `health`, `events propose`, `site`,
+differ"), more is false than promised. On the large fleets, `test`, `health`, `events propose`, `site`,
 `alert` and `health --drain` are compared.
 
 {goals}
