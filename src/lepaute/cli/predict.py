@@ -4,7 +4,6 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from operator import truediv
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -190,7 +189,7 @@ def _runs_besides(applications: "Sequence[Application]", platform: "Platform", r
     costs = [[trust.cost_in_runs(application, platform) for application in applications]]
     if request.parts:
         costs.append([parts.cost_in_runs(application, platform, request.layers) for application in applications])
-    return float(sum(max(map(truediv, costs_of, shares)) for costs_of in costs))
+    return sum(max(cost / share for cost, share in zip(each, shares, strict=True)) for each in costs)
 
 
 def announced(
