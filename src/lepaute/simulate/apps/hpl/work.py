@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from itertools import accumulate
 from math import prod, sqrt
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from lepaute.simulate.tasks import ROUGH_EVENT_S, WORTH_MEASURING_S
 
@@ -77,22 +77,15 @@ def each_step(hpl: "Hpl") -> float:
     if hpl.depth:
         rolled = hpl.swap == "spread-roll" or (hpl.swap == "mix" and hpl.threshold < hpl.nb)
         ahead = spread_roll_messages(p) if rolled else exchange_messages(p)
-    return float(p * broadcast(hpl.bcast, q).messages + hpl.ranks + ahead)
-
-
-class Broadcast(NamedTuple):
-    """Of a panel along a row: its messages, and whether those who wait for it probe."""
-
-    messages: int
-    is_probed_for: bool
+    return float(p * broadcast(hpl.bcast, q)[0] + hpl.ranks + ahead)
 
 
 @lru_cache(maxsize=64)
-def broadcast(word: str, q: int) -> Broadcast:
+def broadcast(word: str, q: int) -> tuple[int, bool]:
+    """Messages of a broadcast along a row, and whether they are pieces of the panel, for which nobody probes."""
     from lepaute import _core
 
-    messages, in_pieces = _core.hpl_broadcast(word, q)
-    return Broadcast(messages, not in_pieces)
+    return _core.hpl_broadcast(word, q)
 
 
 def solve_messages(hpl: "Hpl") -> float:
