@@ -249,10 +249,10 @@ def _write_parameters(command: Any, context: Any, formatter: Any) -> None:
                 formatter.write_dl(records)
 
 
-def records_of(command: Any, context: Any, kind: str) -> list[tuple[Any, tuple[str, str]]]:
-    """Parameters of a kind, `argument` or `option`, with what is printed of them."""
-    parameters = [each for each in command.get_params(context) if each.param_type_name == kind]
-    return [(each, record) for each in parameters if (record := each.get_help_record(context)) is not None]
+def records_of(command: Any, context: Any, type_name: str) -> list[tuple[Any, tuple[str, str]]]:
+    """Parameters of a type, `argument` or `option`, with what is printed of them."""
+    parameters = [param for param in command.get_params(context) if param.param_type_name == type_name]
+    return [(param, record) for param in parameters if (record := param.get_help_record(context)) is not None]
 
 
 def grouped(command: Any, context: Any) -> dict[str, list[tuple[str, str]]]:

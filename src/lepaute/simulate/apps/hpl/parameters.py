@@ -1,8 +1,7 @@
 """The parameters of one run of HPL, each described once.
 
 A field carries what is known of it: default, help, bounds and choices (kit/options.py), its place in HPL.dat and its
-names in HPL's report (`Dat`). The command line, the docstring, HPL.dat, HPL.out, the JSON and the mapping to both
-engines follow.
+names in HPL's report (`Dat`). Command line, docstring, HPL.dat, HPL.out, JSON and the mapping to both engines follow.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -288,9 +287,8 @@ class Hpl(Application):
 
     def choices(self) -> dict[str, Any]:
         """All but N, as given: a threshold of the row swap that follows NB is the same choice for each NB."""
-        known = dict(places())
-        names = {
-            each.name: known[each.name].name or each.name if each.name in known else each.name for each in fields(self)
+        names = {field.name: field.name for field in fields(self)} | {
+            name: dat.name for name, dat in places() if dat.name
         }
         single = {names[name]: getattr(self, name) for name in names if name not in ("n", "p", "q")}
         return {"P x Q": f"{self.p} x {self.q}", **single}
@@ -362,7 +360,8 @@ def check_sayable(hpl: Hpl, *handled: str) -> None:
     """Raises InputError for what the real HPL does not have: a word without a code, or another value than the default
     of a field that HPL.dat has no line for."""
     known = {*dict(places()), *handled}
-    extra = [each.name for each in fields(hpl) if each.name not in known and getattr(hpl, each.name) != each.default]
+    own = [field for field in fields(hpl) if field.name not in known]
+    extra = [field.name for field in own if getattr(hpl, field.name) != field.default]
     if extra:
         raise InputError(_not_of_hpl(", ".join(extra)))
     for name, dat in places():

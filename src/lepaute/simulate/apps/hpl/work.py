@@ -12,10 +12,14 @@ from itertools import accumulate
 from math import prod, sqrt
 from typing import TYPE_CHECKING, Protocol
 
+from lepaute.kit.later import later
 from lepaute.simulate.tasks import ROUGH_EVENT_S, WORTH_MEASURING_S
 
 if TYPE_CHECKING:
+    from lepaute import _core
     from lepaute.simulate.apps.hpl.parameters import Hpl
+else:
+    _core = later("lepaute._core")
 
 #: What a message of the pivot exchanges costs, relative to other events, about.
 PIVOT_WEIGHT = 0.05
@@ -83,8 +87,6 @@ def each_step(hpl: "Hpl") -> float:
 @lru_cache(maxsize=64)
 def broadcast(word: str, q: int) -> tuple[int, bool]:
     """Messages of a broadcast along a row, and whether they are pieces of the panel, for which nobody probes."""
-    from lepaute import _core
-
     return _core.hpl_broadcast(word, q)
 
 
@@ -94,8 +96,6 @@ def solve_messages(hpl: "Hpl") -> float:
 
 def simulated_steps(hpl: "Hpl", *, sampled: bool = False, trial_steps: int = 0, further: bool = False) -> list[int]:
     """The steps that the core simulates; further: with the windows that it goes back for where it is uncertain."""
-    from lepaute import _core
-
     steps: list[int] = _core.hpl_simulated_steps(hpl.core_parameters(sampled=sampled, trial_steps=trial_steps), further)
     return steps
 
