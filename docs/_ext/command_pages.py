@@ -104,7 +104,7 @@ def _section(words: str, command: Any, level: int) -> Iterator[str]:
     yield ""
     if words in EXAMPLES:
         yield from ("```bash", *EXAMPLES[words], "```", "")
-    if arguments := records_of(command, context):
+    if arguments := [record for _, record in records_of(command, context, "argument")]:
         yield from (f"{'#' * level} Arguments", "")
         yield from table(("argument", "what"), [(f"`{name}`", _told(text)) for name, text in arguments])
     yield f":::{{program}} lepaute {words}"

@@ -60,8 +60,8 @@ std::uint64_t broadcast_messages(Broadcast bcast, std::uint32_t q) {
     }
     std::uint64_t messages = 0;
     for (std::uint32_t column = 0; q > 1 && column < q; ++column) {
-        messages += static_cast<std::uint64_t>(
-            std::ranges::count_if(route(bcast, column, 0, q).to, [](std::uint32_t to) { return to != nobody; }));
+        messages +=
+            most_receivers - static_cast<std::size_t>(std::ranges::count(route(bcast, column, 0, q).to, nobody));
     }
     return messages;
 }
@@ -70,12 +70,9 @@ std::uint32_t Program::broadcast_tag(const Panel& panel) noexcept {
     return 0x10000000U + static_cast<std::uint32_t>(panel.step);
 }
 
-std::optional<std::uint32_t> Program::broadcast_source(std::uint32_t column, std::uint32_t root) const noexcept {
-    if (parameters_.bcast.in_pieces) {
-        return std::nullopt;
-    }
-    const Route way = route(parameters_.bcast, column, root, parameters_.q);
-    return way.from == nobody ? std::nullopt : std::optional(way.from);
+std::uint32_t Program::broadcast_source(std::uint32_t column, std::uint32_t root) const noexcept {
+    const std::uint32_t from = route(parameters_.bcast, column, root, parameters_.q).from;
+    return parameters_.bcast.in_pieces || from == nobody ? column : from;
 }
 
 std::int64_t Program::panel_length(const Place& at, const Panel& panel) noexcept {

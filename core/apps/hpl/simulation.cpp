@@ -276,7 +276,7 @@ const Program::Shape& Program::shape_at(std::int64_t start) {
         }
         for (std::uint32_t column = 0; column < parameters_.q; ++column) {
             shape.columns[column] = local_count_from(n + 1 - start, start, nb, column, parameters_.q); // [A | b]
-            shape.source_columns[column] = broadcast_source(column, root).value_or(column);
+            shape.source_columns[column] = broadcast_source(column, root);
         }
     }
     return shape;

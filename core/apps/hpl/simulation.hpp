@@ -191,9 +191,8 @@ private:
     /// What HPL_binit does before the panel leaves.
     void begin_broadcast(const Place& at, const Panel& panel);
     [[nodiscard]] static std::int64_t panel_length(const Place& at, const Panel& panel) noexcept; // in doubles
-    /// The process column that `at` probes for the panel; none for the root and of a panel in pieces.
-    [[nodiscard]] std::optional<std::uint32_t> broadcast_source(std::uint32_t column,
-                                                                std::uint32_t root) const noexcept;
+    /// The process column that `column` probes for the panel; itself of the root, and of a panel in pieces.
+    [[nodiscard]] std::uint32_t broadcast_source(std::uint32_t column, std::uint32_t root) const noexcept;
     [[nodiscard]] static std::uint32_t broadcast_tag(const Panel& panel) noexcept;
 
     // -- update (update.cpp, update.hpp)

@@ -242,31 +242,26 @@ def _elsewhere(name: str, context: typer.Context) -> str:
 
 def _write_parameters(command: Any, context: Any, formatter: Any) -> None:
     """Writes arguments and options of a command, in the place of Typer's one list."""
-    for heading, records in (("Arguments", records_of(command, context)), *grouped(command, context).items()):
+    arguments = [record for _, record in records_of(command, context, "argument")]
+    for heading, records in (("Arguments", arguments), *grouped(command, context).items()):
         if records:
             with formatter.section(heading):
                 formatter.write_dl(records)
 
 
-def records_of(command: Any, context: Any) -> list[tuple[str, str]]:
-    """What is printed of the arguments of a command."""
-    return [record for param, record in _shown(command, context) if param.param_type_name == "argument"]
-
-
-def _shown(command: Any, context: Any) -> list[tuple[Any, tuple[str, str]]]:
-    """Parameters with what is printed of them."""
-    records = [(param, param.get_help_record(context)) for param in command.get_params(context)]
-    return [(param, record) for param, record in records if record is not None]
+def records_of(command: Any, context: Any, type_name: str) -> list[tuple[Any, tuple[str, str]]]:
+    """Parameters of a type, `argument` or `option`, with what is printed of them."""
+    parameters = [param for param in command.get_params(context) if param.param_type_name == type_name]
+    return [(param, record) for param in parameters if (record := param.get_help_record(context)) is not None]
 
 
 def grouped(command: Any, context: Any) -> dict[str, list[tuple[str, str]]]:
     """What is printed of the options of a command, by heading."""
-    shown = _shown(command, context)
-    options = {name_of(param): record for param, record in shown if param.param_type_name == "option"}
+    shown = records_of(command, context, "option")
+    options = {name_of(param): record for param, record in shown}
     if len(options) < FEW_OPTIONS:
         return {OTHER: list(options.values())}
-    described = {name_of(param): (getattr(param, "rich_help_panel", None) or OTHER, 0) for param, _ in shown}
-    places = described | _PLACES
+    places = {name_of(param): (getattr(param, "rich_help_panel", None) or OTHER, 0) for param, _ in shown} | _PLACES
     names: dict[str, list[str]] = {heading: [] for heading in GROUPS}
     for name in options:
         heading, _ = places[name]

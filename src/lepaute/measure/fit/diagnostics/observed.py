@@ -10,7 +10,7 @@ from lepaute.measure.fit.diagnostics.residuals import Residuals
 from lepaute.measure.fit.kernels.polynomial import term_column
 from lepaute.measure.fit.kernels.regions import ENOUGH_IN_CONTEXT
 from lepaute.measure.fit.numeric import Booleans, Floats, Integers
-from lepaute.measure.fit.observations.calibrations import THREADS, NodeShape, without_disturbed
+from lepaute.measure.fit.observations.calibrations import THREADS, NodeShape
 from lepaute.measure.fit.observations.calls import MODELLED, Calls, calls_by_kernel, place_of
 from lepaute.measure.fit.observations.columns import combinations_of, net_seconds
 from lepaute.measure.fit.variability.crowding import relieved

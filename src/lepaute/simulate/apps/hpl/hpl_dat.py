@@ -284,14 +284,13 @@ def _parsed(lines: DatLines) -> HplDat:
         if field == "swap_threshold" and values["swap"] != ("mix",):
             values[field] = (max(0, lines.unused(dat.what, DEFAULT_SWAP_THRESHOLD)),)
             continue
-        count = 1
+        count = None
         if dat.several:
             count = lines.count(f"values of {dat.what}")
         elif dat.beside:
             count = len(values[dat.beside])
         least = options[field].minimum if dat.least is None else dat.least
-        several = bool(dat.several or dat.beside)
-        values[field] = lines.values(dat.what, count if several else None, dat.words, least)
+        values[field] = lines.values(dat.what, count, dat.words, least)
     return HplDat(values, threshold, output_file, device)
 
 

@@ -1,8 +1,7 @@
 """The parameters of one run of HPL, each described once.
 
 A field carries what is known of it: default, help, bounds and choices (kit/options.py), its place in HPL.dat and its
-names in HPL's report (`Dat`). The command line, the docstring, HPL.dat, HPL.out, the JSON and the mapping to both
-engines follow.
+names in HPL's report (`Dat`). Command line, docstring, HPL.dat, HPL.out, JSON and the mapping to both engines follow.
 """
 
 from collections.abc import Mapping
@@ -31,14 +30,8 @@ Form = Literal["transposed", "no-transposed"]
 Order = Literal["row", "column"]
 Pivots = Literal["random", "first-row"]
 #: HPL's own choices by HPL.dat's code, and what its report calls them.
-BROADCASTS: dict[Broadcast, str] = {
-    "1ring": "1ring",
-    "1ring-modified": "1ringM",
-    "2ring": "2ring",
-    "2ring-modified": "2ringM",
-    "long": "Blong",
-    "long-modified": "BlongM",
-}
+_RINGS = ("1ring", "1ringM", "2ring", "2ringM", "Blong", "BlongM")
+BROADCASTS: dict[Broadcast, str] = dict(zip(get_args(Broadcast), _RINGS, strict=False))
 SWAPS: dict[Swap, str] = {"binary-exchange": "Binary-exchange", "spread-roll": "Spread-roll (long)", "mix": "Mix"}
 FACTORISATIONS: dict[Factorisation, str] = {"left": "Left", "crout": "Crout", "right": "Right"}
 FORMS: dict[Form, str] = {"transposed": "transposed form", "no-transposed": "no-transposed form"}
@@ -66,18 +59,22 @@ class Dat(NamedTuple):
     several : what the number counts; empty where there is one value, or the values go with those of `beside`
     loop    : place of HPL's loop over the values, the outermost first; None where there is one value
     codes   : choices by code, and what HPL's report calls them; least : number allowed, where it is not the field's
-    report  : what HPL's report says behind the value
+    report  : what HPL's report says behind the value; title : what messages call it, where not by its name
     """
 
     line: int
-    name: str
-    what: str
+    name: str = ""
     several: str = ""
     beside: str = ""
     loop: int | None = None
     codes: Mapping[Any, str] | None = None
     least: int | None = None
     report: str = ""
+    title: str = ""
+
+    @property
+    def what(self) -> str:
+        return self.title or self.name
 
     @property
     def words(self) -> dict[str, Any]:
@@ -130,82 +127,55 @@ class Hpl(Application):
 
     n: int = whole(
         "order of the matrix, which takes 8 n^2 bytes; suffixes k and M",
-        dat=Dat(6, "N", "N", "problem sizes", loop=1),
+        dat=Dat(6, "N", "problem sizes", loop=1),
         parse=partial(whole_of, name="n"),
     )
-    nb: int = whole("block size", 128, Dat(8, "NB", "NB", "block sizes", loop=2))
-    p: int = whole(
-        "rows and columns of the process grid, as 8x8", 1, Dat(11, "P", "P", "process grids", loop=0), name="grid"
-    )
-    q: int = whole("columns of the process grid", 1, Dat(12, "Q", "Q", beside="p"), name="grid")
+    nb: int = whole("block size", 128, Dat(8, "NB", "block sizes", loop=2))
+    p: int = whole("process grid, rows x columns, as 8x8", 1, Dat(11, "P", "process grids", loop=0), name="grid")
+    q: int = whole("columns of the process grid", 1, Dat(12, "Q", beside="p"), name="grid")
     depth: int = whole(
-        "look-ahead: panels that are factorised ahead of the update",
-        1,
-        Dat(25, "DEPTH", "DEPTH", "look-ahead depths", loop=3),
-        minimum=0,
-        maximum=MAX_DEPTH,
+        "look-ahead: panels factorised ahead", 1, Dat(25, "DEPTH", "look-ahead depths", loop=3), 0, maximum=MAX_DEPTH
     )
     bcast: Broadcast = choice(
-        "broadcast of the panel along a process row",
-        Broadcast,
-        "2ring",
-        Dat(23, "BCAST", "BCAST", "broadcasts", loop=4, codes=BROADCASTS),
+        "broadcast of the panel", Broadcast, "2ring", Dat(23, "BCAST", "broadcasts", loop=4, codes=BROADCASTS)
     )
     swap: Swap = choice(
-        "exchange of the pivot rows within a process column",
-        Swap,
-        "binary-exchange",
-        Dat(26, "SWAP", "SWAP", codes=SWAPS),
+        "exchange of the pivot rows in a process column", Swap, "binary-exchange", Dat(26, "SWAP", codes=SWAPS)
     )
     swap_threshold: int | None = whole(
-        "columns above which mix swaps by spread-roll; NB if not given",
-        None,
-        Dat(27, "", "swapping threshold", least=0),
-        minimum=None,
+        "columns above which mix is spread-roll; else NB", None, Dat(27, title="swapping threshold", least=0), None
     )
     pfact: Factorisation = choice(
-        "factorisation of the panel, in the leaves of its recursion",
+        "factorisation in the leaves of the panel's recursion",
         Factorisation,
         "crout",
-        Dat(15, "PFACT", "PFACT", "panel factorisations", loop=6, codes=FACTORISATIONS),
+        Dat(15, "PFACT", "panel factorisations", loop=6, codes=FACTORISATIONS),
     )
     rfact: Factorisation = choice(
-        "factorisation of the panel, in its recursion",
+        "factorisation in the panel's recursion",
         Factorisation,
         "right",
-        Dat(21, "RFACT", "RFACT", "recursive factorisations", loop=5, codes=FACTORISATIONS),
+        Dat(21, "RFACT", "recursive factorisations", loop=5, codes=FACTORISATIONS),
     )
-    nbmin: int = whole(
-        "columns of a leaf of the recursion", 2, Dat(17, "NBMIN", "NBMIN", "recursive stopping criteria", loop=7)
-    )
-    ndiv: int = whole(
-        "parts of a panel in each recursion", 2, Dat(19, "NDIV", "NDIV", "panels in recursion", loop=8), minimum=2
-    )
-    pmap: Order = choice(
-        "whether ranks fill the grid by rows or columns", Order, "row", Dat(9, "PMAP", "PMAP", codes=ORDERS)
-    )
-    l1: Form = choice("form in which L1 is stored", Form, "transposed", Dat(28, "L1", "L1", codes=FORMS))
-    u: Form = choice("form in which U is stored", Form, "transposed", Dat(29, "U", "U", codes=FORMS))
+    nbmin: int = whole("columns of a leaf of the recursion", 2, Dat(17, "NBMIN", "recursive stopping criteria", loop=7))
+    ndiv: int = whole("parts of a panel in each recursion", 2, Dat(19, "NDIV", "panels in recursion", loop=8), 2)
+    pmap: Order = choice("how ranks fill the grid, by row or by column", Order, "row", Dat(9, "PMAP", codes=ORDERS))
+    l1: Form = choice("form in which L1 is stored", Form, "transposed", Dat(28, "L1", codes=FORMS))
+    u: Form = choice("form in which U is stored", Form, "transposed", Dat(29, "U", codes=FORMS))
     equil: bool = parameter(
         "whether spread-roll evens out first what each process holds",
         True,
-        Dat(30, "EQUIL", "equilibration", codes=SWITCH),
+        Dat(30, "EQUIL", title="equilibration", codes=SWITCH),
         parse=switch,
         default="1",
         metavar="0|1",
     )
     align: int = whole(
-        "alignment of memory, in doubles", 8, Dat(31, "ALIGN", "memory alignment", report=" double precision words")
+        "alignment, in doubles", 8, Dat(31, "ALIGN", title="memory alignment", report=" double precision words")
     )
-    copy_l: bool = parameter(
-        "whether HPL was built without derived datatypes, and copies L in every panel", False, hidden=True
-    )
+    copy_l: bool = parameter("whether HPL was built without derived datatypes, and copies each L", False, hidden=True)
     pivots: Pivots = choice(
-        "where pivots come from: drawn among the rows left, as of a random matrix, or all of the first process row, as "
-        "where nothing is computed and all candidates are equal",
-        Pivots,
-        "random",
-        hidden=True,
+        "where pivots come from, as of a random matrix or of equal candidates", Pivots, "random", hidden=True
     )
     threads_per_rank: int = whole("cores that each rank computes on", 1)
 
@@ -315,16 +285,13 @@ def in_hpl_dat(option_name: str) -> bool:
 def check_sayable(hpl: Hpl, *handled: str) -> None:
     """Raises InputError for what the real HPL does not have: a word without a code, or another value than the default
     of a field that HPL.dat has no line for."""
-    known = dict(places())
-    for name, dat in known.items():
-        code_of(dat, getattr(hpl, name) or 0)
-    extra = [
-        each.name
-        for each in fields(hpl)
-        if each.name not in {*known, *handled} and getattr(hpl, each.name) != each.default
-    ]
+    known = {*dict(places()), *handled}
+    own = [field for field in fields(hpl) if field.name not in known]
+    extra = [field.name for field in own if getattr(hpl, field.name) != field.default]
     if extra:
         raise InputError(_not_of_hpl(", ".join(extra)))
+    for name, dat in places():
+        code_of(dat, getattr(hpl, name) or 0)
 
 
 def code_of(dat: Dat, value: Any) -> int:

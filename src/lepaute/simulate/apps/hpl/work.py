@@ -11,7 +11,7 @@ from functools import lru_cache
 from itertools import accumulate
 from math import prod, sqrt
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from lepaute.kit.later import later
 from lepaute.simulate.apps.hpl.parameters import Hpl
@@ -19,10 +19,11 @@ from lepaute.simulate.behaviour import Behaviour, Kernels
 from lepaute.simulate.tasks import ROUGH_EVENT_S, WORTH_MEASURING_S
 
 if TYPE_CHECKING:
+    from lepaute import _core
     from lepaute.simulate.apps.hpl import emulation
     from lepaute.simulate.smpi.emulate import Options
 else:
-    emulation = later("lepaute.simulate.apps.hpl.emulation")
+    emulation, _core = later("lepaute.simulate.apps.hpl.emulation"), later("lepaute._core")
 
 #: Steps x ranks up to which fidelity `auto` simulates every step.
 FULL_BELOW = 8_000_000
@@ -47,7 +48,7 @@ class HplBehaviour(Behaviour):
     def kernels(self) -> Kernels:
         """With look-ahead, it computes between probes, unless nobody probes for the panel."""
         hpl = self.application
-        return Kernels(probing=hpl.depth > 0 and hpl.q > 1 and broadcast(hpl.bcast, hpl.q).is_probed_for)
+        return Kernels(probing=hpl.depth > 0 and hpl.q > 1 and not broadcast(hpl.bcast, hpl.q)[1])
 
     @property
     def draws(self) -> frozenset[str]:
@@ -189,22 +190,13 @@ def _each_step(hpl: Hpl) -> float:
     if hpl.depth:
         rolled = hpl.swap == "spread-roll" or (hpl.swap == "mix" and hpl.threshold < hpl.nb)
         ahead = _spread_roll_messages(p) if rolled else exchange_messages(p)
-    return float(p * broadcast(hpl.bcast, q).messages + hpl.ranks + ahead)
-
-
-class Broadcast(NamedTuple):
-    """Of a panel along a row: its messages, and whether those who wait for it probe."""
-
-    messages: int
-    is_probed_for: bool
+    return float(p * broadcast(hpl.bcast, q)[0] + hpl.ranks + ahead)
 
 
 @lru_cache(maxsize=64)
-def broadcast(word: str, q: int) -> Broadcast:
-    from lepaute import _core
-
-    messages, in_pieces = _core.hpl_broadcast(word, q)
-    return Broadcast(messages, not in_pieces)
+def broadcast(word: str, q: int) -> tuple[int, bool]:
+    """Messages of a broadcast along a row, and whether they are pieces of the panel, for which nobody probes."""
+    return _core.hpl_broadcast(word, q)
 
 
 def _solve_messages(hpl: Hpl) -> float:
@@ -213,11 +205,8 @@ def _solve_messages(hpl: Hpl) -> float:
 
 def simulated_steps(hpl: Hpl, *, sampled: bool = False, trial_steps: int = 0, further: bool = False) -> list[int]:
     """The steps that the core simulates; further: with the windows that it goes back for where it is uncertain."""
-    from lepaute import _core
-
-    steps: list[int] = _core.hpl_simulated_steps(
-        hpl.on().core_parameters(sampled=sampled, trial_steps=trial_steps), further
-    )
+    parameters = hpl.on().core_parameters(sampled=sampled, trial_steps=trial_steps)
+    steps: list[int] = _core.hpl_simulated_steps(parameters, further)
     return steps
 
 
