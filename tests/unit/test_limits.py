@@ -15,6 +15,7 @@ NO_CODE = (
 )
 #: Inputs of tests, the stub that make stubs writes, inputs of LAMMPS and Quantum ESPRESSO.
 EXCEPTIONS = (
+    ".github/",
     "tests/data/",
     "tests/effects/inputs/",
     "src/lepaute/_core.pyi",
