@@ -15,10 +15,8 @@ constexpr double largest_log = 3.0;
 } // namespace
 
 double extrapolation_slope(bool matrix_product, bool varied, bool above) noexcept {
-    if (matrix_product) {
-        return varied ? 0.11 : (above ? 0.22 : 0.33);
-    }
-    return above ? 0.31 : 0.34;
+    const double others = above ? 0.31 : 0.34;
+    return !matrix_product ? others : (varied ? 0.11 : (above ? 0.22 : 0.33));
 }
 
 ExtrapolationError::ExtrapolationError(std::string_view kernel, rng::Coordinates at) noexcept

@@ -103,7 +103,6 @@ public:
         return same_node(a, b) ? network_.loopback_noncontiguous : network_.remote_noncontiguous;
     }
 
-    // ---- time that passes on a rank --------------------------------------------------------------------------------
     void compute(Rank rank, double seconds) noexcept { spend(rank, Share::compute, seconds); }
     void spend(Rank rank, Share share, double seconds) noexcept {
         RankState& state = ranks_[rank];
@@ -164,7 +163,6 @@ public:
     }
     [[nodiscard]] const Shares& shares_s(Rank rank) const noexcept { return ranks_[rank].shares_s; }
 
-    // ---- trace -----------------------------------------------------------------------------------------------------
     [[nodiscard]] Trace& trace() noexcept { return trace_; }
     /// The step that what follows on `rank` belongs to.
     void set_step(Rank rank, std::int32_t step);
@@ -192,7 +190,6 @@ public:
     /// Throws Deadlock naming who waits for whom when they wait in vain, and std::runtime_error when it is cancelled.
     double run(const std::function<Task(Rank)>& program);
 
-    // ---- operations, each awaited by the rank that it names -------------------------------------------------------
     template <typename Answer>
     struct Awaiter {
         Engine& engine; // which holds the operation: it would be a part of every frame that awaits it
@@ -316,10 +313,9 @@ public:
     /// The first of them after a run.
     [[nodiscard]] std::optional<Unreceived> unreceived() const;
 
-    // ---- agents (engine_agents.cpp): what a library does for a rank beside what that does itself -------------------
-    /// Before the run: the last ranks are agents, of these. They sit on the node of their rank, may wait for ever, and
-    /// are in no result. Where the network makes progress in calls alone, what an agent does next waits until its rank
-    /// is in a call.
+    /// Before the run: the last ranks are agents of these, which do what a library does for a rank beside the rank
+    /// (engine_agents.cpp). They sit on its node, may wait for ever, and are in no result. Where the network makes
+    /// progress in calls alone, what an agent does next waits until its rank is in a call.
     void use_agents(std::vector<Rank> of) { rank_of_agent_ = std::move(of); }
     /// An agent's: until begin_agent().
     Awaiter<void> be_idle(Rank agent) { return operation<void>(agent, {.kind = Operation::Kind::join}); }

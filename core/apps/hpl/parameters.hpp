@@ -133,10 +133,7 @@ struct Parameters {
     const std::int64_t blocks = n / nb;
     const std::int64_t extra = blocks % procs;
     const std::int64_t full = (blocks / procs) * nb;
-    if (proc < extra) {
-        return full + nb;
-    }
-    return proc == extra ? full + n % nb : full;
+    return full + (proc < extra ? nb : (proc == extra ? n % nb : 0));
 }
 
 /// The same among global indices start .. start + n - 1.

@@ -130,7 +130,7 @@ private:
         return at % level.above + level.above * (digit + level.down * (at / (level.above * level.up)));
     }
 
-    // ---- with cables removed: the same rule among the cables that are left and lead to the destination -------------
+    // With cables removed: the same rule among the cables that are left and lead to the destination.
     [[nodiscard]] std::uint32_t surviving_cable(std::size_t l, std::uint32_t first, std::uint32_t wanted) const {
         if (left_[first] == 0 || left_[first] == levels_[l].used) {
             return left_[first] == 0 ? none : wanted % levels_[l].used;
