@@ -267,12 +267,6 @@ blas"
 """
 
 
-def _google_benchmarks() -> list[bytes]:
-    plain = json.loads((_FOREIGN / "google_benchmark_plain.json").read_bytes())
-    few = json.dumps(plain | {"benchmarks": plain["benchmarks"][:4]}).encode()
-    return [*(path.read_bytes() for path in sorted(_FOREIGN.glob("google_benchmark_*.json"))), few, few]
-
-
 def _reframe_logs() -> list[bytes]:
     return [path.read_bytes() for path in sorted(_FOREIGN.glob("reframe*.log"))]
 
@@ -318,7 +312,7 @@ def _hpl_output() -> list[bytes]:
 
 def _read_foreign(path: Path) -> object:
     """As the format that it is recognised as, and as the one that it was."""
-    asked = {"google-benchmark": "google-benchmark", "hpl-output": "hpl"}.get(path.suffix[1:], "reframe")
+    asked = "hpl" if path.suffix == ".hpl-output" else "reframe"
     values = read_foreign(path, asked, node="n1" if asked == "hpl" or b"reframe 3" in path.read_bytes()[:100] else "")
     assert len(values)
     values.value.sum()
@@ -431,7 +425,6 @@ KINDS = {
     ),
     "node-set": Kind(_node_sets, lambda path: parse_node_set(path.read_bytes().decode(errors="surrogateescape"))),
     "benchmark-output": Kind(_short_outputs, _compare_output, share=0.2, rows=r"\s*\d"),
-    "google-benchmark": Kind(_google_benchmarks, _read_foreign, rows=r"    [{}]"),
     "reframe": Kind(_reframe_logs, _read_foreign, rows=r"(?!.*job_completion_time).*\S"),
     "reframe-base": Kind(_reframe_databases, _read_foreign, _changed_database),
     "hpl-output": Kind(_hpl_output, _read_foreign, rows=r"W[RC]"),

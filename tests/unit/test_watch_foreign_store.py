@@ -11,7 +11,6 @@ from lepaute.watch.store import open_store
 DATA = Path(__file__).parents[1] / "data" / "watch"
 GRID5000 = Path(__file__).parents[2] / "examples" / "watch" / "grid5000.yaml"
 FILES = {
-    "google-benchmark": (DATA / "foreign" / "google_benchmark_plain.json", None),
     "reframe": (DATA / "foreign" / "reframe_results.db", None),
     "hpl": (DATA / "foreign" / "hpccoutf.txt", None),
     "csv": (DATA / "three_nodes.csv", GRID5000),

@@ -93,8 +93,8 @@ def test_results_without_a_date_take_the_one_given_or_the_file_s(tmp_path, capsy
     dated = read_foreign(file, node="n", date_s=1e9)
     assert list(dated["started_s"]) != [1e9]  # a date in the file is the right one
     assert dated.attrs["omitted"] == ["1 date that is given, of a result with its own"]
-    with pytest.raises(InputError, match="a date is given, and results of google-benchmark have their own"):
-        read_foreign(DATA / "watch/foreign/google_benchmark_plain.json", file_date=True)
+    with pytest.raises(InputError, match="a date is given, and results of reframe have their own"):
+        read_foreign(DATA / "watch/foreign/reframe_results.db", file_date=True)
 
 
 def test_a_failed_residual_check_is_a_failed_job(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from lepaute.errors import InputError
 from lepaute.kit.text import tally
-from lepaute.watch.foreign.google_benchmark import is_google_benchmark, read_google_benchmark
 from lepaute.watch.foreign.hpl import is_hpl, read_hpl
 from lepaute.watch.foreign.reframe import is_reframe, read_reframe
 from lepaute.watch.foreign.rows import Source, read_source
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 CSV = "csv"
 #: Format -> whether a file is one, and what reads it.
 _READERS: dict[str, tuple[Callable[[Source], bool], Callable[[Source, str, str], "pd.DataFrame"]]] = {
-    "google-benchmark": (is_google_benchmark, read_google_benchmark),
     "reframe": (is_reframe, read_reframe),
     "hpl": (is_hpl, read_hpl),
 }
