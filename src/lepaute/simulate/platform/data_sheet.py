@@ -331,9 +331,6 @@ def what_is_given(sheet: DataSheet) -> list[str]:
     return given
 
 
-# ---- kernels that nobody measured on a core, scaled from another core by the speed of dgemm --------------------------
-
-
 def dgemm_rate(platform: Platform) -> float | None:
     """Flop/s of one core of `platform` in an update of HPL while all cores compute; None where it has no dgemm."""
     model = platform.kernel("dgemm")

@@ -149,9 +149,6 @@ def compare_traces(left: Trace, right: Trace) -> Comparison:
     )
 
 
-# ---- one side --------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class _Side:
     """The calls of one trace that are compared: arrays of the same length, in the order of rank and start.
@@ -265,9 +262,6 @@ def _put_together(
         made[:, column] = numpy.where(is_sum, summed(values), values[first])
     order = numpy.argsort(first)
     return first[order], made[order], summed(trace.duration_s)[order]
-
-
-# ---- both sides ------------------------------------------------------------------------------------------------------
 
 
 def _differences(sides: tuple[_Side, _Side], names: frozenset[str]) -> Iterator[tuple[Difference, bool]]:

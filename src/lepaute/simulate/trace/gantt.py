@@ -105,9 +105,6 @@ def plot_gantt(
     return window
 
 
-# ---- what to draw ----------------------------------------------------------------------------------------------------
-
-
 def _chosen_ranks(trace: Trace, ranks: Sequence[int] | None) -> list[int]:
     present = trace.ranks
     if not present:
@@ -158,9 +155,6 @@ def _window(
 def _extent(trace: Trace) -> tuple[float, float]:
     low, high = float(trace.start_s.min()), float(trace.end_s.max())
     return low, high if high > low else low + 1e-9
-
-
-# ---- drawing ---------------------------------------------------------------------------------------------------------
 
 
 def _draw_strips(axis: Any, trace: Trace, seconds: NDArray[Any], window: Window) -> "set[int]":

@@ -244,9 +244,6 @@ def _packed(values: NDArray[Any], kind: str) -> str:
     return base64.b64encode(zlib.compress(values.astype(kind).tobytes(), 9)).decode()
 
 
-# ---- pictures that need no script: time by what it went into, and pairs of ranks ------------------------------------
-
-
 def over_time(trace: Trace, spent: NDArray[Any]) -> Picture:
     """All ranks together; spent: seconds of each row by class."""
     low_s, high_s = float(trace.start_s.min()), float(trace.end_s.max())

@@ -95,8 +95,6 @@ class PajeReader:
                 )
             yield from self._events(chain((first,), file))
 
-    # ---- lines -------------------------------------------------------------------------------------------------------
-
     def _events(self, file: Iterator[bytes]) -> Iterator[Event]:
         layouts, type_of, value_of, container_of = self._layouts, self._type_of, self._value_of, self._container_of
         last_s = self._last_s
@@ -174,8 +172,6 @@ class PajeReader:
         self.types.append(_text(name))
         return None
 
-    # ---- the head ----------------------------------------------------------------------------------------------------
-
     def _head(self, line: bytes, number: int) -> None:
         """A line that is no event: a comment, a blank one, or part of a definition of fields."""
         if line.startswith(b"#"):
@@ -214,8 +210,6 @@ class PajeReader:
                 raise InputError(f"{self.path}, line {number}: {name} is defined without the field {_FIELDS[field][0]}")
             places.append(positions[0])
         return kind, tuple(places), 1 + fields.index("Size") if "Size" in fields else 0
-
-    # ---- what is wrong -----------------------------------------------------------------------------------------------
 
     def _wrong_date(self, number: int, time: bytes, container: int) -> InputError:
         where, last_s = f"{self.path}, line {number}", self._last_s[container]

@@ -262,8 +262,6 @@ class _Reader:
                 self.roots[comm, turn] = task
         return row
 
-    # ---- afterwards --------------------------------------------------------------------------------------------------
-
     def _join(self) -> None:
         """Messages with the calls that sent and received them, requests with waits, and operations with their root."""
         for row, comm, turn in self.rooted:

@@ -82,8 +82,6 @@ class _Calls:
         self._is_state: dict[int, bool] = {}
         self._unfinished: list[str] = []
 
-    # ---- while reading -----------------------------------------------------------------------------------------------
-
     def take(self, event: paje.Event) -> None:
         kind, line, time_s, type_, container, value, size = event
         if kind == paje.DESTROY:
@@ -170,8 +168,6 @@ class _Calls:
         columns = self.starts if kind == paje.START else self.ends
         for column, number in zip(columns, (row, source, target, tag), strict=True):
             column.append(number)
-
-    # ---- afterwards --------------------------------------------------------------------------------------------------
 
     def trace(self, metadata: dict[str, Any]) -> Trace:
         self._check_end()

@@ -421,9 +421,6 @@ def _own_properties(root: Element, origin: str) -> dict[str, Any]:
     return properties
 
 
-# ---- settings as segments of message sizes ---------------------------------------------------------------------------
-
-
 def _rows(settings: Mapping[str, Setting], *, with_envelope: bool) -> tuple[Row, ...]:
     """The tables as one, with a row wherever one of them has a threshold; the first begins at 0.
 
