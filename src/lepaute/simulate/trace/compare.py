@@ -275,11 +275,11 @@ def _differences(sides: tuple[_Side, _Side], names: frozenset[str]) -> Iterator[
     rows_of = [_rows_by_key(key, one) for key, one in zip(keys, masks, strict=True)]
     none = numpy.zeros(0, dtype=int)
     for key in map(tuple, streams.tolist()):
-        difference = _first_difference(sides, [rows.get(key, none) for rows in rows_of])
+        rows = [each.get(key, none) for each in rows_of]
+        difference = _first_difference(sides, rows)
         if difference is not None:
             position, words, is_size = difference
             stream = STREAMS[key[0]] + (f" with rank {key[2]}" if key[2] >= 0 else "")
-            rows = [rows.get(key, none) for rows in rows_of]
             why = _why_sizes(sides, rows) if is_size else _why_calls(sides, rows, key)
             yield Difference(key[1], stream, position, *words, why), is_size
 
