@@ -202,10 +202,7 @@ def _starts_of(starts: NDArray[Any], ends: NDArray[Any], is_open: NDArray[Any]) 
 
 
 def _followed(starts: list[list[int]], ends: list[list[int]]) -> "Iterator[tuple[int, int]]":
-    """Places of ends and of their starts, where some ends do not say from whom or with which tag.
-
-    Those take the earliest start that fits, of which there are more than ends that name them.
-    """
+    """Places of ends and their starts; one without sender or tag takes the first start that no later end names."""
     queues: dict[int, dict[tuple[int, int], deque[int]]] = defaultdict(lambda: defaultdict(deque))
     for place, (source, target, tag) in enumerate(starts):
         queues[target][source, tag].append(place)

@@ -164,12 +164,9 @@ class PajeReader:
         alias, type_, name = fields
         if type_ not in self._type_of:
             raise KeyError
-        if kind == _DEFINE_VALUE:
-            self._value_of[alias] = len(self.values)
-            self.values.append(_text(name))
-            return None
-        self._type_of[alias] = len(self.types)
-        self.types.append(_text(name))
+        places, names = (self._value_of, self.values) if kind == _DEFINE_VALUE else (self._type_of, self.types)
+        places[alias] = len(names)
+        names.append(_text(name))
         return None
 
     def _head(self, line: bytes, number: int) -> None:
@@ -250,13 +247,8 @@ class PajeReader:
 
 def _quoted(line: bytes) -> list[bytes]:
     """Words of a line in which "some are several"."""
-    words: list[bytes] = []
-    for i, part in enumerate(line.split(b'"')):
-        if i % 2:
-            words.append(part)
-        else:
-            words.extend(part.split())
-    return words
+    parts = enumerate(line.split(b'"'))
+    return [word for place, part in parts for word in ([part] if place % 2 else part.split())]
 
 
 def _text(words: bytes) -> str:
