@@ -67,8 +67,7 @@ def breakdown_of(trace: Trace) -> Breakdown:
     row_of_rank = numpy.searchsorted(ranks, trace.rank)
     by_rank = numpy.zeros((len(ranks), len(CATEGORIES)))
     calls = trace.kind != PHASE
-    for category in range(OTHER):
-        numpy.add.at(by_rank[:, category], row_of_rank[calls], parts[calls, category])
+    numpy.add.at(by_rank, row_of_rank[calls], parts[calls])
     if len(trace):
         first = float(trace.start_s.min())
         first = min(first, 0.0) if trace.metadata.get("whole", False) else first
@@ -81,8 +80,7 @@ def breakdown_of(trace: Trace) -> Breakdown:
     by_step = numpy.zeros((len(steps), len(CATEGORIES)))
     in_step = calls & (trace.step >= 0)
     row_of_step = numpy.searchsorted(steps, trace.step[in_step])
-    for category in range(OTHER):
-        numpy.add.at(by_step[:, category], row_of_step, parts[in_step, category])
+    numpy.add.at(by_step, row_of_step, parts[in_step])
     return Breakdown(
         tuple(ranks),
         by_rank,

@@ -271,10 +271,9 @@ def _differences(sides: tuple[_Side, _Side], names: frozenset[str]) -> Iterator[
         numpy.column_stack((side.stream, side.rank, numpy.where(side.stream == MESSAGES, side.peer, -1)))
         for side in sides
     ]
-    streams = numpy.unique(numpy.concatenate([key[one] for key, one in zip(keys, masks, strict=True)]), axis=0)
     rows_of = [_rows_by_key(key, one) for key, one in zip(keys, masks, strict=True)]
     none = numpy.zeros(0, dtype=int)
-    for key in map(tuple, streams.tolist()):
+    for key in sorted(rows_of[0].keys() | rows_of[1].keys()):
         rows = [each.get(key, none) for each in rows_of]
         difference = _first_difference(sides, rows)
         if difference is not None:
