@@ -16,7 +16,7 @@ from support_run import run_here
 
 from lepaute.cli.main import main
 from lepaute.errors import EnvironmentProblem
-from lepaute.measure.verify.real_run import disturbances, real_run
+from lepaute.measure.verify.real_run import disturbances
 from lepaute.simulate import Hpl
 from lepaute.simulate.apps.hpl.hpl_dat import HplDat
 
@@ -123,7 +123,7 @@ def test_a_neighbour_that_computes_on_every_core_is_recognised(real_hpl):
     # Each in a session of its own: the scheduler shares cores between sessions first, and ours would count as one.
     neighbours = [subprocess.Popen(spin, start_new_session=True) for _ in range(3 * (os.cpu_count() or 1))]
     try:
-        run = real_run(Hpl(n=1536), real_hpl, HANG_S)
+        run = real_hpl.run(Hpl(n=1536), HANG_S)
     finally:
         for neighbour in neighbours:
             neighbour.terminate()  # which timeout passes on; killed, it would leave its shell spinning for ever
@@ -136,7 +136,7 @@ def test_a_neighbour_that_computes_on_every_core_is_recognised(real_hpl):
 def test_a_run_that_takes_too_long_is_stopped_with_all_its_ranks(real_hpl, tmp_path):
     own = replace(real_hpl, path=Path(shutil.copy(real_hpl.path, tmp_path)))  # others may run the one of the cache
     with pytest.raises(EnvironmentProblem, match="did not finish within 1 s"):
-        real_run(Hpl(n=8000), own, 1.0)
+        own.run(Hpl(n=8000), 1.0)
     left = [path for path in Path("/proc").glob("[0-9]*/exe") if _target(path) == own.path]
     assert left == []
 

@@ -44,10 +44,7 @@ def run_table(cases: list[Case], runs: list[RecordedRun], sentinel: "Sentinel | 
 
 
 def _predicted(cases: list[Case]) -> "pandas.DataFrame":
-    """What was predicted: case, those of `naming.columns_of_cases`, predicted_time_s, low_s, high_s.
-
-    The last two are NaN where the prediction has one run only, hence no interval.
-    """
+    """A row a case; low_s and high_s are NaN where the prediction has one run only, hence no interval."""
     names = naming.columns_of_cases([case.application for case in cases])
     return pandas.DataFrame(
         [
@@ -89,7 +86,7 @@ def compare(cases: list[Case], runs: "pandas.DataFrame") -> "pandas.DataFrame":
     table["measured_time_s"] = key.map(counting.mean()).fillna(key.map(every.mean()))
     table["measured_sd_s"] = key.map(counting.std()).fillna(key.map(every.std()).where(table["only_disturbed"]))
     table["measured_all_time_s"] = key.map(every.mean())
-    counts = ~runs["disturbed"].astype(bool) | runs["case"].map(table.set_index("case")["only_disturbed"])
+    counts = ~disturbed | runs["case"].map(table.set_index("case")["only_disturbed"])
     table["n_counting"] = key.map(counts.groupby(runs["case"]).sum()).astype(int)
     table["n_inside"] = _inside_each(table, runs, "time_s", counts)
     of_means = _bounds_of_means(cases, table["n_counting"])

@@ -8,6 +8,7 @@ other, which is all of the predicted time but the moving of messages.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import groupby
 from math import exp, isnan, log, sqrt
 from pathlib import Path
 from statistics import fmean
@@ -140,15 +141,11 @@ def machine_drift(readings_s: Sequence[float], sentinel: "Sentinel") -> MachineD
 
 def readings_of(runs: "pandas.DataFrame") -> list[float]:
     """Each sentinel once, in the order of time: the one after a run is mostly also the one before the next."""
-    readings: list[float] = []
-    columns = ("sentinel_before_s", "sentinel_after_s")
+    columns = ["sentinel_before_s", "sentinel_after_s"]
     if not set(columns) <= set(runs.columns):
-        return readings
-    for row in runs.sort_values("order").to_dict("records"):
-        for value in (row[column] for column in columns):
-            if value is not None and not isnan(value) and (not readings or readings[-1] != value):
-                readings.append(float(value))
-    return readings
+        return []
+    values = runs.sort_values("order")[columns].to_numpy(dtype=float).ravel().tolist()
+    return [value for value, _ in groupby(value for value in values if not isnan(value))]
 
 
 def compute_share(prediction: "Prediction") -> float:

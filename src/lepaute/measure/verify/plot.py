@@ -219,10 +219,7 @@ MAX_NAMED = 10  # grids of the legend
 
 
 def _scatter(table: "pandas.DataFrame", path: Path | None) -> "Figure":
-    """The predicted duration and its interval over the measured mean, on one scale, a marker a grid.
-
-    Filled where the mean is inside the interval, hollow where it is outside, grey where every run was disturbed.
-    """
+    """The predicted duration and its interval over the measured mean, on one scale, a marker a grid."""
     figure = new_figure((8.0, 7.6), for_file=path is not None)
     axis = figure.add_subplot()
     panels = panels_of(table)

@@ -110,7 +110,35 @@ class HplProgram(Here):
         check_machine(hpl)
 
     def run(self, hpl: Hpl, timeout_s: float) -> RealRun:
-        return real_run(hpl, self, timeout_s)
+        """Runs HPL once, in a folder of its own, rank r on core r, or on the next `threads_per_rank` cores.
+
+        Raises EnvironmentProblem where the program fails, prints no result, or takes longer than timeout_s (all its
+        processes are ended then).
+        """
+        places = cpus_of_ranks(layout_here(), hpl)
+        with temporary_folder("lepaute-hpl-") as folder:
+            for name, text in hpl_input_files(hpl, self).items():
+                (folder / name).write_text(text)
+            if places == [(rank,) for rank in range(hpl.ranks)]:  # as every launcher numbers them
+                start, words = start_here(hpl.ranks, coretype=self.coretype), [str(self.path)]
+            else:
+                start, words = find_launcher().start(hpl.ranks), ["sh", str(folder / SCRIPT)]
+                environment = blas_environment(hpl.threads_per_rank, self.coretype)
+                (folder / SCRIPT).write_text(rank_script(str(folder), str(self.path), environment))
+                (folder / CPUS).write_text(cpus_text(places))
+            before = sample()
+            record = run_command(
+                [*start.argv, *words],
+                what="the real HPL",
+                timeout_s=timeout_s,
+                environment=start.environment,
+                folder=folder,
+            )
+            machine = load_between(before, sample(), os.cpu_count() or 1)
+            reports = [folder / name for name in REPORTS]
+            report = "".join(path.read_text(errors="replace") for path in reports if path.is_file())
+            time_s, ranks = parse_output(self, hpl, record.stdout, report)
+        return RealRun(time_s, ranks, machine)
 
     def sealed(self) -> dict[str, Any]:
         return {
@@ -165,38 +193,6 @@ def built_program(progress: Callable[[str], None] | None = None) -> HplProgram:
     Raises EnvironmentProblem where it cannot be built.
     """
     return HplProgram(build_hpl(progress=progress) / "xhpl-lepaute", is_driver=True)
-
-
-def real_run(hpl: Hpl, program: HplProgram, timeout_s: float) -> RealRun:
-    """Runs HPL once, in a folder of its own, rank r on core r, or on the next `threads_per_rank` cores.
-
-    Raises EnvironmentProblem where the program fails, prints no result, or takes longer than timeout_s (all its
-    processes are ended then).
-    """
-    places = cpus_of_ranks(layout_here(), hpl)
-    with temporary_folder("lepaute-hpl-") as folder:
-        for name, text in hpl_input_files(hpl, program).items():
-            (folder / name).write_text(text)
-        if places == [(rank,) for rank in range(hpl.ranks)]:  # as every launcher numbers them
-            start, words = start_here(hpl.ranks, coretype=program.coretype), [str(program.path)]
-        else:
-            start, words = find_launcher().start(hpl.ranks), ["sh", str(folder / SCRIPT)]
-            environment = blas_environment(hpl.threads_per_rank, program.coretype)
-            (folder / SCRIPT).write_text(rank_script(str(folder), str(program.path), environment))
-            (folder / CPUS).write_text(cpus_text(places))
-        before = sample()
-        record = run_command(
-            [*start.argv, *words],
-            what="the real HPL",
-            timeout_s=timeout_s,
-            environment=start.environment,
-            folder=folder,
-        )
-        machine = load_between(before, sample(), os.cpu_count() or 1)
-        reports = [folder / name for name in REPORTS]
-        report = "".join(path.read_text(errors="replace") for path in reports if path.is_file())
-        time_s, ranks = parse_output(program, hpl, record.stdout, report)
-    return RealRun(time_s, ranks, machine)
 
 
 def cpus_of_ranks(layout: Layout, hpl: Hpl) -> list[tuple[int, ...]]:

@@ -189,9 +189,6 @@ def _scaled_topology(topology: Topology, name: str, factor: float) -> Topology:
     return Topology.model_validate(changed(topology.model_dump()))
 
 
-# ---- another number of nodes -----------------------------------------------------------------------------------------
-
-
 def resized(platform: Platform, nodes: int, *, topology: bool = True) -> Platform:
     """`platform` with `nodes` nodes: additional ones reuse the models of those that it has, cyclically.
 
@@ -276,9 +273,6 @@ def _resized_tables(model: KernelModel, had: Nodes, nodes: int) -> KernelModel:
 def _continues(table: PerCpu, had: Nodes, nodes: int) -> bool:
     """Whether a table continued to so many nodes is small enough."""
     return len(table.rows) * nodes <= MAX_ROWS * had.count
-
-
-# ---- CPUs of one node that changed since the calibration -------------------------------------------------------------
 
 
 def with_cpu_factors(platform: Platform, node: int, factors: Mapping[int, float]) -> Platform:

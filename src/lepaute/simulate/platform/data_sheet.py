@@ -331,9 +331,6 @@ def what_is_given(sheet: DataSheet) -> list[str]:
     return given
 
 
-# ---- kernels that nobody measured on a core, scaled from another core by the speed of dgemm --------------------------
-
-
 def dgemm_rate(platform: Platform) -> float | None:
     """Flop/s of one core of `platform` in an update of HPL while all cores compute; None where it has no dgemm."""
     model = platform.kernel("dgemm")
@@ -358,7 +355,10 @@ def scaled_kernels(like: Platform, factor: float, source: str) -> list[KernelMod
     for name, other in ALIKE.items():
         if name not in measured and other in measured:
             model = scaled(measured[other], factor, LIKENED_RELATIVE_SD, f"{source}, which has no {name}: as {other}")
-            models.append(_renamed(model, name))
+            last, own = model.pieces[-1], model.pieces
+            if name in _OF_ONE_ROW and "mn" in last.mean:  # an element costs what one of a matrix costs
+                own = (Piece(mean={"n": last.mean["mn"]}, noise=Noise()),)
+            models.append(model.model_copy(update={"kernel": name, "pieces": own}))
     return models
 
 
@@ -375,11 +375,3 @@ def scaled(model: KernelModel, factor: float, relative_sd: float, source: str) -
 
     error = {"discrepancy_relative_sd": relative_sd, "discrepancy_source": source}
     return model.model_copy(update={"pieces": tuple(map(part, model.pieces)), **error, "form": None})
-
-
-def _renamed(model: KernelModel, name: str) -> KernelModel:
-    """`model` as that of another kernel; of one row, an element costs what one of a matrix costs."""
-    last = model.pieces[-1]
-    if name not in _OF_ONE_ROW or "mn" not in last.mean:
-        return model.model_copy(update={"kernel": name})
-    return model.model_copy(update={"kernel": name, "pieces": (Piece(mean={"n": last.mean["mn"]}, noise=Noise()),)})

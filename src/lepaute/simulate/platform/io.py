@@ -214,11 +214,7 @@ MAX_KEPT = 64
 
 
 def _checked_once(text: str, origin: str) -> Platform:
-    """`parse_platform`, kept for the next command that asks; a cache that cannot be used changes no answer.
-
-    It lies in the cache by a digest of its text, of the sources that check it and of Python's version, with its own
-    digest, which takes as long to work out.
-    """
+    """`parse_platform`, kept in the cache by a digest of text, sources and Python's version, with its own digest."""
     key = hashlib.sha256(f"{_sources()}\n{text}".encode()).hexdigest()[:32]
     with contextlib.suppress(LepauteError, OSError, ValueError):
         return _read(cache_folder() / "platforms" / f"{key}.json")
@@ -245,7 +241,10 @@ def _read(path: Path) -> Platform:
     digest, _, content = path.read_text(encoding="utf-8").partition("\n")
     if hashlib.sha256(content.encode()).hexdigest() != digest:
         raise ValueError(f"{path} is damaged")
-    classes = _parts()
+    parts = [Value]
+    for part in parts:
+        parts += part.__subclasses__()
+    classes = {part.__name__: part for part in parts}
 
     def read_object(members: dict[str, Any]) -> Any:
         members = {name: _with_tuples(value) for name, value in members.items()}
@@ -265,14 +264,6 @@ def _keep(folder: Path, key: str, platform: Platform) -> None:
     content = json.dumps((platform.sha256, platform), default=members)
     write_whole(folder / f"{key}.json", f"{hashlib.sha256(content.encode()).hexdigest()}\n{content}")
     drop_oldest(folder, "*.json", MAX_KEPT)
-
-
-def _parts() -> dict[str, type[Value]]:
-    """The classes of a platform and its parts, by name."""
-    classes = [Value]
-    for cls in classes:
-        classes += cls.__subclasses__()
-    return {cls.__name__: cls for cls in classes}
 
 
 def _with_tuples(value: Any) -> Any:

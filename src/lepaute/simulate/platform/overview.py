@@ -30,6 +30,7 @@ def in_one_line(platform: Platform) -> str:
 
 def facts(platform: Platform) -> list[tuple[str, str]]:
     """What each is, in a word, and its text: fewer than 20 lines of 80 columns together."""
+    width = quantity(platform.network.node_link.bandwidth_Bps / 1e9, "GB/s")
     told = [
         ("what", (platform.description or "").partition(". ")[0].partition(": ")[0].strip().rstrip(".")),
         ("assumed", _assumed(platform)),
@@ -38,7 +39,7 @@ def facts(platform: Platform) -> list[tuple[str, str]]:
         ("kernels", _kernels(platform)),
         ("between", _messages(platform.network.remote.segments)),
         ("inside", _messages(platform.network.loopback.segments) or "as between nodes"),
-        ("network", _network(platform)),
+        ("network", f"{next(topology_lines(platform.topology))}, {width} a node"),
         ("sizes", _sizes(platform)),
         ("days", _days(platform)),
         ("slow", "" if platform.slow_state is None else platform.slow_state.text),
@@ -59,14 +60,11 @@ def _assumed(platform: Platform) -> str:
 def _nodes(platform: Platform) -> str:
     nodes = platform.nodes
     memory = "" if nodes.memory_bytes is None else f", {size_text(nodes.memory_bytes)} each"
-    peak = nodes.peak_flops_per_core
-    return f"{_numbers(nodes.first_number, nodes.count)}, {counted(nodes.cpus, 'CPU')} each{memory}" + (
+    peak, first, last = nodes.peak_flops_per_core, nodes.first_number, nodes.first_number + nodes.count - 1
+    numbers = f"numbers {first} to {last}" if last > first else f"number {first}"
+    return f"{numbers}, {counted(nodes.cpus, 'CPU')} each{memory}" + (
         "" if peak is None else f", peak {quantity(peak / 1e9, 'Gflop/s')} a core"
     )
-
-
-def _numbers(first: int, count: int) -> str:
-    return f"numbers {first} to {first + count - 1}" if count > 1 else f"number {first}"
 
 
 def _dgemm(platform: Platform) -> str:
@@ -113,11 +111,6 @@ def _messages(segments: Sequence[Segment] | None) -> str:
     if changes:
         text += "; " + ", ".join(f"{_PROTOCOLS[part.protocol]} above {size_text(part.above_bytes)}" for part in changes)
     return text
-
-
-def _network(platform: Platform) -> str:
-    shape, *_ = topology_lines(platform.topology)
-    return f"{shape}, {quantity(platform.network.node_link.bandwidth_Bps / 1e9, 'GB/s')} a node"
 
 
 def _sizes(platform: Platform) -> str:

@@ -52,12 +52,8 @@ if TYPE_CHECKING:
 _MIN_TEST_S = 1e-8
 #: Below each stack: a large array on the stack reaches over a single page into the memory of another rank.
 _GUARD_PAGES = 1024
-
-
 #: MPI libraries whose choice of algorithms SMPI knows, by its own names.
 COLLECTIVES = {"openmpi": "ompi", "mpich": "mpich", "mvapich2": "mvapich2", "intelmpi": "impi"}
-
-
 #: Libraries that are tried where SMPI fails at the algorithms of one; then its own.
 TRIED = 2
 
@@ -180,7 +176,10 @@ def emulate_run(
         )
         (folder_of_run / "request").write_text(text, encoding="utf-8")
         of_run = with_network_of_run(platform, seed, layers or Layers())
-        (folder_of_run / "platform.xml").write_text(_xml_of(of_run), encoding="utf-8")
+        # Route by route where that is what keeps latencies and shares right.
+        routes = of_run.topology.kind != "switch" and of_run.nodes.count <= MAX_NODES_WITH_ROUTES
+        exported = export_xml(of_run, wiring(of_run), every_route=routes, tables=holds_loopback(of_run))
+        (folder_of_run / "platform.xml").write_text(exported.text, encoding="utf-8")
         hosts = [host_name(platform, core // platform.nodes.cores) for core in cores]
         (folder_of_run / "hostfile").write_text("\n".join(hosts) + "\n", encoding="utf-8")
         settings = settings_of(of_run, ranks, replace(options, collectives=options.collectives or drawn), folder_of_run)
@@ -253,12 +252,6 @@ def _of_the_program(on_complaint: Callable[[str], None] | None) -> Callable[[str
         return None
     lines = OwnLines()
     return lambda line: on_complaint(line) if lines.keeps(line) else None
-
-
-def _xml_of(platform: "Platform") -> str:
-    """The platform for SimGrid: route by route where that is what keeps latencies and shares right."""
-    several_links = platform.topology.kind != "switch" and platform.nodes.count <= MAX_NODES_WITH_ROUTES
-    return export_xml(platform, wiring(platform), every_route=several_links, tables=holds_loopback(platform)).text
 
 
 def settings_of(platform: "Platform", ranks: int, options: Options, folder: Path) -> dict[str, str]:

@@ -67,8 +67,7 @@ def breakdown_of(trace: Trace) -> Breakdown:
     row_of_rank = numpy.searchsorted(ranks, trace.rank)
     by_rank = numpy.zeros((len(ranks), len(CATEGORIES)))
     calls = trace.kind != PHASE
-    for category in range(OTHER):
-        numpy.add.at(by_rank[:, category], row_of_rank[calls], parts[calls, category])
+    numpy.add.at(by_rank, row_of_rank[calls], parts[calls])
     if len(trace):
         first = float(trace.start_s.min())
         first = min(first, 0.0) if trace.metadata.get("whole", False) else first
@@ -81,8 +80,7 @@ def breakdown_of(trace: Trace) -> Breakdown:
     by_step = numpy.zeros((len(steps), len(CATEGORIES)))
     in_step = calls & (trace.step >= 0)
     row_of_step = numpy.searchsorted(steps, trace.step[in_step])
-    for category in range(OTHER):
-        numpy.add.at(by_step[:, category], row_of_step, parts[in_step, category])
+    numpy.add.at(by_step, row_of_step, parts[in_step])
     return Breakdown(
         tuple(ranks),
         by_rank,
@@ -107,7 +105,7 @@ def with_own_code(trace: Trace) -> Trace:
     calls = trace.where(trace.kind != PHASE)
     first = 0.0 if trace.metadata.get("whole", False) else float(trace.start_s.min())
     begins_s, ends_s = (trace.metadata.get(name) or [] for name in ("begins_s", "ends_s"))
-    pieces = []
+    parts = []
     for rank in calls.ranks:
         low, high = numpy.searchsorted(calls.rank, (rank, rank + 1))
         start_s, end_s = calls.start_s[low:high], numpy.maximum.accumulate(calls.end_s[low:high])
@@ -116,12 +114,10 @@ def with_own_code(trace: Trace) -> Trace:
         gap_from = numpy.concatenate(([min(begin, start_s[0])], end_s))
         gap_to = numpy.concatenate((start_s, [max(end, end_s[-1])]))
         is_gap = gap_to - gap_from > 0
-        pieces.append((numpy.full(int(is_gap.sum()), rank), gap_from[is_gap], gap_to[is_gap] - gap_from[is_gap]))
-    columns = zip(("rank", "start_s", "duration_s"), zip(*pieces, strict=True), strict=True)
-    gaps: dict[str, NDArray[Any]] = {column: numpy.concatenate(parts) for column, parts in columns}
-    count = len(gaps["rank"])
-    gaps |= {"kind": numpy.full(count, KERNEL), "name": numpy.full(count, len(trace.names))}
-    return with_rows(trace, [gaps], (*trace.names, COMPUTING), trace.metadata, "recording")
+        gaps = {"start_s": gap_from[is_gap], "duration_s": gap_to[is_gap] - gap_from[is_gap]}
+        same_in_all = {"rank": rank, "kind": KERNEL, "name": len(trace.names)}
+        parts.append(gaps | {name: numpy.full(int(is_gap.sum()), value) for name, value in same_in_all.items()})
+    return with_rows(trace, parts, (*trace.names, COMPUTING), trace.metadata, "recording")
 
 
 def split(trace: Trace) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -63,16 +63,8 @@ def labels(estimated: bool, unknown: Sequence[str]) -> list[str]:
     return found
 
 
-_CLASS_OF_CATEGORY = {
-    breakdown.OVERHEAD: CALL_OVERHEAD,
-    breakdown.LATE: WAITING,
-    breakdown.TRANSFER: MOVING,
-    breakdown.CONTENTION: CONTENDING,
-    breakdown.PROBE: PROBING,
-    breakdown.OWN_CODE: OWN_CODE,
-}
-
-
+#: Of each category of a breakdown the class whose colour it has.
+CLASS_OF_CATEGORY = (DGEMM, CALL_OVERHEAD, WAITING, MOVING, CONTENDING, PROBING, OWN_CODE, NOTHING)
 #: Kernels of applications whose computing is no routine of BLAS.
 OTHER_COMPUTING = frozenset({"sweep", "first_touch"})
 
@@ -93,8 +85,8 @@ def class_of_kernel(name: str) -> int:
 def classes(trace: Trace, parts: NDArray[Any]) -> NDArray[Any]:
     """Seconds of each row by class, shape (rows, classes)."""
     seconds = numpy.zeros((len(trace), len(CALLS)))
-    for category, place in _CLASS_OF_CATEGORY.items():
-        seconds[:, place] += parts[:, category]
+    beside_computing = slice(breakdown.OVERHEAD, breakdown.OTHER)
+    seconds[:, CLASS_OF_CATEGORY[beside_computing]] = parts[:, beside_computing]
     if len(trace):
         place_of_name = numpy.array([class_of_kernel(name) for name in trace.names])
         kernels = numpy.flatnonzero(trace.kind == KERNEL)

@@ -149,9 +149,6 @@ def compare_traces(left: Trace, right: Trace) -> Comparison:
     )
 
 
-# ---- one side --------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class _Side:
     """The calls of one trace that are compared: arrays of the same length, in the order of rank and start.
@@ -267,9 +264,6 @@ def _put_together(
     return first[order], made[order], summed(trace.duration_s)[order]
 
 
-# ---- both sides ------------------------------------------------------------------------------------------------------
-
-
 def _differences(sides: tuple[_Side, _Side], names: frozenset[str]) -> Iterator[tuple[Difference, bool]]:
     """The first difference of each stream of a rank, and whether it is one of size only."""
     masks = [numpy.array([name in names for name in side.name.tolist()], dtype=bool) for side in sides]
@@ -277,15 +271,14 @@ def _differences(sides: tuple[_Side, _Side], names: frozenset[str]) -> Iterator[
         numpy.column_stack((side.stream, side.rank, numpy.where(side.stream == MESSAGES, side.peer, -1)))
         for side in sides
     ]
-    streams = numpy.unique(numpy.concatenate([key[one] for key, one in zip(keys, masks, strict=True)]), axis=0)
     rows_of = [_rows_by_key(key, one) for key, one in zip(keys, masks, strict=True)]
     none = numpy.zeros(0, dtype=int)
-    for key in map(tuple, streams.tolist()):
-        difference = _first_difference(sides, [rows.get(key, none) for rows in rows_of])
+    for key in sorted(rows_of[0].keys() | rows_of[1].keys()):
+        rows = [each.get(key, none) for each in rows_of]
+        difference = _first_difference(sides, rows)
         if difference is not None:
             position, words, is_size = difference
             stream = STREAMS[key[0]] + (f" with rank {key[2]}" if key[2] >= 0 else "")
-            rows = [rows.get(key, none) for rows in rows_of]
             why = _why_sizes(sides, rows) if is_size else _why_calls(sides, rows, key)
             yield Difference(key[1], stream, position, *words, why), is_size
 

@@ -47,13 +47,9 @@ def comparison_text(comparison: Comparison, left: str, right: str, width: int = 
         *_differences(comparison.first),
     ]
     lines += [_verdict(_OF_SIZES, comparison.first_size), *_differences(comparison.first_size)]
-    lines.append(
-        f"probes: {comparison.probes[0]} and {comparison.probes[1]} (their number depends on the waiting time)"
-    )
-    if any(comparison.nobody):
-        lines.append(f"calls with MPI_PROC_NULL: {comparison.nobody[0]} and {comparison.nobody[1]} (they move nothing)")
-    if any(comparison.idle):
-        lines.append(f"kernels on empty operands: {comparison.idle[0]} and {comparison.idle[1]} (made between probes)")
+    for name, numbers, why in _counted_only(comparison):
+        if name == "probes" or any(numbers):
+            lines.append(f"{name}: {numbers[0]} and {numbers[1]} ({why})")
     only: dict[tuple[str, str], list[str]] = {}
     for name, on_left, on_right, why in comparison.one_side:
         only.setdefault(("left" if on_left else "right", why), []).append(f"{name} ({on_left + on_right})")
@@ -175,6 +171,11 @@ def page(comparison: Comparison, left: str, right: str, differences: Sequence[st
     figure = plot_comparison(comparison, None, left, right)
     order = [_order_row("order of calls", one) for one in comparison.first]
     sizes = [_order_row("sizes", one) for one in comparison.first_size]
+    counted = [(name, *numbers, why) for name, numbers, why in _counted_only(comparison) if any(numbers)]
+    counted_rows = [
+        {"call": name, "left": on_left, "right": on_right, "why": why}
+        for name, on_left, on_right, why in (*counted, *comparison.one_side)
+    ]
     heads, cells = in_common_unit(HEADS, map(_row, comparison.classes), (4, 5))
     rows = [dict(zip(heads, map(str, row), strict=True)) for row in cells]
     return render(
@@ -200,7 +201,7 @@ def page(comparison: Comparison, left: str, right: str, differences: Sequence[st
         shown=[records_table("Where calls first differ", [*order, *sizes])],
         tables=[
             records_table("All calls: numbers, times, bytes, ratios", rows),
-            records_table("Calls that were counted only", _counted_only(comparison)),
+            records_table("Calls that were counted only", counted_rows),
         ],
         commands=[("This page is made by", command)],
     )
@@ -211,16 +212,13 @@ def _order_row(what: str, one: Difference) -> dict[str, object]:
             "right": one.right, "why": one.why}  # fmt: skip
 
 
-def _counted_only(comparison: Comparison) -> list[dict[str, object]]:
+def _counted_only(comparison: Comparison) -> tuple[tuple[str, tuple[int, int], str], ...]:
     """With the numbers on both sides, and why they take no part in the comparison of order."""
-    named = (
+    return (
         ("probes", comparison.probes, "their number depends on the waiting time"),
         ("calls with MPI_PROC_NULL", comparison.nobody, "they move nothing"),
         ("kernels on empty operands", comparison.idle, "made between probes"),
     )
-    rows = [(name, *numbers, why) for name, numbers, why in named if any(numbers)]
-    every = [*rows, *comparison.one_side]
-    return [{"call": name, "left": left, "right": right, "why": why} for name, left, right, why in every]
 
 
 def _label(one: ClassComparison) -> str:

@@ -105,9 +105,6 @@ def plot_gantt(
     return window
 
 
-# ---- what to draw ----------------------------------------------------------------------------------------------------
-
-
 def _chosen_ranks(trace: Trace, ranks: Sequence[int] | None) -> list[int]:
     present = trace.ranks
     if not present:
@@ -160,15 +157,8 @@ def _extent(trace: Trace) -> tuple[float, float]:
     return low, high if high > low else low + 1e-9
 
 
-# ---- drawing ---------------------------------------------------------------------------------------------------------
-
-
 def _draw_strips(axis: Any, trace: Trace, seconds: NDArray[Any], window: Window) -> "set[int]":
-    """Fills one strip a rank; returns the classes that can be seen.
-
-    Each column of pixels shows the shares of its time: a long call fills it, many short ones stand on each other in
-    their proportions. So nothing is lost or magnified however dense the calls are.
-    """
+    """Fills a strip a rank, each column of pixels by the shares of its time; returns the classes that can be seen."""
     palette = numpy.array([to_rgb(style.colour) for style in colours.CALLS])
     used: set[int] = set()
     for row, rank in enumerate(window.ranks):
@@ -216,8 +206,11 @@ def _draw_steps(axis: Any, trace: Trace, window: Window) -> None:
 
 
 def _draw_arrows(axis: Any, trace: Trace, window: Window, row_inch: float) -> None:
-    """Messages between ranks that are drawn, where there are few enough to be followed."""
-    send, end = _messages_in(trace, window)
+    """Messages under way in the window, where there are few enough to be followed."""
+    matches = match_messages(trace)  # of the whole trace: a window may begin between a send and its receive
+    is_drawn = (matches.end >= 0) & (trace.start_s[matches.send] < window.high_s)
+    is_drawn &= trace.end_s[matches.end] > window.low_s
+    send, end = matches.send[is_drawn], matches.end[is_drawn]
     if len(send) > MAX_ARROWS or row_inch < 0.2:
         return
     row_of = {rank: row for row, rank in enumerate(window.ranks)}
@@ -232,18 +225,6 @@ def _draw_arrows(axis: Any, trace: Trace, window: Window, row_inch: float) -> No
         ).arrow_patch
         arrow.set_clip_box(axis.bbox)
         arrow.set_clip_on(True)
-
-
-def _messages_in(trace: Trace, window: Window) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Rows of the sends, and of the calls in which their messages were received, of messages under way in the window.
-
-    Paired over the whole trace: a window may begin between a send and its receive.
-    """
-    matches = match_messages(trace)
-    complete = matches.end >= 0
-    send, end = matches.send[complete], matches.end[complete]
-    inside = (trace.start_s[send] < window.high_s) & (trace.end_s[end] > window.low_s)
-    return send[inside], end[inside]
 
 
 def _draw_overview(axis: Any, trace: Trace, seconds: NDArray[Any], whole: Window, window: Window) -> None:
@@ -286,10 +267,5 @@ def _title(trace: Trace, chosen: Sequence[int], window: Window, unit: str, facto
 
 def _ranges(numbers: Sequence[int]) -> str:
     """0-3,7 for 0, 1, 2, 3, 7."""
-    parts: list[list[int]] = []
-    for number in numbers:
-        if parts and number == parts[-1][1] + 1:
-            parts[-1][1] = number
-        else:
-            parts.append([number, number])
-    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in parts)
+    parts = numpy.split(numpy.array(numbers), numpy.flatnonzero(numpy.diff(numbers) != 1) + 1)
+    return ",".join(str(part[0]) if len(part) == 1 else f"{part[0]}-{part[-1]}" for part in parts)

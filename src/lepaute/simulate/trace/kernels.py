@@ -10,6 +10,7 @@ a name that begins with MPI_ size_bytes, peer and tag. All is little-endian. Rec
 their start.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -90,9 +91,6 @@ def merge_kernels(trace: Trace, kernels: KernelCalls) -> Trace:
     anonymous = trace.named((COMPUTING,)) & (trace.kind == KERNEL)
     replaced = trace.named(mpi_names) & (trace.kind == MPI)
     other = trace.where(~anonymous & ~replaced)
-    rank, start_s, duration_s = _left_over(
-        trace.where(anonymous), kernels, float(trace.metadata.get("resolution_s", 0.0))
-    )
     names = list(dict.fromkeys((*trace.names, *kernels.names, COMPUTING)))
     place = numpy.array([names.index(name) for name in kernels.names] or [0])
     numbers = kernels.numbers
@@ -106,21 +104,17 @@ def merge_kernels(trace: Trace, kernels: KernelCalls) -> Trace:
         "peer": numpy.where(is_mpi, numbers[:, 1], -1.0),
         "tag": numpy.where(is_mpi, numbers[:, 2], -1.0),
     } | {column: numpy.where(is_mpi, 0.0, numbers[:, at]) for at, column in enumerate(("m", "n", "k"))}
-    rest: dict[str, NDArray[Any]] = {"rank": rank, "start_s": start_s, "duration_s": duration_s}
-    rest |= {"kind": numpy.full(len(rank), KERNEL), "name": numpy.full(len(rank), names.index(COMPUTING))}
+    resolution_s = float(trace.metadata.get("resolution_s", 0.0))
+    left_over = _left_over(trace.where(anonymous), kernels, resolution_s, names.index(COMPUTING))
     unsized = [name for name in trace.metadata.get("unsized", []) if name not in mpi_names]
     metadata = {**trace.metadata, "unsized": unsized}
-    return with_rows(other, (kernel_columns, rest), names, metadata, "kernels of the emulation")
+    return with_rows(other, (kernel_columns, *left_over), names, metadata, "kernels of the emulation")
 
 
 def _left_over(
-    anonymous: Trace, kernels: KernelCalls, resolution_s: float
-) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Rank, start and duration of the pieces of these rows during which no kernel ran.
-
-    Pieces of up to two units of the last decimal that SMPI writes are its rounding, and nothing.
-    """
-    ranks, starts, durations = [], [], []
+    anonymous: Trace, kernels: KernelCalls, resolution_s: float, name_code: int
+) -> Iterator[dict[str, NDArray[Any]]]:
+    """Of each rank the pieces of these rows during which no kernel ran, but for those that are SMPI's rounding."""
     for rank in anonymous.ranks:
         in_rank = anonymous.rank == rank
         low, high = anonymous.start_s[in_rank], anonymous.end_s[in_rank]
@@ -137,10 +131,6 @@ def _left_over(
         gap = numpy.arange(len(row)) - numpy.repeat(numpy.cumsum(count) - count, count) + numpy.repeat(first, count)
         from_s, to_s = numpy.maximum(low[row], gap_low[gap]), numpy.minimum(high[row], gap_high[gap])
         long = to_s - from_s > 2 * resolution_s
-        ranks.append(numpy.full(int(long.sum()), rank))
-        starts.append(from_s[long])
-        durations.append((to_s - from_s)[long])
-    if not ranks:
-        nothing = numpy.zeros(0)
-        return nothing.astype(int), nothing, nothing
-    return numpy.concatenate(ranks), numpy.concatenate(starts), numpy.concatenate(durations)
+        same_in_all = {"rank": rank, "kind": KERNEL, "name": name_code}
+        pieces = {name: numpy.full(int(long.sum()), value) for name, value in same_in_all.items()}
+        yield {**pieces, "start_s": from_s[long], "duration_s": (to_s - from_s)[long]}

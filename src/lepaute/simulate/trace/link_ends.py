@@ -66,14 +66,9 @@ class Links:
 class Attached:
     """Of each row its message, as table.py has it; and for what MPI_Sendrecv received the row that did, and what."""
 
-    size_bytes: NDArray[Any]
-    peer: NDArray[Any]
-    tag: NDArray[Any]
-    completion: NDArray[Any]
+    columns: dict[str, NDArray[Any]]
     arrival_row: NDArray[Any]
-    arrival_bytes: NDArray[Any]
-    arrival_peer: NDArray[Any]
-    arrival_tag: NDArray[Any]
+    arrivals: dict[str, NDArray[Any]]
     warnings: list[str]
 
 
@@ -108,17 +103,9 @@ def attach(rows: Rows, links: Links) -> Attached:
     if unknown:
         warnings.append(f"what {unknown} calls of {IRECV} received, if anything, is unknown")
     arrived = rows.named((SENDRECV,))[ends.row]
-    return Attached(
-        size_bytes=size_bytes,
-        peer=peer,
-        tag=tag,
-        completion=completion,
-        arrival_row=ends.row[arrived],
-        arrival_bytes=ends.size_bytes[arrived],
-        arrival_peer=ends.source[arrived],
-        arrival_tag=ends.tag[arrived],
-        warnings=warnings,
-    )
+    columns = {"size_bytes": size_bytes, "peer": peer, "tag": tag, "completion": completion}
+    arrivals = {"size_bytes": ends.size_bytes[arrived], "peer": ends.source[arrived], "tag": ends.tag[arrived]}
+    return Attached(columns, ends.row[arrived], arrivals, warnings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,10 +202,7 @@ def _starts_of(starts: NDArray[Any], ends: NDArray[Any], is_open: NDArray[Any]) 
 
 
 def _followed(starts: list[list[int]], ends: list[list[int]]) -> "Iterator[tuple[int, int]]":
-    """Places of ends and of their starts, where some ends do not say from whom or with which tag.
-
-    Those take the earliest start that fits, of which there are more than ends that name them.
-    """
+    """Places of ends and their starts; one without sender or tag takes the first start that no later end names."""
     queues: dict[int, dict[tuple[int, int], deque[int]]] = defaultdict(lambda: defaultdict(deque))
     for place, (source, target, tag) in enumerate(starts):
         queues[target][source, tag].append(place)

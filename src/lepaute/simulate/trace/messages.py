@@ -182,11 +182,7 @@ def collective_lateness(trace: Trace) -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 def _waits_of(trace: Trace, receives: NDArray[Any]) -> NDArray[Any]:
-    """Of each immediate receive (a row) the wait that ended it, -1 where none is known.
-
-    Where requests and waits are not joined by their completion: the first later wait of the rank that names the same
-    peer and tag; waits for several requests name none.
-    """
+    """Of each immediate receive (a row) the first later wait of its rank, peer and tag, -1 where there is none."""
     wait_of = numpy.full(len(receives), -1, dtype=int)
     waits = numpy.flatnonzero(trace.named(("MPI_Wait", "MPI_Waitany", "MPI_Test")) & (trace.peer >= 0))
     keys_of = [numpy.stack((trace.rank[rows], trace.peer[rows], trace.tag[rows]), axis=1) for rows in (receives, waits)]
@@ -230,10 +226,7 @@ def pair_by_key(left: NDArray[Any], right: NDArray[Any]) -> tuple[NDArray[Any], 
 def occurrence(codes: NDArray[Any]) -> NDArray[Any]:
     """How many equal codes come before each one; shape as given."""
     order = numpy.argsort(codes, kind="stable")
-    ordered = codes[order]
-    new = numpy.ones(len(codes), dtype=bool)
-    new[1:] = ordered[1:] != ordered[:-1]
-    first = numpy.maximum.accumulate(numpy.where(new, numpy.arange(len(codes)), 0)) if len(codes) else order
+    first = numpy.searchsorted(codes[order], codes[order])
     counted = numpy.empty(len(codes), dtype=int)
     counted[order] = numpy.arange(len(codes)) - first
     return counted

@@ -121,8 +121,6 @@ class _Archive:
             known["warnings"] = [f"{counted(self.left_out, 'creation')} of communicators without one, left out"]
         return self.calls.trace(known, metadata, str(self.path))
 
-    # ---- events ------------------------------------------------------------------------------------------------------
-
     def _take(self, rank: _Rank, kind: str, event: Any, time_s: float) -> None:
         if rank.begin_s is None:
             rank.begin_s = time_s

@@ -45,17 +45,6 @@ MAX_STEPS = 2000
 BINS = 180
 #: Rows and columns of a picture of pairs; more ranks are put together.
 MAX_CELLS = 32
-#: Of each category of a breakdown, the class whose colour it has.
-_PLACES = (
-    colours.DGEMM,
-    colours.CALL_OVERHEAD,
-    colours.WAITING,
-    colours.MOVING,
-    colours.CONTENDING,
-    colours.PROBING,
-    colours.OWN_CODE,
-    colours.NOTHING,
-)
 
 
 def write_report(trace: Trace, path: str | Path, command: str = "") -> None:
@@ -244,9 +233,6 @@ def _packed(values: NDArray[Any], kind: str) -> str:
     return base64.b64encode(zlib.compress(values.astype(kind).tobytes(), 9)).decode()
 
 
-# ---- pictures that need no script: time by what it went into, and pairs of ranks ------------------------------------
-
-
 def over_time(trace: Trace, spent: NDArray[Any]) -> Picture:
     """All ranks together; spent: seconds of each row by class."""
     low_s, high_s = float(trace.start_s.min()), float(trace.end_s.max())
@@ -273,7 +259,7 @@ def by_rank(breakdown: Breakdown) -> Picture:
         f"The time of each rank. Blue: all computing; the other colours as above{of_groups}.",
         Axis("rank", -0.5, len(labels) - 0.5, names=tuple(labels)),
         Axis(f"time, {unit}", 0.0, float(values.sum(axis=1).max()) * factor or 1.0),
-        _stacked(numpy.arange(len(labels) + 1) - 0.5, values * factor, _PLACES),
+        _stacked(numpy.arange(len(labels) + 1) - 0.5, values * factor, colours.CLASS_OF_CATEGORY),
     )
 
 
@@ -287,7 +273,7 @@ def by_step(breakdown: Breakdown) -> Picture:
         "The time of all ranks in each step. Blue: all computing; the other colours as above.",
         Axis("step (panel)", float(edges[0]), float(edges[-1])),
         Axis(f"time of all ranks, {unit}", 0.0, most * factor or 1.0),
-        _stacked(edges, values * factor, _PLACES[:OTHER]),
+        _stacked(edges, values * factor, colours.CLASS_OF_CATEGORY[:OTHER]),
     )
 
 

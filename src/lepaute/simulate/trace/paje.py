@@ -95,8 +95,6 @@ class PajeReader:
                 )
             yield from self._events(chain((first,), file))
 
-    # ---- lines -------------------------------------------------------------------------------------------------------
-
     def _events(self, file: Iterator[bytes]) -> Iterator[Event]:
         layouts, type_of, value_of, container_of = self._layouts, self._type_of, self._value_of, self._container_of
         last_s = self._last_s
@@ -166,15 +164,10 @@ class PajeReader:
         alias, type_, name = fields
         if type_ not in self._type_of:
             raise KeyError
-        if kind == _DEFINE_VALUE:
-            self._value_of[alias] = len(self.values)
-            self.values.append(_text(name))
-            return None
-        self._type_of[alias] = len(self.types)
-        self.types.append(_text(name))
+        places, names = (self._value_of, self.values) if kind == _DEFINE_VALUE else (self._type_of, self.types)
+        places[alias] = len(names)
+        names.append(_text(name))
         return None
-
-    # ---- the head ----------------------------------------------------------------------------------------------------
 
     def _head(self, line: bytes, number: int) -> None:
         """A line that is no event: a comment, a blank one, or part of a definition of fields."""
@@ -215,8 +208,6 @@ class PajeReader:
             places.append(positions[0])
         return kind, tuple(places), 1 + fields.index("Size") if "Size" in fields else 0
 
-    # ---- what is wrong -----------------------------------------------------------------------------------------------
-
     def _wrong_date(self, number: int, time: bytes, container: int) -> InputError:
         where, last_s = f"{self.path}, line {number}", self._last_s[container]
         name = self.containers[container].name[:40]
@@ -256,13 +247,8 @@ class PajeReader:
 
 def _quoted(line: bytes) -> list[bytes]:
     """Words of a line in which "some are several"."""
-    words: list[bytes] = []
-    for i, part in enumerate(line.split(b'"')):
-        if i % 2:
-            words.append(part)
-        else:
-            words.extend(part.split())
-    return words
+    parts = enumerate(line.split(b'"'))
+    return [word for place, part in parts for word in ([part] if place % 2 else part.split())]
 
 
 def _text(words: bytes) -> str:

@@ -32,6 +32,8 @@ _COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 _ENTER = range(50000001, 50000006)
 _SENT, _RECEIVED, _ROOT, _COMM = range(50100001, 50100005)
 _MESSAGES = messages.SENDS | messages.RECEIVES | messages.IMMEDIATE
+_SENDERS = messages.SENDS | messages.IMMEDIATE_SENDS | messages.COLLECTIVES
+_RECEIVERS = messages.RECEIVES | messages.IMMEDIATE_RECEIVES | messages.SENDRECVS | messages.COLLECTIVES
 _KEPT = _MESSAGES | messages.WAITS | messages.PROBES | messages.COLLECTIVES | messages.NONBLOCKING_COLLECTIVES
 
 
@@ -262,26 +264,19 @@ class _Reader:
                 self.roots[comm, turn] = task
         return row
 
-    # ---- afterwards --------------------------------------------------------------------------------------------------
-
     def _join(self) -> None:
         """Messages with the calls that sent and received them, requests with waits, and operations with their root."""
         for row, comm, turn in self.rooted:
             self.calls.set(row, peer=self.roots.get((comm, turn), -1))
         self.starts = {task: [start for start, *_ in rows] for task, rows in self.rows.items()}
         received: dict[int, list[int]] = defaultdict(list)
-
         for where, fields in self.messages:
             if len(fields) != 14:
                 raise InputError(f"{where}: a communication has 15 numbers, this one {len(fields) + 1}")
             _, _, sender, _, sent, _, _, _, receiver, _, begun, over, size, tag = fields
             source, target = sender - 1, receiver - 1
-            sends, send = self._call_at(source, sent, messages.SENDS | messages.IMMEDIATE_SENDS | messages.COLLECTIVES)
-            receives, receive = self._call_at(
-                target,
-                begun,
-                messages.RECEIVES | messages.IMMEDIATE_RECEIVES | messages.SENDRECVS | messages.COLLECTIVES,
-            )
+            sends, send = self._call_at(source, sent, _SENDERS)
+            receives, receive = self._call_at(target, begun, _RECEIVERS)
             if sends in messages.COLLECTIVES and receives in messages.COLLECTIVES:
                 continue  # of the library
             if {sends, receives} & {"", *messages.COLLECTIVES}:

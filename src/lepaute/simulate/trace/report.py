@@ -63,11 +63,11 @@ def description(trace: Trace, width: int = UNLIMITED) -> str:
 
 
 def description_fields(trace: Trace) -> list[tuple[str, str]]:
-    known = (
-        (key, trace.metadata.get(key))
-        for key in ("version", "seed", "created", "command", "engine", "mpi", "hosts", "omitted")
-    )
-    return [(key.replace("_", " "), _plain(value)) for key, value in known if value not in (None, "", [])]
+    names = ("version", "seed", "created", "command", "engine", "mpi", "hosts", "omitted")
+    known = {name: value for name in names if (value := trace.metadata.get(name)) not in (None, "", [])}
+    return [
+        (key, ", ".join(map(str, value) if isinstance(value, list) else [str(value)])) for key, value in known.items()
+    ]
 
 
 def facts(trace: Trace) -> dict[str, Any]:
@@ -123,10 +123,6 @@ def _calls_table(trace: Trace, width: int = UNLIMITED) -> str:
         rows.append((entry["call"], entry["kind"], entry["calls"], entry["time_s"], entry["median_s"], extent))
     titles = ("call", "kind", "calls", "time", "median", "sizes")
     return shown_table(*in_common_unit(titles, rows, (3,), (4,)), width, left=(0, 5))
-
-
-def _plain(value: Any) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 MAX_ROWS = 24

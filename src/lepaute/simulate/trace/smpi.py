@@ -82,8 +82,6 @@ class _Calls:
         self._is_state: dict[int, bool] = {}
         self._unfinished: list[str] = []
 
-    # ---- while reading -----------------------------------------------------------------------------------------------
-
     def take(self, event: paje.Event) -> None:
         kind, line, time_s, type_, container, value, size = event
         if kind == paje.DESTROY:
@@ -171,8 +169,6 @@ class _Calls:
         for column, number in zip(columns, (row, source, target, tag), strict=True):
             column.append(number)
 
-    # ---- afterwards --------------------------------------------------------------------------------------------------
-
     def trace(self, metadata: dict[str, Any]) -> Trace:
         self._check_end()
         names, kinds, code_of_value = _names(self.reader.values)
@@ -188,20 +184,16 @@ class _Calls:
         kept = numpy.flatnonzero(~numpy.isin(code, [at for at, name in enumerate(names) if name in LEFT_OUT]))
         arrivals = attached.arrival_row
         names = [*names, ARRIVAL]
-        columns = {
-            "rank": numpy.concatenate((rows.rank[kept], rows.rank[arrivals])),
-            "name": numpy.concatenate((code[kept], numpy.full(len(arrivals), len(names) - 1))),
-            "start_s": numpy.concatenate((start_s[kept], end_s[arrivals])),
-            "duration_s": numpy.concatenate(((end_s - start_s)[kept], numpy.zeros(len(arrivals)))),
-            "size_bytes": numpy.concatenate((attached.size_bytes[kept], attached.arrival_bytes)),
-            "peer": numpy.concatenate((attached.peer[kept], attached.arrival_peer)),
-            "tag": numpy.concatenate((attached.tag[kept], attached.arrival_tag)),
-            "comm": numpy.concatenate((_groups(rows, start_s, end_s)[kept], numpy.full(len(arrivals), -1))),
-            "completion": numpy.concatenate((attached.completion[kept], numpy.full(len(arrivals), -1))),
-        }
+        of_calls = {"rank": rows.rank, "name": code, "start_s": start_s, "duration_s": end_s - start_s}
+        of_calls |= {"comm": _groups(rows, start_s, end_s), **attached.columns}
+        same_in_all = {"name": len(names) - 1, "duration_s": 0.0, "comm": -1, "completion": -1}
+        of_arrivals = {name: numpy.full(len(arrivals), value) for name, value in same_in_all.items()}
+        of_arrivals |= {"rank": rows.rank[arrivals], "start_s": end_s[arrivals], **attached.arrivals}
         # What arrived stands right behind the call in which it did.
         order = numpy.argsort(numpy.concatenate((kept, arrivals)), kind="stable")
-        columns = {name: column[order] for name, column in columns.items()}
+        columns = {
+            name: numpy.concatenate((column[kept], of_arrivals[name]))[order] for name, column in of_calls.items()
+        }
         columns["kind"] = numpy.array([*kinds, MPI], dtype="int16")[columns["name"]]
         used = [names[at] for at in numpy.unique(columns["name"])]
         has_bytes = not numpy.isnan(_array(self.start_bytes, "float64")).any()

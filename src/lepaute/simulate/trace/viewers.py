@@ -102,10 +102,8 @@ def _meta(what: str, pid: int, tid: int, **values: object) -> dict[str, Any]:
 def _call(trace: Trace, row: int, node_of: dict[int, int], own_lines: set[int]) -> dict[str, Any]:
     rank, kind = int(trace.rank[row]), int(trace.kind[row])
     # Both ends are rounded, so that a call does not end after the next one has begun.
-    start_ns, end_ns = (
-        round(float(trace.start_s[row]) * 1e9),
-        round(float(trace.start_s[row] + trace.duration_s[row]) * 1e9),
-    )
+    start_s, duration_s = float(trace.start_s[row]), float(trace.duration_s[row])
+    start_ns, end_ns = round(start_s * 1e9), round((start_s + duration_s) * 1e9)
     line = PHASE_LINES_FROM + rank if kind == PHASE and rank in own_lines else rank
     return {
         "name": trace.names[trace.name[row]],
@@ -330,10 +328,7 @@ class _Archive:
 
 
 def _brackets(trace: Trace, rows: Sequence[int] | NDArray[Any]) -> Iterator[tuple[int, bool, int]]:
-    """Of each row of a rank when it begins (True) and ends (False), in nanoseconds, one inside the other.
-
-    A row that begins inside another and ends after it, such as a phase or a call of another thread, ends with it.
-    """
+    """Of each row of a rank when it begins (True) and ends (False), in ns; one ends with that in which it begins."""
     inside: list[tuple[int, int]] = []
     for row in map(int, rows):
         start = round(float(trace.start_s[row]) * RESOLUTION)

@@ -140,16 +140,10 @@ def import_xml(text: str | bytes, name: str = "platform.xml") -> Imported:
         field = ".".join(str(step) for step in (*first["loc"], *first.get("ctx", {}).get("at", ())))
         raise PlatformError(f"{name}: is not a valid platform: {field} {first['msg']}") from None
     missing = [setting for setting, (_, place) in settings.items() if place == name]
-    of_services = (
-        [f"hosts without speed are left out, as those of services: {', '.join(services)}."] if services else []
-    )
-    notes = (
-        *_ignored(root, others, properties),
-        *of_services,
-        *machine.notes,
-        *_notes(machine, others, missing, properties),
-    )
-    return Imported(platform, notes)
+    notes = [*_ignored(root, others, properties)]
+    if services:
+        notes.append(f"hosts without speed are left out, as those of services: {', '.join(services)}.")
+    return Imported(platform, (*notes, *machine.notes, *_notes(machine, others, missing, properties)))
 
 
 #: Elements and attributes, of some the value, that make times others than those of one network that stays as it is.
@@ -328,10 +322,7 @@ def _on_links(table: tuple[Row, ...], properties: Mapping[str, Any]) -> bool:
 def _cables(
     machine: Machine, row: Row, levels: tuple[CableModel, ...] | None, route: tuple[int, ...]
 ) -> tuple[CableModel, ...] | None:
-    """`levels` with the latencies of the links: of all in a torus, else of those between switches.
-
-    route : the level of each link of a longest route; a tree of one switch has no others than those of the nodes
-    """
+    """`levels` with the latencies of the links: of all in a torus, else of those between switches in `route`."""
     latency = float(product(machine.link_latency_s, row.latency_factor))
     if machine.kind == "switch" or not latency or (machine.kind != "torus" and not any(route)):
         return levels
@@ -397,10 +388,7 @@ def _notes(
 
 
 def _own_properties(root: Element, origin: str) -> dict[str, Any]:
-    """The properties, without their prefix, of the zones in `root`; `origin` is the file's name in messages.
-
-    Raises InputError for one that lepaute does not write.
-    """
+    """The properties of zones, without their prefix; raises InputError for one that Lepaute does not write."""
     properties: dict[str, Any] = {}
     for zone in root.all("zone"):
         for name, text in zone.properties().items():
@@ -421,15 +409,10 @@ def _own_properties(root: Element, origin: str) -> dict[str, Any]:
     return properties
 
 
-# ---- settings as segments of message sizes ---------------------------------------------------------------------------
-
-
 def _rows(settings: Mapping[str, Setting], *, with_envelope: bool) -> tuple[Row, ...]:
     """The tables as one, with a row wherever one of them has a threshold; the first begins at 0.
 
-    with_envelope : the thresholds of factors are those of messages with their envelope, as SMPI takes them; else they
-                    are taken as those of messages, which is how calibrated files are written
-    Raises InputError.
+    with_envelope : thresholds of factors count the envelope, as SMPI takes them; those of calibrated files do not
     """
     shift = ENVELOPE_BYTES if with_envelope else 0
     factors = [_table(*settings[f"smpi/{name}-factor"], shift) for name in ("bw", "lat")]
