@@ -13,11 +13,11 @@ from lepaute.cli.run import PythonOnNodes, SchedulerName
 from lepaute.cli.terminal import announce, json_text, note, notes_printed, progress_bar, say, warn
 from lepaute.cli.watch_store import check_text
 from lepaute.errors import InputError
-from lepaute.kit.options import option_field
+from lepaute.kit.options import SHARE, TIME, option_field
 from lepaute.kit.outputs import check_archive_output, check_outputs
 from lepaute.kit.picture import files_of, picture_files
 from lepaute.kit.printable import terminal_columns
-from lepaute.kit.quantities import numbers_of, share_of, time_of
+from lepaute.kit.quantities import numbers_of
 from lepaute.kit.report.page import check_page_name
 from lepaute.kit.text import folded
 from lepaute.measure.archive import Archive
@@ -60,17 +60,10 @@ class CalibrateOptions:
     )
     seed: int = option_field(1, "Seed of the designs and of their order.", minimum=0)
     budget_s: float | None = option_field(
-        None,
-        "Time for all, fits included; default: 4min, or what the fewest blocks take.",
-        name="budget",
-        metavar="TIME",
-        quantity=time_of,
+        None, "Time for all, fits included; default: 4min, or what the fewest blocks take.", **TIME
     )
     precision: float | None = option_field(
-        None,
-        "Half-width of the mean of a reference run of HPL at which it ends; default: 5%.",
-        metavar="SHARE",
-        quantity=share_of,
+        None, "Half-width of the mean of a reference run of HPL at which it ends; default: 5%.", **SHARE
     )
     resume: bool = option_field(False, "Resume an interrupted calibration, or add blocks to a complete one.")
 

@@ -9,7 +9,7 @@ import typer
 from lepaute.cli.options import AsJson, Details, with_options_of
 from lepaute.cli.simulation import Simulation, note_unused
 from lepaute.cli.terminal import BAR_AFTER_S, answer_text, details_text, json_text, progress_bar
-from lepaute.cli.watch_store import Cluster, Place, check_text, opened, start_of
+from lepaute.cli.watch_store import DATE, Cluster, Place, check_text, opened
 from lepaute.errors import InputError
 from lepaute.kit.node_sets import check_node_name
 from lepaute.kit.options import option_field
@@ -39,11 +39,7 @@ class StateOptions:
 
     factor: str | None = option_field(None, "a rate of dgemm, or a duration")
     since_s: float | None = option_field(
-        None,
-        "of its state now; else of the regression that stands, or 5 jobs",
-        name="since",
-        metavar="DATE",
-        quantity=start_of,
+        None, "of its state now; else of the regression that stands, or 5 jobs", **DATE
     )
     latest: int | None = option_field(None, "jobs of the state now, instead of --since", minimum=1)
 
