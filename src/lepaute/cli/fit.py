@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from lepaute.measure.calibration.precision import Goal
     from lepaute.measure.fit.diagnostics import Diagnosis
     from lepaute.measure.fit.fitted_models import FittedModels
-    from lepaute.measure.fit.kernels.form import Form
     from lepaute.measure.fit.memory import MemoryHierarchy
     from lepaute.measure.fit.observations.factors import FactorTest
     from lepaute.simulate.platform import Platform
@@ -129,8 +128,9 @@ def calibrate(
     if goal is not None:
         text, precision = precision_of(goal, measured, platform, fitted)
         note(f"lepaute: {text}")
-    told = _Told(report, details, as_json, precision)
-    told.tell(fitted, diagnose(measured, fitted), platform, output, warnings=measured.about.warnings)
+    caveats = (*measured.about.warnings, *fitted.warnings)
+    diagnosis = diagnose(measured, fitted)
+    _tell(fitted, diagnosis, platform, output, caveats, precision, report=report, details=details, as_json=as_json)
     dump_platform(platform, output)
     if not as_json:
         print(f"{path}: archive {measured.id[:12]}, {len(measured.members())} members")
@@ -208,15 +208,12 @@ def fit(
             raise InputError(f"{option} names a column of an experiment; calibrations declare theirs")
     if options.plot is not None:
         raise InputError("--plot draws the memory hierarchy of an experiment; calibrations have none")
-    _fit(opened, options, forms, _Told(report, details, as_json, {}))
-
-
-def _fit(archives: list[Archive], options: FitOptions, forms: "dict[str, Form]", told: "_Told") -> None:
     from lepaute.measure.fit import diagnose, platform_and_models
 
     condition, output = options.network_condition or None, options.output
-    platform, fitted = platform_and_models(archives, options.name or output.stem, forms, condition)
-    told.tell(fitted, diagnose(archives, fitted, alone=condition is None), platform, output)
+    platform, fitted = platform_and_models(opened, options.name or output.stem, forms, condition)
+    diagnosis = diagnose(opened, fitted, alone=condition is None)
+    _tell(fitted, diagnosis, platform, output, fitted.warnings, {}, report=report, details=details, as_json=as_json)
     dump_platform(platform, output)
     note(f"wrote {output}")
 
@@ -260,56 +257,47 @@ def _print_factors(tests: "Sequence[FactorTest]") -> None:
         say(f"\n{factor_table(tests)}\n")
 
 
-@dataclass(frozen=True)
-class _Told:
-    """How the answer is told: as a page too, with all details, as JSON, which has the facts `more` as well."""
+def _tell(
+    fitted: "FittedModels",
+    diagnosis: "Diagnosis",
+    platform: "Platform",
+    output: Path,
+    caveats: Sequence[str],
+    more: Mapping[str, Any],
+    *,
+    report: Path | None,
+    details: bool,
+    as_json: bool,
+) -> None:
+    """Prints the verdict, with details all tables and warnings, or the facts and `more` as JSON; writes the report."""
+    from lepaute.measure.fit.fitted_models import DISTURBED
+    from lepaute.measure.fit.report import write_report
 
-    report: Path | None
-    details: bool
-    as_json: bool
-    more: Mapping[str, Any]
-
-    def tell(
-        self,
-        fitted: "FittedModels",
-        diagnosis: "Diagnosis",
-        platform: "Platform",
-        output: Path,
-        *,
-        warnings: Sequence[str] = (),
-    ) -> None:
-        """Prints the verdict, with details all tables and warnings, or the facts as JSON; writes the report."""
-        from lepaute.measure.fit.report import write_report
-
-        caveats = (*warnings, *fitted.warnings)
-        if self.as_json:
-            files = {"platform": str(output), "platform_sha256": platform.sha256}
-            print(json_text({**diagnosis.to_dict(), **self.more, **files, "warnings": list(caveats)}))
-        else:
-            self._print(fitted, diagnosis, caveats)
-        if self.report is not None:
-            write_report(diagnosis, self.report)
-            note(f"wrote {self.report}")
-
-    def _print(self, fitted: "FittedModels", diagnosis: "Diagnosis", caveats: Sequence[str]) -> None:
-        from lepaute.measure.fit.fitted_models import DISTURBED
-
-        width = terminal_columns()
+    if as_json:
+        files = {"platform": str(output), "platform_sha256": platform.sha256}
+        print(json_text({**diagnosis.to_dict(), **more, **files, "warnings": list(caveats)}))
+    else:
         disturbed = any(caveat.startswith(DISTURBED) for caveat in caveats)
-        shown = () if self.details else caveats
-        print(verdict_text(diagnosis, shown, self.report is not None, width, disturbed=disturbed))
-        if not self.details:
-            return
-        warn(caveats)
-        sentences = [effect.sentence() for effect in fitted.conditions]
-        if fitted.frequency is not None:
-            sentences.insert(0, fitted.frequency.sentence)
-        tables = (
-            quality_table(fitted.quality, width),
-            selection_table(fitted.selections, width),
-            folded(dependence_text(fitted.dependence, fitted.quality), width, 2),
-            "\n".join(folded(sentence, width, 2) for sentence in sentences),
-        )
-        print("".join(f"\n{text}\n" for text in tables if text), end="")
-        _print_factors(fitted.factor_tests)
-        warn(f"{flag.subject}: {flag.sentence}" for flag in diagnosis.serious[:MAX_TOLD])
+        shown = () if details else caveats
+        print(verdict_text(diagnosis, shown, report is not None, terminal_columns(), disturbed=disturbed))
+        if details:
+            warn(caveats)
+            _print_tables(fitted, terminal_columns())
+            warn(f"{flag.subject}: {flag.sentence}" for flag in diagnosis.serious[:MAX_TOLD])
+    if report is not None:
+        write_report(diagnosis, report)
+        note(f"wrote {report}")
+
+
+def _print_tables(fitted: "FittedModels", width: int) -> None:
+    sentences = [effect.sentence() for effect in fitted.conditions]
+    if fitted.frequency is not None:
+        sentences.insert(0, fitted.frequency.sentence)
+    tables = (
+        quality_table(fitted.quality, width),
+        selection_table(fitted.selections, width),
+        folded(dependence_text(fitted.dependence, fitted.quality), width, 2),
+        "\n".join(folded(sentence, width, 2) for sentence in sentences),
+    )
+    print("".join(f"\n{text}\n" for text in tables if text), end="")
+    _print_factors(fitted.factor_tests)

@@ -149,13 +149,9 @@ def _cost_facts(state: "NodeState", result: "NodeCost") -> list[tuple[str, str]]
     ]
     if result.without is not None and result.gain is not None:
         other: Any = result.without.application
-        where = f"{counted(result.without.nodes, 'node')}, {other.p} x {other.q}"
-        facts.append(
-            (
-                "without",
-                f"{span_of(result.without.time_s)} on {where} ({_spare(result)}); against now {result.gain.text}",
-            )
-        )
+        spare = "has others: with one of them as calibrated" if result.spare_nodes else "has no other"
+        where = f"{counted(result.without.nodes, 'node')}, {other.p} x {other.q} (the platform {spare})"
+        facts.append(("without", f"{span_of(result.without.time_s)} on {where}; against now {result.gain.text}"))
     if result.slowest != result.node:
         facts.append(("slowest", f"node {result.slowest} of the platform is slower even so, and HPL waits for it"))
     return facts
@@ -184,12 +180,6 @@ def _advice(result: "NodeCost", name: str) -> str:
     if result.gain.ratio < 1.0:
         return f"Leave {name} out"
     return f"Keep {name} unless another takes its place"
-
-
-def _spare(result: "NodeCost") -> str:
-    return (
-        "the platform has others: with one of them as calibrated" if result.spare_nodes else "the platform has no other"
-    )
 
 
 def _state_dict(state: "NodeState") -> dict[str, Any]:
