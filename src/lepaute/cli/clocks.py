@@ -10,11 +10,11 @@ from lepaute.cli.options import DETAILS_HELP, FORCE_HELP, arguments_of, refuse_o
 from lepaute.cli.run import PythonOnNodes, SchedulerName
 from lepaute.cli.terminal import answer_text, details_text, json_text, note, notes_printed, progress_bar
 from lepaute.errors import InputError
-from lepaute.kit.options import option_field
+from lepaute.kit.options import SHARE, TIME, option_field
 from lepaute.kit.outputs import check_archive_output, check_outputs
 from lepaute.kit.picture import files_of
 from lepaute.kit.printable import terminal_columns
-from lepaute.kit.quantities import seconds_of, share_of, time_of
+from lepaute.kit.quantities import seconds_of
 from lepaute.kit.report.page import check_page_name
 from lepaute.kit.tables import shown_table
 from lepaute.kit.text import counted
@@ -45,9 +45,7 @@ class ClockOptions:
     mpiruns: int | None = option_field(
         None, "Starts of mpirun; default: as many as the budget allows, or 20 simulated ones."
     )
-    budget_s: float = option_field(
-        "5min", "Time for all mpiruns together.", name="budget", metavar="TIME", quantity=time_of
-    )
+    budget_s: float = option_field("5min", "Time for all mpiruns together.", **TIME)
     simulate: str | None = option_field(
         None,
         "Simulate RANKS ranks whose clocks drift by up to PPM ppm instead; a third value makes the drift wander: 64,1 "
@@ -68,17 +66,10 @@ class ClockAnswer:
     """What is made of the measurement."""
 
     margin: float = option_field(
-        "25%",
-        "Choose the cheapest method whose error is shown to be at most this far above the smallest.",
-        metavar="SHARE",
-        quantity=share_of,
+        "25%", "Choose the cheapest method whose error is shown to be at most this far above the smallest.", **SHARE
     )
     enough_s: float = option_field(
-        "100ns",
-        "Errors shown to be at most this count as equal to the smallest.",
-        name="enough",
-        metavar="TIME",
-        quantity=seconds_of,
+        "100ns", "Errors shown to be at most this count as equal to the smallest.", metavar="TIME", quantity=seconds_of
     )
     report: Path | None = option_field(None, "The answer as a page.", metavar="FILE.html")
     plot: Path | None = option_field(None, "Error over time, and against duration: .png, .svg or .pdf.", metavar="FILE")

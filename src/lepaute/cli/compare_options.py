@@ -9,9 +9,9 @@ from lepaute.cli.options import DETAILS_HELP, FORCE_HELP
 from lepaute.cli.terminal import note
 from lepaute.errors import InputError
 from lepaute.kit.files import check_output
-from lepaute.kit.options import option_field
+from lepaute.kit.options import SHARE, TIME, option_field
 from lepaute.kit.picture import files_of
-from lepaute.kit.quantities import numbers_of, share_of, time_of
+from lepaute.kit.quantities import numbers_of
 from lepaute.measure.archive import Archive
 from lepaute.measure.comparison.cases import rows_of
 
@@ -55,21 +55,11 @@ class MeasureOptions:
     op: str = option_field("sum", "Reduction operator: sum, prod, max, min, band, bor, bxor, land, lor.", metavar="OP")
     root: int = option_field(0, "Root rank of the operations that have one.", minimum=0)
     compute_s: float | None = option_field(
-        None,
-        "Time nonblocking operations also with this much work before the wait: shows what overlaps.",
-        name="compute",
-        metavar="TIME",
-        quantity=time_of,
+        None, "Time nonblocking operations also with this much work before the wait: shows what overlaps.", **TIME
     )
-    precision: float = option_field(
-        "2%", "Wanted half-width of the 95 % interval of a mean.", metavar="SHARE", quantity=share_of
-    )
+    precision: float = option_field("2%", "Wanted half-width of the 95 % interval of a mean.", **SHARE)
     budget_s: float = option_field(
-        "5min",
-        "Time for all mpiruns, sentinels apart; half as much again for repetitions of disturbed ones.",
-        name="budget",
-        metavar="TIME",
-        quantity=time_of,
+        "5min", "Time for all mpiruns, sentinels apart; half as much again for repetitions of disturbed ones.", **TIME
     )
     calls: int | None = option_field(None, "Calls of each case in an mpirun; default: derived from a trial.")
     mpiruns: int | None = option_field(None, "Starts of each library, whatever the budget; default: derived.")
@@ -84,19 +74,13 @@ class MeasureOptions:
     cold: bool = option_field(False, "Overwrite the private last-level cache before each call.")
     warm_up: int = option_field(5, "Calls before each batch; kept, with negative numbers.")
     limit_s: float | None = option_field(
-        None,
-        "Time after which an mpirun is ended; default: in proportion to its trial.",
-        name="limit",
-        metavar="TIME",
-        quantity=time_of,
+        None, "Time after which an mpirun is ended; default: in proportion to its trial.", **TIME
     )
     seed: int = option_field(1, "Seed of sizes and of every order.", minimum=0)
     sessions: int = option_field(
         1, "Sessions, an archive each (NAME-1.zip and so on); the verdict is over these, from three on.", minimum=1
     )
-    every_s: float = option_field(
-        "2h", "From the beginning of a session to that of the next one.", name="every", metavar="TIME", quantity=time_of
-    )
+    every_s: float = option_field("2h", "From the beginning of a session to that of the next one.", **TIME)
     resume: bool = option_field(False, "Resume an interrupted campaign, or the sessions that are left.")
 
 
@@ -110,9 +94,7 @@ def _correction(word: str) -> "Correction":
 class CompareOptions:
     """What is made of the measurements."""
 
-    margin: float = option_field(
-        "2%", "Differences shown to be smaller than this count as none.", metavar="SHARE", quantity=share_of
-    )
+    margin: float = option_field("2%", "Differences shown to be smaller than this count as none.", **SHARE)
     correction: Any = option_field(
         "fdr",
         "Correction of the p-values of all rows: fdr bounds the share of false ones among the decided (Benjamini and "
@@ -128,8 +110,7 @@ class CompareOptions:
     fail_if_slower: float | None = option_field(
         None,
         "End with status 1 where the right library is shown to take longer by more, 3 where a row is not tested.",
-        metavar="SHARE",
-        quantity=share_of,
+        **SHARE,
     )
     baseline: list[str] | None = option_field(
         None,

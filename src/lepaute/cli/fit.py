@@ -13,11 +13,11 @@ from lepaute.cli.run import PythonOnNodes, SchedulerName
 from lepaute.cli.terminal import announce, json_text, note, notes_printed, progress_bar, say, warn
 from lepaute.cli.watch_store import check_text
 from lepaute.errors import InputError
-from lepaute.kit.options import option_field
+from lepaute.kit.options import SHARE, TIME, option_field
 from lepaute.kit.outputs import check_archive_output, check_outputs
 from lepaute.kit.picture import files_of, picture_files
 from lepaute.kit.printable import terminal_columns
-from lepaute.kit.quantities import numbers_of, share_of, time_of
+from lepaute.kit.quantities import numbers_of
 from lepaute.kit.report.page import check_page_name
 from lepaute.kit.text import folded
 from lepaute.measure.archive import Archive
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from lepaute.measure.calibration.precision import Goal
     from lepaute.measure.fit.diagnostics import Diagnosis
     from lepaute.measure.fit.fitted_models import FittedModels
-    from lepaute.measure.fit.kernels.form import Form
     from lepaute.measure.fit.memory import MemoryHierarchy
     from lepaute.measure.fit.observations.factors import FactorTest
     from lepaute.simulate.platform import Platform
@@ -60,17 +59,10 @@ class CalibrateOptions:
     )
     seed: int = option_field(1, "Seed of the designs and of their order.", minimum=0)
     budget_s: float | None = option_field(
-        None,
-        "Time for all, fits included; default: 4min, or what the fewest blocks take.",
-        name="budget",
-        metavar="TIME",
-        quantity=time_of,
+        None, "Time for all, fits included; default: 4min, or what the fewest blocks take.", **TIME
     )
     precision: float | None = option_field(
-        None,
-        "Half-width of the mean of a reference run of HPL at which it ends; default: 5%.",
-        metavar="SHARE",
-        quantity=share_of,
+        None, "Half-width of the mean of a reference run of HPL at which it ends; default: 5%.", **SHARE
     )
     resume: bool = option_field(False, "Resume an interrupted calibration, or add blocks to a complete one.")
 
@@ -136,8 +128,9 @@ def calibrate(
     if goal is not None:
         text, precision = precision_of(goal, measured, platform, fitted)
         note(f"lepaute: {text}")
-    told = _Told(report, details, as_json, precision)
-    told.tell(fitted, diagnose(measured, fitted), platform, output, warnings=measured.about.warnings)
+    caveats = (*measured.about.warnings, *fitted.warnings)
+    diagnosis = diagnose(measured, fitted)
+    _tell(fitted, diagnosis, platform, output, caveats, precision, report=report, details=details, as_json=as_json)
     dump_platform(platform, output)
     if not as_json:
         print(f"{path}: archive {measured.id[:12]}, {len(measured.members())} members")
@@ -215,15 +208,12 @@ def fit(
             raise InputError(f"{option} names a column of an experiment; calibrations declare theirs")
     if options.plot is not None:
         raise InputError("--plot draws the memory hierarchy of an experiment; calibrations have none")
-    _fit(opened, options, forms, _Told(report, details, as_json, {}))
-
-
-def _fit(archives: list[Archive], options: FitOptions, forms: "dict[str, Form]", told: "_Told") -> None:
     from lepaute.measure.fit import diagnose, platform_and_models
 
     condition, output = options.network_condition or None, options.output
-    platform, fitted = platform_and_models(archives, options.name or output.stem, forms, condition)
-    told.tell(fitted, diagnose(archives, fitted, alone=condition is None), platform, output)
+    platform, fitted = platform_and_models(opened, options.name or output.stem, forms, condition)
+    diagnosis = diagnose(opened, fitted, alone=condition is None)
+    _tell(fitted, diagnosis, platform, output, fitted.warnings, {}, report=report, details=details, as_json=as_json)
     dump_platform(platform, output)
     note(f"wrote {output}")
 
@@ -267,56 +257,47 @@ def _print_factors(tests: "Sequence[FactorTest]") -> None:
         say(f"\n{factor_table(tests)}\n")
 
 
-@dataclass(frozen=True)
-class _Told:
-    """How the answer is told: as a page too, with all details, as JSON, which has the facts `more` as well."""
+def _tell(
+    fitted: "FittedModels",
+    diagnosis: "Diagnosis",
+    platform: "Platform",
+    output: Path,
+    caveats: Sequence[str],
+    more: Mapping[str, Any],
+    *,
+    report: Path | None,
+    details: bool,
+    as_json: bool,
+) -> None:
+    """Prints the verdict, with details all tables and warnings, or the facts and `more` as JSON; writes the report."""
+    from lepaute.measure.fit.fitted_models import DISTURBED
+    from lepaute.measure.fit.report import write_report
 
-    report: Path | None
-    details: bool
-    as_json: bool
-    more: Mapping[str, Any]
-
-    def tell(
-        self,
-        fitted: "FittedModels",
-        diagnosis: "Diagnosis",
-        platform: "Platform",
-        output: Path,
-        *,
-        warnings: Sequence[str] = (),
-    ) -> None:
-        """Prints the verdict, with details all tables and warnings, or the facts as JSON; writes the report."""
-        from lepaute.measure.fit.report import write_report
-
-        caveats = (*warnings, *fitted.warnings)
-        if self.as_json:
-            files = {"platform": str(output), "platform_sha256": platform.sha256}
-            print(json_text({**diagnosis.to_dict(), **self.more, **files, "warnings": list(caveats)}))
-        else:
-            self._print(fitted, diagnosis, caveats)
-        if self.report is not None:
-            write_report(diagnosis, self.report)
-            note(f"wrote {self.report}")
-
-    def _print(self, fitted: "FittedModels", diagnosis: "Diagnosis", caveats: Sequence[str]) -> None:
-        from lepaute.measure.fit.fitted_models import DISTURBED
-
-        width = terminal_columns()
+    if as_json:
+        files = {"platform": str(output), "platform_sha256": platform.sha256}
+        print(json_text({**diagnosis.to_dict(), **more, **files, "warnings": list(caveats)}))
+    else:
         disturbed = any(caveat.startswith(DISTURBED) for caveat in caveats)
-        shown = () if self.details else caveats
-        print(verdict_text(diagnosis, shown, self.report is not None, width, disturbed=disturbed))
-        if not self.details:
-            return
-        warn(caveats)
-        sentences = [effect.sentence() for effect in fitted.conditions]
-        if fitted.frequency is not None:
-            sentences.insert(0, fitted.frequency.sentence)
-        tables = (
-            quality_table(fitted.quality, width),
-            selection_table(fitted.selections, width),
-            folded(dependence_text(fitted.dependence, fitted.quality), width, 2),
-            "\n".join(folded(sentence, width, 2) for sentence in sentences),
-        )
-        print("".join(f"\n{text}\n" for text in tables if text), end="")
-        _print_factors(fitted.factor_tests)
-        warn(f"{flag.subject}: {flag.sentence}" for flag in diagnosis.serious[:MAX_TOLD])
+        shown = () if details else caveats
+        print(verdict_text(diagnosis, shown, report is not None, terminal_columns(), disturbed=disturbed))
+        if details:
+            warn(caveats)
+            _print_tables(fitted, terminal_columns())
+            warn(f"{flag.subject}: {flag.sentence}" for flag in diagnosis.serious[:MAX_TOLD])
+    if report is not None:
+        write_report(diagnosis, report)
+        note(f"wrote {report}")
+
+
+def _print_tables(fitted: "FittedModels", width: int) -> None:
+    sentences = [effect.sentence() for effect in fitted.conditions]
+    if fitted.frequency is not None:
+        sentences.insert(0, fitted.frequency.sentence)
+    tables = (
+        quality_table(fitted.quality, width),
+        selection_table(fitted.selections, width),
+        folded(dependence_text(fitted.dependence, fitted.quality), width, 2),
+        "\n".join(folded(sentence, width, 2) for sentence in sentences),
+    )
+    print("".join(f"\n{text}\n" for text in tables if text), end="")
+    _print_factors(fitted.factor_tests)

@@ -173,7 +173,12 @@ class Command(_Help, TyperCommand):
     """A command, whose options stand under headings."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        _write_parameters(self, ctx, formatter)
+        """Arguments and options, in the place of Typer's one list."""
+        arguments = [record for _, record in records_of(self, ctx, "argument")]
+        for heading, records in (("Arguments", arguments), *grouped(self, ctx).items()):
+            if records:
+                with formatter.section(heading):
+                    formatter.write_dl(records)
 
     def invoke(self, ctx: Any) -> Any:
         """As Typer's; a refusal that begins with the Python name of an argument has the option instead."""
@@ -238,15 +243,6 @@ def _elsewhere(name: str, context: typer.Context) -> str:
     from lepaute.simulate.apps.hpl.parameters import SEVERAL, in_hpl_dat
 
     return f"; {SEVERAL}" if in_hpl_dat(name) else ""
-
-
-def _write_parameters(command: Any, context: Any, formatter: Any) -> None:
-    """Writes arguments and options of a command, in the place of Typer's one list."""
-    arguments = [record for _, record in records_of(command, context, "argument")]
-    for heading, records in (("Arguments", arguments), *grouped(command, context).items()):
-        if records:
-            with formatter.section(heading):
-                formatter.write_dl(records)
 
 
 def records_of(command: Any, context: Any, type_name: str) -> list[tuple[Any, tuple[str, str]]]:

@@ -32,7 +32,9 @@ MIN_OUTSIDE = 0.005
 
 def answered(prediction: "Prediction", width: int, *, details: bool = False) -> str:
     """One prediction on a terminal of `width` columns, or in a file."""
-    answer = with_slow_state(takes(prediction) + _of_peak(prediction), prediction)
+    rate, peak = prediction.rate, peak_gflops(prediction)
+    of_peak = "" if rate is None or peak is None else f", {rate.figure(100.0 / peak)} % of peak"
+    answer = with_slow_state(takes(prediction) + of_peak, prediction)
     if details:
         return details_text(answer, readable(prediction), width)
     facts = [("run", where_run(prediction)), *_facts(prediction)]
@@ -52,11 +54,6 @@ def answered_emulation(prediction: "Prediction", width: int, *, details: bool = 
     if emulated.program_s != emulated.time_s:
         facts.append(("whole", f"{significant(emulated.program_s, 4)} s with what is not timed"))
     return answer_text(answer, [*facts, *_facts(prediction)], _caveats(prediction), width)
-
-
-def _of_peak(prediction: "Prediction") -> str:
-    rate, peak = prediction.rate, peak_gflops(prediction)
-    return "" if rate is None or peak is None else f", {rate.figure(100.0 / peak)} % of peak"
 
 
 def _facts(prediction: "Prediction") -> list[tuple[str, str]]:

@@ -39,7 +39,10 @@ def readable(prediction: "Prediction") -> str:
     ]
     if rate is not None and application.rate is not None:
         lines.append(f"  rate    {interval(rate, application.rate.unit)}")
-    lines += [*_parts_line(prediction), *_peak_line(prediction), *_memory_line(prediction)]
+    lines += _parts_line(prediction)
+    if rate is not None and (peak := peak_gflops(prediction)) is not None:
+        lines.append(f"  peak    {rate.text('%', 100.0 / peak)} of {quantity(peak, 'Gflop/s')}")
+    lines += _memory_line(prediction)
     if (energy_j := prediction.energy_j) is not None:
         lines.append(f"  energy  {interval(energy_j, 'J')}; {quantity(energy_j.mean / time_s.mean, 'W')} on average")
     lines += where_the_time_goes(prediction)
@@ -111,14 +114,6 @@ def peak_gflops(prediction: "Prediction") -> float | None:
     if not peak_per_core or application.rate != GFLOPS:
         return None
     return peak_per_core * application.ranks * application.threads_per_rank / 1e9
-
-
-def _peak_line(prediction: "Prediction") -> list[str]:
-    """The share of the peak rate, where the platform says what that is and the application counts operations."""
-    rate, peak = prediction.rate, peak_gflops(prediction)
-    if rate is None or peak is None:
-        return []
-    return [f"  peak    {rate.text('%', 100.0 / peak)} of {quantity(peak, 'Gflop/s')}"]
 
 
 def _memory_line(prediction: "Prediction") -> list[str]:

@@ -11,9 +11,9 @@ import typer
 from lepaute.cli.options import EACH, flags_of, is_given
 from lepaute.cli.terminal import note
 from lepaute.errors import InputError
-from lepaute.kit.options import option_field, options_of, word_of
+from lepaute.kit.options import TIME, option_field, options_of, word_of
 from lepaute.kit.picture import files_of
-from lepaute.kit.quantities import numbers_of, settings_of, time_of
+from lepaute.kit.quantities import numbers_of, settings_of
 from lepaute.kit.text import ranks_text, seconds
 
 if TYPE_CHECKING:
@@ -50,11 +50,7 @@ class Simulation:
         None, "YAML file of prediction errors seen in earlier studies, which widen the interval"
     )
     lag_s: float | None = option_field(
-        None,
-        "time between calibration and run, such as 30min or 2h; default: both in one session",
-        name="lag",
-        metavar="TIME",
-        quantity=time_of,
+        None, "time between calibration and run, such as 30min or 2h; default: both in one session", **TIME
     )
     any: bool = option_field(
         False,

@@ -14,10 +14,9 @@ from lepaute.cli.simulation import platform_of
 from lepaute.cli.terminal import announce, end_by, json_text, note, notes_printed, progress_bar, say, warn
 from lepaute.cli.verify_site import opened_site, sentinel_guard
 from lepaute.kit.files import write_whole
-from lepaute.kit.options import option_field
+from lepaute.kit.options import SHARE, option_field
 from lepaute.kit.outputs import check_output_folder
 from lepaute.kit.printable import terminal_columns
-from lepaute.kit.quantities import share_of
 from lepaute.kit.text import caveat_line, significant
 from lepaute.measure.archive import Archive
 from lepaute.measure.verify.machine import lag_of_campaign
@@ -60,10 +59,7 @@ class VerifyOptions:
     repeats: int = option_field(4, "real runs of each case")
     xhpl: Path | None = option_field(None, "your own xhpl instead of the one built here")
     tolerance: float | None = option_field(
-        None,
-        "exit with 1 if an error exceeds this, such as 5%, with 3 if one is unknown",
-        metavar="SHARE",
-        quantity=share_of,
+        None, "exit with 1 if an error exceeds this, such as 5%, with 3 if one is unknown", **SHARE
     )
     details: bool = option_field(False, DETAILS_HELP)
     as_json: bool = option_field(False, "one JSON object on standard output", name="json")

@@ -9,7 +9,7 @@ import typer
 from lepaute.cli.options import AsJson, Details, with_options_of
 from lepaute.cli.simulation import Simulation, note_unused
 from lepaute.cli.terminal import BAR_AFTER_S, answer_text, details_text, json_text, progress_bar
-from lepaute.cli.watch_store import Cluster, Place, check_text, opened, start_of
+from lepaute.cli.watch_store import DATE, Cluster, Place, check_text, opened
 from lepaute.errors import InputError
 from lepaute.kit.node_sets import check_node_name
 from lepaute.kit.options import option_field
@@ -39,11 +39,7 @@ class StateOptions:
 
     factor: str | None = option_field(None, "a rate of dgemm, or a duration")
     since_s: float | None = option_field(
-        None,
-        "of its state now; else of the regression that stands, or 5 jobs",
-        name="since",
-        metavar="DATE",
-        quantity=start_of,
+        None, "of its state now; else of the regression that stands, or 5 jobs", **DATE
     )
     latest: int | None = option_field(None, "jobs of the state now, instead of --since", minimum=1)
 
@@ -153,13 +149,9 @@ def _cost_facts(state: "NodeState", result: "NodeCost") -> list[tuple[str, str]]
     ]
     if result.without is not None and result.gain is not None:
         other: Any = result.without.application
-        where = f"{counted(result.without.nodes, 'node')}, {other.p} x {other.q}"
-        facts.append(
-            (
-                "without",
-                f"{span_of(result.without.time_s)} on {where} ({_spare(result)}); against now {result.gain.text}",
-            )
-        )
+        spare = "has others: with one of them as calibrated" if result.spare_nodes else "has no other"
+        where = f"{counted(result.without.nodes, 'node')}, {other.p} x {other.q} (the platform {spare})"
+        facts.append(("without", f"{span_of(result.without.time_s)} on {where}; against now {result.gain.text}"))
     if result.slowest != result.node:
         facts.append(("slowest", f"node {result.slowest} of the platform is slower even so, and HPL waits for it"))
     return facts
@@ -188,12 +180,6 @@ def _advice(result: "NodeCost", name: str) -> str:
     if result.gain.ratio < 1.0:
         return f"Leave {name} out"
     return f"Keep {name} unless another takes its place"
-
-
-def _spare(result: "NodeCost") -> str:
-    return (
-        "the platform has others: with one of them as calibrated" if result.spare_nodes else "the platform has no other"
-    )
 
 
 def _state_dict(state: "NodeState") -> dict[str, Any]:

@@ -14,14 +14,13 @@ import typer
 
 from lepaute.cli.options import App, AsJson, Details, Force, refuse_options
 from lepaute.cli.terminal import BAR_AFTER_S, json_text, progress_bar, say, warn
-from lepaute.cli.watch_store import Cluster, Nodes, Place, check_text, date_of, opened, stage, start_of
+from lepaute.cli.watch_store import DATE, Cluster, Nodes, Place, check_text, date_of, opened, stage
 from lepaute.cli.watch_tests import chosen_values
 from lepaute.errors import InputError
 from lepaute.kit.later import later
-from lepaute.kit.options import option_field
+from lepaute.kit.options import SHARE, option_field
 from lepaute.kit.outputs import check_outputs
 from lepaute.kit.printable import terminal_columns
-from lepaute.kit.quantities import share_of
 from lepaute.kit.text import counted, folded, p_text, signed_percent
 
 if TYPE_CHECKING:
@@ -204,12 +203,8 @@ class ProposalOptions:
     """Which changes are proposed."""
 
     inventory: Path | None = option_field(None, "CSV of what nodes share; default: the imported one")
-    least_change: float | None = option_field(
-        None, "smallest relative change worth reporting", metavar="SHARE", quantity=share_of
-    )
-    since_s: float | None = option_field(
-        None, "only changes from this date on", name="since", metavar="DATE", quantity=start_of
-    )
+    least_change: float | None = option_field(None, "smallest relative change worth reporting", **SHARE)
+    since_s: float | None = option_field(None, "only changes from this date on", **DATE)
 
     def proposals(self, watch: "Watch", tell: Callable[[str, float], None]) -> "dict[str, ProposedEvent]":
         """The proposed events by their ids, the weightiest first.

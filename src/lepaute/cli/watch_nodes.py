@@ -19,8 +19,8 @@ from lepaute.errors import InputError
 from lepaute.kit.json_values import finite_json
 from lepaute.kit.later import later
 from lepaute.kit.node_sets import fold_node_set, parse_node_set
-from lepaute.kit.options import option_field
-from lepaute.kit.quantities import settings_of, time_of
+from lepaute.kit.options import TIME, option_field
+from lepaute.kit.quantities import settings_of
 from lepaute.kit.text import counted
 from lepaute.measure.idle_nodes import NodeHistory, NodeTests, Settings, records_held
 from lepaute.measure.schedulers import batch_system
@@ -50,13 +50,9 @@ class NodeTestOptions:
     account: str | None = option_field(None, "account or project to charge")
     qos: str | None = option_field(None, "quality of service of Slurm")
     most: int = option_field(1, "tests at a time", minimum=1)
-    every_s: float = option_field(
-        "7d", "a node's results are at least so old", name="every", metavar="TIME", quantity=time_of
-    )
-    lasting_s: float = option_field(
-        "1h", "submit no test after this time", name="for", metavar="TIME", quantity=time_of
-    )
-    walltime_s: float = option_field("30min", "of a test", name="walltime", metavar="TIME", quantity=time_of)
+    every_s: float = option_field("7d", "a node's results are at least so old", **TIME)
+    lasting_s: float = option_field("1h", "submit no test after this time", name="for", **TIME)
+    walltime_s: float = option_field("30min", "of a test", **TIME)
     parameter: list[str] | None = option_field(None, "a parameter of the experiment", name="set")
     workload: list[str] | None = option_field(None, "of node-test: NAME=COMMAND, run on each node, too")
     workload_pattern: list[str] | None = option_field(None, "NAME=REGEX: named groups match what it prints")

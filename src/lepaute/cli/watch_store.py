@@ -2,7 +2,7 @@
 
 import datetime as dt
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -80,6 +80,10 @@ def date_of(text: str, option: str) -> dt.date:
 def start_of(text: str, option: str) -> float:
     """The first second of the date of an option, UTC, since the epoch."""
     return dt.datetime.combine(date_of(text, option), dt.time(), dt.UTC).timestamp()
+
+
+#: Of fields in seconds that have the beginning of a day: `option_field(None, "first day", **DATE)`.
+DATE: Mapping[str, Any] = {"metavar": "DATE", "quantity": start_of}
 
 
 def end_of(text: str, option: str) -> float:

@@ -10,15 +10,15 @@ import typer
 
 from lepaute.cli.options import DETAILS_HELP, FORCE_HELP, Details
 from lepaute.cli.terminal import BAR_AFTER_S, json_text, progress_bar
-from lepaute.cli.watch_store import NODES_HELP, Place, check_text, date_of, end_of, opened, stage, start_of
+from lepaute.cli.watch_store import DATE, NODES_HELP, Place, check_text, date_of, end_of, opened, stage
 from lepaute.errors import InputError
 from lepaute.kit.files import write_whole
 from lepaute.kit.json_values import finite_json
 from lepaute.kit.later import later
-from lepaute.kit.options import option_field
+from lepaute.kit.options import SHARE, option_field
 from lepaute.kit.outputs import check_outputs
 from lepaute.kit.printable import terminal_columns
-from lepaute.kit.quantities import numbers_of, share_of
+from lepaute.kit.quantities import numbers_of
 from lepaute.kit.report.page import check_page_name, write_report
 from lepaute.kit.text import counted
 
@@ -61,10 +61,7 @@ class TestOptions:
         "1,5", "test the mean of the latest R jobs", name="window", metavar="R,...", quantity=numbers_of
     )
     confidence: float = option_field(
-        "99.99%",
-        "confidence level of one test: p-values below 1 - SHARE are flagged",
-        metavar="SHARE",
-        quantity=share_of,
+        "99.99%", "confidence level of one test: p-values below 1 - SHARE are flagged", **SHARE
     )
     pooled: bool = option_field(False, "pool the covariance over all machines of a cluster")
     csv: Path | None = option_field(None, "write every test to this file, one row each")
@@ -106,23 +103,12 @@ class ReportOptions:
     """What is reported, and what is a false alarm."""
 
     since_s: float | None = option_field(
-        None,
-        "show suspicious tests from this date on; default: the last 7 days of data",
-        name="since",
-        metavar="DATE",
-        quantity=start_of,
+        None, "show suspicious tests from this date on; default: the last 7 days of data", **DATE
     )
-    until_s: float | None = option_field(
-        None, "ignore jobs after this date", name="until", metavar="DATE", quantity=end_of
-    )
-    level: float | None = option_field(
-        None, "accepted share of false alarms; 5%, fixed by the first test", metavar="SHARE", quantity=share_of
-    )
+    until_s: float | None = option_field(None, "ignore jobs after this date", metavar="DATE", quantity=end_of)
+    level: float | None = option_field(None, "accepted share of false alarms; 5%, fixed by the first test", **SHARE)
     least_change: float | None = option_field(
-        None,
-        "smallest relative change worth an alarm; 0.2%, fixed by the first test",
-        metavar="SHARE",
-        quantity=share_of,
+        None, "smallest relative change worth an alarm; 0.2%, fixed by the first test", **SHARE
     )
     details: bool = option_field(False, DETAILS_HELP)
     strict: bool = option_field(False, "exit status 1 for a recent test of p < 1e-6 as well, confirmed or not")

@@ -291,11 +291,8 @@ class _Composer:
         raise InputError(f"{self._origin}:{mark.line + 1}:{mark.column + 1}: {problem}; {remedy}")
 
 
-# ---- of files that were refused, which are parsed once more ----------------------------------------------------------
-
-
 def composed(text: str) -> "yaml.Node | None":
-    """The nodes of a text that `read_yaml` has read, with their positions."""
+    """The nodes, with their positions, of a text that `read_yaml` has read, for messages about what is refused."""
     root: yaml.Node | None = yaml.compose(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     return root
 

@@ -39,10 +39,14 @@ def whole_file(path: str | Path) -> Iterator[Path]:
     """
     path = Path(path)
     target = check_output(path)
-    stream = is_stream(target)
+    folder = target.parent
+    if stream := is_stream(target):
+        import tempfile  # with what it imports it costs more than all the rest of a short command
+
+        folder = Path(tempfile.gettempdir())
     with contextlib.ExitStack() as made:
         with _explained(path):
-            temporary = made.enter_context(scratch_file(_scratch_folder() if stream else target.parent))
+            temporary = made.enter_context(scratch_file(folder))
         with _explained(path, _OF_THE_DISK):
             yield temporary
         with _explained(path):
@@ -115,12 +119,6 @@ def _target_of(path: Path) -> Path:
     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
 
 
-def _scratch_folder() -> Path:
-    import tempfile  # with what it imports it costs more than all the rest of a short command
-
-    return Path(tempfile.gettempdir())
-
-
 def sync(path: Path) -> None:
     """Waits until a file, or a folder's list of names, is on the disk."""
     handle = os.open(path, os.O_RDONLY)
@@ -158,9 +156,6 @@ def not_written(path: object, problem: OSError, remedy: str = "choose another fo
     """The line about a file or folder that cannot be written: a full disk has its own remedy besides."""
     room = "make room on its disk, or " if problem.errno in (errno.ENOSPC, errno.EDQUOT) else ""
     return f"{path}: cannot be written ({problem.strerror or problem}); {room}{remedy}"
-
-
-# ---- temporaries beside what they are to become ----------------------------------------------------------------------
 
 
 @contextmanager
@@ -202,10 +197,8 @@ def remove_abandoned(folder: Path, *, young_s: float = _YOUNG_S) -> None:
                 _remove(path)
 
 
-@cache
-def _tidy_once(folder: Path) -> None:
-    """A folder may have many files, and a process may write many into it."""
-    remove_abandoned(folder)
+#: A folder may have many files, and a process may write many into it: it is tidied once.
+_tidy_once = cache(remove_abandoned)
 
 
 def _new_name(folder: Path) -> Path:
@@ -231,9 +224,6 @@ def _remove(path: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
     else:
         path.unlink()
-
-
-# ---- a lock on an open file, which ends with the process that holds it -----------------------------------------------
 
 
 def hold_lock(file: int | IO[str], place: object, remedy: str, *, wait: bool = False) -> bool:

@@ -162,10 +162,7 @@ def library_of_launcher(launcher: Launcher) -> MpiLibrary:
 
 
 def _library_of_module(module: str) -> MpiLibrary:
-    """The library whose mpicc an environment module brings, as `module load` in a login shell does.
-
-    Raises EnvironmentProblem where there is no module command, no such module, or no mpicc in what it loads.
-    """
+    """The library whose mpicc `module load` brings in a login shell; raises EnvironmentProblem where there is none."""
     environment = _environment_of_module(module)
     path = shutil.which("mpicc", path=environment["PATH"]) if "PATH" in environment else None
     if path is None:
@@ -206,9 +203,6 @@ def _family_of_program(program: Path) -> str:
     return MPICH if re.search(r"\blibmpich\w*\.so|\blibmpi\.so\.12\b", done.stdout) else ""
 
 
-# ---- places ----------------------------------------------------------------------------------------------------------
-
-
 def _wrappers() -> Iterator[Path]:
     folders = [Path(folder) for folder in os.environ.get("PATH", os.defpath).split(os.pathsep) if folder]
     folders += [Path(os.environ[name], "bin") for name in _PREFIX_VARIABLES if os.environ.get(name)]
@@ -234,9 +228,6 @@ def _sibling_names(path: Path, family: str, stems: tuple[str, ...]) -> list[str]
     suffix = path.name.partition(".")[2]
     suffixes = dict.fromkeys([f".{suffix}" if suffix in TITLES else "", "", f".{family}"])
     return [stem + each for each in suffixes for stem in stems]
-
-
-# ---- one library -----------------------------------------------------------------------------------------------------
 
 
 def _library_at(mpicc: Path, environment: tuple[tuple[str, str], ...] | None = None) -> MpiLibrary:

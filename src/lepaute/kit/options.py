@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from lepaute.errors import InputError
 from lepaute.kit.numbers import plain
+from lepaute.kit.quantities import share_of, time_of
 
 _KEY = "option"
 #: No time, rate or size is larger; products of a few such numbers stay finite.
@@ -23,7 +24,7 @@ _LARGEST_REAL = 1e18
 class Option(NamedTuple):
     """One option, of a field whose default is the option's too.
 
-    name    : after the two dashes; the field's name, with hyphens, where it is empty
+    name    : after the two dashes; where it is empty the field's name, with hyphens, and without the unit of a quantity
     also    : other names, with their dashes: -o
     metavar : what stands for the value in the help text; its type where it is empty
     choices : the values that the field takes; () where it is no choice
@@ -57,6 +58,11 @@ class Option(NamedTuple):
     complete: Callable[[], list[str]] | None = None
     argument: bool = False
     heading: str = ""
+
+
+#: Of fields in seconds, and of shares of 1: `option_field(None, "How long.", **TIME)`.
+TIME: Mapping[str, Any] = {"metavar": "TIME", "quantity": time_of}
+SHARE: Mapping[str, Any] = {"metavar": "SHARE", "quantity": share_of}
 
 
 def option(help: str, **more: Any) -> dict[str, Option]:  # noqa: A002 - as Typer calls it
@@ -138,4 +144,6 @@ def _limits_of(described: Any) -> Mapping[str, tuple[Option, Any, type | None]]:
 
 def flag_of(described: type, field_name: str) -> str:
     """A field as the command line spells it: --ssh-config."""
-    return f"--{options_of(described)[field_name].name or field_name.replace('_', '-')}"
+    described_option = options_of(described)[field_name]
+    name = field_name if described_option.quantity is None else field_name.removesuffix("_s")
+    return f"--{described_option.name or name.replace('_', '-')}"

@@ -58,13 +58,8 @@ def block_sizes(values: int) -> tuple[int, ...]:
     return tuple(values // blocks + (number < values % blocks) for number in range(blocks))
 
 
-def _least_p(values: int) -> float:
-    """The two-sided p-value of the clearest difference between so many values of either sample, in these blocks."""
-    return min(1.0, 2 / prod(comb(2 * size, size) for size in block_sizes(values)))
-
-
 def least_p_of(second: npt.ArrayLike, blocks: npt.ArrayLike) -> float:
-    """The same of two samples in these blocks, whatever their values; arguments as of `aligned_rank_test`."""
+    """The two-sided p-value of the clearest difference in these blocks; arguments as of `aligned_rank_test`."""
     labels, of_second = np.asarray(blocks), np.asarray(second, dtype=np.bool_)
     ways = (comb(len(block), int(block.sum())) for block in (of_second[labels == name] for name in np.unique(labels)))
     return min(1.0, 2 / prod(ways))
@@ -77,7 +72,8 @@ def values_to_decide(level: float) -> int:
     """
     if not 0 < level < 1:
         raise InputError(f"the level is {level!r}; it must lie between 0 and 1, such as 0.05")
-    return next(values for values in itertools.count(1) if _least_p(values) <= level)
+    ways = ((values, prod(comb(2 * size, size) for size in block_sizes(values))) for values in itertools.count(1))
+    return next(values for values, count in ways if 2 / count <= level)
 
 
 def aligned_rank_test(values: npt.ArrayLike, second: npt.ArrayLike, blocks: npt.ArrayLike) -> RankTest:
@@ -104,7 +100,7 @@ def aligned_shift(
         return Shift(np.nan, -inf, inf)
     miss = (1 - confidence) / 2
     # Taking a shift off the second sample lowers its ranks: all three quantities fall as the shift grows.
-    excess, tails = cache(samples.excess), cache(samples.normal_tails)
+    excess, tails = cache(samples.excess), cache(lambda shift: samples.normal_tails(samples.ranks(shift)))
     centre_low = samples.first_where(lambda shift: excess(shift) <= 0)
     centre_high = samples.first_where(lambda shift: excess(shift) < 0)
     low = samples.first_where(lambda shift: samples.test(shift).higher > miss, lambda shift: tails(shift)[1] > miss)
@@ -141,7 +137,7 @@ class _Samples:
         # Beyond such shifts every value of one sample lies above all of the other.
         self.reach = 2.0 * float(np.ptp(self.values)) + 1.0 if self.size else 0.0
 
-    def _ranks(self, shift: float) -> Integers:
+    def ranks(self, shift: float) -> Integers:
         """Twice the ranks of the aligned values, whole numbers where values are equal, too."""
         moved = np.where(self.second, self.values - shift, self.values)
         if self.length:
@@ -153,14 +149,14 @@ class _Samples:
 
     def excess(self, shift: float) -> float:
         """The rank sum of the second sample less its expectation, when its values are lowered by a shift."""
-        ranks = self._ranks(shift)
+        ranks = self.ranks(shift)
         sums = np.add.reduceat(ranks, self.starts)
         return float(ranks[self.second].sum()) - float((self.chosen * sums / self.sizes).sum())
 
     def test(self, shift: float) -> RankTest:
         if self.size == 0:
             return RankTest(1.0, 1.0, 1.0)
-        ranks = self._ranks(shift)
+        ranks = self.ranks(shift)
         key = ranks.tobytes()
         if key not in self._tests:
             self._tests[key] = self._test(ranks)
@@ -170,31 +166,19 @@ class _Samples:
         seen = int(ranks[self.second].sum())
         chances = _distribution([ranks[block] for block in self.blocks], [self.second[block] for block in self.blocks])
         if chances is None:
-            return self._normal_test(ranks)
-        at_most, at_least = min(1.0, float(chances[: seen + 1].sum())), min(1.0, float(chances[seen:].sum()))
-        return RankTest(min(1.0, 2 * min(at_most, at_least)), at_most, at_least)
+            lower, higher = self.normal_tails(ranks)
+        else:
+            lower, higher = (min(1.0, float(side.sum())) for side in (chances[: seen + 1], chances[seen:]))
+        return RankTest(min(1.0, 2 * min(lower, higher)), lower, higher)
 
-    def normal_tails(self, shift: float) -> tuple[float, float]:
+    def normal_tails(self, ranks: Integers) -> tuple[float, float]:
         """The p-values of both sides with a normal distribution of the rank sum, which is quick."""
-        ranks = self._ranks(shift)
-        expected, sd = self._normal(ranks)
-        excess = int(ranks[self.second].sum()) - expected
-        return (_above(-excess, sd), _above(excess, sd)) if sd > 0.0 else (1.0, 1.0)
-
-    def _normal(self, ranks: Integers) -> tuple[float, float]:
-        """Expectation and standard deviation of the rank sum of the second sample."""
         means = np.add.reduceat(ranks, self.starts) / self.sizes
         squares = np.add.reduceat((ranks - np.repeat(means, self.sizes)) ** 2, self.starts)
         of_block = self.chosen * (self.sizes - self.chosen) / self.sizes * squares / (self.sizes - 1)
-        return float((self.chosen * means).sum()), sqrt(float(of_block.sum()))
-
-    def _normal_test(self, ranks: Integers) -> RankTest:
-        expected, sd = self._normal(ranks)
-        if sd == 0.0:
-            return RankTest(1.0, 1.0, 1.0)
-        excess = int(ranks[self.second].sum()) - expected
-        lower, higher = _above(-excess, sd), _above(excess, sd)
-        return RankTest(min(1.0, 2 * min(lower, higher)), lower, higher)
+        sd = sqrt(float(of_block.sum()))
+        excess = int(ranks[self.second].sum()) - float((self.chosen * means).sum())
+        return (_above(-excess, sd), _above(excess, sd)) if sd > 0.0 else (1.0, 1.0)
 
     def first_where(self, condition: Condition, nearly: Condition | None = None) -> float:
         """The least shift at which a condition that stays true is true; infinite where it always or never is.

@@ -72,15 +72,12 @@ def benjamini_yekutieli(p_values: Sequence[float]) -> tuple[float, ...]:
 def _stepped_up(p_values: Sequence[float], factor: float) -> tuple[float, ...]:
     if not all(0 <= p <= 1 for p in p_values):
         raise InputError("a p-value is not between 0 and 1")
-    count = len(p_values)
-    corrected = [1.0] * count
-    least = 1.0
-    order = sorted(range(count), key=p_values.__getitem__)
-    for position in range(count, 0, -1):
-        index = order[position - 1]
-        least = min(least, p_values[index] * factor * count / position)
-        corrected[index] = least
-    return tuple(corrected)
+    p = np.asarray(p_values, dtype=np.float64)
+    order = np.argsort(p, kind="stable")
+    raised = np.minimum(1.0, p[order] * factor * len(p) / np.arange(1, len(p) + 1))
+    corrected = np.empty(len(p))
+    corrected[order] = np.minimum.accumulate(raised[::-1])[::-1]
+    return tuple(corrected.tolist())
 
 
 def selected_level(selected: int, count: int, level: float) -> float:
@@ -155,16 +152,14 @@ class OnlineFdr:
         return self.level * (1 / (2 * first) if i < first else first / (2 * i * (i + 1)))
 
     def _rejected(self, evidence: Mapping[str, float]) -> list[str]:
-        before, count = len(self.alarms), 0
+        before = len(self.alarms)
         if not evidence:
             return []
         # less is not enough even if all of these were alarms; no share is larger than that of the first day
         large = 0.999 * 2 * self.first_batch / (self.level * (before + len(evidence)))
         # alarms that a stream needs besides its own to be one
         needed = sorted((1 / (e * self.share(name)), name) for name, e in evidence.items() if e >= large)
-        for k, (need, _) in enumerate(needed, 1):
-            if need <= before + k:
-                count = k
+        count = max((k for k, (need, _) in enumerate(needed, 1) if need <= before + k), default=0)
         return [name for _, name in needed[:count]]
 
 

@@ -26,7 +26,6 @@ else:
 MAX_FACTORS = 7
 _MAX_TEXT_LEVELS = 30
 _MIN_DRAWN = 1e-100  # products and ratios of what is drawn must be numbers
-_BLUE, _RED, _GREY = BLUE, RED, SOFT
 
 
 def plot_design(design: Design, path: Path, title: str) -> None:
@@ -166,16 +165,16 @@ def _pair(axes: "Axes", horizontal: _Axis, vertical: _Axis) -> None:
     horizontal.set(axes, "x")
     vertical.set(axes, "y")
     if not points:
-        axes.text(0.5, 0.5, "never together", transform=axes.transAxes, ha="center", fontsize=8, color=_GREY)
+        axes.text(0.5, 0.5, "never together", transform=axes.transAxes, ha="center", fontsize=8, color=SOFT)
         return
     if discs:
         counts = Counter(points)
         most = max(counts.values())
         room = 100 / max(len(horizontal.levels), len(vertical.levels))  # points of the plot a level has, about
         sizes = [max(min(room * 0.7, 14.0) ** 2 * number / most, 1.0) for number in counts.values()]
-        axes.scatter([x for x, _ in counts], [y for _, y in counts], s=sizes, color=_BLUE, lw=0)
+        axes.scatter([x for x, _ in counts], [y for _, y in counts], s=sizes, color=BLUE, lw=0)
         return
-    axes.plot([x for x, _ in points], [y for _, y in points], "o", color=_BLUE, **_marks(len(points)))
+    axes.plot([x for x, _ in points], [y for _, y in points], "o", color=BLUE, **_marks(len(points)))
 
 
 def _counts(axes: "Axes", factor: _Axis) -> None:
@@ -184,16 +183,16 @@ def _counts(axes: "Axes", factor: _Axis) -> None:
     factor.set(axes, "x")
     if factor.discrete:
         counts = Counter(present)
-        axes.vlines(list(counts), 0, list(counts.values()), color=_BLUE, lw=min(60 / len(counts), 6))
+        axes.vlines(list(counts), 0, list(counts.values()), color=BLUE, lw=min(60 / len(counts), 6))
         axes.set_ylim(0, 1.15 * max(counts.values(), default=1))
     else:
         low, high = min(present), max(present)
         edges = (np.geomspace if factor.scale == "log" else np.linspace)(low, high, 21)
         if factor.scale == "symlog":
             edges = np.concatenate([[0.0], np.geomspace(0.5, high, 20)])
-        axes.hist(present, bins=list(map(float, edges)), color=_BLUE, rwidth=0.9)
+        axes.hist(present, bins=list(map(float, edges)), color=BLUE, rwidth=0.9)
     axes.yaxis.set_major_locator(ticker.MaxNLocator(6, steps=[1, 2, 5, 10], integer=True))
-    axes.set_title("rows" + (f" ({factor.empty} without it)" if factor.empty else ""), fontsize=7, color=_GREY)
+    axes.set_title("rows" + (f" ({factor.empty} without it)" if factor.empty else ""), fontsize=7, color=SOFT)
     axes.tick_params(axis="y", labelsize=7)
 
 
@@ -201,7 +200,7 @@ def _order(axes: "Axes", factor: _Axis, *, first: bool) -> None:
     """The factor of each row against the row's number, first one on top: a shuffled design shows no pattern."""
     factor.set(axes, "x")
     points = [(x, number) for number, x in enumerate(factor.scattered()) if x is not None]
-    axes.plot([x for x, _ in points], [y for _, y in points], "o", color=_RED, **_marks(len(points)))
+    axes.plot([x for x, _ in points], [y for _, y in points], "o", color=RED, **_marks(len(points)))
     axes.set_ylim(len(factor.positions) - 0.5, -0.5)
     axes.yaxis.set_major_locator(ticker.MaxNLocator(6, steps=[1, 2, 5, 10], integer=True))
     axes.set_xlabel(_short(factor.name, 28), fontsize=8)

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from lepaute.errors import InputError
 from lepaute.kit.later import later
-from lepaute.kit.options import option, option_field
-from lepaute.kit.quantities import share_of
+from lepaute.kit.options import SHARE, option, option_field
 from lepaute.simulate.application import GFLOPS, About, Files
 from lepaute.simulate.apps.hpl.parameters import SEVERAL, Hpl, places
 from lepaute.simulate.apps.hpl.work import HplBehaviour
@@ -34,8 +33,7 @@ class HplFiles(Files):
     memory_fraction: float | None = option_field(
         None,
         "the n that takes this share of the memory of the ranks' nodes, such as 0.8 or 80%, instead of --n",
-        metavar="SHARE",
-        quantity=share_of,
+        **SHARE,
     )
     output: Path | None = field(default=None, metadata=option("results in the form of HPL.out", also=("-o",)))
 
