@@ -102,10 +102,9 @@ def test_a_fit_of_the_archive_is_the_platform_that_the_calibration_made(quick_ca
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="calibration needs two cores")
 def test_neighbours_that_compute_beside_a_probe_are_seen_by_counters_and_not_priced(tmp_path: Path) -> None:
     """Two busy processes for each core beside one run of one probe, which is measured again."""
-    from lepaute.measure.fit.observations.disturbed import without_disturbed
-
     from lepaute.measure.archive import Archive
     from lepaute.measure.calibration.campaign import calibrate
+    from lepaute.measure.fit.observations.calibrations import without_disturbed
     from lepaute.measure.observation_columns import KERNELS
 
     busy = ["timeout", f"{HANG_S:.0f}", "sh", "-c", "while :; do :; done"]
