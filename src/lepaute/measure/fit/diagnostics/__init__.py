@@ -14,9 +14,14 @@ from lepaute.measure.fit.diagnostics.findings import summary
 from lepaute.measure.fit.diagnostics.residuals import Classed, Residuals, classed
 from lepaute.measure.fit.messages.links import MessageTables
 from lepaute.measure.fit.numeric import one_blas_thread, subset
-from lepaute.measure.fit.observations.calibrations import calibrations, hosts_of, seen_hosts, shape_of
+from lepaute.measure.fit.observations.calibrations import (
+    calibrations,
+    hosts_of,
+    seen_hosts,
+    shape_of,
+    without_disturbed,
+)
 from lepaute.measure.fit.observations.calls import pooled_observations
-from lepaute.measure.fit.observations.disturbed import without_disturbed
 from lepaute.measure.fit.observations.factors import usual_conditions
 from lepaute.measure.fit.variability.episodes import in_usual_state, without_slow_messages
 from lepaute.measure.fit.variability.sentinels import watches

@@ -22,10 +22,9 @@ from lepaute.measure.fit.kernels.form import Form
 from lepaute.measure.fit.kernels.kernel_fit import FittedKernel, fit_kernel
 from lepaute.measure.fit.messages.links import MessageTables
 from lepaute.measure.fit.numeric import Booleans, Floats, Integers, local_median
-from lepaute.measure.fit.observations.calibrations import THREADS
+from lepaute.measure.fit.observations.calibrations import THREADS, without_disturbed
 from lepaute.measure.fit.observations.calls import IN_CONTEXT, PRODUCTS, Calls, calls_by_kernel, numbered
 from lepaute.measure.fit.observations.columns import combinations_of, net_seconds
-from lepaute.measure.fit.observations.disturbed import without_disturbed
 from lepaute.measure.fit.variability.crowding import crowding_of, relieved
 from lepaute.measure.fit.variability.sentinels import Watch
 from lepaute.measure.fit.variability.steps import fitted_rows
