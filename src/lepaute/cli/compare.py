@@ -154,16 +154,15 @@ def _compared_files(context: typer.Context, words: Sequence[str], options: Compa
     if len(printed) != 2:
         raise InputError("two outputs of benchmarks are compared, in the order in which they are given: LEFT RIGHT")
     (left_label, left), (right_label, right) = printed
-    return [
-        outputs(
-            left,
-            right,
-            left_label=left_label,
-            right_label=right_label,
-            margin=options.margin,
-            correction=options.correction,
-        )
-    ]
+    compared = outputs(
+        left,
+        right,
+        left_label=left_label,
+        right_label=right_label,
+        margin=options.margin,
+        correction=options.correction,
+    )
+    return [compared]
 
 
 def _against_baseline(builds: Sequence[Archive], options: CompareOptions) -> "Comparison":

@@ -93,12 +93,13 @@ def _effects_table(comparisons: "Sequence[Comparison]", width: int) -> list[str]
         for item in comparisons
         for row in item.effects
     }
+    ranks = ["ranks"] if comparisons[0].all_ranks else []
     rows = [
         [
             f"{one.factor}: {one.level} / {one.reference}",
             name_of(one.operation, one.form),
             exact_size(one.size_bytes),
-            *([str(one.ranks)] if comparisons[0].all_ranks else []),
+            *([str(one.ranks)] if ranks else []),
             one.library,
             f"{ratio_text(one)} {one.stars}".rstrip(),
         ]
@@ -106,14 +107,7 @@ def _effects_table(comparisons: "Sequence[Comparison]", width: int) -> list[str]
     ]
     if not rows:
         return []
-    titles = [
-        "factor",
-        "operation",
-        "size",
-        *(["ranks"] if comparisons[0].all_ranks else []),
-        "library",
-        "ratio of times",
-    ]
+    titles = ["factor", "operation", "size", *ranks, "library", "ratio of times"]
     return ["", shown_table(titles, rows, width, left=(0, 1, len(titles) - 2, len(titles) - 1))]
 
 

@@ -47,10 +47,9 @@ def command(
 ) -> None:
     """Lists the examples that the documentation uses, or copies those of a topic to ./examples/TOPIC."""
     chosen = list(TOPICS) if topics and "all" in topics else list(dict.fromkeys(topics or ()))
-    for topic in chosen:
-        if topic not in TOPICS:
-            near = guess(topic, list(TOPICS))
-            raise InputError(f"there are no examples of {topic[:60]!r}{near}; 'lepaute examples' lists them")
+    if unknown := [topic for topic in chosen if topic not in TOPICS]:
+        near = guess(unknown[0], list(TOPICS))
+        raise InputError(f"there are no examples of {unknown[0][:60]!r}{near}; 'lepaute examples' lists them")
     folder = example_folder()
     sources = {
         output / path.relative_to(folder): path

@@ -101,9 +101,8 @@ def answered_sweep(sweep: Sweep, width: int, *, details: bool = False) -> str:
     answers, facts = [], []
     for problem in sweep.problems:
         of = f" for {problem.problem}" if len(sweep.problems) > 1 else ""
-        answers.append(
-            fastest(problem, of) if problem.best is None else with_slow_state(fastest(problem, of), problem.best)
-        )
+        answer = fastest(problem, of)
+        answers.append(answer if problem.best is None else with_slow_state(answer, problem.best))
         facts += _facts_of_problem(problem)
     if details:
         return "\n".join([*answers[:-1], details_text(answers[-1], summary(sweep), width)])

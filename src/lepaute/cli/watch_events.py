@@ -88,15 +88,12 @@ def add(
     date: Annotated[str, typer.Option("--date", metavar="DATE", help="takes effect at 00:00 UTC on this date")],
     store: Place = None,
     cluster: Annotated[
-        str | None,
-        typer.Option("--cluster", metavar="NAME", help="cluster of the nodes, or all; needed where several fit"),
+        str | None, typer.Option(metavar="NAME", help="cluster of the nodes, or all; needed where several fit")
     ] = None,
     kind: Annotated[str, typer.Option("--type", help="platform (what is measured) or protocol (how)")] = "platform",
     outlier: Annotated[
         str | None,
-        typer.Option(
-            "--outlier", metavar="JOB", help="an outlier instead of an event: keep this job out of the reference"
-        ),
+        typer.Option(metavar="JOB", help="an outlier instead of an event: keep this job out of the reference"),
     ] = None,
     author: Author = None,
     as_json: AsJson = False,

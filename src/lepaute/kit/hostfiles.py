@@ -18,11 +18,8 @@ _HOSTS, _COMMA = re.compile(r"[A-Za-z0-9._,/\[\]-]+"), re.compile(r",(?![^\[]*\]
 _BRACKETS = re.compile(r"([^\[]*\[)([^\]]*)(\].*)")
 _KEY = re.compile(r"([\w-]+)\s*=\s*(\S+)")
 #: Keys of a hostfile with the number of slots, with a bound of it, and of how to log in, as Open MPI and LAM have them.
-_SLOTS, _MAX_SLOTS, _LOGIN = (
-    ("slots", "cpu", "cpus", "count"),
-    ("max_slots", "slots_max"),
-    ("user", "username", "port"),
-)
+_SLOTS, _MAX_SLOTS = ("slots", "cpu", "cpus", "count"), ("max_slots", "slots_max")
+_LOGIN = ("user", "username", "port")
 
 
 class HostLines:

@@ -41,8 +41,6 @@ _NO_INPUTS = (
 #: A program that is at one place for so long does not end.
 LONGEST_SILENCE_S = 300.0
 _CHECK_EVERY_S = 1.0
-
-
 #: Functions that draw from a generator of all, or tell what is another thing in each run.
 _GENERATORS = re.compile(r"(?:random|numpy\.random)\.(?!(?:seed|getstate|setstate|get_state|set_state)$)[a-z_]+")
 _UNSEEDED = re.compile(r"random\.Random|numpy\.random\.(?:default_rng|RandomState|SeedSequence|PCG64|MT19937|Philox)")

@@ -3,13 +3,14 @@
 The mean of durations without the few longest: what a machine takes as a rule, its regular interruptions included.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from math import exp, fsum, isfinite, lgamma, log, nan, sqrt
 from typing import NamedTuple
 
+from lepaute import _core
 from lepaute.errors import InputError
-from lepaute.stats.control_variates import Controls, adjusted
+from lepaute.stats.control_variates import Adjusted, Controls, adjusted
 from lepaute.stats.student import NORMAL_975, student_quantile
 
 #: From this many runs on, the quantiles of the runs themselves are taken. With fewer, the 2.5 % quantile would lie
@@ -109,15 +110,14 @@ def prediction_interval(values: Sequence[float], common_sd: float = 0.0, control
     if least == 0.0:
         low, high = _bounds(values)
         return Interval(max(low, 0.0), high)
-    log, exp = _logarithm()
-    left = adjusted([log(value) for value in values], controls)
+    left = _adjusted_logs(values, controls)
     low, high = _bounds(left.logs, left.estimated, left.widening)
     if common_sd > 0.0 or left.estimated:
         mean, reach = fsum(left.logs) / len(values), NORMAL_975 * common_sd
         below, above = max(0.0, mean - low), max(0.0, high - mean)
         low = mean - sqrt(below * below + left.below * left.below + reach * reach)
         high = mean + sqrt(above * above + left.above * left.above + reach * reach)
-    return Interval(exp(max(low, -_LARGEST_LOG)), exp(min(high, _LARGEST_LOG)))
+    return Interval(_core.exponential(max(low, -_LARGEST_LOG)), _core.exponential(min(high, _LARGEST_LOG)))
 
 
 def basis_of_interval(values: Sequence[float], controls: Controls | None = None) -> str | None:
@@ -127,8 +127,7 @@ def basis_of_interval(values: Sequence[float], controls: Controls | None = None)
     how = "quantiles" if len(values) >= EMPIRICAL_FROM else "Student's t"
     if controls is None or min(values) <= 0.0:
         return f"{how} of these alone"
-    log, _ = _logarithm()
-    priced = adjusted([log(value) for value in values], controls).estimated > 0
+    priced = _adjusted_logs(values, controls).estimated > 0
     return f"priced draws, and {how} of what they leave" if priced else f"{how} of these alone"
 
 
@@ -142,17 +141,15 @@ def expected(values: Sequence[float], controls: Controls | None = None) -> float
     mean = fsum(values) / len(values)
     if controls is None or len(values) < 2 or min(values) <= 0.0:
         return mean
-    log, exp = _logarithm()
-    left = adjusted([log(value) for value in values], controls)
+    left = _adjusted_logs(values, controls)
     if not left.estimated:
         return mean
-    return exp(0.5 * left.variance) * fsum(map(exp, left.logs)) / len(values)
+    return _core.exponential(0.5 * left.variance) * fsum(map(_core.exponential, left.logs)) / len(values)
 
 
 def median_of_runs(values: Sequence[float], controls: Controls | None = None) -> float:
     """The geometric mean of R >= 1 values > 0, with the controls at their means."""
-    log, exp = _logarithm()
-    return exp(fsum(adjusted([log(value) for value in values], controls).logs) / len(values))
+    return _core.exponential(fsum(_adjusted_logs(values, controls).logs) / len(values))
 
 
 def interval_of_mean(
@@ -168,13 +165,12 @@ def interval_of_mean(
     low, high = prediction_interval(values, common_sd, controls)
     if low is None or high is None or low <= 0.0 or low == high:
         return Interval(low, high)
-    log, exp = _logarithm()
-    left = adjusted([log(value) for value in values], controls)
-    logs = left.logs
-    variance = standard_deviation(logs) ** 2 + left.variance + common_sd**2
+    left = _adjusted_logs(values, controls)
+    variance = standard_deviation(left.logs) ** 2 + left.variance + common_sd**2
     lessened = min(sd_on_one_day**2, variance) * (1.0 - 1.0 / count)
-    factor, mean = sqrt(1.0 - lessened / variance), fsum(logs) / len(logs)
-    return Interval(exp(mean - factor * (mean - log(low))), exp(mean + factor * (log(high) - mean)))
+    factor, mean = sqrt(1.0 - lessened / variance), fsum(left.logs) / len(left.logs)
+    ends = (mean + factor * (_core.natural_log(end) - mean) for end in (low, high))
+    return Interval(*map(_core.exponential, ends))
 
 
 def _bounds(values: Sequence[float], estimated: int = 0, widening: float | None = None) -> tuple[float, float]:
@@ -190,11 +186,9 @@ def _bounds(values: Sequence[float], estimated: int = 0, widening: float | None 
     return mean - half, mean + half
 
 
-def _logarithm() -> tuple[Callable[[float], float], Callable[[float], float]]:
-    """log and exp of the core: those of the C library differ in the last bit between processors."""
-    from lepaute import _core
-
-    return _core.natural_log, _core.exponential
+def _adjusted_logs(values: Sequence[float], controls: Controls | None) -> Adjusted:
+    """`adjusted`, with log and exp of the core: those of the C library differ in the last bit between processors."""
+    return adjusted([_core.natural_log(value) for value in values], controls)
 
 
 def standard_deviation(values: Sequence[float]) -> float:

@@ -160,7 +160,8 @@ def assess(durations: Sequence[float], target: Target, *, ended: bool = False) -
         return Progress(target, seen, used, None, Interval(None, None), inf, False, max(0, target.least - seen))
     values = durations[:used]
     estimate, interval = _interval(values, target)
-    relative = _relative_half_width(estimate, interval)
+    low, high = interval.ends
+    relative = inf if estimate == 0 else (high - low) / 2 / estimate
     reached = relative <= target.relative_half_width
     more = 0 if reached or seen >= target.most else _needed(values, relative, target, seen) - seen
     return Progress(target, seen, used, estimate, interval, relative, reached, more)
@@ -186,12 +187,6 @@ def _student(values: Sequence[float], miss: float) -> tuple[float, float]:
         return values[0], 0.0
     mean = fsum(values) / len(values)
     return mean, student_quantile(1 - miss / 2, len(values) - 1) * standard_deviation(values) / sqrt(len(values))
-
-
-def _relative_half_width(estimate: float, interval: Interval) -> float:
-    if estimate == 0 or interval.low is None or interval.high is None:
-        return inf
-    return (interval.high - interval.low) / 2 / estimate
 
 
 def _needed(values: Sequence[float], relative: float, target: Target, seen: int) -> int:

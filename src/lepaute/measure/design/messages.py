@@ -73,11 +73,7 @@ def p2p_design(
 
 
 def ring_design(
-    seed: int,
-    *,
-    ranks: int,
-    sizes: int = 16,
-    size_range_bytes: tuple[int, int] = (1, 64 * MEBIBYTE),
+    seed: int, *, ranks: int, sizes: int = 16, size_range_bytes: tuple[int, int] = (1, 64 * MEBIBYTE)
 ) -> Design:
     """Each operation with `sizes` message sizes, each of these in every condition, all rows in random order.
 

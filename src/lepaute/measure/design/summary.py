@@ -11,8 +11,6 @@ from lepaute.measure.design.generators import BLOCK
 from lepaute.measure.design.table import Design
 
 MAX_LEVELS_LISTED = 12
-
-
 #: What a regular fraction mixes, by its resolution.
 MIXED = {
     "III": "main effects are mixed with interactions of two factors",
