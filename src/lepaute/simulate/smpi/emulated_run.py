@@ -248,8 +248,10 @@ def run_of(
 
 
 def _uses(written: dict[str, dict[str, Any]]) -> dict[str, KernelUse]:
-    bounds = ("outside_low", "outside_high")
-    return {
-        name: KernelUse(**{key: Sizes(*value) if key in bounds else value for key, value in use.items()})
-        for name, use in written.items()
-    }
+    uses = {}
+    for name, use in written.items():
+        for bound in ("outside_low", "outside_high"):
+            if bound in use:
+                use[bound] = Sizes(*use[bound])
+        uses[name] = KernelUse(**use)
+    return uses
