@@ -63,9 +63,8 @@ def main() -> int:
     text = section(runs, goals)
     write_section(EVIDENCE, "demo_runs", text, max_rows=demos_of(runs))
     finding = f"{inside_text(cases_of(runs))} means of undisturbed runs are inside their 95 % intervals"
-    save_figure(
-        picture(cases_of(runs)), EVIDENCE / "data" / "demo_runs.png", finding, f"{demos_of(runs)} demos of 9 cases"
-    )
+    source = f"{demos_of(runs)} demos of 9 cases"
+    save_figure(picture(cases_of(runs)), EVIDENCE / "data" / "demo_runs.png", finding, source)
     print(text)
     return status(goals)
 
@@ -164,7 +163,6 @@ def goals_of(runs: pandas.DataFrame) -> list[Goal]:
 
 
 def section(runs: pandas.DataFrame, goals: list[Goal]) -> str:
-    """The section of the page."""
     rows = []
     for demo, cases in cases_of(runs).groupby("demo"):
         mine = runs[runs["demo"] == demo]

@@ -102,7 +102,6 @@ def run_by_hand(program: Path, arguments: list[str], platform: Platform, folder:
 
 
 def run_as_it_was(program: Path, arguments: list[str], platform: Platform) -> Cost:
-    """With simblas and folding."""
     options = Options(computing="untimed", folding=Folding(64 << 10), limits=LIMITS, value_pattern=VALUE)
     ended = emulate_run(program, arguments, platform, P * Q, layers=NO_NOISE, options=options)
     return Cost(ended.time_s, ended.cpu_s, ended.peak_rss_bytes)

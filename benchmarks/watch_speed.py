@@ -85,9 +85,8 @@ def make_store(place: Path, nodes: int, days: int) -> None:
 
     date = dt.datetime.fromtimestamp(FIRST_S + DAY_S * (days // 2), dt.UTC).date()
     with lp.watch.open(place) as watch:
-        watch.add_changelog(
-            Changelog((Event(date, NodeSet("made", f"[0-{max(1, nodes // 10)}]"), "platform", "new boards"),))
-        )
+        event = Event(date, NodeSet("made", f"[0-{max(1, nodes // 10)}]"), "platform", "new boards")
+        watch.add_changelog(Changelog((event,)))
         for first in range(0, days, AT_ONCE):
             watch.store.add_values(values(nodes, first, min(AT_ONCE, days - first), days))
 

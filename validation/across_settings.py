@@ -27,7 +27,7 @@ from pathlib import Path
 import pandas
 import real_programs
 from real_programs import LIMIT_S, PATTERN, RANKS, RECORDINGS, RUNS, SEED, SINGLE, Real
-from support.goals import Goal, at_most, markdown
+from support.goals import Goal, at_least, at_most, markdown
 from support.options import ROOT, Options
 from support.real_runs import kernels_of, quietly
 from support.report import run_study, signed
@@ -139,7 +139,6 @@ def compared(options: Options) -> pandas.DataFrame:
 
 
 def real_runs(chosen: list[Real], rounds: int) -> pandas.DataFrame:
-    """A row a run."""
     rng, rows = random.Random(SEED), []
     for number in range(rounds):
         for setting in SETTINGS.values():
@@ -160,9 +159,8 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
         at_most(f"{source} to {target}, mean absolute error", LIMIT_PERCENT, rows["error_percent"].abs().mean())
         for (source, target), rows in across.groupby(["recorded", "target"], sort=False)
     ]
-    inside = Goal("means inside the 95 % interval of one run", f"at least {INSIDE_PERCENT:g} %",
-                  f"{share:.0f} % of {len(across)}", share >= INSIDE_PERCENT)  # fmt: skip
-    return [*goals, inside]
+    seen = f"{share:.0f} % of {len(across)}"
+    return [*goals, at_least("means inside the 95 % interval of one run", INSIDE_PERCENT, share, seen)]
 
 
 def text(frame: pandas.DataFrame) -> str:

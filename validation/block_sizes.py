@@ -98,14 +98,11 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
         best = part.loc[part["predicted_time_s"].idxmin()] if len(part) else None
         if best is not None:
             slower = 100.0 * (best["measured_time_s"] / part["measured_time_s"].min() - 1.0)
-            goals.append(
-                Goal(
-                    f"named best at {grid}: NB {best['nb']:.0f}",
-                    f"at most {TELLING_PERCENT:g} % slower than the fastest",
-                    f"{slower:.1f} %",
-                    bool(slower <= TELLING_PERCENT),
-                )
+            what, goal = (
+                f"named best at {grid}: NB {best['nb']:.0f}",
+                f"at most {TELLING_PERCENT:g} % slower than the fastest",
             )
+            goals.append(Goal(what, goal, f"{slower:.1f} %", bool(slower <= TELLING_PERCENT)))
     return goals
 
 

@@ -20,17 +20,17 @@ import os
 import re
 import subprocess
 import sys
-import tempfile
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas
-from support.goals import Goal, markdown
+from support.goals import Goal, at_least, markdown
 from support.mpi_probe import LIBRARIES, SYNCHRONISATION, TITLES, Program, program
 from support.options import options_of
 from support.real_runs import LEPAUTE
 from support.report import close, run_main
-from support.tables import stored
+from support.tables import in_scratch, stored
 
 from lepaute.simulate.trace.reading import read_trace
 
@@ -46,17 +46,12 @@ SHIFT_NS = 1_000_000_000
 
 def main() -> int:
     options = options_of(__doc__, (), has_quick=False)
-    errors = stored(options, STUDY, measured)
+    errors = stored(options, STUDY, partial(in_scratch, "clocks-here-", measured))
     return close(options, STUDY, judged(errors), page(errors))
 
 
-def measured() -> pandas.DataFrame:
+def measured(folder: Path) -> pandas.DataFrame:
     """A row an error: part, library, mpirun, trial, method, rank, after_s, error_ns, deviation_ns, bound_ns, Hz."""
-    with tempfile.TemporaryDirectory(prefix="clocks-here-") as name:
-        return measured_in(Path(name))
-
-
-def measured_in(folder: Path) -> pandas.DataFrame:
     programs = {library: program(library, SYNCHRONISATION, folder) for library in LIBRARIES}
     frames = []
     for number, (library, probe) in enumerate(programs.items()):
@@ -162,16 +157,13 @@ def judged(errors: pandas.DataFrame) -> list[Goal]:
             factor = least / max(float(seen[method, after_s]) for method in METHODS if method not in OFFSETS_ALONE)
             what = f"{TITLES[library]}, shifted, after {after_s:g} s: offsets alone / JK, HCA, HCA2 and HCA3"
             goals.append(Goal(what, "at least 10", f"{factor:.0f}", factor >= 10))
-        share = 100 * held(one)
-        what = f"{TITLES[library]}, shifted: errors within deviations and bound"
-        goals.append(Goal(what, "at least 93 %", f"{share:.1f} %", share >= 93))
+        goals.append(at_least(f"{TITLES[library]}, shifted: errors within deviations and bound", 93, 100 * held(one)))
     share = 100 * held(errors[errors["part"] == "hosts"])
-    goals.append(Goal("4 hosts: errors within deviations and bound", "at least 93 %", f"{share:.1f} %", share >= 93))
+    goals.append(at_least("4 hosts: errors within deviations and bound", 93, share))
     one = errors[errors["part"] == "recorder"]
     within = int((one["error_ns"].abs() <= one["bound_ns"]).sum())
-    goals.append(
-        Goal("recorder: recordings within the stated error", f"{RECORDINGS}", f"{within}", within == RECORDINGS)
-    )
+    what = "recorder: recordings within the stated error"
+    goals.append(Goal(what, f"{RECORDINGS}", f"{within}", within == RECORDINGS))
     given, estimated = (float(np.median(np.abs(drifts(errors, f"RDTSCP {how}")))) for how in ("given", "estimated"))
     factor = estimated / given if given else np.inf
     goals.append(Goal("RDTSCP: drift, estimated over given", "at least 10", f"{factor:.0f}", factor >= 10))

@@ -17,7 +17,6 @@ Fixed before anything was looked at; other programs use the machine meanwhile, a
 
 import subprocess
 import sys
-import tempfile
 from functools import partial
 from pathlib import Path
 
@@ -27,7 +26,7 @@ from support.goals import Goal
 from support.mpi_campaigns import judged, measured, numbers, prefix
 from support.options import options_of
 from support.report import close, run_main, say
-from support.tables import stored_parts
+from support.tables import in_scratch, stored_parts
 
 STUDY = "comparison_null"
 LIBRARIES = ("openmpi", "mpich")
@@ -35,6 +34,8 @@ LIBRARIES = ("openmpi", "mpich")
 CAMPAIGNS = {"same": 20, "disturbed": 4, "slowed": 4, "periodic": 6}
 #: Of each library.
 MPIRUNS = {"same": 12, "disturbed": 18, "slowed": 18, "periodic": 16}
+#: Campaigns with a decided row, at most; standard errors.
+LIMITS = {"same": (3, 2.093), "disturbed": (1, 3.182), "slowed": (1, 3.182), "periodic": (1, 2.571)}
 LEVEL = 0.05
 #: Waits after Bcast and Allreduce while a file is there.
 SHIM = """
@@ -66,23 +67,25 @@ int MPI_Allreduce(const void *send, void *receive, int count, MPI_Datatype type,
     return result;
 }
 """
+TITLE = """## A library compared with itself
+
+`validation/comparison_null.py`: Debian's Open MPI and MPICH under two prefixes each, on this machine, which other \
+programs used at the same time.
+
+{goals}
+"""
 OWN = {"--kind": {"choices": CAMPAIGNS, "help": "measure this kind alone; keep the tables of the others"}}
 
 
 def main() -> int:
     options = options_of(__doc__, (), own=OWN, has_quick=False)
-    measures = {kind: partial(measured_kind, kind) for kind in CAMPAIGNS}
+    measures = {kind: partial(in_scratch, "comparison-null-", campaigns, kind) for kind in CAMPAIGNS}
     table = pandas.concat(stored_parts(options, STUDY, "kind", measures, options.own.kind), ignore_index=True)
     results = pandas.DataFrame([result for _, one in table.groupby(["kind", "campaign"]) for result in rows(one)])
     return close(options, STUDY, goals_of(results), page(results))
 
 
-def measured_kind(kind: str) -> pandas.DataFrame:
-    with tempfile.TemporaryDirectory(prefix="comparison-null-") as name:
-        return campaigns(Path(name), kind)
-
-
-def campaigns(folder: Path, kind: str) -> pandas.DataFrame:
+def campaigns(kind: str, folder: Path) -> pandas.DataFrame:
     """A row an mpirun, operation and size of each campaign of a kind, with `kind`, `campaign` and `family`."""
     tables, sign = [], folder / "slow"
     shim = SHIM.replace("FILE", str(sign)) if kind in ("slowed", "periodic") else ""
@@ -174,12 +177,7 @@ def share_of_rows(results: pandas.DataFrame, column: str) -> tuple[float, float]
 
 def goals_of(results: pandas.DataFrame) -> list[Goal]:
     goals = []
-    for kind, most, factor in (
-        ("same", 3, 2.093),
-        ("disturbed", 1, 3.182),
-        ("slowed", 1, 3.182),
-        ("periodic", 1, 2.571),
-    ):
+    for kind, (most, factor) in LIMITS.items():
         mine = results[results["kind"] == kind]
         wrong = mine.groupby("campaign")["decided"].any()
         seen, allowed = f"{wrong.sum()} of {len(wrong)}", f"at most {most} of {len(wrong)}"
@@ -192,15 +190,7 @@ def goals_of(results: pandas.DataFrame) -> list[Goal]:
 
 
 def page(results: pandas.DataFrame) -> str:
-    lines = [
-        "## A library compared with itself",
-        "",
-        "`validation/comparison_null.py`: Debian's Open MPI and MPICH under two prefixes each, on this machine, which"
-        " other programs used at the same time.",
-        "",
-        "{goals}",
-        "",
-    ]
+    lines = [TITLE]
     for kind, words in (
         ("same", "Had the second library been measured after the first"),
         ("disturbed", "Had the second been measured while the other program ran, and the first before"),

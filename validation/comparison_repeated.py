@@ -21,7 +21,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas
-from support.goals import Goal, goals_table
+from support.goals import Goal, at_least, goals_table
 from support.mpi_campaigns import judged, measured, numbers
 from support.options import options_of
 from support.report import close, run_main
@@ -168,7 +168,7 @@ def goal(what: str, least: float, seen: list[bool]) -> Goal:
     if not seen:
         return Goal(what, f"at least {least:g} %", "no such row", None)
     share = 100 * float(np.mean(seen))
-    return Goal(what, f"at least {least:g} %", f"{share:.0f} % of {len(seen)}", share >= least)
+    return at_least(what, least, share, f"{share:.0f} % of {len(seen)}")
 
 
 def usual_ratios(table: pandas.DataFrame) -> dict[str, dict[tuple[str, int], float]]:
@@ -196,20 +196,16 @@ def section(
         f"{key[0]} of {exact_size(key[1])} {forecast:.0f} ({'more than 130' if needed == np.inf else f'{needed:.0f}'})"
         for _, key, forecast, needed in forecasts
     )
-    return "\n".join(
-        [
-            words,
-            "",
-            goals_table(goals),
-            "",
-            "{cases}",
-            "",
-            f"The usual way names the same library twice in {100 * agree:.0f} % of the rows, and the faster one of the "
-            f"reference in {100 * truth:.0f} %; it knows no undecided row.",
-            f"Forecasts of undecided rows (and mpiruns that decided when the campaign went on): {held or 'none'}.",
-            f"Verdicts that name opposite libraries: {opposite} of {len(reference)}.",
-        ]
-    )
+    return f"""{words}
+
+{goals_table(goals)}
+
+{{cases}}
+
+The usual way names the same library twice in {100 * agree:.0f} % of the rows, and the faster one of the \
+reference in {100 * truth:.0f} %; it knows no undecided row.
+Forecasts of undecided rows (and mpiruns that decided when the campaign went on): {held or "none"}.
+Verdicts that name opposite libraries: {opposite} of {len(reference)}."""
 
 
 if __name__ == "__main__":

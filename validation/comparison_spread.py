@@ -65,7 +65,6 @@ def main() -> int:
 
 
 def all_trials(archives: Path | None) -> pandas.DataFrame:
-    """What `values_of` gives of all trials."""
     with tempfile.TemporaryDirectory(prefix="comparison-spread-") as name:
         folder = archives or Path(name)
         frames = [values_of(measured(folder, trial)).assign(trial=trial) for trial in range(1, TRIALS + 1)]
@@ -125,10 +124,8 @@ def judged(found: pandas.DataFrame) -> list[Goal]:
     spread = greatest(found)
     goals = []
     for library, title in LIBRARIES.items():
-        here = spread["mpiruns", library, LIMIT_BYTES]
-        goals.append(
-            Goal(f"{title}, {exact_size(LIMIT_BYTES)}: spread by 30 mpiruns", "below 5 %", percent(here), here < LIMIT)
-        )
+        here, what = spread["mpiruns", library, LIMIT_BYTES], f"{title}, {exact_size(LIMIT_BYTES)}"
+        goals.append(Goal(f"{what}: spread by 30 mpiruns", "below 5 %", percent(here), here < LIMIT))
     rows = [(library, size) for library in LIBRARIES for size in sorted(found["size_bytes"].unique())]
     for scheme in ONE_RUN:
         less = sum(bool(spread[("mpiruns", *row)] < spread[(scheme, *row)]) for row in rows)

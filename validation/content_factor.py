@@ -46,24 +46,16 @@ def compared(options: Options) -> pandas.DataFrame:
 
 def tested(calls: pandas.DataFrame, factor: str, host: str) -> pandas.DataFrame:
     """Both tests of one factor on one node, and the effect of each level."""
-    reference = REFERENCES[factor]
     logs = numpy.log(calls["duration"])
     jobs = logs.groupby([calls["jobid"], calls[factor]]).median().reset_index()
     levels = sorted(set(calls[factor]), key=float) if factor == "mask_size" else None
-    by_job = permutation_test(
-        jobs["duration"], list(jobs[factor]), [0] * len(jobs), ordered=levels, permutations=PERMUTATIONS, seed=SEED
-    )
+    how = {"permutations": PERMUTATIONS, "seed": SEED}
+    by_job = permutation_test(jobs["duration"], list(jobs[factor]), [0] * len(jobs), ordered=levels, **how)
     since = calls["timestamp"] - calls.groupby("jobid")["timestamp"].transform("min")
     slices = (since // SLICE_S).astype(int).rename("slice")
     halves = logs.groupby([calls["jobid"], calls[factor], slices]).median().reset_index()
-    by_slice = permutation_test(
-        halves["duration"],
-        list(halves[factor]),
-        list(halves["slice"]),
-        reference=reference,
-        permutations=PERMUTATIONS,
-        seed=SEED,
-    )
+    of_halves = (list(halves[name]) for name in (factor, "slice"))
+    by_slice = permutation_test(halves["duration"], *of_halves, reference=REFERENCES[factor], **how)
     medians = calls.groupby(factor)["duration"].median()
     rows = [
         {
@@ -98,17 +90,16 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
         ratios = masks.sort_values("bits")["ratio"].to_numpy()
         steps = int(numpy.sum(numpy.diff(ratios) < 0))
         what = f"{host}: the larger the mask, the faster"
-        seen = f"{steps} of {len(ratios) - 1}"
-        goals.append(Goal(what, f"{len(ratios) - 1} of {len(ratios) - 1} steps", seen, steps == len(ratios) - 1))
+        wanted = len(ratios) - 1
+        goals.append(Goal(what, f"{wanted} of {wanted} steps", f"{steps} of {wanted}", steps == wanted))
         constants, sequence = kinds.loc[list(CONSTANTS), "ratio"], float(kinds.loc["sequential", "ratio"])
         order = bool((constants < sequence).all()) and sequence < 1
         said = f"{constants.min():.3f} to {constants.max():.3f}, {sequence:.3f}, 1"
         goals.append(Goal(f"{host}: constant, sequence, random", "in this order", said, order))
         outside = int((kinds["high"].dropna() < 1).sum())
         wanted = len(kinds) - 1
-        goals.append(
-            Goal(f"{host}: intervals below 1", f"{wanted} of {wanted}", f"{outside} of {wanted}", outside == wanted)
-        )
+        seen = f"{outside} of {wanted}"
+        goals.append(Goal(f"{host}: intervals below 1", f"{wanted} of {wanted}", seen, outside == wanted))
     return goals
 
 
@@ -126,11 +117,4 @@ can show an effect that is not due to jobs. Some processors do not show it (thes
 
 
 if __name__ == "__main__":
-    run_study(
-        STUDY,
-        compared,
-        judged,
-        text,
-        needs=tuple(f"{FOLDER}/{name}.csv.gz" for name in STUDIES.values()),
-        dtype={"level": str},
-    )
+    run_study(STUDY, compared, judged, text, needs=NEEDS, dtype={"level": str})

@@ -23,7 +23,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas
-from support.goals import Goal, at_most
+from support.goals import Goal, at_least, at_most
 from support.options import Options
 from support.report import run_study
 from truth.effects import Effects
@@ -165,8 +165,8 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
     inside = 100.0 * float(counted["inside"].sum() / counted["runs"].sum())
     return [
         at_most("full nodes, largest error", WITHIN, float(loads["error"].abs().max())),
-        Goal("the same from two cores (both)", f"at least {OFF:g} %", f"{off:.1f} %", off >= OFF),
-        Goal("further runs inside, all placements", f"at least {INSIDE:g} %", f"{inside:.1f} %", inside >= INSIDE),
+        at_least("the same from two cores (both)", OFF, off),
+        at_least("further runs inside, all placements", INSIDE, inside),
     ]
 
 

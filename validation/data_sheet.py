@@ -20,7 +20,7 @@ of a run of HPL went into it.
 import pandas
 from support.coverage import MIN_INSIDE_PERCENT, half_widths_percent, inside_percent
 from support.evidence import EVIDENCE
-from support.goals import Goal, at_most
+from support.goals import Goal, at_least, at_most
 from support.options import Options
 from support.report import run_study, signed
 from support.simulations import Case, columns_of, predict_all
@@ -77,8 +77,7 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
     for machine, rows in frame.groupby("machine"):
         inside, runs = int(rows["real_inside"].sum()), int(rows["real_runs"].sum())
         what = f"{machine}: real runs inside the 95 % intervals"
-        seen = f"{inside} of {runs}"
-        goals.append(Goal(what, f"at least {MIN_INSIDE_PERCENT:g} %", seen, inside_percent(rows) >= MIN_INSIDE_PERCENT))
+        goals.append(at_least(what, MIN_INSIDE_PERCENT, inside_percent(rows), f"{inside} of {runs}"))
         width = float(half_widths_percent(rows).median())
         goals.append(at_most(f"{machine}: median half-width", MAX_HALF_WIDTH_PERCENT, width))
     return goals

@@ -67,7 +67,6 @@ class Case:
     q: int
 
     def arguments(self) -> list[str]:
-        """What the program is given."""
         return [str(value) for value in (self.n, self.nb, self.p, self.q)]
 
 
@@ -130,9 +129,8 @@ def calibrated(quick: bool) -> tuple[Path, bool]:
         say("calibrating: two minutes; leave the machine alone")
         if not quick:
             wait_for_quiet(WAIT_TO_CALIBRATE_S)
-        record = run_command(
-            [*words, *(["--quick"] if quick else [])], what="the calibration", timeout_s=CALIBRATION_LIMIT_S
-        )
+        argv = [*words, *(["--quick"] if quick else [])]
+        record = run_command(argv, what="the calibration", timeout_s=CALIBRATION_LIMIT_S)
         say(record.stdout, record.stderr, sep="")
         is_disturbed = "other load disturbed too many runs" in record.stdout + record.stderr
         if not is_disturbed:
@@ -175,12 +173,8 @@ def measured(cases: list[Case], program: Path, platform: Platform, rounds: int) 
                 # A look at a quiet machine is no waiting.
                 patience_s = wait_for_quiet(patience_s + LOOK_S)
                 before = sample()
-                record = run_command(
-                    [*start.argv, program, *cases[index].arguments()],
-                    what="the real program",
-                    timeout_s=PROGRAM_LIMIT_S,
-                    environment=start.environment,
-                )
+                argv, limit_s = [*start.argv, program, *cases[index].arguments()], PROGRAM_LIMIT_S
+                record = run_command(argv, what="the real program", timeout_s=limit_s, environment=start.environment)
                 causes = load_between(before, sample(), os.cpu_count() or RANKS).disturbances()
                 time_s = time_in(record.stdout)
                 rows.append((index, number, attempt, time_s, record.start, "; ".join(causes)))

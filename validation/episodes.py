@@ -373,14 +373,8 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
         for which in ("undisturbed", "any"):
             row = table.loc[(kind, 8.0, which, "lepaute")]
             inside, error = 100.0 * row["inside"], 100.0 * row["error"]
-            goals.append(
-                Goal(
-                    f"{which} runs of 8 s inside, episodes: {kind}",
-                    "93 to 97 %",
-                    f"{inside:.1f} ± {error:.1f} %",
-                    bool(93.0 <= inside <= 97.0),
-                )
-            )
+            what, seen = f"{which} runs of 8 s inside, episodes: {kind}", f"{inside:.1f} ± {error:.1f} %"
+            goals.append(Goal(what, "93 to 97 %", seen, bool(93.0 <= inside <= 97.0)))
     ratio = _half_width(table, "none", 100.0, "lepaute") / _half_width(table, "none", 100.0, "oracle")
     goals.append(Goal("half-width at 100 s over an oracle's, no episodes", "at most 1.3", f"{ratio:.2f}", ratio <= 1.3))
     return goals

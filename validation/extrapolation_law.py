@@ -196,16 +196,12 @@ def distances(model: FittedKernel, calls: Calls) -> tuple[np.ndarray, np.ndarray
     return np.array([each.log for each in found])[at], np.array([each.varied for each in found])[at]
 
 
-def is_matrix_product(kernel: str) -> bool:
-    return kernel.startswith(("dgemm", "dtrsm"))
-
-
 def groups_of(table: pandas.DataFrame) -> tuple[dict[str, pandas.DataFrame], Mapping[str, float]]:
     """Classes outside by the constant that they decide, and the variance of each kernel's classes inside."""
     known = table[table["share"] >= MIN_SHARE]
     inside = known[known["side"] == "inside"].groupby("kernel")["error"].apply(lambda errors: np.mean(errors**2))
     far = known[(known["side"] != "inside") & (known["d"] >= MIN_DISTANCE)]
-    product, below = far["kernel"].map(is_matrix_product), far["side"] == "below"
+    product, below = far["kernel"].str.startswith(("dgemm", "dtrsm")), far["side"] == "below"
     groups = {
         "products, several sizes": far[product & far["varied"]],
         "products, one size, below": far[product & ~far["varied"] & below],
@@ -229,7 +225,6 @@ def found(group: pandas.DataFrame, inside: Mapping[str, float]) -> str:
 
 
 def constant(group: pandas.DataFrame, inside: Mapping[str, float], form: str = "c d") -> float:
-    """c of a form."""
     d, error, own, weight = columns(group, inside)
     return float(np.sqrt(max(float(np.sum(weight * (error**2 - own) / FORMS[form](d) ** 2)), 1e-6)))
 

@@ -65,13 +65,11 @@ def compared(options: Options) -> pandas.DataFrame:
 
 
 def hpl_of(row: dict[str, int]) -> Hpl:
-    """The parameters of a configuration."""
     how = {"depth": row["depth"], "bcast": tuple(BROADCASTS)[row["bcast"]], "swap": tuple(SWAPS)[row["swap"]]}
     return Hpl(n=row["matrix_size"], nb=row["block_size"], p=32, q=32, copy_l=True, **how)
 
 
 def label(row: dict[str, int]) -> str:
-    """A configuration in words."""
     how = f"{tuple(BROADCASTS)[row['bcast']]}, {SHORT_SWAPS[row['swap']]}"
     return f"NB {row['block_size']}, depth {row['depth']}, {how}"
 
@@ -110,11 +108,8 @@ def main_effects(frame: pandas.DataFrame, column: str) -> pandas.DataFrame:
 def judged(frame: pandas.DataFrame) -> list[Goal]:
     """The goals, over the configurations that were simulated."""
     there = frame[frame["predicted_s"].notna()]
-    goals = [
-        Goal(
-            "configurations simulated", f"{len(frame)}", f"{len(there)} of {len(frame)}", len(there) == len(frame), "36"
-        )
-    ]
+    count, simulated = len(frame), len(there)
+    goals = [Goal("configurations simulated", f"{count}", f"{simulated} of {count}", simulated == count, "36")]
     for nb, limit in MEAN_LIMITS_PERCENT.items():
         rows = there[there["block_size"] == nb]
         errors, theirs = (rows[f"{prefix}error_percent"].abs() for prefix in ("", "published_"))
@@ -123,15 +118,9 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
         goals.append(at_most(f"NB {nb}: mean absolute error in time", limit, errors.mean(), published=published))
         if nb == CALIBRATED_NB:
             share, share_theirs = (100.0 * (values <= CLOSE_PERCENT).mean() for values in (errors, theirs))
-            goals.append(
-                Goal(
-                    f"NB {nb}: configurations within {CLOSE_PERCENT:g} %",
-                    f"at least {CLOSE_SHARE_PERCENT:g} %",
-                    f"{share:.0f} %",
-                    bool(share >= CLOSE_SHARE_PERCENT) if len(rows) else None,
-                    f"{share_theirs:.0f} %",
-                )
-            )
+            what, least = f"NB {nb}: configurations within {CLOSE_PERCENT:g} %", f"at least {CLOSE_SHARE_PERCENT:g} %"
+            met = bool(share >= CLOSE_SHARE_PERCENT) if len(rows) else None
+            goals.append(Goal(what, least, f"{share:.0f} %", met, f"{share_theirs:.0f} %"))
     return [*goals, *best_goals(there), effects_goal(there), *depth_goals(there), *coverage_goals(there)]
 
 
@@ -149,10 +138,8 @@ def depth_goals(there: pandas.DataFrame) -> list[Goal]:
     if len(there) < 2 * len(FACTORS):
         return [Goal(what, goal, "too few configurations", None)]
     real, predicted, published = (depth_effect(there, f"{column}_s") for column in ("real", "predicted", "published"))
-    reached = f"{predicted:+.1f} s, really {real:+.1f} s"
-    return [
-        Goal(what, goal, reached, 1 / MAX_DEPTH_RATIO <= predicted / real <= MAX_DEPTH_RATIO, f"{published:+.1f} s")
-    ]
+    seen, met = f"{predicted:+.1f} s, really {real:+.1f} s", 1 / MAX_DEPTH_RATIO <= predicted / real <= MAX_DEPTH_RATIO
+    return [Goal(what, goal, seen, met, f"{published:+.1f} s")]
 
 
 def best_goals(there: pandas.DataFrame) -> list[Goal]:

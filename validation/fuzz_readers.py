@@ -66,7 +66,6 @@ def main() -> int:
 
 
 def counts_of(kinds: list[str], count: int) -> dict[str, int]:
-    """How many mutants each kind gets."""
     shares = {kind: KINDS[kind].share if kind in KINDS else ARCHIVE_SHARE for kind in kinds}
     return {kind: max(1, round(count * share / sum(shares.values()))) for kind, share in shares.items()}
 

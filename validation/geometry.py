@@ -103,7 +103,6 @@ def bias(frame: pandas.DataFrame, column: str) -> str:
 
 
 def grid_of(row: "dict[str, object] | pandas.Series") -> str:
-    """P x Q."""
     return f"{row['proc_p']} × {row['proc_q']}"
 
 

@@ -148,7 +148,6 @@ def rows_of(name: str, answer: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def judged(frame: pandas.DataFrame) -> list[Goal]:
-    """The goals of what was run."""
     goals = []
     for name in EFFECTS:
         rows = frame[(frame["study"] == name) & frame["published"].notna()] if "published" in frame else frame[:0]
@@ -156,10 +155,8 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
             continue
         marked = rows[rows["published"].abs() >= RESOLUTION_PERCENT]
         same = int((marked["change"] * marked["published"] > 0.0).sum())
-        goals.append(
-            Goal(f"{name}: our sign where {RESOLUTION_PERCENT:g} % or more is published", "all",
-                 f"{same} of {len(marked)}", same == len(marked))
-        )  # fmt: skip
+        what = f"{name}: our sign where {RESOLUTION_PERCENT:g} % or more is published"
+        goals.append(Goal(what, "all", f"{same} of {len(marked)}", same == len(marked)))
         farthest = float((rows["change"] - rows["published"]).abs().max())
         goals.append(at_most(f"{name}: farthest from the published effect", EFFECT_LIMIT_POINTS, farthest, "points"))
     for (name, level, at), (least, most) in BANDS.items():
@@ -174,9 +171,8 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
         for row in frame[frame["study"] == name].itertuples():
             reached = f"{row.value / 1e3:,.0f} ({row.low / 1e3:,.0f} to {row.high / 1e3:,.0f}) Tflop/s"
             met = bool(row.low <= row.published_value <= row.high)
-            goals.append(
-                Goal(f"{name}: rate inside our interval", "inside", reached, met, f"{row.published_value / 1e3:,.1f}")
-            )
+            known = f"{row.published_value / 1e3:,.1f}"
+            goals.append(Goal(f"{name}: rate inside our interval", "inside", reached, met, known))
     return goals
 
 

@@ -16,10 +16,9 @@ Fixed before any result was looked at (runs, fidelity and copy_l: support/simula
 Never judged: D1_het and D2_het, the published emulations with the most complete models, one run for each N.
 """
 
-from typing import TYPE_CHECKING
-
 import numpy
 import pandas
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from support.coverage import MIN_INSIDE_PERCENT, coverage_goals
 from support.goals import Goal, at_most
@@ -28,9 +27,6 @@ from support.report import draw_goal, finish, run_main, signed
 from support.simulations import Case, columns_of, predict_all
 
 from lepaute import Hpl, load_platform
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 STUDY = "matrix_size"
 REAL, PUBLISHED, TEMPERATURE = (
@@ -188,7 +184,7 @@ def picture(frame: pandas.DataFrame, real: pandas.DataFrame) -> Figure:
     return figure
 
 
-def panel(axes: "Axes", frame: pandas.DataFrame, real: pandas.DataFrame, state: str, colour: str, shift: float) -> None:
+def panel(axes: Axes, frame: pandas.DataFrame, real: pandas.DataFrame, state: str, colour: str, shift: float) -> None:
     """One state of the machine."""
     rows = frame[frame["state"] == state]
     mean = rows.set_index("matrix_size")["real_s"]

@@ -25,9 +25,9 @@ import random
 import subprocess
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from shutil import which
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas
@@ -36,10 +36,6 @@ from support.page import write_whole
 from support.report import finish, run_main, say
 
 from lepaute.kit.builds import built_once, digests
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 STUDY = "message_progress"
 SOURCE = Path(__file__).with_suffix(".c")
@@ -196,7 +192,7 @@ def theil_sen(rows: pandas.DataFrame, x: str, y: str) -> float:
     return float(np.median((up[j] - up[i])[apart] / run_us[apart])) if apart.any() else float("nan")
 
 
-def with_interval(rows: pandas.DataFrame, statistic: "Callable[[pandas.DataFrame], float]") -> tuple[float, ...]:
+def with_interval(rows: pandas.DataFrame, statistic: Callable[[pandas.DataFrame], float]) -> tuple[float, ...]:
     """A statistic and its 95 % interval by resampling programs."""
     rng = np.random.default_rng(SEED)
     parts = [part for _, part in rows.groupby("program")]

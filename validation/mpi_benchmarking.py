@@ -18,6 +18,7 @@ and MPICH on 2 ranks bound to 2 cores. Fixed before anything was looked at:
 
 import tempfile
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -36,8 +37,6 @@ SUCCESSIVE, SUBSAMPLE, LAGS = 10_000, 1_000, 40
 WINDOW_MPIRUNS, WINDOW_CALLS = 5, 500
 WINDOWS_US = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 WINDOW_CASES = (("Alltoall", 8192), ("Scan", 8192))
-PARTS = ("mpiruns", "calls", "windows")
-Frames = dict[str, pandas.DataFrame]
 TEXT = """## The mpirun, successive calls, the window
 
     .venv/bin/python validation/mpi_benchmarking.py
@@ -60,7 +59,9 @@ the longer the ranks have waited, the longer the calls take.
 def main() -> int:
     options = options_of(__doc__, (), has_quick=False)
     with tempfile.TemporaryDirectory(prefix="mpi-benchmarking-") as name:
-        frames = {part: stored(options, f"{STUDY}_{part}", partial(MEASURE[part], Path(name))) for part in PARTS}
+        frames = {
+            part: stored(options, f"{STUDY}_{part}", partial(measure, Path(name))) for part, measure in MEASURE.items()
+        }
     goals = [*judged_mpiruns(frames["mpiruns"]), *judged_calls(frames["calls"]), *judged_windows(frames["windows"])]
     again = sum(map(bool, (goal.met for goal in goals)))
     finding = f"{again} of {len(goals)} observations of the article are found again"
@@ -68,34 +69,26 @@ def main() -> int:
     return close(options, STUDY, goals, TEXT, figure, finding, f"{STUDY}_*.csv.gz: 2 ranks of this machine")
 
 
-def in_turn(folder: Path, rows: list[str], mpiruns: int, *options: str) -> list[Frames]:
+def in_turn(folder: Path, rows: list[str], mpiruns: int, columns: tuple[str, ...], *options: str) -> pandas.DataFrame:
     """The calls of each mpirun and library; rows in an order drawn anew for each mpirun, the same for all libraries."""
     programs = {library: program(library, COLLECTIVES, folder) for library in LIBRARIES}
     order = np.random.default_rng(14)
-    done = []
+    frames = []
     for mpirun in range(mpiruns):
         shuffled = [rows[place] for place in order.permutation(len(rows))]
         for library, probe in programs.items():
-            frame = measured(probe, shuffled, folder, *options)
-            done.append({library: frame.assign(library=library, mpirun=mpirun)})
-    return done
-
-
-def joined(done: list[Frames], columns: tuple[str, ...]) -> pandas.DataFrame:
-    """One table of them."""
-    frames = [frame for each in done for frame in each.values()]
+            frames.append(measured(probe, shuffled, folder, *options).assign(library=library, mpirun=mpirun))
     return pandas.concat(frames, ignore_index=True)[["library", "mpirun", *columns]]
 
 
 def measure_mpiruns(folder: Path) -> pandas.DataFrame:
     rows = [f"{operation},blocking,{size},{CALLS},MPI_Barrier,0,0" for operation, size in CASES]
-    done = in_turn(folder, rows, MPIRUNS, "--clock-method", "SKaMPI")
-    return joined(done, ("operation", "size_bytes", "local_ns"))
+    return in_turn(folder, rows, MPIRUNS, ("operation", "size_bytes", "local_ns"), "--clock-method", "SKaMPI")
 
 
 def measure_calls(folder: Path) -> pandas.DataFrame:
     rows = [f"Bcast,blocking,1000,{SUCCESSIVE},MPI_Barrier,0,0"]
-    return joined(in_turn(folder, rows, 1, "--clock-method", "SKaMPI"), ("call", "local_ns"))
+    return in_turn(folder, rows, 1, ("call", "local_ns"), "--clock-method", "SKaMPI")
 
 
 def measure_windows(folder: Path) -> pandas.DataFrame:
@@ -104,29 +97,21 @@ def measure_windows(folder: Path) -> pandas.DataFrame:
         for operation, size in WINDOW_CASES
         for window in WINDOWS_US
     ]
-    done = in_turn(folder, rows, WINDOW_MPIRUNS, "--warm-up", "0")
-    return joined(done, ("operation", "window_ns", "global_ns", "marked"))
+    return in_turn(folder, rows, WINDOW_MPIRUNS, ("operation", "window_ns", "global_ns", "marked"), "--warm-up", "0")
 
 
 MEASURE = {"mpiruns": measure_mpiruns, "calls": measure_calls, "windows": measure_windows}
 
 
-def cases_of(calls: pandas.DataFrame) -> list[tuple[str, str, list[np.ndarray]]]:
-    """Library, case, and the times of each mpirun, us, outliers left out."""
-    found = []
-    for library in LIBRARIES:
-        for operation, size in CASES:
-            chosen = calls.query("library == @library and operation == @operation and size_bytes == @size")
-            times = [tukey(group.to_numpy() * 1e-3) for _, group in chosen.groupby("mpirun")["local_ns"]]
-            found.append((library, f"{operation} of {size} bytes", times))
-    return found
-
-
 def judged_mpiruns(calls: pandas.DataFrame) -> list[Goal]:
     goals = []
-    for library, case, times in cases_of(calls):
-        held, p_value = mpirun_effect(times)
-        what = f"{TITLES[library]}, {case}: mpiruns whose interval holds the grand mean; p of the F test"
+    for library, (operation, size) in product(LIBRARIES, CASES):
+        chosen = calls.query("library == @library and operation == @operation and size_bytes == @size")
+        held, p_value = mpirun_effect(
+            [tukey(group.to_numpy() * 1e-3) for _, group in chosen.groupby("mpirun")["local_ns"]]
+        )
+        case = f"{TITLES[library]}, {operation} of {size} bytes"
+        what = f"{case}: mpiruns whose interval holds the grand mean; p of the F test"
         seen = f"{100 * held:.0f} %; {small(p_value)}"
         goals.append(Goal(what, "below 95 %; below 0.01", seen, held < 0.95 and p_value < 0.01))
     return goals
@@ -145,14 +130,10 @@ def judged_calls(calls: pandas.DataFrame) -> list[Goal]:
         fewer = times[np.sort(chosen)]
         outside = [int((np.abs(autocorrelations(x, LAGS)) > 1.96 / np.sqrt(len(x))).sum()) for x in (times, fewer)]
         change = 100 * abs(fewer.mean() / times.mean() - 1)
-        goals.append(
-            Goal(
-                f"{TITLES[library]}: lags of {LAGS} autocorrelated, of all calls and sub-sampled; change of the mean",
-                "fewer, or at most 5; below 2 %",
-                f"{outside[0]}, {outside[1]}; {change:.2f} %",
-                bool((outside[1] < outside[0] or outside[1] <= 5) and change < 2),
-            )
-        )
+        what = f"{TITLES[library]}: lags of {LAGS} autocorrelated, of all calls and sub-sampled; change of the mean"
+        met = bool((outside[1] < outside[0] or outside[1] <= 5) and change < 2)
+        seen = f"{outside[0]}, {outside[1]}; {change:.2f} %"
+        goals.append(Goal(what, "fewer, or at most 5; below 2 %", seen, met))
     return goals
 
 
@@ -172,14 +153,10 @@ def judged_windows(calls: pandas.DataFrame) -> list[Goal]:
             first, last = float(one["marked"].loc[1000]), float(one["marked"].loc[1_000_000])
             wide = one["time_us"].loc[[200_000, 500_000, 1_000_000]]
             spread = 100 * float(wide.max() / wide.min() - 1)
-            goals.append(
-                Goal(
-                    f"{TITLES[library]}, {operation}: marked calls at 1 µs, at 1 ms; times at 0.2 to 1 ms differ by",
-                    "above 50 %, below 25 %; below 10 %",
-                    f"{100 * first:.0f} %, {100 * last:.0f} %; {spread:.0f} %",
-                    first > 0.5 and last < 0.25 and spread < 10,
-                )
-            )
+            what = f"{TITLES[library]}, {operation}: marked calls at 1 µs, at 1 ms; times at 0.2 to 1 ms differ by"
+            met = first > 0.5 and last < 0.25 and spread < 10
+            seen = f"{100 * first:.0f} %, {100 * last:.0f} %; {spread:.0f} %"
+            goals.append(Goal(what, "above 50 %, below 25 %; below 10 %", seen, met))
     return goals
 
 

@@ -31,7 +31,17 @@ from support.goals import Goal, at_most, markdown
 from support.options import options_of
 from support.page import replace_section, write_whole
 from support.report import finish, run_main, say
-from support.smpi_cases import EXACT, SmpiCase, cases_of, emulated, emulation_inputs, mean, native, shared_platform
+from support.smpi_cases import (
+    EXACT,
+    Said,
+    SmpiCase,
+    cases_of,
+    emulated,
+    emulation_inputs,
+    mean,
+    native,
+    shared_platform,
+)
 
 from lepaute.measure.hpl_source import SHA256, unpack_source
 from lepaute.simulate.apps.hpl.emulation import build_hpl_smpi
@@ -49,6 +59,15 @@ GROUPS = {
 }
 LETTERS = "".join(GROUPS)
 KEYS = ["group", "n", "nb", "p", "q", "depth", "bcast", "swap", "noise", "cores", "platform", "seeds"]
+COLUMNS = (
+    *("smpi_s", "native_s", "difference_percent", "exact_s", "exact_difference_percent"),
+    *(
+        f"{engine}_{name}"
+        for name in ("messages", "cpu_s", "peak_rss_bytes", "times_s")
+        for engine in ("smpi", "native")
+    ),
+    "smpi_inputs",
+)
 #: Causes, each shown by an experiment that takes it away.
 FOUND = """On 32 × 32 ranks the difference is the engine's default link sharing: with `--set network.sharing=exact`
 0.1 % remain, with noise 0.4 %. Of the 15 shapes of 16 and 64 ranks beyond 1 %, all on the network of loaded nodes with
@@ -79,46 +98,37 @@ def compare(table: Path, cases: list[SmpiCase]) -> None:
         key, platform = key_of(named(case)), shared_platform(case)
         inputs, old = emulation_inputs(case, platform, program), rows.get(key)
         if old is None or old["smpi_inputs"] != inputs:
-            told = emulated(case, platform, program)
-            ours = {
-                "smpi_inputs": inputs,
-                "smpi_s": mean(told.times_s),
-                "smpi_messages": sum(told.messages),
-                "smpi_cpu_s": told.cpu_s,
-                "smpi_peak_rss_bytes": told.peak_rss_bytes,
-                "smpi_times_s": " ".join(map(repr, told.times_s)),
-            }
+            row = columns_of("smpi", emulated(case, platform, program)) | {"smpi_inputs": inputs}
         else:
-            ours = {name: value for name, value in old.items() if name.startswith("smpi_")}
-        found, exact = native(case), native(case, EXACT)
-        if sum(found.messages) != ours["smpi_messages"]:
+            row = {name: value for name, value in old.items() if name.startswith("smpi_")}
+        row |= columns_of("native", native(case))
+        if row["native_messages"] != row["smpi_messages"]:
             sys.exit(
-                f"{case.name}: the native engine sends {sum(found.messages)} messages, HPL's own code "
-                f"{ours['smpi_messages']}; they do not run the same program"
+                f"{case.name}: the native engine sends {row['native_messages']} messages, HPL's own code "
+                f"{row['smpi_messages']}; they do not run the same program"
             )
-        rows[key] = named(case) | {
-            "smpi_s": ours["smpi_s"],
-            "native_s": mean(found.times_s),
-            "difference_percent": 100.0 * (mean(found.times_s) / ours["smpi_s"] - 1.0),
-            "exact_s": mean(exact.times_s),
-            "exact_difference_percent": 100.0 * (mean(exact.times_s) / ours["smpi_s"] - 1.0),
-            "smpi_messages": ours["smpi_messages"],
-            "native_messages": sum(found.messages),
-            "smpi_cpu_s": ours["smpi_cpu_s"],
-            "native_cpu_s": found.cpu_s,
-            "smpi_peak_rss_bytes": ours["smpi_peak_rss_bytes"],
-            "native_peak_rss_bytes": found.peak_rss_bytes,
-            "smpi_times_s": ours["smpi_times_s"],
-            "native_times_s": " ".join(map(repr, found.times_s)),
-            "smpi_inputs": inputs,
-        }
+        row["exact_s"] = mean(native(case, EXACT).times_s)
+        for engine, prefix in (("native", ""), ("exact", "exact_")):
+            row[f"{prefix}difference_percent"] = 100.0 * (row[f"{engine}_s"] / row["smpi_s"] - 1.0)
+        rows[key] = named(case) | {name: row[name] for name in COLUMNS}
         ordered = sorted(rows.values(), key=order)
         write_whole(table, pandas.DataFrame(ordered).to_csv(index=False).encode())
         say(
-            f"[{at + 1}/{len(cases)}] {case.group} {case.name}: SMPI {ours['smpi_s']:.6f} s, native "
-            f"{mean(found.times_s):.6f} s, {rows[key]['difference_percent']:+.2f} % (exact sharing "
-            f"{rows[key]['exact_difference_percent']:+.2f} %)"
+            f"[{at + 1}/{len(cases)}] {case.group} {case.name}: SMPI {row['smpi_s']:.6f} s, native "
+            f"{row['native_s']:.6f} s, {row['difference_percent']:+.2f} % (exact sharing "
+            f"{row['exact_difference_percent']:+.2f} %)"
         )
+
+
+def columns_of(engine: str, said: Said) -> dict[str, Any]:
+    """What an engine says of a case, as the table has it."""
+    return {
+        f"{engine}_s": mean(said.times_s),
+        f"{engine}_messages": sum(said.messages),
+        f"{engine}_cpu_s": said.cpu_s,
+        f"{engine}_peak_rss_bytes": said.peak_rss_bytes,
+        f"{engine}_times_s": " ".join(map(repr, said.times_s)),
+    }
 
 
 def read(table: Path) -> list[dict[str, Any]]:
@@ -132,7 +142,6 @@ def named(case: SmpiCase) -> dict[str, Any]:
 
 
 def key_of(row: dict[str, Any]) -> tuple[Any, ...]:
-    """The same for a case and for its row in the table."""
     return tuple(row[name] for name in KEYS)
 
 
@@ -148,7 +157,6 @@ def label(row: dict[str, Any]) -> str:
 
 
 def judged(frame: pandas.DataFrame) -> list[Goal]:
-    """The goals, over all cases of the table."""
     size = frame["difference_percent"].abs()
     same = frame["smpi_messages"] == frame["native_messages"]
     groups = [
@@ -189,7 +197,6 @@ use the same kernel models and platform file. Difference: time of the native eng
 
 
 def summary(name: str, part: pandas.DataFrame) -> tuple[str, ...]:
-    """A row about some cases."""
     differences = part["difference_percent"]
     worst = part.loc[differences.abs().idxmax()].to_dict()
     return (

@@ -97,13 +97,11 @@ def halves(size: Any, duration_s: Any, options: Options) -> tuple[Series, Series
             size = np.where(np.isin(np.arange(len(size)), places) | (size != value), size, np.nan)
         chosen[places[: len(places) // 2]] = True
     kept = ~np.isnan(size)
-    return series(size[chosen & kept], duration_s[chosen & kept]), series(
-        size[~chosen & kept], duration_s[~chosen & kept]
-    )
+    fitted, held_out = (series(size[half & kept], duration_s[half & kept]) for half in (chosen, ~chosen))
+    return fitted, held_out
 
 
 def raw(options: Options, name: str, part: str) -> pandas.DataFrame:
-    """A file of the raw calibrations."""
     path = options.data(RAW.format(name, f"{part}.csv"))
     return pandas.read_csv(path if path.is_file() else path.with_name(path.name + ".gz"))
 
@@ -157,7 +155,9 @@ def told(options: Options, fit: Fitted) -> pandas.DataFrame:
         row["eager_bytes"] = fit.limits.eager_bytes
     if published:
         row["breakpoints"] = ", ".join(f"{part.above_bytes:,}" for part in fit.segments[1:])
-        row["published_breakpoints"] = ", ".join(f"{part['above_bytes']:,}" for part in segments_of(published)[1:])
+        row["published_breakpoints"] = ", ".join(
+            f"{part['above_bytes']:,}" for part in published["remote"]["effective"][1:]
+        )
         row["published_eager_bytes"] = known(published["thresholds"]["eager_max_bytes"])
         row["published_detached_bytes"] = known(published["thresholds"]["detached_max_bytes"])
     for key, value in fit.costs.items():
@@ -189,19 +189,11 @@ def told(options: Options, fit: Fitted) -> pandas.DataFrame:
 
 
 def known(value: float | None) -> float:
-    """NaN for nothing."""
     return math.nan if value is None else float(value)
 
 
 def by_size(part: Series) -> pandas.Series:
-    """Mean duration of each size."""
     return pandas.Series(part.duration_s).groupby(part.size_bytes).mean()
-
-
-def segments_of(published: dict[str, Any]) -> list[dict[str, float]]:
-    """Of messages between nodes."""
-    found: list[dict[str, float]] = published["remote"]["effective"]
-    return found
 
 
 def between_neighbours(means: pandas.Series) -> pandas.Series:
@@ -217,7 +209,6 @@ def pair_modes(part: FittedSegment) -> tuple[Mode, ...]:
 
 
 def ratios(inside: Series, part: FittedSegment) -> Any:
-    """Durations over their fitted mean."""
     return inside.duration_s / np.maximum(part.one_way_s(inside.size_bytes), 1e-12)
 
 

@@ -59,7 +59,6 @@ def cases_of(quick: bool) -> list[tuple[str, dict[str, Any], str]]:
 
 
 def compared(options: Options) -> pandas.DataFrame:
-    """A row a case."""
     WORK.mkdir(parents=True, exist_ok=True)
     for name in ("cg", "fft", "workers", "ring"):
         argv = ["mpicc", "-O2", str(EXAMPLES / f"{name}.c"), "-o", str(WORK / name), "-lm"]
@@ -117,19 +116,13 @@ def row_of(name: str, fields: dict[str, Any], arguments: str) -> dict[str, Any]:
 
 
 def judged(frame: pandas.DataFrame) -> list[Goal]:
-    """The goals, and what was reached."""
     checked = frame[frame["program"].str.split(",").str[0].isin(CHECKED)]
-    same = int((checked["same_calls"].astype(str) == "True").sum())
+    same, count = int((checked["same_calls"].astype(str) == "True").sum()), len(checked)
     largest = {what: frame[f"{what}_difference_percent"].abs().max() for what in ("own", "replay")}
     return [
         at_most("largest absolute difference, classes in Python", LIMIT_PERCENT, largest["own"]),
         at_most("largest absolute difference, replays", LIMIT_PERCENT, largest["replay"]),
-        Goal(
-            "cases of cg and ring with the calls of the program",
-            "all",
-            f"{same} of {len(checked)}",
-            same == len(checked),
-        ),
+        Goal("cases of cg and ring with the calls of the program", "all", f"{same} of {count}", same == count),
     ]
 
 

@@ -72,7 +72,6 @@ class Case:
     ranks: int
 
     def arguments(self) -> list[str]:
-        """What the program is given."""
         return [str(self.size), str(self.iterations)]
 
 
@@ -130,12 +129,8 @@ def timed(
             case = cases[index]
             start = starts[case.ranks]
             emulated_s, share = emulated(case, stand_ins[case.program], platform)
-            record = run_command(
-                [*start.argv, programs[case.program], *case.arguments()],
-                what="the real program",
-                timeout_s=LIMIT_S,
-                environment=start.environment,
-            )
+            argv = [*start.argv, programs[case.program], *case.arguments()]
+            record = run_command(argv, what="the real program", timeout_s=LIMIT_S, environment=start.environment)
             real_s = emulated_program.time_in(record.stdout)
             rows.append((index, number, emulated_s, real_s, share, record.start))
         say(f"round {number + 1} of {rounds} done")

@@ -23,8 +23,8 @@ import numpy
 import pandas
 from factorial import REAL as FACTORIAL
 from geometry import REAL as GEOMETRY
-from simulated_replicates import SEEDS, TABLE, factorial_configurations, factorial_name, grid_configurations
-from support.goals import Goal
+from simulated_replicates import SEEDS, TABLE, studies
+from support.goals import Goal, at_least
 from support.options import Options
 from support.replicates import read_replicates
 from support.report import run_study, say
@@ -47,15 +47,8 @@ def compared(options: Options) -> pandas.DataFrame:
     if runs.empty:
         sys.exit("pair_differences.py: data/simulated_replicates.csv is not there; run simulated_replicates.py first")
     layer = learnt(options)
-    factorial = pandas.read_csv(options.data(FACTORIAL))
-    factorial["name"] = [factorial_name(row) for row in factorial.to_dict("records")]
-    grids = pandas.read_csv(options.data(GEOMETRY))
-    grids["name"] = grids["proc_p"].astype(str) + "x" + grids["proc_q"].astype(str)
     rows = []
-    for study, real, configurations in (
-        ("factorial", factorial, factorial_configurations(factorial)),
-        ("geometry", grids, grid_configurations(grids)),
-    ):
+    for study, (real, configurations) in zip(("factorial", "geometry"), studies(options), strict=True):
         simulated = runs[runs["configuration"].isin(configurations)].groupby("configuration").size()
         if study == "geometry" and (len(simulated) < len(configurations) or simulated.min() < 2 * len(SEEDS)):
             say("pair_differences.py: not all grids are simulated; they are left out")
@@ -147,35 +140,27 @@ def verdicts(frame: pandas.DataFrame) -> pandas.DataFrame:
 
 
 def judged(frame: pandas.DataFrame) -> list[Goal]:
-    """The goals, for either set of layers."""
     goals = []
     for layers in LAYERS:
         rows = verdicts(frame[(frame["study"] == "factorial") & (frame["layers"] == layers)])
-        held, wrong = (100.0 * rows[column].mean() for column in ("held", "wrong"))
-        large = rows[rows["large"]]
-        apart = 100.0 * large["right"].mean()
-        what = "default layers" if layers == "default" else "--transfer"
+        right = rows.loc[rows["large"], "right"]
+        held, apart, wrong = (100.0 * which.mean() for which in (rows["held"], right, rows["wrong"]))
+        name = "default layers" if layers == "default" else "--transfer"
+        what = f"{name}: told apart, of pairs that differ by more than {REAL_DIFFERENCE_PERCENT:g} %"
+        most = f"at most {MAX_WRONG_PERCENT:g} %"
         goals += [
+            at_least(f"{name}: intervals hold the real difference", MIN_HELD_PERCENT, held, counted(rows["held"])),
+            at_least(what, MIN_APART_PERCENT, apart, counted(right)),
             Goal(
-                f"{what}: intervals hold the real difference",
-                f"at least {MIN_HELD_PERCENT:g} %",
-                f"{held:.1f} % ({rows['held'].sum()} of {len(rows)})",
-                bool(held >= MIN_HELD_PERCENT),
-            ),
-            Goal(
-                f"{what}: told apart, of pairs that differ by more than {REAL_DIFFERENCE_PERCENT:g} %",
-                f"at least {MIN_APART_PERCENT:g} %",
-                f"{apart:.1f} % ({large['right'].sum()} of {len(large)})",
-                bool(apart >= MIN_APART_PERCENT),
-            ),
-            Goal(
-                f"{what}: told apart in the wrong direction",
-                f"at most {MAX_WRONG_PERCENT:g} %",
-                f"{wrong:.1f} % ({rows['wrong'].sum()} of {len(rows)})",
-                bool(wrong <= MAX_WRONG_PERCENT),
+                f"{name}: told apart in the wrong direction", most, counted(rows["wrong"]), wrong <= MAX_WRONG_PERCENT
             ),
         ]
     return goals
+
+
+def counted(rows: "pandas.Series[bool]") -> str:
+    """The share of rows that are true, and how many these are."""
+    return f"{100.0 * rows.mean():.1f} % ({rows.sum()} of {len(rows)})"
 
 
 def text(frame: pandas.DataFrame) -> str:

@@ -5,8 +5,8 @@
 Fixed before the first result: machines as in `simulated_truth.py` of the kinds process and run (2 and 3 %), one node,
 NB = 128, N = 4000 on 1 x 2. In each archive all calls of every table between two dates take 1.7 times as long, and
 what follows in their process begins later: in one launch of steps on both cores, drawn, for up to its length of 0.2
-to 0.5 s. The same archive is
-fitted without the episode as well. Further runs on the true machine are undisturbed, 20 each.
+to 0.5 s. The same archive is fitted without the episode as well. Further runs on the true machine are undisturbed, 20
+each.
 
 Other archives: one of each kind of machine, without an episode, is fitted with and without the search for a slow state.
 There are no archives of calibrations in tests/data nor in the reference data.
@@ -47,7 +47,6 @@ OWN = {"--machines": {"type": int, "help": f"how many ({MACHINES})"}}
 
 
 def simulated(options: Options) -> pandas.DataFrame:
-    """A row a machine."""
     count = options.own.machines or (QUICK_MACHINES if options.quick else MACHINES)
     rows = []
     with tempfile.TemporaryDirectory() as folder:
@@ -155,10 +154,8 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
 def text(frame: pandas.DataFrame) -> str:
     frame, others = parts_of(frame)
     changed = [f"{row.machine} ({row.moved:.2f} %)" for row in others[others["seen"]].itertuples()]
-    seen, error = (
-        int((frame["seen"].astype(str) == "True").sum()),
-        100.0 * float((frame["predicted_s"] / frame["true_s"] - 1.0).abs().mean()),
-    )
+    seen = int((frame["seen"].astype(str) == "True").sum())
+    error = 100.0 * float((frame["predicted_s"] / frame["true_s"] - 1.0).abs().mean())
     return (
         "## Planted episodes\n\n"
         f"{len(frame)} archives in which all calls take {FACTOR} times as long for a while "

@@ -87,12 +87,8 @@ def times_of(calls: pandas.DataFrame) -> pandas.DataFrame:
 
 def of(times: pandas.DataFrame, way: str, size: int, library: str, late: bool) -> pandas.Series:
     """The times of the mpiruns of one library."""
-    index = times.index
-    chosen = (
-        (index.get_level_values("library") == library)
-        & (index.get_level_values("late") == late)
-        & (index.get_level_values("size_bytes") == size)
-    )
+    keys = times.index.to_frame()
+    chosen = (keys["library"] == library) & (keys["late"] == late) & (keys["size_bytes"] == size)
     return times.loc[chosen, way].dropna()
 
 

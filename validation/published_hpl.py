@@ -14,11 +14,12 @@ docs/design/decisions/data_sheets.md:
 """
 
 import math
+from typing import Any
 
 import pandas
 from support.coverage import MIN_INSIDE_PERCENT, inside_percent
 from support.evidence import EVIDENCE
-from support.goals import Goal, at_most
+from support.goals import Goal, at_least, at_most
 from support.options import Options
 from support.report import run_study, signed
 from support.simulations import Case, predict_all
@@ -30,7 +31,7 @@ STUDY = "published_hpl_predicted"
 MAX_RATIO = 1.8
 RUNS = 40
 #: By id: library, instructions and clock of the peak; and options of HPL that are not its defaults here.
-GIVEN: dict[str, tuple[dict[str, str], dict[str, object]]] = {
+GIVEN: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "1": ({"blas": "mkl", "simd": "avx2", "clock": "base"}, {}),
     "4": (
         {"blas": "mkl", "simd": "avx512", "clock": "base"},
@@ -61,21 +62,17 @@ def compared(options: Options) -> pandas.DataFrame:
     return pandas.DataFrame([row_of(row, 3 if options.quick else RUNS) for row in results.to_dict("records")])
 
 
-def row_of(row: dict[str, object], runs: int) -> dict[str, object]:
-    """One result."""
-    given, more = GIVEN[str(row["id"])]
+def row_of(row: dict[str, Any], runs: int) -> dict[str, object]:
+    given, more = GIVEN[row["id"]]
     threads = more.get("threads_per_rank", row["threads_per_rank"])
-    platform = platform_of(row, given, int(float(str(threads))))
-    grids = GRIDS.get(str(row["id"])) or ((int(float(str(row["p"]))), int(float(str(row["q"])))),)
-    same = {"n": int(str(row["n"])), "nb": int(str(row["nb"])), "threads_per_rank": int(float(str(threads)))} | more
-    cases = [
-        Case(f"{row['id']}: {row['machine']}, {p} x {q}", Hpl(p=p, q=q, **same), platform, runs)  # type: ignore[arg-type]
-        for p, q in grids
-    ]
+    platform = platform_of(row, given, int(threads))
+    grids = GRIDS.get(row["id"]) or ((int(row["p"]), int(row["q"])),)
+    same = {"n": int(row["n"]), "nb": int(row["nb"]), "threads_per_rank": int(threads)} | more
+    cases = [Case(f"{row['id']}: {row['machine']}, {p} x {q}", Hpl(p=p, q=q, **same), platform, runs) for p, q in grids]
     predictions = [outcome.prediction for outcome in predict_all(cases, "sampled") if outcome.prediction is not None]
     rates = [prediction.rate_gflops for prediction in predictions]
     rate = max(rates, key=lambda each: each.mean)
-    measured = float(str(row["measured_gflops"]))
+    measured = row["measured_gflops"]
     assert rate.low is not None
     assert rate.high is not None
     return {
@@ -92,38 +89,28 @@ def row_of(row: dict[str, object], runs: int) -> dict[str, object]:
     }
 
 
-def platform_of(row: dict[str, object], given: dict[str, str], threads: int) -> Platform:
-    """The data sheet of a row."""
-    number = {name: float(str(row[name])) for name in ("nodes", "sockets", "cores_per_socket", "memory_per_node_GB")}
+def platform_of(row: dict[str, Any], given: dict[str, Any], threads: int) -> Platform:
     network = str(row["network"])
     link_Bps = float(network.removesuffix(" Gb/s").split()[-1]) * 1.25e8 if network.endswith("Gb/s") else None
-    latency_us = float(str(row["latency_us"]))
     sheet = DataSheet(
-        nodes=int(number["nodes"]),
-        sockets=int(number["sockets"]),
-        cores_per_socket=int(number["cores_per_socket"]),
-        peak_flops=float(str(row["clock_GHz"])) * float(str(row["flop_per_cycle"])) * 1e9,
+        **{name: int(row[name]) for name in ("nodes", "sockets", "cores_per_socket")},
+        peak_flops=row["clock_GHz"] * row["flop_per_cycle"] * 1e9,
         link_Bps=link_Bps,
-        latency_s=None if math.isnan(latency_us) else latency_us * 1e-6,
-        memory_bytes=int(number["memory_per_node_GB"]) << 30,
+        latency_s=None if math.isnan(row["latency_us"]) else row["latency_us"] * 1e-6,
+        memory_bytes=int(row["memory_per_node_GB"]) << 30,
         threads=threads,
-        name=str(row["machine"]),
-        **given,  # type: ignore[arg-type]
+        name=row["machine"],
+        **given,
     )
     return platform_from(sheet, load_platform("dahu"))
 
 
 def judged(frame: pandas.DataFrame) -> list[Goal]:
-    inside, count = int(frame["real_inside"].sum()), len(frame)
-    enough = inside_percent(frame) >= MIN_INSIDE_PERCENT
+    seen = f"{int(frame['real_inside'].sum())} of {len(frame)}"
+    ratio = float((frame["high_gflops"] / frame["low_gflops"]).median())
     return [
-        Goal("results inside the 95 % intervals", f"at least {MIN_INSIDE_PERCENT:g} %", f"{inside} of {count}", enough),
-        at_most(
-            "median of upper over lower end",
-            MAX_RATIO,
-            float((frame["high_gflops"] / frame["low_gflops"]).median()),
-            "",
-        ),
+        at_least("results inside the 95 % intervals", MIN_INSIDE_PERCENT, inside_percent(frame), seen),
+        at_most("median of upper over lower end", MAX_RATIO, ratio, ""),
     ]
 
 

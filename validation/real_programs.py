@@ -87,7 +87,6 @@ class Real:
 
     @property
     def folder(self) -> Path:
-        """Where it runs."""
         return WORK / self.name
 
 
@@ -169,7 +168,6 @@ def chains(beads: int, width: int) -> str:
 
 
 def command(program: Real, library: str, ranks: int, *, timed: bool) -> list[str]:
-    """The words that run it."""
     here, preload = WORK / library, str(WORK / library / "timed.so")
     if library == "mpich":
         own = ["-bind-to", "core"] if ranks <= RANKS else []
@@ -194,7 +192,6 @@ def lepaute(*words: str, environment: dict[str, str] | None = None) -> None:
 
 
 def recorded(program: Real, library: str, ranks: int, number: int, kernels: dict[str, str]) -> Path:
-    """A recording."""
     path = WORK / f"{program.name}-{library}-{ranks}-{number}.parquet"
     words = command(program, library, ranks, timed=False)
     lepaute("record", "-o", str(path), "--force", "--", *words, environment={**SINGLE, **kernels})
@@ -279,16 +276,12 @@ def measured(
 
 
 def judged(frame: pandas.DataFrame) -> list[Goal]:
-    share = 100.0 * frame["n_inside"].sum() / frame["n_counting"].sum()
-    low, high = INSIDE_PERCENT
+    runs, (low, high) = frame["n_counting"].sum(), INSIDE_PERCENT
+    share = 100.0 * frame["n_inside"].sum() / runs
+    seen, met = f"{share:.0f} % of {runs}", low <= share <= high
     return [
         at_most("mean absolute error in time", MEAN_LIMIT_PERCENT, frame["error_percent"].abs().mean()),
-        Goal(
-            "single runs inside the 95 % interval",
-            f"{low:g} to {high:g} %",
-            f"{share:.0f} % of {frame['n_counting'].sum()}",
-            low <= share <= high,
-        ),
+        Goal("single runs inside the 95 % interval", f"{low:g} to {high:g} %", seen, met),
     ]
 
 

@@ -48,7 +48,6 @@ OWN = {"-p --platform": {"type": Path, "help": "platform file of this machine"}}
 
 
 def compared(options: Options) -> pandas.DataFrame:
-    """A row a case."""
     if options.own.platform is None:
         raise LepauteError("give the platform of this machine with -p")
     WORK.mkdir(parents=True, exist_ok=True)

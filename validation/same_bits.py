@@ -159,7 +159,6 @@ def emulator_of(build: Build, processor: str) -> tuple[str, ...]:
 
 
 def run(driver: Path, emulator: Sequence[str], threads: int, cases: Path) -> Output:
-    """What the driver prints there."""
     argv = [*emulator, str(driver), str(threads), str(cases)]
     output = parsed(subprocess.run(argv, capture_output=True, text=True, check=True).stdout)
     if emulator and output.processor["avx"] != "0":
@@ -168,7 +167,6 @@ def run(driver: Path, emulator: Sequence[str], threads: int, cases: Path) -> Out
 
 
 def parsed(printed: str) -> Output:
-    """The driver's output."""
     first, *lines = printed.splitlines()
     words = first.split()
     results = dict(line.split(": ", maxsplit=1) for line in lines)
@@ -185,7 +183,6 @@ def differing(reference: Mapping[str, str], others: Mapping[str, str]) -> list[s
 
 
 def compared(reference: Output | None, output: Output | None, why: str) -> dict[str, object]:
-    """What a row says of the comparison."""
     if reference is None or output is None:
         return {"runs": 0, "different": 0, "first": why}
     names = differing(reference.results, output.results)
@@ -253,16 +250,13 @@ def python_bits() -> Goal:
 
 def text_of(rows: Sequence[Mapping[str, object]], cases: int, library: str, reference: Output | None) -> str:
     has = "" if reference is not None and reference.processor["avx"] + reference.processor["fma"] == "11" else " not"
+    by_run = {(row["build"], row["processor"], row["threads"]): row for row in rows}
     lines = []
     for build in BUILDS:
         cells = [build.name]
         for processor in (HERE, WITHOUT_AVX):
             for threads in THREADS:
-                row = next(
-                    row
-                    for row in rows
-                    if (row["build"], row["processor"], row["threads"]) == (build.name, processor, threads)
-                )
+                row = by_run[build.name, processor, threads]
                 cells.append(f"{row['different']} of {row['runs']}" if row["runs"] else str(row["first"]))
         lines.append(cells)
     header = ("build", *(f"{where}, {count} thread{'s'[: count > 1]}" for where in (HERE, WITHOUT_AVX)

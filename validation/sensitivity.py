@@ -5,7 +5,7 @@
 The simulations are the ready studies of `lepaute study ready`. Fixed before any result was looked at:
 
 * data: emulations with SMPI (../shared/reference/sensitivity); dahu/kernels/dgemm_synthetic_1-10.csv.gz, ten platforms
-  of 256 nodes, one rank of 32 threads a node, kernels and network as in what_if/synthetic.py; NB 512, 2ring, depth 1,
+  of 256 nodes, one rank of 32 threads a node, kernels and network as in what_if/runs.py; NB 512, 2ring, depth 1,
   binary exchange (not published for topology and nodes, taken from the study of variability); one run, fidelity full,
   the platform's number as seed, for each published run;
 * temporal: 8 x 32 ranks, sd / mean of dgemm 0 to 0.1, 300 runs. Goal: mean absolute difference in time at most 3 %;
@@ -25,7 +25,7 @@ import pandas
 from support.options import Options, options_of
 from support.report import finish, run_main
 from what_if import removed_nodes, switches, temporal
-from what_if.synthetic import NODES
+from what_if.runs import NODES
 
 STUDIES: dict[str, ModuleType] = {"temporal": temporal, "switches": switches, "nodes": removed_nodes}
 OWN = {"--only": {"choices": list(STUDIES), "help": "one study"}}
@@ -42,7 +42,6 @@ def main() -> int:
 
 
 def show(options: Options, study: ModuleType) -> int:
-    """One study; its exit status."""
     frame = pandas.read_csv(options.table(study.STUDY)) if options.summarise else study.compared(options)
     goals = study.judged(frame)
     return finish(options, study.STUDY, frame, goals, study.text(frame))

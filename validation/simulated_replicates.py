@@ -14,7 +14,7 @@ from factorial import PLATFORM, hpl_of
 from factorial import REAL as FACTORIAL
 from geometry import REAL as GEOMETRY
 from geometry import grid_hpl
-from support.options import options_of
+from support.options import Options, options_of
 from support.replicates import replicates
 
 from lepaute import Hpl, load_platform
@@ -25,13 +25,18 @@ SEEDS = range(1, 11)
 
 def main() -> int:
     options = options_of(__doc__, (FACTORIAL, GEOMETRY))
-    factorial = factorial_configurations(pandas.read_csv(options.data(FACTORIAL)))
-    grids = grid_configurations(pandas.read_csv(options.data(GEOMETRY)))
     platform = load_platform(PLATFORM)
-    path = options.table(TABLE)
-    for configurations in (factorial, grids):
-        replicates(path, configurations, platform, SEEDS, (0, 1))
+    for _, configurations in studies(options):
+        replicates(options.table(TABLE), configurations, platform, SEEDS, (0, 1))
     return 0
+
+
+def studies(options: Options) -> tuple[tuple[pandas.DataFrame, dict[str, Hpl]], ...]:
+    """Of the factorial study and of the grids: the real runs with the name of their configuration; all of these."""
+    factorial, grids = (pandas.read_csv(options.data(name)) for name in (FACTORIAL, GEOMETRY))
+    factorial["name"] = [factorial_name(row) for row in factorial.to_dict("records")]
+    grids["name"] = grids["proc_p"].astype(str) + "x" + grids["proc_q"].astype(str)
+    return (factorial, factorial_configurations(factorial)), (grids, grid_configurations(grids))
 
 
 def factorial_configurations(real: pandas.DataFrame) -> dict[str, Hpl]:
@@ -41,7 +46,6 @@ def factorial_configurations(real: pandas.DataFrame) -> dict[str, Hpl]:
 
 
 def factorial_name(row: dict[str, int]) -> str:
-    """The name of a configuration of the factorial."""
     return f"{row['block_size']}-{row['depth']}-{row['bcast']}-{row['swap']}"
 
 

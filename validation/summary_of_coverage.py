@@ -38,15 +38,9 @@ def cases(options: Options) -> pandas.DataFrame:
 
 
 def judged(frame: pandas.DataFrame) -> list[Goal]:
-    """The goals over all cases."""
     share = inside_percent(frame)
-    most = Goal(
-        "real runs inside the 95 % intervals, at most",
-        f"at most {MAX_INSIDE_PERCENT:g} %",
-        f"{share:.1f} %",
-        share <= MAX_INSIDE_PERCENT,
-    )
-    return [*coverage_goals(frame), most]
+    what, goal = "real runs inside the 95 % intervals, at most", f"at most {MAX_INSIDE_PERCENT:g} %"
+    return [*coverage_goals(frame), Goal(what, goal, f"{share:.1f} %", share <= MAX_INSIDE_PERCENT)]
 
 
 def text(frame: pandas.DataFrame) -> str:

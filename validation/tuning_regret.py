@@ -25,7 +25,7 @@ import numpy
 import pandas
 from factorial import REAL as FACTORIAL
 from geometry import REAL as GEOMETRY
-from simulated_replicates import SEEDS, TABLE, factorial_configurations, factorial_name, grid_configurations
+from simulated_replicates import SEEDS, TABLE, studies
 from support.goals import Goal, markdown
 from support.options import Options
 from support.replicates import read_replicates
@@ -53,26 +53,19 @@ def compared(options: Options) -> pandas.DataFrame:
     """A row a (study, method, budget, repetition): the regret in per cent; repetition -1 of what has none."""
     runs = read_replicates(options.table(TABLE))
     runs = runs[(runs["repeat"] == 0) & runs["seed"].isin(SEEDS)]
-    factorial = pandas.read_csv(options.data(FACTORIAL))
-    factorial["name"] = [factorial_name(row) for row in factorial.to_dict("records")]
-    grids = pandas.read_csv(options.data(GEOMETRY))
-    grids["name"] = grids["proc_p"].astype(str) + "x" + grids["proc_q"].astype(str)
     rows: list[tuple[str, str, float, int, float]] = []
-    for study, real, configurations in (
-        ("factorial", factorial, factorial_configurations(factorial)),
-        ("grids", grids, grid_configurations(grids)),
-    ):
+    for study, (real, configurations) in zip(("factorial", "grids"), studies(options), strict=True):
         if options.own.only not in (None, study):
             continue
         if set(runs[runs["configuration"].isin(configurations)].groupby("configuration").size()) != {len(SEEDS)}:
             sys.exit("tuning_regret.py: not all runs are simulated; run simulated_replicates.py first")
         rows += [(study, *row) for row in regrets(configurations, runs, real)]
     columns = ["study", "method", "budget", "repetition", "regret_percent"]
-    before = (
-        pandas.read_csv(options.table(STUDY)) if options.table(STUDY).is_file() else pandas.DataFrame(columns=columns)
-    )
-    kept = before[before["study"] != options.own.only] if options.own.only else before.iloc[:0]
-    return pandas.concat([kept, pandas.DataFrame(rows, columns=columns)], ignore_index=True)
+    found = pandas.DataFrame(rows, columns=columns)
+    if options.own.only and options.table(STUDY).is_file():
+        before = pandas.read_csv(options.table(STUDY))
+        found = pandas.concat([before[before["study"] != options.own.only], found], ignore_index=True)
+    return found
 
 
 def regrets(

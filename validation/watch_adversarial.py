@@ -55,7 +55,6 @@ PER_CENT = 2.0  # standard deviations
 
 
 def node(number: int) -> slice:
-    """The processors of a node."""
     return slice(2 * number - 2, 2 * number)
 
 

@@ -29,8 +29,7 @@ from support.goals import Goal, reached
 from support.options import options_of
 from support.replay_events import CLUSTER, belongs_to, known_events, without
 from support.replay_outside import afterwards, explained
-from support.replay_page import text
-from support.replay_picture import picture
+from support.replay_page import picture, text
 from support.replay_tests import (
     LEVEL,
     LOOK_DAYS,
@@ -212,14 +211,9 @@ def judged(found: pandas.DataFrame, tables: dict[str, pandas.DataFrame]) -> list
             & (found["factor"] == "dgemm_rate_flops")
         ].iloc[0]
         machines, touched, jobs = int(row["machines"]), int(row["touched"]), row["last_jobs"]
-        goals.append(
-            Goal(
-                f"repair of nodes 13 to 16, rate of dgemm{name}",
-                "all processors within 3 jobs",
-                f"{machines} of {touched} processors" + (f", the last one at its job {int(jobs)}" if machines else ""),
-                bool(machines and machines == touched and jobs <= 3),
-            )
-        )
+        what, goal = f"repair of nodes 13 to 16, rate of dgemm{name}", "all processors within 3 jobs"
+        seen = f"{machines} of {touched} processors" + (f", the last one at its job {int(jobs)}" if machines else "")
+        goals.append(Goal(what, goal, seen, bool(machines and machines == touched and jobs <= 3)))
     drops = tables["platform"]
     nodes = drops["nodes"].str.split("/").map(set)
     after = drops["last"].astype(str) > "2020-11-06"

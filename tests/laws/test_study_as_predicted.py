@@ -22,9 +22,9 @@ from lepaute.simulate.prediction.wording import span_of
 from lepaute.study.components import application_of
 from lepaute.study.configuration import Configurations
 from lepaute.study.evaluation import by_point, trials_of
-from lepaute.study.pricing import Pricing
 from lepaute.study.schema import Study
 from lepaute.study.session import Session
+from lepaute.study.trust import Pricing
 
 SMALL = str(Path(__file__).parent.parent / "data" / "platforms" / "small.yaml")
 RUNS, SEED = 12, 7

@@ -3,7 +3,7 @@
 import numpy
 import pandas
 from scipy import stats
-from support.goals import Goal
+from support.goals import Goal, at_least
 
 from lepaute.measure.fit.population.coefficients import TERMS
 from lepaute.measure.fit.population.generative import generative
@@ -35,18 +35,12 @@ def recovered(repetitions: int) -> pandas.DataFrame:
 
 
 def recovery_goals(found: pandas.DataFrame) -> list[Goal]:
-    """The promises, judged."""
     count = len(found)
     low, high = stats.binom.ppf([1e-6, 1 - 1e-6], count, 0.95)
     hits = found[[f"hit {term}" for term in TERMS]].sum().to_numpy()
-    goals = [
-        Goal(
-            f"simulated: 95 % intervals of theta that hold it, of {count} ({', '.join(TERMS)})",
-            f"{low:.0f} to {high:.0f}",
-            ", ".join(str(int(value)) for value in hits),
-            bool(numpy.all((hits >= low) & (hits <= high))),
-        )
-    ]
+    what = f"simulated: 95 % intervals of theta that hold it, of {count} ({', '.join(TERMS)})"
+    seen, met = ", ".join(str(int(value)) for value in hits), bool(numpy.all((hits >= low) & (hits <= high)))
+    goals = [Goal(what, f"{low:.0f} to {high:.0f}", seen, met)]
     for name, symbol in (("spatial", "Sigma_S"), ("temporal", "Sigma_T")):
         mean = found[[f"{name} {term}" for term in TERMS]].mean().to_numpy()
         what = f"simulated: mean of the variances in {symbol} over the truth"
@@ -57,5 +51,5 @@ def recovery_goals(found: pandas.DataFrame) -> list[Goal]:
         ("slow", f"{SLOW_NODES} of 32 nodes {SLOW_BY_SD:g} sd slower, found exactly"),
     ):
         share = 100.0 * float(found[name].mean())
-        goals.append(Goal(f"simulated: {what}", "at least 90 %", f"{share:.1f} %", share >= 90.0))
+        goals.append(at_least(f"simulated: {what}", 90, share))
     return goals

@@ -65,5 +65,4 @@ def until_today(values: pd.DataFrame) -> pd.DataFrame:
 
 
 def date_of(day: int) -> str:
-    """The date of a day of the streams."""
     return str(np.datetime64("2026-01-01") + day)

@@ -23,6 +23,11 @@ def at_most(what: str, limit: float, reached: float, unit: str = "%", published:
     return Goal(what, f"at most {limit:g} {unit}", f"{reached:.2f} {unit}", reached <= limit, published)
 
 
+def at_least(what: str, limit: float, reached: float, seen: str = "") -> Goal:
+    """A percentage that must not fall below `limit`; seen : what the table says, if not that percentage."""
+    return Goal(what, f"at least {limit:g} %", seen or f"{reached:.1f} %", bool(reached >= limit))
+
+
 def goals_table(goals: Sequence[Goal]) -> str:
     """The goals as Markdown."""
     words = {True: "yes", False: "NO", None: "not judged"}
@@ -31,7 +36,6 @@ def goals_table(goals: Sequence[Goal]) -> str:
 
 
 def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table."""
     lines = [f"| {' | '.join(line)} |" for line in (header, *rows)]
     return "\n".join([lines[0], f"|{'---|' * len(header)}", *lines[1:]])
 

@@ -1,14 +1,12 @@
 """The effect of the mpirun on measured times, autocorrelation of successive ones, and the picture of both."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas
+from matplotlib.figure import Figure
 
 from support.mpi_probe import LIBRARIES, TITLES
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 def tukey(times: np.ndarray) -> np.ndarray:
@@ -46,10 +44,8 @@ def autocorrelations(times: np.ndarray, lags: int) -> np.ndarray:
     return np.array([float(centred[lag:] @ centred[:-lag]) / total for lag in range(1, lags + 1)])
 
 
-def picture(mpiruns: pandas.DataFrame, calls: pandas.DataFrame, windows: pandas.DataFrame, lags: int) -> "Figure":
+def picture(mpiruns: pandas.DataFrame, calls: pandas.DataFrame, windows: pandas.DataFrame, lags: int) -> Figure:
     """Figures 14 to 16, 19 and 20 in form: a row a library."""
-    from matplotlib.figure import Figure
-
     figure = Figure(figsize=(16, 6.5), layout="constrained")
     rows = figure.subplots(2, 5)
     for panels, library in zip(rows, LIBRARIES, strict=True):
@@ -81,9 +77,8 @@ def correlation(panel: Any, times: np.ndarray, lags: int) -> None:
     for series, name, colour in ((times, "all calls", "C0"), (fewer, "one in ten", "C1")):
         seen = autocorrelations(series, lags)
         panel.plot(range(1, lags + 1), seen, color=colour, label=name)
-        for sign in (-1, 1):
-            limit = sign * 1.96 / np.sqrt(len(series))
-            panel.axhline(limit, color=colour, linestyle=":", linewidth=1)
+        for limit in (-1.96, 1.96):
+            panel.axhline(limit / np.sqrt(len(series)), color=colour, linestyle=":", linewidth=1)
     panel.legend(fontsize=8)
     panel.set(xlabel="lag", ylabel="autocorrelation", title="Bcast, 1000 bytes")
 

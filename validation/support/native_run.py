@@ -18,7 +18,6 @@ from lepaute.simulate.platform.io import override
 
 
 def run(asked: dict[str, Any]) -> dict[str, Any]:
-    """What the program prints."""
     noise = asked["noise"]
     layers = Layers() if noise else Layers.only()
     platform = override(load_platform(asked["platform"]), asked["set"])

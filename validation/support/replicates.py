@@ -1,6 +1,5 @@
 """Simulated runs of many configurations with common random numbers, kept in a table that grows seed by seed."""
 
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import pandas
 import lepaute
 from lepaute import Hpl, Platform
 from support.page import write_whole
+from support.report import say
 
 COLUMNS = ("configuration", "seed", "repeat", "time_s", "sampling_sd", "extrapolated", "version", "platform_sha256")
 KEYS = ["configuration", "seed", "repeat"]
@@ -40,7 +40,7 @@ def replicates(
             table = pandas.concat([table, pandas.DataFrame(rows, columns=list(COLUMNS))], ignore_index=True)
             table = table.drop_duplicates(KEYS)
             write_whole(path, table.sort_values(KEYS).to_csv(index=False).encode())
-            print(f"[{number}/{len(configurations)}] {name}, repeat {repeat}", file=sys.stderr, flush=True)
+            say(f"[{number}/{len(configurations)}] {name}, repeat {repeat}")
     wanted = table["configuration"].isin(configurations) & table["seed"].isin(seeds) & table["repeat"].isin(repeats)
     return table[wanted].sort_values(KEYS, ignore_index=True)
 

@@ -7,20 +7,19 @@ abstract_hpl.py, HPL_OPTS) has -DHPL_NO_MPI_DATATYPE, which makes HPL copy L in 
 """
 
 import os
-import sys
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas
 
 import lepaute
 from lepaute import Hpl, Platform, Prediction
 from lepaute.errors import InputError
-
-if TYPE_CHECKING:
-    import pandas
+from support.report import say
 
 SEED = 1
 
@@ -46,7 +45,7 @@ class Outcome:
     wall_s: float = field(default=0.0, compare=False)
 
 
-def columns_of(prediction: Prediction, real_s: "pandas.Series") -> dict[str, Any]:
+def columns_of(prediction: Prediction, real_s: pandas.Series) -> dict[str, Any]:
     """Of a table: what was predicted, what was real, and how far apart they are."""
     time_s = prediction.time_s
     return {
@@ -79,11 +78,9 @@ def predict_all(cases: Sequence[Case], fidelity: str = "full") -> list[Outcome]:
             outcomes.append(outcome)
             found = f"{outcome.prediction.time_s.mean:.2f} s" if outcome.prediction else outcome.refusal
             left_s = (time.perf_counter() - started) / done * (len(cases) - done)
-            print(
+            say(
                 f"[{done}/{len(cases)}] {outcome.case.label}: {found} "
-                f"(simulated in {outcome.wall_s:.1f} s; about {left_s / 60.0:.0f} min left)",
-                file=sys.stderr,
-                flush=True,
+                f"(simulated in {outcome.wall_s:.1f} s; about {left_s / 60.0:.0f} min left)"
             )
     return outcomes
 

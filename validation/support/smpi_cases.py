@@ -61,12 +61,10 @@ class SmpiCase:
 
     @property
     def layers(self) -> Layers:
-        """The layers of uncertainty."""
         return Layers() if self.noise else Layers.only()
 
     @property
     def name(self) -> str:
-        """The case in words."""
         noise = ", noise" if self.noise else ""
         where = f", {self.cores} a node" if self.cores != 32 else ""
         where += ", loaded" if self.platform == LOADED else ""
@@ -170,7 +168,6 @@ def native(case: SmpiCase, settings: dict[str, str] | None = None) -> Said:
 
 
 def mean(values: Sequence[float]) -> float:
-    """The arithmetic mean."""
     return sum(values) / len(values)
 
 

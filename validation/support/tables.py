@@ -1,5 +1,6 @@
 """Tables of single measurements, data/NAME.csv.gz: measured, or read again with --summarise."""
 
+import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -19,6 +20,12 @@ def stored(options: Options, name: str, measure: Measure, digits: str | None = N
     """The table that is there with --summarise; otherwise what `measure` gives, written with `digits` such as %.4g."""
     path = path_of(options, name)
     return pandas.read_csv(path) if options.summarise else write(path, measure(), digits)
+
+
+def in_scratch(prefix: str, measure: Callable[..., pandas.DataFrame], *arguments: object) -> pandas.DataFrame:
+    """What it measures with these arguments and a scratch folder."""
+    with tempfile.TemporaryDirectory(prefix=prefix) as name:
+        return measure(*arguments, Path(name))
 
 
 def stored_parts(

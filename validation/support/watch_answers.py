@@ -136,10 +136,7 @@ def _of_site(answers: Answers, test: dict[str, Any], store: Path, beside: Path) 
     return {
         "site": ({line for line in lines if re.search(line, page)}, lines),
         "site, regressions": ({len(re.findall("regressed</span>", page))}, {len(answers.tested)}),
-        "site, map": (
-            set(re.findall(r'>([^<]+)</a></td><td data-value="\d+">alarm<', nodes)),
-            answers.regressed,
-        ),
+        "site, map": (set(re.findall(r'>([^<]+)</a></td><td data-value="\d+">alarm<', nodes)), answers.regressed),
     }
 
 

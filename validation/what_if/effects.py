@@ -22,16 +22,12 @@ def effect_goals(ours: pandas.Series, published: pandas.Series, what: str) -> li
     """Effects in per cent, with the same index: same sign where there is one to speak of, and near each other."""
     marked = published[published.abs() >= RESOLUTION_PERCENT].index
     same = int((ours[marked] * published[marked] > 0.0).sum())
+    direction = f"{what}: same direction where the published effect is at least {RESOLUTION_PERCENT:g} %"
+    met = same == len(marked) if len(marked) else None
+    farthest = (ours - published).abs().max()
     return [
-        Goal(
-            f"{what}: same direction where the published effect is at least {RESOLUTION_PERCENT:g} %",
-            "all",
-            f"{same} of {len(marked)}",
-            same == len(marked) if len(marked) else None,
-        ),
-        at_most(
-            f"{what}: largest difference of the effects", EFFECT_LIMIT_POINTS, (ours - published).abs().max(), "points"
-        ),
+        Goal(direction, "all", f"{same} of {len(marked)}", met),
+        at_most(f"{what}: largest difference of the effects", EFFECT_LIMIT_POINTS, farthest, "points"),
     ]
 
 

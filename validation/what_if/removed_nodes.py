@@ -67,14 +67,9 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
     order = order_of_grids(frame)
     same, pairs = int(order["same"].sum()), int(order["pairs"].sum())
     ours, published = (best_times(frame, f"{who}_s").stack() for who in ("predicted", "published"))
+    what = "nodes: pairs of grids of the same nodes in the same order, where published times differ by at least"
     return [
-        Goal(
-            f"nodes: pairs of grids of the same nodes in the same order, where published times differ by at least "
-            f"{RESOLUTION_PERCENT:g} %",
-            "all",
-            f"{same} of {pairs}",
-            same == pairs,
-        ),
+        Goal(f"{what} {RESOLUTION_PERCENT:g} %", "all", f"{same} of {pairs}", same == pairs),
         *effect_goals(ours, published, "nodes, time of the best grid without the slowest nodes"),
     ]
 

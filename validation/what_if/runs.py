@@ -1,4 +1,5 @@
-"""The simulations of the what-if studies: one run for each published row, by the ready studies of the package."""
+"""The simulations of the what-if studies: one run for each published row, by the ready studies of the package, on a
+hypothetical cluster of 256 synthetic nodes on the network of Dahu."""
 
 import sys
 import tempfile
@@ -9,14 +10,19 @@ from typing import Any
 import pandas
 from support.options import Options
 
+from lepaute import Platform, load_platform
 from lepaute.simulate.platform import dump_platform
 from lepaute.study.configuration import Configurations
 from lepaute.study.evaluation import Point, trials_of
 from lepaute.study.ready import Subject
 from lepaute.study.schema import Study
 from lepaute.study.session import Session
-from what_if.synthetic import NODES, THREADS, synthetic_platform
 
+NODES = "dahu/kernels/dgemm_synthetic_1-10.csv.gz"
+THREADS = 32  # one rank of 32 threads a node
+#: What the published simulations let cost nothing.
+FREE = ("dlacpy", "dlatcpy", "dlaswp01T", "dlaswp02N", "dlaswp03T", "dlaswp04T")
+NOTHING = {"1": 0.0}
 #: What all what-if studies share: NB 512, 2ring, depth 1, binary exchange.
 HPL = {"nb": 512, "depth": 1, "bcast": "2ring", "swap": "binary-exchange", "threads_per_rank": THREADS}
 
@@ -61,3 +67,46 @@ def simulate(
 def told_of(what: str) -> Callable[[str, float], None]:
     """Progress as lines on standard error."""
     return lambda sentence, share: print(f"{what}: {sentence} ({100.0 * share:.0f} %)", file=sys.stderr, flush=True)
+
+
+def synthetic_platform(nodes: pandas.DataFrame) -> Platform:
+    """The platform of the synthetic nodes of one platform_id: rows of the table NODES, row i being node i.
+
+    dgemm is mean intercept + mnk M N K with half-normal noise of sd mnk_residual M N K. The other kernels are those of
+    Dahu without noise, copies and row swaps free, as in the published simulations; they know no threads. The network
+    is dahu_optimistic_2019: that of the shipped dahu-2019-04 without its second state of messages, to ranks that
+    compute between probes, which the published simulations do not have.
+    """
+    kept = nodes.sort_values("node")
+    spread = kept["mnk_residual"]
+    noisy = bool((spread > 0.0).any())
+    rows = [
+        [place, 0, mnk, intercept, *([sd] if noisy else [])]
+        for place, (mnk, intercept, sd) in enumerate(zip(kept["mnk"], kept["intercept"], spread, strict=True))
+    ]
+    dgemm = {
+        "mean": {"mnk": kept["mnk"].mean(), "1": kept["intercept"].mean()},
+        "noise": {"kind": "half-normal", "sd": {"mnk": spread.mean()}} if noisy else {"kind": "none"},
+        "per_cpu": {"columns": ["node", "cpu", "mnk", "1", *(["sd:mnk"] if noisy else [])], "rows": rows},
+    }
+    dahu = load_platform("dahu-2019-04")
+    network = dahu.network.model_dump()
+    for place in ("loopback", "remote"):
+        network[place]["busy"] = None
+    others = [
+        {
+            "kernel": model.kernel,
+            "threads": THREADS,
+            "pieces": [{"mean": NOTHING if model.kernel in FREE else piece.mean}],
+        }
+        for model in dahu.kernels
+        if model.kernel != "dgemm"
+        for piece in model.pieces
+    ]
+    content = {
+        "name": f"synthetic-{len(kept)}-nodes",
+        "nodes": {"count": len(kept), "cores": THREADS, "cpus": 1},
+        "kernels": [{"kernel": "dgemm", "threads": THREADS, "pieces": [dgemm]}, *others],
+        "network": network,
+    }
+    return Platform.model_validate(content)

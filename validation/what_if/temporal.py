@@ -48,12 +48,7 @@ parameters of the published emulation are known. One run of each, {len(frame)} i
 
 Mean difference to the published emulation over {frame["platform_id"].nunique()} platform(s), by N and standard
 deviation / mean of a call; bias {signed(frame["error_percent"].mean())}, largest
-{signed(extreme(frame["error_percent"]))}.
+{signed(frame.loc[frame["error_percent"].abs().idxmax(), "error_percent"])}.
 
 {markdown(("N", *(f"{value:g}" for value in errors.columns)), rows)}
 """
-
-
-def extreme(errors: pandas.Series) -> float:
-    """The error that is farthest from 0."""
-    return float(errors[errors.abs().idxmax()])

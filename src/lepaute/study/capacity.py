@@ -39,10 +39,9 @@ from lepaute.study.evaluation import (
     trials_of,
 )
 from lepaute.study.fields import FieldPath, Name, Real, Value
-from lepaute.study.pricing import Pricing
 from lepaute.study.ready import grid_text
 from lepaute.study.schema import described
-from lepaute.study.trust import Judge, decision_of
+from lepaute.study.trust import Judge, Pricing, decision_of
 
 if TYPE_CHECKING:
     from lepaute.stats.expanding import Booleans, Floats

@@ -164,9 +164,7 @@ class Configurations:
 
     def allows(self, point: Point) -> bool:
         """Whether all constraints hold; raises InputError for one that has no value."""
-        return not self.study.expressions or all(
-            expression.holds(self.names(point)) for expression in self.study.expressions
-        )
+        return all(expression.holds(self.names(point)) for expression in self.study.expressions)
 
     def names(self, point: Point) -> dict[str, Any]:
         """What expressions know at a point: factors, and fields of the application."""

@@ -305,6 +305,5 @@ def listed(names: Sequence[Any]) -> str:
     """a, b and c; of many the first ones and the last one."""
     words = [name if isinstance(name, str) else shown(name) for name in names]
     if len(words) > MAX_NAMED:
-        words = [*words[: MAX_NAMED - 2], "...", words[-1]]
-        return ", ".join(words)
+        return ", ".join([*words[: MAX_NAMED - 2], "...", words[-1]])
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

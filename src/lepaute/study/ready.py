@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import isqrt
 from typing import Any, NamedTuple
 
-from lepaute.errors import InputError, LepauteError
+from lepaute.errors import InputError
 from lepaute.kit.documents import guess
 from lepaute.simulate.platform.population import known_population
 from lepaute.simulate.platform.schema import Platform
@@ -195,8 +195,7 @@ def scaling(subject: Subject, points: int = 5) -> Study:
         ranks = subject.ranks >> step
         if ranks:
             order = isqrt(n * n // 2**step)
-            name = f"{ranks} ranks"
-            scenarios[name] = {"application.grid": grid_text(ranks), "application.n": order}
+            scenarios[f"{ranks} ranks"] = {"application.grid": grid_text(ranks), "application.n": order}
     title, responses = "Weak scaling: the matrix grows with the number of ranks", ["rate_gflops", "time_s"]
     return subject.whatif(title, scenarios=scenarios, responses=responses)
 
@@ -221,15 +220,11 @@ def nb_and_grid(
 
 #: Name on the command line -> the study.
 READY: Mapping[str, Callable[[Subject], Study]] = {
-    "temporal-variability": temporal_variability,
-    "spatial-variability": spatial_variability,
-    "slowest-nodes": slowest_nodes,
-    "top-switches": top_switches,
-    "variability-and-topology": variability_and_topology,
-    "components": components,
-    "rank-mapping": rank_mapping,
-    "scaling": scaling,
-    "nb-and-grid": nb_and_grid,
+    study.__name__.replace("_", "-"): study
+    for study in (
+        *(temporal_variability, spatial_variability, slowest_nodes, top_switches, variability_and_topology),
+        *(components, rank_mapping, scaling, nb_and_grid),
+    )
 }
 
 
@@ -283,8 +278,7 @@ class _Tree(NamedTuple):
 def _tree(platform: "Platform", tree: str | None) -> _Tree:
     """The tree of this notation; without one the platform's, or one of full width."""
     own = tree is None and platform.topology.kind == "fat-tree"
-    if own:
-        tree = platform.topology.parameters
+    tree = platform.topology.parameters if own else tree
     if tree is None:
         count = platform.nodes.count
         below = max((each for each in range(1, MAX_BELOW + 1) if count % each == 0 and each < count), default=1)
@@ -294,8 +288,6 @@ def _tree(platform: "Platform", tree: str | None) -> _Tree:
         levels, children, parents, cables = tree.split(";")
         below, leaves = map(int, children.split(","))
         found = _Tree(below, leaves, int(parents.split(",")[1]), int(cables.split(",")[1]), own)
-    except LepauteError:
-        raise
     except (ValueError, IndexError):
         levels, found = "", _Tree(0, 0, 0, 0, own)
     if levels != "2" or min(found[:4]) < 1:

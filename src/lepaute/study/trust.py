@@ -1,10 +1,15 @@
-"""How far the points of a study may be trusted: what simulate/prediction/trust says of predictions, from trials."""
+"""What further trials tell of the points of a study: how far they may be trusted, as simulate/prediction/trust says of
+predictions, and the controls of their runs, as simulate/prediction/controls has them. A study's runs may come from
+anywhere (threads, workers, a store), and so may these.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from lepaute.simulate.prediction.predicting import usual_engine
 from lepaute.simulate.prediction.trust import DRAWN, MIN_OUTSIDE, SEEDS, Trust, relative_sd
 from lepaute.simulate.prediction.warnings import BLOCK_SIZES_GUESSED, joined
+from lepaute.stats.control_variates import MIN_CONTROLLED, Controls
 from lepaute.stats.decision import SPOILS, Decision, Weakness
 from lepaute.study.evaluation import Evaluate, Outcome, Point, Trial, called
 
@@ -12,6 +17,9 @@ if TYPE_CHECKING:
     from lepaute.simulate.conditions import Conditions
     from lepaute.simulate.platform.schema import Platform
     from lepaute.study.configuration import Configurations
+
+#: A point is priced for a power of two of runs, so many at least: with more runs it is rarely priced again.
+MIN_PRICED = 16
 
 
 class Judge:
@@ -43,6 +51,41 @@ class Judge:
                 new[point] = Trust(new[point].computing, new[point].messages, relative_sd(*zip(*pairs, strict=True)))
         self.known |= new
         return {point: self.known[point] for point in outcomes_of}
+
+
+class Pricing:
+    """Prices points by further trials: the first run of each once more, whose outcome tells what the draws of all its
+    runs, and of further ones, do to it. These cost no budget, and are no outcomes of the study."""
+
+    def __init__(self, configurations: "Configurations", evaluate: Evaluate) -> None:
+        self._configurations, self._evaluate = configurations, evaluate
+
+    def __call__(self, outcomes_of: Mapping[Point, Sequence[Outcome]]) -> dict[Point, Controls]:
+        """The controls of the runs of these points, in the order of their seeds.
+
+        Of points with too few runs, with a refused one, or of an engine that cannot tell there are none.
+        """
+        trials = {
+            point: trial for point, each in outcomes_of.items() if (trial := self._trial(point, each)) is not None
+        }
+        found = self._evaluate(list(trials.values())) if trials else []
+        return {
+            point: outcome.controls.first(len(outcomes_of[point]))
+            for point, outcome in zip(trials, found, strict=True)
+            if outcome.controls is not None
+        }
+
+    def _trial(self, point: Point, outcomes: Sequence[Outcome]) -> Trial | None:
+        count = len(outcomes)
+        if count < MIN_CONTROLLED or any(outcome.refusal is not None for outcome in outcomes):
+            return None
+        trials = [outcome.trial for outcome in outcomes]
+        first, repeat = trials[0].seed, trials[0].repeat
+        if [(trial.seed, trial.repeat) for trial in trials] != [(first + at, repeat) for at in range(count)]:
+            return None
+        if not usual_engine(self._configurations.at(point).application).samples:
+            return None
+        return Trial(point, first, repeat, priced=max(MIN_PRICED, 1 << (count - 1).bit_length()))
 
 
 def by_share(outcomes: Iterable[Outcome]) -> Trust:

@@ -54,7 +54,7 @@ EXPLORING_SHARE, EXPLORING_RUNS = 0.6, 1
 ENOUGH_TIME = 0.7
 
 
-#: Controls of the points that have enough runs (study/pricing.py).
+#: Controls of the points that have enough runs (study/trust.py).
 Price = Callable[[Mapping[Point, Sequence[Outcome]]], Mapping[Point, Controls]]
 
 

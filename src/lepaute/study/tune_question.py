@@ -12,8 +12,8 @@ from lepaute.kit.later import later
 from lepaute.simulate.prediction.sweep import remedy_of
 from lepaute.study.checking import USUAL_BUDGET, most_tuned
 from lepaute.study.evaluation import SCENARIO, Evaluate, Point, Value
-from lepaute.study.pricing import Pricing
 from lepaute.study.schema import Factor
+from lepaute.study.trust import Pricing
 from lepaute.study.tune import TOLERANCE, Tuned, explore, halve
 
 if TYPE_CHECKING:

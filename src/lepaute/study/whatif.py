@@ -36,8 +36,7 @@ from lepaute.study.evaluation import (
     spread,
     trials_of,
 )
-from lepaute.study.pricing import Pricing
-from lepaute.study.trust import Judge, decision_of
+from lepaute.study.trust import Judge, Pricing, decision_of
 
 if TYPE_CHECKING:
     from lepaute.study.configuration import Configurations

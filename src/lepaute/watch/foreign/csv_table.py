@@ -79,10 +79,8 @@ def _named_unit(column: str) -> tuple[str, str]:
     elif len(words) > 1 and (last := si_unit(words[-1])) is not None and last.suffix:
         name, unit = "_".join(words[:-1]), words[-1]
     else:
-        name, unit = (
-            column,
-            next((unit for unit, names in _UNITS.items() if set(names) & set(column.lower().split("_"))), "1"),
-        )
+        name, said = column, set(column.lower().split("_"))
+        unit = next((unit for unit, names in _UNITS.items() if said.intersection(names)), "1")
     return re.sub(r"\W+", "_", name).strip("_") or "value", unit
 
 

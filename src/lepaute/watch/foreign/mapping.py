@@ -108,9 +108,7 @@ class States(_Part):
 
     def by_text(self) -> dict[str, str]:
         """Text -> state."""
-        return {
-            text: state for state in ("done", "failed", "aborted", "missing") for text in getattr(self, state)
-        }  # fmt: skip
+        return {text: state for state in ("done", "failed", "aborted", "missing") for text in getattr(self, state)}
 
 
 SomeCell = Annotated[Cell, BeforeValidator(_column)]
@@ -154,13 +152,10 @@ class Mapping(_Part):
                 else f"has no {missing[0]}: a table with a row a value needs factor, value and unit"
             )
         for name, factor in (self.factors or {}).items():
-            if unit_of(factor.unit).named(name) != name:
-                raise _fault(
-                    f"has its values in {factor.unit}, which become {unit_of(factor.unit).suffix}: name it "
-                    f"{unit_of(factor.unit).named(name)}",
-                    "factors",
-                    name,
-                )
+            unit = unit_of(factor.unit)
+            if (right := unit.named(name)) != name:
+                values = f"has its values in {factor.unit}, which become {unit.suffix}"
+                raise _fault(f"{values}: name it {right}", "factors", name)
         if self.factors == {}:
             raise _fault("is empty: add a factor", "factors")
         return self

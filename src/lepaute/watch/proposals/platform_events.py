@@ -84,9 +84,8 @@ def propose(
     events += joined(points, least_change)
     if verdicts is not None:
         unexplained = _unexplained(verdicts, values, every, raised, changelog or Changelog())
-        events += day_events(
-            verdicts, values, least_change=least_change, level=level, since_s=since_s, counted=unexplained
-        )
+        how: dict[str, Any] = {"least_change": least_change, "level": level, "since_s": since_s}
+        events += day_events(verdicts, values, counted=unexplained, **how)
     if inventory is not None:
         events = [_grouped(event, inventory, nodes_of(values)) for event in events]
     return tuple(sorted(events, key=lambda event: (event.shape == DAYS, -event.weight, event.before_s, event.machines)))
@@ -295,9 +294,8 @@ def _explains(row: dict[str, Any], point: ChangePoint) -> bool:
     changed_s = float(row["changed_s"])
     if abs(point.before_s - changed_s) <= EXPLAINS_S and not point.gradual:
         return True
-    return (
-        point.machine in row["machines"] and point.earliest_s - EXPLAINS_S <= changed_s <= point.latest_s + EXPLAINS_S
-    )
+    near = point.earliest_s - EXPLAINS_S <= changed_s <= point.latest_s + EXPLAINS_S
+    return near and point.machine in row["machines"]
 
 
 def _standing_event(rows: list[dict[str, Any]], table: pd.DataFrame, least_change: LeastChange | None) -> ProposedEvent:

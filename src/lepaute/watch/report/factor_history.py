@@ -120,7 +120,7 @@ def _same(one: "pd.Series[Any]", other: "pd.Series[Any]") -> bool:
     """Whether the cells are the same, one after the other."""
     if is_packed(one) and is_packed(other) and one.cat.categories.equals(other.cat.categories):
         one, other = one.cat.codes, other.cat.codes
-    return bool((one.to_numpy() == other.to_numpy()).all())
+    return np.array_equal(one, other)
 
 
 def _with_window(table: "pd.DataFrame", verdicts: "pd.DataFrame", window: int) -> "pd.DataFrame":

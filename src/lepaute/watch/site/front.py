@@ -41,10 +41,8 @@ def answer(found: "OpenRegressions", states: dict[str, int], noticed: Sequence[N
     reports = found.reports
     if reports:
         largest = f"{'the largest ' * (len(reports) > 1)}{largest_text(reports[0])}"
-        text, state = (
-            f"{counted(len(reports), 'open regression')} on {where}: {largest}{unlike_text(noticed)}",
-            "serious",
-        )
+        text = f"{counted(len(reports), 'open regression')} on {where}: {largest}{unlike_text(noticed)}"
+        state = "serious"
     elif worse := worse_first(noticed):
         more = f"; and {len(worse) - 1} more" if len(worse) > 1 else ""
         text, state = f"No change is confirmed on {where}, but {worse[0].caveat}{more}", "notable"
@@ -188,11 +186,10 @@ def _worst(factor: FactorRows) -> str:
 def regression_line(report: "Regression") -> dict[str, Any]:
     node = report.machines[0][1]
     of_factor = node == ALL or len(report.nodes) > 1
+    place = ("factor", report.cluster, report.changes[0].factor) if of_factor else ("node", report.cluster, node)
     return {
         "text": f"{regression_nodes(report)}: {', '.join(map(change_text, report.changes))}",
         "since": since_text(report),
         "alarm": report.alarm,
-        "page": page_name("factor", report.cluster, report.changes[0].factor)
-        if of_factor
-        else page_name("node", report.cluster, node),
+        "page": page_name(*place),
     }

@@ -97,11 +97,8 @@ def overview_data(factor: FactorRows, pages: dict[str, str], events: list[dict[s
     pages: node -> the address of its page; events: day, text, kind and page of each. Days are differences to the one
     before; p-values of means are there where they are coloured, by the position of the job.
     """
-    days, codes, of_means = (
-        day_numbers(factor.rows["started_s"]),
-        codes_of(factor),
-        codes_of(factor, of_window=True) if factor.window else [],
-    )
+    days, codes = day_numbers(factor.rows["started_s"]), codes_of(factor)
+    of_means = codes_of(factor, of_window=True) if factor.window else []
     values = texts_of(rounded(factor.rows["value"], 4))
     chances = texts_of(rounded(factor.rows["p_value"], 2))
     chances_of_means = texts_of(rounded(factor.rows["p_w"], 2)) if factor.window else []
@@ -165,12 +162,8 @@ class NodeSeries:
         for machine, rows in grouped.items():
             node, cpu = cast("tuple[str, int]", machine)
             places.setdefault(str(node), []).append((int(cpu), slice(int(rows[0]), int(rows[-1]) + 1)))
-        of_all = {
-            "factor": factor.name,
-            "title": title_of(factor.name),
-            "window": factor.window,
-            "sides": sides_of(factor),
-        }
+        title, sides = title_of(factor.name), sides_of(factor)
+        of_all = {"factor": factor.name, "title": title, "window": factor.window, "sides": sides}
         self._factors.append((of_all, _columns(factor), places))
 
     def of(self, node: str) -> Ready:
