@@ -39,8 +39,8 @@ def _print_checks(checks: "Sequence[Check]") -> None:
                 say(f"  {status:<8} {check.name}: {printable(check.found)}\n{'':11}{printable(check.remedy)}", 11)
     fine = [check for check in checks if check.status == "ok"]
     remedies = [f"{check.name}: {printable(check.remedy)}" for check in fine if check.remedy]
-    said = "; ".join(f"{check.name} ({printable(check.found)})" for check in fine)
-    say("\n".join([f"  {len(fine)} ok: {said}", *(f"  optional {remedy}" for remedy in remedies)]), 4)
+    listed = "; ".join(f"{check.name} ({printable(check.found)})" for check in fine)
+    say("\n".join([f"  {len(fine)} ok: {listed}", *(f"  optional {remedy}" for remedy in remedies)]), 4)
 
 
 def _sentence(checks: "Sequence[Check]") -> str:

@@ -194,9 +194,9 @@ def ready(
         refuse_others(context, {"as_json"}, "without a NAME all studies are listed")
         listed = {each: (function.__doc__ or "").splitlines()[0] for each, function in READY.items()}
         if as_json:
-            print(json_text({"studies": [{"name": each, "question": asked} for each, asked in listed.items()]}))
+            print(json_text({"studies": [{"name": each, "question": question} for each, question in listed.items()]}))
         else:
-            say("\n".join(f"{each:26}{asked}" for each, asked in listed.items()), 26)
+            say("\n".join(f"{each:26}{question}" for each, question in listed.items()), 26)
         return
     sizes = tuple(whole_of(word, "--n") for word in n.split(",")) if n is not None else ()
     given = {"n": sizes[0] if len(sizes) == 1 else None, "nb": nb, "grid": grid, "threads_per_rank": threads}

@@ -59,7 +59,7 @@ def hpcc_tarball(progress: Callable[[str], None] | None = None) -> Path:
         path = Path(given)
         if not path.is_file():
             raise EnvironmentProblem(f"{OVERRIDE} is {given}; no such file. Give the path of {TARBALL}.")
-        check_sha256(path)
+        _check_sha256(path)
         return path
     kept = cache_folder() / "downloads" / TARBALL
     if kept.is_file() and sha256_of(kept) == SHA256:
@@ -69,12 +69,12 @@ def hpcc_tarball(progress: Callable[[str], None] | None = None) -> Path:
     make_cache(kept.parent)
     with tempfile.TemporaryDirectory(prefix="apt-", dir=kept.parent) as folder:
         fetched = _fetch(Path(folder))
-        check_sha256(fetched)
+        _check_sha256(fetched)
         fetched.replace(kept)
     return kept
 
 
-def check_sha256(path: Path) -> None:
+def _check_sha256(path: Path) -> None:
     """Raise EnvironmentProblem unless the file is the archive that this version was made for."""
     actual = sha256_of(path)
     if actual != SHA256:

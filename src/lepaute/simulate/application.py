@@ -196,6 +196,6 @@ def parameter_kinds(application: Application) -> Mapping[str, Any]:
 
 
 @cache
-def _kinds_of_fields(kind: Any) -> dict[str, Any]:
-    hints = get_type_hints(kind)
-    return {field.name: hints[field.name] for field in fields(kind)}
+def _kinds_of_fields(described: Any) -> dict[str, Any]:
+    hints = get_type_hints(described)
+    return {field.name: hints[field.name] for field in fields(described)}

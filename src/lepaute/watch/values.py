@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from lepaute.errors import InputError
-from lepaute.watch.store.packed import row_keys
+from lepaute.watch.store.rows import row_keys
 from lepaute.watch.store.tables import FACTOR_VALUES, STATES
 
 #: Column -> its kind: text, integer or real. node: "13" or its host name, one node with the cluster; cpu: processor of

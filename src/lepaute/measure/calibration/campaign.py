@@ -248,8 +248,8 @@ class Calibration(Campaign):
             layer = "" if last is None else last.layer
             probes = precision.PROBES_FOR.get(layer, precision.USUAL_PROBES)
             share = 1.0 if block < planned else self._share_of_block(probes)
-            left_s = self._budget_s - (now_s() - self._begun_s)
-            step = precision.next_step(self._goal, reached, block, left_s, share * self._block_s, last)
+            remaining_s = self._budget_s - (now_s() - self._begun_s)
+            step = precision.next_step(self._goal, reached, block, remaining_s, share * self._block_s, last)
             if step != "check":
                 break
             try:

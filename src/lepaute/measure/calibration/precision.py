@@ -105,22 +105,22 @@ class Check(Entry):
 
 
 def next_step(
-    goal: Goal, reached: Reached | None, blocks: int, left_s: float, block_s: float, last: Check | None
+    goal: Goal, reached: Reached | None, blocks: int, remaining_s: float, block_s: float, last: Check | None
 ) -> Literal["measure", "check", "stop"]:
     """What comes after so many blocks. The fit at the end is paid for, too; a check that takes longer than a block is
     made after every second one.
 
     reached  : what the last check found, if it was after the last block
-    left_s   : of the budget;  block_s: what the next block takes
+    remaining_s : of the budget;  block_s: what the next block takes
     last     : the last check, of this session or an earlier one
     """
     check_s = _CHECK_S if last is None else last.cost_s
-    if (reached is not None and goal.met(reached)) or left_s < block_s + check_s:
+    if (reached is not None and goal.met(reached)) or remaining_s < block_s + check_s:
         return "stop"
     if reached is not None:
         return "measure"
     just_checked = last is not None and blocks - last.blocks < 2
-    if left_s < block_s + 2.0 * check_s or (check_s > block_s and just_checked):
+    if remaining_s < block_s + 2.0 * check_s or (check_s > block_s and just_checked):
         return "measure"
     return "check"
 

@@ -302,8 +302,7 @@ def archives(
         texts = dict.fromkeys(levels_of)
         rows_first = [(f"{name}, {text}", form, size) for name, form, size in rows_first for text in texts]
     of_each = verdicts_of_each(parts, *chosen, margin=margin, correction=correction, primary=rows_first)
-    rows = of_each[numbers.index(ranks)]
-    if disturbed and not all(row.is_disturbed for row in rows):
+    if disturbed and not all(row.is_disturbed for row in of_each[numbers.index(ranks)]):
         weakening.append(f"{disturbed} and decide nothing")
     return Comparison(
         left=chosen[0],
@@ -315,7 +314,7 @@ def archives(
         nodes=tuple(facts[0].node_of(rank) for rank in range(ranks)) if facts[0].nodes else (),
         run_time=run_time,
         margin=margin,
-        verdicts=rows,
+        verdicts=of_each[numbers.index(ranks)],
         correction=correction,
         primary=tuple(rows_first),
         guidelines=_guidelines(summaries[~summaries["disturbed"]], chosen, ranks),

@@ -88,14 +88,14 @@ def split_cells(line: str) -> list[str]:
         position = end + 1
 
 
-def integer_of(cell: str) -> int:
+def _integer_of(cell: str) -> int:
     """The integer written in a cell, strictly: no sign +, blank, underscore or leading zero; raises ValueError."""
     if len(cell) <= _LONGEST_NUMBER and _INTEGER.fullmatch(cell) and is_integer(value := int(cell)):
         return value
     raise ValueError("expected a whole number between -2^63 and 2^63")
 
 
-def real_of(cell: str) -> float:
+def _real_of(cell: str) -> float:
     """The finite real number written in a cell; raises ValueError."""
     if len(cell) <= _LONGEST_NUMBER and _REAL.fullmatch(cell) and math.isfinite(value := float(cell)):
         return value
@@ -157,9 +157,9 @@ class DeclaredColumn:
         if cell == "":
             return None
         if self.type == "int":
-            return integer_of(cell)
+            return _integer_of(cell)
         if self.type == "real":
-            return real_of(cell)
+            return _real_of(cell)
         value = text_of(cell)
         self.check(value)
         return value

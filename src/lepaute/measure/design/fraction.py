@@ -71,19 +71,19 @@ def fractional(
                 f"count is {shortened(repr(count))}; give a number from {max(sizes)}, the most levels of a factor, to "
                 f"{min(math.prod(sizes), _MAX_SUBSET_ROWS)}"
             )
-        rows = balanced_subset(sizes, count, Draws(seed, "subset"))
+        rows = _balanced_subset(sizes, count, Draws(seed, "subset"))
         about = {
             "method": "balanced",
             "runs": str(count),
             "fraction": f"{count}/{math.prod(sizes)}",
             "distinct": str(len(set(rows))),
-            "pair_imbalance": f"{imbalance_of(rows, sizes):.6g}",
+            "pair_imbalance": f"{_imbalance_of(rows, sizes):.6g}",
         }
     treatments = [tuple(one.values[i] for one, i in zip(levels, row, strict=True)) for row in rows]
     return combined("fractional", checked, treatments, about, replications, blocks, seed)
 
 
-def balanced_subset(sizes: Sequence[int], runs: int, draws: Draws) -> list[tuple[int, ...]]:
+def _balanced_subset(sizes: Sequence[int], runs: int, draws: Draws) -> list[tuple[int, ...]]:
     """`runs` rows of level numbers in which every level of a factor occurs equally often, to within one.
 
     sizes: number of levels of each factor
@@ -95,7 +95,7 @@ def balanced_subset(sizes: Sequence[int], runs: int, draws: Draws) -> list[tuple
     whole = math.prod(sizes)
     if runs < whole < 2 * runs:
         # What remains of a balanced whole without a balanced subset is balanced too, and nothing in it is repeated.
-        without = set(balanced_subset(sizes, whole - runs, draws))
+        without = set(_balanced_subset(sizes, whole - runs, draws))
         rows = [row for row in product(*map(range, sizes)) if row not in without]
         if len(rows) == runs:
             return rows
@@ -103,7 +103,7 @@ def balanced_subset(sizes: Sequence[int], runs: int, draws: Draws) -> list[tuple
     return list(zip(*best, strict=True))
 
 
-def imbalance_of(rows: Sequence[Sequence[int]], sizes: Sequence[int]) -> float:
+def _imbalance_of(rows: Sequence[Sequence[int]], sizes: Sequence[int]) -> float:
     """The largest difference, over all pairs of factors and of their levels, between how often the two levels occur
     together and how often they would if all pairs did equally often; 0 is an orthogonal array."""
     worst = 0.0

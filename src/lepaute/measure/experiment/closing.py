@@ -146,7 +146,7 @@ def _finished(run: "Job", problem: BaseException | None) -> Outcome:
     record.log(f"archiving ({state.status})")
     target = run.options.archive if state.status == COMPLETE else partial_name(run.options.archive)
     done, rows = workspace.measured()
-    archive_workspace(workspace, target, run.archive_content)
+    _archive_workspace(workspace, target, run.archive_content)
     if state.status == COMPLETE:
         run.close()
         workspace.remove()
@@ -181,7 +181,7 @@ def close_interrupted(folder: Path, contents: Iterable[Content] = (), *, force: 
             state.warnings.append("the controller died unexpectedly: this archive holds what it had written")
         target = partial_name(folder.with_suffix(".zip"))
         check_archive_output(target, force=force)
-        archive_workspace(workspace, target, content)
+        _archive_workspace(workspace, target, content)
         return target
     finally:
         workspace.close()
@@ -220,7 +220,7 @@ def _write_journal(workspace: Workspace, name: str, noted: Iterable[Mapping[Any,
         workspace.journal(name).add({key: None if value != value else value for key, value in entry.items()})  # noqa: PLR0124
 
 
-def archive_workspace(workspace: Workspace, target: Path, content: Content = EXPERIMENT) -> None:
+def _archive_workspace(workspace: Workspace, target: Path, content: Content = EXPERIMENT) -> None:
     """Writes the archive of everything in a workspace, which stays as it is.
 
     Raises ArchiveError or OSError where it cannot be written; no incomplete archive is left then.

@@ -87,10 +87,10 @@ def preferred(names: list[str]) -> str | None:
     return means[0] if len(means) == 1 else names[0] if len(names) == 1 else None
 
 
-def column_named(wanted: str, columns: list[str]) -> str:
+def column_named(name: str, columns: list[str]) -> str:
     """The column with that name, else the only one that has it before its unit: t_max of t_max[usec]."""
-    alike = [name for name in columns if wanted and stem(name) == letters(wanted)]
-    return wanted if wanted in columns or len(alike) != 1 else alike[0]
+    matches = [column for column in columns if name and stem(column) == letters(name)]
+    return name if name in columns or len(matches) != 1 else matches[0]
 
 
 def stem(name: str) -> str:

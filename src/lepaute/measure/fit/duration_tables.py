@@ -202,9 +202,9 @@ def _chosen(columns: list[str], x: str | None, y: str | None, where: str) -> tup
     return str(size), str(duration)
 
 
-def _column(wanted: str, columns: list[str], where: str) -> str:
+def _column(text: str, columns: list[str], where: str) -> str:
     """The column that is meant, see `column_named`; raises InputError where there is not just one."""
-    name = column_named(wanted, columns)
+    name = column_named(text, columns)
     if columns.count(name) != 1:
         problem = "no" if name not in columns else "more than one"
         raise InputError(f"{where}: {problem} column {name[:60]!r}; there are {', '.join(columns)[:300]}")

@@ -297,11 +297,11 @@ def hierarchy_lines(hierarchy: MemoryHierarchy) -> list[str]:
             f"{with_interval(best.median * 1e-9, best.low * 1e-9, best.high * 1e-9, 'GB/s')}, {best.curve}"
         )
         if number < len(hierarchy.levels):
-            lines.append(f"    {level_text(hierarchy.levels[number])}")
+            lines.append(f"    {_level_text(hierarchy.levels[number])}")
     return [*lines, *(f"  note: {note}" for note in hierarchy.notes)]
 
 
-def level_text(level: Level) -> str:
+def _level_text(level: Level) -> str:
     """One end of a plateau in a line: where it is, and what hwloc says of a cache there."""
     text = f"falls between {size_text(level.low_bytes)} and {size_text(level.high_bytes)}"
     text += " (no plateau follows)" if level.open else f" ({-100 * level.drop:+.0f} %)"

@@ -169,7 +169,7 @@ def undo_journal(path: Path, files: SystemFiles) -> list[Record]:
     records = [warning("undo", str(path), message) for message in wrong]
     refused = False
     for entry in reversed(entries):
-        current = current_value(files, entry.target)
+        current = _current_value(files, entry.target)
         if current == entry.before:
             continue
         if current not in {entry.set_to, None}:
@@ -186,7 +186,7 @@ def undo_journal(path: Path, files: SystemFiles) -> list[Record]:
             message = f"cannot be set back to {entry.before}: {why(error)}"
             records.append(record(entry.control, entry.target, "warning", message, current, current))
             continue
-        after = current_value(files, entry.target)
+        after = _current_value(files, entry.target)
         fine = after == entry.before
         message = "set back" if fine else f"set back to {entry.before}, but the kernel keeps {after}"
         records.append(record(entry.control, entry.target, "done" if fine else "warning", message, current, after))
@@ -198,7 +198,7 @@ def undo_journal(path: Path, files: SystemFiles) -> list[Record]:
     return records
 
 
-def current_value(files: SystemFiles, target: str) -> str | None:
+def _current_value(files: SystemFiles, target: str) -> str | None:
     try:
         return files.setting(target)
     except OSError:

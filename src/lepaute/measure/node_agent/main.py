@@ -150,7 +150,7 @@ class Agent:
 
     def _control(self, arguments: dict[str, Any]) -> list[dict[str, Any]]:
         if self._controls is None:
-            self._controls = Controls(self._files, journal_folder(self._files) / "controls.jsonl")
+            self._controls = Controls(self._files, _journal_folder(self._files) / "controls.jsonl")
         return self._controls.apply(arguments["wanted"])
 
     def _undo(self, _arguments: dict[str, Any]) -> list[dict[str, Any]]:
@@ -185,7 +185,7 @@ class Agent:
             steps.callback(self._processes.stop_all)
 
 
-def journal_folder(files: SystemFiles) -> Path:
+def _journal_folder(files: SystemFiles) -> Path:
     """Where the values from before a change are kept: the same for all experiments of a user, and of no other user.
 
     What lies there is written back to the system's files, so nobody else may have put it there.
@@ -229,8 +229,8 @@ def main(nonce: str, root: str = "/") -> None:
     sender = Sender(out)
     agent = Agent(sender, root)
     agent.hello(nonce)
-    threading.Thread(target=tell_alive, args=(sender,), daemon=True).start()
-    threading.Thread(target=watch_controller, args=(agent,), daemon=True).start()
+    threading.Thread(target=_tell_alive, args=(sender,), daemon=True).start()
+    threading.Thread(target=_watch_controller, args=(agent,), daemon=True).start()
     try:
         while (received := receive(source)) is not None:
             agent.silence.heard()
@@ -241,23 +241,23 @@ def main(nonce: str, root: str = "/") -> None:
     except WireError as problem:
         print(f"lepaute agent: {problem}", file=sys.stderr)
     finally:
-        # A batch system sends it more than once, and tell_alive does so too: what is begun here is done to its end.
+        # A batch system sends it more than once, and _tell_alive does so too: what is begun here is done to its end.
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         with contextlib.suppress(Exception):
             agent.leave()
-        farewell = threading.Thread(target=say_left, args=(sender,), daemon=True)
+        farewell = threading.Thread(target=_say_left, args=(sender,), daemon=True)
         farewell.start()
         farewell.join(FAREWELL_S)  # a controller that stands still takes nothing
         # Not sys.exit: a thread that still waits for something must not keep the node busy.
         os._exit(0)
 
 
-def say_left(sender: Sender) -> None:
+def _say_left(sender: Sender) -> None:
     with contextlib.suppress(OSError, ValueError):
         sender.send({"event": "left"})
 
 
-def tell_alive(sender: Sender) -> None:
+def _tell_alive(sender: Sender) -> None:
     """Tells the controller that this node lives; ends the agent when the connection has ended."""
     while True:
         time.sleep(ALIVE_S)
@@ -268,7 +268,7 @@ def tell_alive(sender: Sender) -> None:
             return
 
 
-def watch_controller(agent: Agent) -> None:
+def _watch_controller(agent: Agent) -> None:
     """Ends the agent when the controller is silent for long. Sends nothing, so a full connection cannot block it."""
     while agent.silence.seconds() <= CUT_S:
         time.sleep(ALIVE_S)

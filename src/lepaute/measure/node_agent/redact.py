@@ -207,7 +207,7 @@ _SEPARATOR = r"(?:[ \t]{1,20}|\\?[\"'],[ \n]{0,40}(?=\\?[\"']))"
 _BEFORE = r"[ \t\"'\[]"
 
 
-def program_pattern(program: Program) -> re.Pattern[str]:
+def _program_pattern(program: Program) -> re.Pattern[str]:
     """Finds the secret in a command line, or in one that is written as a list of strings (JSON, Python).
 
     Groups: head, quote, value.
@@ -282,7 +282,7 @@ _HEADER = re.compile(
 )
 _LOGIN = re.compile(r"(?:basic|bearer|digest|negotiate|token|apikey|aws4\S*|[^ ]{0,200}\d)", re.IGNORECASE)
 _FORMS = tuple((token.needle, re.compile(token.pattern)) for token in TOKENS)
-_PROGRAM_FORMS = tuple(map(program_pattern, PROGRAMS))
+_PROGRAM_FORMS = tuple(map(_program_pattern, PROGRAMS))
 _ANY_PROGRAM = re.compile("|".join(program.names for program in PROGRAMS))
 _KEY_START = re.compile(r"-----BEGIN (?:[A-Z0-9]{1,12} ){0,4}PRIVATE KEY(?: BLOCK)?-----")
 _KEY_END = re.compile(r"-----END (?:[A-Z0-9]{1,12} ){0,4}PRIVATE KEY(?: BLOCK)?-----")

@@ -256,7 +256,7 @@ class Found:
                     label = f"{files.read_or(f'{folder}/name', 'hwmon')} {part}"
                 try:
                     opened = self._open(name)
-                    took_s = reading_time_s(opened)
+                    took_s = _reading_time_s(opened)
                 except (OSError, ValueError) as error:
                     failures.append(f"{label}: {_reason(error)}")
                     continue
@@ -329,7 +329,7 @@ def _column_part(label: str) -> str:
     return re.sub(r"[^a-z0-9]+", "_", label.lower()).strip("_")
 
 
-def reading_time_s(opened: Opened) -> float:
+def _reading_time_s(opened: Opened) -> float:
     """The shorter of two readings: the first may have to wake a device. Raises OSError, ValueError."""
     took = []
     for _ in range(2):

@@ -275,7 +275,7 @@ class Channel:
             passed += len(line)
             if line.startswith(b"{") and self._nonce.encode() in line:
                 with contextlib.suppress(ValueError):
-                    self.hello = checked_hello(json.loads(line))
+                    self.hello = _checked_hello(json.loads(line))
                     self._silence.heard()
                     self._started.set_result(None)
                     return
@@ -376,7 +376,7 @@ class Channel:
         return lines[-1] if lines else ""
 
 
-def checked_hello(message: object) -> Hello:
+def _checked_hello(message: object) -> Hello:
     """An agent's first message. Raises WireError where something that the controller needs is missing."""
     try:
         hello = from_json(Hello, message, "greeting")

@@ -93,7 +93,7 @@ class OarScheduler(types.Scheduler):
             time.sleep(self._poll_s)
 
 
-def oarsh_prefix(job: str, node: str) -> tuple[str, ...]:
+def _oarsh_prefix(job: str, node: str) -> tuple[str, ...]:
     """The words that make oarsh run a command on a node of a job; it joins them and gives them to a shell there.
 
     oarsh drops `-o` and `-l` unless the site's oar.conf (OPENSSH_OPTSTR_FILTERED) lets them pass, so that the interval
@@ -232,7 +232,7 @@ def _delete(job: str | None, name: str) -> None:
 
 
 def _prefix(job: str, node: str, request: types.Request) -> tuple[str, ...]:
-    return oarsh_prefix(job, node) if request.image is None else ssh_prefix(node, request.ssh_config, user="root")
+    return _oarsh_prefix(job, node) if request.image is None else ssh_prefix(node, request.ssh_config, user="root")
 
 
 def _addresses(job: str, names: tuple[str, ...], request: types.Request) -> tuple[types.NodeAddress, ...]:

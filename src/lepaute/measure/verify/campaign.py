@@ -145,7 +145,7 @@ def run_cases(
     before_s: float | None = None
     while queue:
         case, repeat, attempt = _next_attempt(queue, runs)
-        if attempt and not _time_is_left(runs):
+        if attempt and not _may_go_on(runs):
             break
         again = f" (again: {attempt})" if attempt else ""
         progress(cases[case].label + again, len(runs) / (len(runs) + 1 + len(queue)))
@@ -239,7 +239,7 @@ def _next_attempt(queue: list[tuple[int, int, int]], runs: Sequence[RecordedRun]
     return queue.pop(next(places, 0))
 
 
-def _time_is_left(runs: Sequence[RecordedRun]) -> bool:
+def _may_go_on(runs: Sequence[RecordedRun]) -> bool:
     """For a further attempt."""
     planned_s, further_s = (
         fsum(recorded.run.time_s for recorded in runs if bool(recorded.attempt) is further) for further in (False, True)

@@ -98,7 +98,7 @@ def plot(
     axes[1][0].set_ylim(-1.25 * reach, 1.25 * reach)  # room for the numbers
     axes[0][0].set_ylabel("rate of the solver (Gflop/s)" if is_hpl else "duration (s)", fontsize=9)
     axes[1][0].set_ylabel("duration, off the measured mean (%)", fontsize=9)
-    any_drift = any(has_drift(row) for row in table.to_dict("records"))
+    any_drift = any(_has_drift(row) for row in table.to_dict("records"))
     handles = _legend_handles(bool(runs["disturbed"].astype(bool).any()), any_drift, known)
     columns = 1 if len(sizes) == 1 else 2
     figure.legend(handles=handles, loc="outside lower center", ncols=columns, frameon=False, fontsize=9)
@@ -139,7 +139,7 @@ def _draw_errors(axis: Any, position: int, row: dict[Any, Any], runs: "pandas.Da
     # A disturbed run may last twice as long: it is kept at the edge of the picture rather than shrink all the others.
     values = [percent(time_s) for time_s in runs["time_s"]]
     _draw_runs(axis, position, values, list(runs["disturbed"]), 0.0, edge=1.22 * reach)
-    if has_drift(row):
+    if _has_drift(row):
         without = percent(row["measured_without_drift_s"])
         axis.plot(
             position + OFFSET + HALF_WIDTH, without, "D", ms=5.0, mec=WITHOUT_DRIFT, mfc="white", mew=1.3, zorder=5
@@ -186,14 +186,14 @@ def _reach_percent(table: "pandas.DataFrame", runs: "pandas.DataFrame") -> float
     reach = MIN_REACH_PERCENT
     for row in table.to_dict("records"):
         case_runs = runs[(runs["case"] == row["case"]) & ~runs["disturbed"].astype(bool)]
-        drawn = (row["measured_without_drift_s"],) if has_drift(row) else ()
+        drawn = (row["measured_without_drift_s"],) if _has_drift(row) else ()
         for time_s in (row["predicted_time_s"], row["low_s"], row["high_s"], *case_runs["time_s"], *drawn):
             if not math.isnan(time_s):
                 reach = max(reach, abs(100 * (time_s / row["measured_time_s"] - 1)))
     return 1.1 * reach
 
 
-def has_drift(row: dict[Any, Any]) -> bool:
+def _has_drift(row: dict[Any, Any]) -> bool:
     """Whether what the machine drifted by since its calibration is known of a case."""
     return not math.isnan(row.get("measured_without_drift_s", math.nan))
 

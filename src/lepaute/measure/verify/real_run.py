@@ -115,7 +115,7 @@ class HplProgram(Here):
         Raises EnvironmentProblem where the program fails, prints no result, or takes longer than timeout_s (all its
         processes are ended then).
         """
-        places = cpus_of_ranks(layout_here(), hpl)
+        places = _cpus_of_ranks(layout_here(), hpl)
         with temporary_folder("lepaute-hpl-") as folder:
             for name, text in hpl_input_files(hpl, self).items():
                 (folder / name).write_text(text)
@@ -195,7 +195,7 @@ def built_program(progress: Callable[[str], None] | None = None) -> HplProgram:
     return HplProgram(build_hpl(progress=progress) / "xhpl-lepaute", is_driver=True)
 
 
-def cpus_of_ranks(layout: Layout, hpl: Hpl) -> list[tuple[int, ...]]:
+def _cpus_of_ranks(layout: Layout, hpl: Hpl) -> list[tuple[int, ...]]:
     """The hardware threads of each rank on one node: those of the next `threads_per_rank` cores."""
     threads = hpl.threads_per_rank
     return [layout.pus(range(rank * threads, (rank + 1) * threads)) for rank in range(hpl.ranks)]
@@ -210,11 +210,11 @@ def hpl_input_files(hpl: Hpl, program: HplProgram) -> dict[str, str]:
 def parse_output(program: HplProgram, hpl: Hpl, output: str, report: str = "") -> tuple[float, tuple[RankLoad, ...]]:
     """Duration and ranks; report: what HPL wrote into the files REPORTS."""
     if program.is_driver:
-        return parse_driver_output(output, hpl)
+        return _parse_driver_output(output, hpl)
     return parse_hpl_output(output + report, hpl), ()
 
 
-def parse_driver_output(output: str, hpl: Hpl) -> tuple[float, tuple[RankLoad, ...]]:
+def _parse_driver_output(output: str, hpl: Hpl) -> tuple[float, tuple[RankLoad, ...]]:
     """Duration and ranks from the JSON line of Lepaute's driver; other lines of output are passed over."""
     for line in output.splitlines():
         if not line.startswith("{"):

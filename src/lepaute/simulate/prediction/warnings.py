@@ -36,12 +36,12 @@ def caveats(predictions: "Sequence[Prediction]") -> list[str]:
     of comparing them."""
     sizes = {getattr(prediction.application, "nb", None) for prediction in predictions}
     guessed = [BLOCK_SIZES_GUESSED] if len(sizes) > 1 and any(map(guesses_block_size, predictions)) else []
-    return [alike.line(len(predictions)) for alike in alike_warnings(predictions)] + guessed
+    return [joint.line(len(predictions)) for joint in alike_warnings(predictions)] + guessed
 
 
 def joined(warnings: "Sequence[Sequence[str]]", names: "Collection[str]" = ()) -> list[str]:
     """The warnings of several predictions, those that differ in numbers or kernels alone as one with its count."""
-    return [alike.line(len(warnings)) for alike in _alike([text for texts in warnings for text in texts], names)]
+    return [joint.line(len(warnings)) for joint in _alike([text for texts in warnings for text in texts], names)]
 
 
 def alike_warnings(predictions: "Sequence[Prediction]") -> list[Alike]:

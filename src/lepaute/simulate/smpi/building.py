@@ -46,7 +46,7 @@ _SKIP_SOURCE = "long lepaute_skip(void) { return 0; }\n"
 _SYMBOL = re.compile(r"[A-Za-z_][A-Za-z0-9_.$]*")
 
 
-def skip_flags(functions: Sequence[str], folder: Path) -> list[str]:
+def _skip_flags(functions: Sequence[str], folder: Path) -> list[str]:
     """Linker options that let each of `functions` return at once, also under its Fortran name.
 
     Raises InputError for what is no function's name.
@@ -130,7 +130,7 @@ def build_program(source: Path, make: str, skip: Sequence[str], folder: Path) ->
     shutil.copytree(source, copy, symlinks=True, ignore=_left_out)
     environment = _COMPILERS | {
         "PATH": f"{wrappers}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
-        "LEPAUTE_LINK_FLAGS": " ".join(skip_flags(skip, wrappers)),
+        "LEPAUTE_LINK_FLAGS": " ".join(_skip_flags(skip, wrappers)),
     }
     try:
         run_command(
@@ -168,7 +168,7 @@ def program_in(folder: Path, word: str) -> Path:
     path = folder / word
     if not path.is_file():
         files = (file for file in sorted(folder.rglob("*")) if os.access(file, os.X_OK) and file.is_file())
-        programs = [str(file.relative_to(folder)) for file in files if is_compiled(file)]
+        programs = [str(file.relative_to(folder)) for file in files if _is_compiled(file)]
         built = f"; what was built: {', '.join(programs[:_MAX_NAMED])}" if programs else ""
         raise EnvironmentProblem(f"{word} was not built{built}; name the program as it is called in the source folder")
     return path
@@ -207,7 +207,7 @@ def check_program(
     collectives : the MPI library whose algorithms they follow; None: of `drawn` one a run, SMPI's own without any
     Raises InputError where `program` is none that SMPI and simblas can run.
     """
-    if not is_compiled(program):
+    if not _is_compiled(program):
         raise InputError(
             f"{program} is no compiled program; name the program itself, and {_BUILD}; scripts, as with mpi4py, "
             "cannot be emulated"
@@ -240,7 +240,7 @@ def check_program(
     )
 
 
-def is_compiled(file: Path) -> bool:
+def _is_compiled(file: Path) -> bool:
     """Whether it is a program, library or object file."""
     with file.open("rb") as opened:
         return opened.read(4) == b"\x7fELF"
@@ -253,7 +253,7 @@ def calls_blas(program: Path, library: Path) -> bool:
 
 def other_mpi_of(path: Path) -> str | None:
     """The library of an MPI other than SimGrid's that a compiled program needs; None for any other file."""
-    if not path.is_file() or path.is_symlink() or not is_compiled(path):
+    if not path.is_file() or path.is_symlink() or not _is_compiled(path):
         return None
     needed = re.findall(r"\(NEEDED\).*\[([^]]+)\]", _output_of("readelf", "-d", str(path)))
     return next((name for name in needed if LIBRARY_FILE.match(name)), None)

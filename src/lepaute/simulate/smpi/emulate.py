@@ -126,11 +126,10 @@ def emulate_run(
 ) -> EmulatedRun:
     """Runs `program` once on `ranks` ranks of the simulated platform.
 
-    run_seed : of another run on the machine and day of `seed`
-    load_cpus, slowdowns : of what the program computes itself, see own_computing
+    run_seed : of another run on the machine and day of `seed`;  load_cpus, slowdowns : of own code, see own_computing
     drawn : the MPI library, of COLLECTIVES, whose algorithms the run follows where the options name none
-    Raises InputError for what does not fit, EnvironmentProblem where SimGrid or a limit of this system stands in the
-    way, SimulationError where the program fails, hangs or ends in a deadlock. Nothing is left behind.
+    Raises InputError for what does not fit, EnvironmentProblem without SimGrid or beyond a limit of this system,
+    SimulationError where the program fails, hangs or ends in a deadlock. Nothing is left behind.
     """
     options = options or Options()
     if ranks < 1:
@@ -140,9 +139,8 @@ def emulate_run(
     if mapping is None and ranks > most_ranks:
         raise InputError(f"np is {ranks}; platform {platform.name} has cores for {most_ranks} ranks")
     simgrid, library = find_simgrid(), build_library()
-    warnings = check_program(
-        program, library / LIBRARY, ranks, options.collectives, tuple(COLLECTIVES) if drawn else ()
-    )
+    known = tuple(COLLECTIVES) if drawn else ()
+    warnings = check_program(program, library / LIBRARY, ranks, options.collectives, known)
     cores = (mapping or Mapping()).cores(platform, ranks, threads)
     check_limits(ranks, options.stack_kib, options.folding.from_bytes)
     with (

@@ -29,7 +29,7 @@ from lepaute.watch.alarms.groups import (
 from lepaute.watch.alarms.sizes import least_change_of, size_of_change
 from lepaute.watch.alarms.worth_a_look import Look
 from lepaute.watch.changelog import ALL, Changelog, Inventory
-from lepaute.watch.store.packed import row_keys
+from lepaute.watch.store.rows import row_keys
 from lepaute.watch.values import DAY_S, MACHINE, NODE, WHOLE_NODE, day_numbers, in_turn, nodes_of
 
 STREAM = [*MACHINE, "factor", "stratum"]

@@ -31,7 +31,7 @@ from lepaute.watch.judging.reference import (
     references,
     with_beginnings,
 )
-from lepaute.watch.store.packed import row_keys
+from lepaute.watch.store.rows import row_keys
 from lepaute.watch.values import DAY_S, MACHINE, NODE, check_values, day_numbers, is_packed, vectors
 
 #: Of the tests by default; the windows are the latest job and the latest five.

@@ -13,7 +13,7 @@ from lepaute.watch.changelog import Changelog
 from lepaute.watch.judging.judge import AND, compared, joined
 from lepaute.watch.judging.reference import digest_texts, digests_in, digests_of
 from lepaute.watch.store import Store
-from lepaute.watch.store.packed import row_keys
+from lepaute.watch.store.rows import row_keys
 from lepaute.watch.store.tables import VERDICTS
 from lepaute.watch.values import DAY_S, MACHINE, check_values, is_packed, vectors
 

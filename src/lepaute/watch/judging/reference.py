@@ -17,7 +17,7 @@ import pandas as pd
 from lepaute.stats.expanding import Booleans, Floats, Integers
 from lepaute.watch.alarms.standing import concerned
 from lepaute.watch.changelog import Changelog
-from lepaute.watch.store.packed import row_keys
+from lepaute.watch.store.rows import row_keys
 from lepaute.watch.values import MACHINE, in_turn, is_packed, numbered_nodes
 
 Digests = npt.NDArray[np.uint64]

@@ -12,7 +12,7 @@ from scipy.special import gammaln
 
 from lepaute.kit.text import counted
 from lepaute.stats.expanding import Floats
-from lepaute.watch.store.packed import row_keys
+from lepaute.watch.store.rows import row_keys
 from lepaute.watch.store.tables import STATES
 from lepaute.watch.values import DAY_S, MACHINE, NODE, Machine, day_numbers, day_of, parts_of
 

@@ -19,7 +19,7 @@ from lepaute.kit.later import later
 from lepaute.stats.expanding import Booleans, Floats, Integers
 from lepaute.watch.proposals.change_points import LEVEL, LeastChange, least_change_of
 from lepaute.watch.proposals.proposed_event import DAYS, PLATFORM, ProposedEvent, factor_changes
-from lepaute.watch.store.packed import row_keys
+from lepaute.watch.store.rows import row_keys
 from lepaute.watch.values import DAY_S, Machine, Node, day_numbers, day_of
 
 if TYPE_CHECKING:

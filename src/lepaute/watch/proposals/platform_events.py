@@ -36,7 +36,7 @@ from lepaute.watch.proposals.proposed_event import (
     factor_changes,
     shared_groups,
 )
-from lepaute.watch.store.packed import row_keys
+from lepaute.watch.store.rows import row_keys
 from lepaute.watch.values import DAY_S, Machine, Node, backward_jobs, check_values, is_of, is_of_job, nodes_of
 from lepaute.watch.values import MACHINE as MACHINE_COLUMNS
 

@@ -12,7 +12,7 @@ from lepaute.watch.changelog import ALL, Changelog
 from lepaute.watch.judging import recorded_tests as recorded
 from lepaute.watch.judging.judge import AND
 from lepaute.watch.kept import keep_state, kept_state
-from lepaute.watch.store.packed import row_keys
+from lepaute.watch.store.rows import row_keys
 from lepaute.watch.store.tables import VERDICTS
 from lepaute.watch.values import DAY_S, MACHINE, WHOLE_NODE, Node, is_of, is_packed
 

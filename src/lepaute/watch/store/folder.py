@@ -33,7 +33,7 @@ from lepaute.kit.files import hold_lock, not_written, sync, write_whole
 from lepaute.kit.json_values import from_json
 from lepaute.kit.parquet import open_parquet, reading_table
 from lepaute.watch.store.backend import Backend, NoStoreError, Parameters, Writer, parquet_rows
-from lepaute.watch.store.packed import packed_texts
+from lepaute.watch.store.rows import packed_texts
 from lepaute.watch.store.tables import TABLES, VERSION, Table, changed, check_version, migrated
 
 #: Memory of DuckDB in a process; beyond it queries use the disk.

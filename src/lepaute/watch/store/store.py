@@ -18,8 +18,7 @@ from lepaute.measure.archive import Archive
 from lepaute.watch.store import additions
 from lepaute.watch.store.additions import Decide
 from lepaute.watch.store.backend import Backend, Parameters, Writer, fresh, same_key
-from lepaute.watch.store.packed import packed_frame
-from lepaute.watch.store.rows import ArchiveRows, archive_rows, rows_of
+from lepaute.watch.store.rows import ArchiveRows, archive_rows, packed_frame, rows_of
 from lepaute.watch.store.tables import (
     ALARM_DAYS,
     ALARMS,

@@ -260,14 +260,14 @@ def distance_effects(
         DistanceEffect(
             measured[0],
             name,
-            welch(small.get(measured[0]), small.get(name), 0, MISS / comparisons),
-            welch(large.get(measured[0]), large.get(name), 1, MISS / comparisons),
+            _welch(small.get(measured[0]), small.get(name), 0, MISS / comparisons),
+            _welch(large.get(measured[0]), large.get(name), 1, MISS / comparisons),
         )
         for name in measured[1:]
     ]
 
 
-def welch(one: Floats | None, other: Floats | None, column: int, miss: float) -> Difference | None:
+def _welch(one: Floats | None, other: Floats | None, column: int, miss: float) -> Difference | None:
     """Interval of the difference of two means by Welch's t; None with fewer than two starts of either.
 
     one, other: shape (starts, 2), of which `column` is compared
@@ -380,5 +380,5 @@ def uplink_Bps(frames: "Sequence[pandas.DataFrame]") -> float | None:  # noqa: N
     rate = np.log(table["flows"] * table["size_bytes"] / table["duration_s"])
     starts = rate.groupby([table[key] for key in keys]).median()
     by_class = {name: part.to_numpy(dtype=np.float64)[:, None] for name, part in starts.groupby(level=0)}
-    found = welch(by_class.get(SAME_SWITCH), by_class.get(ACROSS), 0, UPLINK_MISS)
+    found = _welch(by_class.get(SAME_SWITCH), by_class.get(ACROSS), 0, UPLINK_MISS)
     return float(np.exp(np.mean(by_class[ACROSS]))) if found is not None and found.high < 0 else None

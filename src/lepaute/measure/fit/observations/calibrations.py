@@ -185,7 +185,7 @@ def probe_under_load(table: pandas.DataFrame) -> "pandas.Series[str]":
     return named.where(~threaded, named + ", " + table[THREADS].astype(str) + " threads")
 
 
-def enough_blocks(blocks: int) -> int:
+def _enough_blocks(blocks: int) -> int:
     """How many of `blocks` blocks must have an undisturbed run of a probe: 3, or half of them where there are fewer."""
     return ENOUGH_BLOCKS if blocks >= ENOUGH_BLOCKS else (blocks + 1) // 2
 
@@ -199,7 +199,7 @@ def without_disturbed(
              the column `disturbed`, from an older version, counts as undisturbed throughout
     by     : columns that distinguish the probes: ("probe", "cpu") for kernels; none where all rows are of one probe
 
-    A probe can do without its disturbed runs when it has an undisturbed one in at least `enough_blocks` of its blocks,
+    A probe can do without its disturbed runs when it has an undisturbed one in at least `_enough_blocks` of its blocks,
     the blocks of all archives together. Returns new tables in the order of `frames`, and in alphabetical order the
     names of the probes that could not, such as "dgemm 0" ("p2p" where `by` is empty): of these all rows are kept. The
     durations do not matter: to leave out what is slow would bias the models. A probe under several loads counts as
@@ -225,7 +225,7 @@ def without_disturbed(
         every.add(place)
         if not row["disturbed"]:
             quiet.add(place)
-    short = {name for name, (every, quiet) in seen.items() if len(quiet) < enough_blocks(len(every))}
+    short = {name for name, (every, quiet) in seen.items() if len(quiet) < _enough_blocks(len(every))}
     return [_kept(frame, by, short) for frame in frames], tuple(sorted(short))
 
 

@@ -141,7 +141,7 @@ def pooled_observations(
     hosts : the nodes that were measured, where they are several
     shape : of the nodes; None: one socket of as many cores as the table names
     The column `cpu` becomes the number of a core of one node among all cores of all nodes, see `place_of`. The column
-    `launch` numbers the starts of processes: the ranks of one mpirun have it in common, see `launches_of`. `probe`
+    `launch` numbers the starts of processes: the ranks of one mpirun have it in common, see `_launches_of`. `probe`
     tells loads and threads apart, see `probe_under_load`; `share` is that of the other cores of the row's socket that
     computed, and `socket` its number among those of all nodes; `archive` numbers the frames.
     Raises FitError when a column is missing or there is no row.
@@ -169,11 +169,11 @@ def pooled_observations(
     table["probe"] = probe_under_load(table)
     for column in ("kernel", "probe"):
         table[column] = table[column].astype("category")
-    table["launch"] = launches_of(table)
+    table["launch"] = _launches_of(table)
     return table
 
 
-def launches_of(table: "pandas.DataFrame") -> Integers:
+def _launches_of(table: "pandas.DataFrame") -> Integers:
     """Number of the launch of each row: same node, block, probe and attempt, and the same core unless there are ranks.
 
     A probe of one process is started once for each core, and its rank is 0 on all of them; where a rank above 0 occurs,

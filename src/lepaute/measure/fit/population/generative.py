@@ -78,7 +78,7 @@ class _State:
     objective: float
 
 
-def groups_of_nodes(node: Integers, centres: Floats, most: int = MAX_GROUPS) -> Mixture:
+def _groups_of_nodes(node: Integers, centres: Floats, most: int = MAX_GROUPS) -> Mixture:
     """The groups that the nodes fall in.
 
     node : shape (CPUs,), from 0, the node of each cpu;  centres : shape (CPUs, p), mean coefficients of each
@@ -314,7 +314,7 @@ def generative(data: Coefficients, *, most_groups: int = MAX_GROUPS) -> Generati
         notes.append("no part of a day is common to all CPUs, or it cannot be told apart.")
     constant = np.flatnonzero(np.ptp(data.values, axis=0) == 0.0)
     notes += [f"{data.terms[at]} is the same everywhere." for at in constant]
-    mixture = groups_of_nodes(data.node_of_unit, unit_means(data.unit, data.values), most_groups)
+    mixture = _groups_of_nodes(data.node_of_unit, unit_means(data.unit, data.values), most_groups)
     of_unit = mixture.group_of_node[data.node_of_unit]
     scales = day_scales(data, of_unit) if days.degrees_of_freedom else None
     if scales is None:

@@ -20,7 +20,7 @@ SHOWN = (0.05, 0.95)
 def pictures(calls: Classed) -> list[Picture]:
     """Those for which there is something to draw."""
     drawn = [against_size(calls), against_order(calls), against_time(calls)]
-    drawn += [scatter_against_size(calls)] if len(calls.counts) > 1 else []
+    drawn += [_scatter_against_size(calls)] if len(calls.counts) > 1 else []
     drawn += [correlations(calls)] if len(calls.of) > 4 * LAGS else []
     drawn += [against_place(calls)] if len(calls.of.places) > 1 else []
     return drawn
@@ -34,7 +34,7 @@ def of_kind(calls: Classed, kind: str) -> Picture:
         "step": against_time,
     }
     if len(calls.counts) > 1:
-        drawn["spread"] = scatter_against_size
+        drawn["spread"] = _scatter_against_size
     if len(calls.of) > 4 * LAGS:
         drawn["autocorrelation"] = drawn["dependence"] = correlations
     if len(calls.of.places) > 1:
@@ -140,7 +140,7 @@ def machine_in_time(machine: Machine) -> list[Picture]:
     return drawn
 
 
-def scatter_against_size(calls: Classed) -> Picture:
+def _scatter_against_size(calls: Classed) -> Picture:
     """Mean absolute deviation of single calls in each class, measured and by the model."""
     centre, measured, modelled = [], [], []
     relative = calls.of.deviation_s / calls.of.predicted_s

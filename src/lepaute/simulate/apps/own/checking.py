@@ -13,11 +13,10 @@ from lepaute.kit.numbers import path_of
 from lepaute.kit.text import counted, ranks_text, seconds
 from lepaute.simulate.apps.own.laying import Asked, Laying
 from lepaute.simulate.apps.own.rank import ANY
-from lepaute.simulate.apps.replay.calls import CALLS, Call, Does
+from lepaute.simulate.apps.replay.calls import CALLS, MEETINGS, Call, Does, Rows
 from lepaute.simulate.apps.replay.collectives import OPENMPI
 from lepaute.simulate.apps.replay.laying import Groups, RecordedPart
 from lepaute.simulate.apps.replay.operations import Operations
-from lepaute.simulate.apps.replay.rows import MEETINGS, Rows
 from lepaute.simulate.apps.replay.survey import Survey
 from lepaute.simulate.trace import read_trace
 from lepaute.simulate.trace.table import NOBODY

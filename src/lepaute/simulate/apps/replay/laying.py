@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 from lepaute import _core
 from lepaute.errors import InputError
 from lepaute.simulate.apps.own.laying import Laid
-from lepaute.simulate.apps.replay.calls import BY_BLOCKS, CALLS, CREATION_BYTES, TO_EACH_OTHER, Does
+from lepaute.simulate.apps.replay.calls import BY_BLOCKS, CALLS, CREATION_BYTES, MEETINGS, TO_EACH_OTHER, Does, Rows
 from lepaute.simulate.apps.replay.collectives import parts_of
 from lepaute.simulate.apps.replay.operations import NONE, Operations, Requests
-from lepaute.simulate.apps.replay.rows import MEETINGS, Rows
 from lepaute.simulate.apps.replay.survey import Survey, turns
 from lepaute.simulate.trace.messages import BLOCKING_OF, CREATIONS, SENDS, TESTS
 from lepaute.simulate.trace.table import COMPUTING, KERNEL, NOBODY, PHASE, Trace

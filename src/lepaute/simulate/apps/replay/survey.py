@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from lepaute.errors import InputError
 from lepaute.kit.text import seconds
-from lepaute.simulate.apps.replay.calls import CALLS
-from lepaute.simulate.apps.replay.rows import MEETINGS, Rows
+from lepaute.simulate.apps.replay.calls import CALLS, MEETINGS, Rows
 from lepaute.simulate.trace.messages import BETWEEN_TWO, IMMEDIATE_SENDS, SENDS, occurrence
 from lepaute.simulate.trace.table import MPI, NOBODY, Trace
 
