@@ -218,9 +218,8 @@ def emulate_run(
         if keep is not None and keep.nodes is not None:
             keep.nodes.write_text(json.dumps(nodes_of(platform, cores)), encoding="utf-8")
     assert report is not None
-    return replace(
-        run_of(report, ended, seed, options.value_pattern, warnings), collectives=options.collectives or drawn
-    )
+    run = run_of(report, ended, seed, options.value_pattern, warnings)
+    return replace(run, collectives=options.collectives or drawn)
 
 
 @dataclass(frozen=True, slots=True)
