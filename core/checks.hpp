@@ -73,17 +73,20 @@ void check_all(const std::vector<Value>& values);
 /// Checks the value and all that its fields hold. Throws std::invalid_argument, in one line that begins with the field.
 template <class Value>
 void check_all(const Value& value) {
-    if constexpr (Visited<Value>) { // check() may rely on them
-        Value::fields([&]<class Field>(const char* name, Field Value::*field, auto... bounds) {
+    if constexpr (Visited<Value>) { // check() may rely on the bounds of single fields
+        Value::fields([&]<class Number>(const char* name, Number Value::*field, auto... bounds) {
             if constexpr (sizeof...(bounds) > 0) {
-                check_number(name, value.*field, static_cast<Field>(bounds)...);
-            } else {
-                check_in(name, [&] { check_all(value.*field); });
+                check_number(name, value.*field, static_cast<Number>(bounds)...);
             }
         });
     }
     if constexpr (Checked<Value>) {
         value.check();
+    }
+    if constexpr (Visited<Value>) {
+        Value::fields([&](const char* name, auto field, auto... /*bounds*/) {
+            check_in(name, [&] { check_all(value.*field); });
+        });
     }
 }
 template <class Value>
