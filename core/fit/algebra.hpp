@@ -1,8 +1,7 @@
 #pragma once
 // Algebra of the small matrices that fits have, in a fixed order of operations: the same bits on every processor. BLAS
-// and LAPACK round as the processor's kernels do, and where two models are equal the last digit would choose.
-//
-// Matrices are stored row by row. Columns of products are scaled to unit length before anything is decided by size.
+// and LAPACK round as the processor's kernels do, and where two models are equal the last digit would choose. Matrices
+// are stored row by row. Columns of products are scaled to unit length before anything is decided by size.
 
 #include <cstddef>
 #include <span>

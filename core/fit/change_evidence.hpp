@@ -1,7 +1,6 @@
 #pragma once
 // A day of the evidence that levels of streams changed (lepaute/stats/change_evidence.py has the method): what each
 // value of a stream differs by from its prediction, the likelihood ratios of that, and what the stream learns of it.
-//
 // Sums, products, quotients and square roots only: the same bits on every processor. Tables are stored row by row, a
 // row for each stream.
 

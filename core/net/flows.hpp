@@ -1,9 +1,8 @@
 #pragma once
-// Flows in progress over shared links: who transfers how much, and which one ends next.
-//
-// Flows of one pair of nodes and one cap always have the same rate: a bundle has one counter of bytes served to each of
-// its flows, and a flow ends when the counter reaches what it was at its start plus the size of the flow. A change of
-// one flow therefore costs in the number of bundles that it touches, not in the number of flows.
+// Flows in progress over shared links: who transfers how much, and which one ends next. Flows of one pair of nodes and
+// one cap always have the same rate: a bundle has one counter of bytes served to each of its flows, and a flow ends
+// when the counter reaches what it was at its start plus the size of the flow. A change of one flow therefore costs in
+// the number of bundles that it touches, not in the number of flows.
 
 #include "net/event_queue.hpp"
 #include "net/exact_sharing.hpp"

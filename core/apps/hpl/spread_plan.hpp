@@ -1,9 +1,8 @@
 #pragma once
 // How the rows of U reach all processes of a column in the spread-roll swap (HPL_pdlaswp01): who holds which rows when.
-// A pure function of how many rows each process is concerned with; all ranks of a step share one plan.
-//
-// The processes stand in an order of their own ("positions"; the owner of the block is at 0): those that a binomial
-// tree reaches late get few rows. Rows are numbered by position, so that each position holds an interval of them.
+// A pure function of how many rows each process is concerned with; all ranks of a step share one plan. The processes
+// stand in an order of their own ("positions"; the owner of the block is at 0): those that a binomial tree reaches late
+// get few rows. Rows are numbered by position, so that each position holds an interval of them.
 
 #include <cstdint>
 #include <vector>
