@@ -30,7 +30,7 @@ class Counted:
     @property
     def probes(self) -> bool:
         """Whether the number of kernel calls depends on when a panel comes."""
-        return self.hpl.computes_between_probes
+        return self.hpl.on().kernels.probing
 
 
 def counted_runs() -> Iterator[Counted]:

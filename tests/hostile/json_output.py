@@ -8,6 +8,7 @@ WITHOUT = {
     "completion": "prints a script, for a shell to read",
     "design picture": "draws a picture; what it shows: design show --json",
     "emulate compilers": "prints a folder, for PATH",
+    "examples": "copies files, or lists their folders",
     "record": "passes on what the program prints; what was recorded: trace show --json",
     "study schema": "prints JSON, whatever is asked",
     "trace convert": "writes a trace and prints nothing; what is in it: trace show --json",

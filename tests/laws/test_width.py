@@ -46,8 +46,8 @@ def test_no_line_is_wider_than_a_terminal(command: str, server: Server) -> None:
     cases = [line.case(server.inputs, *added) for line in all_lines() for added in more
              if line.command == command and not line.on_machine]  # fmt: skip
     cases += [Case(command, "", "", _words(command, BASES[command], server.inputs, added)) for added in more]
-    refused = ("--no-such-option", f"--{'no-such-option ' * 10}")
-    cases += [Case(command, "", "", (*command.split(), word)) for word in ("--help", *refused)]
+    for word in ("--help", "--no-such-option", f"--{'no-such-option ' * 10}"):
+        cases.append(Case(command, "", "", (*command.split(), word)))
     cases += [Case(command, "", "", ("--help",))]  # of all commands
     found = []
     for case, answer in zip(cases, server.run(cases, "/nowhere", columns=COLUMNS), strict=True):

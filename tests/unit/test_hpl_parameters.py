@@ -9,8 +9,8 @@ from support_hpl_options import other_values
 
 from lepaute import _core
 from lepaute.simulate import Hpl
-from lepaute.simulate.application import OF_THE_MACHINE
 from lepaute.simulate.apps.hpl.parameters import Swap
+from lepaute.simulate.behaviour import OF_THE_MACHINE
 from lepaute.simulate.machine.core import machine_of
 from lepaute.simulate.platform.io import load_platform
 
@@ -26,7 +26,7 @@ def time_s(hpl: Hpl) -> float:
     """On four cores of each node."""
     machine = machine_of(load_platform("dahu"))
     cores = [rank // 4 * machine.cores_per_node + rank % 4 for rank in range(hpl.ranks)]
-    return _core.simulate_hpl(hpl.core_parameters(), machine, _core.Layers(), cores, 1).time_s
+    return _core.simulate_hpl(hpl.on().core_parameters(), machine, _core.Layers(), cores, 1).time_s
 
 
 def test_the_core_has_no_parameter_that_hpl_lacks() -> None:

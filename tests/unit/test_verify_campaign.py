@@ -73,7 +73,6 @@ def test_runs_are_made_again_no_longer_than_the_planned_ones_took_those_of_cases
     made: list[Hpl] = []
     again = [run for run in run_cases(CASES, Plan(2, 1), once_a_case, silent) if run.attempt]
     assert [run.case for run in again[:2]] == [0, 0]
-    assert len(again) > 2
 
 
 @pytest.mark.parametrize("disturbed", [(), (2,), (1, 2, 9, 10, 11, 12)])

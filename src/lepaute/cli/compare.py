@@ -197,9 +197,8 @@ def _measured(
     output: Path,
     where: dict[str, Any],
 ) -> list[Archive]:
-    """Measures, and prints what; the archive of every session.
+    """Measures, and prints what; the archive of every session; where: arguments of `measure_libraries` on nodes.
 
-    where: arguments of `measure_libraries` that say where nodes come from
     Raises InputError where what is to be shown cannot come of these libraries.
     """
     from lepaute.measure.archive.mpi_campaign import facts

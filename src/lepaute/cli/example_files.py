@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from lepaute.cli.options import AsJson, Force
-from lepaute.cli.terminal import json_text
+from lepaute.cli.options import Force, refuse_others
+from lepaute.cli.terminal import say
 from lepaute.errors import InputError
 from lepaute.kit.documents import guess
 from lepaute.kit.files import write_whole
@@ -30,6 +30,7 @@ TOPICS = {
 
 
 def command(
+    context: typer.Context,
     topics: Annotated[
         list[str] | None,
         typer.Argument(
@@ -43,14 +44,17 @@ def command(
         Path, typer.Option("--output", "-o", metavar="FOLDER", help="the folder that gets a folder for each topic")
     ] = Path("examples"),
     force: Force = False,
-    as_json: AsJson = False,
 ) -> None:
     """Lists the examples that the documentation uses, or copies those of a topic to ./examples/TOPIC."""
-    chosen = list(TOPICS) if topics and "all" in topics else list(dict.fromkeys(topics or ()))
-    if unknown := [topic for topic in chosen if topic not in TOPICS]:
+    if not topics:
+        refuse_others(context, set(), "without a TOPIC the examples are listed")
+        print("Examples, copied by 'lepaute examples TOPIC':")
+        print(shown_table(("topic", "what"), list(TOPICS.items()), terminal_columns(), left=(0, 1)))
+        return
+    if unknown := [topic for topic in topics if topic not in (*TOPICS, "all")]:
         near = guess(unknown[0], list(TOPICS))
         raise InputError(f"there are no examples of {unknown[0][:60]!r}{near}; 'lepaute examples' lists them")
-    folder = example_folder()
+    chosen, folder = list(TOPICS) if "all" in topics else list(dict.fromkeys(topics)), example_folder()
     sources = {
         output / path.relative_to(folder): path
         for topic in chosen
@@ -62,13 +66,7 @@ def command(
     for target, source in sources.items():
         target.parent.mkdir(parents=True, exist_ok=True)
         write_whole(target, source.read_bytes())
-    if as_json:
-        print(json_text({"topics": TOPICS, "written": [str(path) for path in sources]}))
-    elif sources:
-        print(f"{counted(len(sources), 'file')} in {', '.join(str(output / topic) for topic in chosen)}")
-    else:
-        print("Examples, copied by 'lepaute examples TOPIC':")
-        print(shown_table(("topic", "what"), list(TOPICS.items()), terminal_columns(), left=(0, 1)))
+    say(f"{counted(len(sources), 'file')} in {', '.join(str(output / topic) for topic in chosen)}")
 
 
 def example_folder() -> Path:

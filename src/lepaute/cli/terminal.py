@@ -35,13 +35,16 @@ def json_text(value: Any, default: Callable[[Any], Any] | None = None) -> str:
 
 def say(text: str, indent: int = 2) -> None:
     """Prints lines of an answer, each folded on a terminal, with so many blanks before what goes on."""
-    width = terminal_columns()
-    print("\n".join(folded(line, width, indent) for line in text.split("\n")))
+    print(_folded_lines(text, indent, terminal_columns()))
 
 
 def note(text: str) -> None:
-    """A line on standard error, at once; on a terminal it is folded."""
-    print(folded(text, terminal_columns(sys.stderr), 2), file=sys.stderr, flush=True)
+    """Lines on standard error, at once; on a terminal each is folded."""
+    print(_folded_lines(text, 2, terminal_columns(sys.stderr)), file=sys.stderr, flush=True)
+
+
+def _folded_lines(text: str, indent: int, width: int) -> str:
+    return "\n".join(folded(line, width, indent) for line in text.split("\n"))
 
 
 def announce(wall_s: float, what: str) -> None:

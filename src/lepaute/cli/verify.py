@@ -62,7 +62,8 @@ def hpl(
     """Predicts HPL, seals the predictions, runs the real HPL in shuffled order, and compares.
 
     With --nodes or --scheduler it runs on those nodes, core by core and node by node as predicted.
-    Real runs that other load disturbed are marked and made again, at most three times. Close other programs meanwhile.
+    Real runs that other load disturbed are marked and made again, at most three times, and for no longer than the
+    planned runs took (or a minute). Close other programs meanwhile.
     Each run is kept as it ends: the same command with --resume goes on with a campaign that was interrupted.
     With --results it compares an HPL.out with predictions of its cases, and runs nothing.
     """

@@ -220,9 +220,8 @@ def print_results(
         print(json_text(results.to_dict()))
     else:
         show(results.table, results.run_table, sys.stdout, **shown)
-        width = terminal_columns()
-        lines = filter(None, (slow_state_line(results.cases), *further))
-        say("\n".join(lines), 4)
+        for line in filter(None, (slow_state_line(results.cases), *further)):
+            say(line, 4)
         warnings, width = warning_lines(results.cases, warnings_in), terminal_columns(sys.stderr)
         if options.details:
             for line in warnings:

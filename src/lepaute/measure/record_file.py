@@ -111,11 +111,8 @@ def _types() -> "tuple[Any, Any]":
 
 
 def _rows(packed: "NDArray[Any]", names: "Sequence[tuple[int, str]]") -> "NDArray[Any]":
-    """Packed rows as rows with a column for each value.
-
-    names: kind and name of each code
-    The communicator of a call stands in comm, of one between two ranks its lowest bits, and completion joins requests
-    with what completed them.
+    """Packed rows as rows with a column for each value; names: kind and name of each code. The communicator of a call
+    stands in comm, of one between two ranks its lowest bits, and completion joins requests with what completed them.
     """
     kinds = numpy.array([kind for kind, _ in names])
     is_completion, is_between_two, is_test = (

@@ -140,7 +140,6 @@ def _rest(x: Floats, shapes: Floats) -> tuple[Floats, Floats, Floats]:
 
 
 @lru_cache(maxsize=4096)
-@lru_cache(maxsize=4096)
 def independent_values(count: int, rho: float) -> float:
     """How many independent values have a mean as certain as that of `count` of an autoregressive series; at least 1."""
     weighted = fsum((1 - k / count) * rho**k for k in range(1, count)) if rho > 0 else 0.0

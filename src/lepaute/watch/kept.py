@@ -47,8 +47,10 @@ def kept_tables(
 
 def kept_state(of: object, observed: "pd.DataFrame") -> Any:
     """What `keep_state` was given last for the same, where the values up to its moment are the same; else None."""
-    until_s, digest, state = kept_object(of) or (-np.inf, "", None)
-    return state if state is not None and digest == _digest(observed, until_s) else None
+    with contextlib.suppress(Exception):  # whatever the file holds, which another version may have written
+        until_s, digest, state = kept_object(of) or (-np.inf, "", None)
+        return state if state is not None and digest == _digest(observed, until_s) else None
+    return None
 
 
 def keep_state(of: object, observed: "pd.DataFrame", until_s: float, state: Any) -> None:

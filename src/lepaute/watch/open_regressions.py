@@ -80,9 +80,9 @@ class OpenRegressions:
 
         def found() -> "list[pd.DataFrame]":
             null_tables.update(kept_object(_TABLES) or {})
-            known = len(null_tables)
+            known = set(null_tables)
             points = find_change_points(self.values, self.changelog, least_change=0.0, of_factor=logs)
-            if len(null_tables) > known:
+            if null_tables.keys() - known:
                 keep_object(_TABLES, dict(list(null_tables.items())[-KEPT_TABLES:]))
             return [pd.DataFrame([asdict(point) for point in points], columns=names)]
 

@@ -89,11 +89,8 @@ def _wanted(rows: Sequence[Row], most_bytes: int, powers: range, hint: float | N
 
 
 def _fails_below_one_that_passes(size: int, verdict_of_size: Mapping[int, Verdict], rows: Sequence[Row]) -> bool:
-    """Whether `size` fails and a larger one passes, or it is the smallest of all.
-
-    So it is after a stall of the network, or of a busy machine, in which all of its tests fell.
-
-    Never where it has been asked as often as is worth it, or does now this, now that.
+    """Whether `size` fails and a larger one passes, or it is the smallest of all: as after a stall, in which all of its
+    tests fell. Never where it has been asked as often as is worth it, or does now this, now that.
     """
     larger_passes = any(verdict is Verdict.PASSES and other > size for other, verdict in verdict_of_size.items())
     asked = sum(row[0] == size for row in rows)

@@ -84,9 +84,7 @@ def fractional(
 
 
 def _balanced_subset(sizes: Sequence[int], runs: int, draws: Draws) -> list[tuple[int, ...]]:
-    """`runs` rows of level numbers in which every level of a factor occurs equally often, to within one.
-
-    sizes: number of levels of each factor
+    """`runs` rows of numbers of levels (`sizes` of each factor) in which each occurs equally often, to within one.
 
     Starts from shuffled balanced columns and swaps two entries of a column as long as the sum of squares of the counts
     of pairs (and of whole rows, against repeated ones) does not rise: the E(s^2) criterion for many levels, all in

@@ -121,7 +121,7 @@ def run_cases(
     wanted: Sequence[tuple[int, int]] | None = None,
 ) -> list[RecordedRun]:
     """All real runs, in shuffled order, each disturbed one made again later, at most three times and, all together, for
-    no longer than the planned runs took; those of cases without an undisturbed run first.
+    no longer than the planned runs took (or a minute); those of cases without an undisturbed run first.
 
     run_once(application, timeout_s) makes one real run.
     progress(what, fraction done) is called before each run; disturbed runs add to what is left.

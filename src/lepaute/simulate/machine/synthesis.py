@@ -124,10 +124,9 @@ def _of_the_mean_cpu(model: "KernelModel") -> "KernelModel":
 
 
 def _by_factor(like: Platform, nodes: int, spatial: float, temporal: float, seed: int) -> dict[str, Any]:
-    """CPUs that take the time of the typical cpu of `like` times a factor, normal around 1.
-
-    The spread of the factors is that of the CPUs of `like`, if it has coefficients for those of MIN_NODES nodes, and
-    ASSUMED_SD else. The layer `days` of `like` stays, its standard deviations times `temporal`.
+    """CPUs that take the time of the typical cpu of `like` times a factor, normal around 1: with the spread of the CPUs
+    of `like`, if it has coefficients for those of MIN_NODES nodes, else ASSUMED_SD. The layer `days` of `like` stays,
+    its standard deviations times `temporal`.
     """
     if not any(model.kernel in COMPUTING for model in like.kernels):
         raise InputError(f"platform {like.name} has no dgemm, whose speed would differ between CPUs; choose another")

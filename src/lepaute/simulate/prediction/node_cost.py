@@ -236,9 +236,7 @@ def _predict_on_variants(
     application: "Hpl", platforms: "Sequence[Platform]", request: PredictionRequest, progress: Callable[[float], None]
 ) -> "Prediction":
     """A prediction whose run i, of seed + i, is on platforms[i]: variants of one machine, any of which may be the real
-    one.
-
-    Its conditions, and what is told of its first run, are those on the first platform.
+    one. Its conditions, and what is told of its first run, are those on the first platform.
     """
     check_runs([application], len(platforms))
     of_run = (request.layers, request.mapping, request.fidelity)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from lepaute.errors import InputError
 from lepaute.kit.documents import read_json, read_text
@@ -12,6 +12,7 @@ from lepaute.kit.numbers import path_of
 from lepaute.simulate.application import About, Application
 from lepaute.simulate.apps import APPLICATIONS, application_class
 from lepaute.simulate.apps.program import Program
+from lepaute.simulate.behaviour import Behaviour
 from lepaute.simulate.prediction.document import CONDITION_KINDS
 from lepaute.simulate.prediction.prediction import AnyRun, Prediction, Run, SimulationFigures, Spread
 from lepaute.simulate.prediction.trust import Trust
@@ -102,6 +103,13 @@ class SavedPrediction(Prediction):
         return dict(self.document)
 
 
+class _Unknown(Behaviour):
+    """What it does is not in the file."""
+
+    def emulation(self, seed: int) -> NoReturn:  # noqa: ARG002
+        raise InputError(f"{self.application.title} of a saved prediction cannot be run; its class is not in the file")
+
+
 @dataclass(frozen=True)
 class SavedApplication(Application):
     """What is saved of one's own application, or of a replay: all but what it does."""
@@ -118,7 +126,7 @@ class SavedApplication(Application):
     @property
     def about(self) -> About:  # type: ignore[override]
         kinds = {name: str if isinstance(value, list) else type(value) for name, value in self.saved.items()}
-        return About(self.title, parameter_kinds=kinds)
+        return About(self.title, behaviour=_Unknown, parameter_kinds=kinds)
 
     def parameters(self) -> dict[str, Any]:
         return dict(self.saved)

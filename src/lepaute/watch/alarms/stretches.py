@@ -203,7 +203,8 @@ class Stretches:
         """At the end of a day: what has become worth a look. The stream begins anew, for this tier alone."""
         evidence, group = self.small.evidence(), self.streams.group
         looked_at = np.bincount(group) >= MIN_LOOKED_AT
-        least = enough(np.bincount(group, self._seen)[looked_at])
+        seen = np.bincount(group, self._seen)[looked_at]
+        least = enough(seen[seen > 0])
         found = np.flatnonzero((evidence >= least) & looked_at[group])
         for number in found:
             if number in self._open:  # the same change goes on

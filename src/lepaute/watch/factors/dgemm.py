@@ -27,8 +27,9 @@ import pandas as pd
 from lepaute.measure.fit.kernels.polynomial import design_matrix
 from lepaute.measure.fit.numeric import Floats, independent_columns
 from lepaute.measure.fit.observations.calibrations import ACTIVE, THREADS, with_loads
-from lepaute.measure.fit.observations.columns import KERNELS, SENTINELS, Place, check_durations, checked_table
+from lepaute.measure.fit.observations.columns import Place, check_durations, checked_table
 from lepaute.measure.fit.observations.factors import usual_conditions
+from lepaute.measure.observation_columns import KERNELS, SENTINELS
 from lepaute.stats.intervals import upper_trimmed_mean
 from lepaute.watch.factors.archived_run import PLACES, ArchivedRun, last_attempts
 from lepaute.watch.factors.value import FactorValue, cells_text, rate_of

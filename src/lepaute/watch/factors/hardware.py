@@ -10,7 +10,8 @@ import pandas as pd
 from lepaute.measure.archive.documents import mapping, number
 from lepaute.measure.fit.memory import is_memory
 from lepaute.measure.fit.numeric import Floats
-from lepaute.measure.fit.observations.columns import NEEDED, P2P, Place, check_durations, checked_table
+from lepaute.measure.fit.observations.columns import Place, check_durations, checked_table
+from lepaute.measure.observation_columns import NEEDED, P2P
 from lepaute.watch.factors.archived_run import PLACES, ArchivedRun, last_attempts
 from lepaute.watch.factors.value import FactorValue, cells_text, rate_of
 from lepaute.watch.values import WHOLE_NODE

@@ -94,7 +94,7 @@ def vectors_asked(factors: "Sequence[str | Sequence[str]]") -> list[tuple[str, .
     for names in tested:
         if not names or len(set(names)) < len(names):
             raise InputError(f"the factors {names!r} cannot be tested as one vector; give each once")
-    return tested
+    return list(dict.fromkeys(tested))
 
 
 def check_windows(windows: Sequence[int]) -> None:

@@ -116,7 +116,7 @@ def findings_of(
             state = kept_state(of[case], values)
             if state is not None and state[0] == there:
                 _, since_s[case], earlier[case] = state
-    over: dict[recorded.Vector, Findings] = {}
+    over = dict(earlier)
     level = 1.0 - selection.confidence
     tests = recorded.vector_tests(store, log, cases, selection, since_s)
     for number, case in enumerate(cases, 1):

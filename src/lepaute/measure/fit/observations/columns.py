@@ -16,12 +16,10 @@ import pandas
 from lepaute.errors import FitError
 from lepaute.kit.text import significant
 from lepaute.measure.fit.numeric import Booleans, Floats, Integers
-from lepaute.measure.observation_columns import COLUMNS, KERNELS, LONGEST_S, NEEDED, P2P, SENTINELS, names_of
+from lepaute.measure.observation_columns import COLUMNS, LONGEST_S, NEEDED, names_of
 
 if TYPE_CHECKING:
     from lepaute.measure.archive import Archive
-
-__all__ = ("KERNELS", "NEEDED", "P2P", "SENTINELS")  # `watch.factors` imports them from here
 
 #: Stamps have nanoseconds, and two reads of the clock a cost: less than this backwards is no step of the clock.
 BACKWARDS_S = 1e-6

@@ -7,6 +7,7 @@ names in HPL's report (`Dat`). Command line, docstring, HPL.dat, HPL.out, JSON a
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import partial
+from inspect import cleandoc
 from math import isqrt
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
@@ -313,9 +314,9 @@ def _documented() -> str:
     for name, described in options_of(Hpl).items():
         words = [f'"{word}"' for word in described.choices]
         choices = f": {', '.join(words[:-1])} or {words[-1]}" if words else ""
-        lines.append(f"    {name} : {described.help}{choices}\n")
-    before, raises, after = str(Hpl.__doc__).partition("    Raises\n")
-    return f"{before}    Parameters\n    ----------\n{''.join(lines)}\n{raises}{after}"
+        lines.append(f"{name} : {described.help}{choices}\n")
+    before, raises, after = cleandoc(Hpl.__doc__ or "").partition("Raises\n")
+    return f"{before}Parameters\n----------\n{''.join(lines)}\n{raises}{after}"
 
 
 Hpl.__doc__ = _documented()
