@@ -1,9 +1,8 @@
 #pragma once
-// How the nodes are joined: links, and the links that a message crosses from one node to another.
-//
-// Nodes and switches are joined by cables. A cable is two links, one each way, or one link shared by both ways. Routes
-// are computed when asked for, from a few integers (tree, dragonfly, torus) or from tables of one entry a switch and
-// switch (arbitrary graph, or parts removed), never stored for all pairs of nodes.
+// How the nodes are joined: links, and the links that a message crosses from one node to another. Nodes and switches
+// are joined by cables. A cable is two links, one each way, or one link shared by both ways. Routes are computed when
+// asked for, from a few integers (tree, dragonfly, torus) or from tables of one entry a switch and switch (arbitrary
+// graph, or parts removed), never stored for all pairs of nodes.
 
 #include "net/links.hpp"
 

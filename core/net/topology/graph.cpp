@@ -1,9 +1,7 @@
-// Arbitrary graphs, and any shape with parts removed: shortest paths from tables.
-//
-// For each vertex where messages leave the network (a switch with nodes, or a node of several cables) and each vertex
-// on the way, the table holds the set of next cables that are equally good. Among them the destination's number
-// chooses, modulo their number, and what is left of the division chooses at the next tie: in a fat tree this is
-// D-mod-K.
+// Arbitrary graphs, and any shape with parts removed: shortest paths from tables. For each vertex where messages leave
+// the network (a switch with nodes, or a node of several cables) and each vertex on the way, the table holds the set of
+// next cables that are equally good. Among them the destination's number chooses, modulo their number, and what is left
+// of the division chooses at the next tie: in a fat tree this is D-mod-K.
 
 #include "net/topology/shape.hpp"
 
