@@ -2,7 +2,7 @@
 
     .venv/bin/python validation/own_computing.py [--quick] [--summarise]
 
-Fixed before any result for these sizes of halo and cg; the model (simulate/smpi/own_computing.py) is the fourth:
+Fixed before any result for these sizes of halo and cg; the model (simulate/smpi/emulated_run.py) is the fourth:
 
 * programs, of examples/emulation: halo (a stencil), cg (conjugate gradients), fft (rows and MPI_Alltoall); three sizes
   of each, within the second-level cache, the third, and beyond, on 1 and 2 ranks: 18 cases;
