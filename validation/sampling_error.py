@@ -3,12 +3,12 @@
 python validation/sampling_error.py [--set chosen|held-out|large] [--seeds 20] [--first-seed 1]
 
 Simulates each configuration in full and sampled, with the same seeds and all layers, and prints the errors (log of
-sampled over full), what predictions of one run state for them (1.96 standard deviations, simulate/prediction/parts.py), and
+sampled over full), what predictions of one run state for them (1.96 standard deviations, prediction/parts.py), and
 how many lie within it; then the same for the mean over the seeds against what a prediction of all of them states.
 
 Written down before anything was simulated:
 
-- `chosen`: by which the windows (core/apps/hpl/sampling.cpp) and the constants of simulate/prediction/parts.py are chosen, with
+- `chosen`: by which the windows (core/apps/hpl/sampling.cpp) and the constants of prediction/parts.py are chosen, with
   seeds from 101 on; estimators that are compared: polynomials through five long windows, and the ratio to known terms
   of each step between many short windows; with and without leaps that keep the lags of ranks.
 - `held-out`: twelve configurations with other grids (primes among them) and block sizes, seeds 1 to 20, looked at once.

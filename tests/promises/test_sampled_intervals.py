@@ -1,6 +1,6 @@
 """The interval of a sampled prediction covers the error of sampling, judged by predictions of all steps.
 
-Grids and block sizes are others than those by which the two constants of simulate/prediction/parts.py were chosen. More, and
+Grids and block sizes are others than those by which the two constants of prediction/parts.py were chosen. More, and
 larger ones, are in validation/sampling_error.py.
 """
 
