@@ -28,7 +28,7 @@ from support.goals import markdown  # noqa: E402
 from support.page import replace_section  # noqa: E402
 
 from lepaute.errors import LepauteError  # noqa: E402
-from lepaute.kit.printed_time import value_in  # noqa: E402
+from lepaute.kit.quantities import value_in  # noqa: E402
 from lepaute.simulate import Layers  # noqa: E402
 from lepaute.simulate.platform import Platform, load_platform  # noqa: E402
 from lepaute.simulate.platform.io import override  # noqa: E402

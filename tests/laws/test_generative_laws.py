@@ -11,7 +11,7 @@ from lepaute.measure.fit.population.coefficients import TERMS, Coefficients, coe
 from lepaute.measure.fit.population.generative import Generative, generative
 from lepaute.simulate.machine.population import drawn_day, drawn_nodes, drawn_scales, scaled
 from lepaute.simulate.platform.population import Population
-from lepaute.stats.algebra import lower_factor
+from lepaute.stats.cholesky import lower_factor
 
 few = settings(max_examples=8)
 ALIKE = [[1.0, 1.0]] * 3

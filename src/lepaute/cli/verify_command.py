@@ -14,7 +14,7 @@ from lepaute.cli.verify_site import where_of
 from lepaute.errors import InputError
 from lepaute.kit.options import option_field
 from lepaute.kit.outputs import check_outputs
-from lepaute.kit.printed_time import PATTERN_HELP
+from lepaute.kit.quantities import PATTERN_HELP
 from lepaute.kit.report.page import check_page_name
 from lepaute.measure.schedulers import Request
 from lepaute.simulate import Application

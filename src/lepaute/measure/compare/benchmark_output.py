@@ -24,7 +24,7 @@ import pandas
 
 from lepaute.errors import InputError
 from lepaute.kit.documents import read_bytes
-from lepaute.kit.printed_time import without_prefix
+from lepaute.kit.quantities import without_prefix
 from lepaute.kit.text import exact_size
 from lepaute.measure.archive.mpi_campaign import LibraryFacts
 from lepaute.measure.compare.comparison import Comparison

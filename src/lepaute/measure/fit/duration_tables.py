@@ -15,8 +15,7 @@ import numpy as np
 
 from lepaute.errors import InputError
 from lepaute.kit.documents import read_text
-from lepaute.kit.printed_time import lines_text, without_prefix
-from lepaute.kit.quantities import parse_size
+from lepaute.kit.quantities import lines_text, parse_size, without_prefix
 from lepaute.kit.text import counted
 from lepaute.measure.fit.column_names import (
     SECONDS,

@@ -10,7 +10,7 @@ from typing import Any
 
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.command import run_command
-from lepaute.kit.printed_time import checked_pattern, value_in
+from lepaute.kit.quantities import checked_pattern, value_in
 from lepaute.measure.kernel_set import CORETYPE
 from lepaute.measure.machine_load import load_between, sample
 from lepaute.measure.verify.real_run import Here, RealRun, check_cores

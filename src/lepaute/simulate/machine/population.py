@@ -14,7 +14,7 @@ from lepaute import _core
 from lepaute.simulate.machine.core import per_cpu_coefficients
 from lepaute.simulate.platform.kernel_model import Noise, PerCpu, Piece
 from lepaute.simulate.platform.population import Population
-from lepaute.stats.algebra import Matrix, lower_factor, lower_times
+from lepaute.stats.cholesky import Matrix, lower_factor, lower_times
 
 if TYPE_CHECKING:
     from lepaute.simulate.conditions import Layers

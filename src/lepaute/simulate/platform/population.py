@@ -32,7 +32,7 @@ from lepaute.simulate.platform.values import (
     refuse_twice,
     validate_term,
 )
-from lepaute.stats.algebra import lower_factor
+from lepaute.stats.cholesky import lower_factor
 
 if TYPE_CHECKING:
     from lepaute.simulate.platform.schema import Platform

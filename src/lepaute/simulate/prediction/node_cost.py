@@ -21,7 +21,7 @@ from lepaute.simulate.prediction.predicting import check_runs, predict, predict_
 from lepaute.simulate.prediction.request import PredictionRequest
 from lepaute.simulate.prediction.warnings import alike_warnings, idle_settings
 from lepaute.simulate.tasks import Task, run_tasks
-from lepaute.stats.algebra import lower_factor, lower_times
+from lepaute.stats.cholesky import lower_factor, lower_times
 from lepaute.version import __version__
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from lepaute.errors import InputError, SimulationError
-from lepaute.kit.printed_time import checked_pattern
+from lepaute.kit.quantities import checked_pattern
 from lepaute.kit.temporary import plain_name, temporary_folder
 from lepaute.simulate.conditions import Conditions, Layers
 from lepaute.simulate.engine import SimulatedRun

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import SimulationError
-from lepaute.kit.printed_time import value_in
+from lepaute.kit.quantities import value_in
 from lepaute.simulate.engine import KernelUse, Sizes
 from lepaute.simulate.smpi.process import Ended
 

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from lepaute.errors import InputError
 from lepaute.kit.options import check_fields, option_field
-from lepaute.kit.printed_time import PATTERN_HELP
-from lepaute.kit.quantities import parse_size
+from lepaute.kit.quantities import PATTERN_HELP, parse_size
 from lepaute.simulate.smpi.process import Limits
 
 if TYPE_CHECKING:
