@@ -6,6 +6,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from lepaute.cli.doctor import _sentence
 from lepaute.errors import EnvironmentProblem
 from lepaute.kit.extras import EXTRAS
 from lepaute.measure import doctor
@@ -40,12 +41,10 @@ def test_extras_are_listed_and_only_the_one_that_a_calibration_needs_is_warned_o
 
     assert told(set()) == Check("extras", "ok", ", ".join(EXTRAS))
     some = told({"numpyro", "jax", "psycopg"})
-    assert (some.status, some.remedy) == (
-        "ok",
-        "pip install 'lepaute[postgresql,mcmc]', or those of them that you need",
-    )
+    remedy = "pip install 'lepaute[postgresql,mcmc]', or those of them that you need"
+    assert (some.status, some.remedy) == ("ok", remedy)
     assert some.found.endswith("watch, otf2; not postgresql (psycopg), mcmc (numpyro, jax)")
-    assert told({"scipy"}).status == "warning"
+    assert _sentence([told({"scipy"})]) == "Ready to predict, not to calibrate; 1 warning: extras"
 
 
 def test_a_folder_for_temporary_files_that_is_none_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def command(as_json: AsJson = False) -> None:
     """Tells what is installed, what is missing and the command that installs it, and what would disturb a measurement.
 
-    Exit status 2 when something is missing, 0 otherwise: warnings do not prevent a calibration.
+    Exit status 2 when something is missing, else 0. Of warnings, only one of the extra `fit` prevents a calibration.
     """
     from lepaute.measure.doctor import examine, something_missing
 
@@ -45,7 +45,7 @@ def _print_checks(checks: "Sequence[Check]") -> None:
 
 def _sentence(checks: "Sequence[Check]") -> str:
     """Whether a calibration can be made here, and what is missing or would disturb it."""
-    named = {status: [check.name for check in checks if check.status == status] for status in ("missing", "warning")}
-    missing, warnings = named["missing"], named["warning"]
-    answer = f"Not ready, {len(missing)} missing: {', '.join(missing)}" if missing else "Ready: nothing is missing"
+    missing, warnings = ([check.name for check in checks if check.status == of] for of in ("missing", "warning"))
+    ready = "Ready to predict, not to calibrate" if "extras" in warnings else "Ready: nothing is missing"
+    answer = f"Not ready, {len(missing)} missing: {', '.join(missing)}" if missing else ready
     return f"{answer}; {counted(len(warnings), 'warning')}: {', '.join(warnings)}" if warnings else answer

@@ -105,7 +105,7 @@ def command_of(application: "type[Application]") -> Callable[..., None]:
         "The command is run on this machine as it stands, from this folder. {NAME} in it is a parameter of the case, "
         "{ranks} its number of ranks, {grid[0]} a part of one.\n"
         "Its time is the last that --time-pattern finds in what it prints.\n"
-        "Real runs that other load disturbed are marked and made again, at most three times.\n"
+        "Real runs that other load disturbed are marked and made again, for no longer than the planned ones took.\n"
         "Each run is kept as it ends: the same command with --resume goes on with a campaign that was interrupted."
     )
     return command
