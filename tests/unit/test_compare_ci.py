@@ -52,6 +52,9 @@ def test_a_build_is_compared_with_its_baseline_and_fewer_days_fail_none(tmp_path
     assert "all mpiruns of its days were disturbed; give archives of quiet days" in refusal_of(
         "compare", build, "--baseline", loud[0], "--baseline", loud[1], "--right", "mpi"
     )
+    missing = str(tmp_path / "measured.zip")
+    assert "quiet days" in refusal_of("compare", "x=openmpi", "--baseline", loud[0], "-o", missing)
+    assert not Path(missing).exists()  # refused before anything is measured
     page = tmp_path / "r.html"
     assert main(["compare", build, *baseline, "--right", "mpi", "--report", str(page)]) == 0
     assert "by Student" in page.read_text()

@@ -17,7 +17,7 @@ HOSTS, SHELL = "hosts.txt", "remote-shell"
 #: srun reads its options from SLURM_ variables too; those of the agent's environment describe its own step of one task.
 #: When a rank dies, the others would wait for it until the run's limit. MPI_Init of Open MPI has two fences, and in trees,
 #: Slurm's choice for the second (22.05), one rank now and then leaves it before another on its node has left the first:
-#: its message then meets no handler, a call of address 0 (8 of 615 starts with both in trees, N_RING of N_STARTS in rings).
+#: its message then meets no handler, a call of address 0 (8 of 615 starts with both in trees, none of 1,644 in rings).
 _SRUN = """
 job=$SLURM_JOB_ID
 for name in $(env | sed -n 's/^\\(SLURM_[A-Z_]*\\)=.*/\\1/p'); do
