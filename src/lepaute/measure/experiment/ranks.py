@@ -15,9 +15,9 @@ from lepaute.measure.schedulers.types import RankLaunch
 #: In the folder of the first node: the nodes for mpirun, and what reaches them where mpirun takes a single word.
 HOSTS, SHELL = "hosts.txt", "remote-shell"
 #: srun reads its options from SLURM_ variables too; those of the agent's environment describe its own step of one task.
-#: When a rank dies, the others would wait for it until the run's limit. MPI_Init of Open MPI has two fences, and in trees,
-#: Slurm's choice for the second (22.05), one rank now and then leaves it before another on its node has left the first:
-#: its message then meets no handler, a call of address 0 (8 of 615 starts with both in trees, none of 1,644 in rings).
+#: When a rank dies, the others would wait for it until the run's limit. MPI_Init of Open MPI has two fences; in trees,
+#: Slurm's choice for the second (22.05), one rank now and then leaves it while another on its node is in the first:
+#: its message then meets no handler, a call of address 0 (8 of 615 starts with both in trees, none of 1,651 in rings).
 _SRUN = """
 job=$SLURM_JOB_ID
 for name in $(env | sed -n 's/^\\(SLURM_[A-Z_]*\\)=.*/\\1/p'); do
