@@ -1,11 +1,15 @@
-"""The layout of a node, from what hwloc or the kernel tells of it."""
+"""The layout of a node, from what hwloc or the kernel tells of it, and caches that a cold call finds overwritten."""
 
 import shutil
+from pathlib import Path
 
 import pytest
 from support_limits import ran
 
+from lepaute.errors import EnvironmentProblem
+from lepaute.measure.comparison.mpirun import private_cache_bytes
 from lepaute.measure.layout import Layout, from_hwloc, from_sysfs, layout_of
+from lepaute.measure.node_agent.system_files import SystemFiles
 
 #: As `lstopo --of xml` of hwloc 2 has them: two sockets of two cores with two threads each, the second thread of core c
 #: being c + 4; NUMA nodes stand beside what is in them.
@@ -115,3 +119,30 @@ def test_what_hwloc_itself_prints_is_understood(description: str) -> None:
     assert len(layout.cores) == cores
     assert len(layout.sockets) == parts.get("package", 1)
     assert len(set(layout.facts.numa)) == max(1, parts.get("package", 1) * parts.get("numa", 0))
+
+
+def _tree(root: Path, caches: list[tuple[str, str, str, str]], threads: str = "0,16") -> SystemFiles:
+    """caches: level, type, size, and the hardware threads that share it."""
+    cpu = root / "sys/devices/system/cpu/cpu0"
+    (cpu / "topology").mkdir(parents=True)
+    (cpu / "topology/thread_siblings_list").write_text(f"{threads}\n")
+    for index, (level, kind, size, shared) in enumerate(caches):
+        folder = cpu / f"cache/index{index}"
+        folder.mkdir(parents=True)
+        for name, text in (("level", level), ("type", kind), ("size", size), ("shared_cpu_list", shared)):
+            (folder / name).write_text(f"{text}\n")
+    return SystemFiles(root)
+
+
+_FIRST = [("1", "Data", "32K", "0,16"), ("1", "Instruction", "64K", "0,16")]
+
+
+def test_it_is_the_last_level_that_only_the_threads_of_one_core_share(tmp_path: Path) -> None:
+    caches = [*_FIRST, ("2", "Unified", "1M", "0,16"), ("3", "Unified", "32768K", "0-31")]
+    assert private_cache_bytes(_tree(tmp_path / "a", caches)) == 1 << 20
+    assert private_cache_bytes(_tree(tmp_path / "b", [*_FIRST, ("2", "Unified", "4M", "0-3,16-19")])) == 32 << 10
+
+
+def test_a_machine_that_does_not_tell_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(EnvironmentProblem, match="--cold: this machine does not tell"):
+        private_cache_bytes(_tree(tmp_path, []))

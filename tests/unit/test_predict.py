@@ -1,12 +1,13 @@
-"""Prediction of HPL by the native engine, through Python."""
+"""Predictions of HPL and the stencil through Python, and what is asked for from Python as numbers and layers."""
 
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from lepaute.errors import InputError
-from lepaute.simulate import Hpl, Layers, predict
+from lepaute.simulate import Hpl, Layers, Stencil, predict
 from lepaute.simulate.platform import load_platform, override
 
 NO_LAYERS = Layers.only()
@@ -97,3 +98,58 @@ def test_a_variant_without_a_model_of_its_own_shares_the_errors_of_the_one_it_us
     ]
     whole = [sum(time for name, time in times.items() if name.startswith("dgemm")) for times in alike]
     assert whole[0] == pytest.approx(whole[1], rel=1e-9)
+
+
+BOX = Stencil(cells=(64, 64, 64), grid=(2, 2, 2), iterations=10, cell_time_s=2e-9, noise_relative_sd=0.05)
+COMMAND = ["predict", "stencil", "-p", "dahu", "--grid", "2x2x2", "--cells", "64x64x64", "--iterations", "10"]
+
+
+def test_days_of_the_platform_and_noise_of_the_sweep_move_the_result(dahu):
+    for layer in ("days", "noise"):
+        still = predict(BOX, dahu, runs=3, layers=Layers.only())
+        assert len({run.time_s for run in still.run_list}) == 1
+        moved = predict(BOX, dahu, runs=3, layers=Layers.only(layer))
+        assert len({run.time_s for run in moved.run_list}) == 3
+
+
+def test_a_platform_without_kernel_models_will_do(dahu):
+    bare = override(dahu, {"kernels": "[]"})
+    stencil = Stencil(cells=(64, 64, 64), iterations=1, cell_time_s=2e-9)
+    assert predict(stencil, bare, layers=Layers(days=False)).time_s.mean == pytest.approx(64**3 * 2e-9)
+
+
+def test_an_interval_that_does_not_cover_days_says_so(dahu):
+    without_days = override(dahu, {"days": "null"})
+    assert any("call noise only" in warning for warning in predict(BOX, without_days, runs=1).warnings)
+    assert not any("call noise only" in warning for warning in predict(BOX, dahu, runs=1).warnings)
+
+
+def test_the_command_says_what_a_person_wants(output_of):
+    printed = output_of(*COMMAND, "--cell-bytes", "16", "--node-memory-bandwidth", "1e11")
+    for words in ("64 x 64 x 64 cells, 10 iterations, 2 x 2 x 2 ranks on 1 node of dahu-2020-01", "(95 %: ", "cells/s"):
+        assert words in printed
+
+
+@pytest.mark.parametrize("names", [("nois",), ("noise", "day")])
+def test_layers_of_other_names_are_refused_not_switched_off(names: tuple[str, ...]) -> None:
+    with pytest.raises(InputError, match="there is no layer"):
+        Layers.only(*names)
+    with pytest.raises(InputError, match="there is no layer"):
+        Layers.without(names)
+    with pytest.raises(InputError, match="one text; give a list of them"):
+        Layers.without("noise")
+    assert Layers.only("noise").off == (
+        "coefficients", "days", "discrepancy", "network", "overheads", "collectives", "extrapolation", "own_code",
+    )  # fmt: skip
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    ours = Hpl(n=1000, nb=64, p=1, q=2)
+    theirs = Hpl(n=np.int64(1000), nb=np.int32(64), p=np.uint8(1), q=np.int16(2))  # type: ignore[arg-type]
+    assert theirs == ours
+    assert type(theirs.n) is int
+    assert Stencil(cells=np.array([8, 8, 8]), cell_time_s=1e-9).cells == (8, 8, 8)  # type: ignore[arg-type]
+    assert Stencil(cells=(8, 8, 8), cell_time_s=np.float32(0.5)).cell_time_s == 0.5  # type: ignore[arg-type]
+    found = predict(theirs, "dahu", runs=np.int64(2), seed=np.uint32(3))  # type: ignore[arg-type]
+    assert found.to_dict()["time_s"] == predict(ours, "dahu", runs=2, seed=3).to_dict()["time_s"]
+    assert found.seed == 3

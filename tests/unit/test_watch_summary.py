@@ -1,11 +1,17 @@
-"""What is said of thousands of tests: one report for what belongs together, and nothing twice."""
+"""What is said of thousands of tests, replays of days, and the log of events and outliers."""
 
 import datetime as dt
 import math
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pytest
 
+from lepaute.errors import InputError
+from lepaute.watch.changelog import Changelog, NodeSet, Outlier, read_changelog
+from lepaute.watch.judging.judge import judge
+from lepaute.watch.judging.replay import replay
 from lepaute.watch.notices.absences import absences_of
 from lepaute.watch.notices.notice import UNLIKE_PEERS, Notice
 from lepaute.watch.report.findings import findings_in
@@ -122,3 +128,118 @@ def test_what_a_regression_covers_is_no_notice_besides() -> None:
     rows, values = [verdict("1", 1), verdict("2", 1)], pd.DataFrame([value("1", 1), value("2", 1)])
     found = summarise([findings_in(pd.DataFrame(rows), LEVEL)], values, pd.DataFrame([alarm("1")]), noticed)
     assert [notice.node for notice in found.notices] == ["2"]
+
+
+NODE = NodeSet("c", "1")
+
+
+def day(number: int) -> dt.date:
+    return dt.date(1970, 1, 1) + dt.timedelta(days=number)
+
+
+def series(values: list[float], node: str = "1") -> pd.DataFrame:
+    """A job a day at noon."""
+    count = len(values)
+    return pd.DataFrame(
+        {
+            "cluster": "c", "node": node, "cpu": 0, "job": [str(number) for number in range(count)],
+            "started_s": DAY_S * (np.arange(count) + 0.5), "stratum": "", "factor": "f_Hz", "value": values,
+            "state": "done", "archive": "",
+        }
+    )  # fmt: skip
+
+
+NOISE = list(np.random.default_rng(1).normal(size=16))
+
+
+def test_a_clock_that_was_set_back_does_not_make_a_job_known_before_it_started() -> None:
+    known_s = np.full(16, 0.0)
+    pd.testing.assert_frame_equal(replay(series(NOISE), ingested_s=known_s), replay(series(NOISE)))
+
+
+def test_only_the_nodes_that_are_touched_are_judged_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    every = pd.concat([series(NOISE, str(node)) for node in range(5)])
+    log = Changelog((), (Outlier(day(9), NODE, "6", ""), Outlier(day(12), NodeSet("c", "1/3"), "7", "")))
+    passes = []
+
+    def counted(values: pd.DataFrame, *settings: object) -> pd.DataFrame:
+        passes.append(sorted(set(values.node)))
+        return judge(values, *settings)
+
+    monkeypatch.setattr("lepaute.watch.judging.replay.judge", counted)
+    found = replay(every, log, windows=[1])
+    assert passes == [["0", "1", "2", "3", "4"], ["1"], ["1", "3"]]
+    assert len(found) == len(every)
+    passes.clear()
+    replay(every, log, windows=[1], pooled=True)
+    assert passes == [["0", "1", "2", "3", "4"]] * 3  # a pooled covariance is that of all of them
+    passes.clear()
+    assert len(replay(every, log, windows=[1], until=day(8))) == 9 * 5
+    assert len(passes) == 1
+
+
+def test_days_without_jobs_have_no_verdicts() -> None:
+    empty = replay(series(NOISE), since=day(100))
+    assert len(empty) == 0
+    assert list(empty) == list(replay(series(NOISE)))
+    assert list(replay(series(NOISE), windows=[1], since=day(3), until=day(4)).n) == [3, 4]
+
+
+DATA = Path(__file__).parents[1] / "data" / "watch"
+NODES = [("dahu", "13"), ("dahu", "14"), ("dahu", "dahu-16"), ("gros", "13"), ("mine", "node13.site")]
+
+
+def test_the_published_log_is_read() -> None:
+    log = read_changelog(DATA / "events.csv", DATA / "outliers.csv")
+    assert (len(log.events), len(log.outliers)) == (23, 41)
+    assert {event.kind for event in log.events} == {"protocol", "platform"}
+    resets = log.resets_s([("dahu", "26"), ("dahu", "13")])
+    # four protocol events (2019-07-13, 10-18, 2020-05-05, 11-06) and the software of 2021-03-01, of all clusters; BIOS
+    # of 2020-04-01 and 12-15; a power drain of node 26; two of the cooling of node 13
+    assert (len(resets["dahu", "26"]), len(resets["dahu", "13"])) == (8, 9)
+    assert ("dahu", "31", "1965756") in log.outlying_jobs([("dahu", "31"), ("dahu", "30")])
+    assert not log.outlying_jobs([("dahu", "30"), ("gros", "31")]) & {
+        ("dahu", "30", "1965756"),
+        ("gros", "31", "1965756"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("cluster", "text", "touched"),
+    [
+        ("all", "all", set(NODES)),
+        ("dahu", "all", {("dahu", "13"), ("dahu", "14"), ("dahu", "dahu-16")}),
+        ("dahu", "13/16", {("dahu", "13"), ("dahu", "dahu-16")}),
+        ("dahu", "dahu-[13-14]", {("dahu", "13"), ("dahu", "14")}),
+        ("dahu", "[13-15/2],16", {("dahu", "13"), ("dahu", "dahu-16")}),
+        ("all", "13", {("dahu", "13"), ("gros", "13")}),
+        ("mine", "node[11-13].site", {("mine", "node13.site")}),
+        ("mine", "13", set()),
+    ],
+)
+def test_a_set_of_nodes_has_those_that_it_names(cluster: str, text: str, touched: set[tuple[str, str]]) -> None:
+    assert NodeSet(cluster, text).among(NODES) == touched
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("2020-13-01,dahu,all,platform,x", "events.csv:2: the date is '2020-13-01'; write it as 2020-04-01"),
+        ("2020-12-01,dahu,all,bios,x", "events.csv:2: the type of an event is 'bios'; give protocol or platform"),
+        ("2020-12-01,,all,platform,x", "events.csv:2: the cluster is empty"),
+        ("2020-12-01,dahu,,platform,x", "events.csv:2: .*is not a set of nodes"),
+        ("2020-12-01,dahu,13-/,platform,x", "events.csv:2: .*not a"),
+        ("2020-12-01,dahu,13,platform,a, b", "events.csv:2: there are more cells than columns; put a description"),
+        ('2020-12-01,dahu,13,platform,"a', "events.csv is not a CSV file: unexpected end of data"),
+    ],
+)
+def test_a_faulty_line_is_named(tmp_path: Path, line: str, message: str) -> None:
+    path = tmp_path / "events.csv"
+    path.write_text(f"date,cluster,node,type,description\n{line}\n")
+    with pytest.raises(InputError, match=message):
+        read_changelog(path)
+
+
+def test_an_outlier_needs_a_job() -> None:
+    with pytest.raises(InputError, match="the job of an outlier is empty"):
+        Outlier(dt.date(2020, 1, 1), NodeSet("dahu", "1"), "", "x")
