@@ -1,6 +1,7 @@
-"""An emulation from outside: its limits, how it is watched, why it failed, and what its reader is told."""
+"""An emulation from outside: options, limits, how it is watched, why it failed, and what its reader is told."""
 
 import os
+import re
 import resource
 import signal
 import sys
@@ -8,20 +9,36 @@ import threading
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
-from oracles.emulated import tiny
+from oracles.emulated import tiny, tiny_text
 from support_limits import HANG_S, wait_until
 
-from lepaute.errors import EnvironmentProblem
+from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.simulate import Layers
 from lepaute.simulate.engine import KernelUse, Sizes
+from lepaute.simulate.machine.core import machine_of
+from lepaute.simulate.machine.population import with_network_of_run
 from lepaute.simulate.platform import override
+from lepaute.simulate.platform.io import parse_platform
 from lepaute.simulate.smpi import process
-from lepaute.simulate.smpi.emulate import Options
+from lepaute.simulate.smpi.building import _script
+from lepaute.simulate.smpi.emulate import Keep, Options, settings_of
 from lepaute.simulate.smpi.emulated_run import EmulatedRun, OwnTimes, Slowdowns
 from lepaute.simulate.smpi.process import Ended, Limits, OwnLines, run_watched, why_it_failed
-from lepaute.simulate.smpi.request import check_limits, free_huge_bytes
+from lepaute.simulate.smpi.request import (
+    Files,
+    Folding,
+    Private,
+    check_limits,
+    free_huge_bytes,
+    reference_sizes,
+    request_text,
+)
+from lepaute.simulate.smpi.settings import private_of
 from lepaute.simulate.smpi.warnings import network_warnings, program_warnings
+from lepaute.study.components import application_of
 
 #: Tells its number and goes on for some seconds without a sign of progress.
 SILENT = "import os, sys, time; print(os.getpid(), flush=True); time.sleep(float(sys.argv[1]))"
@@ -269,3 +286,94 @@ def test_a_node_with_more_ranks_than_cores_here_needs_the_bandwidth_of_all_its_c
 def test_what_smpi_does_otherwise_than_the_platform_says_is_told(setting: str, value: str, said: str) -> None:
     (warning,) = network_warnings(override(tiny(), {setting: value}))
     assert said in warning
+
+
+@pytest.mark.parametrize(
+    ("text", "private"),
+    [
+        ("panel.c", Private("panel.c")),
+        ("panel.c:120", Private("panel.c:120")),
+        ("make_panel@0-4096", Private("make_panel", 0, 4096)),
+        ("panel.c@-64--1", Private("panel.c", -64, -1)),
+    ],
+)
+def test_what_stays_private_is_a_place_and_bytes(text: str, private: Private) -> None:
+    assert private_of(text) == private
+
+
+def request(**options: object) -> dict[str, str]:
+    files = Files(Path("/r"), Path("/p"), options.pop("kernel_log", None))  # type: ignore[arg-type]
+    text = request_text(
+        tiny(),
+        [0, 1, 4],
+        seed=7,
+        layers=Layers(days=False),
+        files=files,
+        **{"folding": Folding(), **options},  # type: ignore[arg-type]
+    )
+    head, machine, _ = text.partition("\nmachine\n")
+    assert machine
+    return dict(line.partition(" ")[::2] for line in head.splitlines())
+
+
+def test_the_rate_of_what_has_no_model_is_that_of_dgemm_in_the_middle_of_its_range() -> None:
+    assert reference_sizes(tiny()) == (89, 89, 89)  # sqrt(1 * 8000)
+    without_m = parse_platform(tiny_text().replace("{m: [1, 8000], n: [1, 8000], k: [1, 8000]}", "{k: [64, 256]}"))
+    assert reference_sizes(without_m) == (1024, 1024, 128)
+
+
+def test_settings_of_smpi_leave_the_clock_to_simblas_and_forbid_a_free_test(tmp_path: Path) -> None:
+    settings = settings_of(tiny(), 8, Options(stack_kib=2048), tmp_path)
+    assert settings["smpi/wtime"] == "0"
+    assert float(settings["smpi/test"]) > 0
+    assert (settings["smpi/tmpdir"], settings["contexts/stack-size"]) == (str(tmp_path), "2048")
+    assert settings["smpi/privatization"] == "dlopen"
+    assert settings_of(tiny(), 8, Options(privatize=False), tmp_path)["smpi/privatization"] == "no"
+    assert Keep(trace=tmp_path / "t").settings()["tracing/filename"] == str(tmp_path / "t")
+
+
+def test_the_compilers_name_simblas_before_all_that_the_makefile_names() -> None:
+    script = _script(Path("/usr/bin/smpicc"), Path("/cache dir/simblas"))
+    link = script.split("done\n")[1]
+    assert link.index("'/cache dir/simblas/libsimblas.so'") < link.index('"$@"') < link.index("--wrap=malloc")
+    assert "-fno-f2c" not in script
+    assert "-fno-f2c" in _script(Path("/usr/bin/smpif90"), Path("/x"))
+
+
+def test_the_request_has_the_messages_that_the_run_draws() -> None:
+    network = tiny().network
+    unsure = network.remote.model_copy(update={"discrepancy_relative_sd": 0.25})
+    platform = tiny().model_copy(update={"network": network.model_copy(update={"remote": unsure})})
+
+    def machine(seed: int, layers: Layers) -> str:
+        text = request_text(
+            platform, [0], seed=seed, layers=layers, folding=Folding(), files=Files(Path("/r"), Path("/p"))
+        )
+        return text.partition("\nmachine\n")[2].rstrip("\n")
+
+    drawn = machine_of(with_network_of_run(platform, 8, Layers()), 1).text().rstrip("\n")
+    # Factors of messages come from the request: with other latencies than the file of the run they would undo its own.
+    assert machine(8, Layers()) == drawn != machine(9, Layers())
+    for alone in (Layers.without(["network"]), Layers.without(["overheads"])):
+        assert machine(8, Layers()) != machine(8, alone) != machine(9, alone)
+    neither = Layers.without(["network", "overheads"])
+    assert machine(8, neither) == machine(9, neither)
+
+
+@pytest.mark.parametrize(
+    ("values", "problem"),
+    [
+        ({"np": 2.5}, "np is 2.5; it must be a whole number >= 1"),
+        ({"np": True}, "np is True; it must be a whole number"),
+        ({"arguments": None}, "arguments is None; it must be a text"),
+        ({"arguments": [1, 2]}, "arguments is [1, 2]; it must be a text"),
+        ({"memory_share": 7.0}, "memory_share is 7; it must be at most 1"),
+        ({"stack": 1}, "stack is 1; it must be a whole number >= 64"),
+        ({"contention": "maybe"}, "contention is 'maybe'; it must be true or false"),
+        ({"fold": "1M", "private": "a.c"}, "private is 'a.c'; it must be a list of texts"),
+        ({"timeout": "x"}, "timeout is 'x'; it must be a finite number"),
+    ],
+)
+def test_values_of_a_study_are_refused_by_the_name_of_their_field(values: dict[str, Any], problem: str) -> None:
+    with pytest.raises(InputError, match=re.escape(problem)):
+        application_of({"program": "cg", **values})
