@@ -23,6 +23,10 @@ from lepaute.stats.send_completion import rows_of, semantic_limits
 pytest_plugins = ["support_calibration_fixtures"]
 
 
+def limit_of_sends(archive: Archive) -> float:
+    return semantic_limits(rows_of(archive.table("observations/semantics.parquet"))).detached_up_to_bytes
+
+
 def test_a_calibration_holds_designs_raw_files_observations_blocks_commands_and_environment(machine, place):
     shares: list[float] = []
     path = calibrate(place, quick=True, seed=5, progress=lambda _what, share: shares.append(share))
@@ -51,6 +55,7 @@ def test_a_calibration_holds_designs_raw_files_observations_blocks_commands_and_
         assert table["disturbed"].dtype == bool
         assert not table["disturbed"].any()
     assert metadata["warnings"] == []
+    assert limit_of_sends(archive) == 1000
     records = archive.json("blocks.json")
     assert len(records) == RUNS + SEMANTIC_ROUNDS
     assert {"others_cpu_s", "steal_s", "wall_s", "disturbed", "causes"} <= set(records[0])
@@ -100,15 +105,9 @@ def test_a_made_up_layout_has_all_its_cores_in_the_archive(machine, place, monke
 
 @pytest.mark.slow
 def test_tests_of_sends_that_hang_are_answers_and_any_other_failure_of_theirs_is_told(machine, place):
-    def limit(archive: Archive) -> float:
-        return semantic_limits(rows_of(archive.table("observations/semantics.parquet"))).detached_up_to_bytes
-
-    archive = Archive.open(calibrate(place, quick=True))
-    assert limit(archive) == 1000
-    place.unlink()
     machine.break_at(0, "hang")
     archive = Archive.open(calibrate(place, quick=True))
-    assert limit(archive) == 1000
+    assert limit_of_sends(archive) == 1000
     assert "hung" in set(archive.table("observations/semantics.parquet")["outcome"])
     assert archive.metadata["warnings"] == []
     probe = machine.folder / "probe-semantics"
@@ -119,7 +118,7 @@ def test_tests_of_sends_that_hang_are_answers_and_any_other_failure_of_theirs_is
     once = works.split("\n", 1)
     probe.write_text(f"{once[0]}\nif [ ! -e {probe}.failed ]; then\ntouch {probe}.failed\n{fails}fi\n{once[1]}")
     archive = Archive.open(calibrate(place, quick=True))
-    assert limit(archive) == 1000, archive.metadata["warnings"]
+    assert limit_of_sends(archive) == 1000, archive.metadata["warnings"]
     (warning,) = archive.metadata["warnings"]
     assert warning.startswith("semantics0 failed and was repeated: ")
     place.unlink()
@@ -197,33 +196,33 @@ def test_what_an_engine_leaves_can_be_archived_without_it(machine: FakeMachine, 
 
 
 @pytest.mark.slow
-def test_messages_that_no_probe_sends_are_refused_and_a_calibration_goes_on_with_those_it_began_with(machine, place):
+def test_a_calibration_goes_on_with_what_it_began_with(machine, place):
     for size in (1, (1 << 30) + 1):
         with pytest.raises(InputError, match=f"the largest message is {size} bytes; give"):
             calibrate(place, quick=True, network_bytes=size)
-    machine.break_at(4, "fail")
-    with pytest.raises(EnvironmentProblem):
-        calibrate(place, quick=True, network_bytes=1 << 26)
-    with pytest.raises(EnvironmentProblem, match=r"begun with other --network-bytes \(67108864, now None\)"):
-        calibrate(place, quick=True, resume=True)
-    machine.break_at(0, "never")
-    archive = Archive.open(calibrate(place, quick=True, resume=True, network_bytes=1 << 26))
-    assert archive.metadata["most_message_bytes"] == 1 << 26
-
-
-@pytest.mark.slow
-def test_a_calibration_goes_on_with_the_block_sizes_and_threads_that_it_began_with(machine, place):
     for wrong in ({"nbs": ()}, {"nbs": (64, 64)}, {"nbs": (5000,)}, {"threads": (0,)}, {"threads": (1, 2000)}):
         with pytest.raises(InputError, match="give different numbers from 1 to"):
             calibrate(place, quick=True, **wrong)
+    begun = {"quick": True, "network_bytes": 1 << 26, "nbs": (96, 160), "threads": (1, 2)}
     machine.break_at(4, "fail")
     with pytest.raises(EnvironmentProblem):
-        calibrate(place, quick=True, nbs=(96, 160), threads=(1, 2))
-    for other, begun in (({"threads": (1, 2)}, "--nb [(]96,160"), ({"nbs": (96, 160)}, "--threads-per-rank [(]1,2")):
-        with pytest.raises(EnvironmentProblem, match=f"begun with other {begun}"):
-            calibrate(place, quick=True, resume=True, **other)
+        calibrate(place, **begun)
     machine.break_at(0, "never")
-    archive = Archive.open(calibrate(place, quick=True, resume=True, nbs=(96, 160), threads=(1, 2)))
+    for name, said in (
+        ("quick", "--quick [(]True"),
+        ("network_bytes", "--network-bytes [(]67108864, now None[)]"),
+        ("nbs", "--nb [(]96,160"),
+        ("threads", "--threads-per-rank [(]1,2"),
+    ):
+        others = {key: value for key, value in begun.items() if key != name}
+        with pytest.raises(EnvironmentProblem, match=f"begun with other {said}"):
+            calibrate(place, resume=True, **others)
+    machine.nodes = ["other"]
+    with pytest.raises(EnvironmentProblem, match=r"begun with other nodes [(]alone, now other"):
+        calibrate(place, resume=True, **begun)
+    machine.nodes = ["alone"]
+    archive = Archive.open(calibrate(place, resume=True, **begun))
+    assert archive.metadata["most_message_bytes"] == 1 << 26
     assert (archive.metadata["nbs"], archive.metadata["threads"]) == ([96, 160], [1, 2])
     kernels = archive.table("observations/kernels.parquet")
     assert set(zip(kernels["threads"], kernels["active_cores"], strict=True)) == {(1, 1), (1, 2), (2, 2)}
@@ -239,14 +238,3 @@ def test_where_no_node_is_left_what_was_measured_is_archived_and_gone_on_from(ma
     assert len(partial.json("blocks.json")) == 3
     calibrate(place, quick=True, resume=True)
     assert len(Archive.open(place).json("blocks.json")) == RUNS + SEMANTIC_ROUNDS
-
-
-def test_a_calibration_goes_on_as_it_was_begun(machine: FakeMachine, place: Path) -> None:
-    machine.break_at(4, "fail")
-    with pytest.raises(EnvironmentProblem):
-        calibrate(place, quick=True)
-    with pytest.raises(EnvironmentProblem, match=r"begun with other --quick \(True"):
-        calibrate(place, resume=True)
-    machine.nodes = ["other"]
-    with pytest.raises(EnvironmentProblem, match=r"begun with other nodes \(alone, now other"):
-        calibrate(place, quick=True, resume=True)
