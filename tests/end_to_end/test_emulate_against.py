@@ -1,10 +1,23 @@
-"""What changes one thing of an emulated program: --mapping, --against, and studies."""
+"""Emulated programs against real ones: traces with every call, right results, and what changes one thing."""
 
 import json
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
 from oracles.emulated import HEAD, build, command, tiny_text
+from oracles.emulation_examples import ARGUMENTS, PROGRAMS, built, run, values
+from oracles.recorded_hpl import MPIRUN, lepaute
+
+from lepaute.errors import EnvironmentProblem
+from lepaute.kit.mpi_library import find_library
+from lepaute.simulate.smpi.building import compilers
+from lepaute.simulate.smpi.library import find_simgrid
+from lepaute.simulate.trace import Trace, read_trace
+from lepaute.simulate.trace.breakdown import breakdown_of
+from lepaute.simulate.trace.compare import compare_traces
+from lepaute.simulate.trace.messages import match_messages
 
 pytestmark = pytest.mark.machine
 
@@ -115,3 +128,97 @@ def test_a_study_of_a_program_has_the_times_of_its_emulations(folder: Path, monk
     said = command("study", "whatif", "t.yaml")
     assert said.status == 2
     assert "how long emulations take is not known in advance; give budget.simulations" in said.err
+
+
+PROGRAM = Path(__file__).parents[1].joinpath("data", "programs", "emulated_trace_program.c").read_text()
+
+
+@pytest.fixture(scope="module")
+def traces(tmp_path_factory: pytest.TempPathFactory) -> tuple[Trace, Trace]:
+    """A recording and an emulation of the program on four ranks."""
+    try:
+        mpicc = find_library().mpicc
+        find_simgrid()
+    except EnvironmentProblem as problem:
+        pytest.skip(str(problem))
+    folder = tmp_path_factory.mktemp("both")
+    (folder / "program.c").write_text(PROGRAM)
+    subprocess.run([mpicc, "-w", "program.c", "-o", "real"], cwd=folder, check=True)
+    path = {"PATH": f"{compilers()}:{os.environ['PATH']}"}
+    subprocess.run(["mpicc", "-w", "program.c", "-o", "emulated"], cwd=folder, check=True, env=os.environ | path)
+    recorded = lepaute("record", "-o", "real.parquet", "--", *MPIRUN, "4", "./real", folder=folder)
+    assert recorded.returncode == 0, recorded.stderr
+    options = ("-p", "dahu", "-np", "4", "--trace", "e.parquet", "--perfetto", "e.json.gz", "--binary", "./emulated")
+    emulated = lepaute("emulate", *options, folder=folder)
+    assert emulated.returncode == 0, emulated.stderr
+    assert (folder / "e.json.gz").read_bytes().startswith(b"\x1f\x8b")
+    return read_trace(folder / "real.parquet"), read_trace(folder / "e.parquet")
+
+
+def test_no_difference_remains(traces: tuple[Trace, Trace]) -> None:
+    found = compare_traces(*traces)
+    assert found.first == ()
+    assert found.first_size == ()
+    assert found.one_side == ()
+    # Of each round and rank at an end of the line one of each MPI_Sendrecv, of every rank a send and a receive.
+    assert found.nobody == (3 * (2 * 2 + 4 * 2), 3 * (2 * 2 + 4 * 2))
+
+
+def test_every_message_has_both_ends_and_their_waits(traces: tuple[Trace, Trace]) -> None:
+    recorded, emulated = (match_messages(trace) for trace in traces)
+    assert len(recorded.send) == len(emulated.send) == 3 * (3 + 4 + 3 + 4 + 4 + 4 + 3)
+    for matches in (recorded, emulated):
+        assert (matches.end >= 0).all()
+        assert (matches.sent < 0).sum() == 3 * 4  # those whose request was freed
+
+
+def test_waiting_at_collective_operations_is_told_of_all_groups(traces: tuple[Trace, Trace]) -> None:
+    for trace in traces:
+        found = breakdown_of(trace)
+        assert found.unknown == ()
+        halves = set(trace.comm[trace.named(["MPI_Allreduce"])].tolist())
+        assert len(halves) == 2
+        assert min(halves) > 0
+        assert set(trace.comm[trace.named(["MPI_Barrier"])].tolist()) == {0}
+
+
+def test_nodes_have_the_numbers_of_the_platform(traces: tuple[Trace, Trace]) -> None:
+    _, emulated = traces
+    assert emulated.metadata["nodes"] == [0] * 4
+    assert emulated.metadata["first_node"] == 1
+
+
+#: What each prints of its own mistakes; rounding stays far below.
+ERRORS = {
+    "halo": ("error",),
+    "cg": ("error",),
+    "fft": ("error of a coefficient", "error after the inverse"),
+    "summa_fortran": ("error",),
+}
+KINDS = ("real", "smpi")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("example", PROGRAMS)
+def test_an_example_gets_right_what_it_computes_on_two_ranks(example: str, kind: str, tmp_path: Path) -> None:
+    done = run(built(example, kind, tmp_path), kind, 2, ARGUMENTS[example])
+    assert done.returncode == 0, done.stderr
+    found = values(done.stdout)
+    assert found["time"] >= 0.0
+    for name in ERRORS[example]:
+        assert found[name] < 1e-12
+
+
+@pytest.mark.parametrize("ranks", [1, 3, 4])
+def test_the_checksum_of_the_halo_exchange_does_not_depend_on_the_ranks_or_the_mpi(ranks: int, tmp_path: Path) -> None:
+    two = values(run(built("halo", "real", tmp_path), "real", 2, ARGUMENTS["halo"]).stdout)
+    other = values(run(built("halo", "smpi", tmp_path), "smpi", ranks, ARGUMENTS["halo"]).stdout)
+    # The order of a sum differs; 300 x 300 numbers of rounding 1e-16.
+    assert other["checksum"] == pytest.approx(two["checksum"], rel=1e-11)
+    assert other["last change"] == pytest.approx(two["last change"], rel=1e-6)
+
+
+def test_a_grid_on_which_nothing_divides_evenly_gives_the_right_product(tmp_path: Path) -> None:
+    # 97 over 4 in panels of 20: a panel ends where the block of its owner ends.
+    done = run(built("summa_fortran", "smpi", tmp_path), "smpi", 4, ("97", "20", "1", "4"))
+    assert values(done.stdout)["error"] == 0.0
