@@ -23,9 +23,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas
-from support.goals import Goal, at_least, at_most
-from support.options import Options
-from support.report import run_study
+from support.report import Goal, Options, at_least, at_most, run_study
 from truth.effects import Effects
 from truth.kinds import Scatter
 from truth.law import NB, Law, law_of

@@ -22,9 +22,7 @@ import numpy
 import pandas
 from matplotlib.figure import Figure
 from support.coverage import coverage_goals
-from support.goals import Goal, at_most, markdown, reached
-from support.options import Options
-from support.report import run_study, signed
+from support.report import Goal, Options, at_most, markdown, reached, run_study, signed
 from support.simulations import Case, columns_of, predict_all
 
 from lepaute import Hpl, load_platform

@@ -32,9 +32,7 @@ import pandas
 from population import recovery
 from population.levels import levels, own_from_the_median, some_nodes, synthetic
 from population.two_sample import combined, holm, p_values
-from support.goals import Goal, markdown
-from support.options import Options, options_of
-from support.report import finish, run_main
+from support.report import Goal, Options, finish, markdown, options_of, run_main
 
 from lepaute.measure.fit.population.coefficients import Coefficients, read_coefficients
 from lepaute.measure.fit.population.generative import Generative, generative

@@ -24,10 +24,8 @@ from pathlib import Path
 from typing import Any
 
 import pandas
-from support.goals import Goal, at_most
-from support.options import ROOT, Options
 from support.real_runs import LEPAUTE
-from support.report import run_study, say
+from support.report import ROOT, Goal, Options, at_most, run_study, say
 from what_if.effects import EFFECT_LIMIT_POINTS, RESOLUTION_PERCENT
 
 STUDY = "literature"

@@ -23,12 +23,9 @@ from pathlib import Path
 
 import numpy as np
 import pandas
-from support.goals import Goal
 from support.mpi_factors import autocorrelations, mpirun_effect, picture, tukey, without_outliers
 from support.mpi_probe import COLLECTIVES, LIBRARIES, TITLES, measured, program
-from support.options import options_of
-from support.report import close, run_main
-from support.tables import stored
+from support.report import Goal, close, options_of, run_main, stored
 
 STUDY = "mpi_benchmarking"
 MPIRUNS, CALLS = 30, 1000

@@ -27,10 +27,7 @@ from typing import Any
 
 import numpy
 import pandas
-from support.goals import Goal, at_most, markdown
-from support.options import options_of
-from support.page import replace_section, write_whole
-from support.report import finish, run_main, say
+from support.report import Goal, at_most, finish, markdown, options_of, replace_section, run_main, say, write_whole
 from support.smpi_cases import (
     EXACT,
     Said,

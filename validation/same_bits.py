@@ -25,9 +25,7 @@ from pathlib import Path
 from shutil import which
 
 import pandas
-from support.goals import Goal, markdown
-from support.options import ROOT, options_of
-from support.report import finish, run_main, say
+from support.report import ROOT, Goal, finish, markdown, options_of, run_main, say
 from support.same_bits_cases import CASES, write_cases
 
 FOLDER = ROOT / "build" / "same_bits"

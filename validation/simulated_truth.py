@@ -32,9 +32,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas
-from support.goals import Goal, markdown
-from support.options import Options, options_of
-from support.report import finish, run_main
+from support.report import Goal, Options, finish, markdown, options_of, run_main
 from truth.calibration import write_calibration
 from truth.effects import Effects
 from truth.kinds import KINDS, kinds_of, scatter_of

@@ -25,8 +25,6 @@ Fixed before the result was seen, except where it says so:
 from dataclasses import replace
 
 import pandas
-from support.goals import Goal, reached
-from support.options import options_of
 from support.replay_events import CLUSTER, belongs_to, known_events, without
 from support.replay_outside import afterwards, explained
 from support.replay_page import picture, text
@@ -40,7 +38,7 @@ from support.replay_tests import (
     last_common_event_s,
     verdicts_of,
 )
-from support.report import finish, run_main
+from support.report import Goal, finish, options_of, reached, run_main
 from support.watch_data import published_daily_models, published_values
 
 from lepaute.watch.alarms.procedure import judge_days

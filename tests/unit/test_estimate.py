@@ -109,7 +109,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "validation"))
 
 import what_to_trust  # noqa: E402
-from support.evidence import DATA, EVIDENCE, PAGES, read_goals  # noqa: E402
+from support.report import DATA, EVIDENCE, PAGES, read_goals  # noqa: E402
 from support_documents import pages  # noqa: E402
 
 MAX_WORDS = 24_000

@@ -10,7 +10,7 @@ from population.levels import levels
 from population.simulated import dahu_like, simulated
 from population.two_sample import combined, holm, p_values
 from same_bits import compared, differing, judged, parsed
-from support.goals import at_most, status
+from support.report import at_most, status
 from truth.calibration import CLOCK_S, write_calibration
 from truth.effects import Effects
 from truth.kinds import EXCLUSIVE, KINDS, Scatter, kinds_of, scatter_of

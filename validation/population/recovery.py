@@ -3,7 +3,7 @@
 import numpy
 import pandas
 from scipy import stats
-from support.goals import Goal, at_least
+from support.report import Goal, at_least
 
 from lepaute.measure.fit.population.coefficients import TERMS
 from lepaute.measure.fit.population.generative import generative

@@ -2,7 +2,7 @@
 
 import pandas
 
-from support.goals import Goal, at_most
+from support.report import Goal, at_most
 
 #: Goals of every study; an interval that is wider than the second says too little.
 MIN_INSIDE_PERCENT, MAX_HALF_WIDTH_PERCENT = 90.0, 7.0

@@ -5,9 +5,9 @@ import pandas
 from matplotlib.figure import Figure
 
 from lepaute.watch.changelog import Changelog
-from support.goals import markdown
 from support.replay_events import CLUSTER, DAY_S
 from support.replay_outside import afterwards
+from support.report import markdown
 
 TESTS = ("r = 1", "r = 5", "pooled r = 1", "pooled r = 5", "p = 2", "p = 3", "p = 4")
 COLOURS = {

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import combinations
 
 import pandas
-from support.goals import Goal, at_most
+from support.report import Goal, at_most
 
 #: Below this, two published times count as equal: block sizes of shared allocations and huge pages alone shift such an
 #: emulation by up to 1 % each way, and ours draws other noise.

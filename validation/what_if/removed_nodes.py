@@ -3,9 +3,7 @@
 from typing import Any
 
 import pandas
-from support.goals import Goal, markdown
-from support.options import Options
-from support.report import signed
+from support.report import Goal, Options, markdown, signed
 
 from lepaute.study.evaluation import Point
 from lepaute.study.ready import Subject, slowest_nodes

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas
-from support.options import Options
+from support.report import Options
 
 from lepaute import Platform, load_platform
 from lepaute.simulate.platform import dump_platform

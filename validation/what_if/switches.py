@@ -1,9 +1,7 @@
 """Topology: a fat tree of two levels with fewer and fewer top switches."""
 
 import pandas
-from support.goals import Goal, markdown
-from support.options import Options
-from support.report import seconds, signed
+from support.report import Goal, Options, markdown, seconds, signed
 
 from lepaute.study.evaluation import Point
 from lepaute.study.ready import top_switches
