@@ -8,8 +8,7 @@ from support.report import Goal, Options, markdown, signed
 from lepaute.study.evaluation import Point
 from lepaute.study.ready import Subject, slowest_nodes
 from lepaute.study.schema import Study
-from what_if.effects import RESOLUTION_PERCENT, effect_goals, same_order
-from what_if.runs import nodes_of, simulate
+from what_if.runs import RESOLUTION_PERCENT, effect_goals, nodes_of, same_order, simulate
 
 STUDY = "sensitivity_nodes"
 PUBLISHED = "sensitivity/spatial_removing_nodes.csv.gz"
