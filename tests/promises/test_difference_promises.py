@@ -187,7 +187,7 @@ def cost_coverage(truths: np.ndarray, before: int, now: int, sd: float, *, known
 @pytest.mark.long
 @pytest.mark.parametrize(("before", "now", "sd"), [(10, 5, 0.02), (30, 5, 0.004)])
 def test_the_interval_of_a_cost_holds_95_percent_of_the_true_ratios(truths, before, now, sd):
-    # Of 100 worlds the share is known to 2.2 %, were each interval's cost_coverage 0 or 1; and an interval of 10 draws
+    # Of 100 worlds the share is known to 2.2 %, were each interval's coverage 0 or 1; and an interval of 10 draws
     # around an estimate that is off is somewhat wider than it need be.
     assert 0.90 <= cost_coverage(truths, before, now, sd, known=False) <= 0.985
 
