@@ -169,7 +169,7 @@ def test_all_nodes_that_are_left_are_used_whatever_the_grid() -> None:
 
 
 def test_removing_top_switches_slows_down_and_slow_nodes_hold_up() -> None:
-    narrow = {"n": 3000, "nb": 128}
+    narrow = {"n": 1500, "nb": 128}
     run = run_study(top_switches(Subject("dahu", DAHU, narrow, runs=2)), scheduler="threads")
     ratios = {
         comparison.other.level: comparison.differences["time_s"].ratio

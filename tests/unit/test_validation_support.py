@@ -6,17 +6,25 @@ import factorial
 import numpy as np
 import pandas
 import pytest
-from population.levels import levels
 from population.simulated import dahu_like, simulated
-from population.two_sample import combined, holm, p_values
+from population.two_sample import combined, holm, levels, p_values
 from same_bits import compared, differing, judged, parsed
-from support.goals import at_most, status
+from support.report import at_most, status
 from truth.calibration import CLOCK_S, write_calibration
-from truth.effects import Effects
-from truth.kinds import EXCLUSIVE, KINDS, Scatter, kinds_of, scatter_of
-from truth.law import exponential, half_normal, law_of, with_outliers
+from truth.law import (
+    EXCLUSIVE,
+    KINDS,
+    Effects,
+    Scatter,
+    exponential,
+    half_normal,
+    kinds_of,
+    law_of,
+    scatter_of,
+    with_outliers,
+)
 from truth.runs import true_platform, true_runs_s
-from what_if.effects import effect_goals, same_order
+from what_if.runs import effect_goals, same_order
 
 from lepaute import fit
 from lepaute.measure.archive import Archive
