@@ -15,14 +15,12 @@ from lepaute.simulate.apps import class_modules
 
 if TYPE_CHECKING:
     from lepaute.simulate.application import Application as Application
-    from lepaute.simulate.apps.hpl import Hpl as Hpl
+    from lepaute.simulate.apps import *  # noqa: F403
     from lepaute.simulate.apps.own import check as check
     from lepaute.simulate.apps.own.values import Cost as Cost
     from lepaute.simulate.apps.own.values import Grid as Grid
     from lepaute.simulate.apps.program import Program as Program
     from lepaute.simulate.apps.program import emulate as emulate
-    from lepaute.simulate.apps.replay import TraceReplay as TraceReplay
-    from lepaute.simulate.apps.stencil import Stencil as Stencil
     from lepaute.simulate.conditions import Layers as Layers
     from lepaute.simulate.machine.mapping import Mapping as Mapping
     from lepaute.simulate.prediction.comparing import Difference as Difference
