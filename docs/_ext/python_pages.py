@@ -11,7 +11,7 @@ from markdown_text import Pages, escaped, table
 from sphinx.util.inspect import stringify_signature
 
 import lepaute
-from lepaute.simulate.apps import class_modules
+from lepaute.simulate.apps import APPLICATIONS
 
 #: Pages of the names of `lepaute` itself: file -> title, and names in their order; its packages have a page each.
 GROUPS: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -19,7 +19,7 @@ GROUPS: dict[str, tuple[str, tuple[str, ...]]] = {
         "Predictions",
         (
             *("predict", "emulate", "difference", "check", "read_prediction", "simulate_one"),
-            *(*class_modules(), "Program", "Application", "Grid", "Cost"),
+            *(*(entry.class_name for entry in APPLICATIONS.values()), "Program", "Application", "Grid", "Cost"),
             *("Prediction", "Difference", "Spread"),
             *("Layers", "Mapping", "Options", "TraceRequest"),
         ),

@@ -22,8 +22,7 @@ first used: `import lepaute` stays light.
 from typing import TYPE_CHECKING
 
 from lepaute.kit.later import public_names
-from lepaute.simulate.apps import class_modules
-from lepaute.version import __version__
+from lepaute.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from lepaute import study as study
@@ -66,70 +65,4 @@ if TYPE_CHECKING:
     from lepaute.simulate.trace import read_trace as read_trace
     from lepaute.stats.stopping import Target as Target
 
-__all__ = [  # noqa: PLE0604 - texts, too
-    "Application",
-    "Archive",
-    "Cost",
-    "Difference",
-    "Grid",
-    "InputError",
-    "Job",
-    "Layers",
-    "LepauteError",
-    "Mapping",
-    "Options",
-    "Platform",
-    "Prediction",
-    "PredictionWarning",
-    "Program",
-    "Spread",
-    "Target",
-    "Trace",
-    "TraceRequest",
-    "Until",
-    "__version__",
-    "check",
-    "compare",
-    "design",
-    "difference",
-    "emulate",
-    "fit",
-    "load_platform",
-    "measure_libraries",
-    "measure_sessions",
-    "override",
-    "predict",
-    "read_prediction",
-    "read_trace",
-    "run",
-    "scaled",
-    "simulate_one",
-    "study",
-    "watch",
-    *class_modules(),
-]
-
-_NAMES_IN = {  # by the module that each is loaded from; all others are names of `simulate`
-    "errors": ("InputError", "LepauteError", "PredictionWarning"),
-    "measure.archive": ("Archive",),
-    "measure.comparison.measuring": ("measure_libraries",),
-    "measure.comparison.sessions": ("measure_sessions",),
-    "measure.experiment.job": ("Job",),
-    "measure.experiment.life": ("run",),
-    "measure.experiment.rounds": ("Until",),
-    "simulate.platform": ("Platform", "load_platform", "override"),
-    "simulate.apps.own": ("Application",),
-    "simulate.machine.population": ("scaled",),
-    "stats.stopping": ("Target",),
-    "simulate.trace": ("Trace", "read_trace"),
-}
-_HOME_OF = {
-    **{name: ("lepaute.simulate", name) for name in __all__},
-    **{name: (f"lepaute.{module}", name) for module, names in _NAMES_IN.items() for name in names},
-    **{
-        package.rpartition(".")[2]: (f"lepaute.{package}", "")
-        for package in ("measure.compare", "measure.design", "measure.fit", "study", "watch")
-    },
-}
-
-__getattr__, __dir__ = public_names(__name__, _HOME_OF)
+__getattr__, __dir__, __all__ = public_names(__name__, "__version__")

@@ -27,11 +27,6 @@ APPLICATIONS = {
 }
 
 
-def class_modules() -> dict[str, str]:
-    """Name of each application's class -> the module that it is imported from."""
-    return {entry.class_name: entry.module for entry in APPLICATIONS.values()}
-
-
 def application_class(name: str) -> "type[Application]":
     entry = APPLICATIONS[name]
     application: type[Application] = getattr(import_module(entry.module), entry.class_name)
