@@ -78,22 +78,20 @@ def _index() -> Iterator[str]:
 def _list_of(home: str, names: tuple[str, ...]) -> Iterator[str]:
     rows = []
     for name in names:
-        _, value = found(home, name)
-        rows.append((f"{{py:obj}}`{name} <{home}.{name}>`", escaped(summary(inspect.getdoc(value) or ""))))
+        told = escaped(summary(inspect.getdoc(found(home, name)) or ""))
+        rows.append((f"{{py:obj}}`{name} <{home}.{name}>`", told))
     yield from table(("name", "what it does, or is"), rows)
 
 
-def found(home: str, name: str) -> tuple[str, Any]:
-    """The full public name, and the object."""
-    module = lepaute if home == "lepaute" else getattr(lepaute, home.partition(".")[2])
-    return f"{home}.{name}", getattr(module, name)
+def found(home: str, name: str) -> Any:
+    """The object of a public name."""
+    return getattr(lepaute if home == "lepaute" else getattr(lepaute, home.partition(".")[2]), name)
 
 
 def _page(title: str, home: str, names: tuple[str, ...], text: list[str] | None = None) -> str:
     lines = [f"# {title}", "", *(text or [])]
     for name in names:
-        full, value = found(home, name)
-        lines += [f"## {escaped(name)}", "", *_described(full, value)]
+        lines += [f"## {escaped(name)}", "", *_described(f"{home}.{name}", found(home, name))]
     return "\n".join(lines)
 
 

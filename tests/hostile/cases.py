@@ -295,7 +295,7 @@ def write_inputs(folder: Path) -> None:
     from lepaute.cli.main import main
     from lepaute.measure.archive import ArchiveWriter
     from lepaute.simulate.platform import load_platform
-    from lepaute.simulate.platform.io import platform_text
+    from lepaute.simulate.platform.schema import platform_text
 
     data = Path(__file__).parents[1] / "data"
     (folder / "platform.yaml").write_text(platform_text(load_platform("stampede-like")))

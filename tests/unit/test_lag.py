@@ -5,8 +5,8 @@ import pytest
 from lepaute.errors import InputError
 from lepaute.kit.quantities import lag_of
 from lepaute.simulate import Hpl, Layers, predict
-from lepaute.simulate.platform import Platform, override
-from lepaute.simulate.platform.io import parse_platform, platform_text
+from lepaute.simulate.platform.io import override, parse_platform
+from lepaute.simulate.platform.schema import Platform, platform_text
 
 HPL = Hpl(n=600, p=2, q=2)
 DRIFT = "{slope_per_s: 1.0e-6, span_s: 120, common_relative_sd: 0.005}"

@@ -6,7 +6,7 @@ import pytest
 
 from lepaute.measure.archive import ArchiveWriter
 from lepaute.simulate.platform import load_platform
-from lepaute.simulate.platform.io import platform_text
+from lepaute.simulate.platform.schema import platform_text
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import yaml
 from lepaute.errors import PlatformError
 from lepaute.simulate import Hpl, Layers, predict
 from lepaute.simulate.machine.mapping import Mapping, Slot
-from lepaute.simulate.platform import Platform, override
-from lepaute.simulate.platform.io import parse_platform, platform_text
+from lepaute.simulate.platform.io import override, parse_platform
+from lepaute.simulate.platform.schema import Platform, platform_text
 from lepaute.simulate.platform.summary import summary
 
 SMALL = Path(__file__).parent.parent / "data" / "platforms" / "small.yaml"

@@ -6,9 +6,8 @@ import jsonschema
 import pytest
 
 from lepaute.errors import InputError, PlatformError
-from lepaute.simulate.platform import load_platform, override, shipped_names
-from lepaute.simulate.platform.io import parse_platform, platform_text
-from lepaute.simulate.platform.schema import json_schema
+from lepaute.simulate.platform.io import load_platform, override, parse_platform, shipped_names
+from lepaute.simulate.platform.schema import json_schema, platform_text
 
 DATA = Path(__file__).parent.parent / "data" / "platforms"
 SMALL = DATA / "small.yaml"

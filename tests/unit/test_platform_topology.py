@@ -8,9 +8,8 @@ import pytest
 from lepaute import _core
 from lepaute.errors import InputError, PlatformError
 from lepaute.simulate.machine.core import core_topology, machine_of
-from lepaute.simulate.platform import load_platform, override, shipped_names
-from lepaute.simulate.platform.io import parse_platform, platform_text
-from lepaute.simulate.platform.schema import Platform
+from lepaute.simulate.platform.io import load_platform, override, parse_platform, shipped_names
+from lepaute.simulate.platform.schema import Platform, platform_text
 from lepaute.simulate.platform.topology import switch_counts
 
 SMALL = Path(__file__).parent.parent / "data" / "platforms" / "small.yaml"

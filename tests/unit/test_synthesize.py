@@ -16,7 +16,7 @@ from lepaute.simulate.platform import load_platform
 from lepaute.simulate.platform.components import topology_for
 from lepaute.simulate.platform.io import with_population
 from lepaute.simulate.platform.population import population_of
-from lepaute.simulate.platform.schema import Topology
+from lepaute.simulate.platform.topology import Topology
 
 DAHU = load_platform("dahu")
 

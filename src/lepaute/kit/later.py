@@ -27,10 +27,10 @@ def later(name: str) -> Any:
     return _Later(name)
 
 
-def public_names(package: str, *own: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], tuple[str, ...]]:
+def public_names(package: str, *further: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], tuple[str, ...]]:
     """`__getattr__`, `__dir__` and `__all__` of a package that loads its names when they are first used.
 
-    They are those that its source imports `as` what they are called, under TYPE_CHECKING, and `own`, its further ones.
+    They are those that its source imports `as` what they are called, under TYPE_CHECKING, and `further`.
     """
     homes = _homes(package)
 
@@ -47,7 +47,7 @@ def public_names(package: str, *own: str) -> tuple[Callable[[str], Any], Callabl
                 raise
             raise missing from error
 
-    public = (*homes, *own)
+    public = (*homes, *further)
     return get, lambda: sorted([*public, "__doc__", "__file__", "__name__", "__path__"]), public
 
 
