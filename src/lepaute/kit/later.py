@@ -4,9 +4,11 @@ import re
 from collections.abc import Callable
 from importlib import import_module
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lepaute.kit.extras import missing_extra
+
+__all__ = ["later", "np", "npt", "pandas", "pd", "public_names", "stats", "ticker"]
 
 _PUBLIC = re.compile(r"^    from (\S+) import (\S+)(?: as (\w+))?", re.MULTILINE)
 
@@ -25,6 +27,18 @@ def later(name: str) -> Any:
     typing.get_type_hints, and pandas is loaded by who asks for them.
     """
     return _Later(name)
+
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    import pandas
+    import pandas as pd
+    from matplotlib import ticker
+    from scipy import stats
+else:
+    np, npt, stats, ticker = map(later, ("numpy", "numpy.typing", "scipy.stats", "matplotlib.ticker"))
+    pandas = pd = later("pandas")
 
 
 def public_names(package: str, *further: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], tuple[str, ...]]:
