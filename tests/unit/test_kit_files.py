@@ -19,7 +19,7 @@ from lepaute.kit.files import check_output, remove_abandoned, scratch_file, scra
 from lepaute.kit.outputs import check_outputs
 from lepaute.measure.archive import ArchiveWriter
 from lepaute.simulate.platform import load_platform
-from lepaute.simulate.platform.io import platform_text
+from lepaute.simulate.platform.schema import platform_text
 
 
 def run_python(code: str, *words: str, **options: object) -> subprocess.CompletedProcess[str]:

@@ -14,8 +14,9 @@ from lepaute.simulate.conditions import Transfer, layers_of, read_transfer
 from lepaute.simulate.machine.core import machine_of
 from lepaute.simulate.machine.mapping import Slot
 from lepaute.simulate.platform import Platform, dump_platform, load_platform, override
-from lepaute.simulate.platform.io import parse_platform, platform_text
+from lepaute.simulate.platform.io import parse_platform
 from lepaute.simulate.platform.kernel_model import Noise
+from lepaute.simulate.platform.schema import platform_text
 from lepaute.simulate.platform.values import core_modes
 from lepaute.simulate.prediction.parts import FREE_EVENTS, RUNS, are_free, part_names
 

@@ -19,7 +19,7 @@ from lepaute.simulate.platform.components import topology_for
 from lepaute.simulate.platform.io import with_population
 from lepaute.simulate.platform.network_model import Segment
 from lepaute.simulate.platform.population import population_of
-from lepaute.simulate.platform.schema import Topology
+from lepaute.simulate.platform.topology import Topology
 
 DATA = Path(__file__).parent.parent / "data" / "platforms"
 

@@ -12,12 +12,11 @@ import pytest
 
 from lepaute.errors import InputError, PlatformError
 from lepaute.simulate.machine.core import KERNELS
-from lepaute.simulate.platform import Platform, load_platform, override, shipped_names
 from lepaute.simulate.platform.data_sheet import dgemm_rate
-from lepaute.simulate.platform.io import parse_platform, platform_text
+from lepaute.simulate.platform.io import load_platform, override, parse_platform, shipped_names
 from lepaute.simulate.platform.kernel_model import UPDATE, mean_s
 from lepaute.simulate.platform.plausibility import unmodelled
-from lepaute.simulate.platform.schema import json_schema
+from lepaute.simulate.platform.schema import Platform, json_schema, platform_text
 
 DATA = Path(__file__).parent.parent / "data" / "platforms"
 SMALL = DATA / "small.yaml"

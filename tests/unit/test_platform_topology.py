@@ -12,9 +12,9 @@ from lepaute.errors import InputError, PlatformError
 from lepaute.simulate import Hpl, Layers, predict
 from lepaute.simulate.machine.core import core_topology, machine_of
 from lepaute.simulate.machine.mapping import Mapping, Slot
-from lepaute.simulate.platform import Platform, load_platform, override, shipped_names
-from lepaute.simulate.platform.io import parse_platform, platform_text
+from lepaute.simulate.platform.io import load_platform, override, parse_platform, shipped_names
 from lepaute.simulate.platform.kernel_model import KernelModel, Noise, Piece, models_of, told_of_missing
+from lepaute.simulate.platform.schema import Platform, platform_text
 from lepaute.simulate.platform.summary import summary
 from lepaute.simulate.platform.topology import switch_counts
 

@@ -17,9 +17,9 @@ from lepaute.measure.fit.population.generative import generative
 from lepaute.measure.fit.population.plot import plot_population
 from lepaute.simulate import Hpl, Layers, predict
 from lepaute.simulate.machine.population import drawn_alike, drawn_day, drawn_nodes, drawn_scales, on_its_day, scaled
-from lepaute.simulate.platform import Platform, load_platform, override
-from lepaute.simulate.platform.io import parse_platform, platform_text, with_population
+from lepaute.simulate.platform.io import load_platform, override, parse_platform, with_population
 from lepaute.simulate.platform.population import POPULATION_OF, population_of
+from lepaute.simulate.platform.schema import Platform, platform_text
 from lepaute.simulate.smpi.request import Files, Folding, request_text
 
 SMALL = load_platform(Path(__file__).parent.parent / "data" / "platforms" / "small.yaml")

@@ -62,12 +62,6 @@ def test_the_type_hints_of_a_public_name_and_of_what_it_shows_are_known(name: st
             typing.get_type_hints(function)
 
 
-@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.__name__)
-def test_completion_of_a_package_shows_its_public_names_and_no_others(package) -> None:
-    shown = {name for name in dir(package) if not name.startswith("__")}
-    assert shown == {name for name in package.__all__ if not name.startswith("__")}
-
-
 def test_completion_of_an_application_shows_its_fields_and_nothing_of_the_engine() -> None:
     hpl = lp.Hpl(n=1000, p=1, q=2)
     options = {field.name for field in fields(hpl)}
