@@ -71,13 +71,10 @@ def app_for(arguments: Sequence[str]) -> typer.Typer:
 def command_of(application: "type[Application]") -> Callable[..., None]:
     """The command that predicts an application: its options, its files, and what all commands have."""
     may_lack = tuple(application.__dataclass_fields__) if application.about.files.input_option else ()  # type: ignore[attr-defined]
-    lists = application.about.files.several_in_file
     *fidelities, last = application.about.fidelities
 
     @with_options_of(application.about.files, "files")
-    @with_options_of(
-        application, "values", may_lack=may_lack, several=application.about.several, make=dict, lists=lists
-    )
+    @with_options_of(application, "values", may_lack=may_lack, several=application.about.several, make=dict)
     def command(
         context: typer.Context,
         simulation: Simulation,

@@ -185,6 +185,11 @@ class TraceFiles:
             steps=None if self.trace_steps is None else numbers_of(self.trace_steps, "--trace-steps"),
         )
 
+    def check_one(self, count: int) -> None:
+        """Raises InputError where a trace of several emulations is asked for."""
+        if self.requested and count > 1:
+            raise InputError(f"a trace is of one combination, and there are {count}; shorten the lists")
+
     def write(self, trace: "Trace | None") -> None:
         """Writes the files that were asked for, and tells on standard error what is in them."""
         if trace is None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-from lepaute.cli.options import App, Force, flags_of, is_given, refuse_others, with_options_of
+from lepaute.cli.options import EACH, App, Force, flags_of, is_given, refuse_others, with_options_of
 from lepaute.cli.predict import announced
 from lepaute.cli.prediction_text import where_the_time_goes
 from lepaute.cli.run import PythonOnNodes, SchedulerName
@@ -49,7 +49,7 @@ def app_for(arguments: Sequence[str]) -> typer.Typer:
     return app
 
 
-@with_options_of(Hpl, "values", leave_out=("n", "p", "q"), make=dict)
+@with_options_of(Hpl, "values", leave_out=("n", "p", "q"), several=Hpl.about.several, make=dict)
 def hpl(
     context: typer.Context,
     values: dict[str, Any],
@@ -96,12 +96,14 @@ def hpl(
 
 
 def _cases_of(context: typer.Context, values: dict[str, Any], options: VerifyOptions) -> list[Hpl]:
-    """The cases of an HPL.dat, each once, or those of the options: all orders on each grid."""
+    """The cases of an HPL.dat, each once, or those of the options: all orders on each grid, by all other values."""
+    each = values.pop(EACH)
     if options.dat is None:
         return [
-            Hpl(n=order, p=p, q=q, **values)
+            Hpl(n=order, p=p, q=q, **values | one)
             for p, q in (grid_of(text, "--grid") for text in options.grid.split(","))
             for order in (whole_of(word, "n") for word in options.n.split(","))
+            for one in each
         ]
     decided = {name for name, _ in places()}
     check_not_given(context, Hpl, decided, "--dat")
@@ -173,6 +175,8 @@ def _known_otherwise(context: typer.Context, values: dict[str, Any], dat: Path |
     flags = {flag.argument: flag.fields[0].name for flag in flags_of(Hpl)}
     free = {argument for argument, field in flags.items() if field not in SAID_BY_LINES}
     refuse_others(context, _WITH_RESULTS | free, "--results runs nothing and brings its own cases")
+    if len(values.pop(EACH)) > 1:
+        raise InputError("--results are of one choice of what their lines do not say; give one value of each option")
     given = {flags[argument]: values[flags[argument]] for argument in free if is_given(context, argument)}
     if dat is None:
         return given
