@@ -180,6 +180,14 @@ class Command(_Help, TyperCommand):
                 with formatter.section(heading):
                     formatter.write_dl(records)
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """As Typer's, which takes the last value of an option that is given twice; raises InputError for one."""
+        _, _, given = self.make_parser(ctx).parse_args([*args])
+        twice = [item for at, item in enumerate(given) if item in given[:at] and not getattr(item, "multiple", True)]
+        if twice and not ctx.resilient_parsing:
+            raise InputError(f"{long_name(twice[0])} is given twice; give it once")
+        return super().parse_args(ctx, args)
+
     def invoke(self, ctx: Any) -> Any:
         """As Typer's; a refusal that begins with the Python name of an argument has the option instead."""
         try:

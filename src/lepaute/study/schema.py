@@ -365,12 +365,12 @@ class Study(Value):
         return self
 
 
-def load_study(path: str | Path) -> Study:
-    """The study of a file.
+def load_study(path: "str | Path | Study") -> Study:
+    """The study of a file; one that is loaded stays as it is.
 
     Raises InputError with one line: file, line, field, what is wrong, what to do.
     """
-    return parse_study(read_text(path, "a study file"), str(path))
+    return path if isinstance(path, Study) else parse_study(read_text(path, "a study file"), str(path))
 
 
 def parse_study(text: str, origin: str = "study") -> Study:

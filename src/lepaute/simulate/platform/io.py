@@ -96,12 +96,12 @@ def dump_platform(platform: Platform, path: "str | Path") -> None:
     platform.to_yaml(path)
 
 
-def override(platform: Platform, settings: Mapping[str, str | float]) -> Platform:
+def override(platform: "Platform | str | Path", settings: Mapping[str, str | float]) -> Platform:
     """`platform` with other values of fields, and knobs turned.
 
     Parameters
     ----------
-    platform : the platform, which stays as it is
+    platform : as `load_platform` takes it; it stays as it is
     settings : values by field, {"network.flow_factor": "scale", "kernels[0].threads": 2}, and by knob,
         {"scale.bandwidth": 2} (docs/concepts/studies.md), which turn what the fields have made; texts are YAML
 
@@ -122,6 +122,7 @@ def override(platform: Platform, settings: Mapping[str, str | float]) -> Platfor
     """
     from lepaute.simulate.platform.components import KNOBS, with_components
 
+    platform = load_platform(platform)
     values = {field: read_yaml(setting_text(field, value), f"--set {field}") for field, value in settings.items()}
     knobs = {field: values.pop(field) for field in settings if field.startswith(KNOBS)}
     return with_components(with_values(platform, values) if values else platform, knobs)
