@@ -5,6 +5,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from support_rights import obeying_permissions
 
 from lepaute.cli.doctor import _sentence
 from lepaute.errors import EnvironmentProblem
@@ -45,6 +46,23 @@ def test_extras_are_listed_and_only_the_one_that_a_calibration_needs_is_warned_o
     assert (some.status, some.remedy) == ("ok", remedy)
     assert some.found.endswith("watch, otf2; not postgresql (psycopg), mcmc (numpyro, jax)")
     assert _sentence([told({"scipy"})]) == "Ready to predict, not to calibrate; 1 warning: extras"
+
+
+@obeying_permissions
+def test_a_folder_that_may_not_be_read_ends_no_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "closed" / "bin").mkdir(parents=True)
+    monkeypatch.setenv("PATH", f"{tmp_path}/closed/bin:{os.environ['PATH']}")
+    monkeypatch.setattr(doctor, "_CHECKS", {name: doctor._CHECKS[name] for name in ("MPI", "HPL", "cache")})
+    (tmp_path / "closed").chmod(0)
+    try:
+        names = [check.name for check in doctor.examine()]
+        monkeypatch.setenv("LEPAUTE_HOME", f"{tmp_path}/closed/cache")
+        found = {check.name: (check.status, check.found) for check in doctor.examine()}
+    finally:
+        (tmp_path / "closed").chmod(0o700)
+    assert names == [*found]
+    assert found["HPL"] == ("warning", f"not known: {tmp_path}/closed/cache: Permission denied")
+    assert found["cache"][1].startswith(f"nothing yet in {tmp_path}/closed/cache, ")
 
 
 def test_a_folder_for_temporary_files_that_is_none_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

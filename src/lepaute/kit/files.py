@@ -28,6 +28,17 @@ PREFIX, SUFFIX = ".lepaute-", ".tmp"
 _YOUNG_S = 60.0
 
 
+def is_file(path: str | Path) -> bool:
+    """Whether there is such a file; not where its folder may not be read or its name is too long, for which
+    Path.is_file() raises."""
+    return os.path.isfile(path)  # noqa: PTH113
+
+
+def is_folder(path: str | Path) -> bool:
+    """As `is_file`."""
+    return os.path.isdir(path)  # noqa: PTH112
+
+
 @contextmanager
 def whole_file(path: str | Path) -> Iterator[Path]:
     """An empty file to fill, which becomes `path` at the end of the block, or leaves nothing where that raises.

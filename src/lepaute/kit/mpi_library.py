@@ -13,6 +13,7 @@ from pathlib import Path
 
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.command import attempted, run_command
+from lepaute.kit.files import is_file, is_folder
 from lepaute.kit.mpi_launcher import (
     INTEL_MPI,
     LAUNCHER_NAMES,
@@ -104,7 +105,7 @@ def find_library(name: str | Path = "mpicc") -> MpiLibrary:
         return _library_of_module(text.removeprefix("module:"))
     if text and text in TITLES:
         return _of_family(text)
-    if (prefix := Path(text).absolute()).is_dir():
+    if is_folder(prefix := Path(text).absolute()):
         if path := shutil.which("mpicc", path=f"{prefix / 'bin'}{os.pathsep}{prefix}"):
             return _library_at(Path(path))
         raise InputError(f"{prefix}: has no bin/mpicc; give the installation prefix of an MPI library")
@@ -208,8 +209,7 @@ def _wrappers() -> Iterator[Path]:
     folders += [Path(os.environ[name], "bin") for name in _PREFIX_VARIABLES if os.environ.get(name)]
     folders += sorted(place / "bin" for pattern in _PLACES for place in Path("/").glob(pattern.lstrip("/")))
     paths = (folder / name for folder in folders for name in CC_NAMES)
-    # Of a folder that may not be read, is_file() raises; access() says no.
-    yield from (path for path in paths if os.access(path, os.X_OK) and path.is_file())
+    yield from (path for path in paths if os.access(path, os.X_OK) and is_file(path))
 
 
 def _of_family(family: str) -> MpiLibrary:
@@ -278,11 +278,11 @@ def _environment_of(folder: Path) -> tuple[tuple[str, str], ...]:
         return ()
     prefix = folder.parent
     variables = {"PATH": f"{folder}{os.pathsep}{search}"}
-    libraries = [str(prefix / name) for name in ("lib", "lib64") if (prefix / name).is_dir()]
+    libraries = [str(prefix / name) for name in ("lib", "lib64") if is_folder(prefix / name)]
     if libraries:
         given = os.environ.get("LD_LIBRARY_PATH")
         variables["LD_LIBRARY_PATH"] = os.pathsep.join([*libraries, given] if given else libraries)
-    if (folder / "impi_info").is_file():
+    if is_file(folder / "impi_info"):
         variables["I_MPI_ROOT"] = str(prefix)
     return tuple(sorted(variables.items()))
 

@@ -15,7 +15,7 @@ from typing import Any, cast
 from lepaute.errors import InputError, LepauteError, PlatformError
 from lepaute.kit.builds import cache_folder, drop_oldest, make_cache
 from lepaute.kit.documents import read_text, read_yaml
-from lepaute.kit.files import write_whole
+from lepaute.kit.files import is_file, write_whole
 from lepaute.kit.numbers import of_type, path_of, plain
 from lepaute.simulate.platform.schema import Platform, platform_text
 from lepaute.simulate.platform.values import MAX_NODES, Value
@@ -68,10 +68,9 @@ def load_platform(name_or_path: "str | Path | Platform") -> Platform:
     path, name = path_of(name_or_path, "the platform"), str(name_or_path)
     if isinstance(name_or_path, str) and os.sep not in name and not name.endswith((".yaml", ".yml")):
         shipped = SHIPPED_FOLDER / f"{ALIASES.get(name, name)}.yaml"
-        # Not Path.is_file(), which raises for a name that is too long.
-        if os.path.isfile(shipped):  # noqa: PTH113
+        if is_file(shipped):
             path = shipped
-        elif not os.path.isfile(name):  # noqa: PTH113
+        elif not is_file(name):
             from lepaute.simulate.platform.faults import unknown_name
 
             raise PlatformError(unknown_name(name, shipped_names()))
