@@ -70,7 +70,7 @@ def list_entries(
         print(json_text({"entries": [_entry_dict(entry) for entry in entries]}))
         return
     if not entries:
-        print("no event and no outlier is recorded")
+        say("no event and no outlier is recorded")
         return
     withdrawals = sum(entry.withdrawn for entry in entries)
     taken_back = f", {counted(withdrawals, 'withdrawal')}" if withdrawals else ""
